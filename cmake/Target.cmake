@@ -1,0 +1,17 @@
+# headscope_target(NAME): what every target of our own code has in common.
+function(headscope_target name)
+  target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
+  target_compile_options(${name} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual)
+  if(HEADSCOPE_WERROR)
+    target_compile_options(${name} PRIVATE -Werror)
+  endif()
+endfunction()
+
+# headscope_embed(TARGET FILE SYMBOL): the file's text as `extern const std::string_view SYMBOL` in namespace headscope.
+function(headscope_embed target file symbol)
+  set(out ${CMAKE_CURRENT_BINARY_DIR}/embed/${symbol}.cpp)
+  add_custom_command(OUTPUT ${out}
+    COMMAND ${CMAKE_COMMAND} -DIN=${file} -DOUT=${out} -DSYMBOL=${symbol} -P ${CMAKE_SOURCE_DIR}/cmake/Embed.cmake
+    DEPENDS ${file} ${CMAKE_SOURCE_DIR}/cmake/Embed.cmake VERBATIM)
+  target_sources(${target} PRIVATE ${out})
+endfunction()

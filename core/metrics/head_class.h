@@ -1,0 +1,41 @@
+#pragma once
+// Head classes from thresholds that are data (assets/head_classes.json; a file of the same form can replace it). A head gets
+// a class only with its score, what chance would score, and the cells that show it: never a bare label.
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/metrics/metric.h"
+
+namespace headscope {
+
+struct ClassRule {
+  std::string id, title;      ///< "previous_token", "previous token"
+  std::string metric;         ///< id of the metric that scores it
+  double at_least = 0;        ///< threshold on the score
+  double times_chance = 1;    ///< and at least this many times what chance gives
+  std::string color;          ///< "#RRGGBB", fixed hue of the class
+};
+
+struct Evidence {
+  Index query = 0, key = 0;
+  float weight = 0;
+};
+
+struct HeadVerdict {
+  const ClassRule* rule = nullptr;
+  double score = 0, chance = 0;
+  std::vector<Evidence> evidence;  ///< strongest cells of this class, at most 5
+};
+
+/// Throws Error naming file and key on malformed JSON, an unknown metric, or a threshold outside the metric's range.
+std::vector<ClassRule> parse_class_rules(std::string_view json, std::string_view where);
+/// The rules built into the program from assets/head_classes.json.
+const std::vector<ClassRule>& default_class_rules();
+
+/// Every class whose thresholds a head meets, the largest margin (score / threshold) first. Empty = no class.
+std::vector<HeadVerdict> classify(const MetricInput& head, const std::vector<ClassRule>& rules);
+
+}  // namespace headscope

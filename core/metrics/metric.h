@@ -1,0 +1,47 @@
+#pragma once
+// A metric is one number per head, a pure function of an AttentionMap and the token links of its text. It carries unit,
+// range, formula and the value that chance would give, so that no number on screen stands alone.
+// A new metric is one entry in the table of metrics.cpp (or a file of its own when it is long) and one test.
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/trace/trace.h"
+
+namespace headscope {
+
+struct MetricInput {
+  const AttentionMap& map;
+  const TokenLinks& links;
+};
+
+struct Metric {
+  std::string_view id;        ///< "entropy", "prefix_matching": stable, used in CSV, JSON and on the command line
+  std::string_view title;     ///< "Entropy"
+  std::string_view unit;      ///< "nats", "tokens", "" for a share
+  double low, high;           ///< range; high = +inf when it depends on the text
+  std::string_view formula;   ///< for tooltips and the README
+  std::string_view source;    ///< paper, or ""
+  double (*value)(const MetricInput&);   ///< NaN when the text offers no evidence (no repeated token, one token …)
+  double (*chance)(const MetricInput&);  ///< value for a head that spreads its weight evenly over visible keys; NaN if none
+};
+
+std::span<const Metric> metrics();
+/// Throws Error listing the known ids.
+const Metric& metric(std::string_view id);
+
+/// One metric for every head of a trace, layer-major. Empty when the trace has no maps.
+std::vector<double> evaluate(const Metric& metric, const Trace& trace);
+
+/// All metrics of all heads: rows layer-major, columns as in metrics().
+struct HeadTable {
+  std::vector<std::vector<double>> value, chance;
+};
+HeadTable head_table(const Trace& trace);
+
+}  // namespace headscope

@@ -1,0 +1,50 @@
+#pragma once
+// Text ↔ token ids, with the byte span of every token in the text.
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/trace/trace.h"
+
+namespace headscope {
+
+class Tokenizer {
+ public:
+  struct Options {
+    bool parse_special = false;  ///< read "<|endoftext|>" in the text as the special token
+  };
+  virtual ~Tokenizer() = default;
+
+  /// Tokens of `text`, no BOS added. Spans are byte offsets into `text`; the spans of tokens that share one character nest
+  /// inside it, so every byte of the text belongs to exactly one token. Throws Error on invalid UTF-8 (names the byte offset).
+  virtual std::vector<Token> encode(std::string_view text, Options options) const = 0;
+  std::vector<Token> encode(std::string_view text) const { return encode(text, Options{}); }
+  /// A token by id, spans −1. Throws Error when id is outside [0, vocab_size()).
+  virtual Token token(std::int32_t id) const = 0;
+  /// The bytes that a sequence of ids stands for (specials give nothing).
+  virtual std::string decode(std::span<const std::int32_t> ids) const = 0;
+  virtual int vocab_size() const = 0;
+  virtual std::optional<std::int32_t> bos() const = 0;
+  virtual std::optional<std::int32_t> eos() const = 0;
+  /// True when the model was trained with BOS before every text and runs should add it (Llama: yes, GPT-2: no).
+  virtual bool adds_bos() const = 0;
+  virtual std::string describe() const = 0;  ///< "byte-level BPE, 50257 tokens"
+};
+
+/// Finds tokenizer.json, or vocab.json + merges.txt, or tokenizer.model in a model folder, honouring tokenizer_config.json.
+/// Returns null when the folder has none of them (the model then runs on --ids only). Throws Error on a broken file.
+std::shared_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& folder);
+
+/// How a token is shown: spaces ␣, newlines ⏎, tabs ⇥, other controls and partial UTF-8 as <0A>. Never empty.
+std::string visible_label(std::string_view bytes);
+
+/// Byte offset of the first invalid UTF-8 sequence, or nullopt.
+std::optional<std::size_t> first_invalid_utf8(std::string_view text);
+
+}  // namespace headscope

@@ -1,0 +1,95 @@
+#pragma once
+// One head's attention over one text, immutable, with the sums that the softmax pass took while the row was in cache.
+// Two storages behind one interface:
+//   dense     every weight stored, (query, key) float32;
+//   factored  q, k (after rotation), scale, rule and one log-sum-exp per row are kept, and any weight is exact:
+//             weight(i, j) = exp(scale · q_i·k_j + bias(i, j) − lse_i). Memory grows with n, not n².
+// A map that was edited, or came from a file, is dense. Thread-safe (const).
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/tensor/tensor.h"
+#include "core/trace/attention_rule.h"
+#include "core/trace/token_links.h"
+
+namespace headscope {
+
+/// What the numbers of a map are: probabilities (rows sum to 1), effective weights of another mechanism (may be negative or
+/// unnormalised), or probabilities with exact zeros.
+enum class MapKind { probability, effective, sparse };
+
+/// Maximum-pooled picture of a map: cell (r, c) is the largest weight of queries [r·bin, …) and keys [c·bin, …).
+struct Overview {
+  int bin = 1;    ///< cells per bin on both axes
+  Tensor values;  ///< (⌈n_query / bin⌉, ⌈n_key / bin⌉)
+};
+
+/// Sums over one head's rows. Vectors of length n_query unless said. Entropies are in nats.
+struct HeadStats {
+  std::vector<float> log_sum_exp;            ///< of the biased scores; empty when the scores were not seen (imported, edited)
+  std::vector<float> entropy;                ///< −Σ_k p ln p
+  std::vector<float> entropy_without_first;  ///< the same after key 0 is dropped and the row renormalised; NaN if nothing is left
+  std::vector<float> max_weight;
+  std::vector<std::int32_t> max_key;         ///< key of the largest weight (the first of equals); −1 for an empty row
+  std::vector<float> first;                  ///< weight on key 0
+  std::vector<float> duplicate, induction;   ///< weight on the row's TokenLinks; empty without links
+  std::vector<double> column_mass;           ///< (key) Σ over queries
+  std::vector<double> distance_mass;         ///< (n_query + n_key − 1) Σ of weights by distance: entry d + n_key − 1 − offset
+                                             ///< holds distance d = (offset + query) − key
+  Overview overview;
+};
+
+class AttentionMap {
+ public:
+  struct Place {
+    int layer = 0, head = 0, kv_head = 0;
+    Index offset = 0;  ///< absolute position of query row 0 (cached tokens before it)
+    MapKind kind = MapKind::probability;
+  };
+
+  /// `weights` (query, key). `rule` may be null when the mask is not known (imported maps).
+  static AttentionMap dense(Place place, Tensor weights, std::shared_ptr<const AttentionRule> rule,
+                            std::shared_ptr<const HeadStats> stats);
+  /// `q` (query, d_head), `k` (key, d_head): views into the recorded tensors. stats->log_sum_exp must be filled.
+  static AttentionMap factored(Place place, Tensor q, Tensor k, float scale, std::shared_ptr<const AttentionRule> rule,
+                               std::shared_ptr<const HeadStats> stats);
+
+  const Place& place() const { return place_; }
+  int layer() const { return place_.layer; }
+  int head() const { return place_.head; }
+  Index n_query() const { return n_query_; }
+  Index n_key() const { return n_key_; }
+  bool is_factored() const { return q_.defined(); }
+  std::size_t bytes() const;  ///< what this map itself keeps, statistics included, shared q and k excluded
+
+  float weight(Index query, Index key) const;             ///< 0 for a masked cell
+  bool masked(Index query, Index key) const;              ///< false when the rule is not known
+  void row(Index query, std::span<float> out) const;      ///< out.size() == n_key()
+  Tensor tile(KeyRange queries, KeyRange keys) const;     ///< (queries, keys)
+  Tensor to_dense() const { return tile({0, n_query_}, {0, n_key_}); }
+  /// Max-pooled to at most max_cells on each side; exact (bin 1) when the map is small enough. Never loses a maximum.
+  Overview overview(Index max_cells) const;
+
+  const HeadStats& stats() const { return *stats_; }
+  const AttentionRule* rule() const { return rule_.get(); }
+
+ private:
+  Place place_;
+  Index n_query_ = 0, n_key_ = 0;
+  Tensor weights_;          // dense
+  Tensor q_, k_;            // factored
+  float scale_ = 1;
+  std::shared_ptr<const AttentionRule> rule_;
+  std::shared_ptr<const HeadStats> stats_;
+};
+
+/// The stored overview has at most this many cells on a side; longer maps are pooled to it during the run.
+inline constexpr Index stored_overview_cells = 128;
+
+/// Statistics of a map known only by its weights (imported, opened from a file, edited). `links` may be null.
+std::shared_ptr<const HeadStats> stats_of_weights(const Tensor& weights, const TokenLinks* links, Index offset = 0);
+
+}  // namespace headscope

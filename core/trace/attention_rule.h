@@ -1,0 +1,40 @@
+#pragma once
+// Which keys a query may see, and what is added to its scores, as a pure function of positions. Because a rule can be
+// replayed for any cell, a long map need not store n² numbers (see AttentionMap).
+// Positions are absolute: query row r of a run with `offset` cached tokens has position offset + r.
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/tensor/tensor.h"
+
+namespace headscope {
+
+struct KeyRange {
+  Index begin = 0, end = 0;  ///< [begin, end)
+  Index size() const { return end - begin; }
+};
+
+class AttentionRule {
+ public:
+  virtual ~AttentionRule() = default;
+  /// The smallest range holding every key that `query` may see among keys [0, n_key). May be empty.
+  virtual KeyRange keys(Index query, Index n_key) const = 0;
+  /// True when every key inside keys() is visible and no bias is added, so apply() may be skipped.
+  virtual bool plain() const { return true; }
+  /// Adds the bias to, and writes -infinity into masked cells of, `scores` = the scores of keys
+  /// [first_key, first_key + scores.size()) for `query`, a part of keys(query).
+  virtual void apply(Index query, Index first_key, std::span<float> scores) const;
+  virtual std::string describe() const = 0;  ///< "causal", "sliding window 128"
+};
+
+/// Every query sees every key (encoders, cross-attention).
+std::shared_ptr<const AttentionRule> full_rule();
+/// A query sees itself and what came before (decoders).
+std::shared_ptr<const AttentionRule> causal_rule();
+
+/// True when `query` may not see `key`.
+bool masked(const AttentionRule& rule, Index query, Index key, Index n_key);
+
+}  // namespace headscope

@@ -1,0 +1,39 @@
+#pragma once
+// What a run should keep, the memory it may take, and the plan that follows from both: decided before the run, stated after.
+
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "core/trace/site.h"
+
+namespace headscope {
+
+/// Extents of a model that decide how large each site is. For a text of n tokens.
+struct ModelDims {
+  int layers = 0, heads = 0, kv_heads = 0, d_head = 0, d_model = 0, d_mlp = 0, vocab = 0;
+};
+
+enum class MapStorage { none, automatic, dense, factored };
+
+struct CaptureSpec {
+  MapStorage maps = MapStorage::automatic;      ///< automatic: dense while all maps fit in budget / 2, else factored
+  std::set<SiteKind> sites;                     ///< besides the maps; `pattern` here means maps = dense
+  std::set<int> layers;                         ///< empty = all
+  bool all_logits = true;                       ///< false: logits of the last position only
+  std::size_t byte_budget = std::size_t{1} << 30;
+};
+
+struct CapturePlan {
+  MapStorage maps = MapStorage::none;           ///< none, dense or factored
+  std::size_t bytes = 0;                        ///< of everything the trace will hold
+  std::string summary;                          ///< "144 maps factored (3.1 MB; dense would take 604 MB), logits 206 MB"
+};
+
+/// Throws Error naming the budget and the need when the spec cannot fit.
+CapturePlan plan_capture(const CaptureSpec& spec, const ModelDims& dims, int n_query, int n_key);
+/// Bytes of one site for n tokens (one layer for per-layer kinds).
+std::size_t site_bytes(SiteKind kind, const ModelDims& dims, int n_query, int n_key);
+
+}  // namespace headscope

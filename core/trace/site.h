@@ -1,0 +1,61 @@
+#pragma once
+// Named places in a forward pass where a tensor can be recorded or replaced. Names are TransformerLens' hook names
+// (Nanda & Bloom, TransformerLens, 2022), because notebooks already speak them. One table documents every kind.
+
+#include <compare>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace headscope {
+
+enum class SiteKind {
+  embed,            // token embedding
+  pos_embed,        // learned position embedding (absent with RoPE)
+  resid_pre,        // residual stream entering the block
+  ln1_normalized,   // output of the norm before attention, gain and bias applied
+  q, k, v,          // projections, before rotation
+  rot_q, rot_k,     // after RoPE (absent with learned positions)
+  attn_scores,      // scaled q·k + bias, masked cells -inf
+  pattern,          // softmax of the scores
+  z,                // pattern · v, per head
+  result,           // what each head adds to the residual stream: z_h W_O^h (bias apart)
+  attn_out,         // sum of results + bias
+  resid_mid,        // residual stream between attention and MLP
+  ln2_normalized,
+  mlp_pre,          // before the activation function
+  mlp_pre_linear,   // the ungated branch (gated MLPs only)
+  mlp_post,         // after the activation (and gate)
+  mlp_out,
+  resid_post,       // residual stream leaving the block
+  final_normalized, // output of the last norm
+  logits,
+};
+inline constexpr int site_kind_count = static_cast<int>(SiteKind::logits) + 1;
+
+struct SiteInfo {
+  SiteKind kind;
+  std::string_view pattern;  ///< "blocks.{i}.attn.hook_q", "hook_embed", …
+  std::string_view shape;    ///< "(query, head, d_head)"
+  bool per_layer;
+  std::string_view meaning;
+};
+
+struct Site {
+  SiteKind kind;
+  int layer = -1;  ///< -1 for sites outside the blocks
+  auto operator<=>(const Site&) const = default;
+};
+
+/// Every kind, in the order in which a forward pass reaches them.
+std::span<const SiteInfo> site_table();
+const SiteInfo& info(SiteKind kind);
+/// "blocks.3.attn.hook_q"
+std::string name(Site site);
+/// The inverse of name(); nullopt for anything else.
+std::optional<Site> parse_site(std::string_view name);
+/// A kind by the last part of its name as notebooks abbreviate it: "pattern", "q", "resid_pre", "mlp_out"; also full patterns.
+std::optional<SiteKind> parse_site_kind(std::string_view name);
+
+}  // namespace headscope

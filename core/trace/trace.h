@@ -1,0 +1,48 @@
+#pragma once
+// Everything one run left behind, immutable. Metrics, scenes, panels and exporters read only this: a GPT-2 on the CPU, an
+// imported .npz and a trace opened from disk are the same thing to them.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/trace/attention_map.h"
+#include "core/trace/capture.h"
+
+namespace headscope {
+
+struct Token {
+  std::int32_t id = 0;
+  std::string bytes;            ///< what the token stands for; may be part of a UTF-8 character; "" for a special token
+  std::string label;            ///< for people: spaces as ␣, newlines as ⏎, partial bytes as <E2>, specials by name
+  int begin = -1, end = -1;     ///< byte span in the text, −1 when it has none (special tokens, ids given directly)
+};
+
+struct ModelInfo {
+  std::string name, family;     ///< "gpt2-byte-d96", "gpt2"
+  ModelDims dims;
+  int context = 0;              ///< longest text; 0 = no limit known
+  std::int64_t parameters = 0;
+  std::string dtype = "F32";    ///< of the stored weights
+};
+
+struct Trace {
+  ModelInfo model;
+  std::string text;                       ///< "" when the run started from ids
+  std::vector<Token> tokens;
+  std::vector<AttentionMap> maps;         ///< layer-major: maps[layer * heads + head]; may be empty
+  std::map<Site, Tensor> sites;           ///< recorded tensors, shapes as in site_table()
+  Tensor logits;                          ///< (query, vocab), or (1, vocab) when only the last was kept; may be undefined
+  std::string source;                     ///< "headscope cpu f32", "imported from x.npz"
+  CapturePlan plan;
+  double milliseconds = 0;                ///< of the forward pass, metrics inside
+
+  const AttentionMap& map(int layer, int head) const {
+    return maps[static_cast<std::size_t>(layer * model.dims.heads + head)];
+  }
+  std::vector<std::int32_t> ids() const;
+};
+
+}  // namespace headscope
