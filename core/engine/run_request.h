@@ -1,0 +1,47 @@
+#pragma once
+// A run as a plain value: what to run on what, and what to keep. Saves as JSON, compares, hashes: its hash is a cache key.
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/model/model.h"
+#include "core/trace/capture.h"
+#include "core/trace/trace.h"
+
+namespace headscope {
+
+struct RunRequest {
+  std::filesystem::path model;                       ///< folder
+  std::string text;                                  ///< used when `ids` is empty
+  std::vector<std::int32_t> ids;
+  std::optional<bool> add_bos;                       ///< empty: as the tokenizer says
+  bool parse_special = false;
+  /// What to do with a text longer than the context: refuse (a clear error), keep the first, or keep the last tokens.
+  enum class TooLong { refuse, keep_first, keep_last } too_long = TooLong::refuse;
+  CaptureSpec capture;
+};
+
+std::string to_json(const RunRequest& request);
+/// Throws Error naming `where` and the key.
+RunRequest run_request_from_json(const std::string& json, const std::string& where);
+std::uint64_t hash(const RunRequest& request);
+
+/// A model folder opened once: weights and tokenizer. Immutable, shared.
+struct LoadedModel {
+  std::shared_ptr<const Model> model;
+  std::shared_ptr<const Tokenizer> tokenizer;        ///< null when the folder has none: only ids can be run
+};
+
+/// Tokens of the request, BOS added, cut to the context as asked. Throws Error on empty text, ids outside the vocabulary,
+/// text longer than the context with TooLong::refuse (says by how much).
+std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request);
+
+/// The whole pipeline on the calling thread: tokenize, plan, forward, trace. `extra` taps (interventions) come before the
+/// recorder. Throws Error or Cancelled.
+std::shared_ptr<const Trace> run(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx);
+
+}  // namespace headscope
