@@ -8,10 +8,14 @@
 namespace headscope {
 
 struct Error : std::runtime_error {
-  /// `where`: file, tensor or option. `expected`/`found`: short phrases with numbers. `hint`: what the user can do ("" = none).
+  /// `where`: file, tensor or option. `expected`/`found`: short phrases with numbers. `hint`: what the user can do (""
+  /// = none).
   Error(std::string where, std::string expected, std::string found, std::string hint = "")
       : std::runtime_error(compose(where, expected, found, hint)),
-        where(std::move(where)), expected(std::move(expected)), found(std::move(found)), hint(std::move(hint)) {}
+        where(std::move(where)),
+        expected(std::move(expected)),
+        found(std::move(found)),
+        hint(std::move(hint)) {}
 
   const std::string where, expected, found, hint;
 

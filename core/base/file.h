@@ -12,7 +12,8 @@
 
 namespace headscope {
 
-/// A file mapped read-only. Shared by everything that points into it; unmapped with the last owner. Thread-safe (const).
+/// A file mapped read-only. Shared by everything that points into it; unmapped with the last owner. Thread-safe
+/// (const).
 class MappedFile {
  public:
   /// Throws Error when the file is missing, a directory, or unreadable. An empty file maps to an empty span.

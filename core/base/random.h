@@ -17,8 +17,8 @@ class Random {
   }
   /// Uniform in [0, 1) with 53 random bits.
   double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
-  /// Uniform integer in [0, n); n > 0. The bias of n/2^64 is far below anything measurable here.
-  std::uint64_t below(std::uint64_t n) { return static_cast<std::uint64_t>((static_cast<unsigned __int128>(next()) * n) >> 64); }
+  /// Uniform integer in [0, n); n > 0. The bias of n / 2^64 is far below anything measurable here.
+  std::uint64_t below(std::uint64_t n) { return next() % n; }
   /// Standard normal (Box-Muller).
   float normal();
 

@@ -3,10 +3,10 @@
 // and the operating system want the same few cores (tests/bench shows what endless spinning costs a competing thread).
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
-#include <memory>
+#include <exception>
 #include <mutex>
+#include <stop_token>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -23,34 +23,35 @@ class ThreadPool {
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  /// Calls body(task, thread) for every task in [0, tasks), handing tasks out one at a time to whichever thread is free.
-  /// `thread` is in [0, threads()). Returns when all are done. The first exception thrown by a body is rethrown here.
-  /// One caller at a time (others wait); a call from inside a body runs inline on that thread.
+  /// Calls body(task, thread) for every task in [0, tasks), handing tasks out one at a time to whichever thread is
+  /// free. `thread` is in [0, threads()). Returns when all are done. The first exception thrown by a body is rethrown
+  /// here. One caller at a time (others wait); a call from inside a body runs inline on that thread.
   template <class Body>
   void parallel(int tasks, Body&& body) {
     using Plain = std::remove_reference_t<Body>;
-    run(tasks, [](void* context, int task, int thread) { (*static_cast<Plain*>(context))(task, thread); },
+    run(
+        tasks, [](void* context, int task, int thread) { (*static_cast<Plain*>(context))(task, thread); },
         const_cast<void*>(static_cast<const void*>(&body)));
   }
 
  private:
   using Call = void (*)(void*, int, int);
   void run(int tasks, Call call, void* context);
-  void worker(int thread);
+  void work(std::stop_token stop, int thread);
   void drain(int thread);
 
-  std::vector<std::jthread> workers_;
-  std::mutex caller_;                      // serialises callers of run()
-  std::atomic<std::uint64_t> generation_{0};  // bumped when a job is published; workers wait on it
-  std::atomic<bool> quit_{false};
-  std::atomic<int> sleepers_{0};
+  std::mutex caller_;  // serialises callers of run()
+  // The published job. Written only while no worker is inside (active_ == 0) and the job is closed.
   Call call_ = nullptr;
   void* context_ = nullptr;
   int tasks_ = 0;
   std::atomic<int> next_{0};
-  std::atomic<int> busy_{0};               // workers that have not finished the current generation
+  std::atomic<bool> open_{false};             // workers may still enter the job
+  std::atomic<int> active_{0};                // workers inside the job
+  std::atomic<std::uint32_t> generation_{0};  // bumped by every publication; what idle workers wait on
   std::mutex failure_lock_;
   std::exception_ptr failure_;
+  std::vector<std::jthread> workers_;  // last: joined before anything above is destroyed
 };
 
 }  // namespace headscope

@@ -1,7 +1,7 @@
 #pragma once
-// The ops of a forward pass. The base class is the CPU; another device overrides what it does better. Ops take and return
-// whole tensors (values), so a tape can record them and a tap can replace what flows between them.
-// Shapes: rows are positions. Thread rule: one pass at a time per Backend (the pool serialises its callers).
+// The ops of a forward pass. The base class is the CPU; another device overrides what it does better. Ops take and
+// return whole tensors (values), so a tape can record them and a tap can replace what flows between them. Shapes: rows
+// are positions. Thread rule: one pass at a time per Backend (the pool serialises its callers).
 
 #include <memory>
 #include <string>
@@ -14,9 +14,9 @@ namespace headscope {
 
 /// A weight matrix ready to multiply with, (in, out), and its bias.
 struct Linear {
-  Tensor weight;                                  ///< (in, out) view of the stored weights, kept for reading (mapped where possible)
-  std::shared_ptr<const PackedMatrix> packed;     ///< the same in the matrix library's own layout
-  Tensor bias;                                    ///< (out) or undefined
+  Tensor weight;  ///< (in, out) view of the stored weights, kept for reading (mapped where possible)
+  std::shared_ptr<const PackedMatrix> packed;  ///< the same in the matrix library's own layout
+  Tensor bias;                                 ///< (out) or undefined
 };
 
 class Backend {

@@ -1,6 +1,6 @@
 #pragma once
-// Products with a fixed right-hand matrix, packed once into the layout its library likes best. Two bodies, chosen by the
-// linker: matrix_onednn.cpp (oneDNN) and matrix_eigen.cpp (Eigen).
+// Products with a fixed right-hand matrix, packed once into the layout its library likes best. Two bodies, chosen by
+// the linker: matrix_onednn.cpp (oneDNN) and matrix_eigen.cpp (Eigen).
 
 #include <memory>
 

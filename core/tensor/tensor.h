@@ -1,8 +1,8 @@
 #pragma once
 // A float32 array of rank 0…4 with shape and strides over shared, reference-counted storage.
-// Copying a Tensor copies a pointer. After an op has returned a tensor nobody writes to it again, which is why recording
-// an activation costs nothing but memory. Views (slice, select, transpose) share storage.
-// Thread rule: const access from any thread; mutable_data() only by the one who just made the tensor.
+// Copying a Tensor copies a pointer. After an op has returned a tensor nobody writes to it again, which is why
+// recording an activation costs nothing but memory. Views (slice, select, transpose) share storage. Thread rule: const
+// access from any thread; mutable_data() only by the one who just made the tensor.
 
 #include <array>
 #include <cstdint>
@@ -27,9 +27,9 @@ class Shape {
   int rank() const { return rank_; }
   Index operator[](int axis) const { return extents_[static_cast<std::size_t>(axis)]; }
   Index& operator[](int axis) { return extents_[static_cast<std::size_t>(axis)]; }
-  Index size() const;                       ///< product of extents; 1 for rank 0
+  Index size() const;  ///< product of extents; 1 for rank 0
   bool operator==(const Shape&) const = default;
-  std::string str() const;                  ///< "[12, 64, 64]"
+  std::string str() const;  ///< "[12, 64, 64]"
 
  private:
   std::array<Index, max_rank> extents_{};
@@ -38,8 +38,8 @@ class Shape {
 
 class Tensor {
  public:
-  Tensor() = default;                                     ///< empty: no storage, defined() == false
-  static Tensor uninitialized(Shape shape);               ///< 64-byte aligned
+  Tensor() = default;                        ///< empty: no storage, defined() == false
+  static Tensor uninitialized(Shape shape);  ///< 64-byte aligned
   static Tensor zeros(Shape shape);
   static Tensor full(Shape shape, float value);
   static Tensor from(Shape shape, std::span<const float> values);
@@ -57,8 +57,8 @@ class Tensor {
 
   const float* data() const { return data_; }
   float* mutable_data() { return const_cast<float*>(data_); }
-  std::span<const float> values() const;                  ///< REQUIRES contiguous()
-  std::span<float> mutable_values();                      ///< REQUIRES contiguous()
+  std::span<const float> values() const;  ///< REQUIRES contiguous()
+  std::span<float> mutable_values();      ///< REQUIRES contiguous()
 
   float at(Index i) const { return data_[i * strides_[0]]; }
   float at(Index i, Index j) const { return data_[i * strides_[0] + j * strides_[1]]; }
@@ -69,11 +69,11 @@ class Tensor {
     return const_cast<float&>(data_[i * strides_[0] + j * strides_[1] + k * strides_[2]]);
   }
 
-  Tensor slice(int axis, Index begin, Index end) const;   ///< view of [begin, end) along axis
-  Tensor select(int axis, Index index) const;             ///< view with that axis removed
-  Tensor transpose(int a, int b) const;                   ///< view with two axes exchanged
-  Tensor reshape(Shape shape) const;                      ///< view where the strides allow it, else a copy
-  Tensor copy() const;                                    ///< fresh contiguous storage
+  Tensor slice(int axis, Index begin, Index end) const;  ///< view of [begin, end) along axis
+  Tensor select(int axis, Index index) const;            ///< view with that axis removed
+  Tensor transpose(int a, int b) const;                  ///< view with two axes exchanged
+  Tensor reshape(Shape shape) const;                     ///< view where the strides allow it, else a copy
+  Tensor copy() const;                                   ///< fresh contiguous storage
   Tensor packed() const { return contiguous() ? *this : copy(); }
 
  private:

@@ -1,0 +1,112 @@
+#include "core/base/thread_pool.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
+
+namespace headscope {
+namespace {
+
+// The pool whose body runs on this thread, and the thread's index there: a nested call runs inline under the same
+// index.
+thread_local const ThreadPool* inside_pool = nullptr;
+thread_local int inside_thread = 0;
+
+void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Long enough to bridge the gap between two ops of a pass, short enough that an idle program costs nothing.
+constexpr auto spin_time = std::chrono::microseconds(40);
+
+/// Spins until `done` holds or the spin time is over. Returns done().
+template <class Done>
+bool spin_until(Done done) {
+  const auto begin = std::chrono::steady_clock::now();
+  do {
+    for (int i = 0; i < 16; ++i) {
+      if (done()) return true;
+      relax();
+    }
+  } while (std::chrono::steady_clock::now() - begin < spin_time);
+  return done();
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int threads) {
+  if (threads <= 0) threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  for (int i = 1; i < threads; ++i)
+    workers_.emplace_back([this, i](std::stop_token stop) { work(std::move(stop), i); });
+}
+
+ThreadPool::~ThreadPool() {
+  for (std::jthread& worker : workers_) worker.request_stop();
+  generation_.fetch_add(1);
+  generation_.notify_all();
+}
+
+void ThreadPool::run(int tasks, Call call, void* context) {
+  if (tasks <= 0) return;
+  if (inside_pool == this) {
+    for (int task = 0; task < tasks; ++task) call(context, task, inside_thread);
+    return;
+  }
+  const std::lock_guard lock(caller_);
+  call_ = call;
+  context_ = context;
+  tasks_ = tasks;
+  next_.store(0);
+  const bool shared = tasks > 1 && !workers_.empty();
+  if (shared) {
+    open_.store(true);
+    generation_.fetch_add(1);
+    generation_.notify_all();
+  }
+  drain(0);
+  if (shared) {
+    // Sequentially consistent on both sides: a worker that raised active_ before this store is waited for, one that
+    // raises it afterwards sees the job closed. A worker still asleep is not waited for.
+    open_.store(false);
+    if (!spin_until([this] { return active_.load() == 0; }))
+      for (int count = active_.load(); count != 0; count = active_.load()) active_.wait(count);
+  }
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void ThreadPool::drain(int thread) {
+  const ThreadPool* const outer_pool = std::exchange(inside_pool, this);
+  const int outer_thread = std::exchange(inside_thread, thread);
+  for (int task = next_.fetch_add(1); task < tasks_; task = next_.fetch_add(1)) {
+    try {
+      call_(context_, task, thread);
+    } catch (...) {
+      const std::lock_guard lock(failure_lock_);
+      if (!failure_) failure_ = std::current_exception();
+      next_.store(tasks_);  // what has not begun need not
+    }
+  }
+  inside_pool = outer_pool;
+  inside_thread = outer_thread;
+}
+
+void ThreadPool::work(std::stop_token stop, int thread) {
+  std::uint32_t seen = 0;
+  while (!stop.stop_requested()) {
+    if (!spin_until([&] { return generation_.load() != seen; })) generation_.wait(seen);
+    seen = generation_.load();
+    active_.fetch_add(1);
+    if (open_.load()) drain(thread);
+    if (active_.fetch_sub(1) == 1) active_.notify_all();
+  }
+}
+
+}  // namespace headscope

@@ -1,0 +1,188 @@
+#include "core/tensor/tensor.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <new>
+
+namespace headscope {
+
+Shape::Shape(std::initializer_list<Index> extents) : Shape(std::span<const Index>(extents.begin(), extents.size())) {}
+
+Shape::Shape(std::span<const Index> extents) : rank_(static_cast<int>(extents.size())) {
+  assert(extents.size() <= max_rank);
+  std::copy(extents.begin(), extents.end(), extents_.begin());
+}
+
+Index Shape::size() const {
+  Index product = 1;
+  for (int axis = 0; axis < rank_; ++axis) product *= (*this)[axis];
+  return product;
+}
+
+std::string Shape::str() const {
+  std::string text = "[";
+  for (int axis = 0; axis < rank_; ++axis) text += (axis ? ", " : "") + std::to_string((*this)[axis]);
+  return text + "]";
+}
+
+namespace {
+
+constexpr std::align_val_t alignment{64};
+
+std::shared_ptr<float> allocate(Index size) {
+  const std::size_t bytes = static_cast<std::size_t>(std::max<Index>(size, 1)) * sizeof(float);
+  return {static_cast<float*>(::operator new(bytes, alignment)), [](float* p) { ::operator delete(p, alignment); }};
+}
+
+/// Calls f(offset, run) for every innermost run of a strided tensor in row-major order.
+template <class F>
+void for_each_row(const Shape& shape, const Index* strides, F f) {
+  const int rank = shape.rank();
+  if (rank == 0) return f(Index{0});
+  const Index rows = shape.size() / std::max<Index>(shape[rank - 1], 1);
+  for (Index row = 0; row < rows; ++row) {
+    Index rest = row, offset = 0;
+    for (int axis = rank - 2; axis >= 0; --axis) {
+      offset += (rest % shape[axis]) * strides[axis];
+      rest /= shape[axis];
+    }
+    f(offset);
+  }
+}
+
+}  // namespace
+
+Tensor Tensor::borrow(const float* data, Shape shape, std::shared_ptr<const void> owner) {
+  Tensor t;
+  t.owner_ = std::move(owner);
+  t.data_ = data;
+  t.shape_ = shape;
+  Index stride = 1;
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    t.strides_[static_cast<std::size_t>(axis)] = stride;
+    stride *= shape[axis];
+  }
+  return t;
+}
+
+Tensor Tensor::uninitialized(Shape shape) {
+  const std::shared_ptr<float> storage = allocate(shape.size());
+  return borrow(storage.get(), shape, storage);
+}
+
+Tensor Tensor::zeros(Shape shape) {
+  return full(shape, 0.0f);
+}
+
+Tensor Tensor::full(Shape shape, float value) {
+  Tensor t = uninitialized(shape);
+  std::ranges::fill(t.mutable_values(), value);
+  return t;
+}
+
+Tensor Tensor::from(Shape shape, std::span<const float> values) {
+  assert(static_cast<Index>(values.size()) == shape.size());
+  Tensor t = uninitialized(shape);
+  std::ranges::copy(values, t.mutable_values().begin());
+  return t;
+}
+
+bool Tensor::contiguous() const {
+  Index stride = 1;
+  for (int axis = rank() - 1; axis >= 0; --axis) {
+    if (shape_[axis] != 1 && strides_[static_cast<std::size_t>(axis)] != stride) return false;
+    stride *= shape_[axis];
+  }
+  return true;
+}
+
+std::span<const float> Tensor::values() const {
+  assert(contiguous());
+  return {data_, defined() ? static_cast<std::size_t>(size()) : 0};
+}
+
+std::span<float> Tensor::mutable_values() {
+  assert(contiguous());
+  return {mutable_data(), defined() ? static_cast<std::size_t>(size()) : 0};
+}
+
+Tensor Tensor::slice(int axis, Index begin, Index end) const {
+  assert(axis < rank() && 0 <= begin && begin <= end && end <= shape_[axis]);
+  Tensor t = *this;
+  t.data_ += begin * stride(axis);
+  t.shape_[axis] = end - begin;
+  return t;
+}
+
+Tensor Tensor::select(int axis, Index index) const {
+  assert(axis < rank() && 0 <= index && index < shape_[axis]);
+  Tensor t = *this;
+  t.data_ += index * stride(axis);
+  std::array<Index, Shape::max_rank> extents{}, strides{};
+  std::size_t count = 0;
+  for (int a = 0; a < rank(); ++a) {
+    if (a == axis) continue;
+    extents[count] = shape_[a];
+    strides[count++] = stride(a);
+  }
+  t.shape_ = Shape(std::span<const Index>(extents.data(), count));
+  t.strides_ = strides;
+  return t;
+}
+
+Tensor Tensor::transpose(int a, int b) const {
+  Tensor t = *this;
+  std::swap(t.shape_[a], t.shape_[b]);
+  std::swap(t.strides_[static_cast<std::size_t>(a)], t.strides_[static_cast<std::size_t>(b)]);
+  return t;
+}
+
+Tensor Tensor::reshape(Shape shape) const {
+  assert(shape.size() == size());
+  if (contiguous()) return borrow(data_, shape, owner_);
+  // Splitting the last axis, or merging axes that lie back to back, keeps the view: (n, h·d) with a row stride ↔ (n, h,
+  // d).
+  if (rank() >= 1 && shape.rank() == rank() + 1 && stride(-1) == 1 && dim(-1) == shape[rank() - 1] * shape[rank()]) {
+    bool same = true;
+    for (int a = 0; a + 1 < rank(); ++a) same = same && shape[a] == shape_[a];
+    if (same) {
+      Tensor t = *this;
+      t.shape_ = shape;
+      t.strides_[static_cast<std::size_t>(rank() - 1)] = shape[rank()];
+      t.strides_[static_cast<std::size_t>(rank())] = 1;
+      return t;
+    }
+  }
+  if (rank() >= 2 && shape.rank() == rank() - 1 && stride(-1) == 1 && stride(-2) == dim(-1)) {
+    bool same = true;
+    for (int a = 0; a + 2 < rank(); ++a) same = same && shape[a] == shape_[a];
+    if (same) {
+      Tensor t = *this;
+      t.shape_ = shape;
+      t.strides_[static_cast<std::size_t>(shape.rank() - 1)] = 1;
+      return t;
+    }
+  }
+  const Tensor fresh = copy();
+  return borrow(fresh.data_, shape, fresh.owner_);
+}
+
+Tensor Tensor::copy() const {
+  Tensor t = uninitialized(shape_);
+  float* out = t.mutable_data();
+  const Index inner = rank() == 0 ? 1 : shape_[rank() - 1];
+  const Index step = rank() == 0 ? 1 : stride(-1);
+  if (size() == 0) return t;
+  for_each_row(shape_, strides_.data(), [&](Index offset) {
+    const float* in = data_ + offset;
+    if (step == 1)
+      std::memcpy(out, in, static_cast<std::size_t>(inner) * sizeof(float));
+    else
+      for (Index i = 0; i < inner; ++i) out[i] = in[i * step];
+    out += inner;
+  });
+  return t;
+}
+
+}  // namespace headscope

@@ -1,0 +1,62 @@
+#include "core/base/thread_pool.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <numeric>
+#include <stdexcept>
+#include <vector>
+
+using headscope::ThreadPool;
+
+TEST_CASE("the pool runs every task exactly once") {
+  for (int threads : {1, 2, 4}) {
+    ThreadPool pool(threads);
+    CHECK(pool.threads() == threads);
+    for (int round = 0; round < 200; ++round) {
+      std::vector<int> seen(static_cast<std::size_t>(round), 0);
+      pool.parallel(round, [&](int task, int thread) {
+        CHECK_MESSAGE((thread >= 0 && thread < threads), "thread index ", thread);
+        ++seen[static_cast<std::size_t>(task)];
+      });
+      CHECK(std::accumulate(seen.begin(), seen.end(), 0) == round);
+      for (int count : seen) REQUIRE(count == 1);
+    }
+  }
+}
+
+TEST_CASE("a call from inside a body runs inline under the same thread index") {
+  ThreadPool pool(3);
+  std::vector<int> sums(8, 0);
+  pool.parallel(8, [&](int task, int thread) {
+    pool.parallel(5, [&](int inner, int inner_thread) {
+      if (inner_thread == thread) sums[static_cast<std::size_t>(task)] += inner + 1;
+    });
+  });
+  for (int sum : sums) CHECK(sum == 15);
+}
+
+TEST_CASE("the first exception of a body reaches the caller and the pool goes on working") {
+  ThreadPool pool(2);
+  CHECK_THROWS_WITH(pool.parallel(64,
+                                  [](int task, int) {
+                                    if (task == 7) throw std::runtime_error("seven");
+                                  }),
+                    "seven");
+  std::atomic<int> count{0};
+  pool.parallel(64, [&](int, int) { ++count; });
+  CHECK(count == 64);
+}
+
+TEST_CASE("several callers take turns") {
+  ThreadPool pool(2);
+  std::atomic<int> count{0};
+  {
+    std::vector<std::jthread> callers;
+    for (int i = 0; i < 4; ++i)
+      callers.emplace_back([&] {
+        for (int round = 0; round < 50; ++round) pool.parallel(7, [&](int, int) { ++count; });
+      });
+  }
+  CHECK(count == 4 * 50 * 7);
+}
