@@ -8,22 +8,22 @@
 namespace headscope {
 
 struct Error : std::runtime_error {
-  /// `where`: file, tensor or option. `expected`/`found`: short phrases with numbers. `hint`: what the user can do (""
-  /// = none).
-  Error(std::string where, std::string expected, std::string found, std::string hint = "")
-      : std::runtime_error(compose(where, expected, found, hint)),
-        where(std::move(where)),
-        expected(std::move(expected)),
-        found(std::move(found)),
-        hint(std::move(hint)) {}
+  /// `where`: file, tensor or option. `expected`/`found`: short phrases with numbers. `hint`: what the user can do, ""
+  /// = none.
+  Error(std::string where_, std::string expected_, std::string found_, std::string hint_ = "")
+      : std::runtime_error(compose(where_, expected_, found_, hint_)),
+        where(std::move(where_)),
+        expected(std::move(expected_)),
+        found(std::move(found_)),
+        hint(std::move(hint_)) {}
 
   const std::string where, expected, found, hint;
 
  private:
-  static std::string compose(const std::string& where, const std::string& expected, const std::string& found,
-                             const std::string& hint) {
-    std::string text = where + ": expected " + expected + ", found " + found;
-    if (!hint.empty()) text += "\n  hint: " + hint;
+  static std::string compose(const std::string& where_, const std::string& expected_, const std::string& found_,
+                             const std::string& hint_) {
+    std::string text = where_ + ": expected " + expected_ + ", found " + found_;
+    if (!hint_.empty()) text += "\n  hint: " + hint_;
     return text;
   }
 };
