@@ -23,14 +23,16 @@ class Worker {
   using Work = std::function<Deliver(Job&)>;          ///< run on the worker; returns what to do with the result
   using Failed = std::function<void(const std::string& message)>;
 
-  /// `wake` is called on the worker thread whenever drain() has something to do (glfwPostEmptyEvent in the window).
+  /// `wake` is called on the worker thread whenever a job has ended, because drain() may have something to do and status()
+  /// has changed (glfwPostEmptyEvent in the window). It must not throw.
   explicit Worker(std::function<void()> wake = {});
   ~Worker();                                          ///< stops the running job, drops the queue, joins
 
-  /// Queues `work`; returns its id. A queued job with this tag is dropped, a running one is asked to stop and its result is
-  /// dropped. `failed` runs on the owner's thread with the error text; a cancelled or replaced job reports nothing.
+  /// Queues `work`; returns its id (ids rise). A queued job with this tag is replaced in its place, a running one is asked to
+  /// stop and its result is dropped, also when it is finished but not drained yet: the newest wins. `failed` runs on the
+  /// owner's thread with the error text; a cancelled or replaced job reports nothing. Any thread may call.
   std::uint64_t submit(std::string tag, Work work, Failed failed);
-  /// Drops the queued job and stops the running job of this tag.
+  /// Drops the queued job, stops the running job and drops the waiting result of this tag.
   void cancel(const std::string& tag);
   /// Runs the deliveries that are ready, on the calling thread. Returns how many ran.
   int drain();
