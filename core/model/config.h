@@ -34,6 +34,7 @@ struct ModelConfig {
   RotaryConfig rotary;
   Activation activation = Activation::gelu_tanh;
   bool gated_mlp = false;
+  bool attention_bias = true, mlp_bias = true;  ///< whether the projections have biases
   bool tied_embeddings = true;
   bool scale_by_inverse_sqrt_d = true;   ///< scores ÷ √d_head
   bool scale_by_inverse_layer = false;   ///< scores ÷ (layer + 1), a GPT-2 training option

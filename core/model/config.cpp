@@ -1,0 +1,162 @@
+#include "core/model/config.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/base/file.h"
+#include "core/model/config_reader.h"
+#include "core/model/family.h"
+
+namespace headscope {
+
+using Json = nlohmann::json;
+
+struct ConfigReader::Data {
+  Json json;
+  std::string where;  ///< file, then the keys of enclosing objects
+};
+
+namespace {
+
+constexpr std::size_t config_bytes_limit = std::size_t{16} << 20;
+
+/// What a value looks like in a message; long ones are cut.
+std::string show(const Json& value) {
+  std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  if (text.size() > 60) text = text.substr(0, 57) + "...";
+  return text;
+}
+
+std::string show(double value) {
+  return Json(value).dump();
+}
+
+}  // namespace
+
+ConfigReader ConfigReader::open(const std::filesystem::path& file) {
+  return parse(read_file(file, config_bytes_limit), file.string());
+}
+
+ConfigReader ConfigReader::parse(const std::string& json, std::string where) {
+  auto data = std::make_shared<Data>();
+  try {
+    data->json = Json::parse(json);
+  } catch (const Json::parse_error& error) {
+    throw Error(std::move(where), "JSON",
+                "a syntax error at byte " + std::to_string(error.byte) + " of " + std::to_string(json.size()));
+  }
+  if (!data->json.is_object()) throw Error(std::move(where), "a JSON object", data->json.type_name());
+  data->where = std::move(where);
+  return ConfigReader(std::move(data));
+}
+
+Error ConfigReader::error(const std::string& key, const std::string& expected, const std::string& found,
+                          const std::string& hint) const {
+  return Error(data_->where + ": " + key, expected, found, hint);
+}
+
+bool ConfigReader::has(const std::string& key) const {
+  const auto found = data_->json.find(key);
+  return found != data_->json.end() && !found->is_null();
+}
+
+int ConfigReader::integer(const std::string& key, int low, int high) const {
+  const std::string expected = "an integer in " + std::to_string(low) + "…" + std::to_string(high);
+  if (!has(key)) throw error(key, expected, "nothing");
+  const Json& value = data_->json.at(key);
+  // Unsigned values above 2^63 are integers too, so compare before converting.
+  const bool inside =
+      value.is_number_unsigned()
+          ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(std::max(high, 0)) &&
+                static_cast<std::int64_t>(value.get<std::uint64_t>()) >= low
+          : value.is_number_integer() && value.get<std::int64_t>() >= low && value.get<std::int64_t>() <= high;
+  if (!inside) throw error(key, expected, show(value));
+  return value.get<int>();
+}
+
+int ConfigReader::integer(const std::string& key, int low, int high, int fallback) const {
+  return has(key) ? integer(key, low, high) : fallback;
+}
+
+double ConfigReader::number(const std::string& key, double low, double high) const {
+  const std::string expected = "a number in " + show(low) + "…" + show(high);
+  if (!has(key)) throw error(key, expected, "nothing");
+  const Json& value = data_->json.at(key);
+  if (!value.is_number()) throw error(key, expected, show(value));
+  const double result = value.get<double>();
+  if (!(result >= low && result <= high)) throw error(key, expected, show(value));
+  return result;
+}
+
+double ConfigReader::number(const std::string& key, double low, double high, double fallback) const {
+  return has(key) ? number(key, low, high) : fallback;
+}
+
+bool ConfigReader::flag(const std::string& key, bool fallback) const {
+  if (!has(key)) return fallback;
+  const Json& value = data_->json.at(key);
+  if (!value.is_boolean()) throw error(key, "true or false", show(value));
+  return value.get<bool>();
+}
+
+std::string ConfigReader::text(const std::string& key) const {
+  if (!has(key)) throw error(key, "a string", "nothing");
+  const Json& value = data_->json.at(key);
+  if (!value.is_string()) throw error(key, "a string", show(value));
+  return value.get<std::string>();
+}
+
+std::string ConfigReader::text(const std::string& key, const std::string& fallback) const {
+  return has(key) ? text(key) : fallback;
+}
+
+std::optional<ConfigReader> ConfigReader::object(const std::string& key) const {
+  if (!has(key)) return std::nullopt;
+  const Json& value = data_->json.at(key);
+  if (!value.is_object()) throw error(key, "an object or null", show(value));
+  auto data = std::make_shared<Data>();
+  data->json = value;
+  data->where = data_->where + ": " + key;
+  return ConfigReader(std::move(data));
+}
+
+std::optional<std::int32_t> ConfigReader::token(const std::string& key, int vocab) const {
+  if (!has(key)) return std::nullopt;
+  const Json* value = &data_->json.at(key);
+  if (value->is_array() && !value->empty()) value = &value->front();
+  if (!value->is_number_integer()) throw error(key, "a token id, a list of token ids, or null", show(*value));
+  if (value->is_number_unsigned() && value->get<std::uint64_t>() < static_cast<std::uint64_t>(vocab)) {
+    return value->get<std::int32_t>();
+  }
+  return std::nullopt;
+}
+
+Activation read_activation(const ConfigReader& json, const std::string& key, const std::string& fallback) {
+  return json.choice<Activation>(key, json.text(key, fallback),
+                                 {{"gelu_new", Activation::gelu_tanh},
+                                  {"gelu_pytorch_tanh", Activation::gelu_tanh},
+                                  {"gelu_fast", Activation::gelu_tanh},
+                                  {"gelu", Activation::gelu},
+                                  {"relu", Activation::relu},
+                                  {"silu", Activation::silu},
+                                  {"swish", Activation::silu}});
+}
+
+ModelConfig load_config(const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / "config.json";
+  const ConfigReader json = ConfigReader::open(file);
+  const Family& chosen = family(json.text("model_type"), file.string());
+  if (json.has("quantization_config")) {
+    throw json.error("quantization_config", "weights in F32, F16 or BF16", "a quantized model",
+                     "use the model's unquantized weights");
+  }
+  ModelConfig config = chosen.read_config(json);
+  config.family = chosen.model_type;
+  // "models/x/" and "." have no last part of their own.
+  std::filesystem::path named = std::filesystem::weakly_canonical(folder);
+  if (!named.has_filename()) named = named.parent_path();
+  config.name = named.filename().string();
+  return config;
+}
+
+}  // namespace headscope

@@ -1,0 +1,68 @@
+#pragma once
+// config.json with every value checked as it is read: a wrong type or an absurd number is an Error that names file and
+// key. A key whose value is null counts as absent, as in Hugging Face's own reader.
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/model/config.h"
+
+namespace headscope {
+
+class ConfigReader {
+ public:
+  static ConfigReader open(const std::filesystem::path& file);
+  static ConfigReader parse(const std::string& json, std::string where);
+
+  bool has(const std::string& key) const;  ///< present and not null
+  /// Throws Error when absent, not an integer, or outside [low, high].
+  int integer(const std::string& key, int low, int high) const;
+  int integer(const std::string& key, int low, int high, int fallback) const;
+  double number(const std::string& key, double low, double high) const;
+  double number(const std::string& key, double low, double high, double fallback) const;
+  bool flag(const std::string& key, bool fallback) const;
+  std::string text(const std::string& key) const;
+  std::string text(const std::string& key, const std::string& fallback) const;
+  /// A nested object; nullopt when absent.
+  std::optional<ConfigReader> object(const std::string& key) const;
+  /// A token id, or the first of a list of ids. nullopt when absent or outside [0, vocab): an id that no logit can give
+  /// never ends a text, and tools do write such ids.
+  std::optional<std::int32_t> token(const std::string& key, int vocab) const;
+  /// One of the named values. Throws Error listing the names.
+  template <class T>
+  T choice(const std::string& key, const std::string& value,
+           const std::vector<std::pair<const char*, T>>& known) const {
+    std::string names;
+    for (const auto& [name, result] : known) {
+      if (value == name) return result;
+      names += (names.empty() ? "" : ", ") + std::string(name);
+    }
+    throw error(key, "one of " + names, "\"" + value + "\"");
+  }
+
+  Error error(const std::string& key, const std::string& expected, const std::string& found,
+              const std::string& hint = "") const;
+
+ private:
+  struct Data;
+  explicit ConfigReader(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
+  std::shared_ptr<const Data> data_;
+};
+
+/// Upper bounds of what a configuration may claim: far above any published decoder, far below what would exhaust memory
+/// before the weights are compared with it.
+namespace config_limits {
+inline constexpr int layers = 1024, heads = 1024, d_head = 8192, d_model = 1 << 17, d_mlp = 1 << 20, vocab = 1 << 24,
+                     context = 1 << 28;
+}
+
+/// Names of activation functions as Hugging Face spells them.
+Activation read_activation(const ConfigReader& json, const std::string& key, const std::string& fallback);
+
+}  // namespace headscope

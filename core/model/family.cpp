@@ -1,0 +1,28 @@
+#include "core/model/family.h"
+
+#include <array>
+
+#include "core/base/error.h"
+
+namespace headscope {
+
+std::span<const Family> families() {
+  static const std::array<Family, 2> known{gpt2_family(), llama_family()};
+  return known;
+}
+
+const Family& family(std::string_view model_type, const std::string& where) {
+  std::string names;
+  for (const Family& candidate : families()) {
+    if (candidate.model_type == model_type) return candidate;
+    names += (names.empty() ? "" : ", ") + std::string(candidate.model_type);
+  }
+  throw Error(where + ": model_type", "one of " + names, "\"" + std::string(model_type) + "\"",
+              "convert the model to one of these layouts, or trace another model");
+}
+
+RawWeights read_weights(const SafetensorsFile& file, const ModelConfig& config) {
+  return family(config.family, file.path().string()).read_weights(file, config);
+}
+
+}  // namespace headscope

@@ -1,0 +1,99 @@
+// GPT-2 (Radford et al., Language Models are Unsupervised Multitask Learners, 2019): learned positions, LayerNorm
+// before each sublayer, one MLP branch, biases everywhere. Matrices are stored (in, out), q, k and v side by side in
+// c_attn.
+
+#include "core/model/config_reader.h"
+#include "core/model/family.h"
+#include "core/model/weight_reader.h"
+
+namespace headscope {
+
+namespace {
+
+ModelConfig gpt2_config(const ConfigReader& json) {
+  namespace limit = config_limits;
+  ModelConfig config;
+  ModelDims& dims = config.dims;
+  dims.layers = json.integer("n_layer", 1, limit::layers);
+  dims.heads = json.integer("n_head", 1, limit::heads);
+  dims.d_model = json.integer("n_embd", 1, limit::d_model);
+  if (dims.d_model % dims.heads != 0) {
+    throw json.error("n_head", "a divisor of n_embd = " + std::to_string(dims.d_model), std::to_string(dims.heads));
+  }
+  dims.kv_heads = dims.heads;
+  dims.d_head = dims.d_model / dims.heads;
+  dims.d_mlp = json.integer("n_inner", 1, limit::d_mlp, 4 * dims.d_model);
+  dims.vocab = json.integer("vocab_size", 1, limit::vocab);
+  config.context = json.integer(json.has("n_positions") ? "n_positions" : "n_ctx", 1, limit::context);
+  config.norm = NormKind::layer_norm;
+  config.norm_epsilon = json.number("layer_norm_epsilon", 0, 1, 1e-5);
+  config.position = PositionKind::learned;
+  config.activation = read_activation(json, "activation_function", "gelu_new");
+  config.gated_mlp = false;
+  config.attention_bias = config.mlp_bias = true;
+  config.tied_embeddings = json.flag("tie_word_embeddings", true);
+  config.scale_by_inverse_sqrt_d = json.flag("scale_attn_weights", true);
+  config.scale_by_inverse_layer = json.flag("scale_attn_by_inverse_layer_idx", false);
+  if (json.flag("add_cross_attention", false)) {
+    throw json.error("add_cross_attention", "false", "true", "only decoders without an encoder can be traced");
+  }
+  config.bos = json.token("bos_token_id", dims.vocab);
+  config.eos = json.token("eos_token_id", dims.vocab);
+  return config;
+}
+
+RawWeights gpt2_weights(const SafetensorsFile& file, const ModelConfig& config) {
+  const ModelDims& dims = config.dims;
+  const Index d = dims.d_model;
+  RawWeights weights;
+  WeightReader reader(file, {"transformer.", ""}, "wte.weight", "h.");
+  reader.take("wte.weight", {dims.vocab, d}, weights.token_embedding);
+  reader.take("wpe.weight", {config.context, d}, weights.position_embedding);
+  weights.layers.resize(static_cast<std::size_t>(dims.layers));
+  for (int layer = 0; layer < dims.layers; ++layer) {
+    RawLayer& raw = weights.layers[static_cast<std::size_t>(layer)];
+    const std::string block = "h." + std::to_string(layer) + ".";
+    reader.take(block + "ln_1.weight", {d}, raw.ln1_gain);
+    reader.take(block + "ln_1.bias", {d}, raw.ln1_bias);
+    reader.take(block + "attn.c_attn.weight", {d, 3 * d}, [&](const Tensor& qkv) {
+      raw.q_weight = qkv.slice(1, 0, d);
+      raw.k_weight = qkv.slice(1, d, 2 * d);
+      raw.v_weight = qkv.slice(1, 2 * d, 3 * d);
+    });
+    reader.take(block + "attn.c_attn.bias", {3 * d}, [&](const Tensor& qkv) {
+      raw.q_bias = qkv.slice(0, 0, d);
+      raw.k_bias = qkv.slice(0, d, 2 * d);
+      raw.v_bias = qkv.slice(0, 2 * d, 3 * d);
+    });
+    reader.take(block + "attn.c_proj.weight", {d, d}, raw.o_weight);
+    reader.take(block + "attn.c_proj.bias", {d}, raw.o_bias);
+    reader.take(block + "ln_2.weight", {d}, raw.ln2_gain);
+    reader.take(block + "ln_2.bias", {d}, raw.ln2_bias);
+    reader.take(block + "mlp.c_fc.weight", {d, dims.d_mlp}, raw.up_weight);
+    reader.take(block + "mlp.c_fc.bias", {dims.d_mlp}, raw.up_bias);
+    reader.take(block + "mlp.c_proj.weight", {dims.d_mlp, d}, raw.down_weight);
+    reader.take(block + "mlp.c_proj.bias", {d}, raw.down_bias);
+    // Early checkpoints store the causal mask and its fill value as buffers.
+    reader.ignore(block + "attn.bias");
+    reader.ignore(block + "attn.masked_bias");
+  }
+  reader.take("ln_f.weight", {d}, weights.final_gain);
+  reader.take("ln_f.bias", {d}, weights.final_bias);
+  if (config.tied_embeddings) {
+    if (weights.token_embedding.defined()) weights.unembedding = weights.token_embedding.transpose(0, 1);
+  } else {
+    reader.take_outside("lm_head.weight", {dims.vocab, d},
+                        [&](const Tensor& head) { weights.unembedding = head.transpose(0, 1); });
+  }
+  reader.finish(config, weights);
+  return weights;
+}
+
+}  // namespace
+
+const Family& gpt2_family() {
+  static const Family family{"gpt2", "learned positions, LayerNorm, GELU", &gpt2_config, &gpt2_weights};
+  return family;
+}
+
+}  // namespace headscope

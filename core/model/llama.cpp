@@ -1,0 +1,130 @@
+// Llama (Touvron et al., LLaMA, 2023; Grattafiori et al., The Llama 3 Herd of Models, 2024): rotary positions in the
+// half-split layout, RMSNorm before each sublayer, grouped-query attention, gated MLP. Matrices are stored (out, in).
+
+#include "core/model/config_reader.h"
+#include "core/model/family.h"
+#include "core/model/weight_reader.h"
+
+namespace headscope {
+
+namespace {
+
+/// Newer files keep everything about RoPE in "rope_parameters"; older ones have "rope_theta" beside "rope_scaling".
+RotaryConfig read_rotary(const ConfigReader& json, int context) {
+  RotaryConfig rotary;
+  const std::string key = json.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
+  const std::optional<ConfigReader> scaling = json.object(key);
+  const ConfigReader& base = scaling && scaling->has("rope_theta") ? *scaling : json;
+  rotary.base = base.number("rope_theta", 1, 1e12, 10000);
+  if (!scaling) return rotary;
+  const std::string type = scaling->has("rope_type") ? "rope_type" : "type";
+  rotary.scaling = scaling->choice<RotaryConfig::Scaling>(type, scaling->text(type, "default"),
+                                                          {{"default", RotaryConfig::Scaling::none},
+                                                           {"linear", RotaryConfig::Scaling::linear},
+                                                           {"llama3", RotaryConfig::Scaling::llama3}});
+  if (scaling->number("partial_rotary_factor", 0, 1, 1) != 1) {
+    throw scaling->error("partial_rotary_factor", "1", "another value", "heads that rotate in part are not supported");
+  }
+  if (rotary.scaling == RotaryConfig::Scaling::none) return rotary;
+  rotary.factor = scaling->number("factor", 1, 1e6);
+  if (rotary.scaling == RotaryConfig::Scaling::llama3) {
+    rotary.low_frequency_factor = scaling->number("low_freq_factor", 1e-3, 1e6);
+    rotary.high_frequency_factor = scaling->number("high_freq_factor", 1e-3, 1e6);
+    if (rotary.high_frequency_factor <= rotary.low_frequency_factor) {
+      throw scaling->error("high_freq_factor",
+                           "more than low_freq_factor = " + std::to_string(rotary.low_frequency_factor),
+                           std::to_string(rotary.high_frequency_factor));
+    }
+    rotary.original_context = scaling->integer("original_max_position_embeddings", 1, config_limits::context, context);
+  }
+  return rotary;
+}
+
+ModelConfig llama_config(const ConfigReader& json) {
+  namespace limit = config_limits;
+  ModelConfig config;
+  ModelDims& dims = config.dims;
+  dims.layers = json.integer("num_hidden_layers", 1, limit::layers);
+  dims.heads = json.integer("num_attention_heads", 1, limit::heads);
+  dims.kv_heads = json.integer("num_key_value_heads", 1, limit::heads, dims.heads);
+  if (dims.heads % dims.kv_heads != 0) {
+    throw json.error("num_key_value_heads", "a divisor of num_attention_heads = " + std::to_string(dims.heads),
+                     std::to_string(dims.kv_heads));
+  }
+  dims.d_model = json.integer("hidden_size", 1, limit::d_model);
+  if (!json.has("head_dim") && dims.d_model % dims.heads != 0) {
+    throw json.error("num_attention_heads", "a divisor of hidden_size = " + std::to_string(dims.d_model),
+                     std::to_string(dims.heads), "or a head_dim of its own");
+  }
+  dims.d_head = json.integer("head_dim", 1, limit::d_head, dims.d_model / dims.heads);
+  if (dims.d_head % 2 != 0) {
+    throw json.error(json.has("head_dim") ? "head_dim" : "hidden_size / num_attention_heads",
+                     "an even number, since rotary positions turn pairs", std::to_string(dims.d_head));
+  }
+  dims.d_mlp = json.integer("intermediate_size", 1, limit::d_mlp);
+  dims.vocab = json.integer("vocab_size", 1, limit::vocab);
+  config.context = json.integer("max_position_embeddings", 1, limit::context);
+  config.norm = NormKind::rms_norm;
+  config.norm_epsilon = json.number("rms_norm_eps", 0, 1, 1e-6);
+  config.position = PositionKind::rotary;
+  config.rotary = read_rotary(json, config.context);
+  if (json.number("partial_rotary_factor", 0, 1, 1) != 1) {
+    throw json.error("partial_rotary_factor", "1", "another value", "heads that rotate in part are not supported");
+  }
+  config.activation = read_activation(json, "hidden_act", "silu");
+  config.gated_mlp = true;
+  config.attention_bias = json.flag("attention_bias", false);
+  config.mlp_bias = json.flag("mlp_bias", false);
+  config.tied_embeddings = json.flag("tie_word_embeddings", false);
+  config.bos = json.token("bos_token_id", dims.vocab);
+  config.eos = json.token("eos_token_id", dims.vocab);
+  return config;
+}
+
+RawWeights llama_weights(const SafetensorsFile& file, const ModelConfig& config) {
+  const ModelDims& dims = config.dims;
+  const Index d = dims.d_model, queries = Index{dims.heads} * dims.d_head, keys = Index{dims.kv_heads} * dims.d_head;
+  RawWeights weights;
+  WeightReader reader(file, {"model.", ""}, "embed_tokens.weight", "layers.");
+  reader.take("embed_tokens.weight", {dims.vocab, d}, weights.token_embedding);
+  weights.layers.resize(static_cast<std::size_t>(dims.layers));
+  for (int layer = 0; layer < dims.layers; ++layer) {
+    RawLayer& raw = weights.layers[static_cast<std::size_t>(layer)];
+    const std::string block = "layers." + std::to_string(layer) + ".";
+    const auto linear = [&](const std::string& name, Index in, Index out, bool bias, Tensor& weight,
+                            Tensor& into_bias) {
+      reader.take_transposed(block + name + ".weight", in, out, weight);
+      if (bias) reader.take(block + name + ".bias", {out}, into_bias);
+    };
+    reader.take(block + "input_layernorm.weight", {d}, raw.ln1_gain);
+    linear("self_attn.q_proj", d, queries, config.attention_bias, raw.q_weight, raw.q_bias);
+    linear("self_attn.k_proj", d, keys, config.attention_bias, raw.k_weight, raw.k_bias);
+    linear("self_attn.v_proj", d, keys, config.attention_bias, raw.v_weight, raw.v_bias);
+    linear("self_attn.o_proj", queries, d, config.attention_bias, raw.o_weight, raw.o_bias);
+    reader.take(block + "post_attention_layernorm.weight", {d}, raw.ln2_gain);
+    linear("mlp.up_proj", d, dims.d_mlp, config.mlp_bias, raw.up_weight, raw.up_bias);
+    linear("mlp.gate_proj", d, dims.d_mlp, config.mlp_bias, raw.gate_weight, raw.gate_bias);
+    linear("mlp.down_proj", dims.d_mlp, d, config.mlp_bias, raw.down_weight, raw.down_bias);
+    // Early checkpoints store the rotary frequencies, which the configuration gives.
+    reader.ignore(block + "self_attn.rotary_emb.inv_freq");
+  }
+  reader.take("norm.weight", {d}, weights.final_gain);
+  if (config.tied_embeddings) {
+    if (weights.token_embedding.defined()) weights.unembedding = weights.token_embedding.transpose(0, 1);
+  } else {
+    reader.take_outside("lm_head.weight", {dims.vocab, d},
+                        [&](const Tensor& head) { weights.unembedding = head.transpose(0, 1); });
+  }
+  reader.finish(config, weights);
+  return weights;
+}
+
+}  // namespace
+
+const Family& llama_family() {
+  static const Family family{"llama", "rotary positions, RMSNorm, grouped queries, gated MLP", &llama_config,
+                             &llama_weights};
+  return family;
+}
+
+}  // namespace headscope

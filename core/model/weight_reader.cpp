@@ -1,0 +1,118 @@
+#include "core/model/weight_reader.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+
+namespace headscope {
+
+namespace {
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  std::string text = "[";
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) text += (axis ? ", " : "") + std::to_string(shape[axis]);
+  return text + "]";
+}
+
+bool same(const std::vector<std::int64_t>& found, const Shape& expected) {
+  if (static_cast<int>(found.size()) != expected.rank()) return false;
+  for (int axis = 0; axis < expected.rank(); ++axis) {
+    if (found[static_cast<std::size_t>(axis)] != expected[axis]) return false;
+  }
+  return true;
+}
+
+/// "a, b, c and 7 more"
+std::string list(const std::vector<std::string>& names, std::size_t limit = 8) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), limit); ++i) text += (i ? ", " : "") + names[i];
+  if (names.size() > limit) text += " and " + std::to_string(names.size() - limit) + " more";
+  return text;
+}
+
+}  // namespace
+
+WeightReader::WeightReader(const SafetensorsFile& file, std::initializer_list<std::string_view> prefixes,
+                           std::string_view probe, std::string_view block)
+    : file_(file), prefix_(*prefixes.begin()) {
+  for (const std::string_view prefix : prefixes) {
+    if (file.contains(std::string(prefix) + std::string(probe))) {
+      prefix_ = prefix;
+      break;
+    }
+  }
+  block_ = prefix_ + std::string(block);
+}
+
+void WeightReader::take_full(const std::string& full, const Shape& shape,
+                             const std::function<void(const Tensor&)>& use) {
+  if (!file_.contains(full)) {
+    missing_.push_back(full);
+    return;
+  }
+  const TensorEntry& entry = file_.entry(full);
+  if (!same(entry.shape, shape)) {
+    const std::string where = entry.file ? entry.file->path().string() : file_.path().string();
+    throw Error(where + ": tensor " + full, "shape " + shape.str(), "shape " + shape_text(entry.shape),
+                "config.json and the weights disagree: do they belong together?");
+  }
+  taken_.insert(full);
+  dtypes_.insert(dtype_name(entry.dtype));
+  parameters_ += shape.size();
+  use(file_.tensor(full));
+}
+
+void WeightReader::take(const std::string& name, const Shape& shape, const std::function<void(const Tensor&)>& use) {
+  take_full(prefix_ + name, shape, use);
+}
+
+void WeightReader::take(const std::string& name, const Shape& shape, Tensor& into) {
+  take_full(prefix_ + name, shape, [&](const Tensor& tensor) { into = tensor; });
+}
+
+void WeightReader::take_transposed(const std::string& name, Index in, Index out, Tensor& into) {
+  take_full(prefix_ + name, {out, in}, [&](const Tensor& tensor) { into = tensor.transpose(0, 1); });
+}
+
+void WeightReader::take_outside(const std::string& name, const Shape& shape,
+                                const std::function<void(const Tensor&)>& use) {
+  take_full(name, shape, use);
+}
+
+void WeightReader::ignore(const std::string& name) {
+  ignored_.insert(prefix_ + name);
+}
+
+int WeightReader::layers_in_file() const {
+  std::set<std::string> layers;
+  for (const auto& [name, entry] : file_.tensors()) {
+    if (name.rfind(block_, 0) != 0) continue;
+    layers.insert(name.substr(block_.size(), name.find('.', block_.size()) - block_.size()));
+  }
+  return static_cast<int>(layers.size());
+}
+
+void WeightReader::finish(const ModelConfig& config, RawWeights& weights) const {
+  const std::string layers = "config.json says " + std::to_string(config.dims.layers) + " layers, the file holds " +
+                             std::to_string(layers_in_file());
+  if (!missing_.empty()) {
+    throw Error(file_.path().string(),
+                std::to_string(taken_.size() + missing_.size()) + " tensors of a " + config.family,
+                std::to_string(missing_.size()) + " missing: " + list(missing_),
+                layers + "; the folder may be incomplete, or of another architecture");
+  }
+  std::vector<std::string> strangers;
+  for (const auto& [name, entry] : file_.tensors()) {
+    if (taken_.count(name) || ignored_.count(name)) continue;
+    (name.rfind(block_, 0) == 0 ? strangers : weights.unused).push_back(name);
+  }
+  if (!strangers.empty()) {
+    throw Error(file_.path().string(), "only tensors that a " + config.family + " block uses",
+                std::to_string(strangers.size()) + " others: " + list(strangers),
+                layers + "; leaving tensors out would compute something else than this model");
+  }
+  weights.parameters = parameters_;
+  for (const std::string& type : dtypes_) weights.dtype += (weights.dtype.empty() ? "" : "+") + type;
+}
+
+}  // namespace headscope

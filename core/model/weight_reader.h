@@ -1,0 +1,49 @@
+#pragma once
+// Takes a family's tensors out of a safetensors file by name and exact shape, and reports at the end all that is
+// missing and all that nobody asked for.
+
+#include <functional>
+#include <initializer_list>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/model/family.h"
+
+namespace headscope {
+
+class WeightReader {
+ public:
+  /// `prefixes`: where the tensors may live ("transformer.", ""), the first that holds `probe` is used.
+  /// `block`: what a layer's names start with after the prefix ("h.").
+  WeightReader(const SafetensorsFile& file, std::initializer_list<std::string_view> prefixes, std::string_view probe,
+               std::string_view block);
+
+  /// Gives PREFIX + name to `use` when it is there. Throws Error naming file, tensor and both shapes when its shape is
+  /// not `shape`; a missing tensor is noted for finish() and `use` is not called.
+  void take(const std::string& name, const Shape& shape, const std::function<void(const Tensor&)>& use);
+  void take(const std::string& name, const Shape& shape, Tensor& into);
+  /// A matrix stored (out, in), as torch.nn.Linear does: `into` is its (in, out) view.
+  void take_transposed(const std::string& name, Index in, Index out, Tensor& into);
+  /// The same for names that never carry the prefix (lm_head).
+  void take_outside(const std::string& name, const Shape& shape, const std::function<void(const Tensor&)>& use);
+  /// A buffer that some files hold and no pass needs.
+  void ignore(const std::string& name);
+
+  /// Throws Error when a tensor was missing, or when a block holds one that nobody took: ignoring it would compute
+  /// something else than the model. Otherwise writes parameters, dtype and unused.
+  void finish(const ModelConfig& config, RawWeights& weights) const;
+
+ private:
+  void take_full(const std::string& full, const Shape& shape, const std::function<void(const Tensor&)>& use);
+  int layers_in_file() const;
+
+  const SafetensorsFile& file_;
+  std::string prefix_, block_;
+  std::set<std::string> taken_, ignored_, dtypes_;
+  std::vector<std::string> missing_;
+  std::int64_t parameters_ = 0;
+};
+
+}  // namespace headscope
