@@ -1,6 +1,6 @@
 #include "core/model/config.h"
 
-#include <cmath>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/base/file.h"
