@@ -1,0 +1,125 @@
+# What ./run and ./test share: install what is missing, configure, build. Sourced, with `root` and `me` set.
+# Everything said here goes to stderr, so that the output of a command started through ./run --cli stays clean.
+
+say() { printf '%s: %s\n' "$me" "$1" >&2; }
+
+# fail MESSAGE HINT: one clear line and a way out.
+fail() {
+  say "$1"
+  printf '  hint: %s\n' "$2" >&2
+  exit 1
+}
+
+# quietly LOG COMMAND...: runs the command with its output in build/LOG; on failure shows the end of it.
+quietly() {
+  local log="$root/build/$1"
+  shift
+  mkdir -p "$root/build"
+  "$@" >"$log" 2>&1 && return 0
+  tail -n 40 "$log" >&2
+  return 1
+}
+
+# missing_packages required|optional: those of the list that dpkg does not know as installed.
+missing_packages() {
+  local installed package kind
+  installed=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' 2>/dev/null | sed -n 's/^installed //p')
+  while read -r package kind; do
+    case "$package" in '' | '#'*) continue ;; esac
+    [ "${kind:-required}" = "$1" ] || continue
+    grep -qxF -- "$package" <<<"$installed" || printf '%s\n' "$package"
+  done <"$root/cmake/packages-debian.txt"
+}
+
+is_debian() {
+  [ -r /etc/os-release ] || return 1
+  (
+    . /etc/os-release
+    case " ${ID:-} ${ID_LIKE:-} " in *' debian '* | *' ubuntu '*) exit 0 ;; *) exit 1 ;; esac
+  ) && command -v apt-get >/dev/null && command -v dpkg-query >/dev/null
+}
+
+install_packages() {
+  if ! is_debian; then
+    local tool
+    for tool in cmake ninja pkg-config; do
+      command -v "$tool" >/dev/null ||
+        fail "$tool is missing, and only Debian and Ubuntu packages are installed automatically" \
+          "install the packages that README.md lists for your system under \"Other systems\", then run this again"
+    done
+    return 0
+  fi
+  local required optional
+  required=$(missing_packages required)
+  optional=$(missing_packages optional)
+  # An optional package that was looked for once is not looked for at every start.
+  local asked="$root/build/optional-packages-asked"
+  if [ -n "$optional" ] && [ -z "$required" ] && [ -e "$asked" ] && [ ! "$root/cmake/packages-debian.txt" -nt "$asked" ]; then
+    return 0
+  fi
+  [ -n "$required$optional" ] || return 0
+
+  local as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo >/dev/null; then
+      if [ -z "$required" ]; then return 0; fi
+      fail "packages are missing, and neither root nor sudo is at hand to install them" \
+        "as root: apt-get install ${required//$'\n'/ } ${optional//$'\n'/ }"
+    fi
+    as_root=(sudo)
+  fi
+  as_root+=(env DEBIAN_FRONTEND=noninteractive)
+
+  say "reading the package lists"
+  local update_failed=
+  quietly apt-update.log "${as_root[@]}" apt-get update -q || update_failed=1
+  local package available=()
+  for package in $optional; do
+    if apt-cache show "$package" >/dev/null 2>&1; then available+=("$package"); fi
+  done
+  local wanted=()
+  if [ -n "$required" ]; then mapfile -t wanted <<<"$required"; fi
+  wanted+=("${available[@]}")
+  if [ ${#wanted[@]} -gt 0 ]; then
+    say "installing ${#wanted[@]} packages: ${wanted[*]}"
+    if ! quietly apt-install.log "${as_root[@]}" apt-get install -q -y --no-install-recommends "${wanted[@]}"; then
+      if [ -n "$update_failed" ]; then
+        fail "the package lists could not be read, so nothing can be installed" \
+          "check the network and /etc/apt/sources.list; the log is build/apt-update.log"
+      fi
+      fail "apt-get could not install all packages" \
+        "see the lines above (all of them: build/apt-install.log); by hand: apt-get install ${wanted[*]}"
+    fi
+  fi
+  mkdir -p "$root/build" && touch "$asked"
+}
+
+# configure PRESET
+configure() {
+  local dir="$root/build/$1" flags=()
+  if [ -f "$dir/CMakeCache.txt" ]; then
+    # A checkout that was moved or copied together with its build folder starts that folder afresh.
+    if ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$dir/CMakeCache.txt"; then
+      flags=(--fresh)
+    elif [ -f "$dir/build.ninja" ] && [ ! "$root/CMakePresets.json" -nt "$dir/build.ninja" ] &&
+      [ ! "$root/cmake/packages-debian.txt" -nt "$dir/build.ninja" ]; then
+      return 0 # ninja itself notices changed CMakeLists.txt files
+    fi
+  fi
+  if command -v ccache >/dev/null; then flags+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+  say "configuring ($1)"
+  (cd "$root" && quietly "$1-configure.log" cmake "${flags[@]}" --preset "$1") ||
+    fail "CMake could not configure the $1 build" \
+      "a library named above is missing or too old: see README.md, \"Building\"; all of the log: build/$1-configure.log"
+}
+
+# build PRESET TARGET...
+build() {
+  local preset="$1" dir="$root/build/$1"
+  shift
+  configure "$preset"
+  if ninja -C "$dir" -n "$@" 2>/dev/null | grep -q 'no work to do'; then return 0; fi
+  say "building ($preset): $*"
+  quietly "$preset-build.log" cmake --build "$dir" --parallel "$(nproc 2>/dev/null || echo 2)" --target "$@" ||
+    fail "the $preset build failed" "see the lines above; all of the log: build/$preset-build.log"
+}
