@@ -29,7 +29,8 @@ struct Overview {
 
 /// Sums over one head's rows. Vectors of length n_query unless said. Entropies are in nats.
 struct HeadStats {
-  std::vector<float> log_sum_exp;            ///< of the biased scores; empty when the scores were not seen (imported, edited)
+  std::vector<double> log_sum_exp;           ///< of the biased scores (a float's step at 64 would move a weight by 4e-6);
+                                             ///< empty when the scores were not seen (imported, edited)
   std::vector<float> entropy;                ///< −Σ_k p ln p
   std::vector<float> entropy_without_first;  ///< the same after key 0 is dropped and the row renormalised; NaN if nothing is left
   std::vector<float> max_weight;
@@ -71,6 +72,7 @@ class AttentionMap {
   Tensor tile(KeyRange queries, KeyRange keys) const;     ///< (queries, keys)
   Tensor to_dense() const { return tile({0, n_query_}, {0, n_key_}); }
   /// Max-pooled to at most max_cells on each side; exact (bin 1) when the map is small enough. Never loses a maximum.
+  /// A factored map too long for that answers from the overview stored during the run, which may be coarser than asked.
   Overview overview(Index max_cells) const;
 
   const HeadStats& stats() const { return *stats_; }

@@ -10,18 +10,21 @@
 namespace headscope {
 
 struct TokenLinks {
-  /// links of row i are [begin[i], begin[i+1]) in keys; keys ascend. Rows without links have none.
+  /// The linked keys of every row, ascending. Rows of one token share one list, of which each sees a beginning, so that
+  /// the memory is linear in the text even when a single token repeats all through it.
   struct List {
-    std::vector<std::int32_t> begin{0}, keys;
-    int rows() const { return static_cast<int>(begin.size()) - 1; }
+    std::vector<std::int32_t> keys;          ///< the lists of all tokens, one after another
+    std::vector<std::int32_t> begin, count;  ///< row i has keys[begin[i]] … keys[begin[i] + count[i] − 1]
+    int rows() const { return static_cast<int>(begin.size()); }
     std::span<const std::int32_t> row(int i) const {
-      return std::span(keys).subspan(static_cast<std::size_t>(begin[static_cast<std::size_t>(i)]),
-                                     static_cast<std::size_t>(begin[static_cast<std::size_t>(i) + 1] - begin[static_cast<std::size_t>(i)]));
+      const auto at = static_cast<std::size_t>(i);
+      return std::span(keys).subspan(static_cast<std::size_t>(begin[at]), static_cast<std::size_t>(count[at]));
     }
   };
   List duplicate;  ///< keys j < i with token[j] == token[i]
   List induction;  ///< keys j + 1 ≤ i with token[j] == token[i], j < i
 
+  /// Linear in the number of tokens, in time and in memory.
   static TokenLinks of(std::span<const std::int32_t> tokens);
 };
 

@@ -1,0 +1,167 @@
+#include "core/trace/capture.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/trace/attention_map.h"
+
+namespace headscope {
+
+namespace {
+
+constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
+
+// Sizes saturate instead of wrapping round: an absurd configuration must not look as if it fitted.
+std::size_t times(std::size_t a, std::size_t b) {
+  return b != 0 && a > most / b ? most : a * b;
+}
+std::size_t plus(std::size_t a, std::size_t b) {
+  return a > most - b ? most : a + b;
+}
+std::size_t count(int n) {
+  return n > 0 ? static_cast<std::size_t>(n) : 0;
+}
+std::size_t floats(std::size_t a, std::size_t b, std::size_t c = 1) {
+  return times(sizeof(float), times(times(a, b), c));
+}
+
+std::string megabytes(std::size_t bytes) {
+  const double value = static_cast<double>(bytes);
+  if (value >= 1e9) return fmt::format("{:.2f} GB", value / 1e9);
+  if (value >= 1e6) return value >= 1e8 ? fmt::format("{:.0f} MB", value / 1e6) : fmt::format("{:.1f} MB", value / 1e6);
+  return value >= 1e3 ? fmt::format("{:.1f} kB", value / 1e3) : fmt::format("{} bytes", bytes);
+}
+
+// What HeadStats and the stored overview of one map take at most.
+std::size_t statistics_bytes(int n_query, int n_key) {
+  const std::size_t queries = count(n_query), keys = count(n_key);
+  const std::size_t per_query = sizeof(double) + 6 * sizeof(float) + sizeof(std::int32_t);
+  const auto cells = static_cast<std::size_t>(stored_overview_cells);
+  const std::size_t bin = std::max<std::size_t>((std::max(queries, keys) + cells - 1) / cells, 1);
+  const std::size_t overview = floats((queries + bin - 1) / bin, (keys + bin - 1) / bin);
+  return times(queries, per_query) + times(keys, sizeof(double)) + times(queries + keys, sizeof(double)) + overview;
+}
+
+struct Costs {
+  std::size_t dense_maps = 0, factored_maps = 0;  // all recorded layers, statistics included
+  std::size_t sites = 0, logits = 0;
+};
+
+Costs costs_of(const CaptureSpec& spec, const ModelDims& dims, std::size_t layers, int n_query, int n_key) {
+  const auto has = [&](SiteKind kind) { return spec.sites.count(kind) > 0; };
+  Costs costs;
+  const std::size_t statistics = times(times(layers, count(dims.heads)), statistics_bytes(n_query, n_key));
+  costs.dense_maps = plus(statistics, times(layers, site_bytes(SiteKind::pattern, dims, n_query, n_key)));
+  costs.factored_maps = statistics;
+  // A rotated query or key that is recorded anyway is the very tensor the factored map refers to.
+  if (!has(SiteKind::rot_q))
+    costs.factored_maps =
+        plus(costs.factored_maps, times(layers, floats(count(n_query), count(dims.heads), count(dims.d_head))));
+  if (!has(SiteKind::rot_k) || n_key != n_query)
+    costs.factored_maps =
+        plus(costs.factored_maps, times(layers, floats(count(n_key), count(dims.kv_heads), count(dims.d_head))));
+
+  for (const SiteKind kind : spec.sites) {
+    if (kind == SiteKind::pattern || kind == SiteKind::logits) continue;  // they are the maps, and the logits below
+    const std::size_t copies = info(kind).per_layer ? layers : 1;
+    costs.sites = plus(costs.sites, times(copies, site_bytes(kind, dims, n_query, n_key)));
+  }
+  const bool all = spec.all_logits || has(SiteKind::logits);
+  costs.logits = floats(all ? count(n_query) : 1, count(dims.vocab));
+  return costs;
+}
+
+std::string summarize(const CapturePlan& plan, const Costs& costs, std::size_t maps, std::size_t site_kinds) {
+  std::vector<std::string> parts;
+  if (plan.maps == MapStorage::dense)
+    parts.push_back(fmt::format("{} map{} dense ({})", maps, maps == 1 ? "" : "s", megabytes(costs.dense_maps)));
+  else if (plan.maps == MapStorage::factored)
+    parts.push_back(fmt::format("{} map{} factored ({}; dense would take {})", maps, maps == 1 ? "" : "s",
+                                megabytes(costs.factored_maps), megabytes(costs.dense_maps)));
+  else
+    parts.emplace_back("no maps");
+  if (site_kinds > 0)
+    parts.push_back(
+        fmt::format("{} kind{} of site {}", site_kinds, site_kinds == 1 ? "" : "s", megabytes(costs.sites)));
+  parts.push_back("logits " + megabytes(costs.logits));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+}  // namespace
+
+std::size_t site_bytes(SiteKind kind, const ModelDims& dims, int n_query, int n_key) {
+  const std::size_t n = count(n_query);
+  switch (kind) {
+    case SiteKind::q:
+    case SiteKind::rot_q:
+    case SiteKind::z:
+      return floats(n, count(dims.heads), count(dims.d_head));
+    case SiteKind::k:
+    case SiteKind::v:
+    case SiteKind::rot_k:
+      return floats(n, count(dims.kv_heads), count(dims.d_head));
+    case SiteKind::attn_scores:
+    case SiteKind::pattern:
+      return floats(count(dims.heads), n, count(n_key));
+    case SiteKind::result:
+      return floats(n, count(dims.heads), count(dims.d_model));
+    case SiteKind::mlp_pre:
+    case SiteKind::mlp_pre_linear:
+    case SiteKind::mlp_post:
+      return floats(n, count(dims.d_mlp));
+    case SiteKind::logits:
+      return floats(n, count(dims.vocab));
+    case SiteKind::embed:
+    case SiteKind::pos_embed:
+    case SiteKind::resid_pre:
+    case SiteKind::ln1_normalized:
+    case SiteKind::attn_out:
+    case SiteKind::resid_mid:
+    case SiteKind::ln2_normalized:
+    case SiteKind::mlp_out:
+    case SiteKind::resid_post:
+    case SiteKind::final_normalized:
+      return floats(n, count(dims.d_model));
+  }
+  return 0;
+}
+
+CapturePlan plan_capture(const CaptureSpec& spec, const ModelDims& dims, int n_query, int n_key) {
+  for (const int layer : spec.layers)
+    if (layer < 0 || layer >= dims.layers)
+      throw Error("capture: layers", fmt::format("layers from 0 to {}", dims.layers - 1), std::to_string(layer));
+  const std::size_t layers = spec.layers.empty() ? count(dims.layers) : spec.layers.size();
+  const Costs costs = costs_of(spec, dims, layers, n_query, n_key);
+  const std::size_t rest = plus(costs.sites, costs.logits);
+
+  CapturePlan plan;
+  plan.maps = spec.sites.count(SiteKind::pattern) > 0 ? MapStorage::dense : spec.maps;
+  if (plan.maps == MapStorage::automatic) {
+    const bool small = costs.dense_maps <= spec.byte_budget / 2 && plus(costs.dense_maps, rest) <= spec.byte_budget;
+    // Short texts: a map may be smaller than the factors it is made of.
+    plan.maps = small || costs.dense_maps <= costs.factored_maps ? MapStorage::dense : MapStorage::factored;
+  }
+  const std::size_t map_bytes = plan.maps == MapStorage::dense      ? costs.dense_maps
+                                : plan.maps == MapStorage::factored ? costs.factored_maps
+                                                                    : 0;
+  plan.bytes = plus(map_bytes, rest);
+  std::size_t site_kinds = 0;
+  for (const SiteKind kind : spec.sites) site_kinds += kind != SiteKind::pattern && kind != SiteKind::logits;
+  plan.summary = summarize(plan, costs, times(layers, count(dims.heads)), site_kinds);
+  if (plan.bytes > spec.byte_budget) {
+    std::string hint = "record fewer sites or layers, cut the text, or raise the budget";
+    if (plan.maps == MapStorage::dense && plus(costs.factored_maps, rest) <= spec.byte_budget)
+      hint = "factored maps would need " + megabytes(plus(costs.factored_maps, rest)) + " in all";
+    else if (spec.all_logits && costs.logits > spec.byte_budget / 2)
+      hint = "keep the logits of the last position only, or raise the budget";
+    throw Error("capture budget", "at most " + megabytes(spec.byte_budget),
+                "a need of " + megabytes(plan.bytes) + ": " + plan.summary, hint);
+  }
+  return plan;
+}
+
+}  // namespace headscope

@@ -1,0 +1,135 @@
+#include "core/trace/site.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <charconv>
+#include <vector>
+
+namespace headscope {
+
+namespace {
+
+constexpr std::string_view layer_prefix = "blocks.{i}.";
+constexpr std::string_view hook_prefix = "hook_";
+
+// `query` counts the positions of this pass, `key` those plus the cached ones; k and v hold the positions of this pass.
+constexpr std::array<SiteInfo, site_kind_count> table{{
+    {SiteKind::embed, "hook_embed", "(query, d_model)", false, "token embedding"},
+    {SiteKind::pos_embed, "hook_pos_embed", "(query, d_model)", false, "learned position embedding"},
+    {SiteKind::resid_pre, "blocks.{i}.hook_resid_pre", "(query, d_model)", true, "residual stream entering the block"},
+    {SiteKind::ln1_normalized, "blocks.{i}.ln1.hook_normalized", "(query, d_model)", true,
+     "output of the norm before attention, gain and bias applied"},
+    {SiteKind::q, "blocks.{i}.attn.hook_q", "(query, head, d_head)", true, "queries, before rotation"},
+    {SiteKind::k, "blocks.{i}.attn.hook_k", "(query, kv_head, d_head)", true, "keys, before rotation"},
+    {SiteKind::v, "blocks.{i}.attn.hook_v", "(query, kv_head, d_head)", true, "values"},
+    {SiteKind::rot_q, "blocks.{i}.attn.hook_rot_q", "(query, head, d_head)", true,
+     "queries after the rotary embedding"},
+    {SiteKind::rot_k, "blocks.{i}.attn.hook_rot_k", "(query, kv_head, d_head)", true,
+     "keys after the rotary embedding"},
+    {SiteKind::attn_scores, "blocks.{i}.attn.hook_attn_scores", "(head, query, key)", true,
+     "scaled q·k plus bias, masked cells -inf"},
+    {SiteKind::pattern, "blocks.{i}.attn.hook_pattern", "(head, query, key)", true, "attention: softmax of the scores"},
+    {SiteKind::z, "blocks.{i}.attn.hook_z", "(query, head, d_head)", true, "attention times values, per head"},
+    {SiteKind::result, "blocks.{i}.attn.hook_result", "(query, head, d_model)", true,
+     "what each head adds to the residual stream, the output bias apart"},
+    {SiteKind::attn_out, "blocks.{i}.hook_attn_out", "(query, d_model)", true,
+     "what attention adds to the residual stream"},
+    {SiteKind::resid_mid, "blocks.{i}.hook_resid_mid", "(query, d_model)", true,
+     "residual stream between attention and MLP"},
+    {SiteKind::ln2_normalized, "blocks.{i}.ln2.hook_normalized", "(query, d_model)", true,
+     "output of the norm before the MLP, gain and bias applied"},
+    {SiteKind::mlp_pre, "blocks.{i}.mlp.hook_pre", "(query, d_mlp)", true, "MLP before its activation function"},
+    {SiteKind::mlp_pre_linear, "blocks.{i}.mlp.hook_pre_linear", "(query, d_mlp)", true,
+     "the branch of a gated MLP that has no activation function"},
+    {SiteKind::mlp_post, "blocks.{i}.mlp.hook_post", "(query, d_mlp)", true,
+     "MLP after its activation function and gate"},
+    {SiteKind::mlp_out, "blocks.{i}.hook_mlp_out", "(query, d_model)", true,
+     "what the MLP adds to the residual stream"},
+    {SiteKind::resid_post, "blocks.{i}.hook_resid_post", "(query, d_model)", true, "residual stream leaving the block"},
+    {SiteKind::final_normalized, "ln_final.hook_normalized", "(query, d_model)", false, "output of the last norm"},
+    {SiteKind::logits, "logits", "(query, vocab)", false, "scores of every token of the vocabulary"},
+}};
+
+constexpr bool in_enum_order() {
+  for (std::size_t i = 0; i < table.size(); ++i)
+    if (table[i].kind != static_cast<SiteKind>(i)) return false;
+  return true;
+}
+static_assert(in_enum_order(), "info() indexes the table by kind");
+
+std::string_view after_prefix(std::string_view text, std::string_view prefix) {
+  return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
+}
+
+std::string without_hook(std::string_view name) {
+  std::string text(name);
+  if (const auto at = text.find(hook_prefix); at != std::string::npos) text.erase(at, hook_prefix.size());
+  return text;
+}
+
+// Every spelling of a kind, the most exact first: "blocks.{i}.attn.hook_q", "attn.hook_q", "attn.q", "attn_q",
+// "hook_q", "q".
+std::vector<std::string> spellings(const SiteInfo& site) {
+  const std::string_view tail = after_prefix(site.pattern, layer_prefix);
+  const std::string_view last = tail.substr(tail.rfind('.') == std::string_view::npos ? 0 : tail.rfind('.') + 1);
+  std::string underscored = without_hook(tail);
+  std::replace(underscored.begin(), underscored.end(), '.', '_');
+  std::vector<std::string> all{std::string(site.pattern), std::string(tail), without_hook(tail), underscored};
+  // Three norms end in "normalized": alone it names none of them.
+  if (last != "hook_normalized") {
+    all.emplace_back(last);
+    all.push_back(without_hook(last));
+  }
+  if (site.kind == SiteKind::final_normalized) all.emplace_back("final_normalized");
+  return all;
+}
+
+}  // namespace
+
+std::span<const SiteInfo> site_table() {
+  return table;
+}
+
+const SiteInfo& info(SiteKind kind) {
+  return table[static_cast<std::size_t>(kind)];
+}
+
+std::string name(Site site) {
+  const SiteInfo& entry = info(site.kind);
+  assert(entry.per_layer == (site.layer >= 0));
+  if (!entry.per_layer) return std::string(entry.pattern);
+  return "blocks." + std::to_string(site.layer) + "." + std::string(entry.pattern.substr(layer_prefix.size()));
+}
+
+std::optional<Site> parse_site(std::string_view text) {
+  constexpr std::string_view blocks = "blocks.";
+  if (!text.starts_with(blocks)) {
+    for (const SiteInfo& entry : table)
+      if (!entry.per_layer && entry.pattern == text) return Site{entry.kind, -1};
+    return std::nullopt;
+  }
+  const std::string_view rest = text.substr(blocks.size());
+  const std::size_t dot = rest.find('.');
+  if (dot == std::string_view::npos) return std::nullopt;
+  const std::string_view digits = rest.substr(0, dot);
+  int layer = 0;
+  const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), layer);
+  // One spelling per site: "blocks.03…" and "blocks.-1…" are not names that name() gives.
+  if (failure != std::errc{} || end != digits.data() + digits.size() || std::to_string(layer) != digits || layer < 0)
+    return std::nullopt;
+  for (const SiteInfo& entry : table)
+    if (entry.per_layer && entry.pattern.substr(layer_prefix.size()) == rest.substr(dot + 1))
+      return Site{entry.kind, layer};
+  return std::nullopt;
+}
+
+std::optional<SiteKind> parse_site_kind(std::string_view text) {
+  for (const SiteInfo& entry : table) {
+    const std::vector<std::string> known = spellings(entry);
+    if (std::find(known.begin(), known.end(), text) != known.end()) return entry.kind;
+  }
+  return std::nullopt;
+}
+
+}  // namespace headscope
