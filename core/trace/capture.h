@@ -19,8 +19,8 @@ enum class MapStorage { none, automatic, dense, factored };
 
 struct CaptureSpec {
   MapStorage maps = MapStorage::automatic;      ///< automatic: dense while all maps fit in budget / 2, else factored
-  std::set<SiteKind> sites;                     ///< besides the maps; `pattern` here means maps = dense
-  std::set<int> layers;                         ///< empty = all
+  std::set<SiteKind> sites = {};                ///< besides the maps; `pattern` here means maps = dense
+  std::set<int> layers = {};                    ///< empty = all
   bool all_logits = true;                       ///< false: logits of the last position only
   std::size_t byte_budget = std::size_t{1} << 30;
 };
