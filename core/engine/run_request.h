@@ -1,5 +1,6 @@
 #pragma once
-// A run as a plain value: what to run on what, and what to keep. Saves as JSON, compares, hashes: its hash is a cache key.
+// A run as a plain value: what to run on what, and what to keep. Saves as JSON, compares, hashes: its hash is a cache
+// key.
 
 #include <cstdint>
 #include <filesystem>
@@ -15,33 +16,43 @@
 namespace headscope {
 
 struct RunRequest {
-  std::filesystem::path model;                       ///< folder
-  std::string text;                                  ///< used when `ids` is empty
+  std::filesystem::path model;  ///< folder
+  std::string text;             ///< used when `ids` is empty
   std::vector<std::int32_t> ids;
-  std::optional<bool> add_bos;                       ///< empty: as the tokenizer says
+  std::optional<bool> add_bos;  ///< empty: as the tokenizer says for text, not before given ids
   bool parse_special = false;
   /// What to do with a text longer than the context: refuse (a clear error), keep the first, or keep the last tokens.
   enum class TooLong { refuse, keep_first, keep_last } too_long = TooLong::refuse;
   CaptureSpec capture;
+
+  bool operator==(const RunRequest&) const = default;
 };
 
+/// Throws Error when the text is not UTF-8, which JSON cannot hold.
 std::string to_json(const RunRequest& request);
+/// Absent keys take their defaults (`model` and one of `text`, `ids` are needed), unknown keys are refused.
 /// Throws Error naming `where` and the key.
 RunRequest run_request_from_json(const std::string& json, const std::string& where);
+/// The same on every machine and in every build; equal requests have equal hashes.
 std::uint64_t hash(const RunRequest& request);
 
 /// A model folder opened once: weights and tokenizer. Immutable, shared.
 struct LoadedModel {
   std::shared_ptr<const Model> model;
-  std::shared_ptr<const Tokenizer> tokenizer;        ///< null when the folder has none: only ids can be run
+  std::shared_ptr<const Tokenizer> tokenizer;  ///< null when the folder has none: only ids can be run
 };
 
-/// Tokens of the request, BOS added, cut to the context as asked. Throws Error on empty text, ids outside the vocabulary,
-/// text longer than the context with TooLong::refuse (says by how much).
+/// Opens the model and, where the folder has one, its tokenizer. Throws Error as Model::load and load_tokenizer do.
+LoadedModel load_model(const std::filesystem::path& folder, Backend& backend);
+
+/// Tokens of the request, BOS added, cut to the context as asked (BOS stays when the last tokens are kept). Throws
+/// Error on empty text, ids outside the vocabulary, text longer than the context with TooLong::refuse (says by how
+/// much).
 std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request);
 
-/// The whole pipeline on the calling thread: tokenize, plan, forward, trace. `extra` taps (interventions) come before the
-/// recorder. Throws Error or Cancelled.
+/// The whole pipeline on the calling thread: tokenize, plan, forward, trace. `ctx.tap` (interventions) comes before the
+/// recorder, so what is recorded is what the pass went on with. Throws Error or Cancelled; also when the request names
+/// a site that this model does not have.
 std::shared_ptr<const Trace> run(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx);
 
 }  // namespace headscope

@@ -23,6 +23,8 @@ struct CaptureSpec {
   std::set<int> layers = {};                    ///< empty = all
   bool all_logits = true;                       ///< false: logits of the last position only
   std::size_t byte_budget = std::size_t{1} << 30;
+
+  bool operator==(const CaptureSpec&) const = default;
 };
 
 struct CapturePlan {

@@ -32,16 +32,15 @@ struct Trace {
   ModelInfo model;
   std::string text;                       ///< "" when the run started from ids
   std::vector<Token> tokens;
-  std::vector<AttentionMap> maps;         ///< layer-major: maps[layer * heads + head]; may be empty
+  std::vector<AttentionMap> maps;         ///< layer-major, of the recorded layers; may be empty
   std::map<Site, Tensor> sites;           ///< recorded tensors, shapes as in site_table()
   Tensor logits;                          ///< (query, vocab), or (1, vocab) when only the last was kept; may be undefined
   std::string source;                     ///< "headscope cpu f32", "imported from x.npz"
   CapturePlan plan;
   double milliseconds = 0;                ///< of the forward pass, metrics inside
 
-  const AttentionMap& map(int layer, int head) const {
-    return maps[static_cast<std::size_t>(layer * model.dims.heads + head)];
-  }
+  /// Throws Error when that map was not recorded, or the model has no such head.
+  const AttentionMap& map(int layer, int head) const;
   std::vector<std::int32_t> ids() const;
 };
 

@@ -1,0 +1,322 @@
+#include "core/engine/run_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/trace/recorder.h"
+#include "core/trace/token_links.h"
+
+namespace headscope {
+
+namespace {
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+struct TooLongName {
+  RunRequest::TooLong value;
+  const char* name;
+};
+constexpr TooLongName too_long_names[] = {{RunRequest::TooLong::refuse, "refuse"},
+                                          {RunRequest::TooLong::keep_first, "keep_first"},
+                                          {RunRequest::TooLong::keep_last, "keep_last"}};
+struct StorageName {
+  MapStorage value;
+  const char* name;
+};
+constexpr StorageName storage_names[] = {{MapStorage::none, "none"},
+                                         {MapStorage::automatic, "automatic"},
+                                         {MapStorage::dense, "dense"},
+                                         {MapStorage::factored, "factored"}};
+
+template <class Table, class Value>
+const char* name_of(const Table& table, Value value) {
+  for (const auto& entry : table)
+    if (entry.value == value) return entry.name;
+  return "";
+}
+
+ordered_json as_json(const RunRequest& request) {
+  ordered_json capture;
+  capture["maps"] = name_of(storage_names, request.capture.maps);
+  capture["sites"] = json::array();
+  for (const SiteKind kind : request.capture.sites) capture["sites"].push_back(std::string(info(kind).pattern));
+  capture["layers"] = request.capture.layers;
+  capture["all_logits"] = request.capture.all_logits;
+  capture["byte_budget"] = request.capture.byte_budget;
+
+  ordered_json result;
+  result["model"] = request.model.generic_string();
+  result["text"] = request.text;
+  result["ids"] = request.ids;
+  result["add_bos"] = request.add_bos ? ordered_json(*request.add_bos) : ordered_json(nullptr);
+  result["parse_special"] = request.parse_special;
+  result["too_long"] = name_of(too_long_names, request.too_long);
+  result["capture"] = capture;
+  return result;
+}
+
+/// Reads the keys of one JSON object, and refuses what nobody asked for.
+class Object {
+ public:
+  Object(const json& value, std::string where) : value_(value), where_(std::move(where)) {
+    if (!value.is_object()) throw Error(where_, "a JSON object", value.type_name());
+  }
+
+  const json* find(const char* key) {
+    known_.emplace_back(key);
+    const auto found = value_.find(key);
+    return found == value_.end() || found->is_null() ? nullptr : &*found;
+  }
+  void read(const char* key, std::string& out) {
+    if (const json* value = find(key)) out = need(value->is_string(), *value, key, "a string").get<std::string>();
+  }
+  void read(const char* key, bool& out) {
+    if (const json* value = find(key)) out = need(value->is_boolean(), *value, key, "true or false").get<bool>();
+  }
+  std::int32_t integer(const json& value, const char* key) const {
+    constexpr std::int64_t largest = std::numeric_limits<std::int32_t>::max();
+    const bool fits = value.is_number_integer() &&
+                      !(value.is_number_unsigned() && value.get<std::uint64_t>() > largest) &&
+                      value.get<std::int64_t>() >= std::numeric_limits<std::int32_t>::min();
+    return static_cast<std::int32_t>(need(fits, value, key, "32-bit integers").get<std::int64_t>());
+  }
+  const json* array(const char* key, const char* of) {
+    const json* value = find(key);
+    return value ? &need(value->is_array(), *value, key, std::string("an array of ") + of) : nullptr;
+  }
+  template <class Table>
+  auto choice(const char* key, const Table& table, decltype(table[0].value) otherwise) {
+    auto result = otherwise;
+    const json* value = find(key);
+    if (!value) return result;
+    std::string names;
+    for (const auto& entry : table) {
+      if (value->is_string() && value->get_ref<const std::string&>() == entry.name) return entry.value;
+      names += (names.empty() ? "" : ", ") + std::string(entry.name);
+    }
+    need(false, *value, key, "one of " + names);
+    return result;
+  }
+  const json& need(bool holds, const json& value, const char* key, const std::string& expected) const {
+    if (!holds) throw Error(where_ + ": \"" + key + "\"", expected, shortened(value));
+    return value;
+  }
+  void done() const {
+    for (const auto& item : value_.items())
+      if (std::find(known_.begin(), known_.end(), item.key()) == known_.end())
+        throw Error(where_, fmt::format("only the keys {}", fmt::join(known_, ", ")), "\"" + item.key() + "\"");
+  }
+
+ private:
+  static std::string shortened(const json& value) {
+    std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
+    if (text.size() > 60) text = text.substr(0, 57) + "...";
+    return text;
+  }
+
+  const json& value_;
+  std::string where_;
+  std::vector<std::string> known_;
+};
+
+CaptureSpec capture_from(const json& value, const std::string& where) {
+  Object object(value, where);
+  CaptureSpec spec;
+  spec.maps = object.choice("maps", storage_names, spec.maps);
+  if (const json* sites = object.array("sites", "site names")) {
+    for (const json& item : *sites) {
+      const auto kind = item.is_string() ? parse_site_kind(item.get_ref<const std::string&>()) : std::nullopt;
+      object.need(kind.has_value(), item, "sites", "names of site kinds, such as \"pattern\" or \"resid_pre\"");
+      spec.sites.insert(*kind);
+    }
+  }
+  if (const json* layers = object.array("layers", "layer numbers")) {
+    for (const json& item : *layers) spec.layers.insert(object.integer(item, "layers"));
+  }
+  object.read("all_logits", spec.all_logits);
+  if (const json* budget = object.find("byte_budget")) {
+    object.need(budget->is_number_unsigned(), *budget, "byte_budget", "a number of bytes");
+    spec.byte_budget = budget->get<std::size_t>();
+  }
+  object.done();
+  return spec;
+}
+
+std::vector<Token> tokens_of_ids(const LoadedModel& loaded, const std::vector<std::int32_t>& ids) {
+  std::vector<Token> tokens;
+  tokens.reserve(ids.size());
+  for (const std::int32_t id : ids) {
+    if (loaded.tokenizer && id >= 0 && id < loaded.tokenizer->vocab_size()) {
+      tokens.push_back(loaded.tokenizer->token(id));
+    } else {
+      tokens.push_back({id, "", std::to_string(id), -1, -1});
+    }
+  }
+  return tokens;
+}
+
+std::vector<Token> tokens_of_text(const LoadedModel& loaded, const RunRequest& request, const std::string& model) {
+  if (!loaded.tokenizer)
+    throw Error(model,
+                "a tokenizer (tokenizer.json, vocab.json + merges.txt, or tokenizer.model) in the model's folder",
+                "none", "token ids can be given instead of text");
+  if (request.text.empty()) throw Error("text", "at least one character", "an empty text");
+  return loaded.tokenizer->encode(request.text, {request.parse_special});
+}
+
+/// Puts BOS in front when the request or the tokenizer asks for it; says whether it did.
+bool add_bos(const LoadedModel& loaded, const RunRequest& request, const std::string& model,
+             std::vector<Token>& tokens) {
+  const bool usual = request.ids.empty() && loaded.tokenizer && loaded.tokenizer->adds_bos();
+  if (!request.add_bos.value_or(usual)) return false;
+  const auto bos = loaded.tokenizer ? loaded.tokenizer->bos() : loaded.model->config().bos;
+  if (!bos) {
+    if (!request.add_bos) return false;
+    throw Error(model, "a beginning-of-sequence token, which the run asks for", "none in the tokenizer");
+  }
+  tokens.insert(tokens.begin(), tokens_of_ids(loaded, {*bos}).front());
+  return true;
+}
+
+void cut(std::vector<Token>& tokens, const RunRequest& request, const ModelConfig& config, bool has_bos) {
+  const auto context = static_cast<std::size_t>(std::max(config.context, 0));
+  if (context == 0 || tokens.size() <= context) return;
+  switch (request.too_long) {
+    case RunRequest::TooLong::refuse:
+      throw Error(
+          "text", fmt::format("at most {} tokens, the context of {}", context, config.name),
+          fmt::format("{} tokens, {} too many", tokens.size(), tokens.size() - context),
+          fmt::format("cut the text, or keep its first or last {} tokens (command line: --cut first or --cut last)",
+                      context));
+    case RunRequest::TooLong::keep_first:
+      tokens.resize(context);
+      return;
+    case RunRequest::TooLong::keep_last:
+      const auto first = tokens.begin() + (has_bos && context > 1 ? 1 : 0);
+      tokens.erase(first, first + static_cast<std::ptrdiff_t>(tokens.size() - context));
+      return;
+  }
+}
+
+void check_sites(const Model& model, const CaptureSpec& spec) {
+  const std::vector<SiteKind> fires = model.sites();
+  for (const SiteKind kind : spec.sites) {
+    if (std::find(fires.begin(), fires.end(), kind) != fires.end()) continue;
+    std::vector<std::string_view> names;
+    for (const SiteKind has : fires) names.push_back(info(has).pattern);
+    throw Error("capture: sites", "sites that " + model.config().name + " has", std::string(info(kind).pattern),
+                fmt::format("it has {}", fmt::join(names, ", ")));
+  }
+}
+
+}  // namespace
+
+std::string to_json(const RunRequest& request) {
+  try {
+    return as_json(request).dump(2);
+  } catch (const json::type_error&) {
+    const auto offset = first_invalid_utf8(request.text);
+    throw Error(offset ? "text" : "model", "UTF-8, which JSON needs",
+                offset ? fmt::format("an invalid sequence at byte {}", *offset) : "a path of other bytes");
+  }
+}
+
+RunRequest run_request_from_json(const std::string& text, const std::string& where) {
+  json parsed;
+  try {
+    parsed = json::parse(text);
+  } catch (const json::parse_error& error) {
+    throw Error(where, "JSON", fmt::format("an error at byte {}", error.byte));
+  }
+  Object object(parsed, where);
+  RunRequest request;
+  std::string model;
+  object.read("model", model);
+  if (model.empty()) throw Error(where + ": \"model\"", "the path of a model folder", "none");
+  request.model = model;
+  object.read("text", request.text);
+  if (const json* ids = object.array("ids", "token ids")) {
+    request.ids.reserve(ids->size());
+    for (const json& item : *ids) request.ids.push_back(object.integer(item, "ids"));
+  }
+  if (request.text.empty() && request.ids.empty()) throw Error(where, "\"text\" or \"ids\"", "neither");
+  if (const json* bos = object.find("add_bos"))
+    request.add_bos = object.need(bos->is_boolean(), *bos, "add_bos", "true, false or null").get<bool>();
+  object.read("parse_special", request.parse_special);
+  request.too_long = object.choice("too_long", too_long_names, request.too_long);
+  if (const json* capture = object.find("capture")) request.capture = capture_from(*capture, where + ": \"capture\"");
+  object.done();
+  return request;
+}
+
+std::uint64_t hash(const RunRequest& request) {
+  // FNV-1a over the compact JSON, which has one spelling per request. A text that is not UTF-8 never runs, so it does
+  // not matter that its broken bytes are replaced here.
+  std::uint64_t value = 0xCBF29CE484222325ull;
+  for (const char c : as_json(request).dump(-1, ' ', false, json::error_handler_t::replace)) {
+    value = (value ^ static_cast<unsigned char>(c)) * 0x100000001B3ull;
+  }
+  return value;
+}
+
+LoadedModel load_model(const std::filesystem::path& folder, Backend& backend) {
+  return {Model::load(folder, backend), load_tokenizer(folder)};
+}
+
+std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request) {
+  const ModelConfig& config = loaded.model->config();
+  std::vector<Token> tokens =
+      request.ids.empty() ? tokens_of_text(loaded, request, config.name) : tokens_of_ids(loaded, request.ids);
+  const bool has_bos = add_bos(loaded, request, config.name, tokens);
+  if (tokens.empty()) throw Error("text", "at least one token", "none");
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i].id < 0 || tokens[i].id >= config.dims.vocab)
+      throw Error(fmt::format("token {}", i), fmt::format("ids from 0 to {} ({})", config.dims.vocab - 1, config.name),
+                  std::to_string(tokens[i].id));
+  }
+  cut(tokens, request, config, has_bos);
+  return tokens;
+}
+
+std::shared_ptr<const Trace> run(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx) {
+  const auto trace = std::make_shared<Trace>();
+  trace->model = loaded.model->info();
+  trace->text = request.ids.empty() ? request.text : "";
+  trace->tokens = tokenize(loaded, request);
+  trace->source = "headscope " + ctx.backend.name();
+
+  const int n = static_cast<int>(trace->tokens.size());
+  const std::vector<std::int32_t> ids = trace->ids();
+  const TokenLinks links = TokenLinks::of(ids);
+  check_sites(*loaded.model, request.capture);
+  trace->plan = plan_capture(request.capture, trace->model.dims, n, n);
+
+  Recorder recorder(request.capture);
+  std::vector<Tap*> taps;
+  if (ctx.tap) taps.push_back(ctx.tap);
+  taps.push_back(&recorder);
+  TapChain chain(std::move(taps));
+  Ctx own = ctx;
+  own.tap = &chain;
+
+  MapRequest maps;
+  maps.storage = trace->plan.maps;
+  maps.links = &links;
+  if (!request.capture.layers.empty()) maps.layers = &request.capture.layers;
+  const bool all_logits = request.capture.all_logits || request.capture.sites.count(SiteKind::logits) > 0;
+
+  const auto start = std::chrono::steady_clock::now();
+  ForwardResult result = loaded.model->forward(own, ids, nullptr, maps, all_logits);
+  trace->milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  trace->logits = std::move(result.logits);
+  trace->maps = std::move(result.maps);
+  trace->sites = recorder.take();
+  return trace;
+}
+
+}  // namespace headscope
