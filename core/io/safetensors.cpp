@@ -1,0 +1,270 @@
+#include "core/io/safetensors.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/nearest_names.h"
+#include "core/io/strict_json.h"
+
+namespace headscope {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+static_assert(std::endian::native == std::endian::little,
+              "tensors are little-endian in the file and are used in place");
+
+namespace {
+
+struct DTypeRow {
+  DType type;
+  const char* name;
+  std::size_t size;
+};
+constexpr std::array dtypes{
+    DTypeRow{DType::f32, "F32", 4},      DTypeRow{DType::f16, "F16", 2}, DTypeRow{DType::bf16, "BF16", 2},
+    DTypeRow{DType::f64, "F64", 8},      DTypeRow{DType::i64, "I64", 8}, DTypeRow{DType::i32, "I32", 4},
+    DTypeRow{DType::i16, "I16", 2},      DTypeRow{DType::i8, "I8", 1},   DTypeRow{DType::u8, "U8", 1},
+    DTypeRow{DType::boolean, "BOOL", 1},
+};
+const DTypeRow& row(DType type) {
+  return *std::ranges::find(dtypes, type, &DTypeRow::type);
+}
+
+/// The format's own cap, so that a lying length cannot make us parse the whole of a huge file as JSON.
+constexpr std::uint64_t header_cap = 100'000'000;
+
+/// Product of extents and item size in bytes; nullopt when it does not fit. Extents of 0 count as 1 for the overflow
+/// check, because strides are products of the other extents.
+std::optional<std::uint64_t> byte_size(const std::vector<std::int64_t>& shape, std::size_t item) {
+  std::int64_t product = static_cast<std::int64_t>(item);
+  bool empty = false;
+  for (const std::int64_t extent : shape) {
+    empty = empty || extent == 0;
+    if (__builtin_mul_overflow(product, std::max<std::int64_t>(extent, 1), &product)) return std::nullopt;
+  }
+  return empty ? 0 : static_cast<std::uint64_t>(product);
+}
+
+/// A whole number ≥ 0 that fits std::int64_t. "3", not "3.0", "-1" or 2^63.
+std::int64_t whole(const json& value, const std::string& where, const char* what) {
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX))
+    throw Error(where, fmt::format("{} as whole numbers of at least 0", what), json_excerpt(value));
+  return value.get<std::int64_t>();
+}
+
+const json& member(const json& object, const char* key, const std::string& where) {
+  const auto found = object.find(key);
+  if (found == object.end()) throw Error(where, fmt::format("\"{}\"", key), "none");
+  return *found;
+}
+
+struct Span {
+  std::uint64_t begin, end;
+  const std::string* name;
+};
+
+/// One header entry, checked against the data section `data`; fills `span` with its place there.
+TensorEntry read_entry(const std::string& name, const json& value, const std::shared_ptr<const MappedFile>& file,
+                       std::span<const std::byte> data, Span& span) {
+  const std::string where = file->path().string() + ": tensor " + name;
+  if (!value.is_object()) throw Error(where, "an object with dtype, shape and data_offsets", json_excerpt(value));
+  for (const auto& [key, unused] : value.items())
+    if (key != "dtype" && key != "shape" && key != "data_offsets")
+      throw Error(where, "only dtype, shape and data_offsets", json_excerpt(json(key)));
+
+  TensorEntry entry;
+  entry.name = name;
+  entry.file = file;
+  const json& dtype = member(value, "dtype", where);
+  const auto known =
+      std::ranges::find_if(dtypes, [&](const DTypeRow& r) { return dtype.is_string() && dtype == r.name; });
+  if (known == dtypes.end())
+    throw Error(where, "one of the dtypes F64, F32, F16, BF16, I64, I32, I16, I8, U8, BOOL", json_excerpt(dtype),
+                dtype.is_string() ? "save the tensor in one of these dtypes" : "");
+  entry.dtype = known->type;
+
+  const json& shape = member(value, "shape", where);
+  if (!shape.is_array()) throw Error(where, "shape as an array", json_excerpt(shape));
+  for (const json& extent : shape) entry.shape.push_back(whole(extent, where, "shape"));
+
+  const json& offsets = member(value, "data_offsets", where);
+  if (!offsets.is_array() || offsets.size() != 2)
+    throw Error(where, "data_offsets [begin, end]", json_excerpt(offsets));
+  span.begin = static_cast<std::uint64_t>(whole(offsets[0], where, "data_offsets"));
+  span.end = static_cast<std::uint64_t>(whole(offsets[1], where, "data_offsets"));
+  if (span.begin > span.end || span.end > data.size())
+    throw Error(where, fmt::format("data_offsets inside the {} bytes of data", data.size()),
+                fmt::format("[{}, {}]", span.begin, span.end), "the file is cut short or damaged; fetch it again");
+  const auto bytes = byte_size(entry.shape, known->size);
+  if (!bytes || *bytes != span.end - span.begin)
+    throw Error(where,
+                bytes ? fmt::format("{} bytes for shape {} of {}", *bytes, entry.shape, known->name)
+                      : fmt::format("a size that fits 63 bits, for shape {} of {}", entry.shape, known->name),
+                fmt::format("{} bytes", span.end - span.begin));
+  entry.bytes = data.subspan(span.begin, span.end - span.begin);
+  return entry;
+}
+
+/// Every byte of data belongs to exactly one tensor: the format forbids holes as well as overlaps.
+void check_spans(std::vector<Span>& spans, std::size_t data_size, const std::string& where) {
+  std::ranges::sort(spans,
+                    [](const Span& a, const Span& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
+  std::uint64_t end = 0;
+  const std::string start = "the header";
+  const std::string* before = &start;
+  for (const Span& s : spans) {
+    if (s.begin < end)
+      throw Error(where + ": tensor " + *s.name, fmt::format("data that does not overlap tensor {}", *before),
+                  fmt::format("a begin at {}, before its end at {}", s.begin, end));
+    if (s.begin > end)
+      throw Error(where + ": tensor " + *s.name, fmt::format("data that follows {} at {}", *before, end),
+                  fmt::format("a hole of {} bytes", s.begin - end));
+    end = s.end;
+    before = s.name;
+  }
+  if (end != data_size)
+    throw Error(where, fmt::format("{} bytes of data, where the last tensor ends", end), fmt::format("{}", data_size));
+}
+
+struct OneFile {
+  std::map<std::string, TensorEntry> tensors;
+  std::map<std::string, std::string> metadata;
+};
+
+OneFile open_one(const fs::path& path) {
+  const auto file = MappedFile::open(path);
+  const std::string where = path.string();
+  const auto bytes = file->bytes();
+  const char* const hint = "is it a safetensors file, and was it copied whole?";
+  if (bytes.size() < 8)
+    throw Error(where, "a safetensors file (8 bytes of header length)", fmt::format("{} bytes", bytes.size()), hint);
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), 8);
+  if (length > header_cap)
+    throw Error(where, fmt::format("a header of at most {} bytes", header_cap),
+                fmt::format("a stated length of {}", length), hint);
+  if (length > bytes.size() - 8)
+    throw Error(where, fmt::format("a header inside the file of {} bytes", bytes.size()),
+                fmt::format("a stated length of {}", length), hint);
+
+  const std::string_view header(reinterpret_cast<const char*>(bytes.data()) + 8, length);
+  if (header.empty() || header.front() != '{')
+    throw Error(where, "a header that begins with '{'", "something else", hint);
+  const json root = parse_strict_json(header, where + ": header", 3);  // {name: {shape: []}}
+  const auto data = bytes.subspan(8 + length);
+
+  OneFile out;
+  std::vector<Span> spans;
+  for (const auto& [name, value] : root.items()) {
+    if (name == "__metadata__") {
+      if (!value.is_object()) throw Error(where + ": __metadata__", "an object", json_excerpt(value));
+      for (const auto& [key, text] : value.items()) {
+        if (!text.is_string())
+          throw Error(where + ": __metadata__", "strings",
+                      fmt::format("{} = {}", json_excerpt(json(key)), json_excerpt(text)));
+        out.metadata[key] = text.get<std::string>();
+      }
+      continue;
+    }
+    Span span{};
+    const auto placed = out.tensors.emplace(name, read_entry(name, value, file, data, span)).first;
+    span.name = &placed->first;
+    spans.push_back(span);
+  }
+  check_spans(spans, data.size(), where);
+  return out;
+}
+
+OneFile open_index(const fs::path& path) {
+  const std::string where = path.string();
+  const json root = parse_strict_json(read_file(path, header_cap), where);
+  const json* map = root.is_object() && root.contains("weight_map") ? &root["weight_map"] : nullptr;
+  if (!map || !map->is_object() || map->empty())
+    throw Error(where, "an object \"weight_map\" from tensor names to files", map ? json_excerpt(*map) : "none");
+
+  OneFile out;
+  if (const auto meta = root.find("metadata"); meta != root.end() && meta->is_object())
+    for (const auto& [key, value] : meta->items())
+      out.metadata[key] = value.is_string() ? value.get<std::string>() : value.dump();
+  std::map<std::string, OneFile> shards;
+  for (const auto& [name, value] : map->items()) {
+    const std::string shard = value.is_string() ? value.get<std::string>() : "";
+    // A name with a folder in it could reach any file of the machine.
+    if (shard.empty() || shard == "." || shard == ".." ||
+        shard.find_first_of(std::string("/\\\0", 3)) != std::string::npos)
+      throw Error(where + ": weight_map: " + name, "the name of a file beside the index", json_excerpt(value));
+    auto opened = shards.find(shard);
+    if (opened == shards.end()) {
+      opened = shards.emplace(shard, open_one(path.parent_path() / shard)).first;
+      out.metadata.insert(opened->second.metadata.begin(), opened->second.metadata.end());
+    }
+    auto entry = opened->second.tensors.extract(name);
+    if (!entry)
+      throw Error(where, fmt::format("tensor {} in {}", name, shard), "no such tensor there",
+                  "the index and its files do not belong together");
+    out.tensors.insert(std::move(entry));
+  }
+  return out;
+}
+
+/// What to open for a model folder.
+fs::path file_of_folder(const fs::path& folder) {
+  std::error_code ignored;
+  for (const char* name : {"model.safetensors", "model.safetensors.index.json"})
+    if (fs::exists(folder / name, ignored)) return folder / name;
+  std::vector<fs::path> found;
+  for (const auto& item : fs::directory_iterator(folder, ignored))
+    if (item.path().extension() == ".safetensors") found.push_back(item.path());
+  if (found.size() == 1) return found.front();
+  throw Error(
+      folder.string(), "model.safetensors, model.safetensors.index.json, or one *.safetensors",
+      found.empty() ? "none" : fmt::format("{} files *.safetensors", found.size()),
+      found.empty() ? "weights in other formats must be converted to safetensors first" : "name the file to open");
+}
+
+}  // namespace
+
+std::size_t dtype_size(DType type) {
+  return row(type).size;
+}
+std::string dtype_name(DType type) {
+  return row(type).name;
+}
+
+std::int64_t TensorEntry::elements() const {
+  return static_cast<std::int64_t>(bytes.size() / dtype_size(dtype));
+}
+
+SafetensorsFile SafetensorsFile::open(const fs::path& path) {
+  std::error_code ignored;
+  SafetensorsFile file;
+  file.path_ = fs::is_directory(path, ignored) ? file_of_folder(path) : path;
+  OneFile one = file.path_.extension() == ".json" ? open_index(file.path_) : open_one(file.path_);
+  file.tensors_ = std::move(one.tensors);
+  file.metadata_ = std::move(one.metadata);
+  return file;
+}
+
+const TensorEntry& SafetensorsFile::entry(const std::string& name) const {
+  const auto found = tensors_.find(name);
+  if (found != tensors_.end()) return found->second;
+  std::vector<std::string> names;
+  names.reserve(tensors_.size());
+  for (const auto& [known, unused] : tensors_) names.push_back(known);
+  throw Error(path_.string(), "tensor " + name, fmt::format("{} tensors, none of that name", names.size()),
+              nearest_names_hint(name, names));
+}
+
+Tensor SafetensorsFile::tensor(const std::string& name) const {
+  return to_float(entry(name));
+}
+
+}  // namespace headscope
