@@ -1,0 +1,18 @@
+#pragma once
+// Where the files that come with the program lie: beside the sources when it runs from a build folder, under the
+// installation prefix when it is installed.
+
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace headscope {
+
+/// The path of asset `name` ("examples/induction"), looked for in $HEADSCOPE_ASSETS, in PREFIX/share/headscope of the
+/// running program's PREFIX/bin, and in `assets` of every folder above the program. nullopt when none has it.
+std::optional<std::filesystem::path> find_asset(std::string_view name);
+/// The folders find_asset looks in, for error messages.
+std::vector<std::filesystem::path> asset_folders();
+
+}  // namespace headscope

@@ -1,0 +1,97 @@
+#include "app/cli/input.h"
+
+#include <cstdio>
+
+#include "app/assets.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/io/trace_file.h"
+
+namespace headscope::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+constexpr std::size_t text_limit = std::size_t{64} << 20;
+
+std::string read_standard_input() {
+  std::string text;
+  char buffer[1 << 16];
+  while (const std::size_t got = std::fread(buffer, 1, sizeof buffer, stdin)) {
+    text.append(buffer, got);
+    if (text.size() > text_limit) throw Error("standard input", "at most 64 MiB of text", "more");
+  }
+  if (std::ferror(stdin)) throw Error("standard input", "readable text", "a read error");
+  return text;
+}
+}  // namespace
+
+void Input::add_options(CLI::App& app, bool with_trace) {
+  auto* model_option =
+      app.add_option("-m,--model", model, "Model folder (Hugging Face layout), or the name of a bundled example");
+  auto* group = app.add_option_group("text", "What to read (one of)");
+  group->add_option("-t,--text", text, "The text itself");
+  group->add_option("-f,--file", file, "A UTF-8 text file, read as it is; - for standard input");
+  group->add_option("input", dash, "- reads the text from standard input")->check(CLI::IsMember({"-"}))->type_name("-");
+  group->add_option("--ids", ids, "Token ids, separated by commas")->delimiter(',')->type_name("N,N,…");
+  if (with_trace) {
+    auto* option =
+        group->add_option("--trace", trace, "A trace file written by `capture`, instead of a model and a text");
+    option->excludes(model_option);
+  }
+  group->require_option(0, 1);
+  auto* yes =
+      app.add_flag("--bos", bos, "Put the beginning-of-sequence token in front (default: as the tokenizer says)");
+  app.add_flag("--no-bos", no_bos, "Put nothing in front")->excludes(yes);
+  app.add_flag("--special", special, "Read special tokens such as <|endoftext|> in the text as tokens");
+  app.add_option("--cut", cut, "Of a text longer than the model's context keep the first or the last part")
+      ->check(CLI::IsMember({"first", "last"}))
+      ->type_name("first|last");
+}
+
+bool Input::has_text() const {
+  return !text.empty() || !file.empty() || !dash.empty() || !ids.empty();
+}
+
+fs::path Input::model_folder() const {
+  if (model.empty()) throw UsageError("--model is required");
+  std::error_code ignored;
+  if (!fs::exists(model, ignored) && fs::path(model).filename() == fs::path(model)) {
+    if (const auto example = find_asset("examples/" + model)) return *example;
+  }
+  return model;
+}
+
+RunRequest Input::request() const {
+  RunRequest request;
+  request.model = model_folder();
+  if (!file.empty() && file != "-") {
+    request.text = read_file(file, text_limit);
+    if (request.text.empty()) throw Error(file, "at least one character of text", "an empty file");
+  } else if (!dash.empty() || file == "-") {
+    request.text = read_standard_input();
+    if (request.text.empty()) throw Error("standard input", "at least one character of text", "nothing");
+  } else if (!ids.empty()) {
+    request.ids = ids;
+  } else {
+    request.text = text;
+    if (text.empty()) throw UsageError("a text is required: --text, --file, - or --ids");
+  }
+  if (bos || no_bos) request.add_bos = bos;
+  request.parse_special = special;
+  if (!cut.empty())
+    request.too_long = cut == "first" ? RunRequest::TooLong::keep_first : RunRequest::TooLong::keep_last;
+  return request;
+}
+
+std::shared_ptr<const Trace> obtain_trace(Shell& shell, const Input& input, const CaptureSpec& capture) {
+  if (input.from_trace()) return read_trace(input.trace);
+  RunRequest request = input.request();
+  request.capture = capture;
+  std::shared_ptr<const Trace> trace;
+  const LoadedModel loaded = load_model(request.model, shell.backend());
+  shell.with_progress("forward pass", [&](const Ctx& ctx) { trace = run(loaded, request, ctx); });
+  return trace;
+}
+
+}  // namespace headscope::cli

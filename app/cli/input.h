@@ -1,0 +1,35 @@
+#pragma once
+// The options that say what to run on what: a model and a text, or a trace recorded before.
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/cli/shell.h"
+#include "core/engine/run_request.h"
+
+namespace headscope::cli {
+
+struct Input {
+  std::string model, text, file, dash, trace, cut;
+  std::vector<std::int32_t> ids;
+  bool bos = false, no_bos = false, special = false;
+
+  /// Adds --model, --text, --file, -, --ids, --bos, --no-bos, --special, --cut; and --trace where the command can read
+  /// one.
+  void add_options(CLI::App& app, bool with_trace);
+  bool has_text() const;
+  bool from_trace() const { return !trace.empty(); }
+  /// Throws UsageError when no model or no text was given, Error when a file cannot be read.
+  RunRequest request() const;
+  /// The folder of --model: a path, or the name of one of the bundled examples. Throws UsageError when absent.
+  std::filesystem::path model_folder() const;
+};
+
+/// Opens the model and runs the request, or opens the trace file, with progress on the terminal.
+std::shared_ptr<const Trace> obtain_trace(Shell& shell, const Input& input, const CaptureSpec& capture);
+
+}  // namespace headscope::cli

@@ -1,0 +1,213 @@
+// headscope-cli inspect: what a model folder or a safetensors file holds, checked as the engine checks it.
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/commands.h"
+#include "app/cli/input.h"
+#include "app/cli/table.h"
+#include "core/base/error.h"
+#include "core/io/safetensors.h"
+#include "core/model/family.h"
+#include "core/text/tokenizer.h"
+
+namespace headscope::cli {
+
+namespace {
+using nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+const char* name_of(NormKind kind) {
+  return kind == NormKind::layer_norm ? "LayerNorm" : "RMSNorm";
+}
+const char* name_of(PositionKind kind) {
+  switch (kind) {
+    case PositionKind::learned:
+      return "learned";
+    case PositionKind::rotary:
+      return "rotary (RoPE)";
+    case PositionKind::none:
+      break;
+  }
+  return "none";
+}
+const char* name_of(Activation activation) {
+  switch (activation) {
+    case Activation::relu:
+      return "ReLU";
+    case Activation::gelu:
+      return "GELU";
+    case Activation::gelu_tanh:
+      return "GELU (tanh)";
+    case Activation::silu:
+      break;
+  }
+  return "SiLU";
+}
+
+struct Part {
+  std::string name;
+  std::int64_t parameters = 0;
+};
+
+/// Where the parameters are. Tied unembeddings count once, with the embedding.
+std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config) {
+  const auto size = [](const Tensor& tensor) { return tensor.defined() ? tensor.size() : Index{0}; };
+  Part attention{"attention"}, mlp{"MLP"}, norms{"norms", size(weights.final_gain) + size(weights.final_bias)};
+  for (const RawLayer& l : weights.layers) {
+    for (const Tensor* t :
+         {&l.q_weight, &l.q_bias, &l.k_weight, &l.k_bias, &l.v_weight, &l.v_bias, &l.o_weight, &l.o_bias})
+      attention.parameters += size(*t);
+    for (const Tensor* t : {&l.up_weight, &l.up_bias, &l.gate_weight, &l.gate_bias, &l.down_weight, &l.down_bias})
+      mlp.parameters += size(*t);
+    for (const Tensor* t : {&l.ln1_gain, &l.ln1_bias, &l.ln2_gain, &l.ln2_bias}) norms.parameters += size(*t);
+  }
+  std::vector<Part> parts{{config.tied_embeddings ? "token embedding (and unembedding, tied)" : "token embedding",
+                           size(weights.token_embedding)}};
+  if (weights.position_embedding.defined()) parts.push_back({"position embedding", size(weights.position_embedding)});
+  parts.push_back(attention);
+  parts.push_back(mlp);
+  parts.push_back(norms);
+  if (!config.tied_embeddings) parts.push_back({"unembedding", size(weights.unembedding)});
+  return parts;
+}
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+/// A folder without config.json, or one file, is only a set of tensors.
+struct Inspected {
+  SafetensorsFile file;
+  std::optional<ModelConfig> config;
+  std::vector<Part> parts;
+  std::int64_t parameters = 0;
+  std::string dtype;
+  std::vector<std::string> unused;
+  std::shared_ptr<const Tokenizer> tokenizer;
+};
+
+Inspected inspect(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) return {SafetensorsFile::open(path), {}, {}, 0, "", {}, nullptr};
+  const ModelConfig config = load_config(path);
+  Inspected result{SafetensorsFile::open(path), config, {}, 0, "", {}, load_tokenizer(path)};
+  const RawWeights weights = read_weights(result.file, config);
+  result.parts = parts_of(weights, config);
+  result.parameters = weights.parameters;
+  result.dtype = weights.dtype;
+  result.unused = weights.unused;
+  return result;
+}
+
+ordered_json config_json(const ModelConfig& c) {
+  ordered_json out{{"layers", c.dims.layers},        {"heads", c.dims.heads},          {"kv_heads", c.dims.kv_heads},
+                   {"d_head", c.dims.d_head},        {"d_model", c.dims.d_model},      {"d_mlp", c.dims.d_mlp},
+                   {"vocab", c.dims.vocab},          {"context", c.context},           {"norm", name_of(c.norm)},
+                   {"norm_epsilon", c.norm_epsilon}, {"position", name_of(c.position)}};
+  if (c.position == PositionKind::rotary) out["rope_base"] = c.rotary.base;
+  out["activation"] = name_of(c.activation);
+  out["gated_mlp"] = c.gated_mlp;
+  out["tied_embeddings"] = c.tied_embeddings;
+  return out;
+}
+
+ordered_json as_json(const Inspected& model, const fs::path& path) {
+  ordered_json out;
+  out["path"] = path.string();
+  if (model.config) {
+    out["name"] = model.config->name;
+    out["family"] = model.config->family;
+    out["config"] = config_json(*model.config);
+    out["parameters"]["total"] = model.parameters;
+    for (const Part& part : model.parts) out["parameters"]["parts"][part.name] = part.parameters;
+    out["dtype"] = model.dtype;
+    out["tokenizer"] = model.tokenizer ? ordered_json{{"kind", model.tokenizer->describe()},
+                                                      {"vocab", model.tokenizer->vocab_size()},
+                                                      {"adds_bos", model.tokenizer->adds_bos()}}
+                                       : ordered_json(nullptr);
+    out["unused_tensors"] = model.unused;
+  }
+  if (!model.file.metadata().empty()) out["metadata"] = model.file.metadata();
+  out["tensors"] = ordered_json::array();
+  for (const auto& [name, entry] : model.file.tensors())
+    out["tensors"].push_back(
+        {{"name", name}, {"dtype", dtype_name(entry.dtype)}, {"shape", entry.shape}, {"bytes", entry.bytes.size()}});
+  return out;
+}
+
+void print_config(Shell& shell, const Inspected& model) {
+  const ModelConfig& c = *model.config;
+  shell.print_line(fmt::format("{}  ({}: {})", c.name, c.family, family(c.family, c.name).summary));
+  shell.print_line(fmt::format(
+      "  {} layers, {} heads of {}{}, width {}, MLP {}{}, vocabulary {}, context {}", c.dims.layers, c.dims.heads,
+      c.dims.d_head, c.dims.kv_heads != c.dims.heads ? fmt::format(" on {} key-value heads", c.dims.kv_heads) : "",
+      c.dims.d_model, c.dims.d_mlp, c.gated_mlp ? " gated" : "", grouped(c.dims.vocab), grouped(c.context)));
+  shell.print_line(fmt::format("  {} (epsilon {}), positions {}{}, {}, embeddings {}", name_of(c.norm), c.norm_epsilon,
+                               name_of(c.position),
+                               c.position == PositionKind::rotary ? fmt::format(" base {}", c.rotary.base) : "",
+                               name_of(c.activation), c.tied_embeddings ? "tied" : "not tied"));
+  if (model.tokenizer) {
+    shell.print_line(fmt::format("  tokenizer: {}, {}", model.tokenizer->describe(),
+                                 model.tokenizer->adds_bos() ? "adds BOS" : "adds no BOS"));
+  } else {
+    shell.print_line("  no tokenizer: runs on --ids only");
+  }
+  const auto per_token = std::uint64_t{2} * sizeof(float) * static_cast<std::uint64_t>(c.dims.layers) *
+                         static_cast<std::uint64_t>(c.dims.kv_heads) * static_cast<std::uint64_t>(c.dims.d_head);
+  shell.print_line(fmt::format("  key-value cache {} per token", byte_size(per_token)));
+  shell.print_line();
+
+  Table table({{"parameters", Table::Align::left}, {"", Table::Align::right}, {"share", Table::Align::right}});
+  for (const Part& part : model.parts) {
+    const double share = 100.0 * static_cast<double>(part.parameters) / static_cast<double>(model.parameters);
+    table.add({part.name, grouped(part.parameters), number(share, 1) + " %"});
+  }
+  table.add({"total (" + model.dtype + ")", grouped(model.parameters)});
+  shell.print_line(table.text());
+}
+
+void print_tensors(Shell& shell, const SafetensorsFile& file) {
+  Table table({{"tensor", Table::Align::left},
+               {"dtype", Table::Align::left},
+               {"shape", Table::Align::left},
+               {"size", Table::Align::right}});
+  std::uint64_t total = 0;
+  for (const auto& [name, entry] : file.tensors()) {
+    table.add({name, dtype_name(entry.dtype), shape_text(entry.shape), byte_size(entry.bytes.size())});
+    total += entry.bytes.size();
+  }
+  shell.print(table.text());
+  shell.print_line(fmt::format("{} tensors, {}", file.tensors().size(), byte_size(total)));
+}
+}  // namespace
+
+void add_inspect(CLI::App& app, Shell& shell) {
+  struct Options {
+    Input input;
+    std::string path;
+    bool json = false;
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App* command =
+      app.add_subcommand("inspect", "Configuration, tensors, sizes and parameter counts of a model or file");
+  auto* path = command->add_option("path", options->path, "A model folder or a .safetensors file (a trace file too)");
+  command->add_option("-m,--model", options->input.model, "The same, as the other commands name it")->excludes(path);
+  command->add_flag("--json", options->json, "JSON instead of text");
+  command->callback([options, &shell] {
+    shell.command = [options, &shell] {
+      if (options->input.model.empty()) options->input.model = options->path;
+      const fs::path folder = options->input.model_folder();
+      const Inspected model = inspect(folder);
+      if (options->json) return shell.print_line(as_json(model, folder).dump(2));
+      if (model.config) print_config(shell, model);
+      print_tensors(shell, model.file);
+      if (!model.unused.empty())
+        shell.print_line(fmt::format("not used by the model: {}", fmt::join(model.unused, ", ")));
+    };
+  });
+}
+
+}  // namespace headscope::cli

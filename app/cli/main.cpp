@@ -1,0 +1,72 @@
+// headscope-cli: everything that needs no window.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <new>
+
+#include "app/cli/commands.h"
+#include "app/cli/shell.h"
+#include "core/base/error.h"
+
+namespace {
+using namespace headscope;
+using namespace headscope::cli;
+
+int report(const std::string& message, int code) {
+  std::fflush(stdout);
+  fmt::print(stderr, "headscope-cli: {}\n", message);
+  return code;
+}
+
+/// "run" of "headscope-cli run", for the hint under a usage error.
+std::string chosen(const CLI::App& app) {
+  const auto subcommands = app.get_subcommands();
+  return subcommands.empty() ? "" : " " + subcommands.front()->get_name();
+}
+
+int usage(const CLI::App& app, const std::string& message) {
+  return report(fmt::format("{}\n  hint: headscope-cli{} --help", message, chosen(app)), exit_usage);
+}
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("See what attention does inside a transformer: every head, from the command line.", "headscope-cli");
+  app.set_version_flag("--version", "headscope-cli " HEADSCOPE_VERSION);
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.footer(
+      "Data goes to standard output, messages to standard error.\n"
+      "Exit codes: 0 done, 1 an error in a file or in the data, 2 a mistake in the command, 130 interrupted.");
+
+  Shell shell;
+  app.add_option("--threads", shell.threads, "Threads to compute with (default: one per processor)")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  add_run(app, shell);
+  add_capture(app, shell);
+  add_metrics(app, shell);
+  add_render(app, shell);
+  add_inspect(app, shell);
+  add_bench(app, shell);
+  add_tour(app, shell);
+
+  try {
+    app.parse(argc, argv);
+    shell.command();
+    shell.flush();
+    return exit_ok;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error, std::cout, std::cerr);  // --help, --version
+    return usage(app, error.what());
+  } catch (const UsageError& error) {
+    return usage(app, error.what());
+  } catch (const Cancelled&) {
+    return report("interrupted", exit_interrupted);
+  } catch (const std::bad_alloc&) {
+    return report("out of memory", exit_error);
+  } catch (const std::exception& error) {
+    return report(error.what(), exit_error);
+  }
+}

@@ -1,0 +1,176 @@
+#include "app/cli/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/table.h"
+#include "core/metrics/next_token.h"
+
+namespace headscope::cli {
+
+using nlohmann::ordered_json;
+
+namespace {
+/// JSON knows no NaN: null says that the text offers no evidence.
+ordered_json number_json(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr); }
+
+std::string label_of(const Tokenizer* tokenizer, const Trace& trace, std::int32_t id) {
+  if (tokenizer && id < tokenizer->vocab_size()) return tokenizer->token(id).label;
+  for (const Token& token : trace.tokens)
+    if (token.id == id) return token.label;
+  return fmt::format("#{}", id);
+}
+
+ordered_json verdicts_json(const std::vector<HeadVerdict>& verdicts, const Trace& trace) {
+  ordered_json out = ordered_json::array();
+  for (const HeadVerdict& verdict : verdicts) {
+    ordered_json evidence = ordered_json::array();
+    for (const Evidence& cell : verdict.evidence)
+      evidence.push_back({{"query", cell.query},
+                          {"key", cell.key},
+                          {"weight", cell.weight},
+                          {"query_token", trace.tokens[static_cast<std::size_t>(cell.query)].label},
+                          {"key_token", trace.tokens[static_cast<std::size_t>(cell.key)].label}});
+    out.push_back({{"class", verdict.rule->id},
+                   {"metric", verdict.rule->metric},
+                   {"score", number_json(verdict.score)},
+                   {"chance", number_json(verdict.chance)},
+                   {"threshold", verdict.rule->at_least},
+                   {"evidence", evidence}});
+  }
+  return out;
+}
+}  // namespace
+
+std::vector<HeadReport> report_heads(const Trace& trace, const std::vector<ClassRule>& rules) {
+  const TokenLinks links = TokenLinks::of(trace.ids());
+  std::vector<HeadReport> heads;
+  heads.reserve(trace.maps.size());
+  for (const AttentionMap& map : trace.maps) heads.push_back({&map, classify({map, links}, rules)});
+  return heads;
+}
+
+std::string headline(const Trace& trace) {
+  std::string text = fmt::format("{}: {}, {} layers × {} heads, {} tokens", trace.model.name, trace.model.family,
+                                 trace.model.dims.layers, trace.model.dims.heads, trace.tokens.size());
+  if (trace.milliseconds > 0) text += fmt::format(", {:.3g} ms", trace.milliseconds);
+  if (!trace.plan.summary.empty()) text += "; " + trace.plan.summary;
+  return text;
+}
+
+std::string next_tokens_text(const Trace& trace, const Tokenizer* tokenizer, int k) {
+  if (!trace.logits.defined()) return "";
+  Table table({{"next token", Table::Align::left}, {"probability"}, {"logit"}, {"id"}});
+  for (const NextToken& next : top_next(trace, k))
+    table.add({label_of(tokenizer, trace, next.id), number(next.probability, 4), number(next.logit, 2),
+               std::to_string(next.id)});
+  return table.text();
+}
+
+std::string loss_text(const Trace& trace) {
+  const double loss = mean_loss(trace);
+  if (std::isnan(loss)) return "";
+  return fmt::format("loss {:.4f} nats per token, perplexity {:.2f} (uniform over the vocabulary: {:.4f}, {})", loss,
+                     std::exp(loss), std::log(static_cast<double>(trace.model.dims.vocab)), trace.model.dims.vocab);
+}
+
+std::string verdict_text(const HeadVerdict& verdict) {
+  return fmt::format("{} {:.3f} (chance {})", verdict.rule->title, verdict.score, number(verdict.chance));
+}
+
+std::string heads_text(const std::vector<HeadReport>& heads, const Trace& trace,
+                       const std::vector<const Metric*>& columns) {
+  const TokenLinks links = TokenLinks::of(trace.ids());
+  std::vector<Table::Column> titles{{"head", Table::Align::right}};
+  for (const Metric* metric : columns) titles.push_back({std::string(metric->id)});
+  titles.push_back({"class score (chance)", Table::Align::left});
+  Table table(std::move(titles));
+  for (const HeadReport& head : heads) {
+    std::vector<std::string> row{fmt::format("{}.{}", head.map->layer(), head.map->head())};
+    for (const Metric* metric : columns) row.push_back(number(metric->value({*head.map, links})));
+    std::vector<std::string> verdicts;
+    for (const HeadVerdict& verdict : head.verdicts) verdicts.push_back(verdict_text(verdict));
+    row.push_back(fmt::format("{}", fmt::join(verdicts, ", ")));
+    table.add(std::move(row));
+  }
+  return table.text();
+}
+
+std::vector<const Metric*> usual_metrics() {
+  return metrics_by_id({"entropy", "sink", "max_weight", "mean_distance"});
+}
+
+std::vector<const Metric*> metrics_by_id(const std::vector<std::string>& ids) {
+  std::vector<const Metric*> result;
+  for (const std::string& id : ids) {
+    if (id == "all") {
+      for (const Metric& each : metrics()) result.push_back(&each);
+    } else {
+      result.push_back(&metric(id));
+    }
+  }
+  return result;
+}
+
+ordered_json tokens_json(const Trace& trace) {
+  ordered_json out = ordered_json::array();
+  for (const Token& token : trace.tokens) {
+    ordered_json item{{"id", token.id}, {"label", token.label}};
+    if (token.begin >= 0) {
+      item["begin"] = token.begin;
+      item["end"] = token.end;
+    }
+    out.push_back(item);
+  }
+  return out;
+}
+
+ordered_json next_tokens_json(const Trace& trace, const Tokenizer* tokenizer, int k) {
+  ordered_json out = ordered_json::array();
+  if (!trace.logits.defined()) return out;
+  for (const NextToken& next : top_next(trace, k))
+    out.push_back({{"id", next.id},
+                   {"label", label_of(tokenizer, trace, next.id)},
+                   {"probability", next.probability},
+                   {"logit", next.logit}});
+  return out;
+}
+
+ordered_json heads_json(const std::vector<HeadReport>& heads, const Trace& trace,
+                        const std::vector<const Metric*>& metrics) {
+  const TokenLinks links = TokenLinks::of(trace.ids());
+  ordered_json out = ordered_json::array();
+  for (const HeadReport& head : heads) {
+    ordered_json values = ordered_json::object(), chances = ordered_json::object();
+    for (const Metric* metric : metrics) {
+      const std::string id(metric->id);
+      values[id] = number_json(metric->value({*head.map, links}));
+      chances[id] = number_json(metric->chance({*head.map, links}));
+    }
+    out.push_back({{"layer", head.map->layer()},
+                   {"head", head.map->head()},
+                   {"values", values},
+                   {"chance", chances},
+                   {"classes", verdicts_json(head.verdicts, trace)}});
+  }
+  return out;
+}
+
+ordered_json model_json(const ModelInfo& model) {
+  return {{"name", model.name},
+          {"family", model.family},
+          {"layers", model.dims.layers},
+          {"heads", model.dims.heads},
+          {"kv_heads", model.dims.kv_heads},
+          {"d_head", model.dims.d_head},
+          {"d_model", model.dims.d_model},
+          {"vocab", model.dims.vocab},
+          {"context", model.context},
+          {"parameters", model.parameters},
+          {"dtype", model.dtype}};
+}
+
+}  // namespace headscope::cli

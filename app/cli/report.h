@@ -1,0 +1,47 @@
+#pragma once
+// What the command line says about a trace: next tokens, loss, the table of heads with their classes, as text for
+// people and as JSON for scripts. Pure functions of a trace.
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "core/metrics/head_class.h"
+#include "core/metrics/metric.h"
+#include "core/text/tokenizer.h"
+#include "core/trace/trace.h"
+
+namespace headscope::cli {
+
+/// A head of a trace with its verdicts, strongest first.
+struct HeadReport {
+  const AttentionMap* map = nullptr;
+  std::vector<HeadVerdict> verdicts;
+};
+/// Every recorded head, layer-major. `rules` must outlive the result.
+std::vector<HeadReport> report_heads(const Trace& trace, const std::vector<ClassRule>& rules);
+
+/// "gpt2-byte-d96: gpt2, 4 layers × 6 heads, 57 tokens, 12.3 ms; 24 maps dense (0.3 MB), logits 58.6 kB"
+std::string headline(const Trace& trace);
+/// The k most probable next tokens as a table; empty when the trace has no logits. `label` names a token id.
+std::string next_tokens_text(const Trace& trace, const Tokenizer* tokenizer, int k);
+/// "loss 1.234 nats per token, perplexity 3.43", or "" without losses.
+std::string loss_text(const Trace& trace);
+/// A table with the given metrics and, last, every class with score and chance: never a bare label.
+std::string heads_text(const std::vector<HeadReport>& heads, const Trace& trace,
+                       const std::vector<const Metric*>& columns);
+/// "previous token 0.998 (chance 0.171)"
+std::string verdict_text(const HeadVerdict& verdict);
+
+/// The metrics that fit beside each other in a terminal.
+std::vector<const Metric*> usual_metrics();
+/// By ids; "all" gives every one. Throws Error listing the known ids.
+std::vector<const Metric*> metrics_by_id(const std::vector<std::string>& ids);
+
+nlohmann::ordered_json tokens_json(const Trace& trace);
+nlohmann::ordered_json next_tokens_json(const Trace& trace, const Tokenizer* tokenizer, int k);
+nlohmann::ordered_json heads_json(const std::vector<HeadReport>& heads, const Trace& trace,
+                                  const std::vector<const Metric*>& metrics);
+nlohmann::ordered_json model_json(const ModelInfo& model);
+
+}  // namespace headscope::cli

@@ -1,0 +1,57 @@
+#pragma once
+// What every subcommand shares: data goes to standard output, messages and progress to standard error, Ctrl-C stops the
+// work through a stop token. One Shell per process, made by main() and passed down.
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "core/model/model.h"
+
+namespace headscope::cli {
+
+/// What a process of the command line ends with; README.md documents them.
+enum ExitCode { exit_ok = 0, exit_error = 1, exit_usage = 2, exit_interrupted = 130 };
+
+/// The options do not make sense together. Reported like a mistyped option: one line, exit code 2.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class Shell {
+ public:
+  Shell();
+  ~Shell();
+  Shell(const Shell&) = delete;
+  Shell& operator=(const Shell&) = delete;
+
+  int threads = 0;                ///< 0 = one per hardware thread; read when the backend is first asked for
+  std::function<void()> command;  ///< set by the subcommand that the user chose
+
+  /// Buffered; flush() at the end tells whether all of it arrived.
+  void print(std::string_view text);
+  void print_line(std::string_view text = "");
+  /// Throws Error when standard output could not take everything (a full disk).
+  void flush();
+  /// One line on standard error.
+  void say(std::string_view text);
+
+  /// From the first call on, SIGINT and SIGTERM ask the work to stop (a second one ends the process at once). Before
+  /// that, while options and input are read, they end the process as usual.
+  std::stop_token stop();
+  Backend& backend();
+
+  /// Runs `work` with a context whose progress is shown on standard error, when that is a terminal and the work takes
+  /// long.
+  void with_progress(std::string_view what, const std::function<void(const Ctx&)>& work);
+
+ private:
+  class Interrupts;
+  std::unique_ptr<Interrupts> interrupts_;
+  std::unique_ptr<Backend> backend_;
+};
+
+}  // namespace headscope::cli

@@ -1,0 +1,82 @@
+#include "app/cli/table.h"
+
+#include <fmt/format.h>
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+namespace headscope::cli {
+
+int display_width(std::string_view text) {
+  int width = 0;
+  const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
+  auto left = static_cast<utf8proc_ssize_t>(text.size());
+  while (left > 0) {
+    utf8proc_int32_t code = 0;
+    const utf8proc_ssize_t step = utf8proc_iterate(bytes, left, &code);
+    if (step <= 0) {  // a broken byte shows as one replacement character
+      ++width, ++bytes, --left;
+      continue;
+    }
+    width += utf8proc_charwidth(code);
+    bytes += step;
+    left -= step;
+  }
+  return width;
+}
+
+std::string Table::text(int indent) const {
+  std::vector<int> widths;
+  for (const Column& column : columns_) widths.push_back(display_width(column.title));
+  for (const auto& row : rows_)
+    for (std::size_t c = 0; c < std::min(row.size(), widths.size()); ++c)
+      widths[c] = std::max(widths[c], display_width(row[c]));
+
+  std::string out;
+  const auto line = [&](const auto& cell) {
+    std::string text(static_cast<std::size_t>(indent), ' ');
+    for (std::size_t c = 0; c < columns_.size(); ++c) {
+      const std::string& value = cell(c);
+      const auto padding = static_cast<std::size_t>(widths[c] - display_width(value));
+      if (c > 0) text += "  ";
+      if (columns_[c].align == Align::right) text.append(padding, ' ');
+      text += value;
+      if (columns_[c].align == Align::left) text.append(padding, ' ');
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    out += text + '\n';
+  };
+  const std::string nothing;
+  line([&](std::size_t c) -> const std::string& { return columns_[c].title; });
+  for (const auto& row : rows_)
+    line([&](std::size_t c) -> const std::string& { return c < row.size() ? row[c] : nothing; });
+  return out;
+}
+
+std::string number(double value, int decimals) {
+  if (std::isnan(value)) return "–";
+  return fmt::format("{:.{}f}", value, decimals);
+}
+
+std::string grouped(std::int64_t value) {
+  std::string digits = std::to_string(value < 0 ? -value : value);
+  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<std::size_t>(at), ",");
+  return (value < 0 ? "-" : "") + digits;
+}
+
+std::string byte_size(std::uint64_t bytes) {
+  if (bytes < 1000) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes);
+  const char* unit = "B";
+  for (const char* next : {"kB", "MB", "GB", "TB"}) {
+    if (value < 999.5) break;
+    value /= 1000;
+    unit = next;
+  }
+  return fmt::format("{:.{}f} {}", value, value < 9.95 ? 1 : 0, unit);
+}
+
+}  // namespace headscope::cli
