@@ -5,7 +5,6 @@
 #include "app/assets.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/io/trace_file.h"
 
 namespace headscope::cli {
 
@@ -84,14 +83,10 @@ RunRequest Input::request() const {
   return request;
 }
 
-std::shared_ptr<const Trace> obtain_trace(Shell& shell, const Input& input, const CaptureSpec& capture) {
-  if (input.from_trace()) return read_trace(input.trace);
-  RunRequest request = input.request();
-  request.capture = capture;
-  std::shared_ptr<const Trace> trace;
-  const LoadedModel loaded = load_model(request.model, shell.backend());
-  shell.with_progress("forward pass", [&](const Ctx& ctx) { trace = run(loaded, request, ctx); });
-  return trace;
+Opened run_request(Shell& shell, const RunRequest& request) {
+  Opened opened{load_model(request.model, shell.backend()), nullptr};
+  shell.with_progress("forward pass", [&](const Ctx& ctx) { opened.trace = run(opened.loaded, request, ctx); });
+  return opened;
 }
 
 }  // namespace headscope::cli

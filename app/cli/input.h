@@ -29,7 +29,11 @@ struct Input {
   std::filesystem::path model_folder() const;
 };
 
-/// Opens the model and runs the request, or opens the trace file, with progress on the terminal.
-std::shared_ptr<const Trace> obtain_trace(Shell& shell, const Input& input, const CaptureSpec& capture);
+struct Opened {
+  LoadedModel loaded;
+  std::shared_ptr<const Trace> trace;
+};
+/// Opens the model and runs the request, with progress on the terminal.
+Opened run_request(Shell& shell, const RunRequest& request);
 
 }  // namespace headscope::cli

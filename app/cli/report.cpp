@@ -14,9 +14,6 @@ namespace headscope::cli {
 using nlohmann::ordered_json;
 
 namespace {
-/// JSON knows no NaN: null says that the text offers no evidence.
-ordered_json number_json(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr); }
-
 std::string label_of(const Tokenizer* tokenizer, const Trace& trace, std::int32_t id) {
   if (tokenizer && id < tokenizer->vocab_size()) return tokenizer->token(id).label;
   for (const Token& token : trace.tokens)
@@ -82,15 +79,15 @@ std::string verdict_text(const HeadVerdict& verdict) {
 }
 
 std::string heads_text(const std::vector<HeadReport>& heads, const Trace& trace,
-                       const std::vector<const Metric*>& columns) {
+                       const std::vector<HeadColumn>& columns) {
   const TokenLinks links = TokenLinks::of(trace.ids());
   std::vector<Table::Column> titles{{"head", Table::Align::right}};
-  for (const Metric* metric : columns) titles.push_back({std::string(metric->id)});
+  for (const HeadColumn& each : columns) titles.push_back({each.id});
   titles.push_back({"class score (chance)", Table::Align::left});
   Table table(std::move(titles));
   for (const HeadReport& head : heads) {
     std::vector<std::string> row{fmt::format("{}.{}", head.map->layer(), head.map->head())};
-    for (const Metric* metric : columns) row.push_back(number(metric->value({*head.map, links})));
+    for (const HeadColumn& each : columns) row.push_back(number(each.value({*head.map, links})));
     std::vector<std::string> verdicts;
     for (const HeadVerdict& verdict : head.verdicts) verdicts.push_back(verdict_text(verdict));
     row.push_back(fmt::format("{}", fmt::join(verdicts, ", ")));
@@ -99,20 +96,46 @@ std::string heads_text(const std::vector<HeadReport>& heads, const Trace& trace,
   return table.text();
 }
 
-std::vector<const Metric*> usual_metrics() {
-  return metrics_by_id({"entropy", "sink", "max_weight", "mean_distance"});
+std::string heads_csv(const std::vector<HeadReport>& heads, const Trace& trace, const std::vector<HeadColumn>& columns,
+                      bool with_chance) {
+  const TokenLinks links = TokenLinks::of(trace.ids());
+  std::string out = "layer,head";
+  for (const HeadColumn& each : columns) out += "," + each.id + (with_chance ? "," + each.id + "_chance" : "");
+  out += '\n';
+  const auto cell = [&](double value) { out += std::isfinite(value) ? fmt::format(",{}", value) : ","; };
+  for (const HeadReport& head : heads) {
+    out += fmt::format("{},{}", head.map->layer(), head.map->head());
+    for (const HeadColumn& each : columns) {
+      cell(each.value({*head.map, links}));
+      if (with_chance) cell(each.chance({*head.map, links}));
+    }
+    out += '\n';
+  }
+  return out;
 }
 
-std::vector<const Metric*> metrics_by_id(const std::vector<std::string>& ids) {
-  std::vector<const Metric*> result;
+HeadColumn column(const Metric& metric) {
+  return {std::string(metric.id), metric.value, metric.chance};
+}
+
+std::vector<HeadColumn> usual_columns() {
+  return columns_by_id({"entropy", "sink", "max_weight", "mean_distance"});
+}
+
+std::vector<HeadColumn> columns_by_id(const std::vector<std::string>& ids) {
+  std::vector<HeadColumn> result;
   for (const std::string& id : ids) {
     if (id == "all") {
-      for (const Metric& each : metrics()) result.push_back(&each);
+      for (const Metric& each : metrics()) result.push_back(column(each));
     } else {
-      result.push_back(&metric(id));
+      result.push_back(column(metric(id)));
     }
   }
   return result;
+}
+
+ordered_json number_json(double value) {
+  return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
 }
 
 ordered_json tokens_json(const Trace& trace) {
@@ -140,15 +163,14 @@ ordered_json next_tokens_json(const Trace& trace, const Tokenizer* tokenizer, in
 }
 
 ordered_json heads_json(const std::vector<HeadReport>& heads, const Trace& trace,
-                        const std::vector<const Metric*>& metrics) {
+                        const std::vector<HeadColumn>& columns) {
   const TokenLinks links = TokenLinks::of(trace.ids());
   ordered_json out = ordered_json::array();
   for (const HeadReport& head : heads) {
     ordered_json values = ordered_json::object(), chances = ordered_json::object();
-    for (const Metric* metric : metrics) {
-      const std::string id(metric->id);
-      values[id] = number_json(metric->value({*head.map, links}));
-      chances[id] = number_json(metric->chance({*head.map, links}));
+    for (const HeadColumn& each : columns) {
+      values[each.id] = number_json(each.value({*head.map, links}));
+      chances[each.id] = number_json(each.chance({*head.map, links}));
     }
     out.push_back({{"layer", head.map->layer()},
                    {"head", head.map->head()},

@@ -2,6 +2,7 @@
 // What the command line says about a trace: next tokens, loss, the table of heads with their classes, as text for
 // people and as JSON for scripts. Pure functions of a trace.
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -12,6 +13,17 @@
 #include "core/trace/trace.h"
 
 namespace headscope::cli {
+
+/// A number per head: a metric, or a score that needs to know how the text was made.
+struct HeadColumn {
+  std::string id;
+  std::function<double(const MetricInput&)> value, chance;
+};
+HeadColumn column(const Metric& metric);
+/// By ids; "all" gives every one. Throws Error listing the known ids.
+std::vector<HeadColumn> columns_by_id(const std::vector<std::string>& ids);
+/// The metrics that fit beside each other in a terminal.
+std::vector<HeadColumn> usual_columns();
 
 /// A head of a trace with its verdicts, strongest first.
 struct HeadReport {
@@ -27,21 +39,22 @@ std::string headline(const Trace& trace);
 std::string next_tokens_text(const Trace& trace, const Tokenizer* tokenizer, int k);
 /// "loss 1.234 nats per token, perplexity 3.43", or "" without losses.
 std::string loss_text(const Trace& trace);
-/// A table with the given metrics and, last, every class with score and chance: never a bare label.
+/// A table with the given columns and, last, every class with score and chance: never a bare label.
 std::string heads_text(const std::vector<HeadReport>& heads, const Trace& trace,
-                       const std::vector<const Metric*>& columns);
+                       const std::vector<HeadColumn>& columns);
+/// The columns as CSV: layer, head, one column each (and ID_chance when asked). Numbers round-trip exactly; NaN is
+/// empty.
+std::string heads_csv(const std::vector<HeadReport>& heads, const Trace& trace, const std::vector<HeadColumn>& columns,
+                      bool with_chance);
 /// "previous token 0.998 (chance 0.171)"
 std::string verdict_text(const HeadVerdict& verdict);
-
-/// The metrics that fit beside each other in a terminal.
-std::vector<const Metric*> usual_metrics();
-/// By ids; "all" gives every one. Throws Error listing the known ids.
-std::vector<const Metric*> metrics_by_id(const std::vector<std::string>& ids);
 
 nlohmann::ordered_json tokens_json(const Trace& trace);
 nlohmann::ordered_json next_tokens_json(const Trace& trace, const Tokenizer* tokenizer, int k);
 nlohmann::ordered_json heads_json(const std::vector<HeadReport>& heads, const Trace& trace,
-                                  const std::vector<const Metric*>& metrics);
+                                  const std::vector<HeadColumn>& columns);
 nlohmann::ordered_json model_json(const ModelInfo& model);
+/// JSON knows no NaN: null says that the text offers no evidence.
+nlohmann::ordered_json number_json(double value);
 
 }  // namespace headscope::cli
