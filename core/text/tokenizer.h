@@ -21,8 +21,9 @@ class Tokenizer {
   };
   virtual ~Tokenizer() = default;
 
-  /// Tokens of `text`, no BOS added. Spans are byte offsets into `text`; the spans of tokens that share one character nest
-  /// inside it, so every byte of the text belongs to exactly one token. Throws Error on invalid UTF-8 (names the byte offset).
+  /// Tokens of `text`, no BOS added. Spans are byte offsets into `text`; the spans of tokens that share one character
+  /// nest inside it, so every byte of the text belongs to exactly one token. Throws Error on invalid UTF-8 (names the
+  /// byte offset).
   virtual std::vector<Token> encode(std::string_view text, Options options) const = 0;
   std::vector<Token> encode(std::string_view text) const { return encode(text, Options{}); }
   /// A token by id, spans −1. Throws Error when id is outside [0, vocab_size()).
@@ -37,8 +38,9 @@ class Tokenizer {
   virtual std::string describe() const = 0;  ///< "byte-level BPE, 50257 tokens"
 };
 
-/// Finds tokenizer.json, or vocab.json + merges.txt, or tokenizer.model in a model folder, honouring tokenizer_config.json.
-/// Returns null when the folder has none of them (the model then runs on --ids only). Throws Error on a broken file.
+/// Finds tokenizer.json, or vocab.json + merges.txt, or tokenizer.model in a model folder, honouring
+/// tokenizer_config.json. Returns null when the folder has none of them (the model then runs on --ids only). Throws
+/// Error on a broken file.
 std::shared_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& folder);
 
 /// How a token is shown: spaces ␣, newlines ⏎, tabs ⇥, other controls and partial UTF-8 as <0A>. Never empty.

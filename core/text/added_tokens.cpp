@@ -1,0 +1,70 @@
+#include "core/text/added_tokens.h"
+
+#include "core/text/utf8.h"
+
+namespace headscope {
+
+AddedTokenFinder::AddedTokenFinder(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)), nodes_(1) {
+  for (std::size_t i = 0; i < tokens_.size(); ++i) {
+    std::int32_t node = 0;
+    for (const char byte : tokens_[i].content) {
+      std::int32_t next = child(node, byte);
+      if (next < 0) {
+        next = static_cast<std::int32_t>(nodes_.size());
+        nodes_[static_cast<std::size_t>(node)].children.emplace_back(static_cast<unsigned char>(byte), next);
+        nodes_.emplace_back();
+      }
+      node = next;
+    }
+    if (node != 0) nodes_[static_cast<std::size_t>(node)].token = static_cast<std::int32_t>(i);
+  }
+}
+
+std::int32_t AddedTokenFinder::child(std::int32_t node, char byte) const {
+  for (const auto& [label, next] : nodes_[static_cast<std::size_t>(node)].children)
+    if (label == static_cast<unsigned char>(byte)) return next;
+  return -1;
+}
+
+std::optional<std::size_t> AddedTokenFinder::longest_at(std::string_view text, std::size_t at,
+                                                        bool with_special) const {
+  std::optional<std::size_t> best;
+  for (std::int32_t node = 0; at < text.size(); ++at) {
+    node = child(node, text[at]);
+    if (node < 0) break;
+    const std::int32_t token = nodes_[static_cast<std::size_t>(node)].token;
+    if (token >= 0 && (with_special || !tokens_[static_cast<std::size_t>(token)].special))
+      best = static_cast<std::size_t>(token);
+  }
+  return best;
+}
+
+std::optional<AddedTokenFinder::Match> AddedTokenFinder::find(std::string_view text, std::size_t from,
+                                                              bool with_special) const {
+  if (tokens_.empty()) return std::nullopt;
+  for (std::size_t at = from; at < text.size(); ++at) {
+    const auto found = longest_at(text, at, with_special);
+    if (!found) continue;
+    const AddedToken& token = tokens_[*found];
+    Match match{at, at + token.content.size(), token.id};
+    if (token.single_word) {
+      const bool touched_left = at > 0 && is_word(code_point_at(text, previous_code_point(text, at)).value);
+      const bool touched_right = match.end < text.size() && is_word(code_point_at(text, match.end).value);
+      if (touched_left || touched_right) continue;
+    }
+    while (token.lstrip && match.begin > from) {
+      const std::size_t before = previous_code_point(text, match.begin);
+      if (before < from || !is_white_space(code_point_at(text, before).value)) break;
+      match.begin = before;
+    }
+    while (token.rstrip && match.end < text.size()) {
+      const CodePoint after = code_point_at(text, match.end);
+      if (!is_white_space(after.value)) break;
+      match.end += static_cast<std::size_t>(after.length);
+    }
+    return match;
+  }
+  return std::nullopt;
+}
+
+}  // namespace headscope

@@ -1,0 +1,62 @@
+#pragma once
+// The tokenizer that a tokenizer.json (or vocab.json + merges.txt) describes: added tokens, normaliser, splitter, byte
+// pair encoding, in this order.
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/text/added_tokens.h"
+#include "core/text/bpe.h"
+#include "core/text/normalizer.h"
+#include "core/text/pre_tokenizer.h"
+#include "core/text/tokenizer.h"
+#include "core/text/tokenizer_settings.h"
+#include "core/text/vocabulary.h"
+
+namespace headscope {
+
+/// From the spelling of a token to the bytes it stands for.
+struct SpellingRule {
+  bool byte_level = false;                                   ///< GPT-2's byte alphabet
+  bool byte_fallback = false;                                ///< "<0x0A>" is one byte
+  std::vector<std::pair<std::string, std::string>> replace;  ///< "▁" by " "
+  bool strips_leading_space = false;
+
+  std::string bytes_of(const std::string& spelling) const;
+};
+
+struct BpeParts {
+  std::string where;  ///< the file, for Errors
+  std::string description;
+  Vocabulary vocabulary;                 ///< with the added tokens
+  std::vector<Vocabulary::Entry> words;  ///< the tokens that merging may produce
+  std::vector<BpeModel::Merge> merges;
+  BpeModel::Options options;
+  std::vector<AddedToken> added;
+  std::vector<NormalizerStep> normalizer;
+  std::vector<PreTokenizerStep> pre_tokenizer;
+  SpellingRule spelling;
+  SpecialIds special;
+};
+
+std::shared_ptr<const Tokenizer> make_bpe_tokenizer(BpeParts parts);
+
+/// The merge of two spelled tokens. Throws Error (naming `where`) when one of the three tokens is not in the
+/// vocabulary.
+BpeModel::Merge merge_of(const Vocabulary& vocabulary, const std::string& left, const std::string& right,
+                         const std::string& where);
+
+/// ByteLevel's steps: an optional space in front of every word, and GPT-2's rule for words.
+void add_byte_level_steps(std::vector<PreTokenizerStep>& steps, bool add_prefix_space, bool use_regex,
+                          const std::string& where);
+
+// Readers, one per form of file.
+std::shared_ptr<const Tokenizer> read_tokenizer_json(const std::filesystem::path& path,
+                                                     const TokenizerSettings& settings);
+/// Whether the file describes a kind of model that read_tokenizer_json can run (byte pair encoding).
+bool is_bpe_tokenizer_json(const std::filesystem::path& path);
+std::shared_ptr<const Tokenizer> read_vocab_and_merges(const TokenizerSettings& settings);
+
+}  // namespace headscope

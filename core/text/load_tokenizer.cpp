@@ -1,0 +1,26 @@
+#include "core/text/bpe_tokenizer.h"
+#include "core/text/sentencepiece_tokenizer.h"
+#include "core/text/tokenizer.h"
+#include "core/text/tokenizer_settings.h"
+
+namespace headscope {
+
+// Where a folder holds several forms, tokenizer.json wins: it is the form that the transformers library runs, and the
+// only one that names added tokens. For Llama models it and tokenizer.model agree on every string of the reference set,
+// special tokens included. A tokenizer.json of another kind (Unigram) gives way to a tokenizer.model beside it, which
+// has the same tokens in a form that the SentencePiece library runs.
+std::shared_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& folder) {
+  const auto has = [&](const char* name) {
+    std::error_code ignored;
+    return std::filesystem::exists(folder / name, ignored);
+  };
+  const bool json = has("tokenizer.json"), model = has("tokenizer.model"), vocab = has("vocab.json");
+  if (!json && !model && !vocab) return nullptr;
+  const TokenizerSettings settings = read_tokenizer_settings(folder);
+  if (json && (!model || is_bpe_tokenizer_json(folder / "tokenizer.json")))
+    return read_tokenizer_json(folder / "tokenizer.json", settings);
+  if (model) return read_sentencepiece(folder / "tokenizer.model", settings);
+  return read_vocab_and_merges(settings);
+}
+
+}  // namespace headscope

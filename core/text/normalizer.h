@@ -1,0 +1,38 @@
+#pragma once
+// What a tokenizer does to the text before it looks for tokens ("normalizer" in tokenizer.json). Every step keeps the
+// link back to the original bytes.
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/text/aligned_text.h"
+#include "core/text/pattern.h"
+
+namespace headscope {
+
+/// Puts a text in front, unless there is nothing to put it in front of.
+struct PrependStep {
+  std::string text;
+};
+struct ReplaceStep {
+  Pattern pattern;
+  std::string content;
+};
+/// Unicode normal forms (UAX #15).
+enum class NormalForm { nfc, nfd, nfkc, nfkd };
+struct NormalFormStep {
+  NormalForm form = NormalForm::nfc;
+};
+/// Simple lower case, character by character ("İ" alone becomes two characters, as Unicode's full mapping has it).
+struct LowercaseStep {};
+struct StripStep {
+  bool left = true, right = true;
+};
+
+using NormalizerStep = std::variant<PrependStep, ReplaceStep, NormalFormStep, LowercaseStep, StripStep>;
+
+/// Applies the steps in order.
+AlignedText normalize(const std::vector<NormalizerStep>& steps, AlignedText text);
+
+}  // namespace headscope

@@ -1,0 +1,93 @@
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include "core/text/pattern.h"
+
+#include <fmt/format.h>
+#include <pcre2.h>
+
+#include "core/base/error.h"
+#include "core/text/utf8.h"
+
+namespace headscope {
+
+namespace {
+
+std::string pcre2_message(int code) {
+  PCRE2_UCHAR text[256];
+  if (pcre2_get_error_message(code, text, sizeof text) < 0) return fmt::format("PCRE2 error {}", code);
+  return reinterpret_cast<const char*>(text);
+}
+
+using CodePtr = std::unique_ptr<pcre2_code, decltype(&pcre2_code_free)>;
+using ContextPtr = std::unique_ptr<pcre2_compile_context, decltype(&pcre2_compile_context_free)>;
+using MatchPtr = std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)>;
+
+}  // namespace
+
+struct Pattern::Compiled {
+  CodePtr code{nullptr, &pcre2_code_free};
+  std::string where;
+
+  Compiled(std::string_view pattern, std::uint32_t options, const std::string& where_) : where(where_) {
+    const ContextPtr context(pcre2_compile_context_create(nullptr), &pcre2_compile_context_free);
+    pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
+    int error = 0;
+    PCRE2_SIZE offset = 0;
+    code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), options, &error, &offset,
+                             context.get()));
+    if (!code)
+      throw Error(where, "a regular expression that PCRE2 can compile",
+                  fmt::format("{} at offset {} of '{}'", pcre2_message(error), offset, pattern));
+    pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);  // where it is not available the interpreter runs
+  }
+};
+
+Pattern Pattern::regex(std::string_view oniguruma, const std::string& where) {
+  Pattern pattern;
+  pattern.compiled_ = std::make_shared<Compiled>(pcre2_from_oniguruma(oniguruma, where),
+                                                 PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, where);
+  return pattern;
+}
+
+Pattern Pattern::literal(std::string_view text, const std::string& where) {
+  if (text.empty()) throw Error(where, "a text to look for", "an empty string");
+  Pattern pattern;
+  pattern.compiled_ = std::make_shared<Compiled>(text, PCRE2_UTF | PCRE2_LITERAL, where);
+  return pattern;
+}
+
+void Pattern::find_all(std::string_view text, ByteRange range, const std::function<void(ByteRange)>& found) const {
+  const MatchPtr match(pcre2_match_data_create(1, nullptr), &pcre2_match_data_free);
+  const std::string_view subject = text.substr(range.begin, range.end - range.begin);
+  const auto* bytes = reinterpret_cast<PCRE2_SPTR>(subject.data());
+  std::size_t at = 0, last_end = std::string_view::npos;
+  // The text was checked once: without NO_UTF_CHECK every call would check all of it again, quadratic in its length.
+  std::uint32_t options = PCRE2_NO_UTF_CHECK;
+  while (at <= subject.size()) {
+    int code = pcre2_match(compiled_->code.get(), bytes, subject.size(), at, options, match.get(), nullptr);
+    if (code == PCRE2_ERROR_JIT_STACKLIMIT) {  // the interpreter keeps its stack on the heap
+      options |= PCRE2_NO_JIT;
+      continue;
+    }
+    if (code == PCRE2_ERROR_NOMATCH) return;
+    if (code < 0)
+      throw Error(compiled_->where, "a pattern that splits this text within PCRE2's limits",
+                  fmt::format("{} at byte {}", pcre2_message(code), range.begin + at));
+    const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(match.get());
+    const std::size_t begin = ends[0], end = ends[1];
+    if (begin > end) return;  // \K in a lookahead can put the start after the end
+    if (begin != end || begin != last_end) found({range.begin + begin, range.begin + end});
+    last_end = end;
+    if (begin != end)
+      at = end;
+    else if (end < subject.size())
+      at = end + static_cast<std::size_t>(utf8_length(subject[end]));
+    else
+      return;
+  }
+}
+
+std::string_view Pattern::gpt2_words() {
+  return R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+}
+
+}  // namespace headscope

@@ -1,0 +1,40 @@
+#pragma once
+// How a text is cut into words before byte pair encoding ("pre_tokenizer" in tokenizer.json). Nothing is ever merged
+// across two words. The many kinds that tokenizer.json knows come down to two steps: put a space in front, and split by
+// a pattern.
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/text/aligned_text.h"
+#include "core/text/pattern.h"
+
+namespace headscope {
+
+/// Puts `prefix` in front of every word that does not begin with it (ByteLevel's add_prefix_space, Metaspace).
+struct PrefixStep {
+  enum class Scheme { always, first, never };
+  std::string prefix;
+  Scheme scheme = Scheme::always;  ///< first: only the word at the very start of the original text
+  bool replace_spaces = false;     ///< writes `prefix` for every space as well
+};
+
+struct SplitStep {
+  enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
+  Pattern pattern;
+  Behavior behavior = Behavior::isolated;  ///< what becomes of a match
+  bool invert = false;                     ///< what lies between matches counts as the match
+};
+
+using PreTokenizerStep = std::variant<PrefixStep, SplitStep>;
+
+struct Words {
+  AlignedText text;
+  std::vector<ByteRange> ranges;  ///< ascending, not empty, not overlapping
+};
+
+/// Applies the steps in order to `text`, which is one word at first.
+Words split_into_words(const std::vector<PreTokenizerStep>& steps, AlignedText text);
+
+}  // namespace headscope

@@ -1,0 +1,110 @@
+// GPT-2's own files, vocab.json and merges.txt, and vocabularies of single characters.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/text/bpe_tokenizer.h"
+#include "core/text/byte_alphabet.h"
+#include "core/text/json_file.h"
+#include "core/text/utf8.h"
+
+namespace headscope {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kLargestMergesFile = std::size_t{256} << 20;
+constexpr std::string_view kEndOfText = "<|endoftext|>";
+
+std::vector<Vocabulary::Entry> read_vocab(const fs::path& path) {
+  const nlohmann::json document = read_json_file(path);
+  std::vector<Vocabulary::Entry> entries;
+  entries.reserve(document.size());
+  for (const auto& [spelling, id] : document.items()) {
+    if (!id.is_number_integer()) JsonView(id, fmt::format("{}: {}", path.string(), spelling)).integer();  // throws
+    entries.push_back({spelling, id.get<std::int64_t>()});
+  }
+  return entries;
+}
+
+std::vector<BpeModel::Merge> read_merges(const fs::path& path, const Vocabulary& vocabulary) {
+  const std::string text = read_file(path, kLargestMergesFile);
+  if (const auto bad = first_invalid_utf8(text))
+    throw Error(path.string(), "valid UTF-8",
+                fmt::format("byte 0x{} at offset {}", hex_byte(static_cast<unsigned char>(text[*bad])), *bad));
+  std::vector<BpeModel::Merge> merges;
+  int line_number = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    ++line_number;
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    std::string line = text.substr(at, end - at);
+    at = end + 1;
+    if (line.ends_with('\r')) line.pop_back();
+    if (line.empty() || line.starts_with("#version")) continue;
+    const std::string where = fmt::format("{}: line {}", path.string(), line_number);
+    const auto space = line.find(' ');
+    if (space == std::string::npos || space == 0 || space + 1 == line.size() ||
+        line.find(' ', space + 1) != std::string::npos)
+      throw Error(where, "two tokens with a space between", fmt::format("'{}'", line.substr(0, 60)));
+    merges.push_back(merge_of(vocabulary, line.substr(0, space), line.substr(space + 1), where));
+  }
+  return merges;
+}
+
+/// Without merges every token must be one symbol, or else the merges are missing and all longer tokens would be lost.
+void require_single_symbols(const fs::path& path, const std::vector<Vocabulary::Entry>& words,
+                            const std::vector<AddedToken>& added) {
+  for (const Vocabulary::Entry& word : words) {
+    if (word.spelling.size() == static_cast<std::size_t>(utf8_length(word.spelling.front()))) continue;
+    if (std::ranges::find(added, word.spelling, &AddedToken::content) != added.end()) continue;
+    throw Error(path.string(), "merges.txt beside it, or only tokens of one character",
+                fmt::format("no merges.txt, and the token '{}' (id {})", word.spelling, word.id),
+                "fetch the model's merges.txt or tokenizer.json into the same folder");
+  }
+}
+
+bool has_byte_alphabet(const Vocabulary& vocabulary) {
+  for (int byte = 0; byte < 256; ++byte)
+    if (!vocabulary.find(byte_alphabet_symbol(static_cast<unsigned char>(byte)))) return false;
+  return true;
+}
+
+}  // namespace
+
+std::shared_ptr<const Tokenizer> read_vocab_and_merges(const TokenizerSettings& given) {
+  const fs::path vocab_path = given.folder / "vocab.json", merges_path = given.folder / "merges.txt";
+  const bool has_merges = fs::exists(merges_path);
+  TokenizerSettings settings = given;
+  settings.special.emplace_back(kEndOfText);  // special in every GPT-2 vocabulary, also where no file says so
+
+  BpeParts parts;
+  parts.where = vocab_path.string();
+  parts.words = read_vocab(vocab_path);
+  parts.added = settings.added;
+  parts.vocabulary = join_vocabulary(parts.where, parts.words, parts.added, settings);
+  if (parts.vocabulary.find(kEndOfText)) {
+    if (!settings.bos) settings.bos = kEndOfText;
+    if (!settings.eos) settings.eos = kEndOfText;
+  }
+  if (has_merges)
+    parts.merges = read_merges(merges_path, parts.vocabulary);
+  else
+    require_single_symbols(vocab_path, parts.words, parts.added);
+
+  parts.options.byte_level = has_merges || has_byte_alphabet(parts.vocabulary);
+  if (parts.options.byte_level)
+    add_byte_level_steps(parts.pre_tokenizer, settings.add_prefix_space.value_or(false), true, parts.where);
+  else if (settings.unk)
+    parts.options.unk = parts.vocabulary.find(*settings.unk);
+  parts.spelling.byte_level = parts.options.byte_level;
+  parts.special = special_ids(settings, parts.vocabulary, std::nullopt, false);
+  parts.description = parts.options.byte_level ? "byte-level BPE" : "single characters";
+  return make_bpe_tokenizer(std::move(parts));
+}
+
+}  // namespace headscope

@@ -1,0 +1,108 @@
+#include "core/text/sentencepiece_tokenizer.h"
+
+#include <fmt/format.h>
+#include <sentencepiece_processor.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/text/table_tokenizer.h"
+
+namespace headscope {
+
+namespace {
+
+using sentencepiece::ImmutableSentencePieceText;
+using sentencepiece::SentencePieceProcessor;
+
+constexpr std::size_t kLargestModel = std::size_t{256} << 20;
+constexpr std::string_view kSpaceMark = "▁";
+
+class SentencePieceTokenizer final : public TableTokenizer {
+ public:
+  SentencePieceTokenizer(Table table, std::unique_ptr<const SentencePieceProcessor> processor)
+      : TableTokenizer(std::move(table)), processor_(std::move(processor)) {}
+
+ protected:
+  void encode_part(std::string_view text, std::int32_t base, bool, std::vector<Token>& out) const override {
+    ImmutableSentencePieceText encoded;
+    const auto status = processor_->Encode(absl::string_view(text.data(), text.size()), encoded.mutable_proto());
+    if (!status.ok()) throw Error("text", "text that SentencePiece can encode", status.ToString());
+    const auto pieces = encoded.pieces();
+    for (std::size_t i = 0; i < pieces.size();) {
+      // A character without a token becomes byte tokens, of which the library gives the last one all of the character
+      // and the others nothing. Here each byte token has its own byte.
+      std::size_t last = i;
+      while (last + 1 < pieces.size() && is_byte(pieces[last]) && is_byte(pieces[last + 1]) &&
+             pieces[last].begin() == pieces[last].end())
+        ++last;
+      const auto end = static_cast<std::int32_t>(pieces[last].end());
+      for (auto at = static_cast<std::int32_t>(pieces[i].begin()); i <= last; ++i) {
+        const std::int32_t next = i == last ? end : std::min(at + 1, end);
+        out.push_back(spanned(static_cast<std::int32_t>(pieces[i].id()), base + at, base + next));
+        at = next;
+      }
+    }
+  }
+
+ private:
+  template <class Piece>
+  bool is_byte(const Piece& piece) const {
+    return processor_->IsByte(static_cast<int>(piece.id()));
+  }
+
+  std::unique_ptr<const SentencePieceProcessor> processor_;
+};
+
+std::string bytes_of(const std::string& piece) {
+  if (const auto byte = byte_token(piece)) return std::string(1, static_cast<char>(*byte));
+  std::string bytes = piece;
+  for (std::size_t at = 0; (at = bytes.find(kSpaceMark, at)) != std::string::npos; ++at)
+    bytes.replace(at, kSpaceMark.size(), " ");
+  return bytes;
+}
+
+bool puts_space_in_front(const SentencePieceProcessor& processor) {
+  ImmutableSentencePieceText encoded;
+  return processor.Encode("a", encoded.mutable_proto()).ok() && encoded.pieces_size() > 0 &&
+         std::string_view(encoded.pieces(0).piece()).starts_with(kSpaceMark);
+}
+
+}  // namespace
+
+std::shared_ptr<const Tokenizer> read_sentencepiece(const std::filesystem::path& path, const TokenizerSettings& given) {
+  const std::string file = read_file(path, kLargestModel);
+  auto processor = std::make_unique<SentencePieceProcessor>();
+  const auto status = processor->LoadFromSerializedProto(absl::string_view(file.data(), file.size()));
+  if (!status.ok())
+    throw Error(path.string(), "a SentencePiece model",
+                fmt::format("{} bytes that are none: {}", file.size(), status.ToString()),
+                "the file may be cut off or a Git LFS pointer; fetch it again");
+
+  std::vector<Vocabulary::Entry> entries;
+  TableTokenizer::Table table;
+  table.added = given.added;
+  for (int id = 0; id < processor->GetPieceSize(); ++id) {
+    entries.push_back({processor->IdToPiece(id), id});
+    if (processor->IsControl(id) || processor->IsUnknown(id))
+      table.added.push_back({.content = processor->IdToPiece(id), .id = id, .special = true});
+  }
+  TokenizerSettings settings = given;
+  const auto name_of = [&](int id) { return id < 0 ? std::nullopt : std::optional(processor->IdToPiece(id)); };
+  if (!settings.bos && !settings.config_bos) settings.bos = name_of(processor->bos_id());
+  if (!settings.eos && !settings.config_eos) settings.eos = name_of(processor->eos_id());
+  const Vocabulary vocabulary = join_vocabulary(path.string(), std::move(entries), table.added, settings);
+  const SpecialIds special = special_ids(settings, vocabulary, std::nullopt, true);
+
+  table.entries = table_entries(vocabulary, table.added, bytes_of);
+  for (AddedToken& token : table.added) token.normalized = false;  // SentencePiece's normaliser sees only what is left
+  table.bos = special.bos;
+  table.eos = special.eos;
+  table.adds_bos = special.adds_bos;
+  table.strips_leading_space = puts_space_in_front(*processor);
+  table.description = "SentencePiece";
+  return std::make_shared<SentencePieceTokenizer>(std::move(table), std::move(processor));
+}
+
+}  // namespace headscope

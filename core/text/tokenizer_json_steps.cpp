@@ -1,0 +1,173 @@
+#include "core/text/tokenizer_json_steps.h"
+
+#include <fmt/format.h>
+
+namespace headscope {
+
+namespace {
+
+constexpr int kDeepestNesting = 8;
+constexpr std::string_view kGiveIds = "the text can be given as token ids (--ids) that another program made";
+
+[[noreturn]] void unsupported(const JsonView& step, const std::string& supported) {
+  step.at("type").refuse(supported, step.at("type").shown(), std::string(kGiveIds));
+}
+
+/// Calls `each` for a step that is no Sequence, or for all steps of a Sequence (whose list is under `key`).
+template <class Each>
+void for_each_step(const JsonView& step, const char* key, const Each& each, int depth = 0) {
+  if (depth > kDeepestNesting)
+    step.refuse(fmt::format("at most {} Sequences inside each other", kDeepestNesting), "more");
+  if (step.at("type").text() != "Sequence") return each(step);
+  for (const JsonView& inner : step.at(key).elements()) for_each_step(inner, key, each, depth + 1);
+}
+
+Pattern read_pattern(const JsonView& pattern) {
+  if (pattern.is_text()) return Pattern::literal(pattern.text(), pattern.where());
+  if (const auto text = pattern.find("String")) return Pattern::literal(text->text(), text->where());
+  if (const auto regex = pattern.find("Regex")) return Pattern::regex(regex->text(), regex->where());
+  pattern.refuse("a String or a Regex", pattern.shown());
+}
+
+SplitStep::Behavior read_behavior(const JsonView& behavior) {
+  const std::string name = behavior.text();
+  if (name == "Removed") return SplitStep::Behavior::removed;
+  if (name == "Isolated") return SplitStep::Behavior::isolated;
+  if (name == "MergedWithPrevious") return SplitStep::Behavior::merged_with_previous;
+  if (name == "MergedWithNext") return SplitStep::Behavior::merged_with_next;
+  if (name == "Contiguous") return SplitStep::Behavior::contiguous;
+  behavior.refuse("Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous", behavior.shown());
+}
+
+SplitStep fixed_split(const char* pattern, const JsonView& step, SplitStep::Behavior behavior, bool invert = false) {
+  return {Pattern::regex(pattern, step.where()), behavior, invert};
+}
+
+PrefixStep::Scheme read_scheme(const JsonView& step) {
+  const auto scheme = step.find("prepend_scheme");
+  if (!scheme)  // older files say it with a flag
+    return step.flag_or("add_prefix_space", true) ? PrefixStep::Scheme::always : PrefixStep::Scheme::never;
+  if (scheme->text() == "always") return PrefixStep::Scheme::always;
+  if (scheme->text() == "first") return PrefixStep::Scheme::first;
+  if (scheme->text() == "never") return PrefixStep::Scheme::never;
+  scheme->refuse("always, first or never", scheme->shown());
+}
+
+}  // namespace
+
+void read_normalizer(const JsonView& normalizer, std::vector<NormalizerStep>& steps) {
+  for_each_step(normalizer, "normalizers", [&](const JsonView& step) {
+    const std::string type = step.at("type").text();
+    if (type == "Prepend")
+      steps.emplace_back(PrependStep{step.at("prepend").text()});
+    else if (type == "Replace")
+      steps.emplace_back(ReplaceStep{read_pattern(step.at("pattern")), step.at("content").text()});
+    else if (type == "NFC")
+      steps.emplace_back(NormalFormStep{NormalForm::nfc});
+    else if (type == "NFD")
+      steps.emplace_back(NormalFormStep{NormalForm::nfd});
+    else if (type == "NFKC")
+      steps.emplace_back(NormalFormStep{NormalForm::nfkc});
+    else if (type == "NFKD")
+      steps.emplace_back(NormalFormStep{NormalForm::nfkd});
+    else if (type == "Lowercase")
+      steps.emplace_back(LowercaseStep{});
+    else if (type == "Strip")
+      steps.emplace_back(StripStep{step.flag_or("strip_left", true), step.flag_or("strip_right", true)});
+    else
+      unsupported(step, "Prepend, Replace, NFC, NFD, NFKC, NFKD, Lowercase, Strip or Sequence");
+  });
+}
+
+bool read_pre_tokenizer(const JsonView& pre_tokenizer, std::optional<bool> add_prefix_space,
+                        std::vector<PreTokenizerStep>& steps) {
+  bool byte_level = false;
+  const bool alone = pre_tokenizer.at("type").text() == "ByteLevel";
+  for_each_step(pre_tokenizer, "pretokenizers", [&](const JsonView& step) {
+    if (byte_level) step.refuse("ByteLevel as the last step", "another after it", std::string(kGiveIds));
+    const std::string type = step.at("type").text();
+    if (type == "ByteLevel") {
+      const bool written = step.flag_or("add_prefix_space", true);
+      add_byte_level_steps(steps, alone ? add_prefix_space.value_or(written) : written, step.flag_or("use_regex", true),
+                           step.where());
+      byte_level = true;
+    } else if (type == "Split") {
+      steps.emplace_back(SplitStep{read_pattern(step.at("pattern")), read_behavior(step.at("behavior")),
+                                   step.flag_or("invert", false)});
+    } else if (type == "Metaspace") {
+      const std::string mark = step.text_or("replacement", "▁");
+      steps.emplace_back(PrefixStep{mark, read_scheme(step), true});
+      if (step.flag_or("split", true))
+        steps.emplace_back(
+            SplitStep{Pattern::literal(mark, step.where()), SplitStep::Behavior::merged_with_next, false});
+    } else if (type == "Digits") {
+      steps.emplace_back(fixed_split(step.flag_or("individual_digits", false) ? R"(\p{N})" : R"(\p{N}+)", step,
+                                     SplitStep::Behavior::isolated));
+    } else if (type == "Punctuation") {
+      const auto behavior = step.find("behavior");
+      steps.emplace_back(fixed_split(R"([\p{P}\x{21}-\x{2f}\x{3a}-\x{40}\x{5b}-\x{60}\x{7b}-\x{7e}])", step,
+                                     behavior ? read_behavior(*behavior) : SplitStep::Behavior::isolated));
+    } else if (type == "WhitespaceSplit") {
+      steps.emplace_back(fixed_split(R"(\s)", step, SplitStep::Behavior::removed));
+    } else if (type == "Whitespace") {
+      steps.emplace_back(fixed_split(R"(\w+|[^\w\s]+)", step, SplitStep::Behavior::removed, true));
+    } else {
+      unsupported(step, "ByteLevel, Split, Metaspace, Digits, Punctuation, Whitespace, WhitespaceSplit or Sequence");
+    }
+  });
+  return byte_level;
+}
+
+void read_decoder(const JsonView& decoder, SpellingRule& rule) {
+  for_each_step(decoder, "decoders", [&](const JsonView& step) {
+    const std::string type = step.at("type").text();
+    if (type == "ByteLevel") {
+      rule.byte_level = true;
+    } else if (type == "ByteFallback") {
+      rule.byte_fallback = true;
+    } else if (type == "Fuse") {
+      // Tokens are put together without anything between them in any case.
+    } else if (type == "Replace") {
+      const JsonView pattern = step.at("pattern");
+      const std::string from = pattern.is_text() ? pattern.text() : pattern.at("String").text();
+      if (from.empty()) pattern.refuse("a text to look for", "an empty string");
+      rule.replace.emplace_back(from, step.at("content").text());
+    } else if (type == "Strip") {
+      const std::int64_t start = step.at("start").integer(), stop = step.at("stop").integer();
+      if (step.at("content").text() != " " || start < 0 || start > 1 || stop != 0)
+        step.refuse("at most one space taken away at the start", step.shown());
+      rule.strips_leading_space = rule.strips_leading_space || start == 1;
+    } else if (type == "Metaspace") {
+      rule.replace.emplace_back(step.text_or("replacement", "▁"), " ");
+      rule.strips_leading_space = read_scheme(step) != PrefixStep::Scheme::never;
+    } else {
+      unsupported(step, "ByteLevel, ByteFallback, Fuse, Replace, Strip, Metaspace or Sequence");
+    }
+  });
+}
+
+std::optional<std::int32_t> read_token_in_front(const JsonView& post_processor, const Vocabulary& vocabulary) {
+  std::optional<std::int32_t> in_front;
+  for_each_step(post_processor, "processors", [&](const JsonView& step) {
+    const std::string type = step.at("type").text();
+    if (type == "ByteLevel") return;  // only trims offsets
+    if (type != "TemplateProcessing") unsupported(step, "TemplateProcessing, ByteLevel or Sequence");
+    bool text_seen = false;
+    for (const JsonView& item : step.at("single").elements()) {
+      const auto special = item.find("SpecialToken");
+      if (!special) {
+        text_seen = true;
+        continue;
+      }
+      const std::string name = special->at("id").text();
+      if (text_seen || in_front)
+        special->refuse("at most one special token, before the text", fmt::format("a further one, '{}'", name),
+                        std::string(kGiveIds));
+      in_front = vocabulary.find(name);
+      if (!in_front) special->at("id").refuse("a token of the vocabulary", fmt::format("'{}'", name));
+    }
+  });
+  return in_front;
+}
+
+}  // namespace headscope

@@ -1,0 +1,38 @@
+#pragma once
+// UTF-8 and the few Unicode properties that tokenizers need. Text handed to these functions (first_invalid_utf8 in
+// tokenizer.h aside) is valid UTF-8; encode() checks once at its boundary. All functions are pure.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace headscope {
+
+struct CodePoint {
+  std::int32_t value = 0;
+  int length = 0;  ///< bytes, 1 to 4
+};
+
+/// The character that starts at byte `at` < text.size().
+CodePoint code_point_at(std::string_view text, std::size_t at);
+
+/// Byte length of the character whose first byte is `lead`.
+inline int utf8_length(char lead) {
+  const auto byte = static_cast<unsigned char>(lead);
+  return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
+}
+/// Byte offset of the character that ends just before `at` > 0.
+std::size_t previous_code_point(std::string_view text, std::size_t at);
+
+std::string to_utf8(std::int32_t code_point);
+
+/// Unicode White_Space (the `\s` of tokenizer patterns; not the same as C's isspace or PCRE2's \s).
+bool is_white_space(std::int32_t code_point);
+/// A letter, mark, decimal digit, letter number or connector punctuation, or a zero-width joiner (a pattern's `\w`).
+bool is_word(std::int32_t code_point);
+
+/// The byte as two upper-case hexadecimal digits.
+std::string hex_byte(unsigned char byte);
+
+}  // namespace headscope
