@@ -52,11 +52,11 @@ BpeModel::Merge merge_of(const Vocabulary& vocabulary, const std::string& left, 
 void add_byte_level_steps(std::vector<PreTokenizerStep>& steps, bool add_prefix_space, bool use_regex,
                           const std::string& where);
 
-// Readers, one per form of file.
+/// Reads a tokenizer.json. Null when it describes another kind of model than byte pair encoding and `or_null` is set.
 std::shared_ptr<const Tokenizer> read_tokenizer_json(const std::filesystem::path& path,
-                                                     const TokenizerSettings& settings);
-/// Whether the file describes a kind of model that read_tokenizer_json can run (byte pair encoding).
-bool is_bpe_tokenizer_json(const std::filesystem::path& path);
+                                                     const TokenizerSettings& settings, bool or_null);
+/// Reads vocab.json and, where it exists, merges.txt from the folder of the settings. A vocabulary without merges must
+/// consist of single characters (each is a token, anything else an Error), or of GPT-2's 256 bytes.
 std::shared_ptr<const Tokenizer> read_vocab_and_merges(const TokenizerSettings& settings);
 
 }  // namespace headscope

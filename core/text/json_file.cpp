@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/io/strict_json.h"
 
 namespace headscope {
 
@@ -13,32 +14,13 @@ using nlohmann::json;
 
 namespace {
 constexpr std::size_t kLargestFile = std::size_t{256} << 20;
-constexpr std::size_t kShownCharacters = 60;
+constexpr int kDeepestNesting = 64;
 }  // namespace
 
 json read_json_file(const std::filesystem::path& path) {
-  const std::string text = read_file(path, kLargestFile);
-  std::vector<std::size_t> keys_written;
-  const auto watch_keys = [&](int, json::parse_event_t event, json& parsed) {
-    if (event == json::parse_event_t::object_start) keys_written.push_back(0);
-    if (event == json::parse_event_t::key) ++keys_written.back();
-    if (event == json::parse_event_t::object_end) {
-      if (parsed.size() != keys_written.back())
-        throw Error(
-            path.string(), "every key once",
-            fmt::format("an object that writes {} keys, {} of them different", keys_written.back(), parsed.size()));
-      keys_written.pop_back();
-    }
-    return true;
-  };
-  try {
-    json document = json::parse(text, watch_keys);
-    if (!document.is_object()) throw Error(path.string(), "a JSON object", document.type_name());
-    return document;
-  } catch (const json::exception& error) {
-    throw Error(path.string(), "JSON", fmt::format("{} bytes that are not: {}", text.size(), error.what()),
-                "the file may be cut off; fetch it again");
-  }
+  json document = parse_strict_json(read_file(path, kLargestFile), path.string(), kDeepestNesting);
+  if (!document.is_object()) throw Error(path.string(), "a JSON object", json_excerpt(document));
+  return document;
 }
 
 std::optional<JsonView> JsonView::find(std::string_view key) const {
@@ -110,11 +92,7 @@ void JsonView::refuse(const std::string& expected, const std::string& found, con
 }
 
 std::string JsonView::shown() const {
-  if (value_->is_structured())
-    return fmt::format("{} of {}", value_->is_array() ? "an array" : "an object", value_->size());
-  std::string text = value_->dump(-1, ' ', true);  // ASCII only, so cutting it never splits a character
-  if (text.size() > kShownCharacters) text = text.substr(0, kShownCharacters) + "…";
-  return text;
+  return json_excerpt(*value_);
 }
 
 }  // namespace headscope

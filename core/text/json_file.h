@@ -13,9 +13,8 @@
 
 namespace headscope {
 
-/// Parses the file, whose outermost value must be an object. Throws Error when it is unreadable, not JSON (with line
-/// and column), or writes a key twice in one object, which JSON readers would otherwise settle silently, each in its
-/// own way.
+/// Parses the file, whose outermost value must be an object. Throws Error when it is unreadable, not JSON, nested
+/// deeper than any tokenizer's file, or writes a key twice in one object.
 nlohmann::json read_json_file(const std::filesystem::path& path);
 
 class JsonView {

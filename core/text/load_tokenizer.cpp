@@ -17,8 +17,8 @@ std::shared_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& fol
   const bool json = has("tokenizer.json"), model = has("tokenizer.model"), vocab = has("vocab.json");
   if (!json && !model && !vocab) return nullptr;
   const TokenizerSettings settings = read_tokenizer_settings(folder);
-  if (json && (!model || is_bpe_tokenizer_json(folder / "tokenizer.json")))
-    return read_tokenizer_json(folder / "tokenizer.json", settings);
+  if (json)
+    if (auto tokenizer = read_tokenizer_json(folder / "tokenizer.json", settings, model)) return tokenizer;
   if (model) return read_sentencepiece(folder / "tokenizer.model", settings);
   return read_vocab_and_merges(settings);
 }

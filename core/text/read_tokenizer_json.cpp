@@ -98,19 +98,16 @@ std::string model_type(const JsonView& model) {
 
 }  // namespace
 
-bool is_bpe_tokenizer_json(const std::filesystem::path& path) {
-  const nlohmann::json document = read_json_file(path);
-  return model_type(JsonView(document, path.string()).at("model")) == "BPE";
-}
-
 std::shared_ptr<const Tokenizer> read_tokenizer_json(const std::filesystem::path& path,
-                                                     const TokenizerSettings& settings) {
+                                                     const TokenizerSettings& settings, bool or_null) {
   const nlohmann::json document = read_json_file(path);
   const JsonView file(document, path.string());
   const JsonView model = file.at("model");
-  if (const std::string type = model_type(model); type != "BPE")
+  if (const std::string type = model_type(model); type != "BPE") {
+    if (or_null) return nullptr;
     throw Error(model.where() + ".type", "BPE", type,
                 "the text can be given as token ids (--ids) that another program made");
+  }
   refuse_unsupported(model);
 
   BpeParts parts;
