@@ -1,8 +1,9 @@
 #pragma once
-// Products with a fixed right-hand matrix, packed once into the layout its library likes best. Two bodies, chosen by
-// the linker: matrix_onednn.cpp (oneDNN) and matrix_eigen.cpp (Eigen).
+// Products with a fixed right-hand matrix, packed once. Small matrices (that stay in a core's cache) use our panels;
+// large ones the matrix library, whose body the linker chooses: matrix_onednn.cpp (oneDNN) or matrix_eigen.cpp (Eigen).
 
 #include <memory>
+#include <span>
 
 #include "core/tensor/tensor.h"
 
@@ -13,15 +14,18 @@ class ThreadPool;
 class PackedMatrix {
  public:
   virtual ~PackedMatrix() = default;
-  /// `weight` (in, out), any strides.
-  static std::shared_ptr<const PackedMatrix> pack(const Tensor& weight, ThreadPool& pool);
-  /// out (rows, out) = x (rows, in) · W + bias. `x` and `out` have unit inner stride; `bias` may be null.
-  /// Tiles of rows × columns are handed to `pool`; the result does not depend on which thread took which tile.
+  /// The matrices of `parts`, (in, out_i) with any strides, side by side as one (in, Σ out_i).
+  static std::shared_ptr<const PackedMatrix> pack(std::span<const Tensor> parts, ThreadPool& pool);
+
+  /// out (rows, out) = x (rows, in) · W + bias. Both have unit inner stride; `bias` (out) may be null.
+  /// Tiles go to whichever thread is free; the result does not depend on which took which.
   virtual void multiply(const Tensor& x, const float* bias, Tensor& out, ThreadPool& pool) const = 0;
   virtual Index in() const = 0;
   virtual Index out() const = 0;
 };
 
+/// The matrix library's body for large matrices.
+std::shared_ptr<const PackedMatrix> pack_large(std::span<const Tensor> parts, ThreadPool& pool);
 /// "oneDNN 2.6.3" or "Eigen 3.4.0"
 const char* matrix_library();
 

@@ -1,0 +1,104 @@
+#include "core/tensor/matrix.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "core/base/random.h"
+#include "core/base/thread_pool.h"
+#include "core/tensor/panels.h"
+
+using namespace headscope;
+
+namespace {
+
+Tensor random_tensor(Shape shape, std::uint64_t seed) {
+  Random random(seed);
+  Tensor t = Tensor::uninitialized(shape);
+  for (float& v : t.mutable_values()) v = random.normal();
+  return t;
+}
+
+/// The definition, in double.
+double product(const Tensor& x, const Tensor& w, const Tensor& bias, Index i, Index j) {
+  double sum = bias.defined() ? bias.at(j) : 0;
+  for (Index k = 0; k < w.dim(0); ++k) sum += static_cast<double>(x.at(i, k)) * w.at(k, j);
+  return sum;
+}
+
+double worst_error(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y) {
+  double worst = 0;
+  for (Index i = 0; i < y.dim(0); ++i)
+    for (Index j = 0; j<y.dim(1); j += y.dim(1)> 200 ? 7 : 1)
+      worst = std::max(worst, std::abs(product(x, w, bias, i, j) - y.at(i, j)));
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("packed products equal the definition for small and large matrices, any strides, any number of rows") {
+  ThreadPool pool(2);
+  struct Case {
+    Index rows, in, out;
+  };
+  for (const Case c : {Case{1, 1, 1},
+                       {5, 3, 7},
+                       {64, 128, 384},
+                       {17, 48, 3},
+                       {9, 33, 65},
+                       {1, 96, 257},
+                       {3, 600, 600},
+                       {130, 513, 770},
+                       {1, 700, 1000},
+                       {300, 300, 1200}}) {
+    CAPTURE(c.rows);
+    CAPTURE(c.in);
+    CAPTURE(c.out);
+    const Tensor x = random_tensor({c.rows, c.in}, 1), bias = random_tensor({c.out}, 2);
+    const Tensor plain = random_tensor({c.in, c.out}, 3), transposed = random_tensor({c.out, c.in}, 4).transpose(0, 1);
+    for (const Tensor& w : {plain, transposed}) {
+      const auto packed = PackedMatrix::pack(std::span(&w, 1), pool);
+      REQUIRE(packed->in() == c.in);
+      REQUIRE(packed->out() == c.out);
+      Tensor y = Tensor::full({c.rows, c.out}, std::nanf(""));
+      packed->multiply(x, bias.data(), y, pool);
+      CHECK(worst_error(x, w, bias, y) < 2e-4);
+      packed->multiply(x, nullptr, y, pool);
+      CHECK(worst_error(x, w, Tensor(), y) < 2e-4);
+    }
+  }
+}
+
+TEST_CASE("several matrices packed side by side give their outputs side by side") {
+  ThreadPool pool(2);
+  for (const Index width : {Index{32}, Index{520}}) {
+    const Tensor x = random_tensor({6, width}, 1);
+    const std::vector<Tensor> parts{random_tensor({width, width}, 2), random_tensor({width, width / 4}, 3),
+                                    random_tensor({width / 4, width}, 4).transpose(0, 1)};
+    const auto packed = PackedMatrix::pack(parts, pool);
+    Tensor y = Tensor::zeros({6, packed->out()});
+    packed->multiply(x, nullptr, y, pool);
+    Index column = 0;
+    for (const Tensor& part : parts) {
+      CHECK(worst_error(x, part, Tensor(), y.slice(1, column, column + part.dim(1))) < 2e-4);
+      column += part.dim(1);
+    }
+  }
+}
+
+TEST_CASE("a panel product reads strided rows and a range of the depth, and writes nothing beyond its columns") {
+  const Tensor wide = random_tensor({5, 40}, 1), w = random_tensor({20, 37}, 2);
+  Tensor packed = Tensor::uninitialized({panels::packed_size(20, 37)});
+  panels::pack(w, packed.mutable_data());
+  Tensor y = Tensor::full({5, 50}, 7.0f);
+  const Index from = 3, depth = 11;
+  panels::multiply(wide.data(), 40, 5, depth, packed.data() + from * panels::width(), 20 * panels::width(), 37, 0.5f,
+                   nullptr, y.mutable_data(), 50);
+  const Tensor part = w.slice(0, from, from + depth);
+  for (Index i = 0; i < 5; ++i) {
+    for (Index j = 0; j < 37; ++j)
+      CHECK(y.at(i, j) == doctest::Approx(0.5 * product(wide, part, Tensor(), i, j)).epsilon(1e-4));
+    for (Index j = 37; j < 50; ++j) CHECK(y.at(i, j) == 7.0f);
+  }
+}
