@@ -25,6 +25,24 @@ Index Width() {
 // Rows held in registers at once: 8 × 2 accumulators where there are 32 registers, 6 × 2 where there are 16.
 constexpr int kRows = (HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86) || HWY_ARCH_ARM_A64 ? 8 : 6;
 
+/// One row of one panel: c = sum · scale + bias, only the first `columns` of it.
+HWY_INLINE void Store(V low, V high, V scale, const float* bias, Index columns, float* HWY_RESTRICT c) {
+  const D d;
+  const Index lanes = static_cast<Index>(hn::Lanes(d));
+  if (columns == 2 * lanes) {
+    hn::StoreU(hn::MulAdd(low, scale, bias ? hn::LoadU(d, bias) : hn::Zero(d)), d, c);
+    hn::StoreU(hn::MulAdd(high, scale, bias ? hn::LoadU(d, bias + lanes) : hn::Zero(d)), d, c + lanes);
+    return;
+  }
+  HWY_ALIGN float shift[2 * HWY_MAX_BYTES / sizeof(float)] = {};
+  HWY_ALIGN float row[2 * HWY_MAX_BYTES / sizeof(float)];
+  if (bias)
+    for (Index j = 0; j < columns; ++j) shift[j] = bias[j];
+  hn::Store(hn::MulAdd(low, scale, hn::Load(d, shift)), d, row);
+  hn::Store(hn::MulAdd(high, scale, hn::Load(d, shift + lanes)), d, row + lanes);
+  for (Index j = 0; j < columns; ++j) c[j] = row[j];
+}
+
 /// R rows × one panel. `tail` < width: only that many columns are stored.
 template <int R>
 HWY_INLINE void Block(const float* HWY_RESTRICT a, Index a_stride, Index depth, const float* HWY_RESTRICT b, Index tail,
@@ -45,56 +63,48 @@ HWY_INLINE void Block(const float* HWY_RESTRICT a, Index a_stride, Index depth, 
     }
   }
   const V s = hn::Set(d, scale);
-  if (tail == 2 * lanes) {
-    const V bias0 = bias ? hn::LoadU(d, bias) : hn::Zero(d);
-    const V bias1 = bias ? hn::LoadU(d, bias + lanes) : hn::Zero(d);
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) {
-      hn::StoreU(hn::MulAdd(low[r], s, bias0), d, c + r * c_stride);
-      hn::StoreU(hn::MulAdd(high[r], s, bias1), d, c + r * c_stride + lanes);
-    }
-    return;
-  }
-  HWY_ALIGN float row[2 * HWY_MAX_BYTES / sizeof(float)];
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) {
-    hn::Store(hn::Mul(low[r], s), d, row);
-    hn::Store(hn::Mul(high[r], s), d, row + lanes);
-    for (Index j = 0; j < tail; ++j) c[r * c_stride + j] = row[j] + (bias ? bias[j] : 0.0f);
-  }
+  for (int r = 0; r < R; ++r) Store(low[r], high[r], s, bias, tail, c + r * c_stride);
 }
 
-/// One row: four partial sums, because a single chain of multiply-adds would wait for its own latency.
-HWY_INLINE void OneRow(const float* HWY_RESTRICT a, Index depth, const float* HWY_RESTRICT b, Index tail, float scale,
-                       const float* bias, float* HWY_RESTRICT c) {
+/// One row × P panels at once, because a single chain of multiply-adds would wait for its own latency. The sums run in
+/// the same order as in Block, so a row's result does not depend on which rows it is computed with.
+template <int P>
+HWY_INLINE void OneRow(const float* HWY_RESTRICT a, Index depth, const float* HWY_RESTRICT b, Index panel_stride,
+                       Index columns, float scale, const float* bias, float* HWY_RESTRICT c) {
   const D d;
   const Index lanes = static_cast<Index>(hn::Lanes(d));
-  V low[4], high[4];
+  V low[P], high[P];
 #pragma GCC unroll 4
-  for (int u = 0; u < 4; ++u) low[u] = high[u] = hn::Zero(d);
-  Index k = 0;
-  for (; k + 4 <= depth; k += 4) {
+  for (int p = 0; p < P; ++p) low[p] = high[p] = hn::Zero(d);
+  for (Index k = 0; k < depth; ++k) {
+    const V x = hn::Set(d, a[k]);
 #pragma GCC unroll 4
-    for (int u = 0; u < 4; ++u) {
-      const V x = hn::Set(d, a[k + u]);
-      low[u] = hn::MulAdd(x, hn::Load(d, b + (k + u) * 2 * lanes), low[u]);
-      high[u] = hn::MulAdd(x, hn::Load(d, b + (k + u) * 2 * lanes + lanes), high[u]);
+    for (int p = 0; p < P; ++p) {
+      low[p] = hn::MulAdd(x, hn::Load(d, b + p * panel_stride + k * 2 * lanes), low[p]);
+      high[p] = hn::MulAdd(x, hn::Load(d, b + p * panel_stride + k * 2 * lanes + lanes), high[p]);
     }
   }
-  for (; k < depth; ++k) {
-    const V x = hn::Set(d, a[k]);
-    low[0] = hn::MulAdd(x, hn::Load(d, b + k * 2 * lanes), low[0]);
-    high[0] = hn::MulAdd(x, hn::Load(d, b + k * 2 * lanes + lanes), high[0]);
-  }
-  HWY_ALIGN float row[2 * HWY_MAX_BYTES / sizeof(float)];
-  hn::Store(hn::Add(hn::Add(low[0], low[1]), hn::Add(low[2], low[3])), d, row);
-  hn::Store(hn::Add(hn::Add(high[0], high[1]), hn::Add(high[2], high[3])), d, row + lanes);
-  for (Index j = 0; j < tail; ++j) c[j] = row[j] * scale + (bias ? bias[j] : 0.0f);
+  const V s = hn::Set(d, scale);
+#pragma GCC unroll 4
+  for (int p = 0; p < P; ++p)
+    Store(low[p], high[p], s, bias ? bias + p * 2 * lanes : nullptr, HWY_MIN(2 * lanes, columns - p * 2 * lanes),
+          c + p * 2 * lanes);
 }
 
 void Multiply(const float* a, Index a_stride, Index rows, Index depth, const float* b, Index panel_stride,
               Index columns, float scale, const float* bias, float* c, Index c_stride) {
   const Index panel = Width();
+  if (rows == 1) {
+    Index j = 0;
+    for (; j + 3 * panel < columns; j += 4 * panel)
+      OneRow<4>(a, depth, b + j / panel * panel_stride, panel_stride, columns - j, scale, bias ? bias + j : nullptr,
+                c + j);
+    for (; j < columns; j += panel)
+      OneRow<1>(a, depth, b + j / panel * panel_stride, panel_stride, columns - j, scale, bias ? bias + j : nullptr,
+                c + j);
+    return;
+  }
   for (Index j = 0; j < columns; j += panel, b += panel_stride) {
     const Index tail = HWY_MIN(panel, columns - j);
     const float* const panel_bias = bias ? bias + j : nullptr;
@@ -123,7 +133,7 @@ void Multiply(const float* a, Index a_stride, Index rows, Index depth, const flo
         Block<2>(rest, a_stride, depth, b, tail, scale, panel_bias, out, c_stride);
         break;
       case 1:
-        OneRow(rest, depth, b, tail, scale, panel_bias, out);
+        Block<1>(rest, a_stride, depth, b, tail, scale, panel_bias, out, c_stride);
         break;
       default:
         break;

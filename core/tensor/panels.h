@@ -8,7 +8,7 @@
 
 namespace headscope::panels {
 
-/// Columns of one panel on this processor (a multiple of 8).
+/// Columns of one panel on this processor: two registers' worth (32 with AVX-512, 16 with AVX2).
 Index width();
 /// `columns` rounded up to whole panels.
 Index padded(Index columns);

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -101,4 +102,18 @@ TEST_CASE("a panel product reads strided rows and a range of the depth, and writ
       CHECK(y.at(i, j) == doctest::Approx(0.5 * product(wide, part, Tensor(), i, j)).epsilon(1e-4));
     for (Index j = 37; j < 50; ++j) CHECK(y.at(i, j) == 7.0f);
   }
+}
+
+TEST_CASE("an element of a panel product has the same bits whatever rows it is computed with") {
+  const Tensor x = random_tensor({13, 50}, 1), w = random_tensor({50, 200}, 2);
+  Tensor packed = Tensor::uninitialized({panels::packed_size(50, 200)}), together = Tensor::zeros({13, 200}),
+         alone = Tensor::zeros({13, 200});
+  panels::pack(w, packed.mutable_data());
+  const auto multiply = [&](Index row, Index rows, Tensor& y) {
+    panels::multiply(x.data() + row * 50, 50, rows, 50, packed.data(), 50 * panels::width(), 200, 0.3f, nullptr,
+                     &y.ref(row, 0), 200);
+  };
+  multiply(0, 13, together);
+  for (Index row = 0; row < 13; ++row) multiply(row, 1, alone);
+  CHECK(std::ranges::equal(together.values(), alone.values()));
 }

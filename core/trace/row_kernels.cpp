@@ -1,0 +1,173 @@
+#include "core/trace/row_kernels.h"
+
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/trace/row_kernels.cpp"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+// After foreach_target, or Highway's maths would be compiled for one instruction set only.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "hwy/contrib/math/math-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headscope::row_kernels {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+
+/// f(offset, mask of lanes in range) over [0, n): whole vectors first, then one masked by count.
+template <class Whole, class Part>
+HWY_INLINE void ForEach(Index n, Whole whole, Part part) {
+  const Index lanes = static_cast<Index>(hn::Lanes(D()));
+  Index k = 0;
+  for (; k + lanes <= n; k += lanes) whole(k);
+  if (k < n) part(k, static_cast<size_t>(n - k));
+}
+
+/// The last n % lanes elements in the low lanes, `fill` above.
+HWY_INLINE V LoadPart(const float* p, size_t count, float fill) {
+  const D d;
+  HWY_ALIGN float buffer[HWY_MAX_BYTES / sizeof(float)];
+  for (size_t i = 0; i < hn::Lanes(d); ++i) buffer[i] = i < count ? p[i] : fill;
+  return hn::Load(d, buffer);
+}
+
+HWY_INLINE void StorePart(V v, float* p, size_t count) {
+  const D d;
+  HWY_ALIGN float buffer[HWY_MAX_BYTES / sizeof(float)];
+  hn::Store(v, d, buffer);
+  for (size_t i = 0; i < count; ++i) p[i] = buffer[i];
+}
+
+float Maximum(const float* row, Index n) {
+  const D d;
+  V best = hn::Set(d, -std::numeric_limits<float>::infinity());
+  ForEach(
+      n, [&](Index k) { best = hn::Max(best, hn::LoadU(d, row + k)); },
+      [&](Index k, size_t count) {
+        best = hn::Max(best, LoadPart(row + k, count, -std::numeric_limits<float>::infinity()));
+      });
+  return hn::GetLane(hn::MaxOfLanes(d, best));
+}
+
+SoftmaxSums Exponentiate(float* row, Index n, float max) {
+  const D d;
+  const V shift = hn::Set(d, max);
+  const V floor = hn::Set(d, -105.0f);  // its exponential is exactly 0; keeps 0 · −infinity out of the sums
+  V rest = hn::Zero(d), slope = hn::Zero(d);
+  const auto step = [&](V score) HWY_ATTR {
+    const V x = hn::Max(hn::Sub(score, shift), floor);
+    const V e = hn::Exp(d, x);
+    rest = hn::Add(rest, e);
+    slope = hn::MulAdd(e, x, slope);
+    return e;
+  };
+  ForEach(
+      n, [&](Index k) HWY_ATTR { hn::StoreU(step(hn::LoadU(d, row + k)), d, row + k); },
+      [&](Index k, size_t count) HWY_ATTR {
+        StorePart(step(LoadPart(row + k, count, -std::numeric_limits<float>::infinity())), row + k, count);
+      });
+  SoftmaxSums sums;
+  sums.max = max;
+  sums.rest = hn::GetLane(hn::SumOfLanes(d, rest));
+  sums.slope = hn::GetLane(hn::SumOfLanes(d, slope));
+  return sums;
+}
+
+void ScaleAndAdd(float* HWY_RESTRICT row, Index n, float factor, float* HWY_RESTRICT column,
+                 float* HWY_RESTRICT diagonal, float* HWY_RESTRICT peak) {
+  const D d;
+  const V f = hn::Set(d, factor);
+  ForEach(
+      n,
+      [&](Index k) HWY_ATTR {
+        const V w = hn::Mul(hn::LoadU(d, row + k), f);
+        hn::StoreU(w, d, row + k);
+        hn::StoreU(hn::Add(hn::LoadU(d, column + k), w), d, column + k);
+        hn::StoreU(hn::Add(hn::LoadU(d, diagonal + k), w), d, diagonal + k);
+        hn::StoreU(hn::Max(hn::LoadU(d, peak + k), w), d, peak + k);
+      },
+      [&](Index k, size_t count) {
+        for (Index i = k; i < k + static_cast<Index>(count); ++i) {
+          row[i] *= factor;
+          column[i] += row[i];
+          diagonal[i] += row[i];
+          peak[i] = std::max(peak[i], row[i]);
+        }
+      });
+}
+
+Index FindFirst(const float* row, Index n, float value) {
+  const D d;
+  const Index lanes = static_cast<Index>(hn::Lanes(d));
+  const V wanted = hn::Set(d, value);
+  Index k = 0;
+  for (; k + lanes <= n; k += lanes) {
+    const intptr_t lane = hn::FindFirstTrue(d, hn::Eq(hn::LoadU(d, row + k), wanted));
+    if (lane >= 0) return k + static_cast<Index>(lane);
+  }
+  for (; k < n; ++k)
+    if (row[k] == value) return k;
+  return -1;
+}
+
+EntropySums Entropy(const float* row, Index n) {
+  const D d;
+  V mass = hn::Zero(d), plogp = hn::Zero(d);
+  const V tiny = hn::Set(d, std::numeric_limits<float>::min());
+  const auto step = [&](V w) HWY_ATTR {
+    mass = hn::Add(mass, w);
+    plogp = hn::MulAdd(w, hn::Log(d, hn::Max(w, tiny)), plogp);
+  };
+  ForEach(
+      n, [&](Index k) HWY_ATTR { step(hn::LoadU(d, row + k)); },
+      [&](Index k, size_t count) HWY_ATTR { step(LoadPart(row + k, count, 0.0f)); });
+  EntropySums sums;
+  sums.mass = hn::GetLane(hn::SumOfLanes(d, mass));
+  sums.plogp = hn::GetLane(hn::SumOfLanes(d, plogp));
+  return sums;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace headscope::row_kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace headscope::row_kernels {
+
+HWY_EXPORT(Maximum);
+HWY_EXPORT(Exponentiate);
+HWY_EXPORT(ScaleAndAdd);
+HWY_EXPORT(Entropy);
+HWY_EXPORT(FindFirst);
+
+float maximum(const float* row, Index n) {
+  return HWY_DYNAMIC_DISPATCH(Maximum)(row, n);
+}
+
+SoftmaxSums exponentiate(float* row, Index n, float max) {
+  // The first element apart, so that the sums without it suffer no cancellation when it holds nearly all the weight.
+  SoftmaxSums sums = HWY_DYNAMIC_DISPATCH(Exponentiate)(row + 1, n - 1, max);
+  row[0] = std::exp(row[0] - max);
+  return sums;
+}
+
+Index find_first(const float* row, Index n, float value) {
+  return HWY_DYNAMIC_DISPATCH(FindFirst)(row, n, value);
+}
+
+void scale_and_add(float* row, Index n, float factor, float* column, float* diagonal, float* peak) {
+  HWY_DYNAMIC_DISPATCH(ScaleAndAdd)(row, n, factor, column, diagonal, peak);
+}
+
+EntropySums entropy_sums(const float* row, Index n) {
+  return HWY_DYNAMIC_DISPATCH(Entropy)(row + 1, n - 1);
+}
+
+}  // namespace headscope::row_kernels
+#endif

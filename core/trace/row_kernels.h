@@ -1,0 +1,26 @@
+#pragma once
+// The vectorised inner loops of row_stats.cpp, compiled per instruction set.
+
+#include "core/tensor/tensor.h"
+
+namespace headscope::row_kernels {
+
+struct SoftmaxSums {
+  float max = 0;    ///< largest score
+  float rest = 0;   ///< Σ_{k≥1} exp(s_k − max), first element left out
+  float slope = 0;  ///< Σ_{k≥1} exp(s_k − max) (s_k − max)
+};
+
+/// row[k] ← exp(row[k] − max); −infinity gives 0. `n` > 0 and at least one score is finite.
+SoftmaxSums exponentiate(float* row, Index n, float max);
+float maximum(const float* row, Index n);                  ///< −infinity for n = 0
+Index find_first(const float* row, Index n, float value);  ///< −1 when absent
+/// row *= factor; column += row; diagonal += row; peak = max(peak, row), element by element.
+void scale_and_add(float* row, Index n, float factor, float* column, float* diagonal, float* peak);
+/// Σ w and Σ w ln w over k ≥ 1 (0 ln 0 = 0). `n` > 0.
+struct EntropySums {
+  float mass = 0, plogp = 0;
+};
+EntropySums entropy_sums(const float* row, Index n);
+
+}  // namespace headscope::row_kernels

@@ -1,0 +1,185 @@
+#include "core/trace/row_stats.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+
+#include "core/trace/row_kernels.h"
+
+namespace headscope {
+namespace {
+
+constexpr Index usual_tile_rows = 64;
+constexpr float infinity = std::numeric_limits<float>::infinity();
+// Below this share nothing but rounding is left of a row once its first key is dropped.
+constexpr float nothing_left = 1e-30f;
+
+std::size_t at(Index i) {
+  return static_cast<std::size_t>(i);
+}
+
+}  // namespace
+
+HeadStatsBuilder::HeadStatsBuilder(Index n_query, Index n_key, Index offset, const TokenLinks* links, bool have_scores)
+    : n_query_(n_query), n_key_(n_key), offset_(offset), links_(links), stats_(std::make_shared<HeadStats>()) {
+  assert(n_query > 0 && n_key > 0);
+  assert(!links || links->duplicate.rows() >= offset + n_query);
+  HeadStats& s = *stats_;
+  const auto rows = at(n_query);
+  if (have_scores) s.log_sum_exp.resize(rows);
+  s.entropy.resize(rows);
+  s.entropy_without_first.resize(rows);
+  s.max_weight.resize(rows);
+  s.max_key.resize(rows);
+  s.first.resize(rows);
+  if (links) {
+    s.duplicate.resize(rows);
+    s.induction.resize(rows);
+  }
+  const Index bin = (std::max(n_query, n_key) + stored_overview_cells - 1) / stored_overview_cells;
+  s.overview.bin = static_cast<int>(bin);
+  s.overview.values = Tensor::zeros({(n_query + bin - 1) / bin, (n_key + bin - 1) / bin});
+  tile_rows_ = bin * std::max<Index>(usual_tile_rows / bin, 1);
+  column_.resize(at(tiles()));
+  diagonal_.resize(at(tiles()));
+}
+
+HeadStatsBuilder::Tile::Tile(HeadStatsBuilder& builder, int tile)
+    : builder_(builder),
+      first_(tile * builder.tile_rows_),
+      rows_(std::min(builder.tile_rows_, builder.n_query_ - first_)),
+      column_(builder.column_[at(tile)]),
+      diagonal_(builder.diagonal_[at(tile)]) {
+  column_.assign(at(builder.n_key_), 0.0f);
+  diagonal_.assign(at(rows_ + builder.n_key_ - 1), 0.0f);
+  // Keys outside a softmax row's range weigh 0; rows known by weights cover every key and may be negative.
+  peak_.assign(at(builder.n_key_), builder.stats_->log_sum_exp.empty() ? -infinity : 0.0f);
+}
+
+HeadStatsBuilder::Tile::~Tile() = default;
+
+void HeadStatsBuilder::Tile::softmax(Index query, KeyRange keys, std::span<float> row) {
+  HeadStats& s = *builder_.stats_;
+  const auto i = at(query);
+  assert(!s.log_sum_exp.empty() && static_cast<Index>(row.size()) == keys.size());
+  const float max = row_kernels::maximum(row.data(), keys.size());
+  if (max == -infinity) {
+    std::ranges::fill(row, 0.0f);
+    s.log_sum_exp[i] = -std::numeric_limits<double>::infinity();
+    s.max_key[i] = -1;
+    s.entropy_without_first[i] = std::numeric_limits<float>::quiet_NaN();
+    accumulate(query, keys, row.data(), 1.0f);
+    return;
+  }
+  s.max_key[i] = static_cast<std::int32_t>(keys.begin + row_kernels::find_first(row.data(), keys.size(), max));
+  const float first_score = std::max(row[0] - max, -105.0f);
+  const row_kernels::SoftmaxSums sums = row_kernels::exponentiate(row.data(), keys.size(), max);
+  // With e_k = exp(s_k − max) and Z = Σ e_k:  H = ln Z − Σ e_k (s_k − max) / Z, no logarithm per element.
+  const double z = static_cast<double>(row[0]) + sums.rest;
+  const double slope = static_cast<double>(row[0]) * first_score + sums.slope;
+  s.log_sum_exp[i] = static_cast<double>(max) + std::log(z);
+  s.entropy[i] = static_cast<float>(std::max(0.0, std::log(z) - slope / z));
+  if (keys.begin > 0)
+    s.entropy_without_first[i] = s.entropy[i];
+  else if (sums.rest < nothing_left)
+    s.entropy_without_first[i] = std::numeric_limits<float>::quiet_NaN();
+  else
+    s.entropy_without_first[i] = std::max(0.0f, std::log(sums.rest) - sums.slope / sums.rest);
+  const auto factor = static_cast<float>(1.0 / z);
+  s.max_weight[i] = factor;
+  accumulate(query, keys, row.data(), factor);
+}
+
+void HeadStatsBuilder::Tile::weights(Index query, std::span<float> row) {
+  HeadStats& s = *builder_.stats_;
+  const auto i = at(query);
+  const auto n = static_cast<Index>(row.size());
+  assert(s.log_sum_exp.empty() && n == builder_.n_key_);
+  const float max = row_kernels::maximum(row.data(), n);
+  s.max_weight[i] = max;
+  s.max_key[i] = max == 0.0f ? -1 : static_cast<std::int32_t>(row_kernels::find_first(row.data(), n, max));
+  const row_kernels::EntropySums rest = row_kernels::entropy_sums(row.data(), n);
+  const double first = row[0];
+  s.entropy[i] = static_cast<float>(
+      std::max(0.0, -(static_cast<double>(rest.plogp) + (first > 0 ? first * std::log(first) : 0.0))));
+  // Renormalised by m = Σ_{k≥1} p_k:  −Σ (p/m) ln (p/m) = ln m − (Σ p ln p) / m.
+  s.entropy_without_first[i] = rest.mass < nothing_left ? std::numeric_limits<float>::quiet_NaN()
+                                                        : std::max(0.0f, std::log(rest.mass) - rest.plogp / rest.mass);
+  accumulate(query, {0, n}, row.data(), 1.0f);
+}
+
+void HeadStatsBuilder::Tile::accumulate(Index query, KeyRange keys, float* row, float factor) {
+  HeadStats& s = *builder_.stats_;
+  const auto i = at(query);
+  const Index local = query - first_;
+  assert(local >= 0 && local < rows_);
+  row_kernels::scale_and_add(row, keys.size(), factor, column_.data() + keys.begin,
+                             diagonal_.data() + keys.begin - local + rows_ - 1, peak_.data() + keys.begin);
+  s.first[i] = keys.begin == 0 && keys.size() > 0 ? row[0] : 0.0f;
+  if (builder_.links_) {
+    const int position = static_cast<int>(builder_.offset_ + query);
+    const auto sum = [&](const TokenLinks::List& list) {
+      double mass = 0;
+      for (const std::int32_t key : list.row(position))
+        if (key >= keys.begin && key < keys.end) mass += row[key - keys.begin];
+      return static_cast<float>(mass);
+    };
+    s.duplicate[i] = sum(builder_.links_->duplicate);
+    s.induction[i] = sum(builder_.links_->induction);
+  }
+  const Index bin = s.overview.bin;
+  if ((query + 1) % bin == 0 || local + 1 == rows_) pool_rows(query / bin);
+}
+
+void HeadStatsBuilder::Tile::pool_rows(Index bin_row) {
+  Overview& overview = builder_.stats_->overview;
+  for (Index c = 0; c < overview.values.dim(1); ++c) {
+    const Index begin = c * overview.bin, end = std::min(begin + overview.bin, builder_.n_key_);
+    overview.values.ref(bin_row, c) = *std::max_element(peak_.begin() + begin, peak_.begin() + end);
+  }
+  std::ranges::fill(peak_, builder_.stats_->log_sum_exp.empty() ? -infinity : 0.0f);
+}
+
+std::shared_ptr<const HeadStats> HeadStatsBuilder::finish() {
+  HeadStats& s = *stats_;
+  s.column_mass.assign(at(n_key_), 0.0);
+  s.distance_mass.assign(at(n_query_ + n_key_ - 1), 0.0);
+  for (int tile = 0; tile < tiles(); ++tile) {
+    const Index first = tile * tile_rows_, rows = std::min(tile_rows_, n_query_ - first);
+    const std::vector<float>& column = column_[at(tile)];
+    const std::vector<float>& diagonal = diagonal_[at(tile)];
+    for (Index k = 0; k < n_key_; ++k) s.column_mass[at(k)] += column[at(k)];
+    for (Index r = 0; r < rows + n_key_ - 1; ++r) s.distance_mass[at(n_key_ - 2 - r + rows + first)] += diagonal[at(r)];
+  }
+  column_.clear();
+  diagonal_.clear();
+  return std::move(stats_);
+}
+
+std::shared_ptr<const HeadStats> stats_of_weights(const Tensor& weights, const TokenLinks* links, Index offset) {
+  HeadStatsBuilder builder(weights.dim(0), weights.dim(1), offset, links, false);
+  std::vector<float> row(at(weights.dim(1)));
+  for (int t = 0; t < builder.tiles(); ++t) {
+    HeadStatsBuilder::Tile tile(builder, t);
+    const Index first = t * builder.tile_rows();
+    for (Index query = first; query < std::min(first + builder.tile_rows(), weights.dim(0)); ++query) {
+      for (Index key = 0; key < weights.dim(1); ++key) row[at(key)] = weights.at(query, key);
+      tile.weights(query, row);
+    }
+  }
+  return builder.finish();
+}
+
+void softmax_row(std::span<float> row) {
+  const float max = row_kernels::maximum(row.data(), static_cast<Index>(row.size()));
+  if (max == -infinity) {
+    std::ranges::fill(row, 0.0f);
+    return;
+  }
+  const row_kernels::SoftmaxSums sums = row_kernels::exponentiate(row.data(), static_cast<Index>(row.size()), max);
+  const auto factor = static_cast<float>(1.0 / (static_cast<double>(row[0]) + sums.rest));
+  for (float& weight : row) weight *= factor;
+}
+
+}  // namespace headscope

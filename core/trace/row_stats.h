@@ -1,0 +1,60 @@
+#pragma once
+// Softmax and the sums over its rows, in one pass while the row is in cache. The same sums serve maps that are known
+// only by their weights (imported or edited). Rows are handed out in tiles, which may be filled by different threads;
+// partial sums are added in tile order, so the result does not depend on the threads.
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/trace/attention_map.h"
+
+namespace headscope {
+
+class HeadStatsBuilder {
+ public:
+  /// One head's rows. `links` may be null.
+  /// `have_scores`: rows come by softmax() and log_sum_exp is kept; else by weights().
+  HeadStatsBuilder(Index n_query, Index n_key, Index offset, const TokenLinks* links, bool have_scores);
+
+  Index tile_rows() const { return tile_rows_; }  ///< queries per tile; whole bins of the overview
+  int tiles() const { return static_cast<int>((n_query_ + tile_rows_ - 1) / tile_rows_); }
+
+  /// The rows [tile · tile_rows(), …) in ascending order, from one thread.
+  class Tile {
+   public:
+    Tile(HeadStatsBuilder& builder, int tile);
+    ~Tile();
+    Tile(const Tile&) = delete;
+    Tile& operator=(const Tile&) = delete;
+    /// scores → weights in place, for keys [keys.begin, keys.begin + row.size()); -infinity = masked. A row with no
+    /// finite score becomes all zero. REQUIRES have_scores.
+    void softmax(Index query, KeyRange keys, std::span<float> row);
+    /// A row known by its weights only, over all its keys.
+    void weights(Index query, std::span<float> row);
+
+   private:
+    void accumulate(Index query, KeyRange keys, float* row, float factor);
+    void pool_rows(Index bin_row);
+    HeadStatsBuilder& builder_;
+    Index first_, rows_;
+    std::vector<float>& column_;    // (key)
+    std::vector<float>& diagonal_;  // (rows + n_key − 1) by key − (query − first) + rows − 1
+    std::vector<float> peak_;       // (key) maximum over the rows of the current bin
+  };
+
+  /// Adds the partial sums up. Call once, after all tiles.
+  std::shared_ptr<const HeadStats> finish();
+
+ private:
+  friend class Tile;
+  Index n_query_, n_key_, offset_, tile_rows_;
+  const TokenLinks* links_;
+  std::shared_ptr<HeadStats> stats_;
+  std::vector<std::vector<float>> column_, diagonal_;  // per tile
+};
+
+/// Softmax of one row in place, without statistics; a row with no finite score becomes all zero.
+void softmax_row(std::span<float> row);
+
+}  // namespace headscope
