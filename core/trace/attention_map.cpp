@@ -1,18 +1,17 @@
 #include "core/trace/attention_map.h"
 
-#include <Eigen/Core>
 #include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <limits>
 
+#include "core/tensor/panels.h"
+
 namespace headscope {
 
 namespace {
 
-using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
-// Tiles are computed in blocks of this size, so that the double-precision copies stay in cache whatever the tile.
+// Tiles are computed in blocks of this size, whose scores stay in cache whatever the tile.
 constexpr Index query_block = 64, key_block = 256;
 
 Index ceil_div(Index a, Index b) {
@@ -28,56 +27,54 @@ KeyRange intersect(KeyRange a, KeyRange b) {
   return {begin, std::max(begin, std::min(a.end, b.end))};
 }
 
-Rows as_double(const Tensor& matrix, KeyRange rows) {
-  Rows result(rows.size(), matrix.dim(1));
-  for (Index r = 0; r < rows.size(); ++r)
-    for (Index c = 0; c < matrix.dim(1); ++c) result(r, c) = static_cast<double>(matrix.at(rows.begin + r, c));
-  return result;
-}
-
-/// The factors of one map, and the formula: exp(scale · q_i·k_j + bias(i, j) − lse_i).
+/// The factors of one map, and the formula: exp(scale · q_i·k_j + bias(i, j) − lse_i). Scores come from the same
+/// product as in the pass that made the map (core/attention), so they have the same bits.
 struct Factors {
   const Tensor& q;
   const Tensor& k;
-  double scale;
+  float scale;
   const AttentionRule* rule;  // null: every key is visible
   Index offset;
   const std::vector<double>& log_sum_exp;
 
   KeyRange visible(Index query) const { return rule ? rule->keys(offset + query, k.dim(0)) : KeyRange{0, k.dim(0)}; }
 
-  // Weights of the visible part of `keys` into out[key - keys.begin]; `dots` are q·k of the keys from `first` on.
-  void finish_row(Index query, KeyRange keys, const double* dots, Index first, std::vector<float>& bias,
-                  float* out) const {
+  // Weights of the visible part of `keys` into out[key - keys.begin]; `scores` are those of `keys`, biased here.
+  void finish_row(Index query, KeyRange keys, float* scores, float* out) const {
     const KeyRange seen = intersect(visible(query), keys);
     if (seen.size() == 0) return;
-    bias.assign(static_cast<std::size_t>(seen.size()), 0.0f);
-    if (rule && !rule->plain()) rule->apply(offset + query, seen.begin, bias);
+    float* const first = scores + (seen.begin - keys.begin);
+    if (rule && !rule->plain()) rule->apply(offset + query, seen.begin, {first, static_cast<std::size_t>(seen.size())});
     const double lse = log_sum_exp[static_cast<std::size_t>(query)];
-    for (Index key = seen.begin; key < seen.end; ++key) {
-      const double added = static_cast<double>(bias[static_cast<std::size_t>(key - seen.begin)]);
+    for (Index i = 0; i < seen.size(); ++i) {
       // A row whose every key is masked has lse −∞ too: a masked cell must not become exp(−∞ + ∞).
-      if (added == -std::numeric_limits<double>::infinity()) continue;
-      out[key - keys.begin] = static_cast<float>(std::exp(scale * dots[key - first] + added - lse));
+      if (first[i] == -std::numeric_limits<float>::infinity()) continue;
+      out[seen.begin - keys.begin + i] = static_cast<float>(std::exp(static_cast<double>(first[i]) - lse));
     }
   }
 
   // Fills out (queries.size(), keys.size()), row stride `stride`, which must be zero on entry.
   void fill(KeyRange queries, KeyRange keys, float* out, Index stride) const {
-    std::vector<float> bias;
-    Rows dots;
+    const Index depth = q.dim(1);
+    const Tensor q_rows = q.slice(0, queries.begin, queries.end).packed();
+    std::vector<float> scores(
+        static_cast<std::size_t>(std::min(query_block, queries.size()) * std::min(key_block, keys.size())));
     for (Index key0 = keys.begin; key0 < keys.end; key0 += key_block) {
       const KeyRange block{key0, std::min(keys.end, key0 + key_block)};
-      Rows key_rows;  // made when the first query that sees one of these keys comes along
+      Tensor packed;  // made when the first query that sees one of these keys comes along
       for (Index query0 = queries.begin; query0 < queries.end; query0 += query_block) {
         const Index query1 = std::min(queries.end, query0 + query_block);
         bool any = false;
         for (Index query = query0; query < query1 && !any; ++query) any = intersect(visible(query), block).size() > 0;
         if (!any) continue;
-        if (key_rows.size() == 0) key_rows = as_double(k, block);
-        dots.noalias() = as_double(q, {query0, query1}) * key_rows.transpose();
+        if (!packed.defined()) {
+          packed = Tensor::uninitialized({panels::packed_size(depth, block.size())});
+          panels::pack(k.slice(0, block.begin, block.end).transpose(0, 1), packed.mutable_data());
+        }
+        panels::multiply(q_rows.data() + (query0 - queries.begin) * depth, depth, query1 - query0, depth, packed.data(),
+                         depth * panels::width(), block.size(), scale, nullptr, scores.data(), block.size());
         for (Index query = query0; query < query1; ++query)
-          finish_row(query, block, dots.row(query - query0).data(), block.begin, bias,
+          finish_row(query, block, scores.data() + (query - query0) * block.size(),
                      out + (query - queries.begin) * stride + (block.begin - keys.begin));
       }
     }
@@ -148,13 +145,9 @@ std::size_t AttentionMap::bytes() const {
 float AttentionMap::weight(Index query, Index key) const {
   assert(query >= 0 && query < n_query_ && key >= 0 && key < n_key_);
   if (!is_factored()) return weights_.at(query, key);
-  double dot = 0;
-  for (Index c = 0; c < q_.dim(1); ++c)
-    dot += static_cast<double>(q_.at(query, c)) * static_cast<double>(k_.at(key, c));
   float out = 0;
-  std::vector<float> bias;
-  Factors{q_, k_, static_cast<double>(scale_), rule_.get(), place_.offset, stats_->log_sum_exp}.finish_row(
-      query, {key, key + 1}, &dot, key, bias, &out);
+  Factors{q_, k_, scale_, rule_.get(), place_.offset, stats_->log_sum_exp}.fill({query, query + 1}, {key, key + 1},
+                                                                                &out, 1);
   return out;
 }
 
@@ -170,16 +163,16 @@ void AttentionMap::row(Index query, std::span<float> out) const {
     return;
   }
   std::fill(out.begin(), out.end(), 0.0f);
-  Factors{q_, k_, static_cast<double>(scale_), rule_.get(), place_.offset, stats_->log_sum_exp}.fill(
-      {query, query + 1}, {0, n_key_}, out.data(), n_key_);
+  Factors{q_, k_, scale_, rule_.get(), place_.offset, stats_->log_sum_exp}.fill({query, query + 1}, {0, n_key_},
+                                                                                out.data(), n_key_);
 }
 
 Tensor AttentionMap::tile(KeyRange queries, KeyRange keys) const {
   assert(inside(queries, n_query_) && inside(keys, n_key_));
   if (!is_factored()) return weights_.slice(0, queries.begin, queries.end).slice(1, keys.begin, keys.end).copy();
   Tensor out = Tensor::zeros({queries.size(), keys.size()});
-  Factors{q_, k_, static_cast<double>(scale_), rule_.get(), place_.offset, stats_->log_sum_exp}.fill(
-      queries, keys, out.mutable_data(), keys.size());
+  Factors{q_, k_, scale_, rule_.get(), place_.offset, stats_->log_sum_exp}.fill(queries, keys, out.mutable_data(),
+                                                                                keys.size());
   return out;
 }
 
