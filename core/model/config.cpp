@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/file.h"
+#include "core/io/strict_json.h"
 #include "core/model/config_reader.h"
 #include "core/model/family.h"
 
@@ -20,13 +21,9 @@ namespace {
 
 constexpr std::size_t config_bytes_limit = std::size_t{16} << 20;
 
-/// What a value looks like in a message; long ones are cut.
 std::string show(const Json& value) {
-  std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
-  if (text.size() > 60) text = text.substr(0, 57) + "...";
-  return text;
+  return json_excerpt(value);
 }
-
 std::string show(double value) {
   return Json(value).dump();
 }
@@ -39,12 +36,7 @@ ConfigReader ConfigReader::open(const std::filesystem::path& file) {
 
 ConfigReader ConfigReader::parse(const std::string& json, std::string where) {
   auto data = std::make_shared<Data>();
-  try {
-    data->json = Json::parse(json);
-  } catch (const Json::parse_error& error) {
-    throw Error(std::move(where), "JSON",
-                "a syntax error at byte " + std::to_string(error.byte) + " of " + std::to_string(json.size()));
-  }
+  data->json = parse_strict_json(json, where);
   if (!data->json.is_object()) throw Error(std::move(where), "a JSON object", data->json.type_name());
   data->where = std::move(where);
   return ConfigReader(std::move(data));
