@@ -93,9 +93,7 @@ std::string SpellingRule::bytes_of(const std::string& spelling) const {
   if (byte_level)
     if (auto bytes = bytes_from_alphabet(spelling)) return *std::move(bytes);
   std::string bytes = spelling;
-  for (const auto& [from, to] : replace)
-    for (std::size_t at = bytes.find(from); at != std::string::npos; at = bytes.find(from, at + to.size()))
-      bytes.replace(at, from.size(), to);
+  for (const auto& [from, to] : replace) bytes = replace_all(bytes, from, to);
   return bytes;
 }
 

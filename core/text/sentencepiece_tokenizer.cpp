@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/text/table_tokenizer.h"
+#include "core/text/utf8.h"
 
 namespace headscope {
 
@@ -57,10 +58,7 @@ class SentencePieceTokenizer final : public TableTokenizer {
 
 std::string bytes_of(const std::string& piece) {
   if (const auto byte = byte_token(piece)) return std::string(1, static_cast<char>(*byte));
-  std::string bytes = piece;
-  for (std::size_t at = 0; (at = bytes.find(kSpaceMark, at)) != std::string::npos; ++at)
-    bytes.replace(at, kSpaceMark.size(), " ");
-  return bytes;
+  return replace_all(piece, kSpaceMark, " ");
 }
 
 bool puts_space_in_front(const SentencePieceProcessor& processor) {

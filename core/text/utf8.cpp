@@ -44,7 +44,7 @@ void append_label(std::string& label, std::int32_t value, std::string_view bytes
   }
   switch (utf8proc_category(value)) {
     case UTF8PROC_CATEGORY_CC:
-      for (const char byte : bytes) label += "<" + hex_byte(static_cast<unsigned char>(byte)) + ">";
+      for (const char byte : bytes) label += fmt::format("<{}>", hex_byte(static_cast<unsigned char>(byte)));
       return;
     // Characters that show nothing, or that no font can show: by number, so that two labels never look alike.
     case UTF8PROC_CATEGORY_CF:
@@ -118,6 +118,17 @@ std::string hex_byte(unsigned char byte) {
   return fmt::format("{:02X}", byte);
 }
 
+std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
+  std::string out;
+  std::size_t at = 0;
+  for (std::size_t found; (found = text.find(from, at)) != std::string_view::npos; at = found + from.size()) {
+    out.append(text, at, found - at);
+    out.append(to);
+  }
+  out.append(text, at);
+  return out;
+}
+
 std::string visible_label(std::string_view bytes) {
   if (bytes.empty()) return "∅";
   std::string label;
@@ -127,7 +138,7 @@ std::string visible_label(std::string_view bytes) {
       append_label(label, value, bytes.substr(at, static_cast<std::size_t>(length)));
       at += static_cast<std::size_t>(length);
     } else {
-      label += "<" + hex_byte(static_cast<unsigned char>(bytes[at])) + ">";
+      label += fmt::format("<{}>", hex_byte(static_cast<unsigned char>(bytes[at])));
       ++at;
     }
   }

@@ -35,4 +35,7 @@ bool is_word(std::int32_t code_point);
 /// The byte as two upper-case hexadecimal digits.
 std::string hex_byte(unsigned char byte);
 
+/// Every `from` (not empty) replaced by `to`, left to right.
+std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
+
 }  // namespace headscope
