@@ -1,0 +1,245 @@
+#include "viz/export/raster.h"
+
+#include <cairo.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <numbers>
+
+#include "core/base/error.h"
+#include "viz/export/pango_text.h"
+
+namespace headscope {
+
+namespace {
+
+struct DestroySurface {
+  void operator()(cairo_surface_t* s) const { cairo_surface_destroy(s); }
+};
+struct DestroyCairo {
+  void operator()(cairo_t* c) const { cairo_destroy(c); }
+};
+
+std::uint32_t pixel(Color c) {  // cairo's ARGB32 of an opaque colour
+  return 0xFF000000u | static_cast<std::uint32_t>(c.r) << 16 | static_cast<std::uint32_t>(c.g) << 8 | c.b;
+}
+
+/// Paints scenes into a buffer that cairo and the heatmaps share.
+class Painter {
+ public:
+  Painter(int width, int height, double scale) : width_(width), height_(height), scale_(scale) {
+    pixels_.resize(static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
+    surface_.reset(cairo_image_surface_create_for_data(reinterpret_cast<unsigned char*>(pixels_.data()),
+                                                       CAIRO_FORMAT_ARGB32, width, height, width * 4));
+    cairo_.reset(cairo_create(surface_.get()));
+    if (cairo_status(cairo_.get()) != CAIRO_STATUS_SUCCESS)
+      throw Error("picture", fmt::format("a drawing surface of {} × {} px", width, height),
+                  cairo_status_to_string(cairo_status(cairo_.get())));
+    cairo_scale(cairo_.get(), scale, scale);
+  }
+
+  void ground(Color color) {
+    cairo_save(cairo_.get());
+    cairo_set_operator(cairo_.get(), CAIRO_OPERATOR_SOURCE);
+    source(color);
+    cairo_paint(cairo_.get());
+    cairo_restore(cairo_.get());
+  }
+
+  void operator()(const Box& box) {
+    trace_path(box);
+    if (box.fill.a) {
+      source(box.fill);
+      cairo_fill_preserve(cairo_.get());
+    }
+    if (box.stroke.a && box.stroke_width > 0) {
+      source(box.stroke);
+      cairo_set_line_width(cairo_.get(), box.stroke_width);
+      cairo_stroke_preserve(cairo_.get());
+    }
+    cairo_new_path(cairo_.get());
+  }
+
+  void operator()(const Line& line) {
+    if (line.points.size() < 2) return;
+    cairo_move_to(cairo_.get(), line.points[0].x, line.points[0].y);
+    for (std::size_t i = 1; i < line.points.size(); ++i)
+      cairo_line_to(cairo_.get(), line.points[i].x, line.points[i].y);
+    stroke(line.color, line.width);
+  }
+
+  void operator()(const Curve& c) {
+    cairo_move_to(cairo_.get(), c.from.x, c.from.y);
+    cairo_curve_to(cairo_.get(), c.control_from.x, c.control_from.y, c.control_to.x, c.control_to.y, c.to.x, c.to.y);
+    stroke(c.color, c.width);
+  }
+
+  void operator()(const Text& text) { text_.draw(cairo_.get(), text); }
+
+  void operator()(const Heatmap& map) {
+    if (map.rows() == 0 || map.columns() == 0) return;
+    cairo_surface_flush(surface_.get());
+    const std::vector<int> x = edges(map.rect.x, map.rect.w, map.columns()),
+                           y = edges(map.rect.y, map.rect.h, map.rows());
+    const bool fine = x.back() - x.front() < map.columns() || y.back() - y.front() < map.rows();
+    fine ? paint_pooled(map, x.front(), x.back(), y.front(), y.back()) : paint_cells(map, x, y);
+    cairo_surface_mark_dirty(surface_.get());
+  }
+
+  Image finish() {
+    cairo_surface_flush(surface_.get());
+    Image image{width_, height_, {}};
+    image.rgba.resize(pixels_.size() * 4);
+    for (std::size_t i = 0; i < pixels_.size(); ++i) {
+      const std::uint32_t p = pixels_[i], a = p >> 24;
+      const auto straight = [a](std::uint32_t c) {
+        return static_cast<std::uint8_t>(a == 0 || a == 255 ? c : std::min(255u, (c * 255 + a / 2) / a));
+      };
+      std::uint8_t* out = image.rgba.data() + i * 4;
+      out[0] = straight(p >> 16 & 255);
+      out[1] = straight(p >> 8 & 255);
+      out[2] = straight(p & 255);
+      out[3] = static_cast<std::uint8_t>(a);
+    }
+    return image;
+  }
+
+ private:
+  void source(Color c) { cairo_set_source_rgba(cairo_.get(), c.r / 255.0, c.g / 255.0, c.b / 255.0, c.a / 255.0); }
+
+  void stroke(Color color, double width) {
+    source(color);
+    cairo_set_line_width(cairo_.get(), width);
+    cairo_stroke(cairo_.get());
+  }
+
+  void trace_path(const Box& box) {
+    const auto& [x, y, w, h] = box.rect;
+    const double r = std::min({box.radius, w / 2, h / 2}), quarter = std::numbers::pi / 2;
+    if (r <= 0) {
+      cairo_rectangle(cairo_.get(), x, y, w, h);
+      return;
+    }
+    cairo_new_sub_path(cairo_.get());
+    cairo_arc(cairo_.get(), x + w - r, y + r, r, -quarter, 0);
+    cairo_arc(cairo_.get(), x + w - r, y + h - r, r, 0, quarter);
+    cairo_arc(cairo_.get(), x + r, y + h - r, r, quarter, 2 * quarter);
+    cairo_arc(cairo_.get(), x + r, y + r, r, 2 * quarter, 3 * quarter);
+    cairo_close_path(cairo_.get());
+  }
+
+  /// Pixel borders of `count` equal cells.
+  std::vector<int> edges(double begin, double length, Index count) const {
+    std::vector<int> out(static_cast<std::size_t>(count) + 1);
+    for (Index i = 0; i <= count; ++i)
+      out[static_cast<std::size_t>(i)] = static_cast<int>(
+          std::lround((begin + length * static_cast<double>(i) / static_cast<double>(count)) * scale_));
+    return out;
+  }
+
+  void fill(int x0, int x1, int y0, int y1, Color color) {
+    x0 = std::max(x0, 0), y0 = std::max(y0, 0), x1 = std::min(x1, width_), y1 = std::min(y1, height_);
+    if (x1 <= x0) return;
+    for (int y = y0; y < y1; ++y) std::fill_n(row(y) + x0, x1 - x0, pixel(color));
+  }
+
+  void paint_cells(const Heatmap& map, const std::vector<int>& x, const std::vector<int>& y) {
+    // A gap thinner than three quarters of a pixel would come and go with rounding: better none.
+    const double wanted = map.gap * scale_;
+    const int gap = wanted < 0.75 ? 0 : static_cast<int>(std::lround(wanted));
+    const auto masked = [&](Index r, Index c) { return r < map.rows() && c < map.columns() && map.is_masked(r, c); };
+    for (Index r = 0; r < map.rows(); ++r) {
+      const int y0 = y[static_cast<std::size_t>(r)], y1 = y[static_cast<std::size_t>(r) + 1],
+                inner_y = std::max(y1 - gap, y0);
+      for (Index c = 0; c < map.columns(); ++c) {
+        const int x0 = x[static_cast<std::size_t>(c)], x1 = x[static_cast<std::size_t>(c) + 1],
+                  inner_x = std::max(x1 - gap, x0);
+        const Color color = map.color(r, c);
+        fill(x0, inner_x, y0, inner_y, color);
+        if (gap == 0 || !map.is_masked(r, c)) continue;
+        const bool right = masked(r, c + 1),
+                   below = masked(r + 1, c);  // masked neighbours grow together into one flat field
+        if (right) fill(inner_x, x1, y0, inner_y, color);
+        if (below) fill(x0, inner_x, inner_y, y1, color);
+        if (right && below && masked(r + 1, c + 1)) fill(inner_x, x1, inner_y, y1, color);
+      }
+    }
+  }
+
+  void paint_pooled(const Heatmap& map, int x0, int x1, int y0, int y1) {
+    const double rows = static_cast<double>(map.rows()), columns = static_cast<double>(map.columns());
+    const double neutral = map.colormap->diverging ? 0.5 : 0;
+    x1 = std::max(x1, x0 + 1), y1 = std::max(y1, y0 + 1);
+    for (int y = std::max(y0, 0); y < std::min(y1, height_); ++y) {
+      const auto r0 = static_cast<Index>((y - y0) * rows / (y1 - y0));
+      const Index r1 = std::max(r0 + 1, static_cast<Index>((y + 1 - y0) * rows / (y1 - y0)));
+      for (int x = std::max(x0, 0); x < std::min(x1, width_); ++x) {
+        const auto c0 = static_cast<Index>((x - x0) * columns / (x1 - x0));
+        const Index c1 = std::max(c0 + 1, static_cast<Index>((x + 1 - x0) * columns / (x1 - x0)));
+        Color color = map.masked_color;
+        double strongest = -1;
+        for (Index r = r0; r < std::min(r1, map.rows()); ++r)
+          for (Index c = c0; c < std::min(c1, map.columns()); ++c) {
+            if (map.is_masked(r, c)) continue;
+            const double t = map.unit(r, c), strength = std::isnan(t) ? 2 : std::abs(t - neutral);
+            if (strength > strongest) strongest = strength, color = map.color(r, c);
+          }
+        row(y)[x] = pixel(color);
+      }
+    }
+  }
+
+  std::uint32_t* row(int y) { return pixels_.data() + static_cast<std::size_t>(y) * static_cast<std::size_t>(width_); }
+
+  int width_, height_;
+  double scale_;
+  std::vector<std::uint32_t> pixels_;
+  std::unique_ptr<cairo_surface_t, DestroySurface> surface_;
+  std::unique_ptr<cairo_t, DestroyCairo> cairo_;
+  PangoText text_;
+};
+
+}  // namespace
+
+PixelSize pixel_size(const Scene& scene, const OutputSize& size) {
+  if (size.width_px && size.width_inches) throw Error("picture size", "a width in pixels or in inches", "both");
+  if (size.width_px && *size.width_px <= 0)
+    throw Error("picture width", "a positive number of pixels", std::to_string(*size.width_px));
+  for (const auto& [what, value] :
+       {std::pair("picture width in inches", size.width_inches), std::pair("dpi", size.dpi)})
+    if (value && !(*value > 0 && std::isfinite(*value)))
+      throw Error(what, "a positive number", fmt::format("{}", *value));
+  PixelSize out;
+  const double dpi = size.dpi.value_or(96);
+  out.scale = dpi / 96;
+  if (size.width_px) out.scale = *size.width_px / scene.width;
+  if (size.width_inches) out.scale = *size.width_inches * dpi / scene.width;
+  // A width alone says nothing about paper: the resolution is then what makes the picture as large as its scene.
+  out.dpi = size.dpi ? dpi : 96 * out.scale;
+  const double width = std::round(scene.width * out.scale), height = std::round(scene.height * out.scale);
+  if (width > max_side_px || height > max_side_px || width * height > static_cast<double>(max_pixels)) {
+    const double side = std::min(max_side_px / width, max_side_px / height);
+    const double shrink = std::min(side, std::sqrt(static_cast<double>(max_pixels) / (width * height)));
+    throw Error(
+        "picture size",
+        fmt::format("at most {} px on a side and {} million pixels in all", max_side_px, max_pixels / 1'000'000),
+        fmt::format("{:.0f} × {:.0f} px", width, height),
+        fmt::format("{:.0f} px wide would fit", std::floor(width * shrink)));
+  }
+  out.width = std::max(1, static_cast<int>(width));
+  out.height = std::max(1, static_cast<int>(height));
+  return out;
+}
+
+Image rasterize(const Scene& scene, double scale) {
+  const PixelSize size = pixel_size(scene, {.width_px = {}, .width_inches = {}, .dpi = scale * 96});
+  Painter painter(size.width, size.height, scale);
+  painter.ground(scene.background);
+  for (const Mark& mark : scene.marks) std::visit(painter, mark.shape);
+  return painter.finish();
+}
+
+}  // namespace headscope

@@ -1,0 +1,248 @@
+#include "viz/export/svg.h"
+
+#include <fmt/format.h>
+#include <glib.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string_view>
+
+#include "core/base/file.h"
+#include "viz/export/pango_text.h"
+#include "viz/export/png.h"
+#include "viz/scene/text.h"
+
+namespace headscope {
+
+namespace {
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : printable(text, 1 << 20)) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+/// Thousandths of a pixel are finer than any printer; shorter numbers make smaller files.
+std::string number(double x) {
+  std::string text = fmt::format("{:.3f}", std::isfinite(x) ? x : 0.0);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text == "-0" ? "0" : text;
+}
+
+class Writer {
+ public:
+  explicit Writer(bool rectangles) : rectangles_(rectangles) {}
+
+  void mark(const Mark& mark) {
+    open_ = "";
+    if (!mark.id.empty()) open_ += fmt::format(" id=\"{}\"", escaped(mark.id));
+    inside_ = mark.tooltip.empty() ? "" : "<title>" + escaped(mark.tooltip) + "</title>";
+    std::visit(*this, mark.shape);
+  }
+
+  void operator()(const Box& box) {
+    element("rect", rect(box.rect) + (box.radius > 0 ? fmt::format(" rx=\"{}\"", number(box.radius)) : "") +
+                        paint("fill", box.fill) + outline(box.stroke, box.stroke_width));
+  }
+
+  void operator()(const Line& line) {
+    if (line.points.size() < 2) return;
+    std::string points;
+    for (const Point& p : line.points) points += (points.empty() ? "" : " ") + number(p.x) + "," + number(p.y);
+    element("polyline", " points=\"" + points + "\" fill=\"none\"" + outline(line.color, line.width));
+  }
+
+  void operator()(const Curve& c) {
+    element("path", fmt::format(" d=\"M{} {}C{} {} {} {} {} {}\" fill=\"none\"", number(c.from.x), number(c.from.y),
+                                number(c.control_from.x), number(c.control_from.y), number(c.control_to.x),
+                                number(c.control_to.y), number(c.to.x), number(c.to.y)) +
+                        outline(c.color, c.width));
+  }
+
+  void operator()(const Text& text) {
+    std::string attributes = fmt::format(" x=\"{}\" y=\"{}\"", number(text.at.x), number(text.at.y));
+    if (text.degrees != 0)
+      attributes +=
+          fmt::format(" transform=\"rotate({} {} {})\"", number(text.degrees), number(text.at.x), number(text.at.y));
+    if (text.anchor != Anchor::start)
+      attributes += fmt::format(" text-anchor=\"{}\"", text.anchor == Anchor::middle ? "middle" : "end");
+    attributes +=
+        fmt::format(" font-family=\"{}\" font-size=\"{}\"", font_families(text.font.role), number(text.font.size));
+    if (text.font.weight != 400) attributes += fmt::format(" font-weight=\"{}\"", text.font.weight);
+    attributes += paint("fill", text.color) + " xml:space=\"preserve\"";
+    inside_ += escaped(text.text);
+    element("text", attributes);
+  }
+
+  void operator()(const Heatmap& map) {
+    if (map.rows() == 0 || map.columns() == 0) return;
+    if (rectangles_ && map.rows() * map.columns() <= svg_cells_per_map)
+      cells(map);
+    else
+      embedded(map);
+  }
+
+  std::string take() { return std::move(out_); }
+
+ private:
+  static std::string rect(const Rect& r) {
+    return fmt::format(" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"", number(r.x), number(r.y), number(r.w),
+                       number(r.h));
+  }
+  static std::string paint(std::string_view what, Color color) {
+    if (color.a == 0) return fmt::format(" {}=\"none\"", what);
+    std::string out = fmt::format(" {}=\"{}\"", what, hex(color));
+    if (color.a != 255) out += fmt::format(" {}-opacity=\"{}\"", what, number(color.a / 255.0));
+    return out;
+  }
+  static std::string outline(Color color, double width) {
+    return color.a && width > 0 ? paint("stroke", color) + fmt::format(" stroke-width=\"{}\"", number(width)) : "";
+  }
+  void element(std::string_view tag, const std::string& attributes) {
+    out_ += fmt::format("<{}{}{}", tag, open_, attributes);
+    out_ += inside_.empty() ? "/>\n" : fmt::format(">{}</{}>\n", inside_, tag);
+  }
+
+  /// One rectangle a cell; neighbours of one colour share one where no gap parts them. Masked cells become a single
+  /// path.
+  void cells(const Heatmap& map) {
+    out_ += fmt::format("<g{} shape-rendering=\"crispEdges\">{}\n", open_, inside_);
+    masked_path(map);
+    for (Index r = 0; r < map.rows(); ++r)
+      for (Index c = 0; c < map.columns();) {
+        if (map.is_masked(r, c)) {
+          ++c;
+          continue;
+        }
+        const Color color = map.color(r, c);
+        Index end = c + 1;
+        while (map.gap == 0 && end < map.columns() && !map.is_masked(r, end) && map.color(r, end) == color) ++end;
+        const Rect first = map.cell(r, c), last = map.cell(r, end - 1);
+        out_ +=
+            fmt::format("<rect{}{}/>\n", rect({first.x, first.y, last.right() - first.x - map.gap, first.h - map.gap}),
+                        paint("fill", color));
+        c = end;
+      }
+    out_ += "</g>\n";
+  }
+
+  void masked_path(const Heatmap& map) {
+    std::string path;
+    const auto add = [&path](double x, double y, double w, double h) {
+      path += fmt::format("M{} {}h{}v{}h{}z", number(x), number(y), number(w), number(h), number(-w));
+    };
+    const auto masked = [&](Index r, Index c) { return r < map.rows() && map.is_masked(r, c); };
+    for (Index r = 0; r < map.rows(); ++r)
+      for (Index c = 0; c < map.columns();) {
+        if (!map.is_masked(r, c)) {
+          ++c;
+          continue;
+        }
+        Index end = c + 1;
+        while (end < map.columns() && map.is_masked(r, end)) ++end;
+        const Rect first = map.cell(r, c), last = map.cell(r, end - 1);
+        add(first.x, first.y, last.right() - first.x - map.gap, first.h - map.gap);
+        // The strip between this run and masked cells below belongs to the field.
+        for (Index below = c; map.gap > 0 && below < end;) {
+          if (!masked(r + 1, below)) {
+            ++below;
+            continue;
+          }
+          Index stop = below + 1;
+          while (stop < end && masked(r + 1, stop)) ++stop;
+          const Rect from = map.cell(r, below), to = map.cell(r, stop - 1);
+          add(from.x, from.bottom() - map.gap, to.right() - from.x - map.gap, map.gap);
+          below = stop;
+        }
+        c = end;
+      }
+    if (!path.empty()) out_ += fmt::format("<path d=\"{}\"{}/>\n", path, paint("fill", map.masked_color));
+  }
+
+  /// Each cell is k × k pixels, so that a viewer that smooths images blurs only the last k-th of a cell.
+  void embedded(const Heatmap& map) {
+    const Index side = std::max(map.rows(), map.columns());
+    const auto k = static_cast<double>(std::clamp<Index>(2048 / side, 1, 8));
+    Heatmap flat = map;
+    flat.gap = 0;
+    Scene tile;
+    tile.width = static_cast<double>(map.columns());
+    tile.height = static_cast<double>(map.rows());
+    tile.background = map.masked_color;
+    flat.rect = {0, 0, tile.width, tile.height};
+    tile.add({flat, "", ""});
+    const double fits = pixel_scale_within_limits(tile, k);
+    const std::string png = encode_png(rasterize(tile, fits));
+    const std::unique_ptr<char, void (*)(void*)> base64(
+        g_base64_encode(reinterpret_cast<const guchar*>(png.data()), png.size()), g_free);
+    element("image", rect(map.rect) +
+                         " preserveAspectRatio=\"none\" image-rendering=\"optimizeSpeed\""
+                         " style=\"image-rendering:pixelated\" xlink:href=\"data:image/png;base64," +
+                         base64.get() + "\"");
+  }
+
+  static double pixel_scale_within_limits(const Scene& tile, double wanted) {
+    const double side = max_side_px / std::max(tile.width, tile.height);
+    return std::min({wanted, side, std::sqrt(static_cast<double>(max_pixels) / (tile.width * tile.height)) * 0.999});
+  }
+
+  bool rectangles_;
+  std::string out_, open_, inside_;
+};
+
+/// Width as CSS wants it: pixels of 1/96 inch, or inches.
+std::string shown_size(const Scene& scene, const OutputSize& size) {
+  if (size.width_inches)
+    return fmt::format("width=\"{}in\" height=\"{}in\"", number(*size.width_inches),
+                       number(*size.width_inches * scene.height / scene.width));
+  const double width = size.width_px ? *size.width_px : scene.width;
+  return fmt::format("width=\"{}\" height=\"{}\"", number(width), number(width * scene.height / scene.width));
+}
+
+}  // namespace
+
+std::string encode_svg(const Scene& scene, const OutputSize& size) {
+  pixel_size(scene,
+             {.width_px = size.width_px, .width_inches = size.width_inches, .dpi = {}});  // the same limits as pixels
+  Index small = 0;
+  for (const Mark& mark : scene.marks)
+    if (const auto* map = std::get_if<Heatmap>(&mark.shape))
+      if (const Index n = map->rows() * map->columns(); n <= svg_cells_per_map) small += n;
+  std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+  out += fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\" version=\"1.1\" {} "
+      "viewBox=\"0 0 {} {}\" role=\"img\" style=\"font-variant-numeric:tabular-nums;font-variant-ligatures:none\">\n",
+      shown_size(scene, size), number(scene.width), number(scene.height));
+  if (!scene.title.empty()) out += "<title>" + escaped(scene.title) + "</title>\n";
+  if (!scene.description.empty()) out += "<desc>" + escaped(scene.description) + "</desc>\n";
+  Writer writer(small <= svg_cells_per_scene);
+  if (scene.background.a)
+    writer.mark({Box{{0, 0, scene.width, scene.height}, scene.background, {0, 0, 0, 0}, 0, 0}, "", ""});
+  for (const Mark& mark : scene.marks) writer.mark(mark);
+  return out + writer.take() + "</svg>\n";
+}
+
+void write_svg(const std::filesystem::path& path, const Scene& scene, const OutputSize& size) {
+  write_file_atomically(path, encode_svg(scene, size));
+}
+
+}  // namespace headscope
