@@ -50,6 +50,8 @@ struct PangoText::State {
     pango_layout_set_attributes(out.get(), attributes);
     pango_attr_list_unref(attributes);
     pango_layout_set_single_paragraph_mode(out.get(), TRUE);
+    pango_layout_set_auto_dir(out.get(),
+                              FALSE);  // lines run left to right, as in the SVG; the words within as they should
     pango_layout_set_text(out.get(), text.data(), static_cast<int>(text.size()));
     return out;
   }

@@ -212,6 +212,8 @@ PixelSize pixel_size(const Scene& scene, const OutputSize& size) {
        {std::pair("picture width in inches", size.width_inches), std::pair("dpi", size.dpi)})
     if (value && !(*value > 0 && std::isfinite(*value)))
       throw Error(what, "a positive number", fmt::format("{}", *value));
+  if (!(scene.width > 0 && scene.height > 0))
+    throw Error("picture size", "a scene with width and height", fmt::format("{} × {}", scene.width, scene.height));
   PixelSize out;
   const double dpi = size.dpi.value_or(96);
   out.scale = dpi / 96;

@@ -40,6 +40,23 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
+/// Punctuation beside punctuation goes into spans of its own: coding faces join "<|" or "->" into one sign, and not
+/// every renderer can be told to leave that.
+std::string parted(std::string_view text) {
+  const auto joins = [](char c) { return c > ' ' && c < 0x7F && !g_ascii_isalnum(c); };
+  std::string out;
+  bool open = false;
+  std::size_t begin = 0;
+  for (std::size_t i = 1; i <= text.size(); ++i) {
+    if (i < text.size() && !(joins(text[i - 1]) && joins(text[i]))) continue;
+    open |= i < text.size();
+    const std::string piece = escaped(text.substr(begin, i - begin));
+    out += open ? "<tspan>" + piece + "</tspan>" : piece;
+    begin = i;
+  }
+  return out;
+}
+
 /// Thousandths of a pixel are finer than any printer; shorter numbers make smaller files.
 std::string number(double x) {
   std::string text = fmt::format("{:.3f}", std::isfinite(x) ? x : 0.0);
@@ -89,7 +106,7 @@ class Writer {
         fmt::format(" font-family=\"{}\" font-size=\"{}\"", font_families(text.font.role), number(text.font.size));
     if (text.font.weight != 400) attributes += fmt::format(" font-weight=\"{}\"", text.font.weight);
     attributes += paint("fill", text.color) + " xml:space=\"preserve\"";
-    inside_ += escaped(text.text);
+    inside_ += text.font.role == FontRole::mono ? parted(text.text) : escaped(text.text);
     element("text", attributes);
   }
 

@@ -1,0 +1,161 @@
+#include "viz/scene/arcs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/error.h"
+#include "viz/scene/map_cells.h"
+#include "viz/scene/text.h"
+#include "viz/scene/token_axis.h"
+
+namespace headscope {
+
+namespace {
+
+struct Thread {
+  Index query = 0, key = 0;
+  float weight = 0;
+};
+
+struct Threads {
+  std::vector<Thread> strongest;  ///< ascending, so the strongest are drawn last
+  Index visible = 0;              ///< weights that are not masked
+  Index above = 0;                ///< at or above the threshold, before the limit
+  double mass = 0, all = 0;       ///< Σ|weight| drawn, and of the whole map
+};
+
+Threads collect(const AttentionMap& map, const ArcsOptions& options) {
+  Threads out;
+  std::vector<float> row(static_cast<std::size_t>(map.n_key()));
+  const auto stronger = [](const Thread& a, const Thread& b) { return std::abs(a.weight) > std::abs(b.weight); };
+  for (Index q = 0; q < map.n_query(); ++q) {
+    map.row(q, row);
+    for (Index k = 0; k < map.n_key(); ++k) {
+      const float weight = row[static_cast<std::size_t>(k)];
+      out.visible += !map.masked(q, k);
+      if (!std::isfinite(weight)) continue;
+      out.all += std::abs(weight);
+      if (weight == 0 || std::abs(weight) < options.threshold || (options.skip_first && k == 0)) continue;
+      ++out.above;
+      // A heap with the weakest on top keeps the list short however long the text is.
+      out.strongest.push_back({q, k, weight});
+      std::push_heap(out.strongest.begin(), out.strongest.end(), stronger);
+      if (static_cast<Index>(out.strongest.size()) > std::max<Index>(options.most, 1)) {
+        std::pop_heap(out.strongest.begin(), out.strongest.end(), stronger);
+        out.strongest.pop_back();
+      }
+    }
+  }
+  std::sort(out.strongest.begin(), out.strongest.end(),
+            [&](const Thread& a, const Thread& b) { return stronger(b, a); });
+  for (const Thread& thread : out.strongest) out.mass += std::abs(thread.weight);
+  return out;
+}
+
+double thread_width(double strength) {
+  return 0.7 + 2.5 * strength;
+}
+double thread_opacity(double strength) {
+  return 0.18 + 0.82 * strength;
+}
+
+/// Samples of the weights that widths and opacities stand for.
+double add_legend(Scene& scene, double high, Color color, double x, double y, const Look& look) {
+  const Font font = look.theme.caption();
+  const double line = std::round(15 * look.theme.text_scale), middle = y + line / 2;
+  scene.add({Text{{x, middle + half_capital(font)}, "weight", font, look.theme.muted, Anchor::start, 0},
+             "legend.weight", ""});
+  double at = x + look.measure.width("weight", font) + 14;
+  for (const double strength : {0.1, 0.25, 0.5, 1.0}) {
+    const std::string text = short_number(strength * high, 2);
+    scene.add(
+        {Line{{{at, middle}, {at + 26, middle}}, with_opacity(color, thread_opacity(strength)), thread_width(strength)},
+         "", ""});
+    scene.add({Text{{at + 32, middle + half_capital(font)}, text, font, look.theme.muted, Anchor::start, 0}, "", ""});
+    at += 32 + look.measure.width(text, font) + 16;
+  }
+  return y + line;
+}
+
+}  // namespace
+
+Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Look& look) {
+  const Theme& theme = look.theme;
+  const AttentionMap& map = map_of(trace, options.layer, options.head);
+  const Index offset = map.place().offset, longest = std::max(map.n_query(), map.n_key());
+  if (!(options.threshold >= 0))
+    throw Error("threshold of threads", "a number from 0 up", fmt::format("{}", options.threshold));
+  if (options.query && (*options.query < offset || *options.query >= offset + map.n_query()))
+    throw Error("highlighted query", fmt::format("a position from {} to {}", offset, offset + map.n_query() - 1),
+                std::to_string(*options.query));
+  const Threads threads = collect(map, options);
+  const bool negative =
+      std::any_of(threads.strongest.begin(), threads.strongest.end(), [](const Thread& t) { return t.weight < 0; });
+  const float largest = threads.strongest.empty() ? 1 : std::abs(threads.strongest.back().weight);
+  const double high = map.place().kind == MapKind::effective ? largest : 1;
+
+  // Every token has a line of its own while the page allows; then labels thin out and lines close up.
+  double pitch = std::floor(std::clamp(640.0 / static_cast<double>(longest), longest <= 75 ? 13.0 : 1.0, 22.0));
+  if (longest > 75) pitch = std::max(0.25, std::min(12.0, 960.0 / static_cast<double>(longest)));
+  const AxisPlan queries = plan_side_axis({trace, offset, map.n_query(), 1, pitch, options.query}, look);
+  const AxisPlan keys = plan_side_axis({trace, 0, map.n_key(), 1, pitch, {}}, look);
+  const double tall = pitch * static_cast<double>(longest);
+  const double span = std::clamp(std::round(0.55 * tall), 200.0, 340.0);
+  const double left = std::max(queries.depth, 56 * theme.text_scale),
+               right = std::max(keys.depth, 56 * theme.text_scale);
+  const double width = std::max(left + span + right, narrowest * theme.text_scale);
+
+  Scene scene;
+  scene.background = theme.background;
+  scene.width = std::ceil(width) + 2 * margin;
+  scene.title = fmt::format("{} layer {} head {}, threads", trace.model.name, options.layer, options.head);
+  double y = add_header(scene,
+                        {fmt::format("Layer {} · Head {}", options.layer, options.head), options.badge,
+                         describe_run(trace), options.facts},
+                        margin, margin, width, look);
+  const double x0 = std::round(margin + left), x1 = x0 + width - left - right;
+  Font axis = theme.caption();
+  axis.weight = 600;
+  y = std::round(y + 14 + 15 * theme.text_scale);
+  scene.add({Text{{x0 - 7, y - 5}, "query", axis, theme.query, Anchor::end, 0}, "axis.query", ""});
+  scene.add({Text{{x1 + 7, y - 5}, "key", axis, theme.key, Anchor::start, 0}, "axis.key", ""});
+  y += 4;
+
+  const auto height_of = [&](Index position) { return y + (static_cast<double>(position) + 0.5) * pitch; };
+  const Color positive_color = theme.accent, negative_color = theme.key;
+  const auto draw = [&](const Thread& thread, double fade) {
+    const double strength = std::min(1.0, std::abs(thread.weight) / high);
+    const Point from{x0, height_of(thread.query)}, to{x1, height_of(thread.key)};
+    const double bend = 0.45 * (x1 - x0);
+    const Color color =
+        with_opacity(thread.weight < 0 ? negative_color : positive_color, fade * thread_opacity(strength));
+    scene.add(
+        {Curve{from, {from.x + bend, from.y}, {to.x - bend, to.y}, to, color, thread_width(strength)},
+         fmt::format("arc.{}.{}", thread.query + offset, thread.key),
+         fmt::format("{}[{}, {}] = {}", map_name(map), thread.query, thread.key, short_number(thread.weight, 4))});
+  };
+  for (const Thread& thread : threads.strongest)
+    if (!options.query || thread.query + offset != *options.query) draw(thread, options.query ? 0.18 : 1);
+  for (const Thread& thread : threads.strongest)
+    if (options.query && thread.query + offset == *options.query) draw(thread, 1);
+  add_side_axis(scene, queries, x0, y, "query", theme.text, look);
+  add_side_axis(scene, keys, x1, y, "key", theme.text, look, Side::right);
+  y += tall + 12;
+  y = add_legend(scene, high, positive_color, margin, y, look);
+
+  std::string caption = fmt::format("{} of {} weights are {} or more{} and hold {:.0f} % of all attention",
+                                    threads.above, threads.visible, short_number(options.threshold),
+                                    negative ? " in size" : "", threads.all > 0 ? 100 * threads.mass / threads.all : 0);
+  if (options.skip_first) caption += "; key 0 is left out";
+  if (threads.above > static_cast<Index>(threads.strongest.size()))
+    caption += fmt::format("; the strongest {} are drawn", threads.strongest.size());
+  caption += " · " + map_name(map) + (trace.source.empty() ? "" : " · " + trace.source);
+  scene.description = caption;
+  y = add_caption(scene, caption, margin, y + 6, width, look);
+  scene.height = std::ceil(y + margin);
+  return scene;
+}
+
+}  // namespace headscope

@@ -1,0 +1,182 @@
+#include "viz/scene/map_cells.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/base/error.h"
+#include "core/trace/site.h"
+#include "viz/scene/text.h"
+
+namespace headscope {
+
+namespace {
+
+// Going through this many weights of a factored map takes about a second; beyond, its stored overview answers.
+constexpr Index weights_worth_computing = Index{1} << 24;
+
+Index ceil_div(Index a, Index b) {
+  return (a + b - 1) / b;
+}
+
+/// Pools tile by tile, so that a long map never stands in memory. A NaN stays visible: its cell becomes NaN.
+Tensor pooled(const AttentionMap& map, Index bin) {
+  Tensor out =
+      Tensor::full({ceil_div(map.n_query(), bin), ceil_div(map.n_key(), bin)}, -std::numeric_limits<float>::infinity());
+  const Index block = ceil_div(128, bin) * bin;
+  for (Index q0 = 0; q0 < map.n_query(); q0 += block) {
+    const Tensor tile = map.tile({q0, std::min(map.n_query(), q0 + block)}, {0, map.n_key()});
+    for (Index q = 0; q < tile.dim(0); ++q)
+      for (Index k = 0; k < tile.dim(1); ++k) {
+        float& cell = out.ref((q0 + q) / bin, k / bin);
+        const float weight = tile.at(q, k);
+        if (!(weight <= cell) && !std::isnan(cell)) cell = weight;
+      }
+  }
+  return out;
+}
+
+std::vector<std::uint8_t> masked_bins(const AttentionMap& map, Index bin, Index rows, Index columns) {
+  const AttentionRule* rule = map.rule();
+  if (!rule) return {};
+  std::vector<std::uint8_t> masked(static_cast<std::size_t>(rows * columns), 1);
+  bool any = false;
+  for (Index q = 0; q < map.n_query(); ++q) {
+    std::uint8_t* row = masked.data() + (q / bin) * columns;
+    const KeyRange range = rule->keys(map.place().offset + q, map.n_key());
+    for (Index c = range.begin / bin; c < columns && c * bin < range.end; ++c) {
+      if (!row[c]) continue;
+      const Index begin = std::max(range.begin, c * bin), end = std::min(range.end, (c + 1) * bin);
+      for (Index k = begin; k < end && row[c]; ++k)
+        if (rule->plain() || !map.masked(q, k)) row[c] = 0;
+    }
+  }
+  for (const std::uint8_t m : masked) any |= m != 0;
+  return any ? masked : std::vector<std::uint8_t>{};
+}
+
+template <class Visit>
+void each_shown(const MapCells& cells, Visit visit) {
+  for (Index r = 0; r < cells.rows(); ++r)
+    for (Index c = 0; c < cells.columns(); ++c)
+      if (cells.masked.empty() || !cells.masked[static_cast<std::size_t>(r * cells.columns() + c)])
+        visit(cells.values.at(r, c));
+}
+
+}  // namespace
+
+MapCells overview_cells(const AttentionMap& map, Index max_cells) {
+  const Overview overview = map.overview(max_cells);
+  MapCells out{overview.bin, overview.values, {}, map.n_query(), map.n_key()};
+  out.masked = masked_bins(map, out.bin, out.rows(), out.columns());
+  return out;
+}
+
+bool MapCells::any_masked() const {
+  return std::any_of(masked.begin(), masked.end(), [](std::uint8_t m) { return m != 0; });
+}
+
+bool MapCells::any_missing() const {
+  bool any = false;
+  each_shown(*this, [&](float v) { any |= std::isnan(v); });
+  return any;
+}
+
+float MapCells::lowest() const {
+  float low = std::numeric_limits<float>::infinity();
+  each_shown(*this, [&](float v) { low = std::isfinite(v) ? std::min(low, v) : low; });
+  return std::isfinite(low) ? low : 0;
+}
+
+float MapCells::highest() const {
+  float high = -std::numeric_limits<float>::infinity();
+  each_shown(*this, [&](float v) { high = std::isfinite(v) ? std::max(high, v) : high; });
+  return std::isfinite(high) ? high : 0;
+}
+
+MapCells map_cells(const AttentionMap& map, Index max_cells) {
+  MapCells out;
+  out.n_query = map.n_query();
+  out.n_key = map.n_key();
+  out.bin = std::max<Index>(1, ceil_div(std::max(map.n_query(), map.n_key()), std::max<Index>(1, max_cells)));
+  if (out.bin == 1) {
+    out.values = map.to_dense();
+  } else if (!map.is_factored() || map.n_query() * map.n_key() <= weights_worth_computing) {
+    out.values = pooled(map, out.bin);
+  } else {
+    return overview_cells(map, max_cells);
+  }
+  out.masked = masked_bins(map, out.bin, out.rows(), out.columns());
+  return out;
+}
+
+Norm norm_for(std::span<const MapCells> maps, MapKind kind, const Scaling& scaling) {
+  double lowest = 0, highest = 0;
+  for (const MapCells& cells : maps) {
+    lowest = std::min<double>(lowest, cells.lowest());
+    highest = std::max<double>(highest, cells.highest());
+  }
+  const bool negative = lowest < 0;
+  if (negative && scaling.scale != Scale::linear)
+    throw Error("colour scale", "weights that are not negative for a " + std::string(name(scaling.scale)) + " scale",
+                fmt::format("a weight of {:.4g}", lowest), "use the linear scale");
+  Norm norm;
+  norm.scale = scaling.scale;
+  if (scaling.scale == Scale::per_row) return norm;
+  const double largest = std::max(-lowest, highest);
+  if (kind == MapKind::effective || negative) norm.high = largest > 0 ? largest : 1;
+  if (negative) norm.low = -norm.high;
+  if (scaling.high) norm.high = *scaling.high;
+  if (scaling.scale == Scale::log) norm.low = norm.high * 1e-4;
+  if (scaling.high && negative && !scaling.low) norm.low = -norm.high;
+  if (scaling.low) norm.low = *scaling.low;
+  const bool usable = std::isfinite(norm.low) && std::isfinite(norm.high) && norm.low < norm.high &&
+                      (norm.scale != Scale::log || norm.low > 0);
+  if (!usable)
+    throw Error("colour scale", norm.scale == Scale::log ? "0 < low < high" : "low < high",
+                fmt::format("{:g} … {:g}", norm.low, norm.high));
+  return norm;
+}
+
+Heatmap heatmap_of(const MapCells& cells, const Rect& rect, const Norm& norm, const Theme& theme) {
+  Heatmap map;
+  map.rect = rect;
+  map.values = cells.values;
+  map.masked = cells.masked;
+  map.colormap = is_signed(norm) ? theme.diverging : theme.sequential;
+  map.norm = norm;
+  if (norm.scale == Scale::per_row) map.row_high = row_maxima(cells.values, cells.masked);
+  map.masked_color = theme.masked;
+  map.missing_color = theme.missing;
+  // Between large cells a line of ground helps the eye along rows and columns; small ones need every pixel.
+  const double side =
+      std::min(rect.w / static_cast<double>(cells.columns()), rect.h / static_cast<double>(cells.rows()));
+  map.gap = side >= 16 ? 1 : 0;
+  return map;
+}
+
+std::string pooling_note(const MapCells& cells) {
+  if (cells.bin == 1) return "";
+  return fmt::format("max-pooled {} × {} → {} × {}", cells.n_query, cells.n_key, cells.rows(), cells.columns());
+}
+
+std::string token_label(const Trace& trace, Index position) {
+  if (position < 0 || position >= static_cast<Index>(trace.tokens.size())) return fmt::format("{}", position);
+  const Token& token = trace.tokens[static_cast<std::size_t>(position)];
+  const std::string text = printable(token.label);
+  return text.empty() ? fmt::format("#{}", token.id) : text;
+}
+
+std::string map_name(const AttentionMap& map) {
+  return fmt::format("{}[{}]", name(Site{SiteKind::pattern, map.layer()}), map.head());
+}
+
+const AttentionMap& map_of(const Trace& trace, int layer, int head) {
+  if (trace.maps.empty())
+    throw Error("picture", "a trace with attention maps", "none", "run it again with maps recorded");
+  return trace.map(layer, head);
+}
+
+}  // namespace headscope

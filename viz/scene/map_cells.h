@@ -1,0 +1,65 @@
+#pragma once
+// From an AttentionMap to the cells of a picture: exact while they fit, pooled by maximum when they do not.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/trace/trace.h"
+#include "viz/color/norm.h"
+#include "viz/scene/heatmap.h"
+#include "viz/scene/theme.h"
+
+namespace headscope {
+
+struct MapCells {
+  Index bin = 1;                     ///< queries (and keys) in a cell
+  Tensor values;                     ///< (row, column)
+  std::vector<std::uint8_t> masked;  ///< row-major; a cell is masked when all of its weights are. Empty = none is
+  Index n_query = 0, n_key = 0;      ///< of the map itself
+
+  Index rows() const { return values.dim(0); }
+  Index columns() const { return values.dim(1); }
+  bool any_masked() const;
+  bool any_missing() const;               ///< an unmasked NaN
+  float lowest() const, highest() const;  ///< over finite unmasked cells; 0 when there is none
+};
+
+/// At most `max_cells` on a side. A factored map whose weights are too many to go through answers with the overview
+/// stored during its run, which may be coarser.
+MapCells map_cells(const AttentionMap& map, Index max_cells);
+/// The same from AttentionMap::overview(): cheap for hundreds of long maps, which is what thumbnails need.
+MapCells overview_cells(const AttentionMap& map, Index max_cells);
+
+/// What the user asked of the scale; what is not said follows from the kind of numbers.
+struct Scaling {
+  Scale scale = Scale::linear;
+  std::optional<double> low, high;
+};
+
+/// One norm for all of `maps` (they are compared with one another). Probabilities: 0 … 1 (log: 10⁻⁴ … 1). Signed
+/// weights: symmetric about 0. Throws Error when the range is empty, or a log or per-row scale meets signed weights.
+Norm norm_for(std::span<const MapCells> maps, MapKind kind, const Scaling& scaling);
+
+/// True when colours should come from a diverging map: zero lies inside the range.
+inline bool is_signed(const Norm& norm) {
+  return norm.scale == Scale::linear && norm.low < 0;
+}
+
+/// The cells as they will be drawn in `rect`.
+Heatmap heatmap_of(const MapCells& cells, const Rect& rect, const Norm& norm, const Theme& theme);
+
+/// "max-pooled 1024 × 1024 → 512 × 512"; "" for exact cells.
+std::string pooling_note(const MapCells& cells);
+
+/// The label of a position, printable; its number when the trace has no token there.
+std::string token_label(const Trace& trace, Index position);
+
+/// "blocks.5.attn.hook_pattern[1]"
+std::string map_name(const AttentionMap& map);
+
+/// The map, or an Error that says which heads the trace holds.
+const AttentionMap& map_of(const Trace& trace, int layer, int head);
+
+}  // namespace headscope

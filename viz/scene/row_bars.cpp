@@ -1,0 +1,198 @@
+#include "viz/scene/row_bars.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "core/base/error.h"
+#include "viz/scene/head_map.h"
+#include "viz/scene/text.h"
+#include "viz/scene/token_axis.h"
+
+namespace headscope {
+
+namespace {
+
+/// The row as a map of one query, pooled by maximum when it is longer than the plot is wide.
+MapCells row_cells(const AttentionMap& map, Index query, Index max_cells) {
+  std::vector<float> row(static_cast<std::size_t>(map.n_key()));
+  map.row(query, row);
+  MapCells out;
+  out.n_query = 1;
+  out.n_key = map.n_key();
+  out.bin = std::max<Index>(1, (map.n_key() + max_cells - 1) / max_cells);
+  const Index bins = (map.n_key() + out.bin - 1) / out.bin;
+  out.values = Tensor::full({1, bins}, -std::numeric_limits<float>::infinity());
+  out.masked.assign(static_cast<std::size_t>(bins), 1);
+  for (Index k = 0; k < map.n_key(); ++k) {
+    float& cell = out.values.ref(0, k / out.bin);
+    const float weight = row[static_cast<std::size_t>(k)];
+    if (!(weight <= cell) && !std::isnan(cell)) cell = weight;
+    if (!map.masked(query, k)) out.masked[static_cast<std::size_t>(k / out.bin)] = 0;
+  }
+  return out;
+}
+
+/// 1, 2, 2.5 or 5 times a power of ten, not below `value`.
+double round_up(double value) {
+  const double power = std::pow(10.0, std::floor(std::log10(value)));
+  for (const double factor : {1.0, 2.0, 2.5, 5.0})
+    if (factor * power >= value * (1 - 1e-9)) return factor * power;
+  return 10 * power;
+}
+
+Norm axis_norm(const MapCells& cells, MapKind kind, const Scaling& scaling) {
+  Norm norm = norm_for(std::span(&cells, 1), kind, scaling);
+  const double largest = std::max<double>(cells.highest(), -cells.lowest());
+  if (scaling.scale == Scale::linear && !scaling.high && largest > 0) {
+    norm.high = round_up(largest);
+    if (norm.low < 0 && !scaling.low) norm.low = -norm.high;
+  }
+  if (scaling.scale == Scale::per_row) norm = {Scale::linear, 0, largest > 0 ? largest : 1};
+  return norm;
+}
+
+/// The map's colour for the value; the faint end moves on until a bar can be told from the ground.
+Color visible(const Heatmap& map, Index column, Color ground) {
+  const double away = map.colormap->diverging && map.unit(0, column) < 0.5 ? -0.02 : 0.02;
+  for (double t = map.unit(0, column); t >= 0 && t <= 1; t += away)
+    if (const Color color = map.colormap->at(t); contrast(color, ground) >= 1.6) return color;
+  return map.color(0, column);
+}
+
+struct Plot {
+  double x, y, cell, height;
+  Index columns;
+  double width() const { return cell * static_cast<double>(columns); }
+};
+
+/// Values over the bars: over all when the bars are wide enough, else over the strongest that leave one another room.
+void add_values(Scene& scene, const MapCells& cells, const Norm& norm, const Plot& plot, const Look& look) {
+  const Font font = look.theme.number();
+  std::vector<Index> order(static_cast<std::size_t>(plot.columns));
+  std::iota(order.begin(), order.end(), 0);
+  const auto strength = [&](Index c) {
+    const float v = cells.values.at(0, c);
+    return cells.masked[static_cast<std::size_t>(c)] || !std::isfinite(v) ? -1.f : std::abs(v);
+  };
+  std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return strength(a) > strength(b); });
+  const bool all_fit = plot.cell >= look.measure.width("0.00", font) + 6;
+  std::vector<Rect> taken;
+  for (std::size_t i = 0; i < order.size() && (all_fit || i < 8); ++i) {
+    const Index c = order[i];
+    const float value = cells.values.at(0, c);
+    if (strength(c) < 0.005f * static_cast<float>(norm.high)) continue;  // a bar of no height needs no number
+    const std::string text =
+        std::abs(value) < 1.05f && norm.high > 0.02 ? fmt::format("{:.2f}", value) : short_number(value, 2);
+    const double w = look.measure.width(text, font), top = plot.y + plot.height * (1 - std::max(norm(value), norm(0)));
+    const double middle = std::clamp(plot.x + plot.cell * (static_cast<double>(c) + 0.5), plot.x + w / 2,
+                                     std::max(plot.x + w / 2, plot.x + plot.width() - w / 2));
+    const Rect box{middle - w / 2 - 3, top - 5 - font.size, w + 6, font.size + 4};
+    const bool free = std::none_of(taken.begin(), taken.end(), [&](const Rect& t) {
+      return t.x < box.right() && box.x < t.right() && t.y < box.bottom() && box.y < t.bottom();
+    });
+    if (!free) continue;
+    // A number must not stand on a taller neighbour's bar.
+    bool clear = true;
+    for (Index n = std::max<Index>(0, static_cast<Index>((box.x - plot.x) / plot.cell));
+         clear && n < plot.columns && plot.x + plot.cell * static_cast<double>(n) < box.right(); ++n)
+      clear = n == c || strength(n) < 0 || plot.y + plot.height * (1 - norm(cells.values.at(0, n))) >= box.bottom() - 2;
+    if (!clear) continue;
+    taken.push_back(box);
+    scene.add({Text{{middle, top - 5}, text, font, look.theme.text, Anchor::middle, 0},
+               fmt::format("value.{}", c * cells.bin), ""});
+  }
+}
+
+}  // namespace
+
+Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Look& look) {
+  const Theme& theme = look.theme;
+  const AttentionMap& map = map_of(trace, options.layer, options.head);
+  const Index offset = map.place().offset;
+  if (options.query < offset || options.query >= offset + map.n_query())
+    throw Error("query of the row", fmt::format("a position from {} to {}", offset, offset + map.n_query() - 1),
+                std::to_string(options.query));
+  const double wanted = std::clamp(options.plot, 64.0, 8192.0), height = std::clamp(options.height, 40.0, 2000.0);
+  const MapCells cells = row_cells(map, options.query - offset, static_cast<Index>(1.25 * wanted));
+  const double cell = cell_size(cells.columns(), cells.columns(), wanted).w;
+  const Norm norm = axis_norm(cells, map.place().kind, options.scaling);
+
+  const AxisPlan keys = plan_bottom_axis({trace, 0, map.n_key(), cells.bin, cell, {}}, look);
+  const Font number = theme.number();
+  const std::vector<Tick> marks = ticks(norm);
+  double tick_width = 0;
+  for (const Tick& tick : marks) tick_width = std::max(tick_width, look.measure.width(tick.text, number));
+  const double left = std::ceil(std::max(tick_width + 8, keys.overhang));
+  const Plot plot{std::round(margin + left), 0, cell, height, cells.columns()};
+  const double width = std::max(left + plot.width(), narrowest * theme.text_scale);
+
+  Scene scene;
+  scene.background = theme.background;
+  scene.width = std::ceil(width) + 2 * margin;
+  const std::string query = fmt::format("query {} “{}”", options.query, token_label(trace, options.query));
+  scene.title = fmt::format("{} layer {} head {}, {}", trace.model.name, options.layer, options.head, query);
+  double y = add_header(scene,
+                        {fmt::format("Layer {} · Head {} · {}", options.layer, options.head, query),
+                         options.badge,
+                         describe_run(trace),
+                         {}},
+                        margin, margin, width, look);
+  Plot placed = plot;
+  placed.y = y = std::round(y + 20 + 15 * theme.text_scale);
+  const double x = placed.x, x1 = x + placed.width();
+  for (const Tick& tick : marks) {
+    const double level = std::round(y + height * (1 - tick.unit));
+    scene.add({Line{{{x, level - 0.5}, {x1, level - 0.5}}, theme.line, 1}, "", ""});
+    scene.add(
+        {Text{{x - 8, level + half_capital(number)}, tick.text, number, theme.muted, Anchor::end, 0}, "axis.tick", ""});
+  }
+  const double zero = y + height * (1 - norm(0)), space = cell >= 12 ? std::round(cell * 0.16) : cell >= 4 ? 1 : 0;
+  const Heatmap colors = heatmap_of(cells, {x, y, placed.width(), height}, norm, theme);
+  for (Index c = 0; c < cells.columns(); ++c) {
+    const double at = x + cell * static_cast<double>(c);
+    const float value = cells.values.at(0, c);
+    if (cells.masked[static_cast<std::size_t>(c)]) {
+      Index end = c;
+      while (end + 1 < cells.columns() && cells.masked[static_cast<std::size_t>(end) + 1]) ++end;
+      scene.add({Box{{at, y, cell * static_cast<double>(end - c + 1), height}, theme.masked, {0, 0, 0, 0}, 0, 0},
+                 fmt::format("masked.{}", c * cells.bin), ""});
+      c = end;
+      continue;
+    }
+    if (std::isnan(value)) {
+      scene.add({Box{{at, y, cell, height}, theme.missing, {0, 0, 0, 0}, 0, 0}, fmt::format("bar.{}", c * cells.bin),
+                 "not a number"});
+      continue;
+    }
+    const double tip = y + height * (1 - norm(value));
+    scene.add(
+        {Box{{at + space / 2, std::min(tip, zero), cell - space, std::abs(zero - tip)},
+             visible(colors, c, theme.background),
+             {0, 0, 0, 0},
+             0,
+             0},
+         fmt::format("bar.{}", c * cells.bin),
+         fmt::format("{}[{}, {}] = {}", map_name(map), options.query - offset, c * cells.bin, short_number(value, 4))});
+  }
+  scene.add({Line{{{x, std::round(zero) + 0.5}, {x1, std::round(zero) + 0.5}}, theme.faint, 1}, "", ""});
+  add_values(scene, cells, norm, placed, look);
+  add_bottom_axis(scene, keys, x, y + height, "key", theme.text, look);
+  y += height + keys.depth + 8;
+
+  std::string caption = "bars: " + describe_weights(map.place().kind, norm.scale);
+  if (std::any_of(cells.masked.begin(), cells.masked.end(), [](std::uint8_t m) { return m != 0; }))
+    caption += "; grey: masked";
+  if (cells.bin > 1) caption += fmt::format("; max-pooled {} → {}", cells.n_key, cells.columns());
+  caption += fmt::format(" · {}[{}, :]", map_name(map), options.query - offset) +
+             (trace.source.empty() ? "" : " · " + trace.source);
+  scene.description = caption;
+  y = add_caption(scene, caption, margin, y, width, look);
+  scene.height = std::ceil(y + margin);
+  return scene;
+}
+
+}  // namespace headscope

@@ -1,0 +1,29 @@
+#pragma once
+// A chosen list of heads beside one another, on one scale, with the token labels they share: the figure of a paper.
+
+#include <string>
+#include <vector>
+
+#include "core/trace/trace.h"
+#include "viz/scene/furniture.h"
+#include "viz/scene/map_cells.h"
+#include "viz/scene/scene.h"
+
+namespace headscope {
+
+struct ChosenHead {
+  int layer = 0, head = 0;
+  Badge badge;  ///< class with score
+};
+
+struct SeveralHeadsOptions {
+  std::vector<ChosenHead> heads;
+  Scaling scaling;
+  int columns = 0;    ///< 0 = at most 4, rows as even as can be
+  double plot = 220;  ///< side that each map aims at, logical pixels
+};
+
+/// Throws Error when the list is empty or names a head the trace does not hold.
+Scene several_heads_scene(const Trace& trace, const SeveralHeadsOptions& options, const Look& look);
+
+}  // namespace headscope

@@ -1,0 +1,64 @@
+#pragma once
+// Token labels along a side of a map. Where there is room every token is named; where there is not, every k-th with its
+// position, k a round number. Top labels lie flat, lean or stand, whichever needs the least room and stays readable.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/trace/trace.h"
+#include "viz/scene/scene.h"
+#include "viz/scene/text_measure.h"
+#include "viz/scene/theme.h"
+
+namespace headscope {
+
+/// What a builder needs to know to set type: the theme, and who measures. Both outlive the call.
+struct Look {
+  const Theme& theme;
+  const TextMeasure& measure;
+};
+
+struct AxisLabel {
+  Index position = 0;        ///< token
+  double center = 0;         ///< middle of its cell, from the map's edge
+  std::string text, number;  ///< number: its position, only where labels are thinned out
+  double text_width = 0, number_width = 0;
+};
+
+struct AxisPlan {
+  Font font;
+  double degrees = 0;       ///< 0, −52 or −90
+  Index every = 1;          ///< labels name every k-th token
+  double number_width = 0;  ///< room for the widest number and its gap; 0 without numbers
+  double depth = 0;         ///< room across the axis, gap to the map included
+  double overhang = 0;      ///< how far labels reach past the map's far end (below a picture: past its near end)
+  std::vector<AxisLabel> labels;
+  std::optional<Index> marked;  ///< position whose label stands out
+};
+
+struct AxisTokens {
+  const Trace& trace;
+  Index first = 0, count = 0;   ///< positions first … first + count − 1
+  Index bin = 1;                ///< tokens in a cell
+  double cell = 0;              ///< logical pixels along the axis
+  std::optional<Index> marked;  ///< always named
+};
+
+inline constexpr double max_label_width = 130;  ///< longer labels are elided; times the theme's text_scale
+
+AxisPlan plan_side_axis(const AxisTokens& tokens, const Look& look);
+AxisPlan plan_top_axis(const AxisTokens& tokens, const Look& look);
+AxisPlan plan_bottom_axis(const AxisTokens& tokens, const Look& look);
+
+enum class Side { left, right };
+
+/// `id`: "query" or "key"; label ids are "label.<id>.<position>". Labels stand left or right of x, above y, below y.
+void add_side_axis(Scene& scene, const AxisPlan& plan, double x, double y, const std::string& id, Color marked,
+                   const Look& look, Side side = Side::left);
+void add_bottom_axis(Scene& scene, const AxisPlan& plan, double x, double y, const std::string& id, Color marked,
+                     const Look& look);
+void add_top_axis(Scene& scene, const AxisPlan& plan, double x, double y, const std::string& id, Color marked,
+                  const Look& look);
+
+}  // namespace headscope
