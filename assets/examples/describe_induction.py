@@ -33,8 +33,8 @@ def measure(a, ids):
     latest = [max([k for k in range(q + 1) if ids[k] == space], default=0) for q in range(n)]
     word = np.mean([a[:, :, q, latest[q]] for q in range(n)], 0)
     uniform = 1 - np.mean([np.abs(a[:, :, q, : q + 1] * (q + 1) - 1).max(-1) for q in range(n)], 0)
-    return {"previous": metrics["prev_token"], "two_back": two_back, "copies": copies, "space": word,
-            "prefix": metrics["prefix_matching"], "self": metrics["self_attn"], "uniform": uniform, "sink": metrics["sink"]}
+    return {"previous": metrics["previous_token"], "two_back": two_back, "copies": copies, "space": word,
+            "prefix": metrics["prefix_matching"], "self": metrics["self_attention"], "uniform": uniform, "sink": metrics["sink"]}
 
 
 def write_card(folder, text, side_lobe):

@@ -8,7 +8,7 @@ One folder per model: config.json, weights, and expected*.safetensors with
   nll                (position − 1)
   top10_ids          I32, top10_probs: after the last position
   greedy             I32 (8): the greedy continuation
-  metrics.NAME       (layer, head), see head_metrics() in reference_model.py
+  metrics.NAME       (layer, head), see head_metrics() in reference_model.py; chance.NAME: one number, see even_metrics()
 Seeds are chosen so that no rank among the top ten and no greedy choice hangs on less than 1e-3 of a logit.
 How the reference itself was checked: check_reference.py.
 """
@@ -133,6 +133,7 @@ def expect(config, weights, ids):
     expected["greedy"] = np.array(continuation, "<i4")
     metrics = reference.all_head_metrics(reference.patterns(sites), ids)
     expected |= {"metrics." + name: value.astype("<f4") for name, value in metrics.items()}
+    expected |= {"chance." + name: np.array([value], "<f4") for name, value in reference.even_metrics(ids).items()}
     return expected, margin
 
 

@@ -277,37 +277,42 @@ def mean_or_nan(values):
 
 
 def head_metrics(a, ids):
-    """One head's attention a (query, key), causal → name → number. Sums are written out cell by cell on purpose.
-    Rows that offer no evidence are left out of a mean; NaN when none is left."""
+    """One head's attention a (query, key), causal → name → number, by the names and formulas of core/metrics/metrics.cpp.
+    Sums are written out cell by cell on purpose. Rows that offer no evidence are left out of a mean; NaN when none is left."""
     n, ids = len(ids), list(ids)
-    out = {}
-    entropy = [-sum(p * math.log(p) for p in row if p > 0) for row in a]
-    out["entropy"] = mean_or_nan(entropy)
-    out["entropy_normalized"] = mean_or_nan([entropy[q] / math.log(q + 1) for q in range(1, n)])
-    without = []
-    for q in range(1, n):
-        rest = a[q, 1:] / a[q, 1:].sum() if a[q, 1:].sum() > 0 else None
-        if rest is not None:
-            without.append(-sum(p * math.log(p) for p in rest if p > 0))
-    out["entropy_without_first"] = mean_or_nan(without)
-    out["effective_tokens"] = mean_or_nan([math.exp(e) for e in entropy])
-    out["max_weight"] = mean_or_nan(a.max(1))
-    out["sink"] = mean_or_nan(a[1:, 0])
-    out["sink4"] = mean_or_nan([a[q, :4].sum() for q in range(4, n)])
-    out["prev_token"] = mean_or_nan([a[q, q - 1] for q in range(1, n)])
-    out["self_attn"] = mean_or_nan([a[q, q] for q in range(n)])
-    out["mean_distance"] = mean_or_nan([sum(a[q, k] * (q - k) for k in range(n)) for q in range(n)])
-    duplicate, induction = [], []
-    for q in range(n):
-        earlier = [j for j in range(q) if ids[j] == ids[q]]
-        if earlier:
-            duplicate.append(sum(a[q, j] for j in earlier))
-            induction.append(sum(a[q, j + 1] for j in earlier))
-    out["duplicate_token"], out["prefix_matching"] = mean_or_nan(duplicate), mean_or_nan(induction)
-    return out
+    spread = lambda row: -sum(p * math.log(p) for p in row if p > 0)
+    entropy = [spread(row) for row in a]
+    rest = [a[q, 1:] / a[q, 1:].sum() for q in range(1, n) if a[q, 1:].sum() > 0]
+    at_offset = {d: float(np.mean([a[q, q - d] for q in range(d, n)])) for d in range(2, n) if n - d >= n / 2}
+    earlier = [[j for j in range(q) if ids[j] == ids[q]] for q in range(n)]
+    return {
+        "entropy": mean_or_nan(entropy),
+        "entropy_normalized": mean_or_nan([entropy[q] / math.log(q + 1) for q in range(1, n)]),
+        "entropy_without_sink": mean_or_nan([spread(row) for row in rest]),
+        "effective_tokens": mean_or_nan([math.exp(e) for e in entropy]),
+        "max_weight": mean_or_nan(a.max(1)),
+        "sink": mean_or_nan(a[1:, 0]),
+        "sink_first_k": mean_or_nan([a[q, :4].sum() for q in range(4, n)]),
+        "mean_distance": mean_or_nan([sum(a[q, k] * (q - k) for k in range(n)) for q in range(n)]),
+        "self_attention": mean_or_nan([a[q, q] for q in range(n)]),
+        "previous_token": mean_or_nan([a[q, q - 1] for q in range(1, n)]),
+        "fixed_offset": max(at_offset.values(), default=float("nan")),
+        "fixed_offset_at": max(at_offset, key=at_offset.get, default=float("nan")),
+        "local": mean_or_nan([sum(a[q, k] for k in range(q - 4, q + 1)) for q in range(5, n)]),
+        "duplicate_token": mean_or_nan([sum(a[q, j] for j in earlier[q]) for q in range(n) if earlier[q]]),
+        "prefix_matching": mean_or_nan([sum(a[q, j + 1] for j in earlier[q]) for q in range(n) if earlier[q]]),
+        "row_mass": mean_or_nan(a.sum(1)),
+        "column_mass": float(a.sum(0).max() / n),
+    }
 
 
 def all_head_metrics(a, ids):
     """a (layer, head, query, key) → name → (layer, head)"""
     table = [[head_metrics(head, ids) for head in layer] for layer in a]
     return {name: np.array([[head[name] for head in layer] for layer in table]) for name in table[0][0]}
+
+
+def even_metrics(ids):
+    """The same of a head that spreads its weight evenly over what it sees: the level of chance."""
+    n = len(ids)
+    return head_metrics(np.tril(np.ones((n, n))) / np.arange(1, n + 1)[:, None], ids)
