@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/attention/rotary.h"
 #include "core/trace/trace.h"
 
 namespace headscope {
@@ -15,14 +16,6 @@ namespace headscope {
 enum class NormKind { layer_norm, rms_norm };
 enum class PositionKind { none, learned, rotary };
 enum class Activation { relu, gelu, gelu_tanh, silu };
-
-/// RoPE frequencies (Su et al., RoFormer, 2021), half-split layout: pair i is (x_i, x_{i + d/2}).
-struct RotaryConfig {
-  double base = 10000;
-  enum class Scaling { none, linear, llama3 } scaling = Scaling::none;
-  double factor = 1, low_frequency_factor = 1, high_frequency_factor = 4;  // llama3
-  int original_context = 0;                                              // llama3
-};
 
 struct ModelConfig {
   std::string name, family;  ///< folder name; "gpt2" or "llama"

@@ -1,0 +1,246 @@
+#include "core/attention/softmax_attention.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <limits>
+
+#include "core/base/error.h"
+#include "core/tensor/panels.h"
+#include "core/trace/row_stats.h"
+
+namespace headscope {
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr Index block_rows = 16;  // whose scores over 1,024 keys fill 64 KB
+constexpr Index plain_tile_rows = 64;
+
+/// One layer's attention: the products by blocks of rows, shared by the fused pass and the staged one.
+class Pass {
+ public:
+  Pass(const AttentionInput& in, Backend& backend, std::stop_token stop)
+      : in_(in),
+        backend_(backend),
+        stop_(std::move(stop)),
+        heads_(in.q.dim(1)),
+        kv_heads_(in.k.dim(1)),
+        n_query_(in.q.dim(0)),
+        n_key_(in.k.dim(0)),
+        d_(in.q.dim(2)),
+        stride_(panels::padded(n_key_)) {
+    assert(in.q.stride(2) == 1 && heads_ % kv_heads_ == 0 && in.k.dim(2) == d_ && in.v.shape() == in.k.shape());
+    out_.z = backend.empty({n_query_, heads_, d_});
+    keys_ = backend.empty({kv_heads_, panels::packed_size(d_, n_key_)});
+    values_ = backend.empty({kv_heads_, panels::packed_size(n_key_, d_)});
+    backend.pool().parallel(static_cast<int>(2 * kv_heads_), [&](int task, int) {
+      const Index kv = task / 2;
+      if (task % 2 == 0)
+        panels::pack(in.k.select(1, kv).transpose(0, 1), &keys_.ref(kv, 0));
+      else
+        panels::pack(in.v.select(1, kv), &values_.ref(kv, 0));
+    });
+    if (in.storage != MapStorage::none) {
+      stats_.resize(static_cast<std::size_t>(heads_));
+      renew_stats(true);
+    }
+  }
+
+  /// Scores, softmax, statistics and mixing while a block of rows is in cache.
+  AttentionOutput fused() {
+    if (in_.storage == MapStorage::dense) weights_ = backend_.empty({heads_, n_query_, n_key_});
+    std::vector<Tensor> scratch(static_cast<std::size_t>(backend_.pool().threads()));
+    for_each_tile([&](Index head, int tile, KeyRange rows, int thread) {
+      Tensor& scores = scratch[static_cast<std::size_t>(thread)];
+      if (!scores.defined()) scores = backend_.empty({block_rows, stride_});
+      const auto collect = stats_tile(head, tile);
+      for (Index first = rows.begin; first < rows.end; first += block_rows) {
+        const Index count = std::min(block_rows, rows.end - first);
+        const KeyRange hull = score_block(head, first, count, scores.mutable_data(), stride_);
+        for (Index r = 0; r < count; ++r) {
+          float* const row = &scores.ref(r, 0);
+          weigh_row(collect.get(), first + r, in_.rule->keys(in_.offset + first + r, n_key_), hull, row);
+          if (weights_.defined()) {
+            float* const kept = &weights_.ref(head, first + r, 0);
+            std::fill(kept, kept + hull.begin, 0.0f);
+            std::memcpy(kept + hull.begin, row + hull.begin, static_cast<std::size_t>(hull.size()) * sizeof(float));
+            std::fill(kept + hull.end, kept + n_key_, 0.0f);
+          }
+        }
+        mix_block(head, first, count, hull, scores.data(), stride_);
+      }
+    });
+    make_maps(false);
+    return std::move(out_);
+  }
+
+  /// The same with every stage stored whole, so that a tap can see and replace it.
+  AttentionOutput staged(Tap& tap) {
+    const Site score_site{SiteKind::attn_scores, in_.layer}, pattern_site{SiteKind::pattern, in_.layer};
+    Tensor scores = backend_.empty({heads_, n_query_, n_key_});
+    for_each_tile([&](Index head, int, KeyRange rows, int) {
+      for (Index first = rows.begin; first < rows.end; first += block_rows) {
+        const Index count = std::min(block_rows, rows.end - first);
+        score_block(head, first, count, &scores.ref(head, first, 0), n_key_);
+        for (Index i = first; i < first + count; ++i) {
+          const KeyRange keys = in_.rule->keys(in_.offset + i, n_key_);
+          float* const row = &scores.ref(head, i, 0);
+          std::fill(row, row + keys.begin, -infinity);
+          std::fill(row + keys.end, row + n_key_, -infinity);
+        }
+      }
+    });
+    const bool edited_scores = pass_through(tap, score_site, scores);
+
+    weights_ = backend_.empty({heads_, n_query_, n_key_});
+    for_each_tile([&](Index head, int tile, KeyRange rows, int) {
+      const auto collect = stats_tile(head, tile);
+      for (Index i = rows.begin; i < rows.end; ++i) {
+        float* const row = &weights_.ref(head, i, 0);
+        std::memcpy(row, &scores.ref(head, i, 0), static_cast<std::size_t>(n_key_) * sizeof(float));
+        // An edit may have opened masked cells, so then the whole row counts.
+        const KeyRange keys = edited_scores ? KeyRange{0, n_key_} : in_.rule->keys(in_.offset + i, n_key_);
+        weigh_row(collect.get(), i, keys, {0, n_key_}, row);
+      }
+    });
+    const bool edited_pattern = pass_through(tap, pattern_site, weights_);
+
+    if (edited_pattern && in_.storage != MapStorage::none) renew_stats(false);
+    std::vector<std::vector<float>> copies(static_cast<std::size_t>(backend_.pool().threads()));
+    for_each_tile([&](Index head, int tile, KeyRange rows, int thread) {
+      if (edited_pattern) {
+        if (const auto collect = stats_tile(head, tile)) {
+          std::vector<float>& copy = copies[static_cast<std::size_t>(thread)];
+          for (Index i = rows.begin; i < rows.end; ++i) {
+            const float* const row = &weights_.ref(head, i, 0);
+            copy.assign(row, row + n_key_);
+            collect->weights(i, copy);
+          }
+        }
+      }
+      mix_block(head, rows.begin, rows.size(), {0, n_key_}, &weights_.ref(head, rows.begin, 0), n_key_);
+    });
+    make_maps(edited_scores || edited_pattern);
+    return std::move(out_);
+  }
+
+ private:
+  void renew_stats(bool have_scores) {
+    for (auto& builder : stats_)
+      builder = std::make_unique<HeadStatsBuilder>(n_query_, n_key_, in_.offset, in_.links, have_scores);
+  }
+
+  std::unique_ptr<HeadStatsBuilder::Tile> stats_tile(Index head, int tile) {
+    if (stats_.empty()) return nullptr;
+    return std::make_unique<HeadStatsBuilder::Tile>(*stats_[static_cast<std::size_t>(head)], tile);
+  }
+
+  /// body(head, tile, rows, thread) for every tile of rows of every head; the last rows first, since under a causal
+  /// mask they are the longest, and short tasks at the end balance the threads.
+  template <class Body>
+  void for_each_tile(Body body) {
+    const Index step = stats_.empty() ? plain_tile_rows : stats_[0]->tile_rows();
+    const int tiles = static_cast<int>((n_query_ + step - 1) / step);
+    backend_.pool().parallel(tiles * static_cast<int>(heads_), [&](int task, int thread) {
+      if (stop_.stop_requested()) return;
+      const int tile = tiles - 1 - task / static_cast<int>(heads_);
+      body(task % heads_, tile, KeyRange{tile * step, std::min(n_query_, (tile + 1) * step)}, thread);
+    });
+    if (stop_.stop_requested()) throw Cancelled();
+  }
+
+  /// Biased scores of rows [first, first + count) for the keys that any of them may see, into out + row · stride + key.
+  KeyRange score_block(Index head, Index first, Index count, float* out, Index stride) const {
+    KeyRange hull = in_.rule->keys(in_.offset + first, n_key_);
+    for (Index i = first + 1; i < first + count; ++i) {
+      const KeyRange keys = in_.rule->keys(in_.offset + i, n_key_);
+      if (keys.size() == 0) continue;
+      hull = hull.size() == 0 ? keys : KeyRange{std::min(hull.begin, keys.begin), std::max(hull.end, keys.end)};
+    }
+    if (hull.size() == 0) return hull;
+    hull.begin = hull.begin / panels::width() * panels::width();
+    const Index panel = panels::width() * d_;
+    panels::multiply(in_.q.data() + first * in_.q.stride(0) + head * in_.q.stride(1), in_.q.stride(0), count, d_,
+                     keys_.data() + kv(head) * keys_.stride(0) + hull.begin / panels::width() * panel, panel,
+                     hull.size(), in_.scale, nullptr, out + hull.begin, stride);
+    if (!in_.rule->plain())
+      for (Index i = first; i < first + count; ++i) {
+        const KeyRange keys = in_.rule->keys(in_.offset + i, n_key_);
+        in_.rule->apply(in_.offset + i, keys.begin,
+                        {out + (i - first) * stride + keys.begin, static_cast<std::size_t>(keys.size())});
+      }
+    return hull;
+  }
+
+  /// Scores of `keys` → weights in place, zero in the rest of `hull`.
+  static void weigh_row(HeadStatsBuilder::Tile* collect, Index query, KeyRange keys, KeyRange hull, float* row) {
+    const std::span<float> visible(row + keys.begin, static_cast<std::size_t>(keys.size()));
+    if (collect)
+      collect->softmax(query, keys, visible);
+    else
+      softmax_row(visible);
+    std::fill(row + hull.begin, row + std::max(hull.begin, keys.begin), 0.0f);
+    std::fill(row + std::min(hull.end, keys.end), row + hull.end, 0.0f);
+  }
+
+  /// z rows = weights · v over the keys of `hull`; `weights` points at key 0 of the first row.
+  void mix_block(Index head, Index first, Index count, KeyRange hull, const float* weights, Index stride) {
+    panels::multiply(weights + hull.begin, stride, count, hull.size(),
+                     values_.data() + kv(head) * values_.stride(0) + hull.begin * panels::width(),
+                     n_key_ * panels::width(), d_, 1.0f, nullptr, &out_.z.ref(first, head, 0), out_.z.stride(0));
+  }
+
+  /// Lets the tap see `value`; true when it put another tensor in its place.
+  static bool pass_through(Tap& tap, Site site, Tensor& value) {
+    if (!tap.wants(site)) return false;
+    const Tensor seen = tap.at(site, value);
+    if (seen.shape() != value.shape())
+      throw Error(name(site), "an edit of shape " + value.shape().str(), seen.shape().str());
+    const bool replaced = seen.data() != value.data();
+    value = seen.packed();
+    return replaced;
+  }
+
+  void make_maps(bool edited) {
+    if (in_.storage == MapStorage::none) return;
+    std::vector<std::shared_ptr<const HeadStats>> stats(static_cast<std::size_t>(heads_));
+    backend_.pool().parallel(static_cast<int>(heads_), [&](int head, int) {
+      stats[static_cast<std::size_t>(head)] = stats_[static_cast<std::size_t>(head)]->finish();
+    });
+    for (Index head = 0; head < heads_; ++head) {
+      const AttentionMap::Place place{in_.layer, static_cast<int>(head), static_cast<int>(kv(head)), in_.offset,
+                                      MapKind::probability};
+      const auto& head_stats = stats[static_cast<std::size_t>(head)];
+      if (in_.storage == MapStorage::factored && !edited)
+        out_.maps.push_back(AttentionMap::factored(place, in_.q.select(1, head), in_.k.select(1, kv(head)), in_.scale,
+                                                   in_.rule, head_stats));
+      else
+        // After an edit the mask may no longer be the rule's.
+        out_.maps.push_back(
+            AttentionMap::dense(place, weights_.select(0, head), edited ? nullptr : in_.rule, head_stats));
+    }
+  }
+
+  Index kv(Index head) const { return head / (heads_ / kv_heads_); }
+
+  const AttentionInput& in_;
+  Backend& backend_;
+  std::stop_token stop_;
+  const Index heads_, kv_heads_, n_query_, n_key_, d_, stride_;
+  Tensor keys_;     // (kv_head, panels of kᵀ)
+  Tensor values_;   // (kv_head, panels of v)
+  Tensor weights_;  // (head, query, key) when stored
+  std::vector<std::unique_ptr<HeadStatsBuilder>> stats_;
+  AttentionOutput out_;
+};
+
+}  // namespace
+
+AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend, Tap* tap, std::stop_token stop) {
+  Pass pass(input, backend, std::move(stop));
+  const bool watched =
+      tap && (tap->wants({SiteKind::attn_scores, input.layer}) || tap->wants({SiteKind::pattern, input.layer}));
+  return watched ? pass.staged(*tap) : pass.fused();
+}
+
+}  // namespace headscope

@@ -1,0 +1,39 @@
+#pragma once
+// Scaled dot-product attention (Vaswani et al., Attention Is All You Need, 2017) with its maps recorded:
+//   scores = scale · q kᵀ + bias,  pattern = softmax over the visible keys,  z = pattern · v,
+// for every head of one layer; with fewer key heads than query heads, neighbours share (Ainslie et al., GQA, 2023).
+// Cost: 4 · heads · d_head multiply-adds per visible cell, computed in blocks of rows that stay in cache; masked blocks
+// cost nothing. Unless somebody wants scores or pattern, no n² matrix is ever stored.
+
+#include <memory>
+#include <stop_token>
+#include <vector>
+
+#include "core/tensor/backend.h"
+#include "core/trace/attention_map.h"
+#include "core/trace/capture.h"
+#include "core/trace/tap.h"
+
+namespace headscope {
+
+struct AttentionInput {
+  Tensor q;     ///< (query, head, d_head), after rotation
+  Tensor k, v;  ///< (key, kv_head, d_head), k after rotation
+  float scale = 1;
+  std::shared_ptr<const AttentionRule> rule;
+  Index offset = 0;  ///< absolute position of query 0
+  int layer = 0;
+  MapStorage storage = MapStorage::none;  ///< none, dense or factored
+  const TokenLinks* links = nullptr;      ///< of the whole text; may be null
+};
+
+struct AttentionOutput {
+  Tensor z;                        ///< (query, head, d_head)
+  std::vector<AttentionMap> maps;  ///< one per head, empty with storage none
+};
+
+/// Sites attn_scores and pattern, (head, query, key), go through `tap` (may be null); a map whose scores or weights a
+/// tap replaced is stored dense, whatever was asked. Throws Cancelled, and Error when a tap returns another shape.
+AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend, Tap* tap, std::stop_token stop);
+
+}  // namespace headscope
