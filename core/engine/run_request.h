@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/model/model.h"
+#include "core/text/tokenizer.h"
 #include "core/trace/capture.h"
 #include "core/trace/trace.h"
 

@@ -1,15 +1,20 @@
 #pragma once
-// A decoder-only transformer: immutable weights and one forward pass, used for inference, capture, intervention and generation.
+// A decoder-only transformer: immutable weights and one forward pass, used for inference, capture, intervention and
+// generation.
 
 #include <atomic>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <span>
 #include <stop_token>
+#include <vector>
 
 #include "core/model/config.h"
+#include "core/model/kv_cache.h"
 #include "core/tensor/backend.h"
-#include "core/text/tokenizer.h"
+#include "core/trace/attention_map.h"
+#include "core/trace/capture.h"
 #include "core/trace/tap.h"
 
 namespace headscope {
@@ -17,36 +22,21 @@ namespace headscope {
 /// Everything a pass needs besides the model. Owned by the caller for the duration of one forward().
 struct Ctx {
   Backend& backend;
-  Tap* tap = nullptr;                          ///< sees or replaces tensors at sites; may be null
-  std::stop_token stop = {};                   ///< checked between layers and inside long ones; throws Cancelled
-  std::atomic<float>* progress = nullptr;      ///< 0…1, written by the pass
-};
-
-/// Keys (rotated) and values of the tokens already read, per layer. One per running text; not thread-safe.
-class KvCache {
- public:
-  KvCache(const ModelDims& dims, int capacity);
-  int length() const { return length_; }
-  int capacity() const { return capacity_; }
-  void truncate(int length);                   ///< forget everything after the first `length` tokens
-  std::size_t bytes() const;
-
- private:
-  friend class Model;
-  std::vector<Tensor> k_, v_;                  // per layer (capacity, kv_heads, d_head)
-  int length_ = 0, capacity_ = 0;
+  Tap* tap = nullptr;                      ///< sees or replaces tensors at sites; may be null
+  std::stop_token stop = {};               ///< checked between layers and inside long ones; throws Cancelled
+  std::atomic<float>* progress = nullptr;  ///< 0…1, written by the pass
 };
 
 /// Which maps to build, and how.
 struct MapRequest {
-  MapStorage storage = MapStorage::none;       ///< none, dense or factored
-  const TokenLinks* links = nullptr;           ///< of the whole text (cached tokens included); may be null
-  const std::set<int>* layers = nullptr;       ///< null = all
+  MapStorage storage = MapStorage::none;  ///< none, dense or factored
+  const TokenLinks* links = nullptr;      ///< of the whole text (cached tokens included); may be null
+  const std::set<int>* layers = nullptr;  ///< null = all
 };
 
 struct ForwardResult {
-  Tensor logits;                               ///< (query, vocab) or (1, vocab)
-  std::vector<AttentionMap> maps;              ///< layer-major, empty when none were asked for
+  Tensor logits;                   ///< (query, vocab) or (1, vocab)
+  std::vector<AttentionMap> maps;  ///< layer-major, empty when none were asked for
 };
 
 class Model {
@@ -59,7 +49,8 @@ class Model {
   ModelInfo info() const;
 
   /// tokens → logits. With a cache, `tokens` continue it and it grows by them; without, they start at position 0.
-  /// Throws Error on an empty text, an id outside the vocabulary, a text longer than the context, or a result that is not finite.
+  /// Throws Error on an empty text, an id outside the vocabulary, a text longer than the context, or a result that is
+  /// not finite.
   ForwardResult forward(const Ctx& ctx, std::span<const std::int32_t> tokens, KvCache* cache = nullptr,
                         const MapRequest& maps = {}, bool all_logits = true) const;
 
@@ -67,9 +58,10 @@ class Model {
   std::vector<SiteKind> sites() const;
 
  private:
-  struct Weights;
-  explicit Model(std::unique_ptr<const Weights> weights);
-  std::unique_ptr<const Weights> weights_;
+  struct Parts;
+  class Pass;
+  explicit Model(std::unique_ptr<const Parts> parts);
+  std::unique_ptr<const Parts> parts_;
 };
 
 }  // namespace headscope

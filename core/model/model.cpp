@@ -1,0 +1,333 @@
+#include "core/model/model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/attention/softmax_attention.h"
+#include "core/base/error.h"
+#include "core/io/safetensors.h"
+#include "core/model/family.h"
+
+namespace headscope {
+namespace {
+
+// Products that share an input run as one while the matrices are small: then the calls would cost more than the work.
+constexpr Index fuse_up_to = Index{1} << 18;
+// Rotary angles are made once for this many positions, per pass beyond.
+constexpr Index table_positions = 4096;
+
+struct Norm {
+  Tensor gain, bias;
+};
+
+struct Layer {
+  Norm ln1, ln2;
+  std::vector<Linear> qkv;  // one product with q, k and v side by side, or three
+  Linear o, gate, up, down;
+};
+
+Backend::Unary unary(Activation activation) {
+  switch (activation) {
+    case Activation::relu:
+      return Backend::Unary::relu;
+    case Activation::gelu:
+      return Backend::Unary::gelu;
+    case Activation::gelu_tanh:
+      return Backend::Unary::gelu_tanh;
+    case Activation::silu:
+      return Backend::Unary::silu;
+  }
+  return Backend::Unary::relu;
+}
+
+}  // namespace
+
+struct Model::Parts {
+  ModelConfig config;
+  ModelInfo info;
+  std::filesystem::path folder;
+  Tensor token_embedding, position_embedding;  // (vocab, d_model), (context, d_model)
+  std::vector<Layer> layers;
+  Norm final_norm;
+  Linear unembedding;
+  std::vector<double> frequencies;  // rotary
+  RotaryTable rotary;               // of the first positions
+};
+
+Model::Model(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+Model::~Model() = default;
+const ModelConfig& Model::config() const {
+  return parts_->config;
+}
+ModelInfo Model::info() const {
+  return parts_->info;
+}
+
+std::shared_ptr<const Model> Model::load(const std::filesystem::path& folder, Backend& backend) {
+  auto parts = std::make_unique<Parts>();
+  parts->config = load_config(folder);
+  parts->folder = folder;
+  const ModelConfig& c = parts->config;
+  const SafetensorsFile file = SafetensorsFile::open(folder);
+  const RawWeights raw = read_weights(file, c);
+
+  const auto checked = [&](const Tensor& weight, int layer, const char* role) -> const Tensor& {
+    if (weight.defined() && !backend.finite(weight))
+      throw Error(file.path().string(), "finite weights",
+                  fmt::format("NaN or infinity in the {}{}", role, layer < 0 ? "" : fmt::format(" of layer {}", layer)),
+                  "the file may be damaged, or the model diverged in training");
+    return weight;
+  };
+  parts->token_embedding = checked(raw.token_embedding, -1, "token embedding");
+  parts->position_embedding = checked(raw.position_embedding, -1, "position embedding");
+  parts->final_norm = {checked(raw.final_gain, -1, "final norm"), checked(raw.final_bias, -1, "final norm")};
+  for (std::size_t i = 0; i < raw.layers.size(); ++i) {
+    const RawLayer& r = raw.layers[i];
+    const int index = static_cast<int>(i);
+    const auto linear = [&](const Tensor& weight, const Tensor& bias, const char* role) {
+      return backend.linear_weights({checked(weight, index, role)}, {checked(bias, index, role)});
+    };
+    Layer layer;
+    layer.ln1 = {checked(r.ln1_gain, index, "first norm"), checked(r.ln1_bias, index, "first norm")};
+    layer.ln2 = {checked(r.ln2_gain, index, "second norm"), checked(r.ln2_bias, index, "second norm")};
+    for (const Tensor* weight : {&r.q_weight, &r.k_weight, &r.v_weight, &r.q_bias, &r.k_bias, &r.v_bias})
+      checked(*weight, index, "query, key or value projection");
+    if (r.q_weight.size() + r.k_weight.size() + r.v_weight.size() <= fuse_up_to) {
+      layer.qkv = {backend.linear_weights({r.q_weight, r.k_weight, r.v_weight}, {r.q_bias, r.k_bias, r.v_bias})};
+    } else {
+      layer.qkv = {linear(r.q_weight, r.q_bias, "query projection"), linear(r.k_weight, r.k_bias, "key projection"),
+                   linear(r.v_weight, r.v_bias, "value projection")};
+    }
+    layer.o = linear(r.o_weight, r.o_bias, "output projection");
+    if (c.gated_mlp) layer.gate = linear(r.gate_weight, r.gate_bias, "MLP gate");
+    layer.up = linear(r.up_weight, r.up_bias, "MLP input matrix");
+    layer.down = linear(r.down_weight, r.down_bias, "MLP output matrix");
+    parts->layers.push_back(std::move(layer));
+  }
+  parts->unembedding = backend.linear_weights({checked(raw.unembedding, -1, "unembedding")}, {});
+  if (c.position == PositionKind::rotary) {
+    parts->frequencies = rotary_frequencies(c.rotary, c.dims.d_head);
+    parts->rotary = rotary_table(parts->frequencies, 0, std::min<Index>(c.context, table_positions));
+  }
+  parts->info = {c.name, c.family, c.dims, c.context, raw.parameters, raw.dtype};
+  return std::shared_ptr<const Model>(new Model(std::move(parts)));
+}
+
+std::vector<SiteKind> Model::sites() const {
+  const ModelConfig& c = parts_->config;
+  std::vector<SiteKind> kinds;
+  for (const SiteInfo& site : site_table()) {
+    if (site.kind == SiteKind::pos_embed && c.position != PositionKind::learned) continue;
+    if ((site.kind == SiteKind::rot_q || site.kind == SiteKind::rot_k) && c.position != PositionKind::rotary) continue;
+    if (site.kind == SiteKind::mlp_pre_linear && !c.gated_mlp) continue;
+    kinds.push_back(site.kind);
+  }
+  return kinds;
+}
+
+/// One run of the forward pass. Reads like the paper: each line a box of the diagram, each tapped.
+class Model::Pass {
+ public:
+  Pass(const Parts& model, const Ctx& ctx, std::span<const std::int32_t> tokens, KvCache* cache, const MapRequest& maps)
+      : m_(model),
+        c_(model.config),
+        ctx_(ctx),
+        b_(ctx.backend),
+        tokens_(tokens),
+        cache_(cache),
+        maps_(maps),
+        offset_(cache ? cache->length() : 0),
+        n_(static_cast<Index>(tokens.size())) {}
+
+  ForwardResult run(bool all_logits) {
+    Tensor x = embed();
+    for (int layer = 0; layer < c_.dims.layers; ++layer) {
+      if (ctx_.stop.stop_requested()) throw Cancelled();
+      x = block(layer, x);
+      check_finite(x, {SiteKind::resid_post, layer});
+      if (ctx_.progress) *ctx_.progress = static_cast<float>(layer + 1) / static_cast<float>(c_.dims.layers + 1);
+    }
+    Tensor last = tap({SiteKind::final_normalized}, norm(m_.final_norm, x));
+    if (!all_logits) last = last.slice(0, n_ - 1, n_);
+    result_.logits = tap({SiteKind::logits}, b_.linear(last, m_.unembedding));
+    check_finite(result_.logits, {SiteKind::logits});
+    if (cache_) cache_->advance(static_cast<int>(n_));
+    if (ctx_.progress) *ctx_.progress = 1.0f;
+    return std::move(result_);
+  }
+
+ private:
+  Tensor embed() {
+    const Tensor tokens = tap({SiteKind::embed}, b_.gather(m_.token_embedding, tokens_));  // (position, d_model)
+    if (c_.position != PositionKind::learned) return tokens;
+    const Tensor positions = tap({SiteKind::pos_embed}, m_.position_embedding.slice(0, offset_, offset_ + n_));
+    return b_.add(tokens, positions);
+  }
+
+  Tensor block(int layer, const Tensor& x) {
+    const Layer& l = m_.layers[static_cast<std::size_t>(layer)];
+    const Tensor pre = tap({SiteKind::resid_pre, layer}, x);
+    const Tensor attention_in = tap({SiteKind::ln1_normalized, layer}, norm(l.ln1, pre));
+    const Tensor mid = tap({SiteKind::resid_mid, layer}, b_.add(pre, attend(layer, l, attention_in)));
+    const Tensor mlp_in = tap({SiteKind::ln2_normalized, layer}, norm(l.ln2, mid));
+    return tap({SiteKind::resid_post, layer}, b_.add(mid, mlp(layer, l, mlp_in)));
+  }
+
+  Tensor attend(int layer, const Layer& l, const Tensor& x) {
+    const ModelDims& d = c_.dims;
+    Tensor q, k, v;
+    if (l.qkv.size() == 1) {
+      const Tensor all = b_.linear(x, l.qkv[0]);
+      const Index q_end = Index{d.heads} * d.d_head, k_end = q_end + Index{d.kv_heads} * d.d_head;
+      q = all.slice(1, 0, q_end);
+      k = all.slice(1, q_end, k_end);
+      v = all.slice(1, k_end, all.dim(1));
+    } else {
+      q = b_.linear(x, l.qkv[0]);
+      k = b_.linear(x, l.qkv[1]);
+      v = b_.linear(x, l.qkv[2]);
+    }
+    q = tap({SiteKind::q, layer}, q.reshape({n_, d.heads, d.d_head}));
+    k = tap({SiteKind::k, layer}, k.reshape({n_, d.kv_heads, d.d_head}));
+    v = tap({SiteKind::v, layer}, v.reshape({n_, d.kv_heads, d.d_head}));
+    if (c_.position == PositionKind::rotary) {
+      if (!angles_.cosine.defined()) angles_ = angles();
+      q = tap({SiteKind::rot_q, layer}, b_.rotate(unit_inner(q), angles_.cosine, angles_.sine));
+      k = tap({SiteKind::rot_k, layer}, b_.rotate(unit_inner(k), angles_.cosine, angles_.sine));
+    }
+
+    AttentionInput in;
+    in.storage =
+        maps_.layers && !maps_.layers->empty() && !maps_.layers->contains(layer) ? MapStorage::none : maps_.storage;
+    if (in.storage == MapStorage::factored) {  // the map shall keep q and k alone, not what they are slices of
+      q = q.packed();
+      k = k.packed();
+    }
+    in.q = unit_inner(q);
+    in.k = k;
+    in.v = v;
+    if (cache_) {
+      const KvCache::Both all = cache_->append(layer, k, v);
+      // The cache will be written again; what a map keeps must not change.
+      in.k = in.storage == MapStorage::factored ? all.k.copy() : all.k;
+      in.v = all.v;
+    }
+    in.scale = scale(layer);
+    in.rule = rule_;
+    in.offset = offset_;
+    in.layer = layer;
+    in.links = maps_.links;
+    AttentionOutput out = softmax_attention(in, b_, ctx_.tap, ctx_.stop);
+    std::ranges::move(out.maps, std::back_inserter(result_.maps));
+
+    const Tensor z = tap({SiteKind::z, layer}, out.z);  // (position, head, d_head)
+    return tap({SiteKind::attn_out, layer}, wants({SiteKind::result, layer})
+                                                ? sum_of_heads(layer, l, z)
+                                                : b_.linear(z.reshape({n_, z.dim(1) * z.dim(2)}), l.o));
+  }
+
+  /// The output projection head by head, for a tap that wants to see what each head adds to the residual stream.
+  Tensor sum_of_heads(int layer, const Layer& l, const Tensor& z) {
+    const ModelDims& d = c_.dims;
+    Tensor result = b_.empty({n_, d.heads, d.d_model});
+    for (int head = 0; head < d.heads; ++head) {
+      const Tensor weight = l.o.parts[0].slice(0, Index{head} * d.d_head, Index{head + 1} * d.d_head);
+      const Tensor part = b_.linear(z.select(1, head), b_.linear_weights({weight}, {}));
+      for (Index i = 0; i < n_; ++i) std::copy_n(part.data() + i * d.d_model, d.d_model, &result.ref(i, head, 0));
+    }
+    const Tensor seen = tap({SiteKind::result, layer}, result);
+    Tensor sum = b_.empty({n_, d.d_model});
+    for (Index i = 0; i < n_; ++i)
+      for (Index j = 0; j < d.d_model; ++j) {
+        float total = l.o.bias.defined() ? l.o.bias.at(j) : 0.0f;
+        for (Index head = 0; head < d.heads; ++head) total += seen.at(i, head, j);
+        sum.ref(i, j) = total;
+      }
+    return sum;
+  }
+
+  Tensor mlp(int layer, const Layer& l, const Tensor& x) {
+    const Backend::Unary f = unary(c_.activation);
+    Tensor hidden;
+    if (c_.gated_mlp) {
+      const Tensor gate = tap({SiteKind::mlp_pre, layer}, b_.linear(x, l.gate));
+      const Tensor linear = tap({SiteKind::mlp_pre_linear, layer}, b_.linear(x, l.up));
+      hidden = b_.multiply(b_.activate(f, gate), linear);
+    } else {
+      hidden = b_.activate(f, tap({SiteKind::mlp_pre, layer}, b_.linear(x, l.up)));
+    }
+    return tap({SiteKind::mlp_out, layer}, b_.linear(tap({SiteKind::mlp_post, layer}, hidden), l.down));
+  }
+
+  Tensor norm(const Norm& w, const Tensor& x) {
+    return c_.norm == NormKind::rms_norm ? b_.rms_norm(x, w.gain, c_.norm_epsilon)
+                                         : b_.layer_norm(x, w.gain, w.bias, c_.norm_epsilon);
+  }
+
+  float scale(int layer) const {
+    double s = 1;
+    if (c_.scale_by_inverse_sqrt_d) s /= std::sqrt(static_cast<double>(c_.dims.d_head));
+    if (c_.scale_by_inverse_layer) s /= layer + 1;
+    return static_cast<float>(s);
+  }
+
+  RotaryTable angles() const {
+    if (offset_ + n_ > m_.rotary.cosine.dim(0)) return rotary_table(m_.frequencies, offset_, n_);
+    return {m_.rotary.cosine.slice(0, offset_, offset_ + n_), m_.rotary.sine.slice(0, offset_, offset_ + n_)};
+  }
+
+  bool wants(Site site) const { return ctx_.tap && ctx_.tap->wants(site); }
+
+  Tensor tap(Site site, Tensor value) {
+    if (!wants(site)) return value;
+    Tensor seen = ctx_.tap->at(site, value);
+    if (seen.shape() != value.shape())
+      throw Error(name(site), "an edit of shape " + value.shape().str(), seen.shape().str());
+    return seen;
+  }
+
+  static Tensor unit_inner(const Tensor& t) { return t.stride(-1) == 1 ? t : t.copy(); }
+
+  void check_finite(const Tensor& x, Site site) const {
+    if (b_.finite(x)) return;
+    for (Index i = 0; i < x.dim(0); ++i)
+      for (Index j = 0; j < x.dim(1); ++j)
+        if (!std::isfinite(x.at(i, j)))
+          throw Error(fmt::format("{}: {}", c_.name, name(site)), "finite numbers",
+                      fmt::format("{} at position {}, dimension {}", x.at(i, j), offset_ + i, j),
+                      "the weights may be damaged, or an edit drove the activations out of range");
+  }
+
+  const Parts& m_;
+  const ModelConfig& c_;
+  const Ctx& ctx_;
+  Backend& b_;
+  std::span<const std::int32_t> tokens_;
+  KvCache* cache_;
+  const MapRequest& maps_;
+  const Index offset_, n_;
+  const std::shared_ptr<const AttentionRule> rule_ = causal_rule();
+  RotaryTable angles_;
+  ForwardResult result_;
+};
+
+ForwardResult Model::forward(const Ctx& ctx, std::span<const std::int32_t> tokens, KvCache* cache,
+                             const MapRequest& maps, bool all_logits) const {
+  const ModelConfig& c = parts_->config;
+  if (tokens.empty()) throw Error(c.name, "at least one token", "none");
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    if (tokens[i] < 0 || tokens[i] >= c.dims.vocab)
+      throw Error(c.name, fmt::format("token ids in [0, {})", c.dims.vocab),
+                  fmt::format("{} at position {}", tokens[i], i));
+  const std::size_t length = tokens.size() + static_cast<std::size_t>(cache ? cache->length() : 0);
+  const auto limit = static_cast<std::size_t>(cache ? std::min(cache->capacity(), c.context) : c.context);
+  if (length > limit)
+    throw Error(c.name, fmt::format("at most {} tokens", limit), fmt::format("{}, {} too many", length, length - limit),
+                "cut the text, or choose a model with a longer context");
+  return Pass(*parts_, ctx, tokens, cache, maps).run(all_logits);
+}
+
+}  // namespace headscope
