@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 namespace headscope {
 
@@ -23,15 +24,22 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest_names_hint(std::string_view wanted, std::span<const std::string> names, std::size_t count) {
   constexpr std::size_t looked_at = 200;  // a file may bring names of any length
-  std::vector<std::pair<std::size_t, std::size_t>> ranked;
+  wanted = wanted.substr(0, looked_at);
+  // "wte.weight" and "transformer.wte.weight" are many edits apart, yet one is what the other meant.
+  const auto extends = [&](std::string_view name) {
+    return name.starts_with(wanted) || name.ends_with(wanted) || wanted.ends_with(name);
+  };
+  std::vector<std::tuple<bool, std::size_t, std::size_t>> ranked;
   ranked.reserve(names.size());
-  for (std::size_t i = 0; i < names.size(); ++i)
-    ranked.emplace_back(edit_distance(wanted.substr(0, looked_at), std::string_view(names[i]).substr(0, looked_at)), i);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::string_view name = std::string_view(names[i]).substr(0, looked_at);
+    ranked.emplace_back(!extends(name), edit_distance(wanted, name), i);
+  }
   count = std::min(count, ranked.size());
   std::partial_sort(ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(count), ranked.end());
   std::string hint;
   for (std::size_t i = 0; i < count; ++i)
-    hint += (i ? ", " : "nearest names: ") + names[ranked[i].second].substr(0, looked_at);
+    hint += (i ? ", " : "nearest names: ") + names[std::get<2>(ranked[i])].substr(0, looked_at);
   return hint;
 }
 

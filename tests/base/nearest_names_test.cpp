@@ -17,5 +17,8 @@ TEST_CASE("the hint lists the nearest names first and is empty without names") {
   // 1, 3, 5 and 5 edits: of the equals, the first given.
   CHECK(nearest_names_hint("atn", names) == "nearest names: attn, ids, logits");
   CHECK(nearest_names_hint("logit", names, 1) == "nearest names: logits");
+  // 4 edits and 3: the longer name of the same thing comes first.
+  CHECK(nearest_names_hint("attn", std::vector<std::string>{"atlas", "attn_sel"}, 1) == "nearest names: attn_sel");
+  CHECK(nearest_names_hint("a.w", std::vector<std::string>{"b.w", "model.a.w"}, 1) == "nearest names: model.a.w");
   CHECK(nearest_names_hint("x", std::vector<std::string>{}).empty());
 }

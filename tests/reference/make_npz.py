@@ -54,6 +54,22 @@ def main():
     with open(OUT / "version2.npy", "wb") as f:
         npy.write_array(f, ramp(3, 5).astype("<f4"), version=(2, 0))
 
+    # attn[l, h, q, k] = 1 / (q + 1) on and below the diagonal; head 2 of layer 1 looks at the previous token.
+    even = np.tril(np.ones((4, 4))) / np.arange(1, 5)[:, None]
+    attn = np.broadcast_to(even, (2, 3, 4, 4)).astype(np.float32).copy()
+    attn[1, 2] = np.eye(4, k=-1)
+    attn[1, 2, 0, 0] = 1
+    np.savez_compressed(OUT / "attention.npz", attn=attn, tokens=np.array(["a", " b", "a", "c"]))
+    np.save(OUT / "one_layer.npy", np.full((2, 3, 3), 2 / 3))
+    three = np.tril(np.ones((1, 2, 3, 3))) / np.arange(1, 4)[:, None]
+    bad = three.copy()
+    bad[0, 1, 2, 0] = np.nan
+    np.savez_compressed(OUT / "attention_ids.npz", attn=three.astype(np.float16), ids=np.array([50, 60, 50]))
+    np.savez_compressed(OUT / "attention_bad_ids.npz", attn=three, ids=np.array([50, -1, 50]))
+    np.savez_compressed(OUT / "attention_few_tokens.npz", attn=three, tokens=np.array(["a", "b"]))
+    np.savez_compressed(OUT / "attention_nan.npz", attn=bad)
+    np.savez_compressed(OUT / "attention_batch.npz", attn=three[None])
+
 
 if __name__ == "__main__":
     main()

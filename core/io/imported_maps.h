@@ -1,0 +1,26 @@
+#pragma once
+// Attention that is known only by its weights, as maps with statistics. Private to core/io.
+
+#include <memory>
+#include <string>
+
+#include "core/trace/trace.h"
+
+namespace headscope {
+
+/// Throws Error at `where` naming the first cell that is infinite or not a number. `weights` (head, query, key).
+void require_finite(const Tensor& weights, const std::string& where);
+
+/// True when no query gives weight to a key after it: every weight above the diagonal is exactly 0. `weights` (head,
+/// query, key).
+bool is_causal(const Tensor& weights, Index offset);
+
+/// True when no weight is negative and every row sums to 1 within `tolerance`.
+bool is_probability(const Tensor& weights, double tolerance);
+
+/// One dense map per head, views of `weights` (head, query, key), with the statistics of stats_of_weights().
+/// `kv_heads` 0 = as many as heads.
+void append_maps(std::vector<AttentionMap>& maps, const AttentionMap::Place& place, const Tensor& weights, int kv_heads,
+                 const std::shared_ptr<const AttentionRule>& rule, const TokenLinks& links);
+
+}  // namespace headscope

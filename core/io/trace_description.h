@@ -1,0 +1,28 @@
+#pragma once
+// What a trace file says in words beside its tensors: the JSON under "headscope" in __metadata__. Private to core/io.
+
+#include <optional>
+#include <string>
+
+#include "core/trace/trace.h"
+
+namespace headscope {
+
+inline constexpr const char* trace_format_name = "headscope-trace";
+inline constexpr int trace_format_version = 1;
+
+/// Extents and properties that all maps of one trace share.
+struct TraceExtents {
+  Index n_query = 0, n_key = 0, offset = 0;
+  MapKind kind = MapKind::probability;
+  std::optional<std::string> rule;  ///< AttentionRule::describe(), when known
+};
+
+/// Everything of `trace` that is not a tensor. Strings that are not UTF-8 become {"hex": "e2"}.
+std::string describe_trace(const Trace& trace, const TraceExtents& extents);
+
+/// The inverse: fills model, text, tokens (ids stay 0, they are a tensor), source, plan and milliseconds.
+/// Throws Error at `where` naming the key on anything missing, of the wrong type or out of range.
+Trace parse_trace_description(const std::string& json, const std::string& where, TraceExtents& extents);
+
+}  // namespace headscope

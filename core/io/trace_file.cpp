@@ -1,0 +1,248 @@
+#include "core/io/trace_file.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <ostream>
+
+#include "core/base/error.h"
+#include "core/io/imported_maps.h"
+#include "core/io/safetensors.h"
+#include "core/io/trace_description.h"
+
+namespace headscope {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Rows of a map that are computed at once while writing: about a megabyte.
+constexpr Index band_cells = 1 << 18;
+
+const char* const description_key = "headscope";
+const char* const tokens_name = "tokens";
+
+TraceExtents extents_of(const Trace& trace) {
+  TraceExtents extents;
+  extents.n_query = extents.n_key = static_cast<Index>(trace.tokens.size());
+  if (trace.maps.empty()) return extents;
+  const AttentionMap& first = trace.maps.front();
+  extents.n_query = first.n_query();
+  extents.n_key = first.n_key();
+  extents.offset = first.place().offset;
+  extents.kind = first.place().kind;
+  if (first.rule()) extents.rule = first.rule()->describe();
+  return extents;
+}
+
+Index extent(std::string_view axis, const ModelDims& dims, const TraceExtents& extents) {
+  if (axis == "query") return extents.n_query;
+  if (axis == "key") return extents.n_key;
+  if (axis == "head") return dims.heads;
+  if (axis == "kv_head") return dims.kv_heads;
+  if (axis == "d_head") return dims.d_head;
+  if (axis == "d_model") return dims.d_model;
+  if (axis == "d_mlp") return dims.d_mlp;
+  if (axis == "vocab") return dims.vocab;
+  return -1;
+}
+
+/// The shape that site_table() promises for a kind: its text, with the extents of this trace put in.
+Shape expected_shape(SiteKind kind, const ModelDims& dims, const TraceExtents& extents) {
+  std::vector<Index> shape;
+  std::string_view text = info(kind).shape;
+  while (!text.empty()) {
+    const auto begin = text.find_first_not_of("(), ");
+    if (begin == std::string_view::npos) break;
+    const auto end = text.find_first_of("(), ", begin);
+    shape.push_back(extent(text.substr(begin, end - begin), dims, extents));
+    text = end == std::string_view::npos ? std::string_view{} : text.substr(end);
+  }
+  return Shape(std::span<const Index>(shape));
+}
+
+void check_shape(Site site, const Shape& shape, const ModelDims& dims, const TraceExtents& extents,
+                 const std::string& where) {
+  const Shape expected = expected_shape(site.kind, dims, extents);
+  Shape last_only = expected;  // logits may be those of the last position alone
+  if (site.kind == SiteKind::logits) last_only[0] = 1;
+  if (shape != expected && shape != last_only)
+    throw Error(fmt::format("{}: tensor {}", where, name(site)),
+                fmt::format("shape {} {}", expected.str(), info(site.kind).shape), shape.str());
+}
+
+/// Keys are the cached tokens and then those of this pass, and each has its token.
+void check_extents(const TraceExtents& e, std::size_t tokens, const std::string& where) {
+  if (e.n_query < 1 || e.offset + e.n_query != e.n_key || static_cast<Index>(tokens) != e.n_key)
+    throw Error(
+        where, "at least one query, and as many tokens and keys as cached tokens and queries together",
+        fmt::format("{} queries after {} cached tokens, {} keys, {} tokens", e.n_query, e.offset, e.n_key, tokens));
+}
+
+/// Maps of one layer, heads in order.
+using LayerMaps = std::vector<const AttentionMap*>;
+
+/// Maps by layer; Error unless every layer has all heads and all maps the same extents.
+std::map<int, LayerMaps> maps_by_layer(const Trace& trace, const TraceExtents& extents) {
+  std::map<int, LayerMaps> layers;
+  for (const AttentionMap& map : trace.maps) {
+    LayerMaps& layer = layers[map.layer()];
+    if (map.head() != static_cast<int>(layer.size()) || map.n_query() != extents.n_query ||
+        map.n_key() != extents.n_key || map.place().offset != extents.offset || map.place().kind != extents.kind)
+      throw Error("trace to write",
+                  fmt::format("head {}.{} of {} × {}", map.layer(), layer.size(), extents.n_query, extents.n_key),
+                  fmt::format("head {}.{} of {} × {}", map.layer(), map.head(), map.n_query(), map.n_key()));
+    layer.push_back(&map);
+  }
+  for (const auto& [layer, maps] : layers)
+    if (static_cast<int>(maps.size()) != trace.model.dims.heads)
+      throw Error("trace to write", fmt::format("{} maps in layer {}", trace.model.dims.heads, layer),
+                  fmt::format("{}", maps.size()));
+  return layers;
+}
+
+void write_maps(const LayerMaps& maps, std::ostream& out) {
+  for (const AttentionMap* map : maps) {
+    const Index band = std::max<Index>(band_cells / std::max<Index>(map->n_key(), 1), 1);
+    for (Index row = 0; row < map->n_query() && out; row += band) {
+      const Tensor tile = map->tile({row, std::min(map->n_query(), row + band)}, {0, map->n_key()});
+      out.write(reinterpret_cast<const char*>(tile.data()), static_cast<std::streamsize>(tile.bytes()));
+    }
+  }
+}
+
+/// Adds every recorded tensor of `kind`; how many there were.
+int add_sites(SafetensorsWriter& writer, const Trace& trace, SiteKind kind, const TraceExtents& extents,
+              const std::string& where) {
+  int count = 0;
+  const auto add = [&](Site site, const Tensor& tensor) {
+    check_shape(site, tensor.shape(), trace.model.dims, extents, where);
+    writer.add(name(site), tensor);
+    ++count;
+  };
+  if (kind == SiteKind::logits && trace.logits.defined()) {
+    add({SiteKind::logits}, trace.logits);
+    return count;
+  }
+  for (const auto& [site, tensor] : trace.sites)
+    if (site.kind == kind) add(site, tensor);
+  return count;
+}
+
+std::string recorded(const Trace& trace) {
+  std::set<std::string> kinds;
+  if (!trace.maps.empty()) kinds.insert(std::string(info(SiteKind::pattern).pattern));
+  if (trace.logits.defined()) kinds.insert(std::string(info(SiteKind::logits).pattern));
+  for (const auto& [site, tensor] : trace.sites) kinds.insert(std::string(info(site.kind).pattern));
+  return kinds.empty() ? "nothing was recorded" : fmt::format("recorded were {}", fmt::join(kinds, ", "));
+}
+
+std::vector<std::int32_t> read_ids(const SafetensorsFile& file, std::size_t tokens, const std::string& where) {
+  const TensorEntry& entry = file.entry(tokens_name);
+  const std::string at = where + ": tensor " + tokens_name;
+  if (entry.dtype != DType::i32 || entry.shape.size() != 1)
+    throw Error(at, "I32 with one axis", fmt::format("{} of shape {}", dtype_name(entry.dtype), entry.shape));
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(entry.elements()));
+  if (ids.size() != tokens)
+    throw Error(at, fmt::format("{} ids, as many as tokens are described", tokens), fmt::format("{}", ids.size()));
+  if (!ids.empty()) std::memcpy(ids.data(), entry.bytes.data(), entry.bytes.size());
+  return ids;
+}
+
+std::shared_ptr<const AttentionRule> rule_of(const TraceExtents& extents, bool causal, const std::string& where) {
+  if (extents.rule == causal_rule()->describe() && !causal)
+    throw Error(where, "no weight on later keys, as its rule is causal", "weights above the diagonal");
+  if (extents.rule == full_rule()->describe()) return full_rule();
+  return causal ? causal_rule() : nullptr;
+}
+
+}  // namespace
+
+void write_trace(const Trace& trace, const fs::path& path, const TraceFileOptions& options) {
+  const std::string where = path.string();
+  const TraceExtents extents = extents_of(trace);
+  check_extents(extents, trace.tokens.size(), "trace to write");
+
+  SafetensorsWriter writer;
+  writer.metadata("format", trace_format_name);
+  writer.metadata("version", std::to_string(trace_format_version));
+  writer.metadata(description_key, describe_trace(trace, extents));
+  writer.add(tokens_name, DType::i32, {extents.n_key}, [ids = trace.ids()](std::ostream& out) {
+    out.write(reinterpret_cast<const char*>(ids.data()),
+              static_cast<std::streamsize>(ids.size() * sizeof(std::int32_t)));
+  });
+  for (const SiteKind kind : options.sites) {
+    int count = 0;
+    if (kind == SiteKind::pattern && !trace.maps.empty()) {
+      for (auto& [layer, maps] : maps_by_layer(trace, extents)) {
+        writer.add(name({SiteKind::pattern, layer}), DType::f32,
+                   {static_cast<Index>(maps.size()), extents.n_query, extents.n_key},
+                   [layer_maps = maps](std::ostream& out) { write_maps(layer_maps, out); });
+        ++count;
+      }
+    } else {
+      count = add_sites(writer, trace, kind, extents, where);
+    }
+    if (count == 0)
+      throw Error(where, fmt::format("{} in the trace to write", info(kind).pattern), "none recorded", recorded(trace));
+  }
+  writer.write(path, options.progress);
+}
+
+std::shared_ptr<const Trace> open_trace_file(const fs::path& path) {
+  const SafetensorsFile file = SafetensorsFile::open(path);
+  const std::string where = file.path().string();
+  const auto description = file.metadata().find(description_key);
+  if (description == file.metadata().end())
+    throw Error(where, fmt::format("a trace ({}: a description in __metadata__)", trace_format_name),
+                fmt::format("a safetensors file of {} tensors without one", file.tensors().size()),
+                "is it a model? Traces are written by the command capture");
+  TraceExtents extents;
+  auto trace = std::make_shared<Trace>(parse_trace_description(description->second, where + ": description", extents));
+  const ModelDims& dims = trace->model.dims;
+  check_extents(extents, trace->tokens.size(), where);
+  const std::vector<std::int32_t> ids = read_ids(file, trace->tokens.size(), where);
+  for (std::size_t i = 0; i < ids.size(); ++i) trace->tokens[i].id = ids[i];
+
+  std::map<int, Tensor> patterns;
+  bool causal = true;
+  std::size_t bytes = 0;
+  for (const auto& [key, entry] : file.tensors()) {
+    const auto site = parse_site(key);
+    if (!site) continue;  // `tokens`, and whatever a notebook added
+    if (info(site->kind).per_layer && site->layer >= dims.layers)
+      throw Error(where + ": tensor " + key, fmt::format("layers below {}", dims.layers),
+                  fmt::format("{}", site->layer));
+    const Tensor tensor = to_float(entry);
+    check_shape(*site, tensor.shape(), dims, extents, where);
+    bytes += tensor.bytes();
+    if (site->kind == SiteKind::pattern) {
+      require_finite(tensor, where + ": tensor " + key);
+      causal = causal && is_causal(tensor, extents.offset);
+      patterns.emplace(site->layer, tensor);
+    } else if (site->kind == SiteKind::logits) {
+      trace->logits = tensor;
+    } else {
+      trace->sites.emplace(*site, tensor);
+    }
+  }
+  if (!patterns.empty()) {
+    const auto rule = rule_of(extents, causal, where);
+    const TokenLinks links = TokenLinks::of(ids);
+    for (const auto& [layer, weights] : patterns)
+      append_maps(trace->maps, {.layer = layer, .offset = extents.offset, .kind = extents.kind}, weights, dims.kv_heads,
+                  rule, links);
+  }
+  trace->plan.maps = patterns.empty() ? MapStorage::none : MapStorage::dense;
+  trace->plan.bytes = bytes;
+  return trace;
+}
+
+std::shared_ptr<const Trace> open_trace(const fs::path& path) {
+  const std::string extension = path.extension().string();
+  return extension == ".npz" || extension == ".npy" ? open_attention_npz(path) : open_trace_file(path);
+}
+
+}  // namespace headscope

@@ -1,0 +1,45 @@
+#pragma once
+// Traces on disk.
+// A trace file is safetensors with TransformerLens names, so a notebook opens it without this program: `tokens` (I32),
+// `blocks.{i}.attn.hook_pattern` (head, query, key) and whichever recorded sites were asked for (site_table() has names
+// and shapes), `logits`, all F32; __metadata__ holds "format", "version" and, under "headscope", a JSON description:
+// model, text, tokens (bytes, label, span; bytes that are not UTF-8 as {"hex": …}), source, queries, keys,
+// query_offset, map_kind, rule, plan, milliseconds.
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <set>
+
+#include "core/trace/site.h"
+#include "core/trace/trace.h"
+
+namespace headscope {
+
+struct TraceFileOptions {
+  std::set<SiteKind> sites{SiteKind::pattern};                  ///< what is written besides tokens and description
+  std::function<void(std::size_t, std::size_t)> progress = {};  ///< (done, total) in bytes; may throw to give up
+};
+
+/// Atomic. Maps are written a band of rows at a time: a factored map never stands whole in memory.
+/// Throws Error when a site was not recorded, or the disk refuses.
+void write_trace(const Trace& trace, const std::filesystem::path& path, const TraceFileOptions& options = {});
+
+/// A trace file, or attention of another program (.npz, .npy): see open_attention_npz.
+std::shared_ptr<const Trace> open_trace(const std::filesystem::path& path);
+
+/// Maps are dense views of the mapped file with statistics of stats_of_weights(). Their rule is causal when the file
+/// says so or every weight above the diagonal is exactly 0, full when the file says so, else not known. Throws Error on
+/// files that are not traces, shapes that disagree with the description, weights that are not finite, and counts that
+/// disagree.
+std::shared_ptr<const Trace> open_trace_file(const std::filesystem::path& path);
+
+/// Attention captured elsewhere: an array `attn` (or the file's only array) of [layer, head, T, T] or [head, T, T], and
+/// optionally `tokens` (text) and `ids` (integers), each [T]. Tokens without ids are numbered by their text, so that
+/// equal texts are equal tokens; without either they are numbered by position. The maps are probabilities when every
+/// row sums to 1 within 0.001 (captures are often rounded), else effective; causal when nothing stands above the
+/// diagonal.
+std::shared_ptr<const Trace> open_attention_npz(const std::filesystem::path& path);
+
+}  // namespace headscope
