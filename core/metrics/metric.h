@@ -17,8 +17,11 @@ namespace headscope {
 
 struct MetricInput {
   const AttentionMap& map;
-  const TokenLinks& links;
+  const TokenLinks& links;  ///< of the whole text, cached tokens included: rows are absolute positions
 };
+
+/// Appends the keys whose weight counts in one query row. An empty function means the whole row.
+using KeysOfRow = std::function<void(Index query, std::vector<Index>& keys)>;
 
 struct Metric {
   std::string_view id;        ///< "entropy", "prefix_matching": stable, used in CSV, JSON and on the command line
@@ -29,16 +32,17 @@ struct Metric {
   std::string_view source;    ///< paper, or ""
   double (*value)(const MetricInput&);   ///< NaN when the text offers no evidence (no repeated token, one token …)
   double (*chance)(const MetricInput&);  ///< value for a head that spreads its weight evenly over visible keys; NaN if none
+  KeysOfRow (*cells)(const MetricInput&);  ///< which cells the metric sums, so that its evidence can be shown
 };
 
 std::span<const Metric> metrics();
 /// Throws Error listing the known ids.
 const Metric& metric(std::string_view id);
 
-/// One metric for every head of a trace, layer-major. Empty when the trace has no maps.
+/// One metric for every map of a trace, in its order. Empty when the trace has no maps.
 std::vector<double> evaluate(const Metric& metric, const Trace& trace);
 
-/// All metrics of all heads: rows layer-major, columns as in metrics().
+/// All metrics of all heads: rows as in trace.maps, columns as in metrics(). NaN for a head whose map was not recorded.
 struct HeadTable {
   std::vector<std::vector<double>> value, chance;
 };

@@ -1,0 +1,162 @@
+#include "core/metrics/head_class.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/metrics/even_head.h"
+
+namespace headscope {
+
+extern const std::string_view embedded_head_classes;  // assets/head_classes.json
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t evidence_cells = 5;
+
+std::string text(const json& object, const char* key, const std::string& where) {
+  const auto found = object.find(key);
+  if (found == object.end()) throw Error(where + "." + key, "a text", "nothing");
+  if (!found->is_string() || found->get_ref<const std::string&>().empty())
+    throw Error(where + "." + key, "a text", found->dump());
+  return found->get<std::string>();
+}
+
+double number(const json& object, const char* key, const std::string& where) {
+  const auto found = object.find(key);
+  if (found == object.end()) throw Error(where + "." + key, "a number", "nothing");
+  if (!found->is_number()) throw Error(where + "." + key, "a number", found->dump());
+  return found->get<double>();
+}
+
+bool is_color(const std::string& value) {
+  return value.size() == 7 && value[0] == '#' &&
+         value.find_first_not_of("0123456789abcdefABCDEF", 1) == std::string::npos;
+}
+
+ClassRule parse_rule(const json& object, const std::string& where) {
+  if (!object.is_object()) throw Error(where, "an object", object.type_name());
+  const std::set<std::string> known{"id", "title", "metric", "at_least", "times_chance", "color"};
+  for (const auto& [key, value] : object.items())
+    if (known.count(key) == 0)
+      throw Error(where + "." + key, "one of id, title, metric, at_least, times_chance, color", "\"" + key + "\"");
+  ClassRule rule;
+  rule.id = text(object, "id", where);
+  rule.title = text(object, "title", where);
+  rule.metric = text(object, "metric", where);
+  rule.at_least = number(object, "at_least", where);
+  if (object.contains("times_chance")) rule.times_chance = number(object, "times_chance", where);
+  rule.color = text(object, "color", where);
+
+  const auto all = metrics();
+  const auto scored =
+      std::find_if(all.begin(), all.end(), [&](const Metric& entry) { return entry.id == rule.metric; });
+  if (scored == all.end()) {
+    std::string ids;
+    for (const Metric& entry : all) ids += (ids.empty() ? "" : ", ") + std::string(entry.id);
+    throw Error(where + ".metric", "one of " + ids, "\"" + rule.metric + "\"");
+  }
+  if (!(rule.at_least > 0 && rule.at_least <= scored->high))
+    throw Error(where + ".at_least",
+                "above 0 and at most " + std::to_string(scored->high) + ", the range of " + rule.metric,
+                object["at_least"].dump());
+  if (!(rule.times_chance >= 0 && std::isfinite(rule.times_chance)))
+    throw Error(where + ".times_chance", "0 (chance does not matter) or more", object["times_chance"].dump());
+  if (!is_color(rule.color)) throw Error(where + ".color", "a colour like \"#FFB454\"", "\"" + rule.color + "\"");
+  return rule;
+}
+
+/// The strongest cells that the metric sums. A metric of whole rows (entropy) has no cells of its own: then each row
+/// shows its largest weight, and strength is how many times the even share that is.
+std::vector<Evidence> strongest_cells(const MetricInput& head, const Metric& scored) {
+  const AttentionMap& map = head.map;
+  std::vector<std::pair<double, Evidence>> cells;
+  const auto offer = [&](double strength, Evidence cell) {
+    const auto place =
+        std::find_if(cells.begin(), cells.end(), [&](const auto& kept) { return strength > kept.first; });
+    if (place == cells.end() && cells.size() == evidence_cells) return;
+    cells.insert(place, {strength, cell});
+    if (cells.size() > evidence_cells) cells.pop_back();
+  };
+  const KeysOfRow keys_of_row = scored.cells(head);
+  std::vector<Index> keys;
+  std::vector<float> row(static_cast<std::size_t>(map.n_key()));
+  for (Index query = 0; query < map.n_query(); ++query) {
+    const Index visible = visible_count(map, query);
+    if (visible < 2) continue;  // a query that sees one key has no choice
+    if (!keys_of_row) {
+      const auto at = static_cast<std::size_t>(query);
+      const float weight = map.stats().max_weight[at];
+      offer(static_cast<double>(weight) * static_cast<double>(visible), {query, map.stats().max_key[at], weight});
+      continue;
+    }
+    keys.clear();
+    keys_of_row(query, keys);
+    const bool whole = keys.size() > 8;  // a factored row costs little more than a few of its cells
+    if (whole) map.row(query, row);
+    for (const Index key : keys) {
+      const float weight = whole ? row[static_cast<std::size_t>(key)] : map.weight(query, key);
+      if (weight > 0) offer(static_cast<double>(weight), {query, key, weight});
+    }
+  }
+  std::vector<Evidence> evidence;
+  for (const auto& [strength, cell] : cells) evidence.push_back(cell);
+  return evidence;
+}
+
+}  // namespace
+
+std::vector<ClassRule> parse_class_rules(std::string_view source, std::string_view where) {
+  const std::string file(where);
+  json document;
+  try {
+    document = json::parse(source);
+  } catch (const json::exception& failure) {  // also numbers too large to hold
+    throw Error(file, "JSON", failure.what());
+  }
+  if (!document.is_object() || !document.contains("classes") || !document["classes"].is_array())
+    throw Error(file, "an object with a list named \"classes\"", document.type_name());
+  std::vector<ClassRule> rules;
+  std::set<std::string> ids;
+  for (const json& object : document["classes"]) {
+    const std::string place = file + ": classes[" + std::to_string(rules.size()) + "]";
+    rules.push_back(parse_rule(object, place));
+    if (!ids.insert(rules.back().id).second)
+      throw Error(place + ".id", "an id of its own", "\"" + rules.back().id + "\" again");
+  }
+  return rules;
+}
+
+const std::vector<ClassRule>& default_class_rules() {
+  static const std::vector<ClassRule> rules = parse_class_rules(embedded_head_classes, "assets/head_classes.json");
+  return rules;
+}
+
+std::vector<HeadVerdict> classify(const MetricInput& head, const std::vector<ClassRule>& rules) {
+  std::vector<std::pair<double, HeadVerdict>> met;
+  if (head.map.n_query() == 0) return {};
+  for (const ClassRule& rule : rules) {
+    const Metric& scored = metric(rule.metric);
+    HeadVerdict verdict;
+    verdict.rule = &rule;
+    verdict.score = scored.value(head);
+    if (!(verdict.score >= rule.at_least)) continue;  // NaN, too: no evidence, no class
+    verdict.chance = scored.chance(head);
+    const double threshold =
+        std::isnan(verdict.chance) ? rule.at_least : std::max(rule.at_least, rule.times_chance * verdict.chance);
+    if (verdict.score < threshold) continue;
+    verdict.evidence = strongest_cells(head, scored);
+    met.emplace_back(verdict.score / threshold, std::move(verdict));
+  }
+  std::stable_sort(met.begin(), met.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<HeadVerdict> verdicts;
+  for (auto& [margin, verdict] : met) verdicts.push_back(std::move(verdict));
+  return verdicts;
+}
+
+}  // namespace headscope

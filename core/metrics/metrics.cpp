@@ -1,0 +1,368 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "core/base/error.h"
+#include "core/metrics/even_head.h"
+#include "core/metrics/mass.h"
+#include "core/metrics/metric.h"
+
+namespace headscope {
+
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr Index sink_keys = 4;     // "first k" tokens
+constexpr Index local_window = 4;  // tokens on each side that count as near
+
+/// A mean that leaves out what has no value; NaN when nothing has one.
+struct Mean {
+  double sum = 0;
+  Index count = 0;
+  void add(double value) {
+    if (std::isnan(value)) return;
+    sum += value;
+    ++count;
+  }
+  double value() const { return count > 0 ? sum / static_cast<double>(count) : nan; }
+};
+
+template <class F>
+double mean_over_rows(const MetricInput& in, F&& of_row) {
+  Mean mean;
+  for (Index query = 0; query < in.map.n_query(); ++query) mean.add(of_row(query));
+  return mean.value();
+}
+
+double at(const std::vector<float>& values, Index i) {
+  return static_cast<double>(values[static_cast<std::size_t>(i)]);
+}
+
+Index position(const MetricInput& in, Index query) {
+  return in.map.place().offset + query;
+}
+
+// --- spread ---------------------------------------------------------------------------------------------------------
+
+double entropy(const MetricInput& in) {
+  return mean_over_rows(in, [&](Index query) { return at(in.map.stats().entropy, query); });
+}
+
+double entropy_normalized(const MetricInput& in) {
+  return mean_over_rows(in, [&](Index query) {
+    const Index visible = visible_count(in.map, query);
+    return visible > 1 ? at(in.map.stats().entropy, query) / std::log(static_cast<double>(visible)) : nan;
+  });
+}
+
+double entropy_without_sink(const MetricInput& in) {
+  return mean_over_rows(in, [&](Index query) { return at(in.map.stats().entropy_without_first, query); });
+}
+
+double effective_tokens(const MetricInput& in) {
+  return mean_over_rows(in, [&](Index query) { return std::exp(at(in.map.stats().entropy, query)); });
+}
+
+double max_weight(const MetricInput& in) {
+  return mean_over_rows(in, [&](Index query) { return at(in.map.stats().max_weight, query); });
+}
+
+// --- sinks ----------------------------------------------------------------------------------------------------------
+
+double sink(const MetricInput& in) {
+  return mean_over_rows(in,
+                        [&](Index query) { return position(in, query) > 0 ? at(in.map.stats().first, query) : nan; });
+}
+
+KeysOfRow sink_cells(const MetricInput& in) {
+  const Index offset = in.map.place().offset;
+  return [offset](Index query, std::vector<Index>& keys) {
+    if (offset + query > 0) keys.push_back(0);
+  };
+}
+
+double sink_first_k(const MetricInput& in) {
+  const Index first = std::clamp<Index>(sink_keys - in.map.place().offset, 0, in.map.n_query());
+  const Index keys = std::min(sink_keys, in.map.n_key());
+  const Tensor weights = in.map.tile({first, in.map.n_query()}, {0, keys});
+  Mean mean;
+  for (Index row = 0; row < weights.dim(0); ++row) {
+    double sum = 0;
+    for (Index key = 0; key < keys; ++key) sum += static_cast<double>(weights.at(row, key));
+    mean.add(sum);
+  }
+  return mean.value();
+}
+
+KeysOfRow sink_first_k_cells(const MetricInput& in) {
+  const Index offset = in.map.place().offset, n_key = in.map.n_key();
+  return [offset, n_key](Index query, std::vector<Index>& keys) {
+    if (offset + query < sink_keys) return;
+    for (Index key = 0; key < std::min(sink_keys, n_key); ++key) keys.push_back(key);
+  };
+}
+
+// --- distance -------------------------------------------------------------------------------------------------------
+
+double mean_distance(const MetricInput& in) {
+  const std::vector<double>& mass = in.map.stats().distance_mass;
+  const Index zero = in.map.n_key() - 1 - in.map.place().offset;  // the entry of distance 0
+  double sum = 0;
+  for (std::size_t entry = 0; entry < mass.size(); ++entry)
+    sum += mass[entry] * static_cast<double>(std::abs(static_cast<Index>(entry) - zero));
+  return in.map.n_query() > 0 ? sum / static_cast<double>(in.map.n_query()) : nan;
+}
+
+double self_attention(const MetricInput& in) {
+  return weight_at_distance(in.map, 0);
+}
+double previous_token(const MetricInput& in) {
+  return weight_at_distance(in.map, 1);
+}
+double fixed_offset(const MetricInput& in) {
+  return best_offset(in.map).weight;
+}
+
+double fixed_offset_at(const MetricInput& in) {
+  const BestOffset best = best_offset(in.map);
+  return std::isnan(best.weight) ? nan : static_cast<double>(best.distance);
+}
+
+KeysOfRow cells_at_distance(const MetricInput& in, Index distance) {
+  const Index shift = in.map.place().offset - distance, n_key = in.map.n_key();
+  return [shift, n_key](Index query, std::vector<Index>& keys) {
+    if (query + shift >= 0 && query + shift < n_key) keys.push_back(query + shift);
+  };
+}
+
+KeysOfRow self_cells(const MetricInput& in) {
+  return cells_at_distance(in, 0);
+}
+KeysOfRow previous_cells(const MetricInput& in) {
+  return cells_at_distance(in, 1);
+}
+KeysOfRow offset_cells(const MetricInput& in) {
+  return cells_at_distance(in, best_offset(in.map).distance);
+}
+
+KeyRange window(const MetricInput& in, Index query) {
+  const Index centre = position(in, query);
+  const Index begin = std::clamp<Index>(centre - local_window, 0, in.map.n_key());
+  return {begin, std::clamp<Index>(centre + local_window + 1, begin, in.map.n_key())};
+}
+
+bool sees_beyond_window(const MetricInput& in, Index query) {
+  const KeyRange visible = visible_range(in.map, query), near = window(in, query);
+  return visible.size() > 0 && (visible.begin < near.begin || visible.end > near.end);
+}
+
+// The sums by distance run over all rows; rows that see nothing beyond the window say nothing and are taken out again.
+double local(const MetricInput& in) {
+  const AttentionMap& map = in.map;
+  std::vector<Index> trivial;
+  for (Index query = 0; query < map.n_query(); ++query)
+    if (!sees_beyond_window(in, query)) trivial.push_back(query);
+  const Index rows = map.n_query() - static_cast<Index>(trivial.size());
+  if (rows == 0) return nan;
+  double sum = 0;
+  for (Index distance = -local_window; distance <= local_window; ++distance)
+    if (const Index count = rows_at_distance(map, distance); count > 0)
+      sum += weight_at_distance(map, distance) * static_cast<double>(count);
+  for (const Index query : trivial) {
+    const Tensor weights = map.tile({query, query + 1}, window(in, query));
+    for (Index i = 0; i < weights.dim(1); ++i) sum -= static_cast<double>(weights.at(0, i));
+  }
+  return std::max(0.0, sum) / static_cast<double>(rows);
+}
+
+KeysOfRow local_cells(const MetricInput& in) {
+  return [in](Index query, std::vector<Index>& keys) {
+    if (!sees_beyond_window(in, query)) return;
+    const KeyRange near = window(in, query);
+    for (Index key = near.begin; key < near.end; ++key) keys.push_back(key);
+  };
+}
+
+// --- repeated tokens ------------------------------------------------------------------------------------------------
+
+std::span<const std::int32_t> links_of(const TokenLinks::List& list, Index row) {
+  return row < list.rows() ? list.row(static_cast<int>(row)) : std::span<const std::int32_t>{};
+}
+
+// `summed` is what the softmax pass collected; maps made without links (opened, imported) are read row by row.
+double linked_weight(const MetricInput& in, const TokenLinks::List& list, const std::vector<float>& summed) {
+  std::vector<float> row(summed.empty() ? static_cast<std::size_t>(in.map.n_key()) : 0);
+  return mean_over_rows(in, [&](Index query) {
+    const auto links = links_of(list, position(in, query));
+    if (links.empty()) return nan;
+    if (!summed.empty()) return at(summed, query);
+    in.map.row(query, row);
+    double sum = 0;
+    for (const std::int32_t key : links)
+      if (key < in.map.n_key()) sum += static_cast<double>(row[static_cast<std::size_t>(key)]);
+    return sum;
+  });
+}
+
+double duplicate_token(const MetricInput& in) {
+  return linked_weight(in, in.links.duplicate, in.map.stats().duplicate);
+}
+
+double prefix_matching(const MetricInput& in) {
+  return linked_weight(in, in.links.induction, in.map.stats().induction);
+}
+
+KeysOfRow linked_cells(const MetricInput& in, const TokenLinks::List& list) {
+  const Index offset = in.map.place().offset, n_key = in.map.n_key();
+  return [&list, offset, n_key](Index query, std::vector<Index>& keys) {
+    for (const std::int32_t key : links_of(list, offset + query))
+      if (key < n_key) keys.push_back(key);
+  };
+}
+
+KeysOfRow duplicate_cells(const MetricInput& in) {
+  return linked_cells(in, in.links.duplicate);
+}
+KeysOfRow induction_cells(const MetricInput& in) {
+  return linked_cells(in, in.links.induction);
+}
+
+// --- mass -----------------------------------------------------------------------------------------------------------
+
+double row_mass_mean(const MetricInput& in) {
+  double sum = 0;
+  for (const double mass : column_mass(in.map)) sum += mass;
+  return in.map.n_query() > 0 ? sum / static_cast<double>(in.map.n_query()) : nan;
+}
+
+Index top_column(const MetricInput& in) {
+  const std::vector<double>& mass = column_mass(in.map);
+  return std::max_element(mass.begin(), mass.end()) - mass.begin();
+}
+
+double column_mass_top(const MetricInput& in) {
+  if (in.map.n_query() == 0 || column_mass(in.map).empty()) return nan;
+  return column_mass(in.map)[static_cast<std::size_t>(top_column(in))] / static_cast<double>(in.map.n_query());
+}
+
+KeysOfRow top_column_cells(const MetricInput& in) {
+  const Index key = top_column(in);
+  return [key](Index, std::vector<Index>& keys) { keys.push_back(key); };
+}
+
+KeysOfRow whole_row(const MetricInput&) {
+  return {};
+}
+
+// --------------------------------------------------------------------------------------------------------------------
+
+double no_chance(const MetricInput&) {
+  return nan;
+}
+
+/// Every formula's chance level is the formula itself on the head that spreads evenly.
+template <double (*Value)(const MetricInput&)>
+double even(const MetricInput& in) {
+  return Value({even_head(in.map, in.links), in.links});
+}
+
+template <double (*Value)(const MetricInput&)>
+constexpr Metric row(std::string_view id, std::string_view title, std::string_view unit, double high,
+                     std::string_view formula, std::string_view source,
+                     KeysOfRow (*cells)(const MetricInput&) = whole_row) {
+  return {id, title, unit, 0, high, formula, source, Value, even<Value>, cells};
+}
+
+constexpr std::string_view clark = "Clark et al., What Does BERT Look At?, 2019";
+constexpr std::string_view xiao = "Xiao et al., Efficient Streaming Language Models with Attention Sinks, 2023";
+constexpr std::string_view olsson = "Olsson et al., In-context Learning and Induction Heads, 2022";
+constexpr std::string_view vig = "Vig & Belinkov, Analyzing the Structure of Attention, 2019";
+
+// Sums written Σ_k run over the keys a query sees, means over all query rows unless the formula says which.
+constexpr Metric table[] = {
+    row<entropy>("entropy", "Entropy", "nats", infinity, "mean over queries of −Σ_k p ln p", clark),
+    row<entropy_normalized>("entropy_normalized", "Entropy, share of the possible", "", 1,
+                            "mean of (−Σ_k p ln p) / ln(visible keys) over queries that see at least two keys", clark),
+    row<entropy_without_sink>("entropy_without_sink", "Entropy without the first token", "nats", infinity,
+                              "entropy of rows renormalised without key 0, over queries with weight elsewhere", xiao),
+    row<effective_tokens>("effective_tokens", "Effective tokens", "tokens", infinity, "mean over queries of e^entropy",
+                          ""),
+    row<max_weight>("max_weight", "Largest weight", "", 1, "mean over queries of max_k p", ""),
+    row<sink>("sink", "Sink: first token", "", 1, "mean of p(key 0) over queries 1…", xiao, sink_cells),
+    row<sink_first_k>("sink_first_k", "Sink: first 4 tokens", "", 1, "mean of Σ p(keys 0…3) over queries 4…", xiao,
+                      sink_first_k_cells),
+    row<mean_distance>("mean_distance", "Mean distance", "tokens", infinity, "mean over queries of Σ_k p |query − key|",
+                       vig),
+    row<self_attention>("self_attention", "Self", "", 1, "mean of p(key = query)", clark, self_cells),
+    row<previous_token>("previous_token", "Previous token", "", 1, "mean of p(key = query − 1) over queries 1…", clark,
+                        previous_cells),
+    row<fixed_offset>(
+        "fixed_offset", "Fixed offset", "", 1,
+        "largest mean of p(key = query − d) over distances d other than 0 and 1 that at least half of the queries "
+        "see",
+        clark, offset_cells),
+    {"fixed_offset_at", "Fixed offset: distance", "tokens", -infinity, infinity, "the d of the largest fixed offset",
+     clark, fixed_offset_at, no_chance, offset_cells},
+    row<local>("local", "Local", "", 1, "mean of Σ p(|query − key| ≤ 4) over queries that see keys farther away", vig,
+               local_cells),
+    row<duplicate_token>("duplicate_token", "Duplicate token", "", 1,
+                         "mean of Σ p(earlier keys with the query's token) over queries that have any",
+                         "Wang et al., Interpretability in the Wild, 2022", duplicate_cells),
+    row<prefix_matching>(
+        "prefix_matching", "Prefix matching (induction)", "", 1,
+        "mean of Σ p(keys right after earlier occurrences of the query's token) over queries that have any", olsson,
+        induction_cells),
+    row<row_mass_mean>("row_mass", "Row mass", "", infinity, "mean over queries of Σ_k weight; 1 for probabilities",
+                       ""),
+    row<column_mass_top>("column_mass", "Most attended token", "", 1, "max over keys of Σ_q p / number of queries", "",
+                         top_column_cells),
+};
+
+}  // namespace
+
+std::span<const Metric> metrics() {
+  return table;
+}
+
+const Metric& metric(std::string_view id) {
+  std::string known;
+  for (const Metric& entry : table) {
+    if (entry.id == id) return entry;
+    known += (known.empty() ? "" : ", ") + std::string(entry.id);
+  }
+  throw Error("metric", "one of " + known, "\"" + std::string(id) + "\"");
+}
+
+std::vector<double> evaluate(const Metric& metric, const Trace& trace) {
+  const TokenLinks links = TokenLinks::of(trace.ids());
+  std::vector<double> values;
+  for (const AttentionMap& map : trace.maps) values.push_back(map.n_query() > 0 ? metric.value({map, links}) : nan);
+  return values;
+}
+
+HeadTable head_table(const Trace& trace) {
+  const TokenLinks links = TokenLinks::of(trace.ids());
+  // Heads of one model share their mask, and chance depends on nothing else.
+  std::map<std::tuple<const AttentionRule*, Index, Index, Index>, std::vector<double>> chances;
+  HeadTable result;
+  for (const AttentionMap& map : trace.maps) {
+    if (map.n_query() == 0) {
+      result.value.emplace_back(std::size(table), nan);
+      result.chance.emplace_back(std::size(table), nan);
+      continue;
+    }
+    std::vector<double>& values = result.value.emplace_back();
+    for (const Metric& entry : table) values.push_back(entry.value({map, links}));
+    std::vector<double>& chance = chances[{map.rule(), map.n_query(), map.n_key(), map.place().offset}];
+    if (chance.empty())
+      for (const Metric& entry : table) chance.push_back(entry.chance({map, links}));
+    result.chance.push_back(chance);
+  }
+  return result;
+}
+
+}  // namespace headscope

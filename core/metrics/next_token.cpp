@@ -1,0 +1,74 @@
+#include "core/metrics/next_token.h"
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "core/base/error.h"
+
+namespace headscope {
+
+namespace {
+
+double log_sum_exp(const Tensor& row) {
+  const Eigen::Map<const Eigen::ArrayXf, 0, Eigen::InnerStride<>> values(row.data(), row.dim(0),
+                                                                         Eigen::InnerStride<>(row.stride(0)));
+  const auto most = static_cast<double>(values.maxCoeff());
+  return most + std::log((values.cast<double>() - most).exp().sum());
+}
+
+}  // namespace
+
+std::vector<double> token_losses(const Trace& trace) {
+  const auto tokens = static_cast<Index>(trace.tokens.size());
+  if (tokens < 2 || !trace.logits.defined() || trace.logits.dim(0) != tokens) return {};
+  const Index vocab = trace.logits.dim(1);
+  std::vector<double> losses;
+  for (Index i = 0; i + 1 < tokens; ++i) {
+    const std::int32_t next = trace.tokens[static_cast<std::size_t>(i) + 1].id;
+    if (next < 0 || next >= vocab)
+      throw Error("token " + std::to_string(i + 1),
+                  "an id below " + std::to_string(vocab) + ", the width of the logits", std::to_string(next));
+    losses.push_back(log_sum_exp(trace.logits.select(0, i)) - static_cast<double>(trace.logits.at(i, next)));
+  }
+  return losses;
+}
+
+double mean_loss(const Trace& trace) {
+  const std::vector<double> losses = token_losses(trace);
+  if (losses.empty()) return std::numeric_limits<double>::quiet_NaN();
+  return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
+}
+
+std::vector<NextToken> top_next(const Trace& trace, int k, int query) {
+  if (!trace.logits.defined() || k <= 0) return {};
+  const Index rows = trace.logits.dim(0), vocab = trace.logits.dim(1);
+  const auto tokens = static_cast<Index>(trace.tokens.size());
+  // Row of a position: all of them are there, or the last alone.
+  const Index row = query < 0 || (rows == 1 && query == tokens - 1) ? rows - 1 : query;
+  if (query < -1 || row >= rows || (rows == 1 && tokens > 1 && query >= 0 && query != tokens - 1))
+    throw Error("next tokens: position",
+                rows == 1 && tokens > 1
+                    ? "the last position, " + std::to_string(tokens - 1) + ", whose logits alone were kept"
+                    : "a position below " + std::to_string(rows),
+                std::to_string(query));
+  const Tensor logits = trace.logits.select(0, row);
+  const double total = log_sum_exp(logits);
+  std::vector<std::int32_t> order(static_cast<std::size_t>(vocab));
+  std::iota(order.begin(), order.end(), 0);
+  const auto count = static_cast<std::ptrdiff_t>(std::min<Index>(k, vocab));
+  std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](std::int32_t a, std::int32_t b) {
+    const float left = logits.at(a), right = logits.at(b);
+    return left != right ? left > right : a < b;
+  });
+  std::vector<NextToken> top;
+  for (std::ptrdiff_t i = 0; i < count; ++i) {
+    const std::int32_t id = order[static_cast<std::size_t>(i)];
+    top.push_back({id, std::exp(static_cast<double>(logits.at(id)) - total), logits.at(id)});
+  }
+  return top;
+}
+
+}  // namespace headscope

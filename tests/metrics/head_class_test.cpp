@@ -1,0 +1,185 @@
+#include "core/metrics/head_class.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "core/base/error.h"
+#include "tests/metrics/maps.h"
+
+using namespace headscope;
+using namespace headscope::testing;
+using doctest::Approx;
+
+namespace {
+
+// Forty tokens, twenty said twice, and a head that gives `share` of every row to one key and spreads the rest evenly.
+template <class KeyOf>
+Head planted(float share, KeyOf&& key_of) {
+  constexpr Index n = 40;
+  Tensor weights = Tensor::zeros({n, n});
+  std::vector<std::int32_t> tokens;
+  for (Index i = 0; i < n; ++i) {
+    tokens.push_back(static_cast<std::int32_t>(i % 20));
+    const Index key = key_of(i);
+    const bool has = key >= 0 && key <= i;
+    for (Index j = 0; j <= i; ++j) weights.ref(i, j) = (has ? 1 - share : 1) / static_cast<float>(i + 1);
+    if (has) weights.ref(i, key) += share;
+  }
+  return head_of(weights, tokens, causal_rule());
+}
+
+std::string first_class(const Head& head) {
+  const auto verdicts = classify(head.input(), default_class_rules());
+  return verdicts.empty() ? "" : verdicts.front().rule->id;
+}
+
+std::string complaint(const std::string& json) {
+  try {
+    parse_class_rules(json, "rules.json");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string rule(const std::string& changed) {
+  return R"({"classes": [{"id": "a", "title": "A", "metric": "sink", "at_least": 0.5, "color": "#000000")" + changed +
+         "}]}";
+}
+
+}  // namespace
+
+TEST_CASE("planted heads get their class first") {
+  CHECK(first_class(planted(0.9f, [](Index i) { return i - 1; })) == "previous_token");
+  CHECK(first_class(planted(0.9f, [](Index i) { return i; })) == "self");
+  CHECK(first_class(planted(0.9f, [](Index i) { return i - 5; })) == "fixed_offset");
+  CHECK(first_class(planted(0.9f, [](Index i) { return i - 20; })) == "duplicate_token");
+  CHECK(first_class(planted(0.9f, [](Index i) { return i < 20 ? 0 : i - 19; })) == "induction");
+  CHECK(first_class(planted(0.9f, [](Index) { return 0; })) == "sink");
+  CHECK(first_class(planted(0.9f, [](Index i) { return i - 1 - i % 3; })) == "local");
+  CHECK(first_class(planted(0.0f, [](Index) { return 0; })) == "uniform");
+  CHECK(first_class(planted(0.3f, [](Index i) { return i / 2; })).empty());
+}
+
+TEST_CASE("a verdict brings its score, what chance would score, and the strongest cells of the class") {
+  const Head head = planted(0.8f, [](Index i) { return i - 1; });
+  const auto verdicts = classify(head.input(), default_class_rules());
+  REQUIRE(!verdicts.empty());
+  const HeadVerdict& verdict = verdicts.front();
+  CHECK(verdict.rule->id == "previous_token");
+  CHECK(verdict.score == Approx(head.value("previous_token")));
+  CHECK(verdict.chance == Approx(head.chance("previous_token")));
+  REQUIRE(verdict.evidence.size() == 5);
+  // Each row's cell holds .8 + .2 / (i + 1), the more the earlier: query 1 first.
+  for (std::size_t i = 0; i < 5; ++i) {
+    CHECK(verdict.evidence[i].query == static_cast<Index>(i) + 1);
+    CHECK(verdict.evidence[i].key == static_cast<Index>(i));
+    CHECK(verdict.evidence[i].weight == Approx(0.8 + 0.2 / static_cast<double>(i + 2)));
+  }
+}
+
+TEST_CASE("evidence of induction lies on the tokens after earlier equal ones, of a sink on the first token") {
+  const Head induction = planted(0.7f, [](Index i) { return i < 20 ? 0 : i - 19; });
+  bool found = false;
+  for (const HeadVerdict& verdict : classify(induction.input(), default_class_rules())) {
+    if (verdict.rule->id != "induction") continue;
+    found = true;
+    REQUIRE(verdict.evidence.size() == 5);
+    for (const Evidence& cell : verdict.evidence) {
+      CHECK(cell.query >= 20);
+      CHECK(cell.key == cell.query - 19);
+      CHECK(cell.weight == induction.map.weight(cell.query, cell.key));
+    }
+  }
+  CHECK(found);
+  for (const HeadVerdict& verdict : classify(planted(0.9f, [](Index) { return 0; }).input(), default_class_rules()))
+    if (verdict.rule->id == "sink")
+      for (const Evidence& cell : verdict.evidence) CHECK((cell.key == 0 && cell.query > 0));
+}
+
+TEST_CASE("a uniform head's evidence is how little its largest cells stand out") {
+  const auto verdicts = classify(planted(0.1f, [](Index i) { return i / 2; }).input(), default_class_rules());
+  REQUIRE(!verdicts.empty());
+  REQUIRE(verdicts.front().rule->id == "uniform");
+  // The largest weight is .1 + .9 / (i + 1); times i + 1 that is 1 + .1 i, most in the last row.
+  CHECK(verdicts.front().evidence.front().query == 39);
+  CHECK(verdicts.front().evidence.front().weight == Approx(0.1 + 0.9 / 40));
+}
+
+TEST_CASE("a short text cannot make a class out of nothing: chance raises the bar") {
+  // Two tokens: the even head gives the first one ½ of the only row that counts, so ½ is no sink and .9 is not twice
+  // that.
+  const Head head = head_of(rows_of({{1}, {0.9f, 0.1f}}), {1, 2}, causal_rule());
+  CHECK(first_class(head).empty());
+}
+
+TEST_CASE("the built-in rules name known metrics, and classes come strongest margin first") {
+  CHECK(default_class_rules().size() == 8);
+  for (const ClassRule& entry : default_class_rules()) CHECK_NOTHROW(metric(entry.metric));
+  // .95 on the previous token is 1.9 times its bar of .5; everything near is 1.2 times its bar of .8.
+  const auto verdicts = classify(planted(0.95f, [](Index i) { return i - 1; }).input(), default_class_rules());
+  REQUIRE(verdicts.size() == 2);
+  CHECK(verdicts[0].rule->id == "previous_token");
+  CHECK(verdicts[1].rule->id == "local");
+}
+
+TEST_CASE("broken rules are refused by name") {
+  CHECK(complaint(rule("")).empty());
+  CHECK(complaint(rule(R"(, "times_chance": 2)")).empty());
+  CHECK(complaint("{").find("rules.json: expected JSON") == 0);
+  CHECK(complaint("[]").find("\"classes\"") != std::string::npos);
+  CHECK(complaint(R"({"classes": [1]})").find("rules.json: classes[0]: expected an object, found number") == 0);
+  CHECK(complaint(R"({"classes": [{"id": "a"}]})").find("classes[0].title: expected a text, found nothing") !=
+        std::string::npos);
+  CHECK(complaint(rule(R"(, "metrik": "sink")")).find("classes[0].metrik") != std::string::npos);
+  CHECK(complaint(rule(R"(, "metric": "sinks")")).find("found \"sinks\"") != std::string::npos);
+  CHECK(complaint(rule(R"(, "at_least": 1.5)")).find("the range of sink, found 1.5") != std::string::npos);
+  CHECK(complaint(rule(R"(, "at_least": 0)")).find("classes[0].at_least") != std::string::npos);
+  CHECK(complaint(rule(R"(, "at_least": "x")")).find("expected a number, found \"x\"") != std::string::npos);
+  CHECK(complaint(rule(R"(, "at_least": 1e999)")).find("rules.json") != std::string::npos);
+  CHECK(complaint(rule(R"(, "times_chance": -1)")).find("classes[0].times_chance") != std::string::npos);
+  CHECK(complaint(rule(R"(, "color": "red")")).find("found \"red\"") != std::string::npos);
+  const std::string one = R"({"id": "a", "title": "A", "metric": "sink", "at_least": 0.5, "color": "#000000"})";
+  CHECK(complaint("{\"classes\": [" + one + "," + one + "]}").find("classes[1].id") != std::string::npos);
+}
+
+namespace {
+
+// What is left of a colour for people without one kind of cone: Viénot, Brettel & Mollon (1999) for the red and green
+// ones in linear RGB, then CIE L*a*b*.
+std::array<double, 3> lab_as_seen(const std::string& hex, int lacking) {
+  std::array<double, 3> rgb{};
+  for (std::size_t c = 0; c < 3; ++c) {
+    const double v = std::stoi(hex.substr(1 + 2 * c, 2), nullptr, 16) / 255.0;
+    rgb[c] = v <= 0.04045 ? v / 12.92 : std::pow((v + 0.055) / 1.055, 2.4);
+  }
+  if (lacking == 1)
+    rgb = {0.11238 * rgb[0] + 0.88762 * rgb[1], 0.11238 * rgb[0] + 0.88762 * rgb[1],
+           0.00401 * rgb[0] - 0.00401 * rgb[1] + rgb[2]};
+  if (lacking == 2)
+    rgb = {0.29275 * rgb[0] + 0.70725 * rgb[1], 0.29275 * rgb[0] + 0.70725 * rgb[1],
+           -0.02234 * rgb[0] + 0.02234 * rgb[1] + rgb[2]};
+  const auto f = [](double t) { return t > 0.008856 ? std::cbrt(t) : 7.787 * t + 16.0 / 116; };
+  const double x = f((0.4124 * rgb[0] + 0.3576 * rgb[1] + 0.1805 * rgb[2]) / 0.95047);
+  const double y = f(0.2126 * rgb[0] + 0.7152 * rgb[1] + 0.0722 * rgb[2]);
+  const double z = f((0.0193 * rgb[0] + 0.1192 * rgb[1] + 0.9505 * rgb[2]) / 1.08883);
+  return {116 * y - 16, 500 * (x - y), 200 * (y - z)};
+}
+
+}  // namespace
+
+TEST_CASE("class colours stay apart for people without red or green cones") {
+  const auto& rules = default_class_rules();
+  for (const int lacking : {0, 1, 2})
+    for (std::size_t a = 0; a < rules.size(); ++a)
+      for (std::size_t b = a + 1; b < rules.size(); ++b) {
+        const auto left = lab_as_seen(rules[a].color, lacking), right = lab_as_seen(rules[b].color, lacking);
+        const double distance = std::hypot(left[0] - right[0], left[1] - right[1], left[2] - right[2]);
+        CHECK_MESSAGE(distance > 20,
+                      rules[a].id << " and " << rules[b].id << ", lacking " << lacking << ": " << distance);
+      }
+}

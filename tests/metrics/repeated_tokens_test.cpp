@@ -1,0 +1,60 @@
+#include "core/metrics/repeated_tokens.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <set>
+#include <string>
+
+#include "core/base/error.h"
+#include "core/metrics/even_head.h"
+#include "tests/metrics/maps.h"
+
+using namespace headscope;
+using namespace headscope::testing;
+using doctest::Approx;
+
+TEST_CASE("repeated tokens are one block of distinct ids said again, after the BOS") {
+  const auto ids = repeated_tokens(257, 32, 3, 256, 7);
+  REQUIRE(ids.size() == 1 + 3 * 32);
+  CHECK(ids[0] == 256);
+  std::set<std::int32_t> block(ids.begin() + 1, ids.begin() + 33);
+  CHECK(block.size() == 32);
+  CHECK(block.count(256) == 0);
+  CHECK(*block.begin() >= 0);
+  for (std::size_t i = 1; i + 32 < ids.size(); ++i) REQUIRE(ids[i + 32] == ids[i]);
+  CHECK(repeated_tokens(257, 32, 3, 256, 7) == ids);
+  CHECK(repeated_tokens(257, 32, 3, 256, 8) != ids);
+  // The sequence is the same on every machine.
+  CHECK(repeated_tokens(50257, 4, 2, std::nullopt, 1) ==
+        std::vector<std::int32_t>{28473, 37480, 48799, 22332, 28473, 37480, 48799, 22332});
+}
+
+TEST_CASE("a vocabulary smaller than the period is used up evenly before a token comes again") {
+  const auto ids = repeated_tokens(4, 9, 2, 3, 1);  // three tokens besides the BOS
+  int count[3] = {};
+  for (std::size_t i = 1; i <= 9; ++i) ++count[ids[i]];
+  for (const int times : count) CHECK(times == 3);
+}
+
+TEST_CASE("what cannot be drawn is refused") {
+  CHECK_THROWS_AS(repeated_tokens(10, 0, 2, std::nullopt, 1), Error);
+  CHECK_THROWS_AS(repeated_tokens(10, 5, 1, std::nullopt, 1), Error);
+  CHECK_THROWS_AS(repeated_tokens(0, 5, 2, std::nullopt, 1), Error);
+  CHECK_THROWS_AS(repeated_tokens(1, 5, 2, 0, 1), Error);
+}
+
+TEST_CASE("the induction scores by hand: BOS and two tokens said twice") {
+  // position  0   1 2 3 4      first = 1, period 2: second block are queries 3 and 4
+  const Tensor weights =
+      rows_of({{1}, {0.5f, 0.5f}, {0.2f, 0.3f, 0.5f}, {0.1f, 0.2f, 0.6f, 0.1f}, {0.1f, 0.1f, 0.3f, 0.4f, 0.1f}});
+  const Head head = head_of(weights, {9, 1, 2, 1, 2}, causal_rule());
+  CHECK(induction_block(head.map, 2, 1) == Approx((0.6 + 0.4) / 2));  // keys 2 and 3: distance 1
+  CHECK(duplicate_block(head.map, 2, 1) == Approx((0.2 + 0.3) / 2));  // keys 1 and 2: distance 2
+  CHECK(induction_diagonal(head.map, 2) == Approx((0.5 + 0.3 + 0.6 + 0.4) / 4));
+  CHECK(induction_block(even_head(head.map, head.links), 2, 1) == Approx((1.0 / 4 + 1.0 / 5) / 2));
+  CHECK(std::isnan(induction_block(head.map, 4, 1)));
+  // Cached tokens: the last row alone.
+  const Head last = head_of(head.map.tile({4, 5}, {0, 5}), {9, 1, 2, 1, 2}, causal_rule(), 4);
+  CHECK(induction_block(last.map, 2, 1) == Approx(0.4));
+}
