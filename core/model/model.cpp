@@ -9,7 +9,7 @@
 #include "core/attention/softmax_attention.h"
 #include "core/base/error.h"
 #include "core/io/safetensors.h"
-#include "core/model/family.h"
+#include "core/model/model_parts.h"
 
 namespace headscope {
 namespace {
@@ -18,16 +18,6 @@ namespace {
 constexpr Index fuse_up_to = Index{1} << 18;
 // Rotary angles are made once for this many positions, per pass beyond.
 constexpr Index table_positions = 4096;
-
-struct Norm {
-  Tensor gain, bias;
-};
-
-struct Layer {
-  Norm ln1, ln2;
-  std::vector<Linear> qkv;  // one product with q, k and v side by side, or three
-  Linear o, gate, up, down;
-};
 
 Backend::Unary unary(Activation activation) {
   switch (activation) {
@@ -45,18 +35,6 @@ Backend::Unary unary(Activation activation) {
 
 }  // namespace
 
-struct Model::Parts {
-  ModelConfig config;
-  ModelInfo info;
-  std::filesystem::path folder;
-  Tensor token_embedding, position_embedding;  // (vocab, d_model), (context, d_model)
-  std::vector<Layer> layers;
-  Norm final_norm;
-  Linear unembedding;
-  std::vector<double> frequencies;  // rotary
-  RotaryTable rotary;               // of the first positions
-};
-
 Model::Model(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
 Model::~Model() = default;
 const ModelConfig& Model::config() const {
@@ -67,16 +45,18 @@ ModelInfo Model::info() const {
 }
 
 std::shared_ptr<const Model> Model::load(const std::filesystem::path& folder, Backend& backend) {
-  auto parts = std::make_unique<Parts>();
-  parts->config = load_config(folder);
-  parts->folder = folder;
-  const ModelConfig& c = parts->config;
+  const ModelConfig config = load_config(folder);
   const SafetensorsFile file = SafetensorsFile::open(folder);
-  const RawWeights raw = read_weights(file, c);
+  return build(config, read_weights(file, config), file.path().string(), backend);
+}
 
+std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights& raw, const std::string& where,
+                                          Backend& backend) {
+  auto parts = std::make_unique<Parts>();
+  parts->config = c;
   const auto checked = [&](const Tensor& weight, int layer, const char* role) -> const Tensor& {
     if (weight.defined() && !backend.finite(weight))
-      throw Error(file.path().string(), "finite weights",
+      throw Error(where, "finite weights",
                   fmt::format("NaN or infinity in the {}{}", role, layer < 0 ? "" : fmt::format(" of layer {}", layer)),
                   "the file may be damaged, or the model diverged in training");
     return weight;

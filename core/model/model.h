@@ -19,6 +19,8 @@
 
 namespace headscope {
 
+struct RawWeights;
+
 /// Everything a pass needs besides the model. Owned by the caller for the duration of one forward().
 struct Ctx {
   Backend& backend;
@@ -43,6 +45,9 @@ class Model {
  public:
   /// Opens folder/config.json and its safetensors. Throws Error on missing tensors, wrong shapes, non-finite weights.
   static std::shared_ptr<const Model> load(const std::filesystem::path& folder, Backend& backend);
+  /// The same from weights in memory; `where` names them in errors.
+  static std::shared_ptr<const Model> build(const ModelConfig& config, const RawWeights& weights,
+                                            const std::string& where, Backend& backend);
   ~Model();
 
   const ModelConfig& config() const;
@@ -53,6 +58,10 @@ class Model {
   /// not finite.
   ForwardResult forward(const Ctx& ctx, std::span<const std::int32_t> tokens, KvCache* cache = nullptr,
                         const MapRequest& maps = {}, bool all_logits = true) const;
+
+  /// The bare matrix products of a pass over n tokens with logits of every position, and nothing else: what a pass
+  /// cannot be faster than on this machine. For benchmarks.
+  void bare_products(Backend& backend, int n) const;
 
   /// The site kinds that fire in this model (no rot_q with learned positions, no pos_embed with RoPE …).
   std::vector<SiteKind> sites() const;

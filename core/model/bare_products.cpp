@@ -1,0 +1,57 @@
+#include <algorithm>
+
+#include "core/model/model_parts.h"
+#include "core/tensor/panels.h"
+
+namespace headscope {
+namespace {
+
+constexpr Index block_rows = 64;
+
+/// q·kᵀ and pattern·v of every head over the causal half, by blocks of rows.
+void attention_products(Backend& backend, const ModelDims& d, Index n, const Tensor& q, const Tensor& packed,
+                        const Tensor& out) {
+  const int blocks = static_cast<int>((n + block_rows - 1) / block_rows);
+  std::vector<Tensor> scratch(static_cast<std::size_t>(backend.pool().threads()));
+  const Index panel = panels::width();
+  backend.pool().parallel(blocks * d.heads, [&](int task, int thread) {
+    Tensor& scores = scratch[static_cast<std::size_t>(thread)];
+    if (!scores.defined()) scores = backend.empty({block_rows, panels::padded(n)});
+    const Index first = (blocks - 1 - task / d.heads) * block_rows, rows = std::min(block_rows, n - first),
+                head = task % d.heads;
+    panels::multiply(q.data() + first * q.stride(0) + head * d.d_head, q.stride(0), rows, d.d_head, packed.data(),
+                     panel * d.d_head, first + rows, 1.0f, nullptr, scores.mutable_data(), scores.stride(0));
+    panels::multiply(scores.data(), scores.stride(0), rows, first + rows, packed.data(), panel * n, d.d_head, 1.0f,
+                     nullptr, const_cast<float*>(out.data()) + first * out.stride(0) + head * d.d_head, out.stride(0));
+  });
+}
+
+}  // namespace
+
+void Model::bare_products(Backend& backend, int tokens) const {
+  const ModelDims& d = parts_->config.dims;
+  const Index n = tokens, q_width = Index{d.heads} * d.d_head;
+  Tensor x = backend.empty({n, d.d_model}), hidden = backend.empty({n, d.d_mlp}), z = backend.empty({n, q_width});
+  Tensor packed = backend.empty({std::max(panels::packed_size(d.d_head, n), panels::packed_size(n, d.d_head))});
+  for (Tensor* t : {&x, &hidden, &z, &packed}) std::ranges::fill(t->mutable_values(), 0.5f);
+  const auto product = [&](const Tensor& in, const Linear& w) {
+    Tensor out = backend.empty({n, w.packed->out()});
+    w.packed->multiply(in, nullptr, out, backend.pool());
+    return out;
+  };
+  for (const Layer& layer : parts_->layers) {
+    Tensor q;
+    for (const Linear& w : layer.qkv) {
+      const Tensor out = product(x, w);
+      if (!q.defined()) q = out;
+    }
+    attention_products(backend, d, n, q, packed, z);
+    product(z, layer.o);
+    if (layer.gate.packed) product(x, layer.gate);
+    product(x, layer.up);
+    product(hidden, layer.down);
+  }
+  product(x, parts_->unembedding);
+}
+
+}  // namespace headscope

@@ -1,0 +1,33 @@
+#pragma once
+// What a Model holds: its weights, ready to multiply. Private to core/model.
+
+#include <vector>
+
+#include "core/attention/rotary.h"
+#include "core/model/family.h"
+#include "core/model/model.h"
+
+namespace headscope {
+
+struct Norm {
+  Tensor gain, bias;
+};
+
+struct Layer {
+  Norm ln1, ln2;
+  std::vector<Linear> qkv;  // one product with q, k and v side by side, or three
+  Linear o, gate, up, down;
+};
+
+struct Model::Parts {
+  ModelConfig config;
+  ModelInfo info;
+  Tensor token_embedding, position_embedding;  // (vocab, d_model), (context, d_model)
+  std::vector<Layer> layers;
+  Norm final_norm;
+  Linear unembedding;
+  std::vector<double> frequencies;  // rotary
+  RotaryTable rotary;               // of the first positions
+};
+
+}  // namespace headscope

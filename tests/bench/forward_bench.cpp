@@ -1,0 +1,89 @@
+// A forward pass with every map and metric recorded, beside the sum of its bare matrix products in the same run.
+// Machines differ and are shared, so the counter that matters is `ratio`: pass ÷ floor, each the median of interleaved
+// runs.
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <vector>
+
+#include "core/trace/capture.h"
+#include "tests/bench/random_model.h"
+
+namespace {
+
+using namespace headscope;
+
+double seconds(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+double median(std::vector<double> values) {
+  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
+  return values[values.size() / 2];
+}
+
+Backend& backend() {
+  static Backend shared;
+  return shared;
+}
+
+void forward(benchmark::State& state, const Model& model, MapStorage storage) {
+  const int n = static_cast<int>(state.range(0));
+  std::vector<std::int32_t> tokens;
+  for (int i = 0; i < n; ++i) tokens.push_back(i * 7919 % 1000);
+  const TokenLinks links = TokenLinks::of(tokens);
+  const MapRequest maps{storage, &links, nullptr};
+  const Ctx ctx{backend()};
+  std::vector<double> pass, floor;
+  model.bare_products(backend(), n);
+  for (auto _ : state) {
+    ForwardResult result;
+    pass.push_back(seconds([&] { result = model.forward(ctx, tokens, nullptr, maps); }));
+    benchmark::DoNotOptimize(result.logits.data());
+    state.SetIterationTime(pass.back());
+    floor.push_back(seconds([&] { model.bare_products(backend(), n); }));
+  }
+  state.counters["pass_ms"] = 1e3 * median(pass);
+  state.counters["floor_ms"] = 1e3 * median(floor);
+  state.counters["ratio"] = median(pass) / median(floor);
+}
+
+const Model& gpt2_124m() {
+  static const auto model = bench::random_gpt2(12, 12, 768, 50257, 1024, backend());
+  return *model;
+}
+
+const Model& tiny() {
+  static const auto model = bench::random_gpt2(4, 4, 128, 1024, 1024, backend());
+  return *model;
+}
+
+void gpt2_124m_factored(benchmark::State& state) {
+  forward(state, gpt2_124m(), MapStorage::factored);
+}
+void gpt2_124m_dense(benchmark::State& state) {
+  forward(state, gpt2_124m(), MapStorage::dense);
+}
+void tiny_dense(benchmark::State& state) {
+  forward(state, tiny(), MapStorage::dense);
+}
+
+BENCHMARK(tiny_dense)->Arg(16)->Arg(64)->Arg(256)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(gpt2_124m_dense)
+    ->Arg(16)
+    ->Arg(64)
+    ->Arg(256)
+    ->Arg(1024)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond)
+    ->MinTime(2);
+BENCHMARK(gpt2_124m_factored)->Arg(64)->Arg(256)->Arg(1024)->UseManualTime()->Unit(benchmark::kMillisecond)->MinTime(2);
+
+}  // namespace
+
+BENCHMARK_MAIN();
