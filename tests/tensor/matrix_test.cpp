@@ -6,20 +6,14 @@
 #include <cmath>
 #include <vector>
 
-#include "core/base/random.h"
 #include "core/base/thread_pool.h"
 #include "core/tensor/panels.h"
+#include "tests/support/random_tensor.h"
 
 using namespace headscope;
+using headscope::testing::random_tensor;
 
 namespace {
-
-Tensor random_tensor(Shape shape, std::uint64_t seed) {
-  Random random(seed);
-  Tensor t = Tensor::uninitialized(shape);
-  for (float& v : t.mutable_values()) v = random.normal();
-  return t;
-}
 
 /// The definition, in double.
 double product(const Tensor& x, const Tensor& w, const Tensor& bias, Index i, Index j) {

@@ -1,0 +1,238 @@
+#include "core/attention/softmax_attention.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/base/error.h"
+#include "tests/support/random_tensor.h"
+
+using namespace headscope;
+using headscope::testing::random_tensor;
+
+namespace {
+
+/// A window of 5 keys with a bias that falls with distance: a rule that is neither causal nor plain.
+class WindowWithSlope final : public AttentionRule {
+ public:
+  KeyRange keys(Index query, Index n_key) const override {
+    return {std::max<Index>(0, query - 4), std::min(query + 1, n_key)};
+  }
+  bool plain() const override { return false; }
+  void apply(Index query, Index first_key, std::span<float> scores) const override {
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+      const Index distance = query - first_key - static_cast<Index>(i);
+      scores[i] =
+          distance == 2 ? -std::numeric_limits<float>::infinity() : scores[i] - 0.5f * static_cast<float>(distance);
+    }
+  }
+  std::string describe() const override { return "window 5, slope ½, not two back"; }
+};
+
+AttentionInput random_input(Index n, Index heads, Index kv_heads, Index d, Index cached,
+                            std::shared_ptr<const AttentionRule> rule) {
+  AttentionInput in;
+  in.q = random_tensor({n, heads, d}, 1);
+  in.k = random_tensor({n + cached, kv_heads, d}, 2);
+  in.v = random_tensor({n + cached, kv_heads, d}, 3);
+  in.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(d)));
+  in.rule = std::move(rule);
+  in.offset = cached;
+  return in;
+}
+
+/// softmax(scale q kᵀ + bias) of one row, in double, by the definition.
+std::vector<double> row_by_definition(const AttentionInput& in, Index head, Index i) {
+  const Index n_key = in.k.dim(0), kv = head * in.k.dim(1) / in.q.dim(1);
+  std::vector<double> row(static_cast<std::size_t>(n_key));
+  double sum = 0;
+  for (Index j = 0; j < n_key; ++j) {
+    if (masked(*in.rule, in.offset + i, j, n_key)) continue;
+    float bias = 0;
+    in.rule->apply(in.offset + i, j, {&bias, 1});
+    double dot = 0;
+    for (Index c = 0; c < in.q.dim(2); ++c) dot += static_cast<double>(in.q.at(i, head, c)) * in.k.at(j, kv, c);
+    sum += row[static_cast<std::size_t>(j)] = std::exp(dot * in.scale + bias);
+  }
+  if (sum > 0)
+    for (double& w : row) w /= sum;
+  return row;
+}
+
+struct Worst {
+  double map = 0, z = 0;
+};
+
+Worst compare_with_definition(const AttentionInput& in, const AttentionOutput& out) {
+  Worst worst;
+  for (Index head = 0; head < in.q.dim(1); ++head)
+    for (Index i = 0; i < in.q.dim(0); ++i) {
+      const std::vector<double> row = row_by_definition(in, head, i);
+      for (Index j = 0; j < in.k.dim(0); ++j)
+        worst.map = std::max(worst.map, std::abs(out.maps[static_cast<std::size_t>(head)].weight(i, j) -
+                                                 row[static_cast<std::size_t>(j)]));
+      for (Index c = 0; c < in.q.dim(2); ++c) {
+        double z = 0;
+        for (Index j = 0; j < in.k.dim(0); ++j)
+          z += row[static_cast<std::size_t>(j)] * in.v.at(j, head * in.k.dim(1) / in.q.dim(1), c);
+        worst.z = std::max(worst.z, std::abs(z - out.z.at(i, head, c)));
+      }
+    }
+  return worst;
+}
+
+/// Watches scores and pattern, and may replace one of them.
+class Watch final : public Tap {
+ public:
+  bool wants(Site site) const override { return site.kind == SiteKind::attn_scores || site.kind == SiteKind::pattern; }
+  Tensor at(Site site, const Tensor& value) override {
+    (site.kind == SiteKind::pattern ? pattern : scores) = value;
+    if (site.kind != edited) return value;
+    Tensor other = value.copy();
+    edit(other);
+    return other;
+  }
+  Tensor scores, pattern;
+  SiteKind edited = SiteKind::logits;
+  std::function<void(Tensor&)> edit;
+};
+
+}  // namespace
+
+TEST_CASE("the worked example: q = [1,0], K = [[1,0],[0,1],[1,1]], V = [10,20,30] gives [0.40, 0.20, 0.40] and 20") {
+  Backend backend(1);
+  AttentionInput in;
+  in.q = Tensor::from({1, 1, 2}, std::vector<float>{1, 0});
+  in.k = Tensor::from({3, 1, 2}, std::vector<float>{1, 0, 0, 1, 1, 1});
+  in.v = Tensor::from({3, 1, 2}, std::vector<float>{10, 0, 20, 0, 30, 0});
+  in.scale = static_cast<float>(1 / std::sqrt(2.0));
+  in.rule = full_rule();
+  in.storage = MapStorage::dense;
+  const AttentionOutput out = softmax_attention(in, backend, nullptr, {});
+  const double e = std::exp(1 / std::sqrt(2.0)), z = 2 * e + 1;  // 0.401, 0.198, 0.401
+  CHECK(out.maps[0].weight(0, 0) == doctest::Approx(e / z).epsilon(1e-6));
+  CHECK(out.maps[0].weight(0, 1) == doctest::Approx(1 / z).epsilon(1e-6));
+  CHECK(out.maps[0].weight(0, 2) == doctest::Approx(0.40).epsilon(0.005));
+  CHECK(out.z.at(0, 0, 0) == doctest::Approx(20.0).epsilon(1e-6));
+}
+
+TEST_CASE("maps and mixtures equal the definition for any rule, group of heads, storage and cached start") {
+  Backend backend(2);
+  struct Case {
+    Index n, heads, kv_heads, d, cached;
+  };
+  for (const Case c : {Case{1, 1, 1, 2, 0},
+                       {7, 4, 2, 8, 0},
+                       {70, 3, 1, 24, 0},
+                       {33, 4, 4, 32, 40},
+                       {200, 2, 2, 64, 0},
+                       {1, 6, 3, 16, 90}})
+    for (const auto& rule :
+         {causal_rule(), full_rule(), std::shared_ptr<const AttentionRule>(std::make_shared<WindowWithSlope>())}) {
+      CAPTURE(c.n);
+      CAPTURE(c.cached);
+      CAPTURE(rule->describe());
+      AttentionInput in = random_input(c.n, c.heads, c.kv_heads, c.d, c.cached, rule);
+      in.storage = MapStorage::dense;
+      const AttentionOutput dense = softmax_attention(in, backend, nullptr, {});
+      const Worst worst = compare_with_definition(in, dense);
+      CHECK(worst.map < 2e-6);
+      CHECK(worst.z < 1e-5);
+
+      in.storage = MapStorage::factored;
+      const AttentionOutput factored = softmax_attention(in, backend, nullptr, {});
+      CHECK(factored.maps[0].is_factored());
+      CHECK(std::ranges::equal(factored.z.values(), dense.z.values()));
+      double apart = 0;
+      for (std::size_t h = 0; h < dense.maps.size(); ++h) {
+        const Tensor left = dense.maps[h].to_dense(), right = factored.maps[h].to_dense();
+        for (std::size_t i = 0; i < left.values().size(); ++i)
+          apart = std::max(apart, std::abs(static_cast<double>(left.values()[i]) - right.values()[i]));
+        CHECK(std::ranges::equal(dense.maps[h].stats().entropy, factored.maps[h].stats().entropy));
+      }
+      CHECK(apart < 1e-6);
+
+      Watch watch;  // the staged pass: same bits
+      in.storage = MapStorage::dense;
+      const AttentionOutput staged = softmax_attention(in, backend, &watch, {});
+      CHECK(std::ranges::equal(staged.z.values(), dense.z.values()));
+      for (std::size_t h = 0; h < dense.maps.size(); ++h) {
+        const Tensor left = dense.maps[h].to_dense(), right = staged.maps[h].to_dense();
+        CHECK(std::ranges::equal(left.values(), right.values()));
+        CHECK(dense.maps[h].stats().column_mass == staged.maps[h].stats().column_mass);
+      }
+      REQUIRE(watch.scores.defined());
+      REQUIRE(watch.pattern.defined());
+    }
+}
+
+TEST_CASE("large scores agree between storages to 1e-6") {
+  Backend backend(2);
+  AttentionInput in = random_input(150, 2, 2, 64, 0, causal_rule());
+  in.scale = 3;  // scores of a few dozen
+  in.storage = MapStorage::dense;
+  const AttentionOutput dense = softmax_attention(in, backend, nullptr, {});
+  in.storage = MapStorage::factored;
+  const AttentionOutput factored = softmax_attention(in, backend, nullptr, {});
+  double apart = 0;
+  for (std::size_t h = 0; h < 2; ++h)
+    for (Index i = 0; i < 150; ++i)
+      for (Index j = 0; j < 150; ++j)
+        apart =
+            std::max(apart, std::abs(static_cast<double>(dense.maps[h].weight(i, j)) - factored.maps[h].weight(i, j)));
+  CHECK(apart < 1e-6);
+}
+
+TEST_CASE("the threads have no say in the result") {
+  AttentionInput in = random_input(180, 4, 2, 16, 0, causal_rule());
+  in.storage = MapStorage::dense;
+  Backend one(1), four(4);
+  const AttentionOutput a = softmax_attention(in, one, nullptr, {}), b = softmax_attention(in, four, nullptr, {});
+  CHECK(std::ranges::equal(a.z.values(), b.z.values()));
+  for (std::size_t h = 0; h < 4; ++h) {
+    CHECK(a.maps[h].stats().column_mass == b.maps[h].stats().column_mass);
+    CHECK(a.maps[h].stats().distance_mass == b.maps[h].stats().distance_mass);
+  }
+}
+
+TEST_CASE(
+    "edited scores go through the softmax, an edited pattern is mixed as it is, and both maps are dense and true") {
+  Backend backend(2);
+  AttentionInput in = random_input(12, 2, 2, 8, 0, causal_rule());
+  in.storage = MapStorage::factored;
+  Watch watch;
+  watch.edited = SiteKind::attn_scores;
+  watch.edit = [](Tensor& scores) { scores.ref(1, 3, 9) = 50; };  // open a masked cell, and make it win
+  const AttentionOutput opened = softmax_attention(in, backend, &watch, {});
+  CHECK_FALSE(opened.maps[1].is_factored());
+  CHECK(opened.maps[1].weight(3, 9) == doctest::Approx(1).epsilon(1e-6));
+  CHECK(opened.maps[1].stats().max_key[3] == 9);
+  for (Index c = 0; c < 8; ++c) CHECK(opened.z.at(3, 1, c) == doctest::Approx(in.v.at(9, 1, c)).epsilon(1e-5));
+
+  watch.edited = SiteKind::pattern;
+  watch.edit = [](Tensor& pattern) {
+    for (Index j = 0; j < 12; ++j) pattern.ref(0, 5, j) = j == 2 ? 0.25f : 0.0f;
+  };
+  const AttentionOutput painted = softmax_attention(in, backend, &watch, {});
+  CHECK(painted.maps[0].weight(5, 2) == 0.25f);
+  CHECK(painted.maps[0].stats().max_weight[5] == 0.25f);
+  CHECK(painted.maps[0].stats().entropy[5] == doctest::Approx(-0.25 * std::log(0.25)));
+  for (Index c = 0; c < 8; ++c) CHECK(painted.z.at(5, 0, c) == doctest::Approx(0.25 * in.v.at(2, 0, c)).epsilon(1e-5));
+}
+
+TEST_CASE("an edit of another shape is refused by name, and a stop request ends the pass") {
+  Backend backend(2);
+  const AttentionInput in = random_input(4, 1, 1, 8, 0, causal_rule());
+  struct Shrink final : Tap {
+    bool wants(Site site) const override { return site.kind == SiteKind::pattern; }
+    Tensor at(Site, const Tensor&) override { return Tensor::zeros({1, 2, 2}); }
+  } shrink;
+  CHECK_THROWS_WITH_AS(softmax_attention(in, backend, &shrink, {}),
+                       "blocks.0.attn.hook_pattern: expected an edit of shape [1, 4, 4], found [1, 2, 2]", Error);
+  std::stop_source stop;
+  stop.request_stop();
+  CHECK_THROWS_AS(softmax_attention(in, backend, nullptr, stop.get_token()), Cancelled);
+}

@@ -1,0 +1,169 @@
+// Every place where a tap can listen: it fires, with the shape that the table promises, and what a tap puts there is
+// used.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/model/model.h"
+#include "tests/support/paths.h"
+
+using namespace headscope;
+
+namespace {
+
+const std::vector<std::int32_t> tokens{5, 17, 3, 17, 5, 40, 8};
+
+/// "(query, head, d_head)" → extents for this model and text.
+Shape shape_of(std::string_view text, const ModelDims& d, Index n) {
+  const std::map<std::string, Index> extents{
+      {"query", n},           {"key", n},         {"head", d.heads}, {"kv_head", d.kv_heads}, {"d_head", d.d_head},
+      {"d_model", d.d_model}, {"d_mlp", d.d_mlp}, {"vocab", d.vocab}};
+  std::vector<Index> found;
+  std::string word;
+  for (const char c : text) {
+    if (c == '_' || (c >= 'a' && c <= 'z')) {
+      word += c;
+    } else if (!word.empty()) {
+      REQUIRE_MESSAGE(extents.contains(word), "unknown extent ", word);
+      found.push_back(extents.at(word));
+      word.clear();
+    }
+  }
+  return Shape(std::span<const Index>(found));
+}
+
+/// Counts what fires, and changes the value at one site: scaled and shifted, so that no norm can undo it.
+class Probe final : public Tap {
+ public:
+  explicit Probe(std::optional<Site> edit = {}) : edit_(edit) {}
+  bool wants(Site) const override { return true; }
+  Tensor at(Site site, const Tensor& value) override {
+    ++fired[site];
+    shapes[site] = value.shape();
+    if (site != edit_) return value;
+    Tensor other = value.copy();
+    Index i = 0;
+    for (float& v : other.mutable_values())
+      if (std::isfinite(v)) v = v * 0.5f + 0.01f * static_cast<float>(++i % 7);
+    return other;
+  }
+  std::map<Site, int> fired;
+  std::map<Site, Shape> shapes;
+
+ private:
+  std::optional<Site> edit_;
+};
+
+double largest_change(const Tensor& a, const Tensor& b) {
+  double most = 0;
+  for (Index i = 0; i < a.dim(0); ++i)
+    for (Index j = 0; j < a.dim(1); ++j) most = std::max(most, std::abs(static_cast<double>(a.at(i, j)) - b.at(i, j)));
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "every declared site of every family fires once per layer with its shape, and an edit there changes the logits") {
+  for (const char* folder : {"gpt2-random", "gpt2-untied-erf", "llama-gqa", "llama-rope3"}) {
+    CAPTURE(folder);
+    Backend backend(2);
+    const auto model = Model::load(testing::reference(folder), backend);
+    const ModelDims& d = model->config().dims;
+    const Tensor plain = model->forward({backend}, tokens).logits;
+
+    Probe probe;
+    const Tensor watched = model->forward({backend, &probe}, tokens).logits;
+    // `result` adds the heads up one by one: the same sum in another order.
+    CHECK(largest_change(plain, watched) < 1e-5);
+
+    std::size_t declared = 0;
+    for (const SiteKind kind : model->sites()) {
+      for (int layer = info(kind).per_layer ? 0 : -1; layer < (info(kind).per_layer ? d.layers : 0); ++layer) {
+        const Site site{kind, layer};
+        CAPTURE(name(site));
+        ++declared;
+        CHECK(probe.fired[site] == 1);
+        CHECK(probe.shapes[site].str() == shape_of(info(kind).shape, d, static_cast<Index>(tokens.size())).str());
+        Probe edit(site);
+        CHECK(largest_change(plain, model->forward({backend, &edit}, tokens).logits) > 1e-4);
+      }
+    }
+    CHECK(probe.fired.size() == declared);
+  }
+}
+
+TEST_CASE("a cached pass gives the logits and the maps of a whole one") {
+  for (const char* folder : {"gpt2-random", "llama-gqa"}) {
+    CAPTURE(folder);
+    Backend backend(2);
+    const auto model = Model::load(testing::reference(folder), backend);
+    const TokenLinks links = TokenLinks::of(tokens);
+    const ForwardResult whole = model->forward({backend}, tokens, nullptr, {MapStorage::dense, &links, nullptr});
+    for (const MapStorage storage : {MapStorage::dense, MapStorage::factored}) {
+      KvCache cache(model->config().dims, 16);
+      const std::span<const std::int32_t> all(tokens);
+      model->forward({backend}, all.first(3), &cache);
+      CHECK(cache.length() == 3);
+      const ForwardResult rest = model->forward({backend}, all.subspan(3), &cache, {storage, &links, nullptr});
+      CHECK(cache.length() == 7);
+      CHECK(largest_change(whole.logits.slice(0, 3, 7), rest.logits) < 1e-5);
+      for (std::size_t m = 0; m < whole.maps.size(); ++m)
+        for (Index i = 0; i < 4; ++i)
+          for (Index j = 0; j < 7; ++j)
+            CHECK(std::abs(whole.maps[m].weight(i + 3, j) - rest.maps[m].weight(i, j)) < 1e-6);
+
+      // Going back and on with other tokens must not change what the first maps say.
+      const float before = rest.maps[0].weight(3, 5);
+      cache.truncate(3);
+      const std::vector<std::int32_t> other{9, 9, 9, 9};
+      model->forward({backend}, other, &cache);
+      CHECK(rest.maps[0].weight(3, 5) == before);
+    }
+  }
+}
+
+TEST_CASE("the last logits alone equal the last of all, and only chosen layers give maps") {
+  Backend backend(1);
+  const auto model = Model::load(testing::reference("llama-gqa"), backend);
+  const std::set<int> layers{1};
+  const ForwardResult all = model->forward({backend}, tokens);
+  const ForwardResult last = model->forward({backend}, tokens, nullptr, {MapStorage::dense, nullptr, &layers}, false);
+  REQUIRE(last.logits.shape() == Shape{1, all.logits.dim(1)});
+  CHECK(largest_change(all.logits.slice(0, 6, 7), last.logits) < 1e-6);
+  REQUIRE(last.maps.size() == static_cast<std::size_t>(model->config().dims.heads));
+  CHECK(last.maps[0].layer() == 1);
+}
+
+TEST_CASE("what a pass cannot run is refused with the numbers") {
+  Backend backend(1);
+  const auto model = Model::load(testing::reference("gpt2-random"), backend);
+  const int context = model->config().context, vocab = model->config().dims.vocab;
+  CHECK_THROWS_AS(model->forward({backend}, std::vector<std::int32_t>{}), Error);
+  CHECK_THROWS_WITH_AS(model->forward({backend}, std::vector<std::int32_t>{1, vocab}),
+                       doctest::Contains((std::to_string(vocab) + " at position 1").c_str()), Error);
+  CHECK_THROWS_AS(model->forward({backend}, std::vector<std::int32_t>{1, -1}), Error);
+  CHECK_THROWS_WITH_AS(model->forward({backend}, std::vector<std::int32_t>(static_cast<std::size_t>(context + 2), 1)),
+                       doctest::Contains("2 too many"), Error);
+  struct Blow final : Tap {
+    bool wants(Site site) const override { return site == Site{SiteKind::mlp_out, 1}; }
+    Tensor at(Site, const Tensor& value) override {
+      Tensor other = value.copy();
+      other.ref(2, 3) = std::nanf("");
+      return other;
+    }
+  } blow;
+  CHECK_THROWS_WITH_AS(
+      model->forward({backend, &blow}, tokens),
+      doctest::Contains("blocks.1.hook_resid_post: expected finite numbers, found nan at position 2, dimension 3"),
+      Error);
+  std::stop_source stop;
+  stop.request_stop();
+  CHECK_THROWS_AS(model->forward({backend, nullptr, stop.get_token()}, tokens), Cancelled);
+}
