@@ -39,7 +39,7 @@ HeadStatsBuilder::HeadStatsBuilder(Index n_query, Index n_key, Index offset, con
   }
   const Index bin = (std::max(n_query, n_key) + stored_overview_cells - 1) / stored_overview_cells;
   s.overview.bin = static_cast<int>(bin);
-  s.overview.values = Tensor::zeros({(n_query + bin - 1) / bin, (n_key + bin - 1) / bin});
+  s.overview.values = Tensor::uninitialized({(n_query + bin - 1) / bin, (n_key + bin - 1) / bin});
   tile_rows_ = bin * std::max<Index>(usual_tile_rows / bin, 1);
   column_.resize(at(tiles()));
   diagonal_.resize(at(tiles()));
@@ -134,10 +134,13 @@ void HeadStatsBuilder::Tile::accumulate(Index query, KeyRange keys, float* row, 
 
 void HeadStatsBuilder::Tile::pool_rows(Index bin_row) {
   Overview& overview = builder_.stats_->overview;
-  for (Index c = 0; c < overview.values.dim(1); ++c) {
-    const Index begin = c * overview.bin, end = std::min(begin + overview.bin, builder_.n_key_);
-    overview.values.ref(bin_row, c) = *std::max_element(peak_.begin() + begin, peak_.begin() + end);
-  }
+  if (overview.bin == 1) {
+    std::copy_n(peak_.begin(), builder_.n_key_, &overview.values.ref(bin_row, 0));
+  } else
+    for (Index c = 0; c < overview.values.dim(1); ++c) {
+      const Index begin = c * overview.bin, end = std::min(begin + overview.bin, builder_.n_key_);
+      overview.values.ref(bin_row, c) = *std::max_element(peak_.begin() + begin, peak_.begin() + end);
+    }
   std::ranges::fill(peak_, builder_.stats_->log_sum_exp.empty() ? -infinity : 0.0f);
 }
 
