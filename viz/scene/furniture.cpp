@@ -104,6 +104,7 @@ double add_color_bar(Scene& scene, const ColorBar& bar, double x, double y, doub
   scene.add({Box{{x - 0.5, y - 0.5, w + 1, bar_height + 1}, {0, 0, 0, 0}, theme.line, 1, 0}, "", ""});
   double end = x + w;
   const double ticks_y = y + bar_height;
+  int index = 0;
   for (Tick tick : ticks(bar.norm)) {
     const double at = x + tick.unit * w;
     if (bar.norm.scale == Scale::log && tick.unit == 0) tick.text = "≤ " + tick.text;
@@ -112,7 +113,8 @@ double add_color_bar(Scene& scene, const ColorBar& bar, double x, double y, doub
     scene.add({Line{{{at, ticks_y + 1}, {at, ticks_y + 4}}, theme.faint, 1}, "", ""});
     // The outer ticks stay inside the bar's own width, so nothing sticks out of the block.
     const Anchor anchor = tick.unit == 0 ? Anchor::start : tick.unit == 1 ? Anchor::end : Anchor::middle;
-    scene.add({Text{{at, ticks_y + 4 + line - 4}, tick.text, font, theme.muted, anchor, 0}, "colorbar.tick", ""});
+    scene.add({Text{{at, ticks_y + 4 + line - 4}, tick.text, font, theme.muted, anchor, 0},
+               fmt::format("colorbar.tick.{}", index++), ""});
   }
   const double bottom = ticks_y + 4 + line;
 
@@ -133,8 +135,10 @@ double add_color_bar(Scene& scene, const ColorBar& bar, double x, double y, doub
 double add_caption(Scene& scene, const std::string& text, double x, double y, double width, const Look& look) {
   const Font font = look.theme.caption();
   const double line = std::round(15 * look.theme.text_scale);
+  int index = 0;
   for (const std::string& part : wrapped(text, font, width, look.measure)) {
-    scene.add({Text{{x, y + line - 4}, part, font, look.theme.faint, Anchor::start, 0}, "caption", ""});
+    scene.add({Text{{x, y + line - 4}, part, font, look.theme.faint, Anchor::start, 0},
+               fmt::format("caption.{}", index++), ""});
     y += line;
   }
   return y;

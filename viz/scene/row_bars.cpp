@@ -144,11 +144,12 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Lo
   Plot placed = plot;
   placed.y = y = std::round(y + 20 + 15 * theme.text_scale);
   const double x = placed.x, x1 = x + placed.width();
+  int index = 0;
   for (const Tick& tick : marks) {
     const double level = std::round(y + height * (1 - tick.unit));
     scene.add({Line{{{x, level - 0.5}, {x1, level - 0.5}}, theme.line, 1}, "", ""});
-    scene.add(
-        {Text{{x - 8, level + half_capital(number)}, tick.text, number, theme.muted, Anchor::end, 0}, "axis.tick", ""});
+    scene.add({Text{{x - 8, level + half_capital(number)}, tick.text, number, theme.muted, Anchor::end, 0},
+               fmt::format("axis.tick.{}", index++), ""});
   }
   const double zero = y + height * (1 - norm(0)), space = cell >= 12 ? std::round(cell * 0.16) : cell >= 4 ? 1 : 0;
   const Heatmap colors = heatmap_of(cells, {x, y, placed.width(), height}, norm, theme);
