@@ -14,7 +14,11 @@
 #include "viz/export/csv.h"
 #include "viz/export/png.h"
 #include "viz/export/svg.h"
+#include "viz/scene/arcs.h"
+#include "viz/scene/head_grid.h"
 #include "viz/scene/head_map.h"
+#include "viz/scene/row_bars.h"
+#include "viz/scene/several_heads.h"
 
 using namespace headscope;
 using namespace headscope::testing;
@@ -288,6 +292,34 @@ TEST_CASE("a large map becomes one embedded picture of whole cells in the SVG") 
   for (Index i = 0; i < 100; i += 7)
     for (Index j = 0; j < 100; j += 3)
       CHECK(cells.at(static_cast<int>(j) * k + k / 2, static_cast<int>(i) * k + k / 2) == map.color(i, j));
+}
+
+TEST_CASE("the SVG of every kind of picture is well formed, no id comes twice") {
+  const PangoText measure;
+  const Look look{theme("dark"), measure};
+  const Trace trace = sample_trace(14, 3, 4);
+  HeadGridOptions grid;
+  grid.classes = {
+      {0, 1, "a <b> & \"c\"", rgb(0x6FD0B0)}, {1, 1, "a <b> & \"c\"", rgb(0x6FD0B0)}, {2, 0, "sink", rgb(0x808080)}};
+  grid.selected = std::pair(0, 1);
+  SeveralHeadsOptions several;
+  several.heads = {{0, 0, {}}, {1, 1, {"sink 0.9", rgb(0x808080)}}, {0, 0, {}}, {2, 3, {}}, {2, 2, {}}, {1, 0, {}}};
+  ArcsOptions arcs;
+  arcs.query = 13;
+  RowBarsOptions row;
+  row.query = 13;
+  HeadMapOptions map;
+  map.query = 13;
+  map.key = 2;
+  map.facts = {{"Entropy", "1"}, {"Entropy", "2"}};
+  map.badge = {"<sink>", rgb(0x808080)};
+  for (const Scene& scene :
+       {head_grid_scene(trace, grid, look), several_heads_scene(trace, several, look), arcs_scene(trace, arcs, look),
+        row_bars_scene(trace, row, look), head_map_scene(trace, map, look)}) {
+    const std::vector<XmlElement> elements = read_xml(encode_svg(scene));
+    CHECK(elements.size() > 30);
+    CHECK(std::count_if(elements.begin(), elements.end(), [](const XmlElement& e) { return e.name == "text"; }) > 10);
+  }
 }
 
 TEST_CASE("the size of an SVG is as asked") {

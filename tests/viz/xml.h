@@ -27,6 +27,8 @@ class XmlReader {
   }
 
  private:
+  static constexpr const char* id_characters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+
   [[noreturn]] void fail(const std::string& what) const {
     throw std::runtime_error(what + " at byte " + std::to_string(at_));
   }
@@ -95,6 +97,8 @@ class XmlReader {
       const std::size_t end = text_.find('"', at_);
       if (end == std::string_view::npos) fail("attribute without end");
       if (!element.attributes.emplace(key, resolved(text_.substr(at_, end - at_))).second) fail("attribute twice");
+      if (key == "id" && element.attributes[key].find_first_not_of(id_characters) != std::string::npos)
+        fail("no id: " + element.attributes[key]);
       if (key == "id" && !ids_.insert(element.attributes[key]).second) fail("id twice: " + element.attributes[key]);
       at_ = end + 1;
     }

@@ -35,14 +35,15 @@ double add_facts(Scene& scene, const Header& header, double x, double y, double 
   value_font.weight = 500;
   const double line = std::round(18 * theme.text_scale), between = 18 * theme.text_scale, space = 5 * theme.text_scale;
   double at = x;
+  int index = 0;
   for (const auto& [label, value] : header.facts) {
     const std::string name = printable(label), number = printable(value);
     const double name_width = look.measure.width(name, label_font) + space;
     const double all = name_width + look.measure.width(number, value_font);
     if (at > x && at + all > x + width) at = x, y += line;
     scene.add({Text{{at, y + line - 5}, name, label_font, theme.muted, Anchor::start, 0}, "", ""});
-    scene.add(
-        {Text{{at + name_width, y + line - 5}, number, value_font, theme.text, Anchor::start, 0}, "fact." + name, ""});
+    scene.add({Text{{at + name_width, y + line - 5}, number, value_font, theme.text, Anchor::start, 0},
+               fmt::format("fact.{}", index++), ""});
     at += all + between;
   }
   return y + line;

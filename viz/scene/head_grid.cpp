@@ -67,6 +67,7 @@ double add_legend(Scene& scene, const std::vector<LegendEntry>& entries, double 
   const Font font = theme.caption();
   const double line = std::round(17 * theme.text_scale), swatch = 10;
   double at = x;
+  int index = 0;
   for (const LegendEntry& entry : entries) {
     const std::string text =
         fmt::format("{} · {} {}", printable(entry.title), entry.heads, entry.heads == 1 ? "head" : "heads");
@@ -77,7 +78,7 @@ double add_legend(Scene& scene, const std::vector<LegendEntry>& entries, double 
         {Box{{at + 0.75, middle - swatch / 2 + 0.75, swatch - 1.5, swatch - 1.5}, {0, 0, 0, 0}, entry.color, 1.5, 0},
          "", ""});
     scene.add({Text{{at + swatch + 6, middle + half_capital(font)}, text, font, theme.muted, Anchor::start, 0},
-               "legend." + entry.title, ""});
+               fmt::format("legend.class.{}", index++), ""});
     at += room + 18;
   }
   return y + line;

@@ -13,6 +13,16 @@ namespace headscope {
 
 namespace {
 
+/// The list without repetitions: a head named twice is drawn once.
+std::vector<ChosenHead> distinct(const std::vector<ChosenHead>& heads) {
+  std::vector<ChosenHead> out;
+  for (const ChosenHead& head : heads)
+    if (std::none_of(out.begin(), out.end(),
+                     [&](const ChosenHead& o) { return o.layer == head.layer && o.head == head.head; }))
+      out.push_back(head);
+  return out;
+}
+
 int columns_for(int count, int wanted) {
   if (wanted > 0) return std::min(wanted, count);
   const int rows = (count + 3) / 4;
@@ -34,11 +44,12 @@ Scene several_heads_scene(const Trace& trace, const SeveralHeadsOptions& options
   if (options.heads.empty()) throw Error("list of heads", "at least one head", "none");
   const double plot = std::clamp(options.plot, 48.0, 2048.0);
 
+  const std::vector<ChosenHead> heads = distinct(options.heads);
   std::vector<const AttentionMap*> maps;
   std::vector<MapCells> cells;
   bool masked = false, missing = false;
   float highest = 0;
-  for (const ChosenHead& chosen : options.heads) {
+  for (const ChosenHead& chosen : heads) {
     maps.push_back(&map_of(trace, chosen.layer, chosen.head));
     cells.push_back(map_cells(*maps.back(), static_cast<Index>(plot)));
     masked |= cells.back().any_masked();
@@ -61,13 +72,13 @@ Scene several_heads_scene(const Trace& trace, const SeveralHeadsOptions& options
   const double line = std::round(17 * theme.text_scale);
   double tile_w = map_w;
   bool two_lines = false;
-  for (const ChosenHead& chosen : options.heads) {
+  for (const ChosenHead& chosen : heads) {
     const double name = look.measure.width(fmt::format("Layer {} · Head {}", chosen.layer, chosen.head), name_font);
     tile_w = std::max(tile_w, name);
     if (!chosen.badge.text.empty())
       two_lines |= name + 10 + look.measure.width(printable(chosen.badge.text), badge_font) > map_w;
   }
-  const int count = static_cast<int>(options.heads.size()), columns = columns_for(count, options.columns);
+  const int count = static_cast<int>(heads.size()), columns = columns_for(count, options.columns);
   const int rows = (count + columns - 1) / columns;
   const double pitch_x = std::ceil(tile_w + 28), pitch_y = map_h + 8 + line * (two_lines ? 2 : 1) + 20;
   const double tiles = side.depth + columns * pitch_x - 28 - (tile_w - map_w);
@@ -84,7 +95,7 @@ Scene several_heads_scene(const Trace& trace, const SeveralHeadsOptions& options
   y = std::round(y + 14 + top.depth);
 
   for (int i = 0; i < count; ++i) {
-    const ChosenHead& chosen = options.heads[static_cast<std::size_t>(i)];
+    const ChosenHead& chosen = heads[static_cast<std::size_t>(i)];
     const int row = i / columns, column = i % columns;
     const Rect rect{x + column * pitch_x, y + row * pitch_y, map_w, map_h};
     scene.add({heatmap_of(cells[static_cast<std::size_t>(i)], rect, norm, theme),

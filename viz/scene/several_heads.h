@@ -17,7 +17,7 @@ struct ChosenHead {
 };
 
 struct SeveralHeadsOptions {
-  std::vector<ChosenHead> heads;
+  std::vector<ChosenHead> heads;  ///< one named twice is drawn once
   Scaling scaling;
   int columns = 0;    ///< 0 = at most 4, rows as even as can be
   double plot = 220;  ///< side that each map aims at, logical pixels
