@@ -107,16 +107,14 @@ std::shared_ptr<const Tokenizer> make_bpe_tokenizer(BpeParts parts) {
   table.strips_leading_space = parts.spelling.strips_leading_space;
   table.description = parts.description;
 
-  // A token that is looked for in normalised text is normalised itself first.
+  // Two searches: first for tokens as written, then, between those and in normalised text, for the others, which are
+  // normalised themselves.
   std::vector<AddedToken> normalized;
-  for (AddedToken& token : parts.added) {
-    if (token.normalized && !parts.normalizer.empty()) {
+  for (const AddedToken& token : parts.added)
+    if (token.normalized) {
       normalized.push_back(token);
       normalized.back().content = normalize(parts.normalizer, AlignedText::of(token.content, 0)).bytes;
-    } else {
-      token.normalized = false;
     }
-  }
   table.added = parts.added;
 
   std::vector<std::pair<std::string, std::int32_t>> words;
