@@ -25,9 +25,9 @@ class BpeModel {
     bool byte_level = false;     ///< the smallest symbols are bytes, otherwise characters
     bool ignore_merges = false;  ///< a word that is a token as a whole is not split at all (Llama 3)
     bool fuse_unk = false;       ///< neighbouring unknown characters make one unknown token
-    std::optional<std::int32_t> unk;
+    std::optional<std::int32_t> unk = std::nullopt;
     /// Tokens for single bytes (<0x00>…<0xFF>), used for characters that have no token of their own; −1 where absent.
-    std::optional<std::array<std::int32_t, 256>> byte_fallback;
+    std::optional<std::array<std::int32_t, 256>> byte_fallback = std::nullopt;
   };
   /// One token of a word; id −1 stands for a character (or byte) that nothing in the vocabulary can express.
   struct Piece {

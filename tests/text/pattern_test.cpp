@@ -25,7 +25,7 @@ Strings matches(const std::string& regex, const std::string& text) {
 
 TEST_CASE("GPT-2's pattern leaves one space for the next word") {
   const std::string words(Pattern::gpt2_words());
-  CHECK(matches(words, "I've  been\n\n here") == Strings{"I", "'ve", " ", " been", "\n", "\n", " here"});
+  CHECK(matches(words, "I've  been\n\n here") == Strings{"I", "'ve", " ", " been", "\n\n", " here"});
   CHECK(matches(words, "x1²٣ ½!?") == Strings{"x", "1²٣", " ½", "!?"});
   CHECK(matches(words, "DON'T") == Strings{"DON", "'", "T"});
 }
@@ -36,7 +36,7 @@ TEST_CASE("\\s is White_Space: with U+0085, without U+180E, in and out of classe
   CHECK(matches(R"([\sx])", text) == Strings{"\u0085", "\u00A0"});
   CHECK(matches(R"(\S+)", text) == Strings{"a", "b\u180Ec", "d"});
   CHECK(matches(R"([^\s]+)", text) == Strings{"a", "b\u180Ec", "d"});
-  CHECK(matches(R"([^\S\u00A0]|[^\S])", "x y") == Strings{" "});
+  CHECK(matches("[^\\S\u00A0]", "x y\u00A0") == Strings{" "});
 }
 
 TEST_CASE("words are letters, marks, numbers and connectors, as in Oniguruma") {
