@@ -19,7 +19,7 @@ constexpr Index plain_tile_rows = 64;
 /// One layer's attention: the products by blocks of rows, shared by the fused pass and the staged one.
 class Pass {
  public:
-  Pass(const AttentionInput& in, Backend& backend, std::stop_token stop)
+  Pass(const AttentionInput& in, Backend& backend, const Tap* tap, std::stop_token stop)
       : in_(in),
         backend_(backend),
         stop_(std::move(stop)),
@@ -30,6 +30,10 @@ class Pass {
         d_(in.q.dim(2)),
         stride_(panels::padded(n_key_)) {
     assert(in.q.stride(2) == 1 && heads_ % kv_heads_ == 0 && in.k.dim(2) == d_ && in.v.shape() == in.k.shape());
+    for (Index head = 0; head < heads_; ++head) {
+      const HeadRule usual{in.rule, in.scale};
+      rules_.push_back(tap ? tap->head_rule(in.layer, static_cast<int>(head), usual) : usual);
+    }
     out_.z = backend.empty({n_query_, heads_, d_});
     keys_ = backend.empty({kv_heads_, panels::packed_size(d_, n_key_)});
     values_ = backend.empty({kv_heads_, panels::packed_size(n_key_, d_)});
@@ -59,7 +63,7 @@ class Pass {
         const KeyRange hull = score_block(head, first, count, scores.mutable_data(), stride_);
         for (Index r = 0; r < count; ++r) {
           float* const row = &scores.ref(r, 0);
-          weigh_row(collect.get(), first + r, in_.rule->keys(in_.offset + first + r, n_key_), hull, row);
+          weigh_row(collect.get(), first + r, visible(head, first + r), hull, row);
           if (weights_.defined()) {
             float* const kept = &weights_.ref(head, first + r, 0);
             std::fill(kept, kept + hull.begin, 0.0f);
@@ -83,7 +87,7 @@ class Pass {
         const Index count = std::min(block_rows, rows.end - first);
         score_block(head, first, count, &scores.ref(head, first, 0), n_key_);
         for (Index i = first; i < first + count; ++i) {
-          const KeyRange keys = in_.rule->keys(in_.offset + i, n_key_);
+          const KeyRange keys = visible(head, i);
           float* const row = &scores.ref(head, i, 0);
           std::fill(row, row + keys.begin, -infinity);
           std::fill(row + keys.end, row + n_key_, -infinity);
@@ -99,7 +103,7 @@ class Pass {
         float* const row = &weights_.ref(head, i, 0);
         std::memcpy(row, &scores.ref(head, i, 0), static_cast<std::size_t>(n_key_) * sizeof(float));
         // An edit may have opened masked cells, so then the whole row counts.
-        const KeyRange keys = edited_scores ? KeyRange{0, n_key_} : in_.rule->keys(in_.offset + i, n_key_);
+        const KeyRange keys = edited_scores ? KeyRange{0, n_key_} : visible(head, i);
         weigh_row(collect.get(), i, keys, {0, n_key_}, row);
       }
     });
@@ -151,9 +155,9 @@ class Pass {
 
   /// Biased scores of rows [first, first + count) for the keys that any of them may see, into out + row · stride + key.
   KeyRange score_block(Index head, Index first, Index count, float* out, Index stride) const {
-    KeyRange hull = in_.rule->keys(in_.offset + first, n_key_);
+    KeyRange hull = visible(head, first);
     for (Index i = first + 1; i < first + count; ++i) {
-      const KeyRange keys = in_.rule->keys(in_.offset + i, n_key_);
+      const KeyRange keys = visible(head, i);
       if (keys.size() == 0) continue;
       hull = hull.size() == 0 ? keys : KeyRange{std::min(hull.begin, keys.begin), std::max(hull.end, keys.end)};
     }
@@ -162,12 +166,13 @@ class Pass {
     const Index panel = panels::width() * d_;
     panels::multiply(in_.q.data() + first * in_.q.stride(0) + head * in_.q.stride(1), in_.q.stride(0), count, d_,
                      keys_.data() + kv(head) * keys_.stride(0) + hull.begin / panels::width() * panel, panel,
-                     hull.size(), in_.scale, nullptr, out + hull.begin, stride);
-    if (!in_.rule->plain())
+                     hull.size(), rules_[static_cast<std::size_t>(head)].scale, nullptr, out + hull.begin, stride);
+    const AttentionRule& rule = *rules_[static_cast<std::size_t>(head)].rule;
+    if (!rule.plain())
       for (Index i = first; i < first + count; ++i) {
-        const KeyRange keys = in_.rule->keys(in_.offset + i, n_key_);
-        in_.rule->apply(in_.offset + i, keys.begin,
-                        {out + (i - first) * stride + keys.begin, static_cast<std::size_t>(keys.size())});
+        const KeyRange keys = visible(head, i);
+        rule.apply(in_.offset + i, keys.begin,
+                   {out + (i - first) * stride + keys.begin, static_cast<std::size_t>(keys.size())});
       }
     return hull;
   }
@@ -211,25 +216,30 @@ class Pass {
       const AttentionMap::Place place{in_.layer, static_cast<int>(head), static_cast<int>(kv(head)), in_.offset,
                                       MapKind::probability};
       const auto& head_stats = stats[static_cast<std::size_t>(head)];
+      const HeadRule& rule = rules_[static_cast<std::size_t>(head)];
       if (in_.storage == MapStorage::factored && !edited)
-        out_.maps.push_back(AttentionMap::factored(place, in_.q.select(1, head), in_.k.select(1, kv(head)), in_.scale,
-                                                   in_.rule, head_stats));
+        out_.maps.push_back(AttentionMap::factored(place, in_.q.select(1, head), in_.k.select(1, kv(head)), rule.scale,
+                                                   rule.rule, head_stats));
       else
         // After an edit the mask may no longer be the rule's.
         out_.maps.push_back(
-            AttentionMap::dense(place, weights_.select(0, head), edited ? nullptr : in_.rule, head_stats));
+            AttentionMap::dense(place, weights_.select(0, head), edited ? nullptr : rule.rule, head_stats));
     }
   }
 
+  KeyRange visible(Index head, Index query) const {
+    return rules_[static_cast<std::size_t>(head)].rule->keys(in_.offset + query, n_key_);
+  }
   Index kv(Index head) const { return head / (heads_ / kv_heads_); }
 
   const AttentionInput& in_;
   Backend& backend_;
   std::stop_token stop_;
   const Index heads_, kv_heads_, n_query_, n_key_, d_, stride_;
-  Tensor keys_;     // (kv_head, panels of kᵀ)
-  Tensor values_;   // (kv_head, panels of v)
-  Tensor weights_;  // (head, query, key) when stored
+  std::vector<HeadRule> rules_;  // per head
+  Tensor keys_;                  // (kv_head, panels of kᵀ)
+  Tensor values_;                // (kv_head, panels of v)
+  Tensor weights_;               // (head, query, key) when stored
   std::vector<std::unique_ptr<HeadStatsBuilder>> stats_;
   AttentionOutput out_;
 };
@@ -237,7 +247,7 @@ class Pass {
 }  // namespace
 
 AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend, Tap* tap, std::stop_token stop) {
-  Pass pass(input, backend, std::move(stop));
+  Pass pass(input, backend, tap, std::move(stop));
   const bool watched =
       tap && (tap->wants({SiteKind::attn_scores, input.layer}) || tap->wants({SiteKind::pattern, input.layer}));
   return watched ? pass.staged(*tap) : pass.fused();

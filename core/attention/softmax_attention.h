@@ -32,7 +32,7 @@ struct AttentionOutput {
   std::vector<AttentionMap> maps;  ///< one per head, empty with storage none
 };
 
-/// Sites attn_scores and pattern, (head, query, key), go through `tap` (may be null); a map whose scores or weights a
+/// `tap` (may be null) is asked for each head's rule and temperature. Sites attn_scores and pattern, (head, query, key), go through it; a map whose scores or weights a
 /// tap replaced is stored dense, whatever was asked. Throws Cancelled, and Error when a tap returns another shape.
 AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend, Tap* tap, std::stop_token stop);
 

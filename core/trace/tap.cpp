@@ -6,6 +6,11 @@
 
 namespace headscope {
 
+HeadRule TapChain::head_rule(int layer, int head, HeadRule usual) const {
+  for (const Tap* tap : taps_) usual = tap->head_rule(layer, head, std::move(usual));
+  return usual;
+}
+
 bool TapChain::wants(Site site) const {
   return std::any_of(taps_.begin(), taps_.end(), [&](const Tap* tap) { return tap->wants(site); });
 }

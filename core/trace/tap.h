@@ -1,21 +1,35 @@
 #pragma once
 // A Tap sees, and may replace, the tensor at a Site. Recording and intervening are the same mechanism.
 
-#include <span>
+#include <memory>
 #include <vector>
 
 #include "core/tensor/tensor.h"
+#include "core/trace/attention_rule.h"
 #include "core/trace/site.h"
 
 namespace headscope {
 
+/// How one head of one layer turns q·k into a pattern.
+struct HeadRule {
+  std::shared_ptr<const AttentionRule> rule;  ///< which keys a query may see, and the bias
+  float scale = 1;                            ///< what q·k is multiplied by: 1 / (√d_head · temperature)
+};
+
 class Tap {
  public:
   virtual ~Tap() = default;
+  /// Asked once per head and pass, before its scores are computed: returns the rule to go on with. A mask or a
+  /// temperature is set here rather than in the scores, so that masked cells can open again and long maps stay
+  /// factored.
+  virtual HeadRule head_rule(int layer, int head, HeadRule usual) const {
+    (void)layer, (void)head;
+    return usual;
+  }
   /// Asked before the tensor is computed. A site nobody wants may be fused away (scores, pattern, per-head results).
   virtual bool wants(Site site) const = 0;
-  /// Called once per wanted site and pass, in forward order, on the thread that runs the pass. Returns the tensor to go on
-  /// with: `value` itself to observe, or another of the same shape to intervene (a different shape is an Error).
+  /// Called once per wanted site and pass, in forward order, on the thread that runs the pass. Returns the tensor to go
+  /// on with: `value` itself to observe, or another of the same shape to intervene (a different shape is an Error).
   virtual Tensor at(Site site, const Tensor& value) = 0;
 };
 
@@ -23,6 +37,7 @@ class Tap {
 class TapChain final : public Tap {
  public:
   explicit TapChain(std::vector<Tap*> taps) : taps_(std::move(taps)) {}
+  HeadRule head_rule(int layer, int head, HeadRule usual) const override;
   bool wants(Site site) const override;
   Tensor at(Site site, const Tensor& value) override;
 

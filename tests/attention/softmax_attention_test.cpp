@@ -223,6 +223,40 @@ TEST_CASE(
   for (Index c = 0; c < 8; ++c) CHECK(painted.z.at(5, 0, c) == doctest::Approx(0.25 * in.v.at(2, 0, c)).epsilon(1e-5));
 }
 
+TEST_CASE("a tap may give each head its own mask and temperature, and the maps stay factored") {
+  Backend backend(2);
+  AttentionInput in = random_input(40, 3, 3, 16, 0, causal_rule());
+  struct Rules final : Tap {
+    bool wants(Site) const override { return false; }
+    Tensor at(Site, const Tensor& value) override { return value; }
+    HeadRule head_rule(int, int head, HeadRule usual) const override {
+      if (head == 1) usual.scale /= 4;          // temperature 4
+      if (head == 2) usual.rule = full_rule();  // the future opens
+      return usual;
+    }
+  } rules;
+  for (const MapStorage storage : {MapStorage::dense, MapStorage::factored}) {
+    in.storage = storage;
+    const AttentionOutput out = softmax_attention(in, backend, &rules, {});
+    CHECK(out.maps[2].is_factored() == (storage == MapStorage::factored));
+    AttentionInput expected = in;
+    const AttentionOutput plain = softmax_attention(in, backend, nullptr, {});
+    expected.scale = in.scale / 4;
+    const AttentionOutput soft = softmax_attention(expected, backend, nullptr, {});
+    expected.scale = in.scale;
+    expected.rule = full_rule();
+    const AttentionOutput open = softmax_attention(expected, backend, nullptr, {});
+    for (Index i = 0; i < 40; ++i)
+      for (Index j = 0; j < 40; ++j) {
+        REQUIRE(out.maps[0].weight(i, j) == plain.maps[0].weight(i, j));
+        REQUIRE(out.maps[1].weight(i, j) == soft.maps[1].weight(i, j));
+        REQUIRE(out.maps[2].weight(i, j) == open.maps[2].weight(i, j));
+      }
+    CHECK_FALSE(out.maps[2].masked(0, 39));
+    CHECK(out.maps[2].weight(0, 39) > 0);
+  }
+}
+
 TEST_CASE("an edit of another shape is refused by name, and a stop request ends the pass") {
   Backend backend(2);
   const AttentionInput in = random_input(4, 1, 1, 8, 0, causal_rule());
