@@ -84,23 +84,34 @@ std::vector<Evidence> strongest_cells(const MetricInput& head, const Metric& sco
     if (cells.size() > evidence_cells) cells.pop_back();
   };
   const KeysOfRow keys_of_row = scored.cells(head);
+  // Rows in blocks, each read as one tile around the cells in question: of a factored map, cells one by one cost far
+  // more.
+  constexpr Index block_rows = 64;
+  std::vector<std::pair<Index, Index>> wanted;  // (query, key)
   std::vector<Index> keys;
-  std::vector<float> row(static_cast<std::size_t>(map.n_key()));
-  for (Index query = 0; query < map.n_query(); ++query) {
-    const Index visible = visible_count(map, query);
-    if (visible < 2) continue;  // a query that sees one key has no choice
-    if (!keys_of_row) {
-      const auto at = static_cast<std::size_t>(query);
-      const float weight = map.stats().max_weight[at];
-      offer(static_cast<double>(weight) * static_cast<double>(visible), {query, map.stats().max_key[at], weight});
-      continue;
+  for (Index first = 0; first < map.n_query(); first += block_rows) {
+    wanted.clear();
+    KeyRange span{map.n_key(), 0};
+    for (Index query = first; query < std::min(first + block_rows, map.n_query()); ++query) {
+      const Index visible = visible_count(map, query);
+      if (visible < 2) continue;  // a query that sees one key has no choice
+      if (!keys_of_row) {
+        const auto at = static_cast<std::size_t>(query);
+        const float weight = map.stats().max_weight[at];
+        offer(static_cast<double>(weight) * static_cast<double>(visible), {query, map.stats().max_key[at], weight});
+        continue;
+      }
+      keys.clear();
+      keys_of_row(query, keys);
+      for (const Index key : keys) {
+        wanted.emplace_back(query, key);
+        span = {std::min(span.begin, key), std::max(span.end, key + 1)};
+      }
     }
-    keys.clear();
-    keys_of_row(query, keys);
-    const bool whole = keys.size() > 8;  // a factored row costs little more than a few of its cells
-    if (whole) map.row(query, row);
-    for (const Index key : keys) {
-      const float weight = whole ? row[static_cast<std::size_t>(key)] : map.weight(query, key);
+    if (wanted.empty()) continue;
+    const Tensor weights = map.tile({first, std::min(first + block_rows, map.n_query())}, span);
+    for (const auto& [query, key] : wanted) {
+      const float weight = weights.at(query - first, key - span.begin);
       if (weight > 0) offer(static_cast<double>(weight), {query, key, weight});
     }
   }

@@ -101,6 +101,14 @@ TEST_CASE("evidence of induction lies on the tokens after earlier equal ones, of
       for (const Evidence& cell : verdict.evidence) CHECK((cell.key == 0 && cell.query > 0));
 }
 
+TEST_CASE("a query that sees a single key is no evidence: it has no choice") {
+  const Head head = planted(0.8f, [](Index i) { return i; });
+  const auto verdicts = classify(head.input(), default_class_rules());
+  REQUIRE(!verdicts.empty());
+  CHECK(verdicts.front().rule->id == "self");
+  CHECK(verdicts.front().evidence.front().query == 1);  // not query 0, whose weight on itself is 1
+}
+
 TEST_CASE("a uniform head's evidence is how little its largest cells stand out") {
   const auto verdicts = classify(planted(0.1f, [](Index i) { return i / 2; }).input(), default_class_rules());
   REQUIRE(!verdicts.empty());

@@ -37,6 +37,11 @@ TEST_CASE("a vocabulary smaller than the period is used up evenly before a token
   for (const int times : count) CHECK(times == 3);
 }
 
+TEST_CASE("a BOS in the middle of the vocabulary is never drawn, and every other token can be") {
+  const auto ids = repeated_tokens(5, 4, 2, 1, 3);
+  CHECK(std::set<std::int32_t>(ids.begin() + 1, ids.begin() + 5) == std::set<std::int32_t>{0, 2, 3, 4});
+}
+
 TEST_CASE("what cannot be drawn is refused") {
   CHECK_THROWS_AS(repeated_tokens(10, 0, 2, std::nullopt, 1), Error);
   CHECK_THROWS_AS(repeated_tokens(10, 5, 1, std::nullopt, 1), Error);
