@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <string>
 
 #include "core/base/error.h"
@@ -79,6 +80,9 @@ TEST_CASE("absurd extents saturate instead of seeming to fit") {
   const ModelDims dims{
       .layers = huge, .heads = huge, .kv_heads = huge, .d_head = huge, .d_model = huge, .d_mlp = huge, .vocab = huge};
   CHECK(message({}, dims, huge).find("capture budget") != std::string::npos);
+  // 16 heads · 2³⁰ · 2³⁰ cells of 4 bytes are 2⁶⁶, which would wrap round to nothing.
+  const ModelDims wide{.layers = 1, .heads = 16, .kv_heads = 16, .d_head = 1, .d_model = 16, .d_mlp = 1, .vocab = 1};
+  CHECK(site_bytes(SiteKind::pattern, wide, 1 << 30, 1 << 30) == std::numeric_limits<std::size_t>::max());
 }
 
 TEST_CASE("a recorder keeps what the spec names, in its layers, without copying whole tensors") {
