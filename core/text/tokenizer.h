@@ -28,7 +28,8 @@ class Tokenizer {
   std::vector<Token> encode(std::string_view text) const { return encode(text, Options{}); }
   /// A token by id, spans −1. Throws Error when id is outside [0, vocab_size()).
   virtual Token token(std::int32_t id) const = 0;
-  /// The bytes that a sequence of ids stands for (specials give nothing).
+  /// The bytes that a sequence of ids stands for (specials give nothing). Where encode() puts a space in front of every
+  /// text (Llama), one leading space is taken away again: decode(encode(text)) is the text.
   virtual std::string decode(std::span<const std::int32_t> ids) const = 0;
   virtual int vocab_size() const = 0;
   virtual std::optional<std::int32_t> bos() const = 0;
@@ -38,9 +39,11 @@ class Tokenizer {
   virtual std::string describe() const = 0;  ///< "byte-level BPE, 50257 tokens"
 };
 
-/// Finds tokenizer.json, or vocab.json + merges.txt, or tokenizer.model in a model folder, honouring
-/// tokenizer_config.json. Returns null when the folder has none of them (the model then runs on --ids only). Throws
-/// Error on a broken file.
+/// Finds tokenizer.json, or tokenizer.model, or vocab.json + merges.txt in a model folder (in this order), honouring
+/// tokenizer_config.json, special_tokens_map.json, added_tokens.json and the bos and eos ids of config.json. A
+/// vocab.json without merges.txt is a vocabulary of single characters. Returns null when the folder has none of them
+/// (the model then runs on --ids only). Throws Error on a broken file, and, naming the key, on one that asks for what
+/// is not supported.
 std::shared_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& folder);
 
 /// How a token is shown: spaces ␣, newlines ⏎, tabs ⇥, other controls and partial UTF-8 as <0A>. Never empty.

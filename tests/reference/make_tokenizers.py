@@ -40,31 +40,108 @@ Née à Brest, la gardienne comptait aussi les étoiles; ihre Brüder zählten F
 """
 
 STRINGS = [
-    "", " ", "  ", "   x", "a", "A", "the", " the", "The lighthouse", "the lighthouse keeper counted the ships.",
-    "She wasn't there; they'll know, I've said, he'd say it's WE'RE.", "'s't're've'm'll'd 'S'T", "don''t", "'",
-    "Hello, world!", "There were 14 ships, then 13 again, 1987 and 100000.", "1234567890 12345678901", "½ ² Ⅷ ٣ 3rd",
-    "for ship in harbour:\n    if ship.answers(lamp):\n\t\tcount += 1\n", "\n", "\n\n\n", " \n \n  \n", "\r\n\r\n", "\t", "a\u00a0b",
-    "a\u180eb \u180e c", "\u0085x\u2028y\u2029 z\u3000w\u200bv\ufeff", "tabs\t\tand  two  spaces   three ",
-    "trailing space ", "trailing spaces   ", "née à Brest", "e\u0301 vs é", "Brüder zählten Fische", "東京の灯台も夜ごとに光る。", "灯火 lamp 灯",
-    "한국어", "Ελληνικά", "привет", "שלום עולם", "नमस्ते", "ﬁ ﬂ ß ẞ İ ı ſ K", "🙂", "👩‍👧‍👦 👍🏽", "\U0001F1EB\U0001F1F7!",
-    "\x00\x01\x1b[0m\x7f", "a" * 200, "the" * 40, " " * 50 + "x", "thethethe the", "lighthouselighthouse", "Ġ Ġthe ▁ ▁the",
-    "<|endoftext|>", " <|endoftext|> ", "the<|endoftext|>the", "<|endoftext|><|endoftext|>", "<s>the</s>", "<s> the", "<unk>",
-    "<0x41>", "<0x0A>", "over-the-top_snake_case camelCase HTTPServer", "\"quoted\" (in brackets) [x] {y}", "...!!!???", "a,b;c:d",
-    "\u0301leading mark", "\ufffd\ufffe\U0010ffff",
+    "",
+    " ",
+    "  ",
+    "   x",
+    "a",
+    "A",
+    "the",
+    " the",
+    "The lighthouse",
+    "the lighthouse keeper counted the ships.",
+    "She wasn't there; they'll know, I've said, he'd say it's WE'RE.",
+    "'s't're've'm'll'd 'S'T",
+    "don''t",
+    "'",
+    "Hello, world!",
+    "There were 14 ships, then 13 again, 1987 and 100000.",
+    "1234567890 12345678901",
+    "½ ² Ⅷ ٣ 3rd",
+    "for ship in harbour:\n    if ship.answers(lamp):\n\t\tcount += 1\n",
+    "\n",
+    "\n\n\n",
+    " \n \n  \n",
+    "\r\n\r\n",
+    "\t",
+    "a\u00a0b",
+    "a\u180eb \u180e c",
+    "\u0085x\u2028y\u2029 z\u3000w\u200bv\ufeff",
+    "tabs\t\tand  two  spaces   three ",
+    "trailing space ",
+    "trailing spaces   ",
+    "née à Brest",
+    "e\u0301 vs é",
+    "Brüder zählten Fische",
+    "東京の灯台も夜ごとに光る。",
+    "灯火 lamp 灯",
+    "한국어",
+    "Ελληνικά",
+    "привет",
+    "שלום עולם",
+    "नमस्ते",
+    "ﬁ ﬂ ß ẞ İ ı ſ K",
+    "🙂",
+    "👩‍👧‍👦 👍🏽",
+    "\U0001f1eb\U0001f1f7!",
+    "\x00\x01\x1b[0m\x7f",
+    "a" * 200,
+    "the" * 40,
+    "she quoted zz, zzz",
+    " " * 50 + "x",
+    "thethethe the",
+    "lighthouselighthouse",
+    "Ġ Ġthe ▁ ▁the",
+    "<|endoftext|>",
+    " <|endoftext|> ",
+    "the<|endoftext|>the",
+    "<|endoftext|><|endoftext|>",
+    "<s>the</s>",
+    "<s> the",
+    "<unk>",
+    "<0x41>",
+    "<0x0A>",
+    "over-the-top_snake_case camelCase HTTPServer",
+    '"quoted" (in brackets) [x] {y}',
+    "...!!!???",
+    "a,b;c:d",
+    "\u0301leading mark",
+    "\ufffd\ufffe\U0010ffff",
 ]
 
 
 def more_strings():
     rng = random.Random(20240607)
-    pool = ["the", " ", "  ", "ship", "'s", "\n", "é", "1", "22", "灯", "🙂", ".", "They'll", "keeper", "\t", "Q", "x", "▁"]
+    pool = [
+        "the",
+        " ",
+        "  ",
+        "ship",
+        "'s",
+        "\n",
+        "é",
+        "1",
+        "22",
+        "灯",
+        "🙂",
+        ".",
+        "They'll",
+        "keeper",
+        "\t",
+        "Q",
+        "x",
+        "▁",
+    ]
     return ["".join(rng.choice(pool) for _ in range(rng.randint(1, 16))) for _ in range(40)]
 
 
 STRINGS += more_strings()
 
 GPT2_WORDS = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-LLAMA3_WORDS = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
-                r"|\s*[\r\n]+|\s+(?!\S)|\s+")
+LLAMA3_WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 
 
 # ---- definitions ----------------------------------------------------------------------------------------------------
@@ -130,7 +207,7 @@ def bpe(symbols, rank):
             return symbols
         i = best[1]
         left, right = symbols[i], symbols[i + 1]
-        symbols[i:i + 2] = [(left[0] + right[0], left[1], right[2])]
+        symbols[i : i + 2] = [(left[0] + right[0], left[1], right[2])]
 
 
 class ByteLevel:
@@ -191,7 +268,7 @@ class ByteFallback:
 
 
 class Metaspace:
-    """"▁" before every word that begins the text or follows a space; unknown characters are <unk>, side by side as one."""
+    """ "▁" before every word that begins the text or follows a space; unknown characters are <unk>, side by side as one."""
 
     def __init__(self, pieces):
         self.vocab = {s: i for i, s in enumerate(["<unk>"] + pieces)}
@@ -230,8 +307,11 @@ def with_specials(encode, specials, text):
     tokens, at = [], 0
     for part in regex.split("(" + "|".join(regex.escape(s) for s in specials) + ")", text):
         size = len(part.encode())
-        tokens += ([(specials[part], at, at + size)] if part in specials
-                   else [(i, at + b, at + e) for i, b, e in encode(part)])
+        tokens += (
+            [(specials[part], at, at + size)]
+            if part in specials
+            else [(i, at + b, at + e) for i, b, e in encode(part)]
+        )
         at += size
     return tokens
 
@@ -267,11 +347,36 @@ def write_cases(folder, encode, specials, spans=True):
 
 def tokenizer_json(model, added, **steps):
     keys = dict.fromkeys(["normalizer", "pre_tokenizer", "post_processor", "decoder"]) | steps
-    base = {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None, "end_of_word_suffix": None,
-            "fuse_unk": False, "byte_fallback": False, "ignore_merges": False}
-    entries = [{"id": i, "content": c, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
-                "special": True} for c, i in added.items()]
-    return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": entries, **keys, "model": base | model}
+    base = {
+        "type": "BPE",
+        "dropout": None,
+        "unk_token": None,
+        "continuing_subword_prefix": None,
+        "end_of_word_suffix": None,
+        "fuse_unk": False,
+        "byte_fallback": False,
+        "ignore_merges": False,
+    }
+    entries = [
+        {
+            "id": i,
+            "content": c,
+            "single_word": False,
+            "lstrip": False,
+            "rstrip": False,
+            "normalized": False,
+            "special": True,
+        }
+        for c, i in added.items()
+    ]
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": entries,
+        **keys,
+        "model": base | model,
+    }
 
 
 def sequence(kind, *steps):
@@ -284,8 +389,12 @@ def byte_level(**options):
 
 
 def bos_template(token, i):
-    return {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": token, "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
-            "pair": [], "special_tokens": {token: {"id": token, "ids": [i], "tokens": [token]}}}
+    return {
+        "type": "TemplateProcessing",
+        "single": [{"SpecialToken": {"id": token, "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+        "pair": [],
+        "special_tokens": {token: {"id": token, "ids": [i], "tokens": [token]}},
+    }
 
 
 def varint(value):
@@ -337,10 +446,20 @@ def make():
     write("gpt2", "special_tokens_map.json", {"bos_token": end, "eos_token": {"content": end}, "unk_token": end})
     write_cases("gpt2", gpt2.encode, {end: vocab[end]})
     strings = [f"{a} {b}" for a, b in merges]
-    write("gpt2-json", "tokenizer.json",
-          tokenizer_json({"vocab": vocab, "merges": strings}, {end: vocab[end]}, pre_tokenizer=byte_level(), decoder=byte_level(),
-                         post_processor=byte_level(trim_offsets=False)))
-    write("gpt2-json", "config.json", {"model_type": "gpt2", "bos_token_id": vocab[end], "eos_token_id": [vocab[end], 3]})
+    write(
+        "gpt2-json",
+        "tokenizer.json",
+        tokenizer_json(
+            {"vocab": vocab, "merges": strings},
+            {end: vocab[end]},
+            pre_tokenizer=byte_level(),
+            decoder=byte_level(),
+            post_processor=byte_level(trim_offsets=False),
+        ),
+    )
+    write(
+        "gpt2-json", "config.json", {"model_type": "gpt2", "bos_token_id": vocab[end], "eos_token_id": [vocab[end], 3]}
+    )
     write_cases("gpt2-json", gpt2.encode, {end: vocab[end]})
 
     words3 = regex.findall(LLAMA3_WORDS, TEXT)
@@ -350,13 +469,27 @@ def make():
     for word in ["Ġquoted", "zz"]:
         llama3.vocab[word] = len(llama3.vocab)
     special = {"<|begin_of_text|>": len(llama3.vocab), end: len(llama3.vocab) + 1}
-    write("llama3", "tokenizer.json",
-          tokenizer_json({"vocab": llama3.vocab, "merges": [list(m) for m in merges3], "ignore_merges": True}, special,
-                         pre_tokenizer=sequence("pre_tokenizer",
-                                                {"type": "Split", "pattern": {"Regex": LLAMA3_WORDS}, "behavior": "Isolated", "invert": False},
-                                                byte_level(use_regex=False)),
-                         decoder=byte_level(),
-                         post_processor={"type": "Sequence", "processors": [byte_level(trim_offsets=False), bos_template("<|begin_of_text|>", special["<|begin_of_text|>"])]}))
+    write(
+        "llama3",
+        "tokenizer.json",
+        tokenizer_json(
+            {"vocab": llama3.vocab, "merges": [list(m) for m in merges3], "ignore_merges": True},
+            special,
+            pre_tokenizer=sequence(
+                "pre_tokenizer",
+                {"type": "Split", "pattern": {"Regex": LLAMA3_WORDS}, "behavior": "Isolated", "invert": False},
+                byte_level(use_regex=False),
+            ),
+            decoder=byte_level(),
+            post_processor={
+                "type": "Sequence",
+                "processors": [
+                    byte_level(trim_offsets=False),
+                    bos_template("<|begin_of_text|>", special["<|begin_of_text|>"]),
+                ],
+            },
+        ),
+    )
     write("llama3", "tokenizer_config.json", {"eos_token": end, "tokenizer_class": "PreTrainedTokenizerFast"})
     write_cases("llama3", llama3.encode, special)
 
@@ -364,26 +497,52 @@ def make():
         return [w for part in regex.split(r"(\p{N})", text) if part for w in regex.findall(GPT2_WORDS, part)]
 
     smol = ByteLevel(merges[:120], digits_first, first_id=1, normalize=lambda t: unicodedata.normalize("NFC", t))
-    write("smol", "tokenizer.json",
-          tokenizer_json({"vocab": {end: 0} | smol.vocab, "merges": strings[:120]}, {end: 0}, normalizer={"type": "NFC"},
-                         pre_tokenizer=sequence("pre_tokenizer", {"type": "Digits", "individual_digits": True}, byte_level()),
-                         decoder=byte_level()))
+    write(
+        "smol",
+        "tokenizer.json",
+        tokenizer_json(
+            {"vocab": {end: 0} | smol.vocab, "merges": strings[:120]},
+            {end: 0},
+            normalizer={"type": "NFC"},
+            pre_tokenizer=sequence("pre_tokenizer", {"type": "Digits", "individual_digits": True}, byte_level()),
+            decoder=byte_level(),
+        ),
+    )
     write("smol", "tokenizer_config.json", {"bos_token": end, "eos_token": end, "add_bos_token": False})
     write_cases("smol", smol.encode, {end: 0}, spans=False)
 
     marked = ["▁" + w for w in TEXT.split()]
     llama2 = ByteFallback(pieces_of(marked, train(marked, 150)))
     special = {s: llama2.vocab[s] for s in ["<unk>", "<s>", "</s>"]}
-    model = {"vocab": llama2.vocab, "merges": [f"{a} {b}" for a, b in llama2.merges()], "unk_token": "<unk>", "fuse_unk": True,
-             "byte_fallback": True}
+    model = {
+        "vocab": llama2.vocab,
+        "merges": [f"{a} {b}" for a, b in llama2.merges()],
+        "unk_token": "<unk>",
+        "fuse_unk": True,
+        "byte_fallback": True,
+    }
     space = {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}
-    write("llama2", "tokenizer.json",
-          tokenizer_json(model, special,
-                         normalizer=sequence("normalizer", {"type": "Prepend", "prepend": "▁"},
-                                             {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}),
-                         decoder=sequence("decoder", space, {"type": "ByteFallback"}, {"type": "Fuse"},
-                                          {"type": "Strip", "content": " ", "start": 1, "stop": 0}),
-                         post_processor=bos_template("<s>", 1)))
+    write(
+        "llama2",
+        "tokenizer.json",
+        tokenizer_json(
+            model,
+            special,
+            normalizer=sequence(
+                "normalizer",
+                {"type": "Prepend", "prepend": "▁"},
+                {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
+            ),
+            decoder=sequence(
+                "decoder",
+                space,
+                {"type": "ByteFallback"},
+                {"type": "Fuse"},
+                {"type": "Strip", "content": " ", "start": 1, "stop": 0},
+            ),
+            post_processor=bos_template("<s>", 1),
+        ),
+    )
     write("llama2", "tokenizer_config.json", {"bos_token": {"content": "<s>", "lstrip": False}, "eos_token": "</s>"})
     write_cases("llama2", llama2.encode, special)
     write("sentencepiece", "tokenizer.model", sentencepiece_model(llama2))
@@ -391,11 +550,19 @@ def make():
 
     common = ["▁" + w for w in TEXT.split() if w.isascii()]
     meta = Metaspace(pieces_of(common, train(common, 90)))
-    halves = [(p[:i], p[i:]) for p in meta.pieces for i in range(1, len(p)) if p[:i] in meta.ranks and p[i:] in meta.ranks]
-    write("metaspace", "tokenizer.json",
-          tokenizer_json({"vocab": meta.vocab, "merges": [list(h) for h in halves], "unk_token": "<unk>", "fuse_unk": True}, {"<unk>": 0},
-                         pre_tokenizer={"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": True},
-                         decoder={"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": True}))
+    halves = [
+        (p[:i], p[i:]) for p in meta.pieces for i in range(1, len(p)) if p[:i] in meta.ranks and p[i:] in meta.ranks
+    ]
+    write(
+        "metaspace",
+        "tokenizer.json",
+        tokenizer_json(
+            {"vocab": meta.vocab, "merges": [list(h) for h in halves], "unk_token": "<unk>", "fuse_unk": True},
+            {"<unk>": 0},
+            pre_tokenizer={"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": True},
+            decoder={"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": True},
+        ),
+    )
     write_cases("metaspace", meta.encode, {})
 
     write("letters", "vocab.json", {"b": 0, "a": 1, " ": 2, "é": 3, "灯": 4})

@@ -96,7 +96,8 @@ TEST_CASE("added tokens: longest first, whole words, the white space beside them
   CHECK(finder.find("x<a>b", 0, true)->id == 2);
   CHECK(finder.find("x<a>c", 0, true)->id == 1);
   CHECK(!finder.find("x<a>c", 0, false).has_value());
-  CHECK(!finder.find("swords", 0, true).has_value());
+  for (const char* text : {"swords", "words", "sword", "éword", "word灯", "word_"})
+    CHECK(!finder.find(text, 0, true).has_value());
   CHECK(finder.find("my word!", 0, true)->begin == 3);
   const auto bar = finder.find("a \u3000|\n b", 0, true);
   CHECK(bar->begin == 1);

@@ -188,6 +188,36 @@ TEST_CASE("tokenizer_config.json overrules ByteLevel's space, and added_tokens.j
   has(load_error(added), "id 2 for both");
 }
 
+TEST_CASE("bytes that a splitter removes belong to the token after them, or to the last") {
+  const fs::path folder = changed("gpt2-json", [](json& j) {
+    const json split = {{"type", "Split"}, {"pattern", {{"String", " "}}}, {"behavior", "Removed"}, {"invert", false}};
+    const json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
+    j["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", {split, bytes}}};
+  });
+  const auto tokens = load_tokenizer(folder)->encode("  Q  Z ");
+  REQUIRE(tokens.size() == 2);
+  CHECK(tokens[0].bytes == "Q");
+  CHECK(tokens[0].begin == 0);
+  CHECK(tokens[0].end == 3);
+  CHECK(tokens[1].bytes == "Z");
+  CHECK(tokens[1].begin == 3);
+  CHECK(tokens[1].end == 7);
+  CHECK(load_tokenizer(folder)->encode("  ").empty());
+}
+
+TEST_CASE("added tokens as written are found before those in normalised text") {
+  const fs::path folder = changed("gpt2-json", [](json& j) {
+    j["normalizer"] = {{"type", "Lowercase"}};
+    j["added_tokens"].push_back({{"id", 477}, {"content", "Ship"}, {"single_word", true}, {"normalized", true}});
+    j["added_tokens"].push_back({{"id", 478}, {"content", "Xq"}, {"normalized", false}});
+  });
+  // "XqShip": "Xq" is cut out as written, so that "Ship", found in lower case, touches no word any more.
+  CHECK(ids_of(load_tokenizer(folder)->encode("XqShip")) == std::vector<std::int32_t>{478, 477});
+  CHECK(ids_of(load_tokenizer(folder)->encode("SHIP")) == std::vector<std::int32_t>{477});
+  CHECK(load_tokenizer(folder)->encode("xqship").size() > 2);
+  CHECK(load_tokenizer(folder)->token(477).bytes == "Ship");
+}
+
 TEST_CASE("a SentencePiece model that is cut off or something else") {
   const std::string whole = read_file(reference("tokenizers/sentencepiece/tokenizer.model"));
   const fs::path folder = scratch_dir("broken-model");
