@@ -46,6 +46,17 @@ void Input::add_options(CLI::App& app, bool with_trace) {
   app.add_option("--cut", cut, "Of a text longer than the model's context keep the first or the last part")
       ->check(CLI::IsMember({"first", "last"}))
       ->type_name("first|last");
+  auto* temperature = app.add_option("--temperature", temperatures,
+                                     "Divide the scores by τ before the softmax, of one head (1.0=0.5), a layer "
+                                     "(1.*=0.5) or all (0.5); may be given again")
+                          ->type_name("[L.H=]τ")
+                          ->take_all();
+  auto* mask =
+      app.add_option("--mask", masks, "Another mask for one head, a layer or all: window W, full, sink K window W, …")
+          ->type_name("[L.H=]MASK")
+          ->take_all();
+  if (with_trace)
+    for (auto* edit : {temperature, mask}) edit->excludes(app.get_option("--trace"));
 }
 
 bool Input::has_text() const {
@@ -80,6 +91,12 @@ RunRequest Input::request() const {
   request.parse_special = special;
   if (!cut.empty())
     request.too_long = cut == "first" ? RunRequest::TooLong::keep_first : RunRequest::TooLong::keep_last;
+  try {
+    for (const std::string& each : temperatures) request.edits.push_back(parse_temperature_edit(each, "--temperature"));
+    for (const std::string& each : masks) request.edits.push_back(parse_mask_edit(each, "--mask"));
+  } catch (const Error& mistyped) {
+    throw UsageError(mistyped.what());
+  }
   return request;
 }
 

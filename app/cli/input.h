@@ -16,10 +16,11 @@ namespace headscope::cli {
 struct Input {
   std::string model, text, file, dash, trace, cut;
   std::vector<std::int32_t> ids;
+  std::vector<std::string> temperatures, masks;  ///< [L.H=]τ and [L.H=]spec, in order
   bool bos = false, no_bos = false, special = false;
 
-  /// Adds --model, --text, --file, -, --ids, --bos, --no-bos, --special, --cut; and --trace where the command can read
-  /// one.
+  /// Adds --model, --text, --file, -, --ids, --bos, --no-bos, --special, --cut, --temperature, --mask; and --trace
+  /// where the command can read one.
   void add_options(CLI::App& app, bool with_trace);
   bool has_text() const;
   bool from_trace() const { return !trace.empty(); }

@@ -57,6 +57,8 @@ ordered_json as_json(const RunRequest& request) {
   result["parse_special"] = request.parse_special;
   result["too_long"] = name_of(too_long_names, request.too_long);
   result["capture"] = capture;
+  // Left out when there are none: a run without edits keeps the hash it had before there were any.
+  for (const Intervention& edit : request.edits) result["edits"].push_back(to_json(edit));
   return result;
 }
 
@@ -250,6 +252,10 @@ RunRequest run_request_from_json(const std::string& text, const std::string& whe
   object.read("parse_special", request.parse_special);
   request.too_long = object.choice("too_long", too_long_names, request.too_long);
   if (const json* capture = object.find("capture")) request.capture = capture_from(*capture, where + ": \"capture\"");
+  if (const json* edits = object.array("edits", "edits")) {
+    for (std::size_t i = 0; i < edits->size(); ++i)
+      request.edits.push_back(intervention_from_json((*edits)[i], fmt::format("{}: edit {}", where, i)));
+  }
   object.done();
   return request;
 }
@@ -289,6 +295,9 @@ std::shared_ptr<const Trace> run(const LoadedModel& loaded, const RunRequest& re
   trace->text = request.ids.empty() ? request.text : "";
   trace->tokens = tokenize(loaded, request);
   trace->source = "headscope " + ctx.backend.name();
+  check_targets(request.edits, trace->model.dims);
+  for (const Intervention& edit : request.edits)
+    if (edit.enabled) trace->source += "; edited " + describe(edit);
 
   const int n = static_cast<int>(trace->tokens.size());
   const std::vector<std::int32_t> ids = trace->ids();
@@ -297,7 +306,9 @@ std::shared_ptr<const Trace> run(const LoadedModel& loaded, const RunRequest& re
   trace->plan = plan_capture(request.capture, trace->model.dims, n, n);
 
   Recorder recorder(request.capture);
+  InterventionTap interventions(request.edits);
   std::vector<Tap*> taps;
+  if (!interventions.empty()) taps.push_back(&interventions);
   if (ctx.tap) taps.push_back(ctx.tap);
   taps.push_back(&recorder);
   TapChain chain(std::move(taps));

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/engine/intervention.h"
 #include "core/model/model.h"
 #include "core/text/tokenizer.h"
 #include "core/trace/capture.h"
@@ -25,6 +26,7 @@ struct RunRequest {
   /// What to do with a text longer than the context: refuse (a clear error), keep the first, or keep the last tokens.
   enum class TooLong { refuse, keep_first, keep_last } too_long = TooLong::refuse;
   CaptureSpec capture;
+  std::vector<Intervention> edits;  ///< what to change on the way; in order, so that a later one wins
 
   bool operator==(const RunRequest&) const = default;
 };
@@ -51,9 +53,10 @@ LoadedModel load_model(const std::filesystem::path& folder, Backend& backend);
 /// much).
 std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request);
 
-/// The whole pipeline on the calling thread: tokenize, plan, forward, trace. `ctx.tap` (interventions) comes before the
-/// recorder, so what is recorded is what the pass went on with. Throws Error or Cancelled; also when the request names
-/// a site that this model does not have.
+/// The whole pipeline on the calling thread: tokenize, plan, forward, trace. The request's edits come first, then
+/// `ctx.tap`, then the recorder, so what is recorded is what the pass went on with. Without an enabled edit the pass is
+/// bit for bit the one that knows of no edits. Throws Error or Cancelled; also when the request names a site, layer or
+/// head that this model does not have.
 std::shared_ptr<const Trace> run(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx);
 
 }  // namespace headscope

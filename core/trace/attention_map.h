@@ -64,6 +64,10 @@ class AttentionMap {
   Index n_query() const { return n_query_; }
   Index n_key() const { return n_key_; }
   bool is_factored() const { return q_.defined(); }
+  /// The factors, for views that show how a score comes about; undefined for a dense map.
+  const Tensor& q() const { return q_; }  ///< (query, d_head), after rotation
+  const Tensor& k() const { return k_; }  ///< (key, d_head), after rotation
+  float scale() const { return scale_; }  ///< what q·k is multiplied by; 1 for a dense map
   std::size_t bytes() const;  ///< what this map itself keeps, statistics included, shared q and k excluded
 
   float weight(Index query, Index key) const;             ///< 0 for a masked cell

@@ -1,0 +1,34 @@
+#pragma once
+// Masks by name: which keys a query may see, as a one-line predicate of query position i, key position j and the number
+// of keys n. A spec such as "window 8" parses into an AttentionRule and prints itself again; "A & B" sees what both
+// see. Causal by themselves: causal, window, dilated, strided, random, sink. Looking ahead: full, prefix, global,
+// padding, which "& causal" turns into decoder masks. A row may end up without any key ("padding 3" on three tokens):
+// its weights are all zero, and nothing is added to the residual stream there.
+// A new mask is one entry in the table of masks.cpp and its predicate in the test.
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/trace/attention_rule.h"
+
+namespace headscope {
+
+struct MaskForm {
+  std::string_view id;         ///< "global"
+  std::string_view title;      ///< "Global tokens"
+  std::string_view form;       ///< "global G window W": capitals stand for numbers
+  std::string_view predicate;  ///< "j < G or i < G or |i − j| < W"
+  std::string_view meaning;    ///< one sentence
+  std::string_view source;     ///< paper, or ""
+  std::string_view example;    ///< a spec that shows it on a short text, for thumbnails
+};
+
+/// Every mask, in the order in which a chooser lists them.
+std::span<const MaskForm> mask_forms();
+
+/// Throws Error at `where`: names the forms for an unknown word, the bounds for a number outside them.
+std::shared_ptr<const AttentionRule> parse_mask(std::string_view spec, const std::string& where = "mask");
+
+}  // namespace headscope

@@ -1,0 +1,143 @@
+#include "core/attention/masks.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "core/base/error.h"
+
+using namespace headscope;
+
+namespace {
+
+using Predicate = std::function<bool(Index i, Index j, Index n)>;
+
+struct Case {
+  const char* spec;
+  Predicate sees;
+};
+
+/// Compares keys(), apply() and masked() of a rule with the predicate for every cell of n = 1 … 40.
+void agrees(const Case& c) {
+  CAPTURE(c.spec);
+  const auto rule = parse_mask(c.spec);
+  CHECK(rule->describe() == c.spec);
+  int wrong_hull = 0, wrong_cells = 0, wrong_plain = 0;
+  for (Index n = 1; n <= 40; ++n)
+    for (Index i = 0; i < n; ++i) {
+      Index first = n, last = -1;
+      for (Index j = 0; j < n; ++j)
+        if (c.sees(i, j, n)) first = std::min(first, j), last = j;
+      const KeyRange keys = rule->keys(i, n);
+      wrong_hull += last < 0 ? keys.size() != 0 : keys.begin != first || keys.end != last + 1;
+      std::vector<float> scores(static_cast<std::size_t>(keys.size()), 1.0f);
+      rule->apply(i, keys.begin, scores);
+      for (Index j = 0; j < n; ++j) {
+        const bool inside = j >= keys.begin && j < keys.end;
+        const float score = inside ? scores[static_cast<std::size_t>(j - keys.begin)] : 0;
+        const bool seen = inside && score != -std::numeric_limits<float>::infinity();
+        wrong_cells += seen != c.sees(i, j, n) || (seen && score != 1.0f) || masked(*rule, i, j, n) == seen;
+        wrong_plain += rule->plain() && inside && !seen;
+      }
+    }
+  CHECK(wrong_hull == 0);
+  CHECK(wrong_cells == 0);
+  CHECK(wrong_plain == 0);
+}
+
+std::string refusal(const char* spec) {
+  try {
+    parse_mask(spec);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+}  // namespace
+
+TEST_CASE("each mask agrees with its one-line predicate on every cell of n = 1 … 40") {
+  const std::vector<Case> cases{
+      {"causal", [](Index i, Index j, Index) { return j <= i; }},
+      {"full", [](Index, Index, Index) { return true; }},
+      {"window 8", [](Index i, Index j, Index) { return j <= i && i - j < 8; }},
+      {"window 1", [](Index i, Index j, Index) { return i == j; }},
+      {"dilated 8 2", [](Index i, Index j, Index) { return j <= i && i - j < 16 && (i - j) % 2 == 0; }},
+      {"dilated 3 5", [](Index i, Index j, Index) { return j <= i && i - j < 15 && (i - j) % 5 == 0; }},
+      {"strided 8", [](Index i, Index j, Index) { return j <= i && (i - j < 8 || (i - j) % 8 == 0); }},
+      {"global 2 window 8", [](Index i, Index j, Index) { return j < 2 || i < 2 || std::abs(i - j) < 8; }},
+      {"global 0 window 3", [](Index i, Index j, Index) { return std::abs(i - j) < 3; }},
+      {"global 2 window 8 & causal", [](Index i, Index j, Index) { return j <= i && (j < 2 || i - j < 8); }},
+      {"prefix 4", [](Index i, Index j, Index) { return j <= i || j < 4; }},
+      {"sink 4 window 16", [](Index i, Index j, Index) { return j <= i && (j < 4 || i - j < 16); }},
+      {"sink 0 window 2", [](Index i, Index j, Index) { return j <= i && i - j < 2; }},
+      {"padding 3", [](Index, Index j, Index n) { return j < n - 3; }},
+      {"padding 3 & causal", [](Index i, Index j, Index n) { return j <= i && j < n - 3; }},
+      {"strided 4 & window 9",
+       [](Index i, Index j, Index) { return j <= i && i - j < 9 && (i - j < 4 || (i - j) % 4 == 0); }},
+      {"dilated 9 2 & dilated 9 3", [](Index i, Index j, Index) { return j <= i && i - j < 18 && (i - j) % 6 == 0; }},
+  };
+  for (const Case& each : cases) agrees(each);
+}
+
+TEST_CASE("a random mask sees itself always, nothing ahead, its share of the rest, and the same cells every time") {
+  const auto rule = parse_mask("random 0.3 seed 1"), again = parse_mask("random 0.3 seed 1"),
+             other = parse_mask("random 0.3 seed 2");
+  int seen = 0, cells = 0, same_as_other = 0;
+  for (Index i = 0; i < 200; ++i)
+    for (Index j = 0; j < 200; ++j) {
+      const bool sees = !masked(*rule, i, j, 200);
+      CHECK_MESSAGE(sees == !masked(*again, i, j, 200), i << ' ' << j);
+      CHECK_MESSAGE(!(j > i && sees), i << ' ' << j);
+      if (i == j) CHECK(sees);
+      if (j >= i) continue;
+      ++cells;
+      seen += sees;
+      same_as_other += sees == !masked(*other, i, j, 200);
+    }
+  // 19,900 draws of 0.3: the standard deviation is 0.0032.
+  CHECK(static_cast<double>(seen) / cells == doctest::Approx(0.3).epsilon(0.05));
+  CHECK(static_cast<double>(same_as_other) / cells == doctest::Approx(0.58).epsilon(0.05));
+  agrees({"random 0 seed 7", [](Index i, Index j, Index) { return i == j; }});
+  agrees({"random 1 seed 7", [](Index i, Index j, Index) { return j <= i; }});
+  agrees({"random 0.3 seed 1", [&](Index i, Index j, Index) { return !masked(*rule, i, j, 40) && j <= i; }});
+}
+
+TEST_CASE("a mask may leave a row without any key") {
+  const auto rule = parse_mask("padding 3");
+  CHECK(rule->keys(2, 3).size() == 0);
+  CHECK(rule->keys(0, 2).size() == 0);
+  CHECK(parse_mask("window 2 & padding 6")->keys(9, 10).size() == 0);
+}
+
+TEST_CASE("every form's example parses, prints itself, and has a form that starts with its name") {
+  CHECK(mask_forms().size() == 10);
+  for (const MaskForm& form : mask_forms()) {
+    CAPTURE(std::string(form.id));
+    CHECK(parse_mask(form.example)->describe() == form.example);
+    CHECK(form.form.starts_with(form.id));
+    CHECK_FALSE(form.predicate.empty());
+    CHECK_FALSE(form.meaning.empty());
+  }
+  CHECK(parse_mask("  window   8 ")->describe() == "window 8");
+  CHECK(parse_mask("causal&padding 1")->describe() == "causal & padding 1");
+}
+
+TEST_CASE("a spec that makes no sense is refused with the form it should have") {
+  CHECK(refusal("").find("found nothing") != std::string::npos);
+  CHECK(refusal("windwo 8").find("nearest names: window") != std::string::npos);
+  CHECK(refusal("window").find("expected \"window W\", found \"window\"") != std::string::npos);
+  CHECK(refusal("window 8 9").find("expected \"window W\"") != std::string::npos);
+  CHECK(refusal("window 0").find("a whole number from 1 to 1000000000, found \"0\"") != std::string::npos);
+  CHECK(refusal("window 2.5").find("a whole number") != std::string::npos);
+  CHECK(refusal("window nan").find("a whole number") != std::string::npos);
+  CHECK(refusal("window 1e300").find("a whole number") != std::string::npos);
+  CHECK(refusal("random 1.5 seed 1").find("a share from 0 to 1, found \"1.5\"") != std::string::npos);
+  CHECK(refusal("global 2 widow 8").find("expected \"global G window W\"") != std::string::npos);
+  CHECK(refusal("causal &").find("found nothing") != std::string::npos);
+  CHECK(refusal("full&full&full&full&full&full&full&full&full").find("at most 8 masks") != std::string::npos);
+  CHECK(parse_mask("dilated 1000000000 1000000000")->keys(5, 9).begin == 5);
+}
