@@ -34,6 +34,8 @@ struct PangoText::State {
     cairo_font_options_destroy(options);
     pango_cairo_context_set_resolution(context.get(), 96);
     pango_context_set_round_glyph_positions(context.get(), FALSE);
+    // Lines run from left to right, as in the SVG; the words within run as their script does.
+    pango_context_set_base_dir(context.get(), PANGO_DIRECTION_LTR);
     pango_context_set_language(context.get(), pango_language_from_string("en"));
   }
 

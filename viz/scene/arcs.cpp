@@ -54,27 +54,31 @@ Threads collect(const AttentionMap& map, const ArcsOptions& options) {
   return out;
 }
 
-double thread_width(double strength) {
-  return 0.7 + 2.5 * strength;
-}
-double thread_opacity(double strength) {
-  return 0.18 + 0.82 * strength;
-}
+/// How weights look: one style for the drawing and for the legend that explains it.
+struct Style {
+  Color positive, negative;
+  double faintest = 0.18;  ///< opacity of a vanishing weight
+
+  Color color(double weight, double strength, double fade) const {
+    return with_opacity(weight < 0 ? negative : positive, fade * (faintest + (1 - faintest) * strength));
+  }
+  static double width(double strength) { return 0.7 + 2.5 * strength; }
+};
 
 /// Samples of the weights that widths and opacities stand for.
-double add_legend(Scene& scene, double high, Color color, double x, double y, const Look& look) {
+double add_legend(Scene& scene, const Style& style, double high, bool negative, double x, double y, const Look& look) {
   const Font font = look.theme.caption();
   const double line = std::round(15 * look.theme.text_scale), middle = y + line / 2;
   scene.add({Text{{x, middle + half_capital(font)}, "weight", font, look.theme.muted, Anchor::start, 0},
              "legend.weight", ""});
   double at = x + look.measure.width("weight", font) + 14;
-  for (const double strength : {0.1, 0.25, 0.5, 1.0}) {
+  for (const double strength : {-0.5, 0.1, 0.25, 0.5, 1.0}) {
+    if (strength < 0 && !negative) continue;
     const std::string text = short_number(strength * high, 2);
-    scene.add(
-        {Line{{{at, middle}, {at + 26, middle}}, with_opacity(color, thread_opacity(strength)), thread_width(strength)},
-         "", ""});
-    scene.add({Text{{at + 32, middle + half_capital(font)}, text, font, look.theme.muted, Anchor::start, 0}, "", ""});
-    at += 32 + look.measure.width(text, font) + 16;
+    const double size = std::abs(strength);
+    scene.add({Line{{{at, middle}, {at + 22, middle}}, style.color(strength, size, 1), Style::width(size)}, "", ""});
+    scene.add({Text{{at + 28, middle + half_capital(font)}, text, font, look.theme.muted, Anchor::start, 0}, "", ""});
+    at += 28 + look.measure.width(text, font) + 14;
   }
   return y + line;
 }
@@ -124,26 +128,31 @@ Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Look& loo
   y += 4;
 
   const auto height_of = [&](Index position) { return y + (static_cast<double>(position) + 0.5) * pitch; };
-  const Color positive_color = theme.accent, negative_color = theme.key;
+  // Signed weights take the two sides of the diverging map; beside a chosen row the others step back, the more the
+  // denser.
+  Style style{theme.accent, theme.accent, options.query ? 0.45 : 0.18};
+  if (negative) style.positive = theme.diverging->at(0.86), style.negative = theme.diverging->at(0.14);
+  const double count = static_cast<double>(threads.strongest.size());
+  const double others = options.query ? std::clamp(40.0 / (count + 1), 0.05, 0.25) : 1;
   const auto draw = [&](const Thread& thread, double fade) {
     const double strength = std::min(1.0, std::abs(thread.weight) / high);
     const Point from{x0, height_of(thread.query)}, to{x1, height_of(thread.key)};
     const double bend = 0.45 * (x1 - x0);
-    const Color color =
-        with_opacity(thread.weight < 0 ? negative_color : positive_color, fade * thread_opacity(strength));
+    const Point leaving{from.x + bend, from.y}, arriving{to.x - bend, to.y};
+    const Color color = style.color(thread.weight, strength, fade);
     scene.add(
-        {Curve{from, {from.x + bend, from.y}, {to.x - bend, to.y}, to, color, thread_width(strength)},
+        {Curve{from, leaving, arriving, to, color, Style::width(strength)},
          fmt::format("arc.{}.{}", thread.query + offset, thread.key),
          fmt::format("{}[{}, {}] = {}", map_name(map), thread.query, thread.key, short_number(thread.weight, 4))});
   };
   for (const Thread& thread : threads.strongest)
-    if (!options.query || thread.query + offset != *options.query) draw(thread, options.query ? 0.18 : 1);
+    if (!options.query || thread.query + offset != *options.query) draw(thread, others);
   for (const Thread& thread : threads.strongest)
     if (options.query && thread.query + offset == *options.query) draw(thread, 1);
   add_side_axis(scene, queries, x0, y, "query", theme.text, look);
   add_side_axis(scene, keys, x1, y, "key", theme.text, look, Side::right);
   y += tall + 12;
-  y = add_legend(scene, high, positive_color, margin, y, look);
+  y = add_legend(scene, style, high, negative, margin, y, look);
 
   std::string caption = fmt::format("{} of {} weights are {} or more{} and hold {:.0f} % of all attention",
                                     threads.above, threads.visible, short_number(options.threshold),

@@ -37,9 +37,10 @@ std::string short_title(const std::string& title, const Font& font, double width
 }
 
 /// Few heads get large pictures, many small ones.
-double thumb_side(double asked, int heads) {
+double thumb_side(double asked, int rows, int heads) {
   if (asked > 0) return std::clamp(std::round(asked), 16.0, 512.0);
-  return std::clamp(std::floor(640.0 / heads), 56.0, 132.0);
+  return std::min(std::clamp(std::floor(640.0 / heads), 56.0, 132.0),
+                  std::clamp(std::floor(960.0 / rows), 40.0, 132.0));
 }
 
 /// Classes in the order in which they first appear, with how many heads each has.
@@ -96,10 +97,10 @@ Scene head_grid_scene(const Trace& trace, const HeadGridOptions& options, const 
     row_of_layer.emplace(map.layer(), 0);
     heads = std::max(heads, map.head() + 1);
   }
-  std::vector<Thumb> thumbs;
-  for (const AttentionMap& map : trace.maps) thumbs.push_back(thumb_of(map, thumb_side(options.thumb, heads)));
   int rows = 0;
   for (auto& [layer, row] : row_of_layer) row = rows++;
+  std::vector<Thumb> thumbs;
+  for (const AttentionMap& map : trace.maps) thumbs.push_back(thumb_of(map, thumb_side(options.thumb, rows, heads)));
   std::map<std::pair<int, int>, const HeadMark*> marks;
   for (const HeadMark& mark : options.classes)
     if (row_of_layer.contains(mark.layer) && mark.head < heads) marks.emplace(std::pair(mark.layer, mark.head), &mark);

@@ -24,7 +24,7 @@ struct HeadGridOptions {
   Scaling scaling;
   std::vector<HeadMark> classes;                ///< at most one per head is drawn, the first
   std::optional<std::pair<int, int>> selected;  ///< (layer, head), in the accent colour
-  double thumb = 0;  ///< largest side of one picture, logical pixels; 0 = 56 … 132 by the number of heads
+  double thumb = 0;  ///< largest side of one picture, logical pixels; 0 = 40 … 132, by the number of heads
 };
 
 /// Throws Error when the trace has no maps. Pictures come from AttentionMap::overview(), so a bright cell never

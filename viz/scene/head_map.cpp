@@ -18,19 +18,18 @@ void check(std::optional<Index> position, Index first, Index count, const char* 
                 std::to_string(*position));
 }
 
-/// "0.87" as ".87": a cell has room for three signs.
-std::string cell_text(float value, MapKind kind) {
-  if (kind == MapKind::effective) return short_number(value, 2);
-  if (value >= 0.995f) return "1.0";
-  std::string text = fmt::format("{:.2f}", value);
-  return text.starts_with("0.") ? text.substr(1) : text;
+/// "0.87" as ".87", "−0.30" as "−.30": a cell has room for few signs.
+std::string cell_text(float value) {
+  const float size = std::abs(value);
+  if (size >= 0.995f) return size < 1.05f ? (value < 0 ? "−1.0" : "1.0") : short_number(value, 2);
+  return (value < 0 ? "−" : "") + fmt::format("{:.2f}", size).substr(1);
 }
 
 void add_values(Scene& scene, const Heatmap& map, MapKind kind, const Look& look) {
   Font font = look.theme.number();
   const Rect first = map.cell(0, 0);
   const double room = first.w - map.gap - 6;
-  const std::string widest = kind == MapKind::effective ? "−0.00" : ".00";
+  const std::string widest = kind == MapKind::effective ? "−.00" : ".00";
   while (font.size > 8 && look.measure.width(widest, font) > room) font.size -= 0.5;
   if (look.measure.width(widest, font) > room || first.h - map.gap < font.size + 4) return;
   for (Index r = 0; r < map.rows(); ++r)
@@ -39,7 +38,7 @@ void add_values(Scene& scene, const Heatmap& map, MapKind kind, const Look& look
       // Cells that round to zero stay quiet: their colour says it.
       if (map.is_masked(r, c) || !std::isfinite(value) || std::abs(value) < 0.005f) continue;
       const Rect cell = map.cell(r, c);
-      const std::string text = cell_text(value, kind);
+      const std::string text = cell_text(value);
       if (look.measure.width(text, font) > first.w - map.gap - 2) continue;
       scene.add({Text{{cell.x + (cell.w - map.gap) / 2, cell.y + (cell.h - map.gap) / 2 + half_capital(font)},
                       text,

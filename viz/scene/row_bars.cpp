@@ -69,6 +69,11 @@ struct Plot {
   double width() const { return cell * static_cast<double>(columns); }
 };
 
+std::string bar_text(float value, double high) {
+  if (high <= 0.02 || std::abs(value) >= 1.05f) return short_number(value, 2);
+  return (value < 0 ? "−" : "") + fmt::format("{:.2f}", std::abs(value));
+}
+
 /// Values over the bars: over all when the bars are wide enough, else over the strongest that leave one another room.
 void add_values(Scene& scene, const MapCells& cells, const Norm& norm, const Plot& plot, const Look& look) {
   const Font font = look.theme.number();
@@ -85,24 +90,28 @@ void add_values(Scene& scene, const MapCells& cells, const Norm& norm, const Plo
     const Index c = order[i];
     const float value = cells.values.at(0, c);
     if (strength(c) < 0.005f * static_cast<float>(norm.high)) continue;  // a bar of no height needs no number
-    const std::string text =
-        std::abs(value) < 1.05f && norm.high > 0.02 ? fmt::format("{:.2f}", value) : short_number(value, 2);
-    const double w = look.measure.width(text, font), top = plot.y + plot.height * (1 - std::max(norm(value), norm(0)));
+    const std::string text = bar_text(value, norm.high);
+    const bool below = value < 0;  // a bar that hangs down carries its number at its lower end
+    const double tip = plot.y + plot.height * (1 - norm(value));
+    const double w = look.measure.width(text, font), baseline = below ? tip + 4 + 2 * half_capital(font) : tip - 5;
     const double middle = std::clamp(plot.x + plot.cell * (static_cast<double>(c) + 0.5), plot.x + w / 2,
                                      std::max(plot.x + w / 2, plot.x + plot.width() - w / 2));
-    const Rect box{middle - w / 2 - 3, top - 5 - font.size, w + 6, font.size + 4};
+    const Rect box{middle - w / 2 - 3, baseline - font.size, w + 6, font.size + 4};
     const bool free = std::none_of(taken.begin(), taken.end(), [&](const Rect& t) {
       return t.x < box.right() && box.x < t.right() && t.y < box.bottom() && box.y < t.bottom();
     });
     if (!free) continue;
-    // A number must not stand on a taller neighbour's bar.
+    // A number must not stand on a neighbour's longer bar.
     bool clear = true;
     for (Index n = std::max<Index>(0, static_cast<Index>((box.x - plot.x) / plot.cell));
-         clear && n < plot.columns && plot.x + plot.cell * static_cast<double>(n) < box.right(); ++n)
-      clear = n == c || strength(n) < 0 || plot.y + plot.height * (1 - norm(cells.values.at(0, n))) >= box.bottom() - 2;
+         clear && n < plot.columns && plot.x + plot.cell * static_cast<double>(n) < box.right(); ++n) {
+      if (n == c || strength(n) < 0) continue;
+      const double other = plot.y + plot.height * (1 - norm(cells.values.at(0, n)));
+      clear = below ? other <= box.y + 2 : other >= box.bottom() - 2;
+    }
     if (!clear) continue;
     taken.push_back(box);
-    scene.add({Text{{middle, top - 5}, text, font, look.theme.text, Anchor::middle, 0},
+    scene.add({Text{{middle, baseline}, text, font, look.theme.text, Anchor::middle, 0},
                fmt::format("value.{}", c * cells.bin), ""});
   }
 }

@@ -75,8 +75,10 @@ Scene several_heads_scene(const Trace& trace, const SeveralHeadsOptions& options
   for (const ChosenHead& chosen : heads) {
     const double name = look.measure.width(fmt::format("Layer {} · Head {}", chosen.layer, chosen.head), name_font);
     tile_w = std::max(tile_w, name);
-    if (!chosen.badge.text.empty())
-      two_lines |= name + 10 + look.measure.width(printable(chosen.badge.text), badge_font) > map_w;
+    if (chosen.badge.text.empty()) continue;
+    const double badge = look.measure.width(printable(chosen.badge.text), badge_font);
+    two_lines |= name + 10 + badge > map_w;
+    tile_w = std::max(tile_w, std::min(badge, 220 * theme.text_scale));  // longer ones are elided
   }
   const int count = static_cast<int>(heads.size()), columns = columns_for(count, options.columns);
   const int rows = (count + columns - 1) / columns;
