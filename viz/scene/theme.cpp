@@ -41,7 +41,7 @@ Theme light() {
   t.query = rgb(0x1F6FD6);
   t.key = rgb(0xCC3A31);
   t.value = rgb(0x1F8A47);
-  t.masked = rgb(0xE6E9ED);
+  t.masked = rgb(0xDFE3E9);
   t.missing = rgb(0x2FA8A0);
   t.dark_ink = rgb(0x16181D);
   t.light_ink = rgb(0xFFFFFF);
@@ -58,7 +58,7 @@ Theme projector() {
   t.muted = rgb(0x2C313A);
   t.faint = rgb(0x5A616E);
   t.line = rgb(0x9AA1AD);
-  t.masked = rgb(0xDDE1E6);
+  t.masked = rgb(0xD9DEE4);
   t.text_scale = 1.3;
   return t;
 }
