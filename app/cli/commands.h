@@ -8,6 +8,12 @@
 
 namespace headscope::cli {
 
+void add_run(CLI::App& app, Shell& shell);
+void add_capture(CLI::App& app, Shell& shell);
+void add_metrics(CLI::App& app, Shell& shell);
+void add_render(CLI::App& app, Shell& shell);
 void add_inspect(CLI::App& app, Shell& shell);
+void add_bench(CLI::App& app, Shell& shell);
+void add_tour(CLI::App& app, Shell& shell);
 
 }  // namespace headscope::cli

@@ -5,6 +5,7 @@
 #include "app/assets.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/io/trace_file.h"
 
 namespace headscope::cli {
 
@@ -34,8 +35,9 @@ void Input::add_options(CLI::App& app, bool with_trace) {
   group->add_option("input", dash, "- reads the text from standard input")->check(CLI::IsMember({"-"}))->type_name("-");
   group->add_option("--ids", ids, "Token ids, separated by commas")->delimiter(',')->type_name("N,N,…");
   if (with_trace) {
-    auto* option =
-        group->add_option("--trace", trace, "A trace file written by `capture`, instead of a model and a text");
+    auto* option = group->add_option(
+        "--trace", trace,
+        "Instead of a model and a text: a trace file of `capture`, or attention in an .npz or .npy file");
     option->excludes(model_option);
   }
   group->require_option(0, 1);
@@ -100,10 +102,20 @@ RunRequest Input::request() const {
   return request;
 }
 
-Opened run_request(Shell& shell, const RunRequest& request) {
-  Opened opened{load_model(request.model, shell.backend()), nullptr};
+Opened run_request(Shell& shell, LoadedModel loaded, const RunRequest& request) {
+  Opened opened{std::move(loaded), nullptr};
   shell.with_progress("forward pass", [&](const Ctx& ctx) { opened.trace = run(opened.loaded, request, ctx); });
   return opened;
+}
+
+Opened open_input(Shell& shell, const Input& input, const CaptureSpec& capture) {
+  if (input.from_trace()) {
+    if (input.has_text()) throw UsageError("--trace holds its own text; give one or the other");
+    return {{}, open_trace(input.trace)};
+  }
+  RunRequest request = input.request();
+  request.capture = capture;
+  return run_request(shell, load_model(request.model, shell.backend()), request);
 }
 
 }  // namespace headscope::cli

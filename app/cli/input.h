@@ -31,10 +31,11 @@ struct Input {
 };
 
 struct Opened {
-  LoadedModel loaded;
+  LoadedModel loaded;  ///< empty when a trace file was opened
   std::shared_ptr<const Trace> trace;
 };
-/// Opens the model and runs the request, with progress on the terminal.
-Opened run_request(Shell& shell, const RunRequest& request);
+/// Opens the model and runs the request, or opens the trace file, with progress on the terminal.
+Opened open_input(Shell& shell, const Input& input, const CaptureSpec& capture);
+Opened run_request(Shell& shell, LoadedModel loaded, const RunRequest& request);
 
 }  // namespace headscope::cli

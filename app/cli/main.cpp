@@ -44,7 +44,13 @@ int main(int argc, char** argv) {
   app.add_option("--threads", shell.threads, "Threads to compute with (default: one per processor)")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
+  add_run(app, shell);
+  add_capture(app, shell);
+  add_metrics(app, shell);
+  add_render(app, shell);
   add_inspect(app, shell);
+  add_bench(app, shell);
+  add_tour(app, shell);
 
   try {
     app.parse(argc, argv);

@@ -1,0 +1,149 @@
+// headscope-cli bench: forward passes with everything captured, beside the bare matrix products of the same model.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/commands.h"
+#include "app/cli/input.h"
+#include "app/cli/report.h"
+#include "app/cli/table.h"
+#include "core/base/error.h"
+#include "core/base/random.h"
+#include "core/engine/matrix_floor.h"
+#include "core/tensor/matrix.h"
+
+namespace headscope::cli {
+
+namespace {
+using nlohmann::ordered_json;
+
+struct Options {
+  Input input;
+  std::vector<int> lengths;
+  std::string storage = "auto";
+  int repeat = 9;
+  bool json = false, last_logits = false;
+};
+
+struct Row {
+  int tokens = 0;
+  double forward = 0, floor = 0;  // milliseconds, medians
+  std::string plan;
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+std::vector<int> lengths_of(const Options& options, const ModelConfig& config) {
+  std::vector<int> lengths = options.lengths;
+  if (lengths.empty()) {
+    for (const int n : {16, 64, 256, 1024})
+      if (config.context == 0 || n <= config.context) lengths.push_back(n);
+    if (lengths.empty()) lengths.push_back(config.context);
+  }
+  for (const int n : lengths)
+    if (config.context > 0 && n > config.context)
+      throw Error("--lengths", fmt::format("at most {}, the context of {}", config.context, config.name),
+                  std::to_string(n));
+  return lengths;
+}
+
+/// Forward and floor take turns, so that a busy moment of the machine hits both.
+Row measure(const LoadedModel& loaded, MatrixFloor& floor, int tokens, const Options& options, const Ctx& ctx) {
+  RunRequest request;
+  Random random(7);
+  for (int i = 0; i < tokens; ++i)
+    request.ids.push_back(
+        static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(loaded.model->config().dims.vocab))));
+  request.capture.all_logits = !options.last_logits;
+  request.capture.byte_budget = std::size_t{8} << 30;
+  if (options.storage == "dense") request.capture.maps = MapStorage::dense;
+  if (options.storage == "factored") request.capture.maps = MapStorage::factored;
+  const int logit_rows = options.last_logits ? 1 : tokens;
+  Row row;
+  row.tokens = tokens;
+  row.plan = run(loaded, request, ctx)->plan.summary;
+  floor.milliseconds(tokens, logit_rows);
+  std::vector<double> forward, floors;
+  for (int i = 0; i < options.repeat; ++i) {
+    forward.push_back(run(loaded, request, ctx)->milliseconds);
+    floors.push_back(floor.milliseconds(tokens, logit_rows));
+  }
+  row.forward = median(forward);
+  row.floor = median(floors);
+  return row;
+}
+
+void print_rows(Shell& shell, const std::vector<Row>& rows, MatrixFloor& floor, const Options& options) {
+  Table table({{"tokens"},
+               {"forward ms"},
+               {"products ms"},
+               {"ratio"},
+               {"GFLOP/s of products"},
+               {"captured", Table::Align::left}});
+  for (const Row& row : rows) {
+    const double flops = floor.flops(row.tokens, options.last_logits ? 1 : row.tokens);
+    table.add({std::to_string(row.tokens), number(row.forward, 3), number(row.floor, 3),
+               number(row.forward / row.floor, 2), number(flops / row.floor * 1e-6, 1), row.plan});
+  }
+  shell.print(table.text());
+  shell.print_line(
+      "forward: all maps and their metrics; products: with the weight matrices alone, same library and threads");
+}
+}  // namespace
+
+void add_bench(CLI::App& app, Shell& shell) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command =
+      app.add_subcommand("bench", "Time forward passes with full capture beside the bare matrix products");
+  command->add_option("-m,--model", options->input.model, "Model folder, or the name of a bundled example")->required();
+  command
+      ->add_option("--lengths", options->lengths,
+                   "Tokens per pass (default: 16,64,256,1024 as far as the context reaches)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1 << 24))
+      ->type_name("N,…");
+  command->add_option("--repeat", options->repeat, "Passes per length; the median counts")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  command->add_option("--storage", options->storage, "How maps are kept: auto, dense or factored")
+      ->check(CLI::IsMember({"auto", "dense", "factored"}))
+      ->type_name("STORAGE")
+      ->capture_default_str();
+  command->add_flag("--last-logits", options->last_logits, "Logits of the last position only");
+  command->add_flag("--json", options->json, "JSON instead of a table");
+  command->callback([options, &shell] {
+    shell.command = [options, &shell] {
+      Backend& backend = shell.backend();
+      const LoadedModel loaded = load_model(options->input.model_folder(), backend);
+      const std::vector<int> lengths = lengths_of(*options, loaded.model->config());
+      MatrixFloor floor(loaded.model->config(), backend);
+      std::vector<Row> rows;
+      const Ctx ctx{backend, nullptr, shell.stop()};
+      for (const int tokens : lengths) {
+        rows.push_back(measure(loaded, floor, tokens, *options, ctx));
+        if (!options->json) shell.say(fmt::format("{} tokens: {:.3f} ms", tokens, rows.back().forward));
+      }
+      if (!options->json) return print_rows(shell, rows, floor, *options);
+      ordered_json out;
+      out["model"] = model_json(loaded.model->info());
+      out["threads"] = backend.pool().threads();
+      out["matrix_library"] = matrix_library();
+      out["rows"] = ordered_json::array();
+      for (const Row& row : rows)
+        out["rows"].push_back({{"tokens", row.tokens},
+                               {"forward_ms", row.forward},
+                               {"products_ms", row.floor},
+                               {"ratio", row.forward / row.floor},
+                               {"captured", row.plan}});
+      shell.print_line(out.dump(2));
+    };
+  });
+}
+
+}  // namespace headscope::cli

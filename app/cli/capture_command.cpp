@@ -1,0 +1,133 @@
+// headscope-cli capture: run a model on a text and keep the trace in a safetensors file.
+
+#include <fmt/format.h>
+
+#include "app/cli/commands.h"
+#include "app/cli/input.h"
+#include "app/cli/table.h"
+#include "core/base/error.h"
+#include "core/io/trace_file.h"
+
+namespace headscope::cli {
+
+namespace {
+struct Options {
+  Input input;
+  std::string out, storage = "auto", budget;
+  std::vector<std::string> sites;
+  std::vector<int> layers;
+  bool list_sites = false, last_logits = false;
+};
+
+/// "512M", "2G", "1500000": bytes with an optional power-of-1024 unit.
+std::size_t parse_bytes(const std::string& text) {
+  std::size_t used = 0;
+  double value = -1;
+  try {
+    value = std::stod(text, &used);
+  } catch (const std::logic_error&) {
+    used = 0;
+  }
+  const std::string unit = text.substr(used);
+  double factor = 0;
+  if (unit.empty() || unit == "B") factor = 1;
+  if (unit == "K" || unit == "KB" || unit == "KiB" || unit == "k" || unit == "kB") factor = 1024.0;
+  if (unit == "M" || unit == "MB" || unit == "MiB") factor = 1024.0 * 1024;
+  if (unit == "G" || unit == "GB" || unit == "GiB") factor = 1024.0 * 1024 * 1024;
+  if (used == 0 || factor == 0 || !(value > 0) || value * factor > 0x1p60)
+    throw UsageError(fmt::format("--budget: expected a size such as 512M or 2G, found \"{}\"", text));
+  return static_cast<std::size_t>(value * factor);
+}
+
+/// `model` is asked for its sites only when --sites is "all".
+CaptureSpec spec_of(const Options& options, const Model& model) {
+  CaptureSpec spec;
+  if (options.storage == "dense") spec.maps = MapStorage::dense;
+  if (options.storage == "factored") spec.maps = MapStorage::factored;
+  if (options.storage == "none") spec.maps = MapStorage::none;
+  for (const std::string& name : options.sites) {
+    if (name == "all") {
+      for (const SiteKind kind : model.sites()) spec.sites.insert(kind);
+    } else {
+      spec.sites.insert(parse_site_kind(name).value());
+    }
+  }
+  // Patterns are written anyway, from whatever storage: naming them is no reason to hold them dense.
+  spec.sites.erase(SiteKind::pattern);
+  spec.layers.insert(options.layers.begin(), options.layers.end());
+  spec.all_logits = !options.last_logits;
+  if (!options.budget.empty()) spec.byte_budget = parse_bytes(options.budget);
+  return spec;
+}
+
+void check(const Options& options) {
+  if (options.out.empty()) throw UsageError("-o is required: the file to write");
+  for (const std::string& name : options.sites)
+    if (name != "all" && !parse_site_kind(name))
+      throw UsageError(fmt::format("--sites: no site is called \"{}\"; capture --list-sites names them", name));
+  if (!options.budget.empty()) parse_bytes(options.budget);
+}
+
+void capture(Shell& shell, const Options& options) {
+  check(options);
+  RunRequest request = options.input.request();
+  const LoadedModel loaded = load_model(request.model, shell.backend());
+  request.capture = spec_of(options, *loaded.model);
+  const Opened opened = run_request(shell, loaded, request);
+
+  TraceFileOptions file;
+  file.sites = request.capture.sites;
+  if (!opened.trace->maps.empty()) file.sites.insert(SiteKind::pattern);
+  shell.with_progress("writing", [&](const Ctx& ctx) {
+    file.progress = [&](std::size_t done, std::size_t total) {
+      if (ctx.stop.stop_requested()) throw Cancelled();
+      if (total > 0) ctx.progress->store(static_cast<float>(done) / static_cast<float>(total));
+    };
+    write_trace(*opened.trace, options.out, file);
+  });
+  std::error_code unknown;
+  const auto size = std::filesystem::file_size(options.out, unknown);
+  shell.print_line(fmt::format("{}  {}, {} tokens, {}", options.out, unknown ? "size unknown" : byte_size(size),
+                               opened.trace->tokens.size(), opened.trace->plan.summary));
+}
+
+void list_sites(Shell& shell) {
+  Table table({{"site", Table::Align::left}, {"shape", Table::Align::left}, {"meaning", Table::Align::left}});
+  for (const SiteInfo& site : site_table())
+    table.add({std::string(site.pattern), std::string(site.shape), std::string(site.meaning)});
+  shell.print(table.text());
+}
+}  // namespace
+
+void add_capture(CLI::App& app, Shell& shell) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("capture", "Run a model on a text and write the trace to a safetensors file");
+  options->input.add_options(*command, false);
+  command->add_option("-o,--out", options->out, "The file to write")->type_name("FILE.safetensors");
+  command
+      ->add_option("--sites", options->sites,
+                   "What to write besides the patterns: q, k, v, z, resid_post, logits, … or all")
+      ->delimiter(',')
+      ->type_name("SITE,…");
+  command->add_option("--layers", options->layers, "Only these layers (default: all)")
+      ->delimiter(',')
+      ->type_name("N,…");
+  command
+      ->add_option("--storage", options->storage,
+                   "How maps are kept while the model runs: auto, dense, factored, or none (no patterns)")
+      ->check(CLI::IsMember({"auto", "dense", "factored", "none"}))
+      ->type_name("STORAGE")
+      ->capture_default_str();
+  command->add_option("--budget", options->budget, "Memory the trace may take, such as 512M (default 1G)")
+      ->type_name("SIZE");
+  command->add_flag("--last-logits", options->last_logits, "Keep the logits of the last position only");
+  command->add_flag("--list-sites", options->list_sites, "List the sites: name, shape, meaning");
+  command->callback([options, &shell] {
+    shell.command = [options, &shell] {
+      if (options->list_sites) return list_sites(shell);
+      capture(shell, *options);
+    };
+  });
+}
+
+}  // namespace headscope::cli

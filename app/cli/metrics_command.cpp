@@ -1,0 +1,177 @@
+// headscope-cli metrics: every metric of every head as a table, CSV or JSON, on a text, a trace file, or on generated
+// repeated random tokens (the standard induction score).
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/commands.h"
+#include "app/cli/input.h"
+#include "app/cli/report.h"
+#include "app/cli/table.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/metrics/even_head.h"
+#include "core/metrics/repeated_tokens.h"
+
+namespace headscope::cli {
+
+namespace {
+using nlohmann::ordered_json;
+
+struct Options {
+  Input input;
+  std::vector<std::string> metrics;
+  std::string format = "table", classes;
+  bool json = false, csv = false, list = false, chance = false, repeated = false;
+  int period = 50, repeats = 2;
+  std::uint64_t seed = 1;
+
+  std::string chosen_format() const { return json ? "json" : csv ? "csv" : format; }
+};
+
+ordered_json metric_json(const Metric& metric) {
+  return {{"id", metric.id},
+          {"title", metric.title},
+          {"unit", metric.unit},
+          {"low", number_json(metric.low)},
+          {"high", number_json(metric.high)},
+          {"formula", metric.formula},
+          {"source", metric.source}};
+}
+
+void list_metrics(Shell& shell, const std::string& format) {
+  if (format == "json") {
+    ordered_json out = ordered_json::array();
+    for (const Metric& each : metrics()) out.push_back(metric_json(each));
+    return shell.print_line(out.dump(2));
+  }
+  Table table({{"metric", Table::Align::left},
+               {"unit", Table::Align::left},
+               {"range", Table::Align::left},
+               {"formula", Table::Align::left},
+               {"source", Table::Align::left}});
+  for (const Metric& each : metrics()) {
+    const std::string high = std::isfinite(each.high) ? fmt::format("{}", each.high) : "…";
+    table.add({std::string(each.id), each.unit.empty() ? "share" : std::string(each.unit),
+               fmt::format("{}–{}", each.low, high), std::string(each.formula), std::string(each.source)});
+  }
+  shell.print(table.text());
+}
+
+/// The scores that need to know the period. Chance is the score of a head that spreads its weight evenly.
+std::vector<HeadColumn> repeated_columns(int period, int first) {
+  const auto column_of = [](std::string id, std::function<double(const AttentionMap&)> score) {
+    return HeadColumn{std::move(id), [score](const MetricInput& head) { return score(head.map); },
+                      [score](const MetricInput& head) { return score(even_head(head.map, head.links)); }};
+  };
+  return {column_of("induction_block", [=](const AttentionMap& map) { return induction_block(map, period, first); }),
+          column_of("duplicate_block", [=](const AttentionMap& map) { return duplicate_block(map, period, first); }),
+          column_of("induction_diagonal", [=](const AttentionMap& map) { return induction_diagonal(map, period); })};
+}
+
+Opened run_repeated(Shell& shell, const Options& options, int& first) {
+  if (options.input.from_trace()) throw UsageError("--repeated runs a model; a trace holds its own text");
+  if (options.input.has_text()) throw UsageError("--repeated makes its own tokens; leave the text away");
+  const LoadedModel loaded = load_model(options.input.model_folder(), shell.backend());
+  const ModelConfig& config = loaded.model->config();
+  // As TransformerLens does it: a BOS in front wherever the model has one.
+  auto bos = loaded.tokenizer ? loaded.tokenizer->bos() : config.bos;
+  if (options.input.no_bos) bos.reset();
+  first = bos ? 1 : 0;
+  const std::int64_t length = first + std::int64_t{options.period} * options.repeats;
+  if (config.context > 0 && length > config.context)
+    throw Error("--period", fmt::format("at most {} tokens in all, the context of {}", config.context, config.name),
+                fmt::format("{} ({} × {}{})", length, options.repeats, options.period, bos ? " and BOS" : ""),
+                fmt::format("--period {} fits", (config.context - first) / options.repeats));
+  RunRequest request;
+  request.model = options.input.model_folder();
+  request.ids = repeated_tokens(config.dims.vocab, options.period, options.repeats, bos, options.seed);
+  return run_request(shell, loaded, request);
+}
+
+void print_metrics(Shell& shell, const Options& options, const Trace& trace, const std::vector<HeadColumn>& columns) {
+  if (trace.maps.empty()) throw Error(trace.model.name, "attention maps to measure", "a trace without any");
+  const std::vector<ClassRule> own = options.classes.empty()
+                                         ? std::vector<ClassRule>{}
+                                         : parse_class_rules(read_file(options.classes), options.classes);
+  const std::vector<ClassRule>& rules = options.classes.empty() ? default_class_rules() : own;
+  const auto heads = report_heads(trace, rules);
+  const std::string format = options.chosen_format();
+  if (format == "csv") return shell.print(heads_csv(heads, trace, columns, options.chance));
+  if (format == "json") {
+    ordered_json out;
+    out["model"] = model_json(trace.model);
+    if (options.repeated)
+      out["repeated"] = {{"period", options.period}, {"repeats", options.repeats}, {"seed", options.seed}};
+    out["tokens"] = tokens_json(trace);
+    out["metrics"] = ordered_json::array();
+    for (const HeadColumn& each : columns)
+      for (const Metric& known : metrics())
+        if (known.id == each.id) out["metrics"].push_back(metric_json(known));
+    out["heads"] = heads_json(heads, trace, columns);
+    return shell.print_line(out.dump(2));
+  }
+  shell.print_line(headline(trace));
+  if (options.repeated)
+    shell.print_line(
+        fmt::format("{} random tokens said {} times (seed {})", options.period, options.repeats, options.seed));
+  shell.print_line();
+  shell.print(heads_text(heads, trace, columns));
+}
+}  // namespace
+
+void add_metrics(CLI::App& app, Shell& shell) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command =
+      app.add_subcommand("metrics", "Metrics of every head, on a text, a trace, or repeated random tokens");
+  options->input.add_options(*command, true);
+  command->add_option("--metric", options->metrics, "Metrics to show, separated by commas; all for every one")
+      ->delimiter(',')
+      ->type_name("ID,…");
+  command->add_flag("--list", options->list, "List the metrics: unit, range, formula, source");
+  auto* format = command->add_option("--format", options->format, "Output as table, csv or json")
+                     ->check(CLI::IsMember({"table", "csv", "json"}))
+                     ->type_name("FORMAT")
+                     ->capture_default_str();
+  auto* json = command->add_flag("--json", options->json, "Same as --format json")->excludes(format);
+  command->add_flag("--csv", options->csv, "Same as --format csv")->excludes(format)->excludes(json);
+  command->add_flag("--chance", options->chance, "Add what chance gives to the CSV (the JSON always has it)");
+  command
+      ->add_option("--classes", options->classes, "Thresholds of head classes, in the form of assets/head_classes.json")
+      ->type_name("FILE");
+  auto* repeated = command->add_flag("--repeated", options->repeated,
+                                     "Measure on random tokens said twice: the standard induction score");
+  command->add_option("--period", options->period, "Tokens that are repeated")
+      ->check(CLI::Range(1, 1 << 20))
+      ->needs(repeated)
+      ->capture_default_str();
+  command->add_option("--repeats", options->repeats, "How often they are said")
+      ->check(CLI::Range(2, 1 << 20))
+      ->needs(repeated)
+      ->capture_default_str();
+  command->add_option("--seed", options->seed, "Seed of the random tokens")->needs(repeated)->capture_default_str();
+  command->callback([options, &shell] {
+    shell.command = [options, &shell] {
+      if (options->list) return list_metrics(shell, options->chosen_format());
+      const bool table = options->chosen_format() == "table";
+      std::vector<HeadColumn> columns;
+      if (!options->metrics.empty())
+        columns = columns_by_id(options->metrics);  // before the work, so that a typo costs nothing
+      int first = 0;
+      const Opened opened = options->repeated ? run_repeated(shell, *options, first)
+                                              : open_input(shell, options->input, {.all_logits = false});
+      if (options->repeated) {
+        auto scores = repeated_columns(options->period, first);
+        scores.insert(scores.end(), columns.begin(), columns.end());
+        columns = std::move(scores);
+      } else if (columns.empty()) {
+        columns = table ? usual_columns() : columns_by_id({"all"});
+      }
+      print_metrics(shell, *options, *opened.trace, columns);
+    };
+  });
+}
+
+}  // namespace headscope::cli

@@ -1,0 +1,181 @@
+// headscope-cli render: a picture of one head, of several, or of all, from a model and a text or from a trace file.
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "app/cli/commands.h"
+#include "app/cli/input.h"
+#include "app/cli/pictures.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "viz/export/csv.h"
+#include "viz/export/pango_text.h"
+#include "viz/scene/arcs.h"
+#include "viz/scene/head_map.h"
+#include "viz/scene/row_bars.h"
+#include "viz/scene/several_heads.h"
+
+namespace headscope::cli {
+
+namespace {
+struct Options {
+  Input input;
+  std::string out, scale = "linear", theme = "dark";
+  std::vector<std::string> heads;
+  std::optional<int> row, key, width, columns;
+  std::optional<double> dpi, inches, low, high;
+  double threshold = 0.05;
+  bool arcs = false, bars = false, skip_first = false, no_values = false;
+};
+
+struct Head {
+  int layer = 0, head = 0;
+};
+
+Head parse_head(const std::string& text) {
+  Head head;
+  const char* end = text.data() + text.size();
+  const auto layer = std::from_chars(text.data(), end, head.layer);
+  if (layer.ec == std::errc() && layer.ptr != end && *layer.ptr == '.') {
+    const auto number = std::from_chars(layer.ptr + 1, end, head.head);
+    if (number.ec == std::errc() && number.ptr == end && head.layer >= 0 && head.head >= 0) return head;
+  }
+  throw UsageError(fmt::format("--head: expected LAYER.HEAD such as 1.0, found \"{}\"", text));
+}
+
+/// A position of the text; negative ones count from the end. Throws Error outside it.
+std::optional<Index> position(std::optional<int> given, const char* option, Index size) {
+  if (!given) return std::nullopt;
+  const Index at = *given < 0 ? size + *given : *given;
+  if (at < 0 || at >= size)
+    throw Error(option, fmt::format("a position from 0 to {} (or -{} to -1)", size - 1, size), std::to_string(*given));
+  return at;
+}
+
+Scene scene_of(const Trace& trace, const std::vector<Head>& chosen, const Options& options, const Look& look) {
+  const auto heads = report_heads(trace, default_class_rules());
+  const Scaling scaling{parse_scale(options.scale == "row" ? "per-row" : options.scale).value(), options.low,
+                        options.high};
+  if (chosen.empty()) {
+    HeadGridOptions grid;
+    grid.scaling = scaling;
+    grid.classes = marks_of(heads);
+    return head_grid_scene(trace, grid, look);
+  }
+  if (chosen.size() > 1) {
+    SeveralHeadsOptions several;
+    for (const Head& each : chosen)
+      several.heads.push_back({each.layer, each.head, badge_of(heads, each.layer, each.head)});
+    several.scaling = scaling;
+    several.columns = options.columns.value_or(0);
+    return several_heads_scene(trace, several, look);
+  }
+  const auto [layer, head] = chosen.front();
+  const AttentionMap& map = trace.map(layer, head);
+  const auto query = position(options.row, "--row", map.n_query());
+  const auto key = position(options.key, "--key", map.n_key());
+  const Badge badge = badge_of(heads, layer, head);
+  if (options.bars) {
+    return row_bars_scene(
+        trace, {.layer = layer, .head = head, .query = query.value(), .scaling = scaling, .badge = badge}, look);
+  }
+  const auto facts = facts_of(heads, trace, layer, head);
+  if (options.arcs) {
+    ArcsOptions arcs;
+    arcs.layer = layer;
+    arcs.head = head;
+    arcs.threshold = options.threshold;
+    arcs.query = query;
+    arcs.skip_first = options.skip_first;
+    arcs.badge = badge;
+    arcs.facts = facts;
+    return arcs_scene(trace, arcs, look);
+  }
+  HeadMapOptions single;
+  single.layer = layer;
+  single.head = head;
+  single.scaling = scaling;
+  single.badge = badge;
+  single.facts = facts;
+  single.query = query;
+  single.key = key;
+  single.values = !options.no_values;
+  return head_map_scene(trace, single, look);
+}
+
+void check(const Options& options, const std::vector<Head>& heads) {
+  const bool one = heads.size() == 1;
+  if (options.arcs && options.bars) throw UsageError("--arcs and --bars are different pictures; choose one");
+  if ((options.arcs || options.bars || options.row || options.key) && !one)
+    throw UsageError("--arcs, --bars, --row and --key need one --head");
+  if (options.bars && !options.row) throw UsageError("--bars needs --row: the query whose weights are drawn");
+  if (options.key && !options.row) throw UsageError("--key needs --row: together they name a cell");
+  if (options.arcs && options.scale != "linear")
+    throw UsageError("--arcs draws weights as they are; --scale is for maps");
+  if (options.width && (options.dpi || options.inches)) throw UsageError("--width excludes --dpi and --inches");
+  if (options.inches && !options.dpi) throw UsageError("--inches needs --dpi");
+}
+
+void render(Shell& shell, const Options& options) {
+  if (options.out.empty()) throw UsageError("-o is required: the picture to write, .png or .svg");
+  const FileKind kind = kind_of_file(options.out);
+  std::vector<Head> heads;
+  for (const std::string& each : options.heads) heads.push_back(parse_head(each));
+  check(options, heads);
+  const Opened opened = open_input(shell, options.input, {.all_logits = false});
+  if (kind == FileKind::csv) {
+    if (heads.size() != 1) throw UsageError("a .csv holds one map: give one --head");
+    write_map_csv(options.out, *opened.trace, heads.front().layer, heads.front().head);
+    return shell.print_line(options.out);
+  }
+  const PangoText measure;
+  const Scene scene = scene_of(*opened.trace, heads, options, {theme(options.theme), measure});
+  shell.print_line(write_picture(scene, options.out, {options.width, options.inches, options.dpi}));
+}
+}  // namespace
+
+void add_render(CLI::App& app, Shell& shell) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("render", "Picture of one head, of several, or of all, as PNG or SVG");
+  options->input.add_options(*command, true);
+  command->add_option("-o,--out", options->out, "The file to write; .csv gives the numbers of one head")
+      ->type_name("FILE.png|.svg|.csv");
+  command->add_option("--head", options->heads, "Heads to draw, as LAYER.HEAD; none draws the grid of all")
+      ->delimiter(',')
+      ->type_name("L.H,…");
+  command->add_flag("--arcs", options->arcs, "Threads from queries to keys instead of a map");
+  command->add_flag("--bars", options->bars, "The weights of one query (--row) as bars");
+  command->add_option("--row", options->row, "A query to point out, counted from 0 (negative: from the end)")
+      ->type_name("Q");
+  command->add_option("--key", options->key, "With --row: the cell to point out")->type_name("K");
+  command->add_option("--threshold", options->threshold, "Threads below this weight are not drawn")
+      ->capture_default_str();
+  command->add_flag("--skip-first", options->skip_first,
+                    "Leave out threads to the first token, where sinks drown the rest");
+  command->add_option("--columns", options->columns, "Maps beside one another when several heads are drawn")
+      ->check(CLI::Range(1, 64));
+  command
+      ->add_option("--scale", options->scale,
+                   "How weights become colours: linear, log or row (each row by its own largest)")
+      ->check(CLI::IsMember({"linear", "log", "row"}))
+      ->type_name("SCALE")
+      ->capture_default_str();
+  command->add_option("--low", options->low, "Weight at the lower end of the colours");
+  command->add_option("--high", options->high, "Weight at the upper end of the colours");
+  command->add_option("--theme", options->theme, "dark, light, projector or print")
+      ->check(CLI::IsMember({"dark", "light", "projector", "print"}))
+      ->type_name("THEME")
+      ->capture_default_str();
+  command->add_flag("--no-values", options->no_values, "No numbers inside cells");
+  command->add_option("--width", options->width, "Width of the picture in pixels")
+      ->check(CLI::Range(1, 30000))
+      ->type_name("PX");
+  command->add_option("--dpi", options->dpi, "Pixels per inch")->check(CLI::Range(1.0, 10000.0))->type_name("DPI");
+  command->add_option("--inches", options->inches, "With --dpi: width on paper")
+      ->check(CLI::Range(0.1, 1000.0))
+      ->type_name("W");
+  command->callback([options, &shell] { shell.command = [options, &shell] { render(shell, *options); }; });
+}
+
+}  // namespace headscope::cli

@@ -1,0 +1,109 @@
+// headscope-cli tour: the main job on the bundled example, step by step: a sentence, its next tokens, its heads,
+// pictures.
+
+#include <fmt/format.h>
+
+#include "app/assets.h"
+#include "app/cli/commands.h"
+#include "app/cli/input.h"
+#include "app/cli/pictures.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "viz/export/pango_text.h"
+#include "viz/scene/head_map.h"
+
+namespace headscope::cli {
+
+namespace {
+namespace fs = std::filesystem;
+
+RunRequest example_request() {
+  const auto model = find_asset("examples/induction");
+  const auto text = find_asset("examples/induction.txt");
+  if (!model || !text) {
+    std::vector<std::string> looked;
+    for (const fs::path& folder : asset_folders()) looked.push_back(folder.string());
+    throw Error("the bundled example", "examples/induction in one of the asset folders",
+                fmt::format("none in {}", fmt::join(looked, ", ")),
+                "set HEADSCOPE_ASSETS to the folder that holds examples/");
+  }
+  RunRequest request;
+  request.model = *model;
+  request.text = read_file(*text);
+  return request;
+}
+
+/// The induction head when there is one, else the head with the largest margin over its class's threshold.
+const HeadReport* most_telling(const std::vector<HeadReport>& heads) {
+  const auto telling = [](const HeadReport& head) {
+    if (head.verdicts.empty()) return 0.0;
+    const HeadVerdict& verdict = head.verdicts.front();
+    return verdict.score / verdict.rule->at_least + (verdict.rule->id == "induction" ? 1e6 : 0.0);
+  };
+  const HeadReport* best = nullptr;
+  for (const HeadReport& each : heads)
+    if (telling(each) > (best ? telling(*best) : 0.0)) best = &each;
+  return best;
+}
+
+void print_evidence(Shell& shell, const HeadReport& head, const Trace& trace) {
+  const HeadVerdict& verdict = head.verdicts.front();
+  shell.print_line(fmt::format("Head {}.{}: {}. Its strongest cells of that class:", head.map->layer(),
+                               head.map->head(), verdict_text(verdict)));
+  for (const Evidence& cell : verdict.evidence)
+    shell.print_line(fmt::format("  {:.3f}  from \"{}\" at {} to \"{}\" at {}", cell.weight,
+                                 trace.tokens[static_cast<std::size_t>(cell.query)].label, cell.query,
+                                 trace.tokens[static_cast<std::size_t>(cell.key)].label, cell.key));
+  shell.print_line();
+}
+
+void tour(Shell& shell, const fs::path& out) {
+  const RunRequest request = example_request();
+  const Opened opened = run_request(shell, load_model(request.model, shell.backend()), request);
+  const Trace& trace = *opened.trace;
+  const auto heads = report_heads(trace, default_class_rules());
+
+  shell.print_line(headline(trace));
+  shell.print_line(fmt::format("\n  {}\n", request.text));
+  shell.print_line(next_tokens_text(trace, opened.loaded.tokenizer.get(), 5));
+  shell.print_line(loss_text(trace) + "\n");
+  shell.print_line(heads_text(heads, trace, usual_columns()));
+
+  std::error_code failed;
+  fs::create_directories(out, failed);
+  if (failed) throw Error(out.string(), "a folder that can be made", failed.message(), "choose another with --out");
+  const PangoText measure;
+  const Look look{theme("dark"), measure};
+  std::vector<std::string> written;
+  HeadGridOptions grid;
+  grid.classes = marks_of(heads);
+  written.push_back(write_picture(head_grid_scene(trace, grid, look), out / "heads.png", {}));
+  if (const HeadReport* head = most_telling(heads)) {
+    print_evidence(shell, *head, trace);
+    HeadMapOptions map;
+    map.layer = head->map->layer();
+    map.head = head->map->head();
+    map.badge = badge_of(heads, map.layer, map.head);
+    map.facts = facts_of(heads, trace, map.layer, map.head);
+    const Scene scene = head_map_scene(trace, map, look);
+    const std::string name = fmt::format("head-{}.{}", map.layer, map.head);
+    written.push_back(write_picture(scene, out / (name + ".png"), {}));
+    written.push_back(write_picture(scene, out / (name + ".svg"), {}));
+  }
+  shell.print_line("Written:");
+  for (const std::string& line : written) shell.print_line("  " + line);
+  shell.print_line(
+      fmt::format("\nNext: headscope-cli run --model {} --text \"one two one\"   (or any GPT-2 or Llama folder)",
+                  request.model.string()));
+}
+}  // namespace
+
+void add_tour(CLI::App& app, Shell& shell) {
+  auto out = std::make_shared<std::string>("headscope-tour");
+  CLI::App* command =
+      app.add_subcommand("tour", "What it is all about, on a small bundled model: text, heads, pictures");
+  command->add_option("-o,--out", *out, "Folder for the pictures")->type_name("DIR")->capture_default_str();
+  command->callback([out, &shell] { shell.command = [out, &shell] { tour(shell, *out); }; });
+}
+
+}  // namespace headscope::cli
