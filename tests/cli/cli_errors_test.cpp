@@ -1,0 +1,141 @@
+#include <doctest/doctest.h>
+
+#include "core/base/file.h"
+#include "tests/support/paths.h"
+#include "tests/support/process.h"
+
+using namespace headscope::testing;
+
+namespace {
+std::string model() {
+  return reference("gpt2-random").string();
+}
+
+std::string ids(int count) {
+  std::string text = "0";
+  for (int i = 1; i < count; ++i) text += ",0";
+  return text;
+}
+}  // namespace
+
+TEST_CASE("help and version are no errors, and go to standard output") {
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"--help"},
+                                                    {"--version"},
+                                                    {"run", "--help"},
+                                                    {"render", "--help"},
+                                                    {"metrics", "--help"}}) {
+    const Finished finished = run_cli(arguments);
+    CHECK(finished.code == 0);
+    CHECK(finished.out.find("headscope-cli") != std::string::npos);
+    CHECK(finished.err.empty());
+  }
+  CHECK(run_cli({"--help"}).out.find("130 interrupted") != std::string::npos);
+}
+
+TEST_CASE("a mistake in the command ends with code 2, one line and a hint") {
+  struct Mistake {
+    std::vector<std::string> arguments;
+    std::string says;
+  };
+  const Mistake mistakes[] = {
+      {{}, "subcommand"},
+      {{"frobnicate"}, "frobnicate"},
+      {{"run", "--nonsense"}, "--nonsense"},
+      {{"run"}, "--model is required"},
+      {{"run", "-m", model()}, "a text is required"},
+      {{"run", "-m", model(), "-t", "a", "--ids", "1"}, "exactly"},
+      {{"run", "-m", model(), "--ids", "1,x"}, "--ids"},
+      {{"run", "-m", model(), "-t", "a", "--top", "0"}, "--top"},
+      {{"run", "-m", model(), "-t", "a", "--cut", "middle"}, "--cut"},
+      {{"run", "-m", model(), "-t", "a", "--bos", "--no-bos"}, "--no-bos"},
+      {{"run", "-m", model(), "-t", "a", "--threads", "0"}, "--threads"},
+      {{"capture", "-m", model(), "-t", "a"}, "-o is required"},
+      {{"capture", "-m", model(), "-t", "a", "-o", "x.safetensors", "--sites", "qq"}, "\"qq\""},
+      {{"capture", "-m", model(), "-t", "a", "-o", "x.safetensors", "--budget", "much"}, "\"much\""},
+      {{"metrics", "-m", model(), "--repeated", "-t", "a"}, "leave the text away"},
+      {{"metrics", "-m", model(), "-t", "a", "--period", "3"}, "--period"},
+      {{"metrics", "--trace", "a", "-m", model()}, "--trace"},
+      {{"render", "-m", model(), "-t", "a"}, "-o is required"},
+      {{"render", "-m", model(), "-t", "a", "-o", "x.gif"}, ".png, .svg or .csv"},
+      {{"render", "-m", model(), "-t", "a", "-o", "x.png", "--head", "1"}, "LAYER.HEAD"},
+      {{"render", "-m", model(), "-t", "a", "-o", "x.png", "--head", "1.-1"}, "LAYER.HEAD"},
+      {{"render", "-m", model(), "-t", "a", "-o", "x.png", "--arcs"}, "one --head"},
+      {{"render", "-m", model(), "-t", "a", "-o", "x.png", "--head", "0.0", "--bars"}, "--row"},
+      {{"render", "-m", model(), "-t", "a", "-o", "x.png", "--width", "10", "--dpi", "10"}, "--width"},
+      {{"render", "-m", model(), "-t", "a", "-o", "x.csv"}, "one --head"},
+      {{"bench"}, "--model"},
+  };
+  for (const Mistake& mistake : mistakes) {
+    const Finished finished = run_cli(mistake.arguments);
+    CAPTURE(finished.err);
+    CHECK(finished.code == 2);
+    CHECK(finished.out.empty());
+    CHECK(finished.first_error().starts_with("headscope-cli: "));
+    CHECK(finished.first_error().find(mistake.says) != std::string::npos);
+    CHECK(finished.err.find("\n  hint: headscope-cli") != std::string::npos);
+  }
+}
+
+TEST_CASE("an error in a file or in the data ends with code 1 and one clear line") {
+  const auto folder = scratch_dir("cli-errors");
+  headscope::write_file_atomically(folder / "broken.txt", std::string("ab\xFF"));
+  headscope::write_file_atomically(folder / "empty.txt", std::string());
+  headscope::write_file_atomically(folder / "short.safetensors", std::string("abc"));
+  struct Fault {
+    std::vector<std::string> arguments;
+    std::string says;
+    std::string input = {};
+  };
+  const std::string picture = (folder / "x.png").string();
+  const Fault faults[] = {
+      {{"run", "-m", (folder / "nowhere").string(), "-t", "a"}, "nowhere"},
+      {{"run", "-m", folder.string(), "-t", "a"}, "config.json"},
+      {{"run", "-m", model(), "-f", (folder / "missing.txt").string()}, "missing.txt"},
+      {{"run", "-m", model(), "-f", (folder / "empty.txt").string()}, "empty file"},
+      {{"run", "-m", model(), "-f", (folder / "broken.txt").string()}, "byte 2"},
+      {{"run", "-m", model(), "-"}, "standard input"},
+      {{"run", "-m", model(), "--ids", "300"}, "found 300"},
+      {{"run", "-m", model(), "--ids", ids(50)}, "2 too many"},
+      {{"metrics", "--trace", (folder / "short.safetensors").string()}, "short.safetensors"},
+      {{"metrics", "--trace", model() + "/model.safetensors"}, "model.safetensors"},
+      {{"metrics", "-m", model(), "-t", "a", "--metric", "entropi"}, "entropi"},
+      {{"metrics", "-m", model(), "--repeated", "--period", "100"}, "context"},
+      {{"capture", "-m", model(), "-t", "abc", "-o", (folder / "no" / "t.safetensors").string()}, "t.safetensors"},
+      {{"capture", "-m", model(), "-t", "abc", "-o", (folder / "t.safetensors").string(), "--budget", "10"}, "budget"},
+      {{"capture", "-m", model(), "-t", "abc", "-o", (folder / "t.safetensors").string(), "--layers", "7"}, "7"},
+      {{"capture", "-m", model(), "-t", "abc", "-o", (folder / "t.safetensors").string(), "--sites", "rot_q"}, "rot_q"},
+      {{"render", "-m", model(), "-t", "abc", "-o", picture, "--head", "2.0"}, "2.0"},
+      {{"render", "-m", model(), "-t", "abc", "-o", picture, "--head", "0.0", "--row", "3"}, "--row"},
+      {{"render", "-m", model(), "-t", "abc", "-o", picture, "--dpi", "9999", "--inches", "900"}, "pixels"},
+      {{"render", "-m", model(), "-t", "abc", "-o", (folder / "no" / "x.png").string()}, "x.png"},
+      {{"inspect", (folder / "short.safetensors").string()}, "short.safetensors"},
+      {{"bench", "-m", model(), "--lengths", "49"}, "found 49"},
+  };
+  for (const Fault& fault : faults) {
+    const Finished finished = run_cli(fault.arguments, {fault.input});
+    CAPTURE(finished.err);
+    CHECK(finished.code == 1);
+    CHECK(finished.out.empty());
+    CHECK(finished.first_error().starts_with("headscope-cli: "));
+    CHECK(finished.first_error().find(fault.says) != std::string::npos);
+  }
+  CHECK_FALSE(std::filesystem::exists(picture));
+  CHECK_FALSE(std::filesystem::exists(folder / "t.safetensors"));
+}
+
+TEST_CASE("a text that is too long says how to cut it, and is cut when asked") {
+  const Finished refused = run_cli({"run", "-m", model(), "--ids", ids(50)});
+  CHECK(refused.err.find("--cut first or --cut last") != std::string::npos);
+  CHECK(run_cli({"run", "-m", model(), "--ids", ids(50), "--cut", "first"}).code == 0);
+  CHECK(run_cli({"run", "-m", model(), "--ids", ids(50), "--cut", "last"}).code == 0);
+}
+
+TEST_CASE("Ctrl-C ends the work cleanly with code 130") {
+  std::string lengths = "40";
+  for (int i = 0; i < 20000; ++i) lengths += ",40";
+  const Finished finished =
+      run_cli({"bench", "-m", model(), "--lengths", lengths, "--repeat", "1"}, {.interrupt = true});
+  CHECK(finished.code == 130);
+  CHECK(finished.err.find("headscope-cli: interrupted") != std::string::npos);
+  CHECK(finished.out.empty());
+}

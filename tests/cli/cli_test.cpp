@@ -1,0 +1,243 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <sstream>
+
+#include "core/base/file.h"
+#include "core/engine/run_request.h"
+#include "core/io/safetensors.h"
+#include "core/io/trace_file.h"
+#include "core/metrics/metric.h"
+#include "core/metrics/next_token.h"
+#include "tests/support/paths.h"
+#include "tests/support/process.h"
+
+using namespace headscope;
+using namespace headscope::testing;
+using nlohmann::json;
+
+namespace {
+std::string model(const char* name = "gpt2-random") {
+  return reference(name).string();
+}
+std::string example() {
+  return (source_dir() / "assets" / "examples" / "induction").string();
+}
+std::string example_text() {
+  return (source_dir() / "assets" / "examples" / "induction.txt").string();
+}
+
+json parsed(const Finished& finished) {
+  CAPTURE(finished.err);
+  REQUIRE(finished.code == 0);
+  return json::parse(finished.out);
+}
+
+std::vector<std::int32_t> expected_integers(const char* name) {
+  const auto file = SafetensorsFile::open(reference("gpt2-random") / "expected.safetensors");
+  const TensorEntry& entry = file.entry(name);
+  std::vector<std::int32_t> values(entry.bytes.size() / sizeof(std::int32_t));
+  std::memcpy(values.data(), entry.bytes.data(), entry.bytes.size());
+  return values;
+}
+
+std::string expected_ids() {
+  std::string text;
+  for (const std::int32_t id : expected_integers("tokens")) text += (text.empty() ? "" : ",") + std::to_string(id);
+  return text;
+}
+
+std::vector<std::vector<std::string>> csv(const std::string& text) {
+  std::vector<std::vector<std::string>> rows;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    auto& row = rows.emplace_back();
+    std::istringstream cells(line + ",");
+    for (std::string cell; std::getline(cells, cell, ',');) row.push_back(cell);
+  }
+  return rows;
+}
+}  // namespace
+
+TEST_CASE("run prints the next tokens and the loss that the reference computes, as JSON") {
+  const json out = parsed(run_cli({"run", "--model", model(), "--ids", expected_ids(), "--json"}));
+  const auto file = SafetensorsFile::open(reference("gpt2-random") / "expected.safetensors");
+  const auto top = expected_integers("top10_ids");
+  const Tensor probabilities = file.tensor("top10_probs"), nll = file.tensor("nll");
+  REQUIRE(out["next"].size() == 10);
+  for (std::size_t i = 0; i < 10; ++i) {
+    CHECK(out["next"][i]["id"] == top[i]);
+    CHECK(out["next"][i]["probability"].get<double>() ==
+          doctest::Approx(double{probabilities.at(static_cast<Index>(i))}).epsilon(1e-4));
+  }
+  const auto losses = nll.values();
+  const double mean = std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
+  CHECK(out["loss"].get<double>() == doctest::Approx(mean).epsilon(1e-5));
+  CHECK(out["perplexity"].get<double>() == doctest::Approx(std::exp(mean)).epsilon(1e-5));
+  CHECK(out["heads"].size() == 8);
+  CHECK(out["model"]["layers"] == 2);
+  const double sink = double{file.tensor("metrics.sink").at(1, 2)};
+  CHECK(out["heads"][6]["values"]["sink"].get<double>() == doctest::Approx(sink).epsilon(1e-4));
+  CHECK(out["heads"][6]["layer"] == 1);
+  CHECK(out["heads"][6]["head"] == 2);
+}
+
+TEST_CASE("a text is the same text from --text, a file and standard input") {
+  const auto folder = scratch_dir("cli-input");
+  const std::string text = "Mr and Mrs\n";
+  write_file_atomically(folder / "t.txt", text);
+  const auto tokens = [&](const Finished& finished) { return parsed(finished)["tokens"]; };
+  const json given = tokens(run_cli({"run", "-m", model(), "--text", text, "--json"}));
+  CHECK(given.size() == 11);
+  CHECK(tokens(run_cli({"run", "-m", model(), "--file", (folder / "t.txt").string(), "--json"})) == given);
+  CHECK(tokens(run_cli({"run", "-m", model(), "-", "--json"}, {text})) == given);
+  CHECK(tokens(run_cli({"run", "-m", model(), "--file", "-", "--json"}, {text})) == given);
+  CHECK(tokens(run_cli({"run", "-m", model(), "--text", text, "--bos", "--json"})).size() == 12);
+}
+
+TEST_CASE("run prints tables that say what the example does") {
+  const Finished finished = run_cli({"run", "--model", "induction", "--file", example_text(), "--top", "1"});
+  CHECK(finished.code == 0);
+  CHECK(finished.err.empty());
+  CHECK(finished.out.find("\ni           0.97") != std::string::npos);
+  CHECK(finished.out.find("perplexity") != std::string::npos);
+  CHECK(finished.out.find("previous token 1.000 (chance 0.0") != std::string::npos);
+  CHECK(finished.out.find("induction 0.999 (chance ") != std::string::npos);
+  CHECK(finished.out.find("\t") == std::string::npos);
+}
+
+TEST_CASE("the CSV of metrics holds exactly the numbers of the library") {
+  Backend backend(1);
+  RunRequest request;
+  request.text = "one two one two";
+  const auto trace = run(load_model(example(), backend), request, {backend});
+  const HeadTable table = head_table(*trace);
+  const Finished finished =
+      run_cli({"metrics", "--threads", "1", "-m", example(), "-t", request.text, "--csv", "--chance"});
+  REQUIRE(finished.code == 0);
+  const auto rows = csv(finished.out);
+  REQUIRE(rows.size() == 1 + trace->maps.size());
+  REQUIRE(rows[0].size() == 2 + 2 * metrics().size());
+  int numbers = 0;
+  for (std::size_t h = 0; h < trace->maps.size(); ++h) {
+    CHECK(rows[h + 1][0] == std::to_string(trace->maps[h].layer()));
+    CHECK(rows[h + 1][1] == std::to_string(trace->maps[h].head()));
+    for (std::size_t m = 0; m < metrics().size(); ++m) {
+      CHECK(rows[0][2 + 2 * m] == metrics()[m].id);
+      for (const auto& [cell, value] : {std::pair(rows[h + 1][2 + 2 * m], table.value[h][m]),
+                                        std::pair(rows[h + 1][3 + 2 * m], table.chance[h][m])}) {
+        if (!std::isfinite(value)) {
+          CHECK(cell.empty());
+        } else {
+          CHECK(std::stod(cell) == value);
+          ++numbers;
+        }
+      }
+    }
+  }
+  CHECK(numbers > 100);
+}
+
+TEST_CASE("metrics shows the chosen metrics only, and lists all with their formulas") {
+  const auto rows = csv(run_cli({"metrics", "-m", model(), "-t", "abcabc", "--metric", "sink,entropy", "--csv"}).out);
+  CHECK(rows.at(0) == std::vector<std::string>{"layer", "head", "sink", "entropy"});
+  const json list = parsed(run_cli({"metrics", "--list", "--json"}));
+  CHECK(list.size() == metrics().size());
+  CHECK(list[0]["formula"].get<std::string>().size() > 5);
+  CHECK(run_cli({"metrics", "--list"}).out.find("prefix_matching") != std::string::npos);
+}
+
+TEST_CASE("the standard induction score singles out the induction head of the example") {
+  const json out =
+      parsed(run_cli({"metrics", "-m", example(), "--repeated", "--period", "40", "--seed", "3", "--json"}));
+  CHECK(out["tokens"].size() == 81);  // BOS and twice 40
+  CHECK(out["repeated"]["period"] == 40);
+  for (const json& head : out["heads"]) {
+    const double score = head["values"]["induction_block"];
+    CAPTURE(head.dump());
+    if (head["layer"] == 1 && head["head"] == 0) {
+      CHECK(score > 0.99);
+    } else {
+      CHECK(score < 0.1);
+    }
+    CHECK(head["chance"]["induction_block"].get<double>() < 0.05);
+  }
+}
+
+TEST_CASE("a captured trace opens again, and gives the metrics that the run gave") {
+  const auto folder = scratch_dir("cli-capture");
+  const std::string file = (folder / "t.safetensors").string();
+  const Finished captured = run_cli({"capture", "-m", model(), "-t", "Mr and Mrs Fox", "-o", file, "--sites",
+                                     "q,resid_post", "--storage", "factored"});
+  CAPTURE(captured.err);
+  REQUIRE(captured.code == 0);
+  CHECK(captured.out.find("8 maps factored") != std::string::npos);
+  const auto trace = open_trace(file);
+  CHECK(trace->maps.size() == 8);
+  CHECK(trace->sites.count({SiteKind::q, 1}) == 1);
+  CHECK(trace->text == "Mr and Mrs Fox");
+
+  const auto direct = csv(run_cli({"metrics", "-m", model(), "-t", "Mr and Mrs Fox", "--csv"}).out);
+  const auto reopened = csv(run_cli({"metrics", "--trace", file, "--csv"}).out);
+  REQUIRE(direct.size() == 9);
+  REQUIRE(reopened.size() == direct.size());
+  for (std::size_t r = 1; r < direct.size(); ++r) {
+    for (std::size_t c = 0; c < direct[r].size(); ++c) {
+      CAPTURE(direct[0][c]);
+      CHECK(reopened[r][c].empty() == direct[r][c].empty());
+      if (!direct[r][c].empty())
+        CHECK(std::stod(reopened[r][c]) == doctest::Approx(std::stod(direct[r][c])).epsilon(1e-5));
+    }
+  }
+}
+
+TEST_CASE("capture lists the sites, and records chosen layers") {
+  CHECK(run_cli({"capture", "--list-sites"}).out.find("blocks.{i}.attn.hook_pattern") != std::string::npos);
+  const std::string file = (scratch_dir("cli-layers") / "t.safetensors").string();
+  REQUIRE(run_cli({"capture", "-m", model(), "-t", "abc", "-o", file, "--layers", "1", "--last-logits"}).code == 0);
+  const auto trace = open_trace(file);
+  CHECK(trace->maps.size() == 4);
+  CHECK(trace->map(1, 3).head() == 3);
+}
+
+TEST_CASE("inspect counts tensors and parameters") {
+  const json out = parsed(run_cli({"inspect", model(), "--json"}));
+  CHECK(out["config"]["layers"] == 2);
+  CHECK(out["config"]["d_mlp"] == 128);
+  // by hand: wte 257·32 + wpe 48·32 + 2 · (4·32² + 4·32 + 2·32·128 + 128 + 32 + 4·32) + 2·32
+  CHECK(out["parameters"]["total"] == 257 * 32 + 48 * 32 + 2 * (4 * 1024 + 128 + 8192 + 160 + 128) + 64);
+  std::int64_t parts = 0;
+  for (const auto& part : out["parameters"]["parts"]) parts += part.get<std::int64_t>();
+  CHECK(parts == out["parameters"]["total"]);
+  CHECK(out["tensors"].size() == 28);
+  CHECK(run_cli({"inspect", model("llama-gqa")}).out.find("4 heads of 8 on 2 key-value heads") != std::string::npos);
+  CHECK(run_cli({"inspect", model() + "/expected.safetensors"}).out.find("blocks.1.attn.hook_pattern") !=
+        std::string::npos);
+}
+
+TEST_CASE("bench compares a pass with its bare products") {
+  const json out = parsed(run_cli({"bench", "-m", model(), "--lengths", "4,8", "--repeat", "1", "--json"}));
+  REQUIRE(out["rows"].size() == 2);
+  CHECK(out["rows"][1]["tokens"] == 8);
+  for (const json& row : out["rows"]) {
+    CHECK(row["forward_ms"].get<double>() > 0);
+    CHECK(row["ratio"].get<double>() ==
+          doctest::Approx(row["forward_ms"].get<double>() / row["products_ms"].get<double>()));
+  }
+}
+
+TEST_CASE("the tour shows the example and writes its pictures") {
+  const auto folder = scratch_dir("cli-tour");
+  const Finished finished = run_cli({"tour", "--out", (folder / "new" / "deep").string()});
+  CAPTURE(finished.err);
+  REQUIRE(finished.code == 0);
+  CHECK(finished.out.find("Head 1.0: induction 0.999") != std::string::npos);
+  for (const char* name : {"heads.png", "head-1.0.png", "head-1.0.svg"}) {
+    CHECK(std::filesystem::file_size(folder / "new" / "deep" / name) > 1000);
+    CHECK(finished.out.find(name) != std::string::npos);
+  }
+}

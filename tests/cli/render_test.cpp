@@ -1,0 +1,121 @@
+#include <doctest/doctest.h>
+
+#include <sstream>
+
+#include "core/base/file.h"
+#include "core/engine/run_request.h"
+#include "tests/support/paths.h"
+#include "tests/support/process.h"
+
+using namespace headscope;
+using namespace headscope::testing;
+
+namespace {
+std::string model() {
+  return reference("gpt2-random").string();
+}
+
+std::uint32_t big_endian(const std::string& bytes, std::size_t at) {
+  std::uint32_t value = 0;
+  for (std::size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<unsigned char>(bytes.at(at + i));
+  return value;
+}
+
+/// Width of a PNG; fails the test when the file is none.
+std::uint32_t png_width(const std::filesystem::path& path) {
+  const std::string bytes = read_file(path);
+  REQUIRE(bytes.size() > 24);
+  CHECK(bytes.substr(0, 8) == "\x89PNG\r\n\x1A\n");
+  return big_endian(bytes, 16);
+}
+
+void render(std::vector<std::string> arguments, const std::filesystem::path& out) {
+  std::vector<std::string> all{"render", "-m", model(), "-t", "Mr Fox <&>", "-o", out.string()};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  const Finished finished = run_cli(all);
+  CAPTURE(finished.err);
+  REQUIRE(finished.code == 0);
+  CHECK(finished.out.find(out.string()) == 0);
+}
+}  // namespace
+
+TEST_CASE("render writes PNG pictures of the asked width: the grid, one head, several, arcs and bars") {
+  const auto folder = scratch_dir("cli-render");
+  const std::vector<std::vector<std::string>> pictures = {{},
+                                                          {"--head", "1.2"},
+                                                          {"--head", "0.0,1.3"},
+                                                          {"--head", "0.1", "--arcs"},
+                                                          {"--head", "0.1", "--bars", "--row", "-1"}};
+  int number = 0;
+  for (std::vector<std::string> arguments : pictures) {
+    CAPTURE(number);
+    const auto path = folder / (std::to_string(number++) + ".png");
+    arguments.insert(arguments.end(), {"--width", "777", "--theme", number % 2 ? "dark" : "print"});
+    render(arguments, path);
+    CHECK(png_width(path) == 777);
+  }
+}
+
+TEST_CASE("dpi doubles the pixels of a picture, not its layout") {
+  const auto folder = scratch_dir("cli-dpi");
+  render({"--head", "0.0", "--dpi", "96"}, folder / "a.png");
+  render({"--head", "0.0", "--dpi", "192"}, folder / "b.png");
+  render({"--head", "0.0", "--dpi", "100", "--inches", "5"}, folder / "c.png");
+  CHECK(png_width(folder / "b.png") == 2 * png_width(folder / "a.png"));
+  CHECK(png_width(folder / "c.png") == 500);
+}
+
+TEST_CASE("scales change the picture, themes its ground") {
+  const auto folder = scratch_dir("cli-scale");
+  for (const char* scale : {"linear", "log", "row"})
+    render({"--head", "0.0", "--scale", scale}, folder / (std::string(scale) + ".png"));
+  CHECK(read_file(folder / "linear.png") != read_file(folder / "log.png"));
+  CHECK(read_file(folder / "linear.png") != read_file(folder / "row.png"));
+  for (const char* theme : {"dark", "light", "projector", "print"})
+    render({"--head", "0.0", "--theme", theme}, folder / (std::string(theme) + ".svg"));
+  CHECK(read_file(folder / "dark.svg") != read_file(folder / "light.svg"));
+}
+
+TEST_CASE("an SVG holds the tokens as escaped text") {
+  const auto path = scratch_dir("cli-svg") / "map.svg";
+  render({"--head", "1.0"}, path);
+  const std::string svg = read_file(path);
+  CHECK(svg.find("<svg") != std::string::npos);
+  CHECK(svg.find("</svg>") != std::string::npos);
+  CHECK(svg.find("&lt;") != std::string::npos);
+  CHECK(svg.find("&amp;") != std::string::npos);
+  CHECK(svg.find(">␣<") != std::string::npos);
+}
+
+TEST_CASE("a picture of a trace file is the picture of the run") {
+  const auto folder = scratch_dir("cli-trace-picture");
+  const std::string trace = (folder / "t.safetensors").string();
+  REQUIRE(run_cli({"capture", "-m", model(), "-t", "Mr Fox <&>", "-o", trace, "--storage", "dense"}).code == 0);
+  render({"--head", "1.2", "--no-values"}, folder / "run.png");
+  REQUIRE(run_cli({"render", "--trace", trace, "--head", "1.2", "--no-values", "-o", (folder / "trace.png").string()})
+              .code == 0);
+  CHECK(png_width(folder / "run.png") == png_width(folder / "trace.png"));
+}
+
+TEST_CASE("the CSV of a head holds every weight") {
+  const auto path = scratch_dir("cli-csv") / "map.csv";
+  render({"--head", "0.3"}, path);
+  Backend backend(1);
+  RunRequest request;
+  request.text = "Mr Fox <&>";
+  const auto trace = run(load_model(model(), backend), request, {backend});
+  std::istringstream lines(read_file(path));
+  std::string line;
+  std::getline(lines, line);
+  for (Index query = 0; query < 10; ++query) {
+    REQUIRE(std::getline(lines, line));
+    std::istringstream cells(line + ",");
+    std::string cell;
+    for (int skipped = 0; skipped < 2; ++skipped) std::getline(cells, cell, ',');  // position and token
+    for (Index key = 0; key < 10; ++key) {
+      REQUIRE(std::getline(cells, cell, ','));
+      CHECK(cell.empty() == (key > query));
+      if (key <= query) CHECK(std::stof(cell) == doctest::Approx(trace->map(0, 3).weight(query, key)).epsilon(1e-5));
+    }
+  }
+}

@@ -1,0 +1,91 @@
+#include "tests/support/process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <stdexcept>
+#include <thread>
+
+namespace headscope::testing {
+
+namespace {
+struct Pipe {
+  std::array<int, 2> ends{-1, -1};
+  Pipe() {
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("pipe");
+  }
+  ~Pipe() {
+    close_end(0);
+    close_end(1);
+  }
+  void close_end(int which) {
+    if (ends[static_cast<std::size_t>(which)] >= 0) close(ends[static_cast<std::size_t>(which)]);
+    ends[static_cast<std::size_t>(which)] = -1;
+  }
+};
+
+template <class OnText>
+void read_all(int from, std::string& into, OnText&& on_text) {
+  std::array<char, 4096> buffer;
+  for (ssize_t got; (got = read(from, buffer.data(), buffer.size())) > 0;) {
+    into.append(buffer.data(), static_cast<std::size_t>(got));
+    on_text();
+  }
+}
+}  // namespace
+
+Finished run_cli(const std::vector<std::string>& arguments, const ProcessOptions& options) {
+  Pipe in, out, err;
+  std::vector<char*> argv;
+  std::string program = HEADSCOPE_CLI;
+  argv.push_back(program.data());
+  std::vector<std::string> owned = arguments;
+  for (std::string& each : owned) argv.push_back(each.data());
+  argv.push_back(nullptr);
+
+  const pid_t child = fork();
+  if (child < 0) throw std::runtime_error("fork");
+  if (child == 0) {
+    dup2(in.ends[0], STDIN_FILENO);
+    dup2(out.ends[1], STDOUT_FILENO);
+    dup2(err.ends[1], STDERR_FILENO);
+    if (!options.folder.empty() && chdir(options.folder.c_str()) != 0) _exit(126);
+    execv(program.c_str(), argv.data());
+    _exit(127);
+  }
+  in.close_end(0);
+  out.close_end(1);
+  err.close_end(1);
+
+  Finished result;
+  signal(SIGPIPE, SIG_IGN);  // a child that fails early reads no input
+  std::thread writer([&] {
+    for (std::size_t sent = 0; sent < options.input.size();) {
+      const ssize_t step = write(in.ends[1], options.input.data() + sent, options.input.size() - sent);
+      if (step <= 0) break;
+      sent += static_cast<std::size_t>(step);
+    }
+    in.close_end(1);
+  });
+  std::thread errors([&] {
+    bool waiting = options.interrupt;
+    read_all(err.ends[0], result.err, [&] {
+      if (waiting && result.err.find('\n') != std::string::npos) {
+        kill(child, SIGINT);
+        waiting = false;
+      }
+    });
+  });
+  read_all(out.ends[0], result.out, [] {});
+  writer.join();
+  errors.join();
+  int status = 0;
+  waitpid(child, &status, 0);
+  result.code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  return result;
+}
+
+}  // namespace headscope::testing
