@@ -101,7 +101,9 @@ void add_bench(CLI::App& app, Shell& shell) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("bench", "Time forward passes with full capture beside the bare matrix products");
-  command->add_option("-m,--model", options->input.model, "Model folder, or the name of a bundled example")->required();
+  command->add_option("-m,--model", options->input.model, "Model folder, or the name of a bundled example")
+      ->type_name("DIR")
+      ->required();
   command
       ->add_option("--lengths", options->lengths,
                    "Tokens per pass (default: 16,64,256,1024 as far as the context reaches)")

@@ -28,17 +28,21 @@ std::string read_standard_input() {
 
 void Input::add_options(CLI::App& app, bool with_trace) {
   auto* model_option =
-      app.add_option("-m,--model", model, "Model folder (Hugging Face layout), or the name of a bundled example");
+      app.add_option("-m,--model", model, "Model folder (Hugging Face layout), or the name of a bundled example")
+          ->type_name("DIR");
   auto* group = app.add_option_group("text", "What to read (one of)");
-  group->add_option("-t,--text", text, "The text itself");
-  group->add_option("-f,--file", file, "A UTF-8 text file, read as it is; - for standard input");
+  group->add_option("-t,--text", text, "The text itself")->type_name("TEXT");
+  group
+      ->add_option("-f,--file", file,
+                   "A UTF-8 text file, read as it is (a final newline is a token); - for standard input")
+      ->type_name("FILE");
   group->add_option("input", dash, "- reads the text from standard input")->check(CLI::IsMember({"-"}))->type_name("-");
   group->add_option("--ids", ids, "Token ids, separated by commas")->delimiter(',')->type_name("N,N,…");
   if (with_trace) {
     auto* option = group->add_option(
         "--trace", trace,
         "Instead of a model and a text: a trace file of `capture`, or attention in an .npz or .npy file");
-    option->excludes(model_option);
+    option->excludes(model_option)->type_name("FILE");
   }
   group->require_option(0, 1);
   auto* yes =
@@ -74,6 +78,17 @@ fs::path Input::model_folder() const {
   return model;
 }
 
+std::vector<Intervention> Input::edits() const {
+  std::vector<Intervention> result;
+  try {
+    for (const std::string& each : temperatures) result.push_back(parse_temperature_edit(each, "--temperature"));
+    for (const std::string& each : masks) result.push_back(parse_mask_edit(each, "--mask"));
+  } catch (const Error& mistyped) {
+    throw UsageError(mistyped.what());
+  }
+  return result;
+}
+
 RunRequest Input::request() const {
   RunRequest request;
   request.model = model_folder();
@@ -93,12 +108,7 @@ RunRequest Input::request() const {
   request.parse_special = special;
   if (!cut.empty())
     request.too_long = cut == "first" ? RunRequest::TooLong::keep_first : RunRequest::TooLong::keep_last;
-  try {
-    for (const std::string& each : temperatures) request.edits.push_back(parse_temperature_edit(each, "--temperature"));
-    for (const std::string& each : masks) request.edits.push_back(parse_mask_edit(each, "--mask"));
-  } catch (const Error& mistyped) {
-    throw UsageError(mistyped.what());
-  }
+  request.edits = edits();
   return request;
 }
 

@@ -26,6 +26,8 @@ struct Input {
   bool from_trace() const { return !trace.empty(); }
   /// Throws UsageError when no model or no text was given, Error when a file cannot be read.
   RunRequest request() const;
+  /// Throws UsageError on a spelling that is no edit.
+  std::vector<Intervention> edits() const;
   /// The folder of --model: a path, or the name of one of the bundled examples. Throws UsageError when absent.
   std::filesystem::path model_folder() const;
 };

@@ -53,9 +53,9 @@ void list_metrics(Shell& shell, const std::string& format) {
                {"formula", Table::Align::left},
                {"source", Table::Align::left}});
   for (const Metric& each : metrics()) {
-    const std::string high = std::isfinite(each.high) ? fmt::format("{}", each.high) : "…";
+    const auto end = [](double value) { return std::isfinite(value) ? fmt::format("{}", value) : std::string("…"); };
     table.add({std::string(each.id), each.unit.empty() ? "share" : std::string(each.unit),
-               fmt::format("{}–{}", each.low, high), std::string(each.formula), std::string(each.source)});
+               end(each.low) + "–" + end(each.high), std::string(each.formula), std::string(each.source)});
   }
   shell.print(table.text());
 }
@@ -87,6 +87,7 @@ Opened run_repeated(Shell& shell, const Options& options, int& first) {
                 fmt::format("--period {} fits", (config.context - first) / options.repeats));
   RunRequest request;
   request.model = options.input.model_folder();
+  request.edits = options.input.edits();
   request.ids = repeated_tokens(config.dims.vocab, options.period, options.repeats, bos, options.seed);
   return run_request(shell, loaded, request);
 }

@@ -69,6 +69,7 @@ Scene scene_of(const Trace& trace, const std::vector<Head>& chosen, const Option
       several.heads.push_back({each.layer, each.head, badge_of(heads, each.layer, each.head)});
     several.scaling = scaling;
     several.columns = options.columns.value_or(0);
+    several.plot = 280;  // wide enough for a class with its score and chance below each map
     return several_heads_scene(trace, several, look);
   }
   const auto [layer, head] = chosen.front();

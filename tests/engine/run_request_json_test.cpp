@@ -87,9 +87,9 @@ TEST_CASE("a broken request names the file, the key and what was found") {
         "r.json: \"add_bos\": expected true or false, found 1");
   CHECK(message_of(R"({"model": "m", "text": "a", "too_long": "keep"})") ==
         "r.json: \"too_long\": expected one of refuse, keep_first, keep_last, found \"keep\"");
-  CHECK(
-      message_of(R"({"model": "m", "text": "a", "captures": {}})") ==
-      "r.json: expected only the keys model, text, ids, add_bos, parse_special, too_long, capture, found \"captures\"");
+  CHECK(message_of(R"({"model": "m", "text": "a", "captures": {}})") ==
+        "r.json: expected only the keys model, text, ids, add_bos, parse_special, too_long, capture, edits, found "
+        "\"captures\"");
   CHECK(message_of(R"({"model": "m", "text": "a", "capture": {"sites": ["qq"]}})") ==
         "r.json: \"capture\": \"sites\": expected names of site kinds, such as \"pattern\" or \"resid_pre\", found "
         "\"qq\"");
