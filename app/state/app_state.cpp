@@ -1,0 +1,125 @@
+#include "app/state/app_state.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "core/attention/masks.h"
+
+namespace headscope {
+
+namespace {
+template <class Value, std::size_t count>
+using Names = std::array<std::pair<Value, std::string_view>, count>;
+
+constexpr Names<HeadView, 5> head_views{{{HeadView::map, "map"},
+                                         {HeadView::arcs, "arcs"},
+                                         {HeadView::row, "row"},
+                                         {HeadView::steps, "steps"},
+                                         {HeadView::qk, "qk"}}};
+constexpr Names<FirstToken, 3> first_tokens{
+    {{FirstToken::show, "show"}, {FirstToken::hide, "hide"}, {FirstToken::renormalize, "renormalize"}}};
+constexpr Names<EditScope, 3> edit_scopes{
+    {{EditScope::head, "head"}, {EditScope::layer, "layer"}, {EditScope::all, "all"}}};
+
+template <class Value, std::size_t count>
+std::string_view name_in(const Names<Value, count>& names, Value value) {
+  for (const auto& [known, text] : names)
+    if (known == value) return text;
+  return "";
+}
+template <class Value, std::size_t count>
+std::optional<Value> parse_in(const Names<Value, count>& names, std::string_view text) {
+  for (const auto& [known, word] : names)
+    if (word == text) return known;
+  return std::nullopt;
+}
+
+/// True when every head that `inner` reaches is reached by `outer` too.
+bool covers(const HeadTarget& outer, const HeadTarget& inner) {
+  return (!outer.layer || outer.layer == inner.layer) && (!outer.head || outer.head == inner.head);
+}
+
+/// True when some head is reached by both.
+bool meets(const HeadTarget& a, const HeadTarget& b) {
+  return (!a.layer || !b.layer || a.layer == b.layer) && (!a.head || !b.head || a.head == b.head);
+}
+
+template <class Action>
+void set(std::vector<Intervention>& edits, const HeadTarget& target, const Action& action, bool neutral) {
+  // What the new edit covers no longer shows; what is switched off is left for its owner to switch on again.
+  std::erase_if(edits, [&](const Intervention& edit) {
+    return edit.enabled && std::holds_alternative<Action>(edit.action) && covers(target, edit.target);
+  });
+  const bool overrules = std::ranges::any_of(edits, [&](const Intervention& edit) {
+    return edit.enabled && std::holds_alternative<Action>(edit.action) && meets(edit.target, target);
+  });
+  if (!neutral || overrules) edits.push_back({target, action, true});
+}
+}  // namespace
+
+std::string_view name(HeadView view) {
+  return name_in(head_views, view);
+}
+std::optional<HeadView> parse_head_view(std::string_view text) {
+  return parse_in(head_views, text);
+}
+std::string_view name(FirstToken mode) {
+  return name_in(first_tokens, mode);
+}
+std::optional<FirstToken> parse_first_token(std::string_view text) {
+  return parse_in(first_tokens, text);
+}
+std::string_view name(EditScope scope) {
+  return name_in(edit_scopes, scope);
+}
+std::optional<EditScope> parse_edit_scope(std::string_view text) {
+  return parse_in(edit_scopes, text);
+}
+
+std::optional<std::string> parse_theme(std::string_view text) {
+  if (text == "dark" || text == "light" || text == "projector") return std::string(text);
+  return std::nullopt;
+}
+
+HeadTarget target_of(EditScope scope, HeadRef selected) {
+  switch (scope) {
+    case EditScope::head:
+      return {selected.layer, selected.head};
+    case EditScope::layer:
+      return {selected.layer, std::nullopt};
+    case EditScope::all:
+      break;
+  }
+  return {};
+}
+
+double temperature_of(const std::vector<Intervention>& edits, HeadRef head) {
+  double tau = 1;
+  for (const Intervention& edit : edits)
+    if (const auto* action = std::get_if<SetTemperature>(&edit.action);
+        action && edit.enabled && edit.target.reaches(head.layer, head.head))
+      tau = action->tau;
+  return tau;
+}
+
+std::string mask_of(const std::vector<Intervention>& edits, HeadRef head) {
+  std::string spec;
+  for (const Intervention& edit : edits)
+    if (const auto* action = std::get_if<SetMask>(&edit.action);
+        action && edit.enabled && edit.target.reaches(head.layer, head.head))
+      spec = action->spec;
+  return spec;
+}
+
+void set_temperature(std::vector<Intervention>& edits, const HeadTarget& target, double tau) {
+  set(edits, target, SetTemperature{std::clamp(tau, SetTemperature::lowest, SetTemperature::highest)}, tau == 1);
+}
+
+void set_mask(std::vector<Intervention>& edits, const HeadTarget& target, const std::string& spec) {
+  // Every model of today is causal, so that this is how an edit says "the model's own".
+  set(edits, target, SetMask{spec.empty() ? "causal" : parse_mask(spec)->describe()},
+      spec.empty() || parse_mask(spec)->describe() == "causal");
+}
+
+}  // namespace headscope

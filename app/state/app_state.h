@@ -1,0 +1,107 @@
+#pragma once
+// Everything the window shows that is not a result: plain values, owned by the UI thread. `Document` is what undo goes
+// back over and, with `View`, what a session file holds; `Hover` lives for a moment.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/engine/intervention.h"
+#include "core/tensor/tensor.h"
+#include "viz/color/norm.h"
+
+namespace headscope {
+
+struct HeadRef {
+  int layer = 0, head = 0;
+  auto operator<=>(const HeadRef&) const = default;
+};
+
+/// What is being looked at, and what is changed about it.
+struct Document {
+  std::filesystem::path model;    ///< folder; empty = none open yet
+  std::string text;               ///< used while `ids` is empty
+  std::vector<std::int32_t> ids;  ///< given directly
+  std::optional<bool> add_bos;    ///< empty: as the tokenizer says
+  HeadRef selected;
+  std::optional<Index> query, key;  ///< pinned row, and in it a pinned cell
+  std::vector<Intervention> edits;  ///< in order; a later one wins
+
+  bool operator==(const Document&) const = default;
+};
+
+enum class HeadView { map, arcs, row, steps, qk };
+/// What to do with key 0, where sinks drown everything else.
+enum class FirstToken { show, hide, renormalize };
+/// Which heads a temperature or a mask of the side panel is meant for.
+enum class EditScope { head, layer, all };
+
+/// Which heads the atlas shows, in which order, in what colour.
+struct AtlasView {
+  std::string coloring = "map";  ///< "map", "class", "effect", or the id of a metric
+  std::string sort;              ///< "" = layer by layer, else the id of a metric; largest first
+  bool ascending = false;
+  std::string only_class;     ///< "" = all heads, else the id of a class
+  std::string filter_metric;  ///< "" = all heads, else only those with filter_low ≤ value ≤ filter_high
+  double filter_low = 0, filter_high = 0;
+  bool operator==(const AtlasView&) const = default;
+};
+
+struct View {
+  HeadView head_view = HeadView::map;
+  Scale scale = Scale::linear;
+  FirstToken first_token = FirstToken::show;
+  double arcs_threshold = 0.05;
+  AtlasView atlas;
+  EditScope edit_scope = EditScope::head;
+  std::string theme = "dark";                                    ///< "dark", "light", "projector"
+  double left_width = 340, right_width = 320, row_height = 130;  ///< of the panels, logical pixels
+  bool left_open = true, right_open = true, row_open = true;
+  bool operator==(const View&) const = default;
+};
+
+/// What the pointer is over, in any panel: every panel shows it.
+struct Hover {
+  std::optional<HeadRef> head;
+  std::optional<Index> query, key;
+  bool operator==(const Hover&) const = default;
+};
+
+/// One message at a time; a newer one takes its place.
+struct Message {
+  enum class Level { info, error } level = Level::info;
+  std::string text;  ///< an Error's hint stands on a line of its own
+  std::string tag;   ///< of the job that failed; its next success takes the message away. "" = stays until dismissed
+};
+
+struct AppState {
+  Document document;
+  View view;
+  Hover hover;
+  std::optional<Message> message;
+};
+
+/// The words of session files, menus and the command line; parse gives nullopt for anything else.
+std::string_view name(HeadView view);
+std::optional<HeadView> parse_head_view(std::string_view text);
+std::string_view name(FirstToken mode);
+std::optional<FirstToken> parse_first_token(std::string_view text);
+std::string_view name(EditScope scope);
+std::optional<EditScope> parse_edit_scope(std::string_view text);
+/// The text itself when it names a theme of the window.
+std::optional<std::string> parse_theme(std::string_view text);
+
+/// The heads that `scope` means while `selected` is selected.
+HeadTarget target_of(EditScope scope, HeadRef selected);
+/// What the enabled edits make of one head: 1 and "" when they leave it alone.
+double temperature_of(const std::vector<Intervention>& edits, HeadRef head);
+std::string mask_of(const std::vector<Intervention>& edits, HeadRef head);
+/// Sets τ or the mask for `target` the way a slider does: enabled edits of the same kind that the new one covers go,
+/// and it comes last. τ = 1 or mask "" is the model's own, which needs an edit only to overrule one that reaches
+/// further. τ is cut to its range; a mask's spec that does not parse throws Error.
+void set_temperature(std::vector<Intervention>& edits, const HeadTarget& target, double tau);
+void set_mask(std::vector<Intervention>& edits, const HeadTarget& target, const std::string& spec);
+
+}  // namespace headscope

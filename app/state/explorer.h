@@ -1,0 +1,119 @@
+#pragma once
+// The controller behind the window, on the UI thread: takes what the user does, keeps the state and its history, and
+// turns changes into tagged jobs of one worker. Nothing here computes; frame() only hands results over and submits.
+//
+//   load     open a model folder                       → results().model
+//   trace    run the document                          → results().run
+//   metrics  every metric and class of that run        → results().facts
+//   detail   the selected head in factors, its curve   → results().detail
+//   effect   the run without edits, compared           → results().effect
+//
+// A newer job of a tag replaces the older one. A failed job leaves what is on screen and sets the message.
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "app/state/app_state.h"
+#include "app/state/history.h"
+#include "app/state/results.h"
+#include "core/engine/worker.h"
+
+namespace headscope {
+
+class Explorer {
+ public:
+  struct Options {
+    int threads = 0;                                 ///< of the backend; 0 = one per hardware thread
+    std::function<void()> wake;                      ///< called on the worker thread when frame() has something to do
+    std::size_t byte_budget = std::size_t{1} << 30;  ///< of one trace
+  };
+  explicit Explorer(Options options);
+  ~Explorer();  ///< stops the running job and waits for it
+
+  const AppState& state() const { return state_; }
+  const Results& results() const { return results_; }
+  /// What no job depends on and undo does not touch: panels write here directly.
+  View& view() { return state_.view; }
+  Hover& hover() { return state_.hover; }
+
+  /// Once per frame, first thing: delivers results, submits what changed. `now` in seconds, any origin. Returns true
+  /// when something on screen may have changed.
+  bool frame(double now);
+  /// True while a job runs or waits. A result may be ready when it turns false: one more frame() takes it.
+  bool busy() const;
+  struct Status {
+    std::string doing;                    ///< "tracing", "" = idle
+    float progress = 0;                   ///< 0 … 1
+    double seconds = 0;                   ///< since the job started
+    double trace_ms = 0, metrics_ms = 0;  ///< of what is on screen
+    std::string backend;                  ///< "CPU f32, …"
+  };
+  Status status() const;
+  /// Stops what runs; the last good results stay.
+  void cancel();
+
+  // What the user does. Changes to the document are undoable.
+  void open_model(const std::filesystem::path& folder);
+  /// The bundled example with its text.
+  void open_example(const std::string& name = "induction");
+  void set_text(std::string text);
+  void set_ids(std::vector<std::int32_t> ids);
+  void set_add_bos(std::optional<bool> add_bos);
+  void select(HeadRef head);
+  void pin(std::optional<Index> query, std::optional<Index> key = std::nullopt);
+  void unpin() { pin(std::nullopt); }
+  /// For the heads that view().edit_scope means.
+  void set_temperature(double tau);
+  void set_mask(const std::string& spec);
+  void set_edits(std::vector<Intervention> edits);
+  void undo();
+  void redo();
+  bool can_undo() const { return history_.can_undo(); }
+  bool can_redo() const { return history_.can_redo(); }
+  /// The slider was let go, the editor lost the focus: what comes next is a new step.
+  void close_step() { history_.close_step(); }
+  void show_message(Message message) { state_.message = std::move(message); }
+  void dismiss_message() { state_.message.reset(); }
+
+  /// Throw Error; the state is unchanged then. Opening a session is one undoable step.
+  void save_session(const std::filesystem::path& file) const;
+  void open_session(const std::filesystem::path& file);
+
+ private:
+  void change(const std::string& merge_key, const std::function<void(Document&)>& edit);
+  void load(const std::filesystem::path& folder, std::function<void()> opened);
+  void adopt(const std::filesystem::path& folder, const LoadedModel& model);
+  void submit_changes();
+  void submit_trace(const RunRequest& request);
+  void submit_metrics();
+  void submit_detail();
+  void submit_effect();
+  void take_run(std::shared_ptr<const TracedRun> run);
+  void drop_results();
+  void succeeded(const std::string& tag);
+  Worker::Failed failed(const std::string& tag);
+  RunRequest request() const;
+  void keep_inside();
+  void select_strongest();
+
+  Options options_;
+  AppState state_;
+  History history_;
+  Results results_;
+  std::shared_ptr<Backend> backend_;                                   // used by jobs only
+  std::filesystem::path loading_, refused_;                            // folder being opened, folder that could not be
+  std::vector<std::pair<std::filesystem::path, LoadedModel>> models_;  // opened lately, newest last
+  bool select_strongest_ = false;  // when the next facts arrive: a model was opened, nobody has chosen a head yet
+  bool changed_ = false;
+  double now_ = 0;
+  RunRequest submitted_;                    // the trace job's last
+  std::shared_ptr<const Trace> detail_of_;  // what the detail job was last submitted for …
+  HeadRef detail_head_;                     // … and the head
+  RunRequest plain_request_;                // without edits, with its trace: what effects are measured against
+  std::shared_ptr<const Trace> plain_;
+  Worker worker_;  // last: its jobs end before anything they deliver to goes away
+};
+
+}  // namespace headscope

@@ -1,0 +1,111 @@
+#include "app/state/jobs.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "core/base/error.h"
+
+namespace headscope {
+
+int HeadFacts::row(HeadRef head) const {
+  for (std::size_t i = 0; i < trace->maps.size(); ++i)
+    if (trace->maps[i].layer() == head.layer && trace->maps[i].head() == head.head) return static_cast<int>(i);
+  return -1;
+}
+
+namespace jobs {
+
+namespace {
+constexpr int next_tokens = 20;
+constexpr Index compared_rows = 128, curve_rows = 256;
+constexpr double coldest = 0.05, hottest = 20;
+constexpr int curve_points = 49;
+
+void check(const std::stop_token& stop) {
+  if (stop.stop_requested()) throw Cancelled();
+}
+
+/// Half the sum of |a − b| over a row is the weight that went elsewhere; mean over evenly spaced rows.
+double moved(const AttentionMap& a, const AttentionMap& b) {
+  if (a.n_query() != b.n_query() || a.n_key() != b.n_key()) return std::numeric_limits<double>::quiet_NaN();
+  const Index used = std::min(compared_rows, a.n_query());
+  std::vector<float> row_a(static_cast<std::size_t>(a.n_key())), row_b(row_a.size());
+  double sum = 0;
+  for (Index r = 0; r < used; ++r) {
+    const Index query = (r + 1) * a.n_query() / used - 1;
+    a.row(query, row_a);
+    b.row(query, row_b);
+    for (std::size_t j = 0; j < row_a.size(); ++j) sum += std::abs(static_cast<double>(row_a[j]) - row_b[j]) / 2;
+  }
+  return sum / static_cast<double>(used);
+}
+}  // namespace
+
+std::shared_ptr<const TracedRun> trace(const LoadedModel& model, const RunRequest& request, const Ctx& ctx) {
+  auto result = std::make_shared<TracedRun>();
+  result->request = request;
+  result->trace = headscope::run(model, request, ctx);
+  result->next = top_next(*result->trace, next_tokens);
+  result->losses = token_losses(*result->trace);
+  return result;
+}
+
+std::shared_ptr<const HeadFacts> facts(std::shared_ptr<const Trace> trace, const std::stop_token& stop) {
+  const auto start = std::chrono::steady_clock::now();
+  auto result = std::make_shared<HeadFacts>();
+  result->trace = std::move(trace);
+  result->table = head_table(*result->trace);
+  const TokenLinks links = TokenLinks::of(result->trace->ids());
+  for (const AttentionMap& map : result->trace->maps) {
+    check(stop);
+    result->verdicts.push_back(classify({map, links}, default_class_rules()));
+  }
+  result->milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+std::shared_ptr<const HeadDetail> detail(const LoadedModel& model, const TracedRun& run, HeadRef head, const Ctx& ctx) {
+  auto result = std::make_shared<HeadDetail>();
+  result->head = head;
+  result->of_trace = run.trace;
+  result->trace = run.trace;
+  if (!run.trace->map(head.layer, head.head).is_factored()) {
+    RunRequest factors = run.request;
+    factors.capture.maps = MapStorage::factored;
+    factors.capture.sites.clear();
+    factors.capture.layers = {head.layer};
+    factors.capture.all_logits = false;
+    result->trace = headscope::run(model, factors, ctx);
+  }
+  const AttentionMap& map = result->map();
+  // The scores of the map are already divided by its temperature, so the curve is asked for relative ones.
+  result->temperature = temperature_of(run.request.edits, head);
+  const std::vector<double> taus = temperatures(coldest, hottest, curve_points);
+  std::vector<double> relative{1.0};
+  for (const double tau : taus) relative.push_back(tau / result->temperature);
+  result->curve = temperature_curve(map, relative, curve_rows, ctx.stop);
+  result->entropy = result->curve.entropy.front();
+  result->curve.tau = taus;
+  result->curve.entropy.erase(result->curve.entropy.begin());
+  return result;
+}
+
+std::shared_ptr<const EditEffect> effect(std::shared_ptr<const Trace> before, std::shared_ptr<const Trace> after,
+                                         const std::stop_token& stop) {
+  auto result = std::make_shared<EditEffect>();
+  result->before = std::move(before);
+  result->after = std::move(after);
+  result->change = next_token_change(*result->before, *result->after, next_tokens);
+  for (const AttentionMap& map : result->before->maps) {
+    check(stop);
+    result->moved.push_back(moved(map, result->after->map(map.layer(), map.head())));
+  }
+  return result;
+}
+
+}  // namespace jobs
+}  // namespace headscope

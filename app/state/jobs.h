@@ -1,0 +1,19 @@
+#pragma once
+// What the worker does for the explorer: pure functions from a model and a request, or from traces, to results. Any
+// thread; one pass at a time per backend. They throw Error, or Cancelled once stop was requested.
+
+#include <memory>
+#include <stop_token>
+
+#include "app/state/results.h"
+
+namespace headscope::jobs {
+
+std::shared_ptr<const TracedRun> trace(const LoadedModel& model, const RunRequest& request, const Ctx& ctx);
+std::shared_ptr<const HeadFacts> facts(std::shared_ptr<const Trace> trace, const std::stop_token& stop);
+/// Runs the head's layer again in factors, unless the trace of `run` holds factors itself.
+std::shared_ptr<const HeadDetail> detail(const LoadedModel& model, const TracedRun& run, HeadRef head, const Ctx& ctx);
+std::shared_ptr<const EditEffect> effect(std::shared_ptr<const Trace> before, std::shared_ptr<const Trace> after,
+                                         const std::stop_token& stop);
+
+}  // namespace headscope::jobs

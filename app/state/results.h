@@ -1,0 +1,67 @@
+#pragma once
+// What the worker made, immutable and shared. Every struct says which trace it belongs to: while a new trace runs, the
+// last good one stays, and what was computed from it stays with it.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/state/app_state.h"
+#include "core/engine/run_request.h"
+#include "core/metrics/head_class.h"
+#include "core/metrics/metric.h"
+#include "core/metrics/next_token.h"
+#include "core/metrics/next_token_change.h"
+#include "core/metrics/temperature_curve.h"
+
+namespace headscope {
+
+/// A run with what the panels show at once.
+struct TracedRun {
+  RunRequest request;
+  std::shared_ptr<const Trace> trace;
+  std::vector<NextToken> next;  ///< after the last token, most probable first
+  std::vector<double> losses;   ///< per token, in nats; empty for a single token
+};
+
+/// All numbers about all heads of a trace: rows as in trace->maps, columns as in metrics().
+struct HeadFacts {
+  std::shared_ptr<const Trace> trace;
+  HeadTable table;
+  std::vector<std::vector<HeadVerdict>> verdicts;  ///< strongest class first; empty = no class
+  double milliseconds = 0;                         ///< that the metrics took
+  /// Row of a head in `table` and `verdicts`; −1 when it was not recorded.
+  int row(HeadRef head) const;
+};
+
+/// One head in factors: what the temperature curve, the steps (scores → mask → softmax) and the q·k split are made of.
+struct HeadDetail {
+  HeadRef head;
+  std::shared_ptr<const Trace> trace;     ///< of this head's layer alone, its maps factored: q(), k(), scale(), rule()
+  std::shared_ptr<const Trace> of_trace;  ///< the trace on screen that it explains
+  TemperatureCurve curve;                 ///< over absolute temperatures
+  double temperature = 1;                 ///< the present point of the curve …
+  double entropy = 0;                     ///< … and the entropy there
+  const AttentionMap& map() const { return trace->map(head.layer, head.head); }
+};
+
+/// Before and after the enabled edits.
+struct EditEffect {
+  std::shared_ptr<const Trace> before, after;
+  NextTokenChange change;
+  /// Mean over the queries of half the sum of |weight before − after|, per head; rows as in before->maps. 0 = the same
+  /// pattern, 1 = no weight in common.
+  std::vector<double> moved;
+};
+
+/// What is on screen. Any of it may still be empty.
+struct Results {
+  LoadedModel model;
+  std::filesystem::path model_folder;
+  std::shared_ptr<const TracedRun> run;
+  std::shared_ptr<const HeadFacts> facts;
+  std::shared_ptr<const HeadDetail> detail;
+  std::shared_ptr<const EditEffect> effect;  ///< empty without enabled edits
+};
+
+}  // namespace headscope

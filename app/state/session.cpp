@@ -1,0 +1,190 @@
+#include "app/state/session.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "app/assets.h"
+#include "app/state/json_fields.h"
+#include "core/base/error.h"
+#include "core/io/strict_json.h"
+#include "core/text/tokenizer.h"
+
+namespace headscope {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+namespace {
+constexpr const char* session_type = "headscope session";
+constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+constexpr double widest = 10000;  // of a panel, logical pixels
+
+template <class T>
+ordered_json or_null(const std::optional<T>& value) {
+  return value ? ordered_json(*value) : ordered_json(nullptr);
+}
+
+ordered_json document_json(const Document& document) {
+  ordered_json out;
+  out["model"] = document.model.generic_string();
+  out["text"] = document.text;
+  out["ids"] = document.ids;
+  out["add_bos"] = or_null(document.add_bos);
+  out["selected"] = {{"layer", document.selected.layer}, {"head", document.selected.head}};
+  out["query"] = or_null(document.query);
+  out["key"] = or_null(document.key);
+  out["edits"] = ordered_json::array();
+  for (const Intervention& edit : document.edits) out["edits"].push_back(to_json(edit));
+  return out;
+}
+
+ordered_json view_json(const View& view) {
+  const AtlasView& atlas = view.atlas;
+  return {{"head_view", name(view.head_view)},
+          {"scale", name(view.scale)},
+          {"first_token", name(view.first_token)},
+          {"arcs_threshold", view.arcs_threshold},
+          {"edit_scope", name(view.edit_scope)},
+          {"theme", view.theme},
+          {"atlas",
+           {{"coloring", atlas.coloring},
+            {"sort", atlas.sort},
+            {"ascending", atlas.ascending},
+            {"only_class", atlas.only_class},
+            {"filter_metric", atlas.filter_metric},
+            {"filter_low", atlas.filter_low},
+            {"filter_high", atlas.filter_high}}},
+          {"panels",
+           {{"left_width", view.left_width},
+            {"right_width", view.right_width},
+            {"row_height", view.row_height},
+            {"left_open", view.left_open},
+            {"right_open", view.right_open},
+            {"row_open", view.row_open}}}};
+}
+
+std::optional<Index> position_from(JsonFields& fields, const char* key) {
+  std::int64_t value = 0;
+  if (!fields.read(key, value, 0, most)) return std::nullopt;
+  return value;
+}
+
+Document document_from(const json& value, const std::string& where) {
+  JsonFields fields(value, where);
+  Document document;
+  std::string model;
+  fields.read("model", model);
+  document.model = model;
+  fields.read("text", document.text);
+  if (const json* ids = fields.find("ids")) {
+    if (!ids->is_array()) fields.refuse("ids", "an array of token ids", json_excerpt(*ids));
+    for (const json& id : *ids) {
+      if (!id.is_number_integer() || id < 0 || id > most)
+        fields.refuse("ids", fmt::format("token ids from 0 to {}", most), json_excerpt(id));
+      document.ids.push_back(id.get<std::int32_t>());
+    }
+  }
+  bool add_bos = false;
+  if (fields.read("add_bos", add_bos)) document.add_bos = add_bos;
+  if (const json* selected = fields.find("selected")) {
+    JsonFields head(*selected, fields.where("selected"));
+    std::int64_t layer = 0, number = 0;
+    head.read("layer", layer, 0, most);
+    head.read("head", number, 0, most);
+    head.done();
+    document.selected = {static_cast<int>(layer), static_cast<int>(number)};
+  }
+  document.query = position_from(fields, "query");
+  document.key = position_from(fields, "key");
+  if (const json* edits = fields.find("edits")) {
+    if (!edits->is_array()) fields.refuse("edits", "an array of edits", json_excerpt(*edits));
+    for (std::size_t i = 0; i < edits->size(); ++i)
+      document.edits.push_back(intervention_from_json((*edits)[i], fmt::format("{}: edit {}", where, i)));
+  }
+  fields.done();
+  return document;
+}
+
+View view_from(const json& value, const std::string& where) {
+  JsonFields fields(value, where);
+  View view;
+  fields.read_word("head_view", view.head_view, parse_head_view, "map, arcs, row, steps or qk");
+  fields.read_word("scale", view.scale, parse_scale, "linear, log or per-row");
+  fields.read_word("first_token", view.first_token, parse_first_token, "show, hide or renormalize");
+  fields.read_word("edit_scope", view.edit_scope, parse_edit_scope, "head, layer or all");
+  fields.read("arcs_threshold", view.arcs_threshold, 0, 1);
+  fields.read_word("theme", view.theme, parse_theme, "dark, light or projector");
+  if (const json* atlas = fields.find("atlas")) {
+    JsonFields part(*atlas, fields.where("atlas"));
+    constexpr double any = std::numeric_limits<double>::max();
+    part.read("coloring", view.atlas.coloring);
+    part.read("sort", view.atlas.sort);
+    part.read("ascending", view.atlas.ascending);
+    part.read("only_class", view.atlas.only_class);
+    part.read("filter_metric", view.atlas.filter_metric);
+    part.read("filter_low", view.atlas.filter_low, -any, any);
+    part.read("filter_high", view.atlas.filter_high, -any, any);
+    part.done();
+  }
+  if (const json* panels = fields.find("panels")) {
+    JsonFields part(*panels, fields.where("panels"));
+    part.read("left_width", view.left_width, 0, widest);
+    part.read("right_width", view.right_width, 0, widest);
+    part.read("row_height", view.row_height, 0, widest);
+    part.read("left_open", view.left_open);
+    part.read("right_open", view.right_open);
+    part.read("row_open", view.row_open);
+    part.done();
+  }
+  fields.done();
+  return view;
+}
+}  // namespace
+
+std::string to_json(const Session& session) {
+  ordered_json out{{"type", session_type}, {"version", session_version}};
+  out["document"] = document_json(session.document);
+  out["view"] = view_json(session.view);
+  try {
+    return out.dump(2) + "\n";
+  } catch (const json::type_error&) {
+    throw Error("session", "a text and paths in UTF-8, which JSON needs", "other bytes");
+  }
+}
+
+Session session_from_json(const std::string& text, const std::string& where) {
+  const json parsed = parse_strict_json(text, where);
+  JsonFields fields(parsed, where);
+  std::string type;
+  std::int64_t version = 0;
+  fields.read("type", type);
+  if (type != session_type)
+    throw Error(where, fmt::format("a session file, \"type\": \"{}\"", session_type),
+                type.empty() ? "no type" : "\"" + type + "\"");
+  fields.read("version", version, 0, most);
+  if (version < 1 || version > session_version)
+    throw Error(where, fmt::format("a session of version {} or older", session_version),
+                fmt::format("version {}", version), "a newer Headscope wrote it; use that one");
+  Session session;
+  if (const json* document = fields.find("document"))
+    session.document = document_from(*document, fields.where("document"));
+  if (const json* view = fields.find("view")) session.view = view_from(*view, fields.where("view"));
+  fields.done();
+  return session;
+}
+
+fs::path find_model(const fs::path& model, const fs::path& session_file) {
+  std::error_code ignored;
+  if (model.empty()) return model;
+  if (model.is_absolute() && fs::exists(model, ignored)) return model.lexically_normal();
+  const fs::path beside = fs::absolute(session_file, ignored).parent_path();
+  for (const fs::path& candidate : {beside / model, beside / model.filename()})
+    if (fs::exists(candidate / "config.json", ignored)) return candidate.lexically_normal();
+  if (const auto example = find_asset("examples/" + model.filename().string())) return example->lexically_normal();
+  return model;
+}
+
+}  // namespace headscope

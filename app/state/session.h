@@ -1,0 +1,29 @@
+#pragma once
+// Session files: a document and its view as JSON. Numbers of a trace are never stored; opening a session runs it again.
+
+#include <filesystem>
+#include <string>
+
+#include "app/state/app_state.h"
+
+namespace headscope {
+
+struct Session {
+  Document document;
+  View view;
+  bool operator==(const Session&) const = default;
+};
+
+inline constexpr int session_version = 1;
+
+/// {"type": "headscope session", "version": 1, …}. Throws Error when the text is not UTF-8.
+std::string to_json(const Session& session);
+/// Absent keys take their defaults, unknown keys are refused. Throws Error at `where` on a file of another type, a
+/// newer version, or a value that makes no sense.
+Session session_from_json(const std::string& json, const std::string& where);
+
+/// Where a model named in a session is now: the path itself, else beside the session file, else the bundled example of
+/// its name, else the path, so that opening it says what is missing.
+std::filesystem::path find_model(const std::filesystem::path& model, const std::filesystem::path& session_file);
+
+}  // namespace headscope
