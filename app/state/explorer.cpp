@@ -85,7 +85,6 @@ void Explorer::change(const std::string& merge_key, const std::function<void(Doc
 
 void Explorer::open_model(const fs::path& folder) {
   const fs::path path = absolute_path(folder);
-  refused_.clear();
   load(path, [this, path] {
     change("", [&](Document& document) {
       document.model = path;
@@ -111,7 +110,6 @@ void Explorer::open_example(const std::string& name) {
     return;
   }
   const std::string prompt = text ? read_file(*text, text_limit) : "";
-  refused_.clear();
   load(absolute_path(*folder), [this, path = absolute_path(*folder), prompt] {
     change("", [&](Document& document) {
       document = {};
@@ -168,13 +166,13 @@ void Explorer::set_edits(std::vector<Intervention> edits) {
 
 void Explorer::undo() {
   changed_ |= history_.undo(state_.document);
-  refused_.clear();
+  forget_load();
   keep_inside();
 }
 
 void Explorer::redo() {
   changed_ |= history_.redo(state_.document);
-  refused_.clear();
+  forget_load();
   keep_inside();
 }
 
@@ -185,7 +183,7 @@ void Explorer::save_session(const fs::path& file) const {
 void Explorer::open_session(const fs::path& file) {
   Session session = session_from_json(read_file(file, text_limit), file.string());
   session.document.model = find_model(session.document.model, file);
-  refused_.clear();
+  forget_load();
   select_strongest_ = false;
   change("", [&](Document& document) { document = session.document; });
   state_.view = session.view;
@@ -196,7 +194,11 @@ void Explorer::open_session(const fs::path& file) {
 
 Worker::Failed Explorer::failed(const std::string& tag) {
   return [this, tag](const std::string& message) {
-    if (tag == "load") refused_ = std::exchange(loading_, {});
+    if (tag == "load") {
+      // Not asked for again in every frame; a document that names another folder keeps its own verdict.
+      if (loading_ == state_.document.model) refused_ = loading_;
+      loading_.clear();
+    }
     state_.message = Message{Message::Level::error, message, tag};
     changed_ = true;
   };
@@ -227,6 +229,13 @@ void Explorer::load(const fs::path& folder, std::function<void()> opened) {
       failed("load"));
 }
 
+/// The document went elsewhere: what was being opened does not matter any more, and what failed may be tried again.
+void Explorer::forget_load() {
+  worker_.cancel("load");
+  loading_.clear();
+  refused_.clear();
+}
+
 void Explorer::adopt(const fs::path& folder, const LoadedModel& model) {
   loading_.clear();
   std::erase_if(models_, [&](const auto& known) { return known.first == folder; });
@@ -253,7 +262,7 @@ void Explorer::submit_changes() {
   const Document& document = state_.document;
   if (document.model.empty()) return;
   if (document.model != results_.model_folder) {  // a session, or undo, went to another model
-    if (loading_ != document.model && refused_ != document.model) load(document.model, [] {});
+    if (loading_.empty() && refused_ != document.model) load(document.model, [] {});
     if (document.model != results_.model_folder) return;
   }
   if (document.text.empty() && document.ids.empty()) return drop_results();

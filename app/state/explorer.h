@@ -84,6 +84,7 @@ class Explorer {
  private:
   void change(const std::string& merge_key, const std::function<void(Document&)>& edit);
   void load(const std::filesystem::path& folder, std::function<void()> opened);
+  void forget_load();
   void adopt(const std::filesystem::path& folder, const LoadedModel& model);
   void submit_changes();
   void submit_trace(const RunRequest& request);
@@ -102,8 +103,8 @@ class Explorer {
   AppState state_;
   History history_;
   Results results_;
-  std::shared_ptr<Backend> backend_;                                   // used by jobs only
-  std::filesystem::path loading_, refused_;                            // folder being opened, folder that could not be
+  std::shared_ptr<Backend> backend_;         // used by jobs only
+  std::filesystem::path loading_, refused_;  // folder being opened; the document's, when it cannot be
   std::vector<std::pair<std::filesystem::path, LoadedModel>> models_;  // opened lately, newest last
   bool select_strongest_ = false;  // when the next facts arrive: a model was opened, nobody has chosen a head yet
   bool changed_ = false;

@@ -1,0 +1,298 @@
+#include "app/state/explorer.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <fstream>
+#include <mutex>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "tests/support/paths.h"
+
+using namespace headscope;
+using headscope::testing::reference;
+using headscope::testing::scratch_dir;
+using headscope::testing::source_dir;
+
+namespace {
+
+/// An explorer with a clock of its own, which waits for the worker without asking all the time.
+struct Desk {
+  // The explorer comes last, so that its worker, which calls woken(), ends before what that needs.
+  std::mutex lock;
+  std::condition_variable changed;
+  int wakes = 0;
+  double now = 0;
+  Explorer explorer{{1, [this] { woken(); }}};
+
+  void woken() {
+    const std::lock_guard hold(lock);
+    ++wakes;
+    changed.notify_all();
+  }
+
+  /// Frames until nothing runs, waits, or is ready.
+  void settle() {
+    for (int quiet = 0; quiet < 2;) {
+      std::unique_lock hold(lock);
+      const int before = wakes;
+      hold.unlock();
+      const bool news = explorer.frame(now += 0.01);
+      hold.lock();
+      if (explorer.busy()) changed.wait_for(hold, std::chrono::milliseconds(200), [&] { return wakes != before; });
+      quiet = news || explorer.busy() ? 0 : quiet + 1;
+    }
+  }
+  const Results& results() const { return explorer.results(); }
+  const Document& document() const { return explorer.state().document; }
+  std::string message() const { return explorer.state().message ? explorer.state().message->text : ""; }
+};
+
+std::filesystem::path example() {
+  return source_dir() / "assets/examples/induction";
+}
+
+constexpr const char* story = "Mr and Mrs Quill of Fox Hythe kept bees. Now Mr and Mrs Qu";
+
+}  // namespace
+
+TEST_CASE("a model and a text lead to a run, the facts of its heads, the selected head in factors, and no effect") {
+  Desk desk;
+  desk.explorer.open_model(example());
+  desk.explorer.set_text(story);
+  desk.settle();
+  CHECK(desk.message() == "");
+  REQUIRE(desk.results().run);
+  const Trace& trace = *desk.results().run->trace;
+  CHECK(trace.text == story);
+  CHECK(desk.results().run->next.size() == 20);
+  CHECK(desk.results().run->losses.size() == trace.tokens.size() - 1);
+  REQUIRE(desk.results().facts);
+  CHECK(desk.results().facts->trace.get() == &trace);
+  CHECK(desk.results().facts->verdicts.size() == trace.maps.size());
+  CHECK(desk.results().facts->table.value.size() == trace.maps.size());
+  CHECK(desk.results().facts->row({1, 0}) >= 0);
+  CHECK(desk.results().facts->row({99, 0}) == -1);
+  REQUIRE(desk.results().detail);
+  CHECK(desk.results().detail->of_trace.get() == &trace);
+  CHECK(desk.results().detail->head == desk.document().selected);
+  CHECK(desk.results().detail->map().is_factored());
+  CHECK_FALSE(desk.results().effect);
+  CHECK(desk.explorer.status().trace_ms > 0);
+  CHECK(desk.explorer.status().doing == "");
+
+  // The head that was chosen for the first picture belongs to a class.
+  const int row = desk.results().facts->row(desk.document().selected);
+  REQUIRE(row >= 0);
+  CHECK_FALSE(desk.results().facts->verdicts[static_cast<std::size_t>(row)].empty());
+}
+
+TEST_CASE(
+    "a temperature makes an effect: the curve's present point, the moved weight and the changed tokens agree with it") {
+  Desk desk;
+  desk.explorer.open_model(reference("gpt2-random"));
+  desk.explorer.set_text("to be or not to be");
+  desk.explorer.select({1, 2});
+  desk.settle();
+  REQUIRE(desk.results().detail);
+  const double entropy_before = desk.results().detail->entropy;
+  const auto plain = desk.results().run->trace;
+  const auto curve = desk.results().detail->curve;
+
+  desk.explorer.set_temperature(4);
+  desk.settle();
+  REQUIRE(desk.results().effect);
+  CHECK(desk.results().effect->before == plain);  // not run again
+  CHECK(desk.results().effect->after == desk.results().run->trace);
+  CHECK(desk.results().effect->change.kl > 0);
+  CHECK(desk.results().detail->temperature == 4);
+  CHECK(desk.results().detail->entropy > entropy_before);
+  // The curve is over absolute temperatures, so setting one does not move it.
+  REQUIRE(desk.results().detail->curve.tau == curve.tau);
+  for (std::size_t i = 0; i < curve.tau.size(); ++i)
+    CHECK(desk.results().detail->curve.entropy[i] == doctest::Approx(curve.entropy[i]).epsilon(1e-5));
+  for (std::size_t i = 0; i < plain->maps.size(); ++i) {
+    const bool edited = plain->maps[i].layer() == 1 && plain->maps[i].head() == 2;
+    CHECK((desk.results().effect->moved[i] > 0) == edited);  // nothing lies above layer 1
+  }
+
+  desk.explorer.undo();
+  desk.settle();
+  CHECK(desk.document().edits.empty());
+  CHECK_FALSE(desk.results().effect);
+  CHECK(desk.results().detail->entropy == doctest::Approx(entropy_before));
+  desk.explorer.redo();
+  desk.settle();
+  REQUIRE(desk.results().effect);
+  CHECK(desk.results().detail->temperature == 4);
+}
+
+TEST_CASE("an effect is measured against an unedited run even when none was on screen before") {
+  Desk desk;
+  desk.explorer.open_model(reference("gpt2-random"));
+  desk.explorer.set_edits({{{}, SetMask{"window 1"}}});
+  desk.explorer.set_text("to be or not to be");
+  desk.settle();
+  REQUIRE(desk.results().effect);
+  CHECK(desk.results().effect->before->map(0, 0).weight(3, 1) > 0);
+  CHECK(desk.results().effect->after->map(0, 0).weight(3, 1) == 0);
+  // Every row keeps its own cell alone: what moved is 1 − the diagonal before.
+  const AttentionMap& before = desk.results().effect->before->map(0, 0);
+  double moved = 0;
+  for (Index i = 0; i < before.n_query(); ++i) moved += 1 - static_cast<double>(before.weight(i, i));
+  CHECK(desk.results().effect->moved[0] ==
+        doctest::Approx(moved / static_cast<double>(before.n_query())).epsilon(1e-5));
+}
+
+TEST_CASE("a failed run shows its error and keeps the last good one; the next good run takes the error away") {
+  Desk desk;
+  desk.explorer.open_model(reference("gpt2-random"));
+  desk.explorer.set_text("short");
+  desk.settle();
+  const auto good = desk.results().run;
+  REQUIRE(good);
+  desk.explorer.set_text(std::string(200, 'x'));  // the context is 48
+  desk.settle();
+  CHECK(desk.message().find("expected at most 48 tokens") != std::string::npos);
+  CHECK(desk.results().run == good);
+  desk.explorer.set_text("short again");
+  desk.settle();
+  CHECK(desk.message() == "");
+  CHECK(desk.results().run != good);
+}
+
+TEST_CASE("an empty text has nothing to show, and typing again brings everything back") {
+  Desk desk;
+  desk.explorer.open_model(reference("gpt2-random"));
+  desk.explorer.set_text("abc");
+  desk.settle();
+  desk.explorer.set_text("");
+  desk.settle();
+  CHECK_FALSE(desk.results().run);
+  CHECK_FALSE(desk.results().facts);
+  CHECK_FALSE(desk.results().detail);
+  CHECK(desk.message() == "");
+  desk.explorer.set_text("abc");
+  desk.settle();
+  CHECK(desk.results().run);
+  CHECK(desk.results().detail);
+}
+
+TEST_CASE("a folder that is no model leaves the model on screen, with a message that says what is missing") {
+  Desk desk;
+  desk.explorer.open_model(reference("gpt2-random"));
+  desk.explorer.set_text("abc");
+  desk.settle();
+  const auto run = desk.results().run;
+  desk.explorer.open_model(scratch_dir("no model"));
+  desk.settle();
+  CHECK(desk.message().find("config.json") != std::string::npos);
+  CHECK(desk.document().model == reference("gpt2-random"));
+  CHECK(desk.results().run == run);
+  desk.explorer.dismiss_message();
+  desk.settle();
+  CHECK(desk.message() == "");
+}
+
+TEST_CASE("another model keeps the text, drops edits of layers it lacks, and undo goes back to the first") {
+  Desk desk;
+  desk.explorer.open_model(reference("gpt2-random"));
+  desk.explorer.set_ids({1, 2, 3, 1, 2});
+  desk.explorer.set_edits({{{0, 3}, SetTemperature{2}}, {{1, 3}, SetTemperature{2}}});
+  desk.explorer.select({1, 3});
+  desk.settle();
+  REQUIRE(desk.results().run);
+  const HeadRef last = desk.document().selected;
+  desk.explorer.open_model(example());
+  desk.settle();
+  CHECK(desk.message() == "");
+  const ModelDims& dims = desk.results().model.model->config().dims;
+  for (const Intervention& edit : desk.document().edits) CHECK(edit.target.head.value_or(0) < dims.heads);
+  CHECK(desk.document().selected.head < dims.heads);
+  CHECK(desk.results().run->trace->model.name == "induction");
+  desk.explorer.undo();
+  desk.settle();
+  CHECK(desk.results().run->trace->model.name == "gpt2-random");
+  CHECK(desk.document().selected == last);
+  CHECK(desk.document().edits.size() == 2);
+}
+
+TEST_CASE("pins and selections outside the text and the model are put back inside") {
+  Desk desk;
+  desk.explorer.open_model(reference("gpt2-random"));
+  desk.explorer.set_ids({1, 2, 3, 4});
+  desk.settle();
+  desk.explorer.select({7, -2});
+  CHECK(desk.document().selected == HeadRef{1, 0});
+  desk.explorer.pin(3, 2);
+  desk.settle();
+  CHECK(desk.document().query == 3);
+  desk.explorer.set_ids({1, 2, 3});
+  desk.settle();
+  CHECK_FALSE(desk.document().query);
+  CHECK_FALSE(desk.document().key);
+  desk.explorer.pin(9);
+  CHECK_FALSE(desk.document().query);
+}
+
+TEST_CASE("a session brings back model, text, selection, edits and view, and is one step of undo") {
+  const auto file = scratch_dir("session") / "s.json";
+  {
+    Desk desk;
+    desk.explorer.open_model(reference("gpt2-random"));
+    desk.explorer.set_text("to be or not");
+    desk.explorer.select({1, 1});
+    desk.explorer.set_temperature(0.5);
+    desk.settle();
+    desk.explorer.pin(2, 1);
+    desk.explorer.view().head_view = HeadView::arcs;
+    desk.explorer.save_session(file);
+  }
+  Desk desk;
+  desk.explorer.open_session(file);
+  desk.settle();
+  CHECK(desk.message() == "");
+  REQUIRE(desk.results().run);
+  CHECK(desk.results().run->trace->text == "to be or not");
+  CHECK(desk.document().selected == HeadRef{1, 1});
+  CHECK(temperature_of(desk.document().edits, {1, 1}) == 0.5);
+  CHECK(desk.document().query == 2);
+  CHECK(desk.document().key == 1);
+  CHECK(desk.explorer.view().head_view == HeadView::arcs);
+  CHECK(desk.results().effect);
+  desk.explorer.undo();
+  CHECK(desk.document() == Document{});
+
+  std::ofstream(file) << R"({"type": "headscope session", "version": 99})";
+  CHECK_THROWS_AS(desk.explorer.open_session(file), Error);
+  CHECK(desk.document() == Document{});
+}
+
+TEST_CASE("a session whose model is gone says so once and goes on") {
+  const auto file = scratch_dir("lost") / "s.json";
+  write_file_atomically(
+      file, R"({"type": "headscope session", "version": 1, "document": {"model": "/nowhere/m", "text": "a"}})");
+  Desk desk;
+  desk.explorer.open_session(file);
+  desk.settle();
+  CHECK(desk.message().find("/nowhere/m") != std::string::npos);
+  desk.explorer.dismiss_message();
+  desk.settle();
+  CHECK(desk.message() == "");
+  desk.explorer.open_model(reference("gpt2-random"));
+  desk.settle();
+  REQUIRE(desk.results().run);
+  CHECK(desk.results().run->trace->text == "a");
+}
+
+TEST_CASE("destroying a busy explorer is clean") {
+  for (int i = 0; i < 3; ++i) {
+    Desk desk;
+    desk.explorer.open_model(example());
+    desk.explorer.set_text(story);
+    for (int frame = 0; frame < 20 * i; ++frame) desk.explorer.frame(desk.now += 0.01);
+  }
+}
