@@ -92,7 +92,9 @@ template <class S>
 HWY_INLINE void Gated(S s, const float* x, Index n, float* out) {
   const D d;
   const V one = hn::Set(d, 1.0f);
-  Map([&](V v) HWY_ATTR { return hn::Div(v, hn::Add(one, hn::Exp(d, hn::Neg(s(v))))); }, n, out, x);
+  // Exp is defined up to 104 and finite up to 88.7; beyond, it may return anything, and σ is below 1e-38 anyway.
+  const V top = hn::Set(d, 88.0f);
+  Map([&](V v) HWY_ATTR { return hn::Div(v, hn::Add(one, hn::Exp(d, hn::Min(hn::Neg(s(v)), top)))); }, n, out, x);
 }
 
 void GeluTanh(const float* x, Index n, float* out) {
