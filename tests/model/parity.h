@@ -15,8 +15,9 @@
 
 namespace headscope::testing {
 
-inline constexpr double map_tolerance = 1e-5;       ///< absolute: of attention weights, metrics and losses
+inline constexpr double map_tolerance = 1e-5;       ///< absolute: of attention weights and metrics
 inline constexpr double relative_tolerance = 1e-4;  ///< of logits, relative to the largest
+inline constexpr double loss_tolerance = 3e-5;  ///< absolute, or relative above 1 nat: a loss is a difference of logits
 
 /// A model folder and its backend, kept together for several runs.
 struct Subject {

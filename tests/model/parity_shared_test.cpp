@@ -127,7 +127,7 @@ void check_predictions(const Subject& subject, const Trace& trace, const NpzFile
       worst = std::max(worst, std::abs(losses[static_cast<std::size_t>(i)] - expected) / std::max(1.0, expected));
     }
     INFO("losses differ by " << worst);
-    CHECK(worst <= map_tolerance);
+    CHECK(worst <= loss_tolerance);
   }
   if (capture.contains("greedy")) {
     const std::vector<std::int32_t> expected = ids_of(capture, "greedy");
