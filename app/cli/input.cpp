@@ -1,5 +1,7 @@
 #include "app/cli/input.h"
 
+#include <fmt/format.h>
+
 #include <cstdio>
 
 #include "app/assets.h"
@@ -22,6 +24,16 @@ std::string read_standard_input() {
     if (text.size() > text_limit) throw Error("standard input", "at most 64 MiB of text", "more");
   }
   if (std::ferror(stdin)) throw Error("standard input", "readable text", "a read error");
+  return text;
+}
+
+/// A text that names where it came from when it is empty or not UTF-8.
+std::string checked(std::string text, const std::string& where) {
+  if (text.empty()) throw Error(where, "at least one character of text", "nothing");
+  if (const auto offset = first_invalid_utf8(text))
+    throw Error(where, "UTF-8 text",
+                fmt::format("byte 0x{:02X} at offset {}", static_cast<unsigned char>(text[*offset]), *offset),
+                "convert it to UTF-8, or give token ids instead");
   return text;
 }
 }  // namespace
@@ -93,11 +105,9 @@ RunRequest Input::request() const {
   RunRequest request;
   request.model = model_folder();
   if (!file.empty() && file != "-") {
-    request.text = read_file(file, text_limit);
-    if (request.text.empty()) throw Error(file, "at least one character of text", "an empty file");
+    request.text = checked(read_file(file, text_limit), file);
   } else if (!dash.empty() || file == "-") {
-    request.text = read_standard_input();
-    if (request.text.empty()) throw Error("standard input", "at least one character of text", "nothing");
+    request.text = checked(read_standard_input(), "standard input");
   } else if (!ids.empty()) {
     request.ids = ids;
   } else {

@@ -59,6 +59,9 @@ int main(int argc, char** argv) {
     return exit_ok;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error, std::cout, std::cerr);  // --help, --version
+    const auto unknown = app.remaining();
+    if (app.get_subcommands().empty() && !unknown.empty())
+      return usage(app, fmt::format("there is no command or option \"{}\"", unknown.front()));
     return usage(app, error.what());
   } catch (const UsageError& error) {
     return usage(app, error.what());

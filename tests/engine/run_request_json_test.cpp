@@ -84,7 +84,7 @@ TEST_CASE("a broken request names the file, the key and what was found") {
         "r.json: \"ids\": expected 32-bit integers, found 18446744073709551615");
   CHECK(message_of(R"({"model": "m", "ids": [1.5]})") == "r.json: \"ids\": expected 32-bit integers, found 1.5");
   CHECK(message_of(R"({"model": "m", "text": "a", "add_bos": 1})") ==
-        "r.json: \"add_bos\": expected true or false, found 1");
+        "r.json: \"add_bos\": expected true, false or null, found 1");
   CHECK(message_of(R"({"model": "m", "text": "a", "too_long": "keep"})") ==
         "r.json: \"too_long\": expected one of refuse, keep_first, keep_last, found \"keep\"");
   CHECK(message_of(R"({"model": "m", "text": "a", "captures": {}})") ==

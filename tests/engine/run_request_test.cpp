@@ -46,12 +46,13 @@ std::string message_of(const std::function<void()>& action) {
   return "no error";
 }
 
-/// Adds one to the residual stream that enters layer 1.
+/// Adds one to the first channel of the residual stream that enters layer 1. (All channels alike would do nothing:
+/// LayerNorm takes the mean away.)
 struct Lift final : Tap {
   bool wants(Site site) const override { return site == Site{SiteKind::resid_pre, 1}; }
   Tensor at(Site, const Tensor& value) override {
     Tensor lifted = value.copy();
-    for (float& x : lifted.mutable_values()) x += 1.0f;
+    for (Index row = 0; row < lifted.dim(0); ++row) lifted.ref(row, 0) += 1.0f;
     return lifted;
   }
 };
