@@ -17,6 +17,13 @@ int HeadFacts::row(HeadRef head) const {
   return -1;
 }
 
+const AttentionMap* Results::map(HeadRef head) const {
+  if (!run) return nullptr;
+  for (const AttentionMap& each : run->trace->maps)
+    if (each.layer() == head.layer && each.head() == head.head) return &each;
+  return nullptr;
+}
+
 namespace jobs {
 
 namespace {

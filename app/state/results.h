@@ -62,6 +62,9 @@ struct Results {
   std::shared_ptr<const HeadFacts> facts;
   std::shared_ptr<const HeadDetail> detail;
   std::shared_ptr<const EditEffect> effect;  ///< empty without enabled edits
+
+  /// The head's map of the run on screen; nullptr when there is none, as for a moment after another model was opened.
+  const AttentionMap* map(HeadRef head) const;
 };
 
 }  // namespace headscope

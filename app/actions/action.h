@@ -1,0 +1,64 @@
+#pragma once
+// Everything the user can do, as one list: the menu, the keys, the palette and lessons all read it. A new action is one
+// entry of a table in actions.cpp.
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/state/explorer.h"
+#include "app/state/settings.h"
+
+namespace headscope {
+
+/// What only the window can do: an action asks by setting it, the window answers and clears it.
+struct UiRequests {
+  enum class Dialog { none, open_model, open_session, save_session, export_view };
+  Dialog dialog = Dialog::none;
+  bool palette = false;       ///< open it
+  bool keys = false;          ///< show the list of keys
+  bool focus_prompt = false;  ///< put the cursor into the prompt editor
+  bool reset_zoom = false;    ///< of the head's picture
+  bool quit = false;
+};
+
+/// What an action works on; everything outlives the call.
+struct Workbench {
+  Explorer& explorer;
+  Settings& settings;
+  UiRequests& ui;
+};
+
+struct Action {
+  std::string id;        ///< "view.scale.log": stable, for lessons and tests
+  std::string title;     ///< "Logarithmic scale"
+  std::string shortcut;  ///< "Ctrl+Shift+Z", "Left", "?"; "" = none. Further ones after " or ".
+  std::string group;     ///< of the menu: "File", "Edit", "Go", "View", "Help"
+  std::function<void(Workbench&)> run;
+  std::function<bool(const Workbench&)> enabled;  ///< empty = always
+  std::function<bool(const Workbench&)> checked;  ///< of a choice: whether it is on; empty = not a choice
+  bool is_enabled(const Workbench& bench) const { return !enabled || enabled(bench); }
+  bool is_checked(const Workbench& bench) const { return checked && checked(bench); }
+};
+
+/// All of them, in the order of menus. Ids and shortcuts are unique.
+const std::vector<Action>& actions();
+/// nullptr when there is none.
+const Action* find_action(std::string_view id);
+
+/// A key with what must be held. `key` is an ASCII capital or digit, "Left", "Right", "Up", "Down", "Home", "End",
+/// "Escape", "Enter", "Space", "?", "[", "]", "+", "-", or "F1" … "F12".
+struct Shortcut {
+  bool ctrl = false, shift = false, alt = false;
+  std::string key;
+  bool operator==(const Shortcut&) const = default;
+  /// True when it also works while a text is being typed: Ctrl or Alt is held, or the key is Escape or F1 … F12.
+  bool while_typing() const;
+};
+/// "Ctrl+Z or Ctrl+Y" → both; what is no shortcut is left out.
+std::vector<Shortcut> parse_shortcuts(std::string_view text);
+/// The action of a key; nullptr when none has it. Does not ask whether it is enabled.
+const Action* action_for(const Shortcut& pressed);
+
+}  // namespace headscope

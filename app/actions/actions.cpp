@@ -1,0 +1,265 @@
+#include <algorithm>
+#include <charconv>
+
+#include "app/actions/action.h"
+#include "core/metrics/metric.h"
+
+namespace headscope {
+
+namespace {
+using Dialog = UiRequests::Dialog;
+
+bool has_model(const Workbench& bench) {
+  return bench.explorer.results().model.model != nullptr;
+}
+bool has_run(const Workbench& bench) {
+  return bench.explorer.results().run != nullptr;
+}
+bool has_facts(const Workbench& bench) {
+  return bench.explorer.results().facts != nullptr;
+}
+Index token_count(const Workbench& bench) {
+  return has_run(bench) ? static_cast<Index>(bench.explorer.results().run->trace->tokens.size()) : 0;
+}
+
+/// The next head in reading order of the atlas, round the end.
+void move_head(Workbench& bench, int layers, int heads) {
+  const ModelDims& dims = bench.explorer.results().model.model->config().dims;
+  HeadRef head = bench.explorer.state().document.selected;
+  head.layer = (head.layer + layers + dims.layers) % dims.layers;
+  head.head = (head.head + heads + dims.heads) % dims.heads;
+  bench.explorer.select(head);
+}
+
+/// The pinned query one token on; from none, the first or the last.
+void move_query(Workbench& bench, Index step) {
+  const Index tokens = token_count(bench);
+  const auto query = bench.explorer.state().document.query;
+  const Index from = query ? *query + step : step > 0 ? 0 : tokens - 1;
+  bench.explorer.pin(std::clamp<Index>(from, 0, tokens - 1));
+}
+
+/// The pinned key one token on, inside the pinned row; from none, the key of the row's largest weight.
+void move_key(Workbench& bench, Index step) {
+  const Document& document = bench.explorer.state().document;
+  if (!document.query) return;
+  const AttentionMap* map = bench.explorer.results().map(document.selected);
+  if (!map || *document.query >= map->n_query()) return;
+  const Index strongest = std::max(map->stats().max_key[static_cast<std::size_t>(*document.query)], 0);
+  const Index key = document.key ? *document.key + step : strongest;
+  bench.explorer.pin(document.query, std::clamp<Index>(key, 0, map->n_key() - 1));
+}
+
+template <class Value>
+Action choice(std::string id, std::string title, std::string shortcut, Value View::*field, Value value) {
+  return {std::move(id),
+          std::move(title),
+          std::move(shortcut),
+          "View",
+          [field, value](Workbench& bench) { bench.explorer.view().*field = value; },
+          nullptr,
+          [field, value](const Workbench& bench) { return bench.explorer.state().view.*field == value; }};
+}
+
+Action toggle(std::string id, std::string title, std::string shortcut, bool View::*field) {
+  return {std::move(id),
+          std::move(title),
+          std::move(shortcut),
+          "View",
+          [field](Workbench& bench) { bench.explorer.view().*field = !(bench.explorer.state().view.*field); },
+          nullptr,
+          [field](const Workbench& bench) { return bench.explorer.state().view.*field; }};
+}
+
+Action theme_action(const std::string& id, std::string title) {
+  return {"view.theme." + id,
+          std::move(title),
+          "",
+          "View",
+          [id](Workbench& bench) { bench.explorer.view().theme = bench.settings.theme = id; },
+          nullptr,
+          [id](const Workbench& bench) { return bench.explorer.state().view.theme == id; }};
+}
+
+Action coloring(std::string id, std::string title, std::function<bool(const Workbench&)> enabled) {
+  const std::string value = id;
+  return {"atlas.color." + std::move(id),
+          "Atlas: " + std::move(title),
+          "",
+          "View",
+          [value](Workbench& bench) { bench.explorer.view().atlas.coloring = value; },
+          std::move(enabled),
+          [value](const Workbench& bench) { return bench.explorer.state().view.atlas.coloring == value; }};
+}
+
+void add_file(std::vector<Action>& all) {
+  const auto dialog = [](Dialog which) { return [which](Workbench& bench) { bench.ui.dialog = which; }; };
+  all.push_back({"file.open_model", "Open model…", "Ctrl+O", "File", dialog(Dialog::open_model), nullptr, nullptr});
+  all.push_back({"file.open_example", "Open the bundled example", "", "File",
+                 [](Workbench& bench) { bench.explorer.open_example(); }, nullptr, nullptr});
+  all.push_back(
+      {"file.open_session", "Open session…", "Ctrl+Shift+O", "File", dialog(Dialog::open_session), nullptr, nullptr});
+  all.push_back(
+      {"file.save_session", "Save session…", "Ctrl+S", "File", dialog(Dialog::save_session), has_model, nullptr});
+  all.push_back({"file.export", "Export view…", "Ctrl+E", "File", dialog(Dialog::export_view), has_run, nullptr});
+  all.push_back(
+      {"file.quit", "Quit", "Ctrl+Q", "File", [](Workbench& bench) { bench.ui.quit = true; }, nullptr, nullptr});
+}
+
+void add_edit(std::vector<Action>& all) {
+  all.push_back({"edit.undo", "Undo", "Ctrl+Z", "Edit", [](Workbench& bench) { bench.explorer.undo(); },
+                 [](const Workbench& bench) { return bench.explorer.can_undo(); }, nullptr});
+  all.push_back({"edit.redo", "Redo", "Ctrl+Shift+Z or Ctrl+Y", "Edit", [](Workbench& bench) { bench.explorer.redo(); },
+                 [](const Workbench& bench) { return bench.explorer.can_redo(); }, nullptr});
+  all.push_back({"edit.prompt", "Edit the prompt", "Ctrl+L", "Edit",
+                 [](Workbench& bench) { bench.ui.focus_prompt = true; }, nullptr, nullptr});
+  const auto has_edits = [](const Workbench& bench) { return !bench.explorer.state().document.edits.empty(); };
+  all.push_back({"edit.clear", "Remove all edits of the model", "", "Edit",
+                 [](Workbench& bench) { bench.explorer.set_edits({}); }, has_edits, nullptr});
+  const auto any_on = [](const Workbench& bench) {
+    return std::ranges::any_of(bench.explorer.state().document.edits, &Intervention::enabled);
+  };
+  all.push_back({"edit.toggle", "Switch the edits off or on", "Ctrl+D", "Edit",
+                 [any_on](Workbench& bench) {
+                   auto edits = bench.explorer.state().document.edits;
+                   const bool on = !any_on(bench);
+                   for (Intervention& edit : edits) edit.enabled = on;
+                   bench.explorer.set_edits(std::move(edits));
+                 },
+                 has_edits, any_on});
+  all.push_back({"edit.cancel", "Stop what runs", "", "Edit", [](Workbench& bench) { bench.explorer.cancel(); },
+                 [](const Workbench& bench) { return bench.explorer.busy(); }, nullptr});
+}
+
+void add_go(std::vector<Action>& all) {
+  const auto head = [&](const char* id, const char* title, const char* keys, int layers, int heads) {
+    all.push_back({id, title, keys, "Go", [layers, heads](Workbench& bench) { move_head(bench, layers, heads); },
+                   has_model, nullptr});
+  };
+  head("go.head.next", "Next head", "Right", 0, 1);
+  head("go.head.previous", "Previous head", "Left", 0, -1);
+  head("go.layer.next", "Next layer", "Down", 1, 0);
+  head("go.layer.previous", "Previous layer", "Up", -1, 0);
+  all.push_back({"go.query.next", "Pin the next token", "]", "Go", [](Workbench& bench) { move_query(bench, 1); },
+                 has_run, nullptr});
+  all.push_back({"go.query.previous", "Pin the previous token", "[", "Go",
+                 [](Workbench& bench) { move_query(bench, -1); }, has_run, nullptr});
+  const auto has_query = [](const Workbench& bench) {
+    return has_run(bench) && bench.explorer.state().document.query.has_value();
+  };
+  all.push_back({"go.key.next", "Pin the next key of the row", "Shift+Right", "Go",
+                 [](Workbench& bench) { move_key(bench, 1); }, has_query, nullptr});
+  all.push_back({"go.key.previous", "Pin the previous key of the row", "Shift+Left", "Go",
+                 [](Workbench& bench) { move_key(bench, -1); }, has_query, nullptr});
+  all.push_back(
+      {"go.unpin", "Unpin", "Escape", "Go", [](Workbench& bench) { bench.explorer.unpin(); }, has_query, nullptr});
+}
+
+void add_view(std::vector<Action>& all) {
+  all.push_back(choice("view.map", "Map", "1", &View::head_view, HeadView::map));
+  all.push_back(choice("view.arcs", "Arcs", "2", &View::head_view, HeadView::arcs));
+  all.push_back(choice("view.row", "Row", "3", &View::head_view, HeadView::row));
+  all.push_back(choice("view.steps", "Steps: scores, mask, softmax", "4", &View::head_view, HeadView::steps));
+  all.push_back(choice("view.qk", "q·k by dimension", "5", &View::head_view, HeadView::qk));
+  all.push_back(choice("view.scale.linear", "Linear scale", "", &View::scale, Scale::linear));
+  all.push_back(choice("view.scale.log", "Logarithmic scale", "", &View::scale, Scale::log));
+  all.push_back(choice("view.scale.row", "Scale each row by its largest", "", &View::scale, Scale::per_row));
+  all.push_back({"view.scale.next", "Next scale", "S", "View",
+                 [](Workbench& bench) {
+                   Scale& scale = bench.explorer.view().scale;
+                   scale = scale == Scale::linear ? Scale::log : scale == Scale::log ? Scale::per_row : Scale::linear;
+                 },
+                 nullptr, nullptr});
+  all.push_back(choice("view.first.show", "Show the first token", "", &View::first_token, FirstToken::show));
+  all.push_back(choice("view.first.hide", "Hide the first token", "", &View::first_token, FirstToken::hide));
+  all.push_back(choice("view.first.renormalize", "Leave the first token out and renormalise", "", &View::first_token,
+                       FirstToken::renormalize));
+  all.push_back({"view.zoom.reset", "Whole map", "0", "View", [](Workbench& bench) { bench.ui.reset_zoom = true; },
+                 has_run, nullptr});
+  all.push_back(coloring("map", "maps", nullptr));
+  all.push_back(coloring("class", "head classes", has_facts));
+  all.push_back(coloring("effect", "effect of the edits",
+                         [](const Workbench& bench) { return bench.explorer.results().effect != nullptr; }));
+  for (const Metric& metric : metrics())
+    all.push_back(coloring(std::string(metric.id), std::string(metric.title), has_facts));
+  all.push_back(theme_action("dark", "Dark theme"));
+  all.push_back(theme_action("light", "Light theme"));
+  all.push_back(theme_action("projector", "Projector theme"));
+  all.push_back(toggle("view.panel.left", "Prompt and atlas", "Ctrl+1", &View::left_open));
+  all.push_back(toggle("view.panel.row", "Row below the map", "Ctrl+2", &View::row_open));
+  all.push_back(toggle("view.panel.right", "Head and predictions", "Ctrl+3", &View::right_open));
+}
+
+void add_help(std::vector<Action>& all) {
+  all.push_back({"help.palette", "Search everything", "Ctrl+K or Ctrl+Shift+P", "Help",
+                 [](Workbench& bench) { bench.ui.palette = true; }, nullptr, nullptr});
+  all.push_back({"help.keys", "List of keys", "? or F1", "Help", [](Workbench& bench) { bench.ui.keys = true; },
+                 nullptr, nullptr});
+}
+
+bool is_key(std::string_view key) {
+  if (key.size() == 1) {
+    const char c = key[0];
+    return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("?[]+-").find(c) != std::string_view::npos;
+  }
+  for (const std::string_view name : {"Left", "Right", "Up", "Down", "Home", "End", "Escape", "Enter", "Space"})
+    if (key == name) return true;
+  int number = 0;
+  const auto read = std::from_chars(key.data() + 1, key.data() + key.size(), number);
+  return key.starts_with("F") && read.ptr == key.data() + key.size() && number >= 1 && number <= 12;
+}
+}  // namespace
+
+const std::vector<Action>& actions() {
+  static const std::vector<Action> list = [] {
+    std::vector<Action> all;
+    add_file(all);
+    add_edit(all);
+    add_go(all);
+    add_view(all);
+    add_help(all);
+    return all;
+  }();
+  return list;
+}
+
+const Action* find_action(std::string_view id) {
+  const auto found = std::ranges::find(actions(), id, &Action::id);
+  return found == actions().end() ? nullptr : &*found;
+}
+
+bool Shortcut::while_typing() const {
+  return ctrl || alt || key == "Escape" || (key.size() > 1 && key[0] == 'F');
+}
+
+std::vector<Shortcut> parse_shortcuts(std::string_view text) {
+  std::vector<Shortcut> all;
+  while (!text.empty()) {
+    const auto end = std::min(text.find(" or "), text.size());
+    std::string_view one = text.substr(0, end);
+    text.remove_prefix(std::min(text.size(), end + 4));
+    Shortcut shortcut;
+    const auto take = [&](std::string_view prefix, bool& held) {
+      if (one.size() > prefix.size() && one.starts_with(prefix)) {
+        held = true;
+        one.remove_prefix(prefix.size());
+      }
+    };
+    take("Ctrl+", shortcut.ctrl);
+    take("Alt+", shortcut.alt);
+    take("Shift+", shortcut.shift);
+    shortcut.key = std::string(one);
+    if (is_key(one)) all.push_back(std::move(shortcut));
+  }
+  return all;
+}
+
+const Action* action_for(const Shortcut& pressed) {
+  for (const Action& action : actions())
+    for (const Shortcut& shortcut : parse_shortcuts(action.shortcut))
+      if (shortcut == pressed) return &action;
+  return nullptr;
+}
+
+}  // namespace headscope

@@ -1,0 +1,91 @@
+#include "app/actions/palette.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/attention/masks.h"
+
+namespace headscope {
+
+namespace fs = std::filesystem;
+
+namespace {
+void add_actions(std::vector<PaletteItem>& items, const Workbench& bench) {
+  for (const Action& action : actions())
+    if (action.is_enabled(bench) && action.id != "help.palette")
+      items.push_back({action.title, action.shortcut, "Action", action.run});
+}
+
+void add_heads(std::vector<PaletteItem>& items, const Results& results) {
+  if (!results.model.model) return;
+  const ModelDims& dims = results.model.model->config().dims;
+  for (int layer = 0; layer < dims.layers; ++layer)
+    for (int head = 0; head < dims.heads; ++head) {
+      const HeadRef ref{layer, head};
+      std::string detail;
+      const int row = results.facts ? results.facts->row(ref) : -1;
+      if (row >= 0)
+        for (const HeadVerdict& verdict : results.facts->verdicts[static_cast<std::size_t>(row)]) {
+          if (!detail.empty()) detail += ", ";
+          detail += fmt::format("{} {:.2f}", verdict.rule->title, verdict.score);
+          if (std::isfinite(verdict.chance)) detail += fmt::format(" (chance {:.2f})", verdict.chance);
+        }
+      items.push_back({fmt::format("Layer {} Head {}", layer, head), std::move(detail), "Head",
+                       [ref](Workbench& at) { at.explorer.select(ref); }});
+    }
+}
+
+void add_tokens(std::vector<PaletteItem>& items, const Results& results) {
+  if (!results.run) return;
+  const std::vector<Token>& tokens = results.run->trace->tokens;
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    items.push_back({fmt::format("Token {} {}", i, tokens[i].label), "pin its row", "Token",
+                     [i](Workbench& at) { at.explorer.pin(static_cast<Index>(i)); }});
+}
+
+void add_models(std::vector<PaletteItem>& items, const Workbench& bench) {
+  for (const fs::path& folder : bench.settings.recent_models)
+    items.push_back({"Open " + folder.filename().string(), folder.string(), "Model",
+                     [folder](Workbench& at) { at.explorer.open_model(folder); }});
+}
+
+void add_masks(std::vector<PaletteItem>& items, const Results& results) {
+  if (!results.model.model) return;
+  for (const MaskForm& form : mask_forms())
+    items.push_back({fmt::format("Mask: {}", form.example), std::string(form.predicate), "Mask",
+                     [spec = std::string(form.example)](Workbench& at) { at.explorer.set_mask(spec); }});
+}
+}  // namespace
+
+std::vector<PaletteItem> palette_items(const Workbench& bench) {
+  std::vector<PaletteItem> items;
+  const Results& results = bench.explorer.results();
+  add_actions(items, bench);
+  add_heads(items, results);
+  add_tokens(items, results);
+  add_models(items, bench);
+  add_masks(items, results);
+  return items;
+}
+
+std::vector<PaletteHit> search_palette(const std::vector<PaletteItem>& items, std::string_view query,
+                                       std::size_t most) {
+  constexpr double detail_share = 0.5;  // what is found in the detail counts less than a name
+  std::vector<PaletteHit> hits;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    auto title = fuzzy_match(query, items[i].title);
+    const auto detail = fuzzy_match(query, items[i].detail);
+    if (!title && !detail) continue;
+    PaletteHit hit{i, title ? title->score : detail->score * detail_share, {}};
+    if (title) hit.positions = std::move(title->positions);
+    hits.push_back(std::move(hit));
+  }
+  const bool all_alike = query.find_first_not_of(' ') == std::string_view::npos;
+  if (!all_alike) std::ranges::stable_sort(hits, std::ranges::greater{}, &PaletteHit::score);
+  if (hits.size() > most) hits.resize(most);
+  return hits;
+}
+
+}  // namespace headscope

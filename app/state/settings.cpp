@@ -1,0 +1,107 @@
+#include "app/state/settings.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "app/state/app_state.h"
+#include "app/state/json_fields.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/io/strict_json.h"
+
+namespace headscope {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+namespace {
+constexpr const char* settings_type = "headscope settings";
+constexpr std::size_t size_limit = std::size_t{1} << 20;
+constexpr int narrowest = 320, widest = 32000;
+}  // namespace
+
+void Settings::remember_model(const fs::path& folder) {
+  std::erase(recent_models, folder);
+  recent_models.insert(recent_models.begin(), folder);
+  if (recent_models.size() > most_recent) recent_models.resize(most_recent);
+}
+
+fs::path settings_file() {
+  if (const char* config = std::getenv("XDG_CONFIG_HOME"); config && *config == '/')
+    return fs::path(config) / "headscope/settings.json";
+  if (const char* home = std::getenv("HOME"); home && *home) return fs::path(home) / ".config/headscope/settings.json";
+  return {};
+}
+
+std::string to_json(const Settings& settings) {
+  ordered_json out{{"type", settings_type}, {"version", settings_version}};
+  out["theme"] = settings.theme;
+  out["ui_scale"] = settings.ui_scale;
+  out["window_width"] = settings.window_width;
+  out["window_height"] = settings.window_height;
+  out["maximized"] = settings.maximized;
+  out["recent_models"] = ordered_json::array();
+  for (const fs::path& model : settings.recent_models) out["recent_models"].push_back(model.generic_string());
+  out["last_folder"] = settings.last_folder.generic_string();
+  // A path of other bytes than UTF-8 is not worth losing the rest for.
+  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+Settings settings_from_json(const std::string& text, const std::string& where) {
+  const json parsed = parse_strict_json(text, where);
+  JsonFields fields(parsed, where);
+  std::string type;
+  fields.read("type", type);
+  if (type != settings_type)
+    throw Error(where, std::string("a settings file, \"type\": \"") + settings_type + "\"", "\"" + type + "\"");
+  Settings settings;
+  fields.read_word("theme", settings.theme, parse_theme, "dark, light or projector");
+  fields.read("ui_scale", settings.ui_scale, 0.5, 4);
+  std::int64_t width = settings.window_width, height = settings.window_height;
+  fields.read("window_width", width, narrowest, widest);
+  fields.read("window_height", height, narrowest, widest);
+  settings.window_width = static_cast<int>(width);
+  settings.window_height = static_cast<int>(height);
+  fields.read("maximized", settings.maximized);
+  if (const json* models = fields.find("recent_models")) {
+    if (!models->is_array()) fields.refuse("recent_models", "an array of folders", json_excerpt(*models));
+    for (const json& model : *models) {
+      if (!model.is_string()) fields.refuse("recent_models", "folders as texts", json_excerpt(model));
+      const fs::path folder = model.get<std::string>();
+      if (!folder.empty() && std::ranges::find(settings.recent_models, folder) == settings.recent_models.end() &&
+          settings.recent_models.size() < Settings::most_recent)
+        settings.recent_models.push_back(folder);
+    }
+  }
+  std::string last_folder;
+  fields.read("last_folder", last_folder);
+  settings.last_folder = last_folder;
+  return settings;
+}
+
+LoadedSettings load_settings(const fs::path& file) {
+  std::error_code failed;
+  if (file.empty() || !fs::exists(file, failed)) return {};
+  try {
+    return {settings_from_json(read_file(file, size_limit), file.string()), ""};
+  } catch (const std::exception& error) {
+    fs::path kept = file;
+    kept += ".broken";
+    fs::rename(file, kept, failed);
+    return {{},
+            std::string(error.what()) + "\nThe usual settings are used." +
+                (failed ? "" : " The file was kept as " + kept.string() + ".")};
+  }
+}
+
+void save_settings(const Settings& settings, const fs::path& file) {
+  if (file.empty()) return;
+  std::error_code failed;
+  fs::create_directories(file.parent_path(), failed);
+  if (failed) throw Error(file.parent_path().string(), "a folder for the settings", failed.message());
+  write_file_atomically(file, to_json(settings));
+}
+
+}  // namespace headscope

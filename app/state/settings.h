@@ -1,0 +1,43 @@
+#pragma once
+// What the window remembers between starts, in one JSON file. A broken file never keeps the window from opening.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace headscope {
+
+struct Settings {
+  std::string theme = "dark";
+  double ui_scale = 1;                            ///< on top of what the display asks for
+  int window_width = 1600, window_height = 1000;  ///< logical pixels
+  bool maximized = false;
+  std::vector<std::filesystem::path> recent_models;  ///< newest first, each once
+  std::filesystem::path last_folder;                 ///< where the file browser was
+
+  static constexpr std::size_t most_recent = 12;
+  void remember_model(const std::filesystem::path& folder);
+  bool operator==(const Settings&) const = default;
+};
+
+inline constexpr int settings_version = 1;
+
+/// $XDG_CONFIG_HOME/headscope/settings.json, else ~/.config/…; empty when neither variable is set.
+std::filesystem::path settings_file();
+
+struct LoadedSettings {
+  Settings settings;
+  std::string message;  ///< why the file could not be used, and where it was put; "" = all is well
+};
+/// Never throws: a missing file gives the defaults, a broken one also, with a message; it is kept as FILE.broken, so
+/// that the next save does not destroy it.
+LoadedSettings load_settings(const std::filesystem::path& file);
+/// Makes the folder; the file appears whole or not at all. Throws Error.
+void save_settings(const Settings& settings, const std::filesystem::path& file);
+
+std::string to_json(const Settings& settings);
+/// Throws Error at `where`. Unknown keys are let pass: an older Headscope may read what a newer one wrote.
+Settings settings_from_json(const std::string& json, const std::string& where);
+
+}  // namespace headscope
