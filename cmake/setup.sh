@@ -94,6 +94,38 @@ install_packages() {
   mkdir -p "$root/build" && touch "$asked"
 }
 
+# The window's toolkit, newer than stable releases have it: its source package from the newest suite of the archive that
+# this machine already reads, verified by apt as any package is. Nothing is installed; it is unpacked under build/third_party.
+fetch_imgui() {
+  local dest="$root/build/third_party" origin mirror suite component
+  if [ -f "$dest/imgui/imgui.h" ] || ! is_debian; then return 0; fi
+  read -r mirror origin < <(apt-get indextargets --format '$(REPO_URI) $(ORIGIN)' 'Created-By: Packages' 2>/dev/null |
+    grep -v -- '-security/* ' | grep -E ' (Debian|Ubuntu)$' | head -n 1) || true
+  case "${origin:-}" in
+    Debian) suite=sid component=main ;;
+    Ubuntu) suite=devel component=universe ;;
+    *) say "no Debian or Ubuntu archive is configured, so the window's toolkit cannot be fetched" && return 0 ;;
+  esac
+  local work="$dest/apt" keyring="/usr/share/keyrings/${origin,,}-archive-keyring.gpg"
+  rm -rf "$work" && mkdir -p "$work/lists/partial" "$work/archives/partial"
+  {
+    printf 'Types: deb-src\nURIs: %s\nSuites: %s\nComponents: %s\n' "$mirror" "$suite" "$component"
+    if [ -r "$keyring" ]; then printf 'Signed-By: %s\n' "$keyring"; fi
+  } >"$work/newest.sources"
+  local apt=(apt-get -q -o "Dir::Etc::sourcelist=$work/newest.sources" -o Dir::Etc::sourceparts=/dev/null
+    -o "Dir::State::lists=$work/lists" -o "Dir::Cache=$work" -o Debug::NoLocking=1 -o APT::Sandbox::User=)
+  say "fetching the source of Dear ImGui"
+  if quietly imgui-update.log "${apt[@]}" update &&
+    (cd "$work" && quietly imgui-source.log "${apt[@]}" source --download-only imgui) &&
+    quietly imgui-unpack.log dpkg-source --no-check -x "$work"/imgui_*.dsc "$work/imgui"; then
+    mv "$work/imgui" "$dest/imgui"
+    rm -rf "$work"
+  else
+    rm -rf "$work"
+    say "the source of Dear ImGui could not be fetched: the window is left out, all else is built"
+  fi
+}
+
 # configure PRESET
 configure() {
   local dir="$root/build/$1" flags=()
@@ -102,11 +134,13 @@ configure() {
     if ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$dir/CMakeCache.txt"; then
       flags=(--fresh)
     elif [ -f "$dir/build.ninja" ] && [ ! "$root/CMakePresets.json" -nt "$dir/build.ninja" ] &&
-      [ ! "$root/cmake/packages-debian.txt" -nt "$dir/build.ninja" ]; then
+      [ ! "$root/cmake/packages-debian.txt" -nt "$dir/build.ninja" ] &&
+      [ ! "$root/build/third_party/imgui" -nt "$dir/build.ninja" ]; then
       return 0 # ninja itself notices changed CMakeLists.txt files
     fi
   fi
   if command -v ccache >/dev/null; then flags+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+  if ! is_debian; then flags+=(-DHEADSCOPE_FETCH=ON); fi
   say "configuring ($1)"
   (cd "$root" && quietly "$1-configure.log" cmake "${flags[@]}" --preset "$1") ||
     fail "CMake could not configure the $1 build" \

@@ -1,0 +1,307 @@
+#include "app/widgets/controls.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include "viz/scene/text.h"
+
+namespace headscope {
+
+namespace {
+
+Font small_caps(const Ui& ui) {
+  Font font = ui.small();
+  font.weight = 500;
+  return font;
+}
+
+float text_width(const Ui& ui, const std::string& text, const Font& font) {
+  return static_cast<float>(ui.fonts.width(text, font)) * ui.scale;
+}
+
+/// Text whose capitals are centred on `y`.
+void middle_text(const Ui& ui, float x, float y, const std::string& text, const Font& font, Color color,
+                 Anchor anchor = Anchor::start) {
+  const float baseline = y + static_cast<float>(half_capital(font)) * ui.scale;
+  draw_text(ui, *ImGui::GetWindowDrawList(), {{0, 0}, text, font, color, anchor, 0}, {x, baseline});
+}
+
+/// The frame of a control in its state; returns what is written on it.
+Color control_frame(const Ui& ui, ImVec2 min, ImVec2 max, bool hovered, bool active) {
+  const Color fill = active ? ui.chrome.selected : hovered ? ui.chrome.hovered : ui.chrome.raised;
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  draw->AddRectFilled(min, max, ImGui::GetColorU32(vec(fill)), ui.px(6));
+  draw->AddRect(min, max, ImGui::GetColorU32(vec(ui.chrome.border)), ui.px(6));
+  Color text = ui.theme.text;
+  text.a = static_cast<std::uint8_t>(255 * ImGui::GetStyle().Alpha);  // disabled controls are pale
+  return text;
+}
+
+}  // namespace
+
+void section(const Ui& ui, const std::string& title, const std::string& remark) {
+  std::string capitals;
+  for (const char c : title) capitals += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  const Font font = small_caps(ui);
+  const float height = ui.px(18);
+  ImVec2 at = ImGui::GetCursorScreenPos();
+  const float y = at.y + height / 2, end = at.x + ImGui::GetContentRegionAvail().x;
+  // Spaced a little, as small capitals want to be.
+  for (const char c : capitals) {
+    const std::string letter(1, c);
+    middle_text(ui, at.x, y, letter, font, ui.theme.muted);
+    at.x += text_width(ui, letter, font) + 0.6f * ui.scale;
+  }
+  if (!remark.empty()) {
+    const double room = static_cast<double>((end - at.x) / ui.scale) - 5;
+    if (room > 20)
+      middle_text(ui, at.x + ui.px(5), y, elided("· " + remark, ui.small(), room, ui.fonts), ui.small(),
+                  ui.theme.faint);
+  }
+  ImGui::Dummy({0, height});
+}
+
+float button_width(const Ui& ui, const char* label) {
+  return text_width(ui, label, ui.body()) + ui.px(24);
+}
+
+bool button(const Ui& ui, const char* label, float height) {
+  if (height <= 0) height = ui.px(30);
+  const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + button_width(ui, label), at.y + height};
+  const bool pressed = ImGui::InvisibleButton(label, {end.x - at.x, height});
+  const Color text = control_frame(ui, at, end, ImGui::IsItemHovered(), ImGui::IsItemActive());
+  middle_text(ui, (at.x + end.x) / 2, (at.y + end.y) / 2, label, ui.body(), text, Anchor::middle);
+  return pressed;
+}
+
+bool menu_button(const Ui& ui, const char* id, const std::string& value, const std::string& remark, float height) {
+  if (height <= 0) height = ui.px(30);
+  const Font font = ui.body();
+  const std::string quiet = remark.empty() ? "▾" : remark + " ▾";
+  const float first = text_width(ui, value, font), second = text_width(ui, quiet, font);
+  const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + first + second + ui.px(30), at.y + height};
+  const bool pressed = ImGui::InvisibleButton(id, {end.x - at.x, height});
+  const Color text = control_frame(ui, at, end, ImGui::IsItemHovered(), ImGui::IsItemActive());
+  const float y = (at.y + end.y) / 2;
+  middle_text(ui, at.x + ui.px(11), y, value, font, text);
+  middle_text(ui, at.x + ui.px(19) + first, y, quiet, font, ui.theme.faint);
+  return pressed;
+}
+
+float segmented_width(const Ui& ui, std::span<const char* const> labels) {
+  float width = 0;
+  for (const char* label : labels) width += text_width(ui, label, ui.body()) + ui.px(20);
+  return width;
+}
+
+bool segmented(const Ui& ui, const char* id, std::span<const char* const> labels, int& chosen, float width) {
+  const Font font = ui.body();
+  const float natural = segmented_width(ui, labels), height = ui.px(27);
+  if (width <= 0) width = natural;
+  const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + width, at.y + height};
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const float radius = ui.px(6);
+  draw->AddRectFilled(at, end, col(ui.chrome.raised), radius);
+  ImGui::PushID(id);
+  ImGui::BeginGroup();
+  bool changed = false;
+  float x = at.x;
+  const int count = static_cast<int>(labels.size());
+  for (int i = 0; i < count; ++i) {
+    const char* label = labels[static_cast<std::size_t>(i)];
+    const float wanted = (text_width(ui, label, font) + ui.px(20)) * width / natural;
+    const float next = i + 1 == count ? end.x : std::round(x + wanted);
+    ImGui::SetCursorScreenPos({x, at.y});
+    if (ImGui::InvisibleButton(label, {std::max(next - x, 1.f), height}) && chosen != i) chosen = i, changed = true;
+    const bool hovered = ImGui::IsItemHovered(), on = chosen == i;
+    const ImDrawFlags corners =
+        (i == 0 ? ImDrawFlags_RoundCornersLeft : 0) | (i + 1 == count ? ImDrawFlags_RoundCornersRight : 0);
+    if (on || hovered)
+      draw->AddRectFilled({x, at.y}, {next, end.y}, col(on ? ui.chrome.selected : ui.chrome.hovered), radius,
+                          corners ? corners : ImDrawFlags_RoundCornersNone);
+    middle_text(ui, (x + next) / 2, at.y + height / 2, label, font, on || hovered ? ui.theme.text : ui.theme.muted,
+                Anchor::middle);
+    x = next;
+    if (i + 1 < count) draw->AddRectFilled({x - 1, at.y}, {x, end.y}, col(ui.chrome.border));
+  }
+  ImGui::EndGroup();
+  ImGui::PopID();
+  draw->AddRect(at, end, col(ui.chrome.border), radius);
+  return changed;
+}
+
+bool slider(const Ui& ui, const char* label, double& value, const SliderOptions& options) {
+  const Font font = ui.body();
+  const float height = ui.px(24), room = ImGui::GetContentRegionAvail().x;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const std::string text = fmt::format("{:.{}f}{}", value, options.decimals, options.unit);
+  const std::string widest = fmt::format("{:.{}f}{}", options.high, options.decimals, options.unit);
+  const float first = std::min(std::max(text_width(ui, label, font), ui.px(84)), room * 0.4f);
+  const float last = std::max(text_width(ui, widest, ui.number()), text_width(ui, text, ui.number()));
+  const float grab = ui.px(7), y = at.y + height / 2;
+  const float x0 = at.x + first + ui.px(12), x1 = std::max(x0 + ui.px(30), at.x + room - last - ui.px(14));
+  middle_text(ui, at.x, y, elided(label, font, static_cast<double>(first / ui.scale) + 1, ui.fonts), font,
+              ui.theme.text);
+  middle_text(ui, at.x + room, y, text, ui.number(), ui.theme.text, Anchor::end);
+
+  const auto unit_of = [&](double v) {
+    const double t = options.logarithmic ? std::log(v / options.low) / std::log(options.high / options.low)
+                                         : (v - options.low) / (options.high - options.low);
+    return std::isfinite(t) ? std::clamp(t, 0.0, 1.0) : 0.0;
+  };
+  const auto value_of = [&](double t) {
+    return options.logarithmic ? options.low * std::pow(options.high / options.low, t)
+                               : options.low + t * (options.high - options.low);
+  };
+  ImGui::SetCursorScreenPos({x0 - grab, at.y});
+  ImGui::InvisibleButton(label, {x1 - x0 + 2 * grab, height});
+  const bool active = ImGui::IsItemActive(), hovered = ImGui::IsItemHovered();
+  bool changed = false;
+  const auto put = [&](double v) {
+    if (v == value) return;
+    value = v;
+    changed = true;
+  };
+  if (hovered && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
+    put(options.usual);
+  else if (active && (ImGui::IsMouseDragging(ImGuiMouseButton_Left, 0) || ImGui::IsItemActivated()) &&
+           ImGui::GetMouseClickedCount(ImGuiMouseButton_Left) < 2) {
+    const double t = std::clamp(static_cast<double>((ImGui::GetMousePos().x - x0) / (x1 - x0)), 0.0, 1.0);
+    const double step = std::pow(10.0, options.decimals);
+    put(std::clamp(std::round(value_of(t) * step) / step, options.low, options.high));
+  }
+  const float x = x0 + static_cast<float>(unit_of(value)) * (x1 - x0);
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  draw->AddRectFilled({x0, y - ui.px(2)}, {x1, y + ui.px(2)}, col(ui.theme.line), ui.px(2));
+  draw->AddRectFilled({x0, y - ui.px(2)}, {x, y + ui.px(2)}, col(ui.chrome.selected), ui.px(2));
+  draw->AddCircleFilled({x, y}, active || hovered ? grab + 1 : grab, col(ui.theme.accent), 24);
+  ImGui::SetCursorScreenPos(at);
+  ImGui::Dummy({room, height});
+  return changed;
+}
+
+double token_chip_width(const Ui& ui, const std::string& text) {
+  return ui.fonts.width(text, ui.token()) + 8;
+}
+
+Touch token_chip(const Ui& ui, const std::string& text, const std::string& id, const ChipOptions& options) {
+  const Font font = ui.token();
+  const float width = static_cast<float>(token_chip_width(ui, text)) * ui.scale, height = ui.px(22);
+  const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + width, at.y + height};
+  Touch touch;
+  touch.clicked = ImGui::InvisibleButton(id.c_str(), {std::max(width, 1.f), height});
+  touch.hovered = ImGui::IsItemHovered();
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  Color ground = ui.theme.background;
+  if (options.shade >= 0) {
+    ground = mix(ui.theme.background, ui.theme.sequential->at(options.shade), 0.75);
+    draw->AddRectFilled(at, end, col(ground), ui.px(4));
+  }
+  if (touch.hovered || options.hovered) draw->AddRect(at, end, col(ui.theme.muted), ui.px(4));
+  if (options.selected) draw->AddRect(at, end, col(ui.theme.accent), ui.px(4), 0, std::max(2.f, ui.px(2)));
+  const Color ink = options.shade >= 0 ? readable_on(ground, ui.theme.dark_ink, ui.theme.light_ink) : ui.theme.text;
+  middle_text(ui, (at.x + end.x) / 2, (at.y + end.y) / 2, text, font, options.faint ? ui.theme.faint : ink,
+              Anchor::middle);
+  return touch;
+}
+
+void fact(const Ui& ui, const std::string& name, const std::string& value, const Color* value_color,
+          const std::vector<std::string>& provenance) {
+  const float height = ui.px(21), room = ImGui::GetContentRegionAvail().x;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float y = at.y + height / 2, width = text_width(ui, value, ui.number());
+  const double left = static_cast<double>((room - width) / ui.scale) - 10;
+  middle_text(ui, at.x, y, elided(name, ui.body(), std::max(left, 10.0), ui.fonts), ui.body(), ui.theme.text);
+  middle_text(ui, at.x + room, y, value, ui.number(), value_color ? *value_color : ui.theme.text, Anchor::end);
+  ImGui::Dummy({room, height});
+  ui.name(name, at, {at.x + room, at.y + height});
+  if (!provenance.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(ui, provenance);
+}
+
+void bar_list(const Ui& ui, const char* id, std::span<const Bar> bars) {
+  double label_width = 40, text_width_needed = 0;
+  for (const Bar& bar : bars) {
+    label_width = std::max(label_width, ui.fonts.width(bar.label, ui.token()));
+    text_width_needed = std::max(text_width_needed, ui.fonts.width(bar.text, ui.number()));
+  }
+  const float room = ImGui::GetContentRegionAvail().x, height = ui.px(22);
+  const double logical_room = static_cast<double>(room / ui.scale);
+  label_width = std::min(label_width, logical_room * 0.34);
+  const float x0 = ui.px(label_width + 10), x1 = std::max(x0 + ui.px(10), room - ui.px(text_width_needed + 10));
+  ImGui::PushID(id);
+  for (const Bar& bar : bars) {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float y = at.y + height / 2;
+    ImGui::Dummy({room, height});
+    ui.name(bar.label, at, {at.x + room, at.y + height});
+    if (!bar.tooltip.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
+      tooltip(ui, {bar.label, bar.tooltip});
+    middle_text(ui, at.x, y, elided(bar.label, ui.token(), label_width, ui.fonts), ui.token(), ui.theme.text);
+    middle_text(ui, at.x + room, y, bar.text, ui.number(), ui.theme.text, Anchor::end);
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    const auto length = [&](double share) {
+      return std::max(static_cast<float>(std::clamp(share, 0.0, 1.0)) * (x1 - x0), ui.px(1));
+    };
+    const float thick = ui.px(7);
+    if (bar.before >= 0) {
+      draw->AddRectFilled({at.x + x0, y - thick}, {at.x + x0 + length(bar.before), y - 1}, col(ui.theme.faint),
+                          ui.px(2));
+      draw->AddRectFilled({at.x + x0, y}, {at.x + x0 + length(bar.now), y + thick - 1}, col(ui.theme.accent), ui.px(2));
+    } else {
+      draw->AddRectFilled({at.x + x0, y - thick / 2}, {at.x + x0 + length(bar.now), y + thick / 2},
+                          col(ui.theme.accent), ui.px(2));
+    }
+  }
+  ImGui::PopID();
+}
+
+void tooltip(const Ui& ui, const std::vector<std::string>& lines) {
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(10), ui.px(8)});
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, ui.px(3)});
+  if (ImGui::BeginTooltip()) {
+    ImGui::PushTextWrapPos(ui.px(460));
+    bool first = true;
+    for (const std::string& line : lines) {
+      ui.fonts.need(line);
+      Font font = ui.body();
+      if (first && lines.size() > 1) font.weight = 600;
+      const UseFont use(ui, first ? font : ui.small());
+      ImGui::PushStyleColor(ImGuiCol_Text, vec(first ? ui.theme.text : ui.theme.muted));
+      ImGui::TextUnformatted(line.c_str());
+      ImGui::PopStyleColor();
+      first = false;
+    }
+    ImGui::PopTextWrapPos();
+    ImGui::EndTooltip();
+  }
+  ImGui::PopStyleVar(2);
+}
+
+void badge(const Ui& ui, const std::string& text, Color color) {
+  const Font font = ui.small();
+  const float width = text_width(ui, text, font) + ui.px(12), height = ui.px(20);
+  const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + width, at.y + height};
+  const Color ground = mix(ui.theme.background, color, 0.28);
+  ImGui::GetWindowDrawList()->AddRectFilled(at, end, col(ground), ui.px(4));
+  const Color ink = contrast(color, ground) >= 4.5 ? color : readable_on(ground, ui.theme.dark_ink, ui.theme.light_ink);
+  middle_text(ui, (at.x + end.x) / 2, (at.y + end.y) / 2, text, font, ink, Anchor::middle);
+  ImGui::Dummy({width, height});
+  ui.name(text, at, end);
+}
+
+void empty_state(const Ui& ui, const std::string& title, const std::string& advice) {
+  const ImVec2 at = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
+  Font strong = ui.body();
+  strong.weight = 600;
+  const double width = std::clamp(static_cast<double>(room.x / ui.scale) - 16, 60.0, 420.0);
+  const std::vector<std::string> lines = wrapped(advice, ui.body(), width, ui.fonts);
+  const float line = ui.px(20), x = at.x + room.x / 2;
+  float y = at.y + std::max(line, (room.y - line * static_cast<float>(lines.size() + 1)) / 2);
+  middle_text(ui, x, y, title, strong, ui.theme.text, Anchor::middle);
+  for (const std::string& text : lines) middle_text(ui, x, y += line, text, ui.body(), ui.theme.muted, Anchor::middle);
+}
+
+}  // namespace headscope

@@ -1,0 +1,73 @@
+#pragma once
+// Small controls in the house look. Each is one call, keeps no state, and is named for tests by its label.
+// Thread rule: the UI thread.
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "app/widgets/text_draw.h"
+#include "app/widgets/ui.h"
+
+namespace headscope {
+
+/// "PROMPT" in small spaced capitals, with an optional quiet remark after it: "· click to pin".
+void section(const Ui& ui, const std::string& title, const std::string& remark = "");
+
+/// A push button as high as `height` window pixels (0 = 30 logical).
+bool button(const Ui& ui, const char* label, float height = 0);
+float button_width(const Ui& ui, const char* label);
+/// A button that shows a value, a quiet remark and "▾"; `id` is its name for tests.
+bool menu_button(const Ui& ui, const char* id, const std::string& value, const std::string& remark, float height = 0);
+
+/// Choices side by side, one of them on: [Map|Entropy|Sink]. True when `chosen` changed. `width` 0 = as needed.
+/// Items are named by their labels.
+bool segmented(const Ui& ui, const char* id, std::span<const char* const> labels, int& chosen, float width = 0);
+float segmented_width(const Ui& ui, std::span<const char* const> labels);
+
+/// Label, a thin line with a round grab, the value: one row as wide as there is room. `logarithmic` spaces by ratios.
+/// Double click puts `usual` back. True in a frame
+/// that changes the value; a drag is over when ImGui::IsMouseReleased() (the state's history merges what lies between).
+struct SliderOptions {
+  double low = 0, high = 1, usual = 0;
+  bool logarithmic = false;
+  std::string unit = "";
+  int decimals = 2;
+};
+bool slider(const Ui& ui, const char* label, double& value, const SliderOptions& options);
+
+/// A token as a small tile. `shade` in [0, 1] comes from the theme's sequential map. Returns what the pointer did.
+struct ChipOptions {
+  double shade = -1;  ///< < 0 = none
+  bool selected = false, hovered = false, faint = false;
+};
+struct Touch {
+  bool hovered = false, clicked = false;
+};
+Touch token_chip(const Ui& ui, const std::string& text, const std::string& id, const ChipOptions& options);
+/// Logical width the chip takes, for wrapping lines.
+double token_chip_width(const Ui& ui, const std::string& text);
+
+/// Name on the left, value right-aligned in mono at the end of the row. `value_color` nullopt = text colour.
+void fact(const Ui& ui, const std::string& name, const std::string& value, const Color* value_color = nullptr,
+          const std::vector<std::string>& provenance = {});
+
+/// One line of a bar list: a token, its share before (quiet) and now (accent), the numbers.
+struct Bar {
+  std::string label;
+  double now = 0, before = -1;  ///< 0 … 1 of the longest bar's scale; before < 0 = nothing to compare with
+  std::string text;
+  std::string tooltip;
+};
+void bar_list(const Ui& ui, const char* id, std::span<const Bar> bars);
+
+/// A tooltip at the pointer: first line strong, the rest quiet (tensor, layer, head, position, dtype, formula).
+void tooltip(const Ui& ui, const std::vector<std::string>& lines);
+
+/// A short coloured label, "induction 0.87".
+void badge(const Ui& ui, const std::string& text, Color color);
+
+/// Text that says what to do where there is nothing to show yet, wrapped and centred in the room that is left.
+void empty_state(const Ui& ui, const std::string& title, const std::string& advice);
+
+}  // namespace headscope

@@ -1,0 +1,125 @@
+#include "app/widgets/plots.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "app/widgets/controls.h"
+#include "viz/color/norm.h"
+#include "viz/scene/text.h"
+
+namespace headscope {
+
+namespace {
+
+struct Axis {
+  double low = 0, high = 1;
+  bool log = false;
+  double unit(double v) const {
+    const double t = log ? std::log(v / low) / std::log(high / low) : (v - low) / (high - low);
+    return std::isfinite(t) ? t : 0;
+  }
+  double value(double t) const { return log ? low * std::pow(high / low, t) : low + t * (high - low); }
+};
+
+Axis axis(std::span<const Series> series, bool vertical, const PlotOptions& options) {
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+  for (const Series& s : series)
+    for (const double v : vertical ? s.y : s.x)
+      if (std::isfinite(v)) low = std::min(low, v), high = std::max(high, v);
+  if (low > high) low = 0, high = 1;
+  Axis out;
+  out.log = !vertical && options.log_x && low > 0;
+  if (vertical) {
+    const double room = (high - low) * 0.06;
+    low -= room, high += room;
+  }
+  out.low = (vertical ? options.y_low : options.x_low).value_or(low);
+  out.high = (vertical ? options.y_high : options.x_high).value_or(high);
+  if (!(out.high > out.low)) out.high = out.low + 1;
+  if (out.log && !(out.low > 0)) out.log = false;
+  return out;
+}
+
+}  // namespace
+
+PlotTouch plot(const Ui& ui, const char* id, std::span<const Series> series, const PlotOptions& options) {
+  PlotTouch touch;
+  const float width = std::max(ImGui::GetContentRegionAvail().x, ui.px(40)), height = ui.px(options.height);
+  const float ticks_height = options.x_ticks.empty() ? 0 : ui.px(16 * ui.theme.text_scale);
+  const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + width, at.y + height};
+  touch.clicked = ImGui::InvisibleButton(id, {width, height + ticks_height});
+  touch.hovered = ImGui::IsItemHovered();
+  const float edge = ui.px(8);
+  const ImVec2 low{at.x + edge, end.y - edge}, high{end.x - edge, at.y + edge};
+  const Axis x = axis(series, false, options), y = axis(series, true, options);
+  const auto place = [&](double px, double py) {
+    return ImVec2{low.x + static_cast<float>(x.unit(px)) * (high.x - low.x),
+                  low.y + static_cast<float>(std::clamp(y.unit(py), -0.05, 1.05)) * (high.y - low.y)};
+  };
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  if (options.frame) draw.AddRect(at, end, col(ui.theme.line), ui.px(2));
+  const Font small = ui.small();
+  if (!options.title.empty())
+    draw_text(ui, draw, {{0, 0}, options.title, small, ui.theme.faint, Anchor::start, 0},
+              {at.x + ui.px(7), at.y + ui.px(5 + small.size)});
+  for (const auto& [value, text] : options.x_ticks)
+    draw_text(ui, draw, {{0, 0}, text, small, ui.theme.faint, Anchor::middle, 0},
+              {place(value, y.low).x, end.y + ui.px(3 + small.size)});
+
+  draw.PushClipRect(at, end, true);
+  std::vector<float> label_places;
+  for (const Series& s : series) {
+    std::vector<ImVec2> points;
+    const auto flush = [&] {
+      if (points.size() > 1)
+        draw.AddPolyline(points.data(), static_cast<int>(points.size()), col(s.color), 0,
+                         static_cast<float>(s.width) * ui.scale);
+      points.clear();
+    };
+    for (std::size_t i = 0; i < std::min(s.x.size(), s.y.size()); ++i)
+      std::isfinite(s.y[i]) && std::isfinite(s.x[i]) ? points.push_back(place(s.x[i], s.y[i])) : flush();
+    flush();
+    if (s.label.empty() || s.y.empty() || !std::isfinite(s.y.back())) continue;
+    float line = place(s.x.back(), s.y.back()).y - ui.px(4);
+    const float least = ui.px(small.size + 2);
+    for (bool moved = true; moved;) {  // labels of neighbouring lines step aside
+      moved = false;
+      for (const float taken : label_places)
+        if (std::abs(taken - line) < least - 0.5f) line = taken - least, moved = true;
+    }
+    line = std::max(line, at.y + ui.px(small.size));
+    label_places.push_back(line);
+    draw_text(ui, draw, {{0, 0}, s.label, small, s.color, Anchor::end, 0}, {high.x, line});
+  }
+  if (options.marker) {
+    const ImVec2 p = place(options.marker->x, options.marker->y);
+    draw.AddCircleFilled(p, ui.px(4.5), col(ui.theme.background), 20);
+    draw.AddCircleFilled(p, ui.px(3.5), col(ui.theme.accent), 20);
+  }
+  if (touch.hovered) {
+    const double t = std::clamp(static_cast<double>((ImGui::GetMousePos().x - low.x) / (high.x - low.x)), 0.0, 1.0);
+    touch.x = x.value(t);
+    std::vector<std::string> lines;
+    double nearest_x = touch.x;
+    for (const Series& s : series) {
+      if (s.x.empty()) continue;
+      std::size_t best = 0;
+      for (std::size_t i = 1; i < std::min(s.x.size(), s.y.size()); ++i)
+        if (std::abs(x.unit(s.x[i]) - t) < std::abs(x.unit(s.x[best]) - t)) best = i;
+      nearest_x = s.x[best];
+      if (best < s.y.size())
+        lines.push_back((s.label.empty() ? options.title : s.label) + "  " + short_number(s.y[best], 4));
+    }
+    if (options.readout && !lines.empty()) {
+      const float px = place(nearest_x, y.low).x;
+      draw.AddLine({px, at.y}, {px, end.y}, col(with_opacity(ui.theme.muted, 0.5)), 1);
+      lines.insert(lines.begin(), options.x_name + " " + short_number(nearest_x, 4));
+      tooltip(ui, lines);
+    }
+  }
+  draw.PopClipRect();
+  return touch;
+}
+
+}  // namespace headscope

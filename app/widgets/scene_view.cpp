@@ -1,0 +1,242 @@
+#include "app/widgets/scene_view.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <utility>
+
+#include "app/widgets/controls.h"
+#include "app/widgets/scene_hit.h"
+
+namespace headscope {
+
+namespace {
+
+/// Draws all marks but heatmaps' cells, which are in the layer already.
+class Painter {
+ public:
+  Painter(const Ui& ui, ImDrawList& draw, ImVec2 origin, float pixels, Rect shown, const HeatmapLayer& layer,
+          ImVec2 layer_at)
+      : ui_(ui), draw_(draw), origin_(origin), pixels_(pixels), shown_(shown), layer_(layer), layer_at_(layer_at) {}
+
+  void operator()(const Box& box) {
+    if (!overlaps(box.rect, box.stroke_width)) return;
+    const ImVec2 a = at({box.rect.x, box.rect.y}), b = at({box.rect.right(), box.rect.bottom()});
+    const float radius = static_cast<float>(box.radius) * pixels_;
+    if (box.fill.a) draw_.AddRectFilled(a, b, col(box.fill), radius);
+    if (box.stroke.a && box.stroke_width > 0) {
+      draw_.PathRect(a, b, radius);
+      draw_.PathStroke(col(box.stroke), ImDrawFlags_Closed, width(box.stroke_width));
+    }
+  }
+
+  void operator()(const Line& line) {
+    if (line.points.size() < 2 || !overlaps(bounds(line), line.width)) return;
+    for (const Point& p : line.points) draw_.PathLineTo(at(p));
+    draw_.PathStroke(col(line.color), 0, width(line.width));
+  }
+
+  void operator()(const Curve& c) {
+    if (!overlaps(bounds(c), c.width)) return;
+    draw_.AddBezierCubic(at(c.from), at(c.control_from), at(c.control_to), at(c.to), col(c.color), width(c.width));
+  }
+
+  void operator()(const Text& text) {
+    // Room for the longest text at this size, whichever way it leans.
+    const double reach = text.font.size * (1.0 + static_cast<double>(text.text.size()));
+    if (!overlaps({text.at.x, text.at.y, 0, 0}, 2 * reach)) return;
+    draw_text(ui_, draw_, text, origin_, static_cast<double>(pixels_ / ui_.scale));
+  }
+
+  void operator()(const Heatmap& map) {
+    if (layer_.texture() == 0 || !overlaps(map.rect, 2)) return;
+    const float w = static_cast<float>(layer_.width()), h = static_cast<float>(layer_.height());
+    const float density = ImGui::GetIO().DisplayFramebufferScale.x;
+    ImVec2 a = at({map.rect.x, map.rect.y}), b = at({map.rect.right(), map.rect.bottom()});
+    // Whole pixels of the layer round the map, never outside it.
+    const auto inside = [](float value, float most) { return std::clamp(value, 0.f, most); };
+    a = {inside(std::floor((a.x - layer_at_.x) * density), w), inside(std::floor((a.y - layer_at_.y) * density), h)};
+    b = {inside(std::ceil((b.x - layer_at_.x) * density), w), inside(std::ceil((b.y - layer_at_.y) * density), h)};
+    if (b.x <= a.x || b.y <= a.y) return;
+    draw_.AddImage(ImTextureRef(static_cast<ImTextureID>(layer_.texture())),
+                   {layer_at_.x + a.x / density, layer_at_.y + a.y / density},
+                   {layer_at_.x + b.x / density, layer_at_.y + b.y / density}, {a.x / w, a.y / h}, {b.x / w, b.y / h});
+  }
+
+ private:
+  ImVec2 at(Point p) const {
+    return {origin_.x + static_cast<float>(p.x) * pixels_, origin_.y + static_cast<float>(p.y) * pixels_};
+  }
+  float width(double logical) const { return std::max(static_cast<float>(logical) * pixels_, 0.5f); }
+  bool overlaps(const Rect& r, double more) const {
+    return r.x - more < shown_.right() && r.right() + more > shown_.x && r.y - more < shown_.bottom() &&
+           r.bottom() + more > shown_.y;
+  }
+
+  const Ui& ui_;
+  ImDrawList& draw_;
+  ImVec2 origin_;
+  float pixels_;
+  Rect shown_;  ///< part of the scene inside the clip rectangle
+  const HeatmapLayer& layer_;
+  ImVec2 layer_at_;
+};
+
+}  // namespace
+
+struct SceneView::State {
+  std::shared_ptr<const Scene> scene;
+  struct Map {
+    std::size_t mark;
+    std::unique_ptr<HeatmapTexture> data;
+  };
+  std::vector<Map> maps;
+  HeatmapLayer layer;
+  LayerView painted;
+  const Scene* uploaded = nullptr;
+  bool stale = true;
+
+  void upload() {
+    std::vector<Map> old = std::exchange(maps, {});
+    if (scene) {
+      for (std::size_t i = 0; i < scene->marks.size(); ++i) {
+        const auto* map = std::get_if<Heatmap>(&scene->marks[i].shape);
+        if (!map) continue;
+        const auto same =
+            std::find_if(old.begin(), old.end(), [&](const Map& m) { return m.data && m.data->holds(*map); });
+        maps.push_back({i, same != old.end() ? std::move(same->data) : std::make_unique<HeatmapTexture>(*map)});
+      }
+    }
+    uploaded = scene.get();
+    stale = true;
+  }
+
+  void paint(HeatmapPainter& painter, const LayerView& view) {
+    if (maps.empty() || view.width <= 0 || view.height <= 0) return;
+    if (!stale && view == painted) return;
+    std::vector<HeatmapPainter::Item> items;
+    for (const Map& map : maps) items.push_back({&std::get<Heatmap>(scene->marks[map.mark].shape), map.data.get()});
+    painter.paint(layer, items, view);
+    painted = view;
+    stale = false;
+  }
+};
+
+SceneView::SceneView() : state_(std::make_unique<State>()) {}
+SceneView::~SceneView() = default;
+SceneView::SceneView(SceneView&&) noexcept = default;
+SceneView& SceneView::operator=(SceneView&&) noexcept = default;
+
+void SceneView::show(std::shared_ptr<const Scene> scene) {
+  if (scene == state_->scene) return;
+  state_->scene = std::move(scene);
+  state_->uploaded = nullptr;
+}
+
+const std::shared_ptr<const Scene>& SceneView::scene() const {
+  return state_->scene;
+}
+
+SceneTouch SceneView::draw(Ui& ui, const char* id, SceneCamera& camera, const SceneViewOptions& options, double width,
+                           double height) {
+  State& s = *state_;
+  SceneTouch touch;
+  if (!s.scene || s.scene->width <= 0 || s.scene->height <= 0) return touch;
+  if (s.uploaded != s.scene.get()) s.upload();
+  const Scene& scene = *s.scene;
+
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const double across = width > 0 ? width : static_cast<double>(room.x / ui.scale);
+  double fit = options.largest;
+  if (options.fit_width) fit = std::min(fit, across / scene.width);
+  double down = height > 0 ? height : static_cast<double>(room.y / ui.scale);
+  if (options.fit_height)
+    fit = std::min(fit, down / scene.height);
+  else if (height <= 0)
+    down = scene.height * fit;
+  fit = std::max(fit, 0.01);
+  const ImVec2 corner = ImGui::GetCursorScreenPos();
+  const ImVec2 size{std::max(ui.px(across), 1.f), std::max(ui.px(down), 1.f)};
+  ImGui::InvisibleButton(id, size, ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonRight);
+  touch.hovered = ImGui::IsItemHovered();
+  const bool active = ImGui::IsItemActive();
+  if (options.zoomable) ImGui::SetItemKeyOwner(ImGuiKey_MouseWheelY);  // the wheel zooms, the column stays
+  const ImGuiIO& io = ImGui::GetIO();
+
+  const auto scale_now = [&] { return fit * camera.zoom; };
+  const auto scene_point = [&](ImVec2 p) {
+    return Point{(static_cast<double>((p.x - corner.x) / ui.scale) - camera.offset.x) / scale_now(),
+                 (static_cast<double>((p.y - corner.y) / ui.scale) - camera.offset.y) / scale_now()};
+  };
+  if (options.zoomable) {
+    if (touch.hovered && io.MouseWheel != 0) {
+      const Point fixed = scene_point(io.MousePos);
+      camera.zoom = std::clamp(camera.zoom * std::pow(1.2, static_cast<double>(io.MouseWheel)), 1.0, options.most_zoom);
+      camera.offset = {static_cast<double>((io.MousePos.x - corner.x) / ui.scale) - fixed.x * scale_now(),
+                       static_cast<double>((io.MousePos.y - corner.y) / ui.scale) - fixed.y * scale_now()};
+    }
+    if (active && ImGui::IsMouseDragging(ImGuiMouseButton_Left, 4)) {
+      const ImVec2 moved = ImGui::GetMouseDragDelta(ImGuiMouseButton_Left, 4);
+      camera.offset.x += static_cast<double>(moved.x / ui.scale);
+      camera.offset.y += static_cast<double>(moved.y / ui.scale);
+      ImGui::ResetMouseDragDelta(ImGuiMouseButton_Left);
+    }
+    // The scene may not be lost out of sight: some of it stays in the middle of the view.
+    const auto kept = [](double offset, double view, double length) {
+      return std::clamp(offset, view / 2 - length, view / 2);
+    };
+    if (camera.zoom <= 1) camera = {};
+    camera.offset.x = kept(camera.offset.x, across, scene.width * scale_now());
+    camera.offset.y = kept(camera.offset.y, down, scene.height * scale_now());
+  }
+  touch.pixels = static_cast<float>(scale_now()) * ui.scale;
+  touch.origin = {corner.x + std::round(static_cast<float>(camera.offset.x) * ui.scale),
+                  corner.y + std::round(static_cast<float>(camera.offset.y) * ui.scale)};
+
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  ImGui::PushClipRect(corner, {corner.x + size.x, corner.y + size.y}, true);
+  const ImVec2 clip_min = draw.GetClipRectMin(), clip_max = draw.GetClipRectMax();
+  const ImVec2 layer_at{std::floor(clip_min.x), std::floor(clip_min.y)};
+  const float density = io.DisplayFramebufferScale.x;
+  LayerView view;
+  view.width = static_cast<int>(std::ceil((clip_max.x - layer_at.x) * density));
+  view.height = static_cast<int>(std::ceil((clip_max.y - layer_at.y) * density));
+  view.scale = static_cast<double>(touch.pixels * density);
+  view.dx = static_cast<double>((touch.origin.x - layer_at.x) * density);
+  view.dy = static_cast<double>((touch.origin.y - layer_at.y) * density);
+  if (view.width > 0 && view.height > 0) {
+    s.paint(ui.heatmaps, view);
+    const Rect shown{static_cast<double>((clip_min.x - touch.origin.x) / touch.pixels),
+                     static_cast<double>((clip_min.y - touch.origin.y) / touch.pixels),
+                     static_cast<double>((clip_max.x - clip_min.x) / touch.pixels),
+                     static_cast<double>((clip_max.y - clip_min.y) / touch.pixels)};
+    Painter painter(ui, draw, touch.origin, touch.pixels, shown, s.layer, layer_at);
+    for (const Mark& mark : scene.marks) std::visit(painter, mark.shape);
+  }
+  ImGui::PopClipRect();
+
+  if (ui.items)
+    for (const Mark& mark : scene.marks)
+      if (!mark.id.empty()) {
+        const Rect r = bounds(mark, ui.fonts);
+        ui.name(std::string(id) + "/" + mark.id, touch.window({r.x, r.y}), touch.window({r.right(), r.bottom()}));
+      }
+
+  if (touch.hovered || active) {
+    touch.at = scene_point(io.MousePos);
+    touch.mark = mark_at(scene, touch.at, 4 / scale_now(), ui.fonts);
+    if (touch.mark)
+      if (const auto* map = std::get_if<Heatmap>(&touch.mark->shape)) touch.cell = cell_at(*map, touch.at);
+  }
+  // A click is a press and a release in one place; a drag pans instead.
+  const bool still = io.MouseDragMaxDistanceSqr[0] < 16;
+  touch.clicked = touch.hovered && ImGui::IsMouseReleased(ImGuiMouseButton_Left) && ImGui::IsItemDeactivated() && still;
+  touch.right_clicked = touch.hovered && ImGui::IsMouseReleased(ImGuiMouseButton_Right) && ImGui::IsItemDeactivated();
+  touch.double_clicked = touch.hovered && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left);
+  if (options.zoomable && touch.double_clicked && !touch.mark) camera = {};
+  if (options.tooltips && touch.hovered && touch.mark && !touch.mark->tooltip.empty() && !active)
+    tooltip(ui, {touch.mark->tooltip});
+  return touch;
+}
+
+}  // namespace headscope

@@ -1,0 +1,24 @@
+#pragma once
+// What `headscope` understands on its command line.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace headscope {
+
+struct AppOptions {
+  std::optional<std::filesystem::path> model;  ///< folder to open first
+  std::optional<std::string> text;
+  std::optional<std::filesystem::path> session;
+  std::optional<std::filesystem::path> screenshot;  ///< draw without a window, write a PNG, end
+  int width = 0, height = 0;                        ///< 0 = as remembered, or 1600 × 1000
+  double scale = 0;                                 ///< 0 = what the display asks for
+  std::string theme;                                ///< "" = as remembered, or dark
+  std::string workspace;                            ///< "" = as the session or the settings have it
+};
+
+/// "1600x1000"; throws Error. Sides 320 … 16384.
+std::pair<int, int> parse_size(const std::string& text);
+
+}  // namespace headscope

@@ -1,0 +1,184 @@
+#include "app/window/shell.h"
+
+#include <algorithm>
+
+#include "app/widgets/controls.h"
+
+namespace headscope {
+
+namespace {
+
+constexpr double bar_height = 44;
+
+/// Text in a row of height `height`, centred on it; moves the cursor to its right.
+void bar_text(const Ui& ui, float y, float height, const std::string& text, const Font& font, Color color) {
+  const UseFont use(ui, font);
+  ui.fonts.need(text);
+  ImGui::SetCursorPosY(y + (height - ImGui::GetTextLineHeight()) / 2);
+  ImGui::TextColored(vec(color), "%s", text.c_str());
+}
+
+void workspace_tabs(Ui& ui, const ShellContent& content, float height, ShellEvents& events) {
+  for (int i = 0; i < static_cast<int>(content.workspaces.size()); ++i) {
+    const ShellWorkspace& entry = content.workspaces[static_cast<std::size_t>(i)];
+    const bool chosen = i == content.workspace;
+    Font font = ui.body();
+    font.weight = chosen ? 600 : 400;
+    Font widest = font;
+    widest.weight = 600;  // the tab keeps its width when it is chosen
+    const float width = static_cast<float>(ui.fonts.width(entry.title, widest)) * ui.scale + ui.px(28);
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    ImGui::BeginDisabled(!entry.enabled);
+    if (ImGui::InvisibleButton(entry.title.c_str(), {width, height})) events.workspace = i;
+    ImGui::EndDisabled();
+    const bool hovered = ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled);
+    if (hovered && !entry.enabled && !entry.why_not.empty()) tooltip(ui, {entry.why_not});
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    const Color color = !entry.enabled ? ui.theme.faint : chosen || hovered ? ui.theme.text : ui.theme.muted;
+    draw_text(ui, *draw, {{0, 0}, entry.title, font, color, Anchor::middle, 0},
+              {at.x + width / 2, at.y + height / 2 + static_cast<float>(0.36 * font.size) * ui.scale});
+    if (chosen)
+      draw->AddRectFilled({at.x, at.y + height - ui.px(2)}, {at.x + width, at.y + height}, col(ui.theme.accent), 1);
+    ImGui::SameLine(0, 0);
+  }
+}
+
+void status_line(Ui& ui, const ShellContent& content, float y, float height, float right) {
+  double width = 0;
+  const auto font_of = [&](bool number) { return number ? ui.number() : ui.body(); };
+  for (const auto& [text, number] : content.status)
+    width += ui.fonts.width(text, font_of(number)) * static_cast<double>(ui.scale);
+  const float x = right - static_cast<float>(width);
+  if (x < ImGui::GetCursorPosX() + ui.px(12)) return;  // no room beside the tabs: the numbers are in the panels too
+  ImGui::SetCursorPosX(x);
+  for (const auto& [text, number] : content.status) {
+    bar_text(ui, y, height, text, font_of(number), number ? ui.theme.text : ui.theme.muted);
+    ImGui::SameLine(0, 0);
+  }
+}
+
+ShellEvents top_bar(Ui& ui, const ShellContent& content) {
+  ShellEvents events;
+  const ImVec2 size{ImGui::GetIO().DisplaySize.x, ui.px(bar_height)};
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, vec(ui.chrome.bar));
+  ImGui::BeginChild("top bar", size, ImGuiChildFlags_None,
+                    ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
+  ImGui::PopStyleColor();
+  const ImVec2 corner = ImGui::GetWindowPos();
+  const float frame = ui.px(30), middle = (size.y - frame) / 2;
+
+  ImGui::SetCursorPosX(ui.px(16));
+  bar_text(ui, 0, size.y, "Headscope", ui.strong(), ui.theme.text);
+  ImGui::SameLine(0, ui.px(18));
+  ImGui::SetCursorPosY(middle);
+  const bool open = !content.model.name.empty();
+  if (menu_button(ui, "Model", open ? content.model.name : "Open a model", content.model.details, frame))
+    ImGui::OpenPopup("model menu");
+  if (content.model_menu) {
+    ImGui::SetNextWindowPos({corner.x + ui.px(100), corner.y + size.y}, ImGuiCond_Appearing);
+    if (ImGui::BeginPopup("model menu")) {
+      content.model_menu(ui);
+      ImGui::EndPopup();
+    }
+  }
+  ImGui::SameLine(0, ui.px(16));
+  ImGui::SetCursorPosY(0);
+  workspace_tabs(ui, content, size.y, events);
+
+  const float export_width = button_width(ui, "Export ▾"), palette_width = button_width(ui, "Ctrl K");
+  const float export_x = size.x - ui.px(16) - export_width, palette_x = export_x - ui.px(12) - palette_width;
+  status_line(ui, content, 0, size.y, palette_x - ui.px(16));
+  ImGui::SetCursorPos({palette_x, middle});
+  if (button(ui, "Ctrl K", frame)) events.palette = true;
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(ui, {"Find any action, head, token or model"});
+  ImGui::SetCursorPos({export_x, middle});
+  ImGui::BeginDisabled(!content.export_menu);
+  if (button(ui, "Export ▾", frame)) ImGui::OpenPopup("export menu");
+  ImGui::EndDisabled();
+  if (content.export_menu) {
+    ImGui::SetNextWindowPos({corner.x + size.x - ui.px(12), corner.y + size.y}, ImGuiCond_Appearing, {1, 0});
+    if (ImGui::BeginPopup("export menu")) {
+      content.export_menu(ui);
+      ImGui::EndPopup();
+    }
+  }
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const float bottom = corner.y + size.y;
+  draw->AddRectFilled({corner.x, bottom - 1}, {corner.x + size.x, bottom}, col(ui.theme.line));
+  if (content.progress >= 0)
+    draw->AddRectFilled({corner.x, bottom - ui.px(2)},
+                        {corner.x + size.x * static_cast<float>(std::clamp(content.progress, 0.0, 1.0)), bottom},
+                        col(ui.theme.accent));
+  ImGui::EndChild();
+  return events;
+}
+
+/// A border between columns that can be dragged; `toward` is +1 when dragging right makes the column wider. A child
+/// window of its own, since the columns on both sides would take the pointer from a plain item.
+void splitter(const Ui& ui, const char* id, float x, float y, float height, double toward, double& width) {
+  const float reach = ui.px(4);
+  ImGui::SetCursorScreenPos({x - reach, y});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
+  ImGui::BeginChild(id, {2 * reach, height}, ImGuiChildFlags_None,
+                    ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoBackground);
+  ImGui::PopStyleVar();
+  ImGui::InvisibleButton(id, {2 * reach, height});
+  const bool active = ImGui::IsItemActive(), hovered = ImGui::IsItemHovered();
+  if (active) width += toward * static_cast<double>(ImGui::GetIO().MouseDelta.x / ui.scale);
+  if (active || hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
+  ImGui::GetWindowDrawList()->AddRectFilled({x, y}, {x + (active || hovered ? ui.px(2) : 1.f), y + height},
+                                            col(active || hovered ? ui.theme.accent : ui.theme.line));
+  ImGui::EndChild();
+}
+
+void column(Ui& ui, const char* id, float x, float y, float width, float height, const std::function<void(Ui&)>& draw) {
+  if (width < 1) return;
+  ImGui::SetCursorScreenPos({x, y});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(16), ui.px(14)});
+  ImGui::BeginChild(id, {width, height}, ImGuiChildFlags_AlwaysUseWindowPadding);
+  ImGui::PopStyleVar();
+  if (draw) draw(ui);
+  ImGui::EndChild();
+}
+
+}  // namespace
+
+ShellEvents draw_shell(Ui& ui, const ShellContent& content, ShellLayout& layout) {
+  const ImVec2 size = ImGui::GetIO().DisplaySize;
+  ImGui::SetNextWindowPos({0, 0});
+  ImGui::SetNextWindowSize(size);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0);
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+  ImGui::Begin("shell", nullptr,
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
+                   ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoNavFocus);
+  ImGui::PopStyleVar(3);
+  const ShellEvents events = top_bar(ui, content);
+
+  const float y = ui.px(bar_height), height = size.y - y;
+  const auto fitted = [&](double width, bool open) {
+    return open ? ui.px(std::clamp(width, ShellLayout::least_side, ShellLayout::most_side)) : 0.f;
+  };
+  float left = fitted(layout.left, layout.left_open), right = fitted(layout.right, layout.right_open);
+  // A narrow window takes from both sides before it takes from the picture in the middle.
+  if (const float room = size.x - ui.px(ShellLayout::least_middle); left + right > room && left + right > 0) {
+    const float share = std::max(room, 0.f) / (left + right);
+    left = std::max(left * share, layout.left_open ? ui.px(200) : 0.f);
+    right = std::max(right * share, layout.right_open ? ui.px(200) : 0.f);
+    left = static_cast<float>(static_cast<int>(left)), right = static_cast<float>(static_cast<int>(right));
+  }
+  column(ui, "left", 0, y, left, height, content.left);
+  column(ui, "middle", left, y, size.x - left - right, height, content.middle);
+  column(ui, "right", size.x - right, y, right, height, content.right);
+  if (layout.left_open) splitter(ui, "left border", left, y, height, 1, layout.left);
+  if (layout.right_open) splitter(ui, "right border", size.x - right - 1, y, height, -1, layout.right);
+  if (!ImGui::IsAnyItemActive()) {
+    layout.left = std::clamp(layout.left, ShellLayout::least_side, ShellLayout::most_side);
+    layout.right = std::clamp(layout.right, ShellLayout::least_side, ShellLayout::most_side);
+  }
+  ImGui::End();
+  return events;
+}
+
+}  // namespace headscope

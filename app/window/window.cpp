@@ -1,0 +1,371 @@
+#include "app/window/window.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+#include <imgui_impl_glfw.h>
+#include <imgui_impl_opengl3.h>
+#include <imgui_internal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "core/base/error.h"
+#include "viz/gl/gl.h"
+
+#define GLFW_INCLUDE_NONE
+#include <GLFW/glfw3.h>
+
+namespace headscope {
+
+namespace {
+
+/// Dear ImGui needs a few frames until what an event set off has settled (hover, layout, popups).
+constexpr int frames_after_event = 3;
+/// After these a tooltip's delay has passed; one more frame shows it.
+constexpr double late_frame_seconds = 0.25;
+
+std::string glfw_reason() {
+  const char* text = nullptr;
+  glfwGetError(&text);
+  return text != nullptr ? text : "no reason given";
+}
+
+struct Glfw {
+  Glfw() {
+    if (!glfwInit())
+      throw Error("window", "a display to open it on", glfw_reason(),
+                  "start it from a desktop session; without one: xvfb-run -a headscope --screenshot picture.png "
+                  "(packages xvfb, xauth), or headscope-cli, which needs no display");
+  }
+  ~Glfw() { glfwTerminate(); }
+  Glfw(const Glfw&) = delete;
+  Glfw& operator=(const Glfw&) = delete;
+};
+
+struct DestroyWindow {
+  void operator()(GLFWwindow* window) const { glfwDestroyWindow(window); }
+};
+
+struct ImGuiLife {
+  ImGuiContext* context = ImGui::CreateContext();
+  ~ImGuiLife() { ImGui::DestroyContext(context); }
+};
+
+struct Backends {
+  explicit Backends(GLFWwindow* window) {
+    ImGui_ImplGlfw_InitForOpenGL(window, true);
+    ImGui_ImplOpenGL3_Init("#version 330 core");
+  }
+  ~Backends() {
+    ImGui_ImplOpenGL3_Shutdown();
+    ImGui_ImplGlfw_Shutdown();
+  }
+  Backends(const Backends&) = delete;
+  Backends& operator=(const Backends&) = delete;
+};
+
+}  // namespace
+
+struct Window::State {
+  WindowOptions options;
+  Glfw glfw;
+  std::unique_ptr<GLFWwindow, DestroyWindow> window;
+  std::optional<ImGuiLife> imgui;
+  std::optional<Backends> backends;
+  std::optional<Fonts> fonts;
+  std::optional<HeatmapPainter> painter;
+  std::optional<ItemRegistry> items;
+  GlHandle framebuffer, image;  ///< offscreen
+  int image_width = 0, image_height = 0;
+
+  const Theme* theme = nullptr;
+  double zoom = 1, styled_scale = 0;
+  const Theme* styled_theme = nullptr;
+  int frames_owed = frames_after_event;
+  bool late_frame_owed = false;
+  std::atomic<bool> woken{false};
+  std::vector<std::filesystem::path> dropped;
+  double frame_seconds = 0;
+
+  explicit State(const WindowOptions& wanted) : options(wanted) {}
+  ~State() {
+    // GL objects go while the context is there.
+    if (window) glfwMakeContextCurrent(window.get());
+  }
+
+  void happened() {
+    frames_owed = frames_after_event;
+    late_frame_owed = true;
+  }
+
+  double display_scale() const {
+#ifdef __APPLE__
+    return 1;  // sizes are logical already; Dear ImGui draws at the density of the frame buffer
+#else
+    float x = 1, y = 1;
+    glfwGetWindowContentScale(window.get(), &x, &y);
+    return std::clamp(static_cast<double>(x), 0.5, 8.0);
+#endif
+  }
+  double scale() const {
+    const double base = options.scale > 0 ? options.scale : options.offscreen ? 1.0 : display_scale();
+    return base * zoom;
+  }
+
+  void open();
+  void listen();
+  void open_image();
+};
+
+void Window::State::open() {
+  glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
+  glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 3);
+  glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
+  glfwWindowHint(GLFW_OPENGL_FORWARD_COMPAT, GLFW_TRUE);
+  glfwWindowHint(GLFW_DEPTH_BITS, 0);
+  glfwWindowHint(GLFW_STENCIL_BITS, 0);
+  glfwWindowHint(GLFW_VISIBLE, GLFW_FALSE);
+  glfwWindowHint(GLFW_SCALE_TO_MONITOR, GLFW_TRUE);
+  glfwWindowHint(GLFW_FOCUS_ON_SHOW, GLFW_TRUE);
+  int width = options.offscreen ? 64 : options.width, height = options.offscreen ? 64 : options.height;
+  if (GLFWmonitor* monitor = glfwGetPrimaryMonitor(); monitor && !options.offscreen) {
+    int x = 0, y = 0, across = 0, down = 0;
+    glfwGetMonitorWorkarea(monitor, &x, &y, &across, &down);
+    if (across > 0 && down > 0) width = std::min(width, across), height = std::min(height, down);
+  }
+  window.reset(glfwCreateWindow(width, height, options.title.c_str(), nullptr, nullptr));
+  if (!window)
+    throw Error("window", "OpenGL 3.3 or newer", glfw_reason(),
+                "install a graphics driver; libgl1-mesa-dri draws in software where there is none");
+  glfwMakeContextCurrent(window.get());
+  glfwSwapInterval(options.offscreen ? 0 : 1);
+  glfwSetWindowSizeLimits(window.get(), 640, 420, GLFW_DONT_CARE, GLFW_DONT_CARE);
+  listen();
+
+  imgui.emplace();
+  ImGuiIO& io = ImGui::GetIO();
+  io.IniFilename = nullptr;               // sizes belong to the settings
+  io.ConfigInputTextCursorBlink = false;  // a still cursor lets the loop sleep
+  io.ConfigErrorRecoveryEnableAssert = false;
+  io.ConfigErrorRecoveryEnableTooltip = false;
+  backends.emplace(window.get());
+  fonts.emplace();
+  painter.emplace();
+  if (options.name_items) items.emplace();
+  if (options.offscreen)
+    open_image();
+  else
+    glfwShowWindow(window.get());
+}
+
+/// Dear ImGui's own callbacks are installed later and call these first.
+void Window::State::listen() {
+  GLFWwindow* w = window.get();
+  glfwSetWindowUserPointer(w, this);
+  static constexpr auto of = [](GLFWwindow* who) { return static_cast<State*>(glfwGetWindowUserPointer(who)); };
+  glfwSetKeyCallback(w, [](GLFWwindow* who, int, int, int, int) { of(who)->happened(); });
+  glfwSetCharCallback(w, [](GLFWwindow* who, unsigned) { of(who)->happened(); });
+  glfwSetCursorPosCallback(w, [](GLFWwindow* who, double, double) { of(who)->happened(); });
+  glfwSetCursorEnterCallback(w, [](GLFWwindow* who, int) { of(who)->happened(); });
+  glfwSetMouseButtonCallback(w, [](GLFWwindow* who, int, int, int) { of(who)->happened(); });
+  glfwSetScrollCallback(w, [](GLFWwindow* who, double, double) { of(who)->happened(); });
+  glfwSetWindowFocusCallback(w, [](GLFWwindow* who, int) { of(who)->happened(); });
+  glfwSetWindowRefreshCallback(w, [](GLFWwindow* who) { of(who)->happened(); });
+  glfwSetFramebufferSizeCallback(w, [](GLFWwindow* who, int, int) { of(who)->happened(); });
+  glfwSetWindowContentScaleCallback(w, [](GLFWwindow* who, float, float) { of(who)->happened(); });
+  glfwSetWindowCloseCallback(w, [](GLFWwindow* who) { of(who)->happened(); });
+  glfwSetDropCallback(w, [](GLFWwindow* who, int count, const char** paths) {
+    for (int i = 0; i < count; ++i) of(who)->dropped.emplace_back(reinterpret_cast<const char8_t*>(paths[i]));
+    of(who)->happened();
+  });
+}
+
+void Window::State::open_image() {
+  image_width = std::max(1, static_cast<int>(std::lround(options.width * scale() / zoom)));
+  image_height = std::max(1, static_cast<int>(std::lround(options.height * scale() / zoom)));
+  GLint longest = 0;
+  glGetIntegerv(GL_MAX_TEXTURE_SIZE, &longest);
+  if (image_width > longest || image_height > longest)
+    throw Error("picture size", fmt::format("at most {} px on a side", longest),
+                fmt::format("{} × {}", image_width, image_height), "a smaller size or scale");
+  unsigned name = 0;
+  glGenTextures(1, &name);
+  image = {name, [](unsigned t) { glDeleteTextures(1, &t); }};
+  glBindTexture(GL_TEXTURE_2D, name);
+  glTexImage2D(GL_TEXTURE_2D, 0, GL_RGBA8, image_width, image_height, 0, GL_RGBA, GL_UNSIGNED_BYTE, nullptr);
+  glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, GL_NEAREST);
+  glGenFramebuffers(1, &name);
+  framebuffer = {name, [](unsigned f) { glDeleteFramebuffers(1, &f); }};
+  glBindFramebuffer(GL_FRAMEBUFFER, name);
+  glFramebufferTexture2D(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_TEXTURE_2D, image.get(), 0);
+}
+
+Window::Window(const WindowOptions& options) : state_(std::make_unique<State>(options)) {
+  state_->theme = &headscope::theme(options.theme);
+  state_->open();
+}
+
+Window::~Window() = default;
+
+bool Window::closing() const {
+  return glfwWindowShouldClose(state_->window.get());
+}
+
+void Window::close() {
+  glfwSetWindowShouldClose(state_->window.get(), GLFW_TRUE);
+  wake();
+}
+
+void Window::stay_open() {
+  glfwSetWindowShouldClose(state_->window.get(), GLFW_FALSE);
+}
+
+void Window::wait() {
+  State& s = *state_;
+  glfwPollEvents();
+  if (s.woken.exchange(false)) s.happened();
+  while (s.frames_owed == 0 && !closing()) {
+    if (s.late_frame_owed) {
+      glfwWaitEventsTimeout(late_frame_seconds);
+      if (s.frames_owed == 0 && !s.woken.load()) {
+        s.late_frame_owed = false;
+        s.frames_owed = 1;
+      }
+    } else {
+      glfwWaitEvents();
+    }
+    if (s.woken.exchange(false)) s.happened();
+  }
+}
+
+void Window::wake() {
+  state_->woken = true;
+  glfwPostEmptyEvent();
+}
+
+void Window::frame(const Draw& draw) {
+  State& s = *state_;
+  const auto begin = std::chrono::steady_clock::now();
+  s.frames_owed = std::max(0, s.frames_owed - 1);
+  if (s.fonts->merge_missing()) s.happened();
+  const double scale = s.scale();
+  if (s.styled_theme != s.theme || s.styled_scale != scale) {
+    s.fonts->set_scale(scale);
+    apply_style(*s.theme, *s.fonts, static_cast<float>(scale));
+    s.styled_theme = s.theme;
+    s.styled_scale = scale;
+  }
+  if (s.items) s.items->begin_frame();
+  ImGui_ImplOpenGL3_NewFrame();
+  ImGui_ImplGlfw_NewFrame();
+  ImGuiIO& io = ImGui::GetIO();
+  if (s.options.offscreen) {
+    io.DisplaySize = {static_cast<float>(s.image_width), static_cast<float>(s.image_height)};
+    io.DisplayFramebufferScale = {1, 1};
+  }
+  ImGui::NewFrame();
+  bool animate = false;
+  Ui ui{*s.theme, chrome_of(*s.theme), *s.fonts, *s.painter, static_cast<float>(scale), s.items ? &*s.items : nullptr,
+        &animate};
+  try {
+    draw(ui);
+  } catch (...) {
+    ImGui::EndFrame();
+    throw;
+  }
+  ImGui::Render();
+  if (animate || ImGui::IsAnyMouseDown()) s.frames_owed = std::max(s.frames_owed, 1);
+
+  int width = s.image_width, height = s.image_height;
+  if (!s.options.offscreen) glfwGetFramebufferSize(s.window.get(), &width, &height);
+  glBindFramebuffer(GL_FRAMEBUFFER, s.framebuffer.get());
+  glViewport(0, 0, width, height);
+  const ImVec4 ground = vec(s.theme->background);
+  glDisable(GL_SCISSOR_TEST);
+  glClearColor(ground.x, ground.y, ground.z, 1);
+  glClear(GL_COLOR_BUFFER_BIT);
+  ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+  s.frame_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (!s.options.offscreen) glfwSwapBuffers(s.window.get());
+}
+
+void Window::set_theme(const std::string& id) {
+  state_->theme = &headscope::theme(id);
+  state_->happened();
+}
+
+const Theme& Window::theme() const {
+  return *state_->theme;
+}
+
+void Window::set_zoom(double zoom) {
+  if (!(zoom > 0)) return;
+  state_->zoom = std::clamp(zoom, 0.5, 4.0);
+  state_->happened();
+}
+
+double Window::zoom() const {
+  return state_->zoom;
+}
+
+void Window::set_title(const std::string& title) {
+  if (title == state_->options.title) return;
+  state_->options.title = title;
+  glfwSetWindowTitle(state_->window.get(), title.c_str());
+}
+
+int Window::width() const {
+  if (state_->options.offscreen) return state_->options.width;
+  int width = 0;
+  glfwGetWindowSize(state_->window.get(), &width, nullptr);
+  return static_cast<int>(std::lround(width / state_->display_scale()));
+}
+
+int Window::height() const {
+  if (state_->options.offscreen) return state_->options.height;
+  int height = 0;
+  glfwGetWindowSize(state_->window.get(), nullptr, &height);
+  return static_cast<int>(std::lround(height / state_->display_scale()));
+}
+
+std::vector<std::filesystem::path> Window::take_dropped() {
+  return std::exchange(state_->dropped, {});
+}
+
+Image Window::capture() const {
+  const State& s = *state_;
+  Image out;
+  out.width = s.image_width, out.height = s.image_height;
+  if (!s.options.offscreen) glfwGetFramebufferSize(s.window.get(), &out.width, &out.height);
+  const auto row = static_cast<std::size_t>(out.width) * 4, rows = static_cast<std::size_t>(out.height);
+  out.rgba.resize(row * rows);
+  glBindFramebuffer(GL_FRAMEBUFFER, s.framebuffer.get());
+  if (!s.options.offscreen) glReadBuffer(GL_FRONT);
+  glPixelStorei(GL_PACK_ALIGNMENT, 1);
+  glReadPixels(0, 0, out.width, out.height, GL_RGBA, GL_UNSIGNED_BYTE, out.rgba.data());
+  for (std::size_t y = 0; y < rows / 2; ++y)
+    std::swap_ranges(out.rgba.begin() + static_cast<std::ptrdiff_t>(y * row),
+                     out.rgba.begin() + static_cast<std::ptrdiff_t>((y + 1) * row),
+                     out.rgba.begin() + static_cast<std::ptrdiff_t>((rows - 1 - y) * row));
+  for (std::size_t i = 3; i < out.rgba.size(); i += 4) out.rgba[i] = 255;  // a window has nothing behind it
+  return out;
+}
+
+double Window::frame_seconds() const {
+  return state_->frame_seconds;
+}
+
+ItemRegistry& Window::items() {
+  if (!state_->items) throw Error("window", "WindowOptions::name_items", "a window without a registry of items");
+  return *state_->items;
+}
+
+Fonts& Window::fonts() {
+  return *state_->fonts;
+}
+
+}  // namespace headscope

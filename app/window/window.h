@@ -1,0 +1,79 @@
+#pragma once
+// A native window with an OpenGL 3.3 core context and Dear ImGui in it. Draws when something happened and sleeps when
+// nothing does; the worker wakes it with wake(). The same class draws without showing anything, into an image of any
+// size, for screenshots and tests.
+//
+//   while (!window.closing()) { window.wait(); explorer.drain(); window.frame([&](Ui& ui) { … }); }
+//
+// Thread rule: the main thread; wake() from any thread. One Window at a time in a process.
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/widgets/ui.h"
+#include "viz/export/raster.h"
+
+namespace headscope {
+
+struct WindowOptions {
+  std::string title = "Headscope";
+  int width = 1600, height = 1000;  ///< logical pixels; a window larger than the screen is made to fit
+  bool offscreen = false;           ///< nothing on screen: frames go into an image of width × height logical pixels
+  double scale = 0;                 ///< window pixels in a logical pixel; 0 = what the display asks for (offscreen: 1)
+  std::string theme = "dark";
+  bool name_items = false;  ///< keep the registry of items, see Window::items()
+};
+
+class Window {
+ public:
+  using Draw = std::function<void(Ui&)>;
+
+  /// Throws Error with what to install when there is no display or no OpenGL 3.3.
+  explicit Window(const WindowOptions& options = {});
+  ~Window();
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+
+  /// True once the user asked to close, or close() was called.
+  bool closing() const;
+  void close();
+  /// Takes a wish to close back, after asking "really?".
+  void stay_open();
+
+  /// Sleeps until there is something to draw: input, wake(), a frame that asked for another. Takes in the events.
+  void wait();
+  /// Makes wait() return. Any thread.
+  void wake();
+  /// One frame. What `draw` throws passes through, with Dear ImGui left in order.
+  void frame(const Draw& draw);
+
+  /// Takes effect with the next frame. Throws Error for an unknown theme.
+  void set_theme(const std::string& id);
+  const Theme& theme() const;
+  /// Of the interface; multiplied by what the display asks for. 0.5 … 4.
+  void set_zoom(double zoom);
+  double zoom() const;
+  void set_title(const std::string& title);
+  /// Window size in logical pixels, for the settings.
+  int width() const;
+  int height() const;
+
+  /// Files and folders dropped on the window since the last call.
+  std::vector<std::filesystem::path> take_dropped();
+  /// The last frame as it was drawn.
+  Image capture() const;
+  /// Seconds that the last frame took on this thread, waiting for the display not included.
+  double frame_seconds() const;
+  /// What the last frame showed, by name. REQUIRES name_items.
+  ItemRegistry& items();
+  Fonts& fonts();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace headscope

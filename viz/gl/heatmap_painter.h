@@ -1,0 +1,96 @@
+#pragma once
+// Heatmaps on the GPU: values as 32-bit floats, coloured by a lookup in the shader, so that another scale, range or
+// colormap costs no upload. Cells, gaps and pooling follow viz/export/raster.cpp to the pixel: the window and a PNG
+// show the same picture.
+//
+// Maps are painted into a layer: an image as large as the part of the window that a scene covers. It is painted when
+// data, place or size change; a frame in between only shows it, whether it holds one map or hundreds.
+//
+// Thread rule: the thread that owns the GL context, with that context current, destructors included.
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "viz/scene/heatmap.h"
+
+namespace headscope {
+
+/// An OpenGL object's name, deleted with it.
+class GlHandle {
+ public:
+  using Delete = void (*)(unsigned);
+  GlHandle() = default;
+  GlHandle(unsigned name, Delete remove) : name_(name), remove_(remove) {}
+  GlHandle(GlHandle&& other) noexcept;
+  GlHandle& operator=(GlHandle&& other) noexcept;
+  ~GlHandle();
+  unsigned get() const { return name_; }
+  explicit operator bool() const { return name_ != 0; }
+
+ private:
+  unsigned name_ = 0;
+  Delete remove_ = nullptr;
+};
+
+/// The numbers of one map on the GPU. Scale, range, colours and place are not part of it.
+class HeatmapTexture {
+ public:
+  /// Uploads. Throws Error when a side is longer than the device's textures can be.
+  explicit HeatmapTexture(const Heatmap& map);
+  /// True when `map` has the same numbers and mask: nothing needs to be uploaded.
+  bool holds(const Heatmap& map) const;
+  std::size_t bytes() const;
+
+ private:
+  friend class HeatmapPainter;
+  Tensor values_;  ///< keeps the storage alive, so that its address stands for its numbers
+  std::vector<std::uint8_t> masked_;
+  std::vector<float> row_high_;
+  GlHandle data_, mask_, high_;
+};
+
+/// From a scene's logical pixels to pixels of the layer.
+struct LayerView {
+  int width = 0, height = 0;  ///< of the layer
+  double scale = 1;           ///< layer pixels in a logical pixel
+  double dx = 0, dy = 0;  ///< where the scene's origin lies in the layer; whole numbers keep cells where PNGs have them
+  bool operator==(const LayerView&) const = default;
+};
+
+/// RGBA8, straight alpha, transparent where no cell is. Row 0 is the top row of the picture.
+class HeatmapLayer {
+ public:
+  /// GL name of the texture, 0 before anything was painted. Texture coordinates (0, 0) are the top left corner.
+  unsigned texture() const { return color_.get(); }
+  int width() const { return width_; }
+  int height() const { return height_; }
+  /// What was painted, row by row from the top: for tests and screenshots.
+  std::vector<std::uint8_t> read() const;
+
+ private:
+  friend class HeatmapPainter;
+  GlHandle color_, framebuffer_;
+  int width_ = 0, height_ = 0;
+};
+
+/// Shader and colormaps; one per GL context.
+class HeatmapPainter {
+ public:
+  /// Throws Error with the driver's message when the shader does not compile.
+  HeatmapPainter();
+  ~HeatmapPainter();
+
+  struct Item {
+    const Heatmap* map = nullptr;
+    const HeatmapTexture* data = nullptr;
+  };
+  /// Clears the layer and paints all items. Leaves no GL state behind but: framebuffer 0 bound, no program, unit 0.
+  void paint(HeatmapLayer& layer, std::span<const Item> items, const LayerView& view);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace headscope
