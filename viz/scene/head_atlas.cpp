@@ -1,0 +1,124 @@
+#include "viz/scene/head_atlas.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/base/error.h"
+#include "viz/scene/text.h"
+
+namespace headscope {
+
+namespace {
+
+constexpr double largest_thumb = 72, smallest_thumb = 8;
+
+/// Classes in the order in which they first appear.
+double add_legend(Scene& scene, const std::vector<HeadMark>& marks, double y, double width, const Look& look) {
+  const Font font = look.theme.caption();
+  const double line = std::round(16 * look.theme.text_scale), swatch = 9;
+  std::vector<std::string> seen;
+  double x = 0;
+  for (const HeadMark& mark : marks) {
+    if (std::ranges::find(seen, mark.title) != seen.end()) continue;
+    seen.push_back(mark.title);
+    const std::string text = printable(mark.title);
+    const double room = swatch + 5 + look.measure.width(text, font);
+    if (x > 0 && x + room > width) x = 0, y += line;
+    const double middle = y + line / 2;
+    scene.add(
+        {Box{{x + 0.75, middle - swatch / 2 + 0.75, swatch - 1.5, swatch - 1.5}, {0, 0, 0, 0}, mark.color, 1.5, 0}, "",
+         ""});
+    scene.add(
+        {Text{{x + swatch + 5, middle + half_capital(font)}, text, font, look.theme.muted, Anchor::start, 0}, "", ""});
+    x += room + 12;
+  }
+  return seen.empty() ? y : y + line;
+}
+
+}  // namespace
+
+Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, const Look& look) {
+  if (trace.maps.empty())
+    throw Error("atlas", "a trace with attention maps", "none", "run it again with maps recorded");
+  const Theme& theme = look.theme;
+  std::vector<int> order = options.order;
+  const bool grid = order.empty();
+  if (grid) {
+    order.resize(trace.maps.size());
+    std::iota(order.begin(), order.end(), 0);
+  }
+  int heads = 0, first_layer = trace.maps.front().layer(), layers = 0;
+  for (const AttentionMap& map : trace.maps) {
+    heads = std::max(heads, map.head() + 1);
+    layers = std::max(layers, map.layer() - first_layer + 1);
+  }
+  const Font number = theme.small_token();
+  const double left = grid ? std::ceil(look.measure.width(std::to_string(first_layer + layers - 1), number) + 6) : 0;
+  // As many columns as heads; a sorted or filtered list fills rows of the same tiles. Many heads wrap rather than
+  // vanish.
+  const int columns = std::max(1, std::min(heads, static_cast<int>((options.width - left) / (smallest_thumb + 1))));
+  const double pitch = std::clamp(std::floor((options.width - left) / columns), smallest_thumb + 1, largest_thumb + 3);
+  const double gap = pitch > 24 ? 3 : pitch > 12 ? 2 : 1, side = pitch - gap;
+
+  std::vector<MapCells> cells;
+  for (const int index : order)
+    cells.push_back(overview_cells(trace.maps[static_cast<std::size_t>(index)], static_cast<Index>(2 * side)));
+  const bool tiles = !options.values.empty();
+  const Norm norm =
+      tiles ? Norm{Scale::linear, options.values_low, std::max(options.values_high, options.values_low + 1e-9)}
+            : norm_for(cells, trace.maps.front().place().kind, options.scaling);
+
+  Scene scene;
+  scene.background = theme.background;
+  scene.width = options.width;
+  scene.title = fmt::format("{}: atlas of heads", trace.model.name);
+  const int wraps = (heads + columns - 1) / columns;
+  double bottom = 0;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const AttentionMap& map = trace.maps[static_cast<std::size_t>(order[i])];
+    const int row = grid ? (map.layer() - first_layer) * wraps + map.head() / columns : static_cast<int>(i) / columns;
+    const int column = grid ? map.head() % columns : static_cast<int>(i) % columns;
+    const Rect rect{left + column * pitch + 1, row * pitch + 1, side, side};
+    bottom = std::max(bottom, rect.bottom());
+    const std::string id = fmt::format("head.{}.{}", map.layer(), map.head());
+    const auto mark = std::ranges::find_if(
+        options.classes, [&](const HeadMark& m) { return m.layer == map.layer() && m.head == map.head(); });
+    std::string tip = fmt::format("Layer {} Head {}", map.layer(), map.head());
+    if (mark != options.classes.end()) tip += " · " + mark->title;
+    if (tiles) {
+      const double value = options.values[static_cast<std::size_t>(order[i])];
+      const Color fill = std::isnan(value) ? theme.missing : theme.sequential->at(norm(value));
+      scene.add(
+          {Box{rect, fill, {0, 0, 0, 0}, 0, 2}, id,
+           tip + "\n" + options.values_title + " " + (std::isnan(value) ? "has no value here" : short_number(value))});
+    } else {
+      Heatmap drawn = heatmap_of(cells[i], rect, norm, theme);
+      drawn.gap = 0;
+      scene.add({std::move(drawn), id, tip + "\n" + map_name(map)});
+    }
+    if (mark != options.classes.end())
+      scene.add({Box{{rect.x - 0.25, rect.y - 0.25, rect.w + 0.5, rect.h + 0.5},
+                     {0, 0, 0, 0},
+                     mark->color,
+                     1.5,
+                     tiles ? 2.0 : 0.0},
+                 "", ""});
+  }
+  if (grid)
+    for (int layer = 0; layer < layers; ++layer)
+      scene.add({Text{{left - 5, layer * wraps * pitch + 1 + side / 2 + half_capital(number)},
+                      std::to_string(first_layer + layer),
+                      number,
+                      theme.faint,
+                      Anchor::end,
+                      0},
+                 "", ""});
+  scene.description = tiles ? options.values_title : "attention maps, max-pooled, one scale for all heads";
+  scene.height = std::ceil(add_legend(scene, options.classes, bottom + 6, options.width, look) + 1);
+  return scene;
+}
+
+}  // namespace headscope

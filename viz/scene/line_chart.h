@@ -1,0 +1,32 @@
+#pragma once
+// Small charts of a few lines over one axis: metrics across depth, entropy against temperature, loss per token.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "viz/scene/scene.h"
+#include "viz/scene/token_axis.h"
+
+namespace headscope {
+
+struct ChartSeries {
+  std::string title;  ///< written beside the line's end; "" = none
+  Color color;
+  std::vector<double> x, y;  ///< equally long; NaN leaves a gap
+};
+
+struct LineChart {
+  std::vector<ChartSeries> series;
+  std::string y_title;                  ///< in the corner, "entropy, nats"
+  std::optional<double> y_low, y_high;  ///< else from the data
+  bool log_x = false;
+  std::vector<double> x_ticks;  ///< values to write under the axis; empty = both ends
+  std::optional<Point> marker;  ///< a dot at this (x, y), in data units
+  double width = 320, height = 110;
+};
+
+/// Lines named "line.<title>". Without a finite point the chart says so instead of drawing an axis.
+Scene line_chart_scene(const LineChart& chart, const Look& look);
+
+}  // namespace headscope

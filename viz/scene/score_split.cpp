@@ -1,0 +1,212 @@
+#include "viz/scene/score_split.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/base/error.h"
+#include "viz/scene/furniture.h"
+#include "viz/scene/text.h"
+
+namespace headscope {
+
+namespace {
+
+constexpr Index most_steps_tokens = 512;
+
+const AttentionMap& factored_map(const Trace& trace, int layer, int head) {
+  const AttentionMap& map = map_of(trace, layer, head);
+  if (!map.is_factored())
+    throw Error(map_name(map), "queries and keys, of which scores are made", "weights alone",
+                "imported and edited patterns have no scores");
+  return map;
+}
+
+double score(const AttentionMap& map, Index query, Index key) {
+  double sum = 0;
+  for (Index c = 0; c < map.q().dim(1); ++c)
+    sum += static_cast<double>(map.q().at(query, c)) * static_cast<double>(map.k().at(key, c));
+  return sum * static_cast<double>(map.scale());
+}
+
+}  // namespace
+
+std::vector<double> score_parts(const AttentionMap& map, Index query, Index key, bool rotary) {
+  const Index d = map.q().dim(1), parts = rotary ? d / 2 : d;
+  std::vector<double> out(static_cast<std::size_t>(parts));
+  for (Index c = 0; c < d; ++c)
+    out[static_cast<std::size_t>(c % parts)] += static_cast<double>(map.scale()) *
+                                                static_cast<double>(map.q().at(query, c)) *
+                                                static_cast<double>(map.k().at(key, c));
+  return out;
+}
+
+Scene head_steps_scene(const Trace& trace, const HeadStepsOptions& options, const Look& look) {
+  const Theme& theme = look.theme;
+  const AttentionMap& map = factored_map(trace, options.layer, options.head);
+  const Index n = map.n_query(), m = map.n_key();
+  if (std::max(n, m) > most_steps_tokens)
+    throw Error("steps", fmt::format("at most {} tokens", most_steps_tokens), std::to_string(std::max(n, m)),
+                "shorten the text, or look at one cell in q·k");
+
+  // The three stages as cells: every score, the scores that the rule leaves (with its bias), the weights.
+  MapCells scores, allowed, weights;
+  for (MapCells* cells : {&scores, &allowed, &weights}) {
+    cells->n_query = n;
+    cells->n_key = m;
+    cells->values = Tensor::zeros({n, m});
+  }
+  allowed.masked.assign(static_cast<std::size_t>(n * m), 0);
+  weights.masked = allowed.masked;
+  const Tensor pattern = map.to_dense();
+  for (Index i = 0; i < n; ++i)
+    for (Index j = 0; j < m; ++j) {
+      const auto s = static_cast<float>(score(map, i, j));
+      scores.values.ref(i, j) = s;
+      float bias = 0;
+      const bool hidden = map.masked(i, j);
+      if (!hidden && map.rule() && !map.rule()->plain()) map.rule()->apply(map.place().offset + i, j, {&bias, 1});
+      allowed.values.ref(i, j) = hidden ? 0.0f : s + bias;
+      weights.values.ref(i, j) = pattern.at(i, j);
+      allowed.masked[static_cast<std::size_t>(i * m + j)] = weights.masked[static_cast<std::size_t>(i * m + j)] =
+          hidden;
+    }
+  float largest = 1e-6f;
+  for (const float s : scores.values.values()) largest = std::max(largest, std::abs(s));
+  const Norm score_norm{Scale::linear, -largest, largest}, weight_norm{Scale::linear, 0, 1};
+
+  Scene scene;
+  scene.background = theme.background;
+  scene.width = options.width;
+  scene.title = fmt::format("Layer {} Head {}: scores, mask, softmax", options.layer, options.head);
+  const double gap = 36, side = std::floor((options.width - 2 * gap) / 3), line = std::round(16 * theme.text_scale);
+  const double cell = std::max(1.0, std::floor(side / static_cast<double>(std::max(n, m))));
+  struct Stage {
+    const char *title, *formula, *id;
+    const MapCells* cells;
+    Norm norm;
+    const char* bar;
+  };
+  const std::string rule = map.rule() ? map.rule()->describe() : "no mask known";
+  const std::string scale = fmt::format("{} · q·k", short_number(static_cast<double>(map.scale()), 3));
+  const std::string masked = "mask: " + rule;
+  const Stage stages[] = {
+      {"1  Scores", scale.c_str(), "scores", &scores, score_norm, "score"},
+      {"2  Masked scores", masked.c_str(), "allowed", &allowed, score_norm, "score"},
+      {"3  Softmax of each row", "exp(s − max) ÷ sum", "weights", &weights, weight_norm, "attention weight"}};
+  Font title = theme.body();
+  title.weight = 600;
+  double bottom = 0;
+  for (int s = 0; s < 3; ++s) {
+    const Stage& stage = stages[s];
+    const double x = s * (side + gap);
+    scene.add(
+        {Text{{x, line}, stage.title, title, theme.text, Anchor::start, 0}, fmt::format("title.{}", stage.id), ""});
+    scene.add({Text{{x, 2 * line},
+                    elided(stage.formula, theme.caption(), side, look.measure),
+                    theme.caption(),
+                    theme.muted,
+                    Anchor::start,
+                    0},
+               "", stage.formula});
+    const Rect rect{x, 2 * line + 10, cell * static_cast<double>(m), cell * static_cast<double>(n)};
+    Heatmap drawn = heatmap_of(*stage.cells, rect, stage.norm, theme);
+    drawn.gap = cell >= 6 ? 1 : 0;
+    scene.add({std::move(drawn), stage.id,
+               fmt::format("blocks.{}.attn.{}[{}]", options.layer, s == 2 ? "hook_pattern" : "hook_attn_scores",
+                           options.head)});
+    const double y = add_color_bar(scene,
+                                   {stage.bar, stage.norm, s == 2 ? theme.sequential : theme.diverging,
+                                    s == 2 ? 1.0 : static_cast<double>(largest), s > 0, false},
+                                   x, rect.bottom() + 14, side, look);
+    bottom = std::max(bottom, y);
+    if (s < 2)
+      scene.add({Text{{x + side + gap / 2, rect.y + rect.h / 2}, "→", theme.title(), theme.faint, Anchor::middle, 0},
+                 "", ""});
+  }
+  scene.height = std::ceil(bottom + 4);
+  return scene;
+}
+
+Scene score_split_scene(const Trace& trace, const ScoreSplitOptions& options, const Look& look) {
+  const Theme& theme = look.theme;
+  const AttentionMap& map = factored_map(trace, options.layer, options.head);
+  if (options.query < 0 || options.query >= map.n_query() || options.key < 0 || options.key >= map.n_key())
+    throw Error("q·k of a cell", fmt::format("a query below {} and a key below {}", map.n_query(), map.n_key()),
+                fmt::format("{}, {}", options.query, options.key));
+  const std::vector<double> parts = score_parts(map, options.query, options.key, options.rotary);
+  std::vector<std::size_t> order(parts.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return parts[a] > parts[b]; });
+  double total = 0, q_norm = 0, k_norm = 0, largest = 1e-12;
+  for (const double part : parts) total += part, largest = std::max(largest, std::abs(part));
+  for (Index c = 0; c < map.q().dim(1); ++c) {
+    q_norm += std::pow(static_cast<double>(map.q().at(options.query, c)), 2);
+    k_norm += std::pow(static_cast<double>(map.k().at(options.key, c)), 2);
+  }
+  q_norm = std::sqrt(q_norm);
+  k_norm = std::sqrt(k_norm);
+  const double raw = total / static_cast<double>(map.scale());
+
+  Scene scene;
+  scene.background = theme.background;
+  scene.width = options.width;
+  scene.title = "q·k by dimension";
+  Font title = theme.body();
+  title.weight = 600;
+  const double line = std::round(16 * theme.text_scale);
+  scene.add({Text{{0, line},
+                  fmt::format("Why {} looks at {}", token_label(trace, options.query), token_label(trace, options.key)),
+                  title,
+                  theme.text,
+                  Anchor::start,
+                  0},
+             "title", ""});
+  const std::string sum =
+      fmt::format("score {} = {} · ‖q‖ {} · ‖k‖ {} · cos θ {}", short_number(total, 4),
+                  short_number(static_cast<double>(map.scale()), 3), short_number(q_norm, 3), short_number(k_norm, 3),
+                  short_number(q_norm * k_norm > 0 ? raw / (q_norm * k_norm) : 0, 3));
+  scene.add({Text{{0, 2 * line},
+                  elided(sum, theme.number(), options.width, look.measure),
+                  theme.number(),
+                  theme.muted,
+                  Anchor::start,
+                  0},
+             "sum", ""});
+  scene.add({Text{{0, 3 * line},
+                  options.rotary ? "the part of every rotary pair, sorted; all parts add up to the score"
+                                 : "the part of every dimension of the head, sorted; all parts add up to the score",
+                  theme.caption(),
+                  theme.faint,
+                  Anchor::start,
+                  0},
+             "", ""});
+  const Rect plot{0, 3 * line + 22, options.width, options.height - 3 * line - 44};
+  const double middle = plot.y + plot.h / 2, pitch = plot.w / static_cast<double>(parts.size()),
+               bar = std::max(1.0, pitch - std::min(4.0, pitch / 4));
+  scene.add({Line{{{plot.x, middle}, {plot.right(), middle}}, theme.line, 1}, "", ""});
+  const Font number = theme.small_token();
+  double taken = -1e9;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const double part = parts[order[i]], h = std::abs(part) / largest * plot.h / 2,
+                 x = plot.x + pitch * static_cast<double>(i);
+    const std::string label = fmt::format("{}{}", options.rotary ? "p" : "", order[i]);
+    scene.add({Box{{x, part >= 0 ? middle - h : middle, bar, std::max(h, 0.5)},
+                   theme.diverging->at(part >= 0 ? 0.8 : 0.2),
+                   {0, 0, 0, 0},
+                   0,
+                   std::min(2.0, bar / 3)},
+               fmt::format("part.{}", order[i]),
+               fmt::format("{} {}: {}", options.rotary ? "pair" : "dimension", order[i], short_number(part, 4))});
+    const double w = look.measure.width(label, number), at = x + bar / 2;
+    if (at - w / 2 < taken + 4 || at + w / 2 > plot.right()) continue;
+    taken = at + w / 2;
+    scene.add({Text{{at, plot.bottom() + 16}, label, number, theme.faint, Anchor::middle, 0}, "", ""});
+  }
+  scene.height = options.height;
+  return scene;
+}
+
+}  // namespace headscope
