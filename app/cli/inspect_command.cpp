@@ -8,6 +8,7 @@
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
 #include "app/cli/table.h"
+#include "app/render/head_report.h"
 #include "core/base/error.h"
 #include "core/io/safetensors.h"
 #include "core/model/family.h"

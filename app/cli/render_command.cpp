@@ -6,15 +6,9 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
-#include "app/cli/pictures.h"
+#include "app/render/picture.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "viz/export/csv.h"
-#include "viz/export/pango_text.h"
-#include "viz/scene/arcs.h"
-#include "viz/scene/head_map.h"
-#include "viz/scene/row_bars.h"
-#include "viz/scene/several_heads.h"
 
 namespace headscope::cli {
 
@@ -29,9 +23,7 @@ struct Options {
   bool arcs = false, bars = false, skip_first = false, no_values = false;
 };
 
-struct Head {
-  int layer = 0, head = 0;
-};
+using Head = PictureRequest::Head;
 
 Head parse_head(const std::string& text) {
   Head head;
@@ -53,56 +45,24 @@ std::optional<Index> position(std::optional<int> given, const char* option, Inde
   return at;
 }
 
-Scene scene_of(const Trace& trace, const std::vector<Head>& chosen, const Options& options, const Look& look) {
-  const auto heads = report_heads(trace, default_class_rules());
-  const Scaling scaling{parse_scale(options.scale == "row" ? "per-row" : options.scale).value(), options.low,
-                        options.high};
-  if (chosen.empty()) {
-    HeadGridOptions grid;
-    grid.scaling = scaling;
-    grid.classes = marks_of(heads);
-    return head_grid_scene(trace, grid, look);
+PictureRequest picture_of(const Trace& trace, const std::vector<Head>& chosen, const Options& options) {
+  PictureRequest request;
+  request.heads = chosen;
+  request.kind = options.arcs   ? PictureRequest::Kind::arcs
+                 : options.bars ? PictureRequest::Kind::bars
+                                : PictureRequest::Kind::map;
+  request.scaling = {parse_scale(options.scale == "row" ? "per-row" : options.scale).value(), options.low,
+                     options.high};
+  if (chosen.size() == 1) {
+    const AttentionMap& map = trace.map(chosen.front().layer, chosen.front().head);
+    request.query = position(options.row, "--row", map.n_query());
+    request.key = position(options.key, "--key", map.n_key());
   }
-  if (chosen.size() > 1) {
-    SeveralHeadsOptions several;
-    for (const Head& each : chosen)
-      several.heads.push_back({each.layer, each.head, badge_of(heads, each.layer, each.head)});
-    several.scaling = scaling;
-    several.columns = options.columns.value_or(0);
-    several.plot = 280;  // wide enough for a class with its score and chance below each map
-    return several_heads_scene(trace, several, look);
-  }
-  const auto [layer, head] = chosen.front();
-  const AttentionMap& map = trace.map(layer, head);
-  const auto query = position(options.row, "--row", map.n_query());
-  const auto key = position(options.key, "--key", map.n_key());
-  const Badge badge = badge_of(heads, layer, head);
-  if (options.bars) {
-    return row_bars_scene(
-        trace, {.layer = layer, .head = head, .query = query.value(), .scaling = scaling, .badge = badge}, look);
-  }
-  const auto facts = facts_of(heads, trace, layer, head);
-  if (options.arcs) {
-    ArcsOptions arcs;
-    arcs.layer = layer;
-    arcs.head = head;
-    arcs.threshold = options.threshold;
-    arcs.query = query;
-    arcs.skip_first = options.skip_first;
-    arcs.badge = badge;
-    arcs.facts = facts;
-    return arcs_scene(trace, arcs, look);
-  }
-  HeadMapOptions single;
-  single.layer = layer;
-  single.head = head;
-  single.scaling = scaling;
-  single.badge = badge;
-  single.facts = facts;
-  single.query = query;
-  single.key = key;
-  single.values = !options.no_values;
-  return head_map_scene(trace, single, look);
+  request.threshold = options.threshold;
+  request.skip_first = options.skip_first;
+  request.values = !options.no_values;
+  request.columns = options.columns.value_or(0);
+  return request;
 }
 
 void check(const Options& options, const std::vector<Head>& heads) {
@@ -120,19 +80,16 @@ void check(const Options& options, const std::vector<Head>& heads) {
 
 void render(Shell& shell, const Options& options) {
   if (options.out.empty()) throw UsageError("-o is required: the picture to write, .png or .svg");
-  const FileKind kind = kind_of_file(options.out);
+  const auto kind = kind_of_file(options.out);
+  if (!kind)
+    throw UsageError(fmt::format("-o: expected a file ending in .png, .svg or .csv, found \"{}\"", options.out));
   std::vector<Head> heads;
   for (const std::string& each : options.heads) heads.push_back(parse_head(each));
   check(options, heads);
   const Opened opened = open_input(shell, options.input, {.all_logits = false});
-  if (kind == FileKind::csv) {
-    if (heads.size() != 1) throw UsageError("a .csv holds one map: give one --head");
-    write_map_csv(options.out, *opened.trace, heads.front().layer, heads.front().head);
-    return shell.print_line(options.out);
-  }
-  const PangoText measure;
-  const Scene scene = scene_of(*opened.trace, heads, options, {theme(options.theme), measure});
-  shell.print_line(write_picture(scene, options.out, {options.width, options.inches, options.dpi}));
+  if (kind == FileKind::csv && heads.size() != 1) throw UsageError("a .csv holds one map: give one --head");
+  shell.print_line(export_picture(*opened.trace, picture_of(*opened.trace, heads, options), options.theme, options.out,
+                                  {options.width, options.inches, options.dpi}));
 }
 }  // namespace
 

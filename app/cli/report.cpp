@@ -42,14 +42,6 @@ ordered_json verdicts_json(const std::vector<HeadVerdict>& verdicts, const Trace
 }
 }  // namespace
 
-std::vector<HeadReport> report_heads(const Trace& trace, const std::vector<ClassRule>& rules) {
-  const TokenLinks links = TokenLinks::of(trace.ids());
-  std::vector<HeadReport> heads;
-  heads.reserve(trace.maps.size());
-  for (const AttentionMap& map : trace.maps) heads.push_back({&map, classify({map, links}, rules)});
-  return heads;
-}
-
 std::string headline(const Trace& trace) {
   std::string text = fmt::format("{}: {}, {} layers × {} heads, {} tokens", trace.model.name, trace.model.family,
                                  trace.model.dims.layers, trace.model.dims.heads, trace.tokens.size());
@@ -72,10 +64,6 @@ std::string loss_text(const Trace& trace) {
   if (std::isnan(loss)) return "";
   return fmt::format("loss {:.4f} nats per token, perplexity {:.2f} (uniform over the vocabulary: {:.4f}, {})", loss,
                      std::exp(loss), std::log(static_cast<double>(trace.model.dims.vocab)), trace.model.dims.vocab);
-}
-
-std::string verdict_text(const HeadVerdict& verdict) {
-  return fmt::format("{} {:.3f} (chance {})", verdict.rule->title, verdict.score, number(verdict.chance));
 }
 
 std::string heads_text(const std::vector<HeadReport>& heads, const Trace& trace,

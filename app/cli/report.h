@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/render/head_report.h"
 #include "core/metrics/head_class.h"
 #include "core/metrics/metric.h"
 #include "core/text/tokenizer.h"
@@ -25,14 +26,6 @@ std::vector<HeadColumn> columns_by_id(const std::vector<std::string>& ids);
 /// The metrics that fit beside each other in a terminal.
 std::vector<HeadColumn> usual_columns();
 
-/// A head of a trace with its verdicts, strongest first.
-struct HeadReport {
-  const AttentionMap* map = nullptr;
-  std::vector<HeadVerdict> verdicts;
-};
-/// Every recorded head, layer-major. `rules` must outlive the result.
-std::vector<HeadReport> report_heads(const Trace& trace, const std::vector<ClassRule>& rules);
-
 /// "gpt2-byte-d96: gpt2, 4 layers × 6 heads, 57 tokens, 12.3 ms; 24 maps dense (0.3 MB), logits 58.6 kB"
 std::string headline(const Trace& trace);
 /// The k most probable next tokens as a table; empty when the trace has no logits. `label` names a token id.
@@ -46,8 +39,6 @@ std::string heads_text(const std::vector<HeadReport>& heads, const Trace& trace,
 /// empty.
 std::string heads_csv(const std::vector<HeadReport>& heads, const Trace& trace, const std::vector<HeadColumn>& columns,
                       bool with_chance);
-/// "previous token 0.998 (chance 0.171)"
-std::string verdict_text(const HeadVerdict& verdict);
 
 nlohmann::ordered_json tokens_json(const Trace& trace);
 nlohmann::ordered_json next_tokens_json(const Trace& trace, const Tokenizer* tokenizer, int k);

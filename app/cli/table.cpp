@@ -55,11 +55,6 @@ std::string Table::text(int indent) const {
   return out;
 }
 
-std::string number(double value, int decimals) {
-  if (std::isnan(value)) return "–";
-  return fmt::format("{:.{}f}", value, decimals);
-}
-
 std::string grouped(std::int64_t value) {
   std::string digits = std::to_string(value < 0 ? -value : value);
   for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)

@@ -30,8 +30,6 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// A number with `decimals` digits; "–" for NaN (the text offers no evidence).
-std::string number(double value, int decimals = 3);
 /// "1,234,567"
 std::string grouped(std::int64_t value);
 /// "3.1 MB"

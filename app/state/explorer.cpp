@@ -14,7 +14,7 @@ namespace headscope {
 namespace fs = std::filesystem;
 
 namespace {
-constexpr const char* tags[] = {"load", "trace", "metrics", "detail", "effect"};
+constexpr const char* tags[] = {"load", "trace", "metrics", "detail", "effect", "export"};
 constexpr std::size_t kept_models = 2;
 constexpr std::size_t text_limit = std::size_t{16} << 20;
 
@@ -23,6 +23,7 @@ const char* words_for(const std::string& tag) {
   if (tag == "trace") return "running the model";
   if (tag == "metrics") return "measuring the heads";
   if (tag == "detail") return "taking the head apart";
+  if (tag == "export") return "writing the file";
   return tag == "effect" ? "comparing with the unedited run" : "";
 }
 
@@ -174,6 +175,23 @@ void Explorer::redo() {
   changed_ |= history_.redo(state_.document);
   forget_load();
   keep_inside();
+}
+
+void Explorer::export_view(const ExportOptions& options) {
+  if (!results_.run) {
+    show_message({Message::Level::error, "There is nothing to export yet.", "export"});
+    return;
+  }
+  worker_.submit(
+      "export",
+      [this, options, document = state_.document, view = state_.view,
+       trace = results_.run->trace](Worker::Job&) -> Worker::Deliver {
+        const std::string written =
+            export_picture(*trace, view_picture(document, view, *trace, options),
+                           options.for_print ? "print" : view.theme, options.file, {{}, {}, options.dpi});
+        return [this, written] { show_message({Message::Level::info, "Written: " + written, "export"}); };
+      },
+      failed("export"));
 }
 
 void Explorer::save_session(const fs::path& file) const {

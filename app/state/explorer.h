@@ -7,6 +7,7 @@
 //   metrics  every metric and class of that run        → results().facts
 //   detail   the selected head in factors, its curve   → results().detail
 //   effect   the run without edits, compared           → results().effect
+//   export   the view as a file                        → state().message
 //
 // A newer job of a tag replaces the older one. A failed job leaves what is on screen and sets the message.
 
@@ -18,6 +19,7 @@
 #include "app/state/app_state.h"
 #include "app/state/history.h"
 #include "app/state/results.h"
+#include "app/state/view_picture.h"
 #include "core/engine/worker.h"
 
 namespace headscope {
@@ -77,6 +79,8 @@ class Explorer {
   void show_message(Message message) { state_.message = std::move(message); }
   void dismiss_message() { state_.message.reset(); }
 
+  /// Writes the view on screen on the worker; the message says what was written, or why not.
+  void export_view(const ExportOptions& options);
   /// Throw Error; the state is unchanged then. Opening a session is one undoable step.
   void save_session(const std::filesystem::path& file) const;
   void open_session(const std::filesystem::path& file);

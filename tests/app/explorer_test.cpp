@@ -288,6 +288,57 @@ TEST_CASE("a session whose model is gone says so once and goes on") {
   CHECK(desk.results().run->trace->text == "a");
 }
 
+TEST_CASE(
+    "an export writes the bytes that rendering the same picture writes, and says so; a view that is none says why") {
+  const auto folder = scratch_dir("export");
+  Desk desk;
+  desk.explorer.export_view({folder / "nothing.png"});
+  CHECK(desk.message() == "There is nothing to export yet.");
+  desk.explorer.open_model(reference("gpt2-random"));
+  desk.explorer.set_text("to be or not to be");
+  desk.explorer.select({1, 2});
+  desk.settle();
+  desk.explorer.pin(5, 3);
+  desk.explorer.view().scale = Scale::log;
+  for (const char* name : {"view.svg", "view.png", "view.csv"}) {
+    desk.explorer.export_view({folder / name, 96});
+    desk.settle();
+    CHECK(desk.message().find(std::string("Written: ") + (folder / name).string()) == 0);
+    PictureRequest same;
+    same.heads = {{1, 2}};
+    same.scaling.scale = Scale::log;
+    same.query = 5;
+    same.key = 3;
+    const auto direct = folder / ("direct" + std::filesystem::path(name).extension().string());
+    export_picture(*desk.results().run->trace, same, "print", direct, {{}, {}, 96.0});
+    CHECK(read_file(folder / name) == read_file(direct));
+  }
+  desk.explorer.view().head_view = HeadView::arcs;
+  desk.explorer.export_view({folder / "arcs.svg"});
+  desk.settle();
+  desk.explorer.view().head_view = HeadView::row;
+  desk.explorer.view().scale = Scale::per_row;
+  desk.explorer.unpin();
+  desk.explorer.export_view({folder / "row.svg", 96, false});
+  desk.settle();
+  desk.explorer.export_view({folder / "all.svg", 96, true, true});
+  desk.settle();
+  for (const char* name : {"arcs.svg", "row.svg", "all.svg"}) {
+    CHECK(read_file(folder / name).find("<svg") != std::string::npos);
+    CHECK(read_file(folder / name) != read_file(folder / "view.svg"));
+  }
+  for (const char* bad : {"view.jpg", "no/such/folder/view.png"}) {
+    desk.explorer.export_view({folder / bad});
+    desk.settle();
+    CHECK(desk.explorer.state().message->level == Message::Level::error);
+    CHECK(desk.message().find("view.") != std::string::npos);
+  }
+  desk.explorer.view().head_view = HeadView::steps;
+  desk.explorer.export_view({folder / "steps.svg"});
+  desk.settle();
+  CHECK(desk.message().find("the steps view") != std::string::npos);
+}
+
 TEST_CASE("destroying a busy explorer is clean") {
   for (int i = 0; i < 3; ++i) {
     Desk desk;

@@ -1,14 +1,12 @@
-#include "app/cli/pictures.h"
+#include "app/render/head_report.h"
 
 #include <fmt/format.h>
 
-#include "app/cli/shell.h"
-#include "app/cli/table.h"
-#include "core/base/error.h"
-#include "viz/export/png.h"
-#include "viz/export/svg.h"
+#include <cmath>
 
-namespace headscope::cli {
+#include "core/metrics/metric.h"
+
+namespace headscope {
 
 namespace {
 const HeadReport* find(const std::vector<HeadReport>& heads, int layer, int head) {
@@ -22,6 +20,18 @@ Color hue_of(const ClassRule& rule) {
   return parse_color(rule.color).value_or(rgb(0x8E939C));
 }
 }  // namespace
+
+std::vector<HeadReport> report_heads(const Trace& trace, const std::vector<ClassRule>& rules) {
+  const TokenLinks links = TokenLinks::of(trace.ids());
+  std::vector<HeadReport> heads;
+  heads.reserve(trace.maps.size());
+  for (const AttentionMap& map : trace.maps) heads.push_back({&map, classify({map, links}, rules)});
+  return heads;
+}
+
+std::string verdict_text(const HeadVerdict& verdict) {
+  return fmt::format("{} {:.3f} (chance {})", verdict.rule->title, verdict.score, number(verdict.chance));
+}
 
 Badge badge_of(const std::vector<HeadReport>& heads, int layer, int head) {
   const HeadReport* report = find(heads, layer, head);
@@ -54,21 +64,9 @@ std::vector<std::pair<std::string, std::string>> facts_of(const std::vector<Head
   return facts;
 }
 
-FileKind kind_of_file(const std::filesystem::path& path) {
-  const std::string ending = path.extension().string();
-  if (ending == ".png" || ending == ".PNG") return FileKind::png;
-  if (ending == ".svg" || ending == ".SVG") return FileKind::svg;
-  if (ending == ".csv" || ending == ".CSV") return FileKind::csv;
-  throw UsageError(fmt::format("-o: expected a file ending in .png, .svg or .csv, found \"{}\"", path.string()));
+std::string number(double value, int decimals) {
+  if (std::isnan(value)) return "–";
+  return fmt::format("{:.{}f}", value, decimals);
 }
 
-std::string write_picture(const Scene& scene, const std::filesystem::path& path, const OutputSize& size) {
-  if (kind_of_file(path) == FileKind::svg) {
-    write_svg(path, scene, size);
-    return fmt::format("{}  {:.0f} × {:.0f}", path.string(), scene.width, scene.height);
-  }
-  const PixelSize written = write_png(path, scene, size);
-  return fmt::format("{}  {} × {} pixels, {:.0f} dpi", path.string(), written.width, written.height, written.dpi);
-}
-
-}  // namespace headscope::cli
+}  // namespace headscope

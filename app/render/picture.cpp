@@ -1,0 +1,107 @@
+#include "app/render/picture.h"
+
+#include <fmt/format.h>
+
+#include "app/render/head_report.h"
+#include "core/base/error.h"
+#include "viz/export/csv.h"
+#include "viz/export/pango_text.h"
+#include "viz/export/png.h"
+#include "viz/export/svg.h"
+#include "viz/scene/arcs.h"
+#include "viz/scene/head_grid.h"
+#include "viz/scene/head_map.h"
+#include "viz/scene/row_bars.h"
+#include "viz/scene/several_heads.h"
+
+namespace headscope {
+
+namespace {
+Scene one_head(const Trace& trace, const std::vector<HeadReport>& reports, const PictureRequest& request,
+               const Look& look) {
+  const auto [layer, head] = request.heads.front();
+  const Badge badge = badge_of(reports, layer, head);
+  switch (request.kind) {
+    case PictureRequest::Kind::bars:
+      if (!request.query) throw Error("bars", "a query whose weights are drawn", "none");
+      return row_bars_scene(
+          trace, {.layer = layer, .head = head, .query = *request.query, .scaling = request.scaling, .badge = badge},
+          look);
+    case PictureRequest::Kind::arcs: {
+      ArcsOptions arcs;
+      arcs.layer = layer;
+      arcs.head = head;
+      arcs.threshold = request.threshold;
+      arcs.query = request.query;
+      arcs.skip_first = request.skip_first;
+      arcs.badge = badge;
+      arcs.facts = facts_of(reports, trace, layer, head);
+      return arcs_scene(trace, arcs, look);
+    }
+    case PictureRequest::Kind::map:
+      break;
+  }
+  HeadMapOptions single;
+  single.layer = layer;
+  single.head = head;
+  single.scaling = request.scaling;
+  single.badge = badge;
+  single.facts = facts_of(reports, trace, layer, head);
+  single.query = request.query;
+  single.key = request.key;
+  single.values = request.values;
+  return head_map_scene(trace, single, look);
+}
+}  // namespace
+
+Scene picture_scene(const Trace& trace, const PictureRequest& request, const Look& look) {
+  const auto reports = report_heads(trace, default_class_rules());
+  if (request.heads.empty()) {
+    HeadGridOptions grid;
+    grid.scaling = request.scaling;
+    grid.classes = marks_of(reports);
+    return head_grid_scene(trace, grid, look);
+  }
+  if (request.heads.size() == 1) return one_head(trace, reports, request, look);
+  SeveralHeadsOptions several;
+  for (const auto& [layer, head] : request.heads)
+    several.heads.push_back({layer, head, badge_of(reports, layer, head)});
+  several.scaling = request.scaling;
+  several.columns = request.columns;
+  several.plot = 280;  // wide enough for a class with its score and chance below each map
+  return several_heads_scene(trace, several, look);
+}
+
+std::optional<FileKind> kind_of_file(const std::filesystem::path& path) {
+  const std::string ending = path.extension().string();
+  if (ending == ".png" || ending == ".PNG") return FileKind::png;
+  if (ending == ".svg" || ending == ".SVG") return FileKind::svg;
+  if (ending == ".csv" || ending == ".CSV") return FileKind::csv;
+  return std::nullopt;
+}
+
+std::string write_picture(const Scene& scene, const std::filesystem::path& path, const OutputSize& size) {
+  const auto kind = kind_of_file(path);
+  if (kind == FileKind::svg) {
+    write_svg(path, scene, size);
+    return fmt::format("{}  {:.0f} × {:.0f}", path.string(), scene.width, scene.height);
+  }
+  if (kind != FileKind::png)
+    throw Error(path.string(), "a picture's name, ending in .png or .svg", "\"" + path.extension().string() + "\"");
+  const PixelSize written = write_png(path, scene, size);
+  return fmt::format("{}  {} × {} pixels, {:.0f} dpi", path.string(), written.width, written.height, written.dpi);
+}
+
+std::string export_picture(const Trace& trace, const PictureRequest& request, const std::string& theme_id,
+                           const std::filesystem::path& path, const OutputSize& size) {
+  if (kind_of_file(path) == FileKind::csv) {
+    if (request.heads.size() != 1)
+      throw Error(path.string(), "one head, whose numbers a .csv holds", fmt::format("{} heads", request.heads.size()));
+    write_map_csv(path, trace, request.heads.front().layer, request.heads.front().head);
+    return path.string();
+  }
+  const PangoText measure;
+  return write_picture(picture_scene(trace, request, {theme(theme_id), measure}), path, size);
+}
+
+}  // namespace headscope

@@ -1,0 +1,50 @@
+#pragma once
+// A picture of a trace as a plain value, and its way to a file. `headscope-cli render` and the window's export both end
+// here, so that they write the same bytes for the same request.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/trace/trace.h"
+#include "viz/color/norm.h"
+#include "viz/export/raster.h"
+#include "viz/scene/map_cells.h"
+#include "viz/scene/scene.h"
+#include "viz/scene/token_axis.h"
+
+namespace headscope {
+
+struct PictureRequest {
+  struct Head {
+    int layer = 0, head = 0;
+  };
+  enum class Kind { map, arcs, bars };
+  std::vector<Head> heads;  ///< none: the grid of all; one: `kind`; several: their maps side by side
+  Kind kind = Kind::map;
+  Scaling scaling;
+  std::optional<Index> query, key;  ///< pointed out; bars need a query
+  double threshold = 0.05;          ///< arcs below it are not drawn
+  bool skip_first = false;          ///< arcs to key 0 are left out
+  bool values = true;               ///< numbers inside cells
+  int columns = 0;                  ///< of several heads; 0 = by their number
+};
+
+/// Throws Error when the trace lacks a head or a row, or the scale does not suit the weights.
+Scene picture_scene(const Trace& trace, const PictureRequest& request, const Look& look);
+
+enum class FileKind { png, svg, csv };
+/// By the ending, in capitals or not; nullopt for any other.
+std::optional<FileKind> kind_of_file(const std::filesystem::path& path);
+
+/// Writes a scene as PNG or SVG by the file's ending. Returns what was written, "head.png  1280 × 960 pixels, 96 dpi".
+/// Throws Error on another ending, on limits of size, and from the file system.
+std::string write_picture(const Scene& scene, const std::filesystem::path& path, const OutputSize& size);
+
+/// The whole way: scene and file, or the numbers of the one head as CSV. Returns what was written. Throws as above, and
+/// Error for a CSV of other than one head. Any thread.
+std::string export_picture(const Trace& trace, const PictureRequest& request, const std::string& theme,
+                           const std::filesystem::path& path, const OutputSize& size);
+
+}  // namespace headscope

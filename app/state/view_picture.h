@@ -1,0 +1,23 @@
+#pragma once
+// The view on screen as a picture for a file.
+
+#include <filesystem>
+
+#include "app/render/picture.h"
+#include "app/state/app_state.h"
+
+namespace headscope {
+
+struct ExportOptions {
+  std::filesystem::path file;  ///< .png, .svg or .csv
+  double dpi = 192;            ///< of a PNG
+  bool for_print = true;       ///< white paper; else the theme on screen
+  bool all_heads = false;      ///< the grid of all heads instead of the selected one
+};
+
+/// What `headscope-cli render` would be asked for to draw this view of `trace`. Throws Error for views that are no
+/// picture of one map (steps, q·k).
+PictureRequest view_picture(const Document& document, const View& view, const Trace& trace,
+                            const ExportOptions& options);
+
+}  // namespace headscope
