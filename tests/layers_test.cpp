@@ -1,0 +1,127 @@
+// The arrows of the design, read off every #include: app → viz → core, and inside core who may know whom.
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/base/file.h"
+#include "tests/support/paths.h"
+
+namespace fs = std::filesystem;
+using namespace headscope;
+
+namespace {
+using Names = std::set<std::string>;
+
+/// Folder → the folders whose headers it may include, besides its own. A new folder takes its line here.
+const std::map<std::string, Names>& allowed() {
+  static const std::map<std::string, Names> table = {
+      {"core/base", {}},
+      {"core/tensor", {"core/base"}},
+      {"core/cuda", {"core/base", "core/tensor"}},
+      {"core/trace", {"core/base", "core/tensor"}},
+      {"core/attention", {"core/base", "core/tensor", "core/trace"}},
+      {"core/text", {"core/base", "core/io", "core/trace"}},
+      {"core/io", {"core/base", "core/tensor", "core/trace", "core/text"}},
+      {"core/metrics", {"core/base", "core/tensor", "core/trace"}},
+      {"core/model", {"core/base", "core/tensor", "core/trace", "core/attention", "core/text", "core/io"}},
+      {"core/train",
+       {"core/base", "core/tensor", "core/trace", "core/attention", "core/text", "core/io", "core/model"}},
+      {"core/engine",
+       {"core/base", "core/tensor", "core/trace", "core/attention", "core/text", "core/io", "core/metrics",
+        "core/model", "core/train"}},
+      {"viz/color", {"core/base", "core/tensor"}},
+      {"viz/scene", {"core/base", "core/tensor", "core/trace", "core/metrics", "viz/color"}},
+      {"viz/export", {"core/base", "core/tensor", "core/trace", "core/metrics", "viz/color", "viz/scene"}},
+      {"viz/gl", {"core/base", "core/tensor", "core/trace", "core/metrics", "viz/color", "viz/scene"}},
+  };
+  return table;
+}
+
+/// Libraries that only some folders may speak to.
+struct Restricted {
+  std::regex header;
+  std::vector<std::string> folders;  ///< prefixes of those that may
+};
+const std::vector<Restricted>& restricted() {
+  static const std::vector<Restricted> rules = {
+      {std::regex("imgui.*"), {"app/"}},
+      {std::regex("GLFW/.*"), {"app/window"}},
+      {std::regex("(GL|epoxy|glad)/.*"), {"viz/gl", "app/window"}},
+  };
+  return rules;
+}
+
+bool starts_with_any(const std::string& text, const std::vector<std::string>& prefixes) {
+  for (const std::string& prefix : prefixes)
+    if (text.starts_with(prefix)) return true;
+  return false;
+}
+
+/// What is wrong with `file` (relative to the project) including `header`; "" = nothing.
+std::string fault(const std::string& file, const std::string& header, bool quoted) {
+  for (const Restricted& rule : restricted())
+    if (std::regex_match(header, rule.header) && !starts_with_any(file, rule.folders))
+      return file + " includes " + header + ", which its layer must not know";
+  const bool ours = header.starts_with("core/") || header.starts_with("viz/") || header.starts_with("app/");
+  if (!ours) {
+    if (quoted && !header.starts_with("hwy/") && !header.starts_with("tests/"))
+      return file + " includes " + header + ": our own headers are named from the project's root";
+    return "";
+  }
+  if (file.starts_with("app/")) {
+    const bool widget = file.starts_with("app/widgets/");
+    if (widget && (header.starts_with("core/engine/") || header.starts_with("app/state/")))
+      return file + " includes " + header + ": widgets know neither the engine nor the state";
+    return "";
+  }
+  const std::string from = fs::path(file).parent_path().generic_string();
+  const std::string to = fs::path(header).parent_path().generic_string();
+  const auto line = allowed().find(from);
+  if (line == allowed().end()) return from + " has no line in the table of layers";
+  if (from == to || line->second.count(to) > 0) return "";
+  return file + " includes " + header + ", which its layer must not know";
+}
+
+std::vector<std::string> faults_of(const std::string& file, const std::string& text) {
+  static const std::regex include("^[ \\t]*#[ \\t]*include[ \\t]*([<\"])([^>\"]+)[>\"]", std::regex::multiline);
+  std::vector<std::string> faults;
+  for (std::sregex_iterator at(text.begin(), text.end(), include), end; at != end; ++at)
+    if (std::string found = fault(file, (*at)[2], (*at)[1] == "\""); !found.empty()) faults.push_back(std::move(found));
+  return faults;
+}
+}  // namespace
+
+TEST_CASE("every include points down") {
+  int files = 0;
+  for (const char* top : {"core", "viz", "app"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(testing::source_dir() / top)) {
+      const std::string ending = entry.path().extension().string();
+      if (ending != ".h" && ending != ".cpp" && ending != ".cu" && ending != ".cuh") continue;
+      ++files;
+      const std::string name = fs::relative(entry.path(), testing::source_dir()).generic_string();
+      for (const std::string& each : faults_of(name, read_file(entry.path()))) FAIL_CHECK(each);
+    }
+  }
+  CHECK(files > 100);
+}
+
+TEST_CASE("an include that points up is seen") {
+  CHECK(faults_of("core/metrics/a.cpp", "#include \"core/model/model.h\"\n").size() == 1);
+  CHECK(faults_of("core/tensor/a.h", "#pragma once\n#include \"core/trace/site.h\"\n").size() == 1);
+  CHECK(faults_of("core/trace/a.h", "  # include \"viz/color/color.h\"").size() == 1);
+  CHECK(faults_of("viz/scene/a.h", "#include \"core/engine/worker.h\"").size() == 1);
+  CHECK(faults_of("viz/export/a.h", "#include <imgui.h>\n#include <GL/gl.h>").size() == 2);
+  CHECK(faults_of("app/widgets/a.h", "#include \"app/state/app_state.h\"").size() == 1);
+  CHECK(faults_of("core/text/a.h", "#include \"tokenizer.h\"").size() == 1);
+  CHECK(faults_of("core/nowhere/a.h", "#include \"core/base/error.h\"").size() == 1);
+  CHECK(faults_of("core/engine/a.h",
+                  "#include <vector>\n#include \"core/model/model.h\"\n#include \"core/engine/worker.h\"")
+            .empty());
+  CHECK(faults_of("app/widgets/a.h", "#include <imgui.h>\n#include \"viz/scene/scene.h\"").empty());
+}
