@@ -20,7 +20,8 @@ struct Options {
   std::optional<int> row, key, width, columns;
   std::optional<double> dpi, inches, low, high;
   double threshold = 0.05;
-  bool arcs = false, bars = false, skip_first = false, no_values = false;
+  bool arcs = false, bars = false, steps = false, split = false, renormalize = false, skip_first = false,
+       no_values = false;
 };
 
 using Head = PictureRequest::Head;
@@ -48,9 +49,11 @@ std::optional<Index> position(std::optional<int> given, const char* option, Inde
 PictureRequest picture_of(const Trace& trace, const std::vector<Head>& chosen, const Options& options) {
   PictureRequest request;
   request.heads = chosen;
-  request.kind = options.arcs   ? PictureRequest::Kind::arcs
-                 : options.bars ? PictureRequest::Kind::bars
-                                : PictureRequest::Kind::map;
+  request.kind = options.arcs    ? PictureRequest::Kind::arcs
+                 : options.bars  ? PictureRequest::Kind::bars
+                 : options.steps ? PictureRequest::Kind::steps
+                 : options.split ? PictureRequest::Kind::split
+                                 : PictureRequest::Kind::map;
   request.scaling = {parse_scale(options.scale == "row" ? "per-row" : options.scale).value(), options.low,
                      options.high};
   if (chosen.size() == 1) {
@@ -60,6 +63,7 @@ PictureRequest picture_of(const Trace& trace, const std::vector<Head>& chosen, c
   }
   request.threshold = options.threshold;
   request.skip_first = options.skip_first;
+  request.renormalize = options.renormalize;
   request.values = !options.no_values;
   request.columns = options.columns.value_or(0);
   return request;
@@ -67,9 +71,13 @@ PictureRequest picture_of(const Trace& trace, const std::vector<Head>& chosen, c
 
 void check(const Options& options, const std::vector<Head>& heads) {
   const bool one = heads.size() == 1;
-  if (options.arcs && options.bars) throw UsageError("--arcs and --bars are different pictures; choose one");
-  if ((options.arcs || options.bars || options.row || options.key) && !one)
-    throw UsageError("--arcs, --bars, --row and --key need one --head");
+  if (options.arcs + options.bars + options.steps + options.split > 1)
+    throw UsageError("--arcs, --bars, --steps and --split are different pictures; choose one");
+  if ((options.arcs || options.bars || options.steps || options.split || options.row || options.key) && !one)
+    throw UsageError("--arcs, --bars, --steps, --split, --row and --key need one --head");
+  if (options.split && !options.key) throw UsageError("--split needs --row and --key: the score to take apart");
+  if ((options.steps || options.split) && options.input.from_trace())
+    throw UsageError("--steps and --split need the scores, which only a run of the model has; give --model and a text");
   if (options.bars && !options.row) throw UsageError("--bars needs --row: the query whose weights are drawn");
   if (options.key && !options.row) throw UsageError("--key needs --row: together they name a cell");
   if (options.arcs && options.scale != "linear")
@@ -86,10 +94,14 @@ void render(Shell& shell, const Options& options) {
   std::vector<Head> heads;
   for (const std::string& each : options.heads) heads.push_back(parse_head(each));
   check(options, heads);
-  const Opened opened = open_input(shell, options.input, {.all_logits = false});
+  CaptureSpec capture{.all_logits = false};
+  if (options.steps || options.split) capture.maps = MapStorage::factored;
+  const Opened opened = open_input(shell, options.input, capture);
   if (kind == FileKind::csv && heads.size() != 1) throw UsageError("a .csv holds one map: give one --head");
-  shell.print_line(export_picture(*opened.trace, picture_of(*opened.trace, heads, options), options.theme, options.out,
-                                  {options.width, options.inches, options.dpi}));
+  PictureRequest request = picture_of(*opened.trace, heads, options);
+  if (opened.loaded.model) request.rotary = opened.loaded.model->config().position == PositionKind::rotary;
+  shell.print_line(
+      export_picture(*opened.trace, request, options.theme, options.out, {options.width, options.inches, options.dpi}));
 }
 }  // namespace
 
@@ -104,13 +116,17 @@ void add_render(CLI::App& app, Shell& shell) {
       ->type_name("L.H,…");
   command->add_flag("--arcs", options->arcs, "Threads from queries to keys instead of a map");
   command->add_flag("--bars", options->bars, "The weights of one query (--row) as bars");
+  command->add_flag("--steps", options->steps, "Scores, mask and softmax side by side");
+  command->add_flag("--split", options->split, "The score of one cell (--row, --key) by dimension or rotary pair");
   command->add_option("--row", options->row, "A query to point out, counted from 0 (negative: from the end)")
       ->type_name("Q");
   command->add_option("--key", options->key, "With --row: the cell to point out")->type_name("K");
   command->add_option("--threshold", options->threshold, "Threads below this weight are not drawn")
       ->capture_default_str();
   command->add_flag("--skip-first", options->skip_first,
-                    "Leave out threads to the first token, where sinks drown the rest");
+                    "Leave out weights on the first token, where sinks drown the rest");
+  command->add_flag("--renormalize", options->renormalize,
+                    "Leave out weights on the first token and divide each row by the rest");
   command->add_option("--columns", options->columns, "Maps beside one another when several heads are drawn")
       ->check(CLI::Range(1, 64));
   command

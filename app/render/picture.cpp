@@ -4,6 +4,7 @@
 
 #include "app/render/head_report.h"
 #include "core/base/error.h"
+#include "core/trace/first_key.h"
 #include "viz/export/csv.h"
 #include "viz/export/pango_text.h"
 #include "viz/export/png.h"
@@ -12,20 +13,35 @@
 #include "viz/scene/head_grid.h"
 #include "viz/scene/head_map.h"
 #include "viz/scene/row_bars.h"
+#include "viz/scene/score_split.h"
 #include "viz/scene/several_heads.h"
 
 namespace headscope {
 
 namespace {
-Scene one_head(const Trace& trace, const std::vector<HeadReport>& reports, const PictureRequest& request,
-               const Look& look) {
+/// The trace with the maps that are drawn seen without their first key. Badges and facts keep to the real one.
+Trace without_first(const Trace& trace, const PictureRequest& request) {
+  Trace seen = trace;
+  for (AttentionMap& map : seen.maps)
+    for (const auto& [layer, head] : request.heads)
+      if (map.layer() == layer && map.head() == head) map = without_first_key(map, request.renormalize);
+  return seen;
+}
+
+void need_factors(const Trace& trace, const PictureRequest::Head& head, const char* picture) {
+  if (!trace.map(head.layer, head.head).is_factored())
+    throw Error(picture, "a map in factors, which knows its scores", "a dense map of weights");
+}
+
+Scene one_head(const Trace& trace, const Trace& seen, const std::vector<HeadReport>& reports,
+               const PictureRequest& request, const Look& look) {
   const auto [layer, head] = request.heads.front();
   const Badge badge = badge_of(reports, layer, head);
   switch (request.kind) {
     case PictureRequest::Kind::bars:
       if (!request.query) throw Error("bars", "a query whose weights are drawn", "none");
       return row_bars_scene(
-          trace, {.layer = layer, .head = head, .query = *request.query, .scaling = request.scaling, .badge = badge},
+          seen, {.layer = layer, .head = head, .query = *request.query, .scaling = request.scaling, .badge = badge},
           look);
     case PictureRequest::Kind::arcs: {
       ArcsOptions arcs;
@@ -36,8 +52,17 @@ Scene one_head(const Trace& trace, const std::vector<HeadReport>& reports, const
       arcs.skip_first = request.skip_first;
       arcs.badge = badge;
       arcs.facts = facts_of(reports, trace, layer, head);
-      return arcs_scene(trace, arcs, look);
+      return arcs_scene(seen, arcs, look);
     }
+    case PictureRequest::Kind::steps:
+      need_factors(trace, request.heads.front(), "steps");
+      return head_steps_scene(trace, {.layer = layer, .head = head}, look);
+    case PictureRequest::Kind::split:
+      need_factors(trace, request.heads.front(), "split");
+      if (!request.query || !request.key) throw Error("split", "the query and the key of one score", "none");
+      return score_split_scene(
+          trace, {.layer = layer, .head = head, .query = *request.query, .key = *request.key, .rotary = request.rotary},
+          look);
     case PictureRequest::Kind::map:
       break;
   }
@@ -50,7 +75,7 @@ Scene one_head(const Trace& trace, const std::vector<HeadReport>& reports, const
   single.query = request.query;
   single.key = request.key;
   single.values = request.values;
-  return head_map_scene(trace, single, look);
+  return head_map_scene(seen, single, look);
 }
 }  // namespace
 
@@ -62,14 +87,17 @@ Scene picture_scene(const Trace& trace, const PictureRequest& request, const Loo
     grid.classes = marks_of(reports);
     return head_grid_scene(trace, grid, look);
   }
-  if (request.heads.size() == 1) return one_head(trace, reports, request, look);
+  std::optional<Trace> changed;
+  if (request.skip_first || request.renormalize) changed = without_first(trace, request);
+  const Trace& seen = changed ? *changed : trace;
+  if (request.heads.size() == 1) return one_head(trace, seen, reports, request, look);
   SeveralHeadsOptions several;
   for (const auto& [layer, head] : request.heads)
     several.heads.push_back({layer, head, badge_of(reports, layer, head)});
   several.scaling = request.scaling;
   several.columns = request.columns;
   several.plot = 280;  // wide enough for a class with its score and chance below each map
-  return several_heads_scene(trace, several, look);
+  return several_heads_scene(seen, several, look);
 }
 
 std::optional<FileKind> kind_of_file(const std::filesystem::path& path) {

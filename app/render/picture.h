@@ -20,18 +20,27 @@ struct PictureRequest {
   struct Head {
     int layer = 0, head = 0;
   };
-  enum class Kind { map, arcs, bars };
+  enum class Kind {
+    map,
+    arcs,
+    bars,   ///< the weights of one query
+    steps,  ///< scores → mask → softmax; needs factored maps
+    split,  ///< one score by dimension, or by rotary pair; needs factored maps
+  };
   std::vector<Head> heads;  ///< none: the grid of all; one: `kind`; several: their maps side by side
   Kind kind = Kind::map;
   Scaling scaling;
-  std::optional<Index> query, key;  ///< pointed out; bars need a query
+  std::optional<Index> query, key;  ///< pointed out; bars and split need a query, split a key
   double threshold = 0.05;          ///< arcs below it are not drawn
-  bool skip_first = false;          ///< arcs to key 0 are left out
+  bool skip_first = false;          ///< key 0, where sinks drown everything else, is left out …
+  bool renormalize = false;         ///< … and each row divided by what is left of it
+  bool rotary = false;              ///< split: by rotary pairs
   bool values = true;               ///< numbers inside cells
   int columns = 0;                  ///< of several heads; 0 = by their number
 };
 
-/// Throws Error when the trace lacks a head or a row, or the scale does not suit the weights.
+/// Throws Error when the trace lacks a head, a row, or the factors that the picture needs, or the scale does not suit
+/// the weights.
 Scene picture_scene(const Trace& trace, const PictureRequest& request, const Look& look);
 
 enum class FileKind { png, svg, csv };

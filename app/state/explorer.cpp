@@ -87,6 +87,7 @@ void Explorer::change(const std::string& merge_key, const std::function<void(Doc
 void Explorer::open_model(const fs::path& folder) {
   const fs::path path = absolute_path(folder);
   load(path, [this, path] {
+    const bool first = state_.document.model.empty();
     change("", [&](Document& document) {
       document.model = path;
       document.query = document.key = std::nullopt;
@@ -97,6 +98,7 @@ void Explorer::open_model(const fs::path& folder) {
       });
     });
     select_strongest_ = true;
+    if (first) history_.clear();  // there is nothing to go back to
   });
 }
 
@@ -111,13 +113,19 @@ void Explorer::open_example(const std::string& name) {
     return;
   }
   const std::string prompt = text ? read_file(*text, text_limit) : "";
-  load(absolute_path(*folder), [this, path = absolute_path(*folder), prompt] {
+  load(absolute_path(*folder), [this, path = absolute_path(*folder), prompt, asked = state_.document] {
+    const bool first = state_.document.model.empty();
     change("", [&](Document& document) {
-      document = {};
+      if (document.text == asked.text && document.ids == asked.ids) {  // else: typed while the model was opened
+        document.text = prompt;
+        document.ids.clear();
+      }
+      document.edits.clear();
+      document.query = document.key = std::nullopt;
       document.model = path;
-      document.text = prompt;
     });
     select_strongest_ = true;
+    if (first) history_.clear();  // there is nothing to go back to
   });
 }
 
@@ -182,12 +190,21 @@ void Explorer::export_view(const ExportOptions& options) {
     show_message({Message::Level::error, "There is nothing to export yet.", "export"});
     return;
   }
+  const HeadView shown = state_.view.head_view;
+  auto trace = results_.run->trace;
+  if (!options.all_heads && (shown == HeadView::steps || shown == HeadView::qk)) {
+    if (!results_.detail || results_.detail->of_trace != trace || results_.detail->head != state_.document.selected) {
+      show_message({Message::Level::info, "The scores of this head are still being read; try again.", "export"});
+      return;
+    }
+    trace = results_.detail->trace;
+  }
+  const bool rotary = results_.model.model->config().position == PositionKind::rotary;
   worker_.submit(
       "export",
-      [this, options, document = state_.document, view = state_.view,
-       trace = results_.run->trace](Worker::Job&) -> Worker::Deliver {
+      [this, options, trace, rotary, document = state_.document, view = state_.view](Worker::Job&) -> Worker::Deliver {
         const std::string written =
-            export_picture(*trace, view_picture(document, view, *trace, options),
+            export_picture(*trace, view_picture(document, view, *trace, rotary, options),
                            options.for_print ? "print" : view.theme, options.file, {{}, {}, options.dpi});
         return [this, written] { show_message({Message::Level::info, "Written: " + written, "export"}); };
       },

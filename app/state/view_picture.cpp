@@ -1,10 +1,17 @@
 #include "app/state/view_picture.h"
 
-#include "core/base/error.h"
+#include <algorithm>
 
 namespace headscope {
 
-PictureRequest view_picture(const Document& document, const View& view, const Trace& trace,
+namespace {
+/// The pinned row, else the last.
+Index query_of(const Document& document, const AttentionMap& map) {
+  return std::clamp<Index>(document.query.value_or(map.n_query() - 1), 0, map.n_query() - 1);
+}
+}  // namespace
+
+PictureRequest view_picture(const Document& document, const View& view, const Trace& trace, bool rotary,
                             const ExportOptions& options) {
   PictureRequest request;
   request.scaling.scale = view.scale;
@@ -12,26 +19,34 @@ PictureRequest view_picture(const Document& document, const View& view, const Tr
   request.heads = {{document.selected.layer, document.selected.head}};
   request.query = document.query;
   request.key = document.key;
+  request.skip_first = view.first_token == FirstToken::hide;
+  request.renormalize = view.first_token == FirstToken::renormalize;
+  const AttentionMap& map = trace.map(document.selected.layer, document.selected.head);
   switch (view.head_view) {
     case HeadView::map:
-      return request;
+      break;
     case HeadView::arcs:
       request.kind = PictureRequest::Kind::arcs;
       request.scaling = {};  // threads are drawn by their weight as it is
       request.threshold = view.arcs_threshold;
-      request.skip_first = view.first_token != FirstToken::show;
-      return request;
+      break;
     case HeadView::row:
       request.kind = PictureRequest::Kind::bars;
       if (view.scale == Scale::per_row) request.scaling = {};  // a row by its own largest is what bars show anyway
-      if (!request.query) request.query = static_cast<Index>(trace.tokens.size()) - 1;
-      return request;
+      request.query = query_of(document, map);
+      break;
     case HeadView::steps:
+      request.kind = PictureRequest::Kind::steps;
+      break;
     case HeadView::qk:
+      request.kind = PictureRequest::Kind::split;
+      request.query = query_of(document, map);
+      request.key =
+          document.key.value_or(std::max<Index>(0, map.stats().max_key[static_cast<std::size_t>(*request.query)]));
+      request.rotary = rotary;
       break;
   }
-  throw Error("export", "a map, arcs, or a row", "the " + std::string(name(view.head_view)) + " view",
-              "switch to the map to export its head");
+  return request;
 }
 
 }  // namespace headscope

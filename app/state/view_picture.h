@@ -15,9 +15,9 @@ struct ExportOptions {
   bool all_heads = false;      ///< the grid of all heads instead of the selected one
 };
 
-/// What `headscope-cli render` would be asked for to draw this view of `trace`. Throws Error for views that are no
-/// picture of one map (steps, q·k).
-PictureRequest view_picture(const Document& document, const View& view, const Trace& trace,
+/// What `headscope-cli render` would be asked for to draw this view of `trace`. Steps and q·k need a trace whose map of
+/// the selected head is factored. `rotary`: the model turns its queries and keys.
+PictureRequest view_picture(const Document& document, const View& view, const Trace& trace, bool rotary,
                             const ExportOptions& options);
 
 }  // namespace headscope

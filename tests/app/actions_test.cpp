@@ -115,6 +115,7 @@ TEST_CASE("actions that need something are off until it is there") {
   for (const char* id : {"edit.undo", "go.head.next", "file.export", "go.unpin", "edit.clear", "atlas.color.class"})
     CHECK_FALSE_MESSAGE(find_action(id)->is_enabled(room.bench), id);
   room.open();
+  room.explorer.set_ids({1, 2, 3});
   for (const char* id : {"edit.undo", "go.head.next", "file.export", "atlas.color.class", "atlas.color.entropy"})
     CHECK_MESSAGE(find_action(id)->is_enabled(room.bench), id);
   CHECK_FALSE(find_action("atlas.color.effect")->is_enabled(room.bench));

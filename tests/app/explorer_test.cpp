@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <fstream>
 #include <mutex>
+#include <set>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -333,10 +334,44 @@ TEST_CASE(
     CHECK(desk.explorer.state().message->level == Message::Level::error);
     CHECK(desk.message().find("view.") != std::string::npos);
   }
-  desk.explorer.view().head_view = HeadView::steps;
-  desk.explorer.export_view({folder / "steps.svg"});
+  desk.explorer.pin(6);
+  for (const HeadView view : {HeadView::steps, HeadView::qk}) {
+    desk.explorer.view().head_view = view;
+    const auto file = folder / (std::string(name(view)) + ".svg");
+    desk.explorer.export_view({file});
+    desk.settle();
+    CHECK(desk.message().find("Written: " + file.string()) == 0);
+    CHECK(read_file(file).find("<svg") != std::string::npos);
+  }
+  desk.explorer.view().head_view = HeadView::map;
+  desk.explorer.view().scale = Scale::linear;
+  std::set<std::string> seen;
+  for (const FirstToken mode : {FirstToken::show, FirstToken::hide, FirstToken::renormalize}) {
+    desk.explorer.view().first_token = mode;
+    desk.explorer.export_view({folder / "first.svg"});
+    desk.settle();
+    seen.insert(read_file(folder / "first.svg"));
+  }
+  CHECK(seen.size() == 3);
+}
+
+TEST_CASE("a text that is typed while the example opens is kept, and opening the first model is no step of undo") {
+  Desk desk;
+  desk.explorer.open_example();
   desk.settle();
-  CHECK(desk.message().find("the steps view") != std::string::npos);
+  REQUIRE(desk.results().run);
+  CHECK(desk.document().text == read_file(source_dir() / "assets/examples/induction.txt"));
+  CHECK_FALSE(desk.explorer.can_undo());
+  Desk other;
+  other.explorer.open_example();
+  other.explorer.set_text("typed meanwhile");
+  other.settle();
+  CHECK(other.document().text == "typed meanwhile");
+  CHECK_FALSE(other.explorer.can_undo());
+  other.explorer.open_example();
+  other.settle();
+  CHECK(other.document().text == desk.document().text);
+  CHECK(other.explorer.can_undo());
 }
 
 TEST_CASE("destroying a busy explorer is clean") {
