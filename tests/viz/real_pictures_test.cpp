@@ -67,6 +67,7 @@ TEST_CASE("attention of a trained model over 66 tokens is drawn cell for cell, l
 
 TEST_CASE("a long factored map is pooled from its own weights, as its dense twin is") {
   const Index n = 900, d = 8;
+  const float scale = 0.35f;  // about 1/√d
   Random random(11);
   Tensor q = Tensor::zeros({n, d}), k = Tensor::zeros({n, d}), weights = Tensor::zeros({n, n});
   for (Index i = 0; i < n; ++i)
@@ -78,14 +79,14 @@ TEST_CASE("a long factored map is pooled from its own weights, as its dense twin
     for (Index j = 0; j <= i; ++j) {
       double dot = 0;
       for (Index c = 0; c < d; ++c) dot += static_cast<double>(q.at(i, c)) * static_cast<double>(k.at(j, c));
-      scores.push_back(dot);
-      sum += std::exp(dot);
+      scores.push_back(scale * dot);
+      sum += std::exp(scores.back());
     }
     for (Index j = 0; j <= i; ++j)
       weights.ref(i, j) = static_cast<float>(std::exp(scores[static_cast<std::size_t>(j)]) / sum);
     stats->log_sum_exp.push_back(std::log(sum));
   }
-  const AttentionMap factored = AttentionMap::factored({}, q, k, 1, causal_rule(), stats);
+  const AttentionMap factored = AttentionMap::factored({}, q, k, scale, causal_rule(), stats);
   const MapCells a = map_cells(factored, 300), b = map_cells(dense_map(0, 0, weights, causal_rule()), 300);
   REQUIRE(a.bin == 3);
   REQUIRE(a.rows() == 300);
