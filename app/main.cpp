@@ -3,62 +3,59 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <exception>
 #include <tuple>
 
+#include "app/state/settings.h"
 #include "app/widgets/controls.h"
-#include "app/window/options.h"
-#include "app/window/shell.h"
-#include "app/window/window.h"
-#include "core/base/error.h"
-#include "core/base/file.h"
-#include "viz/export/png.h"
+#include "app/widgets/scene_view.h"
+#include "app/window/app.h"
+#include "viz/scene/head_map.h"
 
 namespace {
 
 using namespace headscope;
 
-/// Frames until layout, fonts and delayed glyphs have settled.
-constexpr int warm_up_frames = 5;
-
-ShellContent explore() {
-  ShellContent content;
-  content.workspaces = {{"Explore", true, ""}};
-  content.left = [](Ui& ui) {
-    empty_state(ui, "No prompt yet", "Open a model, then write the text that its heads shall read.");
-  };
-  content.middle = [](Ui& ui) {
-    empty_state(ui, "No model is open",
-                "Drop the folder of a model here, or name it on the command line: headscope FOLDER");
-  };
-  content.right = [](Ui& ui) {
-    empty_state(ui, "No head is chosen", "Numbers about the chosen head and the next tokens will stand here.");
-  };
-  return content;
-}
-
-int show(const AppOptions& options) {
-  WindowOptions wanted;
-  if (options.width > 0) wanted.width = options.width, wanted.height = options.height;
-  if (!options.theme.empty()) wanted.theme = options.theme;
-  wanted.scale = options.scale;
-  wanted.offscreen = options.screenshot.has_value();
-  Window window(wanted);
-  ShellLayout layout;
-  const ShellContent content = explore();
-  const auto draw = [&](Ui& ui) { draw_shell(ui, content, layout); };
-  if (options.screenshot) {
-    for (int i = 0; i < warm_up_frames; ++i) window.frame(draw);
-    write_file_atomically(*options.screenshot,
-                          encode_png(window.capture(), 96 * (options.scale > 0 ? options.scale : 1)));
-    return 0;
+/// The selected head's map, kept until the trace, the head, the theme or the room change.
+class HeadMapView {
+ public:
+  void draw(Ui& ui, Explorer& explorer) {
+    const Results& results = explorer.results();
+    const HeadRef head = explorer.state().document.selected;
+    if (!results.run || !results.map(head)) {
+      empty_state(ui, "No head is shown yet", "Drop the folder of a model here, or open one with Ctrl O.");
+      return;
+    }
+    const double room = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) / 16) * 16;
+    const std::tuple key(results.run->trace.get(), head, ui.theme.id, room, ui.scale);
+    if (key != key_) {
+      key_ = key;
+      const double plot = std::clamp(room - 260, 160.0, 1400.0);
+      HeadMapOptions options;
+      options.layer = head.layer;
+      options.head = head.head;
+      options.plot = plot;
+      view_.show(std::make_shared<Scene>(head_map_scene(*results.run->trace, options, ui.look())));
+    }
+    view_.draw(ui, "head", camera_, {.largest = 1.2, .zoomable = true});
   }
-  while (!window.closing()) {
-    window.wait();
-    window.frame(draw);
-  }
-  return 0;
+
+ private:
+  SceneView view_;
+  SceneCamera camera_;
+  std::tuple<const Trace*, HeadRef, std::string_view, double, float> key_{};
+};
+
+void run(const AppOptions& options) {
+  App app(options);
+  HeadMapView map;
+  Columns columns;
+  columns.middle = [&](Ui& ui, Workbench& bench) { map.draw(ui, bench.explorer); };
+  app.show(columns);
+  app.run();
 }
 
 }  // namespace
@@ -77,12 +74,14 @@ int main(int argc, char** argv) {
   cli.add_option("--size", size, "of the window or the picture, as in 1600x1000")->type_name("WxH");
   cli.add_option("--scale", options.scale, "pixels in a logical pixel, 0.5 … 8")->check(CLI::Range(0.5, 8.0));
   cli.add_option("--theme", options.theme, "dark, light or projector")->type_name("NAME");
-  cli.add_option("--workspace", options.workspace, "explore")->type_name("NAME");
+  cli.add_option("--workspace", options.workspace, "explore")->check(CLI::IsMember({"explore"}))->type_name("NAME");
   cli.set_version_flag("--version", "headscope " HEADSCOPE_VERSION);
   CLI11_PARSE(cli, argc, argv);
   try {
     if (!size.empty()) std::tie(options.width, options.height) = parse_size(size);
-    return show(options);
+    if (!options.screenshot) options.settings = settings_file();
+    run(options);
+    return 0;
   } catch (const std::exception& error) {
     fmt::print(stderr, "headscope: {}\n", error.what());
     return 1;

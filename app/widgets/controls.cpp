@@ -1,6 +1,7 @@
 #include "app/widgets/controls.h"
 
 #include <fmt/format.h>
+#include <imgui_stdlib.h>
 
 #include <algorithm>
 #include <cctype>
@@ -89,6 +90,10 @@ bool menu_button(const Ui& ui, const char* id, const std::string& value, const s
   middle_text(ui, at.x + ui.px(11), y, value, font, text);
   middle_text(ui, at.x + ui.px(19) + first, y, quiet, font, ui.theme.faint);
   return pressed;
+}
+
+bool input_line(const char* id, const char* hint, std::string& text) {
+  return ImGui::InputTextWithHint(id, hint, &text);
 }
 
 float segmented_width(const Ui& ui, std::span<const char* const> labels) {

@@ -16,6 +16,8 @@ struct AppOptions {
   double scale = 0;                                 ///< 0 = what the display asks for
   std::string theme;                                ///< "" = as remembered, or dark
   std::string workspace;                            ///< "" = as the session or the settings have it
+  std::filesystem::path settings;                   ///< file that is read and written; empty = none
+  bool offscreen = false, name_items = false;       ///< for tests: see WindowOptions
 };
 
 /// "1600x1000"; throws Error. Sides 320 … 16384.

@@ -87,6 +87,7 @@ struct Window::State {
   const Theme* styled_theme = nullptr;
   int frames_owed = frames_after_event;
   bool late_frame_owed = false;
+  double tick_seconds = 0;  ///< 0 = no need to wake up by itself
   std::atomic<bool> woken{false};
   std::vector<std::filesystem::path> dropped;
   double frame_seconds = 0;
@@ -229,10 +230,12 @@ void Window::wait() {
   glfwPollEvents();
   if (s.woken.exchange(false)) s.happened();
   while (s.frames_owed == 0 && !closing()) {
-    if (s.late_frame_owed) {
-      glfwWaitEventsTimeout(late_frame_seconds);
+    double timeout = s.tick_seconds;
+    if (s.late_frame_owed) timeout = timeout > 0 ? std::min(timeout, late_frame_seconds) : late_frame_seconds;
+    if (timeout > 0) {
+      glfwWaitEventsTimeout(timeout);
       if (s.frames_owed == 0 && !s.woken.load()) {
-        s.late_frame_owed = false;
+        s.late_frame_owed = s.late_frame_owed && timeout < late_frame_seconds;
         s.frames_owed = 1;
       }
     } else {
@@ -240,6 +243,11 @@ void Window::wait() {
     }
     if (s.woken.exchange(false)) s.happened();
   }
+  s.tick_seconds = 0;
+}
+
+void Window::tick(double seconds) {
+  state_->tick_seconds = seconds;
 }
 
 void Window::wake() {

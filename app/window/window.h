@@ -45,6 +45,8 @@ class Window {
 
   /// Sleeps until there is something to draw: input, wake(), a frame that asked for another. Takes in the events.
   void wait();
+  /// Makes the next wait() return after `seconds` at the latest, with one frame to draw.
+  void tick(double seconds);
   /// Makes wait() return. Any thread.
   void wake();
   /// One frame. What `draw` throws passes through, with Dear ImGui left in order.

@@ -1,0 +1,185 @@
+#include "app/window/app.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "app/widgets/controls.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "viz/export/png.h"
+
+namespace headscope {
+
+namespace {
+
+/// Frames in a row without news after which layout, glyphs and hover have settled.
+constexpr int quiet_frames = 4;
+/// A screenshot waits no longer than this for the model.
+constexpr std::chrono::seconds patience{120};
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string parameters_text(std::int64_t count) {
+  const auto value = static_cast<double>(count);
+  return count >= 1'000'000 ? fmt::format("{:.0f}M", value / 1e6) : fmt::format("{:.0f}k", value / 1e3);
+}
+
+}  // namespace
+
+App::App(const AppOptions& options) : options_(options) {
+  std::string settings_message;
+  if (!options_.settings.empty()) {
+    LoadedSettings loaded = load_settings(options_.settings);
+    settings_ = std::move(loaded.settings);
+    settings_message = std::move(loaded.message);
+  }
+  WindowOptions wanted;
+  wanted.width = options_.width > 0 ? options_.width : settings_.window_width;
+  wanted.height = options_.height > 0 ? options_.height : settings_.window_height;
+  wanted.theme = options_.theme.empty() ? settings_.theme : options_.theme;
+  wanted.scale = options_.scale;
+  wanted.offscreen = options_.offscreen || options_.screenshot.has_value();
+  wanted.name_items = options_.name_items;
+  window_ = std::make_unique<Window>(wanted);
+  if (options_.scale <= 0) window_->set_zoom(settings_.ui_scale);
+
+  Explorer::Options engine;
+  engine.wake = [window = window_.get()] { window->wake(); };
+  explorer_ = std::make_unique<Explorer>(engine);
+  explorer_->view().theme = wanted.theme;
+  if (options_.session) {
+    explorer_->open_session(*options_.session);
+    if (!options_.theme.empty()) explorer_->view().theme = options_.theme;
+  } else if (options_.model) {
+    Workbench bench{*explorer_, settings_, requests_};
+    open_path(*options_.model, bench);
+    if (options_.text) explorer_->set_text(*options_.text);
+  } else {
+    explorer_->open_example();
+    if (options_.text) explorer_->set_text(*options_.text);
+  }
+  if (!settings_message.empty()) explorer_->show_message({Message::Level::info, settings_message, ""});
+}
+
+App::~App() {
+  explorer_.reset();  // before the window that its worker wakes
+  columns_ = {};
+}
+
+ShellContent App::content() {
+  ShellContent content;
+  const Results& results = explorer_->results();
+  if (results.model.model) {
+    const Trace* trace = results.run ? results.run->trace.get() : nullptr;
+    content.model.name = results.model_folder.filename().string();
+    if (trace) {
+      const ModelInfo& model = trace->model;
+      content.model.details =
+          fmt::format("{} {} × {} {} · {}", model.dims.n_layer, model.dims.n_layer == 1 ? "layer" : "layers",
+                      model.dims.n_head, model.dims.n_head == 1 ? "head" : "heads", parameters_text(model.parameters));
+    }
+  }
+  content.workspaces = {{"Explore", true, ""}};
+  const Explorer::Status status = explorer_->status();
+  if (explorer_->busy()) {
+    content.status = {{status.doing.empty() ? "waiting" : status.doing, false}};
+    content.progress = static_cast<double>(status.progress);
+  } else if (results.run) {
+    content.status = {{"trace ", false}, {fmt::format("{:.0f} ms", status.trace_ms), true}};
+    if (status.metrics_ms > 0) {
+      content.status.push_back({" · metrics ", false});
+      content.status.push_back({fmt::format("{:.0f} ms", status.metrics_ms), true});
+    }
+    content.status.push_back({" · " + status.backend, false});
+  }
+  return content;
+}
+
+void App::draw(Ui& ui) {
+  Workbench bench{*explorer_, settings_, requests_};
+  run_shortcuts(bench);
+  ShellContent content = this->content();
+  const auto column = [&bench](const std::function<void(Ui&, Workbench&)>& draw) -> std::function<void(Ui&)> {
+    if (!draw) return nullptr;
+    return [&bench, &draw](Ui& inner) { draw(inner, bench); };
+  };
+  content.left = column(columns_.left);
+  content.middle = column(columns_.middle);
+  content.right = column(columns_.right);
+  content.model_menu = [&bench](Ui& inner) { model_menu(inner, bench); };
+  content.export_menu = [&bench](Ui&) {
+    for (const Action& action : actions())
+      if ((action.id == "file.export" || action.id == "file.save_session") &&
+          ImGui::MenuItem(action.title.c_str(), action.shortcut.c_str(), false, action.is_enabled(bench)))
+        action.run(bench);
+  };
+  View& view = explorer_->view();
+  ShellLayout layout{view.left_width, view.right_width, view.left_open, view.right_open};
+  const ShellEvents events = draw_shell(ui, content, layout);
+  view.left_width = layout.left;
+  view.right_width = layout.right;
+  if (events.palette) requests_.palette = true;
+  palette_.draw(ui, bench);
+  keys_.draw(ui, bench);
+  files_.draw(ui, bench);
+  if (columns_.above) columns_.above(ui, bench);
+  draw_message(ui, bench);
+  if (ImGui::IsMouseReleased(ImGuiMouseButton_Left)) explorer_->close_step();  // a drag is one step of undo
+}
+
+void App::frame() {
+  changed_ = explorer_->frame(now());
+  Workbench bench{*explorer_, settings_, requests_};
+  if (const auto dropped = window_->take_dropped(); !dropped.empty()) open_path(dropped.front(), bench);
+  if (window_->theme().id != explorer_->state().view.theme) window_->set_theme(explorer_->state().view.theme);
+  window_->frame([this](Ui& ui) { draw(ui); });
+  if (std::exchange(requests_.quit, false)) window_->close();
+}
+
+bool App::settled() {
+  return !explorer_->busy() && !changed_;
+}
+
+void App::remember() {
+  if (options_.settings.empty() || window_->closing() == false) return;
+  settings_.theme = explorer_->state().view.theme;
+  settings_.window_width = window_->width();
+  settings_.window_height = window_->height();
+  save_settings(settings_, options_.settings);
+}
+
+void App::screenshot() {
+  const auto begin = std::chrono::steady_clock::now();
+  for (int quiet = 0; quiet < quiet_frames;) {
+    frame();
+    quiet = settled() ? quiet + 1 : 0;
+    if (quiet == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    if (std::chrono::steady_clock::now() - begin > patience)
+      throw Error("--screenshot", "the model to be done within " + std::to_string(patience.count()) + " s",
+                  explorer_->status().doing, "a shorter text or a smaller model");
+  }
+  const double scale = options_.scale > 0 ? options_.scale : 1;
+  write_file_atomically(*options_.screenshot,
+                        encode_png(window_->capture(), 96 * scale, {.title = "Headscope", .description = ""}));
+}
+
+void App::run() {
+  if (options_.screenshot) {
+    screenshot();
+    return;
+  }
+  while (!window_->closing()) {
+    window_->wait();
+    frame();
+    // While a job runs its progress is shown; ten times a second is enough.
+    if (explorer_->busy()) window_->tick(0.1);
+  }
+  remember();
+}
+
+}  // namespace headscope

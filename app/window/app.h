@@ -1,0 +1,66 @@
+#pragma once
+// The program: window, explorer, settings, and what stands around the columns. What the columns hold is given to it, so
+// that the shell and the panels need not know one another.
+//
+// Order of life: the window first, since everything that draws holds GL objects; then the explorer, whose worker wakes
+// it. Whoever holds SceneViews lets them go before the App. Thread rule: the main thread.
+
+#include <functional>
+#include <memory>
+
+#include "app/actions/action.h"
+#include "app/state/explorer.h"
+#include "app/state/settings.h"
+#include "app/window/options.h"
+#include "app/window/overlays.h"
+#include "app/window/shell.h"
+#include "app/window/window.h"
+
+namespace headscope {
+
+struct Columns {
+  std::function<void(Ui&, Workbench&)> left, middle, right;
+  std::function<void(Ui&, Workbench&)> above;  ///< drawn last: dialogs of the panels' own
+};
+
+class App {
+ public:
+  /// Opens the window and the model, the session or the bundled example. Throws Error when there is no display, or when
+  /// a theme or a session named on the command line is no good; a model that cannot be opened is a message inside.
+  explicit App(const AppOptions& options);
+  ~App();  ///< stops what runs and waits for it
+
+  void show(Columns columns) { columns_ = std::move(columns); }
+  /// Until the user closes the window; or, for a screenshot, until nothing runs any more and the picture is written.
+  /// Saves the settings. Throws Error when a file cannot be written.
+  void run();
+
+  /// One turn of the loop without waiting: results in, one frame out.
+  void frame();
+  /// Nothing runs and nothing new is to be shown.
+  bool settled();
+
+  Window& window() { return *window_; }
+  Explorer& explorer() { return *explorer_; }
+  Settings& settings() { return settings_; }
+  UiRequests& requests() { return requests_; }
+
+ private:
+  void draw(Ui& ui);
+  ShellContent content();
+  void remember();
+  void screenshot();
+
+  AppOptions options_;
+  Settings settings_;
+  UiRequests requests_;
+  std::unique_ptr<Window> window_;
+  std::unique_ptr<Explorer> explorer_;
+  Columns columns_;
+  PaletteOverlay palette_;
+  KeysOverlay keys_;
+  FileDialog files_;
+  bool changed_ = true;
+};
+
+}  // namespace headscope

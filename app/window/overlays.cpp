@@ -1,0 +1,296 @@
+#include "app/window/overlays.h"
+
+#include <algorithm>
+
+#include "app/widgets/controls.h"
+#include "viz/scene/text.h"
+
+namespace headscope {
+
+namespace {
+
+/// Opens `id` in the upper middle of the window, `width` logical pixels wide.
+bool begin_floating(const Ui& ui, const char* id, double width, double top) {
+  const ImVec2 size = ImGui::GetIO().DisplaySize;
+  const float across = std::min(ui.px(width), size.x - ui.px(32));
+  ImGui::SetNextWindowPos({size.x / 2, std::min(ui.px(top), size.y * 0.2f)}, ImGuiCond_Always, {0.5f, 0});
+  ImGui::SetNextWindowSize({across, 0});
+  return ImGui::BeginPopup(id, ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings);
+}
+
+/// One row: title on the left, detail on the right, both cut to fit. True when clicked.
+bool result_row(const Ui& ui, const std::string& title, const std::string& detail, bool chosen) {
+  ui.fonts.need(title);
+  ui.fonts.need(detail);
+  const float room = ImGui::GetContentRegionAvail().x, height = ui.px(26);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const bool clicked = ImGui::Selectable(("##" + title).c_str(), chosen, 0, {room, height});
+  ui.name(title, at, {at.x + room, at.y + height});
+  const float baseline = at.y + height / 2 + ui.px(4.5);
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  const double logical = static_cast<double>(room / ui.scale);
+  draw_text(ui, draw,
+            {{0, 0}, elided(title, ui.body(), logical * 0.62, ui.fonts), ui.body(), ui.theme.text, Anchor::start, 0},
+            {at.x + ui.px(8), baseline});
+  draw_text(ui, draw,
+            {{0, 0}, elided(detail, ui.small(), logical * 0.34, ui.fonts), ui.small(), ui.theme.faint, Anchor::end, 0},
+            {at.x + room - ui.px(8), baseline});
+  return clicked;
+}
+
+struct NamedKey {
+  ImGuiKey key;
+  const char* name;
+};
+constexpr NamedKey named_keys[] = {
+    {ImGuiKey_LeftArrow, "Left"}, {ImGuiKey_RightArrow, "Right"}, {ImGuiKey_UpArrow, "Up"},
+    {ImGuiKey_DownArrow, "Down"}, {ImGuiKey_Home, "Home"},        {ImGuiKey_End, "End"},
+    {ImGuiKey_Escape, "Escape"},  {ImGuiKey_Enter, "Enter"},      {ImGuiKey_Space, "Space"}};
+
+void run(const Action* action, Workbench& bench) {
+  if (action && action->run && action->is_enabled(bench)) action->run(bench);
+}
+
+}  // namespace
+
+void PaletteOverlay::draw(Ui& ui, Workbench& bench) {
+  if (bench.ui.palette) {
+    bench.ui.palette = false;
+    items_ = palette_items(bench);
+    query_.clear();
+    chosen_ = 0;
+    ImGui::OpenPopup("palette");
+  }
+  if (!begin_floating(ui, "palette", 620, 110)) {
+    items_.clear();  // they hold on to results
+    return;
+  }
+  if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
+  ImGui::SetNextItemWidth(-1);
+  ui.fonts.need(query_);
+  if (input_line("##palette query", "Search actions, heads, tokens, models, masks", query_)) chosen_ = 0;
+  const std::vector<PaletteHit> hits = search_palette(items_, query_, 50);
+  const int count = static_cast<int>(hits.size());
+  if (ImGui::IsKeyPressed(ImGuiKey_DownArrow)) ++chosen_;
+  if (ImGui::IsKeyPressed(ImGuiKey_UpArrow)) --chosen_;
+  const bool moved = ImGui::IsKeyPressed(ImGuiKey_DownArrow) || ImGui::IsKeyPressed(ImGuiKey_UpArrow);
+  chosen_ = count == 0 ? 0 : std::clamp(chosen_, 0, count - 1);
+  int picked =
+      count > 0 && (ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter)) ? chosen_ : -1;
+  if (count == 0) ImGui::TextColored(vec(ui.theme.muted), "Nothing is called that.");
+  ImGui::BeginChild("hits", {0, std::min(ui.px(30) * static_cast<float>(std::max(count, 1)), ui.px(380))});
+  for (int i = 0; i < count; ++i) {
+    const PaletteItem& item = items_[hits[static_cast<std::size_t>(i)].item];
+    ImGui::PushID(i);
+    if (result_row(ui, item.title, item.detail.empty() ? item.group : item.detail, i == chosen_)) picked = i;
+    if (i == chosen_ && moved) ImGui::SetScrollHereY();
+    ImGui::PopID();
+  }
+  ImGui::EndChild();
+  if (ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
+  if (picked >= 0) {
+    const auto action = items_[hits[static_cast<std::size_t>(picked)].item].run;
+    ImGui::CloseCurrentPopup();
+    if (action) action(bench);
+  }
+  ImGui::EndPopup();
+}
+
+void KeysOverlay::draw(Ui& ui, Workbench& bench) {
+  if (bench.ui.keys) {
+    bench.ui.keys = false;
+    ImGui::OpenPopup("keys");
+  }
+  if (!begin_floating(ui, "keys", 520, 80)) return;
+  ImGui::BeginChild("list", {0, std::min(ui.px(620), ImGui::GetIO().DisplaySize.y * 0.7f)});
+  std::string group;
+  for (const Action& action : actions()) {
+    if (action.shortcut.empty()) continue;
+    if (action.group != group) section(ui, group = action.group);
+    fact(ui, action.title, action.shortcut);
+  }
+  ImGui::EndChild();
+  if (ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
+  ImGui::EndPopup();
+}
+
+void draw_message(Ui& ui, Workbench& bench) {
+  const auto& message = bench.explorer.state().message;
+  if (!message) return;
+  const ImVec2 size = ImGui::GetIO().DisplaySize;
+  const float width = std::min(ui.px(640), size.x - ui.px(32));
+  ImGui::SetNextWindowPos({size.x / 2, size.y - ui.px(20)}, ImGuiCond_Always, {0.5f, 1});
+  ImGui::SetNextWindowSizeConstraints({width, 0}, {width, size.y / 2});
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, vec(ui.chrome.raised));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
+  const bool error = message->level == Message::Level::error;
+  ImGui::PushStyleColor(ImGuiCol_Border, vec(error ? ui.theme.key : ui.theme.line));
+  ImGui::Begin("message", nullptr,
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
+                   ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoFocusOnAppearing);
+  const float dismiss = button_width(ui, "Dismiss");
+  ui.fonts.need(message->text);
+  ImGui::PushTextWrapPos(width - dismiss - ui.px(32));
+  ImGui::TextUnformatted(message->text.c_str());
+  ImGui::PopTextWrapPos();
+  ImGui::SameLine();
+  ImGui::SetCursorPosX(width - dismiss - ui.px(12));
+  if (button(ui, "Dismiss")) bench.explorer.dismiss_message();
+  ImGui::End();
+  ImGui::PopStyleColor(2);
+  ImGui::PopStyleVar();
+}
+
+void open_path(const std::filesystem::path& path, Workbench& bench) {
+  try {
+    if (path.extension() == ".json" && path.filename() != "config.json") {
+      bench.explorer.open_session(path);
+      return;
+    }
+    const std::filesystem::path folder = std::filesystem::is_directory(path) ? path : path.parent_path();
+    bench.explorer.open_model(folder);
+    bench.settings.remember_model(folder);
+  } catch (const std::exception& error) {
+    bench.explorer.show_message({Message::Level::error, error.what(), ""});
+  }
+}
+
+void FileDialog::open(Kind kind, Workbench& bench) {
+  kind_ = kind;
+  browser_ = FileBrowser(kind == Kind::open_model ? std::vector<std::string>{} : std::vector<std::string>{".json"});
+  if (bench.settings.last_folder.empty() || !browser_.go(bench.settings.last_folder))
+    for (const FileBrowser::Place& place : FileBrowser::places())
+      if (browser_.go(place.path)) break;
+  chosen_.clear();
+  error_.clear();
+  name_ = "session.json";
+  ImGui::OpenPopup("files");
+}
+
+void FileDialog::confirm(Workbench& bench) {
+  error_.clear();
+  try {
+    if (kind_ == Kind::save_session) {
+      std::filesystem::path file =
+          browser_.folder() / std::filesystem::path(reinterpret_cast<const char8_t*>(name_.c_str()));
+      if (file.extension() != ".json") file += ".json";
+      bench.explorer.save_session(file);
+      bench.explorer.show_message({Message::Level::info, "Saved " + file.string(), ""});
+    } else {
+      const std::filesystem::path path = chosen_.empty() ? browser_.folder() : chosen_;
+      if (kind_ == Kind::open_session)
+        bench.explorer.open_session(path);
+      else
+        open_path(path, bench);
+    }
+    bench.settings.last_folder = browser_.folder();
+    ImGui::CloseCurrentPopup();
+  } catch (const std::exception& error) {
+    error_ = error.what();
+  }
+}
+
+void FileDialog::draw(Ui& ui, Workbench& bench) {
+  const Kind asked = bench.ui.dialog;
+  if (asked == Kind::open_model || asked == Kind::open_session || asked == Kind::save_session) {
+    bench.ui.dialog = Kind::none;
+    open(asked, bench);
+  }
+  if (!begin_floating(ui, "files", 760, 70)) return;
+  const bool saving = kind_ == Kind::save_session;
+  {
+    const UseFont use(ui, ui.heading());
+    ImGui::TextUnformatted(kind_ == Kind::open_model ? "Open a model" : saving ? "Save the session" : "Open a session");
+  }
+  if (button(ui, "Up")) browser_.up();
+  for (const FileBrowser::Place& place : FileBrowser::places()) {
+    ImGui::SameLine();
+    if (button(ui, place.name.c_str())) browser_.go(place.path);
+  }
+  const std::string where = browser_.folder().string();
+  ui.fonts.need(where);
+  ImGui::TextColored(vec(ui.theme.muted), "%s", where.c_str());
+
+  bool done = false;
+  ImGui::BeginChild("entries", {0, std::min(ui.px(420), ImGui::GetIO().DisplaySize.y * 0.5f)}, ImGuiChildFlags_Borders);
+  const FileBrowser::Entry* enter = nullptr;
+  for (const FileBrowser::Entry* entry : browser_.entries()) {
+    const char* kind = entry->kind == FileBrowser::Kind::model    ? "model"
+                       : entry->kind == FileBrowser::Kind::folder ? "folder"
+                                                                  : "";
+    if (!result_row(ui, entry->name, kind, entry->path == chosen_)) continue;
+    if (entry->kind == FileBrowser::Kind::folder) {
+      enter = entry;
+    } else {
+      done = done || (!saving && (entry->path == chosen_ || ImGui::IsMouseDoubleClicked(0)));
+      chosen_ = entry->path;
+      if (saving) name_ = entry->name;
+    }
+  }
+  if (browser_.truncated()) ImGui::TextColored(vec(ui.theme.muted), "… and more than can be listed");
+  ImGui::EndChild();
+  if (enter) {
+    const std::filesystem::path path = enter->path;  // the list goes with the folder
+    browser_.go(path);
+    chosen_.clear();
+  }
+  if (saving) {
+    ImGui::SetNextItemWidth(ui.px(360));
+    input_line("##file name", "name.json", name_);
+    ImGui::SameLine();
+  }
+  for (const std::string& text : {browser_.error(), error_})
+    if (!text.empty()) ImGui::TextColored(vec(ui.theme.key), "%s", text.c_str());
+  const bool ready = saving ? !name_.empty() : !chosen_.empty() || (kind_ == Kind::open_model && browser_.is_model());
+  ImGui::BeginDisabled(!ready);
+  done = button(ui, saving ? "Save" : "Open") || done;
+  ImGui::EndDisabled();
+  ImGui::SameLine();
+  if (button(ui, "Cancel") || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
+  if (done && ready) confirm(bench);
+  ImGui::EndPopup();
+}
+
+void model_menu(Ui& ui, Workbench& bench) {
+  ImGui::Dummy({ui.px(300), 0});
+  if (!bench.settings.recent_models.empty()) section(ui, "Recent");
+  const auto recent = bench.settings.recent_models;  // opening one changes the list
+  for (const std::filesystem::path& folder : recent) {
+    const std::string name = folder.filename().string();
+    ui.fonts.need(name);
+    if (ImGui::MenuItem(name.c_str())) open_path(folder, bench);
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(ui, {folder.string()});
+  }
+  section(ui, "File");
+  for (const Action& action : actions())
+    if (action.group == "File" &&
+        ImGui::MenuItem(action.title.c_str(), action.shortcut.c_str(), false, action.is_enabled(bench)))
+      run(&action, bench);
+}
+
+void run_shortcuts(Workbench& bench) {
+  const ImGuiIO& io = ImGui::GetIO();
+  if (ImGui::IsPopupOpen(nullptr, ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel)) return;
+  const auto press = [&](std::string key, bool shift) {
+    const Shortcut shortcut{io.KeyCtrl, shift, io.KeyAlt, std::move(key)};
+    if (io.WantTextInput && !shortcut.while_typing()) return;
+    run(action_for(shortcut), bench);
+  };
+  for (const NamedKey& named : named_keys)
+    if (ImGui::IsKeyPressed(named.key)) press(named.name, io.KeyShift);
+  for (int i = 0; i < 26; ++i)
+    if (ImGui::IsKeyPressed(static_cast<ImGuiKey>(ImGuiKey_A + i)))
+      press(std::string(1, static_cast<char>('A' + i)), io.KeyShift);
+  for (int i = 0; i < 10; ++i)
+    if (ImGui::IsKeyPressed(static_cast<ImGuiKey>(ImGuiKey_0 + i)))
+      press(std::string(1, static_cast<char>('0' + i)), io.KeyShift);
+  for (int i = 0; i < 12; ++i)
+    if (ImGui::IsKeyPressed(static_cast<ImGuiKey>(ImGuiKey_F1 + i), false))
+      press("F" + std::to_string(i + 1), io.KeyShift);
+  // Signs lie on other keys in other countries: what was typed counts, not where.
+  if (!io.WantTextInput)
+    for (const ImWchar c : io.InputQueueCharacters)
+      if (c == '?' || c == '[' || c == ']' || c == '+' || c == '-') press(std::string(1, static_cast<char>(c)), false);
+}
+
+}  // namespace headscope

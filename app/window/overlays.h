@@ -1,0 +1,62 @@
+#pragma once
+// What comes and goes above the workspace: the palette, the list of keys, the one message, the file dialogs. Each is
+// drawn every frame and shows itself when asked. Thread rule: the UI thread.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "app/actions/action.h"
+#include "app/actions/palette.h"
+#include "app/state/file_browser.h"
+#include "app/widgets/ui.h"
+
+namespace headscope {
+
+/// Ctrl K: one line to find any action, head, token, model or mask.
+class PaletteOverlay {
+ public:
+  /// Opens itself when bench.ui.palette is set.
+  void draw(Ui& ui, Workbench& bench);
+
+ private:
+  std::vector<PaletteItem> items_;
+  std::string query_;
+  int chosen_ = 0;
+};
+
+/// `?`: every action that has a key, by group.
+class KeysOverlay {
+ public:
+  void draw(Ui& ui, Workbench& bench);
+};
+
+/// The state's message at the lower edge; a click or Escape takes it away. There is never more than one.
+void draw_message(Ui& ui, Workbench& bench);
+
+/// Browses folders inside the window: opens models and sessions, saves sessions.
+class FileDialog {
+ public:
+  /// Opens itself when bench.ui.dialog asks for one that it knows.
+  void draw(Ui& ui, Workbench& bench);
+
+ private:
+  using Kind = UiRequests::Dialog;
+  void open(Kind kind, Workbench& bench);
+  void confirm(Workbench& bench);
+  Kind kind_ = Kind::none;
+  FileBrowser browser_;
+  std::filesystem::path chosen_;
+  std::string name_, error_;
+};
+
+/// Opens a model's folder, or a session file, and remembers it.
+void open_path(const std::filesystem::path& path, Workbench& bench);
+
+/// The menu under the model's name: recent models, the bundled example, and the actions on files.
+void model_menu(Ui& ui, Workbench& bench);
+
+/// Runs the actions whose keys were pressed in this frame.
+void run_shortcuts(Workbench& bench);
+
+}  // namespace headscope
