@@ -80,8 +80,8 @@ ShellContent App::content() {
     if (trace) {
       const ModelInfo& model = trace->model;
       content.model.details =
-          fmt::format("{} {} × {} {} · {}", model.dims.n_layer, model.dims.n_layer == 1 ? "layer" : "layers",
-                      model.dims.n_head, model.dims.n_head == 1 ? "head" : "heads", parameters_text(model.parameters));
+          fmt::format("{} {} × {} {} · {}", model.dims.layers, model.dims.layers == 1 ? "layer" : "layers",
+                      model.dims.heads, model.dims.heads == 1 ? "head" : "heads", parameters_text(model.parameters));
     }
   }
   content.workspaces = {{"Explore", true, ""}};
@@ -146,7 +146,7 @@ bool App::settled() {
 }
 
 void App::remember() {
-  if (options_.settings.empty() || window_->closing() == false) return;
+  if (options_.settings.empty() || !window_->closing()) return;
   settings_.theme = explorer_->state().view.theme;
   settings_.window_width = window_->width();
   settings_.window_height = window_->height();

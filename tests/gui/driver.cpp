@@ -21,7 +21,7 @@ bool have_display() {
 }
 
 void Driver::frames(int count) {
-  for (int i = 0; i < count; ++i) window_.frame(draw_);
+  for (int i = 0; i < count; ++i) frame_();
 }
 
 bool Driver::until(const std::function<bool()>& done, int most) {

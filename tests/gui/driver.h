@@ -18,8 +18,13 @@ bool have_display();
 
 class Driver {
  public:
-  /// `draw` is called for every frame, as the program's main loop does.
-  Driver(Window& window, Window::Draw draw) : window_(window), draw_(std::move(draw)) {}
+  /// `draw` fills every frame of the window.
+  Driver(Window& window, Window::Draw draw)
+      : window_(window), frame_([this, draw = std::move(draw)] { window_.frame(draw); }) {}
+  /// `frame` makes a whole turn of the program's loop.
+  Driver(Window& window, std::function<void()> frame) : window_(window), frame_(std::move(frame)) {}
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
 
   void frames(int count = 1);
   /// Until `done`, at most `most` frames. False when it never was.
@@ -45,7 +50,7 @@ class Driver {
 
  private:
   Window& window_;
-  Window::Draw draw_;
+  std::function<void()> frame_;
 };
 
 }  // namespace headscope::testing

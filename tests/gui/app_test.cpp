@@ -1,0 +1,153 @@
+// The whole program on the bundled example: opens, traces, answers to keys, palette, dialogs, files.
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "app/window/app.h"
+#include "core/base/file.h"
+#include "tests/gui/driver.h"
+#include "tests/support/paths.h"
+
+using namespace headscope;
+using headscope::testing::scratch_dir;
+
+namespace {
+
+AppOptions hidden() {
+  AppOptions options;
+  options.width = 1280, options.height = 720;
+  options.offscreen = options.name_items = true;
+  return options;
+}
+
+/// The app with a person in front of it.
+struct Session {
+  App app;
+  headscope::testing::Driver driver;
+  explicit Session(const AppOptions& options = hidden()) : app(options), driver(app.window(), [this] { app.frame(); }) {
+    REQUIRE(driver.until([&] { return app.settled() && app.explorer().results().run; }));
+  }
+  const AppState& state() { return app.explorer().state(); }
+};
+
+}  // namespace
+
+TEST_CASE("the program opens with the bundled example already traced") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Session s;
+  REQUIRE(s.app.explorer().results().run);
+  CHECK(s.app.explorer().results().run->trace->tokens.size() > 4);
+  CHECK(s.driver.shown("Model"));
+  CHECK_FALSE(s.state().message);
+}
+
+TEST_CASE("arrow keys walk heads, Ctrl Z takes them back, numbers choose the view") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Session s;
+  s.driver.key(ImGuiKey_Home);
+  const HeadRef before = s.state().document.selected;
+  const ModelDims& dims = s.app.explorer().results().run->trace->model.dims;
+  REQUIRE(dims.layers * dims.heads > 1);
+  const bool last = before.head + 1 == dims.heads;
+  s.driver.key(last ? ImGuiKey_LeftArrow : ImGuiKey_RightArrow);
+  CHECK(s.state().document.selected.head == before.head + (last ? -1 : 1));
+  s.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl);
+  CHECK(s.state().document.selected == before);
+  s.driver.key(ImGuiKey_3);
+  CHECK(s.state().view.head_view == HeadView::row);
+  s.driver.key(ImGuiKey_1);
+  CHECK(s.state().view.head_view == HeadView::map);
+}
+
+TEST_CASE("the palette finds a head and a theme by a few letters") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Session s;
+  const auto pick = [&](const char* letters) {
+    s.driver.key(ImGuiKey_K, ImGuiMod_Ctrl);
+    REQUIRE(s.driver.shown("##palette query"));
+    s.driver.type(letters);
+    s.driver.key(ImGuiKey_Enter);
+    CHECK_FALSE(s.driver.shown("##palette query"));
+  };
+  pick("light theme");
+  CHECK(s.state().view.theme == "light");
+  s.driver.frames(3);
+  CHECK(s.app.window().theme().id == "light");
+  pick("layer 0 head 1");
+  CHECK(s.state().document.selected == HeadRef{0, 1});
+  s.driver.key(ImGuiKey_K, ImGuiMod_Ctrl);
+  s.driver.key(ImGuiKey_Escape);
+  CHECK_FALSE(s.driver.shown("##palette query"));
+}
+
+TEST_CASE("a session is saved through the dialog and opens again with the same head and theme") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  const std::filesystem::path folder = scratch_dir("gui-session");
+  {
+    Session s;
+    s.app.settings().last_folder = folder;
+    s.app.explorer().select({1, 1});
+    s.app.explorer().view().theme = "projector";
+    s.driver.key(ImGuiKey_S, ImGuiMod_Ctrl);
+    s.driver.click("Save");
+    CHECK(std::filesystem::exists(folder / "session.json"));
+    REQUIRE(s.state().message);
+    CHECK(s.state().message->level == Message::Level::info);
+    s.driver.click("Dismiss");
+    CHECK_FALSE(s.state().message);
+  }
+  AppOptions again = hidden();
+  again.session = folder / "session.json";
+  Session s(again);
+  CHECK(s.state().document.selected == HeadRef{1, 1});
+  CHECK(s.app.window().theme().id == "projector");
+}
+
+TEST_CASE("a model is opened by clicking through the dialog; a folder without one is refused in words") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Session s;
+  s.app.settings().last_folder = headscope::testing::source_dir() / "tests" / "reference";
+  s.driver.key(ImGuiKey_O, ImGuiMod_Ctrl);
+  s.driver.click("gpt2-random");
+  s.driver.click("Open");
+  REQUIRE(s.driver.until(
+      [&] { return s.app.settled() && s.app.explorer().results().model_folder.filename() == "gpt2-random"; }));
+  CHECK(s.app.settings().recent_models.front().filename() == "gpt2-random");
+
+  const std::filesystem::path empty = scratch_dir("gui-empty");
+  UiRequests requests;
+  Workbench bench{s.app.explorer(), s.app.settings(), requests};
+  open_path(empty, bench);
+  REQUIRE(s.driver.until([&] { return s.state().message.has_value(); }));
+  CHECK(s.state().message->level == Message::Level::error);
+  CAPTURE(s.state().message->text);
+  CHECK(s.state().message->text.find("gui-empty") != std::string::npos);  // says which folder
+  CHECK(s.app.explorer().results().run);                                  // and the last good picture stays
+}
+
+TEST_CASE("a screenshot is the window's own frame, of the size that was asked for") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  const std::filesystem::path file = scratch_dir("gui-screenshot") / "window.png";
+  AppOptions options;
+  options.screenshot = file;
+  options.width = 1000, options.height = 700;
+  App(options).run();
+  const std::string bytes = read_file(file);
+  REQUIRE(bytes.size() > 1000);
+  const auto number = [&](std::size_t at) {
+    return static_cast<unsigned char>(bytes[at + 2]) * 256 + static_cast<unsigned char>(bytes[at + 3]);
+  };
+  CHECK(number(16) == 1000);  // IHDR
+  CHECK(number(20) == 700);
+}
+
+TEST_CASE("closing while a model runs is clean") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  AppOptions options = hidden();
+  App app(options);
+  app.frame();
+  app.explorer().set_text(std::string(300, 'a'));
+  app.frame();
+}
