@@ -2,6 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <variant>
+
 #include "app/render/head_report.h"
 #include "core/base/error.h"
 #include "core/trace/first_key.h"
@@ -33,10 +38,47 @@ void need_factors(const Trace& trace, const PictureRequest::Head& head, const ch
     throw Error(picture, "a map in factors, which knows its scores", "a dense map of weights");
 }
 
+Point moved(Point point, double dx, double dy) {
+  return {point.x + dx, point.y + dy};
+}
+Rect moved(Rect rect, double dx, double dy) {
+  return {rect.x + dx, rect.y + dy, rect.w, rect.h};
+}
+void move(Mark& mark, double dx, double dy) {
+  if (auto* box = std::get_if<Box>(&mark.shape)) box->rect = moved(box->rect, dx, dy);
+  if (auto* line = std::get_if<Line>(&mark.shape))
+    for (Point& point : line->points) point = moved(point, dx, dy);
+  if (auto* curve = std::get_if<Curve>(&mark.shape))
+    for (Point* point : {&curve->from, &curve->control_from, &curve->control_to, &curve->to})
+      *point = moved(*point, dx, dy);
+  if (auto* text = std::get_if<Text>(&mark.shape)) text->at = moved(text->at, dx, dy);
+  if (auto* map = std::get_if<Heatmap>(&mark.shape)) map->rect = moved(map->rect, dx, dy);
+}
+
+/// A scene that was made for a panel, as a picture of its own: title block, margins, where its numbers come from.
+Scene framed(const Scene& panel, const Header& header, const std::string& source, const Look& look) {
+  Scene scene;
+  scene.background = look.theme.background;
+  scene.title = panel.title.empty() ? header.title : panel.title;
+  scene.description = panel.description.empty() ? source : panel.description + " · " + source;
+  const double width = std::max(panel.width, narrowest);
+  scene.width = width + 2 * margin;
+  double y = std::round(add_header(scene, header, margin, margin, width, look) + 16);
+  for (Mark mark : panel.marks) {
+    move(mark, margin, y);
+    scene.add(std::move(mark));
+  }
+  y = add_caption(scene, scene.description, margin, y + panel.height + 12, width, look);
+  scene.height = std::ceil(y + margin);
+  return scene;
+}
+
 Scene one_head(const Trace& trace, const Trace& seen, const std::vector<HeadReport>& reports,
                const PictureRequest& request, const Look& look) {
   const auto [layer, head] = request.heads.front();
   const Badge badge = badge_of(reports, layer, head);
+  const std::string title = fmt::format("Layer {} · Head {}", layer, head);
+  const std::string source = map_name(trace.map(layer, head)) + (trace.source.empty() ? "" : " · " + trace.source);
   switch (request.kind) {
     case PictureRequest::Kind::bars:
       if (!request.query) throw Error("bars", "a query whose weights are drawn", "none");
@@ -56,13 +98,19 @@ Scene one_head(const Trace& trace, const Trace& seen, const std::vector<HeadRepo
     }
     case PictureRequest::Kind::steps:
       need_factors(trace, request.heads.front(), "steps");
-      return head_steps_scene(trace, {.layer = layer, .head = head}, look);
-    case PictureRequest::Kind::split:
+      return framed(head_steps_scene(trace, {.layer = layer, .head = head}, look),
+                    {title, badge, describe_run(trace), facts_of(reports, trace, layer, head)}, source, look);
+    case PictureRequest::Kind::split: {
       need_factors(trace, request.heads.front(), "split");
       if (!request.query || !request.key) throw Error("split", "the query and the key of one score", "none");
-      return score_split_scene(
-          trace, {.layer = layer, .head = head, .query = *request.query, .key = *request.key, .rotary = request.rotary},
-          look);
+      ScoreSplitOptions split;
+      split.layer = layer;
+      split.head = head;
+      split.query = *request.query;
+      split.key = *request.key;
+      split.rotary = request.rotary;
+      return framed(score_split_scene(trace, split, look), {title, badge, describe_run(trace), {}}, source, look);
+    }
     case PictureRequest::Kind::map:
       break;
   }

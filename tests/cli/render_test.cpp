@@ -119,3 +119,49 @@ TEST_CASE("the CSV of a head holds every weight") {
     }
   }
 }
+
+TEST_CASE("render draws the steps of a head and the parts of one score, with a title and where the numbers come from") {
+  const auto folder = scratch_dir("cli-steps");
+  render({"--head", "1.2", "--steps"}, folder / "steps.svg");
+  render({"--head", "1.2", "--split", "--row", "4", "--key", "1"}, folder / "split.svg");
+  for (const char* name : {"steps.svg", "split.svg"}) {
+    const std::string svg = read_file(folder / name);
+    CHECK(svg.find("Layer 1 · Head 2") != std::string::npos);
+    CHECK(svg.find("blocks.1.attn.hook_pattern[2]") != std::string::npos);
+  }
+  const Finished finished =
+      run_cli({"render", "-m", model(), "-t", "abc", "--head", "0.0", "--split", "-o", (folder / "no.svg").string()});
+  CHECK(finished.code == 2);
+  CHECK(finished.err.find("--split needs --row and --key") != std::string::npos);
+}
+
+TEST_CASE("a picture drawn after an edit says so, and shows other weights than the model's own") {
+  const auto folder = scratch_dir("cli-edits");
+  const std::vector<std::vector<std::string>> ways{{}, {"--temperature", "0.1"}, {"--mask", "0.1=window 2"}};
+  std::vector<std::string> numbers;
+  for (std::vector<std::string> arguments : ways) {
+    arguments.insert(arguments.end(), {"--head", "0.1"});
+    const auto name = std::to_string(numbers.size());
+    render(arguments, folder / (name + ".csv"));
+    numbers.push_back(read_file(folder / (name + ".csv")));
+    render(arguments, folder / (name + ".svg"));
+    const bool said = read_file(folder / (name + ".svg")).find("edited ") != std::string::npos;
+    CHECK(said == (arguments.size() > 2));
+  }
+  CHECK(numbers[0] != numbers[1]);
+  CHECK(numbers[0] != numbers[2]);
+  CHECK(numbers[1] != numbers[2]);
+}
+
+TEST_CASE("an edit that cannot be meant is a mistyped option; one that the model cannot follow is an error") {
+  const auto refused = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"run", "-m", model(), "-t", "abc"});
+    return run_cli(arguments);
+  };
+  CHECK(refused({"--mask", "widow 3"}).code == 2);
+  CHECK(refused({"--mask", "widow 3"}).err.find("nearest names: window") != std::string::npos);
+  CHECK(refused({"--temperature", "0"}).code == 2);
+  CHECK(refused({"--temperature", "9.9=2"}).code == 1);
+  CHECK(refused({"--temperature", "9.9=2"}).err.find("a layer from 0 to 1 and a head from 0 to 3") !=
+        std::string::npos);
+}
