@@ -46,7 +46,9 @@ Explorer::~Explorer() = default;
 bool Explorer::frame(double now) {
   now_ = now;
   const int delivered = worker_.drain();
+  keep_inside();  // first: what is submitted shall be about a head that there is
   submit_changes();
+  keep_inside();  // a model that was at hand may just have been adopted
   return std::exchange(changed_, false) || delivered > 0;
 }
 
@@ -112,7 +114,12 @@ void Explorer::open_example(const std::string& name) {
                   "load"});
     return;
   }
-  const std::string prompt = text ? read_file(*text, text_limit) : "";
+  std::string prompt;
+  try {
+    if (text) prompt = read_file(*text, text_limit);
+  } catch (const Error& unreadable) {
+    return show_message({Message::Level::error, unreadable.what(), "load"});
+  }
   load(absolute_path(*folder), [this, path = absolute_path(*folder), prompt, asked = state_.document] {
     const bool first = state_.document.model.empty();
     change("", [&](Document& document) {
@@ -166,7 +173,12 @@ void Explorer::set_temperature(double tau) {
 
 void Explorer::set_mask(const std::string& spec) {
   const HeadTarget target = target_of(state_.view.edit_scope, state_.document.selected);
-  change("", [&](Document& document) { headscope::set_mask(document.edits, target, spec); });
+  try {
+    change("", [&](Document& document) { headscope::set_mask(document.edits, target, spec); });
+    succeeded("mask");
+  } catch (const Error& mistyped) {
+    show_message({Message::Level::error, mistyped.what(), "mask"});
+  }
 }
 
 void Explorer::set_edits(std::vector<Intervention> edits) {

@@ -68,6 +68,7 @@ class Explorer {
   void unpin() { pin(std::nullopt); }
   /// For the heads that view().edit_scope means.
   void set_temperature(double tau);
+  /// A spec that does not parse becomes the message.
   void set_mask(const std::string& spec);
   void set_edits(std::vector<Intervention> edits);
   void undo();

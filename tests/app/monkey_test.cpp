@@ -1,0 +1,144 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "app/actions/action.h"
+#include "app/actions/palette.h"
+#include "core/base/error.h"
+#include "core/base/random.h"
+#include "tests/support/paths.h"
+
+using namespace headscope;
+using headscope::testing::reference;
+using headscope::testing::scratch_dir;
+
+namespace {
+/// Does anything that the window lets a user do, in any order.
+class Monkey {
+ public:
+  explicit Monkey(std::uint64_t seed) : random_(seed), folder_(scratch_dir("monkey")) {
+    settings_.remember_model(reference("llama-gqa"));
+    settings_.remember_model(reference("gpt2-random"));
+    settings_.remember_model("/nowhere/at all");
+  }
+
+  void act() {
+    switch (random_.below(12)) {
+      case 0:
+        return explorer_.set_text(text());
+      case 1:
+        return explorer_.set_ids({number(0, 300), number(0, 60), 1, 2});
+      case 2:
+        return explorer_.select({number(-2, 5), number(-2, 9)});
+      case 3:
+        return explorer_.pin(number(-2, 60), number(-2, 60));
+      case 4:
+        explorer_.view().edit_scope = static_cast<EditScope>(number(0, 2));
+        return explorer_.set_temperature(random_.uniform() * 4 - 0.5);
+      case 5:
+        return explorer_.set_mask(
+            pick<const char*>({"", "window 3", "full", "padding 9", "nonsense", "random 0.2 seed 4"}));
+      case 6:
+        return explorer_.open_model(pick(settings_.recent_models));
+      case 7:
+        return session();
+      case 8:
+        explorer_.view().head_view = static_cast<HeadView>(number(0, 4));
+        explorer_.view().first_token = static_cast<FirstToken>(number(0, 2));
+        return explorer_.export_view(
+            {folder_ / pick<const char*>({"x.svg", "x.csv", "x.nothing"}), 96, true, number(0, 1) == 1});
+      case 9: {
+        const auto items = palette_items(bench_);
+        const auto hits = search_palette(items, pick<const char*>({"l1h", "mask", "tok", "open", "e", ""}), 5);
+        if (!hits.empty()) items[hits[random_.below(hits.size())].item].run(bench_);
+        return;
+      }
+      default: {
+        const Action& action = actions()[random_.below(actions().size())];
+        if (action.is_enabled(bench_)) action.run(bench_);
+        action.is_checked(bench_);
+      }
+    }
+  }
+
+  /// What every panel counts on, after any frame.
+  void look() {
+    explorer_.frame(now_ += random_.uniform() * 0.4);
+    const AppState& state = explorer_.state();
+    const Results& results = explorer_.results();
+    CHECK(state.document.key.has_value() <= state.document.query.has_value());
+    if (results.model.model && state.document.model == results.model_folder) {
+      const ModelDims& dims = results.model.model->config().dims;
+      CHECK(state.document.selected.layer < dims.layers);
+      CHECK(state.document.selected.head < dims.heads);
+      CHECK(std::min(state.document.selected.layer, state.document.selected.head) >= 0);
+    }
+    if (results.facts) CHECK(results.facts->verdicts.size() == results.facts->trace->maps.size());
+    if (results.detail) CHECK(results.detail->map().is_factored());
+    if (results.effect) CHECK(results.effect->moved.size() == results.effect->before->maps.size());
+    results.map(state.document.selected);
+    bench_.ui = {};
+  }
+
+  void settle() {
+    for (int quiet = 0; quiet < 3;) {
+      quiet = explorer_.frame(now_ += 0.01) || explorer_.busy() ? 0 : quiet + 1;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+  Explorer& explorer() { return explorer_; }
+
+ private:
+  int number(int low, int high) {
+    return low + static_cast<int>(random_.below(static_cast<std::uint64_t>(high - low + 1)));
+  }
+  template <class T>
+  T pick(const std::vector<T>& from) {
+    return from[random_.below(from.size())];
+  }
+  std::string text() {
+    std::string result;
+    for (int i = number(0, 60); i > 0; --i) result += pick<std::string>({"a", " be", "ü", "日", "\n", "\xff", "Q"});
+    return number(0, 3) == 0 ? result : "to be or not to be";
+  }
+  void session() {
+    try {
+      if (number(0, 1) == 0)
+        explorer_.save_session(folder_ / "s.json");
+      else
+        explorer_.open_session(folder_ / "s.json");
+    } catch (const Error&) {  // no such file yet, or a text that JSON cannot hold
+    }
+  }
+
+  Random random_;
+  std::filesystem::path folder_;
+  Settings settings_;
+  UiRequests ui_;
+  Explorer explorer_{{1, {}}};
+  Workbench bench_{explorer_, settings_, ui_};
+  double now_ = 0;
+};
+}  // namespace
+
+TEST_CASE("whatever is done in whatever order, nothing throws and the state stays whole") {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    CAPTURE(seed);
+    Monkey monkey(seed);
+    for (int step = 0; step < 700; ++step) {
+      monkey.act();
+      monkey.look();
+      if (step % 50 == 49) monkey.settle();
+    }
+    // After all that the explorer still works.
+    monkey.explorer().set_edits({});
+    monkey.explorer().open_model(reference("gpt2-random"));
+    monkey.explorer().set_text("to be or not to be");
+    monkey.settle();
+    REQUIRE(monkey.explorer().results().run);
+    CHECK(monkey.explorer().results().run->trace->text == "to be or not to be");
+    CHECK(monkey.explorer().results().run->trace->model.name == "gpt2-random");
+    CHECK_FALSE(monkey.explorer().results().effect);
+  }
+}
