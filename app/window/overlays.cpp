@@ -1,7 +1,9 @@
 #include "app/window/overlays.h"
 
 #include <algorithm>
+#include <iterator>
 
+#include "app/render/picture.h"
 #include "app/widgets/controls.h"
 #include "viz/scene/text.h"
 
@@ -46,6 +48,30 @@ constexpr NamedKey named_keys[] = {
     {ImGuiKey_LeftArrow, "Left"}, {ImGuiKey_RightArrow, "Right"}, {ImGuiKey_UpArrow, "Up"},
     {ImGuiKey_DownArrow, "Down"}, {ImGuiKey_Home, "Home"},        {ImGuiKey_End, "End"},
     {ImGuiKey_Escape, "Escape"},  {ImGuiKey_Enter, "Enter"},      {ImGuiKey_Space, "Space"}};
+
+constexpr const char* formats[] = {"PNG", "SVG", "CSV"};
+constexpr const char* endings[] = {".png", ".svg", ".csv"};
+constexpr const char* resolutions[] = {"96 dpi", "192 dpi", "300 dpi", "600 dpi"};
+constexpr double dots_per_inch[] = {96, 192, 300, 600};
+constexpr const char* grounds[] = {"Light for print", "As on screen"};
+constexpr const char* extents[] = {"This head", "All heads"};
+constexpr int csv = 2;
+
+const char* title_of(UiRequests::Dialog kind) {
+  switch (kind) {
+    case UiRequests::Dialog::open_model:
+      return "Open a model";
+    case UiRequests::Dialog::open_session:
+      return "Open a session";
+    case UiRequests::Dialog::save_session:
+      return "Save the session";
+    case UiRequests::Dialog::export_view:
+      return "Export the view";
+    case UiRequests::Dialog::none:
+      break;
+  }
+  return "";
+}
 
 void run(const Action* action, Workbench& bench) {
   if (action && action->run && action->is_enabled(bench)) action->run(bench);
@@ -157,22 +183,34 @@ void open_path(const std::filesystem::path& path, Workbench& bench) {
 
 void FileDialog::open(Kind kind, Workbench& bench) {
   kind_ = kind;
-  browser_ = FileBrowser(kind == Kind::open_model ? std::vector<std::string>{} : std::vector<std::string>{".json"});
+  std::vector<std::string> shown;  // what files the list holds
+  if (kind == Kind::export_view)
+    shown.assign(std::begin(endings), std::end(endings));
+  else if (kind != Kind::open_model)
+    shown = {".json"};
+  browser_ = FileBrowser(shown);
   if (bench.settings.last_folder.empty() || !browser_.go(bench.settings.last_folder))
     for (const FileBrowser::Place& place : FileBrowser::places())
       if (browser_.go(place.path)) break;
   chosen_.clear();
   error_.clear();
-  name_ = "session.json";
+  const HeadRef head = bench.explorer.state().document.selected;
+  name_ = kind == Kind::export_view
+              ? "layer-" + std::to_string(head.layer) + "-head-" + std::to_string(head.head) + endings[format_]
+              : "session.json";
   ImGui::OpenPopup("files");
 }
 
 void FileDialog::confirm(Workbench& bench) {
   error_.clear();
   try {
-    if (kind_ == Kind::save_session) {
-      std::filesystem::path file =
-          browser_.folder() / std::filesystem::path(reinterpret_cast<const char8_t*>(name_.c_str()));
+    std::filesystem::path file =
+        browser_.folder() / std::filesystem::path(reinterpret_cast<const char8_t*>(name_.c_str()));
+    if (kind_ == Kind::export_view) {
+      if (!kind_of_file(file)) file += endings[format_];
+      const bool one = kind_of_file(file) == FileKind::csv;
+      bench.explorer.export_view({file, dots_per_inch[dpi_], ground_ == 0, heads_ == 1 && !one});
+    } else if (kind_ == Kind::save_session) {
       if (file.extension() != ".json") file += ".json";
       bench.explorer.save_session(file);
       bench.explorer.show_message({Message::Level::info, "Saved " + file.string(), ""});
@@ -190,17 +228,35 @@ void FileDialog::confirm(Workbench& bench) {
   }
 }
 
+void FileDialog::export_options(Ui& ui) {
+  if (segmented(ui, "format", formats, format_)) {
+    std::filesystem::path name(reinterpret_cast<const char8_t*>(name_.c_str()));
+    if (kind_of_file(name)) name.replace_extension();
+    name += endings[format_];
+    name_ = name.string();
+  }
+  ImGui::SameLine(0, ui.px(12));
+  ImGui::BeginDisabled(format_ == csv);  // numbers have no looks
+  segmented(ui, "heads", extents, heads_);
+  ImGui::SameLine(0, ui.px(12));
+  segmented(ui, "ground", grounds, ground_);
+  ImGui::EndDisabled();
+  ImGui::BeginDisabled(format_ != 0);
+  segmented(ui, "resolution", resolutions, dpi_);
+  ImGui::EndDisabled();
+}
+
 void FileDialog::draw(Ui& ui, Workbench& bench) {
   const Kind asked = bench.ui.dialog;
-  if (asked == Kind::open_model || asked == Kind::open_session || asked == Kind::save_session) {
+  if (asked != Kind::none) {
     bench.ui.dialog = Kind::none;
     open(asked, bench);
   }
   if (!begin_floating(ui, "files", 760, 70)) return;
-  const bool saving = kind_ == Kind::save_session;
+  const bool saving = this->saving();
   {
     const UseFont use(ui, ui.heading());
-    ImGui::TextUnformatted(kind_ == Kind::open_model ? "Open a model" : saving ? "Save the session" : "Open a session");
+    ImGui::TextUnformatted(title_of(kind_));
   }
   if (button(ui, "Up")) browser_.up();
   for (const FileBrowser::Place& place : FileBrowser::places()) {
@@ -234,16 +290,17 @@ void FileDialog::draw(Ui& ui, Workbench& bench) {
     browser_.go(path);
     chosen_.clear();
   }
+  if (kind_ == Kind::export_view) export_options(ui);
   if (saving) {
     ImGui::SetNextItemWidth(ui.px(360));
-    input_line("##file name", "name.json", name_);
+    input_line("##file name", kind_ == Kind::export_view ? "name.png" : "name.json", name_);
     ImGui::SameLine();
   }
   for (const std::string& text : {browser_.error(), error_})
     if (!text.empty()) ImGui::TextColored(vec(ui.theme.key), "%s", text.c_str());
   const bool ready = saving ? !name_.empty() : !chosen_.empty() || (kind_ == Kind::open_model && browser_.is_model());
   ImGui::BeginDisabled(!ready);
-  done = button(ui, saving ? "Save" : "Open") || done;
+  done = button(ui, kind_ == Kind::export_view ? "Export" : saving ? "Save" : "Open") || done;
   ImGui::EndDisabled();
   ImGui::SameLine();
   if (button(ui, "Cancel") || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();

@@ -34,7 +34,7 @@ class KeysOverlay {
 /// The state's message at the lower edge; a click or Escape takes it away. There is never more than one.
 void draw_message(Ui& ui, Workbench& bench);
 
-/// Browses folders inside the window: opens models and sessions, saves sessions.
+/// Browses folders inside the window: opens models and sessions, saves sessions, exports the view.
 class FileDialog {
  public:
   /// Opens itself when bench.ui.dialog asks for one that it knows.
@@ -44,10 +44,13 @@ class FileDialog {
   using Kind = UiRequests::Dialog;
   void open(Kind kind, Workbench& bench);
   void confirm(Workbench& bench);
+  void export_options(Ui& ui);
+  bool saving() const { return kind_ == Kind::save_session || kind_ == Kind::export_view; }
   Kind kind_ = Kind::none;
   FileBrowser browser_;
   std::filesystem::path chosen_;
   std::string name_, error_;
+  int format_ = 0, dpi_ = 1, ground_ = 0, heads_ = 0;  ///< what an export was last asked for
 };
 
 /// Opens a model's folder, or a session file, and remembers it.

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -103,6 +104,29 @@ TEST_CASE("a session is saved through the dialog and opens again with the same h
   Session s(again);
   CHECK(s.state().document.selected == HeadRef{1, 1});
   CHECK(s.app.window().theme().id == "projector");
+}
+
+TEST_CASE("the view is exported through the dialog, as PNG, SVG and numbers, and the message names the file") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  const std::filesystem::path folder = scratch_dir("gui-export");
+  Session s;
+  s.app.settings().last_folder = folder;
+  s.app.explorer().select({1, 1});
+  const auto exported = [&](const char* format, const char* file) {
+    s.driver.key(ImGuiKey_E, ImGuiMod_Ctrl);
+    s.driver.click(format);
+    s.driver.click("Export");
+    REQUIRE(s.driver.until([&] { return s.state().message.has_value(); }));
+    CAPTURE(s.state().message->text);
+    CHECK(s.state().message->text.find((folder / file).string()) != std::string::npos);
+    s.driver.click("Dismiss");
+    return read_file(folder / file);
+  };
+  CHECK(exported("PNG", "layer-1-head-1.png").substr(1, 3) == "PNG");
+  CHECK(exported("SVG", "layer-1-head-1.svg").find("Layer 1 · Head 1") != std::string::npos);
+  const std::string numbers = exported("CSV", "layer-1-head-1.csv");
+  const auto lines = std::count(numbers.begin(), numbers.end(), '\n');
+  CHECK(lines == static_cast<std::ptrdiff_t>(s.app.explorer().results().run->trace->tokens.size()) + 1);
 }
 
 TEST_CASE("a model is opened by clicking through the dialog; a folder without one is refused in words") {
