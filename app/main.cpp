@@ -3,58 +3,25 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <exception>
 #include <tuple>
 
+#include "app/panels/explore_workspace.h"
 #include "app/state/settings.h"
-#include "app/widgets/controls.h"
-#include "app/widgets/scene_view.h"
 #include "app/window/app.h"
-#include "viz/scene/head_map.h"
 
 namespace {
 
 using namespace headscope;
 
-/// The selected head's map, kept until the trace, the head, the theme or the room change.
-class HeadMapView {
- public:
-  void draw(Ui& ui, Explorer& explorer) {
-    const Results& results = explorer.results();
-    const HeadRef head = explorer.state().document.selected;
-    if (!results.run || !results.map(head)) {
-      empty_state(ui, "No head is shown yet", "Drop the folder of a model here, or open one with Ctrl O.");
-      return;
-    }
-    const double room = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) / 16) * 16;
-    const std::tuple key(results.run->trace.get(), head, ui.theme.id, room, ui.scale);
-    if (key != key_) {
-      key_ = key;
-      const double plot = std::clamp(room - 260, 160.0, 1400.0);
-      HeadMapOptions options;
-      options.layer = head.layer;
-      options.head = head.head;
-      options.plot = plot;
-      view_.show(std::make_shared<Scene>(head_map_scene(*results.run->trace, options, ui.look())));
-    }
-    view_.draw(ui, "head", camera_, {.largest = 1.2, .zoomable = true});
-  }
-
- private:
-  SceneView view_;
-  SceneCamera camera_;
-  std::tuple<const Trace*, HeadRef, std::string_view, double, float> key_{};
-};
-
 void run(const AppOptions& options) {
   App app(options);
-  HeadMapView map;
-  Columns columns;
-  columns.middle = [&](Ui& ui, Workbench& bench) { map.draw(ui, bench.explorer); };
-  app.show(columns);
+  ExploreWorkspace explore;
+  app.show({[&](Ui& ui, Workbench& bench) { explore.left(ui, bench); },
+            [&](Ui& ui, Workbench& bench) { explore.middle(ui, bench); },
+            [&](Ui& ui, Workbench& bench) { explore.right(ui, bench); },
+            [&](Ui& ui, Workbench& bench) { explore.above(ui, bench); }});
   app.run();
 }
 

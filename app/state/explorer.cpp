@@ -69,6 +69,18 @@ Explorer::Status Explorer::status() const {
   return status;
 }
 
+void Explorer::compute(const std::string& tag, Worker::Work work) {
+  worker_.submit(
+      tag,
+      [this, tag, work = std::move(work)](Worker::Job& job) -> Worker::Deliver {
+        return [this, tag, deliver = work(job)] {
+          succeeded(tag);
+          if (deliver) deliver();
+        };
+      },
+      failed(tag));
+}
+
 void Explorer::cancel() {
   for (const char* tag : tags) worker_.cancel(tag);
   loading_.clear();

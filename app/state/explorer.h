@@ -53,6 +53,9 @@ class Explorer {
     std::string backend;                  ///< "CPU f32, …"
   };
   Status status() const;
+  /// Work for a panel, such as a picture, on the worker. A newer job of the tag replaces an older one; what fails becomes
+  /// the message.
+  void compute(const std::string& tag, Worker::Work work);
   /// Stops what runs; the last good results stay.
   void cancel();
 

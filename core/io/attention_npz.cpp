@@ -7,10 +7,10 @@
 #include <map>
 
 #include "core/base/error.h"
+#include "core/base/utf8.h"
 #include "core/io/imported_maps.h"
 #include "core/io/npz.h"
 #include "core/io/trace_file.h"
-#include "core/text/tokenizer.h"
 
 namespace headscope {
 

@@ -1,6 +1,6 @@
 #include "core/text/added_tokens.h"
 
-#include "core/text/utf8.h"
+#include "core/base/utf8.h"
 
 namespace headscope {
 

@@ -2,7 +2,7 @@
 
 #include <queue>
 
-#include "core/text/utf8.h"
+#include "core/base/utf8.h"
 
 namespace headscope {
 

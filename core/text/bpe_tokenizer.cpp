@@ -5,7 +5,7 @@
 #include "core/base/error.h"
 #include "core/text/byte_alphabet.h"
 #include "core/text/table_tokenizer.h"
-#include "core/text/utf8.h"
+#include "core/base/utf8.h"
 
 namespace headscope {
 

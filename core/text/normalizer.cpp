@@ -6,7 +6,7 @@
 #include <memory>
 #include <new>
 
-#include "core/text/utf8.h"
+#include "core/base/utf8.h"
 
 namespace headscope {
 

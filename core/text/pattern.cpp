@@ -5,7 +5,7 @@
 #include <pcre2.h>
 
 #include "core/base/error.h"
-#include "core/text/utf8.h"
+#include "core/base/utf8.h"
 
 namespace headscope {
 

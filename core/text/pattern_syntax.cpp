@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/text/pattern.h"
-#include "core/text/utf8.h"
+#include "core/base/utf8.h"
 
 namespace headscope {
 

@@ -10,7 +10,7 @@
 #include "core/text/bpe_tokenizer.h"
 #include "core/text/byte_alphabet.h"
 #include "core/text/json_file.h"
-#include "core/text/utf8.h"
+#include "core/base/utf8.h"
 
 namespace headscope {
 

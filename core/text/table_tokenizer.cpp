@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "core/base/error.h"
-#include "core/text/utf8.h"
+#include "core/base/utf8.h"
 
 namespace headscope {
 

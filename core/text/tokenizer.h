@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/utf8.h"
 #include "core/trace/trace.h"
 
 namespace headscope {
@@ -45,11 +46,5 @@ class Tokenizer {
 /// (the model then runs on --ids only). Throws Error on a broken file, and, naming the key, on one that asks for what
 /// is not supported.
 std::shared_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& folder);
-
-/// How a token is shown: spaces ␣, newlines ⏎, tabs ⇥, other controls and partial UTF-8 as <0A>. Never empty.
-std::string visible_label(std::string_view bytes);
-
-/// Byte offset of the first invalid UTF-8 sequence, or nullopt.
-std::optional<std::size_t> first_invalid_utf8(std::string_view text);
 
 }  // namespace headscope

@@ -21,7 +21,9 @@ class HideFirst final : public AttentionRule {
   void apply(Index query, Index first_key, std::span<float> scores) const override {
     if (source_.rule()) source_.rule()->apply(query, first_key, scores);
   }
-  std::string describe() const override { return (source_.rule() ? source_.rule()->describe() + ", " : "") + "first key hidden"; }
+  std::string describe() const override {
+    return (source_.rule() ? source_.rule()->describe() + ", " : "") + "first key hidden";
+  }
 
  private:
   AttentionMap source_;  // owns the rule

@@ -2,7 +2,7 @@
 
 #include "core/text/byte_alphabet.h"
 #include "core/text/tokenizer.h"
-#include "core/text/utf8.h"
+#include "core/base/utf8.h"
 
 using namespace headscope;
 

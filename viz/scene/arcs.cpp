@@ -115,10 +115,12 @@ Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Look& loo
   scene.background = theme.background;
   scene.width = std::ceil(width) + 2 * margin;
   scene.title = fmt::format("{} layer {} head {}, threads", trace.model.name, options.layer, options.head);
-  double y = add_header(scene,
-                        {fmt::format("Layer {} · Head {}", options.layer, options.head), options.badge,
-                         describe_run(trace), options.facts},
-                        margin, margin, width, look);
+  double y = margin;
+  if (!options.bare)
+    y = add_header(scene,
+                   {fmt::format("Layer {} · Head {}", options.layer, options.head), options.badge, describe_run(trace),
+                    options.facts},
+                   margin, margin, width, look);
   const double x0 = std::round(margin + left), x1 = x0 + width - left - right;
   Font axis = theme.caption();
   axis.weight = 600;
@@ -162,7 +164,7 @@ Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Look& loo
     caption += fmt::format("; the strongest {} are drawn", threads.strongest.size());
   caption += " · " + map_name(map) + (trace.source.empty() ? "" : " · " + trace.source);
   scene.description = caption;
-  y = add_caption(scene, caption, margin, y + 6, width, look);
+  if (!options.bare) y = add_caption(scene, caption, margin, y + 6, width, look);
   scene.height = std::ceil(y + margin);
   return scene;
 }

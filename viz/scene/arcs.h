@@ -19,6 +19,7 @@ struct ArcsOptions {
   Badge badge;
   std::vector<std::pair<std::string, std::string>> facts;
   Index most = 4000;  ///< of the strongest threads; the caption says when there were more
+  bool bare = false;  ///< without title and caption, for a panel that says these itself
 };
 
 /// Throws Error when the trace has no such map or row, or the threshold is no number.

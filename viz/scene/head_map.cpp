@@ -111,10 +111,12 @@ Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const Lo
   scene.background = theme.background;
   scene.width = width + 2 * margin;
   scene.title = fmt::format("{} layer {} head {}", trace.model.name, options.layer, options.head);
-  double y = add_header(scene,
-                        {fmt::format("Layer {} · Head {}", options.layer, options.head), options.badge,
-                         describe_run(trace), options.facts},
-                        margin, margin, width, look);
+  double y = margin;
+  if (!options.bare)
+    y = add_header(scene,
+                   {fmt::format("Layer {} · Head {}", options.layer, options.head), options.badge, describe_run(trace),
+                    options.facts},
+                   margin, margin, width, look);
   y = std::round(y + 14 + above);
   const double x = std::round(margin + left);
 
@@ -150,7 +152,7 @@ Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const Lo
                     margin, y, width, look);
   const std::string pooled = pooling_note(cells);
   scene.description = source + (pooled.empty() ? "" : " · " + pooled);
-  y = add_caption(scene, scene.description, margin, y + 8, width, look);
+  if (!options.bare) y = add_caption(scene, scene.description, margin, y + 8, width, look);
   scene.height = std::ceil(y + margin);
   return scene;
 }

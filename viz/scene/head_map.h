@@ -20,6 +20,7 @@ struct HeadMapOptions {
   std::optional<Index> query, key;                         ///< highlighted row; with key: also that cell
   bool values = true;                                      ///< numbers inside cells, where they fit
   double plot = 640;  ///< side that the map aims at, logical pixels; long labels and titles come on top
+  bool bare = false;  ///< without title and caption, for a panel that says these itself
 };
 
 /// Throws Error when the trace has no such map or row, or the scale does not suit the weights.

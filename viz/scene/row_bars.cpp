@@ -144,12 +144,14 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Lo
   scene.width = std::ceil(width) + 2 * margin;
   const std::string query = fmt::format("query {} “{}”", options.query, token_label(trace, options.query));
   scene.title = fmt::format("{} layer {} head {}, {}", trace.model.name, options.layer, options.head, query);
-  double y = add_header(scene,
-                        {fmt::format("Layer {} · Head {} · {}", options.layer, options.head, query),
-                         options.badge,
-                         describe_run(trace),
-                         {}},
-                        margin, margin, width, look);
+  double y = margin;
+  if (!options.bare)
+    y = add_header(scene,
+                   {fmt::format("Layer {} · Head {} · {}", options.layer, options.head, query),
+                    options.badge,
+                    describe_run(trace),
+                    {}},
+                   margin, margin, width, look);
   Plot placed = plot;
   placed.y = y = std::round(y + 20 + 15 * theme.text_scale);
   const double x = placed.x, x1 = x + placed.width();
@@ -200,7 +202,7 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Lo
   caption += fmt::format(" · {}[{}, :]", map_name(map), options.query - offset) +
              (trace.source.empty() ? "" : " · " + trace.source);
   scene.description = caption;
-  y = add_caption(scene, caption, margin, y, width, look);
+  if (!options.bare) y = add_caption(scene, caption, margin, y, width, look);
   scene.height = std::ceil(y + margin);
   return scene;
 }

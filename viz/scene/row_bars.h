@@ -18,6 +18,7 @@ struct RowBarsOptions {
   Badge badge;
   double plot = 640;    ///< width that the bars aim at
   double height = 180;  ///< of the tallest bar
+  bool bare = false;    ///< without title and caption, for a panel that says these itself
 };
 
 /// Throws Error when the trace has no such map or row, or the scale does not suit the weights.

@@ -1,13 +1,20 @@
 #pragma once
-// UTF-8 and the few Unicode properties that tokenizers need. Text handed to these functions (first_invalid_utf8 in
-// tokenizer.h aside) is valid UTF-8; encode() checks once at its boundary. All functions are pure.
+// UTF-8, how bytes are shown to people, and the few Unicode properties that tokenizers need. Text handed to these
+// functions (visible_label and first_invalid_utf8 aside) is valid UTF-8. All functions are pure.
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace headscope {
+
+/// How a token is shown: spaces ␣, newlines ⏎, tabs ⇥, other controls and partial UTF-8 as <0A>. Never empty.
+std::string visible_label(std::string_view bytes);
+
+/// Byte offset of the first invalid UTF-8 sequence, or nullopt.
+std::optional<std::size_t> first_invalid_utf8(std::string_view text);
 
 struct CodePoint {
   std::int32_t value = 0;

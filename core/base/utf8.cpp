@@ -1,4 +1,4 @@
-#include "core/text/utf8.h"
+#include "core/base/utf8.h"
 
 #include <fmt/format.h>
 #include <utf8proc.h>
@@ -6,7 +6,6 @@
 #include <cassert>
 #include <optional>
 
-#include "core/text/tokenizer.h"
 
 namespace headscope {
 

@@ -1,0 +1,153 @@
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "app/panels/panels.h"
+#include "app/widgets/controls.h"
+#include "viz/scene/head_atlas.h"
+
+namespace headscope {
+
+Color class_color(const ClassRule& rule) {
+  return parse_color(rule.color).value_or(rgb(0x8E939C));
+}
+
+std::vector<HeadMark> head_marks(const HeadFacts* facts) {
+  std::vector<HeadMark> marks;
+  if (!facts) return marks;
+  for (std::size_t i = 0; i < facts->verdicts.size(); ++i)
+    if (!facts->verdicts[i].empty()) {
+      const AttentionMap& map = facts->trace->maps[i];
+      const ClassRule& rule = *facts->verdicts[i].front().rule;
+      marks.push_back({map.layer(), map.head(), rule.title, class_color(rule)});
+    }
+  return marks;
+}
+
+namespace {
+
+std::size_t column_of(std::string_view metric_id) {
+  const auto all = metrics();
+  return static_cast<std::size_t>(std::ranges::find(all, metric_id, &Metric::id) - all.begin());
+}
+
+/// Indices of the heads to show, in order; empty = all, layer by layer.
+std::vector<int> order_of(const AtlasView& view, const HeadFacts* facts) {
+  if (!facts || (view.sort.empty() && view.only_class.empty())) return {};
+  std::vector<int> order(facts->table.value.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (!view.only_class.empty())
+    std::erase_if(order, [&](int i) {
+      const auto& verdicts = facts->verdicts[static_cast<std::size_t>(i)];
+      return verdicts.empty() || verdicts.front().rule->id != view.only_class;
+    });
+  if (const std::size_t column = column_of(view.sort); column < metrics().size()) {
+    const auto value = [&](int i) {
+      const double v = facts->table.value[static_cast<std::size_t>(i)][column];
+      return std::isnan(v) ? -1e300 : view.ascending ? -v : v;
+    };
+    std::ranges::stable_sort(order, [&](int a, int b) { return value(a) > value(b); });
+  }
+  return order;
+}
+
+void sort_menu(const PanelContext& c, AtlasView& view) {
+  const std::size_t column = column_of(view.sort);
+  const std::string shown =
+      view.sort.empty() ? "by layer" : std::string(column < metrics().size() ? metrics()[column].title : "by layer");
+  if (menu_button(c.ui, "Sort heads", shown, "", c.ui.px(24))) ImGui::OpenPopup("sort heads");
+  if (ImGui::BeginPopup("sort heads")) {
+    if (ImGui::MenuItem("by layer", nullptr, view.sort.empty())) view.sort.clear();
+    ImGui::Separator();
+    for (const Metric& metric : metrics()) {
+      const std::string title(metric.title), id(metric.id);
+      if (ImGui::MenuItem(title.c_str(), nullptr, view.sort == id)) {
+        view.ascending = view.sort == id && !view.ascending;
+        view.sort = id;
+      }
+    }
+    ImGui::EndPopup();
+  }
+  ImGui::SameLine();
+  const std::string only = view.only_class.empty() ? "every class" : view.only_class;
+  if (menu_button(c.ui, "Filter heads", only, "", c.ui.px(24))) ImGui::OpenPopup("filter heads");
+  if (ImGui::BeginPopup("filter heads")) {
+    if (ImGui::MenuItem("every class", nullptr, view.only_class.empty())) view.only_class.clear();
+    ImGui::Separator();
+    for (const ClassRule& rule : default_class_rules())
+      if (ImGui::MenuItem(rule.title.c_str(), nullptr, view.only_class == rule.id)) view.only_class = rule.id;
+    ImGui::EndPopup();
+  }
+}
+
+}  // namespace
+
+void AtlasPanel::draw(const PanelContext& c) {
+  AtlasView& view = c.explorer.view().atlas;
+  section(c.ui, "HEAD ATLAS", "layer ↓ head →");
+  static constexpr const char* labels[] = {"Map", "Entropy", "Sink", "Induction", "Previous"};
+  static constexpr std::string_view ids[] = {"map", "entropy_normalized", "sink", "prefix_matching", "previous_token"};
+  int chosen = static_cast<int>(std::ranges::find(ids, view.coloring) - std::begin(ids));
+  if (segmented(c.ui, "atlas coloring", labels, chosen)) view.coloring = ids[chosen];
+  sort_menu(c, view);
+
+  const Trace* trace = c.trace();
+  if (!trace || trace->maps.empty()) return;
+  const HeadFacts* facts = c.facts();
+  HeadAtlasOptions options;
+  options.width = std::floor(c.room());
+  options.classes = head_marks(facts);
+  options.order = order_of(view, facts);
+  const std::size_t column = column_of(view.coloring);
+  if (facts && column < metrics().size()) {
+    const Metric& metric = metrics()[column];
+    for (const auto& row : facts->table.value) options.values.push_back(row[column]);
+    options.values_title = std::string(metric.title);
+    options.values_low = metric.low;
+    options.values_high = std::isfinite(metric.high) ? metric.high : *std::ranges::max_element(options.values);
+  }
+  std::string key = fmt::format("{} {} {}", options.width, view.coloring, facts ? 1 : 0);
+  for (const int i : options.order) key += fmt::format(",{}", i);
+  if (view.only_class.empty() || !options.order.empty())
+    slot_.want(c.explorer, c.ui, c.results().run->trace, key, [run = c.results().run, options](const Look& look) {
+      return head_atlas_scene(*run->trace, options, look);
+    });
+  else
+    return section(c.ui, "", "no head of this text belongs to the class");
+
+  const Scene* scene = slot_.scene();
+  if (!scene) return;
+  SceneViewOptions how;
+  how.fit_height = false;
+  const SceneTouch touch = slot_.draw(c.ui, "atlas", how, options.width, scene->height);
+  const auto head_of = [](const std::string& id) -> std::optional<HeadRef> {
+    HeadRef head;
+    if (std::sscanf(id.c_str(), "head.%d.%d", &head.layer, &head.head) != 2) return std::nullopt;
+    return head;
+  };
+  if (touch.mark)
+    if (const auto head = head_of(touch.mark->id)) {
+      c.hovered.head = head;
+      if (touch.clicked) c.explorer.select(*head);
+    }
+  // Selection and hover are painted over the picture, so that they cost no new one.
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  for (const Mark& mark : scene->marks) {
+    const auto head = head_of(mark.id);
+    if (!head) continue;
+    const Rect rect = std::holds_alternative<Heatmap>(mark.shape) ? std::get<Heatmap>(mark.shape).rect
+                                                                  : std::get<Box>(mark.shape).rect;
+    const ImVec2 from = touch.window({rect.x - 1, rect.y - 1}),
+                 to = touch.window({rect.right() + 1, rect.bottom() + 1});
+    c.ui.name(fmt::format("Layer {} Head {}", head->layer, head->head), from, to);
+    if (*head == c.state().document.selected)
+      draw.AddRect(from, to, col(c.ui.theme.text), 0, 0, c.ui.px(2));
+    else if (c.state().hover.head == head)
+      draw.AddRect(from, to, col(c.ui.theme.accent), 0, 0, c.ui.px(1.5));
+  }
+}
+
+}  // namespace headscope

@@ -1,0 +1,36 @@
+#include "app/panels/explore_workspace.h"
+
+#include <utility>
+
+#include "app/widgets/controls.h"
+
+namespace headscope {
+
+void ExploreWorkspace::left(Ui& ui, Workbench& bench) {
+  const PanelContext c{ui, bench.explorer, hovered_};
+  if (std::exchange(bench.ui.focus_prompt, false)) prompt_.focus();
+  prompt_.draw(c);
+  atlas_.draw(c);
+  depth_.draw(c);
+}
+
+void ExploreWorkspace::middle(Ui& ui, Workbench& bench) {
+  if (std::exchange(bench.ui.reset_zoom, false)) head_.reset_zoom();
+  head_.draw({ui, bench.explorer, hovered_});
+}
+
+void ExploreWorkspace::right(Ui& ui, Workbench& bench) {
+  const PanelContext c{ui, bench.explorer, hovered_};
+  if (!c.trace()) return empty_state(ui, "No head is chosen", "Its numbers, temperature and mask will stand here.");
+  softmax_.draw(c);
+  mask_.draw(c);
+  draw_facts(c);
+  next_.draw(c);
+}
+
+void ExploreWorkspace::above(Ui& ui, Workbench& bench) {
+  if (!(hovered_ == bench.explorer.hover())) *ui.animate = true;
+  bench.explorer.hover() = std::exchange(hovered_, {});
+}
+
+}  // namespace headscope

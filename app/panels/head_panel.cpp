@@ -1,0 +1,263 @@
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/panels/panels.h"
+#include "app/widgets/controls.h"
+#include "core/trace/first_key.h"
+#include "viz/scene/arcs.h"
+#include "viz/scene/head_map.h"
+#include "viz/scene/row_bars.h"
+#include "viz/scene/score_split.h"
+#include "viz/scene/text.h"
+
+namespace headscope {
+
+namespace {
+
+const HeadVerdict* verdict_of(const PanelContext& c) {
+  const HeadFacts* facts = c.facts();
+  const int row = facts ? facts->row(c.state().document.selected) : -1;
+  if (row < 0 || facts->verdicts[static_cast<std::size_t>(row)].empty()) return nullptr;
+  return &facts->verdicts[static_cast<std::size_t>(row)].front();
+}
+
+Badge badge_of(const PanelContext& c) {
+  const HeadVerdict* verdict = verdict_of(c);
+  if (!verdict) return {};
+  return {fmt::format("{} {:.2f}", verdict->rule->title, verdict->score), class_color(*verdict->rule)};
+}
+
+/// The trace with the selected head's map as the view wants its first key; the trace itself when it is shown as it is.
+std::shared_ptr<const Trace> as_viewed(const std::shared_ptr<const Trace>& trace, HeadRef head, FirstToken mode) {
+  if (mode == FirstToken::show) return trace;
+  auto changed = std::make_shared<Trace>(*trace);
+  for (AttentionMap& map : changed->maps)
+    if (map.layer() == head.layer && map.head() == head.head)
+      map = without_first_key(map, mode == FirstToken::renormalize);
+  return changed;
+}
+
+const AttentionMap* selected_map(const PanelContext& c) {
+  if (!c.trace()) return nullptr;
+  const HeadRef head = c.state().document.selected;
+  for (const AttentionMap& map : c.trace()->maps)
+    if (map.layer() == head.layer && map.head() == head.head) return &map;
+  return nullptr;
+}
+
+std::string at(const Trace& trace, Index position) {
+  return fmt::format("{} {}", token_label(trace, position), position);
+}
+
+/// A highlighted row and column over the map's heatmap.
+void paint_cross(const PanelContext& c, const SceneTouch& touch, const Heatmap& map, Index bin) {
+  const Hover& hover = c.state().hover;
+  const Document& document = c.state().document;
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  const auto frame = [&](const Rect& r, Color color, double width) {
+    draw.AddRect(touch.window({r.x, r.y}), touch.window({r.right(), r.bottom()}), col(color), 0, 0, c.ui.px(width));
+  };
+  const auto row = [&](Index query) {
+    const Rect first = map.cell(std::min(query / bin, map.rows() - 1), 0);
+    return Rect{map.rect.x, first.y, map.rect.w, first.h};
+  };
+  if (hover.key && *hover.key / bin < map.columns()) {
+    const Rect first = map.cell(0, *hover.key / bin);
+    frame({first.x, map.rect.y, first.w, map.rect.h}, with_opacity(c.ui.theme.key, 0.55), 1);
+  }
+  if (hover.query && *hover.query / bin < map.rows()) frame(row(*hover.query), with_opacity(c.ui.theme.query, 0.7), 1);
+  if (document.query && *document.query / bin < map.rows()) frame(row(*document.query), c.ui.theme.accent, 2);
+}
+
+}  // namespace
+
+void HeadPanel::header(const PanelContext& c) {
+  const HeadRef head = c.state().document.selected;
+  {
+    const UseFont font(c.ui, c.ui.heading());
+    ImGui::AlignTextToFramePadding();
+    ImGui::TextUnformatted(fmt::format("Layer {} · Head {}", head.layer, head.head).c_str());
+  }
+  if (const HeadVerdict* verdict = verdict_of(c)) {
+    ImGui::SameLine(0, c.ui.px(12));
+    const Badge mark = badge_of(c);
+    badge(c.ui, mark.text, mark.color);
+    if (ImGui::IsItemHovered()) {
+      std::vector<std::string> lines{
+          fmt::format("{}: {:.3f}, chance {:.3f}", verdict->rule->title, verdict->score, verdict->chance),
+          std::string(metric(verdict->rule->metric).formula), "strongest cells:"};
+      for (const Evidence& cell : verdict->evidence)
+        lines.push_back(
+            fmt::format("{} → {}  {:.3f}", at(*c.trace(), cell.query), at(*c.trace(), cell.key), cell.weight));
+      tooltip(c.ui, lines);
+    }
+  }
+  static constexpr const char* labels[] = {"Map", "Arcs", "Row", "Steps", "q·k"};
+  int view = static_cast<int>(c.state().view.head_view);
+  const float width = c.ui.px(segmented_width(c.ui, labels) / c.ui.scale);
+  ImGui::SameLine();
+  ImGui::SetCursorPosX(
+      std::max(ImGui::GetCursorPosX(), ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - width));
+  if (segmented(c.ui, "head view", labels, view)) {
+    c.explorer.view().head_view = static_cast<HeadView>(view);
+    slot_.camera = {};
+  }
+}
+
+void HeadPanel::main_view(const PanelContext& c, double height) {
+  const HeadRef head = c.state().document.selected;
+  const View& view = c.state().view;
+  const Document& document = c.state().document;
+  const auto run = c.results().run;
+  const AttentionMap* map = selected_map(c);
+  if (!map) return empty_state(c.ui, "This head was not recorded", "Choose a head in the atlas.");
+  const double width = c.room();
+  const double plot = std::floor(std::min(width - 120, height - 150));
+  const Index query = document.query.value_or(c.state().hover.query.value_or(map->n_query() - 1));
+  const std::string place = fmt::format("{} {} {} {} {} {}", head.layer, head.head, static_cast<int>(view.head_view),
+                                        name(view.scale), name(view.first_token), plot);
+  const Badge mark = badge_of(c);
+  const FirstToken first = view.first_token;
+  const Scale scale = view.scale;
+  const auto trace = run->trace;
+  SceneViewOptions how;
+  switch (view.head_view) {
+    case HeadView::map:
+      how.zoomable = true;
+      slot_.want(c.explorer, c.ui, trace, place, [=](const Look& look) {
+        HeadMapOptions o;
+        o.layer = head.layer;
+        o.head = head.head;
+        o.scaling.scale = scale;
+        o.plot = plot;
+        o.bare = true;
+        return head_map_scene(*as_viewed(trace, head, first), o, look);
+      });
+      break;
+    case HeadView::arcs:
+      slot_.want(c.explorer, c.ui, trace,
+                 place + fmt::format(" {} {}", view.arcs_threshold, document.query.value_or(-1)),
+                 [=, threshold = view.arcs_threshold, pinned = document.query](const Look& look) {
+                   ArcsOptions o;
+                   o.layer = head.layer;
+                   o.head = head.head;
+                   o.threshold = threshold;
+                   o.query = pinned;
+                   o.skip_first = first != FirstToken::show;
+                   o.bare = true;
+                   return arcs_scene(*trace, o, look);
+                 });
+      how.fit_height = false;
+      break;
+    case HeadView::row:
+      slot_.want(c.explorer, c.ui, trace, place + fmt::format(" {}", query), [=](const Look& look) {
+        RowBarsOptions o;
+        o.layer = head.layer;
+        o.head = head.head;
+        o.query = query;
+        o.scaling.scale = scale == Scale::log ? Scale::log : Scale::linear;
+        o.plot = width - 120;
+        o.height = std::clamp(height - 220, 120.0, 420.0);
+        o.bare = true;
+        return row_bars_scene(*as_viewed(trace, head, first), o, look);
+      });
+      break;
+    case HeadView::steps:
+    case HeadView::qk: {
+      const auto detail = c.results().detail;
+      if (!detail || detail->head != head) return empty_state(c.ui, "Reading the scores of this head …", "");
+      if (view.head_view == HeadView::steps) {
+        slot_.want(c.explorer, c.ui, detail, place, [=](const Look& look) {
+          return head_steps_scene(*detail->trace, {head.layer, head.head, width}, look);
+        });
+      } else {
+        const Index key = document.key.value_or(std::max<Index>(
+            0, detail->map().stats().max_key[static_cast<std::size_t>(std::min(query, detail->map().n_query() - 1))]));
+        const bool rotary =
+            c.results().model.model && c.results().model.model->config().position == PositionKind::rotary;
+        slot_.want(c.explorer, c.ui, detail, place + fmt::format(" {} {}", query, key), [=](const Look& look) {
+          return score_split_scene(
+              *detail->trace, {head.layer, head.head, query, key, rotary, width, std::clamp(height - 20, 200.0, 420.0)},
+              look);
+        });
+      }
+      break;
+    }
+  }
+  const SceneTouch touch = slot_.draw(c.ui, "head", how, width, height);
+  if (view.head_view != HeadView::map || !slot_.scene()) return;
+  const Mark* drawn = find(*slot_.scene(), "map");
+  if (!drawn) return;
+  const auto& heat = std::get<Heatmap>(drawn->shape);
+  const Index bin = std::max<Index>(1, (map->n_query() + heat.rows() - 1) / heat.rows());
+  if (touch.mark == drawn && touch.cell) {
+    const Index q = touch.cell->row * bin, k = touch.cell->column * bin;
+    c.hovered.query = q;
+    c.hovered.key = k;
+    if (touch.clicked) c.explorer.pin(q, k);
+  }
+  paint_cross(c, touch, heat, bin);
+}
+
+void HeadPanel::footer(const PanelContext& c) {
+  static constexpr const char* scales[] = {"linear", "log", "row-max"};
+  int scale = static_cast<int>(c.state().view.scale);
+  if (segmented(c.ui, "scale", scales, scale)) c.explorer.view().scale = static_cast<Scale>(scale);
+  ImGui::SameLine(0, c.ui.px(12));
+  static constexpr const char* first[] = {"first token", "hidden", "renormalised"};
+  int mode = static_cast<int>(c.state().view.first_token);
+  if (segmented(c.ui, "first token mode", first, mode)) c.explorer.view().first_token = static_cast<FirstToken>(mode);
+
+  const AttentionMap* map = selected_map(c);
+  const Index query = c.state().hover.query.value_or(c.state().document.query.value_or(-1));
+  const Index key = c.state().hover.key.value_or(c.state().document.key.value_or(-1));
+  if (!map || query < 0 || key < 0 || query >= map->n_query() || key >= map->n_key()) return;
+  const std::string text =
+      fmt::format("q {}  →  k {}   {}", at(*c.trace(), query), at(*c.trace(), key),
+                  map->masked(query, key) ? "masked" : fmt::format("{:.4f}", map->weight(query, key)));
+  const UseFont font(c.ui, c.ui.number());
+  const float width = ImGui::CalcTextSize(text.c_str()).x;
+  ImGui::SameLine();
+  ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX() + c.ui.px(12),
+                                ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - width - c.ui.px(4)));
+  ImGui::AlignTextToFramePadding();
+  ImGui::TextUnformatted(text.c_str());
+}
+
+void HeadPanel::draw(const PanelContext& c) {
+  if (!c.trace())
+    return empty_state(c.ui, "Nothing to show yet", "Open a model and write a text: every head appears at once.");
+  header(c);
+  const bool with_row = c.state().view.row_open && c.state().view.head_view == HeadView::map;
+  const double row_height = with_row ? 176 : 0, room = ImGui::GetContentRegionAvail().y / c.ui.scale;
+  main_view(c, std::max(160.0, room - row_height - 44));
+  footer(c);
+  if (!with_row) return;
+  const AttentionMap* map = selected_map(c);
+  if (!map) return;
+  const Document& document = c.state().document;
+  const Index query =
+      std::min(document.query.value_or(c.state().hover.query.value_or(map->n_query() - 1)), map->n_query() - 1);
+  section(c.ui, fmt::format("ROW OF {}", at(*c.trace(), query)), "where this query looks");
+  const auto trace = c.results().run->trace;
+  const HeadRef head = document.selected;
+  const double width = c.room();
+  const FirstToken first = c.state().view.first_token;
+  row_.want(c.explorer, c.ui, trace, fmt::format("{} {} {} {} {}", head.layer, head.head, query, width, name(first)),
+            [=](const Look& look) {
+              RowBarsOptions o;
+              o.layer = head.layer;
+              o.head = head.head;
+              o.query = query;
+              o.plot = width - 60;
+              o.height = 64;
+              o.bare = true;
+              return row_bars_scene(*as_viewed(trace, head, first), o, look);
+            });
+  row_.draw(c.ui, "row", {}, width, row_height - 30);
+}
+
+}  // namespace headscope

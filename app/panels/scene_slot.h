@@ -1,0 +1,38 @@
+#pragma once
+// A place in a panel that shows a scene made on the worker: asks for a new one when what it depends on has changed,
+// shows the last one until it comes, and never computes on the UI thread. Thread rule: the UI thread.
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "app/state/explorer.h"
+#include "app/widgets/scene_view.h"
+
+namespace headscope {
+
+class SceneSlot {
+ public:
+  /// `tag` names the job: a newer picture of the same place takes an older one's turn.
+  explicit SceneSlot(std::string tag);
+
+  using Build = std::function<Scene(const Look&)>;
+  /// Asks for `build` when `source` (what the numbers come from), `options` or the theme differ from the last call.
+  void want(Explorer& explorer, const Ui& ui, std::shared_ptr<const void> source, const std::string& options,
+            Build build);
+  /// The last scene that came, in the next room of width × height logical pixels.
+  SceneTouch draw(Ui& ui, const char* id, const SceneViewOptions& view, double width, double height);
+  const Scene* scene() const { return shared_->view.scene().get(); }
+  SceneCamera camera;
+
+ private:
+  struct Shared {
+    SceneView view;
+  };
+  std::string tag_;
+  std::shared_ptr<const void> source_;
+  std::string options_;
+  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();  // a late result may outlive the slot
+};
+
+}  // namespace headscope

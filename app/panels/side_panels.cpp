@@ -1,0 +1,199 @@
+// The right column: temperature, mask, numbers of the head, next tokens.
+
+#include <fmt/format.h>
+#include <imgui.h>
+#include <misc/cpp/imgui_stdlib.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/panels/panels.h"
+#include "app/widgets/controls.h"
+#include "core/attention/masks.h"
+#include "core/base/error.h"
+#include "core/text/tokenizer.h"
+#include "viz/scene/line_chart.h"
+
+namespace headscope {
+
+namespace {
+
+std::string number(double value, std::string_view unit) {
+  if (std::isnan(value)) return "–";
+  return fmt::format("{:.2f}{}{}", value, unit.empty() ? "" : " ", unit);
+}
+
+std::string label_of(const Results& results, std::int32_t id) {
+  return results.model.tokenizer && id < results.model.tokenizer->vocab_size()
+             ? results.model.tokenizer->token(id).label
+             : std::to_string(id);
+}
+
+}  // namespace
+
+void SoftmaxPanel::draw(const PanelContext& c) {
+  section(c.ui, "SOFTMAX");
+  static constexpr const char* scopes[] = {"This head", "Layer", "All heads"};
+  int scope = static_cast<int>(c.state().view.edit_scope);
+  if (segmented(c.ui, "edit scope", scopes, scope)) c.explorer.view().edit_scope = static_cast<EditScope>(scope);
+  double tau = temperature_of(c.state().document.edits, c.state().document.selected);
+  if (slider(c.ui, "Temperature", tau, {0.05, 20, 1, true, "", 2})) c.explorer.set_temperature(tau);
+  const auto detail = c.results().detail;
+  if (!detail) return;
+  const double width = std::floor(c.room());
+  slot_.want(c.explorer, c.ui, detail, std::to_string(width), [detail, width](const Look& look) {
+    LineChart chart;
+    chart.width = width;
+    chart.height = 112;
+    chart.y_title = "entropy against temperature, nats";
+    chart.y_low = 0;
+    chart.log_x = true;
+    chart.x_ticks = {0.05, 0.2, 1, 5, 20};
+    chart.series = {{"", look.theme.accent, detail->curve.tau, detail->curve.entropy}};
+    if (std::isfinite(detail->entropy)) chart.marker = Point{detail->temperature, detail->entropy};
+    return line_chart_scene(chart, look);
+  });
+  slot_.draw(c.ui, "curve", {}, width, 112);
+}
+
+void MaskPanel::draw(const PanelContext& c) {
+  section(c.ui, "MASK", "of the same heads");
+  const std::string current = mask_of(c.state().document.edits, c.state().document.selected);
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  const float side = c.ui.px(36), gap = c.ui.px(8),
+              right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
+  constexpr Index n = 8;
+  bool first = true;
+  for (const MaskForm& form : mask_forms()) {
+    if (!first) {
+      ImGui::SameLine(0, gap);
+      if (ImGui::GetCursorScreenPos().x + side > right) ImGui::NewLine();
+    }
+    first = false;
+    const std::string spec(form.example), id = "mask " + std::string(form.id);
+    const bool chosen = spec == current || (current.empty() && form.id == "causal");
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const UseFont font(c.ui, c.ui.small());
+    const float height = side + c.ui.px(15);
+    if (ImGui::InvisibleButton(id.c_str(), {side, height})) {
+      error_.clear();
+      c.explorer.set_mask(form.id == "causal" ? "" : spec);
+    }
+    const bool hovered = ImGui::IsItemHovered();
+    const auto rule = parse_mask(spec);
+    const float cell = std::floor(side / static_cast<float>(n));
+    for (Index q = 0; q < n; ++q)
+      for (Index k = 0; k < n; ++k) {
+        const ImVec2 from{at.x + cell * static_cast<float>(k), at.y + cell * static_cast<float>(q)};
+        const Color color = masked(*rule, q, k, n) ? c.ui.theme.masked : chosen ? c.ui.theme.accent : c.ui.theme.muted;
+        draw.AddRectFilled(from, {from.x + cell - 1, from.y + cell - 1}, col(color));
+      }
+    draw.AddText({at.x, at.y + side + c.ui.px(1)},
+                 col(chosen    ? c.ui.theme.text
+                     : hovered ? c.ui.theme.muted
+                               : c.ui.theme.faint),
+                 std::string(form.id).c_str());
+    if (hovered)
+      tooltip(c.ui, {std::string(form.title) + ": " + spec, std::string(form.meaning),
+                     "query i sees key j where " + std::string(form.predicate), std::string(form.source)});
+  }
+  if (!ImGui::IsAnyItemActive() && error_.empty()) spec_ = current.empty() ? "causal" : current;
+  {
+    const UseFont font(c.ui, c.ui.token());
+    ImGui::SetNextItemWidth(-1);
+    if (ImGui::InputText("##mask spec", &spec_, ImGuiInputTextFlags_EnterReturnsTrue)) {
+      try {
+        (void)parse_mask(spec_);
+        error_.clear();
+        c.explorer.set_mask(spec_ == "causal" ? "" : spec_);
+      } catch (const Error& e) {
+        error_ = e.what();
+      }
+    }
+  }
+  if (!error_.empty()) {
+    ImGui::PushStyleColor(ImGuiCol_Text, vec(c.ui.theme.key));
+    ImGui::TextWrapped("%s", error_.c_str());
+    ImGui::PopStyleColor();
+  }
+}
+
+void draw_facts(const PanelContext& c) {
+  section(c.ui, "THIS HEAD", "chance in grey");
+  const HeadFacts* facts = c.facts();
+  const int row = facts ? facts->row(c.state().document.selected) : -1;
+  if (row < 0) return;
+  static constexpr std::string_view shown[] = {"entropy",         "effective_tokens", "sink",
+                                               "mean_distance",   "max_weight",       "prefix_matching",
+                                               "duplicate_token", "previous_token",   "self_attention"};
+  for (const std::string_view id : shown) {
+    const Metric& m = metric(id);
+    const auto column = static_cast<std::size_t>(&m - metrics().data());
+    const double value = facts->table.value[static_cast<std::size_t>(row)][column],
+                 chance = facts->table.chance[static_cast<std::size_t>(row)][column];
+    const HeadRef head = c.state().document.selected;
+    const Color strong = rgb(0xFFB13B);
+    const bool high = m.high <= 1 && !std::isnan(chance) && value > 0.4 && value > 3 * chance;
+    fact(c.ui, std::string(m.title),
+         std::isnan(chance) ? number(value, m.unit)
+                            : fmt::format("{}  ·  {}", number(value, m.unit), number(chance, "")),
+         high ? &strong : nullptr,
+         {std::string(m.title), std::string(m.formula),
+          fmt::format("from blocks.{}.attn.hook_pattern[{}], F32, {} tokens", head.layer, head.head,
+                      facts->trace->tokens.size()),
+          fmt::format("chance: {}", std::isnan(chance) ? "none" : number(chance, m.unit)), std::string(m.source)});
+  }
+}
+
+void NextPanel::draw(const PanelContext& c) {
+  const auto& run = c.results().run;
+  if (!run) return;
+  const auto& effect = c.results().effect;
+  const bool compared = effect && effect->after == run->trace;
+  section(c.ui, "NEXT TOKEN", compared ? "before → after the edit" : "after the last token");
+  std::vector<Bar> bars;
+  if (compared) {
+    double largest = 1e-9;
+    for (const auto& token : effect->change.tokens) largest = std::max({largest, token.before, token.after});
+    for (const auto& token : effect->change.tokens) {
+      if (bars.size() == 6) break;
+      bars.push_back({label_of(c.results(), token.id), token.after / largest, token.before / largest,
+                      fmt::format("{:.1f} → {:.1f}", 100 * token.before, 100 * token.after),
+                      fmt::format("token {}: probability {:.5f} → {:.5f}", token.id, token.before, token.after)});
+    }
+  } else {
+    const double largest = run->next.empty() ? 1 : run->next.front().probability;
+    for (const NextToken& token : run->next) {
+      if (bars.size() == 6) break;
+      bars.push_back({label_of(c.results(), token.id), token.probability / largest, -1,
+                      fmt::format("{:.1f} %", 100 * token.probability),
+                      fmt::format("token {}: softmax of the logits over the full vocabulary, logit {:.3f}", token.id,
+                                  token.logit)});
+    }
+  }
+  bar_list(c.ui, "next tokens", bars);
+  if (compared)
+    fact(c.ui, "KL(before ‖ after)", fmt::format("{:.4f} nats", effect->change.kl), nullptr,
+         {"KL divergence of the next-token distributions", "Σ p ln(p / q) over the full vocabulary"});
+  if (run->losses.size() < 2) return;
+  double mean = 0;
+  for (const double loss : run->losses) mean += loss / static_cast<double>(run->losses.size());
+  fact(c.ui, "Loss on this text", fmt::format("{:.3f} nats", mean), nullptr,
+       {"mean of −ln p(token | what came before)",
+        "from logits, F32; perplexity " + fmt::format("{:.2f}", std::exp(mean))});
+  const double width = std::floor(c.room());
+  slot_.want(c.explorer, c.ui, run, std::to_string(width), [run, width](const Look& look) {
+    LineChart chart;
+    chart.width = width;
+    chart.height = 104;
+    chart.y_title = "loss per token, nats";
+    chart.y_low = 0;
+    ChartSeries line{"", look.theme.accent, {}, run->losses};
+    for (std::size_t i = 0; i < run->losses.size(); ++i) line.x.push_back(static_cast<double>(i + 1));
+    chart.series = {line};
+    return line_chart_scene(chart, look);
+  });
+  slot_.draw(c.ui, "loss", {}, width, 104);
+}
+
+}  // namespace headscope
