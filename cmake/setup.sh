@@ -10,13 +10,17 @@ fail() {
   exit 1
 }
 
-# quietly LOG COMMAND...: runs the command with its output in build/LOG; on failure shows the end of it.
+# quietly LOG COMMAND...: runs the command with its output in build/LOG; on failure shows what failed, or the end of it.
 quietly() {
   local log="$root/build/$1"
   shift
   mkdir -p "$root/build"
   "$@" >"$log" 2>&1 && return 0
-  tail -n 40 "$log" >&2
+  if grep -q '^FAILED: ' "$log"; then
+    sed -n '/^FAILED: /,$p' "$log" | head -n 40 >&2
+  else
+    tail -n 40 "$log" >&2
+  fi
   return 1
 }
 

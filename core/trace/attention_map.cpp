@@ -18,7 +18,7 @@ Index ceil_div(Index a, Index b) {
   return (a + b - 1) / b;
 }
 
-bool inside(KeyRange range, Index extent) {
+[[maybe_unused]] bool inside(KeyRange range, Index extent) {
   return range.begin >= 0 && range.begin <= range.end && range.end <= extent;
 }
 
