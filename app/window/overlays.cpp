@@ -275,7 +275,9 @@ void FileDialog::draw(Ui& ui, Workbench& bench) {
                        : entry->kind == FileBrowser::Kind::folder ? "folder"
                                                                   : "";
     if (!result_row(ui, entry->name, kind, entry->path == chosen_)) continue;
-    if (entry->kind == FileBrowser::Kind::folder) {
+    // A model is chosen where models are opened; anywhere else it is a folder like others.
+    if (entry->kind == FileBrowser::Kind::folder ||
+        (entry->kind == FileBrowser::Kind::model && kind_ != Kind::open_model)) {
       enter = entry;
     } else {
       done = done || (!saving && (entry->path == chosen_ || ImGui::IsMouseDoubleClicked(0)));
