@@ -44,15 +44,17 @@ Color control_frame(const Ui& ui, ImVec2 min, ImVec2 max, bool hovered, bool act
 }  // namespace
 
 void section(const Ui& ui, const std::string& title, const std::string& remark) {
-  std::string capitals;
-  for (const char c : title) capitals += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   const Font font = small_caps(ui);
   const float height = ui.px(18);
   ImVec2 at = ImGui::GetCursorScreenPos();
   const float y = at.y + height / 2, end = at.x + ImGui::GetContentRegionAvail().x;
   // Spaced a little, as small capitals want to be.
-  for (const char c : capitals) {
-    const std::string letter(1, c);
+  for (std::size_t i = 0; i < title.size();) {
+    std::size_t next = i + 1;
+    while (next < title.size() && (static_cast<unsigned char>(title[next]) & 0xC0) == 0x80) ++next;
+    std::string letter = title.substr(i, next - i);
+    if (letter.size() == 1) letter[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(letter[0])));
+    i = next;
     middle_text(ui, at.x, y, letter, font, ui.theme.muted);
     at.x += text_width(ui, letter, font) + 0.6f * ui.scale;
   }
