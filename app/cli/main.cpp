@@ -44,6 +44,7 @@ int main(int argc, char** argv) {
   app.add_option("--threads", shell.threads, "Threads to compute with (default: one per processor)")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
+  app.add_flag("--cuda", shell.cuda, "Multiply matrices on an NVIDIA card (needs a build of the preset cuda)");
   add_run(app, shell);
   add_capture(app, shell);
   add_metrics(app, shell);

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "core/cuda/cuda_backend.h"
 
 namespace headscope::cli {
 
@@ -79,7 +80,7 @@ std::stop_token Shell::stop() {
 
 Backend& Shell::backend() {
   stop();  // before the pool starts its threads, which then leave the signals to the thread that waits for them
-  if (!backend_) backend_ = std::make_unique<Backend>(threads);
+  if (!backend_) backend_ = cuda ? make_cuda_backend(threads) : std::make_unique<Backend>(threads);
   return *backend_;
 }
 

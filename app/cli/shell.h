@@ -29,6 +29,7 @@ class Shell {
   Shell& operator=(const Shell&) = delete;
 
   int threads = 0;                ///< 0 = one per hardware thread; read when the backend is first asked for
+  bool cuda = false;              ///< products on an NVIDIA card
   std::function<void()> command;  ///< set by the subcommand that the user chose
 
   /// Buffered; flush() at the end tells whether all of it arrived.

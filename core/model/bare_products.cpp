@@ -28,14 +28,16 @@ void attention_products(Backend& backend, const ModelDims& d, Index n, const Ten
 
 }  // namespace
 
-void Model::bare_products(Backend& backend, int tokens) const {
+double Model::bare_products(Backend& backend, int tokens, int logit_rows) const {
   const ModelDims& d = parts_->config.dims;
   const Index n = tokens, q_width = Index{d.heads} * d.d_head;
   Tensor x = backend.empty({n, d.d_model}), hidden = backend.empty({n, d.d_mlp}), z = backend.empty({n, q_width});
   Tensor packed = backend.empty({std::max(panels::packed_size(d.d_head, n), panels::packed_size(n, d.d_head))});
   for (Tensor* t : {&x, &hidden, &z, &packed}) std::ranges::fill(t->mutable_values(), 0.5f);
+  double multiply_adds = 0;
   const auto product = [&](const Tensor& in, const Linear& w) {
-    Tensor out = backend.empty({n, w.packed->out()});
+    Tensor out = backend.empty({in.dim(0), w.packed->out()});
+    multiply_adds += static_cast<double>(in.dim(0)) * static_cast<double>(w.packed->in() * w.packed->out());
     w.packed->multiply(in, nullptr, out, backend.pool());
     return out;
   };
@@ -46,12 +48,14 @@ void Model::bare_products(Backend& backend, int tokens) const {
       if (!q.defined()) q = out;
     }
     attention_products(backend, d, n, q, packed, z);
+    multiply_adds += static_cast<double>(n) * static_cast<double>(n + 1) * static_cast<double>(q_width);
     product(z, layer.o);
     if (layer.gate.packed) product(x, layer.gate);
     product(x, layer.up);
     product(hidden, layer.down);
   }
-  product(x, parts_->unembedding);
+  product(x.slice(0, n - logit_rows, n), parts_->unembedding);
+  return 2 * multiply_adds;
 }
 
 }  // namespace headscope

@@ -59,9 +59,9 @@ class Model {
   ForwardResult forward(const Ctx& ctx, std::span<const std::int32_t> tokens, KvCache* cache = nullptr,
                         const MapRequest& maps = {}, bool all_logits = true) const;
 
-  /// The bare matrix products of a pass over n tokens with logits of every position, and nothing else: what a pass
-  /// cannot be faster than on this machine. For benchmarks.
-  void bare_products(Backend& backend, int n) const;
+  /// The bare matrix products of a pass over n tokens, logits of the last `logit_rows` of them, and nothing else: what a
+  /// pass cannot be faster than on this machine. For benchmarks. Returns the floating-point operations done.
+  double bare_products(Backend& backend, int n, int logit_rows) const;
 
   /// The site kinds that fire in this model (no rot_q with learned positions, no pos_embed with RoPE …).
   std::vector<SiteKind> sites() const;

@@ -37,9 +37,13 @@ void Backend::over_rows(Index rows, Index width, Index cost, Body body) {
                  [&](int task, int) { body(task * step, std::min(rows, (task + 1) * step)); });
 }
 
+std::shared_ptr<const PackedMatrix> Backend::pack(std::span<const Tensor> weights) {
+  return PackedMatrix::pack(weights, pool_);
+}
+
 Linear Backend::linear_weights(std::vector<Tensor> weights, const std::vector<Tensor>& biases) {
   Linear linear;
-  linear.packed = PackedMatrix::pack(weights, pool_);
+  linear.packed = pack(weights);
   if (std::ranges::any_of(biases, [](const Tensor& b) { return b.defined(); })) {
     linear.bias = Tensor::zeros({linear.packed->out()});
     Index column = 0;

@@ -54,6 +54,10 @@ class Backend {
   /// True when every element is a finite number.
   bool finite(const Tensor& x);
 
+ protected:
+  /// The matrices side by side in the form that this device multiplies with.
+  virtual std::shared_ptr<const PackedMatrix> pack(std::span<const Tensor> weights);
+
  private:
   /// body(first row, end row) over rows of `width` elements: in parallel when the work is worth it.
   template <class Body>

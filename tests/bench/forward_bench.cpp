@@ -40,13 +40,13 @@ void forward(benchmark::State& state, const Model& model, MapStorage storage) {
   const MapRequest maps{storage, &links, nullptr};
   const Ctx ctx{backend()};
   std::vector<double> pass, floor;
-  model.bare_products(backend(), n);
+  model.bare_products(backend(), n, n);
   for (auto _ : state) {
     ForwardResult result;
     pass.push_back(seconds([&] { result = model.forward(ctx, tokens, nullptr, maps); }));
     benchmark::DoNotOptimize(result.logits.data());
     state.SetIterationTime(pass.back());
-    floor.push_back(seconds([&] { model.bare_products(backend(), n); }));
+    floor.push_back(seconds([&] { model.bare_products(backend(), n, n); }));
   }
   state.counters["pass_ms"] = 1e3 * median(pass);
   state.counters["floor_ms"] = 1e3 * median(floor);

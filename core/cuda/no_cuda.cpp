@@ -1,0 +1,15 @@
+#include "core/base/error.h"
+#include "core/cuda/cuda_backend.h"
+
+namespace headscope {
+
+std::string why_no_cuda() {
+  return "this program was built without CUDA";
+}
+
+std::unique_ptr<Backend> make_cuda_backend(int) {
+  throw Error("device cuda", "a program built with CUDA", "one built without",
+              "cmake --preset cuda, with the CUDA toolkit installed");
+}
+
+}  // namespace headscope
