@@ -76,6 +76,7 @@ void paint_cross(const PanelContext& c, const SceneTouch& touch, const Heatmap& 
 
 void HeadPanel::header(const PanelContext& c) {
   const HeadRef head = c.state().document.selected;
+  const float top = ImGui::GetCursorPosY();
   {
     const UseFont font(c.ui, c.ui.heading());
     ImGui::AlignTextToFramePadding();
@@ -83,6 +84,7 @@ void HeadPanel::header(const PanelContext& c) {
   }
   if (const HeadVerdict* verdict = verdict_of(c)) {
     ImGui::SameLine(0, c.ui.px(12));
+    ImGui::SetCursorPosY(ImGui::GetCursorPosY() + c.ui.px(5));  // the title's line is higher than the label
     const Badge mark = badge_of(c);
     badge(c.ui, mark.text, mark.color);
     if (ImGui::IsItemHovered()) {
@@ -99,8 +101,8 @@ void HeadPanel::header(const PanelContext& c) {
   int view = static_cast<int>(c.state().view.head_view);
   const float width = c.ui.px(segmented_width(c.ui, labels) / c.ui.scale);
   ImGui::SameLine();
-  ImGui::SetCursorPosX(
-      std::max(ImGui::GetCursorPosX(), ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - width));
+  ImGui::SetCursorPosY(top);
+  ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(0.0f, ImGui::GetContentRegionAvail().x - width));
   if (segmented(c.ui, "head view", labels, view)) {
     c.explorer.view().head_view = static_cast<HeadView>(view);
     slot_.camera = {};
