@@ -1,0 +1,63 @@
+#pragma once
+// AdamW (Loshchilov & Hutter, Decoupled Weight Decay Regularization, 2019): Adam's moments (Kingma & Ba, 2015), decay
+// apart from them and on matrices only, a learning rate that warms up and falls along a cosine, gradients clipped by
+// their global norm (Pascanu et al., 2013). Not thread-safe; results do not depend on the number of threads.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/train/parameters.h"
+
+namespace headscope {
+
+class ThreadPool;
+
+struct OptimizerSettings {
+  double learning_rate = 1e-3;       ///< at the top of the schedule
+  double final_learning_rate = 0;    ///< where the cosine ends, and what holds after it
+  std::int64_t warmup_steps = 0;     ///< linear from 0 to the top
+  std::int64_t schedule_steps = 0;   ///< warm-up and cosine together; 0 = constant after the warm-up
+  double beta1 = 0.9, beta2 = 0.95;  ///< decay of the two moments
+  double epsilon = 1e-8;
+  double weight_decay = 0.1;  ///< of matrices (rank 2, embeddings too), never of gains and biases
+  double clip_norm = 1.0;     ///< largest norm of all gradients together; 0 = never clipped
+
+  /// What step `step` (the first is 0) multiplies the update with.
+  double rate_at(std::int64_t step) const;
+  /// Throws Error naming the setting that makes no sense (negative, NaN, a beta of 1, a warm-up beyond the schedule).
+  void check() const;
+};
+
+class AdamW {
+ public:
+  /// Moments start at zero.
+  AdamW(const Parameters& parameters, OptimizerSettings settings);
+
+  /// Moves every parameter by its gradient; gradients[i] belongs to parameters.all()[i]. `norm` is gradient_norm() of
+  /// them, which must be finite.
+  void step(Parameters& parameters, const std::vector<Tensor>& gradients, double norm, ThreadPool& pool);
+
+  std::int64_t steps() const { return steps_; }  ///< taken so far
+  double next_rate() const { return settings_.rate_at(steps_); }
+  const OptimizerSettings& settings() const { return settings_; }
+  void set_settings(OptimizerSettings settings);  ///< from the next step on; throws as check()
+
+  /// "first_moment/NAME", "second_moment/NAME" of every parameter, and "steps" (1, exact up to 2²⁴): everything that
+  /// decides the next step besides parameters and settings. The tensors are copies.
+  std::map<std::string, Tensor> state() const;
+  /// The inverse. Throws Error naming the tensor that is missing or has another shape; then nothing has changed.
+  void restore(const std::map<std::string, Tensor>& state);
+
+ private:
+  OptimizerSettings settings_;
+  std::vector<std::string> names_;
+  std::vector<Tensor> first_, second_;
+  std::int64_t steps_ = 0;
+};
+
+/// √(Σ g²) over all tensors, in float64; not finite when any element is not.
+double gradient_norm(const std::vector<Tensor>& gradients, ThreadPool& pool);
+
+}  // namespace headscope

@@ -1,0 +1,68 @@
+#pragma once
+// One model learning: parameters, optimiser and the training pass, a step at a time. What to learn from, when to stop
+// and where to keep checkpoints is the caller's. One thread at a time; snapshot() models may be used on any.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "core/model/model.h"
+#include "core/train/adamw.h"
+#include "core/train/parameters.h"
+
+namespace headscope {
+
+/// Sequences of equal length, one after another.
+struct Batch {
+  int sequences = 0, length = 0;
+  std::vector<std::int32_t> tokens;   ///< (sequences · length)
+  std::vector<std::int32_t> targets;  ///< the token that follows each; −1 is not counted
+};
+
+struct StepReport {
+  std::int64_t step = 0;    ///< number of this step; the first is 1
+  double loss = 0;          ///< mean over the counted targets, nats per token, before the update
+  double gradient_norm = 0;  ///< before clipping
+  double learning_rate = 0;
+  std::vector<AttentionMap> maps;  ///< of the pass, when asked for
+};
+
+class Learner {
+ public:
+  /// Starts from random weights. Throws Error on settings that make no sense. `backend` must outlive the learner.
+  Learner(const ModelConfig& config, const OptimizerSettings& settings, std::uint64_t seed, Backend& backend);
+  /// Starts from given weights, which it clones.
+  Learner(const Parameters& parameters, const OptimizerSettings& settings, Backend& backend);
+  ~Learner();
+
+  /// Forward, backward, update. `maps` asks for the attention of the pass (MapRequest::sequence says whose). Throws
+  /// Error on a batch that does not fit the model; on NaN or infinity, naming step and tensor; throws Cancelled. After
+  /// any of these the learner is as it was before.
+  StepReport step(const Batch& batch, std::stop_token stop = {}, const MapRequest& maps = {});
+  /// Mean loss of a batch, without learning from it.
+  double loss(const Batch& batch, std::stop_token stop = {});
+
+  std::int64_t steps() const;  ///< taken so far
+  const ModelConfig& config() const;
+  const Parameters& parameters() const;  ///< read only between steps
+  const OptimizerSettings& settings() const;
+  void set_settings(const OptimizerSettings& settings);  ///< from the next step on
+
+  /// An immutable copy for tracing and sampling, on another thread too. `backend` packs it (null = the learner's own).
+  std::shared_ptr<const Model> snapshot(Backend* backend = nullptr) const;
+
+  /// All that decides the next step besides settings and data: "parameters/NAME", "first_moment/NAME",
+  /// "second_moment/NAME", "steps". A learner that restores it goes on bit for bit as this one would.
+  std::map<std::string, Tensor> state() const;
+  /// Throws Error naming the tensor that is missing or has another shape; then nothing has changed.
+  void restore(const std::map<std::string, Tensor>& state);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace headscope

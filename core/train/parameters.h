@@ -1,0 +1,57 @@
+#pragma once
+// The trainable weights of a model: named tensors in the Hugging Face layout of its family (GPT-2 keeps matrices
+// (in, out), Llama (out, in); tied embeddings are one tensor). Which tensors there are, and their shapes, is read off
+// the family's own reader (core/model/family.h), so that a model trained here is one that Model::load opens.
+// Copying Parameters shares the tensors; clone() does not. Not thread-safe while training.
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/io/safetensors.h"
+#include "core/model/model.h"
+
+namespace headscope {
+
+struct Parameter {
+  std::string name;  ///< as in the file: "transformer.h.0.attn.c_attn.weight"
+  Tensor value;      ///< contiguous
+  bool matrix() const { return value.rank() >= 2; }
+};
+
+class Parameters {
+ public:
+  /// Random weights as GPT-2's (Radford et al., 2019): N(0, 0.02²), the two projections that write to the residual
+  /// stream ÷ √(2 · layers), gains 1, biases 0. The same seed gives the same bits.
+  static Parameters initial(const ModelConfig& config, std::uint64_t seed);
+  /// Copies of a model folder's weights as float32. Throws as Model::load.
+  static Parameters load(const std::filesystem::path& folder);
+
+  const ModelConfig& config() const { return config_; }
+  const std::vector<Parameter>& all() const { return all_; }
+  std::vector<Parameter>& all() { return all_; }
+  std::int64_t count() const;  ///< numbers in all tensors
+  Parameters clone() const;
+
+  /// A model whose weights are views of these tensors and follow them (Model::Weights::changing).
+  std::shared_ptr<const Model> trainable_model(Backend& backend) const;
+  /// An ordinary model over a copy of these tensors.
+  std::shared_ptr<const Model> snapshot(Backend& backend) const;
+
+  /// Writes folder/config.json and folder/model.safetensors (F32 or F16), which Model::load opens.
+  /// Throws Error when a value does not fit F16, or on a file that cannot be written.
+  void save(const std::filesystem::path& folder, DType type, const std::map<std::string, std::string>& metadata = {})
+      const;
+  /// Named copies, and the inverse. restore() throws Error naming the tensor that is missing or has another shape; then
+  /// nothing has changed.
+  std::map<std::string, Tensor> state() const;
+  void restore(const std::map<std::string, Tensor>& state);
+
+ private:
+  ModelConfig config_;
+  std::vector<Parameter> all_;
+};
+
+}  // namespace headscope
