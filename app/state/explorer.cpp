@@ -39,7 +39,10 @@ fs::path absolute_path(const fs::path& path) {
 }  // namespace
 
 Explorer::Explorer(Options options)
-    : options_(std::move(options)), backend_(std::make_shared<Backend>(options_.threads)), worker_(options_.wake) {}
+    : options_(std::move(options)),
+      backend_(std::make_shared<Backend>(options_.threads)),
+      memory_(std::make_shared<PassMemory>()),
+      worker_(options_.wake) {}
 
 Explorer::~Explorer() = default;
 
@@ -347,8 +350,9 @@ void Explorer::submit_trace(const RunRequest& wanted) {
   submitted_ = wanted;
   worker_.submit(
       "trace",
-      [this, wanted, model = results_.model, backend = backend_](Worker::Job& job) -> Worker::Deliver {
-        return [this, run = jobs::trace(model, wanted, Ctx{*backend, nullptr, job.stop, &job.progress})] {
+      [this, wanted, model = results_.model, backend = backend_,
+       memory = memory_](Worker::Job& job) -> Worker::Deliver {
+        return [this, run = jobs::trace(model, wanted, Ctx{*backend, nullptr, job.stop, &job.progress}, *memory)] {
           take_run(run);
         };
       },
@@ -387,9 +391,10 @@ void Explorer::submit_detail() {
   detail_head_ = state_.document.selected;
   worker_.submit(
       "detail",
-      [this, run = results_.run, head = detail_head_, model = results_.model,
-       backend = backend_](Worker::Job& job) -> Worker::Deliver {
-        return [this, detail = jobs::detail(model, *run, head, Ctx{*backend, nullptr, job.stop, &job.progress})] {
+      [this, run = results_.run, head = detail_head_, model = results_.model, backend = backend_,
+       memory = memory_](Worker::Job& job) -> Worker::Deliver {
+        const Ctx ctx{*backend, nullptr, job.stop, &job.progress};
+        return [this, detail = jobs::detail(model, *run, head, ctx, *memory)] {
           results_.detail = detail;
           succeeded("detail");
         };
@@ -403,11 +408,11 @@ void Explorer::submit_effect() {
   const auto known = plain == plain_request_ ? plain_ : nullptr;
   worker_.submit(
       "effect",
-      [this, plain, known, run = results_.run, model = results_.model,
-       backend = backend_](Worker::Job& job) -> Worker::Deliver {
+      [this, plain, known, run = results_.run, model = results_.model, backend = backend_,
+       memory = memory_](Worker::Job& job) -> Worker::Deliver {
         const Ctx ctx{*backend, nullptr, job.stop, &job.progress};
-        return [this, plain,
-                effect = jobs::effect(known ? known : headscope::run(model, plain, ctx), run->trace, job.stop)] {
+        const auto before = known ? known : headscope::run(model, plain, ctx, *memory);
+        return [this, plain, effect = jobs::effect(before, run->trace, job.stop)] {
           results_.effect = effect;
           plain_request_ = plain;
           plain_ = effect->before;

@@ -20,6 +20,7 @@
 #include "app/state/history.h"
 #include "app/state/results.h"
 #include "app/state/view_picture.h"
+#include "core/engine/pass_memory.h"
 #include "core/engine/worker.h"
 
 namespace headscope {
@@ -53,8 +54,8 @@ class Explorer {
     std::string backend;                  ///< "CPU f32, …"
   };
   Status status() const;
-  /// Work for a panel, such as a picture, on the worker. A newer job of the tag replaces an older one; what fails becomes
-  /// the message.
+  /// Work for a panel, such as a picture, on the worker. A newer job of the tag replaces an older one; what fails
+  /// becomes the message.
   void compute(const std::string& tag, Worker::Work work);
   /// Stops what runs; the last good results stay.
   void cancel();
@@ -112,6 +113,7 @@ class Explorer {
   History history_;
   Results results_;
   std::shared_ptr<Backend> backend_;         // used by jobs only
+  std::shared_ptr<PassMemory> memory_;       // likewise
   std::filesystem::path loading_, refused_;  // folder being opened; the document's, when it cannot be
   std::vector<std::pair<std::filesystem::path, LoadedModel>> models_;  // opened lately, newest last
   bool select_strongest_ = false;  // when the next facts arrive: a model was opened, nobody has chosen a head yet

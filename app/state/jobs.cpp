@@ -52,10 +52,11 @@ double moved(const AttentionMap& a, const AttentionMap& b) {
 }
 }  // namespace
 
-std::shared_ptr<const TracedRun> trace(const LoadedModel& model, const RunRequest& request, const Ctx& ctx) {
+std::shared_ptr<const TracedRun> trace(const LoadedModel& model, const RunRequest& request, const Ctx& ctx,
+                                       PassMemory& memory) {
   auto result = std::make_shared<TracedRun>();
   result->request = request;
-  result->trace = headscope::run(model, request, ctx);
+  result->trace = headscope::run(model, request, ctx, memory);
   result->next = top_next(*result->trace, next_tokens);
   result->losses = token_losses(*result->trace);
   return result;
@@ -75,7 +76,8 @@ std::shared_ptr<const HeadFacts> facts(std::shared_ptr<const Trace> trace, const
   return result;
 }
 
-std::shared_ptr<const HeadDetail> detail(const LoadedModel& model, const TracedRun& run, HeadRef head, const Ctx& ctx) {
+std::shared_ptr<const HeadDetail> detail(const LoadedModel& model, const TracedRun& run, HeadRef head, const Ctx& ctx,
+                                         const PassMemory& memory) {
   auto result = std::make_shared<HeadDetail>();
   result->head = head;
   result->of_trace = run.trace;
@@ -84,9 +86,7 @@ std::shared_ptr<const HeadDetail> detail(const LoadedModel& model, const TracedR
     RunRequest factors = run.request;
     factors.capture.maps = MapStorage::factored;
     factors.capture.sites.clear();
-    factors.capture.layers = {head.layer};
-    factors.capture.all_logits = false;
-    result->trace = headscope::run(model, factors, ctx);
+    result->trace = run_layer(model, factors, head.layer, ctx, memory);
   }
   const AttentionMap& map = result->map();
   // The scores of the map are already divided by its temperature, so the curve is asked for relative ones.

@@ -6,13 +6,17 @@
 #include <stop_token>
 
 #include "app/state/results.h"
+#include "core/engine/pass_memory.h"
 
 namespace headscope::jobs {
 
-std::shared_ptr<const TracedRun> trace(const LoadedModel& model, const RunRequest& request, const Ctx& ctx);
+std::shared_ptr<const TracedRun> trace(const LoadedModel& model, const RunRequest& request, const Ctx& ctx,
+                                       PassMemory& memory);
 std::shared_ptr<const HeadFacts> facts(std::shared_ptr<const Trace> trace, const std::stop_token& stop);
-/// Runs the head's layer again in factors, unless the trace of `run` holds factors itself.
-std::shared_ptr<const HeadDetail> detail(const LoadedModel& model, const TracedRun& run, HeadRef head, const Ctx& ctx);
+/// Runs the head's layer again in factors (that layer alone, where `memory` knows what it finds), unless the trace of
+/// `run` holds factors itself.
+std::shared_ptr<const HeadDetail> detail(const LoadedModel& model, const TracedRun& run, HeadRef head, const Ctx& ctx,
+                                         const PassMemory& memory);
 std::shared_ptr<const EditEffect> effect(std::shared_ptr<const Trace> before, std::shared_ptr<const Trace> after,
                                          const std::stop_token& stop);
 

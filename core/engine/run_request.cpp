@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/engine/pass_memory.h"
 #include "core/trace/recorder.h"
 #include "core/trace/token_links.h"
 
@@ -289,7 +291,28 @@ std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request
   return tokens;
 }
 
-std::shared_ptr<const Trace> run(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx) {
+namespace {
+/// Keeps the residual stream that each block leaves to the next one.
+class ResidualKeeper final : public Tap {
+ public:
+  explicit ResidualKeeper(int layers) : found(static_cast<std::size_t>(layers) + 1) {}
+  bool wants(Site site) const override { return site.kind == SiteKind::resid_post; }
+  Tensor at(Site site, const Tensor& value) override { return found[static_cast<std::size_t>(site.layer) + 1] = value; }
+  std::vector<Tensor> found;  ///< by the block that finds it; the first stays undefined
+};
+
+/// Takes from the last pass what lies below block `first`.
+void take_below(Trace& trace, const Trace& last, int first) {
+  for (const AttentionMap& map : last.maps)
+    if (map.layer() < first) trace.maps.push_back(map);
+  for (const auto& [site, value] : last.sites)
+    if (site.layer < first && site.kind != SiteKind::final_normalized && site.kind != SiteKind::logits)
+      trace.sites.emplace(site, value);
+}
+
+/// One pass: whole, or (with a memory) from the first block that it does not know, or (`only`) of one layer alone.
+std::shared_ptr<Trace> pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx,
+                            const PassMemory* known, ResidualKeeper* keeper, std::optional<int> only) {
   const auto trace = std::make_shared<Trace>();
   trace->model = loaded.model->info();
   trace->text = request.ids.empty() ? request.text : "";
@@ -305,12 +328,28 @@ std::shared_ptr<const Trace> run(const LoadedModel& loaded, const RunRequest& re
   check_sites(*loaded.model, request.capture);
   trace->plan = plan_capture(request.capture, trace->model.dims, n, n);
 
+  LayerRange layers;
+  if (known && !ctx.tap) {
+    const int first = known->first_changed(*loaded.model, ids, request.edits);
+    if (only) {
+      layers.first = std::min(first, *only);
+    } else if (known->recorded(request.capture)) {
+      layers.first = first;
+      take_below(*trace, *known->trace(), first);
+    }
+    if (layers.first > 0) layers.residual = known->before(layers.first);
+    if (keeper)
+      for (int i = 1; i <= layers.first; ++i) keeper->found[static_cast<std::size_t>(i)] = known->before(i);
+  }
+  if (only) layers.end = *only + 1;
+
   Recorder recorder(request.capture);
   InterventionTap interventions(request.edits);
   std::vector<Tap*> taps;
   if (!interventions.empty()) taps.push_back(&interventions);
   if (ctx.tap) taps.push_back(ctx.tap);
   taps.push_back(&recorder);
+  if (keeper) taps.push_back(keeper);
   TapChain chain(std::move(taps));
   Ctx own = ctx;
   own.tap = &chain;
@@ -322,12 +361,34 @@ std::shared_ptr<const Trace> run(const LoadedModel& loaded, const RunRequest& re
   const bool all_logits = request.capture.all_logits || request.capture.sites.count(SiteKind::logits) > 0;
 
   const auto start = std::chrono::steady_clock::now();
-  ForwardResult result = loaded.model->forward(own, ids, nullptr, maps, all_logits);
+  ForwardResult result = loaded.model->forward(own, ids, nullptr, maps, all_logits, layers);
   trace->milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   trace->logits = std::move(result.logits);
-  trace->maps = std::move(result.maps);
-  trace->sites = recorder.take();
+  std::ranges::move(result.maps, std::back_inserter(trace->maps));
+  trace->sites.merge(recorder.take());
   return trace;
+}
+}  // namespace
+
+std::shared_ptr<const Trace> run(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx) {
+  return pass(loaded, request, ctx, nullptr, nullptr, std::nullopt);
+}
+
+std::shared_ptr<const Trace> run(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx,
+                                 PassMemory& memory) {
+  if (ctx.tap) return run(loaded, request, ctx);
+  ResidualKeeper keeper(loaded.model->config().dims.layers);
+  const std::shared_ptr<const Trace> trace = pass(loaded, request, ctx, &memory, &keeper, std::nullopt);
+  memory.keep(loaded.model, request, trace, std::move(keeper.found));
+  return trace;
+}
+
+std::shared_ptr<const Trace> run_layer(const LoadedModel& loaded, const RunRequest& request, int layer, const Ctx& ctx,
+                                       const PassMemory& memory) {
+  RunRequest one = request;
+  one.capture.layers = {layer};
+  one.capture.all_logits = false;
+  return pass(loaded, one, ctx, &memory, nullptr, layer);
 }
 
 }  // namespace headscope

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <limits>
 
@@ -122,14 +123,16 @@ class Model::Pass {
         offset_(cache ? cache->length() : 0),
         n_(static_cast<Index>(tokens.size())) {}
 
-  ForwardResult run(bool all_logits) {
-    Tensor x = embed();
-    for (int layer = 0; layer < c_.dims.layers; ++layer) {
+  ForwardResult run(bool all_logits, const LayerRange& range) {
+    Tensor x = range.first > 0 ? range.residual : embed();
+    const int end = range.end < 0 ? c_.dims.layers : range.end;
+    for (int layer = range.first; layer < end; ++layer) {
       if (ctx_.stop.stop_requested()) throw Cancelled();
       x = block(layer, x);
       check_finite(x, {SiteKind::resid_post, layer});
       if (ctx_.progress) *ctx_.progress = static_cast<float>(layer + 1) / static_cast<float>(c_.dims.layers + 1);
     }
+    if (range.end >= 0) return std::move(result_);
     Tensor last = tap({SiteKind::final_normalized}, norm(m_.final_norm, x));
     if (!all_logits) last = last.slice(0, n_ - 1, n_);
     result_.logits = tap({SiteKind::logits}, b_.linear(last, m_.unembedding));
@@ -295,7 +298,7 @@ class Model::Pass {
 };
 
 ForwardResult Model::forward(const Ctx& ctx, std::span<const std::int32_t> tokens, KvCache* cache,
-                             const MapRequest& maps, bool all_logits) const {
+                             const MapRequest& maps, bool all_logits, const LayerRange& layers) const {
   const ModelConfig& c = parts_->config;
   if (tokens.empty()) throw Error(c.name, "at least one token", "none");
   for (std::size_t i = 0; i < tokens.size(); ++i)
@@ -307,7 +310,9 @@ ForwardResult Model::forward(const Ctx& ctx, std::span<const std::int32_t> token
   if (length > limit)
     throw Error(c.name, fmt::format("at most {} tokens", limit), fmt::format("{}, {} too many", length, length - limit),
                 "cut the text, or choose a model with a longer context");
-  return Pass(*parts_, ctx, tokens, cache, maps).run(all_logits);
+  assert(layers.first >= 0 && layers.first <= c.dims.layers && layers.end <= c.dims.layers);
+  assert(layers.first == 0 || (layers.residual.dim(0) == static_cast<Index>(tokens.size()) && !cache));
+  return Pass(*parts_, ctx, tokens, cache, maps).run(all_logits, layers);
 }
 
 }  // namespace headscope

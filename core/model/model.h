@@ -36,8 +36,15 @@ struct MapRequest {
   const std::set<int>* layers = nullptr;  ///< null = all
 };
 
+/// Which blocks a pass goes through: [first, end). What an edit cannot reach need not be computed again.
+struct LayerRange {
+  int first = 0;
+  Tensor residual;  ///< (query, d_model) as block `first` finds it: resid_post of the one before; undefined when first = 0
+  int end = -1;     ///< < 0 = to the logits; else the pass stops before this block and there are none
+};
+
 struct ForwardResult {
-  Tensor logits;                   ///< (query, vocab) or (1, vocab)
+  Tensor logits;                   ///< (query, vocab) or (1, vocab); undefined when the pass stopped before them
   std::vector<AttentionMap> maps;  ///< layer-major, empty when none were asked for
 };
 
@@ -55,9 +62,9 @@ class Model {
 
   /// tokens → logits. With a cache, `tokens` continue it and it grows by them; without, they start at position 0.
   /// Throws Error on an empty text, an id outside the vocabulary, a text longer than the context, or a result that is
-  /// not finite.
+  /// not finite. `layers` other than all of them needs a pass without a cache.
   ForwardResult forward(const Ctx& ctx, std::span<const std::int32_t> tokens, KvCache* cache = nullptr,
-                        const MapRequest& maps = {}, bool all_logits = true) const;
+                        const MapRequest& maps = {}, bool all_logits = true, const LayerRange& layers = {}) const;
 
   /// The bare matrix products of a pass over n tokens, logits of the last `logit_rows` of them, and nothing else: what a
   /// pass cannot be faster than on this machine. For benchmarks. Returns the floating-point operations done.

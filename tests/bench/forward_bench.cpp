@@ -9,6 +9,7 @@
 #include <functional>
 #include <vector>
 
+#include "core/engine/pass_memory.h"
 #include "core/trace/capture.h"
 #include "tests/bench/random_model.h"
 
@@ -63,6 +64,29 @@ const Model& tiny() {
   return *model;
 }
 
+/// An edit of the middle layer, traced from what the last pass left, beside the whole pass. The vocabulary is small,
+/// since logits are always computed anew.
+void edit_in_the_middle(benchmark::State& state) {
+  static const auto model = bench::random_gpt2(12, 12, 768, 1000, 1024, backend());
+  const LoadedModel loaded{model, nullptr};
+  RunRequest request;
+  for (int i = 0; i < static_cast<int>(state.range(0)); ++i) request.ids.push_back(i * 7919 % 1000);
+  const Ctx ctx{backend()};
+  PassMemory memory;
+  run(loaded, request, ctx, memory);
+  std::vector<double> edited, whole;
+  double tau = 1;
+  for (auto _ : state) {
+    request.edits = {{{6, 0}, SetTemperature{tau *= 1.01}}};
+    edited.push_back(seconds([&] { run(loaded, request, ctx, memory); }));
+    state.SetIterationTime(edited.back());
+    whole.push_back(seconds([&] { run(loaded, request, ctx); }));
+  }
+  state.counters["edited_ms"] = 1e3 * median(edited);
+  state.counters["whole_ms"] = 1e3 * median(whole);
+  state.counters["ratio"] = median(edited) / median(whole);
+}
+
 void gpt2_124m_factored(benchmark::State& state) {
   forward(state, gpt2_124m(), MapStorage::factored);
 }
@@ -73,6 +97,7 @@ void tiny_dense(benchmark::State& state) {
   forward(state, tiny(), MapStorage::dense);
 }
 
+BENCHMARK(edit_in_the_middle)->Arg(64)->Arg(256)->UseManualTime()->Unit(benchmark::kMillisecond)->MinTime(2);
 BENCHMARK(tiny_dense)->Arg(16)->Arg(64)->Arg(256)->UseManualTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(gpt2_124m_dense)
     ->Arg(16)
