@@ -19,7 +19,7 @@ constexpr Index plain_tile_rows = 64;
 /// One layer's attention: the products by blocks of rows, shared by the fused pass and the staged one.
 class Pass {
  public:
-  Pass(const AttentionInput& in, Backend& backend, const Tap* tap, std::stop_token stop)
+  Pass(const AttentionInput& in, Backend& backend, const Tap* tap, std::stop_token stop, bool staged)
       : in_(in),
         backend_(backend),
         stop_(std::move(stop)),
@@ -37,22 +37,22 @@ class Pass {
     out_.z = backend.empty({n_query_, heads_, d_});
     keys_ = backend.empty({kv_heads_, panels::packed_size(d_, n_key_)});
     values_ = backend.empty({kv_heads_, panels::packed_size(n_key_, d_)});
-    backend.pool().parallel(static_cast<int>(2 * kv_heads_), [&](int task, int) {
+    if (in.storage != MapStorage::none) stats_.resize(static_cast<std::size_t>(heads_));
+    if (in.storage == MapStorage::dense || staged) weights_ = backend_.empty({heads_, n_query_, n_key_});
+    const int packs = static_cast<int>(2 * kv_heads_);
+    backend.pool().parallel(packs + static_cast<int>(stats_.size()), [&](int task, int) {
       const Index kv = task / 2;
-      if (task % 2 == 0)
+      if (task >= packs)
+        new_stats(task - packs, true, staged ? Tensor() : kept(task - packs));
+      else if (task % 2 == 0)
         panels::pack(in.k.select(1, kv).transpose(0, 1), &keys_.ref(kv, 0));
       else
         panels::pack(in.v.select(1, kv), &values_.ref(kv, 0));
     });
-    if (in.storage != MapStorage::none) {
-      stats_.resize(static_cast<std::size_t>(heads_));
-      renew_stats(true);
-    }
   }
 
   /// Scores, softmax, statistics and mixing while a block of rows is in cache.
   AttentionOutput fused() {
-    if (in_.storage == MapStorage::dense) weights_ = backend_.empty({heads_, n_query_, n_key_});
     std::vector<Tensor> scratch(static_cast<std::size_t>(backend_.pool().threads()));
     for_each_tile([&](Index head, int tile, KeyRange rows, int thread) {
       Tensor& scores = scratch[static_cast<std::size_t>(thread)];
@@ -64,12 +64,6 @@ class Pass {
         for (Index r = 0; r < count; ++r) {
           float* const row = &scores.ref(r, 0);
           weigh_row(collect.get(), first + r, visible(head, first + r), hull, row);
-          if (weights_.defined()) {
-            float* const kept = &weights_.ref(head, first + r, 0);
-            std::fill(kept, kept + hull.begin, 0.0f);
-            std::memcpy(kept + hull.begin, row + hull.begin, static_cast<std::size_t>(hull.size()) * sizeof(float));
-            std::fill(kept + hull.end, kept + n_key_, 0.0f);
-          }
         }
         mix_block(head, first, count, hull, scores.data(), stride_);
       }
@@ -96,7 +90,6 @@ class Pass {
     });
     const bool edited_scores = pass_through(tap, score_site, scores);
 
-    weights_ = backend_.empty({heads_, n_query_, n_key_});
     for_each_tile([&](Index head, int tile, KeyRange rows, int) {
       const auto collect = stats_tile(head, tile);
       for (Index i = rows.begin; i < rows.end; ++i) {
@@ -109,7 +102,8 @@ class Pass {
     });
     const bool edited_pattern = pass_through(tap, pattern_site, weights_);
 
-    if (edited_pattern && in_.storage != MapStorage::none) renew_stats(false);
+    if (edited_pattern)
+      for (std::size_t head = 0; head < stats_.size(); ++head) new_stats(static_cast<Index>(head), false, {});
     std::vector<std::vector<float>> copies(static_cast<std::size_t>(backend_.pool().threads()));
     for_each_tile([&](Index head, int tile, KeyRange rows, int thread) {
       if (edited_pattern) {
@@ -129,10 +123,12 @@ class Pass {
   }
 
  private:
-  void renew_stats(bool have_scores) {
-    for (auto& builder : stats_)
-      builder = std::make_unique<HeadStatsBuilder>(n_query_, n_key_, in_.offset, in_.links, have_scores);
+  void new_stats(Index head, bool have_scores, Tensor kept) {
+    stats_[static_cast<std::size_t>(head)] =
+        std::make_unique<HeadStatsBuilder>(n_query_, n_key_, in_.offset, in_.links, have_scores, std::move(kept));
   }
+
+  Tensor kept(Index head) const { return weights_.defined() ? weights_.select(0, head) : Tensor(); }
 
   std::unique_ptr<HeadStatsBuilder::Tile> stats_tile(Index head, int tile) {
     if (stats_.empty()) return nullptr;
@@ -247,9 +243,9 @@ class Pass {
 }  // namespace
 
 AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend, Tap* tap, std::stop_token stop) {
-  Pass pass(input, backend, tap, std::move(stop));
   const bool watched =
       tap && (tap->wants({SiteKind::attn_scores, input.layer}) || tap->wants({SiteKind::pattern, input.layer}));
+  Pass pass(input, backend, tap, std::move(stop), watched);
   return watched ? pass.staged(*tap) : pass.fused();
 }
 

@@ -44,6 +44,7 @@ bool spin_until(Done done) {
 
 ThreadPool::ThreadPool(int threads) {
   if (threads <= 0) threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  shares_ = std::vector<Share>(static_cast<std::size_t>(threads));
   for (int i = 1; i < threads; ++i)
     workers_.emplace_back([this, i](std::stop_token stop) { work(std::move(stop), i); });
 }
@@ -63,8 +64,13 @@ void ThreadPool::run(int tasks, Call call, void* context) {
   const std::lock_guard lock(caller_);
   call_ = call;
   context_ = context;
-  tasks_ = tasks;
-  next_.store(0);
+  for (std::size_t i = 0; i < shares_.size(); ++i) {
+    const auto bound = [&](std::size_t share) {
+      return static_cast<int>(share * static_cast<std::size_t>(tasks) / shares_.size());
+    };
+    shares_[i].next.store(bound(i));
+    shares_[i].end = bound(i + 1);
+  }
   const bool shared = tasks > 1 && !workers_.empty();
   if (shared) {
     open_.store(true);
@@ -85,13 +91,20 @@ void ThreadPool::run(int tasks, Call call, void* context) {
 void ThreadPool::drain(int thread) {
   const ThreadPool* const outer_pool = std::exchange(inside_pool, this);
   const int outer_thread = std::exchange(inside_thread, thread);
-  for (int task = next_.fetch_add(1); task < tasks_; task = next_.fetch_add(1)) {
-    try {
-      call_(context_, task, thread);
-    } catch (...) {
-      const std::lock_guard lock(failure_lock_);
-      if (!failure_) failure_ = std::current_exception();
-      next_.store(tasks_);  // what has not begun need not
+  const std::size_t count = shares_.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    Share& share = shares_[(static_cast<std::size_t>(thread) + i) % count];
+    // Looking first keeps a share that is used up on the cores that read it.
+    while (share.next.load() < share.end) {
+      const int task = share.next.fetch_add(1);
+      if (task >= share.end) break;
+      try {
+        call_(context_, task, thread);
+      } catch (...) {
+        const std::lock_guard lock(failure_lock_);
+        if (!failure_) failure_ = std::current_exception();
+        for (Share& any : shares_) any.next.store(any.end);  // what has not begun need not
+      }
     }
   }
   inside_pool = outer_pool;

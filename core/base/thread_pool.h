@@ -23,9 +23,11 @@ class ThreadPool {
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  /// Calls body(task, thread) for every task in [0, tasks), handing tasks out one at a time to whichever thread is
-  /// free. `thread` is in [0, threads()). Returns when all are done. The first exception thrown by a body is rethrown
-  /// here. One caller at a time (others wait); a call from inside a body runs inline on that thread.
+  /// Calls body(task, thread) for every task in [0, tasks). Each thread first takes tasks of its own share, in order
+  /// (thread 0 the first ones), then of whoever is behind: so ops that split the same rows find them in the cache of
+  /// the core that made them, and a thread that was held up is not waited for. `thread` is in [0, threads()). Returns
+  /// when all are done. The first exception thrown by a body is rethrown here. One caller at a time (others wait); a
+  /// call from inside a body runs inline on that thread.
   template <class Body>
   void parallel(int tasks, Body&& body) {
     using Plain = std::remove_reference_t<Body>;
@@ -44,8 +46,12 @@ class ThreadPool {
   // The published job. Written only while no worker is inside (active_ == 0) and the job is closed.
   Call call_ = nullptr;
   void* context_ = nullptr;
-  int tasks_ = 0;
-  std::atomic<int> next_{0};
+  /// Tasks [next, end) of one thread's share; alone on its cache line.
+  struct alignas(64) Share {
+    std::atomic<int> next{0};
+    int end = 0;
+  };
+  std::vector<Share> shares_;                 // one per thread
   std::atomic<bool> open_{false};             // workers may still enter the job
   std::atomic<int> active_{0};                // workers inside the job
   std::atomic<std::uint32_t> generation_{0};  // bumped by every publication; what idle workers wait on

@@ -14,7 +14,7 @@ namespace headscope {
 namespace {
 
 // Handing out a task costs about as much as this many elements of simple arithmetic.
-constexpr Index task_grain = 16'384;
+constexpr Index task_grain = 4096;
 
 }  // namespace
 

@@ -13,6 +13,8 @@ namespace {
 constexpr std::size_t small_matrix_bytes = std::size_t{1} << 20;
 // Handing out a task costs about as much as this many multiply-adds.
 constexpr Index task_grain = 100'000;
+// Rows of a task: enough to pay for streaming the weights past them, few enough to stay in cache.
+constexpr Index most_tile_rows = 64;
 
 class PanelMatrix final : public PackedMatrix {
  public:
@@ -34,12 +36,13 @@ class PanelMatrix final : public PackedMatrix {
 
   void multiply(const Tensor& x, const float* bias, Tensor& out, ThreadPool& pool) const override {
     const Index rows = x.dim(0), panel = panels::width(), panel_count = panels::padded(out_) / panel;
-    // As many tasks as the work is worth, at most a few per thread; split over panels first, so that a panel stays in
-    // cache.
+    // As many tasks as the work is worth, at most a few per thread. Rows are split among the threads first, so that
+    // each goes on with the rows that the op before left in its cache; then the columns, for threads that are held up.
     const Index wanted = std::clamp<Index>(rows * in_ * out_ / task_grain, 1, 4 * pool.threads());
-    const Index across = std::min(wanted, panel_count);
-    const Index down = std::min((wanted + across - 1) / across, (rows + 7) / 8);
-    const Index tile_rows = ((rows + down - 1) / down + 7) / 8 * 8, tile_panels = (panel_count + across - 1) / across;
+    const Index shared = std::min<Index>(wanted, pool.threads());
+    const Index tile_rows = std::min(most_tile_rows, ((rows + shared - 1) / shared + 7) / 8 * 8);
+    const Index across = std::clamp<Index>(wanted * tile_rows / rows, 1, panel_count);
+    const Index tile_panels = (panel_count + across - 1) / across;
     const Index row_tiles = (rows + tile_rows - 1) / tile_rows,
                 panel_tiles = (panel_count + tile_panels - 1) / tile_panels;
     pool.parallel(static_cast<int>(row_tiles * panel_tiles), [&](int task, int) {

@@ -29,19 +29,28 @@ HWY_INLINE void ForEach(Index n, Whole whole, Part part) {
   if (k < n) part(k, static_cast<size_t>(n - k));
 }
 
-/// The last n % lanes elements in the low lanes, `fill` above.
+/// The first `count` of a vector's elements at p in the low lanes, `fill` above.
 HWY_INLINE V LoadPart(const float* p, size_t count, float fill) {
   const D d;
+#if HWY_MEM_OPS_MIGHT_FAULT
   HWY_ALIGN float buffer[HWY_MAX_BYTES / sizeof(float)];
   for (size_t i = 0; i < hn::Lanes(d); ++i) buffer[i] = i < count ? p[i] : fill;
   return hn::Load(d, buffer);
+#else
+  const auto mask = hn::FirstN(d, count);
+  return hn::IfThenElse(mask, hn::MaskedLoad(mask, d, p), hn::Set(d, fill));
+#endif
 }
 
 HWY_INLINE void StorePart(V v, float* p, size_t count) {
   const D d;
+#if HWY_MEM_OPS_MIGHT_FAULT
   HWY_ALIGN float buffer[HWY_MAX_BYTES / sizeof(float)];
   hn::Store(v, d, buffer);
   for (size_t i = 0; i < count; ++i) p[i] = buffer[i];
+#else
+  hn::BlendedStore(v, hn::FirstN(d, count), d, p);
+#endif
 }
 
 float Maximum(const float* row, Index n) {
@@ -79,8 +88,16 @@ SoftmaxSums Exponentiate(float* row, Index n, float max) {
   return sums;
 }
 
+void Scale(float* row, Index n, float factor) {
+  const D d;
+  const V f = hn::Set(d, factor);
+  ForEach(
+      n, [&](Index k) HWY_ATTR { hn::StoreU(hn::Mul(hn::LoadU(d, row + k), f), d, row + k); },
+      [&](Index k, size_t count) HWY_ATTR { StorePart(hn::Mul(LoadPart(row + k, count, 0.0f), f), row + k, count); });
+}
+
 void ScaleAndAdd(float* HWY_RESTRICT row, Index n, float factor, float* HWY_RESTRICT column,
-                 float* HWY_RESTRICT diagonal, float* HWY_RESTRICT peak) {
+                 float* HWY_RESTRICT diagonal) {
   const D d;
   const V f = hn::Set(d, factor);
   ForEach(
@@ -90,15 +107,21 @@ void ScaleAndAdd(float* HWY_RESTRICT row, Index n, float factor, float* HWY_REST
         hn::StoreU(w, d, row + k);
         hn::StoreU(hn::Add(hn::LoadU(d, column + k), w), d, column + k);
         hn::StoreU(hn::Add(hn::LoadU(d, diagonal + k), w), d, diagonal + k);
-        hn::StoreU(hn::Max(hn::LoadU(d, peak + k), w), d, peak + k);
       },
-      [&](Index k, size_t count) {
-        for (Index i = k; i < k + static_cast<Index>(count); ++i) {
-          row[i] *= factor;
-          column[i] += row[i];
-          diagonal[i] += row[i];
-          peak[i] = std::max(peak[i], row[i]);
-        }
+      [&](Index k, size_t count) HWY_ATTR {
+        const V w = hn::Mul(LoadPart(row + k, count, 0.0f), f);
+        StorePart(w, row + k, count);
+        StorePart(hn::Add(LoadPart(column + k, count, 0.0f), w), column + k, count);
+        StorePart(hn::Add(LoadPart(diagonal + k, count, 0.0f), w), diagonal + k, count);
+      });
+}
+
+void Raise(float* HWY_RESTRICT peak, const float* HWY_RESTRICT row, Index n) {
+  const D d;
+  ForEach(
+      n, [&](Index k) HWY_ATTR { hn::StoreU(hn::Max(hn::LoadU(d, peak + k), hn::LoadU(d, row + k)), d, peak + k); },
+      [&](Index k, size_t count) HWY_ATTR {
+        StorePart(hn::Max(LoadPart(peak + k, count, 0.0f), LoadPart(row + k, count, 0.0f)), peak + k, count);
       });
 }
 
@@ -142,7 +165,9 @@ namespace headscope::row_kernels {
 
 HWY_EXPORT(Maximum);
 HWY_EXPORT(Exponentiate);
+HWY_EXPORT(Scale);
 HWY_EXPORT(ScaleAndAdd);
+HWY_EXPORT(Raise);
 HWY_EXPORT(Entropy);
 HWY_EXPORT(FindFirst);
 
@@ -161,8 +186,16 @@ Index find_first(const float* row, Index n, float value) {
   return HWY_DYNAMIC_DISPATCH(FindFirst)(row, n, value);
 }
 
-void scale_and_add(float* row, Index n, float factor, float* column, float* diagonal, float* peak) {
-  HWY_DYNAMIC_DISPATCH(ScaleAndAdd)(row, n, factor, column, diagonal, peak);
+void scale(float* row, Index n, float factor) {
+  HWY_DYNAMIC_DISPATCH(Scale)(row, n, factor);
+}
+
+void scale_and_add(float* row, Index n, float factor, float* column, float* diagonal) {
+  HWY_DYNAMIC_DISPATCH(ScaleAndAdd)(row, n, factor, column, diagonal);
+}
+
+void raise(float* peak, const float* row, Index n) {
+  HWY_DYNAMIC_DISPATCH(Raise)(peak, row, n);
 }
 
 EntropySums entropy_sums(const float* row, Index n) {

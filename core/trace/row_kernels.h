@@ -15,8 +15,10 @@ struct SoftmaxSums {
 SoftmaxSums exponentiate(float* row, Index n, float max);
 float maximum(const float* row, Index n);                  ///< −infinity for n = 0
 Index find_first(const float* row, Index n, float value);  ///< −1 when absent
-/// row *= factor; column += row; diagonal += row; peak = max(peak, row), element by element.
-void scale_and_add(float* row, Index n, float factor, float* column, float* diagonal, float* peak);
+void scale(float* row, Index n, float factor);             ///< row *= factor
+/// row *= factor; column += row; diagonal += row, element by element.
+void scale_and_add(float* row, Index n, float factor, float* column, float* diagonal);
+void raise(float* peak, const float* row, Index n);  ///< peak = max(peak, row), element by element
 /// Σ w and Σ w ln w over k ≥ 1 (0 ln 0 = 0). `n` > 0.
 struct EntropySums {
   float mass = 0, plogp = 0;

@@ -21,8 +21,14 @@ std::size_t at(Index i) {
 
 }  // namespace
 
-HeadStatsBuilder::HeadStatsBuilder(Index n_query, Index n_key, Index offset, const TokenLinks* links, bool have_scores)
-    : n_query_(n_query), n_key_(n_key), offset_(offset), links_(links), stats_(std::make_shared<HeadStats>()) {
+HeadStatsBuilder::HeadStatsBuilder(Index n_query, Index n_key, Index offset, const TokenLinks* links, bool have_scores,
+                                   Tensor kept)
+    : n_query_(n_query),
+      n_key_(n_key),
+      offset_(offset),
+      links_(links),
+      kept_(std::move(kept)),
+      stats_(std::make_shared<HeadStats>()) {
   assert(n_query > 0 && n_key > 0);
   assert(!links || links->duplicate.rows() >= offset + n_query);
   HeadStats& s = *stats_;
@@ -39,7 +45,8 @@ HeadStatsBuilder::HeadStatsBuilder(Index n_query, Index n_key, Index offset, con
   }
   const Index bin = (std::max(n_query, n_key) + stored_overview_cells - 1) / stored_overview_cells;
   s.overview.bin = static_cast<int>(bin);
-  s.overview.values = Tensor::uninitialized({(n_query + bin - 1) / bin, (n_key + bin - 1) / bin});
+  if (bin == 1 && !kept_.defined()) kept_ = Tensor::uninitialized({n_query, n_key});
+  s.overview.values = bin == 1 ? kept_ : Tensor::uninitialized({(n_query + bin - 1) / bin, (n_key + bin - 1) / bin});
   tile_rows_ = bin * std::max<Index>(usual_tile_rows / bin, 1);
   column_.resize(at(tiles()));
   diagonal_.resize(at(tiles()));
@@ -54,7 +61,8 @@ HeadStatsBuilder::Tile::Tile(HeadStatsBuilder& builder, int tile)
   column_.assign(at(builder.n_key_), 0.0f);
   diagonal_.assign(at(rows_ + builder.n_key_ - 1), 0.0f);
   // Keys outside a softmax row's range weigh 0; rows known by weights cover every key and may be negative.
-  peak_.assign(at(builder.n_key_), builder.stats_->log_sum_exp.empty() ? -infinity : 0.0f);
+  if (builder.stats_->overview.bin > 1)
+    peak_.assign(at(builder.n_key_), builder.stats_->log_sum_exp.empty() ? -infinity : 0.0f);
 }
 
 HeadStatsBuilder::Tile::~Tile() = default;
@@ -78,8 +86,9 @@ void HeadStatsBuilder::Tile::softmax(Index query, KeyRange keys, std::span<float
   // With e_k = exp(s_k − max) and Z = Σ e_k:  H = ln Z − Σ e_k (s_k − max) / Z, no logarithm per element.
   const double z = static_cast<double>(row[0]) + sums.rest;
   const double slope = static_cast<double>(row[0]) * first_score + sums.slope;
-  s.log_sum_exp[i] = static_cast<double>(max) + std::log(z);
-  s.entropy[i] = static_cast<float>(std::max(0.0, std::log(z) - slope / z));
+  const double log_z = std::log(z);
+  s.log_sum_exp[i] = static_cast<double>(max) + log_z;
+  s.entropy[i] = static_cast<float>(std::max(0.0, log_z - slope / z));
   if (keys.begin > 0)
     s.entropy_without_first[i] = s.entropy[i];
   else if (sums.rest < nothing_left)
@@ -115,7 +124,8 @@ void HeadStatsBuilder::Tile::accumulate(Index query, KeyRange keys, float* row, 
   const Index local = query - first_;
   assert(local >= 0 && local < rows_);
   row_kernels::scale_and_add(row, keys.size(), factor, column_.data() + keys.begin,
-                             diagonal_.data() + keys.begin - local + rows_ - 1, peak_.data() + keys.begin);
+                             diagonal_.data() + keys.begin - local + rows_ - 1);
+  if (builder_.kept_.defined()) keep(query, keys, row);
   s.first[i] = keys.begin == 0 && keys.size() > 0 ? row[0] : 0.0f;
   if (builder_.links_) {
     const int position = static_cast<int>(builder_.offset_ + query);
@@ -128,19 +138,25 @@ void HeadStatsBuilder::Tile::accumulate(Index query, KeyRange keys, float* row, 
     s.duplicate[i] = sum(builder_.links_->duplicate);
     s.induction[i] = sum(builder_.links_->induction);
   }
-  const Index bin = s.overview.bin;
-  if ((query + 1) % bin == 0 || local + 1 == rows_) pool_rows(query / bin);
+  if (const Index bin = s.overview.bin; bin > 1) {
+    row_kernels::raise(peak_.data() + keys.begin, row, keys.size());
+    if ((query + 1) % bin == 0 || local + 1 == rows_) pool_rows(query / bin);
+  }
+}
+
+void HeadStatsBuilder::Tile::keep(Index query, KeyRange keys, const float* row) {
+  float* const out = &builder_.kept_.ref(query, 0);
+  std::fill(out, out + keys.begin, 0.0f);
+  std::copy_n(row, keys.size(), out + keys.begin);
+  std::fill(out + keys.end, out + builder_.n_key_, 0.0f);
 }
 
 void HeadStatsBuilder::Tile::pool_rows(Index bin_row) {
   Overview& overview = builder_.stats_->overview;
-  if (overview.bin == 1) {
-    std::copy_n(peak_.begin(), builder_.n_key_, &overview.values.ref(bin_row, 0));
-  } else
-    for (Index c = 0; c < overview.values.dim(1); ++c) {
-      const Index begin = c * overview.bin, end = std::min(begin + overview.bin, builder_.n_key_);
-      overview.values.ref(bin_row, c) = *std::max_element(peak_.begin() + begin, peak_.begin() + end);
-    }
+  for (Index c = 0; c < overview.values.dim(1); ++c) {
+    const Index begin = c * overview.bin, end = std::min(begin + overview.bin, builder_.n_key_);
+    overview.values.ref(bin_row, c) = *std::max_element(peak_.begin() + begin, peak_.begin() + end);
+  }
   std::ranges::fill(peak_, builder_.stats_->log_sum_exp.empty() ? -infinity : 0.0f);
 }
 
@@ -182,7 +198,7 @@ void softmax_row(std::span<float> row) {
   }
   const row_kernels::SoftmaxSums sums = row_kernels::exponentiate(row.data(), static_cast<Index>(row.size()), max);
   const auto factor = static_cast<float>(1.0 / (static_cast<double>(row[0]) + sums.rest));
-  for (float& weight : row) weight *= factor;
+  row_kernels::scale(row.data(), static_cast<Index>(row.size()), factor);
 }
 
 }  // namespace headscope

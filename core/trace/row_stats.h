@@ -15,7 +15,10 @@ class HeadStatsBuilder {
  public:
   /// One head's rows. `links` may be null.
   /// `have_scores`: rows come by softmax() and log_sum_exp is kept; else by weights().
-  HeadStatsBuilder(Index n_query, Index n_key, Index offset, const TokenLinks* links, bool have_scores);
+  /// `kept` (query, key), may be undefined: where each row's weights are written, zeros where it has no key. The
+  /// overview of a small map is then the map itself.
+  HeadStatsBuilder(Index n_query, Index n_key, Index offset, const TokenLinks* links, bool have_scores,
+                   Tensor kept = {});
 
   Index tile_rows() const { return tile_rows_; }  ///< queries per tile; whole bins of the overview
   int tiles() const { return static_cast<int>((n_query_ + tile_rows_ - 1) / tile_rows_); }
@@ -35,12 +38,13 @@ class HeadStatsBuilder {
 
    private:
     void accumulate(Index query, KeyRange keys, float* row, float factor);
+    void keep(Index query, KeyRange keys, const float* row);
     void pool_rows(Index bin_row);
     HeadStatsBuilder& builder_;
     Index first_, rows_;
     std::vector<float>& column_;    // (key)
     std::vector<float>& diagonal_;  // (rows + n_key − 1) by key − (query − first) + rows − 1
-    std::vector<float> peak_;       // (key) maximum over the rows of the current bin
+    std::vector<float> peak_;       // (key) maximum over the rows of the current bin, when it has more than one
   };
 
   /// Adds the partial sums up. Call once, after all tiles.
@@ -50,6 +54,7 @@ class HeadStatsBuilder {
   friend class Tile;
   Index n_query_, n_key_, offset_, tile_rows_;
   const TokenLinks* links_;
+  Tensor kept_;  // (query, key) or undefined
   std::shared_ptr<HeadStats> stats_;
   std::vector<std::vector<float>> column_, diagonal_;  // per tile
 };
