@@ -1,0 +1,42 @@
+#pragma once
+// Learns a byte-level BPE vocabulary from texts: starting from the 256 bytes, the most frequent pair of neighbouring
+// symbols becomes a new symbol, again and again (Sennrich, Haddow & Birch 2016; bytes in GPT-2's alphabet and order:
+// Radford et al. 2019). Texts are first cut into words by GPT-2's rule; nothing is merged across two words.
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace headscope {
+
+struct BpeTrainerOptions {
+  int vocab_size = 512;       ///< all tokens: 256 bytes, the merges, and the end-of-text token; at least 257
+  std::int64_t at_least = 2;  ///< a pair seen fewer times is not merged, so that the vocabulary may stay smaller
+};
+
+/// What was learned. Ids: bytes in the order of GPT-2's alphabet, then one per merge in order, then end-of-text last.
+struct TrainedBpe {
+  static constexpr std::string_view end_of_text = "<|endoftext|>";
+  std::vector<std::string> tokens;                            ///< the bytes of every token; the last one is end_of_text
+  std::vector<std::pair<std::int32_t, std::int32_t>> merges;  ///< merge i makes token 256 + i
+
+  std::int32_t end_of_text_id() const { return static_cast<std::int32_t>(tokens.size()) - 1; }
+};
+
+/// Deterministic: of several pairs with the highest count, the one with the smallest left id is merged, then with the
+/// smallest right id. Overlapping pairs count ("aaa" holds "aa" twice) and are merged from the left. Throws Error when
+/// a text is not valid UTF-8 or vocab_size is below 257.
+TrainedBpe train_bpe(std::span<const std::string> texts, const BpeTrainerOptions& options);
+
+/// tokenizer.json: the form that load_tokenizer() and Hugging Face's tokenizers read. With end-of-text put in front of
+/// every text, as the models were trained.
+std::string tokenizer_json(const TrainedBpe& bpe);
+/// tokenizer.json and tokenizer_config.json in `folder`, each written atomically. Throws Error when it cannot be
+/// written.
+void save_tokenizer(const TrainedBpe& bpe, const std::filesystem::path& folder);
+
+}  // namespace headscope
