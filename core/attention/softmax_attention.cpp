@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/attention/attention_backward.h"
 #include "core/base/error.h"
 #include "core/tensor/panels.h"
 #include "core/trace/row_stats.h"
@@ -16,13 +17,16 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr Index block_rows = 16;  // whose scores over 1,024 keys fill 64 KB
 constexpr Index plain_tile_rows = 64;
 
-/// One layer's attention: the products by blocks of rows, shared by the fused pass and the staged one.
+/// One text's attention in one layer: the products by blocks of rows, shared by the fused pass and the staged one.
 class Pass {
  public:
-  Pass(const AttentionInput& in, Backend& backend, const Tap* tap, std::stop_token stop, bool staged)
+  /// `z` is where the result goes. `keep`: the pattern is stored, even when no map wants it.
+  Pass(const AttentionInput& in, Tensor z, std::span<const HeadRule> rules, bool keep, Backend& backend,
+       std::stop_token stop, bool staged)
       : in_(in),
         backend_(backend),
         stop_(std::move(stop)),
+        rules_(rules),
         heads_(in.q.dim(1)),
         kv_heads_(in.k.dim(1)),
         n_query_(in.q.dim(0)),
@@ -30,15 +34,12 @@ class Pass {
         d_(in.q.dim(2)),
         stride_(panels::padded(n_key_)) {
     assert(in.q.stride(2) == 1 && heads_ % kv_heads_ == 0 && in.k.dim(2) == d_ && in.v.shape() == in.k.shape());
-    for (Index head = 0; head < heads_; ++head) {
-      const HeadRule usual{in.rule, in.scale};
-      rules_.push_back(tap ? tap->head_rule(in.layer, static_cast<int>(head), usual) : usual);
-    }
-    out_.z = backend.empty({n_query_, heads_, d_});
+    out_.z = std::move(z);
     keys_ = backend.empty({kv_heads_, panels::packed_size(d_, n_key_)});
     values_ = backend.empty({kv_heads_, panels::packed_size(n_key_, d_)});
     if (in.storage != MapStorage::none) stats_.resize(static_cast<std::size_t>(heads_));
-    if (in.storage == MapStorage::dense || staged) weights_ = backend_.empty({heads_, n_query_, n_key_});
+    if (in.storage == MapStorage::dense || staged || keep)
+      weights_ = backend_.empty({heads_, n_query_, n_key_});
     const int packs = static_cast<int>(2 * kv_heads_);
     backend.pool().parallel(packs + static_cast<int>(stats_.size()), [&](int task, int) {
       const Index kv = task / 2;
@@ -52,7 +53,7 @@ class Pass {
   }
 
   /// Scores, softmax, statistics and mixing while a block of rows is in cache.
-  AttentionOutput fused() {
+  AttentionSteps fused() {
     std::vector<Tensor> scratch(static_cast<std::size_t>(backend_.pool().threads()));
     for_each_tile([&](Index head, int tile, KeyRange rows, int thread) {
       Tensor& scores = scratch[static_cast<std::size_t>(thread)];
@@ -64,16 +65,22 @@ class Pass {
         for (Index r = 0; r < count; ++r) {
           float* const row = &scores.ref(r, 0);
           weigh_row(collect.get(), first + r, visible(head, first + r), hull, row);
+          if (weights_.defined() && !collect) {  // else the statistics write the row
+            float* const to = &weights_.ref(head, first + r, 0);
+            std::fill(to, to + hull.begin, 0.0f);
+            std::copy(row + hull.begin, row + hull.end, to + hull.begin);
+            std::fill(to + hull.end, to + n_key_, 0.0f);
+          }
         }
         mix_block(head, first, count, hull, scores.data(), stride_);
       }
     });
     make_maps(false);
-    return std::move(out_);
+    return steps(false, false);
   }
 
   /// The same with every stage stored whole, so that a tap can see and replace it.
-  AttentionOutput staged(Tap& tap) {
+  AttentionSteps staged(Tap& tap) {
     const Site score_site{SiteKind::attn_scores, in_.layer}, pattern_site{SiteKind::pattern, in_.layer};
     Tensor scores = backend_.empty({heads_, n_query_, n_key_});
     for_each_tile([&](Index head, int, KeyRange rows, int) {
@@ -119,10 +126,18 @@ class Pass {
       mix_block(head, rows.begin, rows.size(), {0, n_key_}, &weights_.ref(head, rows.begin, 0), n_key_);
     });
     make_maps(edited_scores || edited_pattern);
-    return std::move(out_);
+    AttentionSteps steps = this->steps(edited_scores, edited_pattern);
+    if (tap.wants(score_site)) steps.scores = scores;
+    return steps;
   }
 
+  std::vector<AttentionMap> maps() { return std::move(out_.maps); }
+
  private:
+  AttentionSteps steps(bool edited_scores, bool edited_pattern) const {
+    return {in_.q, in_.k, in_.v, weights_, {}, edited_scores, edited_pattern};
+  }
+
   void new_stats(Index head, bool have_scores, Tensor kept) {
     stats_[static_cast<std::size_t>(head)] =
         std::make_unique<HeadStatsBuilder>(n_query_, n_key_, in_.offset, in_.links, have_scores, std::move(kept));
@@ -231,11 +246,11 @@ class Pass {
   const AttentionInput& in_;
   Backend& backend_;
   std::stop_token stop_;
+  const std::span<const HeadRule> rules_;  // per head
   const Index heads_, kv_heads_, n_query_, n_key_, d_, stride_;
-  std::vector<HeadRule> rules_;  // per head
-  Tensor keys_;                  // (kv_head, panels of kᵀ)
-  Tensor values_;                // (kv_head, panels of v)
-  Tensor weights_;               // (head, query, key) when stored
+  Tensor keys_;     // (kv_head, panels of kᵀ)
+  Tensor values_;   // (kv_head, panels of v)
+  Tensor weights_;  // (head, query, key) when stored
   std::vector<std::unique_ptr<HeadStatsBuilder>> stats_;
   AttentionOutput out_;
 };
@@ -243,10 +258,44 @@ class Pass {
 }  // namespace
 
 AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend, Tap* tap, std::stop_token stop) {
+  const Index rows = input.q.dim(0), heads = input.q.dim(1);
+  const std::span<const Index> lengths = input.lengths.empty() ? std::span(&rows, 1) : input.lengths;
+  assert(lengths.size() == 1 || (input.offset == 0 && input.k.dim(0) == rows));
+  std::vector<HeadRule> rules;
+  for (Index head = 0; head < heads; ++head) {
+    const HeadRule usual{input.rule, input.scale};
+    rules.push_back(tap ? tap->head_rule(input.layer, static_cast<int>(head), usual) : usual);
+  }
   const bool watched =
       tap && (tap->wants({SiteKind::attn_scores, input.layer}) || tap->wants({SiteKind::pattern, input.layer}));
-  Pass pass(input, backend, tap, std::move(stop), watched);
-  return watched ? pass.staged(*tap) : pass.fused();
+  Tape* const tape = backend.tape();
+  AttentionOutput out;
+  out.z = backend.empty({rows, heads, input.q.dim(2)});
+
+  std::vector<Index> begin{0};
+  for (const Index length : lengths) begin.push_back(begin.back() + length);
+  assert(begin.back() == rows);
+  std::vector<AttentionSteps> steps(lengths.size());
+  std::vector<std::vector<AttentionMap>> maps(lengths.size());
+  const auto run = [&](std::size_t text) {
+    AttentionInput in = input;
+    if (lengths.size() > 1) {
+      for (Tensor* x : {&in.q, &in.k, &in.v}) *x = x->slice(0, begin[text], begin[text + 1]);
+      if (input.mapped >= 0 && input.mapped != static_cast<Index>(text)) in.storage = MapStorage::none;
+    }
+    Pass pass(in, out.z.slice(0, begin[text], begin[text + 1]), rules, tape != nullptr, backend, stop,
+              watched);
+    steps[text] = watched ? pass.staged(*tap) : pass.fused();
+    maps[text] = pass.maps();
+  };
+  if (watched || lengths.size() == 1)  // a tap is called on the thread that runs the pass
+    for (std::size_t text = 0; text < lengths.size(); ++text) run(text);
+  else
+    backend.pool().parallel(static_cast<int>(lengths.size()),
+                            [&](int text, int) { run(static_cast<std::size_t>(text)); });
+  for (auto& each : maps) std::ranges::move(each, std::back_inserter(out.maps));
+  if (tape) record_attention(*tape, backend, out.z, std::move(begin), std::move(steps), std::move(rules));
+  return out;
 }
 
 }  // namespace headscope

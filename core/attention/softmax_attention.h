@@ -6,6 +6,7 @@
 // cost nothing. Unless somebody wants scores or pattern, no n² matrix is ever stored.
 
 #include <memory>
+#include <span>
 #include <stop_token>
 #include <vector>
 
@@ -17,8 +18,11 @@
 namespace headscope {
 
 struct AttentionInput {
-  Tensor q;     ///< (query, head, d_head), after rotation
+  Tensor q;     ///< (query, head, d_head), after rotation; unit inner stride
   Tensor k, v;  ///< (key, kv_head, d_head), k after rotation
+  /// Several texts one after another, each seeing itself only: their lengths. Empty = one. With several, offset is 0.
+  std::span<const Index> lengths = {};
+  Index mapped = 0;  ///< whose maps are built; −1 = every text's
   float scale = 1;
   std::shared_ptr<const AttentionRule> rule;
   Index offset = 0;  ///< absolute position of query 0
@@ -29,10 +33,11 @@ struct AttentionInput {
 
 struct AttentionOutput {
   Tensor z;                        ///< (query, head, d_head)
-  std::vector<AttentionMap> maps;  ///< one per head, empty with storage none
+  std::vector<AttentionMap> maps;  ///< one per head (text by text when several are mapped), empty with storage none
 };
 
-/// `tap` (may be null) is asked for each head's rule and temperature. Sites attn_scores and pattern, (head, query, key), go through it; a map whose scores or weights a
+/// With a tape the patterns are kept for the way back: heads · query · key floats per text.
+/// `tap` (may be null) is asked for each head's rule and temperature. Sites attn_scores and pattern, (head, query, key), go through it, text by text; a map whose scores or weights a
 /// tap replaced is stored dense, whatever was asked. Throws Cancelled, and Error when a tap returns another shape.
 AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend, Tap* tap, std::stop_token stop);
 

@@ -2,6 +2,7 @@
 
 #include "core/model/model_parts.h"
 #include "core/tensor/panels.h"
+#include "core/tensor/products.h"
 
 namespace headscope {
 namespace {
@@ -36,9 +37,19 @@ double Model::bare_products(Backend& backend, int tokens, int logit_rows) const 
   for (Tensor* t : {&x, &hidden, &z, &packed}) std::ranges::fill(t->mutable_values(), 0.5f);
   double multiply_adds = 0;
   const auto product = [&](const Tensor& in, const Linear& w) {
-    Tensor out = backend.empty({in.dim(0), w.packed->out()});
-    multiply_adds += static_cast<double>(in.dim(0)) * static_cast<double>(w.packed->in() * w.packed->out());
-    w.packed->multiply(in, nullptr, out, backend.pool());
+    Tensor out = backend.empty({in.dim(0), w.out()});
+    multiply_adds += static_cast<double>(in.dim(0)) * static_cast<double>(w.in() * w.out());
+    if (w.packed) {
+      w.packed->multiply(in, nullptr, out, backend.pool());
+    } else {
+      std::vector<Product> products;
+      Index column = 0;
+      for (const Tensor& part : w.parts) {
+        products.push_back({in, part, {}, out.slice(1, column, column + part.dim(1))});
+        column += part.dim(1);
+      }
+      multiply(products, backend.pool());
+    }
     return out;
   };
   for (const Layer& layer : parts_->layers) {
@@ -50,9 +61,11 @@ double Model::bare_products(Backend& backend, int tokens, int logit_rows) const 
     attention_products(backend, d, n, q, packed, z);
     multiply_adds += static_cast<double>(n) * static_cast<double>(n + 1) * static_cast<double>(q_width);
     product(z, layer.o);
-    if (layer.gate.packed) product(x, layer.gate);
-    product(x, layer.up);
-    product(hidden, layer.down);
+    if (layer.gate.defined()) product(x, layer.gate);
+    if (layer.up.defined()) {
+      product(x, layer.up);
+      product(hidden, layer.down);
+    }
   }
   product(x.slice(0, n - logit_rows, n), parts_->unembedding);
   return 2 * multiply_adds;

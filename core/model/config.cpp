@@ -123,15 +123,60 @@ std::optional<std::int32_t> ConfigReader::token(const std::string& key, int voca
   return std::nullopt;
 }
 
+struct ConfigWriter::Data {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+};
+
+ConfigWriter::ConfigWriter() : data_(std::make_unique<Data>()) {}
+ConfigWriter::~ConfigWriter() = default;
+
+void ConfigWriter::put(const std::string& key, int value) {
+  data_->json[key] = value;
+}
+void ConfigWriter::put(const std::string& key, double value) {
+  data_->json[key] = value;
+}
+void ConfigWriter::put(const std::string& key, bool value) {
+  data_->json[key] = value;
+}
+void ConfigWriter::put(const std::string& key, const char* value) {
+  data_->json[key] = value;
+}
+void ConfigWriter::put(const std::string& key, const std::vector<std::string>& value) {
+  data_->json[key] = value;
+}
+void ConfigWriter::put(const std::string& key, std::optional<std::int32_t> value) {
+  data_->json[key] = value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+}
+void ConfigWriter::put(const std::string& key, const ConfigWriter& value) {
+  data_->json[key] = value.data_->json;
+}
+std::string ConfigWriter::text() const {
+  return data_->json.dump(2) + "\n";
+}
+
+namespace {
+
+/// Hugging Face's names; the first of an activation is the one that is written.
+const std::vector<std::pair<const char*, Activation>>& activation_names() {
+  static const std::vector<std::pair<const char*, Activation>> names = {{"gelu_new", Activation::gelu_tanh},
+                                                                        {"gelu_pytorch_tanh", Activation::gelu_tanh},
+                                                                        {"gelu_fast", Activation::gelu_tanh},
+                                                                        {"gelu", Activation::gelu},
+                                                                        {"relu", Activation::relu},
+                                                                        {"silu", Activation::silu},
+                                                                        {"swish", Activation::silu}};
+  return names;
+}
+
+}  // namespace
+
+std::string activation_name(Activation activation) {
+  return std::ranges::find(activation_names(), activation, [](const auto& known) { return known.second; })->first;
+}
+
 Activation read_activation(const ConfigReader& json, const std::string& key, const std::string& fallback) {
-  return json.choice<Activation>(key, json.text(key, fallback),
-                                 {{"gelu_new", Activation::gelu_tanh},
-                                  {"gelu_pytorch_tanh", Activation::gelu_tanh},
-                                  {"gelu_fast", Activation::gelu_tanh},
-                                  {"gelu", Activation::gelu},
-                                  {"relu", Activation::relu},
-                                  {"silu", Activation::silu},
-                                  {"swish", Activation::silu}});
+  return json.choice<Activation>(key, json.text(key, fallback), activation_names());
 }
 
 ModelConfig load_config(const std::filesystem::path& folder) {

@@ -55,6 +55,26 @@ class ConfigReader {
   std::shared_ptr<const Data> data_;
 };
 
+/// config.json being written, keys in the order of put().
+class ConfigWriter {
+ public:
+  ConfigWriter();
+  ~ConfigWriter();
+  void put(const std::string& key, int value);
+  void put(const std::string& key, double value);
+  void put(const std::string& key, bool value);
+  void put(const std::string& key, const char* value);
+  void put(const std::string& key, const std::string& value) { put(key, value.c_str()); }
+  void put(const std::string& key, const std::vector<std::string>& value);
+  void put(const std::string& key, std::optional<std::int32_t> value);  ///< null where there is none
+  void put(const std::string& key, const ConfigWriter& value);
+  std::string text() const;
+
+ private:
+  struct Data;
+  std::unique_ptr<Data> data_;
+};
+
 /// Upper bounds of what a configuration may claim: far above any published decoder, far below what would exhaust memory
 /// before the weights are compared with it.
 namespace config_limits {
@@ -64,5 +84,7 @@ inline constexpr int layers = 1024, heads = 1024, d_head = 8192, d_model = 1 << 
 
 /// Names of activation functions as Hugging Face spells them.
 Activation read_activation(const ConfigReader& json, const std::string& key, const std::string& fallback);
+/// The name that read_activation reads as this.
+std::string activation_name(Activation activation);
 
 }  // namespace headscope

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "core/base/error.h"
+#include "core/model/weight_reader.h"
 
 namespace headscope {
 
@@ -22,7 +23,15 @@ const Family& family(std::string_view model_type, const std::string& where) {
 }
 
 RawWeights read_weights(const SafetensorsFile& file, const ModelConfig& config) {
-  return family(config.family, file.path().string()).read_weights(file, config);
+  return read_weights(FileWeights(file), config);
+}
+
+RawWeights read_weights(const WeightSource& source, const ModelConfig& config) {
+  return family(config.family, source.where()).read_weights(source, config);
+}
+
+std::string write_config(const ModelConfig& config) {
+  return family(config.family, config.name).write_config(config);
 }
 
 }  // namespace headscope

@@ -43,13 +43,27 @@ struct RawWeights {
 
 class ConfigReader;
 
+/// Where a family's reader takes its tensors from: the file of a trained model, or tensors in memory.
+class WeightSource {
+ public:
+  virtual ~WeightSource() = default;
+  virtual std::string where() const = 0;  ///< for errors
+  virtual std::vector<std::string> names() const = 0;
+  virtual bool contains(const std::string& name) const = 0;
+  /// A tensor that is there. Throws Error naming tensor and both shapes when its shape is another.
+  virtual Tensor take(const std::string& name, const Shape& shape) const = 0;
+  virtual std::string dtype(const std::string& name) const = 0;
+};
+
 struct Family {
   std::string_view model_type;  ///< config.json's "model_type"
   std::string_view summary;     ///< for error messages and `inspect`
   /// Fills everything but name and family. Throws Error naming the key.
   ModelConfig (*read_config)(const ConfigReader& json);
   /// Throws Error naming file, tensor, and both shapes, or listing every missing tensor.
-  RawWeights (*read_weights)(const SafetensorsFile& file, const ModelConfig& config);
+  RawWeights (*read_weights)(const WeightSource& source, const ModelConfig& config);
+  /// A config.json that read_config reads back to the same configuration, name and family apart.
+  std::string (*write_config)(const ModelConfig& config);
 };
 
 std::span<const Family> families();
@@ -58,6 +72,9 @@ const Family& family(std::string_view model_type, const std::string& where);
 
 /// The weights of a folder whose configuration load_config() read.
 RawWeights read_weights(const SafetensorsFile& file, const ModelConfig& config);
+RawWeights read_weights(const WeightSource& source, const ModelConfig& config);
+/// The text of a config.json for this model.
+std::string write_config(const ModelConfig& config);
 
 const Family& gpt2_family();
 const Family& llama_family();

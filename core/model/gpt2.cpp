@@ -22,7 +22,7 @@ ModelConfig gpt2_config(const ConfigReader& json) {
   }
   dims.kv_heads = dims.heads;
   dims.d_head = dims.d_model / dims.heads;
-  dims.d_mlp = json.integer("n_inner", 1, limit::d_mlp, 4 * dims.d_model);
+  dims.d_mlp = json.integer("n_inner", 0, limit::d_mlp, 4 * dims.d_model);  // 0: attention only, no second norm
   dims.vocab = json.integer("vocab_size", 1, limit::vocab);
   config.context = json.integer(json.has("n_positions") ? "n_positions" : "n_ctx", 1, limit::context);
   config.norm = NormKind::layer_norm;
@@ -42,11 +42,11 @@ ModelConfig gpt2_config(const ConfigReader& json) {
   return config;
 }
 
-RawWeights gpt2_weights(const SafetensorsFile& file, const ModelConfig& config) {
+RawWeights gpt2_weights(const WeightSource& source, const ModelConfig& config) {
   const ModelDims& dims = config.dims;
   const Index d = dims.d_model;
   RawWeights weights;
-  WeightReader reader(file, {"transformer.", ""}, "wte.weight", "h.");
+  WeightReader reader(source, {"transformer.", ""}, "wte.weight", "h.");
   reader.take("wte.weight", {dims.vocab, d}, weights.token_embedding);
   reader.take("wpe.weight", {config.context, d}, weights.position_embedding);
   weights.layers.resize(static_cast<std::size_t>(dims.layers));
@@ -67,12 +67,14 @@ RawWeights gpt2_weights(const SafetensorsFile& file, const ModelConfig& config) 
     });
     reader.take(block + "attn.c_proj.weight", {d, d}, raw.o_weight);
     reader.take(block + "attn.c_proj.bias", {d}, raw.o_bias);
-    reader.take(block + "ln_2.weight", {d}, raw.ln2_gain);
-    reader.take(block + "ln_2.bias", {d}, raw.ln2_bias);
-    reader.take(block + "mlp.c_fc.weight", {d, dims.d_mlp}, raw.up_weight);
-    reader.take(block + "mlp.c_fc.bias", {dims.d_mlp}, raw.up_bias);
-    reader.take(block + "mlp.c_proj.weight", {dims.d_mlp, d}, raw.down_weight);
-    reader.take(block + "mlp.c_proj.bias", {d}, raw.down_bias);
+    if (dims.d_mlp > 0) {
+      reader.take(block + "ln_2.weight", {d}, raw.ln2_gain);
+      reader.take(block + "ln_2.bias", {d}, raw.ln2_bias);
+      reader.take(block + "mlp.c_fc.weight", {d, dims.d_mlp}, raw.up_weight);
+      reader.take(block + "mlp.c_fc.bias", {dims.d_mlp}, raw.up_bias);
+      reader.take(block + "mlp.c_proj.weight", {dims.d_mlp, d}, raw.down_weight);
+      reader.take(block + "mlp.c_proj.bias", {d}, raw.down_bias);
+    }
     // Early checkpoints store the causal mask and its fill value as buffers.
     reader.ignore(block + "attn.bias");
     reader.ignore(block + "attn.masked_bias");
@@ -89,10 +91,32 @@ RawWeights gpt2_weights(const SafetensorsFile& file, const ModelConfig& config) 
   return weights;
 }
 
+std::string gpt2_write(const ModelConfig& config) {
+  const ModelDims& d = config.dims;
+  ConfigWriter json;
+  json.put("architectures", std::vector<std::string>{"GPT2LMHeadModel"});
+  json.put("model_type", "gpt2");
+  json.put("n_layer", d.layers);
+  json.put("n_head", d.heads);
+  json.put("n_embd", d.d_model);
+  json.put("n_inner", d.d_mlp);
+  json.put("n_positions", config.context);
+  json.put("n_ctx", config.context);
+  json.put("vocab_size", d.vocab);
+  json.put("layer_norm_epsilon", config.norm_epsilon);
+  json.put("activation_function", activation_name(config.activation));
+  json.put("tie_word_embeddings", config.tied_embeddings);
+  json.put("scale_attn_weights", config.scale_by_inverse_sqrt_d);
+  json.put("scale_attn_by_inverse_layer_idx", config.scale_by_inverse_layer);
+  json.put("bos_token_id", config.bos);
+  json.put("eos_token_id", config.eos);
+  return json.text();
+}
+
 }  // namespace
 
 const Family& gpt2_family() {
-  static const Family family{"gpt2", "learned positions, LayerNorm, GELU", &gpt2_config, &gpt2_weights};
+  static const Family family{"gpt2", "learned positions, LayerNorm, GELU", &gpt2_config, &gpt2_weights, &gpt2_write};
   return family;
 }
 

@@ -81,11 +81,11 @@ ModelConfig llama_config(const ConfigReader& json) {
   return config;
 }
 
-RawWeights llama_weights(const SafetensorsFile& file, const ModelConfig& config) {
+RawWeights llama_weights(const WeightSource& source, const ModelConfig& config) {
   const ModelDims& dims = config.dims;
   const Index d = dims.d_model, queries = Index{dims.heads} * dims.d_head, keys = Index{dims.kv_heads} * dims.d_head;
   RawWeights weights;
-  WeightReader reader(file, {"model.", ""}, "embed_tokens.weight", "layers.");
+  WeightReader reader(source, {"model.", ""}, "embed_tokens.weight", "layers.");
   reader.take("embed_tokens.weight", {dims.vocab, d}, weights.token_embedding);
   weights.layers.resize(static_cast<std::size_t>(dims.layers));
   for (int layer = 0; layer < dims.layers; ++layer) {
@@ -119,11 +119,47 @@ RawWeights llama_weights(const SafetensorsFile& file, const ModelConfig& config)
   return weights;
 }
 
+std::string llama_write(const ModelConfig& config) {
+  const ModelDims& d = config.dims;
+  ConfigWriter json;
+  json.put("architectures", std::vector<std::string>{"LlamaForCausalLM"});
+  json.put("model_type", "llama");
+  json.put("num_hidden_layers", d.layers);
+  json.put("num_attention_heads", d.heads);
+  json.put("num_key_value_heads", d.kv_heads);
+  json.put("hidden_size", d.d_model);
+  json.put("head_dim", d.d_head);
+  json.put("intermediate_size", d.d_mlp);
+  json.put("max_position_embeddings", config.context);
+  json.put("vocab_size", d.vocab);
+  json.put("rms_norm_eps", config.norm_epsilon);
+  json.put("hidden_act", activation_name(config.activation));
+  json.put("attention_bias", config.attention_bias);
+  json.put("mlp_bias", config.mlp_bias);
+  json.put("tie_word_embeddings", config.tied_embeddings);
+  const RotaryConfig& r = config.rotary;
+  json.put("rope_theta", r.base);
+  if (r.scaling != RotaryConfig::Scaling::none) {
+    ConfigWriter scaling;
+    scaling.put("rope_type", r.scaling == RotaryConfig::Scaling::linear ? "linear" : "llama3");
+    scaling.put("factor", r.factor);
+    if (r.scaling == RotaryConfig::Scaling::llama3) {
+      scaling.put("low_freq_factor", r.low_frequency_factor);
+      scaling.put("high_freq_factor", r.high_frequency_factor);
+      scaling.put("original_max_position_embeddings", r.original_context);
+    }
+    json.put("rope_scaling", scaling);
+  }
+  json.put("bos_token_id", config.bos);
+  json.put("eos_token_id", config.eos);
+  return json.text();
+}
+
 }  // namespace
 
 const Family& llama_family() {
   static const Family family{"llama", "rotary positions, RMSNorm, grouped queries, gated MLP", &llama_config,
-                             &llama_weights};
+                             &llama_weights, &llama_write};
   return family;
 }
 

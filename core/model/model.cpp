@@ -34,6 +34,21 @@ Backend::Unary unary(Activation activation) {
   return Backend::Unary::relu;
 }
 
+/// The sites that a block without an MLP does not have.
+bool of_mlp(SiteKind kind) {
+  switch (kind) {
+    case SiteKind::resid_mid:
+    case SiteKind::ln2_normalized:
+    case SiteKind::mlp_pre:
+    case SiteKind::mlp_pre_linear:
+    case SiteKind::mlp_post:
+    case SiteKind::mlp_out:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 Model::Model(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
@@ -52,7 +67,8 @@ std::shared_ptr<const Model> Model::load(const std::filesystem::path& folder, Ba
 }
 
 std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights& raw, const std::string& where,
-                                          Backend& backend) {
+                                          Backend& backend, Weights kind) {
+  const bool changing = kind == Weights::changing;
   auto parts = std::make_unique<Parts>();
   parts->config = c;
   const auto checked = [&](const Tensor& weight, int layer, const char* role) -> const Tensor& {
@@ -69,7 +85,7 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
     const RawLayer& r = raw.layers[i];
     const int index = static_cast<int>(i);
     const auto linear = [&](const Tensor& weight, const Tensor& bias, const char* role) {
-      return backend.linear_weights({checked(weight, index, role)}, {checked(bias, index, role)});
+      return backend.linear_weights({checked(weight, index, role)}, {checked(bias, index, role)}, changing);
     };
     Layer layer;
     layer.ln1 = {checked(r.ln1_gain, index, "first norm"), checked(r.ln1_bias, index, "first norm")};
@@ -77,18 +93,21 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
     for (const Tensor* weight : {&r.q_weight, &r.k_weight, &r.v_weight, &r.q_bias, &r.k_bias, &r.v_bias})
       checked(*weight, index, "query, key or value projection");
     if (r.q_weight.size() + r.k_weight.size() + r.v_weight.size() <= fuse_up_to) {
-      layer.qkv = {backend.linear_weights({r.q_weight, r.k_weight, r.v_weight}, {r.q_bias, r.k_bias, r.v_bias})};
+      layer.qkv = {
+          backend.linear_weights({r.q_weight, r.k_weight, r.v_weight}, {r.q_bias, r.k_bias, r.v_bias}, changing)};
     } else {
       layer.qkv = {linear(r.q_weight, r.q_bias, "query projection"), linear(r.k_weight, r.k_bias, "key projection"),
                    linear(r.v_weight, r.v_bias, "value projection")};
     }
     layer.o = linear(r.o_weight, r.o_bias, "output projection");
     if (c.gated_mlp) layer.gate = linear(r.gate_weight, r.gate_bias, "MLP gate");
-    layer.up = linear(r.up_weight, r.up_bias, "MLP input matrix");
-    layer.down = linear(r.down_weight, r.down_bias, "MLP output matrix");
+    if (c.dims.d_mlp > 0) {
+      layer.up = linear(r.up_weight, r.up_bias, "MLP input matrix");
+      layer.down = linear(r.down_weight, r.down_bias, "MLP output matrix");
+    }
     parts->layers.push_back(std::move(layer));
   }
-  parts->unembedding = backend.linear_weights({checked(raw.unembedding, -1, "unembedding")}, {});
+  parts->unembedding = backend.linear_weights({checked(raw.unembedding, -1, "unembedding")}, {}, changing);
   if (c.position == PositionKind::rotary) {
     parts->frequencies = rotary_frequencies(c.rotary, c.dims.d_head);
     parts->rotary = rotary_table(parts->frequencies, 0, std::min<Index>(c.context, table_positions));
@@ -104,6 +123,7 @@ std::vector<SiteKind> Model::sites() const {
     if (site.kind == SiteKind::pos_embed && c.position != PositionKind::learned) continue;
     if ((site.kind == SiteKind::rot_q || site.kind == SiteKind::rot_k) && c.position != PositionKind::rotary) continue;
     if (site.kind == SiteKind::mlp_pre_linear && !c.gated_mlp) continue;
+    if (c.dims.d_mlp == 0 && of_mlp(site.kind)) continue;
     kinds.push_back(site.kind);
   }
   return kinds;
@@ -112,7 +132,8 @@ std::vector<SiteKind> Model::sites() const {
 /// One run of the forward pass. Reads like the paper: each line a box of the diagram, each tapped.
 class Model::Pass {
  public:
-  Pass(const Parts& model, const Ctx& ctx, std::span<const std::int32_t> tokens, KvCache* cache, const MapRequest& maps)
+  Pass(const Parts& model, const Ctx& ctx, std::span<const std::int32_t> tokens, KvCache* cache, const MapRequest& maps,
+       std::span<const Index> lengths)
       : m_(model),
         c_(model.config),
         ctx_(ctx),
@@ -120,6 +141,7 @@ class Model::Pass {
         tokens_(tokens),
         cache_(cache),
         maps_(maps),
+        lengths_(lengths.size() > 1 ? lengths : std::span<const Index>()),
         offset_(cache ? cache->length() : 0),
         n_(static_cast<Index>(tokens.size())) {}
 
@@ -146,15 +168,26 @@ class Model::Pass {
   Tensor embed() {
     const Tensor tokens = tap({SiteKind::embed}, b_.gather(m_.token_embedding, tokens_));  // (position, d_model)
     if (c_.position != PositionKind::learned) return tokens;
-    const Tensor positions = tap({SiteKind::pos_embed}, m_.position_embedding.slice(0, offset_, offset_ + n_));
-    return b_.add(tokens, positions);
+    const Tensor positions = lengths_.empty() ? m_.position_embedding.slice(0, offset_, offset_ + n_)
+                                              : each_text_from(m_.position_embedding);
+    return b_.add(tokens, tap({SiteKind::pos_embed}, positions));
+  }
+
+  /// The rows of `table` for position 0, 1, … of every text.
+  Tensor each_text_from(const Tensor& table) {
+    if (positions_.empty())
+      for (const Index length : lengths_)
+        for (Index i = 0; i < length; ++i) positions_.push_back(static_cast<std::int32_t>(i));
+    return b_.gather(table, positions_);
   }
 
   Tensor block(int layer, const Tensor& x) {
     const Layer& l = m_.layers[static_cast<std::size_t>(layer)];
     const Tensor pre = tap({SiteKind::resid_pre, layer}, x);
     const Tensor attention_in = tap({SiteKind::ln1_normalized, layer}, norm(l.ln1, pre));
-    const Tensor mid = tap({SiteKind::resid_mid, layer}, b_.add(pre, attend(layer, l, attention_in)));
+    const Tensor attended = b_.add(pre, attend(layer, l, attention_in));
+    if (c_.dims.d_mlp == 0) return tap({SiteKind::resid_post, layer}, attended);
+    const Tensor mid = tap({SiteKind::resid_mid, layer}, attended);
     const Tensor mlp_in = tap({SiteKind::ln2_normalized, layer}, norm(l.ln2, mid));
     return tap({SiteKind::resid_post, layer}, b_.add(mid, mlp(layer, l, mlp_in)));
   }
@@ -185,7 +218,8 @@ class Model::Pass {
     AttentionInput in;
     in.storage =
         maps_.layers && !maps_.layers->empty() && !maps_.layers->contains(layer) ? MapStorage::none : maps_.storage;
-    if (in.storage == MapStorage::factored) {  // the map shall keep q and k alone, not what they are slices of
+    if (in.storage == MapStorage::factored &&
+        !ctx_.tape) {  // the map shall keep q and k alone, not what they are slices of
       q = q.packed();
       k = k.packed();
     }
@@ -202,6 +236,8 @@ class Model::Pass {
     in.rule = rule_;
     in.offset = offset_;
     in.layer = layer;
+    in.lengths = lengths_;
+    in.mapped = maps_.text;
     in.links = maps_.links;
     AttentionOutput out = softmax_attention(in, b_, ctx_.tap, ctx_.stop);
     std::ranges::move(out.maps, std::back_inserter(result_.maps));
@@ -257,7 +293,13 @@ class Model::Pass {
     return static_cast<float>(s);
   }
 
-  RotaryTable angles() const {
+  RotaryTable angles() {
+    if (!lengths_.empty()) {
+      const Index longest = *std::ranges::max_element(lengths_);
+      const bool made = longest <= m_.rotary.cosine.dim(0);
+      const RotaryTable table = made ? m_.rotary : rotary_table(m_.frequencies, 0, longest);
+      return {each_text_from(table.cosine), each_text_from(table.sine)};
+    }
     if (offset_ + n_ > m_.rotary.cosine.dim(0)) return rotary_table(m_.frequencies, offset_, n_);
     return {m_.rotary.cosine.slice(0, offset_, offset_ + n_), m_.rotary.sine.slice(0, offset_, offset_ + n_)};
   }
@@ -291,28 +333,48 @@ class Model::Pass {
   std::span<const std::int32_t> tokens_;
   KvCache* cache_;
   const MapRequest& maps_;
+  const std::span<const Index> lengths_;  // empty for one text
   const Index offset_, n_;
+  std::vector<std::int32_t> positions_;  // of every row, once somebody asked
   const std::shared_ptr<const AttentionRule> rule_ = causal_rule();
   RotaryTable angles_;
   ForwardResult result_;
 };
 
 ForwardResult Model::forward(const Ctx& ctx, std::span<const std::int32_t> tokens, KvCache* cache,
-                             const MapRequest& maps, bool all_logits, const LayerRange& layers) const {
+                             const MapRequest& maps, bool all_logits, const LayerRange& layers,
+                             std::span<const Index> lengths) const {
   const ModelConfig& c = parts_->config;
   if (tokens.empty()) throw Error(c.name, "at least one token", "none");
   for (std::size_t i = 0; i < tokens.size(); ++i)
     if (tokens[i] < 0 || tokens[i] >= c.dims.vocab)
       throw Error(c.name, fmt::format("token ids in [0, {})", c.dims.vocab),
                   fmt::format("{} at position {}", tokens[i], i));
-  const std::size_t length = tokens.size() + static_cast<std::size_t>(cache ? cache->length() : 0);
-  const auto limit = static_cast<std::size_t>(cache ? std::min(cache->capacity(), c.context) : c.context);
-  if (length > limit)
-    throw Error(c.name, fmt::format("at most {} tokens", limit), fmt::format("{}, {} too many", length, length - limit),
+  assert(!(cache && (ctx.tape || !lengths.empty())) && (all_logits || lengths.size() <= 1));
+  const auto limit = static_cast<Index>(cache ? std::min(cache->capacity(), c.context) : c.context);
+  Index longest = 0, total = 0;
+  for (const Index length : lengths) {
+    if (length < 1) throw Error(c.name, "at least one token in every text", fmt::format("a length of {}", length));
+    longest = std::max(longest, length);
+    total += length;
+  }
+  const auto given = static_cast<Index>(tokens.size());
+  if (lengths.empty()) longest = given + (cache ? cache->length() : 0);
+  if (!lengths.empty() && total != given)
+    throw Error(c.name, fmt::format("texts of {} tokens together", given),
+                fmt::format("lengths that add up to {}", total));
+  if (longest > limit)
+    throw Error(c.name, fmt::format("at most {} tokens", limit),
+                fmt::format("{}, {} too many", longest, longest - limit),
                 "cut the text, or choose a model with a longer context");
   assert(layers.first >= 0 && layers.first <= c.dims.layers && layers.end <= c.dims.layers);
-  assert(layers.first == 0 || (layers.residual.dim(0) == static_cast<Index>(tokens.size()) && !cache));
-  return Pass(*parts_, ctx, tokens, cache, maps).run(all_logits, layers);
+  assert(layers.first == 0 || (layers.residual.dim(0) == given && !cache));
+  if (ctx.tape && ctx.tap)
+    for (int layer = 0; layer < c.dims.layers; ++layer)
+      if (ctx.tap->wants({SiteKind::result, layer}))
+        throw Error(name(Site{SiteKind::result, layer}), "no request for it together with gradients", "one");
+  const Backend::Recording recording(ctx.backend, ctx.tape);
+  return Pass(*parts_, ctx, tokens, cache, maps, lengths).run(all_logits, layers);
 }
 
 }  // namespace headscope

@@ -27,6 +27,7 @@ struct Ctx {
   Tap* tap = nullptr;                      ///< sees or replaces tensors at sites; may be null
   std::stop_token stop = {};               ///< checked between layers and inside long ones; throws Cancelled
   std::atomic<float>* progress = nullptr;  ///< 0…1, written by the pass
+  Tape* tape = nullptr;                    ///< the pass records itself on it; may be null
 };
 
 /// Which maps to build, and how.
@@ -34,6 +35,7 @@ struct MapRequest {
   MapStorage storage = MapStorage::none;  ///< none, dense or factored
   const TokenLinks* links = nullptr;      ///< of the whole text (cached tokens included); may be null
   const std::set<int>* layers = nullptr;  ///< null = all
+  int text = 0;                           ///< whose, when a pass reads several; −1 = every one's
 };
 
 /// Which blocks a pass goes through: [first, end). What an edit cannot reach need not be computed again.
@@ -45,16 +47,18 @@ struct LayerRange {
 
 struct ForwardResult {
   Tensor logits;                   ///< (query, vocab) or (1, vocab); undefined when the pass stopped before them
-  std::vector<AttentionMap> maps;  ///< layer-major, empty when none were asked for
+  std::vector<AttentionMap> maps;  ///< by layer, text, head; empty when none were asked for
 };
 
 class Model {
  public:
   /// Opens folder/config.json and its safetensors. Throws Error on missing tensors, wrong shapes, non-finite weights.
   static std::shared_ptr<const Model> load(const std::filesystem::path& folder, Backend& backend);
-  /// The same from weights in memory; `where` names them in errors.
+  /// Whether weights stay what they are, so that they can be packed, or change from pass to pass (training).
+  enum class Weights { fixed, changing };
+  /// The same from weights in memory; `where` names them in errors. `changing` weights are used where they lie.
   static std::shared_ptr<const Model> build(const ModelConfig& config, const RawWeights& weights,
-                                            const std::string& where, Backend& backend);
+                                            const std::string& where, Backend& backend, Weights kind = Weights::fixed);
   ~Model();
 
   const ModelConfig& config() const;
@@ -63,11 +67,15 @@ class Model {
   /// tokens → logits. With a cache, `tokens` continue it and it grows by them; without, they start at position 0.
   /// Throws Error on an empty text, an id outside the vocabulary, a text longer than the context, or a result that is
   /// not finite. `layers` other than all of them needs a pass without a cache.
+  /// `lengths`: several texts one after another in `tokens`, each beginning at position 0 and seeing itself only; then
+  /// there is no cache, and all logits are given. Rows of every site are the positions of all texts.
+  /// With a tape there is no cache either, and nobody may want the site `result`.
   ForwardResult forward(const Ctx& ctx, std::span<const std::int32_t> tokens, KvCache* cache = nullptr,
-                        const MapRequest& maps = {}, bool all_logits = true, const LayerRange& layers = {}) const;
+                        const MapRequest& maps = {}, bool all_logits = true, const LayerRange& layers = {},
+                        std::span<const Index> lengths = {}) const;
 
-  /// The bare matrix products of a pass over n tokens, logits of the last `logit_rows` of them, and nothing else: what a
-  /// pass cannot be faster than on this machine. For benchmarks. Returns the floating-point operations done.
+  /// The bare matrix products of a pass over n tokens, logits of the last `logit_rows` of them, and nothing else: what
+  /// a pass cannot be faster than on this machine. For benchmarks. Returns the floating-point operations done.
   double bare_products(Backend& backend, int n, int logit_rows) const;
 
   /// The site kinds that fire in this model (no rot_q with learned positions, no pos_embed with RoPE …).

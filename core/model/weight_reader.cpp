@@ -32,11 +32,27 @@ std::string list(const std::vector<std::string>& names, std::size_t limit = 8) {
 
 }  // namespace
 
-WeightReader::WeightReader(const SafetensorsFile& file, std::initializer_list<std::string_view> prefixes,
+std::vector<std::string> FileWeights::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : file_.tensors()) names.push_back(name);
+  return names;
+}
+
+Tensor FileWeights::take(const std::string& name, const Shape& shape) const {
+  const TensorEntry& entry = file_.entry(name);
+  if (!same(entry.shape, shape)) {
+    const std::string where = entry.file ? entry.file->path().string() : file_.path().string();
+    throw Error(where + ": tensor " + name, "shape " + shape.str(), "shape " + shape_text(entry.shape),
+                "config.json and the weights disagree: do they belong together?");
+  }
+  return file_.tensor(name);
+}
+
+WeightReader::WeightReader(const WeightSource& source, std::initializer_list<std::string_view> prefixes,
                            std::string_view probe, std::string_view block)
-    : file_(file), prefix_(*prefixes.begin()) {
+    : source_(source), prefix_(*prefixes.begin()) {
   for (const std::string_view prefix : prefixes) {
-    if (file.contains(std::string(prefix) + std::string(probe))) {
+    if (source.contains(std::string(prefix) + std::string(probe))) {
       prefix_ = prefix;
       break;
     }
@@ -46,20 +62,15 @@ WeightReader::WeightReader(const SafetensorsFile& file, std::initializer_list<st
 
 void WeightReader::take_full(const std::string& full, const Shape& shape,
                              const std::function<void(const Tensor&)>& use) {
-  if (!file_.contains(full)) {
+  if (!source_.contains(full)) {
     missing_.push_back(full);
     return;
   }
-  const TensorEntry& entry = file_.entry(full);
-  if (!same(entry.shape, shape)) {
-    const std::string where = entry.file ? entry.file->path().string() : file_.path().string();
-    throw Error(where + ": tensor " + full, "shape " + shape.str(), "shape " + shape_text(entry.shape),
-                "config.json and the weights disagree: do they belong together?");
-  }
+  const Tensor tensor = source_.take(full, shape);
   taken_.insert(full);
-  dtypes_.insert(dtype_name(entry.dtype));
+  dtypes_.insert(source_.dtype(full));
   parameters_ += shape.size();
-  use(file_.tensor(full));
+  use(tensor);
 }
 
 void WeightReader::take(const std::string& name, const Shape& shape, const std::function<void(const Tensor&)>& use) {
@@ -83,9 +94,9 @@ void WeightReader::ignore(const std::string& name) {
   ignored_.insert(prefix_ + name);
 }
 
-int WeightReader::layers_in_file() const {
+int WeightReader::layers_in_source() const {
   std::set<std::string> layers;
-  for (const auto& [name, entry] : file_.tensors()) {
+  for (const std::string& name : source_.names()) {
     if (name.rfind(block_, 0) != 0) continue;
     layers.insert(name.substr(block_.size(), name.find('.', block_.size()) - block_.size()));
   }
@@ -94,20 +105,19 @@ int WeightReader::layers_in_file() const {
 
 void WeightReader::finish(const ModelConfig& config, RawWeights& weights) const {
   const std::string layers = "config.json says " + std::to_string(config.dims.layers) + " layers, the file holds " +
-                             std::to_string(layers_in_file());
+                             std::to_string(layers_in_source());
   if (!missing_.empty()) {
-    throw Error(file_.path().string(),
-                std::to_string(taken_.size() + missing_.size()) + " tensors of a " + config.family,
+    throw Error(source_.where(), std::to_string(taken_.size() + missing_.size()) + " tensors of a " + config.family,
                 std::to_string(missing_.size()) + " missing: " + list(missing_),
                 layers + "; the folder may be incomplete, or of another architecture");
   }
   std::vector<std::string> strangers;
-  for (const auto& [name, entry] : file_.tensors()) {
+  for (const std::string& name : source_.names()) {
     if (taken_.count(name) || ignored_.count(name)) continue;
     (name.rfind(block_, 0) == 0 ? strangers : weights.unused).push_back(name);
   }
   if (!strangers.empty()) {
-    throw Error(file_.path().string(), "only tensors that a " + config.family + " block uses",
+    throw Error(source_.where(), "only tensors that a " + config.family + " block uses",
                 std::to_string(strangers.size()) + " others: " + list(strangers),
                 layers + "; leaving tensors out would compute something else than this model");
   }

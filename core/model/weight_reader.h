@@ -1,6 +1,6 @@
 #pragma once
-// Takes a family's tensors out of a safetensors file by name and exact shape, and reports at the end all that is
-// missing and all that nobody asked for.
+// Takes a family's tensors out of a source by name and exact shape, and reports at the end all that is missing and all
+// that nobody asked for.
 
 #include <functional>
 #include <initializer_list>
@@ -13,11 +13,26 @@
 
 namespace headscope {
 
+/// The tensors of a safetensors file.
+class FileWeights final : public WeightSource {
+ public:
+  /// `file` must outlive this.
+  explicit FileWeights(const SafetensorsFile& file) : file_(file) {}
+  std::string where() const override { return file_.path().string(); }
+  std::vector<std::string> names() const override;
+  bool contains(const std::string& name) const override { return file_.contains(name); }
+  Tensor take(const std::string& name, const Shape& shape) const override;
+  std::string dtype(const std::string& name) const override { return dtype_name(file_.entry(name).dtype); }
+
+ private:
+  const SafetensorsFile& file_;
+};
+
 class WeightReader {
  public:
   /// `prefixes`: where the tensors may live ("transformer.", ""), the first that holds `probe` is used.
   /// `block`: what a layer's names start with after the prefix ("h.").
-  WeightReader(const SafetensorsFile& file, std::initializer_list<std::string_view> prefixes, std::string_view probe,
+  WeightReader(const WeightSource& source, std::initializer_list<std::string_view> prefixes, std::string_view probe,
                std::string_view block);
 
   /// Gives PREFIX + name to `use` when it is there. Throws Error naming file, tensor and both shapes when its shape is
@@ -37,9 +52,9 @@ class WeightReader {
 
  private:
   void take_full(const std::string& full, const Shape& shape, const std::function<void(const Tensor&)>& use);
-  int layers_in_file() const;
+  int layers_in_source() const;
 
-  const SafetensorsFile& file_;
+  const WeightSource& source_;
   std::string prefix_, block_;
   std::set<std::string> taken_, ignored_, dtypes_;
   std::vector<std::string> missing_;

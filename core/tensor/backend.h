@@ -9,6 +9,7 @@
 
 #include "core/base/thread_pool.h"
 #include "core/tensor/matrix.h"
+#include "core/tensor/tape.h"
 #include "core/tensor/tensor.h"
 
 namespace headscope {
@@ -17,9 +18,14 @@ class BufferPool;
 
 /// Weight matrices that multiply the same input, side by side, ready to use.
 struct Linear {
-  std::vector<Tensor> parts;                   ///< (in, out_i) views of the stored weights, kept for reading
-  std::shared_ptr<const PackedMatrix> packed;  ///< (in, Σ out_i)
-  Tensor bias;                                 ///< (Σ out_i) or undefined
+  std::vector<Tensor> parts;   ///< (in, out_i) views of the stored weights, kept for reading
+  std::vector<Tensor> biases;  ///< (out_i), views likewise, undefined where a part has none
+  /// (in, Σ out_i); null for weights that change from pass to pass (training), which are multiplied where they are.
+  std::shared_ptr<const PackedMatrix> packed;
+  Tensor bias;  ///< (Σ out_i) or undefined; only with `packed`
+  bool defined() const { return !parts.empty(); }
+  Index in() const { return parts[0].dim(0); }
+  Index out() const;
 };
 
 class Backend {
@@ -33,9 +39,9 @@ class Backend {
   /// Uninitialised storage; large buffers are used again once nobody refers to them.
   Tensor empty(Shape shape);
 
-  /// Packs `weights` (in, out_i; any strides) once. A bias may be undefined; where some have one, the others count as
-  /// 0.
-  virtual Linear linear_weights(std::vector<Tensor> weights, const std::vector<Tensor>& biases);
+  /// Packs `weights` (in, out_i; any strides) once, or, when they are `changing`, never. A bias may be undefined; where
+  /// some have one, the others count as 0.
+  virtual Linear linear_weights(std::vector<Tensor> weights, const std::vector<Tensor>& biases, bool changing = false);
 
   /// x (rows, in) → x W + b (rows, Σ out_i)
   virtual Tensor linear(const Tensor& x, const Linear& w);
@@ -51,6 +57,30 @@ class Backend {
   virtual Tensor activate(Unary f, const Tensor& x);
   /// x (row, head, d) with pair (i, i + d/2) of row r turned by its angle; cosine and sine are (row, d/2).
   virtual Tensor rotate(const Tensor& x, const Tensor& cosine, const Tensor& sine);
+  /// Mean of −ln softmax(logits)[target] over the rows whose target is not −1, in nats. logits (row, vocab); at least
+  /// one target counts, and those that do lie inside the vocabulary.
+  struct Loss {
+    Tensor mean;      ///< (1)
+    double nats = 0;  ///< the same, not rounded to float32
+  };
+  virtual Loss cross_entropy(const Tensor& logits, std::span<const std::int32_t> targets);
+
+  /// Ops record on `tape` (which may be null) while this lives.
+  class Recording {
+   public:
+    Recording(Backend& backend, Tape* tape) : backend_(backend), before_(backend.tape_) { backend.tape_ = tape; }
+    ~Recording() { backend_.tape_ = before_; }
+    Recording(const Recording&) = delete;
+    Recording& operator=(const Recording&) = delete;
+
+   private:
+    Backend& backend_;
+    Tape* before_;
+  };
+  Tape* tape() const { return tape_; }
+  /// Adds `from` to a gradient, or writes it there.
+  void accumulate(const Tensor& from, const Tape::Slot& into);
+
   /// True when every element is a finite number.
   bool finite(const Tensor& x);
 
@@ -59,12 +89,16 @@ class Backend {
   virtual std::shared_ptr<const PackedMatrix> pack(std::span<const Tensor> weights);
 
  private:
-  /// body(first row, end row) over rows of `width` elements: in parallel when the work is worth it.
+  Tensor norm(bool center, const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon);
+  void linear_backward(Tape& tape, const Tensor& x, const Linear& w, const Tensor& d_out);
+  /// body(begin, end, add, dx) for ranges of a gradient taken as flat; through a copy where it has gaps.
   template <class Body>
-  void over_rows(Index rows, Index width, Index cost, Body body);
+  void write_gradient(const Tape::Slot& into, Index cost, Body body);
+  void column_sums(const Tensor& x, const Tape::Slot& into);
 
   ThreadPool pool_;
   std::shared_ptr<BufferPool> buffers_;
+  Tape* tape_ = nullptr;
 };
 
 }  // namespace headscope

@@ -26,7 +26,7 @@ Index Width() {
 constexpr int kRows = (HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86) || HWY_ARCH_ARM_A64 ? 8 : 6;
 
 /// One row of one panel: c = sum · scale + bias, only the first `columns` of it.
-HWY_INLINE void Store(V low, V high, V scale, const float* bias, Index columns, float* HWY_RESTRICT c) {
+HWY_INLINE void Store(V low, V high, V scale, const float* bias, Index columns, float* c) {
   const D d;
   const Index lanes = static_cast<Index>(hn::Lanes(d));
   if (columns == 2 * lanes) {
@@ -50,8 +50,8 @@ constexpr Index kChunk = 32;
 
 /// R rows × one panel. `tail` < width: only that many columns are stored.
 template <int R>
-HWY_INLINE void Block(const float* HWY_RESTRICT a, Index a_stride, Index depth, const float* HWY_RESTRICT b, Index tail,
-                      float scale, const float* bias, float* HWY_RESTRICT c, Index c_stride) {
+HWY_INLINE void Block(const float* HWY_RESTRICT a, Index a_stride, Index step, Index depth, const float* HWY_RESTRICT b,
+                      Index tail, float scale, const Addend& addend, float* c, Index c_stride) {
   const D d;
   const Index lanes = static_cast<Index>(hn::Lanes(d));
   V low[R], high[R];
@@ -63,7 +63,7 @@ HWY_INLINE void Block(const float* HWY_RESTRICT a, Index a_stride, Index depth, 
       const V b1 = hn::Load(d, b + k * 2 * lanes + lanes);
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
-        const V x = hn::Set(d, a[r * a_stride + k]);
+        const V x = hn::Set(d, a[r * a_stride + k * step]);
         low[r] = hn::MulAdd(x, b0, low[r]);
         high[r] = hn::MulAdd(x, b1, high[r]);
       }
@@ -89,14 +89,15 @@ HWY_INLINE void Block(const float* HWY_RESTRICT a, Index a_stride, Index depth, 
   }
   const V s = hn::Set(d, scale);
 #pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) Store(low[r], high[r], s, bias, tail, c + r * c_stride);
+  for (int r = 0; r < R; ++r)
+    Store(low[r], high[r], s, addend.data ? addend.data + r * addend.stride : nullptr, tail, c + r * c_stride);
 }
 
 /// One row × P panels at once, because a single chain of multiply-adds would wait for its own latency. The sums run in
 /// the same order as in Block, so a row's result does not depend on which rows it is computed with.
 template <int P>
-HWY_INLINE void OneRow(const float* HWY_RESTRICT a, Index depth, const float* HWY_RESTRICT b, Index panel_stride,
-                       Index columns, float scale, const float* bias, float* HWY_RESTRICT c) {
+HWY_INLINE void OneRow(const float* HWY_RESTRICT a, Index step, Index depth, const float* HWY_RESTRICT b,
+                       Index panel_stride, Index columns, float scale, const float* bias, float* c) {
   const D d;
   const Index lanes = static_cast<Index>(hn::Lanes(d));
   V low[P], high[P], low_total[P], high_total[P];
@@ -107,7 +108,7 @@ HWY_INLINE void OneRow(const float* HWY_RESTRICT a, Index depth, const float* HW
     for (int p = 0; p < P; ++p) low[p] = high[p] = hn::Zero(d);
     const Index to = HWY_MIN(depth, from + kChunk);
     for (Index k = from; k < to; ++k) {
-      const V x = hn::Set(d, a[k]);
+      const V x = hn::Set(d, a[k * step]);
 #pragma GCC unroll 4
       for (int p = 0; p < P; ++p) {
         low[p] = hn::MulAdd(x, hn::Load(d, b + p * panel_stride + k * 2 * lanes), low[p]);
@@ -127,48 +128,53 @@ HWY_INLINE void OneRow(const float* HWY_RESTRICT a, Index depth, const float* HW
           HWY_MIN(2 * lanes, columns - p * 2 * lanes), c + p * 2 * lanes);
 }
 
-void Multiply(const float* a, Index a_stride, Index rows, Index depth, const float* b, Index panel_stride,
-              Index columns, float scale, const float* bias, float* c, Index c_stride) {
-  const Index panel = Width();
+void Multiply(const Rows& left, Index rows, Index depth, const float* b, Index panel_stride, Index columns, float scale,
+              const Addend& addend, float* c, Index c_stride) {
+  const Index panel = Width(), a_stride = left.stride, step = left.step;
+  const float* const a = left.data;
   if (rows == 1) {
+    const float* const add = addend.data;
     Index j = 0;
     for (; j + 3 * panel < columns; j += 4 * panel)
-      OneRow<4>(a, depth, b + j / panel * panel_stride, panel_stride, columns - j, scale, bias ? bias + j : nullptr,
+      OneRow<4>(a, step, depth, b + j / panel * panel_stride, panel_stride, columns - j, scale, add ? add + j : nullptr,
                 c + j);
     for (; j < columns; j += panel)
-      OneRow<1>(a, depth, b + j / panel * panel_stride, panel_stride, columns - j, scale, bias ? bias + j : nullptr,
+      OneRow<1>(a, step, depth, b + j / panel * panel_stride, panel_stride, columns - j, scale, add ? add + j : nullptr,
                 c + j);
     return;
   }
   for (Index j = 0; j < columns; j += panel, b += panel_stride) {
     const Index tail = HWY_MIN(panel, columns - j);
-    const float* const panel_bias = bias ? bias + j : nullptr;
+    const auto added = [&](Index row) {
+      return addend.data ? Addend{addend.data + row * addend.stride + j, addend.stride} : Addend{};
+    };
     Index r = 0;
     for (; r + kRows <= rows; r += kRows)
-      Block<kRows>(a + r * a_stride, a_stride, depth, b, tail, scale, panel_bias, c + r * c_stride + j, c_stride);
+      Block<kRows>(a + r * a_stride, a_stride, step, depth, b, tail, scale, added(r), c + r * c_stride + j, c_stride);
     const float* const rest = a + r * a_stride;
     float* const out = c + r * c_stride + j;
+    const Addend add = added(r);
     switch (rows - r) {
       case 7:
-        Block<7>(rest, a_stride, depth, b, tail, scale, panel_bias, out, c_stride);
+        Block<7>(rest, a_stride, step, depth, b, tail, scale, add, out, c_stride);
         break;
       case 6:
-        Block<6>(rest, a_stride, depth, b, tail, scale, panel_bias, out, c_stride);
+        Block<6>(rest, a_stride, step, depth, b, tail, scale, add, out, c_stride);
         break;
       case 5:
-        Block<5>(rest, a_stride, depth, b, tail, scale, panel_bias, out, c_stride);
+        Block<5>(rest, a_stride, step, depth, b, tail, scale, add, out, c_stride);
         break;
       case 4:
-        Block<4>(rest, a_stride, depth, b, tail, scale, panel_bias, out, c_stride);
+        Block<4>(rest, a_stride, step, depth, b, tail, scale, add, out, c_stride);
         break;
       case 3:
-        Block<3>(rest, a_stride, depth, b, tail, scale, panel_bias, out, c_stride);
+        Block<3>(rest, a_stride, step, depth, b, tail, scale, add, out, c_stride);
         break;
       case 2:
-        Block<2>(rest, a_stride, depth, b, tail, scale, panel_bias, out, c_stride);
+        Block<2>(rest, a_stride, step, depth, b, tail, scale, add, out, c_stride);
         break;
       case 1:
-        Block<1>(rest, a_stride, depth, b, tail, scale, panel_bias, out, c_stride);
+        Block<1>(rest, a_stride, step, depth, b, tail, scale, add, out, c_stride);
         break;
       default:
         break;
@@ -219,9 +225,9 @@ void pack(const Tensor& matrix, float* out) {
   }
 }
 
-void multiply(const float* a, Index a_stride, Index rows, Index depth, const float* b, Index panel_stride,
-              Index columns, float scale, const float* bias, float* c, Index c_stride) {
-  HWY_DYNAMIC_DISPATCH(Multiply)(a, a_stride, rows, depth, b, panel_stride, columns, scale, bias, c, c_stride);
+void multiply(const Rows& a, Index rows, Index depth, const float* b, Index panel_stride, Index columns, float scale,
+              const Addend& addend, float* c, Index c_stride) {
+  HWY_DYNAMIC_DISPATCH(Multiply)(a, rows, depth, b, panel_stride, columns, scale, addend, c, c_stride);
 }
 
 }  // namespace headscope::panels

@@ -18,11 +18,30 @@ Index packed_size(Index depth, Index columns);
 /// Writes a (depth, columns) matrix, any strides, as [panel][depth][width()], zeros in the last panel's unused columns.
 void pack(const Tensor& matrix, float* out);
 
-/// c (rows, columns) = scale · a (rows, depth) · B + bias.
+/// The left matrix of a product: element (r, k) lies at data + r · stride + k · step, so that a transposed matrix is
+/// multiplied where it is.
+struct Rows {
+  const float* data;
+  Index stride;
+  Index step = 1;
+};
+
+/// What is added to a product: element (r, j) at data + r · stride + j. A bias has stride 0; with c's own data and
+/// stride the product is added to what c holds. Null data adds nothing.
+struct Addend {
+  const float* data = nullptr;
+  Index stride = 0;
+};
+
+/// c (rows, columns) = scale · a (rows, depth) · B + addend.
 /// `b` points at the first panel; consecutive panels are `panel_stride` floats apart (depth · width() when all of B is
-/// used, more when a range of its depth is). `bias` may be null. `columns` need not be whole panels: nothing beyond is
-/// written.
-void multiply(const float* a, Index a_stride, Index rows, Index depth, const float* b, Index panel_stride,
-              Index columns, float scale, const float* bias, float* c, Index c_stride);
+/// used, more when a range of its depth is). `columns` need not be whole panels: nothing beyond is written.
+void multiply(const Rows& a, Index rows, Index depth, const float* b, Index panel_stride, Index columns, float scale,
+              const Addend& addend, float* c, Index c_stride);
+/// The same for a left matrix of unit inner stride, and a bias (columns) that may be null.
+inline void multiply(const float* a, Index a_stride, Index rows, Index depth, const float* b, Index panel_stride,
+                     Index columns, float scale, const float* bias, float* c, Index c_stride) {
+  multiply(Rows{a, a_stride}, rows, depth, b, panel_stride, columns, scale, Addend{bias}, c, c_stride);
+}
 
 }  // namespace headscope::panels

@@ -57,6 +57,7 @@ Tensor Tensor::borrow(const float* data, Shape shape, std::shared_ptr<const void
   Tensor t;
   t.owner_ = std::move(owner);
   t.data_ = data;
+  t.storage_ = {data, shape.size()};
   t.shape_ = shape;
   Index stride = 1;
   for (int axis = shape.rank() - 1; axis >= 0; --axis) {
@@ -140,7 +141,11 @@ Tensor Tensor::transpose(int a, int b) const {
 
 Tensor Tensor::reshape(Shape shape) const {
   assert(shape.size() == size());
-  if (contiguous()) return borrow(data_, shape, owner_);
+  if (contiguous()) {
+    Tensor t = borrow(data_, shape, owner_);
+    t.storage_ = storage_;
+    return t;
+  }
   // Splitting the last axis, or merging axes that lie back to back, keeps the view: (n, h·d) with a row stride ↔ (n, h,
   // d).
   if (rank() >= 1 && shape.rank() == rank() + 1 && stride(-1) == 1 && dim(-1) == shape[rank() - 1] * shape[rank()]) {
@@ -166,6 +171,26 @@ Tensor Tensor::reshape(Shape shape) const {
   }
   const Tensor fresh = copy();
   return borrow(fresh.data_, shape, fresh.owner_);
+}
+
+Tensor Tensor::joined(const Tensor& a, const Tensor& b, int axis) {
+  if (!(a.storage_ == b.storage_) || a.rank() != b.rank() || a.strides_ != b.strides_ ||
+      b.data_ != a.data_ + a.dim(axis) * a.stride(axis))
+    return {};
+  for (int other = 0; other < a.rank(); ++other)
+    if (other != axis && a.dim(other) != b.dim(other)) return {};
+  Tensor t = a;
+  t.shape_[axis] += b.dim(axis);
+  return t;
+}
+
+Tensor Tensor::same_view_of(const Tensor& flat) const {
+  assert(flat.contiguous() && flat.size() == storage_.size);
+  Tensor t = *this;
+  t.owner_ = flat.owner_;
+  t.storage_ = flat.storage_;
+  t.data_ = flat.data_ + (data_ - storage_.first);
+  return t;
 }
 
 Tensor Tensor::copy() const {

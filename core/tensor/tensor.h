@@ -60,6 +60,17 @@ class Tensor {
   std::span<const float> values() const;  ///< REQUIRES contiguous()
   std::span<float> mutable_values();      ///< REQUIRES contiguous()
 
+  /// Which memory this is a view of: views (slice, select, transpose, reshape without a copy) have that of what they
+  /// are views of. `first` and `size` are the floats that the tensor had when it was made.
+  struct Storage {
+    const float* first = nullptr;
+    Index size = 0;
+    bool operator==(const Storage&) const = default;
+  };
+  Storage storage() const { return storage_; }
+  /// The same view of another storage of the same size, `flat` (contiguous): what a gradient of a view is.
+  Tensor same_view_of(const Tensor& flat) const;
+
   float at(Index i) const { return data_[i * strides_[0]]; }
   float at(Index i, Index j) const { return data_[i * strides_[0] + j * strides_[1]]; }
   float at(Index i, Index j, Index k) const { return data_[i * strides_[0] + j * strides_[1] + k * strides_[2]]; }
@@ -73,12 +84,16 @@ class Tensor {
   Tensor select(int axis, Index index) const;            ///< view with that axis removed
   Tensor transpose(int a, int b) const;                  ///< view with two axes exchanged
   Tensor reshape(Shape shape) const;                     ///< view where the strides allow it, else a copy
-  Tensor copy() const;                                   ///< fresh contiguous storage
+  /// The view of both where b lies right behind a along `axis` in one storage (two slices of one tensor); else
+  /// undefined.
+  static Tensor joined(const Tensor& a, const Tensor& b, int axis);
+  Tensor copy() const;  ///< fresh contiguous storage
   Tensor packed() const { return contiguous() ? *this : copy(); }
 
  private:
   std::shared_ptr<const void> owner_;
   const float* data_ = nullptr;
+  Storage storage_;
   Shape shape_;
   std::array<Index, Shape::max_rank> strides_{};
 };

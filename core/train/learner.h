@@ -23,8 +23,8 @@ struct Batch {
 };
 
 struct StepReport {
-  std::int64_t step = 0;    ///< number of this step; the first is 1
-  double loss = 0;          ///< mean over the counted targets, nats per token, before the update
+  std::int64_t step = 0;     ///< number of this step; the first is 1
+  double loss = 0;           ///< mean over the counted targets, nats per token, before the update
   double gradient_norm = 0;  ///< before clipping
   double learning_rate = 0;
   std::vector<AttentionMap> maps;  ///< of the pass, when asked for
@@ -38,7 +38,7 @@ class Learner {
   Learner(const Parameters& parameters, const OptimizerSettings& settings, Backend& backend);
   ~Learner();
 
-  /// Forward, backward, update. `maps` asks for the attention of the pass (MapRequest::sequence says whose). Throws
+  /// Forward, backward, update. `maps` asks for the attention of the pass (MapRequest::text says whose). Throws
   /// Error on a batch that does not fit the model; on NaN or infinity, naming step and tensor; throws Cancelled. After
   /// any of these the learner is as it was before.
   StepReport step(const Batch& batch, std::stop_token stop = {}, const MapRequest& maps = {});

@@ -42,8 +42,8 @@ class Parameters {
 
   /// Writes folder/config.json and folder/model.safetensors (F32 or F16), which Model::load opens.
   /// Throws Error when a value does not fit F16, or on a file that cannot be written.
-  void save(const std::filesystem::path& folder, DType type, const std::map<std::string, std::string>& metadata = {})
-      const;
+  void save(const std::filesystem::path& folder, DType type,
+            const std::map<std::string, std::string>& metadata = {}) const;
   /// Named copies, and the inverse. restore() throws Error naming the tensor that is missing or has another shape; then
   /// nothing has changed.
   std::map<std::string, Tensor> state() const;

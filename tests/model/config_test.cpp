@@ -164,7 +164,6 @@ TEST_CASE("every absurd value of a GPT-2 configuration is an error that names it
       {"n_embd", 1 << 30},
       {"n_embd", Json::array()},
       {"n_inner", -4},
-      {"n_inner", 0},
       {"vocab_size", 0},
       {"vocab_size", 1ll << 40},
       {"n_positions", 0},

@@ -1,0 +1,144 @@
+#include "core/train/learner.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/tensor/tape.h"
+
+namespace headscope {
+
+struct Learner::Impl {
+  Impl(Parameters start, const OptimizerSettings& settings, Backend& on)
+      : backend(on), parameters(std::move(start)), optimizer(parameters, settings) {
+    model = parameters.trainable_model(backend);
+  }
+
+  Backend& backend;
+  Parameters parameters;
+  AdamW optimizer;
+  std::shared_ptr<const Model> model;  // views of `parameters`
+
+  void check(const Batch& batch) const {
+    const ModelConfig& c = model->config();
+    const auto size = static_cast<std::size_t>(batch.sequences) * static_cast<std::size_t>(batch.length);
+    if (batch.sequences < 1 || batch.length < 1 || batch.tokens.size() != size || batch.targets.size() != size)
+      throw Error(c.name + ": batch", fmt::format("{} × {} tokens and as many targets", batch.sequences, batch.length),
+                  fmt::format("{} tokens, {} targets", batch.tokens.size(), batch.targets.size()));
+    bool counted = false;
+    for (const std::int32_t target : batch.targets) {
+      if (target < -1 || target >= c.dims.vocab)
+        throw Error(c.name + ": batch", fmt::format("targets in [0, {}), or −1", c.dims.vocab),
+                    fmt::format("{}", target));
+      counted = counted || target >= 0;
+    }
+    if (!counted) throw Error(c.name + ": batch", "at least one target that counts", "none");
+  }
+
+  ForwardResult forward(const Batch& batch, const Ctx& ctx, const MapRequest& maps) const {
+    const std::vector<Index> lengths(static_cast<std::size_t>(batch.sequences), batch.length);
+    return model->forward(ctx, batch.tokens, nullptr, maps, true, {}, lengths);
+  }
+};
+
+Learner::Learner(const ModelConfig& config, const OptimizerSettings& settings, std::uint64_t seed, Backend& backend)
+    : impl_(std::make_unique<Impl>(Parameters::initial(config, seed), settings, backend)) {}
+
+Learner::Learner(const Parameters& parameters, const OptimizerSettings& settings, Backend& backend)
+    : impl_(std::make_unique<Impl>(parameters.clone(), settings, backend)) {}
+
+Learner::~Learner() = default;
+
+StepReport Learner::step(const Batch& batch, std::stop_token stop, const MapRequest& maps) {
+  Impl& s = *impl_;
+  s.check(batch);
+  StepReport report;
+  report.step = s.optimizer.steps() + 1;
+  report.learning_rate = s.optimizer.next_rate();
+  const std::string where = fmt::format("step {}", report.step);
+  const char* const hint = "a smaller learning rate, a longer warm-up or stronger clipping may help";
+  Tape tape(s.backend);
+  for (const Parameter& each : s.parameters.all()) tape.watch(each.value);
+
+  ForwardResult result;
+  try {
+    result = s.forward(batch, Ctx{.backend = s.backend, .stop = stop, .tape = &tape}, maps);
+  } catch (const Error& error) {
+    throw Error(where + ": " + error.where, error.expected, error.found, error.hint);
+  }
+  Backend::Loss loss;
+  {
+    const Backend::Recording recording(s.backend, &tape);
+    loss = s.backend.cross_entropy(result.logits, batch.targets);
+  }
+  result.logits = {};
+  report.loss = loss.nats;
+  report.maps = std::move(result.maps);
+  if (!std::isfinite(loss.nats)) throw Error(where + ": loss", "a finite number", fmt::format("{}", loss.nats), hint);
+  tape.backward(loss.mean, Tensor::full({1}, 1.0f));
+  if (stop.stop_requested()) throw Cancelled();
+
+  std::vector<Tensor> gradients;
+  for (const Parameter& each : s.parameters.all()) gradients.push_back(tape.gradient(each.value));
+  report.gradient_norm = gradient_norm(gradients, s.backend.pool());
+  if (!std::isfinite(report.gradient_norm)) {
+    for (std::size_t i = 0; i < gradients.size(); ++i)
+      for (Index k = 0; k < gradients[i].size(); ++k)
+        if (!std::isfinite(gradients[i].data()[k]))
+          throw Error(fmt::format("{}: gradient of {}", where, s.parameters.all()[i].name), "finite numbers",
+                      fmt::format("{} at element {}", gradients[i].data()[k], k), hint);
+    throw Error(where + ": gradient", "a norm within float32's range", fmt::format("{}", report.gradient_norm), hint);
+  }
+  s.optimizer.step(s.parameters, gradients, report.gradient_norm, s.backend.pool());
+  return report;
+}
+
+double Learner::loss(const Batch& batch, std::stop_token stop) {
+  impl_->check(batch);
+  const ForwardResult result = impl_->forward(batch, Ctx{.backend = impl_->backend, .stop = stop}, {});
+  return impl_->backend.cross_entropy(result.logits, batch.targets).nats;
+}
+
+std::int64_t Learner::steps() const {
+  return impl_->optimizer.steps();
+}
+const ModelConfig& Learner::config() const {
+  return impl_->model->config();
+}
+const Parameters& Learner::parameters() const {
+  return impl_->parameters;
+}
+const OptimizerSettings& Learner::settings() const {
+  return impl_->optimizer.settings();
+}
+void Learner::set_settings(const OptimizerSettings& settings) {
+  impl_->optimizer.set_settings(settings);
+}
+
+std::shared_ptr<const Model> Learner::snapshot(Backend* backend) const {
+  return impl_->parameters.snapshot(backend ? *backend : impl_->backend);
+}
+
+std::map<std::string, Tensor> Learner::state() const {
+  std::map<std::string, Tensor> state = impl_->optimizer.state();
+  for (auto& [name, tensor] : impl_->parameters.state()) state.emplace("parameters/" + name, tensor);
+  return state;
+}
+
+void Learner::restore(const std::map<std::string, Tensor>& state) {
+  const std::string prefix = "parameters/";
+  std::map<std::string, Tensor> weights;
+  for (const auto& [name, tensor] : state)
+    if (name.starts_with(prefix)) weights.emplace(name.substr(prefix.size()), tensor);
+  const std::map<std::string, Tensor> before = impl_->parameters.state();
+  impl_->parameters.restore(weights);
+  try {
+    impl_->optimizer.restore(state);
+  } catch (...) {
+    impl_->parameters.restore(before);
+    throw;
+  }
+}
+
+}  // namespace headscope

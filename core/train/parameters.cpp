@@ -1,0 +1,194 @@
+#include "core/train/parameters.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <ostream>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/random.h"
+#include "core/model/family.h"
+
+namespace headscope {
+namespace {
+
+constexpr double usual_deviation = 0.02;
+
+/// Gives a reader every tensor it asks for, new: so its names and shapes are learnt.
+class NewWeights final : public WeightSource {
+ public:
+  std::string where() const override { return "new weights"; }
+  std::vector<std::string> names() const override { return {}; }
+  bool contains(const std::string&) const override { return true; }
+  Tensor take(const std::string& name, const Shape& shape) const override {
+    made_.push_back({name, Tensor::zeros(shape)});
+    return made_.back().value;
+  }
+  std::string dtype(const std::string&) const override { return "F32"; }
+  std::vector<Parameter> made() && { return std::move(made_); }
+
+ private:
+  mutable std::vector<Parameter> made_;  // in the order asked for
+};
+
+/// Tensors that are there already.
+class GivenWeights final : public WeightSource {
+ public:
+  explicit GivenWeights(const std::vector<Parameter>& all) {
+    for (const Parameter& each : all) tensors_.emplace(each.name, each.value);
+  }
+  std::string where() const override { return "trained weights"; }
+  std::vector<std::string> names() const override {
+    std::vector<std::string> names;
+    for (const auto& [name, tensor] : tensors_) names.push_back(name);
+    return names;
+  }
+  bool contains(const std::string& name) const override { return tensors_.contains(name); }
+  Tensor take(const std::string& name, const Shape& shape) const override {
+    const Tensor& tensor = tensors_.at(name);
+    if (tensor.shape() != shape)
+      throw Error("parameter " + name, "shape " + shape.str(), "shape " + tensor.shape().str());
+    return tensor;
+  }
+  std::string dtype(const std::string&) const override { return "F32"; }
+
+ private:
+  std::map<std::string, Tensor> tensors_;
+};
+
+/// Row by row, through whatever view the family's reader made of a stored tensor.
+void draw(Tensor weight, double deviation, Random& random) {
+  if (!weight.defined()) return;
+  for (Index i = 0; i < weight.dim(0); ++i)
+    for (Index j = 0; j < weight.dim(1); ++j) weight.ref(i, j) = static_cast<float>(deviation) * random.normal();
+}
+
+void ones(Tensor gain) {
+  if (gain.defined()) std::ranges::fill(gain.mutable_values(), 1.0f);
+}
+
+}  // namespace
+
+Parameters Parameters::initial(const ModelConfig& config, std::uint64_t seed) {
+  NewWeights source;
+  RawWeights raw = read_weights(source, config);
+  Random random(seed);
+  const double residual = usual_deviation / std::sqrt(2.0 * config.dims.layers);
+  draw(raw.token_embedding, usual_deviation, random);
+  draw(raw.position_embedding, usual_deviation, random);
+  for (RawLayer& layer : raw.layers) {
+    ones(layer.ln1_gain);
+    ones(layer.ln2_gain);
+    for (const Tensor* weight : {&layer.q_weight, &layer.k_weight, &layer.v_weight})
+      draw(*weight, usual_deviation, random);
+    draw(layer.o_weight, residual, random);
+    draw(layer.gate_weight, usual_deviation, random);
+    draw(layer.up_weight, usual_deviation, random);
+    draw(layer.down_weight, residual, random);
+  }
+  ones(raw.final_gain);
+  if (!config.tied_embeddings) draw(raw.unembedding, usual_deviation, random);
+  Parameters parameters;
+  parameters.config_ = config;
+  parameters.all_ = std::move(source).made();
+  return parameters;
+}
+
+Parameters Parameters::load(const std::filesystem::path& folder) {
+  Parameters parameters;
+  parameters.config_ = load_config(folder);
+  const SafetensorsFile file = SafetensorsFile::open(folder);
+  (void)read_weights(file, parameters.config_);  // all there, and of the right shapes
+  NewWeights wanted;
+  (void)read_weights(wanted, parameters.config_);
+  parameters.all_ = std::move(wanted).made();
+  for (Parameter& each : parameters.all_) {
+    // Files of the bare decoder leave out the prefix that the family's full names have.
+    const std::string bare = each.name.substr(each.name.find('.') + 1);
+    const Tensor stored = file.tensor(file.contains(each.name) ? each.name : bare).packed();
+    std::memcpy(each.value.mutable_data(), stored.data(), stored.bytes());
+  }
+  return parameters;
+}
+
+std::int64_t Parameters::count() const {
+  std::int64_t sum = 0;
+  for (const Parameter& each : all_) sum += each.value.size();
+  return sum;
+}
+
+Parameters Parameters::clone() const {
+  Parameters copy = *this;
+  for (Parameter& each : copy.all_) each.value = each.value.copy();
+  return copy;
+}
+
+std::shared_ptr<const Model> Parameters::trainable_model(Backend& backend) const {
+  return Model::build(config_, read_weights(GivenWeights(all_), config_), config_.name, backend,
+                      Model::Weights::changing);
+}
+
+std::shared_ptr<const Model> Parameters::snapshot(Backend& backend) const {
+  const Parameters copy = clone();
+  return Model::build(config_, read_weights(GivenWeights(copy.all_), config_), config_.name, backend);
+}
+
+void Parameters::save(const std::filesystem::path& folder, DType type,
+                      const std::map<std::string, std::string>& metadata) const {
+  if (type != DType::f32 && type != DType::f16)
+    throw Error(folder.string(), "weights stored as F32 or F16", dtype_name(type));
+  SafetensorsWriter writer;
+  writer.metadata("format", "pt");  // what Hugging Face's reader asks for
+  for (const auto& [key, value] : metadata) writer.metadata(key, value);
+  for (const Parameter& each : all_) {
+    if (type == DType::f32) {
+      writer.add(each.name, each.value);
+      continue;
+    }
+    std::vector<std::uint16_t> halves;
+    halves.reserve(static_cast<std::size_t>(each.value.size()));
+    for (const float value : each.value.values()) {
+      halves.push_back(float_to_half(value));
+      if (!std::isfinite(half_to_float(halves.back())))
+        throw Error("parameter " + each.name, "values up to 65504 for F16", fmt::format("{}", value), "save it as F32");
+    }
+    std::vector<std::int64_t> shape;
+    for (int axis = 0; axis < each.value.rank(); ++axis) shape.push_back(each.value.dim(axis));
+    writer.add(each.name, type, shape, [halves = std::move(halves)](std::ostream& out) {
+      for (const std::uint16_t half : halves) {
+        const char bytes[2] = {static_cast<char>(half & 0xff), static_cast<char>(half >> 8)};
+        out.write(bytes, 2);
+      }
+    });
+  }
+  std::error_code failure;
+  std::filesystem::create_directories(folder, failure);
+  if (failure) throw Error(folder.string(), "a folder that can be made", failure.message());
+  writer.write(folder / "model.safetensors");
+  write_file_atomically(folder / "config.json", write_config(config_));
+}
+
+std::map<std::string, Tensor> Parameters::state() const {
+  std::map<std::string, Tensor> state;
+  for (const Parameter& each : all_) state.emplace(each.name, each.value.copy());
+  return state;
+}
+
+void Parameters::restore(const std::map<std::string, Tensor>& state) {
+  for (const Parameter& each : all_) {
+    const auto found = state.find(each.name);
+    if (found == state.end())
+      throw Error("parameter " + each.name, "a tensor of shape " + each.value.shape().str(), "none");
+    if (found->second.shape() != each.value.shape())
+      throw Error("parameter " + each.name, "shape " + each.value.shape().str(), found->second.shape().str());
+  }
+  for (Parameter& each : all_) {
+    const Tensor from = state.at(each.name).packed();
+    std::memcpy(each.value.mutable_data(), from.data(), from.bytes());
+  }
+}
+
+}  // namespace headscope
