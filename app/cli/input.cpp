@@ -73,8 +73,13 @@ void Input::add_options(CLI::App& app, bool with_trace) {
       app.add_option("--mask", masks, "Another mask for one head, a layer or all: window W, full, sink K window W, …")
           ->type_name("[L.H=]MASK")
           ->take_all();
+  auto* other = app.add_option("--edit", actions,
+                               "Any edit, \"WHERE: WHAT\", such as \"1.0: ablate zero\" or \"0.*@3..: pattern "
+                               "previous\"; a wrong one lists them all; may be given again")
+                    ->type_name("EDIT")
+                    ->take_all();
   if (with_trace)
-    for (auto* edit : {temperature, mask}) edit->excludes(app.get_option("--trace"));
+    for (auto* edit : {temperature, mask, other}) edit->excludes(app.get_option("--trace"));
 }
 
 bool Input::has_text() const {
@@ -95,6 +100,7 @@ std::vector<Intervention> Input::edits() const {
   try {
     for (const std::string& each : temperatures) result.push_back(parse_temperature_edit(each, "--temperature"));
     for (const std::string& each : masks) result.push_back(parse_mask_edit(each, "--mask"));
+    for (const std::string& each : actions) result.push_back(parse_intervention(each, "--edit"));
   } catch (const Error& mistyped) {
     throw UsageError(mistyped.what());
   }

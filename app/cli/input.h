@@ -17,9 +17,10 @@ struct Input {
   std::string model, text, file, dash, trace, cut;
   std::vector<std::int32_t> ids;
   std::vector<std::string> temperatures, masks;  ///< [L.H=]τ and [L.H=]spec, in order
+  std::vector<std::string> actions;              ///< "L.H: action", in order, after those
   bool bos = false, no_bos = false, special = false;
 
-  /// Adds --model, --text, --file, -, --ids, --bos, --no-bos, --special, --cut, --temperature, --mask; and --trace
+  /// Adds --model, --text, --file, -, --ids, --bos, --no-bos, --special, --cut, --temperature, --mask, --edit; and --trace
   /// where the command can read one.
   void add_options(CLI::App& app, bool with_trace);
   bool has_text() const;

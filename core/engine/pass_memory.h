@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/engine/intervention_tap.h"
 #include "core/engine/run_request.h"
 
 namespace headscope {
@@ -23,24 +24,32 @@ class PassMemory {
   int first_changed(const Model& model, const std::vector<std::int32_t>& ids,
                     const std::vector<Intervention>& edits) const;
   /// The residual stream that block `layer` ≥ 1 finds. REQUIRES layer ≤ first_changed().
-  const Tensor& before(int layer) const { return residuals_[static_cast<std::size_t>(layer)]; }
+  const Tensor& before(int layer) const { return kept_.residuals[static_cast<std::size_t>(layer)]; }
   /// The trace of the last pass; its blocks below first_changed() are those of the next one.
   const std::shared_ptr<const Trace>& trace() const { return trace_; }
   /// Whether that trace recorded what `spec` asks for.
-  bool recorded(const CaptureSpec& spec) const { return trace_ && capture_ == spec; }
+  bool recorded(const CaptureSpec& spec) const { return trace_ && request_.capture == spec; }
 
-  /// `residuals[i]`: what block i found; the first is undefined. Forgets what was known before.
+  /// What the last pass's edits took from this run, when it would be the same now; else null.
+  std::shared_ptr<const Trace> source(const Model& model, const RunRequest& request, const SourceNeed& need,
+                                      const std::vector<std::int32_t>& ids) const;
+
+  /// What one pass leaves.
+  struct Kept {
+    std::vector<Tensor> residuals;  ///< [i]: what block i found; the first is undefined
+    EditSources sources;
+  };
+  /// Forgets what was known before.
   void keep(std::shared_ptr<const Model> model, const RunRequest& request, std::shared_ptr<const Trace> trace,
-            std::vector<Tensor> residuals);
+            Kept kept);
   void forget();
 
  private:
   std::size_t most_bytes_;
   std::weak_ptr<const Model> model_;
-  CaptureSpec capture_;
-  std::vector<Intervention> edits_;
+  RunRequest request_;
   std::shared_ptr<const Trace> trace_;
-  std::vector<Tensor> residuals_;
+  Kept kept_;
 };
 
 /// run(), with the same numbers for less work. A `ctx.tap` may do anything anywhere: with one, everything is computed.

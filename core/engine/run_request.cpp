@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/engine/intervention_tap.h"
 #include "core/engine/pass_memory.h"
 #include "core/trace/recorder.h"
 #include "core/trace/token_links.h"
@@ -310,15 +311,35 @@ void take_below(Trace& trace, const Trace& last, int first) {
       trace.sites.emplace(site, value);
 }
 
+/// What the edits take from other texts, or from this one before them: run without edits, or known from last time.
+EditSources run_sources(const LoadedModel& loaded, const RunRequest& request, const std::vector<std::int32_t>& ids,
+                        const Ctx& ctx, const PassMemory* known) {
+  EditSources sources;
+  for (const SourceNeed& need : sources_of(request.edits)) {
+    if (const auto last = known ? known->source(*loaded.model, request, need, ids) : nullptr) {
+      sources[need.text] = last;
+      continue;
+    }
+    RunRequest plain = request;
+    plain.edits.clear();
+    plain.capture = need.capture;
+    if (!need.text.empty()) {
+      plain.text = need.text;
+      plain.ids.clear();
+    }
+    sources[need.text] = run(loaded, plain, Ctx{ctx.backend, nullptr, ctx.stop});
+  }
+  return sources;
+}
+
 /// One pass: whole, or (with a memory) from the first block that it does not know, or (`only`) of one layer alone.
 std::shared_ptr<Trace> pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx,
-                            const PassMemory* known, ResidualKeeper* keeper, std::optional<int> only) {
+                            const PassMemory* known, PassMemory::Kept* kept, std::optional<int> only) {
   const auto trace = std::make_shared<Trace>();
   trace->model = loaded.model->info();
   trace->text = request.ids.empty() ? request.text : "";
   trace->tokens = tokenize(loaded, request);
   trace->source = "headscope " + ctx.backend.name();
-  check_targets(request.edits, trace->model.dims);
   for (const Intervention& edit : request.edits)
     if (edit.enabled) trace->source += "; edited " + describe(edit);
 
@@ -326,9 +347,11 @@ std::shared_ptr<Trace> pass(const LoadedModel& loaded, const RunRequest& request
   const std::vector<std::int32_t> ids = trace->ids();
   const TokenLinks links = TokenLinks::of(ids);
   check_sites(*loaded.model, request.capture);
+  check_targets(request.edits, trace->model.dims, n);
   trace->plan = plan_capture(request.capture, trace->model.dims, n, n);
 
   LayerRange layers;
+  ResidualKeeper keeper(trace->model.dims.layers);
   if (known && !ctx.tap) {
     const int first = known->first_changed(*loaded.model, ids, request.edits);
     if (only) {
@@ -338,18 +361,18 @@ std::shared_ptr<Trace> pass(const LoadedModel& loaded, const RunRequest& request
       take_below(*trace, *known->trace(), first);
     }
     if (layers.first > 0) layers.residual = known->before(layers.first);
-    if (keeper)
-      for (int i = 1; i <= layers.first; ++i) keeper->found[static_cast<std::size_t>(i)] = known->before(i);
+    for (int i = 1; i <= layers.first; ++i) keeper.found[static_cast<std::size_t>(i)] = known->before(i);
   }
   if (only) layers.end = *only + 1;
 
   Recorder recorder(request.capture);
-  InterventionTap interventions(request.edits);
+  EditScene scene{trace->model.dims, ids, run_sources(loaded, request, ids, ctx, known)};
+  InterventionTap interventions(request.edits, scene);
   std::vector<Tap*> taps;
   if (!interventions.empty()) taps.push_back(&interventions);
   if (ctx.tap) taps.push_back(ctx.tap);
   taps.push_back(&recorder);
-  if (keeper) taps.push_back(keeper);
+  if (kept) taps.push_back(&keeper);
   TapChain chain(std::move(taps));
   Ctx own = ctx;
   own.tap = &chain;
@@ -366,6 +389,7 @@ std::shared_ptr<Trace> pass(const LoadedModel& loaded, const RunRequest& request
   trace->logits = std::move(result.logits);
   std::ranges::move(result.maps, std::back_inserter(trace->maps));
   trace->sites.merge(recorder.take());
+  if (kept) *kept = {std::move(keeper.found), std::move(scene.sources)};
   return trace;
 }
 }  // namespace
@@ -377,9 +401,9 @@ std::shared_ptr<const Trace> run(const LoadedModel& loaded, const RunRequest& re
 std::shared_ptr<const Trace> run(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx,
                                  PassMemory& memory) {
   if (ctx.tap) return run(loaded, request, ctx);
-  ResidualKeeper keeper(loaded.model->config().dims.layers);
-  const std::shared_ptr<const Trace> trace = pass(loaded, request, ctx, &memory, &keeper, std::nullopt);
-  memory.keep(loaded.model, request, trace, std::move(keeper.found));
+  PassMemory::Kept kept;
+  const std::shared_ptr<const Trace> trace = pass(loaded, request, ctx, &memory, &kept, std::nullopt);
+  memory.keep(loaded.model, request, trace, std::move(kept));
   return trace;
 }
 

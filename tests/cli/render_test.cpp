@@ -137,7 +137,8 @@ TEST_CASE("render draws the steps of a head and the parts of one score, with a t
 
 TEST_CASE("a picture drawn after an edit says so, and shows other weights than the model's own") {
   const auto folder = scratch_dir("cli-edits");
-  const std::vector<std::vector<std::string>> ways{{}, {"--temperature", "0.1"}, {"--mask", "0.1=window 2"}};
+  const std::vector<std::vector<std::string>> ways{
+      {}, {"--temperature", "0.1"}, {"--mask", "0.1=window 2"}, {"--edit", "0.1: pattern self"}};
   std::vector<std::string> numbers;
   for (std::vector<std::string> arguments : ways) {
     arguments.insert(arguments.end(), {"--head", "0.1"});
@@ -161,6 +162,8 @@ TEST_CASE("an edit that cannot be meant is a mistyped option; one that the model
   CHECK(refused({"--mask", "widow 3"}).code == 2);
   CHECK(refused({"--mask", "widow 3"}).err.find("nearest names: window") != std::string::npos);
   CHECK(refused({"--temperature", "0"}).code == 2);
+  CHECK(refused({"--edit", "0.1: ablate"}).code == 2);
+  CHECK(refused({"--edit", "0.1: ablate"}).err.find("ablate zero | mean | resample SEED") != std::string::npos);
   CHECK(refused({"--temperature", "9.9=2"}).code == 1);
   CHECK(refused({"--temperature", "9.9=2"}).err.find("a layer from 0 to 1 and a head from 0 to 3") !=
         std::string::npos);

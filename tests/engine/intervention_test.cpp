@@ -248,15 +248,13 @@ TEST_CASE("JSON that is no edit is refused by key") {
     return refusal([&] { intervention_from_json(json::parse(text), "edit 3"); });
   };
   CHECK(read("[]").find("edit 3: expected an edit as a JSON object") == 0);
-  CHECK(read("{}").find("one of \"temperature\" and \"mask\", found neither") != std::string::npos);
-  CHECK(read(R"({"mask": "full", "temperature": 1})").find("found both") != std::string::npos);
-  CHECK(read(R"({"mask": 3})").find("edit 3: \"mask\"") == 0);
-  CHECK(read(R"({"mask": "windows"})").find("edit 3: expected a mask") == 0);
-  CHECK(read(R"({"temperature": "1"})").find("edit 3: \"temperature\"") == 0);
-  CHECK(read(R"({"temperature": -1})").find("a temperature from") != std::string::npos);
-  CHECK(read(R"({"temperature": 1, "layer": -1})").find("edit 3: \"layer\"") == 0);
-  CHECK(read(R"({"temperature": 1, "layer": 1.5})").find("edit 3: \"layer\"") == 0);
-  CHECK(read(R"({"temperature": 1, "head": 99999999999})").find("edit 3: \"head\"") == 0);
-  CHECK(read(R"({"temperature": 1, "enabled": 1})").find("edit 3: \"enabled\"") == 0);
-  CHECK(read(R"({"temperature": 1, "colour": 1})").find("found \"colour\"") != std::string::npos);
+  CHECK(read("{}").find("edit 3: \"target\": expected a head such as \"1.0\", found none") == 0);
+  CHECK(read(R"({"target": "*"})").find("edit 3: \"action\"") == 0);
+  CHECK(read(R"({"target": 1, "action": "ablate zero"})").find("edit 3: \"target\"") == 0);
+  CHECK(read(R"({"target": "x", "action": "ablate zero"})").find("edit 3: expected a head such as 1.0") == 0);
+  CHECK(read(R"({"target": "*", "action": "mask windows"})").find("edit 3: expected a mask") == 0);
+  CHECK(read(R"({"target": "*", "action": "temperature -1"})").find("a temperature from") != std::string::npos);
+  CHECK(read(R"({"target": "1.0", "action": "switch off mlp"})").find("a layer") != std::string::npos);
+  CHECK(read(R"({"target": "*", "action": "ablate zero", "enabled": 1})").find("edit 3: \"enabled\"") == 0);
+  CHECK(read(R"({"target": "*", "action": "ablate zero", "colour": 1})").find("found \"colour\"") != std::string::npos);
 }

@@ -1,0 +1,11 @@
+#pragma once
+// std::visit with one lambda per alternative.
+
+namespace headscope {
+
+template <class... Arms>
+struct Overloaded : Arms... {
+  using Arms::operator()...;
+};
+
+}  // namespace headscope

@@ -1,0 +1,282 @@
+#include "core/engine/edit_action.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "core/attention/masks.h"
+#include "core/base/error.h"
+#include "core/base/overloaded.h"
+
+namespace headscope {
+namespace {
+
+/// The words of one action, taken one after another.
+class Words {
+ public:
+  Words(std::string_view text, const std::string& where, std::string_view form)
+      : rest_(text), where_(where), form_(form) {}
+
+  [[noreturn]] void fail(std::string_view found) const {
+    throw Error(where_, fmt::format("{}", form_), fmt::format("\"{}\"", found));
+  }
+  bool empty() {
+    skip();
+    return rest_.empty();
+  }
+  std::string_view next() {
+    skip();
+    const auto end = rest_.find(' ');
+    const std::string_view word = rest_.substr(0, end);
+    rest_.remove_prefix(word.size());
+    return word;
+  }
+  bool take(std::string_view word) {
+    skip();
+    const bool there =
+        rest_.substr(0, word.size()) == word && (rest_.size() == word.size() || rest_[word.size()] == ' ');
+    if (there) rest_.remove_prefix(word.size());
+    return there;
+  }
+  template <class Number>
+  Number number() {
+    const std::string_view word = next();
+    Number value{};
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (word.empty() || error != std::errc() || end != word.data() + word.size()) fail(word);
+    return value;
+  }
+  /// A JSON string, so that a text of any characters can stand in one line.
+  std::string quoted() {
+    skip();
+    std::size_t end = 1;
+    while (end < rest_.size() && rest_[end] != '"') end += rest_[end] == '\\' ? 2 : 1;
+    if (rest_.empty() || rest_[0] != '"' || end >= rest_.size()) fail(rest_);
+    const auto value = nlohmann::json::parse(rest_.substr(0, end + 1), nullptr, false);
+    if (!value.is_string()) fail(rest_);
+    rest_.remove_prefix(end + 1);
+    return value.get<std::string>();
+  }
+  std::string_view all() {
+    skip();
+    return std::exchange(rest_, {});
+  }
+  template <class Value>
+  Value one_of(std::span<const std::pair<std::string_view, Value>> names) {
+    const std::string_view word = next();
+    for (const auto& [name, value] : names)
+      if (name == word) return value;
+    fail(word);
+  }
+  void end() {
+    if (!empty()) fail(rest_);
+  }
+
+ private:
+  void skip() { rest_.remove_prefix(std::min(rest_.find_first_not_of(' '), rest_.size())); }
+
+  std::string_view rest_;
+  const std::string& where_;
+  std::string_view form_;
+};
+
+std::string quote(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+template <class Value>
+using Names = std::pair<std::string_view, Value>;
+constexpr Names<ForcePattern::Shape> shapes[] = {{"uniform", ForcePattern::Shape::uniform},
+                                                 {"previous", ForcePattern::Shape::previous},
+                                                 {"self", ForcePattern::Shape::self},
+                                                 {"first", ForcePattern::Shape::first}};
+constexpr Names<Ablate::By> ablations[] = {
+    {"zero", Ablate::By::zero}, {"mean", Ablate::By::mean}, {"resample", Ablate::By::resample}};
+constexpr Names<Patch::Align> alignments[] = {
+    {"start", Patch::Align::start}, {"end", Patch::Align::end}, {"tokens", Patch::Align::tokens}};
+constexpr Names<SwitchOff::Part> parts[] = {{"attention", SwitchOff::Part::attention},
+                                            {"mlp", SwitchOff::Part::mlp},
+                                            {"ln1", SwitchOff::Part::ln1},
+                                            {"ln2", SwitchOff::Part::ln2}};
+constexpr Names<SiteKind> sites[] = {{"q", SiteKind::q},
+                                     {"k", SiteKind::k},
+                                     {"v", SiteKind::v},
+                                     {"z", SiteKind::z},
+                                     {"attn_out", SiteKind::attn_out},
+                                     {"mlp_out", SiteKind::mlp_out},
+                                     {"resid_pre", SiteKind::resid_pre},
+                                     {"resid_mid", SiteKind::resid_mid},
+                                     {"resid_post", SiteKind::resid_post}};
+
+template <class Value, std::size_t n>
+std::string_view name_in(const Names<Value> (&names)[n], Value value) {
+  for (const auto& [name, each] : names)
+    if (each == value) return name;
+  return "?";
+}
+template <class Value, std::size_t n>
+Value read_from(Words& words, const Names<Value> (&names)[n]) {
+  return words.one_of(std::span<const Names<Value>>(names));
+}
+
+/// In the order of the alternatives of EditAction. `lead`: the words an action begins with.
+struct Entry {
+  EditForm form;
+  std::string_view lead;
+  EditAction (*read)(Words& words);
+};
+
+const auto& table() {
+  static const std::array<Entry, std::variant_size_v<EditAction>> entries{{
+      {{"temperature TAU", "Scores are divided by TAU: below 1 sharper, above 1 flatter.", SetTemperature{0.5}, true},
+       "temperature",
+       [](Words& w) -> EditAction { return SetTemperature{w.number<double>()}; }},
+      {{"mask SPEC", "Another mask than the causal one.", SetMask{"window 4"}, true},
+       "mask",
+       [](Words& w) -> EditAction { return SetMask{std::string(w.all())}; }},
+      {{"scale by length M", "Scores times ln n / ln M in a row of n keys: entropy does not grow with length.",
+        ScaleByLength{}, true},
+       "scale by length",
+       [](Words& w) -> EditAction { return ScaleByLength{w.number<int>()}; }},
+      {{"drop first COUNT [and its weight]",
+        "Nobody sees the first tokens; the rest of each row is renormalised, or not.", DropFirst{}, true},
+       "drop first",
+       [](Words& w) -> EditAction {
+         const int count = w.number<int>();
+         return DropFirst{count, !w.take("and its weight")};
+       }},
+      {{"pattern uniform | previous | self | first", "The head looks by rule, not by its queries and keys.",
+        ForcePattern{}, true},
+       "pattern",
+       [](Words& w) -> EditAction { return ForcePattern{read_from(w, shapes)}; }},
+      {{"weight QUERY KEY VALUE", "One weight of one row; the others share the rest.", SetWeight{-1, 0, 0.5}, true},
+       "weight",
+       [](Words& w) -> EditAction {
+         const int query = w.number<int>(), key = w.number<int>();
+         return SetWeight{query, key, w.number<double>()};
+       }},
+      {{"freeze pattern [from \"TEXT\"]", "The pattern from before the edits, or from another text.", FreezePattern{},
+        true},
+       "freeze pattern",
+       [](Words& w) -> EditAction { return FreezePattern{w.take("from") ? w.quoted() : ""}; }},
+      {{"ablate zero | mean | resample SEED", "What the head reads is replaced.", Ablate{}, true},
+       "ablate",
+       [](Words& w) -> EditAction {
+         Ablate action{read_from(w, ablations), 1};
+         if (action.by == Ablate::By::resample) action.seed = w.number<std::uint64_t>();
+         return action;
+       }},
+      {{"patch SITE from \"TEXT\" [aligned start | end | tokens]", "Activations of another text at aligned positions.",
+        Patch{}, true},
+       "patch",
+       [](Words& w) -> EditAction {
+         Patch action;
+         action.site = read_from(w, sites);
+         if (!w.take("from")) w.fail(w.all());
+         action.text = w.quoted();
+         if (w.take("aligned")) action.align = read_from(w, alignments);
+         return action;
+       }},
+      {{"switch off attention | mlp | ln1 | ln2",
+        "A part of the block adds nothing; a norm passes on what it is given.", SwitchOff{}, false},
+       "switch off",
+       [](Words& w) -> EditAction { return SwitchOff{read_from(w, parts)}; }},
+  }};
+  return entries;
+}
+
+}  // namespace
+
+std::span<const EditForm> edit_forms() {
+  static const auto forms = [] {
+    std::vector<EditForm> all;
+    for (const Entry& entry : table()) all.push_back(entry.form);
+    return all;
+  }();
+  return forms;
+}
+
+const EditForm& form_of(const EditAction& action) {
+  return table()[action.index()].form;
+}
+
+std::span<const SiteKind> patch_sites() {
+  static const auto kinds = [] {
+    std::vector<SiteKind> all;
+    for (const auto& [name, kind] : sites) all.push_back(kind);
+    return all;
+  }();
+  return kinds;
+}
+
+std::string text_of(const EditAction& action) {
+  return std::visit(
+      Overloaded{[](const SetTemperature& a) { return fmt::format("temperature {}", a.tau); },
+                 [](const SetMask& a) { return "mask " + a.spec; },
+                 [](const ScaleByLength& a) { return fmt::format("scale by length {}", a.trained); },
+                 [](const DropFirst& a) {
+                   return fmt::format("drop first {}{}", a.count, a.renormalize ? "" : " and its weight");
+                 },
+                 [](const ForcePattern& a) { return fmt::format("pattern {}", name_in(shapes, a.shape)); },
+                 [](const SetWeight& a) { return fmt::format("weight {} {} {}", a.query, a.key, a.weight); },
+                 [](const FreezePattern& a) {
+                   return a.text.empty() ? "freeze pattern" : "freeze pattern from " + quote(a.text);
+                 },
+                 [](const Ablate& a) {
+                   return fmt::format("ablate {}{}", name_in(ablations, a.by),
+                                      a.by == Ablate::By::resample ? fmt::format(" {}", a.seed) : "");
+                 },
+                 [](const Patch& a) {
+                   return fmt::format(
+                       "patch {} from {}{}", name_in(sites, a.site), quote(a.text),
+                       a.align == Patch::Align::start ? "" : fmt::format(" aligned {}", name_in(alignments, a.align)));
+                 },
+                 [](const SwitchOff& a) { return fmt::format("switch off {}", name_in(parts, a.part)); }},
+      action);
+}
+
+EditAction parse_edit_action(std::string_view text, const std::string& where) {
+  for (const Entry& entry : table()) {
+    Words words(text, where, entry.form.form);
+    if (!words.take(entry.lead)) continue;
+    EditAction action = entry.read(words);
+    words.end();
+    check(action, where);
+    return action;
+  }
+  std::vector<std::string_view> forms;
+  for (const EditForm& form : edit_forms()) forms.push_back(form.form);
+  throw Error(where, "an edit", fmt::format("\"{}\"", text), fmt::format("edits are: {}", fmt::join(forms, "; ")));
+}
+
+void check(const EditAction& action, const std::string& where) {
+  const auto need = [&](bool holds, std::string expected, auto found) {
+    if (!holds) throw Error(where, expected, fmt::format("{}", found));
+  };
+  std::visit(
+      Overloaded{
+          [&](const SetTemperature& a) {
+            need(a.tau >= SetTemperature::lowest && a.tau <= SetTemperature::highest,
+                 fmt::format("a temperature from {} to {}", SetTemperature::lowest, SetTemperature::highest), a.tau);
+          },
+          [&](const SetMask& a) { parse_mask(a.spec, where); },
+          [&](const ScaleByLength& a) { need(a.trained >= 2, "a trained length from 2", a.trained); },
+          [&](const DropFirst& a) { need(a.count >= 1, "at least 1 token to drop", a.count); },
+          [&](const ForcePattern&) {},
+          [&](const SetWeight& a) { need(a.weight >= 0 && a.weight <= 1, "a weight from 0 to 1", a.weight); },
+          [&](const FreezePattern&) {}, [&](const Ablate&) {},
+          [&](const Patch& a) {
+            need(!a.text.empty(), "a text to patch from", "none");
+            need(std::ranges::count(patch_sites(), a.site) == 1, "a site that can be patched", info(a.site).pattern);
+          },
+          [&](const SwitchOff&) {}},
+      action);
+}
+
+}  // namespace headscope

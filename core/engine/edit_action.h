@@ -1,0 +1,117 @@
+#pragma once
+// What an intervention does, as plain values. Every action has words ("ablate zero", "weight 5 2 0.8") that read back
+// to the same value; those words are its form in files, on the command line and on screen.
+// A new action is one struct here, its line in EditAction, its entry in the table of edit_action.cpp, and its arm in
+// intervention_tap.cpp.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "core/trace/site.h"
+
+namespace headscope {
+
+/// Scores are divided by τ before the softmax: below 1 sharper, above 1 flatter.
+struct SetTemperature {
+  static constexpr double lowest = 1e-6, highest = 1e6;
+  double tau = 1;
+  bool operator==(const SetTemperature&) const = default;
+};
+
+/// The mask takes the place of the model's own (causal) one. `spec` as in core/attention/masks.h.
+struct SetMask {
+  std::string spec = "causal";
+  bool operator==(const SetMask&) const = default;
+};
+
+/// Scores of a row with n keys are multiplied by ln n / ln m, so that a longer row is not flatter (Su,
+/// Entropy-invariant attention, 2021; Chiang & Cholak, Overcoming a Theoretical Limitation of Self-Attention, 2022).
+struct ScaleByLength {
+  int trained = 512;  ///< m, the row length at which nothing changes
+  bool operator==(const ScaleByLength&) const = default;
+};
+
+/// Nobody sees the first `count` tokens. Renormalised, the others share their weight; else it is lost.
+struct DropFirst {
+  int count = 1;
+  bool renormalize = true;
+  bool operator==(const DropFirst&) const = default;
+};
+
+/// The heads look by rule, whatever their queries and keys say, at visible keys only.
+struct ForcePattern {
+  enum class Shape { uniform, previous, self, first } shape = Shape::uniform;
+  bool operator==(const ForcePattern&) const = default;
+};
+
+/// One weight of one row; the other weights of the row keep their ratios and share the rest. A masked key can be given
+/// weight too. A row with no other key stays as it is.
+struct SetWeight {
+  int query = 0, key = 0;  ///< positions; below 0 they count from the end
+  double weight = 1;       ///< 0…1
+  bool operator==(const SetWeight&) const = default;
+};
+
+/// The pattern that the heads had on another text, or (`text` empty) on this one before any edit. Rows beyond the other
+/// text's end are left alone.
+struct FreezePattern {
+  std::string text;
+  bool operator==(const FreezePattern&) const = default;
+};
+
+/// What the heads read (z) is replaced: by zero, by its mean over this text's positions, or by that of another position
+/// of this text (a permutation drawn with `seed`).
+struct Ablate {
+  enum class By { zero, mean, resample } by = By::zero;
+  std::uint64_t seed = 1;
+  bool operator==(const Ablate&) const = default;
+};
+
+/// Activation patching (Vig et al., Causal Mediation Analysis, 2020; Meng et al., Locating and Editing Factual
+/// Associations, 2022): the activations of another text at aligned positions.
+struct Patch {
+  enum class Align {
+    start,
+    end,
+    tokens
+  } align = Align::start;  ///< tokens: as a difference of the two texts pairs them
+  SiteKind site = SiteKind::z;
+  std::string text;
+  bool operator==(const Patch&) const = default;
+};
+
+/// A part of the block adds nothing (attention, MLP), or passes on what it is given (a norm).
+struct SwitchOff {
+  enum class Part { attention, mlp, ln1, ln2 } part = Part::mlp;
+  bool operator==(const SwitchOff&) const = default;
+};
+
+using EditAction = std::variant<SetTemperature, SetMask, ScaleByLength, DropFirst, ForcePattern, SetWeight,
+                                FreezePattern, Ablate, Patch, SwitchOff>;
+
+struct EditForm {
+  std::string_view form;     ///< "ablate zero | mean | resample SEED": capitals stand for what one writes
+  std::string_view meaning;  ///< one sentence
+  EditAction usual;          ///< a sensible start for a chooser
+  bool per_head;             ///< may name a head; else it concerns the whole layer
+};
+
+/// Every action, in the order in which a chooser lists them; one for each alternative of EditAction.
+std::span<const EditForm> edit_forms();
+const EditForm& form_of(const EditAction& action);
+
+/// "ablate zero"; parse_edit_action reads it back to an equal value. Throws Error at `where`: lists the forms for an
+/// unknown word, names the bounds for a number outside them.
+std::string text_of(const EditAction& action);
+EditAction parse_edit_action(std::string_view words, const std::string& where);
+
+/// Throws Error at `where` when a number is out of range or a mask's spec does not parse.
+void check(const EditAction& action, const std::string& where);
+
+/// Whether this site can be patched, and the list of those that can, for messages and choosers.
+std::span<const SiteKind> patch_sites();
+
+}  // namespace headscope

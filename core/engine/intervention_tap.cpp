@@ -1,0 +1,301 @@
+#include "core/engine/intervention_tap.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <set>
+
+#include "core/attention/masks.h"
+#include "core/attention/rule_edits.h"
+#include "core/base/error.h"
+#include "core/base/overloaded.h"
+#include "core/base/random.h"
+#include "core/trace/token_alignment.h"
+
+namespace headscope {
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+int from_end(int position, int n) {
+  return position < 0 ? position + n : position;
+}
+
+/// The heads (or key heads) of a (position, head, d_head) tensor that belong to head `head` of the model; all when −1.
+std::pair<Index, Index> heads_of(const Tensor& value, std::optional<int> head, int model_heads) {
+  if (!head) return {0, value.dim(1)};
+  const Index group = model_heads / value.dim(1), own = *head / group;
+  return {own, own + 1};
+}
+
+RulePtr shaped(RulePtr base, ForcePattern::Shape shape) {
+  switch (shape) {
+    case ForcePattern::Shape::uniform:
+      return scaled_rule(
+          std::move(base), [](Index) { return 0.0f; }, "uniform");
+    case ForcePattern::Shape::previous:
+      return one_key_rule(
+          std::move(base), [](Index query) { return std::max<Index>(query - 1, 0); }, "previous token");
+    case ForcePattern::Shape::self:
+      return one_key_rule(
+          std::move(base), [](Index query) { return query; }, "self");
+    case ForcePattern::Shape::first:
+      return one_key_rule(
+          std::move(base), [](Index) { return Index{0}; }, "first token");
+  }
+  return base;
+}
+
+/// Sets softmax(scores)[key] = weight, leaving the ratios of the others: s_key = ln(w / (1 − w)) + ln Σ_{j≠key}
+/// e^{s_j}.
+void set_weight(std::span<float> scores, Index key, double weight) {
+  const auto others = [&](auto fold) {
+    for (std::size_t j = 0; j < scores.size(); ++j)
+      if (static_cast<Index>(j) != key) fold(scores[j]);
+  };
+  float max = -infinity;
+  others([&](float s) { max = std::max(max, s); });
+  float& own = scores[static_cast<std::size_t>(key)];
+  if (max == -infinity) return;  // no other key to share with
+  if (weight == 1) {
+    std::ranges::fill(scores, -infinity);
+    own = 0;
+    return;
+  }
+  double sum = 0;
+  others([&](float s) { sum += std::exp(static_cast<double>(s) - max); });
+  own = weight == 0 ? -infinity : static_cast<float>(max + std::log(sum) + std::log(weight / (1 - weight)));
+}
+
+/// Rows [first, last] of `value` at `heads` by those of its own permuted rows, or their mean over all rows, or zero.
+void ablate(const Ablate& action, Tensor& value, std::pair<Index, Index> heads, int first, int last) {
+  const Index n = value.dim(0), d = value.dim(2);
+  const Tensor original = value.copy();
+  std::vector<Index> from(static_cast<std::size_t>(n));
+  std::iota(from.begin(), from.end(), Index{0});
+  if (action.by == Ablate::By::resample) {
+    Random random(action.seed);
+    for (std::size_t i = from.size(); i > 1; --i) std::swap(from[i - 1], from[random.below(i)]);
+  }
+  for (Index head = heads.first; head < heads.second; ++head) {
+    std::vector<double> mean(static_cast<std::size_t>(d), 0.0);
+    if (action.by == Ablate::By::mean)
+      for (Index i = 0; i < n; ++i)
+        for (Index j = 0; j < d; ++j)
+          mean[static_cast<std::size_t>(j)] += original.at(i, head, j) / static_cast<double>(n);
+    for (Index i = first; i <= last; ++i)
+      for (Index j = 0; j < d; ++j)
+        value.ref(i, head, j) = action.by == Ablate::By::resample
+                                    ? original.at(from[static_cast<std::size_t>(i)], head, j)
+                                    : static_cast<float>(mean[static_cast<std::size_t>(j)]);
+  }
+}
+
+std::vector<int> partners(Patch::Align align, const std::vector<std::int32_t>& ids,
+                          const std::vector<std::int32_t>& other) {
+  if (align == Patch::Align::tokens) return align_tokens(ids, other);
+  const int n = static_cast<int>(ids.size()), m = static_cast<int>(other.size());
+  std::vector<int> result;
+  for (int i = 0; i < n; ++i) {
+    const int j = align == Patch::Align::start ? i : i + m - n;
+    result.push_back(j >= 0 && j < m ? j : -1);
+  }
+  return result;
+}
+
+SiteKind site_of(SwitchOff::Part part) {
+  switch (part) {
+    case SwitchOff::Part::attention:
+      return SiteKind::attn_out;
+    case SwitchOff::Part::mlp:
+      return SiteKind::mlp_out;
+    case SwitchOff::Part::ln1:
+      return SiteKind::ln1_normalized;
+    case SwitchOff::Part::ln2:
+      return SiteKind::ln2_normalized;
+  }
+  return SiteKind::mlp_out;
+}
+
+}  // namespace
+
+std::vector<SourceNeed> sources_of(const std::vector<Intervention>& edits) {
+  std::vector<SourceNeed> needs;
+  const auto need = [&](const std::string& text) -> CaptureSpec& {
+    const auto found = std::ranges::find(needs, text, &SourceNeed::text);
+    if (found != needs.end()) return found->capture;
+    needs.push_back({text, {}});
+    needs.back().capture.maps = MapStorage::none;
+    needs.back().capture.all_logits = false;
+    return needs.back().capture;
+  };
+  for (const Intervention& edit : edits) {
+    if (!edit.enabled) continue;
+    if (const auto* freeze = std::get_if<FreezePattern>(&edit.action)) need(freeze->text).maps = MapStorage::automatic;
+    if (const auto* patch = std::get_if<Patch>(&edit.action)) need(patch->text).sites.insert(patch->site);
+  }
+  return needs;
+}
+
+InterventionTap::InterventionTap(const std::vector<Intervention>& edits, const EditScene& scene) : scene_(scene) {
+  const int n = static_cast<int>(scene.ids.size());
+  check_targets(edits, scene.dims, n);
+  for (const Intervention& edit : edits) {
+    if (!edit.enabled) continue;
+    const std::string where = "edit " + describe(edit);
+    check(edit, where);
+    const PositionRange at = edit.target.positions.value_or(PositionRange{});
+    Step step{edit.target, edit.action, from_end(at.first, n), from_end(at.last, n)};
+    const auto source = [&](const std::string& text) {
+      const auto found = scene.sources.find(text);
+      assert(found != scene.sources.end());
+      return found->second;
+    };
+    std::visit(Overloaded{[&](const SetMask& action) { step.mask = parse_mask(action.spec, where); },
+                          [&](const FreezePattern& action) { step.source = source(action.text); },
+                          [&](const Patch& action) {
+                            step.source = source(action.text);
+                            step.partner = partners(action.align, scene.ids, step.source->ids());
+                          },
+                          [](const auto&) {}},
+               step.action);
+    steps_.push_back(std::move(step));
+  }
+}
+
+HeadRule InterventionTap::head_rule(int layer, int head, HeadRule usual) const {
+  const auto last_of = [&]<class Kind>() -> std::pair<const Step*, const Kind*> {
+    for (auto step = steps_.rbegin(); step != steps_.rend(); ++step)
+      if (const auto* action = std::get_if<Kind>(&step->action); action && step->target.reaches(layer, head))
+        return {&*step, action};
+    return {nullptr, nullptr};
+  };
+  const int n = static_cast<int>(scene_.ids.size());
+  // `edited` where the step reaches; the rule itself when that is every row, so that plain masks stay plain.
+  const auto place = [&](const Step& step, RulePtr edited) {
+    usual.rule = step.first == 0 && step.last == n - 1 ? std::move(edited)
+                                                       : rule_at(step.first, step.last, std::move(edited), usual.rule);
+  };
+  if (const auto [step, mask] = last_of.operator()<SetMask>(); mask) place(*step, step->mask);
+  if (const auto [step, drop] = last_of.operator()<DropFirst>(); drop && drop->renormalize)
+    place(*step, without_first(usual.rule, drop->count));
+  if (const auto [step, force] = last_of.operator()<ForcePattern>(); force)
+    place(*step, shaped(usual.rule, force->shape));
+  if (const auto [step, scale] = last_of.operator()<ScaleByLength>(); scale) {
+    const float per_log = static_cast<float>(1 / std::log(static_cast<double>(scale->trained)));
+    place(*step, scaled_rule(
+                     usual.rule, [per_log](Index query) { return per_log * std::log(static_cast<float>(query + 1)); },
+                     fmt::format("times ln n / ln {}", scale->trained)));
+  }
+  if (const auto [step, temperature] = last_of.operator()<SetTemperature>(); temperature) {
+    const double tau = temperature->tau;
+    if (step->first == 0 && step->last == n - 1)
+      usual.scale = static_cast<float>(static_cast<double>(usual.scale) / tau);
+    else
+      place(*step,
+            scaled_rule(
+                usual.rule, [tau](Index) { return static_cast<float>(1 / tau); }, fmt::format("temperature {}", tau)));
+  }
+  return usual;
+}
+
+bool InterventionTap::acts_at(const Step& step, Site site) {
+  if (step.target.layer && *step.target.layer != site.layer) return false;
+  return std::visit(
+      Overloaded{[&](const SetWeight&) { return site.kind == SiteKind::attn_scores; },
+                 [&](const DropFirst& a) { return !a.renormalize && site.kind == SiteKind::pattern; },
+                 [&](const FreezePattern&) { return site.kind == SiteKind::pattern; },
+                 [&](const Ablate&) { return site.kind == SiteKind::z; },
+                 [&](const Patch& a) { return site.kind == a.site; },
+                 [&](const SwitchOff& a) { return site.kind == site_of(a.part); }, [](const auto&) { return false; }},
+      step.action);
+}
+
+bool InterventionTap::wants(Site site) const {
+  for (const Step& step : steps_) {
+    if (acts_at(step, site)) return true;
+    // A norm that is switched off passes on what stood before it.
+    if (const auto* off = std::get_if<SwitchOff>(&step.action);
+        off && (!step.target.layer || *step.target.layer == site.layer) &&
+        ((off->part == SwitchOff::Part::ln1 && site.kind == SiteKind::resid_pre) ||
+         (off->part == SwitchOff::Part::ln2 && site.kind == SiteKind::resid_mid)))
+      return true;
+  }
+  return false;
+}
+
+Tensor InterventionTap::at(Site site, const Tensor& value) {
+  Tensor edited;
+  for (const Step& step : steps_)
+    if (acts_at(step, site)) {
+      if (!edited.defined()) edited = value.copy();
+      act(step, site, edited);
+    }
+  const Tensor& result = edited.defined() ? edited : value;
+  if (site.kind == SiteKind::resid_pre || site.kind == SiteKind::resid_mid) norm_input_ = result;
+  return result;
+}
+
+void InterventionTap::act(const Step& step, Site site, Tensor& value) const {
+  const auto rows_of_heads = [&](Index heads, auto body) {
+    for (Index head = 0; head < heads; ++head)
+      if (!step.target.head || *step.target.head == head)
+        for (Index i = step.first; i <= step.last; ++i) body(head, i);
+  };
+  const int n = static_cast<int>(scene_.ids.size());
+  std::visit(
+      Overloaded{[&](const SetWeight& a) {  // (head, query, key)
+                   const Index query = from_end(a.query, n), key = from_end(a.key, n);
+                   if (query < step.first || query > step.last) return;
+                   for (Index head = 0; head < value.dim(0); ++head)
+                     if (!step.target.head || *step.target.head == head)
+                       set_weight({&value.ref(head, query, 0), static_cast<std::size_t>(value.dim(2))}, key, a.weight);
+                 },
+                 [&](const DropFirst& a) {
+                   rows_of_heads(value.dim(0), [&](Index head, Index i) {
+                     float* const row = &value.ref(head, i, 0);
+                     std::fill_n(row, std::min<Index>(a.count, value.dim(2)), 0.0f);
+                   });
+                 },
+                 [&](const FreezePattern&) {
+                   rows_of_heads(value.dim(0), [&](Index head, Index i) {
+                     const AttentionMap& map = step.source->map(site.layer, static_cast<int>(head));
+                     if (i >= map.n_query()) return;
+                     std::vector<float> row(static_cast<std::size_t>(map.n_key()));
+                     map.row(i, row);
+                     float* const out = &value.ref(head, i, 0);
+                     std::fill_n(out, value.dim(2), 0.0f);
+                     std::copy_n(row.begin(), std::min(value.dim(2), map.n_key()), out);
+                   });
+                 },
+                 [&](const Ablate& a) {
+                   ablate(a, value, heads_of(value, step.target.head, scene_.dims.heads), step.first, step.last);
+                 },
+                 [&](const Patch&) {
+                   const Tensor& source = step.source->sites.at(site);
+                   for (Index i = step.first; i <= step.last; ++i) {
+                     const int from = step.partner[static_cast<std::size_t>(i)];
+                     if (from < 0) continue;
+                     if (value.rank() == 2) {
+                       for (Index j = 0; j < value.dim(1); ++j) value.ref(i, j) = source.at(from, j);
+                       continue;
+                     }
+                     const auto [head, end] = heads_of(value, step.target.head, scene_.dims.heads);
+                     for (Index h = head; h < end; ++h)
+                       for (Index j = 0; j < value.dim(2); ++j) value.ref(i, h, j) = source.at(from, h, j);
+                   }
+                 },
+                 [&](const SwitchOff& a) {
+                   const bool norm = a.part == SwitchOff::Part::ln1 || a.part == SwitchOff::Part::ln2;
+                   for (Index i = step.first; i <= step.last; ++i)
+                     for (Index j = 0; j < value.dim(1); ++j) value.ref(i, j) = norm ? norm_input_.at(i, j) : 0.0f;
+                 },
+                 [](const auto&) {}},
+      step.action);
+}
+
+}  // namespace headscope

@@ -1,0 +1,62 @@
+#pragma once
+// Carries interventions out. Masks, temperatures and forced patterns become rules, which leave the fused pass and
+// factored maps as they are; weights, ablations and patches replace tensors at their sites.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/engine/intervention.h"
+#include "core/trace/tap.h"
+#include "core/trace/trace.h"
+
+namespace headscope {
+
+/// What an edit needs of another run: of the text it takes activations from, or (text "") of this text before any edit.
+struct SourceNeed {
+  std::string text;
+  CaptureSpec capture;  ///< sites, and maps where a pattern is frozen
+};
+/// What the enabled edits need, each text once.
+std::vector<SourceNeed> sources_of(const std::vector<Intervention>& edits);
+
+/// The runs themselves, by text.
+using EditSources = std::map<std::string, std::shared_ptr<const Trace>>;
+
+/// The run that the edits change.
+struct EditScene {
+  ModelDims dims;
+  std::vector<std::int32_t> ids;  ///< of the text
+  EditSources sources;            ///< what sources_of() asks for
+};
+
+/// Of one pass over the whole text. Edits act in their order; of several that set a head's temperature, its mask or its
+/// pattern's shape the last wins.
+class InterventionTap final : public Tap {
+ public:
+  /// Throws as check() and check_targets() do. `scene` is kept by reference.
+  InterventionTap(const std::vector<Intervention>& edits, const EditScene& scene);
+  bool empty() const { return steps_.empty(); }
+  HeadRule head_rule(int layer, int head, HeadRule usual) const override;
+  bool wants(Site site) const override;
+  Tensor at(Site site, const Tensor& value) override;
+
+ private:
+  struct Step {
+    HeadTarget target;
+    EditAction action;
+    int first = 0, last = 0;                         // positions reached, both included
+    std::shared_ptr<const AttentionRule> mask = {};  // SetMask
+    std::shared_ptr<const Trace> source = {};        // FreezePattern, Patch
+    std::vector<int> partner = {};                   // Patch: source position by position, or −1
+  };
+  static bool acts_at(const Step& step, Site site);
+  void act(const Step& step, Site site, Tensor& value) const;
+
+  const EditScene& scene_;
+  std::vector<Step> steps_;
+  Tensor norm_input_;  // what the next norm is given, while one is switched off
+};
+
+}  // namespace headscope

@@ -1,0 +1,291 @@
+// Each action against a definition of its own: a tap written by hand, an identity, or the numbers of the plain run.
+
+#include "core/engine/intervention_tap.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+
+#include "core/base/error.h"
+#include "core/engine/pass_memory.h"
+#include "core/engine/run_request.h"
+#include "tests/support/paths.h"
+
+using namespace headscope;
+using headscope::testing::reference;
+
+namespace {
+
+const char* const text_a = "Mr and Mrs Quill of Fox Hythe kept bees.";
+const char* const text_b = "Mr and Mrs Hythe of Fox Quill kept bees.";
+
+/// A tap of one function.
+class ByHand final : public Tap {
+ public:
+  ByHand(SiteKind kind, int layer, std::function<void(Tensor&)> edit) : site_{kind, layer}, edit_(std::move(edit)) {}
+  bool wants(Site site) const override { return site == site_; }
+  Tensor at(Site, const Tensor& value) override {
+    Tensor edited = value.copy();
+    edit_(edited);
+    return edited;
+  }
+
+ private:
+  Site site_;
+  std::function<void(Tensor&)> edit_;
+};
+
+struct Bench {
+  explicit Bench(std::filesystem::path where) : folder(std::move(where)), loaded(load_model(folder, backend)) {
+    plain.model = folder;
+    plain.capture.maps = MapStorage::dense;
+  }
+  std::shared_ptr<const Trace> operator()(std::vector<const char*> edits, Tap* tap = nullptr,
+                                          std::set<SiteKind> sites = {}) {
+    RunRequest request = plain;
+    for (const char* edit : edits) request.edits.push_back(parse_intervention(edit, "test"));
+    request.capture.sites = std::move(sites);
+    return run(loaded, request, Ctx{backend, tap});
+  }
+  Backend backend{1};
+  std::filesystem::path folder;
+  LoadedModel loaded;
+  RunRequest plain;
+};
+
+/// A model of random weights on twelve token ids.
+struct RandomBench : Bench {
+  explicit RandomBench(const char* name) : Bench(reference(name)) {
+    plain.ids = {3, 14, 15, 9, 2, 6, 5, 3, 5, 8, 9, 7};
+  }
+};
+
+/// The bundled example, which has a tokenizer.
+struct TextBench : Bench {
+  explicit TextBench(const char* text = text_a)
+      : Bench(headscope::testing::source_dir() / "assets/examples/induction") {
+    plain.text = text;
+  }
+};
+
+double difference(const Tensor& a, const Tensor& b) {
+  REQUIRE(a.shape() == b.shape());
+  const Tensor left = a.packed(), right = b.packed();
+  double most = 0;
+  for (Index i = 0; i < left.size(); ++i)
+    most = std::max(most, std::abs(static_cast<double>(left.data()[i]) - right.data()[i]));
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("zeroing every head of a layer is removing its attention output") {
+  RandomBench bench("llama-gqa");  // whose output projection has no bias
+  const auto zeroed = bench({"1.*: ablate zero"}), off = bench({"1.*: switch off attention"});
+  CHECK(difference(zeroed->logits, off->logits) < 1e-6);
+  CHECK(difference(zeroed->logits, bench({})->logits) > 1e-3);
+  ByHand tap(SiteKind::attn_out, 1, [](Tensor& value) { std::ranges::fill(value.mutable_values(), 0.0f); });
+  CHECK(difference(off->logits, bench({}, &tap)->logits) == 0);
+}
+
+TEST_CASE("ablation by zero, mean and resampling replaces the rows of that head at those positions") {
+  RandomBench bench("gpt2-random");
+  const Site z{SiteKind::z, 1};
+  const Tensor plain = bench({}, nullptr, {SiteKind::z})->sites.at(z);
+  const auto edited = [&](const char* edit) { return bench({edit}, nullptr, {SiteKind::z})->sites.at(z); };
+  const Tensor zero = edited("1.0@3..5: ablate zero"), mean = edited("1.1: ablate mean"),
+               resampled = edited("1.0: ablate resample 7");
+  std::vector<int> taken(static_cast<std::size_t>(plain.dim(0)), 0);
+  for (Index i = 0; i < plain.dim(0); ++i) {
+    double sum = 0;
+    for (Index each = 0; each < plain.dim(0); ++each) sum += plain.at(each, 1, 2);
+    CHECK(mean.at(i, 1, 2) == doctest::Approx(sum / static_cast<double>(plain.dim(0))).epsilon(1e-5));
+    CHECK(mean.at(i, 0, 2) == plain.at(i, 0, 2));
+    CHECK(zero.at(i, 0, 2) == (i >= 3 && i <= 5 ? 0.0f : plain.at(i, 0, 2)));
+    CHECK(zero.at(i, 1, 2) == plain.at(i, 1, 2));
+    for (Index from = 0; from < plain.dim(0); ++from)
+      taken[static_cast<std::size_t>(from)] += resampled.at(i, 0, 2) == plain.at(from, 0, 2);
+  }
+  for (int count : taken) CHECK(count == 1);  // a permutation
+  CHECK(difference(resampled, plain) > 0);
+  CHECK(difference(resampled, edited("1.0: ablate resample 7")) == 0);
+}
+
+TEST_CASE("a weight that is set stands there, and the others keep their ratios") {
+  for (const char* name : {"gpt2-random", "llama-gqa"}) {
+    RandomBench bench(name);
+    const AttentionMap plain = bench({})->map(0, 1);
+    for (const char* edit :
+         {"0.1: weight 6 2 0.7", "0.1: weight -6 2 0.25", "0.1: weight 6 2 0", "0.1: weight 6 2 1"}) {
+      CAPTURE(edit);
+      const double wanted = std::get<SetWeight>(parse_intervention(edit, "test").action).weight;
+      const AttentionMap map = bench({edit})->map(0, 1);
+      CHECK(map.weight(6, 2) == doctest::Approx(wanted).epsilon(1e-5));
+      double sum = 0;
+      for (Index j = 0; j < map.n_key(); ++j) {
+        sum += map.weight(6, j);
+        if (j != 2)
+          CHECK(map.weight(6, j) ==
+                doctest::Approx(plain.weight(6, j) * (1 - wanted) / (1 - plain.weight(6, 2))).epsilon(1e-4));
+        CHECK(map.weight(5, j) == plain.weight(5, j));
+      }
+      CHECK(sum == doctest::Approx(1).epsilon(1e-5));
+    }
+    // a masked key opens; a row with one key has nobody to share with
+    CHECK(bench({"0.1: weight 3 9 0.5"})->map(0, 1).weight(3, 9) == doctest::Approx(0.5).epsilon(1e-5));
+    CHECK(bench({"0.1: weight 0 0 0.5"})->map(0, 1).weight(0, 0) == 1.0f);
+    // two weights of a row: the later one shrinks the earlier
+    const AttentionMap two = bench({"0.1: weight 6 2 0.5", "0.1: weight 6 4 0.5"})->map(0, 1);
+    const double fourth = plain.weight(6, 4) * 0.5 / (1 - plain.weight(6, 2));
+    CHECK(two.weight(6, 2) == doctest::Approx(0.5 * 0.5 / (1 - fourth)).epsilon(1e-4));
+    CHECK(two.weight(6, 4) == doctest::Approx(0.5).epsilon(1e-5));
+  }
+}
+
+TEST_CASE("forced patterns look by rule, also at some positions only") {
+  RandomBench bench("llama-gqa");
+  const auto plain = bench({});
+  const auto uniform = bench({"1.2: pattern uniform"}), previous = bench({"1.2@4..: pattern previous"}),
+             self = bench({"1.2: pattern self"}), first = bench({"1.2: pattern first"}),
+             window = bench({"1.2: mask window 3", "1.2: pattern uniform"});
+  for (Index i = 0; i < 12; ++i)
+    for (Index j = 0; j < 12; ++j) {
+      CHECK(uniform->map(1, 2).weight(i, j) ==
+            doctest::Approx(j <= i ? 1.0 / static_cast<double>(i + 1) : 0.0).epsilon(1e-6));
+      CHECK(previous->map(1, 2).weight(i, j) == (i < 4 ? plain->map(1, 2).weight(i, j) : j == i - 1 ? 1.0f : 0.0f));
+      CHECK(self->map(1, 2).weight(i, j) == (i == j ? 1.0f : 0.0f));
+      CHECK(first->map(1, 2).weight(i, j) == (j == 0 ? 1.0f : 0.0f));
+      CHECK(window->map(1, 2).weight(i, j) ==
+            doctest::Approx(j <= i && i - j < 3 ? 1.0 / static_cast<double>(std::min<Index>(i + 1, 3)) : 0.0));
+      CHECK(uniform->map(1, 1).weight(i, j) == plain->map(1, 1).weight(i, j));
+    }
+}
+
+TEST_CASE("the first tokens are dropped with or without renormalising") {
+  RandomBench bench("gpt2-random");
+  const AttentionMap plain = bench({})->map(0, 0), shared = bench({"0.0: drop first 2"})->map(0, 0),
+                     lost = bench({"0.0: drop first 2 and its weight"})->map(0, 0);
+  for (Index i = 0; i < 12; ++i) {
+    double rest = 0;
+    for (Index j = 2; j <= i; ++j) rest += plain.weight(i, j);
+    for (Index j = 0; j < 12; ++j) {
+      CHECK(lost.weight(i, j) == (j < 2 ? 0.0f : plain.weight(i, j)));
+      CHECK(shared.weight(i, j) == doctest::Approx(j < 2 || j > i ? 0.0 : plain.weight(i, j) / rest).epsilon(1e-5));
+    }
+  }
+}
+
+TEST_CASE("scores times ln n / ln m, as a tap by hand writes them") {
+  RandomBench bench("gpt2-random");
+  ByHand tap(SiteKind::attn_scores, 1, [](Tensor& scores) {
+    for (Index h = 0; h < scores.dim(0); ++h)
+      for (Index i = 0; i < scores.dim(1); ++i)
+        for (Index j = 0; j <= i; ++j)
+          scores.ref(h, i, j) *= static_cast<float>(std::log(static_cast<double>(i + 1)) / std::log(64.0));
+  });
+  const auto by_hand = bench({}, &tap), edited = bench({"1.*: scale by length 64"});
+  CHECK(difference(by_hand->logits, edited->logits) < 1e-5);
+  CHECK(difference(bench({})->logits, edited->logits) > 1e-3);
+  bench.plain.capture.maps = MapStorage::factored;
+  CHECK(difference(by_hand->map(1, 1).to_dense(), bench({"1.*: scale by length 64"})->map(1, 1).to_dense()) < 1e-5);
+}
+
+TEST_CASE("a temperature at some positions changes those rows alone") {
+  RandomBench bench("gpt2-random");
+  const auto plain = bench({})->map(0, 0), all = bench({"0.0: temperature 0.5"})->map(0, 0),
+             some = bench({"0.0@7: temperature 0.5"})->map(0, 0);
+  for (Index i = 0; i < 12; ++i)
+    for (Index j = 0; j <= i; ++j)
+      CHECK(some.weight(i, j) == doctest::Approx((i == 7 ? all : plain).weight(i, j)).epsilon(1e-5));
+}
+
+TEST_CASE("the MLP and the norms switch off") {
+  for (const char* name : {"gpt2-random", "llama-gqa"}) {
+    RandomBench bench(name);
+    ByHand no_mlp(SiteKind::mlp_out, 0, [](Tensor& value) { std::ranges::fill(value.mutable_values(), 0.0f); });
+    CHECK(difference(bench({"0.*: switch off mlp"})->logits, bench({}, &no_mlp)->logits) == 0);
+    const auto trace =
+        bench({"1.*: switch off ln1", "1.*: switch off ln2"}, nullptr,
+              {SiteKind::resid_pre, SiteKind::ln1_normalized, SiteKind::resid_mid, SiteKind::ln2_normalized});
+    CHECK(difference(trace->sites.at({SiteKind::resid_pre, 1}), trace->sites.at({SiteKind::ln1_normalized, 1})) == 0);
+    CHECK(difference(trace->sites.at({SiteKind::resid_mid, 1}), trace->sites.at({SiteKind::ln2_normalized, 1})) == 0);
+    CHECK(difference(trace->sites.at({SiteKind::resid_pre, 0}), trace->sites.at({SiteKind::ln1_normalized, 0})) > 0);
+  }
+}
+
+TEST_CASE("a frozen pattern stays as it was while what feeds it changes") {
+  RandomBench bench("gpt2-random");
+  const auto plain = bench({}), loose = bench({"0.*: ablate zero"}),
+             frozen = bench({"0.*: ablate zero", "1.0: freeze pattern"});
+  CHECK(difference(plain->map(1, 0).to_dense(), frozen->map(1, 0).to_dense()) == 0);
+  CHECK(difference(plain->map(1, 0).to_dense(), loose->map(1, 0).to_dense()) > 1e-3);
+  CHECK(difference(loose->map(1, 1).to_dense(), frozen->map(1, 1).to_dense()) == 0);
+}
+
+TEST_CASE("everything patched from another text gives the other text's logits") {
+  TextBench bench, other(text_b);
+  const auto plain = bench({}), wanted = other({});
+  REQUIRE(plain->tokens.size() == wanted->tokens.size());
+  REQUIRE(difference(plain->logits, wanted->logits) > 1);
+  const std::string from = " from \"" + std::string(text_b) + "\"";
+  CHECK(difference(bench({("0.*: patch resid_pre" + from).c_str()})->logits, wanted->logits) == 0);
+  CHECK(difference(bench({("1.*: patch resid_post" + from).c_str()})->logits, wanted->logits) == 0);
+  // q, k and v of a head together are its pattern and its z; one alone is not.
+  const std::string q = "0.2: patch q" + from, k = "0.2: patch k" + from, v = "0.2: patch v" + from,
+                    z = "0.2: patch z" + from;
+  const auto all = bench({q.c_str(), k.c_str(), v.c_str()}), by_z = bench({z.c_str()});
+  CHECK(difference(all->logits, by_z->logits) < 1e-4);
+  CHECK(difference(all->map(0, 2).to_dense(), wanted->map(0, 2).to_dense()) < 1e-5);
+  CHECK(difference(by_z->map(0, 2).to_dense(), plain->map(0, 2).to_dense()) == 0);
+  const auto frozen = bench({("0.2: freeze pattern" + from).c_str()});
+  CHECK(difference(frozen->map(0, 2).to_dense(), wanted->map(0, 2).to_dense()) == 0);
+}
+
+TEST_CASE("patches of a shorter text are aligned at its start, its end or its tokens") {
+  TextBench bench("Mr and Mrs Quill kept bees."), other("Quill kept bees.");
+  const auto sites = std::set<SiteKind>{SiteKind::resid_post};
+  const Site site{SiteKind::resid_post, 0};
+  const Tensor plain = bench({}, nullptr, sites)->sites.at(site), source = other({}, nullptr, sites)->sites.at(site);
+  const Index n = plain.dim(0), m = source.dim(0);
+  REQUIRE(m < n);
+  const auto patched = [&](const char* aligned) {
+    const std::string edit = std::string("0.*: patch resid_post from \"Quill kept bees.\"") + aligned;
+    return bench({edit.c_str()}, nullptr, sites)->sites.at(site);
+  };
+  const Tensor start = patched(""), end = patched(" aligned end");
+  for (Index i = 0; i < n; ++i) {
+    CHECK(start.at(i, 0) == (i < m ? source.at(i, 0) : plain.at(i, 0)));
+    CHECK(end.at(i, 0) == (i >= n - m ? source.at(i - (n - m), 0) : plain.at(i, 0)));
+  }
+}
+
+TEST_CASE("what a memory keeps of other texts changes no number") {
+  TextBench bench;
+  PassMemory memory;
+  const std::string patch = "1.0: patch z from \"" + std::string(text_b) + "\"";
+  for (const std::vector<const char*>& edits : {std::vector<const char*>{},
+                                                {patch.c_str()},
+                                                {patch.c_str(), "1.1: ablate zero"},
+                                                {"1.2: freeze pattern"},
+                                                {"0.*: ablate mean", "1.2: freeze pattern"},
+                                                {"0.1: weight -1 3 0.5", patch.c_str()},
+                                                {}}) {
+    RunRequest request = bench.plain;
+    for (const char* edit : edits) request.edits.push_back(parse_intervention(edit, "test"));
+    const auto whole = run(bench.loaded, request, Ctx{bench.backend}),
+               partial = run(bench.loaded, request, Ctx{bench.backend}, memory);
+    CHECK(difference(whole->logits, partial->logits) == 0);
+    CHECK(difference(whole->map(1, 0).to_dense(), partial->map(1, 0).to_dense()) == 0);
+  }
+}
+
+TEST_CASE("edits outside the text or the layer are refused") {
+  RandomBench bench("gpt2-random");
+  for (const char* edit : {"0.0: weight 12 0 0.5", "0.0: weight 0 -13 0.5", "0.0@12: ablate zero"}) {
+    CAPTURE(edit);
+    CHECK_THROWS_WITH_AS(bench({edit}), doctest::Contains("positions from 0 to 11"), Error);
+  }
+  CHECK_THROWS_WITH_AS(bench({"0.0: patch mlp_out from \"x\""}), doctest::Contains("write 0.*"), Error);
+}
