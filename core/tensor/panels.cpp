@@ -182,6 +182,34 @@ void Multiply(const Rows& left, Index rows, Index depth, const float* b, Index p
   }
 }
 
+/// out[k · out_stride + c] = in[c · in_stride + k] for c < rows, k < columns: four by four in registers.
+void Transpose(const float* HWY_RESTRICT in, Index in_stride, Index rows, Index columns, float* HWY_RESTRICT out,
+               Index out_stride) {
+  Index c = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::FixedTag<float, 4> d;
+  for (; c + 4 <= rows; c += 4) {
+    const float* const from = in + c * in_stride;
+    Index k = 0;
+    for (; k + 4 <= columns; k += 4) {
+      const auto r0 = hn::LoadU(d, from + k), r1 = hn::LoadU(d, from + in_stride + k),
+                 r2 = hn::LoadU(d, from + 2 * in_stride + k), r3 = hn::LoadU(d, from + 3 * in_stride + k);
+      const auto low01 = hn::InterleaveLower(d, r0, r1), high01 = hn::InterleaveUpper(d, r0, r1),
+                 low23 = hn::InterleaveLower(d, r2, r3), high23 = hn::InterleaveUpper(d, r2, r3);
+      float* const to = out + k * out_stride + c;
+      hn::StoreU(hn::ConcatLowerLower(d, low23, low01), d, to);
+      hn::StoreU(hn::ConcatUpperUpper(d, low23, low01), d, to + out_stride);
+      hn::StoreU(hn::ConcatLowerLower(d, high23, high01), d, to + 2 * out_stride);
+      hn::StoreU(hn::ConcatUpperUpper(d, high23, high01), d, to + 3 * out_stride);
+    }
+    for (; k < columns; ++k)
+      for (Index i = 0; i < 4; ++i) out[k * out_stride + c + i] = from[i * in_stride + k];
+  }
+#endif
+  for (; c < rows; ++c)
+    for (Index k = 0; k < columns; ++k) out[k * out_stride + c] = in[c * in_stride + k];
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace headscope::panels
 HWY_AFTER_NAMESPACE();
@@ -191,6 +219,7 @@ namespace headscope::panels {
 
 HWY_EXPORT(Width);
 HWY_EXPORT(Multiply);
+HWY_EXPORT(Transpose);
 
 Index width() {
   return HWY_DYNAMIC_DISPATCH(Width)();
@@ -218,6 +247,11 @@ void pack(const Tensor& matrix, float* out) {
       }
     } else {  // transposed: read along the matrix's rows
       if (used < w) std::fill(out, out + depth * w, 0.0f);
+      if (row_step == 1) {
+        HWY_DYNAMIC_DISPATCH(Transpose)(in, column_step, used, depth, out, w);
+        out += depth * w;
+        continue;
+      }
       for (Index c = 0; c < used; ++c)
         for (Index k = 0; k < depth; ++k) out[k * w + c] = in[k * row_step + c * column_step];
     }
