@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "app/actions/action.h"
 #include "core/metrics/metric.h"
@@ -185,6 +186,17 @@ void add_view(std::vector<Action>& all) {
   all.push_back(theme_action("dark", "Dark theme"));
   all.push_back(theme_action("light", "Light theme"));
   all.push_back(theme_action("projector", "Projector theme"));
+  const auto zoom = [](double factor) {
+    return [factor](Workbench& bench) {
+      double& scale = bench.settings.ui_scale;
+      scale = factor == 0
+                  ? 1
+                  : std::clamp(std::round(scale * factor * 20) / 20, Settings::least_scale, Settings::most_scale);
+    };
+  };
+  all.push_back({"view.larger", "Larger interface", "Ctrl++", "View", zoom(1.1), nullptr, nullptr});
+  all.push_back({"view.smaller", "Smaller interface", "Ctrl+-", "View", zoom(1 / 1.1), nullptr, nullptr});
+  all.push_back({"view.usual", "Interface in its usual size", "Ctrl+0", "View", zoom(0), nullptr, nullptr});
   all.push_back(toggle("view.panel.left", "Prompt and atlas", "Ctrl+1", &View::left_open));
   all.push_back(toggle("view.panel.row", "Row below the map", "Ctrl+2", &View::row_open));
   all.push_back(toggle("view.panel.right", "Head and predictions", "Ctrl+3", &View::right_open));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/panels/scene_slot.h"
+#include "app/widgets/prompt_edit.h"
 #include "viz/scene/head_grid.h"
 
 namespace headscope {
@@ -32,11 +33,10 @@ struct PanelContext {
 class PromptPanel {
  public:
   void draw(const PanelContext& c);
-  void focus() { focus_ = true; }
+  void focus() { edit_.focus(); }
 
  private:
-  std::string text_;
-  bool editing_ = false, focus_ = false;
+  PromptEdit edit_;
 };
 
 /// Every head as a thumbnail or a metric's tile; click selects.

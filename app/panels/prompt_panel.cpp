@@ -1,5 +1,5 @@
+#include <fmt/format.h>
 #include <imgui.h>
-#include <misc/cpp/imgui_stdlib.h>
 
 #include <algorithm>
 
@@ -57,25 +57,82 @@ void token_strip(const PanelContext& c) {
 
 }  // namespace
 
+namespace {
+
+/// The tokens of the run on screen as stretches of the text that is being edited, when it is still the same text: the
+/// pinned one marked, the hovered ones pointed out, the others told apart by a line.
+std::vector<TextMark> token_marks(const PanelContext& c) {
+  std::vector<TextMark> marks;
+  const Trace* trace = c.trace();
+  if (!trace || trace->text != c.state().document.text) return marks;
+  const Document& document = c.state().document;
+  const Hover& hover = c.state().hover;
+  for (std::size_t i = 0; i < trace->tokens.size(); ++i) {
+    const Token& token = trace->tokens[i];
+    if (token.begin < 0) continue;
+    const auto position = static_cast<Index>(i);
+    TextMark mark{static_cast<std::size_t>(token.begin), static_cast<std::size_t>(token.end), {}, {}};
+    if (document.query == position) mark.ground = with_opacity(c.ui.theme.accent, 0.28);
+    if (hover.query == position) mark.ground = with_opacity(c.ui.theme.query, 0.32);
+    if (hover.key == position) mark.ground = with_opacity(c.ui.theme.key, 0.32);
+    if (mark.ground.a) marks.push_back(mark);
+  }
+  return marks;
+}
+
+/// The text has more tokens than the model reads: which shall it be?
+void offer_a_part(const PanelContext& c, const TooLongText& text) {
+  const UseFont font(c.ui, c.ui.body());
+  ImGui::PushStyleColor(ImGuiCol_Text, vec(c.ui.theme.text));
+  ImGui::TextWrapped(
+      "%s", fmt::format("The text has {} tokens; this model reads at most {}.", text.tokens, text.context).c_str());
+  ImGui::PopStyleColor();
+  const std::string first = fmt::format("Keep first {}", text.context),
+                    last = fmt::format("Keep last {}", text.context);
+  if (button(c.ui, first.c_str(), c.ui.px(27))) c.explorer.set_too_long(RunRequest::TooLong::keep_first);
+  const float room = button_width(c.ui, last.c_str()) + c.ui.px(8);
+  if (ImGui::GetItemRectMax().x + room < ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x)
+    ImGui::SameLine(0, c.ui.px(8));
+  if (button(c.ui, last.c_str(), c.ui.px(27))) c.explorer.set_too_long(RunRequest::TooLong::keep_last);
+}
+
+/// What part of a long text is read: "first" or "last"; "" = all of it.
+std::string part_read(const Trace& trace) {
+  const auto in_text = [](const Token& token) { return token.begin >= 0; };
+  const auto first = std::ranges::find_if(trace.tokens, in_text);
+  if (first == trace.tokens.end()) return "";
+  if (first->begin > 0) return "last";
+  const Token& last = trace.tokens.back();
+  return last.end >= 0 && static_cast<std::size_t>(last.end) < trace.text.size() ? "first" : "";
+}
+
+}  // namespace
+
 void PromptPanel::draw(const PanelContext& c) {
   section(c.ui, "PROMPT");
   const Document& document = c.state().document;
-  if (!editing_) text_ = document.text;
-  {
-    const UseFont font(c.ui, c.ui.body());
-    if (focus_) ImGui::SetKeyboardFocusHere(), focus_ = false;
-    if (ImGui::InputTextMultiline("##prompt", &text_, {-1, c.ui.px(64)})) c.explorer.set_text(text_);
-  }
-  const bool was_editing = editing_;
-  editing_ = ImGui::IsItemActive();
-  if (was_editing && !editing_) c.explorer.close_step();
-  ImGui::Dummy({0, c.ui.px(2)});
+  const int most_lines = ImGui::GetIO().DisplaySize.y / c.ui.scale < 800 ? 4 : 8;
+  const PromptTouch touch = edit_.draw(c.ui, "##prompt", document.text, token_marks(c), most_lines, "Write a text …");
+  if (touch.changed) c.explorer.set_text(edit_.text());
+  if (touch.left) c.explorer.close_step();
   const Trace* trace = c.trace();
+  if (touch.hovered && trace && trace->text == document.text)
+    for (std::size_t i = 0; i < trace->tokens.size(); ++i)
+      if (trace->tokens[i].begin >= 0 && static_cast<std::size_t>(trace->tokens[i].begin) <= *touch.hovered &&
+          *touch.hovered < static_cast<std::size_t>(trace->tokens[i].end))
+        c.hovered.key = static_cast<Index>(i);
+  if (c.state().too_long) offer_a_part(c, *c.state().too_long);
+  ImGui::Dummy({0, c.ui.px(2)});
   if (!trace) {
-    if (text_.empty()) section(c.ui, "TOKENS", "write a text above");
+    if (document.text.empty() && document.ids.empty()) section(c.ui, "TOKENS", "write a text above");
     return;
   }
-  section(c.ui, "TOKENS", "" + std::to_string(trace->tokens.size()) + " · shaded by attention received · click to pin");
+  const std::string part = part_read(*trace);
+  section(c.ui, "TOKENS",
+          part.empty() ? fmt::format("{} · shaded by attention received · click to pin", trace->tokens.size())
+                       : fmt::format("the {} {} of the text", part, trace->tokens.size()));
+  if (!part.empty() && button(c.ui, "Read another part", c.ui.px(24)))
+    c.explorer.set_too_long(RunRequest::TooLong::refuse);
   token_strip(c);
 }
 

@@ -22,6 +22,10 @@ constexpr Names<FirstToken, 3> first_tokens{
 constexpr Names<EditScope, 3> edit_scopes{
     {{EditScope::head, "head"}, {EditScope::layer, "layer"}, {EditScope::all, "all"}}};
 
+constexpr Names<RunRequest::TooLong, 3> too_longs{{{RunRequest::TooLong::refuse, "refuse"},
+                                                   {RunRequest::TooLong::keep_first, "keep_first"},
+                                                   {RunRequest::TooLong::keep_last, "keep_last"}}};
+
 template <class Value, std::size_t count>
 std::string_view name_in(const Names<Value, count>& names, Value value) {
   for (const auto& [known, text] : names)
@@ -69,6 +73,12 @@ std::string_view name(FirstToken mode) {
 }
 std::optional<FirstToken> parse_first_token(std::string_view text) {
   return parse_in(first_tokens, text);
+}
+std::string_view name(RunRequest::TooLong what) {
+  return name_in(too_longs, what);
+}
+std::optional<RunRequest::TooLong> parse_too_long(std::string_view text) {
+  return parse_in(too_longs, text);
 }
 std::string_view name(EditScope scope) {
   return name_in(edit_scopes, scope);

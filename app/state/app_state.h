@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/intervention.h"
+#include "core/engine/run_request.h"
 #include "core/tensor/tensor.h"
 #include "viz/color/norm.h"
 
@@ -28,6 +28,8 @@ struct Document {
   HeadRef selected;
   std::optional<Index> query, key;  ///< pinned row, and in it a pinned cell
   std::vector<Intervention> edits;  ///< in order; a later one wins
+  /// What to read of a text that is longer than the model's context.
+  RunRequest::TooLong too_long = RunRequest::TooLong::refuse;
 
   bool operator==(const Document&) const = default;
 };
@@ -76,11 +78,17 @@ struct Message {
   std::string tag;   ///< of the job that failed; its next success takes the message away. "" = stays until dismissed
 };
 
+/// The text cannot be run: it has more tokens than the model reads. The prompt panel offers to keep a part.
+struct TooLongText {
+  int tokens = 0, context = 0;
+};
+
 struct AppState {
   Document document;
   View view;
   Hover hover;
   std::optional<Message> message;
+  std::optional<TooLongText> too_long;  ///< of the document as it is now
 };
 
 /// The words of session files, menus and the command line; parse gives nullopt for anything else.
@@ -90,6 +98,8 @@ std::string_view name(FirstToken mode);
 std::optional<FirstToken> parse_first_token(std::string_view text);
 std::string_view name(EditScope scope);
 std::optional<EditScope> parse_edit_scope(std::string_view text);
+std::string_view name(RunRequest::TooLong what);
+std::optional<RunRequest::TooLong> parse_too_long(std::string_view text);
 /// The text itself when it names a theme of the window.
 std::optional<std::string> parse_theme(std::string_view text);
 

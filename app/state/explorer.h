@@ -19,6 +19,7 @@
 #include "app/state/app_state.h"
 #include "app/state/history.h"
 #include "app/state/results.h"
+#include "app/state/session.h"
 #include "app/state/view_picture.h"
 #include "core/engine/pass_memory.h"
 #include "core/engine/worker.h"
@@ -57,6 +58,8 @@ class Explorer {
   /// Work for a panel, such as a picture, on the worker. A newer job of the tag replaces an older one; what fails
   /// becomes the message.
   void compute(const std::string& tag, Worker::Work work);
+  /// Reading and writing files for a panel, beside the worker that computes: a folder is listed while a model runs.
+  void on_files(const std::string& tag, Worker::Work work);
   /// Stops what runs; the last good results stay.
   void cancel();
 
@@ -74,6 +77,8 @@ class Explorer {
   void set_temperature(double tau);
   /// A spec that does not parse becomes the message.
   void set_mask(const std::string& spec);
+  /// What to read of a text that is too long.
+  void set_too_long(RunRequest::TooLong what);
   void set_edits(std::vector<Intervention> edits);
   void undo();
   void redo();
@@ -81,6 +86,8 @@ class Explorer {
   bool can_redo() const { return history_.can_redo(); }
   /// The slider was let go, the editor lost the focus: what comes next is a new step.
   void close_step() { history_.close_step(); }
+  /// Every frame: whether a mouse button is down. What a held button does is one step.
+  void hold(bool held) { history_.hold(held); }
   void show_message(Message message) { state_.message = std::move(message); }
   void dismiss_message() { state_.message.reset(); }
 
@@ -89,6 +96,9 @@ class Explorer {
   /// Throw Error; the state is unchanged then. Opening a session is one undoable step.
   void save_session(const std::filesystem::path& file) const;
   void open_session(const std::filesystem::path& file);
+  /// The same beside the UI thread: the message says what became of it.
+  void save_session_soon(const std::filesystem::path& file);
+  void open_session_soon(const std::filesystem::path& file);
 
  private:
   void change(const std::string& merge_key, const std::function<void(Document&)>& edit);
@@ -106,7 +116,7 @@ class Explorer {
   Worker::Failed failed(const std::string& tag);
   RunRequest request() const;
   void keep_inside();
-  void select_strongest();
+  void show_session(const Session& session);
 
   Options options_;
   AppState state_;
@@ -116,7 +126,7 @@ class Explorer {
   std::shared_ptr<PassMemory> memory_;       // likewise
   std::filesystem::path loading_, refused_;  // folder being opened; the document's, when it cannot be
   std::vector<std::pair<std::filesystem::path, LoadedModel>> models_;  // opened lately, newest last
-  bool select_strongest_ = false;  // when the next facts arrive: a model was opened, nobody has chosen a head yet
+  bool select_telling_ = false;  // when the next facts arrive: a model was opened, nobody has chosen a head yet
   bool changed_ = false;
   double now_ = 0;
   RunRequest submitted_;                    // the trace job's last
@@ -124,7 +134,8 @@ class Explorer {
   HeadRef detail_head_;                     // … and the head
   RunRequest plain_request_;                // without edits, with its trace: what effects are measured against
   std::shared_ptr<const Trace> plain_;
-  Worker worker_;  // last: its jobs end before anything they deliver to goes away
+  Worker files_;   // reads and writes
+  Worker worker_;  // both last: its jobs end before anything they deliver to goes away
 };
 
 }  // namespace headscope

@@ -9,8 +9,8 @@ constexpr double merge_seconds = 1;
 }
 
 void History::record(const Document& before, const std::string& merge_key, double now) {
-  const bool same_step =
-      !merge_key.empty() && merge_key == merge_key_ && now - last_ < merge_seconds && !undo_.empty() && redo_.empty();
+  const bool same_step = !merge_key.empty() && merge_key == merge_key_ && (held_ || now - last_ < merge_seconds) &&
+                         !undo_.empty() && redo_.empty();
   merge_key_ = merge_key;
   last_ = now;
   redo_.clear();

@@ -15,10 +15,13 @@ class History {
   explicit History(std::size_t limit = 200) : limit_(limit) {}
 
   /// Call with the document as it was before a change. Changes in a row with the same `merge_key` ("" = never merge)
-  /// and less than a second apart are one step. Forgets what could be redone. `now` in seconds, any origin.
+  /// and less than a second apart, or while the mouse button is held, are one step. Forgets what could be redone. `now`
+  /// in seconds, any origin.
   void record(const Document& before, const std::string& merge_key, double now);
   /// The next change starts a new step whatever its key: the slider was let go, the editor lost the focus.
   void close_step() { merge_key_.clear(); }
+  /// While a mouse button is down: a hand that rests on a slider has not let it go.
+  void hold(bool held) { held_ = held; }
 
   bool can_undo() const { return !undo_.empty(); }
   bool can_redo() const { return !redo_.empty(); }
@@ -34,6 +37,7 @@ class History {
   std::deque<Document> undo_, redo_;
   std::string merge_key_;
   double last_ = 0;
+  bool held_ = false;
 };
 
 }  // namespace headscope

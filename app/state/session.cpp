@@ -36,6 +36,7 @@ ordered_json document_json(const Document& document) {
   out["selected"] = {{"layer", document.selected.layer}, {"head", document.selected.head}};
   out["query"] = or_null(document.query);
   out["key"] = or_null(document.key);
+  out["too_long"] = name(document.too_long);
   out["edits"] = ordered_json::array();
   for (const Intervention& edit : document.edits) out["edits"].push_back(to_json(edit));
   return out;
@@ -97,6 +98,7 @@ Document document_from(const json& value, const std::string& where) {
     head.done();
     document.selected = {static_cast<int>(layer), static_cast<int>(number)};
   }
+  fields.read_word("too_long", document.too_long, parse_too_long, "refuse, keep_first or keep_last");
   document.query = position_from(fields, "query");
   document.key = position_from(fields, "key");
   if (const json* edits = fields.find("edits")) {

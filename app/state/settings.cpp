@@ -41,6 +41,8 @@ std::string to_json(const Settings& settings) {
   out["ui_scale"] = settings.ui_scale;
   out["window_width"] = settings.window_width;
   out["window_height"] = settings.window_height;
+  if (settings.window_position)
+    out["window_position"] = {settings.window_position->first, settings.window_position->second};
   out["maximized"] = settings.maximized;
   out["recent_models"] = ordered_json::array();
   for (const fs::path& model : settings.recent_models) out["recent_models"].push_back(model.generic_string());
@@ -58,12 +60,20 @@ Settings settings_from_json(const std::string& text, const std::string& where) {
     throw Error(where, std::string("a settings file, \"type\": \"") + settings_type + "\"", "\"" + type + "\"");
   Settings settings;
   fields.read_word("theme", settings.theme, parse_theme, "dark, light or projector");
-  fields.read("ui_scale", settings.ui_scale, 0.5, 4);
+  fields.read("ui_scale", settings.ui_scale, Settings::least_scale, Settings::most_scale);
   std::int64_t width = settings.window_width, height = settings.window_height;
   fields.read("window_width", width, narrowest, widest);
   fields.read("window_height", height, narrowest, widest);
   settings.window_width = static_cast<int>(width);
   settings.window_height = static_cast<int>(height);
+  if (const json* position = fields.find("window_position")) {
+    const auto whole = [](const json& value) {
+      return value.is_number_integer() && value >= -widest && value <= widest;
+    };
+    if (!position->is_array() || position->size() != 2 || !whole((*position)[0]) || !whole((*position)[1]))
+      fields.refuse("window_position", "two whole numbers", json_excerpt(*position));
+    settings.window_position = {(*position)[0].get<int>(), (*position)[1].get<int>()};
+  }
   fields.read("maximized", settings.maximized);
   if (const json* models = fields.find("recent_models")) {
     if (!models->is_array()) fields.refuse("recent_models", "an array of folders", json_excerpt(*models));

@@ -4,19 +4,22 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace headscope {
 
 struct Settings {
   std::string theme = "dark";
-  double ui_scale = 1;                            ///< on top of what the display asks for
-  int window_width = 1600, window_height = 1000;  ///< logical pixels
+  double ui_scale = 1;                                 ///< on top of what the display asks for
+  int window_width = 1600, window_height = 1000;       ///< logical pixels
+  std::optional<std::pair<int, int>> window_position;  ///< upper left corner on the desktop, screen coordinates
   bool maximized = false;
   std::vector<std::filesystem::path> recent_models;  ///< newest first, each once
   std::filesystem::path last_folder;                 ///< where the file browser was
 
   static constexpr std::size_t most_recent = 12;
+  static constexpr double least_scale = 0.5, most_scale = 4;
   void remember_model(const std::filesystem::path& folder);
   bool operator==(const Settings&) const = default;
 };

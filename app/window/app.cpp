@@ -43,10 +43,11 @@ App::App(const AppOptions& options) : options_(options) {
   wanted.height = options_.height > 0 ? options_.height : settings_.window_height;
   wanted.theme = options_.theme.empty() ? settings_.theme : options_.theme;
   wanted.scale = options_.scale;
+  wanted.maximized = settings_.maximized && options_.width <= 0;
+  wanted.position = settings_.window_position;
   wanted.offscreen = options_.offscreen || options_.screenshot.has_value();
   wanted.name_items = options_.name_items;
   window_ = std::make_unique<Window>(wanted);
-  if (options_.scale <= 0) window_->set_zoom(settings_.ui_scale);
 
   Explorer::Options engine;
   engine.wake = [window = window_.get()] { window->wake(); };
@@ -85,9 +86,13 @@ ShellContent App::content() {
     }
   }
   content.workspaces = {{"Explore", true, ""}};
+  content.stop = [this] { explorer_->cancel(); };
   const Explorer::Status status = explorer_->status();
   if (explorer_->busy()) {
     content.status = {{status.doing.empty() ? "waiting" : status.doing, false}};
+    if (status.seconds > 0.3 && status.progress > 0)
+      content.status.push_back({fmt::format("  {:2.0f} %", 100 * static_cast<double>(status.progress)), true});
+    content.stoppable = status.seconds > 0.3;
     content.progress = static_cast<double>(status.progress);
   } else if (results.run) {
     content.status = {{"trace ", false}, {fmt::format("{:.0f} ms", status.trace_ms), true}};
@@ -102,6 +107,7 @@ ShellContent App::content() {
 
 void App::draw(Ui& ui) {
   Workbench bench{*explorer_, settings_, requests_};
+  explorer_->hold(ImGui::IsAnyMouseDown());
   run_shortcuts(bench);
   ShellContent content = this->content();
   const auto column = [&bench](const std::function<void(Ui&, Workbench&)>& draw) -> std::function<void(Ui&)> {
@@ -133,10 +139,11 @@ void App::draw(Ui& ui) {
 }
 
 void App::frame() {
-  changed_ = explorer_->frame(now());
+  changed_ = explorer_->frame(options_.clock ? options_.clock() : now());
   Workbench bench{*explorer_, settings_, requests_};
   if (const auto dropped = window_->take_dropped(); !dropped.empty()) open_path(dropped.front(), bench);
   if (window_->theme().id != explorer_->state().view.theme) window_->set_theme(explorer_->state().view.theme);
+  if (options_.scale <= 0 && window_->zoom() != settings_.ui_scale) window_->set_zoom(settings_.ui_scale);
   window_->frame([this](Ui& ui) { draw(ui); });
   if (std::exchange(requests_.quit, false)) window_->close();
 }
@@ -148,8 +155,12 @@ bool App::settled() {
 void App::remember() {
   if (options_.settings.empty() || !window_->closing()) return;
   settings_.theme = explorer_->state().view.theme;
-  settings_.window_width = window_->width();
-  settings_.window_height = window_->height();
+  settings_.maximized = window_->maximized();
+  if (!settings_.maximized) {  // else: what it goes back to is what was remembered
+    settings_.window_width = window_->width();
+    settings_.window_height = window_->height();
+    settings_.window_position = window_->position();
+  }
   save_settings(settings_, options_.settings);
 }
 

@@ -2,6 +2,7 @@
 // What `headscope` understands on its command line.
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -18,6 +19,7 @@ struct AppOptions {
   std::string workspace;                            ///< "" = as the session or the settings have it
   std::filesystem::path settings;                   ///< file that is read and written; empty = none
   bool offscreen = false, name_items = false;       ///< for tests: see WindowOptions
+  std::function<double()> clock;                    ///< for tests: seconds, in place of the machine's
 };
 
 /// "1600x1000"; throws Error. Sides 320 … 16384.

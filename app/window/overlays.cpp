@@ -170,7 +170,7 @@ void draw_message(Ui& ui, Workbench& bench) {
 void open_path(const std::filesystem::path& path, Workbench& bench) {
   try {
     if (path.extension() == ".json" && path.filename() != "config.json") {
-      bench.explorer.open_session(path);
+      bench.explorer.open_session_soon(path);
       return;
     }
     const std::filesystem::path folder = std::filesystem::is_directory(path) ? path : path.parent_path();
@@ -189,9 +189,11 @@ void FileDialog::open(Kind kind, Workbench& bench) {
   else if (kind != Kind::open_model)
     shown = {".json"};
   browser_ = FileBrowser(shown);
-  if (bench.settings.last_folder.empty() || !browser_.go(bench.settings.last_folder))
-    for (const FileBrowser::Place& place : FileBrowser::places())
-      if (browser_.go(place.path)) break;
+  browse(bench, [last = bench.settings.last_folder](FileBrowser& browser) {
+    if (last.empty() || !browser.go(last))
+      for (const FileBrowser::Place& place : FileBrowser::places())
+        if (browser.go(place.path)) break;
+  });
   chosen_.clear();
   error_.clear();
   const HeadRef head = bench.explorer.state().document.selected;
@@ -199,6 +201,20 @@ void FileDialog::open(Kind kind, Workbench& bench) {
               ? "layer-" + std::to_string(head.layer) + "-head-" + std::to_string(head.head) + endings[format_]
               : "session.json";
   ImGui::OpenPopup("files");
+}
+
+void FileDialog::browse(Workbench& bench, std::function<void(FileBrowser&)> step) {
+  reading_ = true;
+  bench.explorer.on_files("folder",
+                          [this, browser = browser_, step = std::move(step)](Worker::Job&) -> Worker::Deliver {
+                            FileBrowser moved = browser;
+                            step(moved);
+                            return [this, moved, places = FileBrowser::places()] {
+                              browser_ = moved;
+                              places_ = places;
+                              reading_ = false;
+                            };
+                          });
 }
 
 void FileDialog::confirm(Workbench& bench) {
@@ -212,12 +228,11 @@ void FileDialog::confirm(Workbench& bench) {
       bench.explorer.export_view({file, dots_per_inch[dpi_], ground_ == 0, heads_ == 1 && !one});
     } else if (kind_ == Kind::save_session) {
       if (file.extension() != ".json") file += ".json";
-      bench.explorer.save_session(file);
-      bench.explorer.show_message({Message::Level::info, "Saved " + file.string(), ""});
+      bench.explorer.save_session_soon(file);
     } else {
       const std::filesystem::path path = chosen_.empty() ? browser_.folder() : chosen_;
       if (kind_ == Kind::open_session)
-        bench.explorer.open_session(path);
+        bench.explorer.open_session_soon(path);
       else
         open_path(path, bench);
     }
@@ -258,10 +273,10 @@ void FileDialog::draw(Ui& ui, Workbench& bench) {
     const UseFont use(ui, ui.heading());
     ImGui::TextUnformatted(title_of(kind_));
   }
-  if (button(ui, "Up")) browser_.up();
-  for (const FileBrowser::Place& place : FileBrowser::places()) {
+  if (button(ui, "Up")) browse(bench, [](FileBrowser& browser) { browser.up(); });
+  for (const FileBrowser::Place& place : places_) {
     ImGui::SameLine();
-    if (button(ui, place.name.c_str())) browser_.go(place.path);
+    if (button(ui, place.name.c_str())) browse(bench, [to = place.path](FileBrowser& browser) { browser.go(to); });
   }
   const std::string where = browser_.folder().string();
   ui.fonts.need(where);
@@ -285,11 +300,13 @@ void FileDialog::draw(Ui& ui, Workbench& bench) {
       if (saving) name_ = entry->name;
     }
   }
+  if (!reading_ && browser_.entries().empty())
+    ImGui::TextColored(vec(ui.theme.muted), "%s",
+                       kind_ == Kind::open_model ? "No folders here." : "No folders and no such files here.");
   if (browser_.truncated()) ImGui::TextColored(vec(ui.theme.muted), "… and more than can be listed");
   ImGui::EndChild();
   if (enter) {
-    const std::filesystem::path path = enter->path;  // the list goes with the folder
-    browser_.go(path);
+    browse(bench, [to = enter->path](FileBrowser& browser) { browser.go(to); });
     chosen_.clear();
   }
   if (kind_ == Kind::export_view) export_options(ui);
@@ -300,7 +317,9 @@ void FileDialog::draw(Ui& ui, Workbench& bench) {
   }
   for (const std::string& text : {browser_.error(), error_})
     if (!text.empty()) ImGui::TextColored(vec(ui.theme.key), "%s", text.c_str());
-  const bool ready = saving ? !name_.empty() : !chosen_.empty() || (kind_ == Kind::open_model && browser_.is_model());
+  const bool ready = reading_ ? false
+                     : saving ? !name_.empty()
+                              : !chosen_.empty() || (kind_ == Kind::open_model && browser_.is_model());
   ImGui::BeginDisabled(!ready);
   done = button(ui, kind_ == Kind::export_view ? "Export" : saving ? "Save" : "Open") || done;
   ImGui::EndDisabled();
@@ -346,6 +365,11 @@ void run_shortcuts(Workbench& bench) {
   for (int i = 0; i < 12; ++i)
     if (ImGui::IsKeyPressed(static_cast<ImGuiKey>(ImGuiKey_F1 + i), false))
       press("F" + std::to_string(i + 1), io.KeyShift);
+  for (const auto& [key, sign] : {std::pair{ImGuiKey_Equal, "+"},
+                                  {ImGuiKey_KeypadAdd, "+"},
+                                  {ImGuiKey_Minus, "-"},
+                                  {ImGuiKey_KeypadSubtract, "-"}})
+    if (io.KeyCtrl && ImGui::IsKeyPressed(key)) press(sign, false);
   // Signs lie on other keys in other countries: what was typed counts, not where.
   if (!io.WantTextInput)
     for (const ImWchar c : io.InputQueueCharacters)

@@ -45,9 +45,13 @@ class FileDialog {
   void open(Kind kind, Workbench& bench);
   void confirm(Workbench& bench);
   void export_options(Ui& ui);
+  /// `step` on a copy of the browser, beside this thread; the copy takes the browser's place when it is done.
+  void browse(Workbench& bench, std::function<void(FileBrowser&)> step);
   bool saving() const { return kind_ == Kind::save_session || kind_ == Kind::export_view; }
   Kind kind_ = Kind::none;
   FileBrowser browser_;
+  std::vector<FileBrowser::Place> places_;
+  bool reading_ = false;
   std::filesystem::path chosen_;
   std::string name_, error_;
   int format_ = 0, dpi_ = 1, ground_ = 0, heads_ = 0;  ///< what an export was last asked for

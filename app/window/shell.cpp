@@ -84,10 +84,20 @@ ShellEvents top_bar(Ui& ui, const ShellContent& content) {
   ImGui::SameLine(0, ui.px(16));
   ImGui::SetCursorPosY(0);
   workspace_tabs(ui, content, size.y, events);
+  const float tabs_end = ImGui::GetCursorPosX();
 
   const float export_width = button_width(ui, "Export ▾"), palette_width = button_width(ui, "Ctrl K");
   const float export_x = size.x - ui.px(16) - export_width, palette_x = export_x - ui.px(12) - palette_width;
-  status_line(ui, content, 0, size.y, palette_x - ui.px(16));
+  float status_end = palette_x - ui.px(16);
+  if (content.stoppable && content.stop) {
+    const float width = button_width(ui, "Stop");
+    ImGui::SetCursorPos({status_end - width, middle});
+    if (button(ui, "Stop", frame)) content.stop();
+    status_end -= width + ui.px(12);
+    ImGui::SameLine(0, 0);
+    ImGui::SetCursorPosX(tabs_end);
+  }
+  status_line(ui, content, 0, size.y, status_end);
   ImGui::SetCursorPos({palette_x, middle});
   if (button(ui, "Ctrl K", frame)) events.palette = true;
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(ui, {"Find any action, head, token or model"});

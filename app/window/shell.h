@@ -36,6 +36,8 @@ struct ShellContent {
   int workspace = 0;
   std::vector<std::pair<std::string, bool>> status;  ///< pieces of the status line; true = a number, set in mono
   double progress = -1;                              ///< 0 … 1 while the worker is busy; < 0 = idle
+  bool stoppable = false;                            ///< it takes long enough to offer to stop it …
+  std::function<void()> stop;                        ///< … which this does
   std::function<void(Ui&)> left, middle, right;
   std::function<void(Ui&)> model_menu, export_menu;  ///< drawn inside an open popup
 };

@@ -9,11 +9,13 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+
 #include <cmath>
 #include <optional>
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/thread_time.h"
 #include "viz/gl/gl.h"
 
 #define GLFW_INCLUDE_NONE
@@ -32,6 +34,19 @@ std::string glfw_reason() {
   const char* text = nullptr;
   glfwGetError(&text);
   return text != nullptr ? text : "no reason given";
+}
+
+/// True when the middle of a title bar at `corner` can be taken hold of.
+bool on_some_screen(std::pair<int, int> corner, int width) {
+  int count = 0;
+  GLFWmonitor** monitors = glfwGetMonitors(&count);
+  for (int i = 0; i < count; ++i) {
+    int x = 0, y = 0, across = 0, down = 0;
+    glfwGetMonitorWorkarea(monitors[i], &x, &y, &across, &down);
+    const int middle = corner.first + width / 2;
+    if (middle > x && middle < x + across && corner.second >= y && corner.second < y + down - 40) return true;
+  }
+  return false;
 }
 
 struct Glfw {
@@ -90,7 +105,8 @@ struct Window::State {
   double tick_seconds = 0;  ///< 0 = no need to wake up by itself
   std::atomic<bool> woken{false};
   std::vector<std::filesystem::path> dropped;
-  double frame_seconds = 0;
+  Cost cost;
+  std::int64_t frames = 0;
 
   explicit State(const WindowOptions& wanted) : options(wanted) {}
   ~State() {
@@ -131,6 +147,7 @@ void Window::State::open() {
   glfwWindowHint(GLFW_STENCIL_BITS, 0);
   glfwWindowHint(GLFW_VISIBLE, GLFW_FALSE);
   glfwWindowHint(GLFW_SCALE_TO_MONITOR, GLFW_TRUE);
+  glfwWindowHint(GLFW_MAXIMIZED, options.maximized && !options.offscreen ? GLFW_TRUE : GLFW_FALSE);
   glfwWindowHint(GLFW_FOCUS_ON_SHOW, GLFW_TRUE);
   int width = options.offscreen ? 64 : options.width, height = options.offscreen ? 64 : options.height;
   if (GLFWmonitor* monitor = glfwGetPrimaryMonitor(); monitor && !options.offscreen) {
@@ -142,6 +159,8 @@ void Window::State::open() {
   if (!window)
     throw Error("window", "OpenGL 3.3 or newer", glfw_reason(),
                 "install a graphics driver; libgl1-mesa-dri draws in software where there is none");
+  if (options.position && !options.offscreen && on_some_screen(*options.position, width))
+    glfwSetWindowPos(window.get(), options.position->first, options.position->second);
   glfwMakeContextCurrent(window.get());
   glfwSwapInterval(options.offscreen ? 0 : 1);
   glfwSetWindowSizeLimits(window.get(), 640, 420, GLFW_DONT_CARE, GLFW_DONT_CARE);
@@ -257,7 +276,8 @@ void Window::wake() {
 
 void Window::frame(const Draw& draw) {
   State& s = *state_;
-  const auto begin = std::chrono::steady_clock::now();
+  const double begin = thread_seconds();
+  ++s.frames;
   s.frames_owed = std::max(0, s.frames_owed - 1);
   if (s.fonts->merge_missing()) s.happened();
   const double scale = s.scale();
@@ -288,6 +308,7 @@ void Window::frame(const Draw& draw) {
   ImGui::Render();
   if (animate || ImGui::IsAnyMouseDown()) s.frames_owed = std::max(s.frames_owed, 1);
 
+  const double built = thread_seconds();
   int width = s.image_width, height = s.image_height;
   if (!s.options.offscreen) glfwGetFramebufferSize(s.window.get(), &width, &height);
   glBindFramebuffer(GL_FRAMEBUFFER, s.framebuffer.get());
@@ -297,7 +318,7 @@ void Window::frame(const Draw& draw) {
   glClearColor(ground.x, ground.y, ground.z, 1);
   glClear(GL_COLOR_BUFFER_BIT);
   ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
-  s.frame_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  s.cost = {built - begin, thread_seconds() - built};
   if (!s.options.offscreen) glfwSwapBuffers(s.window.get());
 }
 
@@ -326,6 +347,18 @@ void Window::set_title(const std::string& title) {
   glfwSetWindowTitle(state_->window.get(), title.c_str());
 }
 
+void Window::resize(int width, int height) {
+  State& s = *state_;
+  if (s.options.offscreen) {
+    s.options.width = width, s.options.height = height;
+    s.open_image();
+  } else {
+    glfwSetWindowSize(s.window.get(), static_cast<int>(std::lround(width * s.display_scale())),
+                      static_cast<int>(std::lround(height * s.display_scale())));
+  }
+  s.happened();
+}
+
 int Window::width() const {
   if (state_->options.offscreen) return state_->options.width;
   int width = 0;
@@ -338,6 +371,18 @@ int Window::height() const {
   int height = 0;
   glfwGetWindowSize(state_->window.get(), nullptr, &height);
   return static_cast<int>(std::lround(height / state_->display_scale()));
+}
+
+bool Window::maximized() const {
+  return !state_->options.offscreen && glfwGetWindowAttrib(state_->window.get(), GLFW_MAXIMIZED) == GLFW_TRUE;
+}
+
+std::optional<std::pair<int, int>> Window::position() const {
+  if (state_->options.offscreen) return std::nullopt;
+  std::pair<int, int> corner{0, 0};
+  glfwGetWindowPos(state_->window.get(), &corner.first, &corner.second);
+  if (glfwGetError(nullptr) != GLFW_NO_ERROR) return std::nullopt;  // Wayland keeps it to itself
+  return corner;
 }
 
 std::vector<std::filesystem::path> Window::take_dropped() {
@@ -363,8 +408,12 @@ Image Window::capture() const {
   return out;
 }
 
-double Window::frame_seconds() const {
-  return state_->frame_seconds;
+Window::Cost Window::last_cost() const {
+  return state_->cost;
+}
+
+std::int64_t Window::frames() const {
+  return state_->frames;
 }
 
 ItemRegistry& Window::items() {

@@ -7,10 +7,13 @@
 //
 // Thread rule: the main thread; wake() from any thread. One Window at a time in a process.
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/widgets/ui.h"
@@ -20,9 +23,11 @@ namespace headscope {
 
 struct WindowOptions {
   std::string title = "Headscope";
-  int width = 1600, height = 1000;  ///< logical pixels; a window larger than the screen is made to fit
-  bool offscreen = false;           ///< nothing on screen: frames go into an image of width × height logical pixels
-  double scale = 0;                 ///< window pixels in a logical pixel; 0 = what the display asks for (offscreen: 1)
+  int width = 1600, height = 1000;                ///< logical pixels; a window larger than the screen is made to fit
+  std::optional<std::pair<int, int>> position{};  ///< of the upper left corner; left out when no screen shows it
+  bool maximized = false;
+  bool offscreen = false;  ///< nothing on screen: frames go into an image of width × height logical pixels
+  double scale = 0;        ///< window pixels in a logical pixel; 0 = what the display asks for (offscreen: 1)
   std::string theme = "dark";
   bool name_items = false;  ///< keep the registry of items, see Window::items()
 };
@@ -59,16 +64,28 @@ class Window {
   void set_zoom(double zoom);
   double zoom() const;
   void set_title(const std::string& title);
+  /// Another size, logical pixels.
+  void resize(int width, int height);
   /// Window size in logical pixels, for the settings.
   int width() const;
   int height() const;
+
+  bool maximized() const;
+  /// Where the window is, when the desktop tells.
+  std::optional<std::pair<int, int>> position() const;
 
   /// Files and folders dropped on the window since the last call.
   std::vector<std::filesystem::path> take_dropped();
   /// The last frame as it was drawn.
   Image capture() const;
-  /// Seconds that the last frame took on this thread, waiting for the display not included.
-  double frame_seconds() const;
+  /// Processor seconds of this thread for the last frame: what it shows made into vertices, and handing those to OpenGL
+  /// (which is rendering where the driver is software). Neither holds the wait for the display.
+  struct Cost {
+    double build = 0, draw = 0;
+  };
+  Cost last_cost() const;
+  /// Frames since the window was opened.
+  std::int64_t frames() const;
   /// What the last frame showed, by name. REQUIRES name_items.
   ItemRegistry& items();
   Fonts& fonts();

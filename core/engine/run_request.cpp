@@ -193,11 +193,7 @@ void cut(std::vector<Token>& tokens, const RunRequest& request, const ModelConfi
   if (context == 0 || tokens.size() <= context) return;
   switch (request.too_long) {
     case RunRequest::TooLong::refuse:
-      throw Error(
-          "text", fmt::format("at most {} tokens, the context of {}", context, config.name),
-          fmt::format("{} tokens, {} too many", tokens.size(), tokens.size() - context),
-          fmt::format("cut the text, or keep its first or last {} tokens (command line: --cut first or --cut last)",
-                      context));
+      throw TextTooLong(config.name, static_cast<int>(tokens.size()), config.context);
     case RunRequest::TooLong::keep_first:
       tokens.resize(context);
       return;
@@ -273,9 +269,17 @@ std::uint64_t hash(const RunRequest& request) {
   return value;
 }
 
-LoadedModel load_model(const std::filesystem::path& folder, Backend& backend) {
-  return {Model::load(folder, backend), load_tokenizer(folder)};
+LoadedModel load_model(const std::filesystem::path& folder, Backend& backend, const LoadWatch& watch) {
+  return {Model::load(folder, backend, watch), load_tokenizer(folder)};
 }
+
+TextTooLong::TextTooLong(const std::string& model, int count, int limit)
+    : Error("text", fmt::format("at most {} tokens, the context of {}", limit, model),
+            fmt::format("{} tokens, {} too many", count, count - limit),
+            fmt::format("cut the text, or keep its first or last {} tokens (command line: --cut first or --cut last)",
+                        limit)),
+      tokens(count),
+      context(limit) {}
 
 std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request) {
   const ModelConfig& config = loaded.model->config();

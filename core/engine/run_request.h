@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/engine/intervention.h"
 #include "core/model/model.h"
 #include "core/text/tokenizer.h"
@@ -46,11 +47,17 @@ struct LoadedModel {
 };
 
 /// Opens the model and, where the folder has one, its tokenizer. Throws Error as Model::load and load_tokenizer do.
-LoadedModel load_model(const std::filesystem::path& folder, Backend& backend);
+LoadedModel load_model(const std::filesystem::path& folder, Backend& backend, const LoadWatch& watch = {});
+
+/// A text of more tokens than the model can read.
+struct TextTooLong : Error {
+  TextTooLong(const std::string& model, int tokens, int context);
+  int tokens, context;
+};
 
 /// Tokens of the request, BOS added, cut to the context as asked (BOS stays when the last tokens are kept). Throws
-/// Error on empty text, ids outside the vocabulary, text longer than the context with TooLong::refuse (says by how
-/// much).
+/// Error on empty text, ids outside the vocabulary, text longer than the context with TooLong::refuse (TextTooLong,
+/// which says by how much).
 std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request);
 
 /// The whole pipeline on the calling thread: tokenize, plan, forward, trace. The request's edits come first, then

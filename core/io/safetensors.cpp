@@ -264,7 +264,9 @@ const TensorEntry& SafetensorsFile::entry(const std::string& name) const {
 }
 
 Tensor SafetensorsFile::tensor(const std::string& name) const {
-  return to_float(entry(name));
+  const TensorEntry& found = entry(name);
+  if (reading_) reading_(found.bytes.size());
+  return to_float(found);
 }
 
 }  // namespace headscope

@@ -45,12 +45,15 @@ class SafetensorsFile {
   /// As float32: F32 is a view of the mapped file when its data is 4-byte aligned, every other float dtype is converted.
   /// Throws Error on integer dtypes or rank > 4.
   Tensor tensor(const std::string& name) const;
+  /// Called by every tensor() before it reads, with the tensor's size in the file: for progress. May throw to stop.
+  void watch(std::function<void(std::size_t bytes)> reading) { reading_ = std::move(reading); }
   const std::filesystem::path& path() const { return path_; }
 
  private:
   std::filesystem::path path_;
   std::map<std::string, TensorEntry> tensors_;
   std::map<std::string, std::string> metadata_;
+  std::function<void(std::size_t)> reading_;
 };
 
 /// Converts any float dtype to float32 (F16 and BF16 exactly, F64 rounded).

@@ -19,6 +19,8 @@ namespace {
 constexpr Index fuse_up_to = Index{1} << 18;
 // Rotary angles are made once for this many positions, per pass beyond.
 constexpr Index table_positions = 4096;
+// Of the time that opening a model takes: reading its file, beside packing its matrices.
+constexpr float reading_share = 0.4f;
 
 Backend::Unary unary(Activation activation) {
   switch (activation) {
@@ -60,14 +62,22 @@ ModelInfo Model::info() const {
   return parts_->info;
 }
 
-std::shared_ptr<const Model> Model::load(const std::filesystem::path& folder, Backend& backend) {
+std::shared_ptr<const Model> Model::load(const std::filesystem::path& folder, Backend& backend,
+                                         const LoadWatch& watch) {
   const ModelConfig config = load_config(folder);
-  const SafetensorsFile file = SafetensorsFile::open(folder);
-  return build(config, read_weights(file, config), file.path().string(), backend);
+  SafetensorsFile file = SafetensorsFile::open(folder);
+  std::size_t all = 1, done = 0;
+  for (const auto& [name, entry] : file.tensors()) all += entry.bytes.size();
+  file.watch([&](std::size_t bytes) {
+    if (watch.stop.stop_requested()) throw Cancelled();
+    done += bytes;
+    if (watch.progress) *watch.progress = reading_share * static_cast<float>(done) / static_cast<float>(all);
+  });
+  return build(config, read_weights(file, config), file.path().string(), backend, Weights::fixed, watch);
 }
 
 std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights& raw, const std::string& where,
-                                          Backend& backend, Weights kind) {
+                                          Backend& backend, Weights kind, const LoadWatch& watch) {
   const bool changing = kind == Weights::changing;
   auto parts = std::make_unique<Parts>();
   parts->config = c;
@@ -82,6 +92,7 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
   parts->position_embedding = checked(raw.position_embedding, -1, "position embedding");
   parts->final_norm = {checked(raw.final_gain, -1, "final norm"), checked(raw.final_bias, -1, "final norm")};
   for (std::size_t i = 0; i < raw.layers.size(); ++i) {
+    if (watch.stop.stop_requested()) throw Cancelled();
     const RawLayer& r = raw.layers[i];
     const int index = static_cast<int>(i);
     const auto linear = [&](const Tensor& weight, const Tensor& bias, const char* role) {
@@ -106,6 +117,9 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
       layer.down = linear(r.down_weight, r.down_bias, "MLP output matrix");
     }
     parts->layers.push_back(std::move(layer));
+    if (watch.progress)
+      *watch.progress =
+          reading_share + (1 - reading_share) * static_cast<float>(i + 1) / static_cast<float>(raw.layers.size() + 1);
   }
   parts->unembedding = backend.linear_weights({checked(raw.unembedding, -1, "unembedding")}, {}, changing);
   if (c.position == PositionKind::rotary) {

@@ -30,6 +30,12 @@ struct Ctx {
   Tape* tape = nullptr;                    ///< the pass records itself on it; may be null
 };
 
+/// Watches a model being opened. Either may be absent.
+struct LoadWatch {
+  std::stop_token stop = {};               ///< checked between tensors; throws Cancelled
+  std::atomic<float>* progress = nullptr;  ///< 0…1
+};
+
 /// Which maps to build, and how.
 struct MapRequest {
   MapStorage storage = MapStorage::none;  ///< none, dense or factored
@@ -53,12 +59,14 @@ struct ForwardResult {
 class Model {
  public:
   /// Opens folder/config.json and its safetensors. Throws Error on missing tensors, wrong shapes, non-finite weights.
-  static std::shared_ptr<const Model> load(const std::filesystem::path& folder, Backend& backend);
+  static std::shared_ptr<const Model> load(const std::filesystem::path& folder, Backend& backend,
+                                           const LoadWatch& watch = {});
   /// Whether weights stay what they are, so that they can be packed, or change from pass to pass (training).
   enum class Weights { fixed, changing };
   /// The same from weights in memory; `where` names them in errors. `changing` weights are used where they lie.
   static std::shared_ptr<const Model> build(const ModelConfig& config, const RawWeights& weights,
-                                            const std::string& where, Backend& backend, Weights kind = Weights::fixed);
+                                            const std::string& where, Backend& backend, Weights kind = Weights::fixed,
+                                            const LoadWatch& watch = {});
   ~Model();
 
   const ModelConfig& config() const;

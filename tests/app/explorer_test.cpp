@@ -155,14 +155,43 @@ TEST_CASE("a failed run shows its error and keeps the last good one; the next go
   desk.settle();
   const auto good = desk.results().run;
   REQUIRE(good);
-  desk.explorer.set_text(std::string(200, 'x'));  // the context is 48
+  desk.explorer.set_edits({{{0, 0}, SetMask{"no such mask"}}});
   desk.settle();
-  CHECK(desk.message().find("expected at most 48 tokens") != std::string::npos);
+  CHECK(desk.message().find("no such mask") != std::string::npos);
   CHECK(desk.results().run == good);
+  desk.explorer.set_edits({});
   desk.explorer.set_text("short again");
   desk.settle();
   CHECK(desk.message() == "");
   CHECK(desk.results().run != good);
+}
+
+TEST_CASE("of a text that is too long a part can be kept, the first or the last; undo asks again") {
+  Desk desk;
+  desk.explorer.open_model(reference("gpt2-random"));
+  desk.explorer.set_text(std::string(100, 'x') + "yz");  // the context is 48
+  desk.settle();
+  REQUIRE(desk.explorer.state().too_long);
+  CHECK(desk.explorer.state().too_long->context == 48);
+  const int tokens = desk.explorer.state().too_long->tokens;
+  CHECK(tokens > 48);
+  CHECK(desk.message() == "");
+  desk.explorer.set_too_long(RunRequest::TooLong::keep_last);
+  desk.settle();
+  CHECK_FALSE(desk.explorer.state().too_long);
+  REQUIRE(desk.results().run);
+  CHECK(desk.results().run->trace->tokens.size() == 48);
+  CHECK(desk.results().run->trace->tokens.back().end == 102);
+  desk.explorer.set_too_long(RunRequest::TooLong::keep_first);
+  desk.settle();
+  CHECK(desk.results().run->trace->tokens.front().begin == 0);
+  desk.explorer.undo();
+  desk.explorer.undo();
+  desk.settle();
+  CHECK(desk.explorer.state().too_long);
+  desk.explorer.set_text("short");
+  desk.settle();
+  CHECK_FALSE(desk.explorer.state().too_long);
 }
 
 TEST_CASE("an empty text has nothing to show, and typing again brings everything back") {

@@ -52,6 +52,20 @@ TEST_CASE("undo and redo walk through documents; a new change forgets what could
   CHECK(now.text == "a");
 }
 
+TEST_CASE("what a held mouse button does is one step, however slowly") {
+  History history;
+  history.record(with_text("a"), "", 0);
+  history.hold(true);
+  for (int i = 0; i < 5; ++i) history.record(with_text("b"), "temperature", 10.0 * i);
+  history.hold(false);
+  history.close_step();
+  history.record(with_text("c"), "temperature", 50.1);
+  Document now;
+  int steps = 0;
+  while (history.undo(now)) ++steps;
+  CHECK(steps == 3);  // what came first, the drag, what came next
+}
+
 TEST_CASE("typing within a second is one step, until another kind of change, a pause, or the step is closed") {
   History history;
   const auto steps = [&] {

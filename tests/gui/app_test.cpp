@@ -24,10 +24,10 @@ AppOptions hidden() {
 }
 
 /// The app with a person in front of it.
-struct Session {
+struct Desk {
   App app;
   headscope::testing::Driver driver;
-  explicit Session(const AppOptions& options = hidden()) : app(options), driver(app.window(), [this] { app.frame(); }) {
+  explicit Desk(const AppOptions& options = hidden()) : app(options), driver(app.window(), [this] { app.frame(); }) {
     REQUIRE(driver.until([&] { return app.settled() && app.explorer().results().run; }));
   }
   const AppState& state() { return app.explorer().state(); }
@@ -37,7 +37,7 @@ struct Session {
 
 TEST_CASE("the program opens with the bundled example already traced") {
   HEADSCOPE_NEEDS_DISPLAY();
-  Session s;
+  Desk s;
   REQUIRE(s.app.explorer().results().run);
   CHECK(s.app.explorer().results().run->trace->tokens.size() > 4);
   CHECK(s.driver.shown("Model"));
@@ -46,7 +46,7 @@ TEST_CASE("the program opens with the bundled example already traced") {
 
 TEST_CASE("arrow keys walk heads, Ctrl Z takes them back, numbers choose the view") {
   HEADSCOPE_NEEDS_DISPLAY();
-  Session s;
+  Desk s;
   s.driver.key(ImGuiKey_Home);
   const HeadRef before = s.state().document.selected;
   const ModelDims& dims = s.app.explorer().results().run->trace->model.dims;
@@ -64,7 +64,7 @@ TEST_CASE("arrow keys walk heads, Ctrl Z takes them back, numbers choose the vie
 
 TEST_CASE("the palette finds a head and a theme by a few letters") {
   HEADSCOPE_NEEDS_DISPLAY();
-  Session s;
+  Desk s;
   const auto pick = [&](const char* letters) {
     s.driver.key(ImGuiKey_K, ImGuiMod_Ctrl);
     REQUIRE(s.driver.shown("##palette query"));
@@ -87,21 +87,22 @@ TEST_CASE("a session is saved through the dialog and opens again with the same h
   HEADSCOPE_NEEDS_DISPLAY();
   const std::filesystem::path folder = scratch_dir("gui-session");
   {
-    Session s;
+    Desk s;
     s.app.settings().last_folder = folder;
     s.app.explorer().select({1, 1});
     s.app.explorer().view().theme = "projector";
     s.driver.key(ImGuiKey_S, ImGuiMod_Ctrl);
+    REQUIRE(s.driver.until([&] { return s.app.settled(); }));  // the folder is listed
     s.driver.click("Save");
+    REQUIRE(s.driver.until([&] { return s.state().message.has_value(); }));
     CHECK(std::filesystem::exists(folder / "session.json"));
-    REQUIRE(s.state().message);
     CHECK(s.state().message->level == Message::Level::info);
     s.driver.click("Dismiss");
     CHECK_FALSE(s.state().message);
   }
   AppOptions again = hidden();
   again.session = folder / "session.json";
-  Session s(again);
+  Desk s(again);
   CHECK(s.state().document.selected == HeadRef{1, 1});
   CHECK(s.app.window().theme().id == "projector");
 }
@@ -109,12 +110,13 @@ TEST_CASE("a session is saved through the dialog and opens again with the same h
 TEST_CASE("the view is exported through the dialog, as PNG, SVG and numbers, and the message names the file") {
   HEADSCOPE_NEEDS_DISPLAY();
   const std::filesystem::path folder = scratch_dir("gui-export");
-  Session s;
+  Desk s;
   s.app.settings().last_folder = folder;
   s.app.explorer().select({1, 1});
   const auto exported = [&](const char* format, const char* file) {
     s.driver.key(ImGuiKey_E, ImGuiMod_Ctrl);
     s.driver.click(format);
+    REQUIRE(s.driver.until([&] { return s.app.settled(); }));
     s.driver.click("Export");
     REQUIRE(s.driver.until([&] { return s.state().message.has_value(); }));
     CAPTURE(s.state().message->text);
@@ -131,7 +133,7 @@ TEST_CASE("the view is exported through the dialog, as PNG, SVG and numbers, and
 
 TEST_CASE("a model is opened by clicking through the dialog; a folder without one is refused in words") {
   HEADSCOPE_NEEDS_DISPLAY();
-  Session s;
+  Desk s;
   s.app.explorer().set_text("Mr and Mrs");  // short enough for a context of 48
   s.app.settings().last_folder = headscope::testing::source_dir() / "tests" / "reference";
   s.driver.key(ImGuiKey_O, ImGuiMod_Ctrl);
@@ -149,7 +151,7 @@ TEST_CASE("a model is opened by clicking through the dialog; a folder without on
     return s.state().message && s.state().message->text.find("gui-empty") != std::string::npos;
   }));
   CHECK(s.state().message->level == Message::Level::error);
-  CHECK(s.app.explorer().results().run);                                  // and the last good picture stays
+  CHECK(s.app.explorer().results().run);  // and the last good picture stays
 }
 
 TEST_CASE("a screenshot is the window's own frame, of the size that was asked for") {

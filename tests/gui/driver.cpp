@@ -40,6 +40,7 @@ bool Driver::shown(std::string_view name) {
 
 Item Driver::item(std::string_view name) {
   frames(2);
+  until([&] { return window_.items().find(name).has_value(); }, 200);  // what the worker makes may come a little later
   const std::optional<Item> found = window_.items().find(name);
   if (!found) {
     std::string all;

@@ -1,53 +1,16 @@
 // The Explore workspace, used as a person uses it: heads by name, tokens, temperature, masks, prompt, undo.
 
-#include <doctest/doctest.h>
+#include "tests/gui/explore.h"
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
-#include <random>
-#include <set>
+#include <thread>
 
-#include "app/panels/explore_workspace.h"
-#include "app/window/app.h"
-#include "tests/gui/driver.h"
+#include "tests/support/paths.h"
 
 using namespace headscope;
-
-namespace {
-
-struct Explore {
-  App app;
-  ExploreWorkspace workspace;
-  headscope::testing::Driver driver;
-
-  explicit Explore(int width = 1600, int height = 1000)
-      : app(options(width, height)), driver(app.window(), [this] { app.frame(); }) {
-    app.show({[&](Ui& ui, Workbench& bench) { workspace.left(ui, bench); },
-              [&](Ui& ui, Workbench& bench) { workspace.middle(ui, bench); },
-              [&](Ui& ui, Workbench& bench) { workspace.right(ui, bench); },
-              [&](Ui& ui, Workbench& bench) { workspace.above(ui, bench); }});
-    REQUIRE(settle());
-  }
-  static AppOptions options(int width, int height) {
-    AppOptions out;
-    out.width = width, out.height = height;
-    out.offscreen = out.name_items = true;
-    return out;
-  }
-  const AppState& state() { return app.explorer().state(); }
-  const Results& results() { return app.explorer().results(); }
-  /// Until the run, its numbers and all pictures have come.
-  bool settle() {
-    int quiet = 0;
-    return driver.until([&] {
-      quiet = app.settled() && results().facts && results().run && results().facts->trace == results().run->trace
-                  ? quiet + 1
-                  : 0;
-      return quiet > 8;
-    });
-  }
-};
-
-}  // namespace
+using headscope::testing::Explore;
 
 TEST_CASE("a head is chosen by clicking its name, and undo goes back") {
   HEADSCOPE_NEEDS_DISPLAY();
@@ -88,8 +51,7 @@ TEST_CASE("a flatter softmax raises the entropy of the chosen head, live, and un
   REQUIRE(e.state().document.edits.size() == 1);
   CHECK(temperature_of(e.state().document.edits, e.state().document.selected) > 5);
   CHECK(entropy() > before + 0.1);
-  // One drag is one step, unless the machine was so slow that more than a second passed between two moves.
-  for (int step = 0; step < 6 && !e.state().document.edits.empty(); ++step) e.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl);
+  e.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl);  // one drag is one step, however slow the machine
   REQUIRE(e.settle());
   CHECK(e.state().document.edits.empty());
   CHECK(entropy() == doctest::Approx(before));
@@ -139,43 +101,114 @@ TEST_CASE("every size and theme draws, with all columns in sight") {
   }
 }
 
-TEST_CASE("hundreds of random clicks and keys break nothing") {
+TEST_CASE("a drag that pauses for seconds with the button held is still one step of undo") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  double now = 100;
+  AppOptions options = Explore::options(1280, 720);
+  options.clock = [&now] { return now; };
+  Explore e(options);
+  const Item line = e.driver.item("Temperature");
+  const auto undo = [&] { e.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl); };
+  e.driver.move_to(line.center());
+  e.driver.press();
+  for (int i = 1; i <= 4; ++i) {
+    now += 5;
+    e.driver.move_to({line.center().x + 8.f * static_cast<float>(i), line.center().y});
+  }
+  e.driver.release();
+  const double first = temperature_of(e.state().document.edits, e.state().document.selected);
+  CHECK(first > 1);
+  now += 0.1;  // at once another drag: a step of its own
+  e.driver.drag({line.center().x + 32, line.center().y}, {line.max.x - 4, line.center().y});
+  CHECK(temperature_of(e.state().document.edits, e.state().document.selected) > first);
+  undo();
+  CHECK(temperature_of(e.state().document.edits, e.state().document.selected) == first);
+  undo();
+  CHECK(e.state().document.edits.empty());
+}
+
+TEST_CASE("the first head on screen is the one that tells most: the induction head of the example") {
   HEADSCOPE_NEEDS_DISPLAY();
   Explore e(1280, 720);
-  std::mt19937 random(7);
-  const auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
-  const std::set<ImGuiKey> keys{ImGuiKey_LeftArrow, ImGuiKey_RightArrow, ImGuiKey_UpArrow, ImGuiKey_DownArrow,
-                                ImGuiKey_1,         ImGuiKey_2,          ImGuiKey_3,       ImGuiKey_4,
-                                ImGuiKey_5,         ImGuiKey_S,          ImGuiKey_Escape,  ImGuiKey_Enter,
-                                ImGuiKey_Tab,       ImGuiKey_Backspace};
-  for (int i = 0; i < 300; ++i) {
-    ImGuiIO& io = ImGui::GetIO();
-    switch (pick(6)) {
-      case 0:
-      case 1:
-        io.AddMousePosEvent(static_cast<float>(pick(1280)),
-                            static_cast<float>(50 + pick(670)));  // below the menus: nothing may be saved
-        break;
-      case 2:
-        io.AddMouseButtonEvent(0, true);
-        e.driver.frames(1);
-        io.AddMouseButtonEvent(0, false);
-        break;
-      case 3:
-        io.AddMouseWheelEvent(0, static_cast<float>(pick(7) - 3));
-        break;
-      case 4: {
-        const ImGuiKey key = *std::next(keys.begin(), pick(static_cast<int>(keys.size())));
-        io.AddKeyEvent(key, true);
-        e.driver.frames(1);
-        io.AddKeyEvent(key, false);
-        break;
-      }
-      default:
-        io.AddInputCharactersUTF8(pick(2) ? "Mr" : "é世");
-    }
-    e.driver.frames(1);
-    if (e.app.window().closing()) e.app.window().stay_open();
+  CHECK(e.state().document.selected == HeadRef{1, 0});
+}
+
+TEST_CASE("the prompt wraps; keys, mouse and clipboard edit it, and undo takes typing back") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Explore e(1280, 720);
+  const std::string before = e.state().document.text;
+  const Item field = e.driver.item("##prompt");
+  e.driver.click("##prompt");
+  e.driver.key(ImGuiKey_A, ImGuiMod_Ctrl);
+  e.driver.key(ImGuiKey_C, ImGuiMod_Ctrl);
+  e.driver.key(ImGuiKey_End, ImGuiMod_Ctrl);
+  for (int i = 0; i < 2; ++i) e.driver.key(ImGuiKey_V, ImGuiMod_Ctrl);
+  CHECK(e.state().document.text == before + before + before);
+  const Item grown = e.driver.item("##prompt");
+  CHECK(grown.max.y - grown.min.y > field.max.y - field.min.y);  // lines are wrapped, so it is higher
+  CHECK(grown.max.x == field.max.x);
+  e.driver.key(ImGuiKey_Home, ImGuiMod_Ctrl);
+  e.driver.type("X");
+  CHECK(e.state().document.text.starts_with("X" + before));
+  e.driver.double_click("##prompt");  // selects a word
+  e.driver.key(ImGuiKey_Backspace);
+  CHECK(e.state().document.text.size() < 1 + 3 * before.size());
+  for (int i = 0; i < 8 && e.state().document.text != before; ++i) e.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl);
+  CHECK(e.state().document.text == before);
+  // While it has the caret, letters are text; after Escape they are keys again.
+  e.driver.key(ImGuiKey_Escape);
+  e.driver.key(ImGuiKey_3);
+  CHECK(e.state().view.head_view == HeadView::row);
+  CHECK(e.state().document.text == before);
+}
+
+TEST_CASE("of a text that is too long the window offers the first or the last part") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Explore e(1280, 720);
+  const int context = e.results().run->trace->model.context;
+  e.app.explorer().set_text(std::string(static_cast<std::size_t>(context) + 5, 'a'));
+  REQUIRE(e.driver.until([&] { return e.state().too_long.has_value(); }));
+  CHECK_FALSE(e.state().message);
+  e.driver.click("Keep last " + std::to_string(context));
+  REQUIRE(e.settle());
+  CHECK(static_cast<int>(e.results().run->trace->tokens.size()) == context);
+  CHECK(e.results().run->trace->tokens.front().begin == 5);
+  e.driver.click("Read another part");
+  REQUIRE(e.driver.until([&] { return e.state().too_long.has_value(); }));
+  e.driver.click("Keep first " + std::to_string(context));
+  REQUIRE(e.settle());
+  CHECK(e.results().run->trace->tokens.front().begin == 0);
+}
+
+TEST_CASE("an idle window draws nothing until something wakes it") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Explore e(1280, 720);
+  Window& window = e.app.window();
+  std::atomic<bool> woken{false};
+  std::jthread alarm([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    woken = true;
+    window.wake();
+  });
+  const std::int64_t before = window.frames();
+  while (true) {
+    window.wait();
+    if (woken) break;
+    e.app.frame();
   }
-  CHECK(e.app.window().capture().width == 1280);
+  // The frames that the last event still owes, and one for a tooltip's delay: not one per tick of any clock.
+  CHECK(window.frames() - before <= 6);
+}
+
+TEST_CASE("the interface grows and shrinks by keys, and the settings hold its size") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Explore e(1600, 1000);
+  e.driver.key(ImGuiKey_Equal, ImGuiMod_Ctrl);
+  CHECK(e.app.settings().ui_scale == doctest::Approx(1.1));
+  CHECK(e.app.window().zoom() == doctest::Approx(1.1));
+  e.driver.key(ImGuiKey_Minus, ImGuiMod_Ctrl);
+  CHECK(e.app.settings().ui_scale == doctest::Approx(1.0));
+  e.app.settings().ui_scale = 2;
+  e.driver.key(ImGuiKey_0, ImGuiMod_Ctrl);
+  CHECK(e.app.window().zoom() == 1);
 }

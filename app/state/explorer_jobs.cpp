@@ -1,0 +1,201 @@
+// The jobs of the Explorer: what is submitted when, and where results go.
+
+#include <algorithm>
+#include <utility>
+
+#include "app/state/explorer.h"
+#include "app/state/jobs.h"
+#include "app/state/telling_head.h"
+
+namespace headscope {
+
+namespace fs = std::filesystem;
+
+namespace {
+constexpr std::size_t kept_models = 2;
+
+bool any_enabled(const std::vector<Intervention>& edits) {
+  return std::ranges::any_of(edits, [](const Intervention& edit) { return edit.enabled; });
+}
+}  // namespace
+
+Worker::Failed Explorer::failed(const std::string& tag) {
+  return [this, tag](const std::string& message) {
+    if (tag == "load") {
+      // Not asked for again in every frame; a document that names another folder keeps its own verdict.
+      if (loading_ == state_.document.model) refused_ = loading_;
+      loading_.clear();
+    }
+    state_.message = Message{Message::Level::error, message, tag};
+    changed_ = true;
+  };
+}
+
+void Explorer::succeeded(const std::string& tag) {
+  if (state_.message && state_.message->tag == tag) state_.message.reset();
+  changed_ = true;
+}
+
+void Explorer::load(const fs::path& folder, std::function<void()> opened) {
+  const auto known = std::ranges::find(models_, folder, &std::pair<fs::path, LoadedModel>::first);
+  if (known != models_.end()) {
+    worker_.cancel("load");
+    loading_.clear();
+    adopt(folder, LoadedModel(known->second));
+    return opened();
+  }
+  loading_ = folder;
+  worker_.submit(
+      "load",
+      [this, folder, backend = backend_, opened](Worker::Job& job) -> Worker::Deliver {
+        return [this, folder, opened, model = load_model(folder, *backend, {job.stop, &job.progress})] {
+          adopt(folder, model);
+          opened();
+        };
+      },
+      failed("load"));
+}
+
+/// The document went elsewhere: what was being opened does not matter any more, and what failed may be tried again.
+void Explorer::forget_load() {
+  worker_.cancel("load");
+  loading_.clear();
+  refused_.clear();
+}
+
+void Explorer::adopt(const fs::path& folder, const LoadedModel& model) {
+  loading_.clear();
+  std::erase_if(models_, [&](const auto& known) { return known.first == folder; });
+  models_.emplace_back(folder, model);
+  if (models_.size() > kept_models) models_.erase(models_.begin());
+  if (results_.model_folder != folder) submitted_ = {};
+  results_.model = model;
+  results_.model_folder = folder;
+  succeeded("load");
+}
+
+RunRequest Explorer::request() const {
+  RunRequest request;
+  request.model = state_.document.model;
+  request.text = state_.document.ids.empty() ? state_.document.text : "";
+  request.ids = state_.document.ids;
+  request.add_bos = state_.document.add_bos;
+  request.capture.byte_budget = options_.byte_budget;
+  request.too_long = state_.document.too_long;
+  request.edits = state_.document.edits;
+  return request;
+}
+
+void Explorer::submit_changes() {
+  const Document& document = state_.document;
+  if (document.model.empty()) return;
+  if (document.model != results_.model_folder) {  // a session, or undo, went to another model
+    if (loading_.empty() && refused_ != document.model) load(document.model, [] {});
+    if (document.model != results_.model_folder) return;
+  }
+  if (document.text.empty() && document.ids.empty()) return drop_results();
+  const RunRequest wanted = request();
+  if (wanted != submitted_) submit_trace(wanted);
+  const bool current = results_.run && results_.run->request == wanted;
+  if (current && (detail_of_ != results_.run->trace || detail_head_ != document.selected)) submit_detail();
+}
+
+void Explorer::drop_results() {
+  if (!results_.run && submitted_ == RunRequest{}) return;
+  for (const char* tag : {"trace", "metrics", "detail", "effect"}) worker_.cancel(tag);
+  submitted_ = {};
+  results_.run.reset();
+  results_.facts.reset();
+  results_.detail.reset();
+  results_.effect.reset();
+  detail_of_.reset();
+  state_.too_long.reset();
+  succeeded("trace");
+}
+
+void Explorer::submit_trace(const RunRequest& wanted) {
+  submitted_ = wanted;
+  state_.too_long.reset();
+  worker_.submit(
+      "trace",
+      [this, wanted, model = results_.model, backend = backend_,
+       memory = memory_](Worker::Job& job) -> Worker::Deliver {
+        try {
+          return [this, run = jobs::trace(model, wanted, Ctx{*backend, nullptr, job.stop, &job.progress}, *memory)] {
+            take_run(run);
+          };
+        } catch (const TextTooLong& refused) {
+          return [this, what = TooLongText{refused.tokens, refused.context}] {
+            state_.too_long = what;
+            succeeded("trace");  // what an earlier text was told is over
+          };
+        }
+      },
+      failed("trace"));
+}
+
+void Explorer::take_run(std::shared_ptr<const TracedRun> run) {
+  results_.run = std::move(run);
+  succeeded("trace");
+  keep_inside();
+  submit_metrics();
+  submit_detail();
+  if (any_enabled(results_.run->request.edits)) return submit_effect();
+  worker_.cancel("effect");
+  results_.effect.reset();
+  plain_request_ = results_.run->request;
+  plain_request_.edits.clear();
+  plain_ = results_.run->trace;
+}
+
+void Explorer::submit_metrics() {
+  worker_.submit(
+      "metrics",
+      [this, trace = results_.run->trace](Worker::Job& job) -> Worker::Deliver {
+        return [this, facts = jobs::facts(trace, job.stop)] {
+          results_.facts = facts;
+          if (std::exchange(select_telling_, false))
+            if (const auto head = telling_head(*facts)) state_.document.selected = *head;
+          succeeded("metrics");
+        };
+      },
+      failed("metrics"));
+}
+
+void Explorer::submit_detail() {
+  detail_of_ = results_.run->trace;
+  detail_head_ = state_.document.selected;
+  worker_.submit(
+      "detail",
+      [this, run = results_.run, head = detail_head_, model = results_.model, backend = backend_,
+       memory = memory_](Worker::Job& job) -> Worker::Deliver {
+        const Ctx ctx{*backend, nullptr, job.stop, &job.progress};
+        return [this, detail = jobs::detail(model, *run, head, ctx, *memory)] {
+          results_.detail = detail;
+          succeeded("detail");
+        };
+      },
+      failed("detail"));
+}
+
+void Explorer::submit_effect() {
+  RunRequest plain = results_.run->request;
+  plain.edits.clear();
+  const auto known = plain == plain_request_ ? plain_ : nullptr;
+  worker_.submit(
+      "effect",
+      [this, plain, known, run = results_.run, model = results_.model, backend = backend_,
+       memory = memory_](Worker::Job& job) -> Worker::Deliver {
+        const Ctx ctx{*backend, nullptr, job.stop, &job.progress};
+        const auto before = known ? known : headscope::run(model, plain, ctx, *memory);
+        return [this, plain, effect = jobs::effect(before, run->trace, job.stop)] {
+          results_.effect = effect;
+          plain_request_ = plain;
+          plain_ = effect->before;
+          succeeded("effect");
+        };
+      },
+      failed("effect"));
+}
+
+}  // namespace headscope

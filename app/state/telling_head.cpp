@@ -1,0 +1,34 @@
+#include "app/state/telling_head.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+namespace headscope {
+
+namespace {
+constexpr std::string_view by_interest[] = {"induction", "duplicate_token", "previous_token", "fixed_offset", "self",
+                                            "sink",      "local",           "uniform"};
+constexpr double clearly = 0.5;
+}  // namespace
+
+std::optional<HeadRef> telling_head(const HeadFacts& facts) {
+  std::optional<HeadRef> best;
+  // Clear ones before others, then by interest, then by evidence.
+  std::pair<std::ptrdiff_t, double> best_rank{};
+  for (std::size_t row = 0; row < facts.verdicts.size(); ++row)
+    for (const HeadVerdict& verdict : facts.verdicts[row]) {
+      const double chance = std::isnan(verdict.chance) ? 0 : std::clamp(verdict.chance, 0.0, 1.0);
+      const double above = (verdict.score - chance) / std::max(1 - chance, 1e-9);
+      const auto interest = std::end(by_interest) - std::ranges::find(by_interest, verdict.rule->id);
+      const std::pair<std::ptrdiff_t, double> rank{above >= clearly ? interest : -1, above};
+      if (best && rank <= best_rank) continue;
+      best_rank = rank;
+      best = HeadRef{facts.trace->maps[row].layer(), facts.trace->maps[row].head()};
+    }
+  return best;
+}
+
+}  // namespace headscope

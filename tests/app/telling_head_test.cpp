@@ -1,0 +1,50 @@
+#include "app/state/telling_head.h"
+
+#include <doctest/doctest.h>
+
+#include "core/metrics/head_class.h"
+
+using namespace headscope;
+
+namespace {
+const ClassRule& rule(std::string_view id) {
+  for (const ClassRule& rule : default_class_rules())
+    if (rule.id == id) return rule;
+  FAIL("no such class");
+  return default_class_rules().front();
+}
+
+struct Verdict {
+  const char* id;
+  double score, chance;
+};
+
+/// Facts of one layer whose head i has the verdicts of row i.
+std::optional<HeadRef> chosen(const std::vector<std::vector<Verdict>>& heads) {
+  auto trace = std::make_shared<Trace>();
+  HeadFacts facts;
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    const Tensor weights = Tensor::full({1, 1}, 1.0f);
+    trace->maps.push_back(
+        AttentionMap::dense({3, static_cast<int>(i)}, weights, nullptr, stats_of_weights(weights, nullptr)));
+    std::vector<HeadVerdict>& row = facts.verdicts.emplace_back();
+    for (const Verdict& v : heads[i]) row.push_back({&rule(v.id), v.score, v.chance, {}});
+  }
+  facts.trace = trace;
+  return telling_head(facts);
+}
+}  // namespace
+
+TEST_CASE("the first head to show is the clearest of the most interesting class") {
+  CHECK_FALSE(chosen({{}, {}}));
+  // As on the bundled example: the duplicate-token head beats its threshold by more, the induction head tells more.
+  CHECK(chosen({{{"previous_token", 1, 0.06}},
+                {{"duplicate_token", 0.94, 0.1}},
+                {{"induction", 0.9, 0.1}},
+                {{"sink", 1, 0.06}}}) == HeadRef{3, 2});
+  CHECK(chosen({{{"induction", 0.7, 0.1}}, {{"induction", 0.9, 0.1}}}) == HeadRef{3, 1});
+  // (0.5 − 0.1) / 0.9 is less than half of what is possible: a clear previous-token head goes first.
+  CHECK(chosen({{{"induction", 0.5, 0.1}}, {{"previous_token", 0.9, 0.1}}}) == HeadRef{3, 1});
+  CHECK(chosen({{{"uniform", 1, 1}}, {{"induction", 0.5, 0.1}}}) == HeadRef{3, 1});
+  CHECK(chosen({{{"self", 0.9, 0.1}, {"local", 1, 0.2}}, {{"sink", 1, 0.06}}}) == HeadRef{3, 0});
+}

@@ -1,0 +1,45 @@
+#pragma once
+// The Explore workspace with a person in front of it.
+
+#include <doctest/doctest.h>
+
+#include "app/panels/explore_workspace.h"
+#include "app/window/app.h"
+#include "tests/gui/driver.h"
+
+namespace headscope::testing {
+
+struct Explore {
+  App app;
+  ExploreWorkspace workspace;
+  Driver driver;
+
+  explicit Explore(int width = 1600, int height = 1000) : Explore(options(width, height)) {}
+  explicit Explore(const AppOptions& wanted) : app(wanted), driver(app.window(), [this] { app.frame(); }) {
+    app.show({[&](Ui& ui, Workbench& bench) { workspace.left(ui, bench); },
+              [&](Ui& ui, Workbench& bench) { workspace.middle(ui, bench); },
+              [&](Ui& ui, Workbench& bench) { workspace.right(ui, bench); },
+              [&](Ui& ui, Workbench& bench) { workspace.above(ui, bench); }});
+    REQUIRE(settle());
+  }
+  static AppOptions options(int width, int height) {
+    AppOptions out;
+    out.width = width, out.height = height;
+    out.offscreen = out.name_items = true;
+    return out;
+  }
+  const AppState& state() { return app.explorer().state(); }
+  const Results& results() { return app.explorer().results(); }
+  /// Until the run, its numbers and all pictures have come.
+  bool settle() {
+    int quiet = 0;
+    return driver.until([&] {
+      quiet = app.settled() && results().facts && results().run && results().facts->trace == results().run->trace
+                  ? quiet + 1
+                  : 0;
+      return quiet > 8;
+    });
+  }
+};
+
+}  // namespace headscope::testing
