@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "app/assets.h"
+#include "core/attention/masks.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/io/trace_file.h"
@@ -137,7 +138,7 @@ Opened run_request(Shell& shell, LoadedModel loaded, const RunRequest& request) 
 Opened open_input(Shell& shell, const Input& input, const CaptureSpec& capture) {
   if (input.from_trace()) {
     if (input.has_text()) throw UsageError("--trace holds its own text; give one or the other");
-    return {{}, open_trace(input.trace)};
+    return {{}, open_trace(input.trace, [](const std::string& rule) { return parse_mask(rule); })};
   }
   RunRequest request = input.request();
   request.capture = capture;

@@ -91,7 +91,9 @@ void AtlasPanel::draw(const PanelContext& c) {
   static constexpr const char* labels[] = {"Map", "Entropy", "Sink", "Induction", "Previous"};
   static constexpr std::string_view ids[] = {"map", "entropy_normalized", "sink", "prefix_matching", "previous_token"};
   int chosen = static_cast<int>(std::ranges::find(ids, view.coloring) - std::begin(ids));
-  if (segmented(c.ui, "atlas coloring", labels, chosen)) view.coloring = ids[chosen];
+  if (segmented(c.ui, "atlas coloring", labels, chosen,
+                std::min(segmented_width(c.ui, labels), ImGui::GetContentRegionAvail().x)))
+    view.coloring = ids[chosen];
   sort_menu(c, view);
 
   const Trace* trace = c.trace();

@@ -21,7 +21,7 @@ void DepthPanel::draw(const PanelContext& c) {
                };
                const Wanted wanted[] = {{"entropy_normalized", "entropy", look.theme.accent},
                                         {"sink", "sink", look.theme.muted},
-                                        {"prefix_matching", "induction", rgb(0xFFB13B)}};
+                                        {"prefix_matching", "induction", legible(look.theme, rgb(0xFFB13B))}};
                LineChart chart;
                chart.width = width;
                chart.height = 128;

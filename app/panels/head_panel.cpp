@@ -100,8 +100,11 @@ void HeadPanel::header(const PanelContext& c) {
   static constexpr const char* labels[] = {"Map", "Arcs", "Row", "Steps", "q·k"};
   int view = static_cast<int>(c.state().view.head_view);
   const float width = c.ui.px(segmented_width(c.ui, labels) / c.ui.scale);
-  ImGui::SameLine();
-  ImGui::SetCursorPosY(top);
+  if (ImGui::GetItemRectMax().x + width + c.ui.px(12) <
+      ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x) {
+    ImGui::SameLine();
+    ImGui::SetCursorPosY(top);
+  }
   ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(0.0f, ImGui::GetContentRegionAvail().x - width));
   if (segmented(c.ui, "head view", labels, view)) {
     c.explorer.view().head_view = static_cast<HeadView>(view);
@@ -117,7 +120,7 @@ void HeadPanel::main_view(const PanelContext& c, double height) {
   const AttentionMap* map = selected_map(c);
   if (!map) return empty_state(c.ui, "This head was not recorded", "Choose a head in the atlas.");
   const double width = c.room();
-  const double plot = std::floor(std::min(width - 120, height - 150));
+  const double plot = std::floor(std::min(width - 100, height - 100));
   const Index query = document.query.value_or(c.state().hover.query.value_or(map->n_query() - 1));
   const std::string place = fmt::format("{} {} {} {} {} {}", head.layer, head.head, static_cast<int>(view.head_view),
                                         name(view.scale), name(view.first_token), plot);
@@ -128,7 +131,7 @@ void HeadPanel::main_view(const PanelContext& c, double height) {
   SceneViewOptions how;
   switch (view.head_view) {
     case HeadView::map:
-      how.zoomable = true;
+      how.zoomable = how.centered = true;
       slot_.want(c.explorer, c.ui, trace, place, [=](const Look& look) {
         HeadMapOptions o;
         o.layer = head.layer;
@@ -220,13 +223,17 @@ void HeadPanel::footer(const PanelContext& c) {
   const std::string text =
       fmt::format("q {}  →  k {}   {}", at(*c.trace(), query), at(*c.trace(), key),
                   map->masked(query, key) ? "masked" : fmt::format("{:.4f}", map->weight(query, key)));
-  const UseFont font(c.ui, c.ui.number());
-  const float width = ImGui::CalcTextSize(text.c_str()).x;
   ImGui::SameLine();
+  const double room = static_cast<double>((ImGui::GetContentRegionAvail().x - c.ui.px(16)) / c.ui.scale);
+  if (room < 60) return;
+  const std::string shown = elided(text, c.ui.number(), room, c.ui.fonts);
+  c.ui.fonts.need(shown);
+  const UseFont font(c.ui, c.ui.number());
+  const float width = ImGui::CalcTextSize(shown.c_str()).x;
   ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX() + c.ui.px(12),
                                 ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - width - c.ui.px(4)));
   ImGui::AlignTextToFramePadding();
-  ImGui::TextUnformatted(text.c_str());
+  ImGui::TextUnformatted(shown.c_str());
 }
 
 void HeadPanel::draw(const PanelContext& c) {
@@ -234,7 +241,8 @@ void HeadPanel::draw(const PanelContext& c) {
     return empty_state(c.ui, "Nothing to show yet", "Open a model and write a text: every head appears at once.");
   header(c);
   const bool with_row = c.state().view.row_open && c.state().view.head_view == HeadView::map;
-  const double row_height = with_row ? 176 : 0, room = ImGui::GetContentRegionAvail().y / c.ui.scale;
+  const double room = ImGui::GetContentRegionAvail().y / c.ui.scale;
+  const double row_height = with_row ? std::clamp(0.19 * room, 128.0, 168.0) : 0;
   main_view(c, std::max(160.0, room - row_height - 44));
   footer(c);
   if (!with_row) return;
@@ -255,7 +263,7 @@ void HeadPanel::draw(const PanelContext& c) {
               o.head = head.head;
               o.query = query;
               o.plot = width - 60;
-              o.height = 64;
+              o.height = row_height - 84;
               o.bare = true;
               return row_bars_scene(*as_viewed(trace, head, first), o, look);
             });

@@ -71,7 +71,7 @@ std::vector<TextMark> token_marks(const PanelContext& c) {
     const Token& token = trace->tokens[i];
     if (token.begin < 0) continue;
     const auto position = static_cast<Index>(i);
-    TextMark mark{static_cast<std::size_t>(token.begin), static_cast<std::size_t>(token.end), {}, {}};
+    TextMark mark{static_cast<std::size_t>(token.begin), static_cast<std::size_t>(token.end)};
     if (document.query == position) mark.ground = with_opacity(c.ui.theme.accent, 0.28);
     if (hover.query == position) mark.ground = with_opacity(c.ui.theme.query, 0.32);
     if (hover.key == position) mark.ground = with_opacity(c.ui.theme.key, 0.32);

@@ -60,21 +60,26 @@ void MaskPanel::draw(const PanelContext& c) {
   section(c.ui, "MASK", "of the same heads");
   const std::string current = mask_of(c.state().document.edits, c.state().document.selected);
   ImDrawList& draw = *ImGui::GetWindowDrawList();
-  const float side = c.ui.px(36), gap = c.ui.px(8),
+  float widest = 0;  // the longest name below a picture
+  for (const MaskForm& form : mask_forms())
+    widest = std::max(widest, static_cast<float>(c.ui.fonts.width(form.id, c.ui.small())) * c.ui.scale);
+  const float side = c.ui.px(36), pitch = std::max(side + c.ui.px(6), widest + c.ui.px(7)),
+              left = ImGui::GetCursorScreenPos().x,
               right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
   constexpr Index n = 8;
-  bool first = true;
+  int at_column = 0;
   for (const MaskForm& form : mask_forms()) {
-    if (!first) {
-      ImGui::SameLine(0, gap);
-      if (ImGui::GetCursorScreenPos().x + side > right) ImGui::NewLine();
+    if (at_column > 0 && left + static_cast<float>(at_column + 1) * pitch - c.ui.px(6) > right) at_column = 0;
+    if (at_column > 0) {
+      ImGui::SameLine();
+      ImGui::SetCursorScreenPos({left + static_cast<float>(at_column) * pitch, ImGui::GetCursorScreenPos().y});
     }
-    first = false;
+    ++at_column;
     const std::string spec(form.example), id = "mask " + std::string(form.id);
     const bool chosen = spec == current || (current.empty() && form.id == "causal");
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const UseFont font(c.ui, c.ui.small());
-    const float height = side + c.ui.px(15);
+    const float height = side + c.ui.px(15 * c.ui.theme.text_scale);
     if (ImGui::InvisibleButton(id.c_str(), {side, height})) {
       error_.clear();
       c.explorer.set_mask(form.id == "causal" ? "" : spec);
@@ -119,7 +124,7 @@ void MaskPanel::draw(const PanelContext& c) {
 }
 
 void draw_facts(const PanelContext& c) {
-  section(c.ui, "THIS HEAD", "chance in grey");
+  section(c.ui, "THIS HEAD", "what chance gives in grey");
   const HeadFacts* facts = c.facts();
   const int row = facts ? facts->row(c.state().document.selected) : -1;
   if (row < 0) return;
@@ -133,15 +138,14 @@ void draw_facts(const PanelContext& c) {
                  chance = facts->table.chance[static_cast<std::size_t>(row)][column];
     const HeadRef head = c.state().document.selected;
     const Color strong = rgb(0xFFB13B);
+    const std::string expected = number(chance, "");
     const bool high = m.high <= 1 && !std::isnan(chance) && value > 0.4 && value > 3 * chance;
-    fact(c.ui, std::string(m.title),
-         std::isnan(chance) ? number(value, m.unit)
-                            : fmt::format("{}  ·  {}", number(value, m.unit), number(chance, "")),
-         high ? &strong : nullptr,
+    fact(c.ui, std::string(m.title), number(value, m.unit), high ? &strong : nullptr,
          {std::string(m.title), std::string(m.formula),
           fmt::format("from blocks.{}.attn.hook_pattern[{}], F32, {} tokens", head.layer, head.head,
                       facts->trace->tokens.size()),
-          fmt::format("chance: {}", std::isnan(chance) ? "none" : number(chance, m.unit)), std::string(m.source)});
+          fmt::format("chance: {}", std::isnan(chance) ? "none" : number(chance, m.unit)), std::string(m.source)},
+         &expected);
   }
 }
 

@@ -216,15 +216,19 @@ Touch token_chip(const Ui& ui, const std::string& text, const std::string& id, c
 }
 
 void fact(const Ui& ui, const std::string& name, const std::string& value, const Color* value_color,
-          const std::vector<std::string>& provenance) {
-  const float height = ui.px(21), room = ImGui::GetContentRegionAvail().x;
+          const std::vector<std::string>& provenance, const std::string* remark) {
+  const float height = ui.px(21), full = ImGui::GetContentRegionAvail().x;
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float y = at.y + height / 2, width = text_width(ui, value, ui.number());
+  // As wide for every row, so that the values stand below one another.
+  const float room = remark ? full - text_width(ui, "00.00", ui.number()) - ui.px(14) : full;
+  if (remark) middle_text(ui, at.x + full, y, *remark, ui.number(), ui.theme.faint, Anchor::end);
   const double left = static_cast<double>((room - width) / ui.scale) - 10;
   middle_text(ui, at.x, y, elided(name, ui.body(), std::max(left, 10.0), ui.fonts), ui.body(), ui.theme.text);
-  middle_text(ui, at.x + room, y, value, ui.number(), value_color ? *value_color : ui.theme.text, Anchor::end);
-  ImGui::Dummy({room, height});
-  ui.name(name, at, {at.x + room, at.y + height});
+  middle_text(ui, at.x + room, y, value, ui.number(), value_color ? legible(ui.theme, *value_color) : ui.theme.text,
+              Anchor::end);
+  ImGui::Dummy({full, height});
+  ui.name(name, at, {at.x + full, at.y + height});
   if (!provenance.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(ui, provenance);
 }
 

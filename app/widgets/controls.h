@@ -52,9 +52,10 @@ Touch token_chip(const Ui& ui, const std::string& text, const std::string& id, c
 /// Logical width the chip takes, for wrapping lines.
 double token_chip_width(const Ui& ui, const std::string& text);
 
-/// Name on the left, value right-aligned in mono at the end of the row. `value_color` nullopt = text colour.
+/// Name on the left, value right-aligned in mono, at the end of the row or before a quiet `remark` (what chance gives).
+/// `value_color` nullptr = text colour; another is made dark or light enough to read.
 void fact(const Ui& ui, const std::string& name, const std::string& value, const Color* value_color = nullptr,
-          const std::vector<std::string>& provenance = {});
+          const std::vector<std::string>& provenance = {}, const std::string* remark = nullptr);
 
 /// One line of a bar list: a token, its share before (quiet) and now (accent), the numbers.
 struct Bar {

@@ -155,8 +155,12 @@ SceneTouch SceneView::draw(Ui& ui, const char* id, SceneCamera& camera, const Sc
   else if (height <= 0)
     down = scene.height * fit;
   fit = std::max(fit, 0.01);
-  const ImVec2 corner = ImGui::GetCursorScreenPos();
   const ImVec2 size{std::max(ui.px(across), 1.f), std::max(ui.px(down), 1.f)};
+  ImVec2 corner = ImGui::GetCursorScreenPos();
+  const ImVec2 place = corner;
+  // A picture narrower than its view stands in the middle; the camera moves it from there.
+  if (options.centered)
+    corner.x += std::floor(std::max(0.f, size.x - static_cast<float>(scene.width * fit) * ui.scale) / 2);
   ImGui::InvisibleButton(id, size, ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonRight);
   touch.hovered = ImGui::IsItemHovered();
   const bool active = ImGui::IsItemActive();
@@ -194,7 +198,7 @@ SceneTouch SceneView::draw(Ui& ui, const char* id, SceneCamera& camera, const Sc
                   corner.y + std::round(static_cast<float>(camera.offset.y) * ui.scale)};
 
   ImDrawList& draw = *ImGui::GetWindowDrawList();
-  ImGui::PushClipRect(corner, {corner.x + size.x, corner.y + size.y}, true);
+  ImGui::PushClipRect(place, {place.x + size.x, place.y + size.y}, true);
   const ImVec2 clip_min = draw.GetClipRectMin(), clip_max = draw.GetClipRectMax();
   const ImVec2 layer_at{std::floor(clip_min.x), std::floor(clip_min.y)};
   const float density = io.DisplayFramebufferScale.x;

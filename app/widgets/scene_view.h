@@ -30,6 +30,7 @@ struct SceneViewOptions {
   bool fit_width = true;   ///< shrink so that the scene is no wider than the view
   bool fit_height = true;  ///< … and no higher; off: the view is as high as the scene needs, the column scrolls
   double largest = 1;      ///< most that fitting may enlarge
+  bool centered = false;   ///< a narrow scene stands in the middle of the view, not at its left
   bool zoomable = false;   ///< wheel zooms at the pointer, dragging pans, double click on free ground resets
   double most_zoom = 64;
   bool tooltips = true;  ///< show a mark's own tooltip while hovered

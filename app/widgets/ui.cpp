@@ -15,6 +15,12 @@ Chrome chrome_of(const Theme& theme) {
   return chrome;
 }
 
+Color legible(const Theme& theme, Color color) {
+  for (double share = 0; share < 1; share += 0.1)
+    if (const Color mixed = mix(color, theme.text, share); contrast(mixed, theme.background) >= 4.5) return mixed;
+  return theme.text;
+}
+
 float Ui::px(double logical) const {
   return static_cast<float>(std::round(logical * static_cast<double>(scale)));
 }

@@ -24,6 +24,8 @@ struct Chrome {
   Color border;
 };
 Chrome chrome_of(const Theme& theme);
+/// The hue, moved towards the text's colour until it can be read on the ground (contrast 4.5).
+Color legible(const Theme& theme, Color color);
 
 struct Ui {
   const Theme& theme;

@@ -123,7 +123,8 @@ ShellEvents top_bar(Ui& ui, const ShellContent& content) {
   return events;
 }
 
-/// A border between columns that can be dragged; `toward` is +1 when dragging right makes the column wider. A child
+/// A border between columns that can be dragged; `toward` > 0: dragging right makes the column wider, by
+/// that much for a pixel. A child
 /// window of its own, since the columns on both sides would take the pointer from a plain item.
 void splitter(const Ui& ui, const char* id, float x, float y, float height, double toward, double& width) {
   const float reach = ui.px(4);
@@ -167,12 +168,15 @@ ShellEvents draw_shell(Ui& ui, const ShellContent& content, ShellLayout& layout)
   const ShellEvents events = top_bar(ui, content);
 
   const float y = ui.px(bar_height), height = size.y - y;
+  // Large type needs wider columns, and a very wide window has room for them.
+  const double stretch = ui.theme.text_scale * std::clamp(static_cast<double>(size.x / ui.scale) / 1800, 1.0, 1.5);
   const auto fitted = [&](double width, bool open) {
-    return open ? ui.px(std::clamp(width, ShellLayout::least_side, ShellLayout::most_side)) : 0.f;
+    return open ? ui.px(stretch * std::clamp(width, ShellLayout::least_side, ShellLayout::most_side)) : 0.f;
   };
   float left = fitted(layout.left, layout.left_open), right = fitted(layout.right, layout.right_open);
   // A narrow window takes from both sides before it takes from the picture in the middle.
-  if (const float room = size.x - ui.px(ShellLayout::least_middle); left + right > room && left + right > 0) {
+  if (const float room = size.x - ui.px(ShellLayout::least_middle * ui.theme.text_scale);
+      left + right > room && left + right > 0) {
     const float share = std::max(room, 0.f) / (left + right);
     left = std::max(left * share, layout.left_open ? ui.px(200) : 0.f);
     right = std::max(right * share, layout.right_open ? ui.px(200) : 0.f);
@@ -181,8 +185,8 @@ ShellEvents draw_shell(Ui& ui, const ShellContent& content, ShellLayout& layout)
   column(ui, "left", 0, y, left, height, content.left);
   column(ui, "middle", left, y, size.x - left - right, height, content.middle);
   column(ui, "right", size.x - right, y, right, height, content.right);
-  if (layout.left_open) splitter(ui, "left border", left, y, height, 1, layout.left);
-  if (layout.right_open) splitter(ui, "right border", size.x - right - 1, y, height, -1, layout.right);
+  if (layout.left_open) splitter(ui, "left border", left, y, height, 1 / stretch, layout.left);
+  if (layout.right_open) splitter(ui, "right border", size.x - right - 1, y, height, -1 / stretch, layout.right);
   if (!ImGui::IsAnyItemActive()) {
     layout.left = std::clamp(layout.left, ShellLayout::least_side, ShellLayout::most_side);
     layout.right = std::clamp(layout.right, ShellLayout::least_side, ShellLayout::most_side);

@@ -16,7 +16,7 @@ namespace headscope {
 struct ShellLayout {
   double left = 372, right = 350;
   bool left_open = true, right_open = true;
-  static constexpr double least_side = 240, most_side = 640, least_middle = 420;
+  static constexpr double least_side = 240, most_side = 640, least_middle = 520;
   bool operator==(const ShellLayout&) const = default;
 };
 

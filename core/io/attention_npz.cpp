@@ -95,8 +95,9 @@ std::shared_ptr<const Trace> open_attention_npz(const std::filesystem::path& pat
   const TokenLinks links = TokenLinks::of(trace->ids());
   const MapKind kind = probability ? MapKind::probability : MapKind::effective;
   for (int layer = 0; layer < dims.layers; ++layer)
-    append_maps(trace->maps, {.layer = layer, .kind = kind}, attention.select(0, layer), dims.kv_heads,
-                causal ? causal_rule() : nullptr, links);
+    append_maps(
+        trace->maps, {.layer = layer, .kind = kind}, attention.select(0, layer), dims.kv_heads,
+        [&](int, const Tensor&) { return causal ? causal_rule() : nullptr; }, links);
   trace->plan = {MapStorage::dense, attention.bytes(), fmt::format("{} maps dense, imported", trace->maps.size())};
   return trace;
 }

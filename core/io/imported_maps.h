@@ -1,6 +1,7 @@
 #pragma once
 // Attention that is known only by its weights, as maps with statistics. Private to core/io.
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -21,6 +22,7 @@ bool is_probability(const Tensor& weights, double tolerance);
 /// One dense map per head, views of `weights` (head, query, key), with the statistics of stats_of_weights().
 /// `kv_heads` 0 = as many as heads.
 void append_maps(std::vector<AttentionMap>& maps, const AttentionMap::Place& place, const Tensor& weights, int kv_heads,
-                 const std::shared_ptr<const AttentionRule>& rule, const TokenLinks& links);
+                 const std::function<std::shared_ptr<const AttentionRule>(int head, const Tensor& weights)>& rule,
+                 const TokenLinks& links);
 
 }  // namespace headscope

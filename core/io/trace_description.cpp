@@ -168,6 +168,8 @@ std::string describe_trace(const Trace& trace, const TraceExtents& extents) {
   root["query_offset"] = extents.offset;
   root["map_kind"] = name_of(kind_names, extents.kind);
   root["rule"] = extents.rule ? json(*extents.rule) : json();
+  for (const auto& [head, rule] : extents.head_rules)
+    root["head_rules"].push_back({{"layer", head.first}, {"head", head.second}, {"rule", rule}});
   root["plan"] = {{"maps", name_of(storage_names, trace.plan.maps)},
                   {"bytes", trace.plan.bytes},
                   {"summary", from_bytes(trace.plan.summary)}};
@@ -208,6 +210,13 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
   extents.offset = root.count("query_offset");
   extents.kind = root.choice("map_kind", kind_names);
   if (!root.value("rule").is_null()) extents.rule = root.text("rule");
+  if (const auto rules = root_value.find("head_rules"); rules != root_value.end()) {
+    if (!rules->is_array()) throw Error(root.at("head_rules"), "an array", json_excerpt(*rules));
+    for (const json& value : *rules) {
+      const Reader item(value, root.at("head_rules"));
+      extents.head_rules[{item.count("layer"), item.count("head")}] = item.text("rule");
+    }
+  }
   const Reader plan = root.object("plan");
   trace.plan.maps = plan.choice("maps", storage_names);
   trace.plan.bytes = static_cast<std::size_t>(plan.integer("bytes", 0, INT64_MAX));

@@ -1,8 +1,10 @@
 #pragma once
 // What a trace file says in words beside its tensors: the JSON under "headscope" in __metadata__. Private to core/io.
 
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "core/trace/trace.h"
 
@@ -15,7 +17,8 @@ inline constexpr int trace_format_version = 1;
 struct TraceExtents {
   Index n_query = 0, n_key = 0, offset = 0;
   MapKind kind = MapKind::probability;
-  std::optional<std::string> rule;  ///< AttentionRule::describe(), when known
+  std::optional<std::string> rule;                        ///< AttentionRule::describe() of the first map, when known
+  std::map<std::pair<int, int>, std::string> head_rules;  ///< of the heads, (layer, head), that have another one
 };
 
 /// Everything of `trace` that is not a tensor. Strings that are not UTF-8 become {"hex": "e2"}.

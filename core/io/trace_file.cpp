@@ -34,6 +34,9 @@ TraceExtents extents_of(const Trace& trace) {
   extents.offset = first.place().offset;
   extents.kind = first.place().kind;
   if (first.rule()) extents.rule = first.rule()->describe();
+  for (const AttentionMap& map : trace.maps)
+    if (map.rule() && map.rule()->describe() != extents.rule)
+      extents.head_rules[{map.layer(), map.head()}] = map.rule()->describe();
   return extents;
 }
 
@@ -151,12 +154,42 @@ std::vector<std::int32_t> read_ids(const SafetensorsFile& file, std::size_t toke
   return ids;
 }
 
-std::shared_ptr<const AttentionRule> rule_of(const TraceExtents& extents, bool causal, const std::string& where) {
-  if (extents.rule == causal_rule()->describe() && !causal)
-    throw Error(where, "no weight on later keys, as its rule is causal", "weights above the diagonal");
-  if (extents.rule == full_rule()->describe()) return full_rule();
-  return causal ? causal_rule() : nullptr;
-}
+/// Gives a head the rule that the file states, checked against its weights (query, key).
+struct Rules {
+  const TraceExtents& extents;
+  const RuleParser& parse;
+  bool all_causal;
+  std::string where;
+
+  std::shared_ptr<const AttentionRule> operator()(int layer, int head, const Tensor& weights) const {
+    const auto own = extents.head_rules.find({layer, head});
+    const std::optional<std::string> stated =
+        own != extents.head_rules.end() ? std::optional(own->second) : extents.rule;
+    const auto rule = stated ? parsed(*stated) : nullptr;
+    if (!rule) return all_causal ? causal_rule() : nullptr;
+    if (*stated == full_rule()->describe() || (all_causal && *stated == causal_rule()->describe())) return rule;
+    for (Index q = 0; q < weights.dim(0); ++q)
+      for (Index k = 0; k < weights.dim(1); ++k)
+        if (weights.at(q, k) != 0.0f && masked(*rule, extents.offset + q, k, extents.n_key)) {
+          if (*stated == causal_rule()->describe())
+            throw Error(where, "no weight on later keys, as its rule is causal", "weights above the diagonal");
+          throw Error(fmt::format("{}: layer {} head {}", where, layer, head),
+                      "no weight on keys that its rule, " + *stated + ", masks",
+                      fmt::format("{} at query {}, key {}", weights.at(q, k), q, k));
+        }
+    return rule;
+  }
+
+  std::shared_ptr<const AttentionRule> parsed(const std::string& text) const {
+    if (text == causal_rule()->describe()) return causal_rule();
+    if (text == full_rule()->describe()) return full_rule();
+    try {
+      return parse ? parse(text) : nullptr;
+    } catch (const Error&) {
+      return nullptr;  // a rule that this program does not know: the weights are all there is
+    }
+  }
+};
 
 }  // namespace
 
@@ -191,7 +224,7 @@ void write_trace(const Trace& trace, const fs::path& path, const TraceFileOption
   writer.write(path, options.progress);
 }
 
-std::shared_ptr<const Trace> open_trace_file(const fs::path& path) {
+std::shared_ptr<const Trace> open_trace_file(const fs::path& path, const RuleParser& parse) {
   const SafetensorsFile file = SafetensorsFile::open(path);
   const std::string where = file.path().string();
   const auto description = file.metadata().find(description_key);
@@ -229,20 +262,21 @@ std::shared_ptr<const Trace> open_trace_file(const fs::path& path) {
     }
   }
   if (!patterns.empty()) {
-    const auto rule = rule_of(extents, causal, where);
+    const Rules rules{extents, parse, causal, where};
     const TokenLinks links = TokenLinks::of(ids);
     for (const auto& [layer, weights] : patterns)
-      append_maps(trace->maps, {.layer = layer, .offset = extents.offset, .kind = extents.kind}, weights, dims.kv_heads,
-                  rule, links);
+      append_maps(
+          trace->maps, {.layer = layer, .offset = extents.offset, .kind = extents.kind}, weights, dims.kv_heads,
+          [&, at = layer](int head, const Tensor& one) { return rules(at, head, one); }, links);
   }
   trace->plan.maps = patterns.empty() ? MapStorage::none : MapStorage::dense;
   trace->plan.bytes = bytes;
   return trace;
 }
 
-std::shared_ptr<const Trace> open_trace(const fs::path& path) {
+std::shared_ptr<const Trace> open_trace(const fs::path& path, const RuleParser& parse) {
   const std::string extension = path.extension().string();
-  return extension == ".npz" || extension == ".npy" ? open_attention_npz(path) : open_trace_file(path);
+  return extension == ".npz" || extension == ".npy" ? open_attention_npz(path) : open_trace_file(path, parse);
 }
 
 }  // namespace headscope

@@ -26,14 +26,17 @@ struct TraceFileOptions {
 /// Throws Error when a site was not recorded, or the disk refuses.
 void write_trace(const Trace& trace, const std::filesystem::path& path, const TraceFileOptions& options = {});
 
-/// A trace file, or attention of another program (.npz, .npy): see open_attention_npz.
-std::shared_ptr<const Trace> open_trace(const std::filesystem::path& path);
+/// From AttentionRule::describe() back to the rule: parse_mask, which this layer does not know. May throw Error.
+using RuleParser = std::function<std::shared_ptr<const AttentionRule>(const std::string&)>;
 
-/// Maps are dense views of the mapped file with statistics of stats_of_weights(). Their rule is causal when the file
-/// says so or every weight above the diagonal is exactly 0, full when the file says so, else not known. Throws Error on
-/// files that are not traces, shapes that disagree with the description, weights that are not finite, and counts that
-/// disagree.
-std::shared_ptr<const Trace> open_trace_file(const std::filesystem::path& path);
+/// A trace file, or attention of another program (.npz, .npy): see open_attention_npz.
+std::shared_ptr<const Trace> open_trace(const std::filesystem::path& path, const RuleParser& parse = {});
+
+/// Maps are dense views of the mapped file with statistics of stats_of_weights(). Each head's rule is what the file
+/// says; where that is nothing, or nothing that `parse` knows, it is causal when every weight above the diagonal is
+/// exactly 0, else not known. Throws Error on weights where a rule masks, on files that are not traces, shapes that
+/// disagree with the description, weights that are not finite, and counts that disagree.
+std::shared_ptr<const Trace> open_trace_file(const std::filesystem::path& path, const RuleParser& parse = {});
 
 /// Attention captured elsewhere: an array `attn` (or the file's only array) of [layer, head, T, T] or [head, T, T], and
 /// optionally `tokens` (text) and `ids` (integers), each [T]. Tokens without ids are numbered by their text, so that

@@ -8,8 +8,10 @@
 #include <functional>
 #include <numeric>
 
+#include "core/attention/masks.h"
 #include "core/base/error.h"
 #include "core/io/safetensors.h"
+#include "core/io/trace_file.h"
 #include "tests/support/paths.h"
 
 using namespace headscope;
@@ -221,4 +223,30 @@ TEST_CASE("a model without a tokenizer runs on ids and says so when given text")
   request.ids.clear();
   request.text = "abc";
   CHECK(message_of([&] { tokenize(loaded, request); }).find("found none") != std::string::npos);
+}
+
+TEST_CASE("a trace file opens with the mask that every head had") {
+  Backend backend(1);
+  const LoadedModel loaded = load_model(reference("gpt2-random"), backend);
+  RunRequest request;
+  request.model = reference("gpt2-random");
+  request.ids = {5, 6, 7, 8, 9, 10, 11, 12};
+  request.edits = {{{1, 0}, SetMask{"window 3"}}, {{1, 2}, SetMask{"full"}}};
+  const auto trace = run(loaded, request, {backend});
+  const auto file = headscope::testing::scratch_dir("rules") / "trace.safetensors";
+  write_trace(*trace, file);
+  const auto back = open_trace(file, [](const std::string& rule) { return parse_mask(rule); });
+  for (std::size_t i = 0; i < trace->maps.size(); ++i) {
+    REQUIRE(back->maps[i].rule());
+    CHECK(back->maps[i].rule()->describe() == trace->maps[i].rule()->describe());
+  }
+  CHECK(back->map(1, 0).masked(7, 2));
+  CHECK_FALSE(back->map(1, 2).masked(0, 7));
+  CHECK(back->map(0, 0).masked(0, 7));
+  // Who knows no masks still opens it: what is not named by the file's own layer stays unknown where weights look
+  // ahead.
+  const auto plain = open_trace(file);
+  CHECK(plain->map(0, 0).rule()->describe() == "causal");
+  CHECK(plain->map(1, 0).rule() == nullptr);
+  CHECK(plain->map(1, 2).rule()->describe() == "full");
 }

@@ -111,13 +111,13 @@ Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const Lo
   scene.background = theme.background;
   scene.width = width + 2 * margin;
   scene.title = fmt::format("{} layer {} head {}", trace.model.name, options.layer, options.head);
-  double y = margin;
+  double y = options.bare ? 0 : margin;
   if (!options.bare)
     y = add_header(scene,
                    {fmt::format("Layer {} · Head {}", options.layer, options.head), options.badge, describe_run(trace),
                     options.facts},
                    margin, margin, width, look);
-  y = std::round(y + 14 + above);
+  y = std::round(y + (options.bare ? 2 : 14) + above);
   const double x = std::round(margin + left);
 
   const std::string source = map_name(map) + (trace.source.empty() ? "" : " · " + trace.source);

@@ -144,7 +144,7 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Lo
   scene.width = std::ceil(width) + 2 * margin;
   const std::string query = fmt::format("query {} “{}”", options.query, token_label(trace, options.query));
   scene.title = fmt::format("{} layer {} head {}, {}", trace.model.name, options.layer, options.head, query);
-  double y = margin;
+  double y = options.bare ? 0 : margin;
   if (!options.bare)
     y = add_header(scene,
                    {fmt::format("Layer {} · Head {} · {}", options.layer, options.head, query),
@@ -153,7 +153,7 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Lo
                     {}},
                    margin, margin, width, look);
   Plot placed = plot;
-  placed.y = y = std::round(y + 20 + 15 * theme.text_scale);
+  placed.y = y = std::round(y + (options.bare ? 4 : 20) + 15 * theme.text_scale);
   const double x = placed.x, x1 = x + placed.width();
   int index = 0;
   for (const Tick& tick : marks) {
