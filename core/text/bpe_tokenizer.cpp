@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "core/base/error.h"
+#include "core/base/utf8.h"
 #include "core/text/byte_alphabet.h"
 #include "core/text/table_tokenizer.h"
-#include "core/base/utf8.h"
 
 namespace headscope {
 

@@ -3,6 +3,7 @@
 // pair encoding, in this order.
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,6 +56,9 @@ void add_byte_level_steps(std::vector<PreTokenizerStep>& steps, bool add_prefix_
 /// Reads a tokenizer.json. Null when it describes another kind of model than byte pair encoding and `or_null` is set.
 std::shared_ptr<const Tokenizer> read_tokenizer_json(const std::filesystem::path& path,
                                                      const TokenizerSettings& settings, bool or_null);
+/// The same from the text of such a file; `where` names it in Errors.
+std::shared_ptr<const Tokenizer> make_tokenizer(const nlohmann::json& document, const std::string& where,
+                                                const TokenizerSettings& settings, bool or_null);
 /// Reads vocab.json and, where it exists, merges.txt from the folder of the settings. A vocabulary without merges must
 /// consist of single characters (each is a token, anything else an Error), or of GPT-2's 256 bytes.
 std::shared_ptr<const Tokenizer> read_vocab_and_merges(const TokenizerSettings& settings);

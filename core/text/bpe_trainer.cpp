@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/utf8.h"
+#include "core/text/bpe_tokenizer.h"
 #include "core/text/byte_alphabet.h"
 #include "core/text/pattern.h"
 
@@ -228,6 +229,10 @@ std::string tokenizer_json(const TrainedBpe& bpe) {
         {"merges", merges}}},
   };
   return document.dump(1) + "\n";
+}
+
+std::shared_ptr<const Tokenizer> make_tokenizer(const TrainedBpe& bpe) {
+  return make_tokenizer(nlohmann::json::parse(tokenizer_json(bpe)), "trained tokenizer", {}, false);
 }
 
 void save_tokenizer(const TrainedBpe& bpe, const std::filesystem::path& folder) {

@@ -5,11 +5,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "core/text/tokenizer.h"
 
 namespace headscope {
 
@@ -35,6 +38,8 @@ TrainedBpe train_bpe(std::span<const std::string> texts, const BpeTrainerOptions
 /// tokenizer.json: the form that load_tokenizer() and Hugging Face's tokenizers read. With end-of-text put in front of
 /// every text, as the models were trained.
 std::string tokenizer_json(const TrainedBpe& bpe);
+/// The tokenizer that load_tokenizer() makes of tokenizer_json().
+std::shared_ptr<const Tokenizer> make_tokenizer(const TrainedBpe& bpe);
 /// tokenizer.json and tokenizer_config.json in `folder`, each written atomically. Throws Error when it cannot be
 /// written.
 void save_tokenizer(const TrainedBpe& bpe, const std::filesystem::path& folder);

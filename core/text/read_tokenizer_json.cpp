@@ -100,8 +100,12 @@ std::string model_type(const JsonView& model) {
 
 std::shared_ptr<const Tokenizer> read_tokenizer_json(const std::filesystem::path& path,
                                                      const TokenizerSettings& settings, bool or_null) {
-  const nlohmann::json document = read_json_file(path);
-  const JsonView file(document, path.string());
+  return make_tokenizer(read_json_file(path), path.string(), settings, or_null);
+}
+
+std::shared_ptr<const Tokenizer> make_tokenizer(const nlohmann::json& document, const std::string& where,
+                                                const TokenizerSettings& settings, bool or_null) {
+  const JsonView file(document, where);
   const JsonView model = file.at("model");
   if (const std::string type = model_type(model); type != "BPE") {
     if (or_null) return nullptr;
@@ -111,7 +115,7 @@ std::shared_ptr<const Tokenizer> read_tokenizer_json(const std::filesystem::path
   refuse_unsupported(model);
 
   BpeParts parts;
-  parts.where = path.string();
+  parts.where = where;
   parts.words = read_vocab(model.at("vocab"));
   parts.added = read_added(file);
   parts.vocabulary = join_vocabulary(model.where() + ".vocab", parts.words, parts.added, settings);

@@ -1,0 +1,224 @@
+#include "core/train/recipe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <variant>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/nearest_names.h"
+#include "core/io/strict_json.h"
+#include "core/model/config_reader.h"
+#include "core/model/family.h"
+
+namespace headscope {
+
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr std::size_t largest_recipe = std::size_t{1} << 20;
+
+/// One key of a section and where its value lives: reading, writing and the list of known keys are all this table.
+struct Field {
+  const char* key;
+  std::variant<int*, std::int64_t*, std::uint64_t*, double*, std::string*> value;
+};
+
+std::vector<Field> task_fields(Recipe& r) {
+  if (r.task.kind == "repeated")
+    return {{"kind", &r.task.kind},
+            {"seed", &r.task.seed},
+            {"shortest_period", &r.task.shortest_period},
+            {"longest_period", &r.task.longest_period}};
+  return {{"kind", &r.task.kind},
+          {"seed", &r.task.seed},
+          {"vocabulary", &r.task.vocabulary},
+          {"vocabulary_stories", &r.task.vocabulary_stories}};
+}
+std::vector<Field> model_fields(Recipe& r) {
+  return {{"family", &r.model.family},     {"layers", &r.model.layers}, {"heads", &r.model.heads},
+          {"kv_heads", &r.model.kv_heads}, {"width", &r.model.width},   {"mlp", &r.model.mlp},
+          {"context", &r.model.context}};
+}
+std::vector<Field> training_fields(Recipe& r) {
+  return {{"steps", &r.steps},
+          {"batch", &r.batch},
+          {"seed", &r.seed},
+          {"learning_rate", &r.optimizer.learning_rate},
+          {"final_learning_rate", &r.optimizer.final_learning_rate},
+          {"warmup_steps", &r.optimizer.warmup_steps},
+          {"weight_decay", &r.optimizer.weight_decay},
+          {"beta1", &r.optimizer.beta1},
+          {"beta2", &r.optimizer.beta2},
+          {"epsilon", &r.optimizer.epsilon},
+          {"clip_norm", &r.optimizer.clip_norm},
+          {"evaluate_every", &r.evaluate_every},
+          {"evaluate_rows", &r.evaluate_rows},
+          {"checkpoint_every", &r.checkpoint_every}};
+}
+
+[[noreturn]] void unknown_key(const std::string& where, const std::string& key, const std::vector<std::string>& known) {
+  throw Error(where, fmt::format("one of the keys {}", fmt::join(known, ", ")), fmt::format("\"{}\"", key),
+              nearest_names_hint(key, known, 1));
+}
+
+template <class Integer>
+Integer integer(const json& value, const std::string& where) {
+  const bool fits =
+      value.is_number_unsigned()
+          ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<Integer>::max())
+          : value.is_number_integer() && std::numeric_limits<Integer>::is_signed &&
+                value.get<std::int64_t>() >= static_cast<std::int64_t>(std::numeric_limits<Integer>::min());
+  if (!fits) throw Error(where, "an integer", json_excerpt(value));
+  return value.get<Integer>();
+}
+
+struct Assign {
+  const json& value;
+  const std::string& where;
+  void operator()(int* target) const { *target = integer<int>(value, where); }
+  void operator()(std::int64_t* target) const { *target = integer<std::int64_t>(value, where); }
+  void operator()(std::uint64_t* target) const { *target = integer<std::uint64_t>(value, where); }
+  void operator()(double* target) const {
+    if (!value.is_number()) throw Error(where, "a number", json_excerpt(value));
+    *target = value.get<double>();
+  }
+  void operator()(std::string* target) const {
+    if (!value.is_string()) throw Error(where, "a text", json_excerpt(value));
+    *target = value.get<std::string>();
+  }
+};
+
+void read_section(const json& section, const std::vector<Field>& fields, const std::string& where) {
+  if (!section.is_object()) throw Error(where, "an object", json_excerpt(section));
+  std::vector<std::string> known;
+  for (const Field& field : fields) known.emplace_back(field.key);
+  for (const auto& [key, value] : section.items()) {
+    const auto field = std::ranges::find_if(fields, [&](const Field& each) { return key == each.key; });
+    if (field == fields.end()) unknown_key(where, key, known);
+    std::visit(Assign{value, where + ": " + key}, field->value);
+  }
+}
+
+ordered_json section_json(const std::vector<Field>& fields) {
+  ordered_json out;
+  for (const Field& field : fields) std::visit([&](const auto* value) { out[field.key] = *value; }, field.value);
+  return out;
+}
+
+const json& member(const json& object, const char* key, const std::string& where) {
+  const auto found = object.find(key);
+  if (found == object.end()) throw Error(where, fmt::format("a key \"{}\"", key), "none");
+  return *found;
+}
+
+void check_range(std::int64_t value, std::int64_t low, std::int64_t high, const std::string& where) {
+  if (value < low || value > high)
+    throw Error(where, fmt::format("a number in {}…{}", low, high), fmt::format("{}", value));
+}
+
+}  // namespace
+
+void Recipe::check(const std::string& where) const {
+  const bool good_name =
+      !name.empty() && name.size() <= 100 && name.front() != '.' && std::ranges::all_of(name, [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+               c == '.';
+      });
+  if (!good_name) throw Error(where + ": name", "1 to 100 letters, digits, - _ .", fmt::format("\"{}\"", name));
+  task.check(where + ": task");
+  const std::string shape = where + ": model", training = where + ": training";
+  if (model.family != "gpt2" && model.family != "llama")
+    throw Error(shape + ": family", "\"gpt2\" or \"llama\"", fmt::format("\"{}\"", model.family));
+  check_range(model.layers, 1, 128, shape + ": layers");
+  check_range(model.heads, 1, 128, shape + ": heads");
+  check_range(model.kv_heads, 1, model.heads, shape + ": kv_heads");
+  check_range(model.width, 1, 1 << 14, shape + ": width");
+  check_range(model.mlp, model.family == "gpt2" ? 0 : 1, 1 << 16, shape + ": mlp");
+  check_range(model.context, 2, 1 << 16, shape + ": context");
+  if (model.width % model.heads != 0)
+    throw Error(shape + ": heads", fmt::format("a divisor of the width {}", model.width),
+                fmt::format("{}", model.heads));
+  if (model.family == "gpt2" && model.kv_heads != model.heads)
+    throw Error(shape + ": kv_heads", fmt::format("{}, as many as heads: gpt2 has no grouped queries", model.heads),
+                fmt::format("{}", model.kv_heads));
+  check_range(steps, 1, 1 << 24, training + ": steps");
+  check_range(batch, 1, 1 << 16, training + ": batch");
+  check_range(evaluate_every, 1, 1 << 24, training + ": evaluate_every");
+  check_range(evaluate_rows, 1, 1 << 16, training + ": evaluate_rows");
+  check_range(checkpoint_every, 1, 1 << 24, training + ": checkpoint_every");
+  check_range(optimizer.warmup_steps, 0, steps, training + ": warmup_steps");
+  optimizer.check();
+}
+
+Recipe parse_recipe(std::string_view text, const std::string& where) {
+  const json document = parse_strict_json(text, where);
+  if (!document.is_object()) throw Error(where, "an object", json_excerpt(document));
+  const std::vector<std::string> sections = {"name", "task", "model", "training"};
+  for (const auto& [key, value] : document.items())
+    if (std::ranges::find(sections, key) == sections.end()) unknown_key(where, key, sections);
+  Recipe recipe;
+  Assign{member(document, "name", where), where + ": name"}(&recipe.name);
+  const json &task = member(document, "task", where), &model = member(document, "model", where);
+  if (!task.is_object()) throw Error(where + ": task", "an object", json_excerpt(task));
+  if (!model.is_object()) throw Error(where + ": model", "an object", json_excerpt(model));
+  // The kind decides which other keys there are.
+  Assign{member(task, "kind", where + ": task"), where + ": task: kind"}(&recipe.task.kind);
+  read_section(task, task_fields(recipe), where + ": task");
+  member(model, "family", where + ": model");
+  read_section(model, model_fields(recipe), where + ": model");
+  if (!model.contains("kv_heads")) recipe.model.kv_heads = recipe.model.heads;
+  if (!model.contains("mlp")) recipe.model.mlp = 4 * recipe.model.width;
+  if (const auto training = document.find("training"); training != document.end())
+    read_section(*training, training_fields(recipe), where + ": training");
+  recipe.optimizer.schedule_steps = recipe.steps;
+  recipe.check(where);
+  return recipe;
+}
+
+Recipe load_recipe(const std::filesystem::path& file) {
+  return parse_recipe(read_file(file, largest_recipe), file.string());
+}
+
+std::string recipe_json(const Recipe& recipe) {
+  Recipe copy = recipe;  // fields point into it
+  ordered_json out;
+  out["name"] = recipe.name;
+  out["task"] = section_json(task_fields(copy));
+  out["model"] = section_json(model_fields(copy));
+  out["training"] = section_json(training_fields(copy));
+  return out.dump(2) + "\n";
+}
+
+ModelConfig model_config(const Recipe& recipe, const TrainedBpe& vocabulary) {
+  const ModelShape& shape = recipe.model;
+  const Family& kind = family(shape.family, "recipe: model: family");
+  const std::size_t vocab = vocabulary.tokens.size();
+  const std::int32_t end = vocabulary.end_of_text_id();
+  // In the words of the family's own config.json, so that its reader checks the shape as it would a file's.
+  json config = {{"vocab_size", vocab}, {"bos_token_id", end}, {"eos_token_id", end}, {"tie_word_embeddings", true}};
+  if (shape.family == "gpt2")
+    config.update({{"n_layer", shape.layers},
+                   {"n_head", shape.heads},
+                   {"n_embd", shape.width},
+                   {"n_inner", shape.mlp},
+                   {"n_positions", shape.context}});
+  else
+    config.update({{"num_hidden_layers", shape.layers},
+                   {"num_attention_heads", shape.heads},
+                   {"num_key_value_heads", shape.kv_heads},
+                   {"hidden_size", shape.width},
+                   {"intermediate_size", shape.mlp},
+                   {"max_position_embeddings", shape.context}});
+  ModelConfig out = kind.read_config(ConfigReader::parse(config.dump(), "recipe: model"));
+  out.family = shape.family;
+  out.name = recipe.name;
+  return out;
+}
+
+}  // namespace headscope

@@ -1,0 +1,57 @@
+#pragma once
+// A training run as a value: what is learnt, by which model, how. The same recipe gives the same weights on the same
+// machine. Written as JSON:
+//
+//   {"name": "tiny-gpt2",
+//    "task": {"kind": "stories", "seed": 1, "vocabulary": 1024, "vocabulary_stories": 4000},
+//    "model": {"family": "gpt2", "layers": 4, "heads": 4, "width": 128, "mlp": 512, "context": 256},
+//    "training": {"steps": 3000, "batch": 16, "learning_rate": 0.002, "seed": 1, …}}
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "core/model/config.h"
+#include "core/train/adamw.h"
+#include "core/train/tasks.h"
+
+namespace headscope {
+
+struct ModelShape {
+  std::string family = "gpt2";  ///< "gpt2" or "llama"
+  int layers = 4, heads = 4;
+  int kv_heads = 4;  ///< fewer than heads: grouped queries (llama only)
+  int width = 128;
+  int mlp = 512;  ///< width of the hidden layer; 0 = attention only (gpt2 only)
+  int context = 256;
+  bool operator==(const ModelShape&) const = default;
+};
+
+struct Recipe {
+  std::string name = "model";  ///< of the model: letters, digits, - _ .
+  TaskSettings task;
+  ModelShape model;
+  OptimizerSettings optimizer;  ///< its schedule_steps are `steps`
+  std::int64_t steps = 1000;
+  int batch = 16;              ///< rows of `context` tokens in a step
+  std::uint64_t seed = 1;      ///< of the first weights
+  int evaluate_every = 100;    ///< steps between held-out losses
+  int evaluate_rows = 64;      ///< held-out rows each time
+  int checkpoint_every = 500;  ///< steps between checkpoints of `headscope-cli train`
+
+  /// Throws Error at `where` on numbers that make no sense or do not fit each other.
+  void check(const std::string& where) const;
+};
+
+/// Throws Error at `where` on anything that is not such JSON: unknown, missing or repeated keys, wrong types and
+/// ranges. Keys that are left out keep the values above; name, task.kind and model.family must be there.
+Recipe parse_recipe(std::string_view json, const std::string& where);
+Recipe load_recipe(const std::filesystem::path& file);
+/// Every key; parse_recipe() reads it back to the same recipe.
+std::string recipe_json(const Recipe& recipe);
+
+/// The model of a recipe whose task has this vocabulary. Throws Error when the family refuses the shape.
+ModelConfig model_config(const Recipe& recipe, const TrainedBpe& vocabulary);
+
+}  // namespace headscope

@@ -1,0 +1,227 @@
+#include "core/train/tasks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/base/error.h"
+
+namespace headscope {
+
+namespace {
+
+constexpr char first_printable = ' ', last_printable = '~';
+constexpr int printable = last_printable - first_printable + 1;
+
+std::vector<std::int32_t> ids_of(const Tokenizer& tokenizer, std::string_view text) {
+  std::vector<std::int32_t> ids;
+  for (const Token& token : tokenizer.encode(text)) ids.push_back(token.id);
+  return ids;
+}
+
+/// Rows of different length become batches: shorter ones are filled up with tokens whose targets are not counted.
+/// `rows` hold the tokens after the leading end-of-text; `ends`: the end of a row is a target too.
+std::vector<Batch> batches_of(const std::vector<std::vector<std::int32_t>>& rows, int sequences, std::int32_t end,
+                              bool ends) {
+  std::vector<Batch> batches;
+  for (std::size_t at = 0; at < rows.size(); at += static_cast<std::size_t>(sequences)) {
+    const std::size_t count = std::min(rows.size() - at, static_cast<std::size_t>(sequences));
+    std::size_t longest = 0;
+    for (std::size_t i = at; i < at + count; ++i) longest = std::max(longest, rows[i].size() + (ends ? 1 : 0));
+    Batch& batch = batches.emplace_back();
+    batch.sequences = static_cast<int>(count);
+    batch.length = static_cast<int>(longest);
+    for (std::size_t i = at; i < at + count; ++i) {
+      std::vector<std::int32_t> targets = rows[i];
+      if (ends) targets.push_back(end);
+      std::vector<std::int32_t> tokens{end};
+      tokens.insert(tokens.end(), targets.begin(), targets.end() - 1);
+      tokens.resize(longest, end);
+      targets.resize(longest, -1);
+      batch.tokens.insert(batch.tokens.end(), tokens.begin(), tokens.end());
+      batch.targets.insert(batch.targets.end(), targets.begin(), targets.end());
+    }
+  }
+  return batches;
+}
+
+std::int64_t counted(const std::vector<Batch>& batches) {
+  std::int64_t count = 0;
+  for (const Batch& batch : batches) count += std::ranges::count_if(batch.targets, [](auto id) { return id >= 0; });
+  return count;
+}
+
+/// One story after another, end-of-text between them, cut at the end of the row.
+class Stories final : public Task {
+ public:
+  explicit Stories(const TaskSettings& settings) : Task(settings, learn_vocabulary(settings)) {}
+
+  Batch batch(std::int64_t step, int sequences, int length) const override {
+    Random numbers = random(Stream::train, step);
+    const std::int32_t end = vocabulary().end_of_text_id();
+    std::vector<std::vector<std::int32_t>> rows;
+    for (int i = 0; i < sequences; ++i) {
+      auto& row = rows.emplace_back();
+      while (static_cast<int>(row.size()) < length) {
+        if (!row.empty()) row.push_back(end);
+        const auto ids = ids_of(*tokenizer(), language_.sample(numbers).text);
+        row.insert(row.end(), ids.begin(), ids.end());
+      }
+      row.resize(static_cast<std::size_t>(length));
+    }
+    return batches_of(rows, sequences, end, false).front();
+  }
+
+  HeldOut held_out(int rows, int sequences, int length) const override {
+    std::vector<std::vector<std::int32_t>> texts;
+    double nats = 0;
+    for (const Story& story : stories(rows)) {
+      texts.push_back(ids_of(*tokenizer(), story.text));
+      nats -= language_.log_probability(story.text);  // all derivations, not only the one that was drawn
+      if (static_cast<int>(texts.back().size()) + 1 > length)
+        throw Error("held-out stories", fmt::format("stories of at most {} tokens, the context", length),
+                    fmt::format("one of {}", texts.back().size() + 1), "a longer context or a larger vocabulary");
+    }
+    HeldOut out;
+    out.batches = batches_of(texts, sequences, vocabulary().end_of_text_id(), true);
+    out.targets = counted(out.batches);
+    out.floor = nats / static_cast<double>(out.targets);
+    return out;
+  }
+
+  std::string probe_text(int length) const override {
+    Random numbers = random(Stream::probe);
+    while (true) {
+      std::string text = language_.sample(numbers).text;
+      if (static_cast<int>(ids_of(*tokenizer(), text).size()) < length) return text;
+      if (length < 64) return text.substr(0, static_cast<std::size_t>(std::max(length - 1, 1)));
+    }
+  }
+
+  std::vector<Story> stories(int count) const {
+    Random numbers = random(Stream::held_out);
+    std::vector<Story> drawn;
+    for (int i = 0; i < count; ++i) drawn.push_back(language_.sample(numbers));
+    return drawn;
+  }
+
+ private:
+  static TrainedBpe learn_vocabulary(const TaskSettings& settings) {
+    const Language language(Grammar::stories());
+    Random numbers = Random(Random(settings.seed).next() + static_cast<std::uint64_t>(Stream::vocabulary));
+    std::vector<std::string> texts;
+    for (int i = 0; i < settings.vocabulary_stories; ++i) texts.push_back(language.sample(numbers).text);
+    return train_bpe(texts, {.vocab_size = settings.vocabulary});
+  }
+
+  Language language_{Grammar::stories()};
+};
+
+/// Random printable characters with a period that only the text itself tells: to go on, a model must look back.
+class Repeated final : public Task {
+ public:
+  explicit Repeated(const TaskSettings& settings) : Task(settings, train_bpe({}, {.vocab_size = 257})) {}
+
+  Batch batch(std::int64_t step, int sequences, int length) const override {
+    Random numbers = random(Stream::train, step);
+    std::vector<std::vector<std::int32_t>> rows;
+    for (int i = 0; i < sequences; ++i) rows.push_back(ids_of(*tokenizer(), row(numbers, length)));
+    return batches_of(rows, sequences, vocabulary().end_of_text_id(), false).front();
+  }
+
+  HeldOut held_out(int rows, int sequences, int length) const override {
+    Random numbers = random(Stream::held_out);
+    std::vector<std::vector<std::int32_t>> ids;
+    double nats = 0;
+    for (int i = 0; i < rows; ++i) {
+      const std::string text = row(numbers, length);
+      nats -= repeated_log_probability(text, settings().shortest_period, settings().longest_period);
+      ids.push_back(ids_of(*tokenizer(), text));
+    }
+    HeldOut out;
+    out.batches = batches_of(ids, sequences, vocabulary().end_of_text_id(), false);
+    out.targets = counted(out.batches);
+    out.floor = nats / static_cast<double>(out.targets);
+    return out;
+  }
+
+  std::string probe_text(int length) const override {
+    Random numbers = random(Stream::probe);
+    const int period = std::max((length - 1) / 2, 1);
+    return repeated_text(numbers, period, 2 * period);
+  }
+
+ private:
+  std::string row(Random& numbers, int length) const {
+    const int periods = settings().longest_period - settings().shortest_period + 1;
+    const int period =
+        settings().shortest_period + static_cast<int>(numbers.below(static_cast<std::uint64_t>(periods)));
+    return repeated_text(numbers, period, length);
+  }
+};
+
+void check_range(int value, int low, int high, const std::string& where) {
+  if (value < low || value > high)
+    throw Error(where, fmt::format("a number in {}…{}", low, high), fmt::format("{}", value));
+}
+
+}  // namespace
+
+void TaskSettings::check(const std::string& where) const {
+  if (kind != "stories" && kind != "repeated")
+    throw Error(where + ": kind", "\"stories\" or \"repeated\"", fmt::format("\"{}\"", kind));
+  check_range(vocabulary, 257, 65536, where + ": vocabulary");
+  check_range(vocabulary_stories, 1, 1'000'000, where + ": vocabulary_stories");
+  check_range(shortest_period, 1, 1 << 20, where + ": shortest_period");
+  check_range(longest_period, shortest_period, 1 << 20, where + ": longest_period");
+}
+
+Task::Task(TaskSettings settings, TrainedBpe vocabulary)
+    : settings_(std::move(settings)), vocabulary_(std::move(vocabulary)), tokenizer_(make_tokenizer(vocabulary_)) {}
+
+Random Task::random(Stream stream, std::int64_t step) const {
+  // Two rounds, so that neighbouring steps and streams have nothing in common.
+  const std::uint64_t base = Random(settings_.seed).next() + static_cast<std::uint64_t>(stream);
+  return Random(Random(base).next() + static_cast<std::uint64_t>(step) * 0xD1342543DE82EF95ull);
+}
+
+std::shared_ptr<const Task> make_task(const TaskSettings& settings) {
+  settings.check("task");
+  if (settings.kind == "stories") return std::make_shared<Stories>(settings);
+  return std::make_shared<Repeated>(settings);
+}
+
+std::vector<Story> held_out_stories(const Task& task, int count) {
+  const auto* stories = dynamic_cast<const Stories*>(&task);
+  if (!stories) throw Error("task", "\"stories\", whose texts have known links", "\"" + task.settings().kind + "\"");
+  return stories->stories(count);
+}
+
+std::string repeated_text(Random& random, int period, int length) {
+  std::string text;
+  for (int i = 0; i < length; ++i)
+    text += i < period ? static_cast<char>(first_printable + static_cast<char>(random.below(printable)))
+                       : text[static_cast<std::size_t>(i - period)];
+  return text;
+}
+
+double repeated_log_probability(std::string_view text, int shortest, int longest) {
+  // Σ over periods of 1/periods · (1/95)^(characters drawn freely).
+  double high = -std::numeric_limits<double>::infinity();
+  std::vector<double> terms;
+  for (int period = shortest; period <= longest; ++period) {
+    const auto free = std::min(static_cast<std::size_t>(period), text.size());
+    bool repeats = true;
+    for (std::size_t i = free; i < text.size() && repeats; ++i) repeats = text[i] == text[i - free];
+    if (!repeats) continue;
+    terms.push_back(-static_cast<double>(free) * std::log(static_cast<double>(printable)));
+    high = std::max(high, terms.back());
+  }
+  double sum = 0;
+  for (const double term : terms) sum += std::exp(term - high);
+  return terms.empty() ? high : high + std::log(sum) - std::log(static_cast<double>(longest - shortest + 1));
+}
+
+}  // namespace headscope

@@ -1,0 +1,80 @@
+#pragma once
+// What a model learns from: an endless supply of batches, a held-out part with its floor (the loss below which no model
+// can stay on average), and a text to watch. Everything follows from the settings, so a recipe names its data
+// completely. A new task is one class and one line in make_task() (tasks.cpp).
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/text/bpe_trainer.h"
+#include "core/text/tokenizer.h"
+#include "core/train/language.h"
+#include "core/train/learner.h"
+
+namespace headscope {
+
+struct TaskSettings {
+  std::string kind = "stories";  ///< "stories" or "repeated"
+  std::uint64_t seed = 1;        ///< of all data; held-out data has a stream of its own
+  // stories: the language of assets/stories.grammar
+  int vocabulary = 1024;          ///< tokens at most, 257 at least
+  int vocabulary_stories = 4000;  ///< what the tokenizer is trained on
+  // repeated: random printable characters, each row said again and again with its own period
+  int shortest_period = 8, longest_period = 32;
+
+  /// Throws Error at `where` when a number makes no sense.
+  void check(const std::string& where) const;
+  bool operator==(const TaskSettings&) const = default;
+};
+
+/// Data the model never learns from.
+struct HeldOut {
+  std::vector<Batch> batches;
+  std::int64_t targets = 0;  ///< counted ones, in all batches
+  double floor = 0;          ///< nats per counted target: Σ −log p of the texts ÷ targets, exact for these texts
+};
+
+/// Immutable; any thread.
+class Task {
+ public:
+  virtual ~Task() = default;
+  const TaskSettings& settings() const { return settings_; }
+  const TrainedBpe& vocabulary() const { return vocabulary_; }
+  const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }
+
+  /// The batch of a step: every row begins with the end-of-text token. The same step gives the same batch.
+  virtual Batch batch(std::int64_t step, int sequences, int length) const = 0;
+  /// `rows` rows, in batches of at most `sequences`. Stories: one per row, its end counted as a token; throws Error
+  /// when one is longer than `length`.
+  virtual HeldOut held_out(int rows, int sequences, int length) const = 0;
+  /// A text of at most `length` tokens on which heads can be watched, the same at any time.
+  virtual std::string probe_text(int length) const = 0;
+
+ protected:
+  Task(TaskSettings settings, TrainedBpe vocabulary);
+  /// Random numbers of one stream: training step, held-out data, probe.
+  enum class Stream : std::uint64_t { train = 1, held_out = 2, probe = 3, vocabulary = 4 };
+  Random random(Stream stream, std::int64_t step = 0) const;
+
+ private:
+  TaskSettings settings_;
+  TrainedBpe vocabulary_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+};
+
+/// Throws Error as check() does.
+std::shared_ptr<const Task> make_task(const TaskSettings& settings);
+
+/// The stories held out, as text with their links: what heads are measured on. Throws Error when the task is another.
+std::vector<Story> held_out_stories(const Task& task, int count);
+
+/// A row of the task "repeated", said with a period known beforehand: the standard test of induction. `length`
+/// characters.
+std::string repeated_text(Random& random, int period, int length);
+/// log p of such a row when its period is known to be one of [shortest, longest], all alike: what was drawn freely
+/// costs ln 95 a character, whatever period explains the repetitions. −∞ when none does.
+double repeated_log_probability(std::string_view text, int shortest, int longest);
+
+}  // namespace headscope

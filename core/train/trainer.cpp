@@ -1,0 +1,113 @@
+#include "core/train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+
+namespace headscope {
+
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+Trainer::Trainer(const Recipe& recipe, Backend& backend) : recipe_(recipe) {
+  recipe_.check("recipe");
+  recipe_.optimizer.schedule_steps = recipe_.steps;
+  task_ = make_task(recipe_.task);
+  held_out_ = task_->held_out(recipe_.evaluate_rows, recipe_.batch, recipe_.model.context);
+  learner_ =
+      std::make_unique<Learner>(model_config(recipe_, task_->vocabulary()), recipe_.optimizer, recipe_.seed, backend);
+  progress_.steps = recipe_.steps;
+  progress_.floor = held_out_.floor;
+  progress_.loss = progress_.held_out = nan;
+}
+
+Trainer::Trainer(const Checkpoint& checkpoint, Backend& backend) : Trainer(checkpoint.recipe, backend) {
+  learner_->restore(checkpoint.state);
+  if (learner_->steps() != checkpoint.step)
+    throw Error("checkpoint", fmt::format("an optimiser that has taken {} steps", checkpoint.step),
+                fmt::format("one that has taken {}", learner_->steps()));
+  curve_ = checkpoint.curve;
+  progress_.step = checkpoint.step;
+  progress_.seconds = checkpoint.seconds;
+  if (!curve_.empty()) progress_.loss = curve_.back().loss;
+  for (const TrainingPoint& point : curve_)
+    if (!std::isnan(point.held_out)) progress_.held_out = point.held_out, progress_.held_out_step = point.step;
+}
+
+Trainer::~Trainer() = default;
+
+TrainingProgress Trainer::run(std::int64_t steps, std::stop_token stop,
+                              const std::function<void(const TrainingProgress&)>& after_step) {
+  const std::int64_t last = std::min(recipe_.steps, progress_.step + std::max<std::int64_t>(steps, 0));
+  while (progress_.step < last) {
+    if (stop.stop_requested()) throw Cancelled();
+    const auto start = std::chrono::steady_clock::now();
+    // The batch follows from the number of the step alone, so a resumed run reads on where it stopped.
+    const std::int64_t step = progress_.step + 1;
+    const StepReport report = learner_->step(task_->batch(step, recipe_.batch, recipe_.model.context), stop);
+    progress_.step = step;
+    progress_.loss = report.loss;
+    progress_.gradient_norm = report.gradient_norm;
+    progress_.learning_rate = report.learning_rate;
+    curve_.push_back({step, report.loss, nan});
+    // Not cancelled: a checkpoint between a step and its evaluation would lose the point for ever.
+    if (step % recipe_.evaluate_every == 0 || step == recipe_.steps) evaluate({});
+    const double spent = seconds_since(start);
+    progress_.seconds += spent;
+    seconds_here_ += spent;
+    ++steps_here_;
+    const double per_step = seconds_here_ / static_cast<double>(steps_here_);
+    progress_.tokens_per_second = recipe_.batch * recipe_.model.context / per_step;
+    progress_.seconds_left = static_cast<double>(recipe_.steps - step) * per_step;
+    if (after_step) after_step(progress_);
+  }
+  return progress_;
+}
+
+void Trainer::evaluate(std::stop_token stop) {
+  progress_.held_out = held_out_loss(*learner_, held_out_, stop);
+  progress_.held_out_step = progress_.step;
+  curve_.back().held_out = progress_.held_out;
+}
+
+void Trainer::set_optimizer(const OptimizerSettings& settings) {
+  learner_->set_settings(settings);
+  recipe_.optimizer = settings;
+}
+
+Checkpoint Trainer::checkpoint() const {
+  return {recipe_, progress_.step, progress_.seconds, curve_, learner_->state()};
+}
+
+void Trainer::save_model(const std::filesystem::path& folder) const {
+  std::error_code failure;
+  std::filesystem::create_directories(folder, failure);
+  if (failure) throw Error(folder.string(), "a folder that can be made", failure.message());
+  learner_->parameters().save(folder, DType::f16);
+  save_tokenizer(task_->vocabulary(), folder);
+  write_file_atomically(folder / "recipe.json", recipe_json(recipe_));
+}
+
+double held_out_loss(Learner& learner, const HeldOut& data, std::stop_token stop) {
+  double sum = 0;
+  for (const Batch& batch : data.batches) {
+    const auto count = std::ranges::count_if(batch.targets, [](auto id) { return id >= 0; });
+    sum += learner.loss(batch, stop) * static_cast<double>(count);
+  }
+  return sum / static_cast<double>(data.targets);
+}
+
+}  // namespace headscope

@@ -1,0 +1,82 @@
+// Recipes: what is read, what is refused, and that every key survives being written.
+
+#include "core/train/recipe.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "core/base/error.h"
+
+using namespace headscope;
+
+namespace {
+const std::string whole = R"({
+  "name": "tiny",
+  "task": {"kind": "stories", "seed": 7, "vocabulary": 300, "vocabulary_stories": 50},
+  "model": {"family": "llama", "layers": 2, "heads": 8, "kv_heads": 2, "width": 64, "mlp": 96, "context": 32},
+  "training": {"steps": 40, "batch": 3, "seed": 18446744073709551615, "learning_rate": 0.003, "warmup_steps": 4,
+               "weight_decay": 0.05, "clip_norm": 0.5, "evaluate_every": 10, "checkpoint_every": 20}
+})";
+
+std::string with(const std::string& from, const std::string& to) {
+  std::string text = whole;
+  const auto at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+std::string fault(const std::string& text) {
+  try {
+    parse_recipe(text, "r.json");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+}  // namespace
+
+TEST_CASE("recipe: read, written and read again") {
+  const Recipe recipe = parse_recipe(whole, "r.json");
+  CHECK(recipe.name == "tiny");
+  CHECK(recipe.task.seed == 7);
+  CHECK(recipe.model.kv_heads == 2);
+  CHECK(recipe.seed == 18446744073709551615ull);
+  CHECK(recipe.optimizer.learning_rate == 0.003);
+  CHECK(recipe.optimizer.warmup_steps == 4);
+  CHECK(recipe.optimizer.schedule_steps == 40);
+  const std::string text = recipe_json(recipe);
+  CHECK(recipe_json(parse_recipe(text, "again")) == text);
+  CHECK(parse_recipe(text, "again").model == recipe.model);
+  CHECK(parse_recipe(text, "again").task == recipe.task);
+
+  const Recipe small = parse_recipe(R"({"name": "a", "task": {"kind": "repeated", "longest_period": 9},
+                                        "model": {"family": "gpt2", "heads": 2, "width": 32}})",
+                                    "r.json");
+  CHECK(small.task.longest_period == 9);
+  CHECK(small.model.kv_heads == 2);
+  CHECK(small.model.mlp == 128);
+}
+
+TEST_CASE("recipe: every fault names its place") {
+  CHECK(fault(with("\"layers\"", "\"layer\"")).find("r.json: model: expected one of the keys") == 0);
+  CHECK(fault(with("\"layers\"", "\"layer\"")).find("nearest names: layers") != std::string::npos);
+  CHECK(fault(with("\"layers\": 2", "\"layers\": 0")) == "r.json: model: layers: expected a number in 1…128, found 0");
+  CHECK(fault(with("\"layers\": 2", "\"layers\": 2.5")) == "r.json: model: layers: expected an integer, found 2.5");
+  CHECK(fault(with("\"layers\": 2", "\"layers\": 4294967298")).find("expected an integer") != std::string::npos);
+  CHECK(fault(with("\"seed\": 7", "\"seed\": -7")).find("r.json: task: seed: expected an integer") == 0);
+  CHECK(fault(with("\"width\": 64", "\"width\": 65")).find("a divisor of the width 65, found 8") != std::string::npos);
+  CHECK(fault(with("stories\", ", "poems\", ")).find("\"stories\" or \"repeated\"") != std::string::npos);
+  CHECK(fault(with("\"vocabulary\"", "\"longest_period\"")).find("r.json: task") == 0);
+  CHECK(fault(with("llama", "bert")).find("\"gpt2\" or \"llama\"") != std::string::npos);
+  CHECK(fault(with("llama", "gpt2")).find("no grouped queries") != std::string::npos);
+  CHECK(fault(with("\"mlp\": 96", "\"mlp\": 0")).find("model: mlp") != std::string::npos);
+  CHECK(fault(with("\"tiny\"", "\"../tiny\"")).find("r.json: name") == 0);
+  CHECK(fault(with("0.003", "\"fast\"")).find("learning_rate: expected a number") != std::string::npos);
+  CHECK(fault(with("0.003", "-1")).find("learning_rate") != std::string::npos);
+  CHECK(fault(with("\"warmup_steps\": 4", "\"warmup_steps\": 41")).find("warmup_steps") != std::string::npos);
+  CHECK(fault(with("\"name\": \"tiny\",", "")).find("a key \"name\"") != std::string::npos);
+  CHECK(fault(with("\"batch\": 3", "\"batch\": 3, \"batch\": 4")).find("twice") != std::string::npos);
+  CHECK(fault("[]").find("an object") != std::string::npos);
+  CHECK(fault("{").find("valid JSON") != std::string::npos);
+  CHECK(fault("").find("valid JSON") != std::string::npos);
+}
