@@ -46,4 +46,11 @@ std::optional<fs::path> find_asset(std::string_view name) {
   return std::nullopt;
 }
 
+std::optional<fs::path> find_bundled_model(std::string_view name) {
+  for (const char* place : {"models", "../models", "examples"})
+    if (const auto found = find_asset((fs::path(place) / name).string()))
+      if (std::error_code ignored; fs::exists(*found / "config.json", ignored)) return found->lexically_normal();
+  return std::nullopt;
+}
+
 }  // namespace headscope

@@ -12,6 +12,9 @@ namespace headscope {
 /// The path of asset `name` ("examples/induction"), looked for in $HEADSCOPE_ASSETS, in PREFIX/share/headscope of the
 /// running program's PREFIX/bin, and in `assets` of every folder above the program. nullopt when none has it.
 std::optional<std::filesystem::path> find_asset(std::string_view name);
+/// The folder of a bundled model by its name: "tiny-gpt2" (models/ beside the assets, or among them when installed), or
+/// an example, "induction". nullopt when there is none.
+std::optional<std::filesystem::path> find_bundled_model(std::string_view name);
 /// The folders find_asset looks in, for error messages.
 std::vector<std::filesystem::path> asset_folders();
 

@@ -41,7 +41,7 @@ std::string checked(std::string text, const std::string& where) {
 
 void Input::add_options(CLI::App& app, bool with_trace) {
   auto* model_option =
-      app.add_option("-m,--model", model, "Model folder (Hugging Face layout), or the name of a bundled example")
+      app.add_option("-m,--model", model, "Model folder (Hugging Face layout), or the name of a bundled one")
           ->type_name("DIR");
   auto* group = app.add_option_group("text", "What to read (one of)");
   group->add_option("-t,--text", text, "The text itself")->type_name("TEXT");
@@ -91,7 +91,7 @@ fs::path Input::model_folder() const {
   if (model.empty()) throw UsageError("--model is required");
   std::error_code ignored;
   if (!fs::exists(model, ignored) && fs::path(model).filename() == fs::path(model)) {
-    if (const auto example = find_asset("examples/" + model)) return *example;
+    if (const auto bundled = find_bundled_model(model)) return *bundled;
   }
   return model;
 }

@@ -51,6 +51,10 @@ int main(int argc, char** argv) {
   add_render(app, shell);
   add_inspect(app, shell);
   add_bench(app, shell);
+  add_train(app, shell);
+  add_sample(app, shell);
+  add_eval(app, shell);
+  add_card(app, shell);
   add_tour(app, shell);
 
   try {

@@ -21,6 +21,10 @@ double log_sum_exp(const Tensor& row) {
 
 }  // namespace
 
+double next_token_loss(const Tensor& logits, std::int32_t next) {
+  return log_sum_exp(logits) - static_cast<double>(logits.at(next));
+}
+
 std::vector<double> token_losses(const Trace& trace) {
   const auto tokens = static_cast<Index>(trace.tokens.size());
   if (tokens < 2 || !trace.logits.defined() || trace.logits.dim(0) != tokens) return {};
@@ -31,7 +35,7 @@ std::vector<double> token_losses(const Trace& trace) {
     if (next < 0 || next >= vocab)
       throw Error("token " + std::to_string(i + 1),
                   "an id below " + std::to_string(vocab) + ", the width of the logits", std::to_string(next));
-    losses.push_back(log_sum_exp(trace.logits.select(0, i)) - static_cast<double>(trace.logits.at(i, next)));
+    losses.push_back(next_token_loss(trace.logits.select(0, i), next));
   }
   return losses;
 }

@@ -1,5 +1,6 @@
 #pragma once
-// What a model predicts, from the logits of a trace: loss per token, perplexity, top next tokens over the full vocabulary.
+// What a model predicts, from the logits of a trace: loss per token, perplexity, top next tokens over the full
+// vocabulary.
 
 #include <cstdint>
 #include <vector>
@@ -8,6 +9,8 @@
 
 namespace headscope {
 
+/// −ln softmax(logits)[next], of one row of logits (vocab). REQUIRES 0 ≤ next < vocab.
+double next_token_loss(const Tensor& logits, std::int32_t next);
 /// −ln p(token[i+1] | tokens up to i) in nats, i = 0…n−2. Empty when the trace has not all logits or has one token.
 std::vector<double> token_losses(const Trace& trace);
 /// Mean of token_losses; NaN without losses. Perplexity is its exponential.

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/io/safetensors.h"
 #include "core/io/strict_json.h"
 
@@ -32,7 +33,44 @@ double number(const json& value, const std::string& where) {
   return value.get<double>();
 }
 
+json curve_json(const std::vector<TrainingPoint>& curve) {
+  json points = json::array();
+  for (const TrainingPoint& point : curve)
+    points.push_back({point.step, point.loss, std::isnan(point.held_out) ? json(nullptr) : json(point.held_out)});
+  return points;
+}
+
+TrainingRecord parse_record(std::string_view text, const std::string& where) {
+  const json object = parse_strict_json(text, where);
+  if (!object.is_object() || !object.contains("steps") || !object["steps"].is_number_integer() ||
+      object["steps"].get<std::int64_t>() < 0 || !object.contains("seconds") || !object.contains("curve") ||
+      !object["curve"].is_array())
+    throw Error(where, "steps, seconds and curve", json_excerpt(object));
+  TrainingRecord record;
+  record.steps = object["steps"].get<std::int64_t>();
+  record.seconds = number(object["seconds"], where);
+  for (const json& point : object["curve"]) {
+    if (!point.is_array() || point.size() != 3 || !point[0].is_number_integer())
+      throw Error(where, "points of three numbers", json_excerpt(point));
+    record.curve.push_back({point[0].get<std::int64_t>(), number(point[1], where), number(point[2], where)});
+  }
+  return record;
+}
+
 }  // namespace
+
+std::string training_json(const Checkpoint& checkpoint) {
+  std::vector<TrainingPoint> measured;
+  for (const TrainingPoint& point : checkpoint.curve)
+    if (!std::isnan(point.held_out)) measured.push_back(point);
+  const nlohmann::ordered_json out = {
+      {"steps", checkpoint.step}, {"seconds", std::round(checkpoint.seconds)}, {"curve", curve_json(measured)}};
+  return out.dump() + "\n";
+}
+
+TrainingRecord load_training_record(const std::filesystem::path& file) {
+  return parse_record(read_file(file, std::size_t{64} << 20), file.string());
+}
 
 bool TrainingPoint::operator==(const TrainingPoint& other) const {
   const bool same_held_out = held_out == other.held_out || (std::isnan(held_out) && std::isnan(other.held_out));
@@ -46,10 +84,8 @@ std::size_t Checkpoint::bytes() const {
 }
 
 void save_checkpoint(const Checkpoint& checkpoint, const std::filesystem::path& file) {
-  json progress = {{"step", checkpoint.step}, {"seconds", checkpoint.seconds}, {"curve", json::array()}};
-  for (const TrainingPoint& point : checkpoint.curve)
-    progress["curve"].push_back(
-        {point.step, point.loss, std::isnan(point.held_out) ? json(nullptr) : json(point.held_out)});
+  const json progress = {
+      {"steps", checkpoint.step}, {"seconds", checkpoint.seconds}, {"curve", curve_json(checkpoint.curve)}};
   SafetensorsWriter writer;
   writer.metadata("format", format_name);
   writer.metadata("version", version);
@@ -67,19 +103,10 @@ Checkpoint load_checkpoint(const std::filesystem::path& path) {
     throw Error(path.string(), fmt::format("version {}", version), fmt::format("\"{}\"", metadata(file, "version")));
   Checkpoint out;
   out.recipe = parse_recipe(metadata(file, "recipe"), path.string() + ": recipe");
-  const std::string where = path.string() + ": progress";
-  const json progress = parse_strict_json(metadata(file, "progress"), where);
-  if (!progress.is_object() || !progress.contains("step") || !progress["step"].is_number_integer() ||
-      progress["step"].get<std::int64_t>() < 0 || !progress.contains("seconds") || !progress.contains("curve") ||
-      !progress["curve"].is_array())
-    throw Error(where, "step, seconds and curve", json_excerpt(progress));
-  out.step = progress["step"].get<std::int64_t>();
-  out.seconds = number(progress["seconds"], where);
-  for (const json& point : progress["curve"]) {
-    if (!point.is_array() || point.size() != 3 || !point[0].is_number_integer())
-      throw Error(where, "points of three numbers", json_excerpt(point));
-    out.curve.push_back({point[0].get<std::int64_t>(), number(point[1], where), number(point[2], where)});
-  }
+  TrainingRecord record = parse_record(metadata(file, "progress"), path.string() + ": progress");
+  out.step = record.steps;
+  out.seconds = record.seconds;
+  out.curve = std::move(record.curve);
   for (const auto& [name, entry] : file.tensors()) out.state.emplace(name, file.tensor(name).copy());
   return out;
 }

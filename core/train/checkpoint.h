@@ -31,6 +31,17 @@ struct Checkpoint {
   std::size_t bytes() const;  ///< memory of the tensors
 };
 
+/// What a finished model says about its training: training.json, {"steps": n, "seconds": s, "curve": [[step, loss,
+/// held-out loss], …]} with a point for every held-out loss.
+struct TrainingRecord {
+  std::int64_t steps = 0;
+  double seconds = 0;
+  std::vector<TrainingPoint> curve;
+};
+std::string training_json(const Checkpoint& checkpoint);
+/// Throws Error when the file is missing or has another form.
+TrainingRecord load_training_record(const std::filesystem::path& file);
+
 /// A safetensors file whose metadata holds the rest. Written beside and renamed: an interruption leaves the old one.
 void save_checkpoint(const Checkpoint& checkpoint, const std::filesystem::path& file);
 /// Throws Error on a file that is missing, damaged, or no checkpoint.

@@ -89,7 +89,9 @@ void Trainer::set_optimizer(const OptimizerSettings& settings) {
 }
 
 Checkpoint Trainer::checkpoint() const {
-  return {recipe_, progress_.step, progress_.seconds, curve_, learner_->state()};
+  Checkpoint out = checkpoint_without_state();
+  out.state = learner_->state();
+  return out;
 }
 
 void Trainer::save_model(const std::filesystem::path& folder) const {
@@ -99,6 +101,11 @@ void Trainer::save_model(const std::filesystem::path& folder) const {
   learner_->parameters().save(folder, DType::f16);
   save_tokenizer(task_->vocabulary(), folder);
   write_file_atomically(folder / "recipe.json", recipe_json(recipe_));
+  write_file_atomically(folder / "training.json", training_json(checkpoint_without_state()));
+}
+
+Checkpoint Trainer::checkpoint_without_state() const {
+  return {recipe_, progress_.step, progress_.seconds, curve_, {}};
 }
 
 double held_out_loss(Learner& learner, const HeldOut& data, std::stop_token stop) {

@@ -59,12 +59,13 @@ class Trainer {
   Checkpoint checkpoint() const;
   /// The model as it is now, for tracing and sampling.
   std::shared_ptr<const Model> snapshot(Backend* backend = nullptr) const { return learner_->snapshot(backend); }
-  /// folder/model.safetensors (F16), config.json, tokenizer.json, tokenizer_config.json, recipe.json; each atomically.
-  /// Throws Error when one cannot be written.
+  /// folder/model.safetensors (F16), config.json, tokenizer.json, tokenizer_config.json, recipe.json, training.json
+  /// (see TrainingRecord); each atomically. Throws Error when one cannot be written.
   void save_model(const std::filesystem::path& folder) const;
 
  private:
   void evaluate(std::stop_token stop);
+  Checkpoint checkpoint_without_state() const;
 
   Recipe recipe_;
   std::shared_ptr<const Task> task_;

@@ -1,0 +1,105 @@
+// headscope-cli eval and card: how good a model that was trained here is, and what its heads do.
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/commands.h"
+#include "app/cli/input.h"
+#include "app/cli/table.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/engine/evaluation.h"
+#include "core/engine/model_card.h"
+
+namespace headscope::cli {
+
+namespace {
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string model, recipe;
+  CardSettings card;
+  bool json = false, print = false;
+};
+
+fs::path folder_of(const std::string& model) {
+  Input input;
+  input.model = model;
+  return input.model_folder();
+}
+
+void evaluate(Shell& shell, const Options& options) {
+  const fs::path folder = folder_of(options.model);
+  const Recipe recipe = load_recipe(options.recipe.empty() ? folder / "recipe.json" : fs::path(options.recipe));
+  const LoadedModel loaded = load_model(folder, shell.backend());
+  const auto task = make_task(recipe.task);
+  const HeldOut data = task->held_out(options.card.rows, recipe.batch, recipe.model.context);
+  double loss = 0;
+  shell.with_progress("evaluating", [&](const Ctx& ctx) { loss = held_out_loss(*loaded.model, ctx, data); });
+  if (options.json) {
+    const nlohmann::ordered_json out = {{"model", loaded.model->config().name},
+                                        {"task", recipe.task.kind},
+                                        {"rows", options.card.rows},
+                                        {"targets", data.targets},
+                                        {"loss", loss},
+                                        {"floor", data.floor}};
+    return shell.print_line(out.dump(2));
+  }
+  shell.print_line(fmt::format("{}: held-out loss {:.4f} nats per token over {} tokens; floor {:.4f}, {:.4f} above it",
+                               loaded.model->config().name, loss, grouped(data.targets), data.floor,
+                               loss - data.floor));
+}
+
+void write_card(Shell& shell, const Options& options) {
+  const fs::path folder = folder_of(options.model);
+  ModelCard card;
+  shell.with_progress("measuring", [&](const Ctx& ctx) { card = measure_card(folder, options.card, ctx); });
+  if (options.json) return shell.print(card_json(card));
+  if (options.print) return shell.print(card_markdown(card));
+  write_file_atomically(folder / "card.json", card_json(card));
+  write_file_atomically(folder / "README.md", card_markdown(card));
+  shell.print_line(
+      fmt::format("Written:\n  {}\n  {}", (folder / "README.md").string(), (folder / "card.json").string()));
+}
+
+void add_rows(CLI::App& command, Options& options) {
+  command
+      .add_option("model", options.model,
+                  "Model folder with the recipe it was trained by, or the name of a bundled one")
+      ->required()
+      ->type_name("DIR");
+  command.add_option("--rows", options.card.rows, "Held-out texts for the loss")
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str();
+}
+}  // namespace
+
+void add_eval(CLI::App& app, Shell& shell) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("eval", "Held-out loss of a trained model against the floor of its task");
+  add_rows(*command, *options);
+  command->add_option("--recipe", options->recipe, "Recipe that names the task (default: recipe.json in the folder)")
+      ->type_name("FILE");
+  command->add_flag("--json", options->json, "JSON instead of text");
+  command->callback([options, &shell] { shell.command = [options, &shell] { evaluate(shell, *options); }; });
+}
+
+void add_card(CLI::App& app, Shell& shell) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand(
+      "card", "Measure a trained model and its heads, and write README.md and card.json into its folder");
+  add_rows(*command, *options);
+  command->add_option("--texts", options->card.texts, "Texts that heads are measured on")
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str();
+  command->add_option("--ablated-rows", options->card.ablated_rows, "Held-out texts for taking heads away")
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str();
+  command->add_flag("--print", options->print, "Print the card instead of writing it");
+  command->add_flag("--json", options->json, "Print its numbers as JSON instead of writing it")->excludes("--print");
+  command->callback([options, &shell] { shell.command = [options, &shell] { write_card(shell, *options); }; });
+}
+
+}  // namespace headscope::cli
