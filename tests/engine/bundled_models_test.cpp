@@ -1,0 +1,59 @@
+// The bundled models: their shipped weights still do what their cards say, measured again on fewer texts.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/base/file.h"
+#include "core/engine/evaluation.h"
+#include "core/engine/model_card.h"
+#include "tests/support/paths.h"
+
+using namespace headscope;
+
+namespace {
+void check_model(const std::string& name) {
+  const auto folder = testing::source_dir() / "models" / name;
+  if (!std::filesystem::exists(folder / "card.json")) {
+    MESSAGE("skipped: no trained weights in models/" << name);
+    return;
+  }
+  CHECK(std::filesystem::file_size(folder / "model.safetensors") <= 3'000'000);
+  const auto card = nlohmann::json::parse(read_file(folder / "card.json"));
+  Backend backend(2);
+  const Ctx ctx{backend};
+  const ModelCard now = measure_card(folder, {.rows = 60, .texts = 12, .ablated_rows = 1}, ctx);
+  // Above the floor of the very rows measured: rows differ in how much they can surprise, the excess hardly does.
+  const double excess = now.loss - now.floor;
+  CHECK(std::fabs(excess - (card["loss"].get<double>() - card["floor"].get<double>())) < 0.03);
+  if (now.recipe.task.kind == "stories") CHECK(excess < 0.15);
+  double best_induction = 0;
+  REQUIRE(card["heads"].size() == now.heads.size());
+  for (std::size_t i = 0; i < now.heads.size(); ++i) {
+    for (const HeadScore& score : now.heads[i].scores) {
+      const auto& claimed = card["heads"][i]["scores"][score.id][0];
+      if (claimed.is_null() || std::isnan(score.value)) continue;
+      INFO(name << " " << now.heads[i].layer << "." << now.heads[i].head << " " << score.id);
+      CHECK(std::fabs(claimed.get<double>() - score.value) < 0.1);
+      if (score.id == "prefix_matching") best_induction = std::max(best_induction, score.value);
+    }
+  }
+  if (now.recipe.task.kind == "repeated") {
+    CHECK(best_induction >= 0.8);
+    CHECK(now.second_half <= now.first_half / 3);
+  }
+}
+}  // namespace
+
+TEST_CASE("bundled model tiny-gpt2 is what its card says") {
+  check_model("tiny-gpt2");
+}
+TEST_CASE("bundled model tiny-llama is what its card says") {
+  check_model("tiny-llama");
+}
+TEST_CASE("bundled model induction-2l is what its card says") {
+  check_model("induction-2l");
+}
