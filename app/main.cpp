@@ -7,7 +7,7 @@
 #include <exception>
 #include <tuple>
 
-#include "app/panels/explore_workspace.h"
+#include "app/panels/workspaces.h"
 #include "app/state/settings.h"
 #include "app/window/app.h"
 
@@ -18,10 +18,15 @@ using namespace headscope;
 void run(const AppOptions& options) {
   App app(options);
   ExploreWorkspace explore;
-  app.show({[&](Ui& ui, Workbench& bench) { explore.left(ui, bench); },
-            [&](Ui& ui, Workbench& bench) { explore.middle(ui, bench); },
-            [&](Ui& ui, Workbench& bench) { explore.right(ui, bench); },
-            [&](Ui& ui, Workbench& bench) { explore.above(ui, bench); }});
+  app.add(workspace_of(explore));
+  TrainingDesk desk(app.explorer());
+  TrainWorkspace train(desk);
+  app.add(workspace_of(train, desk));
+  if (!options.recipe.empty()) desk.choose(options.recipe);
+  if (options.train_steps > 0) {
+    desk.start();
+    desk.pause_at(options.train_steps);
+  }
   app.run();
 }
 
@@ -41,7 +46,14 @@ int main(int argc, char** argv) {
   cli.add_option("--size", size, "of the window or the picture, as in 1600x1000")->type_name("WxH");
   cli.add_option("--scale", options.scale, "pixels in a logical pixel, 0.5 … 8")->check(CLI::Range(0.5, 8.0));
   cli.add_option("--theme", options.theme, "dark, light or projector")->type_name("NAME");
-  cli.add_option("--workspace", options.workspace, "explore")->check(CLI::IsMember({"explore"}))->type_name("NAME");
+  cli.add_option("--workspace", options.workspace, "explore or train")
+      ->check(CLI::IsMember({"explore", "train"}))
+      ->type_name("NAME");
+  cli.add_option("--recipe", options.recipe, "what the Train workspace begins with: a file or a bundled recipe's name")
+      ->type_name("RECIPE");
+  cli.add_option("--train-steps", options.train_steps, "train that recipe at once, and pause after so many steps")
+      ->check(CLI::Range(1, 1'000'000'000))
+      ->type_name("N");
   cli.set_version_flag("--version", "headscope " HEADSCOPE_VERSION);
   CLI11_PARSE(cli, argc, argv);
   try {

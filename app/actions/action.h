@@ -21,6 +21,7 @@ struct UiRequests {
   bool focus_prompt = false;  ///< put the cursor into the prompt editor
   bool reset_zoom = false;    ///< of the head's picture
   bool quit = false;
+  int workspace = 0;  ///< the tab that is shown; stays
 };
 
 /// What an action works on; everything outlives the call.

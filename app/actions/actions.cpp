@@ -133,6 +133,11 @@ void add_edit(std::vector<Action>& all) {
 }
 
 void add_go(std::vector<Action>& all) {
+  constexpr const char* workspaces[] = {"Explore", "Train"};
+  for (int i = 0; i < 2; ++i)
+    all.push_back({"go.workspace." + std::to_string(i + 1), std::string("Workspace: ") + workspaces[i],
+                   "Ctrl+" + std::to_string(i + 1), "Go", [i](Workbench& bench) { bench.ui.workspace = i; }, nullptr,
+                   [i](const Workbench& bench) { return bench.ui.workspace == i; }});
   const auto head = [&](const char* id, const char* title, const char* keys, int layers, int heads) {
     all.push_back({id, title, keys, "Go", [layers, heads](Workbench& bench) { move_head(bench, layers, heads); },
                    has_model, nullptr});

@@ -22,6 +22,7 @@ const char* words_for(const std::string& tag) {
   if (tag == "metrics") return "measuring the heads";
   if (tag == "detail") return "taking the head apart";
   if (tag == "export") return "writing the file";
+  if (tag.starts_with("training")) return "training";
   return tag == "effect" ? "comparing with the unedited run" : "";
 }
 

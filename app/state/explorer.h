@@ -60,6 +60,10 @@ class Explorer {
   void compute(const std::string& tag, Worker::Work work);
   /// Reading and writing files for a panel, beside the worker that computes: a folder is listed while a model runs.
   void on_files(const std::string& tag, Worker::Work work);
+  /// Drops the queued and stops the running job of a tag given to compute().
+  void forget(const std::string& tag) { worker_.cancel(tag); }
+  /// For such work: one pass at a time, on the worker only.
+  const std::shared_ptr<Backend>& backend() const { return backend_; }
   /// Stops what runs; the last good results stay.
   void cancel();
 

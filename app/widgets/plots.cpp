@@ -41,17 +41,34 @@ Axis axis(std::span<const Series> series, bool vertical, const PlotOptions& opti
   return out;
 }
 
+/// Round values inside the axis, at most about `wanted` of them: steps of 1, 2 or 5 times a power of ten.
+std::vector<double> round_values(const Axis& axis, int wanted) {
+  const double span = axis.high - axis.low, raw = span / std::max(wanted, 1);
+  const double power = std::pow(10.0, std::floor(std::log10(raw)));
+  double step = 10 * power;
+  for (const double factor : {1.0, 2.0, 5.0})
+    if (factor * power >= raw) {
+      step = factor * power;
+      break;
+    }
+  std::vector<double> values;
+  for (double v = std::ceil(axis.low / step - 1e-9) * step; v <= axis.high + 1e-9 * span; v += step)
+    values.push_back(std::abs(v) < 1e-9 * span ? 0 : v);
+  return values;
+}
+
 }  // namespace
 
 PlotTouch plot(const Ui& ui, const char* id, std::span<const Series> series, const PlotOptions& options) {
   PlotTouch touch;
   const float width = std::max(ImGui::GetContentRegionAvail().x, ui.px(40)), height = ui.px(options.height);
-  const float ticks_height = options.x_ticks.empty() ? 0 : ui.px(16 * ui.theme.text_scale);
+  const float ticks_height = options.x_ticks.empty() && !options.scales ? 0 : ui.px(16 * ui.theme.text_scale);
   const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + width, at.y + height};
   touch.clicked = ImGui::InvisibleButton(id, {width, height + ticks_height});
   touch.hovered = ImGui::IsItemHovered();
   const float edge = ui.px(8);
-  const ImVec2 low{at.x + edge, end.y - edge}, high{end.x - edge, at.y + edge};
+  const float margin = options.scales ? ui.px(34 * ui.theme.text_scale) : 0;
+  const ImVec2 low{at.x + edge + margin, end.y - edge}, high{end.x - edge, at.y + edge};
   const Axis x = axis(series, false, options), y = axis(series, true, options);
   const auto place = [&](double px, double py) {
     return ImVec2{low.x + static_cast<float>(x.unit(px)) * (high.x - low.x),
@@ -63,6 +80,18 @@ PlotTouch plot(const Ui& ui, const char* id, std::span<const Series> series, con
   if (!options.title.empty())
     draw_text(ui, draw, {{0, 0}, options.title, small, ui.theme.faint, Anchor::start, 0},
               {at.x + ui.px(7), at.y + ui.px(5 + small.size)});
+  if (options.scales) {
+    const Color thin = with_opacity(ui.theme.line, 0.6);
+    for (const double value : round_values(y, static_cast<int>(options.height / 40))) {
+      const float line = place(x.low, value).y;
+      draw.AddLine({low.x, line}, {end.x - 1, line}, col(thin), 1);
+      draw_text(ui, draw, {{0, 0}, short_number(value, 3), small, ui.theme.faint, Anchor::end, 0},
+                {low.x - ui.px(5), line + ui.px(0.36 * small.size)});
+    }
+    for (const double value : round_values(x, static_cast<int>((high.x - low.x) / ui.px(110))))
+      draw_text(ui, draw, {{0, 0}, short_number(value, 6), small, ui.theme.faint, Anchor::middle, 0},
+                {place(value, y.low).x, end.y + ui.px(3 + small.size)});
+  }
   for (const auto& [value, text] : options.x_ticks)
     draw_text(ui, draw, {{0, 0}, text, small, ui.theme.faint, Anchor::middle, 0},
               {place(value, y.low).x, end.y + ui.px(3 + small.size)});

@@ -23,6 +23,7 @@ struct PlotOptions {
   std::optional<double> x_low{}, x_high{}, y_low{}, y_high{};  ///< absent = from the data; y with a little room
   bool log_x = false;
   std::vector<std::pair<double, std::string>> x_ticks{};  ///< written below
+  bool scales = false;                                    ///< round values written beside both axes, with thin lines
   std::string title = "";                                 ///< small, in the top left corner
   std::optional<Point> marker{};                          ///< "you are here", data coordinates
   bool frame = true;

@@ -69,7 +69,14 @@ App::App(const AppOptions& options) : options_(options) {
 
 App::~App() {
   explorer_.reset();  // before the window that its worker wakes
-  columns_ = {};
+  workspaces_.clear();
+}
+
+void App::add(Workspace workspace) {
+  std::string wanted = options_.workspace;
+  if (!wanted.empty()) wanted[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(wanted[0])));
+  if (workspace.title == wanted) requests_.workspace = static_cast<int>(workspaces_.size());
+  workspaces_.push_back(std::move(workspace));
 }
 
 ShellContent App::content() {
@@ -85,7 +92,8 @@ ShellContent App::content() {
                       model.dims.heads, model.dims.heads == 1 ? "head" : "heads", parameters_text(model.parameters));
     }
   }
-  content.workspaces = {{"Explore", true, ""}};
+  for (const Workspace& workspace : workspaces_) content.workspaces.push_back({workspace.title, true, ""});
+  content.workspace = requests_.workspace;
   content.stop = [this] { explorer_->cancel(); };
   const Explorer::Status status = explorer_->status();
   if (explorer_->busy()) {
@@ -114,9 +122,12 @@ void App::draw(Ui& ui) {
     if (!draw) return nullptr;
     return [&bench, &draw](Ui& inner) { draw(inner, bench); };
   };
-  content.left = column(columns_.left);
-  content.middle = column(columns_.middle);
-  content.right = column(columns_.right);
+  requests_.workspace = std::clamp(requests_.workspace, 0, std::max(static_cast<int>(workspaces_.size()) - 1, 0));
+  const Workspace none{};
+  const Workspace& shown = workspaces_.empty() ? none : workspaces_[static_cast<std::size_t>(requests_.workspace)];
+  content.left = column(shown.left);
+  content.middle = column(shown.middle);
+  content.right = column(shown.right);
   content.model_menu = [&bench](Ui& inner) { model_menu(inner, bench); };
   content.export_menu = [&bench](Ui&) {
     for (const Action& action : actions())
@@ -130,16 +141,19 @@ void App::draw(Ui& ui) {
   view.left_width = layout.left;
   view.right_width = layout.right;
   if (events.palette) requests_.palette = true;
+  if (events.workspace >= 0) requests_.workspace = events.workspace;
   palette_.draw(ui, bench);
   keys_.draw(ui, bench);
   files_.draw(ui, bench);
-  if (columns_.above) columns_.above(ui, bench);
+  if (shown.above) shown.above(ui, bench);
   draw_message(ui, bench);
   if (ImGui::IsMouseReleased(ImGuiMouseButton_Left)) explorer_->close_step();  // a drag is one step of undo
 }
 
 void App::frame() {
   changed_ = explorer_->frame(options_.clock ? options_.clock() : now());
+  for (const Workspace& workspace : workspaces_)
+    if (workspace.each_frame) workspace.each_frame();
   Workbench bench{*explorer_, settings_, requests_};
   if (const auto dropped = window_->take_dropped(); !dropped.empty()) open_path(dropped.front(), bench);
   if (window_->theme().id != explorer_->state().view.theme) window_->set_theme(explorer_->state().view.theme);

@@ -7,6 +7,8 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "app/actions/action.h"
 #include "app/state/explorer.h"
@@ -18,9 +20,11 @@
 
 namespace headscope {
 
-struct Columns {
+struct Workspace {
+  std::string title;
   std::function<void(Ui&, Workbench&)> left, middle, right;
   std::function<void(Ui&, Workbench&)> above;  ///< drawn last: dialogs of the panels' own
+  std::function<void()> each_frame;            ///< after results were taken in, also while another workspace is shown
 };
 
 class App {
@@ -30,7 +34,8 @@ class App {
   explicit App(const AppOptions& options);
   ~App();  ///< stops what runs and waits for it
 
-  void show(Columns columns) { columns_ = std::move(columns); }
+  /// One more tab; the first is shown at the start unless the options name another.
+  void add(Workspace workspace);
   /// Until the user closes the window; or, for a screenshot, until nothing runs any more and the picture is written.
   /// Saves the settings. Throws Error when a file cannot be written.
   void run();
@@ -56,7 +61,7 @@ class App {
   UiRequests requests_;
   std::unique_ptr<Window> window_;
   std::unique_ptr<Explorer> explorer_;
-  Columns columns_;
+  std::vector<Workspace> workspaces_;
   PaletteOverlay palette_;
   KeysOverlay keys_;
   FileDialog files_;

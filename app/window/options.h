@@ -16,7 +16,9 @@ struct AppOptions {
   int width = 0, height = 0;                        ///< 0 = as remembered, or 1600 × 1000
   double scale = 0;                                 ///< 0 = what the display asks for
   std::string theme;                                ///< "" = as remembered, or dark
-  std::string workspace;                            ///< "" = as the session or the settings have it
+  std::string workspace;                            ///< "explore" or "train"; "" = the first
+  std::string recipe;                               ///< of the Train workspace: a file, or the name of a bundled one
+  int train_steps = 0;                              ///< trains that recipe at once and pauses after so many steps
   std::filesystem::path settings;                   ///< file that is read and written; empty = none
   bool offscreen = false, name_items = false;       ///< for tests: see WindowOptions
   std::function<double()> clock;                    ///< for tests: seconds, in place of the machine's

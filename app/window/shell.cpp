@@ -19,7 +19,9 @@ void bar_text(const Ui& ui, float y, float height, const std::string& text, cons
 }
 
 void workspace_tabs(Ui& ui, const ShellContent& content, float height, ShellEvents& events) {
+  const float top = ImGui::GetCursorPosY();
   for (int i = 0; i < static_cast<int>(content.workspaces.size()); ++i) {
+    ImGui::SetCursorPosY(top);  // SameLine() goes back to the top of the line, which lies elsewhere
     const ShellWorkspace& entry = content.workspaces[static_cast<std::size_t>(i)];
     const bool chosen = i == content.workspace;
     Font font = ui.body();

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "app/panels/explore_workspace.h"
+#include "app/panels/workspaces.h"
 #include "app/window/app.h"
 #include "tests/gui/driver.h"
 
@@ -16,10 +16,7 @@ struct Explore {
 
   explicit Explore(int width = 1600, int height = 1000) : Explore(options(width, height)) {}
   explicit Explore(const AppOptions& wanted) : app(wanted), driver(app.window(), [this] { app.frame(); }) {
-    app.show({[&](Ui& ui, Workbench& bench) { workspace.left(ui, bench); },
-              [&](Ui& ui, Workbench& bench) { workspace.middle(ui, bench); },
-              [&](Ui& ui, Workbench& bench) { workspace.right(ui, bench); },
-              [&](Ui& ui, Workbench& bench) { workspace.above(ui, bench); }});
+    app.add(workspace_of(workspace));
     REQUIRE(settle());
   }
   static AppOptions options(int width, int height) {

@@ -13,7 +13,7 @@ namespace headscope {
 
 namespace {
 
-constexpr double largest_thumb = 72, smallest_thumb = 8;
+constexpr double smallest_thumb = 8;
 
 /// Classes in the order in which they first appear.
 double add_legend(Scene& scene, const std::vector<HeadMark>& marks, double y, double width, const Look& look) {
@@ -60,7 +60,7 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
   // As many columns as heads; a sorted or filtered list fills rows of the same tiles. Many heads wrap rather than
   // vanish.
   const int columns = std::max(1, std::min(heads, static_cast<int>((options.width - left) / (smallest_thumb + 1))));
-  const double pitch = std::clamp(std::floor((options.width - left) / columns), smallest_thumb + 1, largest_thumb + 3);
+  const double pitch = std::clamp(std::floor((options.width - left) / columns), smallest_thumb + 1, options.largest_thumb + 3);
   const double gap = pitch > 24 ? 3 : pitch > 12 ? 2 : 1, side = pitch - gap;
 
   std::vector<MapCells> cells;

@@ -15,6 +15,7 @@ struct HeadAtlasOptions {
   Scaling scaling;
   std::vector<HeadMark> classes;  ///< outlined; the legend names them
   double width = 320;             ///< logical pixels that the picture may take
+  double largest_thumb = 72;      ///< side of one picture at most
   std::vector<int> order;         ///< indices into trace.maps, as they shall be shown; empty = all, layer by layer
   std::vector<double> values;     ///< one per map: tiles are coloured by it instead of by the map; NaN = missing
   std::string values_title;       ///< "entropy, nats"

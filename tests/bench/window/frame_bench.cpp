@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "app/panels/explore_workspace.h"
+#include "app/panels/workspaces.h"
 #include "app/window/app.h"
 #include "core/base/thread_time.h"
 #include "tests/gui/driver.h"
@@ -34,10 +34,7 @@ struct Desk {
   headscope::testing::Driver driver;
 
   explicit Desk(const AppOptions& options) : app(options), driver(app.window(), [this] { app.frame(); }) {
-    app.show({[&](Ui& ui, Workbench& bench) { workspace.left(ui, bench); },
-              [&](Ui& ui, Workbench& bench) { workspace.middle(ui, bench); },
-              [&](Ui& ui, Workbench& bench) { workspace.right(ui, bench); },
-              [&](Ui& ui, Workbench& bench) { workspace.above(ui, bench); }});
+    app.add(workspace_of(workspace));
   }
   void settle() {
     int quiet = 0;

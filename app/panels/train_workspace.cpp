@@ -1,0 +1,314 @@
+#include "app/panels/train_workspace.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/panels/panels.h"
+#include "app/widgets/controls.h"
+#include "app/widgets/plots.h"
+#include "viz/scene/head_atlas.h"
+
+namespace headscope {
+
+namespace {
+
+using Phase = TrainingDesk::Phase;
+// More points than a plot has pixels would only cost time.
+constexpr std::size_t most_points = 600;
+
+std::string duration(double seconds) {
+  const auto whole = static_cast<long>(std::lround(std::max(seconds, 0.0)));
+  return whole >= 3600 ? fmt::format("{} h {:02d} min", whole / 3600, whole / 60 % 60)
+         : whole >= 60 ? fmt::format("{} min {:02d} s", whole / 60, whole % 60)
+                       : fmt::format("{} s", whole);
+}
+
+/// One whole number of a row: label, − value +, typed or stepped.
+bool number(const Ui& ui, const char* label, int& value, int step) {
+  ImGui::AlignTextToFramePadding();
+  ImGui::TextUnformatted(label);
+  ImGui::SameLine(ui.px(118));
+  ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
+  const std::string id = fmt::format("##{}", label);
+  return ImGui::InputInt(id.c_str(), &value, step, step * 4);
+}
+
+/// Every k-th step's loss, k such that the plot has points enough.
+Series loss_series(const std::vector<TrainingPoint>& curve, Color color) {
+  Series line{"loss", {}, {}, color};
+  const std::size_t every = curve.size() / most_points + 1;
+  for (std::size_t i = 0; i < curve.size(); i += every) {
+    // The mean of what is left out: single batches scatter.
+    double sum = 0;
+    std::size_t count = 0;
+    for (std::size_t j = i; j < std::min(i + every, curve.size()); ++j) sum += curve[j].loss, ++count;
+    line.x.push_back(static_cast<double>(curve[i].step));
+    line.y.push_back(sum / static_cast<double>(count));
+  }
+  return line;
+}
+
+const char* phase_words(Phase phase) {
+  switch (phase) {
+    case Phase::idle:
+      return "no run yet";
+    case Phase::preparing:
+      return "making vocabulary and data";
+    case Phase::running:
+      return "training";
+    case Phase::paused:
+      return "paused";
+    case Phase::finished:
+      return "finished";
+  }
+  return "";
+}
+
+Color head_color(const Ui& ui, const TrainingView& view, std::size_t head) {
+  const auto& verdicts = view.facts->verdicts[head];
+  return verdicts.empty() ? ui.theme.muted : class_color(*verdicts.front().rule);
+}
+
+}  // namespace
+
+void TrainWorkspace::left(Ui& ui, Workbench&) {
+  recipe(ui);
+  controls(ui);
+}
+
+void TrainWorkspace::recipe(Ui& ui) {
+  Recipe& draft = desk_.draft();
+  section(ui, "RECIPE", "the same recipe gives the same weights");
+  if (menu_button(ui, "Recipe", draft.name, draft.task.kind)) ImGui::OpenPopup("recipes");
+  if (ImGui::BeginPopup("recipes")) {
+    for (const auto& [name, path] : desk_.recipes())
+      if (ImGui::MenuItem(name.c_str(), nullptr, name == draft.name)) desk_.choose(path);
+    ImGui::EndPopup();
+  }
+  static constexpr const char* tasks[] = {"Stories", "Repeated tokens"};
+  int task = draft.task.kind == "repeated" ? 1 : 0;
+  if (segmented(ui, "training task", tasks, task)) draft.task.kind = task == 1 ? "repeated" : "stories";
+  static constexpr const char* families[] = {"GPT-2", "Llama"};
+  int family = draft.model.family == "llama" ? 1 : 0;
+  if (segmented(ui, "training family", families, family)) {
+    draft.model.family = family == 1 ? "llama" : "gpt2";
+    draft.model.kv_heads = draft.model.heads;
+    if (family == 1 && draft.model.mlp == 0) draft.model.mlp = 2 * draft.model.width;
+  }
+  shape_fields(ui);
+}
+
+void TrainWorkspace::shape_fields(Ui& ui) {
+  Recipe& draft = desk_.draft();
+  ModelShape& model = draft.model;
+  const bool grouped = model.kv_heads != model.heads;
+  number(ui, "Layers", model.layers, 1);
+  if (number(ui, "Heads", model.heads, 1) && !grouped) model.kv_heads = model.heads;
+  if (model.family == "llama") number(ui, "Key heads", model.kv_heads, 1);
+  number(ui, "Width", model.width, 16);
+  number(ui, "MLP width", model.mlp, 64);
+  number(ui, "Context", model.context, 16);
+  number(ui, "Batch", draft.batch, 4);
+  int steps = static_cast<int>(std::min<std::int64_t>(draft.steps, 1'000'000'000));
+  if (number(ui, "Steps", steps, 100)) {
+    draft.steps = steps;
+    draft.optimizer.schedule_steps = steps;
+  }
+  int seed = static_cast<int>(draft.seed & 0x7fffffff);
+  if (number(ui, "Seed", seed, 1)) draft.seed = static_cast<std::uint64_t>(std::max(seed, 0));
+  double rate = draft.optimizer.learning_rate;
+  if (slider(ui, "Learning rate", rate, {1e-5, 1e-1, rate, true, "", 5})) desk_.set_learning_rate(rate);
+  if (const std::string wrong = desk_.complaint(); !wrong.empty()) {
+    ImGui::PushStyleColor(ImGuiCol_Text, col(parse_color("#F0616D").value_or(ui.theme.text)));
+    ImGui::TextWrapped("%s", wrong.c_str());
+    ImGui::PopStyleColor();
+  }
+}
+
+void TrainWorkspace::controls(Ui& ui) {
+  const Phase phase = desk_.phase();
+  section(ui, "RUN", phase_words(phase));
+  const bool sound = desk_.complaint().empty();
+  ImGui::BeginDisabled(!sound || phase == Phase::preparing);
+  if (button(ui, desk_.has_run() ? "Start again" : "Start training")) desk_.start();
+  ImGui::EndDisabled();
+  if (desk_.has_run() && phase != Phase::preparing && phase != Phase::finished) {
+    ImGui::SameLine();
+    if (phase == Phase::running ? button(ui, "Pause") : button(ui, "Resume"))
+      phase == Phase::running ? desk_.pause() : desk_.resume();
+    ImGui::SameLine();
+    if (button(ui, "Step")) desk_.step();
+  }
+  if (!desk_.has_run()) return;
+  const TrainingProgress& p = desk_.progress();
+  const auto nats = [](double value) {
+    return std::isnan(value) ? std::string("–") : fmt::format("{:.3f} nats", value);
+  };
+  fact(ui, "Step", fmt::format("{} of {}", p.step, p.steps));
+  fact(ui, "Loss of the batch", nats(p.loss), nullptr,
+       {"mean cross-entropy of the last step's batch, before its update"});
+  fact(ui, "Held-out loss", nats(p.held_out), nullptr,
+       {fmt::format("measured after step {}", p.held_out_step), "mean over texts that are never learnt from"});
+  fact(ui, "Floor", nats(p.floor), nullptr,
+       {"exact: Σ −log p of the held-out texts ÷ their tokens", "no model can stay below it on average"});
+  fact(ui, "Learning rate now", fmt::format("{:.2e}", p.learning_rate));
+  fact(ui, "Gradient norm", fmt::format("{:.3f}", p.gradient_norm), nullptr, {"before clipping"});
+  fact(ui, "Speed", fmt::format("{:.1f} k tokens/s", p.tokens_per_second / 1000));
+  if (phase == Phase::running) fact(ui, "Time left", duration(p.seconds_left));
+}
+
+void TrainWorkspace::middle(Ui& ui, Workbench& bench) {
+  if (!desk_.has_run() || (!desk_.moment() && desk_.phase() == Phase::idle))
+    return empty_state(ui, "No model is being trained",
+                       "Choose a recipe on the left and press Start training: heads will form before your eyes.");
+  if (!desk_.moment()) return empty_state(ui, "Making vocabulary and data", "The first picture follows at once.");
+  loss(ui);
+  scrubber(ui);
+  heads(ui, bench);
+}
+
+void TrainWorkspace::loss(Ui& ui) {
+  section(ui, "LOSS", "nats per token; the floor is the entropy of the data, computed");
+  const TrainingProgress& p = desk_.progress();
+  std::vector<Series> lines{loss_series(desk_.curve(), ui.theme.muted)};
+  Series held_out{"held out", {}, {}, ui.theme.accent, 2.25};
+  for (const TrainingPoint& point : desk_.curve())
+    if (!std::isnan(point.held_out)) {
+      held_out.x.push_back(static_cast<double>(point.step));
+      held_out.y.push_back(point.held_out);
+    }
+  lines.push_back(std::move(held_out));
+  const double end = static_cast<double>(std::max<std::int64_t>(p.step, 10));
+  lines.push_back({"floor", {0, end}, {p.floor, p.floor}, parse_color("#4CC38A").value_or(ui.theme.text), 1.25});
+  PlotOptions options;
+  options.height = 240;
+  options.scales = true;
+  options.x_low = 0;
+  options.x_high = end;
+  options.x_name = "step";
+  const TrainingMoment* shown = desk_.moment();
+  const auto at = static_cast<double>(shown->view->step);
+  if (desk_.shown()) {
+    const auto& curve = desk_.curve();
+    const auto point = std::ranges::find_if(curve, [&](const TrainingPoint& c) { return c.step >= shown->view->step; });
+    if (point != curve.end()) options.marker = Point{at, point->loss};
+  }
+  const PlotTouch touch = plot(ui, "training loss", lines, options);
+  if (touch.clicked) {  // the moment nearest to the click
+    const auto& all = desk_.moments();
+    const auto nearest = std::ranges::min_element(
+        all, {}, [&](const TrainingMoment& m) { return std::abs(static_cast<double>(m.view->step) - touch.x); });
+    if (nearest != all.end()) desk_.show(static_cast<std::size_t>(nearest - all.begin()));
+  }
+}
+
+void TrainWorkspace::scrubber(Ui& ui) {
+  const auto& moments = desk_.moments();
+  int index = static_cast<int>(desk_.shown().value_or(moments.size() - 1));
+  const bool live = !desk_.shown();
+  const float newest = button_width(ui, "Newest");
+  ImGui::AlignTextToFramePadding();
+  ImGui::Text("step %lld", static_cast<long long>(desk_.moment()->view->step));
+  ImGui::SameLine(ui.px(110));
+  ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - newest - ui.px(10));
+  if (ImGui::SliderInt("##moment", &index, 0, std::max(static_cast<int>(moments.size()) - 1, 0), ""))
+    desk_.show(static_cast<std::size_t>(index));
+  ImGui::SameLine();
+  ImGui::BeginDisabled(live);
+  if (button(ui, "Newest")) desk_.show(std::nullopt);
+  ImGui::EndDisabled();
+}
+
+void TrainWorkspace::heads(Ui& ui, Workbench& bench) {
+  const TrainingView& view = *desk_.moment()->view;
+  const Trace& trace = *view.facts->trace;
+  section(ui, "HEADS",
+          fmt::format("of one text of {} tokens, at step {} · layer ↓ head →", trace.tokens.size(), view.step));
+  HeadAtlasOptions options;
+  options.width = std::floor(ImGui::GetContentRegionAvail().x / ui.scale);
+  options.classes = head_marks(view.facts.get());
+  // As large as all layers fit below one another.
+  const double room = ImGui::GetContentRegionAvail().y / ui.scale - 60;
+  options.largest_thumb = std::clamp(std::floor(room / trace.model.dims.layers) - 3, 40.0, 240.0);
+  atlas_.want(
+      bench.explorer, ui, view.facts, fmt::format("{} {}", options.width, options.largest_thumb),
+      [facts = view.facts, options](const Look& look) { return head_atlas_scene(*facts->trace, options, look); });
+  if (const Scene* scene = atlas_.scene()) {
+    SceneViewOptions how;
+    how.fit_height = false;
+    atlas_.draw(ui, "training heads", how, options.width, scene->height);
+  }
+}
+
+void TrainWorkspace::right(Ui& ui, Workbench& bench) {
+  if (!desk_.moment())
+    return empty_state(ui, "Heads over time", "Their scores, and what the model writes, will stand here.");
+  history(ui);
+  sample(ui);
+  keep(ui, bench);
+}
+
+void TrainWorkspace::history(Ui& ui) {
+  section(ui, "HEADS OVER TIME", "a line each");
+  static constexpr const char* labels[] = {"Induction", "Previous", "Sink", "Entropy"};
+  segmented(ui, "training history", labels, history_metric_);
+  const auto& all = desk_.head_history();
+  if (all.empty()) return;
+  const TrainingDesk::HeadHistory& history = all[static_cast<std::size_t>(history_metric_)];
+  const TrainingView& view = *desk_.moment()->view;
+  std::vector<Series> lines;
+  const auto score = [](const std::vector<double>& values) {
+    return values.empty() || std::isnan(values.back()) ? -1.0 : values.back();
+  };
+  const auto best = std::ranges::max_element(history.heads, {}, score);
+  for (std::size_t head = 0; head < history.heads.size(); ++head) {
+    const AttentionMap& map = view.facts->trace->maps[head];
+    const bool named = history.heads.begin() + static_cast<std::ptrdiff_t>(head) == best;
+    lines.push_back({named ? fmt::format("{}.{}", map.layer(), map.head()) : "", history.steps, history.heads[head],
+                     head_color(ui, view, head), named ? 2.25 : 1.25});
+  }
+  PlotOptions options;
+  options.height = 170;
+  options.scales = true;
+  options.x_low = 0;
+  options.y_low = 0;
+  options.y_high = 1;
+  options.x_name = "step";
+  options.readout = false;
+  plot(ui, "training history", lines, options);
+  const Metric& shown = metric(history.metric);
+  if (ImGui::IsItemHovered())
+    tooltip(ui, {std::string(shown.title), std::string(shown.formula), "of the fixed probe text"});
+}
+
+void TrainWorkspace::sample(Ui& ui) {
+  const TrainingView& view = *desk_.moment()->view;
+  section(ui, "THE MODEL WRITES", fmt::format("at step {}, temperature 0.8", view.sample_step));
+  ImGui::TextWrapped("%s", view.sample.empty() ? "(nothing: it ends the text at once)" : view.sample.c_str());
+}
+
+void TrainWorkspace::keep(Ui& ui, Workbench& bench) {
+  section(ui, "KEEP", fmt::format("the model of step {}", desk_.moment()->view->step));
+  const std::string usual = desk_.usual_folder().string();
+  ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
+  input_line("##training folder", usual.c_str(), folder_);
+  const std::filesystem::path folder = folder_.empty() ? desk_.usual_folder() : std::filesystem::path(folder_);
+  if (button(ui, "Save")) desk_.save(folder, false);
+  ImGui::SameLine();
+  if (button(ui, "Open in Explore")) {
+    desk_.pause();
+    desk_.save(folder, true);
+    bench.ui.workspace = 0;
+  }
+  ImGui::BeginDisabled(!desk_.shown());
+  if (button(ui, "Fork from here")) desk_.fork();
+  ImGui::EndDisabled();
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+    tooltip(ui, {"Train on from the step on screen", "with the learning rate on the left; what came after it goes",
+                 "scrub back first"});
+}
+
+}  // namespace headscope

@@ -1,0 +1,37 @@
+#pragma once
+// The Train workspace: a recipe and its run on the left, loss and heads of the moment in the middle, how heads came
+// about and what the model writes on the right. Thread rule: the UI thread.
+
+#include <string>
+
+#include "app/actions/action.h"
+#include "app/panels/scene_slot.h"
+#include "app/state/training_desk.h"
+
+namespace headscope {
+
+class TrainWorkspace {
+ public:
+  explicit TrainWorkspace(TrainingDesk& desk) : desk_(desk) {}
+  void left(Ui& ui, Workbench& bench);
+  void middle(Ui& ui, Workbench& bench);
+  void right(Ui& ui, Workbench& bench);
+
+ private:
+  void recipe(Ui& ui);
+  void shape_fields(Ui& ui);
+  void controls(Ui& ui);
+  void loss(Ui& ui);
+  void scrubber(Ui& ui);
+  void heads(Ui& ui, Workbench& bench);
+  void history(Ui& ui);
+  void sample(Ui& ui);
+  void keep(Ui& ui, Workbench& bench);
+
+  TrainingDesk& desk_;
+  SceneSlot atlas_{"scene.training"};
+  int history_metric_ = 0;
+  std::string folder_;
+};
+
+}  // namespace headscope

@@ -1,0 +1,28 @@
+#pragma once
+// The workspaces as the App takes them. The workspaces must outlive the App's last frame.
+
+#include "app/panels/explore_workspace.h"
+#include "app/panels/train_workspace.h"
+#include "app/window/app.h"
+
+namespace headscope {
+
+inline Workspace workspace_of(ExploreWorkspace& explore) {
+  return {"Explore",
+          [&](Ui& ui, Workbench& bench) { explore.left(ui, bench); },
+          [&](Ui& ui, Workbench& bench) { explore.middle(ui, bench); },
+          [&](Ui& ui, Workbench& bench) { explore.right(ui, bench); },
+          [&](Ui& ui, Workbench& bench) { explore.above(ui, bench); },
+          nullptr};
+}
+
+inline Workspace workspace_of(TrainWorkspace& train, TrainingDesk& desk) {
+  return {"Train",
+          [&](Ui& ui, Workbench& bench) { train.left(ui, bench); },
+          [&](Ui& ui, Workbench& bench) { train.middle(ui, bench); },
+          [&](Ui& ui, Workbench& bench) { train.right(ui, bench); },
+          nullptr,
+          [&] { desk.frame(); }};
+}
+
+}  // namespace headscope

@@ -1,0 +1,57 @@
+// The Train workspace, used as a person uses it: start, pause, scrub, save.
+
+#include "tests/gui/explore.h"
+#include "tests/support/paths.h"
+
+using namespace headscope;
+using headscope::testing::Explore;
+
+TEST_CASE("a run is started, paused, scrubbed back, saved and opened") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Explore e;
+  TrainingDesk desk(e.app.explorer());
+  TrainWorkspace train(desk);
+  e.app.add(workspace_of(train, desk));
+  e.driver.frames(2);
+  e.driver.click("Train");
+  e.driver.frames(2);
+  Recipe& draft = desk.draft();
+  draft.task.kind = "repeated";
+  draft.model = {"gpt2", 1, 2, 2, 16, 0, 24};
+  draft.batch = 4;
+  draft.evaluate_rows = 8;
+  draft.steps = draft.optimizer.schedule_steps = 1'000'000;
+  e.driver.frames(2);
+  REQUIRE(desk.complaint() == "");
+  e.driver.click("Start training");
+  REQUIRE(e.driver.until([&] { return desk.moments().size() >= 3; }, 20'000));
+  e.driver.click("Pause");
+  CHECK(desk.phase() == TrainingDesk::Phase::paused);
+  int quiet = 0;  // what was under way is still taken in
+  REQUIRE(e.driver.until([&] { return (quiet = e.app.settled() ? quiet + 1 : 0) > 8; }, 20'000));
+  const std::int64_t step = desk.progress().step;
+  e.driver.frames(5);
+  CHECK(desk.progress().step == step);
+
+  const Item scrubber = e.driver.item("##moment");
+  e.driver.drag(scrubber.center(), {scrubber.min.x + 2, scrubber.center().y});
+  REQUIRE(desk.shown());
+  CHECK(*desk.shown() == 0);
+  CHECK(desk.moment()->view->step == 0);
+  e.driver.click("Newest");
+  CHECK_FALSE(desk.shown());
+
+  e.driver.click("Step");
+  REQUIRE(e.driver.until([&] { return desk.progress().step == step + 1; }, 20'000));
+
+  const auto folder = headscope::testing::scratch_dir("gui-train") / "kept";
+  e.driver.click("##training folder");
+  e.driver.type(folder.string());
+  e.driver.click("Open in Explore");
+  REQUIRE(e.driver.until([&] { return e.results().run && e.results().run->trace->model.dims.d_model == 16; }, 20'000));
+  CHECK(e.results().model_folder == folder);
+  CHECK(e.app.requests().workspace == 0);
+  e.driver.key(ImGuiKey_2, ImGuiMod_Ctrl);
+  CHECK(e.app.requests().workspace == 1);
+  desk.stop();
+}
