@@ -96,8 +96,14 @@ Action coloring(std::string id, std::string title, std::function<bool(const Work
 void add_file(std::vector<Action>& all) {
   const auto dialog = [](Dialog which) { return [which](Workbench& bench) { bench.ui.dialog = which; }; };
   all.push_back({"file.open_model", "Open model…", "Ctrl+O", "File", dialog(Dialog::open_model), nullptr, nullptr});
-  all.push_back({"file.open_example", "Open the bundled example", "", "File",
-                 [](Workbench& bench) { bench.explorer.open_example(); }, nullptr, nullptr});
+  constexpr std::pair<const char*, const char*> bundled[] = {
+      {"tiny-gpt2", "Open tiny-gpt2: stories, learned positions"},
+      {"tiny-llama", "Open tiny-llama: stories, rotary positions"},
+      {"induction-2l", "Open induction-2l: two layers that learnt to repeat"},
+      {"induction", "Open induction: two layers made by hand"}};
+  for (const auto& [name, title] : bundled)
+    all.push_back({std::string("file.open.") + name, title, "", "File",
+                   [name = name](Workbench& bench) { bench.explorer.open_example(name); }, nullptr, nullptr});
   all.push_back(
       {"file.open_session", "Open session…", "Ctrl+Shift+O", "File", dialog(Dialog::open_session), nullptr, nullptr});
   all.push_back(
@@ -115,6 +121,21 @@ void add_edit(std::vector<Action>& all) {
   all.push_back({"edit.prompt", "Edit the prompt", "Ctrl+L", "Edit",
                  [](Workbench& bench) { bench.ui.focus_prompt = true; }, nullptr, nullptr});
   const auto has_edits = [](const Workbench& bench) { return !bench.explorer.state().document.edits.empty(); };
+  all.push_back({"edit.ablate", "Ablate the selected head, or bring it back", "X", "Edit",
+                 [](Workbench& bench) {
+                   const HeadRef head = bench.explorer.state().document.selected;
+                   const Intervention ablated{{head.layer, head.head}, Ablate{}};
+                   auto edits = bench.explorer.state().document.edits;
+                   if (std::erase(edits, ablated) == 0) edits.push_back(ablated);
+                   bench.explorer.close_step();
+                   bench.explorer.set_edits(std::move(edits));
+                 },
+                 has_run,
+                 [](const Workbench& bench) {
+                   const HeadRef head = bench.explorer.state().document.selected;
+                   return std::ranges::count(bench.explorer.state().document.edits,
+                                             Intervention{{head.layer, head.head}, Ablate{}}) > 0;
+                 }});
   all.push_back({"edit.clear", "Remove all edits of the model", "", "Edit",
                  [](Workbench& bench) { bench.explorer.set_edits({}); }, has_edits, nullptr});
   const auto any_on = [](const Workbench& bench) {
@@ -136,7 +157,7 @@ void add_go(std::vector<Action>& all) {
   constexpr const char* workspaces[] = {"Explore", "Train"};
   for (int i = 0; i < 2; ++i)
     all.push_back({"go.workspace." + std::to_string(i + 1), std::string("Workspace: ") + workspaces[i],
-                   "Ctrl+" + std::to_string(i + 1), "Go", [i](Workbench& bench) { bench.ui.workspace = i; }, nullptr,
+                   "Alt+" + std::to_string(i + 1), "Go", [i](Workbench& bench) { bench.ui.workspace = i; }, nullptr,
                    [i](const Workbench& bench) { return bench.ui.workspace == i; }});
   const auto head = [&](const char* id, const char* title, const char* keys, int layers, int heads) {
     all.push_back({id, title, keys, "Go", [layers, heads](Workbench& bench) { move_head(bench, layers, heads); },

@@ -91,9 +91,19 @@ void AtlasPanel::draw(const PanelContext& c) {
   static constexpr const char* labels[] = {"Map", "Entropy", "Sink", "Induction", "Previous"};
   static constexpr std::string_view ids[] = {"map", "entropy_normalized", "sink", "prefix_matching", "previous_token"};
   int chosen = static_cast<int>(std::ranges::find(ids, view.coloring) - std::begin(ids));
-  if (segmented(c.ui, "atlas coloring", labels, chosen,
-                std::min(segmented_width(c.ui, labels), ImGui::GetContentRegionAvail().x)))
-    view.coloring = ids[chosen];
+  const float wanted = segmented_width(c.ui, labels), room = ImGui::GetContentRegionAvail().x;
+  if (0.88f * wanted <= room) {
+    if (segmented(c.ui, "atlas coloring", labels, chosen, std::min(wanted, room))) view.coloring = ids[chosen];
+  } else {  // large type in a narrow column: the same choice as a menu
+    const bool known = chosen < static_cast<int>(std::size(labels));
+    if (menu_button(c.ui, "Color heads by", known ? labels[chosen] : "Map", "", c.ui.px(24)))
+      ImGui::OpenPopup("color heads");
+    if (ImGui::BeginPopup("color heads")) {
+      for (std::size_t i = 0; i < std::size(labels); ++i)
+        if (ImGui::MenuItem(labels[i], nullptr, ids[i] == view.coloring)) view.coloring = ids[i];
+      ImGui::EndPopup();
+    }
+  }
   sort_menu(c, view);
 
   const Trace* trace = c.trace();

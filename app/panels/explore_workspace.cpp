@@ -24,6 +24,7 @@ void ExploreWorkspace::right(Ui& ui, Workbench& bench) {
   if (!c.trace()) return empty_state(ui, "No head is chosen", "Its numbers, temperature and mask will stand here.");
   softmax_.draw(c);
   mask_.draw(c);
+  edits_.draw(c);
   draw_facts(c);
   next_.draw(c);
 }

@@ -23,6 +23,7 @@ class ExploreWorkspace {
   HeadPanel head_;
   SoftmaxPanel softmax_;
   MaskPanel mask_;
+  EditsPanel edits_;
   NextPanel next_;
 };
 

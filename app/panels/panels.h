@@ -89,6 +89,18 @@ class MaskPanel {
   std::string spec_, error_;
 };
 
+/// Everything that is changed about the model, as a list; new edits from a menu or in words.
+class EditsPanel {
+ public:
+  void draw(const PanelContext& c);
+
+ private:
+  void add(const PanelContext& c, const Intervention& edit);
+  void list(const PanelContext& c);
+  void menu(const PanelContext& c);
+  std::string line_, error_;
+};
+
 /// The numbers of the selected head, with what chance would give, and the cells behind its class.
 void draw_facts(const PanelContext& c);
 

@@ -96,7 +96,6 @@ void TrainWorkspace::recipe(Ui& ui) {
   if (segmented(ui, "training family", families, family)) {
     draft.model.family = family == 1 ? "llama" : "gpt2";
     draft.model.kv_heads = draft.model.heads;
-    if (family == 1 && draft.model.mlp == 0) draft.model.mlp = 2 * draft.model.width;
   }
   shape_fields(ui);
 }

@@ -121,12 +121,12 @@ void Explorer::open_model(const fs::path& folder) {
 }
 
 void Explorer::open_example(const std::string& name) {
-  const auto folder = find_asset("examples/" + name);
+  const auto folder = find_bundled_model(name);
   const auto text = find_asset("examples/" + name + ".txt");
   if (!folder) {
     show_message({Message::Level::error,
-                  "example " + name + ": expected it among the program's assets, found nothing\n" +
-                      "hint: reinstall, or set HEADSCOPE_ASSETS to the folder that holds examples/",
+                  "model " + name + ": expected it among the program's bundled models, found nothing\n" +
+                      "hint: reinstall, or set HEADSCOPE_ASSETS to the folder that holds examples/, beside models/",
                   "load"});
     return;
   }

@@ -69,7 +69,8 @@ class Explorer {
 
   // What the user does. Changes to the document are undoable.
   void open_model(const std::filesystem::path& folder);
-  /// The bundled example with its text.
+  /// A bundled model with its text: "tiny-gpt2", "tiny-llama", "induction-2l" (trained by this project), "induction"
+  /// (made by hand).
   void open_example(const std::string& name = "induction");
   void set_text(std::string text);
   void set_ids(std::vector<std::int32_t> ids);

@@ -61,7 +61,7 @@ App::App(const AppOptions& options) : options_(options) {
     open_path(*options_.model, bench);
     if (options_.text) explorer_->set_text(*options_.text);
   } else {
-    explorer_->open_example();
+    explorer_->open_example(options_.example);
     if (options_.text) explorer_->set_text(*options_.text);
   }
   if (!settings_message.empty()) explorer_->show_message({Message::Level::info, settings_message, ""});

@@ -10,6 +10,7 @@ namespace headscope {
 
 struct AppOptions {
   std::optional<std::filesystem::path> model;  ///< folder to open first
+  std::string example = "tiny-gpt2";           ///< the bundled model that is opened when none is named
   std::optional<std::string> text;
   std::optional<std::filesystem::path> session;
   std::optional<std::filesystem::path> screenshot;  ///< draw without a window, write a PNG, end

@@ -61,7 +61,7 @@ ModelConfig llama_config(const ConfigReader& json) {
     throw json.error(json.has("head_dim") ? "head_dim" : "hidden_size / num_attention_heads",
                      "an even number, since rotary positions turn pairs", std::to_string(dims.d_head));
   }
-  dims.d_mlp = json.integer("intermediate_size", 1, limit::d_mlp);
+  dims.d_mlp = json.integer("intermediate_size", 0, limit::d_mlp);  // 0: attention only, no second norm
   dims.vocab = json.integer("vocab_size", 1, limit::vocab);
   config.context = json.integer("max_position_embeddings", 1, limit::context);
   config.norm = NormKind::rms_norm;
@@ -72,7 +72,7 @@ ModelConfig llama_config(const ConfigReader& json) {
     throw json.error("partial_rotary_factor", "1", "another value", "heads that rotate in part are not supported");
   }
   config.activation = read_activation(json, "hidden_act", "silu");
-  config.gated_mlp = true;
+  config.gated_mlp = dims.d_mlp > 0;
   config.attention_bias = json.flag("attention_bias", false);
   config.mlp_bias = json.flag("mlp_bias", false);
   config.tied_embeddings = json.flag("tie_word_embeddings", false);
@@ -101,10 +101,12 @@ RawWeights llama_weights(const WeightSource& source, const ModelConfig& config) 
     linear("self_attn.k_proj", d, keys, config.attention_bias, raw.k_weight, raw.k_bias);
     linear("self_attn.v_proj", d, keys, config.attention_bias, raw.v_weight, raw.v_bias);
     linear("self_attn.o_proj", queries, d, config.attention_bias, raw.o_weight, raw.o_bias);
-    reader.take(block + "post_attention_layernorm.weight", {d}, raw.ln2_gain);
-    linear("mlp.up_proj", d, dims.d_mlp, config.mlp_bias, raw.up_weight, raw.up_bias);
-    linear("mlp.gate_proj", d, dims.d_mlp, config.mlp_bias, raw.gate_weight, raw.gate_bias);
-    linear("mlp.down_proj", dims.d_mlp, d, config.mlp_bias, raw.down_weight, raw.down_bias);
+    if (dims.d_mlp > 0) {
+      reader.take(block + "post_attention_layernorm.weight", {d}, raw.ln2_gain);
+      linear("mlp.up_proj", d, dims.d_mlp, config.mlp_bias, raw.up_weight, raw.up_bias);
+      linear("mlp.gate_proj", d, dims.d_mlp, config.mlp_bias, raw.gate_weight, raw.gate_bias);
+      linear("mlp.down_proj", dims.d_mlp, d, config.mlp_bias, raw.down_weight, raw.down_bias);
+    }
     // Early checkpoints store the rotary frequencies, which the configuration gives.
     reader.ignore(block + "self_attn.rotary_emb.inv_freq");
   }

@@ -139,8 +139,13 @@ void Recipe::check(const std::string& where) const {
   check_range(model.heads, 1, 128, shape + ": heads");
   check_range(model.kv_heads, 1, model.heads, shape + ": kv_heads");
   check_range(model.width, 1, 1 << 14, shape + ": width");
-  check_range(model.mlp, model.family == "gpt2" ? 0 : 1, 1 << 16, shape + ": mlp");
+  check_range(model.mlp, 0, 1 << 16, shape + ": mlp");
   check_range(model.context, 2, 1 << 16, shape + ": context");
+  if (task.kind == "repeated" && 2 * task.longest_period >= model.context)
+    throw Error(shape + ": context",
+                fmt::format("more than {}, so that what is said with the longest period fits twice",
+                            2 * task.longest_period),
+                fmt::format("{}", model.context));
   if (model.width % model.heads != 0)
     throw Error(shape + ": heads", fmt::format("a divisor of the width {}", model.width),
                 fmt::format("{}", model.heads));

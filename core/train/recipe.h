@@ -23,7 +23,7 @@ struct ModelShape {
   int layers = 4, heads = 4;
   int kv_heads = 4;  ///< fewer than heads: grouped queries (llama only)
   int width = 128;
-  int mlp = 512;  ///< width of the hidden layer; 0 = attention only (gpt2 only)
+  int mlp = 512;  ///< width of the hidden layer; 0 = attention only
   int context = 256;
   bool operator==(const ModelShape&) const = default;
 };

@@ -23,6 +23,7 @@ struct Explore {
     AppOptions out;
     out.width = width, out.height = height;
     out.offscreen = out.name_items = true;
+    out.example = "induction";  // of whose heads it is known what they do
     return out;
   }
   const AppState& state() { return app.explorer().state(); }

@@ -17,6 +17,8 @@ TEST_CASE("a run is started, paused, scrubbed back, saved and opened") {
   e.driver.frames(2);
   Recipe& draft = desk.draft();
   draft.task.kind = "repeated";
+  draft.task.shortest_period = 4;
+  draft.task.longest_period = 8;
   draft.model = {"gpt2", 1, 2, 2, 16, 0, 24};
   draft.batch = 4;
   draft.evaluate_rows = 8;
@@ -51,7 +53,7 @@ TEST_CASE("a run is started, paused, scrubbed back, saved and opened") {
   REQUIRE(e.driver.until([&] { return e.results().run && e.results().run->trace->model.dims.d_model == 16; }, 20'000));
   CHECK(e.results().model_folder == folder);
   CHECK(e.app.requests().workspace == 0);
-  e.driver.key(ImGuiKey_2, ImGuiMod_Ctrl);
+  e.driver.key(ImGuiKey_2, ImGuiMod_Alt);
   CHECK(e.app.requests().workspace == 1);
   desk.stop();
 }

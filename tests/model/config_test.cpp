@@ -203,7 +203,7 @@ TEST_CASE("every absurd value of a Llama configuration is an error that names it
       {"head_dim", 0},
       {"head_dim", 1 << 20},
       {"hidden_size", nullptr},
-      {"intermediate_size", 0},
+      {"intermediate_size", -1},
       {"rms_norm_eps", -1},
       {"rope_theta", 0},
       {"rope_theta", "10000"},

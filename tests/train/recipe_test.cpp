@@ -69,7 +69,7 @@ TEST_CASE("recipe: every fault names its place") {
   CHECK(fault(with("\"vocabulary\"", "\"longest_period\"")).find("r.json: task") == 0);
   CHECK(fault(with("llama", "bert")).find("\"gpt2\" or \"llama\"") != std::string::npos);
   CHECK(fault(with("llama", "gpt2")).find("no grouped queries") != std::string::npos);
-  CHECK(fault(with("\"mlp\": 96", "\"mlp\": 0")).find("model: mlp") != std::string::npos);
+  CHECK(fault(with("\"mlp\": 96", "\"mlp\": -1")).find("model: mlp") != std::string::npos);
   CHECK(fault(with("\"tiny\"", "\"../tiny\"")).find("r.json: name") == 0);
   CHECK(fault(with("0.003", "\"fast\"")).find("learning_rate: expected a number") != std::string::npos);
   CHECK(fault(with("0.003", "-1")).find("learning_rate") != std::string::npos);

@@ -156,7 +156,10 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Lo
   placed.y = y = std::round(y + (options.bare ? 4 : 20) + 15 * theme.text_scale);
   const double x = placed.x, x1 = x + placed.width();
   int index = 0;
+  // Where the numbers would run into one another only the ends are written.
+  const bool crowded = height / static_cast<double>(std::max<std::size_t>(marks.size(), 2) - 1) < 1.3 * number.size;
   for (const Tick& tick : marks) {
+    if (crowded && tick.unit != 0 && tick.unit != 1) continue;
     const double level = std::round(y + height * (1 - tick.unit));
     scene.add({Line{{{x, level - 0.5}, {x1, level - 0.5}}, theme.line, 1}, "", ""});
     scene.add({Text{{x - 8, level + half_capital(number)}, tick.text, number, theme.muted, Anchor::end, 0},

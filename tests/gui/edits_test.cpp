@@ -1,0 +1,53 @@
+// The list of edits, used as a person uses it.
+
+#include "tests/gui/explore.h"
+
+using namespace headscope;
+using headscope::testing::Explore;
+
+TEST_CASE("a head is ablated by a key, by words and from the menu, switched off, and brought back") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Explore e;
+  e.driver.click("Layer 1 Head 0");
+  REQUIRE(e.settle());
+  const double before = e.results().run->next.front().probability;
+  CHECK(before > 0.9);
+  e.driver.key(ImGuiKey_X);
+  REQUIRE(e.settle());
+  REQUIRE(e.state().document.edits.size() == 1);
+  CHECK(describe(e.state().document.edits[0]) == "1.0: ablate zero");
+  CHECK(e.results().run->next.front().probability < 0.2);  // the head that looked back is gone
+  REQUIRE(e.results().effect);
+  CHECK(e.results().effect->change.kl > 1);
+
+  e.driver.click("edit 0 on");
+  REQUIRE(e.settle());
+  CHECK_FALSE(e.state().document.edits[0].enabled);
+  CHECK(e.results().run->next.front().probability == doctest::Approx(before));
+  e.driver.click("remove edit 0");
+  REQUIRE(e.settle());
+  CHECK(e.state().document.edits.empty());
+
+  e.driver.click("##edit words");
+  e.driver.type("0.*: switch off mlp");
+  e.driver.key(ImGuiKey_Enter);
+  REQUIRE(e.settle());
+  REQUIRE(e.state().document.edits.size() == 1);
+  CHECK(std::holds_alternative<SwitchOff>(e.state().document.edits[0].action));
+
+  e.driver.click("##edit words");
+  e.driver.type("nonsense");
+  e.driver.key(ImGuiKey_Enter);
+  CHECK(e.state().document.edits.size() == 1);
+  CHECK_FALSE(e.state().message);  // said beside the line, not in a box
+
+  e.driver.key(ImGuiKey_Escape);
+  e.driver.click("Add an edit");
+  e.driver.frames(2);
+  e.driver.click("ablate mean");
+  REQUIRE(e.settle());
+  REQUIRE(e.state().document.edits.size() == 2);
+  CHECK(describe(e.state().document.edits[1]) == "1.0: ablate mean");
+  e.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl);
+  CHECK(e.state().document.edits.size() == 1);
+}
