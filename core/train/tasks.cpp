@@ -93,11 +93,14 @@ class Stories final : public Task {
 
   std::string probe_text(int length) const override {
     Random numbers = random(Stream::probe);
-    while (true) {
-      std::string text = language_.sample(numbers).text;
+    std::string text;
+    for (int i = 0; i < 64; ++i) {
+      text = language_.sample(numbers).text;
       if (static_cast<int>(ids_of(*tokenizer(), text).size()) < length) return text;
-      if (length < 64) return text.substr(0, static_cast<std::size_t>(std::max(length - 1, 1)));
     }
+    // No story is that short: the beginning of one.
+    const std::vector<Token> tokens = tokenizer()->encode(text);
+    return text.substr(0, static_cast<std::size_t>(tokens[static_cast<std::size_t>(std::max(length - 2, 0))].end));
   }
 
   std::vector<Story> stories(int count) const {

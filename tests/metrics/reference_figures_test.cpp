@@ -102,6 +102,7 @@ TEST_CASE("metrics of the small random models equal the reference figures, and s
     for (const char* name : {"expected.safetensors", "expected-one.safetensors"}) {
       if (!std::filesystem::exists(folder.path() / name)) continue;
       const SafetensorsFile file = SafetensorsFile::open(folder.path() / name);
+      if (!file.contains("tokens")) continue;  // steps of training, which have another test
       const TensorEntry& ids = file.entry("tokens");
       std::vector<std::int32_t> tokens(static_cast<std::size_t>(ids.elements()));
       std::memcpy(tokens.data(), ids.bytes.data(), ids.bytes.size());

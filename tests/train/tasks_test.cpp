@@ -74,6 +74,11 @@ TEST_CASE("task stories: held-out rows hold one story and its end; the floor is 
   CHECK_THROWS_AS(task->held_out(5, 2, 64), Error);
   CHECK(task->tokenizer()->encode(task->probe_text(256)).size() < 256);
   CHECK(task->probe_text(256) == task->probe_text(256));
+  for (const int length : {16, 96}) {  // shorter than any story: the beginning of one
+    const auto tokens = task->tokenizer()->encode(task->probe_text(length));
+    CHECK(static_cast<int>(tokens.size()) < length);
+    CHECK(static_cast<int>(tokens.size()) > length / 2);
+  }
 }
 
 TEST_CASE("task repeated: the floor by hand") {
