@@ -12,21 +12,14 @@
 #include "core/engine/pass_memory.h"
 #include "core/trace/capture.h"
 #include "tests/bench/random_model.h"
+#include "tests/bench/timing.h"
 
 namespace {
 
 using namespace headscope;
 
-double seconds(const std::function<void()>& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-double median(std::vector<double> values) {
-  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
-  return values[values.size() / 2];
-}
+using bench::median;
+using bench::seconds;
 
 Backend& backend() {
   static Backend shared;
