@@ -22,6 +22,14 @@ struct UiRequests {
   bool reset_zoom = false;    ///< of the head's picture
   bool quit = false;
   int workspace = 0;  ///< the tab that is shown; stays
+  /// What the workspaces can show besides themselves, for the palette; Settings::pages says which one each shows.
+  struct Page {
+    int workspace;
+    std::string of;  ///< title of the workspace
+    std::string id, title, detail;
+  };
+  std::vector<Page> pages;
+  bool arrows_taken = false;  ///< said anew in every frame: up and down belong to a list, not to the heads
 };
 
 /// What an action works on; everything outlives the call.

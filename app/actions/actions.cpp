@@ -154,8 +154,8 @@ void add_edit(std::vector<Action>& all) {
 }
 
 void add_go(std::vector<Action>& all) {
-  constexpr const char* workspaces[] = {"Explore", "Train"};
-  for (int i = 0; i < 2; ++i)
+  constexpr const char* workspaces[] = {"Explore", "Analyse", "Train"};
+  for (int i = 0; i < static_cast<int>(std::size(workspaces)); ++i)
     all.push_back({"go.workspace." + std::to_string(i + 1), std::string("Workspace: ") + workspaces[i],
                    "Alt+" + std::to_string(i + 1), "Go", [i](Workbench& bench) { bench.ui.workspace = i; }, nullptr,
                    [i](const Workbench& bench) { return bench.ui.workspace == i; }});

@@ -18,6 +18,14 @@ void add_actions(std::vector<PaletteItem>& items, const Workbench& bench) {
       items.push_back({action.title, action.shortcut, "Action", action.run});
 }
 
+void add_pages(std::vector<PaletteItem>& items, const Workbench& bench) {
+  for (const UiRequests::Page& page : bench.ui.pages)
+    items.push_back({page.title, page.detail, page.of, [page](Workbench& at) {
+                       at.ui.workspace = page.workspace;
+                       at.settings.pages[page.of] = page.id;
+                     }});
+}
+
 void add_heads(std::vector<PaletteItem>& items, const Results& results) {
   if (!results.model.model) return;
   const ModelDims& dims = results.model.model->config().dims;
@@ -63,6 +71,7 @@ std::vector<PaletteItem> palette_items(const Workbench& bench) {
   std::vector<PaletteItem> items;
   const Results& results = bench.explorer.results();
   add_actions(items, bench);
+  add_pages(items, bench);
   add_heads(items, results);
   add_tokens(items, results);
   add_models(items, bench);

@@ -14,11 +14,11 @@ namespace headscope {
 struct PaletteItem {
   std::string title;   ///< "Layer 5 Head 1"
   std::string detail;  ///< "induction 0.87 (chance 0.03)", a shortcut, a folder
-  std::string group;   ///< "Action", "Head", "Token", "Model", "Mask"
+  std::string group;   ///< "Action", "Head", "Token", "Model", "Mask", or the workspace of a page
   std::function<void(Workbench&)> run;
 };
 
-/// Everything that can be done now: enabled actions, then heads, tokens, models, masks. Make it once when the palette
+/// Everything that can be done now: enabled actions, then pages of workspaces, heads, tokens, models, masks. Make it once when the palette
 /// opens.
 std::vector<PaletteItem> palette_items(const Workbench& bench);
 

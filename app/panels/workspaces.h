@@ -1,6 +1,7 @@
 #pragma once
 // The workspaces as the App takes them. The workspaces must outlive the App's last frame.
 
+#include "app/panels/analyse_workspace.h"
 #include "app/panels/explore_workspace.h"
 #include "app/panels/train_workspace.h"
 #include "app/window/app.h"
@@ -14,6 +15,16 @@ inline Workspace workspace_of(ExploreWorkspace& explore) {
           [&](Ui& ui, Workbench& bench) { explore.right(ui, bench); },
           [&](Ui& ui, Workbench& bench) { explore.above(ui, bench); },
           nullptr};
+}
+
+inline Workspace workspace_of(AnalyseWorkspace& analyse) {
+  return {AnalyseWorkspace::title,
+          [&](Ui& ui, Workbench& bench) { analyse.left(ui, bench); },
+          [&](Ui& ui, Workbench& bench) { analyse.middle(ui, bench); },
+          [&](Ui& ui, Workbench& bench) { analyse.right(ui, bench); },
+          nullptr,
+          [&] { analyse.each_frame(); },
+          analyse.pages()};
 }
 
 inline Workspace workspace_of(TrainWorkspace& train, TrainingDesk& desk) {

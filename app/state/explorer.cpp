@@ -23,6 +23,7 @@ const char* words_for(const std::string& tag) {
   if (tag == "detail") return "taking the head apart";
   if (tag == "export") return "writing the file";
   if (tag.starts_with("training")) return "training";
+  if (tag.starts_with("sweep")) return "sweeping";
   return tag == "effect" ? "comparing with the unedited run" : "";
 }
 
@@ -88,6 +89,7 @@ void Explorer::on_files(const std::string& tag, Worker::Work work) {
 void Explorer::cancel() {
   for (const char* tag : tags) worker_.cancel(tag);
   loading_.clear();
+  ++cancels_;
   changed_ = true;
 }
 

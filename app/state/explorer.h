@@ -66,6 +66,8 @@ class Explorer {
   const std::shared_ptr<Backend>& backend() const { return backend_; }
   /// Stops what runs; the last good results stay.
   void cancel();
+  /// How often that was asked for: whoever hands in one job after another stops when it changes.
+  std::uint64_t cancels() const { return cancels_; }
 
   // What the user does. Changes to the document are undoable.
   void open_model(const std::filesystem::path& folder);
@@ -133,6 +135,7 @@ class Explorer {
   std::vector<std::pair<std::filesystem::path, LoadedModel>> models_;  // opened lately, newest last
   bool select_telling_ = false;  // when the next facts arrive: a model was opened, nobody has chosen a head yet
   bool changed_ = false;
+  std::uint64_t cancels_ = 0;
   double now_ = 0;
   RunRequest submitted_;                    // the trace job's last
   std::shared_ptr<const Trace> detail_of_;  // what the detail job was last submitted for …

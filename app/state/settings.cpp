@@ -47,6 +47,7 @@ std::string to_json(const Settings& settings) {
   out["recent_models"] = ordered_json::array();
   for (const fs::path& model : settings.recent_models) out["recent_models"].push_back(model.generic_string());
   out["last_folder"] = settings.last_folder.generic_string();
+  out["pages"] = settings.pages;
   // A path of other bytes than UTF-8 is not worth losing the rest for.
   return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
@@ -83,6 +84,13 @@ Settings settings_from_json(const std::string& text, const std::string& where) {
       if (!folder.empty() && std::ranges::find(settings.recent_models, folder) == settings.recent_models.end() &&
           settings.recent_models.size() < Settings::most_recent)
         settings.recent_models.push_back(folder);
+    }
+  }
+  if (const json* pages = fields.find("pages")) {
+    if (!pages->is_object()) fields.refuse("pages", "an object of names", json_excerpt(*pages));
+    for (const auto& [workspace, page] : pages->items()) {
+      if (!page.is_string()) fields.refuse("pages", "names as texts", json_excerpt(page));
+      settings.pages[workspace] = page.get<std::string>();
     }
   }
   std::string last_folder;

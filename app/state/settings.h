@@ -2,6 +2,7 @@
 // What the window remembers between starts, in one JSON file. A broken file never keeps the window from opening.
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@ struct Settings {
   bool maximized = false;
   std::vector<std::filesystem::path> recent_models;  ///< newest first, each once
   std::filesystem::path last_folder;                 ///< where the file browser was
+  std::map<std::string, std::string> pages;          ///< by a workspace's title: the id of what it shows
 
   static constexpr std::size_t most_recent = 12;
   static constexpr double least_scale = 0.5, most_scale = 4;

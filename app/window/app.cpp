@@ -1,6 +1,7 @@
 #include "app/window/app.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -75,7 +76,20 @@ App::~App() {
 void App::add(Workspace workspace) {
   std::string wanted = options_.workspace;
   if (!wanted.empty()) wanted[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(wanted[0])));
-  if (workspace.title == wanted) requests_.workspace = static_cast<int>(workspaces_.size());
+  const int index = static_cast<int>(workspaces_.size());
+  if (workspace.title == wanted) requests_.workspace = index;
+  std::vector<std::string> ids;
+  for (const CatalogueGroup& group : workspace.pages)
+    for (const CatalogueEntry& page : group.entries) {
+      ids.push_back(page.id);
+      requests_.pages.push_back(
+          {index, workspace.title, page.id, page.title, workspace.title + " · " + group.title + " · " + page.words});
+    }
+  if (workspace.title == wanted && !options_.page.empty()) {
+    if (std::ranges::find(ids, options_.page) == ids.end())
+      throw Error("--page", fmt::format("one of {}", fmt::join(ids, ", ")), "'" + options_.page + "'");
+    settings_.pages[workspace.title] = options_.page;
+  }
   workspaces_.push_back(std::move(workspace));
 }
 

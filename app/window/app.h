@@ -13,6 +13,7 @@
 #include "app/actions/action.h"
 #include "app/state/explorer.h"
 #include "app/state/settings.h"
+#include "app/widgets/catalogue.h"
 #include "app/window/options.h"
 #include "app/window/overlays.h"
 #include "app/window/shell.h"
@@ -25,6 +26,7 @@ struct Workspace {
   std::function<void(Ui&, Workbench&)> left, middle, right;
   std::function<void(Ui&, Workbench&)> above;  ///< drawn last: dialogs of the panels' own
   std::function<void()> each_frame;            ///< after results were taken in, also while another workspace is shown
+  std::vector<CatalogueGroup> pages{};         ///< what it can show; Settings::pages[title] says which
 };
 
 class App {

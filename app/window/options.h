@@ -17,7 +17,8 @@ struct AppOptions {
   int width = 0, height = 0;                        ///< 0 = as remembered, or 1600 × 1000
   double scale = 0;                                 ///< 0 = what the display asks for
   std::string theme;                                ///< "" = as remembered, or dark
-  std::string workspace;                            ///< "explore" or "train"; "" = the first
+  std::string workspace;                            ///< "explore", "analyse" or "train"; "" = the first
+  std::string page;                                 ///< of that workspace, by its id; "" = as remembered
   std::string recipe;                               ///< of the Train workspace: a file, or the name of a bundled one
   int train_steps = 0;                              ///< trains that recipe at once and pauses after so many steps
   std::filesystem::path settings;                   ///< file that is read and written; empty = none

@@ -354,8 +354,11 @@ void run_shortcuts(Workbench& bench) {
     if (io.WantTextInput && !shortcut.while_typing()) return;
     run(action_for(shortcut), bench);
   };
-  for (const NamedKey& named : named_keys)
+  const bool arrows_taken = std::exchange(bench.ui.arrows_taken, false) && !io.KeyShift && !io.KeyCtrl && !io.KeyAlt;
+  for (const NamedKey& named : named_keys) {
+    if (arrows_taken && (named.key == ImGuiKey_UpArrow || named.key == ImGuiKey_DownArrow)) continue;
     if (ImGui::IsKeyPressed(named.key)) press(named.name, io.KeyShift);
+  }
   for (int i = 0; i < 26; ++i)
     if (ImGui::IsKeyPressed(static_cast<ImGuiKey>(ImGuiKey_A + i)))
       press(std::string(1, static_cast<char>('A' + i)), io.KeyShift);

@@ -56,6 +56,13 @@ class PassMemory {
 std::shared_ptr<const Trace> run(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx,
                                  PassMemory& memory);
 
+/// run() from what `memory` knows, which is read and left as it is: for many passes that each differ from the same one.
+/// What the edits take from other runs comes from `known` where it is there (`known` holds all that they need of it).
+std::shared_ptr<const Trace> run_beside(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx,
+                                        const PassMemory& memory, const EditSources& known = {});
+/// The runs that the request's enabled edits take from, each text once.
+EditSources run_edit_sources(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx);
+
 /// The trace of one layer alone, recorded as `request` asks (whatever layers it names). The pass ends with that layer:
 /// there are no logits. `memory` is read and left as it is.
 std::shared_ptr<const Trace> run_layer(const LoadedModel& loaded, const RunRequest& request, int layer, const Ctx& ctx,

@@ -315,11 +315,25 @@ void take_below(Trace& trace, const Trace& last, int first) {
       trace.sites.emplace(site, value);
 }
 
+/// Whether what shall be recorded all lies in block `first` or above.
+bool wants_nothing_below(const CaptureSpec& spec, int first) {
+  const bool layers_above = !spec.layers.empty() && *spec.layers.begin() >= first;
+  if (spec.maps != MapStorage::none && !layers_above) return false;
+  return std::ranges::all_of(spec.sites, [&](SiteKind kind) {
+    return kind == SiteKind::final_normalized || kind == SiteKind::logits || (info(kind).per_layer && layers_above);
+  });
+}
+
 /// What the edits take from other texts, or from this one before them: run without edits, or known from last time.
 EditSources run_sources(const LoadedModel& loaded, const RunRequest& request, const std::vector<std::int32_t>& ids,
-                        const Ctx& ctx, const PassMemory* known) {
+                        const Ctx& ctx, const PassMemory* known, const EditSources* given) {
   EditSources sources;
   for (const SourceNeed& need : sources_of(request.edits)) {
+    if (const auto found = given ? given->find(need.text) : EditSources::const_iterator{};
+        given && found != given->end()) {
+      sources[need.text] = found->second;
+      continue;
+    }
     if (const auto last = known ? known->source(*loaded.model, request, need, ids) : nullptr) {
       sources[need.text] = last;
       continue;
@@ -338,7 +352,8 @@ EditSources run_sources(const LoadedModel& loaded, const RunRequest& request, co
 
 /// One pass: whole, or (with a memory) from the first block that it does not know, or (`only`) of one layer alone.
 std::shared_ptr<Trace> pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx,
-                            const PassMemory* known, PassMemory::Kept* kept, std::optional<int> only) {
+                            const PassMemory* known, PassMemory::Kept* kept, std::optional<int> only,
+                            const EditSources* given = nullptr) {
   const auto trace = std::make_shared<Trace>();
   trace->model = loaded.model->info();
   trace->text = request.ids.empty() ? request.text : "";
@@ -363,6 +378,8 @@ std::shared_ptr<Trace> pass(const LoadedModel& loaded, const RunRequest& request
     } else if (known->recorded(request.capture)) {
       layers.first = first;
       take_below(*trace, *known->trace(), first);
+    } else if (wants_nothing_below(request.capture, first)) {
+      layers.first = first;
     }
     if (layers.first > 0) layers.residual = known->before(layers.first);
     for (int i = 1; i <= layers.first; ++i) keeper.found[static_cast<std::size_t>(i)] = known->before(i);
@@ -370,7 +387,7 @@ std::shared_ptr<Trace> pass(const LoadedModel& loaded, const RunRequest& request
   if (only) layers.end = *only + 1;
 
   Recorder recorder(request.capture);
-  EditScene scene{trace->model.dims, ids, run_sources(loaded, request, ids, ctx, known)};
+  EditScene scene{trace->model.dims, ids, run_sources(loaded, request, ids, ctx, known, given)};
   InterventionTap interventions(request.edits, scene);
   std::vector<Tap*> taps;
   if (!interventions.empty()) taps.push_back(&interventions);
@@ -409,6 +426,17 @@ std::shared_ptr<const Trace> run(const LoadedModel& loaded, const RunRequest& re
   const std::shared_ptr<const Trace> trace = pass(loaded, request, ctx, &memory, &kept, std::nullopt);
   memory.keep(loaded.model, request, trace, std::move(kept));
   return trace;
+}
+
+std::shared_ptr<const Trace> run_beside(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx,
+                                        const PassMemory& memory, const EditSources& known) {
+  return pass(loaded, request, ctx, ctx.tap ? nullptr : &memory, nullptr, std::nullopt, &known);
+}
+
+EditSources run_edit_sources(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx) {
+  std::vector<std::int32_t> ids;
+  for (const Token& token : tokenize(loaded, request)) ids.push_back(token.id);
+  return run_sources(loaded, request, ids, ctx, nullptr, nullptr);
 }
 
 std::shared_ptr<const Trace> run_layer(const LoadedModel& loaded, const RunRequest& request, int layer, const Ctx& ctx,

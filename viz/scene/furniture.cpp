@@ -120,7 +120,7 @@ double add_color_bar(Scene& scene, const ColorBar& bar, double x, double y, doub
   const double bottom = ticks_y + 4 + line;
 
   double at = end + 20, middle = y + bar_height / 2, lower = bottom;
-  const auto explain = [&](const char* text, Color color, const char* id) {
+  const auto explain = [&](const std::string& text, Color color, const char* id) {
     const double room = swatch + 6 + look.measure.width(text, font);
     if (at + room > x + width) at = x, middle = lower + line / 2 + 4, lower += line + 4;
     scene.add({Box{{at, middle - swatch / 2, swatch, swatch}, color, theme.line, 1, 0}, "", ""});
@@ -128,8 +128,8 @@ double add_color_bar(Scene& scene, const ColorBar& bar, double x, double y, doub
         {Text{{at + swatch + 6, middle + half_capital(font)}, text, font, theme.muted, Anchor::start, 0}, id, ""});
     at += room + 16;
   };
-  if (bar.masked) explain("masked", theme.masked, "legend.masked");
-  if (bar.missing) explain("not a number", theme.missing, "legend.missing");
+  if (bar.masked) explain(bar.masked_text, theme.masked, "legend.masked");
+  if (bar.missing) explain(bar.missing_text, theme.missing, "legend.missing");
   return lower;
 }
 

@@ -36,7 +36,8 @@ struct ColorBar {
   Norm norm;
   const Colormap* colormap = nullptr;
   double highest = 0;                    ///< largest value shown: a range that cuts it off says so
-  bool masked = false, missing = false;  ///< explain these colours too
+  bool masked = false, missing = false;  ///< explain these colours too …
+  std::string masked_text = "masked", missing_text = "not a number";  ///< … in these words
 };
 
 /// Draws from y downwards in [x, x + width]; returns the lower end.

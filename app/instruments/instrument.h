@@ -1,0 +1,56 @@
+#pragma once
+// An instrument of the Analyse workspace: one question that can be put to the model and text that are open. A new one
+// is one file beside this one and its line in registry.cpp; catalogue, palette, `--page` and settings then know it.
+// Instruments do not know one another. Thread rule: the UI thread; what takes time is a job of the explorer's worker
+// (SceneSlot for pictures, SweepDesk for sweeps).
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/actions/action.h"
+#include "app/widgets/ui.h"
+
+namespace headscope {
+
+struct InstrumentInfo {
+  std::string id;        ///< "ablate": for `--page` and the settings; never changes
+  std::string title;     ///< "Head ablation"
+  std::string group;     ///< of the catalogue: "Cause and effect"
+  std::string source;    ///< "Michel et al. 2019"; "" = none
+  std::string sentence;  ///< what it answers, under the title
+  std::string words;     ///< further words that find it
+};
+
+/// What an instrument draws with and acts on; made anew for each call.
+struct InstrumentContext {
+  Ui& ui;
+  Workbench& bench;
+  Explorer& explorer() const { return bench.explorer; }
+  const AppState& state() const { return bench.explorer.state(); }
+  const Results& results() const { return bench.explorer.results(); }
+  /// The trace on screen, or null.
+  const Trace* trace() const { return results().run ? results().run->trace.get() : nullptr; }
+  /// Logical width that is left in this column.
+  double room() const { return static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale); }
+};
+
+class Instrument {
+ public:
+  virtual ~Instrument() = default;
+  /// Below the title and the sentence: the answer.
+  virtual void middle(const InstrumentContext& c) = 0;
+  /// Inputs and controls, then numbers.
+  virtual void right(const InstrumentContext& c) = 0;
+  /// Once per frame, also while it is not on screen (`shown` false): keeps a sweep going.
+  virtual void each_frame(Explorer& explorer, bool shown) { (void)explorer, (void)shown; }
+};
+
+struct InstrumentEntry {
+  InstrumentInfo info;
+  std::unique_ptr<Instrument> (*make)(Explorer& explorer);  ///< the explorer outlives it
+};
+/// All of them, in the order of the catalogue; entries of one group stand together.
+const std::vector<InstrumentEntry>& instrument_registry();
+
+}  // namespace headscope

@@ -1,0 +1,181 @@
+#include "app/instruments/parts.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "app/widgets/controls.h"
+#include "core/base/error.h"
+#include "viz/scene/text.h"
+
+namespace headscope {
+
+std::string duration_words(double seconds) {
+  const auto whole = static_cast<long>(std::lround(std::max(seconds, 0.0)));
+  return whole >= 3600 ? fmt::format("{} h {:02d} min", whole / 3600, whole / 60 % 60)
+         : whole >= 60 ? fmt::format("{} min {:02d} s", whole / 60, whole % 60)
+                       : fmt::format("{} s", std::max(whole, 1L));
+}
+
+double expected_seconds(const InstrumentContext& c, double passes) {
+  if (!c.trace()) return std::numeric_limits<double>::quiet_NaN();
+  return passes * c.trace()->milliseconds / 1000;
+}
+
+std::string sweep_remark(const SweepDesk& desk, const std::string& what) {
+  using Phase = SweepDesk::Phase;
+  const std::string count = fmt::format("{} of {} {}", desk.done(), desk.total(), what);
+  switch (desk.phase()) {
+    case Phase::idle:
+      return "";
+    case Phase::running:
+      if (desk.total() == 0) return "running the text";
+      return std::isfinite(desk.seconds_left()) ? count + " · " + duration_words(desk.seconds_left()) + " left" : count;
+    case Phase::finished:
+      return fmt::format("{} {}", desk.total(), what);
+    case Phase::cancelled:
+      return "cancelled at " + count;
+    case Phase::failed:
+      return "failed at " + count;
+  }
+  return "";
+}
+
+bool sweep_controls(const InstrumentContext& c, SweepDesk& desk, const std::string& what, bool stale, double expected) {
+  const Ui& ui = c.ui;
+  section(ui, "RUN", desk.phase() == SweepDesk::Phase::finished && stale ? "of an earlier text or setting" : "");
+  bool start = false;
+  if (desk.running()) {
+    const float width = ImGui::GetContentRegionAvail().x, height = ui.px(4);
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    draw->AddRectFilled(at, {at.x + width, at.y + height}, col(ui.theme.line), height / 2);
+    draw->AddRectFilled(at, {at.x + width * static_cast<float>(desk.share()), at.y + height}, col(ui.theme.accent),
+                        height / 2);
+    ImGui::Dummy({width, height});
+    note(ui, sweep_remark(desk, what));
+    if (button(ui, "Cancel")) desk.cancel();
+  } else {
+    ImGui::BeginDisabled(!c.trace());
+    start = button(ui, desk.phase() == SweepDesk::Phase::idle ? "Start" : "Start again");
+    ImGui::EndDisabled();
+    std::string remark = sweep_remark(desk, what);
+    if (remark.empty() && std::isfinite(expected) && expected >= 1) remark = "about " + duration_words(expected);
+    if (!remark.empty()) {
+      ImGui::SameLine();
+      ImGui::AlignTextToFramePadding();
+      ImGui::TextColored(vec(ui.theme.faint), "%s", remark.c_str());
+    }
+  }
+  if (!desk.error().empty()) error_text(ui, desk.error());
+  return start;
+}
+
+bool answer_fields(const InstrumentContext& c, AnswerFields& fields, const std::string& automatic_right,
+                   const std::string& automatic_wrong) {
+  section(c.ui, "ANSWERS", "logit difference = first − second");
+  bool changed = false;
+  const float half = (ImGui::GetContentRegionAvail().x - c.ui.px(8)) / 2;
+  const UseFont font(c.ui, c.ui.token());
+  ImGui::SetNextItemWidth(half);
+  changed |= input_line("##first answer", automatic_right.c_str(), fields.right);
+  ImGui::SameLine(0, c.ui.px(8));
+  ImGui::SetNextItemWidth(half);
+  changed |= input_line("##second answer", automatic_wrong.c_str(), fields.wrong);
+  if (changed) fields.error.clear();
+  if (!fields.error.empty()) {
+    const UseFont body(c.ui, c.ui.small());
+    error_text(c.ui, fields.error);
+  }
+  return changed;
+}
+
+std::optional<AnswerPair> answers_of(AnswerFields& fields, const LoadedModel& model) {
+  fields.error.clear();
+  if (fields.right.empty() && fields.wrong.empty()) return std::nullopt;
+  try {
+    if (fields.right.empty() || fields.wrong.empty())
+      throw Error("answers", "two tokens, or none for the two most probable ones", "one");
+    return AnswerPair{answer_token(model, fields.right, "first answer"),
+                      answer_token(model, fields.wrong, "second answer")};
+  } catch (const Error& wrong) {
+    fields.error = wrong.what();
+    return std::nullopt;
+  }
+}
+
+std::string token_text(const LoadedModel& model, std::int32_t id) {
+  return model.tokenizer ? printable(model.tokenizer->token(id).label) : std::to_string(id);
+}
+
+void show_in_explore(const InstrumentContext& c, HeadRef head) {
+  c.explorer().select(head);
+  c.bench.ui.workspace = 0;
+}
+
+void selected_head(const InstrumentContext& c) {
+  const HeadRef head = c.state().document.selected;
+  section(c.ui, "SELECTED HEAD", fmt::format("layer {} head {}", head.layer, head.head));
+  if (const auto& facts = c.results().facts; facts && facts->row(head) >= 0)
+    for (const HeadVerdict& verdict : facts->verdicts[static_cast<std::size_t>(facts->row(head))]) {
+      const std::string chance = fmt::format("{:.2f}", verdict.chance);
+      fact(c.ui, verdict.rule->title, fmt::format("{:.2f}", verdict.score), nullptr,
+           {verdict.rule->title, "its score on this text, and what a head that spreads its weight evenly would score"},
+           &chance);
+    }
+  if (button(c.ui, "Open in Explore")) show_in_explore(c, head);
+}
+
+std::optional<HeadRef> head_cells(const InstrumentContext& c, const Scene& scene, const SceneTouch& touch,
+                                  int kv_group) {
+  const Mark* mark = find(scene, "matrix");
+  const auto* map = mark ? std::get_if<Heatmap>(&mark->shape) : nullptr;
+  if (!map) return std::nullopt;
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  const auto corners = [&](Index row, Index column) {
+    const Rect r = map->cell(row, column);
+    return std::pair{touch.window({r.x - 1, r.y - 1}),
+                     touch.window({r.right() - map->gap + 1, r.bottom() - map->gap + 1})};
+  };
+  if (c.ui.items)
+    for (Index row = 0; row < map->rows(); ++row)
+      for (Index column = 0; column < map->columns(); ++column) {
+        const auto [from, to] = corners(row, column);
+        c.ui.name(fmt::format("Layer {} Head {}", row, column * kv_group), from, to);
+      }
+  const HeadRef selected = c.state().document.selected;
+  if (selected.layer < map->rows() && selected.head / kv_group < map->columns()) {
+    const auto [from, to] = corners(selected.layer, selected.head / kv_group);
+    draw.AddRect(from, to, col(c.ui.theme.text), 0, 0, c.ui.px(2));
+  }
+  if (!touch.mark || touch.mark->id != "matrix" || !touch.cell) return std::nullopt;
+  const HeadRef head{static_cast<int>(touch.cell->row), static_cast<int>(touch.cell->column) * kv_group};
+  const auto [from, to] = corners(touch.cell->row, touch.cell->column);
+  if (head != selected) draw.AddRect(from, to, col(c.ui.theme.accent), 0, 0, c.ui.px(1.5));
+  if (touch.double_clicked)
+    show_in_explore(c, head);
+  else if (touch.clicked)
+    c.explorer().select(head);
+  return head;
+}
+
+void error_text(const Ui& ui, const std::string& words) {
+  ImGui::PushStyleColor(ImGuiCol_Text, vec(legible(ui.theme, rgb(0xF0616D))));
+  ImGui::PushTextWrapPos(0);
+  ImGui::TextUnformatted(words.c_str());
+  ImGui::PopTextWrapPos();
+  ImGui::PopStyleColor();
+}
+
+void note(const Ui& ui, const std::string& words) {
+  ImGui::PushStyleColor(ImGuiCol_Text, vec(ui.theme.muted));
+  ImGui::PushTextWrapPos(0);
+  ImGui::TextUnformatted(words.c_str());
+  ImGui::PopTextWrapPos();
+  ImGui::PopStyleColor();
+}
+
+}  // namespace headscope

@@ -1,0 +1,60 @@
+#pragma once
+// What several instruments show: how far a sweep is, the two answers of a logit difference, a head among layers ×
+// heads. Thread rule: the UI thread.
+
+#include <optional>
+#include <string>
+
+#include "app/instruments/instrument.h"
+#include "app/state/sweep_desk.h"
+#include "app/widgets/scene_view.h"
+#include "core/engine/edit_probe.h"
+
+namespace headscope {
+
+/// Sweeps that are expected to take no longer start by themselves when what they are about has changed.
+inline constexpr double starts_by_itself_seconds = 3;
+
+/// Section RUN: a button to start (or start again), or progress, time left and a button to cancel; what went wrong.
+/// True when start was pressed. `what` is counted: "heads". `stale`: what is shown belongs to an earlier text or
+/// setting. `expected` seconds, NaN = not known.
+bool sweep_controls(const InstrumentContext& c, SweepDesk& desk, const std::string& what, bool stale, double expected);
+/// The same as one quiet line under a picture: "37 of 144 heads · 3 s left".
+std::string sweep_remark(const SweepDesk& desk, const std::string& what);
+
+/// Seconds that `passes` whole passes over the text on screen take, by the last one; NaN without a run.
+double expected_seconds(const InstrumentContext& c, double passes);
+
+/// "12 s", "3 min 05 s".
+std::string duration_words(double seconds);
+
+/// The two tokens of a logit difference, as the user writes them.
+struct AnswerFields {
+  std::string right, wrong;  ///< both "" = the two most probable next tokens
+  std::string error;
+};
+/// Section ANSWERS. `automatic`: labels of what is taken while a field is empty. True when a field changed.
+bool answer_fields(const InstrumentContext& c, AnswerFields& fields, const std::string& automatic_right,
+                   const std::string& automatic_wrong);
+/// nullopt when both fields are empty, or when one is no token: then `fields.error` says so.
+std::optional<AnswerPair> answers_of(AnswerFields& fields, const LoadedModel& model);
+
+/// The label of a token as panels write it.
+std::string token_text(const LoadedModel& model, std::int32_t id);
+
+/// Section SELECTED HEAD with a button that opens it in Explore.
+void selected_head(const InstrumentContext& c);
+void show_in_explore(const InstrumentContext& c, HeadRef head);
+
+/// Over a matrix of layers × heads that was just drawn: names the cells for tests, outlines the selected head and the
+/// hovered one, selects on click, opens it in Explore on double click. Returns the head under the pointer. `kv_group`:
+/// columns stand for that many heads each.
+std::optional<HeadRef> head_cells(const InstrumentContext& c, const Scene& scene, const SceneTouch& touch,
+                                  int kv_group = 1);
+
+/// A line of words in the colour of what went wrong, wrapped.
+void error_text(const Ui& ui, const std::string& words);
+/// Quiet explaining text, wrapped.
+void note(const Ui& ui, const std::string& words);
+
+}  // namespace headscope

@@ -1,0 +1,94 @@
+#include "app/state/sweep_desk.h"
+
+#include <chrono>
+#include <limits>
+#include <utility>
+
+#include "core/base/error.h"
+
+namespace headscope {
+
+namespace {
+using Clock = std::chrono::steady_clock;
+constexpr double slice_seconds = 0.05;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+}  // namespace
+
+SweepDesk::SweepDesk(Explorer& explorer, std::string name) : explorer_(explorer), tag_("sweep " + std::move(name)) {}
+
+SweepDesk::~SweepDesk() {
+  forget();
+}
+
+void SweepDesk::forget() {
+  explorer_.forget(tag_);
+  in_flight_ = false;
+  sweep_.reset();
+  snapshot_ = nullptr;
+}
+
+void SweepDesk::begin(std::shared_ptr<Sweep> sweep, Snapshot snapshot) {
+  forget();
+  sweep_ = std::move(sweep);
+  snapshot_ = std::move(snapshot);
+  phase_ = Phase::running;
+  done_ = total_ = 0;
+  share_ = seconds_ = 0;
+  error_.clear();
+  cancels_ = explorer_.cancels();
+  submit();
+}
+
+void SweepDesk::cancel() {
+  if (phase_ != Phase::running) return;
+  forget();
+  phase_ = Phase::cancelled;
+}
+
+double SweepDesk::seconds_left() const {
+  if (share_ <= 0) return std::numeric_limits<double>::quiet_NaN();
+  return seconds_ * (1 - share_) / share_;
+}
+
+void SweepDesk::frame() {
+  if (phase_ != Phase::running) return;
+  if (explorer_.cancels() != cancels_) return cancel();
+  if (!in_flight_) submit();
+}
+
+void SweepDesk::submit() {
+  in_flight_ = true;
+  explorer_.compute(
+      tag_,
+      [this, sweep = sweep_, snapshot = snapshot_, backend = explorer_.backend()](Worker::Job& job) -> Worker::Deliver {
+        const auto start = Clock::now();
+        std::string failure;
+        try {
+          do {
+            sweep->step(Ctx{*backend, nullptr, job.stop});
+            job.progress = static_cast<float>(sweep->share());
+          } while (!sweep->finished() && seconds_since(start) < slice_seconds);
+        } catch (const Error& error) {
+          failure = error.what();
+        }
+        return [this, sweep, failure, show = snapshot(), seconds = seconds_since(start), done = sweep->done(),
+                total = sweep->total(), share = sweep->share(), finished = sweep->finished()] {
+          if (sweep != sweep_) return;
+          in_flight_ = false;
+          done_ = done, total_ = total, share_ = share;
+          seconds_ += seconds;
+          show();
+          if (!failure.empty()) {
+            error_ = failure;
+            phase_ = Phase::failed;
+          } else if (finished) {
+            phase_ = Phase::finished;
+          }
+        };
+      });
+}
+
+}  // namespace headscope

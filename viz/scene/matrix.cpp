@@ -1,0 +1,182 @@
+#include "viz/scene/matrix.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "viz/scene/map_cells.h"
+#include "viz/scene/text.h"
+
+namespace headscope {
+
+namespace {
+
+constexpr double gap_to_labels = 6, highest_row = 44, lowest_row = 3;
+
+struct Extent {
+  double low = std::numeric_limits<double>::infinity(), high = -std::numeric_limits<double>::infinity();
+  bool pending = false, missing = false;
+};
+
+Extent extent_of(const Matrix& matrix) {
+  Extent out;
+  for (Index r = 0; r < matrix.values.dim(0); ++r)
+    for (Index c = 0; c < matrix.values.dim(1); ++c) {
+      const auto at = static_cast<std::size_t>(r * matrix.values.dim(1) + c);
+      const double value = matrix.values.at(r, c);
+      if (!matrix.pending.empty() && matrix.pending[at])
+        out.pending = true;
+      else if (!std::isfinite(value))
+        out.missing = true;
+      else
+        out.low = std::min(out.low, value), out.high = std::max(out.high, value);
+    }
+  return out;
+}
+
+Norm norm_of(const Matrix& matrix, const Extent& extent) {
+  const bool any = extent.low <= extent.high;
+  double low = 0, high = any ? extent.high : 1;
+  if (any && (extent.low < 0 || matrix.diverging)) {
+    high = std::max(std::abs(extent.low), std::abs(extent.high));
+    low = -high;
+  }
+  low = matrix.low.value_or(low);
+  high = matrix.high.value_or(high);
+  if (!(high > low)) high = low + 1e-9;
+  return {Scale::linear, low, high};
+}
+
+/// "0.0214" → ".021": the colour bar says the unit, the cell has little room.
+std::string cell_text(double value, int digits) {
+  std::string text = short_number(std::abs(value), digits);
+  if (text.starts_with("0.")) text.erase(0, 1);
+  return (value < 0 && text != "0" ? "−" : "") + text;
+}
+
+void add_numbers(Scene& scene, const Heatmap& map, int digits, double smallest, const Look& look) {
+  Font font = look.theme.small_token();
+  const Rect first = map.cell(0, 0);
+  if (first.h - map.gap < font.size + 3) return;
+  for (Index r = 0; r < map.rows(); ++r)
+    for (Index c = 0; c < map.columns(); ++c) {
+      const double value = map.values.at(r, c);
+      if (map.is_masked(r, c) || !std::isfinite(value)) continue;
+      // What is far below the scale is told by its colour: nothing.
+      if (std::abs(value) < smallest) continue;
+      const std::string text = cell_text(value, digits);
+      if (look.measure.width(text, font) > first.w - map.gap - 4) continue;
+      const Rect cell = map.cell(r, c);
+      scene.add({Text{{cell.x + (cell.w - map.gap) / 2, cell.y + (cell.h - map.gap) / 2 + half_capital(font)},
+                      text,
+                      font,
+                      readable_on(map.color(r, c), look.theme.dark_ink, look.theme.light_ink),
+                      Anchor::middle,
+                      0},
+                 "", ""});
+    }
+}
+
+}  // namespace
+
+Scene matrix_scene(const Matrix& matrix, const Look& look) {
+  const Theme& theme = look.theme;
+  const Index rows = matrix.values.dim(0), columns = matrix.values.dim(1);
+  const Font label = theme.small_token();
+  Font title = theme.caption();
+  title.weight = 600;
+  Scene scene;
+  scene.background = theme.background;
+  scene.title = matrix.unit;
+  scene.description = matrix.provenance;
+
+  double left = std::max(look.measure.width(matrix.row_title, title), look.measure.width(matrix.column_title, title));
+  for (const std::string& text : matrix.rows) left = std::max(left, look.measure.width(printable(text), label));
+  left = std::ceil(left + gap_to_labels);
+  const double bar = std::round(15 * theme.text_scale) * 2 + 32;
+
+  const double w = std::floor(
+      std::clamp((matrix.width - left) / static_cast<double>(std::max<Index>(columns, 1)), 2.0, matrix.largest_cell));
+  std::optional<AxisPlan> tokens;
+  if (matrix.tokens) tokens = plan_top_axis({*matrix.tokens, 0, columns, 1, w, std::nullopt}, look);
+  const double line = std::round(14 * theme.text_scale);
+  const double above = std::max(tokens ? tokens->depth : 0.0, 2 * line + gap_to_labels - 2);
+  const double room = matrix.height - above - bar;
+  const double h =
+      std::floor(std::clamp(room / static_cast<double>(std::max<Index>(rows, 1)), lowest_row, highest_row));
+
+  const Extent extent = extent_of(matrix);
+  Heatmap map;
+  map.rect = {left, above, w * static_cast<double>(columns), h * static_cast<double>(rows)};
+  map.values = matrix.values;
+  map.masked = matrix.pending;
+  map.norm = norm_of(matrix, extent);
+  map.colormap = is_signed(map.norm) ? theme.diverging : theme.sequential;
+  map.masked_color = theme.masked;
+  map.missing_color = theme.missing;
+  map.gap = std::min(w, h) > 8 ? 1 : 0;
+  scene.add({map, "matrix", ""});
+  if (matrix.digits > 0) add_numbers(scene, map, matrix.digits, 0.005 * map.norm.high, look);
+
+  const auto corner = [&](const std::string& text, double y) {
+    scene.add({Text{{left - gap_to_labels, y}, text, title, theme.muted, Anchor::end, 0}, "", ""});
+  };
+  corner(matrix.column_title, above - gap_to_labels - line);
+  corner(matrix.row_title, above - gap_to_labels);
+
+  double taken = -1e9;
+  for (std::size_t r = 0; r < matrix.rows.size(); ++r) {
+    const double y = above + h * (static_cast<double>(r) + 0.5);
+    if (y - taken < label.size + 1) continue;  // labels of low rows thin out
+    taken = y;
+    scene.add({Text{{left - gap_to_labels, y - map.gap / 2 + half_capital(label)},
+                    printable(matrix.rows[r]),
+                    label,
+                    theme.muted,
+                    Anchor::end,
+                    0},
+               fmt::format("row.{}", r), ""});
+  }
+  double overhang = 0;
+  if (tokens) {
+    add_top_axis(scene, *tokens, left, above, "key", theme.text, look);
+    overhang = tokens->overhang;
+  } else {
+    double end = -1e9;
+    for (std::size_t c = 0; c < matrix.columns.size(); ++c) {
+      const std::string text = printable(matrix.columns[c]);
+      const double x = left + w * (static_cast<double>(c) + 0.5), half = look.measure.width(text, label) / 2;
+      if (x - half < end + 3) continue;
+      end = x + half;
+      scene.add({Text{{x - map.gap / 2, above - gap_to_labels}, text, label, theme.muted, Anchor::middle, 0},
+                 fmt::format("column.{}", c), ""});
+    }
+  }
+  ColorBar legend{matrix.unit, map.norm, map.colormap, extent.high, extent.pending, extent.missing};
+  legend.masked_text = "not computed yet";
+  legend.missing_text = "no value";
+  const double bottom = add_color_bar(scene, legend, left, above + map.rect.h + 10, matrix.width - left, look);
+  scene.width = std::max(matrix.width, left + map.rect.w + overhang);
+  scene.height = std::ceil(bottom + 2);
+  return scene;
+}
+
+Matrix head_matrix(int layers, int heads, std::span<const double> value) {
+  Matrix out;
+  out.values = Tensor::full({layers, heads}, std::numeric_limits<float>::quiet_NaN());
+  out.pending.assign(static_cast<std::size_t>(layers) * static_cast<std::size_t>(heads), 1);
+  for (std::size_t i = 0; i < std::min(value.size(), out.pending.size()); ++i) {
+    out.values.ref(static_cast<Index>(i) / heads, static_cast<Index>(i) % heads) = static_cast<float>(value[i]);
+    out.pending[i] = 0;
+  }
+  if (value.size() >= out.pending.size()) out.pending.clear();
+  for (int layer = 0; layer < layers; ++layer) out.rows.push_back(std::to_string(layer));
+  for (int head = 0; head < heads; ++head) out.columns.push_back(std::to_string(head));
+  out.row_title = "layer ↓";
+  out.column_title = "head →";
+  return out;
+}
+
+}  // namespace headscope
