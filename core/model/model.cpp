@@ -246,7 +246,7 @@ class Model::Pass {
       in.k = in.storage == MapStorage::factored ? all.k.copy() : all.k;
       in.v = all.v;
     }
-    in.scale = scale(layer);
+    in.scale = score_scale(c_, layer);
     in.rule = rule_;
     in.offset = offset_;
     in.layer = layer;
@@ -295,17 +295,7 @@ class Model::Pass {
     return tap({SiteKind::mlp_out, layer}, b_.linear(tap({SiteKind::mlp_post, layer}, hidden), l.down));
   }
 
-  Tensor norm(const Norm& w, const Tensor& x) {
-    return c_.norm == NormKind::rms_norm ? b_.rms_norm(x, w.gain, c_.norm_epsilon)
-                                         : b_.layer_norm(x, w.gain, w.bias, c_.norm_epsilon);
-  }
-
-  float scale(int layer) const {
-    double s = 1;
-    if (c_.scale_by_inverse_sqrt_d) s /= std::sqrt(static_cast<double>(c_.dims.d_head));
-    if (c_.scale_by_inverse_layer) s /= layer + 1;
-    return static_cast<float>(s);
-  }
+  Tensor norm(const NormWeights& w, const Tensor& x) { return normalized(c_, w, b_, x); }
 
   RotaryTable angles() {
     if (!lengths_.empty()) {

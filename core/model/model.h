@@ -20,6 +20,7 @@
 namespace headscope {
 
 struct RawWeights;
+struct ModelWeights;
 
 /// Everything a pass needs besides the model. Owned by the caller for the duration of one forward().
 struct Ctx {
@@ -88,6 +89,9 @@ class Model {
 
   /// The site kinds that fire in this model (no rot_q with learned positions, no pos_embed with RoPE …).
   std::vector<SiteKind> sites() const;
+
+  /// Views of the weights, head by head (core/model/weights.h). Cheap; they live as long as the model.
+  ModelWeights weights() const;
 
  private:
   struct Parts;

@@ -6,15 +6,12 @@
 #include "core/attention/rotary.h"
 #include "core/model/family.h"
 #include "core/model/model.h"
+#include "core/model/weights.h"
 
 namespace headscope {
 
-struct Norm {
-  Tensor gain, bias;
-};
-
 struct Layer {
-  Norm ln1, ln2;
+  NormWeights ln1, ln2;
   std::vector<Linear> qkv;  // one product with q, k and v side by side, or three
   Linear o, gate, up, down;
 };
@@ -24,7 +21,7 @@ struct Model::Parts {
   ModelInfo info;
   Tensor token_embedding, position_embedding;  // (vocab, d_model), (context, d_model)
   std::vector<Layer> layers;
-  Norm final_norm;
+  NormWeights final_norm;
   Linear unembedding;
   std::vector<double> frequencies;  // rotary
   RotaryTable rotary;               // of the first positions

@@ -1,0 +1,158 @@
+#include "core/metrics/rollout.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <queue>
+
+#include "core/base/error.h"
+#include "core/metrics/even_head.h"
+
+namespace headscope {
+
+namespace {
+/// Dinic's algorithm (1970) with real capacities: shortest augmenting paths, level by level.
+class FlowGraph {
+ public:
+  explicit FlowGraph(std::size_t nodes) : first_(nodes, -1) {}
+  void add(int from, int to, double capacity) {
+    arcs_.push_back({to, first_[static_cast<std::size_t>(from)], capacity, capacity});
+    first_[static_cast<std::size_t>(from)] = static_cast<int>(arcs_.size()) - 1;
+    arcs_.push_back({from, first_[static_cast<std::size_t>(to)], 0, 0});
+    first_[static_cast<std::size_t>(to)] = static_cast<int>(arcs_.size()) - 1;
+  }
+  double largest(int source, int sink, std::stop_token stop) {
+    for (Arc& arc : arcs_) arc.left = arc.capacity;
+    double total = 0;
+    while (label(source, sink)) {
+      if (stop.stop_requested()) throw Cancelled();
+      next_ = first_;
+      while (const double pushed = push(source, sink, std::numeric_limits<double>::infinity())) total += pushed;
+    }
+    return total;
+  }
+
+ private:
+  static constexpr double empty = 1e-12;  // less than this is rounding
+  struct Arc {
+    int to, next;
+    double capacity, left;
+  };
+  bool label(int source, int sink) {
+    level_.assign(first_.size(), -1);
+    level_[static_cast<std::size_t>(source)] = 0;
+    std::queue<int> waiting({source});
+    while (!waiting.empty()) {
+      const int node = waiting.front();
+      waiting.pop();
+      for (int a = first_[static_cast<std::size_t>(node)]; a >= 0; a = arcs_[static_cast<std::size_t>(a)].next) {
+        const Arc& arc = arcs_[static_cast<std::size_t>(a)];
+        int& level = level_[static_cast<std::size_t>(arc.to)];
+        if (arc.left <= empty || level >= 0) continue;
+        level = level_[static_cast<std::size_t>(node)] + 1;
+        waiting.push(arc.to);
+      }
+    }
+    return level_[static_cast<std::size_t>(sink)] >= 0;
+  }
+  /// As deep as there are layers, so recursion is safe.
+  double push(int node, int sink, double most) {
+    if (node == sink) return most;
+    for (int& a = next_[static_cast<std::size_t>(node)]; a >= 0; a = arcs_[static_cast<std::size_t>(a)].next) {
+      Arc& arc = arcs_[static_cast<std::size_t>(a)];
+      if (arc.left <= empty || level_[static_cast<std::size_t>(arc.to)] != level_[static_cast<std::size_t>(node)] + 1)
+        continue;
+      const double pushed = push(arc.to, sink, std::min(most, arc.left));
+      if (pushed <= 0) continue;
+      arc.left -= pushed;
+      arcs_[static_cast<std::size_t>(a ^ 1)].left += pushed;
+      return pushed;
+    }
+    return 0;
+  }
+
+  std::vector<Arc> arcs_;
+  std::vector<int> first_, next_, level_;
+};
+}  // namespace
+
+std::vector<Tensor> mixing_matrices(const Trace& trace, double residual, bool even) {
+  const ModelDims& dims = trace.model.dims;
+  const auto n = static_cast<Index>(trace.tokens.size());
+  const auto wanted = static_cast<std::size_t>(dims.layers) * static_cast<std::size_t>(dims.heads);
+  if (wanted == 0 || trace.maps.size() != wanted)
+    throw Error("attention through the layers", "the maps of all heads of all layers",
+                std::to_string(trace.maps.size()) + " of " + std::to_string(wanted));
+  std::vector<Tensor> out;
+  const TokenLinks links;
+  std::vector<float> row(static_cast<std::size_t>(n));
+  for (int layer = 0; layer < dims.layers; ++layer) {
+    Tensor& mixed = out.emplace_back(Tensor::zeros({n, n}));
+    for (int head = 0; head < dims.heads; ++head) {
+      const AttentionMap& map = trace.map(layer, head);
+      if (map.place().kind == MapKind::effective || map.n_query() != n || map.n_key() != n)
+        throw Error("attention through the layers", "probabilities, as many queries as keys", "another kind of map");
+      const AttentionMap& read = even ? even_head(map, links) : map;
+      for (Index i = 0; i < n; ++i) {
+        read.row(i, row);
+        for (Index j = 0; j < n; ++j)
+          mixed.ref(i, j) +=
+              static_cast<float>((1 - residual) / dims.heads * static_cast<double>(row[static_cast<std::size_t>(j)]));
+      }
+    }
+    for (Index i = 0; i < n; ++i) mixed.ref(i, i) += static_cast<float>(residual);
+  }
+  return out;
+}
+
+Tensor attention_rollout(const std::vector<Tensor>& mixing) {
+  Tensor so_far = mixing.front().copy();
+  const Index n = so_far.dim(0);
+  std::vector<double> sum(static_cast<std::size_t>(n));
+  for (std::size_t layer = 1; layer < mixing.size(); ++layer) {
+    Tensor next = Tensor::zeros({n, n});
+    for (Index i = 0; i < n; ++i) {
+      std::ranges::fill(sum, 0);
+      for (Index k = 0; k < n; ++k) {
+        const auto weight = static_cast<double>(mixing[layer].at(i, k));
+        if (weight == 0) continue;
+        for (Index j = 0; j < n; ++j) sum[static_cast<std::size_t>(j)] += weight * static_cast<double>(so_far.at(k, j));
+      }
+      for (Index j = 0; j < n; ++j) next.ref(i, j) = static_cast<float>(sum[static_cast<std::size_t>(j)]);
+    }
+    so_far = next;
+  }
+  return so_far;
+}
+
+std::vector<double> attention_flow(const std::vector<Tensor>& mixing, Index query, std::stop_token stop) {
+  const Index n = mixing.front().dim(0);
+  const auto layers = static_cast<Index>(mixing.size());
+  Index edges = 0;
+  for (const Tensor& layer : mixing)
+    for (const float weight : layer.values()) edges += weight > 0;
+  if (edges > most_flow_edges)
+    throw Error("attention flow", "a graph of at most " + std::to_string(most_flow_edges) + " edges",
+                std::to_string(edges), "choose a shorter text; rollout has no such limit");
+  FlowGraph graph(static_cast<std::size_t>((layers + 1) * n));  // node (level, position), level 0 = the tokens
+  for (Index level = layers; level >= 1; --level)
+    for (Index i = 0; i < n; ++i)
+      for (Index j = 0; j < n; ++j)
+        if (const float weight = mixing[static_cast<std::size_t>(level - 1)].at(i, j); weight > 0)
+          graph.add(static_cast<int>(level * n + i), static_cast<int>((level - 1) * n + j),
+                    static_cast<double>(weight));
+  std::vector<double> flow;
+  for (Index key = 0; key < n; ++key)
+    flow.push_back(graph.largest(static_cast<int>(layers * n + query), static_cast<int>(key), stop));
+  return flow;
+}
+
+Tensor relative_to(const Tensor& value, const Tensor& chance) {
+  Tensor out = Tensor::uninitialized(value.shape());
+  for (Index i = 0; i < value.dim(0); ++i)
+    for (Index j = 0; j < value.dim(1); ++j)
+      out.ref(i, j) = chance.at(i, j) > 0 ? value.at(i, j) / chance.at(i, j) : std::numeric_limits<float>::quiet_NaN();
+  return out;
+}
+
+}  // namespace headscope

@@ -1,0 +1,47 @@
+#pragma once
+// The weights of a model by their place in the circuit diagram (Elhage et al., A Mathematical Framework for Transformer
+// Circuits, 2021), for those who read them rather than run them. Everything is a view: nothing is copied, and the model
+// keeps the memory alive. Matrices are (in, out): a row of activations x goes through one as x W + b. What a model does
+// not have (a bias, learned positions) is undefined.
+
+#include <vector>
+
+#include "core/model/config.h"
+#include "core/tensor/backend.h"
+
+namespace headscope {
+
+/// x → (x − mean) / √(var + ε) · gain + bias, or x / √(mean x² + ε) · gain.
+struct NormWeights {
+  Tensor gain, bias;  ///< (d_model)
+};
+
+/// One head. Query heads of a group share k and v, which then appear in each of them.
+struct HeadWeights {
+  Tensor q, q_bias;  ///< (d_model, d_head), (d_head)
+  Tensor k, k_bias;  ///< likewise
+  Tensor v, v_bias;  ///< likewise
+  Tensor o;          ///< (d_head, d_model): what the head writes is z · o; the output bias belongs to the whole block
+};
+
+struct BlockWeights {
+  NormWeights ln1;  ///< before attention
+  std::vector<HeadWeights> heads;
+  Tensor o_bias;  ///< (d_model)
+};
+
+struct ModelWeights {
+  Tensor token_embedding;     ///< (vocab, d_model)
+  Tensor position_embedding;  ///< (context, d_model)
+  std::vector<BlockWeights> blocks;
+  NormWeights final_norm;
+  Tensor unembedding;  ///< (d_model, vocab): the token embedding again when they are tied
+};
+
+/// The norm that this model uses, row by row: what its forward pass computes.
+Tensor normalized(const ModelConfig& config, const NormWeights& norm, Backend& backend, const Tensor& x);
+
+/// What q·k is multiplied by in this layer: 1/√d_head, and 1/(layer + 1) where the model has it.
+float score_scale(const ModelConfig& config, int layer);
+
+}  // namespace headscope

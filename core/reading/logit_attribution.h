@@ -1,0 +1,63 @@
+#pragma once
+// Direct logit attribution (Elhage et al., A Mathematical Framework for Transformer Circuits, 2021): the residual
+// stream that the last norm reads is a sum of what the embedding, every head and every MLP wrote, and with the norm's
+// scale frozen at what it was in this run, a logit is linear in that sum. With u = W_U[:, token] (− W_U[:, against]),
+//   LayerNorm: logit = Σ_parts part · d + bias · u,  d = s · (g ∘ u − mean(g ∘ u)),  s = 1 / √(var(residual) + ε);
+//   RMSNorm:   the same without the mean and the bias,                              s = 1 / √(mean(residual²) + ε).
+// The parts sum to the logit. It tells what each part wrote directly, not what later blocks made of it.
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/model/model.h"
+#include "core/trace/trace.h"
+
+namespace headscope {
+
+/// Which number is taken apart.
+struct AttributionOf {
+  Index position = -1;                       ///< row of the logits; below 0 it counts from the end
+  std::int32_t token = 0;                    ///< whose logit
+  std::optional<std::int32_t> against = {};  ///< logit(token) − logit(against)
+};
+
+struct AttributionPart {
+  enum class Kind {
+    token_embedding,
+    position_embedding,
+    head,
+    attention_bias,  ///< the output bias of a block's attention
+    mlp,
+    norm_bias,  ///< of the last norm
+    remainder   ///< what edits of the residual stream, or of what a block adds to it, put in; only where it is more
+                ///< than rounding
+  } kind;
+  int layer = -1, head = -1;
+  double value = 0;  ///< logits
+};
+/// "token embedding", "head 1.0", "attention bias 1", "MLP 1", …
+std::string name(const AttributionPart& part);
+
+struct LogitAttribution {
+  AttributionOf of;                    ///< with the position counted from 0
+  double logit = 0;                    ///< what the pass gave
+  double scale = 1;                    ///< s, frozen
+  std::vector<AttributionPart> parts;  ///< in the order of the pass
+  Tensor by_source;  ///< (layer · heads + head, key): each head's part, split over the positions it read from:
+                     ///< α · (v · W_O · d). An edit of z is not in it
+
+  double sum() const;
+  /// Value of a part; 0 when the model has no such part.
+  double value(AttributionPart::Kind kind, int layer = -1, int head = -1) const;
+};
+
+std::set<SiteKind> attribution_sites(const Model& model);
+
+/// `trace` must have recorded attribution_sites(), its maps and all logits. Throws Error on a position or a token that
+/// is not there.
+LogitAttribution logit_attribution(const Model& model, const Trace& trace, const AttributionOf& of);
+
+}  // namespace headscope

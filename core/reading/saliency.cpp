@@ -1,0 +1,61 @@
+#include "core/reading/saliency.h"
+
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/engine/intervention_tap.h"
+
+namespace headscope {
+
+Saliency read_saliency(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx, const Trace& trace,
+                       const GradientOf& of) {
+  const ModelDims& dims = trace.model.dims;
+  EditScene scene{dims, trace.ids(), {}};
+  for (const SourceNeed& source : sources_of(request.edits)) {
+    RunRequest plain = request;
+    plain.edits.clear();
+    plain.capture = source.capture;
+    if (!source.text.empty()) {
+      plain.text = source.text;
+      plain.ids.clear();
+    }
+    scene.sources[source.text] = run(loaded, plain, Ctx{.backend = ctx.backend, .stop = ctx.stop});
+  }
+  InterventionTap edits(request.edits, scene);
+  for (const SiteInfo& site : site_table())
+    for (int layer = site.per_layer ? 0 : -1; layer < (site.per_layer ? dims.layers : 0); ++layer)
+      if (edits.wants({site.kind, layer}))
+        throw Error("gradients", "edits that change masks, temperatures or rules only",
+                    "one that replaces " + name(Site{site.kind, layer}) + ", past which no gradient flows",
+                    "switch it off in the list of edits");
+  Ctx own = ctx;
+  own.tap = edits.empty() ? nullptr : &edits;
+  const std::vector<std::int32_t> ids = trace.ids();
+
+  Saliency out;
+  out.gradients = input_gradients(*loaded.model, own, ids, of);
+  out.importance = Tensor::zeros({dims.layers, dims.heads});
+  for (int layer = 0; layer < dims.layers; ++layer) {
+    const Tensor& gradient = out.gradients.patterns[static_cast<std::size_t>(layer)];
+    Tensor& weighted = out.weighted.emplace_back(Tensor::zeros(gradient.shape()));
+    std::vector<float> row(static_cast<std::size_t>(gradient.dim(2)));
+    for (int head = 0; head < dims.heads; ++head) {
+      const AttentionMap& map = trace.map(layer, head);
+      double sum = 0;
+      for (Index i = 0; i < gradient.dim(1); ++i) {
+        map.row(i, row);
+        for (Index j = 0; j < gradient.dim(2); ++j) {
+          const float weight = row[static_cast<std::size_t>(j)];
+          // Where the rule hides a cell its gradient means nothing.
+          if (weight == 0) continue;
+          weighted.ref(head, i, j) = weight * gradient.at(head, i, j);
+          sum += std::abs(static_cast<double>(weighted.at(head, i, j)));
+        }
+      }
+      out.importance.ref(layer, head) = static_cast<float>(sum);
+    }
+  }
+  return out;
+}
+
+}  // namespace headscope

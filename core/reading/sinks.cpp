@@ -1,0 +1,153 @@
+#include "core/reading/sinks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/metrics/even_head.h"
+#include "core/reading/need.h"
+#include "core/reading/weighted_maps.h"
+
+namespace headscope {
+
+namespace {
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+double median(std::vector<float> values) {
+  if (values.empty()) return nan;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  if (values.size() % 2) return static_cast<double>(*middle);
+  const float below = *std::max_element(values.begin(), middle);
+  return 0.5 * (static_cast<double>(below) + static_cast<double>(*middle));
+}
+
+double median_after_first(const std::vector<float>& norms) {
+  return median({norms.begin() + 1, norms.end()});
+}
+
+double mean_after_first(const std::vector<float>& rows) {
+  double sum = 0;
+  int count = 0;
+  for (std::size_t i = 1; i < rows.size(); ++i)
+    if (!std::isnan(rows[i])) sum += static_cast<double>(rows[i]), ++count;
+  return count ? sum / count : nan;
+}
+
+SinkHead read_head(const Trace& trace, const ModelWeights& weights, const AttentionMap& map) {
+  SinkHead out;
+  out.layer = map.layer();
+  out.head = map.head();
+  const std::vector<float> values = key_norms(trace, weights, out.layer, out.head, Weighting::value),
+                           outputs = key_norms(trace, weights, out.layer, out.head, Weighting::output);
+  out.value_norm = static_cast<double>(values[0]);
+  out.value_median = median_after_first(values);
+  out.output_norm = static_cast<double>(outputs[0]);
+  out.output_median = median_after_first(outputs);
+  out.entropy = mean_after_first(map.stats().entropy);
+  out.entropy_without = mean_after_first(map.stats().entropy_without_first);
+  const AttentionMap even = even_head(map, TokenLinks{});
+  std::vector<float> row(static_cast<std::size_t>(map.n_key()));
+  Index rows = 0, carrying = 0;
+  for (Index i = 1; i < map.n_query(); ++i, ++rows) {
+    map.row(i, row);
+    out.mass += static_cast<double>(row[0]);
+    out.chance += static_cast<double>(even.weight(i, 0));
+    double all = 0;
+    for (std::size_t j = 0; j < row.size(); ++j) all += static_cast<double>(row[j] * outputs[j]);
+    if (all <= 0) continue;
+    out.carried += static_cast<double>(row[0] * outputs[0]) / all;
+    ++carrying;
+  }
+  out.mass /= static_cast<double>(rows);
+  out.chance /= static_cast<double>(rows);
+  out.carried = carrying ? out.carried / static_cast<double>(carrying) : nan;
+  return out;
+}
+
+void add_shape(const AttentionMap& map, std::vector<double>& weight, std::vector<double>& even) {
+  const auto parts = static_cast<Index>(weight.size());
+  std::vector<float> row(static_cast<std::size_t>(map.n_key()));
+  for (Index i = map.n_query() / 2; i < map.n_query(); ++i) {
+    if (i + 1 < parts) continue;  // fewer keys than parts
+    map.row(i, row);
+    for (Index j = 0; j <= i; ++j) {
+      const auto part = static_cast<std::size_t>(j * parts / (i + 1));
+      weight[part] += static_cast<double>(row[static_cast<std::size_t>(j)]);
+      even[part] += 1 / static_cast<double>(i + 1);
+    }
+  }
+}
+
+SinkLayer read_layer(const Trace& trace, const ModelWeights& weights, int layer, int parts) {
+  const auto n = static_cast<Index>(trace.tokens.size());
+  const int heads = trace.model.dims.heads;
+  SinkLayer out;
+  out.received.assign(static_cast<std::size_t>(n), 0);
+  out.value_norm = out.received;
+  std::vector<double> weight(static_cast<std::size_t>(parts), 0), even = weight;
+  for (int head = 0; head < heads; ++head) {
+    const AttentionMap& map = trace.map(layer, head);
+    const std::vector<float> norms = key_norms(trace, weights, layer, head, Weighting::value);
+    for (std::size_t j = 0; j < norms.size(); ++j) out.value_norm[j] += static_cast<double>(norms[j]) / heads;
+    add_shape(map, weight, even);
+    std::vector<float> row(static_cast<std::size_t>(n));
+    for (Index i = 0; i < n; ++i) {
+      map.row(i, row);
+      for (Index j = 0; j < i; ++j)
+        out.received[static_cast<std::size_t>(j)] +=
+            static_cast<double>(row[static_cast<std::size_t>(j)]) / heads / static_cast<double>(n - 1 - j);
+    }
+  }
+  out.received.back() = nan;
+  const Tensor& residual = need(trace, {SiteKind::resid_post, layer});
+  for (Index i = 0; i < n; ++i) {
+    double square = 0;
+    for (Index d = 0; d < residual.dim(1); ++d) square += std::pow(static_cast<double>(residual.at(i, d)), 2);
+    out.residual.push_back(std::sqrt(square));
+  }
+  for (std::size_t part = 0; part < weight.size(); ++part)
+    out.density.push_back(even[part] > 0 ? weight[part] / even[part] : nan);
+  double middle = 0;
+  const std::size_t from = weight.size() / 4, to = weight.size() - from;
+  for (std::size_t part = from; part < to; ++part) middle += out.density[part] / static_cast<double>(to - from);
+  out.v_depth = middle > 0 ? std::min(out.density.front(), out.density.back()) / middle : nan;
+  return out;
+}
+}  // namespace
+
+SinkReport read_sinks(const Trace& trace, const ModelWeights& weights, int parts) {
+  if (trace.tokens.size() < 2)
+    throw Error("sinks", "a text of two tokens or more", std::to_string(trace.tokens.size()));
+  SinkReport out;
+  for (const AttentionMap& map : trace.maps) out.heads.push_back(read_head(trace, weights, map));
+  for (int layer = 0; layer < trace.model.dims.layers; ++layer)
+    out.layers.push_back(read_layer(trace, weights, layer, parts));
+  return out;
+}
+
+MassiveActivations massive_activations(const Trace& trace, double threshold, std::size_t most) {
+  MassiveActivations out;
+  out.threshold = threshold;
+  for (int layer = 0; layer < trace.model.dims.layers; ++layer) {
+    const Tensor& x = need(trace, {SiteKind::resid_post, layer});
+    std::vector<float> sizes;
+    for (Index i = 0; i < x.dim(0); ++i)
+      for (Index d = 0; d < x.dim(1); ++d) sizes.push_back(std::abs(x.at(i, d)));
+    MassiveLayer& line = out.layers.emplace_back();
+    line.median = median(std::move(sizes));
+    for (Index i = 0; i < x.dim(0); ++i)
+      for (Index d = 0; d < x.dim(1); ++d) {
+        const HiddenActivation here{layer, i, d, x.at(i, d), std::abs(static_cast<double>(x.at(i, d))) / line.median};
+        if (here.ratio > line.largest.ratio) line.largest = here;
+        if (!(here.ratio > threshold)) continue;
+        ++line.count;
+        out.found.push_back(here);
+      }
+  }
+  std::ranges::stable_sort(out.found, std::ranges::greater{}, &HiddenActivation::ratio);
+  if (out.found.size() > most) out.found.resize(most);
+  return out;
+}
+
+}  // namespace headscope

@@ -1,0 +1,39 @@
+#pragma once
+// Attention weighted by what it carries. A weight says how much of a value is taken, not how large that value is: a
+// head that parks its attention on a token whose value is nearly zero writes nearly nothing (Kobayashi et al.,
+// Attention is Not Only a Weight: Analyzing Transformers with Vector Norms, 2020).
+//   value   α_ij ‖v_j‖            what is mixed into z
+//   output  ‖α_ij v_j W_O‖ = α_ij ‖v_j W_O‖   (α ≥ 0) what is written to the residual stream; v_j includes its bias
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/model/weights.h"
+#include "core/trace/trace.h"
+
+namespace headscope {
+
+enum class Weighting { attention, value, output };
+std::string_view name(Weighting weighting);     ///< "attention", "value", "output"
+std::string_view formula(Weighting weighting);  ///< "α ‖v W_O‖"
+
+/// Norm of what each key offers: 1, ‖v_j‖ or ‖v_j W_O‖. `trace` must have recorded the site v of that layer.
+std::vector<float> key_norms(const Trace& trace, const ModelWeights& weights, int layer, int head, Weighting weighting);
+
+/// The head's map with every column multiplied by its norm; the same mask. Kind `effective`, unless it is the attention
+/// itself.
+AttentionMap weighted_map(const Trace& trace, const ModelWeights& weights, int layer, int head, Weighting weighting);
+
+/// What weighting changes, per head.
+struct WeightedHead {
+  int layer = 0, head = 0;
+  /// Share of the map's whole mass that lies on key 0, rows 1 and on.
+  double first_attention = 0, first_value = 0, first_output = 0;
+  /// Share of rows whose strongest key stays the strongest when weighted by output.
+  double same_top = 0;
+};
+std::vector<WeightedHead> weighted_heads(const Trace& trace, const ModelWeights& weights);
+
+}  // namespace headscope
