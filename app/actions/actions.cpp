@@ -201,6 +201,13 @@ void add_view(std::vector<Action>& all) {
   all.push_back(choice("view.first.hide", "Hide the first token", "", &View::first_token, FirstToken::hide));
   all.push_back(choice("view.first.renormalize", "Leave the first token out and renormalise", "", &View::first_token,
                        FirstToken::renormalize));
+  all.push_back({"view.words", "Words instead of tokens", "W", "View",
+                 [](Workbench& bench) {
+                   TextUnit& unit = bench.explorer.view().text_unit;
+                   unit = unit == TextUnit::words ? TextUnit::tokens : TextUnit::words;
+                 },
+                 nullptr,
+                 [](const Workbench& bench) { return bench.explorer.state().view.text_unit == TextUnit::words; }});
   all.push_back({"view.zoom.reset", "Whole map", "0", "View", [](Workbench& bench) { bench.ui.reset_zoom = true; },
                  has_run, nullptr});
   all.push_back(coloring("map", "maps", nullptr));

@@ -14,6 +14,7 @@
 #include "core/base/file.h"
 #include "core/metrics/even_head.h"
 #include "core/metrics/repeated_tokens.h"
+#include "core/trace/words.h"
 
 namespace headscope::cli {
 
@@ -24,7 +25,7 @@ struct Options {
   Input input;
   std::vector<std::string> metrics;
   std::string format = "table", classes;
-  bool json = false, csv = false, list = false, chance = false, repeated = false;
+  bool json = false, csv = false, list = false, chance = false, repeated = false, words = false;
   int period = 50, repeats = 2;
   std::uint64_t seed = 1;
 
@@ -142,8 +143,12 @@ void add_metrics(CLI::App& app, Shell& shell) {
   command
       ->add_option("--classes", options->classes, "Thresholds of head classes, in the form of assets/head_classes.json")
       ->type_name("FILE");
-  auto* repeated = command->add_flag("--repeated", options->repeated,
-                                     "Measure on random tokens said twice: the standard induction score");
+  auto* words = command->add_flag("--words", options->words,
+                                  "Attention between words: the sum over a word's tokens as keys, the mean as queries");
+  auto* repeated = command
+                       ->add_flag("--repeated", options->repeated,
+                                  "Measure on random tokens said twice: the standard induction score")
+                       ->excludes(words);
   command->add_option("--period", options->period, "Tokens that are repeated")
       ->check(CLI::Range(1, 1 << 20))
       ->needs(repeated)
@@ -170,6 +175,7 @@ void add_metrics(CLI::App& app, Shell& shell) {
       } else if (columns.empty()) {
         columns = table ? usual_columns() : columns_by_id({"all"});
       }
+      if (options->words) return print_metrics(shell, *options, in_words(*opened.trace), columns);
       print_metrics(shell, *options, *opened.trace, columns);
     };
   });

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "app/cli/commands.h"
@@ -9,6 +10,7 @@
 #include "app/render/picture.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/trace/words.h"
 
 namespace headscope::cli {
 
@@ -21,7 +23,7 @@ struct Options {
   std::optional<double> dpi, inches, low, high;
   double threshold = 0.05;
   bool arcs = false, bars = false, steps = false, split = false, renormalize = false, skip_first = false,
-       no_values = false;
+       no_values = false, words = false;
 };
 
 using Head = PictureRequest::Head;
@@ -75,6 +77,8 @@ void check(const Options& options, const std::vector<Head>& heads) {
     throw UsageError("--arcs, --bars, --steps and --split are different pictures; choose one");
   if ((options.arcs || options.bars || options.steps || options.split || options.row || options.key) && !one)
     throw UsageError("--arcs, --bars, --steps, --split, --row and --key need one --head");
+  if (options.words && (options.steps || options.split))
+    throw UsageError("--steps and --split show scores, which tokens have and words have not; leave --words away");
   if (options.split && !options.key) throw UsageError("--split needs --row and --key: the score to take apart");
   if ((options.steps || options.split) && options.input.from_trace())
     throw UsageError("--steps and --split need the scores, which only a run of the model has; give --model and a text");
@@ -96,7 +100,13 @@ void render(Shell& shell, const Options& options) {
   check(options, heads);
   CaptureSpec capture{.all_logits = false};
   if (options.steps || options.split) capture.maps = MapStorage::factored;
-  const Opened opened = open_input(shell, options.input, capture);
+  Opened opened = open_input(shell, options.input, capture);
+  if (options.words)
+    opened.trace = std::make_shared<const Trace>(
+        in_words(*opened.trace, word_groups(opened.trace->tokens), [&](int layer, int head) {
+          const auto chosen = [&](const Head& each) { return each.layer == layer && each.head == head; };
+          return heads.empty() || std::ranges::any_of(heads, chosen);
+        }));
   if (kind == FileKind::csv && heads.size() != 1) throw UsageError("a .csv holds one map: give one --head");
   PictureRequest request = picture_of(*opened.trace, heads, options);
   if (opened.loaded.model) request.rotary = opened.loaded.model->config().position == PositionKind::rotary;
@@ -114,6 +124,9 @@ void add_render(CLI::App& app, Shell& shell) {
   command->add_option("--head", options->heads, "Heads to draw, as LAYER.HEAD; none draws the grid of all")
       ->delimiter(',')
       ->type_name("L.H,…");
+  command->add_flag("--words", options->words,
+                    "Words instead of tokens: the sum over a word's tokens as keys, the mean as queries; --row and "
+                    "--key count words");
   command->add_flag("--arcs", options->arcs, "Threads from queries to keys instead of a map");
   command->add_flag("--bars", options->bars, "The weights of one query (--row) as bars");
   command->add_flag("--steps", options->steps, "Scores, mask and softmax side by side");

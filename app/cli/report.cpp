@@ -43,8 +43,10 @@ ordered_json verdicts_json(const std::vector<HeadVerdict>& verdicts, const Trace
 }  // namespace
 
 std::string headline(const Trace& trace) {
-  std::string text = fmt::format("{}: {}, {} layers × {} heads, {} tokens", trace.model.name, trace.model.family,
-                                 trace.model.dims.layers, trace.model.dims.heads, trace.tokens.size());
+  std::string text = fmt::format("{}: {}, {} layers × {} heads, ", trace.model.name, trace.model.family,
+                                 trace.model.dims.layers, trace.model.dims.heads);
+  text += trace.merged_tokens > 0 ? fmt::format("{} words of {} tokens", trace.tokens.size(), trace.merged_tokens)
+                                  : fmt::format("{} tokens", trace.tokens.size());
   if (trace.milliseconds > 0) text += fmt::format(", {:.3g} ms", trace.milliseconds);
   if (!trace.plan.summary.empty()) text += "; " + trace.plan.summary;
   return text;

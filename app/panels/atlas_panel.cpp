@@ -83,6 +83,17 @@ void sort_menu(const PanelContext& c, AtlasView& view) {
   }
 }
 
+/// Thumbnails in words read every weight of every head, which for a long text in factors would take many seconds: then
+/// they stay in tokens.
+bool in_reach(const Trace& trace) {
+  constexpr double stored = 1 << 28, in_factors = 1 << 25;
+  double weights = 0;
+  for (const AttentionMap& map : trace.maps)
+    weights += static_cast<double>(map.n_query()) * static_cast<double>(map.n_key()) *
+               (map.is_factored() ? stored / in_factors : 1);
+  return weights <= stored;
+}
+
 }  // namespace
 
 void AtlasPanel::draw(const PanelContext& c) {
@@ -121,12 +132,16 @@ void AtlasPanel::draw(const PanelContext& c) {
     options.values_low = metric.low;
     options.values_high = std::isfinite(metric.high) ? metric.high : *std::ranges::max_element(options.values);
   }
-  std::string key = fmt::format("{} {} {}", options.width, view.coloring, facts ? 1 : 0);
+  const bool words = c.words() && in_reach(*trace);
+  std::string key = fmt::format("{} {} {} {}", options.width, view.coloring, facts ? 1 : 0, words);
   for (const int i : options.order) key += fmt::format(",{}", i);
   if (view.only_class.empty() || !options.order.empty())
-    slot_.want(c.explorer, c.ui, c.results().run->trace, key, [run = c.results().run, options](const Look& look) {
-      return head_atlas_scene(*run->trace, options, look);
-    });
+    slot_.want(c.explorer, c.ui, c.results().run->trace, key,
+               [run = c.results().run, options, words](const Look& look) {
+                 if (words && options.values.empty())
+                   return head_atlas_scene(in_words(*run->trace, run->words), options, look);
+                 return head_atlas_scene(*run->trace, options, look);
+               });
   else
     return section(c.ui, "", "no head of this text belongs to the class");
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "app/panels/panels.h"
 #include "app/widgets/controls.h"
@@ -30,10 +31,14 @@ Badge badge_of(const PanelContext& c) {
   return {fmt::format("{} {:.2f}", verdict->rule->title, verdict->score), class_color(*verdict->rule)};
 }
 
-/// The trace with the selected head's map as the view wants its first key; the trace itself when it is shown as it is.
-std::shared_ptr<const Trace> as_viewed(const std::shared_ptr<const Trace>& trace, HeadRef head, FirstToken mode) {
-  if (mode == FirstToken::show) return trace;
-  auto changed = std::make_shared<Trace>(*trace);
+/// The trace with the selected head's map in words, if wanted, and its first key as the view wants it; the trace itself
+/// when it is shown as it is.
+std::shared_ptr<const Trace> as_viewed(const std::shared_ptr<const TracedRun>& run, HeadRef head, FirstToken mode,
+                                       bool words) {
+  if (mode == FirstToken::show && !words) return run->trace;
+  const auto this_head = [&](int layer, int number) { return HeadRef{layer, number} == head; };
+  auto changed = std::make_shared<Trace>(words ? in_words(*run->trace, run->words, this_head) : *run->trace);
+  if (mode == FirstToken::show) return changed;
   for (AttentionMap& map : changed->maps)
     if (map.layer() == head.layer && map.head() == head.head)
       map = without_first_key(map, mode == FirstToken::renormalize);
@@ -54,8 +59,10 @@ std::string at(const Trace& trace, Index position) {
 
 /// A highlighted row and column over the map's heatmap.
 void paint_cross(const PanelContext& c, const SceneTouch& touch, const Heatmap& map, Index bin) {
-  const Hover& hover = c.state().hover;
-  const Document& document = c.state().document;
+  const auto shown = [&](std::optional<Index> token) { return token ? std::optional(c.shown(*token)) : std::nullopt; };
+  const struct {
+    std::optional<Index> query, key;
+  } hover{shown(c.state().hover.query), shown(c.state().hover.key)}, document{shown(c.state().document.query), {}};
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   const auto frame = [&](const Rect& r, Color color, double width) {
     draw.AddRect(touch.window({r.x, r.y}), touch.window({r.right(), r.bottom()}), col(color), 0, 0, c.ui.px(width));
@@ -122,8 +129,9 @@ void HeadPanel::main_view(const PanelContext& c, double height) {
   const double width = c.room();
   const double plot = std::floor(std::min(width - 100, height - 100));
   const Index query = document.query.value_or(c.state().hover.query.value_or(map->n_query() - 1));
-  const std::string place = fmt::format("{} {} {} {} {} {}", head.layer, head.head, static_cast<int>(view.head_view),
-                                        name(view.scale), name(view.first_token), plot);
+  const bool words = c.words() != nullptr;
+  const std::string place = fmt::format("{} {} {} {} {} {} {}", head.layer, head.head, static_cast<int>(view.head_view),
+                                        name(view.scale), name(view.first_token), plot, words);
   const Badge mark = badge_of(c);
   const FirstToken first = view.first_token;
   const Scale scale = view.scale;
@@ -139,13 +147,14 @@ void HeadPanel::main_view(const PanelContext& c, double height) {
         o.scaling.scale = scale;
         o.plot = plot;
         o.bare = true;
-        return head_map_scene(*as_viewed(trace, head, first), o, look);
+        return head_map_scene(*as_viewed(run, head, first, words), o, look);
       });
       break;
     case HeadView::arcs:
       slot_.want(c.explorer, c.ui, trace,
                  place + fmt::format(" {} {}", view.arcs_threshold, document.query.value_or(-1)),
-                 [=, threshold = view.arcs_threshold, pinned = document.query](const Look& look) {
+                 [=, threshold = view.arcs_threshold,
+                  pinned = document.query ? std::optional(c.shown(*document.query)) : std::nullopt](const Look& look) {
                    ArcsOptions o;
                    o.layer = head.layer;
                    o.head = head.head;
@@ -153,22 +162,23 @@ void HeadPanel::main_view(const PanelContext& c, double height) {
                    o.query = pinned;
                    o.skip_first = first != FirstToken::show;
                    o.bare = true;
-                   return arcs_scene(*trace, o, look);
+                   return arcs_scene(*as_viewed(run, head, FirstToken::show, words), o, look);
                  });
       how.fit_height = false;
       break;
     case HeadView::row:
-      slot_.want(c.explorer, c.ui, trace, place + fmt::format(" {}", query), [=](const Look& look) {
-        RowBarsOptions o;
-        o.layer = head.layer;
-        o.head = head.head;
-        o.query = query;
-        o.scaling.scale = scale == Scale::log ? Scale::log : Scale::linear;
-        o.plot = width - 120;
-        o.height = std::clamp(height - 220, 120.0, 420.0);
-        o.bare = true;
-        return row_bars_scene(*as_viewed(trace, head, first), o, look);
-      });
+      slot_.want(c.explorer, c.ui, trace, place + fmt::format(" {}", query),
+                 [=, row = c.shown(query)](const Look& look) {
+                   RowBarsOptions o;
+                   o.layer = head.layer;
+                   o.head = head.head;
+                   o.query = row;
+                   o.scaling.scale = scale == Scale::log ? Scale::log : Scale::linear;
+                   o.plot = width - 120;
+                   o.height = std::clamp(height - 220, 120.0, 420.0);
+                   o.bare = true;
+                   return row_bars_scene(*as_viewed(run, head, first, words), o, look);
+                 });
       break;
     case HeadView::steps:
     case HeadView::qk: {
@@ -197,9 +207,14 @@ void HeadPanel::main_view(const PanelContext& c, double height) {
   const Mark* drawn = find(*slot_.scene(), "map");
   if (!drawn) return;
   const auto& heat = std::get<Heatmap>(drawn->shape);
-  const Index bin = std::max<Index>(1, (map->n_query() + heat.rows() - 1) / heat.rows());
+  const auto positions = static_cast<Index>(c.positions().tokens.size());
+  const Index bin = std::max<Index>(1, (positions + heat.rows() - 1) / heat.rows());
   if (touch.mark == drawn && touch.cell) {
-    const Index q = touch.cell->row * bin, k = touch.cell->column * bin;
+    Index q = touch.cell->row * bin, k = touch.cell->column * bin;
+    if (const WordGroups* groups = c.words(); groups && q < groups->words() && k < groups->words()) {
+      q = groups->tokens_of(q).end - 1;  // where the model has read the whole word
+      k = groups->tokens_of(k).begin;
+    }
     c.hovered.query = q;
     c.hovered.key = k;
     if (touch.clicked) c.explorer.pin(q, k);
@@ -216,13 +231,28 @@ void HeadPanel::footer(const PanelContext& c) {
   int mode = static_cast<int>(c.state().view.first_token);
   if (segmented(c.ui, "first token mode", first, mode)) c.explorer.view().first_token = static_cast<FirstToken>(mode);
 
+  ImGui::SameLine(0, c.ui.px(12));
+  static constexpr const char* units[] = {"tokens", "words"};
+  int unit = static_cast<int>(c.state().view.text_unit);
+  if (segmented(c.ui, "text unit", units, unit)) c.explorer.view().text_unit = static_cast<TextUnit>(unit);
+  if (ImGui::IsItemHovered())
+    tooltip(c.ui, {"Tokens, or words (W)", "to a word: the sum over its tokens; from a word: the mean over its tokens",
+                   "a word begins at a space, at punctuation and at a line break",
+                   "scores (Steps, q·k) and the head's numbers are those of tokens"});
+
   const AttentionMap* map = selected_map(c);
   const Index query = c.state().hover.query.value_or(c.state().document.query.value_or(-1));
   const Index key = c.state().hover.key.value_or(c.state().document.key.value_or(-1));
   if (!map || query < 0 || key < 0 || query >= map->n_query() || key >= map->n_key()) return;
-  const std::string text =
-      fmt::format("q {}  →  k {}   {}", at(*c.trace(), query), at(*c.trace(), key),
-                  map->masked(query, key) ? "masked" : fmt::format("{:.4f}", map->weight(query, key)));
+  const bool scores = c.state().view.head_view == HeadView::steps || c.state().view.head_view == HeadView::qk;
+  const WordGroups* words = scores ? nullptr : c.words();
+  const float weight = words ? weight_in_words(*map, *words, words->word_of(query), words->word_of(key))
+                       : map->masked(query, key) ? std::numeric_limits<float>::quiet_NaN()
+                                                 : map->weight(query, key);
+  const Trace& axis = words ? c.positions() : *c.trace();
+  const std::string text = fmt::format("q {}  →  k {}   {}", at(axis, words ? words->word_of(query) : query),
+                                       at(axis, words ? words->word_of(key) : key),
+                                       std::isnan(weight) ? "masked" : fmt::format("{:.4f}", weight));
   ImGui::SameLine();
   const double room = static_cast<double>((ImGui::GetContentRegionAvail().x - c.ui.px(16)) / c.ui.scale);
   if (room < 60) return;
@@ -251,21 +281,23 @@ void HeadPanel::draw(const PanelContext& c) {
   const Document& document = c.state().document;
   const Index query =
       std::min(document.query.value_or(c.state().hover.query.value_or(map->n_query() - 1)), map->n_query() - 1);
-  section(c.ui, fmt::format("ROW OF {}", at(*c.trace(), query)), "where this query looks");
-  const auto trace = c.results().run->trace;
+  section(c.ui, fmt::format("ROW OF {}", at(c.positions(), c.shown(query))), "where this query looks");
+  const auto run = c.results().run;
+  const bool words = c.words() != nullptr;
   const HeadRef head = document.selected;
   const double width = c.room();
   const FirstToken first = c.state().view.first_token;
-  row_.want(c.explorer, c.ui, trace, fmt::format("{} {} {} {} {}", head.layer, head.head, query, width, name(first)),
-            [=](const Look& look) {
+  row_.want(c.explorer, c.ui, run->trace,
+            fmt::format("{} {} {} {} {} {}", head.layer, head.head, query, width, name(first), words),
+            [=, row = c.shown(query)](const Look& look) {
               RowBarsOptions o;
               o.layer = head.layer;
               o.head = head.head;
-              o.query = query;
+              o.query = row;
               o.plot = width - 60;
               o.height = row_height - 84;
               o.bare = true;
-              return row_bars_scene(*as_viewed(trace, head, first), o, look);
+              return row_bars_scene(*as_viewed(run, head, first, words), o, look);
             });
   row_.draw(c.ui, "row", {}, width, row_height - 30);
 }

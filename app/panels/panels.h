@@ -25,6 +25,15 @@ struct PanelContext {
     return results().facts && results().run && results().facts->trace == results().run->trace ? results().facts.get()
                                                                                               : nullptr;
   }
+  /// The words of the text on screen, when it shall be shown in words and is short enough for it; else null.
+  const WordGroups* words() const {
+    const TracedRun* run = results().run.get();
+    return run && state().view.text_unit == TextUnit::words && run->words.words() <= most_words ? &run->words : nullptr;
+  }
+  /// Where a token stands along the axes.
+  Index shown(Index token) const { return words() ? words()->word_of(token) : token; }
+  /// The tokens, or words, that stand there, with their labels: a trace without maps in words.
+  const Trace& positions() const { return words() ? *results().run->word_tokens : *trace(); }
   /// Logical width that is left in this column.
   double room() const { return ImGui::GetContentRegionAvail().x / ui.scale; }
 };

@@ -13,20 +13,24 @@ namespace {
 /// How much attention each key of the selected head receives, 0 … 1 of the largest.
 std::vector<double> attention_received(const PanelContext& c) {
   const Trace* trace = c.trace();
-  std::vector<double> shades(trace->tokens.size(), -1);
+  std::vector<double> shades(c.positions().tokens.size(), -1);
   const HeadRef head = c.state().document.selected;
   for (const AttentionMap& map : trace->maps) {
     if (map.layer() != head.layer || map.head() != head.head) continue;
     const std::vector<double>& mass = map.stats().column_mass;
-    const double largest = mass.empty() ? 0 : *std::ranges::max_element(mass);
-    for (std::size_t i = 0; i < std::min(mass.size(), shades.size()); ++i)
-      shades[i] = largest > 0 ? mass[i] / largest : 0;
+    std::vector<double> received(shades.size(), 0);
+    for (std::size_t i = 0; i < mass.size(); ++i)
+      if (const auto at = static_cast<std::size_t>(c.shown(static_cast<Index>(i))); at < received.size())
+        received[at] += mass[i];
+    const double largest = received.empty() ? 0 : *std::ranges::max_element(received);
+    for (std::size_t i = 0; i < shades.size(); ++i) shades[i] = largest > 0 ? received[i] / largest : 0;
   }
   return shades;
 }
 
 void token_strip(const PanelContext& c) {
-  const Trace& trace = *c.trace();
+  const WordGroups* words = c.words();
+  const Trace& trace = c.positions();
   const std::vector<double> shades = attention_received(c);
   const float gap = c.ui.px(3), right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
   const Document& document = c.state().document;
@@ -37,6 +41,9 @@ void token_strip(const PanelContext& c) {
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {gap, gap});
     for (std::size_t i = 0; i < trace.tokens.size(); ++i) {
       const auto position = static_cast<Index>(i);
+      // What is pinned and hovered are tokens: of a word its last, where the model has read all of it.
+      const Index token = words ? words->tokens_of(position).end - 1 : position;
+      const auto here = [&](std::optional<Index> other) { return other && c.shown(*other) == position; };
       if (i > 0) {
         ImGui::SameLine(0, gap);
         const float width = c.ui.px(token_chip_width(c.ui, trace.tokens[i].label));
@@ -44,11 +51,11 @@ void token_strip(const PanelContext& c) {
       }
       ChipOptions chip;
       chip.shade = shades[i];
-      chip.selected = document.query == position;
-      chip.hovered = c.state().hover.key == position || c.state().hover.query == position;
+      chip.selected = here(document.query);
+      chip.hovered = here(c.state().hover.key) || here(c.state().hover.query);
       const Touch touch = token_chip(c.ui, trace.tokens[i].label, "token " + std::to_string(i), chip);
-      if (touch.hovered) c.hovered.key = position;
-      if (touch.clicked) c.explorer.pin(document.query == position ? std::nullopt : std::optional(position));
+      if (touch.hovered) c.hovered.key = token;
+      if (touch.clicked) c.explorer.pin(here(document.query) ? std::nullopt : std::optional(token));
     }
     ImGui::PopStyleVar();
   }
@@ -128,9 +135,12 @@ void PromptPanel::draw(const PanelContext& c) {
     return;
   }
   const std::string part = part_read(*trace);
-  section(c.ui, "TOKENS",
-          part.empty() ? fmt::format("{} · shaded by attention received · click to pin", trace->tokens.size())
-                       : fmt::format("the {} {} of the text", part, trace->tokens.size()));
+  const bool words = c.words() != nullptr;
+  section(c.ui, words ? "WORDS" : "TOKENS",
+          words
+              ? fmt::format("{} of {} tokens · shaded by attention received", c.words()->words(), trace->tokens.size())
+          : part.empty() ? fmt::format("{} · shaded by attention received · click to pin", trace->tokens.size())
+                         : fmt::format("the {} {} of the text", part, trace->tokens.size()));
   if (!part.empty() && button(c.ui, "Read another part", c.ui.px(24)))
     c.explorer.set_too_long(RunRequest::TooLong::refuse);
   token_strip(c);

@@ -19,6 +19,7 @@ constexpr Names<HeadView, 5> head_views{{{HeadView::map, "map"},
                                          {HeadView::qk, "qk"}}};
 constexpr Names<FirstToken, 3> first_tokens{
     {{FirstToken::show, "show"}, {FirstToken::hide, "hide"}, {FirstToken::renormalize, "renormalize"}}};
+constexpr Names<TextUnit, 2> text_units{{{TextUnit::tokens, "tokens"}, {TextUnit::words, "words"}}};
 constexpr Names<EditScope, 3> edit_scopes{
     {{EditScope::head, "head"}, {EditScope::layer, "layer"}, {EditScope::all, "all"}}};
 
@@ -79,6 +80,12 @@ std::string_view name(RunRequest::TooLong what) {
 }
 std::optional<RunRequest::TooLong> parse_too_long(std::string_view text) {
   return parse_in(too_longs, text);
+}
+std::string_view name(TextUnit unit) {
+  return name_in(text_units, unit);
+}
+std::optional<TextUnit> parse_text_unit(std::string_view text) {
+  return parse_in(text_units, text);
 }
 std::string_view name(EditScope scope) {
   return name_in(edit_scopes, scope);

@@ -37,6 +37,8 @@ struct Document {
 enum class HeadView { map, arcs, row, steps, qk };
 /// What to do with key 0, where sinks drown everything else.
 enum class FirstToken { show, hide, renormalize };
+/// What stands along the axes: tokens as the model reads them, or words (core/trace/words.h).
+enum class TextUnit { tokens, words };
 /// Which heads a temperature or a mask of the side panel is meant for.
 enum class EditScope { head, layer, all };
 
@@ -55,6 +57,7 @@ struct View {
   HeadView head_view = HeadView::map;
   Scale scale = Scale::linear;
   FirstToken first_token = FirstToken::show;
+  TextUnit text_unit = TextUnit::tokens;
   double arcs_threshold = 0.05;
   AtlasView atlas;
   EditScope edit_scope = EditScope::head;
@@ -96,6 +99,8 @@ std::string_view name(HeadView view);
 std::optional<HeadView> parse_head_view(std::string_view text);
 std::string_view name(FirstToken mode);
 std::optional<FirstToken> parse_first_token(std::string_view text);
+std::string_view name(TextUnit unit);
+std::optional<TextUnit> parse_text_unit(std::string_view text);
 std::string_view name(EditScope scope);
 std::optional<EditScope> parse_edit_scope(std::string_view text);
 std::string_view name(RunRequest::TooLong what);

@@ -234,9 +234,19 @@ void Explorer::export_view(const ExportOptions& options) {
     trace = results_.detail->trace;
   }
   const bool rotary = results_.model.model->config().position == PositionKind::rotary;
+  const bool scores = !options.all_heads && (shown == HeadView::steps || shown == HeadView::qk);
+  const bool words = state_.view.text_unit == TextUnit::words && !scores;
   worker_.submit(
       "export",
-      [this, options, trace, rotary, document = state_.document, view = state_.view](Worker::Job&) -> Worker::Deliver {
+      [this, options, trace, rotary, words, run = results_.run, document = state_.document,
+       view = state_.view](Worker::Job&) mutable -> Worker::Deliver {
+        if (words) {
+          trace = std::make_shared<Trace>(in_words(*trace, run->words, [&](int layer, int head) {
+            return options.all_heads || HeadRef{layer, head} == document.selected;
+          }));
+          if (document.query) document.query = run->words.word_of(*document.query);
+          if (document.key) document.key = run->words.word_of(*document.key);
+        }
         const std::string written =
             export_picture(*trace, view_picture(document, view, *trace, rotary, options),
                            options.for_print ? "print" : view.theme, options.file, {{}, {}, options.dpi});

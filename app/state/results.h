@@ -13,6 +13,7 @@
 #include "core/metrics/next_token.h"
 #include "core/metrics/next_token_change.h"
 #include "core/metrics/temperature_curve.h"
+#include "core/trace/words.h"
 
 namespace headscope {
 
@@ -22,6 +23,8 @@ struct TracedRun {
   std::shared_ptr<const Trace> trace;
   std::vector<NextToken> next;  ///< after the last token, most probable first
   std::vector<double> losses;   ///< per token, in nats; empty for a single token
+  WordGroups words;             ///< of its tokens
+  std::shared_ptr<const Trace> word_tokens;  ///< the trace in words, without maps: their labels
 };
 
 /// All numbers about all heads of a trace: rows as in trace->maps, columns as in metrics().

@@ -47,6 +47,7 @@ ordered_json view_json(const View& view) {
   return {{"head_view", name(view.head_view)},
           {"scale", name(view.scale)},
           {"first_token", name(view.first_token)},
+          {"text_unit", name(view.text_unit)},
           {"arcs_threshold", view.arcs_threshold},
           {"edit_scope", name(view.edit_scope)},
           {"theme", view.theme},
@@ -116,6 +117,7 @@ View view_from(const json& value, const std::string& where) {
   fields.read_word("head_view", view.head_view, parse_head_view, "map, arcs, row, steps or qk");
   fields.read_word("scale", view.scale, parse_scale, "linear, log or per-row");
   fields.read_word("first_token", view.first_token, parse_first_token, "show, hide or renormalize");
+  fields.read_word("text_unit", view.text_unit, parse_text_unit, "tokens or words");
   fields.read_word("edit_scope", view.edit_scope, parse_edit_scope, "head, layer or all");
   fields.read("arcs_threshold", view.arcs_threshold, 0, 1);
   fields.read_word("theme", view.theme, parse_theme, "dark, light or projector");

@@ -38,6 +38,7 @@ fs::path settings_file() {
 std::string to_json(const Settings& settings) {
   ordered_json out{{"type", settings_type}, {"version", settings_version}};
   out["theme"] = settings.theme;
+  out["words"] = settings.words;
   out["ui_scale"] = settings.ui_scale;
   out["window_width"] = settings.window_width;
   out["window_height"] = settings.window_height;
@@ -61,6 +62,7 @@ Settings settings_from_json(const std::string& text, const std::string& where) {
     throw Error(where, std::string("a settings file, \"type\": \"") + settings_type + "\"", "\"" + type + "\"");
   Settings settings;
   fields.read_word("theme", settings.theme, parse_theme, "dark, light or projector");
+  fields.read("words", settings.words);
   fields.read("ui_scale", settings.ui_scale, Settings::least_scale, Settings::most_scale);
   std::int64_t width = settings.window_width, height = settings.window_height;
   fields.read("window_width", width, narrowest, widest);

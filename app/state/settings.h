@@ -12,6 +12,7 @@ namespace headscope {
 
 struct Settings {
   std::string theme = "dark";
+  bool words = false;                                  ///< text in words rather than tokens
   double ui_scale = 1;                                 ///< on top of what the display asks for
   int window_width = 1600, window_height = 1000;       ///< logical pixels
   std::optional<std::pair<int, int>> window_position;  ///< upper left corner on the desktop, screen coordinates

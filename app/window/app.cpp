@@ -54,6 +54,7 @@ App::App(const AppOptions& options) : options_(options) {
   engine.wake = [window = window_.get()] { window->wake(); };
   explorer_ = std::make_unique<Explorer>(engine);
   explorer_->view().theme = wanted.theme;
+  explorer_->view().text_unit = settings_.words ? TextUnit::words : TextUnit::tokens;
   if (options_.session) {
     explorer_->open_session(*options_.session);
     if (!options_.theme.empty()) explorer_->view().theme = options_.theme;
@@ -183,6 +184,7 @@ bool App::settled() {
 void App::remember() {
   if (options_.settings.empty() || !window_->closing()) return;
   settings_.theme = explorer_->state().view.theme;
+  settings_.words = explorer_->state().view.text_unit == TextUnit::words;
   settings_.maximized = window_->maximized();
   if (!settings_.maximized) {  // else: what it goes back to is what was remembered
     settings_.window_width = window_->width();

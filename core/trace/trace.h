@@ -38,6 +38,7 @@ struct Trace {
   std::string source;                     ///< "headscope cpu f32", "imported from x.npz"
   CapturePlan plan;
   double milliseconds = 0;                ///< of the forward pass, metrics inside
+  Index merged_tokens = 0;                ///< of how many tokens the positions are words (words.h); 0 = they are tokens
 
   /// Throws Error when that map was not recorded, or the model has no such head.
   const AttentionMap& map(int layer, int head) const;

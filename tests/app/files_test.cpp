@@ -112,7 +112,7 @@ TEST_CASE("settings survive their file, which keeps each recent model once, newe
   settings.ui_scale = 1.25;
   settings.window_width = 1280;
   settings.window_height = 720;
-  settings.maximized = true;
+  settings.maximized = settings.words = true;
   settings.last_folder = "/somewhere";
   for (int i = 0; i < 20; ++i) settings.remember_model("/m/" + std::to_string(i % 15));
   settings.remember_model("/m/3");

@@ -168,6 +168,7 @@ TEST_CASE("a session survives JSON in full") {
   view.head_view = HeadView::qk;
   view.scale = Scale::log;
   view.first_token = FirstToken::renormalize;
+  view.text_unit = TextUnit::words;
   view.arcs_threshold = 0.125;
   view.atlas = {"entropy", "sink", true, "induction", "entropy", -1, 2.5};
   view.edit_scope = EditScope::all;
@@ -196,8 +197,8 @@ TEST_CASE("a session file that makes no sense is refused with the key that is wr
   CHECK(refusal(session_with(R"("document": {"ids": [1.5]})")).find("found 1.5") != std::string::npos);
   CHECK(refusal(session_with(R"("document": {"query": -1})")).find("a whole number from 0") != std::string::npos);
   CHECK(refusal(session_with(R"("document": {"selected": {"layer": 1e9}})")).find("\"layer\"") != std::string::npos);
-  CHECK(refusal(session_with(R"("document": {"edits": [{"target": "*", "action": "mask x"}]})")).find("edit 0: expected a mask") !=
-        std::string::npos);
+  CHECK(refusal(session_with(R"("document": {"edits": [{"target": "*", "action": "mask x"}]})"))
+            .find("edit 0: expected a mask") != std::string::npos);
   CHECK(refusal(session_with(R"("view": {"scale": "square"})")).find("linear, log or per-row, found \"square\"") !=
         std::string::npos);
   CHECK(refusal(session_with(R"("view": {"theme": "print"})")).find("\"theme\"") != std::string::npos);

@@ -242,3 +242,28 @@ TEST_CASE("the tour shows the example and writes its pictures") {
     CHECK(finished.out.find(name) != std::string::npos);
   }
 }
+
+TEST_CASE("metrics and pictures in words") {
+  const std::vector<std::string> input{"-m", example(), "-f", example_text()};
+  const auto with = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin() + 1, input.begin(), input.end());
+    return arguments;
+  };
+  const json tokens = parsed(run_cli(with({"metrics", "--json"}))),
+             words = parsed(run_cli(with({"metrics", "--words", "--json"})));
+  CHECK(words["tokens"].size() < tokens["tokens"].size());
+  CHECK(words["tokens"][2]["label"] == "␣Mrs");
+  CHECK(run_cli(with({"metrics", "--words"})).out.find(" words of ") != std::string::npos);
+  const auto csv_file = scratch_dir("words") / "words.csv";
+  const Finished rendered = run_cli(with({"render", "--words", "--head", "1.0", "-o", csv_file.string()}));
+  CAPTURE(rendered.err);
+  REQUIRE(rendered.code == 0);
+  const auto rows = csv(read_file(csv_file));
+  REQUIRE(rows.size() == words["tokens"].size() + 1);
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    double sum = 0;
+    for (std::size_t j = 2; j < rows[i].size(); ++j) sum += rows[i][j].empty() ? 0 : std::stod(rows[i][j]);
+    CHECK(sum == doctest::Approx(1).epsilon(1e-5));
+  }
+  CHECK(run_cli(with({"render", "--words", "--steps", "--head", "1.0", "-o", csv_file.string()})).code == 2);
+}

@@ -147,7 +147,10 @@ double add_caption(Scene& scene, const std::string& text, double x, double y, do
 
 std::string describe_run(const Trace& trace) {
   std::string out = trace.model.name.empty() ? "" : trace.model.name + " · ";
-  out += trace.tokens.size() == 1 ? "1 token" : fmt::format("{} tokens", trace.tokens.size());
+  if (trace.merged_tokens > 0)
+    out += fmt::format("{} words of {} tokens", trace.tokens.size(), trace.merged_tokens);
+  else
+    out += trace.tokens.size() == 1 ? "1 token" : fmt::format("{} tokens", trace.tokens.size());
   if (trace.text.empty()) return printable(out);
   std::string text = trace.text.substr(0, 400);
   std::replace_if(
