@@ -14,6 +14,7 @@ void add_metrics(CLI::App& app, Shell& shell);
 void add_render(CLI::App& app, Shell& shell);
 void add_inspect(CLI::App& app, Shell& shell);
 void add_bench(CLI::App& app, Shell& shell);
+void add_corpus(CLI::App& app, Shell& shell);
 void add_train(CLI::App& app, Shell& shell);
 void add_sample(CLI::App& app, Shell& shell);
 void add_eval(CLI::App& app, Shell& shell);

@@ -51,6 +51,7 @@ int main(int argc, char** argv) {
   add_render(app, shell);
   add_inspect(app, shell);
   add_bench(app, shell);
+  add_corpus(app, shell);
   add_train(app, shell);
   add_sample(app, shell);
   add_eval(app, shell);

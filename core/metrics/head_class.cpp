@@ -148,6 +148,10 @@ const std::vector<ClassRule>& default_class_rules() {
   return rules;
 }
 
+double class_margin(const ClassRule& rule, double score, double chance) {
+  return score / (std::isnan(chance) ? rule.at_least : std::max(rule.at_least, rule.times_chance * chance));
+}
+
 std::vector<HeadVerdict> classify(const MetricInput& head, const std::vector<ClassRule>& rules) {
   std::vector<std::pair<double, HeadVerdict>> met;
   if (head.map.n_query() == 0) return {};
@@ -158,11 +162,10 @@ std::vector<HeadVerdict> classify(const MetricInput& head, const std::vector<Cla
     verdict.score = scored.value(head);
     if (!(verdict.score >= rule.at_least)) continue;  // NaN, too: no evidence, no class
     verdict.chance = scored.chance(head);
-    const double threshold =
-        std::isnan(verdict.chance) ? rule.at_least : std::max(rule.at_least, rule.times_chance * verdict.chance);
-    if (verdict.score < threshold) continue;
+    const double margin = class_margin(rule, verdict.score, verdict.chance);
+    if (margin < 1) continue;
     verdict.evidence = strongest_cells(head, scored);
-    met.emplace_back(verdict.score / threshold, std::move(verdict));
+    met.emplace_back(margin, std::move(verdict));
   }
   std::stable_sort(met.begin(), met.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<HeadVerdict> verdicts;

@@ -35,6 +35,10 @@ std::vector<ClassRule> parse_class_rules(std::string_view json, std::string_view
 /// The rules built into the program from assets/head_classes.json.
 const std::vector<ClassRule>& default_class_rules();
 
+/// Score ÷ the threshold that the rule sets where chance scores `chance` (NaN = none); below 1, or NaN, the class is not
+/// met.
+double class_margin(const ClassRule& rule, double score, double chance);
+
 /// Every class whose thresholds a head meets, the largest margin (score / threshold) first. Empty = no class.
 std::vector<HeadVerdict> classify(const MetricInput& head, const std::vector<ClassRule>& rules);
 

@@ -1,0 +1,208 @@
+// headscope-cli corpus: every metric of every head over many texts; shards of the work, and their sum.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
+#include <cmath>
+
+#include "app/cli/commands.h"
+#include "app/cli/input.h"
+#include "app/cli/table.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/engine/corpus.h"
+
+namespace headscope::cli {
+
+namespace {
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  std::string model, out, shard = "0/1", csv;
+  std::vector<std::string> inputs;
+  std::int64_t stories = 0;
+  std::uint64_t seed = 1;
+  int window = 0;
+  bool lines = false, resume = false, merge = false;
+};
+
+constexpr const char* shown_metrics[] = {"entropy",         "sink", "previous_token", "duplicate_token",
+                                         "prefix_matching", "local"};
+
+std::size_t column(std::string_view id) {
+  return static_cast<std::size_t>(&metric(id) - metrics().data());
+}
+
+std::pair<int, int> parse_shard(const std::string& text) {
+  int shard = 0, shards = 0;
+  const char* end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, shard);
+  if (first.ec == std::errc() && first.ptr != end && *first.ptr == '/') {
+    const auto second = std::from_chars(first.ptr + 1, end, shards);
+    if (second.ec == std::errc() && second.ptr == end && shards >= 1 && shard >= 0 && shard < shards)
+      return {shard, shards};
+  }
+  throw UsageError(fmt::format("--shard: expected i/n with 0 ≤ i < n, such as 0/4, found \"{}\"", text));
+}
+
+void print_heads(Shell& shell, const CorpusStatistics& all) {
+  std::vector<Table::Column> columns{{"head", Table::Align::left}};
+  for (const char* id : shown_metrics) columns.push_back({std::string(id) + " ± spread"});
+  columns.push_back({"class of the means", Table::Align::left});
+  Table table(std::move(columns));
+  const auto cell = [](const Distribution& values) {
+    return values.count() == 0 ? std::string("–") : fmt::format("{:.3f} ± {:.3f}", values.mean(), values.spread());
+  };
+  for (int head = 0; head < all.layers() * all.heads(); ++head) {
+    std::vector<std::string> row{fmt::format("{}.{}", head / all.heads(), head % all.heads())};
+    for (const char* id : shown_metrics) row.push_back(cell(all.of(head, column(id))));
+    const ClassRule* rule = all.class_of(head, default_class_rules());
+    row.push_back(rule ? rule->title : "");
+    table.add(std::move(row));
+  }
+  std::vector<std::string> chance{"chance"};
+  for (const char* id : shown_metrics) chance.push_back(cell(all.chance(column(id))));
+  chance.emplace_back();
+  table.add(std::move(chance));
+  shell.print(table.text());
+}
+
+/// One line per head and metric; numbers round-trip, an empty field says that no passage offered evidence.
+std::string csv_of(const CorpusStatistics& all) {
+  std::string out = "layer,head,metric,passages,mean,spread,smallest";
+  for (int decile = 1; decile <= 9; ++decile) out += fmt::format(",decile_{}", decile);
+  out += ",largest,chance_mean\n";
+  const auto number = [](double value) { return std::isnan(value) ? std::string() : fmt::format("{}", value); };
+  for (int head = 0; head < all.layers() * all.heads(); ++head)
+    for (std::size_t m = 0; m < metrics().size(); ++m) {
+      const Distribution& values = all.of(head, m);
+      out += fmt::format("{},{},{},{},{},{},{}", head / all.heads(), head % all.heads(), metrics()[m].id,
+                         values.count(), number(values.mean()), number(values.spread()), number(values.smallest()));
+      for (int decile = 1; decile <= 9; ++decile) out += "," + number(values.quantile(decile / 10.0));
+      out += fmt::format(",{},{}\n", number(values.largest()), number(all.chance(m).mean()));
+    }
+  return out;
+}
+
+void finish(Shell& shell, const Options& options, const CorpusResults& results) {
+  const CorpusStatistics& all = results.statistics;
+  shell.print_line(
+      fmt::format("{} on {}: {} passages of at most {} tokens, {} tokens{}{}", results.model, describe(results.source),
+                  grouped(static_cast<std::int64_t>(all.passages())), results.window,
+                  grouped(static_cast<std::int64_t>(all.tokens())),
+                  results.shards > 1 ? fmt::format(", shard {}/{}", results.shard, results.shards) : "",
+                  results.skipped > 0 ? fmt::format(", {} files left out: not UTF-8", results.skipped) : ""));
+  shell.print_line();
+  print_heads(shell, all);
+  if (!options.out.empty()) save_corpus_results(results, options.out);
+  if (!options.csv.empty()) write_file_atomically(options.csv, csv_of(all));
+}
+
+void merge_parts(Shell& shell, const Options& options) {
+  if (options.inputs.empty()) throw UsageError("--merge needs the files of all shards");
+  std::vector<CorpusResults> parts;
+  for (const std::string& file : options.inputs) parts.push_back(load_corpus_results(file));
+  finish(shell, options, merge(parts, options.inputs));
+}
+
+std::unique_ptr<CorpusRun> begin(Shell& shell, const Options& options) {
+  const auto [shard, shards] = parse_shard(options.shard);
+  if (options.stories > 0 && !options.inputs.empty()) throw UsageError("--stories and files exclude one another");
+  if (options.stories == 0 && options.inputs.empty())
+    throw UsageError("files or folders to read, or --stories, are required");
+  if (options.resume && options.out.empty()) throw UsageError("--resume goes on with the file of -o, which is missing");
+  Input input;
+  input.model = options.model;
+  const fs::path folder = input.model_folder();
+  const std::string name = fs::absolute(folder).lexically_normal().filename().string();
+  const CorpusSource source = options.stories > 0
+                                  ? corpus_of_stories(options.stories, options.seed)
+                                  : corpus_of_files({options.inputs.begin(), options.inputs.end()}, options.lines);
+  const LoadedModel model = load_model(folder, shell.backend());
+  if (options.resume && fs::exists(options.out)) {
+    CorpusResults stored = load_corpus_results(options.out);
+    const CorpusRun asked(model, name, source, options.window, shard, shards);
+    const CorpusResults& now = asked.results();
+    if (stored.source != now.source || stored.window != now.window || stored.shard != shard || stored.shards != shards)
+      throw Error(options.out, "results of the same files, window and shard", "others",
+                  "write into another file, or leave --resume away");
+    return std::make_unique<CorpusRun>(model, name, std::move(stored));
+  }
+  return std::make_unique<CorpusRun>(model, name, source, options.window, shard, shards);
+}
+
+void corpus(Shell& shell, const Options& options) {
+  if (options.merge) return merge_parts(shell, options);
+  const auto run = begin(shell, options);
+  const bool terminal = isatty(STDERR_FILENO);
+  const auto start = Clock::now();
+  const std::uint64_t before = run->results().statistics.tokens();
+  auto shown = start, kept = start;
+  const auto speed = [&] {
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    return fmt::format(
+        "{} tokens in {:.1f} s, {} tokens/s",
+        grouped(static_cast<std::int64_t>(run->results().statistics.tokens() - before)), seconds,
+        grouped(static_cast<std::int64_t>(static_cast<double>(run->results().statistics.tokens() - before) /
+                                          std::max(seconds, 1e-9))));
+  };
+  try {
+    const std::stop_token stop = shell.stop();
+    while (run->step(Ctx{shell.backend(), nullptr, stop})) {
+      const auto now = Clock::now();
+      if (terminal && now - shown > std::chrono::milliseconds(200)) {
+        shown = now;
+        fmt::print(stderr, "\r\033[K{:.0f} %  {}", 100 * run->progress(), speed());
+        std::fflush(stderr);
+      }
+      if (!options.out.empty() && now - kept > std::chrono::minutes(1)) {  // a machine that goes down loses a minute
+        save_corpus_results(run->results(), options.out);
+        kept = now;
+      }
+      if (stop.stop_requested()) throw Cancelled();
+    }
+  } catch (const Cancelled&) {
+    if (terminal) fmt::print(stderr, "\n");
+    if (!options.out.empty()) {
+      save_corpus_results(run->results(), options.out);
+      shell.say(fmt::format("stopped at {:.0f} %; the same command with --resume goes on", 100 * run->progress()));
+    }
+    throw;
+  }
+  if (terminal) fmt::print(stderr, "\r\033[K");
+  shell.say(speed());
+  finish(shell, options, run->results());
+}
+}  // namespace
+
+void add_corpus(CLI::App& app, Shell& shell) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command =
+      app.add_subcommand("corpus", "Every metric of every head over many texts: spread, deciles, examples");
+  command->add_option("inputs", options->inputs, "Text files, or folders of them; with --merge the files of shards")
+      ->type_name("FILE…");
+  command->add_option("-m,--model", options->model, "Model folder (Hugging Face layout), or the name of a bundled one")
+      ->type_name("DIR");
+  command->add_option("-o,--out", options->out, "The results, as JSON")->type_name("FILE.json");
+  command->add_option("--csv", options->csv, "Mean, spread and deciles of every head and metric")
+      ->type_name("FILE.csv");
+  command->add_flag("--lines", options->lines, "Every line is a text of its own");
+  command->add_option("--stories", options->stories, "Instead of files: stories of the bundled models' language")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}))
+      ->type_name("N");
+  command->add_option("--seed", options->seed, "Seed of the stories")->capture_default_str();
+  command->add_option("--window", options->window, "Most tokens of a passage (default: the model's context)")
+      ->check(CLI::Range(2, 1 << 24))
+      ->type_name("N");
+  command->add_option("--shard", options->shard, "Only part i of n of the work")
+      ->type_name("i/n")
+      ->capture_default_str();
+  auto* resume = command->add_flag("--resume", options->resume, "Go on with what -o holds");
+  command->add_flag("--merge", options->merge, "Put the files of all shards together")->excludes(resume);
+  command->callback([options, &shell] { shell.command = [options, &shell] { corpus(shell, *options); }; });
+}
+
+}  // namespace headscope::cli

@@ -1,0 +1,200 @@
+// What a corpus is made of, and reading it piece by piece.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/random.h"
+#include "core/base/utf8.h"
+#include "core/engine/corpus.h"
+#include "core/train/grammar.h"
+
+namespace headscope {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t most_bytes_of_piece = 16384;
+
+bool hidden(const fs::path& path) {
+  return path.filename().string().starts_with('.');
+}
+
+CorpusFile file_of(const fs::path& path) {
+  std::error_code failed;
+  const auto bytes = fs::file_size(path, failed);
+  if (failed) throw Error(path.string(), "a file that can be read", failed.message());
+  return {path.generic_string(), static_cast<std::int64_t>(bytes)};
+}
+
+void add_folder(std::vector<CorpusFile>& files, const fs::path& folder) {
+  std::error_code failed;
+  std::vector<fs::path> found;
+  fs::recursive_directory_iterator entries(folder, fs::directory_options::skip_permission_denied, failed), end;
+  if (failed) throw Error(folder.string(), "a folder that can be read", failed.message());
+  for (; entries != end; entries.increment(failed)) {
+    if (failed) throw Error(folder.string(), "a folder that can be read", failed.message());
+    std::error_code ignored;
+    if (hidden(entries->path())) {
+      if (entries->is_directory(ignored)) entries.disable_recursion_pending();
+    } else if (entries->is_regular_file(ignored)) {
+      found.push_back(entries->path());
+    }
+  }
+  std::ranges::sort(found);
+  for (const fs::path& path : found) files.push_back(file_of(path));
+}
+
+/// Where a piece that begins at `begin` ends: at the end of `bytes` when that is near enough.
+std::size_t end_of_piece(std::string_view bytes, std::size_t begin) {
+  if (bytes.size() - begin <= most_bytes_of_piece) return bytes.size();
+  const std::string_view stretch = bytes.substr(begin, most_bytes_of_piece);
+  constexpr std::size_t least = most_bytes_of_piece / 2;
+  if (const auto line = stretch.rfind('\n'); line != std::string_view::npos && line >= least) return begin + line + 1;
+  if (const auto space = stretch.rfind(' '); space != std::string_view::npos && space >= least) return begin + space;
+  std::size_t end = begin + stretch.size();
+  while (end > begin && (static_cast<unsigned char>(bytes[end]) & 0xC0) == 0x80) --end;
+  return end;
+}
+
+bool blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos;
+}
+
+std::shared_ptr<const MappedFile> open(const CorpusFile& file) {
+  auto mapped = MappedFile::open(file.path);
+  if (static_cast<std::int64_t>(mapped->bytes().size()) != file.bytes)
+    throw Error(file.path, fmt::format("the file of {} bytes that the corpus began with", file.bytes),
+                fmt::format("{} bytes", mapped->bytes().size()), "start again with the file as it is now");
+  return mapped;
+}
+
+std::string_view text_of(const MappedFile& file) {
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+}
+
+/// Every story has random numbers of its own, so that any of them can be told alone.
+std::string story(const Language& language, std::uint64_t seed, std::int64_t number) {
+  Random of_seed(seed);
+  Random random(of_seed.next() + static_cast<std::uint64_t>(number) * 0xD1B54A32D192ED03ull);
+  return language.sample(random).text;
+}
+
+}  // namespace
+
+CorpusSource corpus_of_files(const std::vector<fs::path>& paths, bool lines) {
+  CorpusSource source;
+  source.lines = lines;
+  for (const fs::path& path : paths) {
+    std::error_code failed;
+    const auto kind = fs::status(path, failed).type();
+    if (kind == fs::file_type::directory)
+      add_folder(source.files, path);
+    else if (kind == fs::file_type::regular)
+      source.files.push_back(file_of(path));
+    else
+      throw Error(path.string(), "a text file or a folder", "no such thing");
+  }
+  if (source.files.empty())
+    throw Error(paths.empty() ? "corpus" : paths.front().string(), "at least one file to read", "none");
+  return source;
+}
+
+CorpusSource corpus_of_stories(std::int64_t count, std::uint64_t seed) {
+  if (count < 1 || count > 1'000'000'000) throw Error("stories", "1 to 1,000,000,000 of them", std::to_string(count));
+  CorpusSource source;
+  source.stories = count;
+  source.seed = seed;
+  return source;
+}
+
+std::string describe(const CorpusSource& source) {
+  if (source.stories > 0) return fmt::format("{} stories, seed {}", source.stories, source.seed);
+  double bytes = 0;
+  for (const CorpusFile& file : source.files) bytes += static_cast<double>(file.bytes);
+  const std::string size = bytes >= 1e6   ? fmt::format("{:.1f} MB", bytes / 1e6)
+                           : bytes >= 1e3 ? fmt::format("{:.1f} kB", bytes / 1e3)
+                                          : fmt::format("{:.0f} bytes", bytes);
+  return fmt::format("{} {}, {}{}", source.files.size(), source.files.size() == 1 ? "file" : "files", size,
+                     source.lines ? ", by lines" : "");
+}
+
+std::string passage_text(const CorpusSource& source, const PassagePlace& place) {
+  const auto inside = [&](std::size_t size) {
+    return place.begin >= 0 && place.begin <= place.end && place.end <= static_cast<std::int64_t>(size);
+  };
+  const auto part = [&](std::string_view text, const std::string& where) {
+    if (!inside(text.size()))
+      throw Error(where, "a passage inside the text", fmt::format("bytes {} to {}", place.begin, place.end));
+    return std::string(
+        text.substr(static_cast<std::size_t>(place.begin), static_cast<std::size_t>(place.end - place.begin)));
+  };
+  if (source.stories > 0)
+    return part(story(Language(Grammar::stories()), source.seed, place.piece), fmt::format("story {}", place.piece));
+  if (place.file < 0 || static_cast<std::size_t>(place.file) >= source.files.size())
+    throw Error("passage", fmt::format("one of {} files", source.files.size()), fmt::format("file {}", place.file));
+  const CorpusFile& file = source.files[static_cast<std::size_t>(place.file)];
+  std::string text = part(text_of(*open(file)), file.path);
+  if (first_invalid_utf8(text)) throw Error(file.path, "the text that was measured", "bytes that are not UTF-8");
+  return text;
+}
+
+struct CorpusReader::Stories {
+  Language language{Grammar::stories()};
+};
+
+CorpusReader::CorpusReader(CorpusSource source) : source_(std::move(source)), total_(source_.stories) {
+  if (source_.stories > 0) stories_ = std::make_unique<Stories>();
+  for (const CorpusFile& file : source_.files) total_ += file.bytes;
+}
+CorpusReader::~CorpusReader() = default;
+
+double CorpusReader::progress() const {
+  return total_ > 0 ? static_cast<double>(before_ + at_) / static_cast<double>(total_) : 1;
+}
+
+std::optional<CorpusPiece> CorpusReader::next() {
+  if (stories_) {
+    if (at_ >= source_.stories) return std::nullopt;
+    CorpusPiece piece{number_++, 0, 0, story(stories_->language, source_.seed, at_)};
+    ++at_;
+    return piece;
+  }
+  while (file_ < source_.files.size()) {
+    if (!open_) {
+      open_ = open(source_.files[file_]);
+      if (first_invalid_utf8(text_of(*open_))) {
+        ++skipped_;
+        at_ = source_.files[file_].bytes;
+      }
+    }
+    if (auto piece = from_file(text_of(*open_))) return piece;
+    before_ += source_.files[file_].bytes;
+    at_ = 0;
+    open_.reset();
+    ++file_;
+  }
+  return std::nullopt;
+}
+
+std::optional<CorpusPiece> CorpusReader::from_file(std::string_view bytes) {
+  while (static_cast<std::size_t>(at_) < bytes.size()) {
+    const auto begin = static_cast<std::size_t>(at_);
+    std::string_view rest = bytes;
+    if (source_.lines) rest = bytes.substr(0, std::min(bytes.find('\n', begin), bytes.size()));
+    const std::size_t end = end_of_piece(rest, begin);
+    const std::string_view text = bytes.substr(begin, end - begin);
+    at_ = static_cast<std::int64_t>(end + (source_.lines && end == rest.size() ? 1 : 0));
+    if (blank(text)) continue;
+    CorpusPiece piece{number_++, static_cast<std::int32_t>(file_), static_cast<std::int64_t>(begin), std::string(text)};
+    if (source_.lines && piece.text.ends_with('\r')) piece.text.pop_back();
+    return piece;
+  }
+  at_ = std::min(at_, static_cast<std::int64_t>(bytes.size()));
+  return std::nullopt;
+}
+
+}  // namespace headscope

@@ -1,0 +1,181 @@
+#include "core/metrics/corpus_statistics.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <tuple>
+
+#include "core/base/random.h"
+
+namespace headscope {
+
+namespace {
+
+bool higher(const CorpusExample& a, const CorpusExample& b) {
+  return a.value != b.value ? a.value > b.value : a.place < b.place;
+}
+bool lower(const CorpusExample& a, const CorpusExample& b) {
+  return a.value != b.value ? a.value < b.value : a.place < b.place;
+}
+
+using Before = bool (*)(const CorpusExample&, const CorpusExample&);
+
+bool belongs(const std::vector<CorpusExample>& list, const CorpusExample& example, Before before) {
+  return list.size() < CorpusStatistics::examples || before(example, list.back());
+}
+
+void insert(std::vector<CorpusExample>& list, const CorpusExample& example, Before before) {
+  if (!belongs(list, example, before)) return;
+  list.insert(std::upper_bound(list.begin(), list.end(), example, before), example);
+  if (list.size() > CorpusStatistics::examples) list.pop_back();
+}
+
+/// The rows of one head, each as a map of its own: what a metric says of one row is the metric itself.
+class Rows {
+ public:
+  Rows(const AttentionMap& map, const TokenLinks& links) : links_(links) {
+    const auto rule = map.rule() ? std::shared_ptr<const AttentionRule>(std::shared_ptr<void>(), map.rule()) : nullptr;
+    AttentionMap::Place place = map.place();
+    for (Index query = 0; query < map.n_query(); ++query, ++place.offset) {
+      Tensor row = Tensor::uninitialized({1, map.n_key()});
+      map.row(query, row.mutable_values());
+      const auto stats = stats_of_weights(row, &links, place.offset);
+      rows_.push_back(AttentionMap::dense(place, std::move(row), rule, stats));
+    }
+  }
+  /// The first row in which the metric is most extreme; −1 where it says nothing of single rows.
+  std::int32_t extreme(const Metric& metric, bool largest) const {
+    std::int32_t best = -1;
+    double best_value = 0;
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      const double value = metric.value({rows_[i], links_});
+      if (std::isnan(value)) continue;
+      if (best < 0 || (largest ? value > best_value : value < best_value))
+        best = static_cast<std::int32_t>(i), best_value = value;
+    }
+    return best;
+  }
+
+ private:
+  const TokenLinks& links_;
+  std::vector<AttentionMap> rows_;
+};
+
+/// A number for every passage that nobody chose: the smallest of them are a random sample, however work is shared out.
+std::uint64_t hash_of(const PassagePlace& place) {
+  Random first(static_cast<std::uint64_t>(place.piece) + 0x5851F42D4C957F2Dull);
+  Random second(first.next() ^ static_cast<std::uint64_t>(place.window));
+  return second.next();
+}
+
+}  // namespace
+
+Distribution::Range CorpusStatistics::range_of(const Metric& metric, int window) {
+  const double n = std::max(window, 2);
+  const double unbounded = metric.unit == "nats" ? std::log(n) : metric.unit == "tokens" ? n : 2;
+  return {std::isfinite(metric.low) ? metric.low : -unbounded, std::isfinite(metric.high) ? metric.high : unbounded};
+}
+
+CorpusStatistics::CorpusStatistics(int layers, int heads, int window)
+    : layers_(layers), heads_(heads), window_(window) {
+  for (const Metric& metric : metrics()) chance_.emplace_back(range_of(metric, window));
+  for (int head = 0; head < layers * heads; ++head)
+    for (const Distribution& like : chance_) cells_.push_back({like, {}, {}});
+}
+
+void CorpusStatistics::add(const Trace& trace, const PassagePlace& place) {
+  assert(trace.maps.size() * metrics().size() == cells_.size());
+  const auto all = metrics();
+  const TokenLinks links = TokenLinks::of(trace.ids());
+  std::vector<std::int64_t> rounded;
+  std::size_t at = 0;
+  for (const AttentionMap& map : trace.maps) {
+    std::optional<Rows> rows;  // made when the passage is an example of anything
+    for (const Metric& metric : all) {
+      Cell& cell = cells_[at++];
+      const double value = metric.value({map, links});
+      cell.values.add(value);
+      rounded.push_back(std::isnan(value) ? no_value : Distribution::rounded(value));
+      if (std::isnan(value)) continue;
+      CorpusExample example{rounded.back(), place, -1};
+      for (const bool largest : {true, false}) {
+        auto& list = largest ? cell.highest : cell.lowest;
+        const Before before = largest ? higher : lower;
+        if (!belongs(list, example, before)) continue;
+        if (!rows) rows.emplace(map, links);
+        example.query = rows->extreme(metric, largest);
+        insert(list, example, before);
+      }
+    }
+  }
+  if (!trace.maps.empty())
+    for (std::size_t i = 0; i < all.size(); ++i) chance_[i].add(all[i].chance({trace.maps.front(), links}));
+  ++passages_;
+  tokens_ += trace.tokens.size();
+  sample(place, std::move(rounded));
+}
+
+void CorpusStatistics::sample(const PassagePlace& place, std::vector<std::int64_t> values) {
+  Sampled passage{hash_of(place), place, std::move(values)};
+  const auto before = [](const Sampled& a, const Sampled& b) {
+    return std::tie(a.hash, a.place) < std::tie(b.hash, b.place);
+  };
+  if (sample_.size() == sampled && !before(passage, sample_.back())) return;
+  sample_.insert(std::upper_bound(sample_.begin(), sample_.end(), passage, before), std::move(passage));
+  if (sample_.size() > sampled) sample_.pop_back();
+}
+
+void CorpusStatistics::merge(const CorpusStatistics& other) {
+  assert(same_shape(other));
+  for (std::size_t i = 0; i < cells_.size(); ++i) {
+    cells_[i].values.merge(other.cells_[i].values);
+    for (const CorpusExample& example : other.cells_[i].highest) insert(cells_[i].highest, example, higher);
+    for (const CorpusExample& example : other.cells_[i].lowest) insert(cells_[i].lowest, example, lower);
+  }
+  for (std::size_t i = 0; i < chance_.size(); ++i) chance_[i].merge(other.chance_[i]);
+  for (const Sampled& passage : other.sample_) sample(passage.place, passage.values);
+  passages_ += other.passages_;
+  tokens_ += other.tokens_;
+}
+
+std::vector<CorpusExample> CorpusStatistics::typical(int head, std::size_t metric) const {
+  const std::int64_t median = Distribution::rounded(of(head, metric).quantile(0.5));
+  std::vector<CorpusExample> all;
+  for (const Sampled& passage : sample_)
+    if (const std::int64_t value = passage.values[static_cast<std::size_t>(head) * metrics().size() + metric];
+        value != no_value)
+      all.push_back({value, passage.place, -1});
+  std::ranges::sort(all, [&](const CorpusExample& a, const CorpusExample& b) {
+    const auto off_a = std::abs(a.value - median), off_b = std::abs(b.value - median);
+    return off_a != off_b ? off_a < off_b : a.place < b.place;
+  });
+  if (all.size() > examples) all.resize(examples);
+  return all;
+}
+
+const ClassRule* CorpusStatistics::class_of(int head, const std::vector<ClassRule>& rules) const {
+  const ClassRule* best = nullptr;
+  double largest = 0;
+  for (const ClassRule& rule : rules) {
+    const auto column = static_cast<std::size_t>(&metric(rule.metric) - metrics().data());
+    const double margin = class_margin(rule, of(head, column).mean(), chance(column).mean());
+    if (margin >= 1 && margin > largest) largest = margin, best = &rule;
+  }
+  return best;
+}
+
+CorpusStatistics CorpusStatistics::from(int layers, int heads, int window, Parts parts) {
+  CorpusStatistics out(layers, heads, window);
+  assert(parts.cells.size() == out.cells_.size() && parts.chance.size() == out.chance_.size());
+  out.passages_ = parts.passages;
+  out.tokens_ = parts.tokens;
+  out.cells_ = std::move(parts.cells);
+  out.chance_ = std::move(parts.chance);
+  out.sample_ = std::move(parts.sample);
+  return out;
+}
+
+}  // namespace headscope
