@@ -21,6 +21,10 @@ void run(const AppOptions& options) {
   app.add(workspace_of(explore));
   AnalyseWorkspace analyse(app.explorer());
   app.add(workspace_of(analyse));
+  CorpusDesk corpus_desk(app.explorer());
+  CorpusWorkspace corpus(corpus_desk);
+  app.add(workspace_of(corpus, corpus_desk));
+  if (!options.corpus.empty()) corpus_desk.begin_with(options.corpus);
   TrainingDesk desk(app.explorer());
   TrainWorkspace train(desk);
   app.add(workspace_of(train, desk));
@@ -48,11 +52,14 @@ int main(int argc, char** argv) {
   cli.add_option("--size", size, "of the window or the picture, as in 1600x1000")->type_name("WxH");
   cli.add_option("--scale", options.scale, "pixels in a logical pixel, 0.5 … 8")->check(CLI::Range(0.5, 8.0));
   cli.add_option("--theme", options.theme, "dark, light or projector")->type_name("NAME");
-  cli.add_option("--workspace", options.workspace, "explore, analyse or train")
-      ->check(CLI::IsMember({"explore", "analyse", "train"}))
+  cli.add_option("--workspace", options.workspace, "explore, analyse, corpus or train")
+      ->check(CLI::IsMember({"explore", "analyse", "corpus", "train"}))
       ->type_name("NAME");
   cli.add_option("--page", options.page, "what that workspace shows, as in --workspace analyse --page ablate")
       ->type_name("ID");
+  cli.add_option("--corpus", options.corpus,
+                 "what the Corpus workspace begins with: results (.json) to show, or a text file or folder to read")
+      ->type_name("FILE");
   cli.add_option("--recipe", options.recipe, "what the Train workspace begins with: a file or a bundled recipe's name")
       ->type_name("RECIPE");
   cli.add_option("--train-steps", options.train_steps, "train that recipe at once, and pause after so many steps")

@@ -2,6 +2,7 @@
 // The workspaces as the App takes them. The workspaces must outlive the App's last frame.
 
 #include "app/panels/analyse_workspace.h"
+#include "app/panels/corpus_workspace.h"
 #include "app/panels/explore_workspace.h"
 #include "app/panels/train_workspace.h"
 #include "app/window/app.h"
@@ -25,6 +26,15 @@ inline Workspace workspace_of(AnalyseWorkspace& analyse) {
           nullptr,
           [&] { analyse.each_frame(); },
           analyse.pages()};
+}
+
+inline Workspace workspace_of(CorpusWorkspace& corpus, CorpusDesk& desk) {
+  return {CorpusWorkspace::title,
+          [&](Ui& ui, Workbench& bench) { corpus.left(ui, bench); },
+          [&](Ui& ui, Workbench& bench) { corpus.middle(ui, bench); },
+          [&](Ui& ui, Workbench& bench) { corpus.right(ui, bench); },
+          nullptr,
+          [&] { desk.frame(); }};
 }
 
 inline Workspace workspace_of(TrainWorkspace& train, TrainingDesk& desk) {

@@ -23,6 +23,7 @@ const char* words_for(const std::string& tag) {
   if (tag == "detail") return "taking the head apart";
   if (tag == "export") return "writing the file";
   if (tag.starts_with("training")) return "training";
+  if (tag.starts_with("sweep corpus")) return "reading the corpus";
   if (tag.starts_with("sweep")) return "sweeping";
   return tag == "effect" ? "comparing with the unedited run" : "";
 }

@@ -42,6 +42,7 @@ class SweepDesk {
   int done() const { return done_; }
   int total() const { return total_; }
   double share() const { return share_; }
+  double seconds() const { return seconds_; }          ///< of the worker's time, in this sweep since it was started
   double seconds_left() const;                         ///< NaN until there is something to go by
   const std::string& error() const { return error_; }  ///< of a failed sweep
 

@@ -19,6 +19,7 @@ struct AppOptions {
   std::string theme;                                ///< "" = as remembered, or dark
   std::string workspace;                            ///< "explore", "analyse" or "train"; "" = the first
   std::string page;                                 ///< of that workspace, by its id; "" = as remembered
+  std::filesystem::path corpus;                     ///< of the Corpus workspace: results to show, or texts to read
   std::string recipe;                               ///< of the Train workspace: a file, or the name of a bundled one
   int train_steps = 0;                              ///< trains that recipe at once and pauses after so many steps
   std::filesystem::path settings;                   ///< file that is read and written; empty = none

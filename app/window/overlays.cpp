@@ -359,8 +359,9 @@ void run_shortcuts(Workbench& bench) {
     if (arrows_taken && (named.key == ImGuiKey_UpArrow || named.key == ImGuiKey_DownArrow)) continue;
     if (ImGui::IsKeyPressed(named.key)) press(named.name, io.KeyShift);
   }
+  // A letter switches something: held, it must not switch back. Undo may repeat.
   for (int i = 0; i < 26; ++i)
-    if (ImGui::IsKeyPressed(static_cast<ImGuiKey>(ImGuiKey_A + i)))
+    if (ImGui::IsKeyPressed(static_cast<ImGuiKey>(ImGuiKey_A + i), io.KeyCtrl))
       press(std::string(1, static_cast<char>('A' + i)), io.KeyShift);
   for (int i = 0; i < 10; ++i)
     if (ImGui::IsKeyPressed(static_cast<ImGuiKey>(ImGuiKey_0 + i)))

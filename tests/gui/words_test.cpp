@@ -1,5 +1,6 @@
 // Words in place of tokens, used as a person uses them.
 
+#include <algorithm>
 #include <filesystem>
 
 #include "app/state/settings.h"

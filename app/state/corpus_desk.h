@@ -1,0 +1,94 @@
+#pragma once
+// The Corpus workspace without its window: what shall be read, the run over it, what came out, and the passages that
+// show one head. The run takes turns with everything else on the explorer's worker; stopped, it can go on. Thread rule:
+// the UI thread.
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/state/sweep_desk.h"
+#include "core/engine/corpus.h"
+
+namespace headscope {
+
+/// What is asked for on the left of the workspace.
+struct CorpusDraft {
+  bool stories = true;  ///< of the bundled models' language; else the files at `path`
+  int count = 300, seed = 1;
+  std::string path;  ///< a text file, or a folder
+  bool lines = false;
+  int window = 0;  ///< most tokens of a passage; 0 = the model's context
+};
+
+enum class ExampleKind { highest, lowest, typical };
+
+/// A passage as it is shown: the words around the position that stands out.
+struct ShownExample {
+  CorpusExample example;
+  std::string place;                 ///< "story 17", "notes.txt, byte 8,192"
+  std::string before, focus, after;  ///< focus "" = no position stands out
+  std::string error;                 ///< why the text cannot be shown; "" = it can
+};
+
+class CorpusDesk {
+ public:
+  enum class Phase { idle, running, stopped, finished, failed };
+
+  /// The explorer outlives the desk.
+  explicit CorpusDesk(Explorer& explorer);
+
+  CorpusDraft& draft() { return draft_; }
+
+  /// What the command line names: a file of results (.json) is loaded, texts are read once a model is open.
+  void begin_with(const std::filesystem::path& path);
+  /// Begins the draft anew with the model that is open. What makes no sense becomes the message.
+  void start();
+  void stop();
+  /// Goes on where it was stopped, here or in the file that was loaded: with the model of that run.
+  void resume();
+  /// Beside the UI thread; the message says what became of it. load() of a shard's file shows that shard.
+  void save(const std::filesystem::path& file);
+  void load(const std::filesystem::path& file);
+  /// Once per frame, after Explorer::frame().
+  void frame();
+
+  Phase phase() const;
+  bool can_resume() const;
+  double progress() const;           ///< 0 … 1
+  double tokens_per_second() const;  ///< of the worker's time; 0 = nothing was run
+  double seconds_left() const { return desk_.seconds_left(); }
+  std::string error() const { return desk_.error(); }
+  /// What is known; nullptr before the first passage.
+  const std::shared_ptr<const CorpusResults>& results() const { return results_; }
+  /// Whether the model that is open is the one that the results are of.
+  bool of_open_model() const;
+
+  /// The examples of one head and metric, read beside the UI thread. Call in every frame: what is not there yet comes.
+  const std::vector<ShownExample>& examples(HeadRef head, std::size_t metric, ExampleKind kind);
+  /// Opens the passage in the explorer: text, head and position.
+  void open(const ShownExample& example, HeadRef head);
+
+ private:
+  class Reading;
+  void run(std::shared_ptr<Reading> reading);
+  void take(std::shared_ptr<const CorpusResults> results);
+
+  Explorer& explorer_;
+  CorpusDraft draft_;
+  bool start_when_open_ = false;
+  SweepDesk desk_;
+  std::shared_ptr<Reading> reading_;  // touched by the worker only, except its model and start
+  std::shared_ptr<const CorpusResults> results_;
+  std::uint64_t tokens_before_ = 0;
+  double seconds_ = 0;
+  std::vector<ShownExample> examples_;
+  std::shared_ptr<const CorpusResults> examples_of_;
+  HeadRef examples_head_;
+  std::size_t examples_metric_ = 0;
+  ExampleKind examples_kind_ = ExampleKind::highest;
+};
+
+}  // namespace headscope

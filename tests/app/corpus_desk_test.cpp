@@ -1,0 +1,136 @@
+#include "app/state/corpus_desk.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "core/base/file.h"
+#include "tests/support/paths.h"
+
+using namespace headscope;
+using headscope::testing::scratch_dir;
+
+namespace {
+
+struct Room {
+  Explorer explorer{{1, nullptr}};
+  CorpusDesk desk{explorer};
+  double now = 0;
+
+  Room() {
+    explorer.open_example("induction");
+    REQUIRE(until([&] { return explorer.results().facts != nullptr; }));
+    desk.draft().count = 4;
+    desk.draft().window = 24;
+  }
+  void turn() {
+    explorer.frame(now += 0.01);
+    desk.frame();
+  }
+  template <class Done>
+  bool until(Done done) {
+    const auto begin = std::chrono::steady_clock::now();
+    while (!done()) {
+      turn();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (std::chrono::steady_clock::now() - begin > std::chrono::seconds(120)) return false;
+    }
+    return true;
+  }
+  bool finished() {
+    return until([&] { return desk.phase() == CorpusDesk::Phase::finished; });
+  }
+  /// What one run on the calling thread gives.
+  CorpusResults direct(std::int64_t stories) {
+    Backend backend(1);
+    CorpusRun run(explorer.results().model, "induction", corpus_of_stories(stories, 1), 24);
+    while (run.step(Ctx{*explorer.backend()})) {}
+    return run.results();
+  }
+  std::string message() const { return explorer.state().message ? explorer.state().message->text : ""; }
+};
+
+}  // namespace
+
+TEST_CASE("the corpus desk's run is one run, whatever the slices; stopped, saved, loaded and gone on with, too") {
+  Room room;
+  room.desk.start();
+  REQUIRE(room.finished());
+  CHECK(*room.desk.results() == room.direct(4));
+  CHECK(room.desk.tokens_per_second() > 0);
+  CHECK(room.desk.progress() == 1);
+  CHECK_FALSE(room.desk.can_resume());
+
+  room.desk.draft().count = 60;
+  room.desk.start();
+  REQUIRE(room.until([&] { return room.desk.results() != nullptr; }));
+  room.desk.stop();
+  REQUIRE(room.until([&] { return !room.explorer.busy(); }));
+  REQUIRE(room.desk.phase() == CorpusDesk::Phase::stopped);
+  CHECK_FALSE(room.desk.results()->finished);
+  const auto file = scratch_dir("corpus-desk") / "half.json";
+  room.desk.save(file);
+  REQUIRE(room.until([&] { return room.message().find("Saved") != std::string::npos; }));
+
+  Room other;
+  other.desk.load(file);
+  REQUIRE(other.until([&] { return other.desk.results() != nullptr; }));
+  CHECK(*other.desk.results() == *room.desk.results());
+  REQUIRE(other.desk.can_resume());
+  other.desk.resume();
+  REQUIRE(other.finished());
+  CHECK(*other.desk.results() == room.direct(60));
+}
+
+TEST_CASE("examples are read with their places, and open in the explorer as the pass that was measured") {
+  Room room;
+  room.desk.start();
+  REQUIRE(room.finished());
+  const HeadRef head{1, 0};
+  const auto induction = static_cast<std::size_t>(&metric("prefix_matching") - metrics().data());
+  for (const ExampleKind kind : {ExampleKind::typical, ExampleKind::lowest, ExampleKind::highest}) {
+    const std::size_t before = room.desk.results()->statistics.passages();
+    REQUIRE(before > 0);
+    REQUIRE(room.until([&] {
+      const auto& shown = room.desk.examples(head, induction, kind);
+      return !room.explorer.busy() && !shown.empty();
+    }));
+  }
+  const ShownExample shown = room.desk.examples(head, induction, ExampleKind::highest).front();
+  CHECK(shown.place.starts_with("story "));
+  CHECK(shown.error.empty());
+  REQUIRE(shown.example.query >= 0);
+  CHECK_FALSE(shown.focus.empty());
+  const std::string text = passage_text(room.desk.results()->source, shown.example.place);
+  CHECK((shown.before + shown.focus + shown.after) == text);  // short enough to be shown whole
+
+  room.desk.open(shown, head);
+  REQUIRE(room.until([&] {
+    const auto& run = room.explorer.results().run;
+    return run && run->trace->text == text && room.explorer.results().facts &&
+           room.explorer.results().facts->trace == run->trace;
+  }));
+  CHECK(room.explorer.state().document.selected == head);
+  CHECK(room.explorer.state().document.query == shown.example.query);
+  const HeadFacts& facts = *room.explorer.results().facts;
+  CHECK(facts.table.value[static_cast<std::size_t>(facts.row(head))][induction] ==
+        doctest::Approx(Distribution::value(shown.example.value)).epsilon(1e-8));
+}
+
+TEST_CASE("what cannot be read is said, and what was there stays") {
+  Room room;
+  room.desk.draft().stories = false;
+  room.desk.start();
+  REQUIRE(room.until([&] { return room.desk.phase() == CorpusDesk::Phase::failed; }));
+  CHECK(room.desk.error().find("text file or a folder") != std::string::npos);
+  const auto folder = scratch_dir("corpus-desk-broken");
+  write_file_atomically(folder / "no.json", "{}");
+  room.desk.load(folder / "no.json");
+  REQUIRE(room.until([&] { return room.message().find("no.json") != std::string::npos; }));
+  write_file_atomically(folder / "some.txt", "Mr and Mrs Quill of Fox Hythe kept bees. Now Mr and Mrs Quill sleep.");
+  room.desk.draft().path = (folder / "some.txt").string();
+  room.desk.start();
+  REQUIRE(room.finished());
+  CHECK(room.desk.results()->statistics.passages() > 0);
+}

@@ -1,0 +1,54 @@
+// The Corpus workspace, used as a person uses it: read, stop, choose a head, look at an example.
+
+#include "tests/gui/explore.h"
+
+using namespace headscope;
+using headscope::testing::Explore;
+
+TEST_CASE("a corpus is read, stopped and gone on with; a point selects its head, an example opens its text") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Explore e;
+  CorpusDesk desk(e.app.explorer());
+  CorpusWorkspace corpus(desk);
+  e.app.add(workspace_of(corpus, desk));
+  e.driver.frames(2);
+  e.driver.click("Corpus");
+  e.driver.frames(2);
+  desk.draft().count = 1'000'000;
+  e.driver.frames(2);
+  e.driver.click("Start");
+  REQUIRE(e.driver.until([&] { return desk.results() && desk.results()->statistics.passages() > 3; }, 20'000));
+  e.driver.click("Stop");
+  REQUIRE(e.driver.until([&] { return desk.phase() == CorpusDesk::Phase::stopped && e.app.settled(); }, 20'000));
+  const std::uint64_t passages = desk.results()->statistics.passages();
+  e.driver.frames(5);
+  CHECK(desk.results()->statistics.passages() == passages);
+  e.driver.click("Resume");
+  REQUIRE(e.driver.until([&] { return desk.results()->statistics.passages() > passages; }, 20'000));
+  e.driver.click("Stop");
+  int quiet = 0;
+  const auto settled = [&] { return (quiet = e.app.settled() ? quiet + 1 : 0) > 8; };
+  REQUIRE(e.driver.until(settled, 20'000));
+
+  e.driver.click("Point 1.0");
+  CHECK(e.state().document.selected == HeadRef{1, 0});
+  REQUIRE(e.driver.until(settled, 20'000));
+  e.driver.click("Layer 0 Head 1");  // the tiles below
+  CHECK(e.state().document.selected == HeadRef{0, 1});
+  e.driver.click("Vertical metric");
+  e.driver.frames(2);
+  e.driver.click("Sink: first token");
+  REQUIRE(e.driver.until(settled, 20'000));
+  e.driver.click("Typical");
+  e.driver.click("Highest");
+  REQUIRE(e.driver.until(settled, 20'000));
+  const std::string before = e.state().document.text;
+  e.driver.click("example 0");
+  REQUIRE(e.driver.until([&] { return e.state().document.text != before; }, 20'000));
+  REQUIRE(e.settle());
+  CHECK(e.app.requests().workspace == 0);
+  CHECK(e.state().document.selected == HeadRef{0, 1});
+  e.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl);
+  e.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl);
+  e.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl);
+}

@@ -1,0 +1,36 @@
+#pragma once
+// Points over two axes, each a thing that can be pointed at: heads by two of their metrics. A thin cross through a
+// point says how far its values are spread.
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "viz/scene/scene.h"
+#include "viz/scene/token_axis.h"
+
+namespace headscope {
+
+struct ScatterPoint {
+  std::string id;     ///< of its mark, "head.0.1"
+  std::string label;  ///< written beside it where there is room
+  std::string tooltip;
+  double x = 0, y = 0;                ///< NaN: the point is left out, and counted below the picture
+  double x_spread = 0, y_spread = 0;  ///< half lengths of the cross; NaN or 0 = none
+  Color color;
+  bool named = false;  ///< the label is written even where it is crowded
+};
+
+struct ScatterOptions {
+  std::string x_title, y_title;
+  std::optional<double> x_low, x_high, y_low, y_high;  ///< else what the points need, with a little room
+  std::optional<Point> chance;                         ///< dashed lines where a head that knows nothing would be
+  std::vector<std::pair<std::string, Color>> legend;
+  double width = 640, height = 400;
+};
+
+/// Throws nothing; without a point that has both values the picture says so.
+Scene scatter_scene(const std::vector<ScatterPoint>& points, const ScatterOptions& options, const Look& look);
+
+}  // namespace headscope
