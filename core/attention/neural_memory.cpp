@@ -1,0 +1,138 @@
+#include "core/attention/neural_memory.h"
+
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/base/random.h"
+
+namespace headscope {
+
+namespace {
+
+using Numbers = std::vector<double>;
+
+std::size_t at(Index i) {
+  return static_cast<std::size_t>(i);
+}
+
+/// A matrix of the memory with its momentum.
+struct Learned {
+  Index rows, columns;
+  Numbers weights, past;
+  Learned(Index r, Index c) : rows(r), columns(c), weights(at(r * c), 0.0), past(weights) {}
+
+  Numbers of(const Numbers& x) const {
+    Numbers out(at(rows), 0.0);
+    for (Index i = 0; i < rows; ++i)
+      for (Index j = 0; j < columns; ++j) out[at(i)] += weights[at(i * columns + j)] * x[at(j)];
+    return out;
+  }
+  Numbers transposed(const Numbers& y) const {
+    Numbers out(at(columns), 0.0);
+    for (Index i = 0; i < rows; ++i)
+      for (Index j = 0; j < columns; ++j) out[at(j)] += weights[at(i * columns + j)] * y[at(i)];
+    return out;
+  }
+  /// The gradient is left ⊗ right; returns its squared norm.
+  double learn(const Numbers& left, const Numbers& right, const MemoryRates& rates) {
+    double squared = 0;
+    for (Index i = 0; i < rows; ++i)
+      for (Index j = 0; j < columns; ++j) {
+        const double gradient = left[at(i)] * right[at(j)];
+        squared += gradient * gradient;
+        double& surprise = past[at(i * columns + j)];
+        surprise = rates.momentum * surprise - rates.learning * gradient;
+        double& weight = weights[at(i * columns + j)];
+        weight = (1 - rates.forgetting) * weight + surprise;
+      }
+    return squared;
+  }
+};
+
+Numbers row_of(const Tensor& x, Index t) {
+  Numbers out;
+  for (Index j = 0; j < x.dim(1); ++j) out.push_back(static_cast<double>(x.at(t, j)));
+  return out;
+}
+
+double squared(const Numbers& x) {
+  double sum = 0;
+  for (const double v : x) sum += v * v;
+  return sum;
+}
+
+Numbers tanh_of(Numbers x) {
+  for (double& v : x) v = std::tanh(v);
+  return x;
+}
+
+}  // namespace
+
+MemoryRun run_memory(const Tensor& q, const Tensor& k, const Tensor& v, const MemoryRates& rates,
+                     const MemoryShape& shape, bool states) {
+  const Index n = q.dim(0), d = k.dim(1), d_v = v.dim(1);
+  const bool deep = shape.hidden > 0;
+  Learned last(d_v, deep ? shape.hidden : d), first(deep ? shape.hidden : 0, d);
+  if (deep) {
+    Random random(shape.seed);
+    for (Learned* each : {&first, &last})
+      for (double& w : each->weights)
+        w = static_cast<double>(random.normal()) / std::sqrt(static_cast<double>(each->columns));
+  }
+  const auto inside = [&](const Numbers& key) { return deep ? tanh_of(first.of(key)) : key; };
+  MemoryRun run;
+  run.output = Tensor::uninitialized({n, d_v});
+  for (Index t = 0; t < n; ++t) {
+    const Numbers key = row_of(k, t), value = row_of(v, t), z = inside(key);
+    Numbers error = last.of(z);  // M(k) − v, then the gradient of its square
+    for (Index i = 0; i < d_v; ++i) error[at(i)] -= value[at(i)];
+    run.loss.push_back(squared(error));
+    for (double& e : error) e *= 2;
+    Numbers through;
+    if (deep) {
+      through = last.transposed(error);
+      for (Index i = 0; i < shape.hidden; ++i) through[at(i)] *= 1 - z[at(i)] * z[at(i)];
+    }
+    double surprise = last.learn(error, z, rates);
+    if (deep) surprise += first.learn(through, key, rates);
+    run.surprise.push_back(std::sqrt(surprise));
+    const Numbers answer = last.of(inside(row_of(q, t)));
+    if (!std::isfinite(squared(answer)) || squared(last.weights) > 1e24)
+      throw Error("neural memory", "a learning rate at which the memory stays finite",
+                  "one at which it grows without bound by token " + std::to_string(t), "make θ smaller");
+    for (Index i = 0; i < d_v; ++i) run.output.ref(t, i) = static_cast<float>(answer[at(i)]);
+    if (!states || deep) continue;
+    Tensor state = Tensor::uninitialized({d, d_v});
+    for (Index i = 0; i < d_v; ++i)
+      for (Index j = 0; j < d; ++j) state.ref(j, i) = static_cast<float>(last.weights[at(i * d + j)]);
+    run.states.push_back(std::move(state));
+  }
+  return run;
+}
+
+// The memory is linear in the values: the weight of value s is what is answered where value s is 1 and all others 0.
+Tensor memory_weights(const Tensor& q, const Tensor& k, const MemoryRates& rates) {
+  const Index n = k.dim(0);
+  Tensor one_each = Tensor::zeros({n, n});
+  for (Index i = 0; i < n; ++i) one_each.ref(i, i) = 1;
+  return run_memory(q, k, one_each, rates).output;
+}
+
+bool titans_sees(TitansForm form, Index query, Index column, Index n, Index persistent, Index span) {
+  if (column < persistent) return true;
+  Index key = column - persistent;
+  if (form != TitansForm::context) return key <= query && key > query - span;
+  if (key < n) return key / span == query / span;  // recalled with the queries of this segment
+  key -= n;
+  return key <= query && key / span == query / span;
+}
+
+TitansMask titans_mask(TitansForm form, Index n, Index persistent, Index span) {
+  TitansMask mask{persistent, form == TitansForm::context ? n : 0, n, {}};
+  for (Index query = 0; query < n; ++query)
+    for (Index column = 0; column < mask.columns(); ++column)
+      mask.hidden.push_back(titans_sees(form, query, column, n, persistent, span) ? 0 : 1);
+  return mask;
+}
+
+}  // namespace headscope

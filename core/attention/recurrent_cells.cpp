@@ -1,0 +1,191 @@
+#include "core/attention/recurrent_cells.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/random.h"
+
+namespace headscope {
+
+namespace {
+
+using Numbers = std::vector<double>;
+
+Tensor gaussian(Index rows, Index columns, double spread, Random& random) {
+  Tensor out = Tensor::uninitialized({rows, columns});
+  for (float& value : out.mutable_values()) value = static_cast<float>(spread * static_cast<double>(random.normal()));
+  return out;
+}
+
+double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
+
+/// W_x x_t + W_h h + b, row `t` of x.
+Numbers before_gates(const Tensor& w_x, const Tensor& w_h, const Tensor& bias, const Tensor& x, Index t,
+                     const Numbers& h) {
+  Numbers out(static_cast<std::size_t>(w_x.dim(0)));
+  for (Index i = 0; i < w_x.dim(0); ++i) {
+    double sum = static_cast<double>(bias.at(i));
+    for (Index j = 0; j < w_x.dim(1); ++j) sum += static_cast<double>(w_x.at(i, j)) * static_cast<double>(x.at(t, j));
+    for (Index j = 0; j < w_h.dim(1); ++j) sum += static_cast<double>(w_h.at(i, j)) * h[static_cast<std::size_t>(j)];
+    out[static_cast<std::size_t>(i)] = sum;
+  }
+  return out;
+}
+
+/// rows × depth times a float matrix (depth, columns).
+Numbers product(const Numbers& a, Index rows, const Tensor& b) {
+  const Index depth = b.dim(0), columns = b.dim(1);
+  Numbers out(static_cast<std::size_t>(rows * columns), 0.0);
+  for (Index i = 0; i < rows; ++i)
+    for (Index k = 0; k < depth; ++k) {
+      const double factor = a[static_cast<std::size_t>(i * depth + k)];
+      if (factor == 0) continue;
+      double* const row = out.data() + i * columns;
+      for (Index j = 0; j < columns; ++j) row[j] += factor * static_cast<double>(b.at(k, j));
+    }
+  return out;
+}
+
+double norm(const Numbers& values) {
+  double sum = 0;
+  for (const double v : values) sum += v * v;
+  return std::sqrt(sum);
+}
+
+Numbers identity(Index n) {
+  Numbers out(static_cast<std::size_t>(n * n), 0.0);
+  for (Index i = 0; i < n; ++i) out[static_cast<std::size_t>(i * n + i)] = 1;
+  return out;
+}
+
+void check(const std::stop_token& stop) {
+  if (stop.stop_requested()) throw Cancelled();
+}
+
+/// Calls `row(t, out)` for every wanted last position; `out` is where ‖∂h_t/∂x_s‖ goes.
+template <class Row>
+Tensor influence(Index n, bool only_last, const Row& row) {
+  Tensor out = Tensor::zeros({only_last ? std::min<Index>(n, 1) : n, n});
+  for (Index r = 0; r < out.dim(0); ++r) row(only_last ? n - 1 : r, r, out);
+  return out;
+}
+
+}  // namespace
+
+RnnCell random_rnn(Index d, Index h, double gain, std::uint64_t seed) {
+  Random random(seed);
+  RnnCell cell;
+  cell.w_x = gaussian(h, d, 1 / std::sqrt(static_cast<double>(d)), random);
+  cell.w_h = gaussian(h, h, gain / std::sqrt(static_cast<double>(h)), random);
+  cell.bias = Tensor::zeros({h});
+  return cell;
+}
+
+LstmCell random_lstm(Index d, Index h, double gain, double forget, std::uint64_t seed) {
+  Random random(seed);
+  LstmCell cell;
+  cell.w_x = gaussian(4 * h, d, 1 / std::sqrt(static_cast<double>(d)), random);
+  cell.w_h = gaussian(4 * h, h, gain / std::sqrt(static_cast<double>(h)), random);
+  cell.bias = Tensor::zeros({4 * h});
+  for (Index i = h; i < 2 * h; ++i) cell.bias.ref(i) = static_cast<float>(forget);
+  return cell;
+}
+
+CellRun run_rnn(const RnnCell& cell, const Tensor& x) {
+  const Index n = x.dim(0), h = cell.w_h.dim(0);
+  CellRun run;
+  run.hidden = Tensor::uninitialized({n, h});
+  Numbers state(static_cast<std::size_t>(h), 0.0);
+  for (Index t = 0; t < n; ++t) {
+    Numbers next = before_gates(cell.w_x, cell.w_h, cell.bias, x, t, state);
+    for (Index i = 0; i < h; ++i) {
+      double& value = next[static_cast<std::size_t>(i)];
+      value = std::tanh(value);
+      run.hidden.ref(t, i) = static_cast<float>(value);
+    }
+    state = std::move(next);
+  }
+  return run;
+}
+
+CellRun run_lstm(const LstmCell& cell, const Tensor& x) {
+  const Index n = x.dim(0), h = cell.w_h.dim(1);
+  CellRun run;
+  run.hidden = Tensor::uninitialized({n, h});
+  run.cell = Tensor::uninitialized({n, h});
+  run.gates = Tensor::uninitialized({n, 4 * h});
+  Numbers hidden(static_cast<std::size_t>(h), 0.0), memory = hidden;
+  for (Index t = 0; t < n; ++t) {
+    const Numbers raw = before_gates(cell.w_x, cell.w_h, cell.bias, x, t, hidden);
+    const auto at = [&](Index gate, Index i) { return raw[static_cast<std::size_t>(gate * h + i)]; };
+    for (Index i = 0; i < h; ++i) {
+      const double in = sigmoid(at(0, i)), forget = sigmoid(at(1, i)), value = std::tanh(at(2, i)),
+                   out = sigmoid(at(3, i));
+      double& c = memory[static_cast<std::size_t>(i)];
+      c = forget * c + in * value;
+      hidden[static_cast<std::size_t>(i)] = out * std::tanh(c);
+      run.gates.ref(t, i) = static_cast<float>(in);
+      run.gates.ref(t, h + i) = static_cast<float>(forget);
+      run.gates.ref(t, 2 * h + i) = static_cast<float>(value);
+      run.gates.ref(t, 3 * h + i) = static_cast<float>(out);
+      run.cell.ref(t, i) = static_cast<float>(c);
+      run.hidden.ref(t, i) = static_cast<float>(hidden[static_cast<std::size_t>(i)]);
+    }
+  }
+  return run;
+}
+
+// Backwards from h_t: `at_hidden` is ∂h_t / ∂h_s, (h, h), row-major.
+Tensor rnn_influence(const RnnCell& cell, const Tensor& x, bool only_last, std::stop_token stop) {
+  const Index h = cell.w_h.dim(0);
+  const CellRun run = run_rnn(cell, x);
+  return influence(x.dim(0), only_last, [&](Index t, Index row, Tensor& out) {
+    Numbers at_hidden = identity(h);
+    for (Index s = t; s >= 0; --s) {
+      check(stop);
+      for (Index i = 0; i < h; ++i)
+        for (Index j = 0; j < h; ++j) {
+          const double value = static_cast<double>(run.hidden.at(s, j));
+          at_hidden[static_cast<std::size_t>(i * h + j)] *= 1 - value * value;  // through tanh
+        }
+      out.ref(row, s) = static_cast<float>(norm(product(at_hidden, h, cell.w_x)));
+      at_hidden = product(at_hidden, h, cell.w_h);
+    }
+  });
+}
+
+Tensor lstm_influence(const LstmCell& cell, const Tensor& x, bool only_last, std::stop_token stop) {
+  const Index h = cell.w_h.dim(1);
+  const CellRun run = run_lstm(cell, x);
+  return influence(x.dim(0), only_last, [&](Index t, Index row, Tensor& out) {
+    Numbers at_hidden = identity(h), at_cell(static_cast<std::size_t>(h * h), 0.0);
+    Numbers raw(static_cast<std::size_t>(h * 4 * h));
+    for (Index s = t; s >= 0; --s) {
+      check(stop);
+      const auto gate = [&](Index which, Index j) { return static_cast<double>(run.gates.at(s, which * h + j)); };
+      for (Index i = 0; i < h; ++i)
+        for (Index j = 0; j < h; ++j) {
+          const double in = gate(0, j), forget = gate(1, j), value = gate(2, j), open = gate(3, j);
+          const double squashed = std::tanh(static_cast<double>(run.cell.at(s, j)));
+          const double before = s > 0 ? static_cast<double>(run.cell.at(s - 1, j)) : 0;
+          const double hidden = at_hidden[static_cast<std::size_t>(i * h + j)];
+          double& memory = at_cell[static_cast<std::size_t>(i * h + j)];
+          memory += hidden * open * (1 - squashed * squashed);
+          const auto put = [&](Index which, double v) { raw[static_cast<std::size_t>(i * 4 * h + which * h + j)] = v; };
+          put(0, memory * value * in * (1 - in));
+          put(1, memory * before * forget * (1 - forget));
+          put(2, memory * in * (1 - value * value));
+          put(3, hidden * squashed * open * (1 - open));
+          memory *= forget;  // what reaches the cell before
+        }
+      out.ref(row, s) = static_cast<float>(norm(product(raw, h, cell.w_x)));
+      at_hidden = product(raw, h, cell.w_h);
+    }
+  });
+}
+
+}  // namespace headscope
