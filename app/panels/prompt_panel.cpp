@@ -139,6 +139,8 @@ void PromptPanel::draw(const PanelContext& c) {
   section(c.ui, words ? "WORDS" : "TOKENS",
           words
               ? fmt::format("{} of {} tokens · shaded by attention received", c.words()->words(), trace->tokens.size())
+          : c.state().view.text_unit == TextUnit::words
+              ? fmt::format("{} · too many words to be shown as words", trace->tokens.size())
           : part.empty() ? fmt::format("{} · shaded by attention received · click to pin", trace->tokens.size())
                          : fmt::format("the {} {} of the text", part, trace->tokens.size()));
   if (!part.empty() && button(c.ui, "Read another part", c.ui.px(24)))

@@ -95,6 +95,7 @@ void Driver::wheel(float lines) {
 
 void Driver::key(ImGuiKey key, ImGuiKey modifier) {
   ImGuiIO& io = ImGui::GetIO();
+  io.KeyRepeatDelay = 3600;  // frames of a busy machine may be long: a press is one press
   if (modifier != ImGuiKey_None) io.AddKeyEvent(modifier, true);
   io.AddKeyEvent(key, true);
   frames(2);
