@@ -255,6 +255,7 @@ void CorpusWorkspace::scatter(Ui& ui, Workbench& bench, double height) {
                     if (heads <= 64) point.x_spread = dx.spread(), point.y_spread = dy.spread();
                     const ClassRule* rule = all.class_of(head, default_class_rules());
                     point.color = rule ? class_color(*rule) : look.theme.muted;
+                    point.hollow = !rule;
                     point.tooltip = fmt::format(
                         "Layer {} Head {}{}\n{} {} ± {}\n{} {} ± {}\nmean ± standard deviation over {} passages", layer,
                         number, rule ? " · " + rule->title : "", mx.title, short_number(dx.mean()),
@@ -265,7 +266,7 @@ void CorpusWorkspace::scatter(Ui& ui, Workbench& bench, double height) {
                       options.legend.emplace_back(rule->title, class_color(*rule));
                     points.push_back(std::move(point));
                   }
-                  options.legend.emplace_back("no class", look.theme.muted);
+                  options.hollow_title = "no class";
                   return scatter_scene(points, options, look);
                 });
   const SceneTouch touch = scatter_.draw(ui, "corpus scatter", {}, width, height);
@@ -333,7 +334,7 @@ void CorpusWorkspace::histogram(Ui& ui, Workbench& bench, double width, double h
                     picture.title =
                         fmt::format("{} of head {}.{}{}", metrics()[metric].title, head.layer, head.head,
                                     metrics()[metric].unit.empty() ? "" : ", " + std::string(metrics()[metric].unit));
-                    picture.remark = fmt::format("{} passages", values.count());
+                    picture.remark = fmt::format("{} {}", values.count(), values.count() == 1 ? "passage" : "passages");
                     picture.color = color;
                     picture.width = width;
                     picture.height = std::min(height, 320.0);
@@ -385,10 +386,11 @@ void CorpusWorkspace::examples(Ui& ui, Workbench& bench) {
                              CorpusStatistics::sampled),
                  "marked: the position where the metric of that row alone is most extreme"});
   const HeadRef head = bench.explorer.state().document.selected;
-  const auto& shown = desk_.examples(head, shown_, static_cast<ExampleKind>(kind_));
-  if (shown.empty()) return note(ui, "No passage offers evidence for this metric.");
-  for (std::size_t i = 0; i < shown.size(); ++i) {
-    const ShownExample& example = shown[i];
+  const auto* shown = desk_.examples(head, shown_, static_cast<ExampleKind>(kind_));
+  if (!shown) return;
+  if (shown->empty()) return note(ui, "No passage offers evidence for this metric.");
+  for (std::size_t i = 0; i < shown->size(); ++i) {
+    const ShownExample& example = (*shown)[i];
     ImGui::PushID(static_cast<int>(i));
     ImGui::Dummy({0, ui.px(2)});
     const ImVec2 from = ImGui::GetCursorScreenPos();

@@ -231,14 +231,12 @@ void CorpusDesk::load(const fs::path& file) {
   });
 }
 
-const std::vector<ShownExample>& CorpusDesk::examples(HeadRef head, std::size_t metric, ExampleKind kind) {
-  if (!results_) {
-    examples_.clear();
-    examples_of_.reset();
-    return examples_;
-  }
-  if (examples_of_ == results_ && examples_head_ == head && examples_metric_ == metric && examples_kind_ == kind)
-    return examples_;
+const std::vector<ShownExample>* CorpusDesk::examples(HeadRef head, std::size_t metric, ExampleKind kind) {
+  const auto shown = [&] { return examples_ ? &*examples_ : nullptr; };
+  if (!results_) return nullptr;
+  const bool same = examples_head_ == head && examples_metric_ == metric && examples_kind_ == kind;
+  if (examples_of_ == results_ && same) return shown();
+  if (!same) examples_.reset();  // while a corpus is read, the last ones stay until the next come
   examples_of_ = results_;
   examples_head_ = head;
   examples_metric_ = metric;
@@ -246,8 +244,8 @@ const std::vector<ShownExample>& CorpusDesk::examples(HeadRef head, std::size_t 
   const CorpusStatistics& all = results_->statistics;
   const int row = head.layer * all.heads() + head.head;
   if (head.layer >= all.layers() || head.head >= all.heads()) {
-    examples_.clear();
-    return examples_;
+    examples_.emplace();
+    return shown();
   }
   std::vector<CorpusExample> wanted;
   if (kind == ExampleKind::typical) {
@@ -260,11 +258,9 @@ const std::vector<ShownExample>& CorpusDesk::examples(HeadRef head, std::size_t 
   explorer_.on_files("corpus examples", [this, wanted, model, results = results_](Worker::Job&) -> Worker::Deliver {
     std::vector<ShownExample> read;
     for (const CorpusExample& example : wanted) read.push_back(shown_example(*results, example, &model));
-    return [this, read, results] {
-      if (examples_of_ == results) examples_ = read;
-    };
+    return [this, read] { examples_ = read; };  // a newer request took the place of an older one
   });
-  return examples_;
+  return shown();
 }
 
 void CorpusDesk::open(const ShownExample& shown, HeadRef head) {

@@ -66,8 +66,8 @@ class CorpusDesk {
   /// Whether the model that is open is the one that the results are of.
   bool of_open_model() const;
 
-  /// The examples of one head and metric, read beside the UI thread. Call in every frame: what is not there yet comes.
-  const std::vector<ShownExample>& examples(HeadRef head, std::size_t metric, ExampleKind kind);
+  /// The examples of one head and metric, read beside the UI thread: nullptr until they are there. Call in every frame.
+  const std::vector<ShownExample>* examples(HeadRef head, std::size_t metric, ExampleKind kind);
   /// Opens the passage in the explorer: text, head and position.
   void open(const ShownExample& example, HeadRef head);
 
@@ -84,7 +84,7 @@ class CorpusDesk {
   std::shared_ptr<const CorpusResults> results_;
   std::uint64_t tokens_before_ = 0;
   double seconds_ = 0;
-  std::vector<ShownExample> examples_;
+  std::optional<std::vector<ShownExample>> examples_;  // empty while they are read
   std::shared_ptr<const CorpusResults> examples_of_;
   HeadRef examples_head_;
   std::size_t examples_metric_ = 0;

@@ -94,7 +94,7 @@ bool CorpusRun::step(const Ctx& ctx) {
       request.add_bos = results_.bos;
       request.capture.all_logits = false;
       const auto trace = run(model_, request, ctx);  // throws before anything is counted
-      results_.statistics.add(*trace, place);
+      results_.statistics.add(*trace, place, ctx.backend.pool());
     }
     token_ += count;
     ++window_;

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "core/base/random.h"
+#include "core/base/thread_pool.h"
 
 namespace headscope {
 
@@ -86,31 +87,32 @@ CorpusStatistics::CorpusStatistics(int layers, int heads, int window)
     for (const Distribution& like : chance_) cells_.push_back({like, {}, {}});
 }
 
-void CorpusStatistics::add(const Trace& trace, const PassagePlace& place) {
+void CorpusStatistics::add(const Trace& trace, const PassagePlace& place, ThreadPool& pool) {
   assert(trace.maps.size() * metrics().size() == cells_.size());
   const auto all = metrics();
   const TokenLinks links = TokenLinks::of(trace.ids());
-  std::vector<std::int64_t> rounded;
-  std::size_t at = 0;
-  for (const AttentionMap& map : trace.maps) {
+  std::vector<std::int64_t> rounded(cells_.size(), no_value);
+  pool.parallel(static_cast<int>(trace.maps.size()), [&](int head, int) {
+    const AttentionMap& map = trace.maps[static_cast<std::size_t>(head)];
     std::optional<Rows> rows;  // made when the passage is an example of anything
-    for (const Metric& metric : all) {
-      Cell& cell = cells_[at++];
-      const double value = metric.value({map, links});
+    for (std::size_t m = 0; m < all.size(); ++m) {
+      const std::size_t at = static_cast<std::size_t>(head) * all.size() + m;
+      Cell& cell = cells_[at];
+      const double value = all[m].value({map, links});
       cell.values.add(value);
-      rounded.push_back(std::isnan(value) ? no_value : Distribution::rounded(value));
       if (std::isnan(value)) continue;
-      CorpusExample example{rounded.back(), place, -1};
+      rounded[at] = Distribution::rounded(value);
+      CorpusExample example{rounded[at], place, -1};
       for (const bool largest : {true, false}) {
         auto& list = largest ? cell.highest : cell.lowest;
         const Before before = largest ? higher : lower;
         if (!belongs(list, example, before)) continue;
         if (!rows) rows.emplace(map, links);
-        example.query = rows->extreme(metric, largest);
+        example.query = rows->extreme(all[m], largest);
         insert(list, example, before);
       }
     }
-  }
+  });
   if (!trace.maps.empty())
     for (std::size_t i = 0; i < all.size(); ++i) chance_[i].add(all[i].chance({trace.maps.front(), links}));
   ++passages_;

@@ -13,6 +13,8 @@
 
 namespace headscope {
 
+class ThreadPool;
+
 /// A passage of a corpus: what one pass of the model read.
 struct PassagePlace {
   std::int64_t piece = 0;   ///< number of the stretch of text it was cut from; with `window` the order of passages
@@ -44,8 +46,9 @@ class CorpusStatistics {
   std::uint64_t passages() const { return passages_; }
   std::uint64_t tokens() const { return tokens_; }
 
-  /// REQUIRES a trace with the maps of all heads, and a place that was not added before.
-  void add(const Trace& trace, const PassagePlace& place);
+  /// REQUIRES a trace with the maps of all heads, and a place that was not added before. Heads are measured side by
+  /// side; the result does not depend on the number of threads.
+  void add(const Trace& trace, const PassagePlace& place, ThreadPool& pool);
   /// REQUIRES statistics of the same shape, of other passages.
   void merge(const CorpusStatistics& other);
   bool same_shape(const CorpusStatistics& other) const {

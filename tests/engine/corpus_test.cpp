@@ -156,6 +156,11 @@ TEST_CASE("shards, merged in any order and after a stay in files, equal one run 
   Bench bench;
   const CorpusSource source = corpus_of_stories(11, 9);
   const CorpusResults whole = bench.run(source, 32);
+  Backend wide(4);  // with more threads, too
+  CorpusRun beside(bench.model, "induction", source, 32);
+  while (beside.step(Ctx{wide})) {
+  }
+  CHECK(beside.results() == whole);
   std::vector<CorpusResults> parts;
   for (const int shard : {2, 0, 1})
     parts.push_back(corpus_results_from_json(to_json(bench.run(source, 32, shard, 3)), "part"));

@@ -54,14 +54,18 @@ void add_dashes(Scene& scene, Point from, Point to, Color color) {
   }
 }
 
-double add_legend(Scene& scene, const std::vector<std::pair<std::string, Color>>& legend, double x, double y,
-                  double width, const Look& look) {
+double add_legend(Scene& scene, const ScatterOptions& options, double x, double y, double width, const Look& look) {
+  auto legend = options.legend;
+  if (!options.hollow_title.empty()) legend.emplace_back(options.hollow_title, look.theme.muted);
   const Font font = look.theme.caption();
   const double line = std::round(16 * look.theme.text_scale), left = x;
   for (const auto& [title, color] : legend) {
     const double room = 13 + look.measure.width(title, font);
     if (x > left && x + room > left + width) x = left, y += line;
-    scene.add({Box{{x, y + line / 2 - 4, 8, 8}, color, {0, 0, 0, 0}, 0, 4}, "", ""});
+    const bool ring = !options.hollow_title.empty() && title == options.hollow_title;
+    scene.add({ring ? Box{{x + 0.75, y + line / 2 - 3.25, 6.5, 6.5}, {0, 0, 0, 0}, color, 1.5, 3.25}
+                    : Box{{x, y + line / 2 - 4, 8, 8}, color, {0, 0, 0, 0}, 0, 4},
+               "", ""});
     scene.add(
         {Text{{x + 13, y + line / 2 + half_capital(font)}, title, font, look.theme.muted, Anchor::start, 0}, "", ""});
     x += room + 14;
@@ -86,7 +90,7 @@ Scene scatter_scene(const std::vector<ScatterPoint>& points, const ScatterOption
   double left = 0;
   for (const Tick& tick : y_ticks) left = std::max(left, look.measure.width(tick.text, number));
   left = std::ceil(left) + 10;
-  const double top = add_legend(scene, options.legend, left, 0, options.width - left, look) + 4 + line;
+  const double top = add_legend(scene, options, left, 0, options.width - left, look) + 4 + line;
   const double right = options.chance ? look.measure.width("chance", font) + 6 : 10;
   const Rect plot{left, top, options.width - left - right, options.height - top - 2 * line - 6};
   const auto place = [&](double px, double py) {
@@ -164,7 +168,9 @@ Scene scatter_scene(const std::vector<ScatterPoint>& points, const ScatterOption
     }
   for (const ScatterPoint* point : drawn) {
     const Point at = place(point->x, point->y);
-    scene.add({Box{{at.x - radius, at.y - radius, 2 * radius, 2 * radius}, point->color, theme.background, 1, radius},
+    const Rect place_of{at.x - radius, at.y - radius, 2 * radius, 2 * radius};
+    scene.add({point->hollow ? Box{place_of, theme.background, point->color, 1.75, radius}
+                             : Box{place_of, point->color, theme.background, 1, radius},
                point->id, point->tooltip});
   }
   if (drawn.empty())

@@ -19,7 +19,8 @@ struct ScatterPoint {
   double x = 0, y = 0;                ///< NaN: the point is left out, and counted below the picture
   double x_spread = 0, y_spread = 0;  ///< half lengths of the cross; NaN or 0 = none
   Color color;
-  bool named = false;  ///< the label is written even where it is crowded
+  bool hollow = false;  ///< a ring instead of a dot: without class
+  bool named = false;   ///< the label is written even where it is crowded
 };
 
 struct ScatterOptions {
@@ -27,6 +28,7 @@ struct ScatterOptions {
   std::optional<double> x_low, x_high, y_low, y_high;  ///< else what the points need, with a little room
   std::optional<Point> chance;                         ///< dashed lines where a head that knows nothing would be
   std::vector<std::pair<std::string, Color>> legend;
+  std::string hollow_title;  ///< what rings are, at the legend's end; "" = not said
   double width = 640, height = 400;
 };
 
