@@ -19,6 +19,8 @@ void add_train(CLI::App& app, Shell& shell);
 void add_sample(CLI::App& app, Shell& shell);
 void add_eval(CLI::App& app, Shell& shell);
 void add_card(CLI::App& app, Shell& shell);
+void add_sweep(CLI::App& app, Shell& shell);
+void add_detect(CLI::App& app, Shell& shell);
 void add_tour(CLI::App& app, Shell& shell);
 
 }  // namespace headscope::cli

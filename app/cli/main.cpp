@@ -56,6 +56,8 @@ int main(int argc, char** argv) {
   add_sample(app, shell);
   add_eval(app, shell);
   add_card(app, shell);
+  add_sweep(app, shell);
+  add_detect(app, shell);
   add_tour(app, shell);
 
   try {

@@ -59,7 +59,7 @@ bool sweep_controls(const InstrumentContext& c, SweepDesk& desk, const std::stri
     note(ui, sweep_remark(desk, what));
     if (button(ui, "Cancel")) desk.cancel();
   } else {
-    ImGui::BeginDisabled(!c.trace());
+    ImGui::BeginDisabled(!c.results().model.model);
     start = button(ui, desk.phase() == SweepDesk::Phase::idle ? "Start" : "Start again");
     ImGui::EndDisabled();
     std::string remark = sweep_remark(desk, what);

@@ -88,9 +88,10 @@ PlotTouch plot(const Ui& ui, const char* id, std::span<const Series> series, con
       draw_text(ui, draw, {{0, 0}, short_number(value, 3), small, ui.theme.faint, Anchor::end, 0},
                 {low.x - ui.px(5), line + ui.px(0.36 * small.size)});
     }
-    for (const double value : round_values(x, static_cast<int>((high.x - low.x) / ui.px(110))))
-      draw_text(ui, draw, {{0, 0}, short_number(value, 6), small, ui.theme.faint, Anchor::middle, 0},
-                {place(value, y.low).x, end.y + ui.px(3 + small.size)});
+    if (options.x_ticks.empty())
+      for (const double value : round_values(x, static_cast<int>((high.x - low.x) / ui.px(110))))
+        draw_text(ui, draw, {{0, 0}, short_number(value, 6), small, ui.theme.faint, Anchor::middle, 0},
+                  {place(value, y.low).x, end.y + ui.px(3 + small.size)});
   }
   for (const auto& [value, text] : options.x_ticks)
     draw_text(ui, draw, {{0, 0}, text, small, ui.theme.faint, Anchor::middle, 0},
@@ -109,15 +110,20 @@ PlotTouch plot(const Ui& ui, const char* id, std::span<const Series> series, con
     for (std::size_t i = 0; i < std::min(s.x.size(), s.y.size()); ++i)
       std::isfinite(s.y[i]) && std::isfinite(s.x[i]) ? points.push_back(place(s.x[i], s.y[i])) : flush();
     flush();
-    if (s.label.empty() || s.y.empty() || !std::isfinite(s.y.back())) continue;
+    if (s.quiet || s.label.empty() || s.y.empty() || !std::isfinite(s.y.back())) continue;
     float line = place(s.x.back(), s.y.back()).y - ui.px(4);
     const float least = ui.px(small.size + 2);
-    for (bool moved = true; moved;) {  // labels of neighbouring lines step aside
-      moved = false;
-      for (const float taken : label_places)
-        if (std::abs(taken - line) < least - 0.5f) line = taken - least, moved = true;
+    // Labels of neighbouring lines step aside, up or down, whichever is nearer and inside.
+    const float top = at.y + ui.px(small.size), wanted = std::max(line, top);
+    const auto taken = [&](float place_y) {
+      return std::ranges::any_of(label_places, [&](float other) { return std::abs(other - place_y) < least - 0.5f; });
+    };
+    line = wanted;
+    for (int step = 1; taken(line) && step < 40; ++step) {
+      const float shift = least * static_cast<float>((step + 1) / 2);
+      line = step % 2 ? wanted - shift : wanted + shift;
+      if (line < top) line = wanted + shift;
     }
-    line = std::max(line, at.y + ui.px(small.size));
     label_places.push_back(line);
     draw_text(ui, draw, {{0, 0}, s.label, small, s.color, Anchor::end, 0}, {high.x, line});
   }
@@ -132,7 +138,7 @@ PlotTouch plot(const Ui& ui, const char* id, std::span<const Series> series, con
     std::vector<std::string> lines;
     double nearest_x = touch.x;
     for (const Series& s : series) {
-      if (s.x.empty()) continue;
+      if (s.x.empty() || s.quiet) continue;
       std::size_t best = 0;
       for (std::size_t i = 1; i < std::min(s.x.size(), s.y.size()); ++i)
         if (std::abs(x.unit(s.x[i]) - t) < std::abs(x.unit(s.x[best]) - t)) best = i;

@@ -16,6 +16,7 @@ struct Series {
   std::vector<double> x, y;  ///< same length; a y that is no number leaves a gap
   Color color;
   double width = 1.75;
+  bool quiet = false;  ///< one of many: without a label and left out of the readout
 };
 
 struct PlotOptions {
@@ -23,9 +24,9 @@ struct PlotOptions {
   std::optional<double> x_low{}, x_high{}, y_low{}, y_high{};  ///< absent = from the data; y with a little room
   bool log_x = false;
   std::vector<std::pair<double, std::string>> x_ticks{};  ///< written below
-  bool scales = false;                                    ///< round values written beside both axes, with thin lines
-  std::string title = "";                                 ///< small, in the top left corner
-  std::optional<Point> marker{};                          ///< "you are here", data coordinates
+  bool scales = false;            ///< round values beside both axes (x_ticks instead, where given), with thin lines
+  std::string title = "";         ///< small, in the top left corner
+  std::optional<Point> marker{};  ///< "you are here", data coordinates
   bool frame = true;
   bool readout = true;       ///< a tooltip with the values nearest to the pointer
   std::string x_name = "x";  ///< for the tooltip

@@ -53,6 +53,12 @@ void EditProbe::know_sources(const std::vector<Intervention>& edits, const Ctx& 
   sources_ = run_edit_sources(loaded_, all, Ctx{ctx.backend, nullptr, ctx.stop});
 }
 
+void EditProbe::move_to(const std::vector<Intervention>& more, const Ctx& ctx) {
+  RunRequest edited = request_;
+  edited.edits.insert(edited.edits.end(), more.begin(), more.end());
+  headscope::run(loaded_, edited, Ctx{ctx.backend, nullptr, ctx.stop}, memory_);
+}
+
 std::shared_ptr<const Trace> EditProbe::run(const std::vector<Intervention>& more, const Ctx& ctx,
                                             const std::set<int>& map_layers) const {
   RunRequest edited = request_;

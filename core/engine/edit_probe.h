@@ -48,6 +48,10 @@ class EditProbe {
   /// union of what was asked for here.
   void know_sources(const std::vector<Intervention>& edits, const Ctx& ctx);
 
+  /// Remembers the pass with `more` edits, so that further passes with nearly the same ones compute less. "Before"
+  /// stays.
+  void move_to(const std::vector<Intervention>& more, const Ctx& ctx);
+
   /// The pass with `more` edits after the request's own; maps of `layers` are recorded.
   std::shared_ptr<const Trace> run(const std::vector<Intervention>& more, const Ctx& ctx,
                                    const std::set<int>& map_layers = {}) const;

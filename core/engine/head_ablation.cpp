@@ -8,52 +8,31 @@ HeadAblationSweep::HeadAblationSweep(LoadedModel loaded, HeadAblationRequest req
   known_.request = std::move(request);
 }
 
-void HeadAblationSweep::step(const Ctx& ctx) {
-  if (!probe_) {
-    EditProbe probe(loaded_, known_.request.run, true, ctx);
-    known_.answers = known_.request.answers ? *known_.request.answers : likely_answers(*probe.before());
-    probe.set_answers(known_.answers);
-    known_.before_trace = probe.before();
-    known_.before = probe.outcome(*probe.before());
-    known_.total = probe.layers() * probe.heads();
-    probe_ = std::move(probe);
-    return;
-  }
+EditProbe HeadAblationSweep::prepare(std::vector<std::vector<Intervention>>& cells, const Ctx& ctx) {
+  EditProbe probe(loaded_, known_.request.run, true, ctx);
+  known_.answers = known_.request.answers ? *known_.request.answers : likely_answers(*probe.before());
+  probe.set_answers(known_.answers);
+  known_.before_trace = probe.before();
+  known_.before = probe.outcome(*probe.before());
+  for (int layer = 0; layer < probe.layers(); ++layer)
+    for (int head = 0; head < probe.heads(); ++head) cells.push_back({{{layer, head}, known_.request.ablate}});
+  known_.total = static_cast<int>(cells.size());
+  return probe;
+}
+
+void HeadAblationSweep::measure(const EditProbe& probe, int index, const std::vector<Intervention>& edits,
+                                const Ctx& ctx) {
   HeadAblation::Head head;
-  head.layer = done() / probe_->heads();
-  head.head = done() % probe_->heads();
-  head.after = probe_->after({{{head.layer, head.head}, known_.request.ablate}}, ctx);
+  head.layer = index / probe.heads();
+  head.head = index % probe.heads();
+  head.after = probe.after(edits, ctx);
   head.loss_change = head.after.loss - known_.before.loss;
   head.logit_difference_change = head.after.logit_difference - known_.before.logit_difference;
   known_.heads.push_back(head);
 }
 
-int HeadAblationSweep::done() const {
-  return static_cast<int>(known_.heads.size());
-}
-
-int HeadAblationSweep::total() const {
-  return known_.total;
-}
-
-bool HeadAblationSweep::finished() const {
-  return probe_ && done() == total();
-}
-
-double HeadAblationSweep::share() const {
-  if (!probe_) return 0;
-  const int layers = probe_->layers(), heads = probe_->heads();
-  double all = 0, computed = 0;
-  for (int i = 0; i < total(); ++i) {
-    const double blocks = layers - i / heads;
-    all += blocks;
-    if (i < done()) computed += blocks;
-  }
-  return computed / all;
-}
-
 std::shared_ptr<const HeadAblation> HeadAblationSweep::result() const {
-  return probe_ ? std::make_shared<const HeadAblation>(known_) : nullptr;
+  return prepared() ? std::make_shared<const HeadAblation>(known_) : nullptr;
 }
 
 }  // namespace headscope

@@ -5,8 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/engine/edit_probe.h"
-#include "core/engine/sweep.h"
+#include "core/engine/cell_sweep.h"
 
 namespace headscope {
 
@@ -33,21 +32,18 @@ struct HeadAblation {
   int total = 0;
 };
 
-class HeadAblationSweep final : public Sweep {
+class HeadAblationSweep final : public CellSweep {
  public:
   using Result = HeadAblation;
   HeadAblationSweep(LoadedModel loaded, HeadAblationRequest request);
-  void step(const Ctx& ctx) override;
-  int done() const override;
-  int total() const override;
-  bool finished() const override;
-  double share() const override;
   /// What is known so far; null before the first step.
   std::shared_ptr<const HeadAblation> result() const;
 
  private:
+  EditProbe prepare(std::vector<std::vector<Intervention>>& cells, const Ctx& ctx) override;
+  void measure(const EditProbe& probe, int index, const std::vector<Intervention>& edits, const Ctx& ctx) override;
+
   LoadedModel loaded_;
-  std::optional<EditProbe> probe_;
   HeadAblation known_;
 };
 

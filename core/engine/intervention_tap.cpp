@@ -95,18 +95,6 @@ void ablate(const Ablate& action, Tensor& value, std::pair<Index, Index> heads, 
   }
 }
 
-std::vector<int> partners(Patch::Align align, const std::vector<std::int32_t>& ids,
-                          const std::vector<std::int32_t>& other) {
-  if (align == Patch::Align::tokens) return align_tokens(ids, other);
-  const int n = static_cast<int>(ids.size()), m = static_cast<int>(other.size());
-  std::vector<int> result;
-  for (int i = 0; i < n; ++i) {
-    const int j = align == Patch::Align::start ? i : i + m - n;
-    result.push_back(j >= 0 && j < m ? j : -1);
-  }
-  return result;
-}
-
 SiteKind site_of(SwitchOff::Part part) {
   switch (part) {
     case SwitchOff::Part::attention:
@@ -122,6 +110,18 @@ SiteKind site_of(SwitchOff::Part part) {
 }
 
 }  // namespace
+
+std::vector<int> align_positions(Patch::Align align, const std::vector<std::int32_t>& ids,
+                                 const std::vector<std::int32_t>& other) {
+  if (align == Patch::Align::tokens) return align_tokens(ids, other);
+  const int n = static_cast<int>(ids.size()), m = static_cast<int>(other.size());
+  std::vector<int> result;
+  for (int i = 0; i < n; ++i) {
+    const int j = align == Patch::Align::start ? i : i + m - n;
+    result.push_back(j >= 0 && j < m ? j : -1);
+  }
+  return result;
+}
 
 std::vector<SourceNeed> sources_of(const std::vector<Intervention>& edits) {
   std::vector<SourceNeed> needs;
@@ -159,7 +159,7 @@ InterventionTap::InterventionTap(const std::vector<Intervention>& edits, const E
                           [&](const FreezePattern& action) { step.source = source(action.text); },
                           [&](const Patch& action) {
                             step.source = source(action.text);
-                            step.partner = partners(action.align, scene.ids, step.source->ids());
+                            step.partner = align_positions(action.align, scene.ids, step.source->ids());
                           },
                           [](const auto&) {}},
                step.action);

@@ -31,6 +31,10 @@ struct EditScene {
   EditSources sources;            ///< what sources_of() asks for
 };
 
+/// For every position of a text the one of `other` that a patch takes from, or −1.
+std::vector<int> align_positions(Patch::Align align, const std::vector<std::int32_t>& ids,
+                                 const std::vector<std::int32_t>& other);
+
 /// Of one pass over the whole text. Edits act in their order; of several that set a head's temperature, its mask or its
 /// pattern's shape the last wins.
 class InterventionTap final : public Tap {

@@ -1,0 +1,109 @@
+// headscope-cli detect: how much of its attention every head puts on cells that a rule or a list names.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "app/cli/commands.h"
+#include "app/cli/input.h"
+#include "app/cli/report.h"
+#include "app/cli/table.h"
+#include "core/base/error.h"
+#include "core/metrics/detector.h"
+
+namespace headscope::cli {
+
+namespace {
+using nlohmann::ordered_json;
+
+struct Options {
+  Input input;
+  std::string rule, cells;
+  bool list = false, json = false, csv = false;
+};
+
+void list_presets(Shell& shell) {
+  Table table({{"rule", Table::Align::left}, {"finds", Table::Align::left}});
+  for (const DetectorPreset& preset : detector_presets()) table.add({preset.rule, preset.title});
+  shell.print(table.text());
+}
+
+void print(Shell& shell, const Options& options, const Trace& trace, const CellPattern& pattern,
+           const std::vector<Detection>& heads) {
+  if (options.csv) {
+    shell.print_line("layer,head,score,chance,rows");
+    const auto exact = [](double v) { return std::isfinite(v) ? fmt::format("{}", v) : std::string(); };
+    for (const Detection& d : heads)
+      shell.print_line(fmt::format("{},{},{},{},{}", d.layer, d.head, exact(d.score), exact(d.chance), d.rows));
+    return;
+  }
+  if (options.json) {
+    ordered_json out;
+    out["model"] = model_json(trace.model);
+    out["tokens"] = tokens_json(trace);
+    if (!options.rule.empty()) out["rule"] = options.rule;
+    out["cells"] = pattern.count();
+    out["heads"] = ordered_json::array();
+    for (const Detection& d : heads)
+      out["heads"].push_back({{"layer", d.layer},
+                              {"head", d.head},
+                              {"score", number_json(d.score)},
+                              {"chance", number_json(d.chance)},
+                              {"rows", d.rows}});
+    return shell.print_line(out.dump(2));
+  }
+  shell.print_line(headline(trace));
+  const Index rows = heads.empty() ? 0 : heads.front().rows;
+  shell.print_line(fmt::format("{} cells match; {} rows have one that they may see\n", pattern.count(), rows));
+  if (rows == 0) return;
+  std::vector<Detection> order = heads;
+  std::ranges::stable_sort(order, [](const Detection& a, const Detection& b) { return a.score > b.score; });
+  Table table({{"head"}, {"score"}, {"chance"}, {"times chance"}});
+  for (const Detection& d : order)
+    table.add({fmt::format("{}.{}", d.layer, d.head), fmt::format("{:.3f}", d.score), fmt::format("{:.3f}", d.chance),
+               fmt::format("{:.1f}", d.score / d.chance)});
+  shell.print(table.text());
+}
+}  // namespace
+
+void add_detect(CLI::App& app, Shell& shell) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("detect", "Rank all heads by their attention on cells of your choice");
+  command
+      ->add_option("rule", options->rule,
+                   "Which cells: q query, k key, n tokens, token[i]; as in \"token[k-1] == token[q] and k <= q\"")
+      ->type_name("RULE");
+  // The text is an option here: the word after the command is the rule.
+  options->input.add_options(*command, true);
+  command->remove_option(command->get_option_group("text")->get_option("input"));
+  command->add_option("--cells", options->cells, "The cells themselves, QUERY,KEY with ranges: \"3,1 4..6,2\"")
+      ->type_name("CELLS");
+  command->add_flag("--list", options->list, "List rules for the known classes");
+  auto* json = command->add_flag("--json", options->json, "JSON instead of a table");
+  command->add_flag("--csv", options->csv, "CSV instead of a table")->excludes(json);
+  command->callback([options, &shell] {
+    shell.command = [options, &shell] {
+      if (options->list) return list_presets(shell);
+      if (options->rule.empty() == options->cells.empty())
+        throw UsageError("give a rule or --cells, one of the two (--list shows rules)");
+      std::optional<CellRule> rule;
+      try {
+        if (!options->rule.empty()) rule.emplace(options->rule);  // before the work, so that a typo costs nothing
+      } catch (const RuleError& mistyped) {
+        throw UsageError(mistyped.what());
+      }
+      const Opened opened = open_input(shell, options->input, {.all_logits = false});
+      const Trace& trace = *opened.trace;
+      if (trace.maps.empty()) throw Error(trace.model.name, "attention maps to look at", "a trace without any");
+      const auto size = static_cast<Index>(trace.tokens.size());
+      const CellPattern pattern =
+          rule ? cells_of(*rule, trace.tokens, shell.stop()) : parse_cells(options->cells, size, "--cells");
+      print(shell, *options, trace, pattern, detect_all(trace, pattern, shell.stop()));
+    };
+  });
+}
+
+}  // namespace headscope::cli

@@ -1,0 +1,268 @@
+// headscope-cli sweep: the same question put to the model many times: every head taken out, every activation patched,
+// every temperature, the fewest heads that do.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "app/cli/commands.h"
+#include "app/cli/input.h"
+#include "app/cli/sweep_report.h"
+#include "core/base/error.h"
+#include "core/metrics/temperature_curve.h"
+
+namespace headscope::cli {
+
+namespace {
+
+/// What all sweeps are asked for.
+struct Common {
+  Input input;
+  std::string right, wrong;
+  bool json = false, csv = false;
+  Form form() const { return json ? Form::json : csv ? Form::csv : Form::table; }
+
+  void add_output(CLI::App& app) {
+    auto* as_json = app.add_flag("--json", json, "JSON instead of a table");
+    app.add_flag("--csv", csv, "CSV instead of a table")->excludes(as_json);
+  }
+  void add_answers(CLI::App& app, const std::string& otherwise) {
+    auto* first = app.add_option("--right", right, "Token whose logit counts for (␣ or a space in front); " + otherwise)
+                      ->type_name("TOKEN");
+    app.add_option("--wrong", wrong, "Token whose logit counts against")->type_name("TOKEN")->needs(first);
+    first->needs(app.get_option("--wrong"));
+  }
+  std::optional<AnswerPair> answers(const LoadedModel& loaded) const {
+    if (right.empty()) return std::nullopt;
+    return AnswerPair{answer_token(loaded, right, "--right"), answer_token(loaded, wrong, "--wrong")};
+  }
+};
+
+std::string seconds_text(double seconds) {
+  const auto whole = static_cast<long>(std::lround(seconds));
+  return whole >= 60 ? fmt::format("{} min {:02d} s", whole / 60, whole % 60) : fmt::format("{} s", whole);
+}
+
+/// Steps through the sweep; on a terminal one line says how far it is. Interrupted, it returns false: what is known can
+/// still be printed.
+bool go_through(Shell& shell, Sweep& sweep, const char* what) {
+  const Ctx ctx{shell.backend(), nullptr, shell.stop()};
+  const bool terminal = isatty(STDERR_FILENO);
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  auto shown = begin;
+  bool written = false;
+  const auto clear = [&] {
+    if (written) fmt::print(stderr, "\r\033[K");
+  };
+  try {
+    while (!sweep.finished()) {
+      sweep.step(ctx);
+      const auto now = Clock::now();
+      if (!terminal || now - shown < std::chrono::milliseconds(written ? 100 : 400)) continue;
+      shown = now;
+      const double seconds = std::chrono::duration<double>(now - begin).count();
+      const std::string left =
+          sweep.share() > 0 ? " · " + seconds_text(seconds * (1 - sweep.share()) / sweep.share()) + " left" : "";
+      fmt::print(stderr, "\r\033[K{} of {} {}{}", sweep.done(), sweep.total(), what, left);
+      std::fflush(stderr);
+      written = true;
+    }
+  } catch (const Cancelled&) {
+    clear();
+    shell.say(fmt::format("stopped after {} of {} {}", sweep.done(), sweep.total(), what));
+    return false;
+  } catch (...) {
+    clear();
+    throw;
+  }
+  clear();
+  return true;
+}
+
+/// Prints what is known, then ends as an interrupted command does.
+template <class Print>
+void finish(bool whole, bool any, const Print& print) {
+  if (any) print();
+  if (!whole) throw Cancelled();
+}
+
+Ablate ablation(const std::string& by, std::uint64_t seed) {
+  return {by == "zero" ? Ablate::By::zero : by == "mean" ? Ablate::By::mean : Ablate::By::resample, seed};
+}
+
+struct AblationOptions : Common {
+  std::string by = "mean";
+  std::uint64_t seed = 1;
+  void add_ablation(CLI::App& app) {
+    app.add_option("--by", by, "What z becomes: zero, its mean over the text, or that of another position")
+        ->check(CLI::IsMember({"zero", "mean", "resample"}))
+        ->type_name("zero|mean|resample")
+        ->capture_default_str();
+    app.add_option("--seed", seed, "Of the positions that resample draws")->capture_default_str();
+  }
+};
+
+// ---- ablate
+
+void add_ablate(CLI::App& app, Shell& shell) {
+  auto options = std::make_shared<AblationOptions>();
+  CLI::App* command = app.add_subcommand("ablate", "Take every head out in turn: change of loss, next token, answer");
+  options->input.add_options(*command, false);
+  options->add_ablation(*command);
+  options->add_answers(*command, "default: the two most probable next tokens");
+  options->add_output(*command);
+  command->callback([options, &shell] {
+    shell.command = [options, &shell] {
+      const RunRequest request = options->input.request();
+      const LoadedModel loaded = load_model(request.model, shell.backend());
+      HeadAblationSweep sweep(loaded, {request, ablation(options->by, options->seed), options->answers(loaded)});
+      const bool whole = go_through(shell, sweep, "heads");
+      const auto result = sweep.result();
+      finish(whole, result != nullptr, [&] { print_ablation(shell, options->form(), loaded, *result, whole); });
+    };
+  });
+}
+
+// ---- patch
+
+struct PatchOptions : Common {
+  std::string clean, corrupted, site = "resid_pre", align = "tokens";
+};
+
+void add_patch(CLI::App& app, Shell& shell) {
+  auto options = std::make_shared<PatchOptions>();
+  CLI::App* command = app.add_subcommand(
+      "patch", "Activation patching from a clean prompt into a corrupted one, by layer and position or head");
+  command->add_option("-m,--model", options->input.model, "Model folder, or the name of a bundled one")
+      ->required()
+      ->type_name("DIR");
+  command->add_option("--clean", options->clean, "Prompt that is answered as it should be")
+      ->required()
+      ->type_name("TEXT");
+  command->add_option("--corrupted", options->corrupted, "Prompt that is answered otherwise")
+      ->required()
+      ->type_name("TEXT");
+  command
+      ->add_option("--site", options->site,
+                   "resid_pre, resid_mid, resid_post, attn_out, mlp_out (by position); z, q, k, v, pattern (by head)")
+      ->type_name("SITE")
+      ->capture_default_str();
+  command->add_option("--align", options->align, "Which clean token stands for a corrupted one")
+      ->check(CLI::IsMember({"tokens", "start", "end"}))
+      ->type_name("tokens|start|end")
+      ->capture_default_str();
+  auto* yes = command->add_flag("--bos", options->input.bos, "Put the beginning-of-sequence token in front");
+  command->add_flag("--no-bos", options->input.no_bos, "Put nothing in front")->excludes(yes);
+  options->add_answers(*command, "default: those whose probability falls and rises most");
+  options->add_output(*command);
+  command->callback([options, &shell] {
+    shell.command = [options, &shell] {
+      const auto site = parse_site_kind(options->site);
+      if (!site || std::ranges::find(patching_sites(), *site) == patching_sites().end())
+        throw UsageError("--site is one of resid_pre, resid_mid, resid_post, attn_out, mlp_out, z, q, k, v, pattern");
+      PatchingRequest request;
+      request.model = options->input.model_folder();
+      request.clean = options->clean;
+      request.corrupted = options->corrupted;
+      if (options->input.bos || options->input.no_bos) request.add_bos = options->input.bos;
+      request.site = *site;
+      request.align = options->align == "tokens"  ? Patch::Align::tokens
+                      : options->align == "start" ? Patch::Align::start
+                                                  : Patch::Align::end;
+      const LoadedModel loaded = load_model(request.model, shell.backend());
+      request.answers = options->answers(loaded);
+      PatchingSweep sweep(loaded, request);
+      const bool whole = go_through(shell, sweep, "cells");
+      const auto result = sweep.result();
+      finish(whole, result != nullptr, [&] { print_patching(shell, options->form(), loaded, *result, whole); });
+    };
+  });
+}
+
+// ---- temperature
+
+struct TemperatureOptions : Common {
+  double low = 0.1, high = 10;
+  int count = 9;
+};
+
+void add_temperature(CLI::App& app, Shell& shell) {
+  auto options = std::make_shared<TemperatureOptions>();
+  CLI::App* command = app.add_subcommand(
+      "temperature", "Entropy and loss against the softmax temperature, head by head and all together");
+  options->input.add_options(*command, false);
+  command->add_option("--low", options->low, "Lowest temperature")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--high", options->high, "Highest temperature")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--count", options->count, "How many, evenly spaced on a logarithmic axis")
+      ->check(CLI::Range(2, 1000))
+      ->capture_default_str();
+  options->add_output(*command);
+  command->callback([options, &shell] {
+    shell.command = [options, &shell] {
+      if (!(options->low < options->high)) throw UsageError("--low must be below --high");
+      const RunRequest request = options->input.request();
+      TemperatureSweeper sweep(load_model(request.model, shell.backend()),
+                               {request, temperatures(options->low, options->high, options->count)});
+      const bool whole = go_through(shell, sweep, "passes");
+      const auto result = sweep.result();
+      finish(whole, result != nullptr, [&] { print_temperatures(shell, options->form(), *result, whole); });
+    };
+  });
+}
+
+// ---- circuit
+
+struct CircuitOptions : AblationOptions {
+  std::string method = "remove";
+  double threshold = 0.9;
+};
+
+void add_circuit(CLI::App& app, Shell& shell) {
+  auto options = std::make_shared<CircuitOptions>();
+  CLI::App* command =
+      app.add_subcommand("circuit", "A small set of heads that keeps a logit difference, found greedily");
+  options->input.add_options(*command, false);
+  options->add_ablation(*command);
+  options->add_answers(*command, "default: the two most probable next tokens");
+  command->add_option("--method", options->method, "Take heads out one by one, or put them back")
+      ->check(CLI::IsMember({"remove", "add"}))
+      ->type_name("remove|add")
+      ->capture_default_str();
+  command->add_option("--threshold", options->threshold, "Share of the logit difference that shall be kept")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  options->add_output(*command);
+  command->callback([options, &shell] {
+    shell.command = [options, &shell] {
+      const RunRequest request = options->input.request();
+      const LoadedModel loaded = load_model(request.model, shell.backend());
+      using Method = HeadCircuitRequest::Method;
+      HeadCircuitSearch search(loaded,
+                               {request, ablation(options->by, options->seed),
+                                options->method == "add" ? Method::add : Method::remove, options->answers(loaded)});
+      const bool whole = go_through(shell, search, "passes");
+      const auto result = search.result();
+      finish(whole, result != nullptr,
+             [&] { print_circuit(shell, options->form(), loaded, *result, options->threshold, whole); });
+    };
+  });
+}
+
+}  // namespace
+
+void add_sweep(CLI::App& app, Shell& shell) {
+  CLI::App* command =
+      app.add_subcommand("sweep", "Causal evidence from many passes: ablation, patching, temperature, circuits");
+  command->require_subcommand(1);
+  add_ablate(*command, shell);
+  add_patch(*command, shell);
+  add_temperature(*command, shell);
+  add_circuit(*command, shell);
+}
+
+}  // namespace headscope::cli

@@ -1,0 +1,47 @@
+#include "app/state/prompt_pairs.h"
+
+#include <nlohmann/json.hpp>
+
+#include "app/assets.h"
+#include "app/state/json_fields.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/io/strict_json.h"
+
+namespace headscope {
+
+namespace {
+using nlohmann::json;
+constexpr std::size_t size_limit = std::size_t{1} << 20;
+}  // namespace
+
+std::vector<PromptPair> load_prompt_pairs() {
+  const auto file = find_asset("examples/prompt_pairs.json");
+  if (!file) return {};
+  const std::string where = file->string();
+  const json parsed = parse_strict_json(read_file(*file, size_limit), where);
+  JsonFields fields(parsed, where);
+  const json* list = fields.find("pairs");
+  if (!list || !list->is_array()) throw Error(where, "\"pairs\", an array", "none");
+  std::vector<PromptPair> pairs;
+  for (const json& each : *list) {
+    JsonFields entry(each, where);
+    PromptPair pair;
+    entry.read("title", pair.title);
+    entry.read("clean", pair.clean);
+    entry.read("corrupted", pair.corrupted);
+    entry.read("right", pair.right);
+    entry.read("wrong", pair.wrong);
+    if (const json* models = entry.find("models"))
+      for (const json& model : *models) {
+        if (!model.is_string()) entry.refuse("models", "names as texts", json_excerpt(model));
+        pair.models.push_back(model.get<std::string>());
+      }
+    if (pair.clean.empty() || pair.corrupted.empty())
+      throw Error(where, "a clean and a corrupted prompt", "an empty one", "in \"" + pair.title + "\"");
+    pairs.push_back(std::move(pair));
+  }
+  return pairs;
+}
+
+}  // namespace headscope

@@ -1,0 +1,19 @@
+#pragma once
+// Pairs of prompts that come with the program, for activation patching: assets/examples/prompt_pairs.json.
+
+#include <string>
+#include <vector>
+
+namespace headscope {
+
+struct PromptPair {
+  std::string title;
+  std::vector<std::string> models;  ///< names of the bundled models that it is made for; empty = any
+  std::string clean, corrupted;
+  std::string right, wrong;  ///< the answers, one token each
+};
+
+/// Throws Error naming the file and what is wrong with it; empty when the file is not there.
+std::vector<PromptPair> load_prompt_pairs();
+
+}  // namespace headscope

@@ -1,0 +1,119 @@
+#include "core/engine/head_circuit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/base/error.h"
+
+namespace headscope {
+
+namespace {
+constexpr double least_difference = 1e-4;
+}
+
+double HeadCircuit::faithfulness(double logit_difference) const {
+  return (logit_difference - none) / (whole - none);
+}
+
+double HeadCircuit::faithfulness_of(int kept) const {
+  if (kept == heads) return 1;
+  if (kept == 0) return 0;
+  const bool removing = request.method == HeadCircuitRequest::Method::remove;
+  const auto step = static_cast<std::size_t>(removing ? heads - kept - 1 : kept - 1);
+  return step < order.size() ? faithfulness(order[step].logit_difference) : std::numeric_limits<double>::quiet_NaN();
+}
+
+std::set<std::pair<int, int>> HeadCircuit::kept(int kept) const {
+  std::set<std::pair<int, int>> set;
+  const ModelDims& dims = before_trace->model.dims;
+  const bool removing = request.method == HeadCircuitRequest::Method::remove;
+  if (removing)
+    for (int layer = 0; layer < dims.layers; ++layer)
+      for (int head = 0; head < dims.heads; ++head) set.insert({layer, head});
+  const int steps = removing ? heads - kept : kept;
+  for (int i = 0; i < steps; ++i) {
+    const Step& step = order[static_cast<std::size_t>(i)];
+    if (removing)
+      set.erase({step.layer, step.head});
+    else
+      set.insert({step.layer, step.head});
+  }
+  return set;
+}
+
+int HeadCircuit::fewest(double threshold) const {
+  for (int count = 0; count <= heads; ++count)
+    if (faithfulness_of(count) >= threshold) return count;
+  return -1;
+}
+
+HeadCircuitSearch::HeadCircuitSearch(LoadedModel loaded, HeadCircuitRequest request) : loaded_(std::move(loaded)) {
+  known_.request = std::move(request);
+}
+
+std::vector<Intervention> HeadCircuitSearch::without(const std::vector<Head>& heads) const {
+  std::vector<Intervention> edits;
+  for (const auto& [layer, head] : heads) edits.push_back({{layer, head}, known_.request.ablate});
+  return edits;
+}
+
+void HeadCircuitSearch::prepare(const Ctx& ctx) {
+  EditProbe probe(loaded_, known_.request.run, false, ctx);
+  known_.before_trace = probe.before();
+  known_.answers = known_.request.answers ? *known_.request.answers : likely_answers(*probe.before());
+  probe.set_answers(known_.answers);
+  known_.whole = probe.outcome(*probe.before()).logit_difference;
+  std::vector<Head> all;
+  for (int layer = 0; layer < probe.layers(); ++layer)
+    for (int head = 0; head < probe.heads(); ++head) all.emplace_back(layer, head);
+  known_.none = probe.after(without(all), ctx).logit_difference;
+  if (std::abs(known_.whole - known_.none) < least_difference)
+    throw Error("answers", "two tokens between which the heads decide",
+                fmt::format("a logit difference of {:.4f} with all heads, {:.4f} with none", known_.whole, known_.none),
+                "choose other answers, or a text whose answer lies in it");
+  known_.heads = static_cast<int>(all.size());
+  left_ = all;
+  if (known_.request.method == HeadCircuitRequest::Method::add) out_ = all;
+  probe.move_to(without(out_), ctx);
+  probe_ = std::move(probe);
+}
+
+void HeadCircuitSearch::step(const Ctx& ctx) {
+  if (!probe_) return prepare(ctx);
+  const bool removing = known_.request.method == HeadCircuitRequest::Method::remove;
+  if (next_ < left_.size()) {
+    const Head trial = left_[next_];
+    std::vector<Head> out = out_;
+    if (removing)
+      out.push_back(trial);
+    else
+      std::erase(out, trial);
+    const double difference = probe_->after(without(out), ctx).logit_difference;
+    const auto from_whole = [&](double d) { return std::abs(d - known_.whole); };
+    if (!best_ || from_whole(difference) < from_whole(best_->second)) best_ = {trial, difference};
+    ++next_;
+    ++tried_;
+  }
+  if (next_ < left_.size()) return;
+  // Nothing is decided before the pass that the next round builds on has come through: it may be stopped.
+  std::vector<Head> out = out_;
+  if (removing)
+    out.push_back(best_->first);
+  else
+    std::erase(out, best_->first);
+  probe_->move_to(without(out), ctx);
+  out_ = std::move(out);
+  known_.order.push_back({best_->first.first, best_->first.second, best_->second});
+  std::erase(left_, best_->first);
+  best_.reset();
+  next_ = 0;
+}
+
+std::shared_ptr<const HeadCircuit> HeadCircuitSearch::result() const {
+  return probe_ ? std::make_shared<const HeadCircuit>(known_) : nullptr;
+}
+
+}  // namespace headscope

@@ -1,0 +1,81 @@
+#pragma once
+// A small set of heads that is enough for a logit difference, found greedily.
+//
+// remove: begins with all heads. In every round each head that is left is taken out on trial, beside those already out;
+//   the one whose loss leaves the logit difference nearest to the whole model's goes for good. Until none is left.
+// add: begins with none. In every round each head that is out is put back on trial; the one that brings the logit
+//   difference nearest to the whole model's comes back for good. Until all are back.
+// Taken out means: its z is replaced (by its mean over the positions of this text, unless asked otherwise).
+// Either way gives an order of all H heads in H (H + 1) / 2 passes, and one set of every size. Greedy: the set of a
+// size need not be the best of that size, nor the smallest that does (Wang et al., Interpretability in the Wild, 2022,
+// § 4, use the same measure, faithfulness, and discuss why a greedy set can miss heads that stand in for one another).
+
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "core/engine/edit_probe.h"
+#include "core/engine/sweep.h"
+
+namespace headscope {
+
+struct HeadCircuitRequest {
+  RunRequest run;  ///< its edits stay in force
+  Ablate ablate{Ablate::By::mean, 1};
+  enum class Method { remove, add } method = Method::remove;
+  std::optional<AnswerPair> answers;  ///< else the two most probable next tokens
+};
+
+struct HeadCircuit {
+  struct Step {
+    int layer = 0, head = 0;      ///< taken out, or put back
+    double logit_difference = 0;  ///< after that
+  };
+  HeadCircuitRequest request;
+  std::shared_ptr<const Trace> before_trace;
+  AnswerPair answers;
+  double whole = 0;         ///< logit difference with every head
+  double none = 0;          ///< … with every head taken out
+  std::vector<Step> order;  ///< as far as it is known
+  int heads = 0;            ///< H
+  bool complete() const { return static_cast<int>(order.size()) == heads; }
+
+  /// (x − none) / (whole − none): 1 = all of the difference is kept.
+  double faithfulness(double logit_difference) const;
+  /// Of the set of `kept` heads, 0 … H; NaN while it is not known.
+  double faithfulness_of(int kept) const;
+  /// (layer, head) of the set of `kept` heads. REQUIRES that it is known.
+  std::set<std::pair<int, int>> kept(int kept) const;
+  /// The fewest heads whose faithfulness is at least `threshold`; −1 while no known set reaches it.
+  int fewest(double threshold) const;
+};
+
+class HeadCircuitSearch final : public Sweep {
+ public:
+  using Result = HeadCircuit;
+  HeadCircuitSearch(LoadedModel loaded, HeadCircuitRequest request);
+  /// The first step throws Error when taking every head out does not change the logit difference.
+  void step(const Ctx& ctx) override;
+  int done() const override { return tried_; }
+  int total() const override { return known_.heads * (known_.heads + 1) / 2; }
+  bool finished() const override { return probe_ && known_.complete(); }
+  double share() const override { return total() ? static_cast<double>(tried_) / total() : 0; }
+  std::shared_ptr<const HeadCircuit> result() const;
+
+ private:
+  using Head = std::pair<int, int>;
+  std::vector<Intervention> without(const std::vector<Head>& heads) const;
+  void prepare(const Ctx& ctx);
+
+  LoadedModel loaded_;
+  std::optional<EditProbe> probe_;
+  HeadCircuit known_;
+  std::vector<Head> out_;                        // heads taken out for good
+  std::vector<Head> left_;                       // heads that this round tries …
+  std::size_t next_ = 0;                         // … and the next of them
+  std::optional<std::pair<Head, double>> best_;  // so far in this round, with its logit difference
+  int tried_ = 0;
+};
+
+}  // namespace headscope

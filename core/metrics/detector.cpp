@@ -1,0 +1,147 @@
+#include "core/metrics/detector.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <sstream>
+
+#include "core/metrics/even_head.h"
+
+namespace headscope {
+
+bool CellPattern::has(Index query, Index key) const {
+  return query >= 0 && query < size && std::ranges::binary_search(keys[static_cast<std::size_t>(query)], key);
+}
+
+void CellPattern::set(Index query, Index key, bool chosen) {
+  auto& row = keys[static_cast<std::size_t>(query)];
+  const auto at = std::ranges::lower_bound(row, key);
+  const bool is = at != row.end() && *at == key;
+  if (chosen && !is) row.insert(at, key);
+  if (!chosen && is) row.erase(at);
+}
+
+Index CellPattern::count() const {
+  Index sum = 0;
+  for (const auto& row : keys) sum += static_cast<Index>(row.size());
+  return sum;
+}
+
+CellPattern no_cells(Index size) {
+  return {size, std::vector<std::vector<Index>>(static_cast<std::size_t>(size))};
+}
+
+CellPattern cells_of(const CellRule& rule, const std::vector<Token>& tokens, std::stop_token stop) {
+  const auto n = static_cast<Index>(tokens.size());
+  CellPattern out = no_cells(n);
+  for (Index query = 0; query < n; ++query) {
+    if (stop.stop_requested()) throw Cancelled();
+    for (Index key = 0; key < n; ++key)
+      if (rule.matches(tokens, query, key)) out.keys[static_cast<std::size_t>(query)].push_back(key);
+  }
+  return out;
+}
+
+namespace {
+
+struct Span {
+  Index first = 0, last = 0;
+};
+
+Span span_of(std::string_view text, Index size, const std::string& where, const std::string& word) {
+  const auto dots = text.find("..");
+  const auto number = [&](std::string_view part) {
+    Index value = 0;
+    const auto read = std::from_chars(part.data(), part.data() + part.size(), value);
+    if (part.empty() || read.ec != std::errc() || read.ptr != part.data() + part.size() || value < 0 || value >= size)
+      throw Error(where, fmt::format("cells as QUERY,KEY with positions 0 … {}, as in 3,1 or 4..6,2", size - 1),
+                  "\"" + word + "\"");
+    return value;
+  };
+  if (dots == std::string_view::npos) {
+    const Index one = number(text);
+    return {one, one};
+  }
+  return {number(text.substr(0, dots)), number(text.substr(dots + 2))};
+}
+
+}  // namespace
+
+CellPattern parse_cells(const std::string& text, Index size, const std::string& where) {
+  CellPattern out = no_cells(size);
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const auto comma = word.find(',');
+    const std::string_view view = word;
+    if (comma == std::string::npos) throw Error(where, "cells as QUERY,KEY, as in 3,1 or 4..6,2", "\"" + word + "\"");
+    const Span queries = span_of(view.substr(0, comma), size, where, word),
+               keys = span_of(view.substr(comma + 1), size, where, word);
+    for (Index q = queries.first; q <= queries.last; ++q)
+      for (Index k = keys.first; k <= keys.last; ++k) out.set(q, k, true);
+  }
+  return out;
+}
+
+namespace {
+
+/// The keys of a row that are chosen and may be seen.
+std::vector<Index> visible_keys(const AttentionMap& map, const CellPattern& pattern, Index query) {
+  std::vector<Index> keys;
+  const Index position = map.place().offset + query;
+  if (position < 0 || position >= pattern.size) return keys;
+  for (const Index key : pattern.keys[static_cast<std::size_t>(position)])
+    if (key < map.n_key() && !map.masked(query, key)) keys.push_back(key);
+  return keys;
+}
+
+}  // namespace
+
+Detection detect(const AttentionMap& map, const CellPattern& pattern) {
+  Detection out{map.layer(), map.head(), 0, 0, 0};
+  std::vector<float> row(static_cast<std::size_t>(map.n_key()));
+  for (Index query = 0; query < map.n_query(); ++query) {
+    const std::vector<Index> keys = visible_keys(map, pattern, query);
+    if (keys.empty()) continue;
+    ++out.rows;
+    map.row(query, row);
+    for (const Index key : keys) out.score += static_cast<double>(row[static_cast<std::size_t>(key)]);
+    // An even head gives each visible key the same share.
+    out.chance += static_cast<double>(keys.size()) / static_cast<double>(visible_count(map, query));
+  }
+  const auto rows = static_cast<double>(out.rows);
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  out.score = out.rows > 0 ? out.score / rows : nan;
+  out.chance = out.rows > 0 ? out.chance / rows : nan;
+  return out;
+}
+
+std::vector<Detection> detect_all(const Trace& trace, const CellPattern& pattern, std::stop_token stop) {
+  const auto n = static_cast<Index>(trace.tokens.size());
+  if (pattern.size != n)
+    throw Error("pattern", fmt::format("cells of a text of {} tokens", n), fmt::format("of {} tokens", pattern.size));
+  std::vector<Detection> all;
+  for (const AttentionMap& map : trace.maps) {
+    if (stop.stop_requested()) throw Cancelled();
+    all.push_back(detect(map, pattern));
+  }
+  return all;
+}
+
+const std::vector<DetectorPreset>& detector_presets() {
+  static const std::vector<DetectorPreset> all = {
+      {"previous_token", "previous token", "k == q - 1"},
+      {"self_attention", "self", "k == q"},
+      {"sink", "first token (sink)", "k == 0 and q > 0"},
+      {"duplicate_token", "duplicate token", "token[k] == token[q] and k < q"},
+      {"prefix_matching", "induction (prefix matching)", "token[k - 1] == token[q] and k <= q"},
+      {"after_same", "the token before earlier copies", "token[k + 1] == token[q] and k + 1 < q"},
+      {"local", "near: at most 4 back", "0 <= q - k <= 4"},
+      {"far_start", "far back, at the beginning", "k < 4 and q - k > 8"},
+      {"every_other", "every second token", "(q - k) % 2 == 0 and k < q"},
+  };
+  return all;
+}
+
+}  // namespace headscope

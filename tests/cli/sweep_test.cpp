@@ -1,0 +1,104 @@
+// headscope-cli sweep and detect: the numbers of the library, and mistakes that are named.
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/engine/head_ablation.h"
+#include "tests/support/paths.h"
+#include "tests/support/process.h"
+
+using namespace headscope;
+using namespace headscope::testing;
+using nlohmann::json;
+
+namespace {
+json parsed(const Finished& finished) {
+  CAPTURE(finished.err);
+  REQUIRE(finished.code == 0);
+  return json::parse(finished.out);
+}
+const std::string clean = "Mr and Mrs Quill of Fox Hythe kept bees. Now Mr and Mrs Qu",
+                  corrupted = "Mr and Mrs Quoll of Fox Hythe kept bees. Now Mr and Mrs Qu";
+int lines(const std::string& text) {
+  return static_cast<int>(std::ranges::count(text, '\n'));
+}
+}  // namespace
+
+TEST_CASE("sweep ablate: JSON holds the library's numbers, CSV and table a line for each head") {
+  const json out = parsed(run_cli({"sweep", "ablate", "-m", "induction", "-t", clean, "--by", "zero", "--json"}));
+  Backend backend(1);
+  const auto folder = source_dir() / "assets/examples/induction";
+  RunRequest request;
+  request.text = clean;
+  HeadAblationSweep sweep(load_model(folder, backend), {request, Ablate{}, {}});
+  while (!sweep.finished()) sweep.step(Ctx{backend});
+  const auto result = sweep.result();
+  CHECK(out["complete"] == true);
+  CHECK(out["ablation"] == "ablate zero");
+  REQUIRE(out["heads"].size() == result->heads.size());
+  for (std::size_t i = 0; i < result->heads.size(); ++i)
+    CHECK(out["heads"][i]["loss_change"].get<double>() == doctest::Approx(result->heads[i].loss_change).epsilon(1e-4));
+  CHECK(out["answers"]["right"]["label"] == "i");
+
+  const Finished csv = run_cli({"sweep", "ablate", "-m", "induction", "-t", clean, "--csv"});
+  CHECK(csv.code == 0);
+  CHECK(csv.out.starts_with("layer,head,loss_change,kl,logit_difference_change\n"));
+  CHECK(lines(csv.out) == 9);
+  const Finished table = run_cli({"sweep", "ablate", "-m", "induction", "-t", clean});
+  CHECK(table.out.find("\n 1.0 ") != std::string::npos);
+  CHECK(table.err.empty());
+}
+
+TEST_CASE("sweep patch, temperature and circuit on the model made by hand") {
+  const json patch = parsed(run_cli({"sweep", "patch", "-m", "induction", "--clean", clean, "--corrupted", corrupted,
+                                     "--site", "z", "--right", "i", "--wrong", "o", "--json"}));
+  CHECK(patch["recovered"][1][0].get<double>() > 0.9);
+  CHECK(patch["partner"].size() == 58);
+  const Finished by_position =
+      run_cli({"sweep", "patch", "-m", "induction", "--clean", clean, "--corrupted", corrupted, "--csv"});
+  CHECK(by_position.out.find("\n0,13,") != std::string::npos);
+  CHECK(lines(by_position.out) == 1 + 2 * 58);
+
+  const json temperature =
+      parsed(run_cli({"sweep", "temperature", "-m", "induction", "-t", clean, "--count", "3", "--json"}));
+  CHECK(temperature["temperatures"].size() == 3);
+  CHECK(temperature["curves"]["1.0"]["loss"].size() == 3);
+  CHECK(temperature["curves"]["all"]["loss"][1].get<double>() == doctest::Approx(temperature["loss"].get<double>()));
+
+  const json circuit =
+      parsed(run_cli({"sweep", "circuit", "-m", "induction", "-t", clean, "--threshold", "0.8", "--json"}));
+  CHECK(circuit["order"].size() == 8);
+  bool has = false;
+  for (const json& head : circuit["circuit"]) has = has || (head[0] == 1 && head[1] == 0);
+  CHECK(has);
+}
+
+TEST_CASE("detect ranks heads by a rule, and points at a mistake in one") {
+  const Finished found = run_cli({"detect", "token[k-1] == token[q] and k <= q", "-m", "induction", "-t", clean});
+  CHECK(found.code == 0);
+  CHECK(found.out.find("times chance\n 1.0  0.99") != std::string::npos);
+  const json cells = parsed(run_cli({"detect", "--cells", "2,0..1 3,2", "-m", "induction", "-t", clean, "--json"}));
+  CHECK(cells["cells"] == 3);
+  CHECK(cells["heads"][0]["rows"] == 2);
+  const Finished wrong = run_cli({"detect", "k = q", "-m", "induction", "-t", clean});
+  CHECK(wrong.code == 2);
+  CHECK(wrong.first_error().find("at character 3: expected ==") != std::string::npos);
+  CHECK(run_cli({"detect", "--list"}).out.find("k == q - 1") != std::string::npos);
+  CHECK(run_cli({"detect", "-m", "induction", "-t", clean}).code == 2);
+}
+
+TEST_CASE("mistakes in a sweep are named before any work") {
+  const Finished no_token =
+      run_cli({"sweep", "ablate", "-m", "induction", "-t", clean, "--right", "Qu", "--wrong", "o"});
+  CHECK(no_token.code == 1);
+  CHECK(no_token.first_error().find("--right: expected one token, found 2") != std::string::npos);
+  CHECK(run_cli({"sweep", "ablate", "-m", "induction", "-t", clean, "--right", "i"}).code == 2);
+  CHECK(run_cli({"sweep"}).code == 2);
+  CHECK(run_cli({"sweep", "patch", "-m", "induction", "--clean", "a", "--corrupted", "b", "--site", "embed"}).code ==
+        2);
+  const Finished same = run_cli({"sweep", "patch", "-m", "induction", "--clean", clean, "--corrupted", clean});
+  CHECK(same.code == 1);
+  CHECK(same.first_error().find("the same tokens") != std::string::npos);
+}
