@@ -9,6 +9,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/attention/mask_algebra.h"
 #include "core/base/error.h"
 #include "core/base/nearest_names.h"
 #include "core/base/random.h"
@@ -18,7 +19,7 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr double largest = 1e9;  // of any number in a spec, so that products of two stay far inside 64 bits
-constexpr std::size_t most_parts = 8;
+constexpr std::size_t most_parts = 16, deepest = 16;
 
 // A shape says which keys can matter to a query (`bounds`, cut to the text by Mask) and, inside them, which it sees.
 // `solid` shapes see all of them.
@@ -125,41 +126,6 @@ class Mask final : public AttentionRule {
   std::string spec_;
 };
 
-/// What every part sees.
-class Both final : public AttentionRule {
- public:
-  explicit Both(std::vector<std::shared_ptr<const AttentionRule>> parts) : parts_(std::move(parts)) {}
-  KeyRange keys(Index query, Index n_key) const override {
-    KeyRange range{0, n_key};
-    for (const auto& part : parts_) {
-      const KeyRange keys = part->keys(query, n_key);
-      range = {std::max(range.begin, keys.begin), std::min(range.end, keys.end)};
-      if (range.size() <= 0) return {0, 0};
-    }
-    if (plain()) return range;
-    return shrunk(range, [&](Index key) {
-      float score = 0;
-      apply(query, key, {&score, 1});
-      return score != -infinity;
-    });
-  }
-  bool plain() const override {
-    return std::ranges::all_of(parts_, [](const auto& part) { return part->plain(); });
-  }
-  void apply(Index query, Index first_key, std::span<float> scores) const override {
-    for (const auto& part : parts_)
-      if (!part->plain()) part->apply(query, first_key, scores);
-  }
-  std::string describe() const override {
-    std::string text;
-    for (const auto& part : parts_) text += (text.empty() ? "" : " & ") + part->describe();
-    return text;
-  }
-
- private:
-  std::vector<std::shared_ptr<const AttentionRule>> parts_;
-};
-
 using Numbers = std::vector<double>;
 
 struct Entry {
@@ -228,6 +194,10 @@ const std::vector<Entry>& entries() {
         "padding 3"},
        {0},
        [](const Numbers& x, std::string spec) { return mask(Padding{whole(x[0])}, std::move(spec)); }},
+      {{"cells", "Painted", "cells QUERY:KEY …", "(i, j) is listed; either may be a range, as in 5-9:0-2",
+        "Each token sees the cells that somebody painted.", "", "cells 0-7:0 1:1 2-4:2 3-6:3 5:5 6-7:5-6 7:7"},
+       {},
+       nullptr},
   };
   return table;
 }
@@ -264,36 +234,144 @@ double number_of(std::string_view text, const Entry& entry, std::size_t which, c
   return value;
 }
 
-std::shared_ptr<const AttentionRule> parse_part(std::string_view spec, const std::string& where) {
-  const std::vector<std::string_view> words = words_of(spec);
-  const auto known = std::ranges::find_if(
-      entries(), [&](const Entry& each) { return !words.empty() && each.form.id == words.front(); });
-  if (known == entries().end()) {
+/// A mask as it was read, and what printing it again needs to know.
+struct Parsed {
+  std::shared_ptr<const AttentionRule> rule;
+  std::string text;
+  enum class Joint { none, both, either } joint = Joint::none;
+  bool from_end = false;  ///< counts keys from the end of the text
+  std::string within(Joint outer) const { return outer < joint ? "(" + text + ")" : text; }
+};
+
+class MaskParser {
+ public:
+  MaskParser(std::string_view spec, const std::string& where) : rest_(spec), where_(where) {}
+
+  Parsed whole_spec() {
+    Parsed result = either_of();
+    if (!next().empty()) throw Error(where_, "a mask, with a ( for every )", shortened(rest_));
+    return result;
+  }
+
+ private:
+  /// The next word, without taking it: "&", "|", "!", "(", ")", or what stands between blanks and those.
+  std::string_view next() {
+    const auto begin = rest_.find_first_not_of(" \t");
+    rest_.remove_prefix(std::min(begin, rest_.size()));
+    if (rest_.empty()) return rest_;
+    constexpr std::string_view marks = "&|!()";
+    if (marks.find(rest_.front()) != std::string_view::npos) return rest_.substr(0, 1);
+    return rest_.substr(0, rest_.find_first_of(" \t&|!()"));
+  }
+  bool take(std::string_view mark, std::string_view word) {
+    const std::string_view found = next();
+    if (found.empty() || (found != mark && found != word)) return false;
+    rest_.remove_prefix(found.size());
+    return true;
+  }
+
+  Parsed joined(Parsed::Joint joint, std::string_view mark, std::string_view word, Parsed (MaskParser::*operand)()) {
+    std::vector<Parsed> parts{(this->*operand)()};
+    while (take(mark, word)) parts.push_back((this->*operand)());
+    if (parts.size() == 1) return std::move(parts.front());
+    Parsed result;
+    MaskParts rules;
+    for (Parsed& each : parts) {
+      if (joint == Parsed::Joint::either) must_not_count_from_end(each, "\"|\"");
+      result.from_end |= each.from_end;
+      result.text += (result.text.empty() ? "" : " " + std::string(mark) + " ") + each.within(joint);
+      rules.push_back(std::move(each.rule));
+    }
+    result.joint = joint;
+    result.rule = (joint == Parsed::Joint::both ? both : either)(std::move(rules), result.text);
+    return result;
+  }
+  Parsed either_of() { return joined(Parsed::Joint::either, "|", "or", &MaskParser::both_of); }
+  Parsed both_of() { return joined(Parsed::Joint::both, "&", "and", &MaskParser::part); }
+
+  Parsed part() {
+    if (++depth_ > deepest) throw Error(where_, fmt::format("at most {} masks inside one another", deepest), "more");
+    Parsed result;
+    if (take("!", "not")) {
+      const Parsed inner = part();
+      must_not_count_from_end(inner, "\"not\"");
+      result.text = "not " + inner.within(Parsed::Joint::none);
+      result.rule = opposite(inner.rule, result.text);
+    } else if (take("(", "(")) {
+      result = either_of();
+      if (!take(")", ")")) throw Error(where_, "\")\"", next().empty() ? "the end of the mask" : shortened(rest_));
+    } else {
+      result = atom();
+    }
+    --depth_;
+    return result;
+  }
+
+  void must_not_count_from_end(const Parsed& part, const char* joint) const {
+    if (part.from_end)
+      throw Error(where_, "padding joined by \"&\" only, as in \"(A | B) & padding 3\"",
+                  fmt::format("{} with \"{}\"", joint, part.text));
+  }
+
+  Parsed atom() {
+    if (++parts_ > most_parts) throw Error(where_, fmt::format("at most {} masks joined", most_parts), "more");
+    const std::string_view begin = rest_;
+    std::vector<std::string_view> words;
+    for (std::string_view word = next(); !word.empty(); word = next()) {
+      if (std::string_view("&|!()").find(word.front()) != std::string_view::npos || word == "and" || word == "or" ||
+          word == "not")
+        break;
+      words.push_back(word);
+      rest_.remove_prefix(word.size());
+    }
+    const std::string_view spec = begin.substr(0, begin.size() - rest_.size());
+    const auto known = std::ranges::find_if(
+        entries(), [&](const Entry& each) { return !words.empty() && each.form.id == words.front(); });
+    if (known == entries().end()) refuse(words, spec);
+    Parsed result;
+    result.text = known->form.id;
+    result.from_end = known->form.id == "padding";
+    if (!known->make) {
+      const auto after = static_cast<std::size_t>(words.front().data() - spec.data()) + words.front().size();
+      CellSet cells = CellSet::parse(spec.substr(after), where_ + ": cells");
+      result.text += " " + cells.text();
+      result.rule = only(std::move(cells), result.text);
+      return result;
+    }
+    const std::vector<std::string_view> form = words_of(known->form.form);
+    Numbers numbers;
+    for (std::size_t w = 1; w < std::max(form.size(), words.size()); ++w) {
+      const bool fits = w < form.size() && w < words.size() && (is_number(form[w]) || form[w] == words[w]);
+      if (!fits) throw Error(where_, fmt::format("\"{}\"", known->form.form), shortened(spec));
+      if (is_number(form[w])) {
+        numbers.push_back(number_of(words[w], *known, numbers.size(), where_));
+        result.text += fmt::format(" {}", numbers.back());
+      } else {
+        result.text += " " + std::string(form[w]);
+      }
+    }
+    assert(numbers.size() == known->lowest.size());
+    result.rule = known->make(numbers, result.text);
+    return result;
+  }
+
+  [[noreturn]] void refuse(const std::vector<std::string_view>& words, std::string_view spec) {
     std::vector<std::string> forms, ids;
     for (const Entry& each : entries()) {
       forms.emplace_back(each.form.form);
       ids.emplace_back(each.form.id);
     }
-    throw Error(where, fmt::format("a mask: {}; \"A & B\" for what both see", fmt::join(forms, ", ")),
-                words.empty() ? "nothing" : shortened(spec),
-                words.empty() ? "" : nearest_names_hint(words.front(), ids, 2));
+    throw Error(
+        where_,
+        fmt::format("a mask: {}; \"A & B\" for what both see, \"A | B\", \"not A\", \"( )\"", fmt::join(forms, ", ")),
+        words.empty() ? (next().empty() ? "nothing" : shortened(rest_)) : shortened(spec),
+        words.empty() ? "" : nearest_names_hint(words.front(), ids, 2));
   }
-  const std::vector<std::string_view> form = words_of(known->form.form);
-  Numbers numbers;
-  std::string canonical(known->form.id);
-  for (std::size_t w = 1; w < std::max(form.size(), words.size()); ++w) {
-    const bool fits = w < form.size() && w < words.size() && (is_number(form[w]) || form[w] == words[w]);
-    if (!fits) throw Error(where, fmt::format("\"{}\"", known->form.form), shortened(spec));
-    if (is_number(form[w])) {
-      numbers.push_back(number_of(words[w], *known, numbers.size(), where));
-      canonical += fmt::format(" {}", numbers.back());
-    } else {
-      canonical += " " + std::string(form[w]);
-    }
-  }
-  assert(numbers.size() == known->lowest.size());
-  return known->make(numbers, std::move(canonical));
-}
+
+  std::string_view rest_;
+  const std::string& where_;
+  std::size_t parts_ = 0, depth_ = 0;
+};
 
 }  // namespace
 
@@ -307,16 +385,36 @@ std::span<const MaskForm> mask_forms() {
 }
 
 std::shared_ptr<const AttentionRule> parse_mask(std::string_view spec, const std::string& where) {
-  std::vector<std::shared_ptr<const AttentionRule>> parts;
-  while (true) {
-    const auto cut_at = spec.find('&');
-    parts.push_back(parse_part(spec.substr(0, cut_at), where));
-    if (cut_at == std::string_view::npos) break;
-    if (parts.size() == most_parts) throw Error(where, fmt::format("at most {} masks joined by &", most_parts), "more");
-    spec.remove_prefix(cut_at + 1);
+  return MaskParser(spec, where).whole_spec().rule;
+}
+
+namespace {
+/// Takes "… MARK cells LIST" off the end of a mask's text; the list is empty when it does not end so.
+CellSet take_cells(std::string& text, std::string_view mark) {
+  const std::string joint = std::string(mark) + "cells ";
+  const auto at = text.rfind(joint);
+  if (at == std::string::npos || text.find_first_not_of("0123456789:- ", at + joint.size()) != std::string::npos)
+    return {};
+  CellSet cells = CellSet::parse(std::string_view(text).substr(at + joint.size()), "mask");
+  text.resize(at);
+  return cells;
+}
+}  // namespace
+
+std::string painted_mask(std::string_view spec, MapCell cell, bool visible, Index n_key) {
+  std::string base = parse_mask(spec)->describe();
+  CellSet open = take_cells(base, " | "), closed = take_cells(base, " & not ");
+  const auto rule = parse_mask(base);
+  const bool seen = !masked(*rule, cell.query, cell.key, n_key);
+  open.erase(cell.query, cell.key);
+  closed.erase(cell.query, cell.key);
+  if (visible && !seen) open.insert(cell.query, cell.key);
+  if (!visible && seen) closed.insert(cell.query, cell.key);
+  if (!closed.empty()) {
+    // "A | B" has to stand in brackets before "& not"; parsing both puts them where they belong.
+    base = parse_mask(fmt::format("({}) & not cells {}", base, closed.text()))->describe();
   }
-  if (parts.size() == 1) return parts.front();
-  return std::make_shared<Both>(std::move(parts));
+  return open.empty() ? base : parse_mask(fmt::format("{} | cells {}", base, open.text()))->describe();
 }
 
 }  // namespace headscope

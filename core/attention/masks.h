@@ -1,16 +1,18 @@
 #pragma once
 // Masks by name: which keys a query may see, as a one-line predicate of query position i, key position j and the number
-// of keys n. A spec such as "window 8" parses into an AttentionRule and prints itself again; "A & B" sees what both
-// see. Causal by themselves: causal, window, dilated, strided, random, sink. Looking ahead: full, prefix, global,
+// of keys n. A spec such as "window 8" parses into an AttentionRule and prints itself again. "A & B" sees what both
+// see, "A | B" what either sees, "not A" the rest, later keys included; ( ) group, and the words and, or, not mean the
+// same. Causal by themselves: causal, window, dilated, strided, random, sink. Looking ahead: full, prefix, global,
 // padding, which "& causal" turns into decoder masks. A row may end up without any key ("padding 3" on three tokens):
-// its weights are all zero, and nothing is added to the residual stream there.
-// A new mask is one entry in the table of masks.cpp and its predicate in the test.
+// its weights are all zero, and nothing is added to the residual stream there. A new mask is one entry in the table of
+// masks.cpp and its predicate in the test.
 
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "core/attention/cell_set.h"
 #include "core/trace/attention_rule.h"
 
 namespace headscope {
@@ -30,5 +32,9 @@ std::span<const MaskForm> mask_forms();
 
 /// Throws Error at `where`: names the forms for an unknown word, the bounds for a number outside them.
 std::shared_ptr<const AttentionRule> parse_mask(std::string_view spec, const std::string& where = "mask");
+
+/// What painting does to a mask over n_key keys: the cell opened or closed, whatever `spec` says of it. Strokes add up:
+/// "causal & not cells 5:3-4 | cells 2:4". Throws as parse_mask.
+std::string painted_mask(std::string_view spec, MapCell cell, bool visible, Index n_key);
 
 }  // namespace headscope

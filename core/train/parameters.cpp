@@ -7,6 +7,7 @@
 #include <cstring>
 #include <ostream>
 
+#include "core/attention/sinusoids.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/random.h"
@@ -14,8 +15,6 @@
 
 namespace headscope {
 namespace {
-
-constexpr double usual_deviation = 0.02;
 
 /// Gives a reader every tensor it asks for, new: so its names and shapes are learnt.
 class NewWeights final : public WeightSource {
@@ -66,31 +65,43 @@ void draw(Tensor weight, double deviation, Random& random) {
     for (Index j = 0; j < weight.dim(1); ++j) weight.ref(i, j) = static_cast<float>(deviation) * random.normal();
 }
 
+/// As large as random ones of that deviation: the mean square of a sinusoid is a half.
+void lay_sinusoids(Tensor positions, double deviation) {
+  if (!positions.defined()) return;
+  const Tensor waves = sinusoidal_positions(0, positions.dim(0), positions.dim(1));
+  const auto size = static_cast<float>(deviation * std::sqrt(2.0));
+  for (Index i = 0; i < positions.dim(0); ++i)
+    for (Index j = 0; j < positions.dim(1); ++j) positions.ref(i, j) = size * waves.at(i, j);
+}
+
 void ones(Tensor gain) {
   if (gain.defined()) std::ranges::fill(gain.mutable_values(), 1.0f);
 }
 
 }  // namespace
 
-Parameters Parameters::initial(const ModelConfig& config, std::uint64_t seed) {
+Parameters Parameters::initial(const ModelConfig& config, const Initial& how) {
   NewWeights source;
   RawWeights raw = read_weights(source, config);
-  Random random(seed);
-  const double residual = usual_deviation / std::sqrt(2.0 * config.dims.layers);
-  draw(raw.token_embedding, usual_deviation, random);
-  draw(raw.position_embedding, usual_deviation, random);
+  Random random(how.seed);
+  const double residual = how.deviation / std::sqrt(2.0 * config.dims.layers);
+  draw(raw.token_embedding, how.deviation, random);
+  if (how.positions == FirstPositions::random)
+    draw(raw.position_embedding, how.deviation, random);
+  else
+    lay_sinusoids(raw.position_embedding, how.deviation);
   for (RawLayer& layer : raw.layers) {
     ones(layer.ln1_gain);
     ones(layer.ln2_gain);
     for (const Tensor* weight : {&layer.q_weight, &layer.k_weight, &layer.v_weight})
-      draw(*weight, usual_deviation, random);
+      draw(*weight, how.deviation, random);
     draw(layer.o_weight, residual, random);
-    draw(layer.gate_weight, usual_deviation, random);
-    draw(layer.up_weight, usual_deviation, random);
+    draw(layer.gate_weight, how.deviation, random);
+    draw(layer.up_weight, how.deviation, random);
     draw(layer.down_weight, residual, random);
   }
   ones(raw.final_gain);
-  if (!config.tied_embeddings) draw(raw.unembedding, usual_deviation, random);
+  if (!config.tied_embeddings) draw(raw.unembedding, how.deviation, random);
   Parameters parameters;
   parameters.config_ = config;
   parameters.all_ = std::move(source).made();

@@ -23,9 +23,18 @@ struct Parameter {
 
 class Parameters {
  public:
-  /// Random weights as GPT-2's (Radford et al., 2019): N(0, 0.02²), the two projections that write to the residual
+  /// Random weights as GPT-2's (Radford et al., 2019): N(0, deviation²), the two projections that write to the residual
   /// stream ÷ √(2 · layers), gains 1, biases 0. The same seed gives the same bits.
-  static Parameters initial(const ModelConfig& config, std::uint64_t seed);
+  /// Learned positions may start as sinusoids of the same size instead, which know from the first step on what lies k
+  /// tokens back.
+  enum class FirstPositions { random, sinusoids };
+  struct Initial {
+    std::uint64_t seed = 1;
+    double deviation = 0.02;
+    FirstPositions positions = FirstPositions::random;
+  };
+  static Parameters initial(const ModelConfig& config, const Initial& how);
+  static Parameters initial(const ModelConfig& config, std::uint64_t seed) { return initial(config, Initial{seed}); }
   /// Copies of a model folder's weights as float32. Throws as Model::load.
   static Parameters load(const std::filesystem::path& folder);
 

@@ -41,9 +41,15 @@ std::vector<Field> task_fields(Recipe& r) {
           {"vocabulary_stories", &r.task.vocabulary_stories}};
 }
 std::vector<Field> model_fields(Recipe& r) {
-  return {{"family", &r.model.family},     {"layers", &r.model.layers}, {"heads", &r.model.heads},
-          {"kv_heads", &r.model.kv_heads}, {"width", &r.model.width},   {"mlp", &r.model.mlp},
-          {"context", &r.model.context}};
+  return {{"family", &r.model.family},
+          {"layers", &r.model.layers},
+          {"heads", &r.model.heads},
+          {"kv_heads", &r.model.kv_heads},
+          {"width", &r.model.width},
+          {"mlp", &r.model.mlp},
+          {"context", &r.model.context},
+          {"initial_deviation", &r.model.initial_deviation},
+          {"first_positions", &r.model.first_positions}};
 }
 std::vector<Field> training_fields(Recipe& r) {
   return {{"steps", &r.steps},
@@ -142,16 +148,22 @@ void Recipe::check(const std::string& where) const {
   check_range(model.mlp, 0, 1 << 16, shape + ": mlp");
   check_range(model.context, 2, 1 << 16, shape + ": context");
   if (task.kind == "repeated" && 2 * task.longest_period >= model.context)
-    throw Error(shape + ": context",
-                fmt::format("more than {}, so that what is said with the longest period fits twice",
-                            2 * task.longest_period),
-                fmt::format("{}", model.context));
+    throw Error(
+        shape + ": context",
+        fmt::format("more than {}, so that what is said with the longest period fits twice", 2 * task.longest_period),
+        fmt::format("{}", model.context));
   if (model.width % model.heads != 0)
     throw Error(shape + ": heads", fmt::format("a divisor of the width {}", model.width),
                 fmt::format("{}", model.heads));
   if (model.family == "gpt2" && model.kv_heads != model.heads)
     throw Error(shape + ": kv_heads", fmt::format("{}, as many as heads: gpt2 has no grouped queries", model.heads),
                 fmt::format("{}", model.kv_heads));
+  if (!(model.initial_deviation > 0 && model.initial_deviation <= 1))
+    throw Error(shape + ": initial_deviation", "a number above 0, at most 1",
+                fmt::format("{}", model.initial_deviation));
+  if (model.first_positions != "random" && (model.first_positions != "sinusoids" || model.family != "gpt2"))
+    throw Error(shape + ": first_positions", "\"random\", or for gpt2 \"sinusoids\"",
+                fmt::format("\"{}\"", model.first_positions));
   check_range(steps, 1, 1 << 24, training + ": steps");
   check_range(batch, 1, 1 << 16, training + ": batch");
   check_range(evaluate_every, 1, 1 << 24, training + ": evaluate_every");

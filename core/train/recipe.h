@@ -25,6 +25,8 @@ struct ModelShape {
   int width = 128;
   int mlp = 512;  ///< width of the hidden layer; 0 = attention only
   int context = 256;
+  double initial_deviation = 0.02;         ///< of the first weights (Parameters::initial)
+  std::string first_positions = "random";  ///< what learned positions start as: "random" or "sinusoids" (gpt2 only)
   bool operator==(const ModelShape&) const = default;
 };
 

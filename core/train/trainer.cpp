@@ -27,8 +27,10 @@ Trainer::Trainer(const Recipe& recipe, Backend& backend) : recipe_(recipe) {
   recipe_.optimizer.schedule_steps = recipe_.steps;
   task_ = make_task(recipe_.task);
   held_out_ = task_->held_out(recipe_.evaluate_rows, recipe_.batch, recipe_.model.context);
-  learner_ =
-      std::make_unique<Learner>(model_config(recipe_, task_->vocabulary()), recipe_.optimizer, recipe_.seed, backend);
+  Parameters::Initial first{recipe_.seed, recipe_.model.initial_deviation};
+  if (recipe_.model.first_positions == "sinusoids") first.positions = Parameters::FirstPositions::sinusoids;
+  learner_ = std::make_unique<Learner>(Parameters::initial(model_config(recipe_, task_->vocabulary()), first),
+                                       recipe_.optimizer, backend);
   progress_.steps = recipe_.steps;
   progress_.floor = held_out_.floor;
   progress_.loss = progress_.held_out = nan;

@@ -78,6 +78,27 @@ TEST_CASE("each mask agrees with its one-line predicate on every cell of n = 1 â
       {"padding 3 & causal", [](Index i, Index j, Index n) { return j <= i && j < n - 3; }},
       {"strided 4 & window 9",
        [](Index i, Index j, Index) { return j <= i && i - j < 9 && (i - j < 4 || (i - j) % 4 == 0); }},
+      {"window 3 | strided 5", [](Index i, Index j, Index) { return j <= i && (i - j < 5 || (i - j) % 5 == 0); }},
+      {"window 2 | global 1 window 1", [](Index i, Index j, Index) { return j < 1 || i < 1 || (j <= i && i - j < 2); }},
+      {"not causal", [](Index i, Index j, Index) { return j > i; }},
+      {"not full", [](Index, Index, Index) { return false; }},
+      {"not not window 3", [](Index i, Index j, Index) { return j <= i && i - j < 3; }},
+      {"causal & not (window 3 | sink 2 window 1)", [](Index i, Index j, Index) { return i - j >= 3 && j >= 2; }},
+      {"(window 2 | prefix 3) & not dilated 4 2",
+       [](Index i, Index j, Index) {
+         return ((j <= i && i - j < 2) || j <= i || j < 3) && !(j <= i && i - j < 8 && (i - j) % 2 == 0);
+       }},
+      {"causal & (window 2 | not strided 3) & padding 2",
+       [](Index i, Index j, Index n) {
+         const bool strided = j <= i && (i - j < 3 || (i - j) % 3 == 0);
+         return j <= i && ((j <= i && i - j < 2) || !strided) && j < n - 2;
+       }},
+      {"cells 2:5 4:1-3 7-9:0-1 7-9:8",
+       [](Index i, Index j, Index) {
+         return (i == 2 && j == 5) || (i == 4 && j >= 1 && j <= 3) || (i >= 7 && i <= 9 && (j <= 1 || j == 8));
+       }},
+      {"causal & not cells 5:0 | cells 0:3",
+       [](Index i, Index j, Index) { return (j <= i && !(i == 5 && j == 0)) || (i == 0 && j == 3); }},
       {"dilated 9 2 & dilated 9 3", [](Index i, Index j, Index) { return j <= i && i - j < 18 && (i - j) % 6 == 0; }},
   };
   for (const Case& each : cases) agrees(each);
@@ -114,7 +135,7 @@ TEST_CASE("a mask may leave a row without any key") {
 }
 
 TEST_CASE("every form's example parses, prints itself, and has a form that starts with its name") {
-  CHECK(mask_forms().size() == 10);
+  CHECK(mask_forms().size() == 11);
   for (const MaskForm& form : mask_forms()) {
     CAPTURE(std::string(form.id));
     CHECK(parse_mask(form.example)->describe() == form.example);
@@ -124,6 +145,8 @@ TEST_CASE("every form's example parses, prints itself, and has a form that start
   }
   CHECK(parse_mask("  window   8 ")->describe() == "window 8");
   CHECK(parse_mask("causal&padding 1")->describe() == "causal & padding 1");
+  CHECK(parse_mask("(causal) and ((window 3 or !full))")->describe() == "causal & (window 3 | not full)");
+  CHECK(parse_mask("cells 3:1 2:1 3:2 3:2 4:1-2")->describe() == "cells 2:1 3-4:1-2");
 }
 
 TEST_CASE("a spec that makes no sense is refused with the form it should have") {
@@ -138,6 +161,45 @@ TEST_CASE("a spec that makes no sense is refused with the form it should have") 
   CHECK(refusal("random 1.5 seed 1").find("a share from 0 to 1, found \"1.5\"") != std::string::npos);
   CHECK(refusal("global 2 widow 8").find("expected \"global G window W\"") != std::string::npos);
   CHECK(refusal("causal &").find("found nothing") != std::string::npos);
-  CHECK(refusal("full&full&full&full&full&full&full&full&full").find("at most 8 masks") != std::string::npos);
+  std::string many = "full";
+  for (int i = 0; i < 16; ++i) many += "&full";
+  CHECK(refusal(many.c_str()).find("at most 16 masks") != std::string::npos);
+  CHECK(refusal((std::string(100000, '(') + "full").c_str()).find("at most 16 masks inside") != std::string::npos);
+  CHECK(refusal((std::string(100000, '!') + "full").c_str()).find("at most 16 masks inside") != std::string::npos);
+  CHECK(refusal("(causal").find("expected \")\", found the end of the mask") != std::string::npos);
+  CHECK(refusal("causal)").find("a ( for every )") != std::string::npos);
+  CHECK(refusal("| causal").find("found \"| causal\"") != std::string::npos);
+  CHECK(refusal("not padding 3").find("padding joined by \"&\" only") != std::string::npos);
+  CHECK(refusal("window 2 | causal & padding 3").find("padding joined by") != std::string::npos);
+  CHECK(refusal("cells").find("found nothing") != std::string::npos);
+  CHECK(refusal("cells 3").find("QUERY:KEY") != std::string::npos);
+  CHECK(refusal("cells 3:5-4").find("QUERY:KEY") != std::string::npos);
+  CHECK(refusal("cells -1:2").find("QUERY:KEY") != std::string::npos);
+  CHECK(refusal("cells 0-1048576:0-1048576").find("at most 1048576 cells") != std::string::npos);
   CHECK(parse_mask("dilated 1000000000 1000000000")->keys(5, 9).begin == 5);
+}
+
+TEST_CASE("painting opens and closes single cells, and taking a stroke back leaves the mask as it was") {
+  std::string spec = "causal";
+  spec = painted_mask(spec, {5, 3}, false, 10);
+  CHECK(spec == "causal & not cells 5:3");
+  spec = painted_mask(spec, {5, 4}, false, 10);
+  CHECK(spec == "causal & not cells 5:3-4");
+  spec = painted_mask(spec, {2, 4}, true, 10);
+  CHECK(spec == "causal & not cells 5:3-4 | cells 2:4");
+  CHECK(painted_mask(spec, {1, 0}, true, 10) == spec);   // open already
+  CHECK(painted_mask(spec, {1, 9}, false, 10) == spec);  // closed already
+  for (Index i = 0; i < 10; ++i)
+    for (Index j = 0; j < 10; ++j) {
+      const bool expected = (i == 2 && j == 4) || (j <= i && !(i == 5 && (j == 3 || j == 4)));
+      CHECK(masked(*parse_mask(spec), i, j, 10) == !expected);
+    }
+  for (const MapCell cell : {MapCell{5, 3}, MapCell{5, 4}}) spec = painted_mask(spec, cell, true, 10);
+  spec = painted_mask(spec, {2, 4}, false, 10);
+  CHECK(spec == "causal");
+
+  CHECK(painted_mask("window 2 | prefix 3", {0, 1}, false, 8) == "(window 2 | prefix 3) & not cells 0:1");
+  // A cell that the padding of this text hides needs no closing, one that it does not hide does.
+  CHECK(painted_mask("causal & padding 2", {7, 6}, false, 8) == "causal & padding 2");
+  CHECK(painted_mask("causal & padding 2", {7, 5}, false, 8) == "causal & padding 2 & not cells 7:5");
 }
