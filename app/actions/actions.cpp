@@ -188,6 +188,18 @@ void add_view(std::vector<Action>& all) {
   all.push_back(choice("view.row", "Row", "3", &View::head_view, HeadView::row));
   all.push_back(choice("view.steps", "Steps: scores, mask, softmax", "4", &View::head_view, HeadView::steps));
   all.push_back(choice("view.qk", "q·k by dimension", "5", &View::head_view, HeadView::qk));
+  all.push_back(choice("view.tool.look", "Map tool: look, pin, pan", "V", &View::map_tool, MapTool::look));
+  all.push_back(choice("view.tool.weight", "Map tool: set weights by dragging", "E", &View::map_tool, MapTool::weight));
+  all.push_back(choice("view.tool.mask", "Map tool: paint the mask", "M", &View::map_tool, MapTool::mask));
+  all.push_back(choice("view.shown.after", "Show the edited run", "", &View::shown, Shown::after));
+  all.push_back(choice("view.shown.before", "Show the run before the edits", "", &View::shown, Shown::before));
+  all.push_back(choice("view.shown.difference", "Show what the edits changed", "", &View::shown, Shown::difference));
+  all.push_back({"view.shown.next", "After the edits, before, difference", "D", "View",
+                 [](Workbench& bench) {
+                   Shown& shown = bench.explorer.view().shown;
+                   shown = static_cast<Shown>((static_cast<int>(shown) + 1) % 3);
+                 },
+                 [](const Workbench& bench) { return bench.explorer.results().effect != nullptr; }, nullptr});
   all.push_back(choice("view.scale.linear", "Linear scale", "", &View::scale, Scale::linear));
   all.push_back(choice("view.scale.log", "Logarithmic scale", "", &View::scale, Scale::log));
   all.push_back(choice("view.scale.row", "Scale each row by its largest", "", &View::scale, Scale::per_row));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "app/panels/panels.h"
@@ -99,8 +100,8 @@ bool in_reach(const Trace& trace) {
 void AtlasPanel::draw(const PanelContext& c) {
   AtlasView& view = c.explorer.view().atlas;
   section(c.ui, "HEAD ATLAS", "layer ↓ head →");
-  static constexpr const char* labels[] = {"Map", "Entropy", "Sink", "Induction", "Previous"};
-  static constexpr std::string_view ids[] = {"map", "entropy_normalized", "sink", "prefix_matching", "previous_token"};
+  static constexpr const char* labels[] = {"Map", "Entropy", "Sink", "Class", "Effect"};
+  static constexpr std::string_view ids[] = {"map", "entropy_normalized", "sink", "class", "effect"};
   int chosen = static_cast<int>(std::ranges::find(ids, view.coloring) - std::begin(ids));
   const float wanted = segmented_width(c.ui, labels), room = ImGui::GetContentRegionAvail().x;
   if (0.88f * wanted <= room) {
@@ -125,6 +126,16 @@ void AtlasPanel::draw(const PanelContext& c) {
   options.classes = head_marks(facts);
   options.order = order_of(view, facts);
   const std::size_t column = column_of(view.coloring);
+  const EditEffect* effect = compared(c);
+  if (view.coloring == "effect" && effect) {
+    options.values = effect->moved;
+    options.values_title = "weight that moved";
+    options.values_high = std::max(0.01, *std::ranges::max_element(effect->moved));
+  } else if (view.coloring == "class" && facts) {
+    for (const auto& verdicts : facts->verdicts)
+      options.values.push_back(verdicts.empty() ? std::numeric_limits<double>::quiet_NaN() : verdicts.front().score);
+    options.values_title = "score of the class";
+  }
   if (facts && column < metrics().size()) {
     const Metric& metric = metrics()[column];
     for (const auto& row : facts->table.value) options.values.push_back(row[column]);
@@ -135,6 +146,8 @@ void AtlasPanel::draw(const PanelContext& c) {
   const bool words = c.words() && in_reach(*trace);
   std::string key = fmt::format("{} {} {} {}", options.width, view.coloring, facts ? 1 : 0, words);
   for (const int i : options.order) key += fmt::format(",{}", i);
+  if (view.coloring == "effect")
+    for (const double moved : options.values) key += fmt::format(";{}", moved);
   if (view.only_class.empty() || !options.order.empty())
     slot_.want(c.explorer, c.ui, c.results().run->trace, key,
                [run = c.results().run, options, words](const Look& look) {

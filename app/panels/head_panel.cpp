@@ -8,6 +8,7 @@
 #include "app/panels/panels.h"
 #include "app/widgets/controls.h"
 #include "core/trace/first_key.h"
+#include "core/trace/map_difference.h"
 #include "viz/scene/arcs.h"
 #include "viz/scene/head_map.h"
 #include "viz/scene/row_bars.h"
@@ -31,17 +32,37 @@ Badge badge_of(const PanelContext& c) {
   return {fmt::format("{} {:.2f}", verdict->rule->title, verdict->score), class_color(*verdict->rule)};
 }
 
-/// The trace with the selected head's map in words, if wanted, and its first key as the view wants it; the trace itself
-/// when it is shown as it is.
-std::shared_ptr<const Trace> as_viewed(const std::shared_ptr<const TracedRun>& run, HeadRef head, FirstToken mode,
-                                       bool words) {
-  if (mode == FirstToken::show && !words) return run->trace;
+/// The run whose maps are shown, what they are subtracted from (null: nothing is), and whose words the axes are
+/// (null: tokens).
+struct ShownRun {
+  std::shared_ptr<const Trace> trace, minus;
+  std::shared_ptr<const TracedRun> words;
+};
+ShownRun shown_run(const PanelContext& c) {
+  const EditEffect* effect = compared(c);
+  ShownRun run{c.results().run->trace, nullptr, c.words() ? c.results().run : nullptr};
+  if (!effect || c.state().view.shown == Shown::after) return run;
+  run.trace = c.state().view.shown == Shown::before ? effect->before : effect->after;
+  if (c.state().view.shown == Shown::difference) run.minus = effect->before;
+  return run;
+}
+
+/// The run with the selected head's map as the view wants it; the trace itself when it is shown as it is.
+std::shared_ptr<const Trace> as_viewed(const ShownRun& run, HeadRef head, FirstToken mode) {
+  if (mode == FirstToken::show && !run.minus && !run.words) return run.trace;
   const auto this_head = [&](int layer, int number) { return HeadRef{layer, number} == head; };
-  auto changed = std::make_shared<Trace>(words ? in_words(*run->trace, run->words, this_head) : *run->trace);
-  if (mode == FirstToken::show) return changed;
+  const auto in_unit = [&](const Trace& trace) {
+    return run.words ? in_words(trace, run.words->words, this_head) : trace;
+  };
+  const auto viewed = [&](const AttentionMap& map) {
+    return mode == FirstToken::show ? map : without_first_key(map, mode == FirstToken::renormalize);
+  };
+  auto changed = std::make_shared<Trace>(in_unit(*run.trace));
+  std::optional<Trace> minus;
+  if (run.minus) minus = in_unit(*run.minus);
   for (AttentionMap& map : changed->maps)
     if (map.layer() == head.layer && map.head() == head.head)
-      map = without_first_key(map, mode == FirstToken::renormalize);
+      map = run.minus ? map_difference(viewed(map), viewed(minus->map(head.layer, head.head))) : viewed(map);
   return changed;
 }
 
@@ -123,23 +144,27 @@ void HeadPanel::main_view(const PanelContext& c, double height) {
   const HeadRef head = c.state().document.selected;
   const View& view = c.state().view;
   const Document& document = c.state().document;
-  const auto run = c.results().run;
+  const ShownRun run = shown_run(c);
   const AttentionMap* map = selected_map(c);
   if (!map) return empty_state(c.ui, "This head was not recorded", "Choose a head in the atlas.");
   const double width = c.room();
   const double plot = std::floor(std::min(width - 100, height - 100));
   const Index query = document.query.value_or(c.state().hover.query.value_or(map->n_query() - 1));
-  const bool words = c.words() != nullptr;
-  const std::string place = fmt::format("{} {} {} {} {} {} {}", head.layer, head.head, static_cast<int>(view.head_view),
-                                        name(view.scale), name(view.first_token), plot, words);
+  const bool words = run.words != nullptr;
+  const std::string place =
+      fmt::format("{} {} {} {} {} {} {} {}", head.layer, head.head, static_cast<int>(view.head_view), name(view.scale),
+                  name(view.first_token), plot, words, run.minus ? "difference" : "");
   const Badge mark = badge_of(c);
   const FirstToken first = view.first_token;
   const Scale scale = view.scale;
-  const auto trace = run->trace;
+  const auto trace = run.trace;
   SceneViewOptions how;
+  const bool tool = view.head_view == HeadView::map && view.map_tool != MapTool::look && !c.words();
   switch (view.head_view) {
     case HeadView::map:
       how.zoomable = how.centered = true;
+      how.pannable = !tool;
+      how.tooltips = !tool;
       slot_.want(c.explorer, c.ui, trace, place, [=](const Look& look) {
         HeadMapOptions o;
         o.layer = head.layer;
@@ -147,7 +172,8 @@ void HeadPanel::main_view(const PanelContext& c, double height) {
         o.scaling.scale = scale;
         o.plot = plot;
         o.bare = true;
-        return head_map_scene(*as_viewed(run, head, first, words), o, look);
+        if (run.minus) o.scaling.scale = Scale::linear;  // signed: the other scales have no place for it
+        return head_map_scene(*as_viewed(run, head, first), o, look);
       });
       break;
     case HeadView::arcs:
@@ -162,7 +188,7 @@ void HeadPanel::main_view(const PanelContext& c, double height) {
                    o.query = pinned;
                    o.skip_first = first != FirstToken::show;
                    o.bare = true;
-                   return arcs_scene(*as_viewed(run, head, FirstToken::show, words), o, look);
+                   return arcs_scene(*as_viewed(run, head, FirstToken::show), o, look);
                  });
       how.fit_height = false;
       break;
@@ -173,11 +199,11 @@ void HeadPanel::main_view(const PanelContext& c, double height) {
                    o.layer = head.layer;
                    o.head = head.head;
                    o.query = row;
-                   o.scaling.scale = scale == Scale::log ? Scale::log : Scale::linear;
+                   o.scaling.scale = scale == Scale::log && !run.minus ? Scale::log : Scale::linear;
                    o.plot = width - 120;
                    o.height = std::clamp(height - 220, 120.0, 420.0);
                    o.bare = true;
-                   return row_bars_scene(*as_viewed(run, head, first, words), o, look);
+                   return row_bars_scene(*as_viewed(run, head, first), o, look);
                  });
       break;
     case HeadView::steps:
@@ -217,45 +243,94 @@ void HeadPanel::main_view(const PanelContext& c, double height) {
     }
     c.hovered.query = q;
     c.hovered.key = k;
-    if (touch.clicked) c.explorer.pin(q, k);
+    if (touch.clicked && !tool) c.explorer.pin(q, k);
   }
+  if (tool) tools_.on_map(c, touch, *map, bin);
   paint_cross(c, touch, heat, bin);
 }
 
-void HeadPanel::footer(const PanelContext& c) {
-  static constexpr const char* scales[] = {"linear", "log", "row-max"};
-  int scale = static_cast<int>(c.state().view.scale);
-  if (segmented(c.ui, "scale", scales, scale)) c.explorer.view().scale = static_cast<Scale>(scale);
-  ImGui::SameLine(0, c.ui.px(12));
-  static constexpr const char* first[] = {"first token", "hidden", "renormalised"};
-  int mode = static_cast<int>(c.state().view.first_token);
-  if (segmented(c.ui, "first token mode", first, mode)) c.explorer.view().first_token = static_cast<FirstToken>(mode);
+namespace {
+/// Choices side by side, on a new line where the old one has no room left.
+bool choice(const Ui& ui, const char* id, std::span<const char* const> labels, int& chosen, bool& first) {
+  const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
+  if (!std::exchange(first, false) &&
+      ImGui::GetItemRectMax().x + ui.px(12) + ui.px(segmented_width(ui, labels) / ui.scale) <= right)
+    ImGui::SameLine(0, ui.px(12));
+  return segmented(ui, id, labels, chosen);
+}
+constexpr const char* scales[] = {"linear", "log", "row-max"};
+constexpr const char* first_tokens[] = {"first token", "hidden", "renormalised"};
+constexpr const char* units[] = {"tokens", "words"};
+constexpr const char* map_tools[] = {"look", "set weight", "paint mask"};
+constexpr const char* showns[] = {"after", "before", "difference"};
+}  // namespace
 
-  ImGui::SameLine(0, c.ui.px(12));
-  static constexpr const char* units[] = {"tokens", "words"};
-  int unit = static_cast<int>(c.state().view.text_unit);
-  if (segmented(c.ui, "text unit", units, unit)) c.explorer.view().text_unit = static_cast<TextUnit>(unit);
+double HeadPanel::footer_height(const PanelContext& c) const {
+  // The same arithmetic as choice(), so that the map takes exactly what is left.
+  const double room = c.room();
+  double x = 0;
+  int lines = 1;
+  const auto take = [&](std::span<const char* const> labels) {
+    const double width = static_cast<double>(segmented_width(c.ui, labels) / c.ui.scale);
+    if (x > 0 && x + 12 + width > room) ++lines, x = 0;
+    x += (x > 0 ? 12 : 0) + width;
+  };
+  take(scales);
+  take(first_tokens);
+  take(units);
+  if (c.state().view.head_view == HeadView::map && !c.words()) take(map_tools);
+  if (compared(c)) take(showns);
+  return 44 + 38 * (lines - 1);
+}
+
+void HeadPanel::footer(const PanelContext& c) {
+  View& view = c.explorer.view();
+  bool first = true;
+  int scale = static_cast<int>(view.scale);
+  if (choice(c.ui, "scale", scales, scale, first)) view.scale = static_cast<Scale>(scale);
+  int mode = static_cast<int>(view.first_token);
+  if (choice(c.ui, "first token mode", first_tokens, mode, first)) view.first_token = static_cast<FirstToken>(mode);
+  int unit = static_cast<int>(view.text_unit);
+  if (choice(c.ui, "text unit", units, unit, first)) view.text_unit = static_cast<TextUnit>(unit);
   if (ImGui::IsItemHovered())
     tooltip(c.ui, {"Tokens, or words (W)", "to a word: the sum over its tokens; from a word: the mean over its tokens",
                    "a word begins at a space, at punctuation and at a line break",
                    "scores (Steps, q·k) and the head's numbers are those of tokens"});
+  if (view.head_view == HeadView::map && !c.words()) {
+    int tool = static_cast<int>(view.map_tool);
+    if (choice(c.ui, "map tool", map_tools, tool, first)) view.map_tool = static_cast<MapTool>(tool);
+  }
+  if (compared(c)) {
+    int shown = static_cast<int>(view.shown);
+    if (choice(c.ui, "shown run", showns, shown, first)) view.shown = static_cast<Shown>(shown);
+  }
+  read_out(c);
+}
 
+/// The cell under the pointer, or the pinned one, in words.
+void HeadPanel::read_out(const PanelContext& c) {
   const AttentionMap* map = selected_map(c);
   const Index query = c.state().hover.query.value_or(c.state().document.query.value_or(-1));
   const Index key = c.state().hover.key.value_or(c.state().document.key.value_or(-1));
   if (!map || query < 0 || key < 0 || query >= map->n_query() || key >= map->n_key()) return;
   const bool scores = c.state().view.head_view == HeadView::steps || c.state().view.head_view == HeadView::qk;
   const WordGroups* words = scores ? nullptr : c.words();
-  const float weight = words ? weight_in_words(*map, *words, words->word_of(query), words->word_of(key))
-                       : map->masked(query, key) ? std::numeric_limits<float>::quiet_NaN()
-                                                 : map->weight(query, key);
+  const auto weight_of = [&](const AttentionMap& of) {
+    return words ? weight_in_words(of, *words, words->word_of(query), words->word_of(key)) : of.weight(query, key);
+  };
+  std::string value = !words && map->masked(query, key) ? "masked" : fmt::format("{:.4f}", weight_of(*map));
+  if (const EditEffect* effect = compared(c)) {
+    const AttentionMap& before = effect->before->map(map->layer(), map->head());
+    if (query < before.n_query() && key < before.n_key())
+      value = fmt::format("{:.4f} → {}", weight_of(before), value);
+  }
   const Trace& axis = words ? c.positions() : *c.trace();
   const std::string text = fmt::format("q {}  →  k {}   {}", at(axis, words ? words->word_of(query) : query),
-                                       at(axis, words ? words->word_of(key) : key),
-                                       std::isnan(weight) ? "masked" : fmt::format("{:.4f}", weight));
-  ImGui::SameLine();
-  const double room = static_cast<double>((ImGui::GetContentRegionAvail().x - c.ui.px(16)) / c.ui.scale);
+                                       at(axis, words ? words->word_of(key) : key), value);
+  const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
+  const double room = static_cast<double>((right - ImGui::GetItemRectMax().x - c.ui.px(24)) / c.ui.scale);
   if (room < 60) return;
+  ImGui::SameLine();
   const std::string shown = elided(text, c.ui.number(), room, c.ui.fonts);
   c.ui.fonts.need(shown);
   const UseFont font(c.ui, c.ui.number());
@@ -273,7 +348,7 @@ void HeadPanel::draw(const PanelContext& c) {
   const bool with_row = c.state().view.row_open && c.state().view.head_view == HeadView::map;
   const double room = ImGui::GetContentRegionAvail().y / c.ui.scale;
   const double row_height = with_row ? std::clamp(0.19 * room, 128.0, 168.0) : 0;
-  main_view(c, std::max(160.0, room - row_height - 44));
+  main_view(c, std::max(160.0, room - row_height - footer_height(c)));
   footer(c);
   if (!with_row) return;
   const AttentionMap* map = selected_map(c);
@@ -281,25 +356,32 @@ void HeadPanel::draw(const PanelContext& c) {
   const Document& document = c.state().document;
   const Index query =
       std::min(document.query.value_or(c.state().hover.query.value_or(map->n_query() - 1)), map->n_query() - 1);
-  section(c.ui, fmt::format("ROW OF {}", at(c.positions(), c.shown(query))), "where this query looks");
-  const auto run = c.results().run;
-  const bool words = c.words() != nullptr;
+  section(c.ui, fmt::format("ROW OF {}", at(c.positions(), c.shown(query))),
+          c.words() ? "where this query looks" : "where this query looks · drag a bar to change its weight");
+  const ShownRun run = shown_run(c);
   const HeadRef head = document.selected;
-  const double width = c.room();
+  const double width = c.room(), bars = row_height - 84;
   const FirstToken first = c.state().view.first_token;
-  row_.want(c.explorer, c.ui, run->trace,
-            fmt::format("{} {} {} {} {} {}", head.layer, head.head, query, width, name(first), words),
+  const bool dragging = tools_.dragging_bar();
+  row_.want(c.explorer, c.ui, run.trace,
+            fmt::format("{} {} {} {} {} {} {}{}", head.layer, head.head, query, width, name(first),
+                        run.words != nullptr, run.minus ? "difference" : "", dragging ? " drag" : ""),
             [=, row = c.shown(query)](const Look& look) {
               RowBarsOptions o;
               o.layer = head.layer;
               o.head = head.head;
               o.query = row;
               o.plot = width - 60;
-              o.height = row_height - 84;
+              o.height = bars;
               o.bare = true;
-              return row_bars_scene(*as_viewed(run, head, first, words), o, look);
+              if (dragging) o.scaling.high = 1;
+              return row_bars_scene(*as_viewed(run, head, first), o, look);
             });
-  row_.draw(c.ui, "row", {}, width, row_height - 30);
+  SceneViewOptions how;
+  how.tooltips = !dragging;
+  const SceneTouch touch = row_.draw(c.ui, "row", how, width, row_height - 30);
+  if (row_.scene() && !run.minus && !run.words && first == FirstToken::show && map->n_key() <= static_cast<Index>(width - 60))
+    tools_.on_row(c, touch, *row_.scene(), *map, query, bars);
 }
 
 }  // namespace headscope

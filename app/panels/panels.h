@@ -6,37 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "app/panels/cell_tools.h"
+#include "app/panels/panel_context.h"
 #include "app/panels/scene_slot.h"
 #include "app/widgets/prompt_edit.h"
 #include "viz/scene/head_grid.h"
 
 namespace headscope {
-
-struct PanelContext {
-  Ui& ui;
-  Explorer& explorer;
-  Hover& hovered;  ///< what the pointer is over in this frame; all panels show it in the next
-  const AppState& state() const { return explorer.state(); }
-  const Results& results() const { return explorer.results(); }
-  /// The trace on screen, or null.
-  const Trace* trace() const { return results().run ? results().run->trace.get() : nullptr; }
-  /// Facts that belong to the trace on screen, or null while they are being computed.
-  const HeadFacts* facts() const {
-    return results().facts && results().run && results().facts->trace == results().run->trace ? results().facts.get()
-                                                                                              : nullptr;
-  }
-  /// The words of the text on screen, when it shall be shown in words and is short enough for it; else null.
-  const WordGroups* words() const {
-    const TracedRun* run = results().run.get();
-    return run && state().view.text_unit == TextUnit::words && run->words.words() <= most_words ? &run->words : nullptr;
-  }
-  /// Where a token stands along the axes.
-  Index shown(Index token) const { return words() ? words()->word_of(token) : token; }
-  /// The tokens, or words, that stand there, with their labels: a trace without maps in words.
-  const Trace& positions() const { return words() ? *results().run->word_tokens : *trace(); }
-  /// Logical width that is left in this column.
-  double room() const { return ImGui::GetContentRegionAvail().x / ui.scale; }
-};
 
 /// Text editor and token strip.
 class PromptPanel {
@@ -75,9 +51,12 @@ class HeadPanel {
  private:
   void header(const PanelContext& c);
   void footer(const PanelContext& c);
+  double footer_height(const PanelContext& c) const;
+  void read_out(const PanelContext& c);
   void main_view(const PanelContext& c, double height);
   SceneSlot slot_{"scene.head"};
   SceneSlot row_{"scene.row"};
+  CellTools tools_;
 };
 
 /// Temperature of the chosen heads, and the entropy that follows.
@@ -113,12 +92,17 @@ class EditsPanel {
 /// The numbers of the selected head, with what chance would give, and the cells behind its class.
 void draw_facts(const PanelContext& c);
 
-/// Most probable next tokens, before → after an edit, and the loss of every token.
+/// Most probable next tokens, before → after an edit; the difference of two logits; the loss of every token; the heads
+/// whose patterns moved most.
 class NextPanel {
  public:
   void draw(const PanelContext& c);
 
  private:
+  void tokens(const PanelContext& c, const EditEffect* effect);
+  void contrast(const PanelContext& c, const EditEffect* effect);
+  void losses(const PanelContext& c, const EditEffect* effect);
+  void moved_heads(const PanelContext& c, const EditEffect& effect);
   SceneSlot slot_{"scene.loss"};
 };
 

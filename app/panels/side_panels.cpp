@@ -1,4 +1,4 @@
-// The right column: temperature, mask, numbers of the head, next tokens.
+// The right column: temperature, mask, numbers of the head.
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -11,7 +11,6 @@
 #include "app/widgets/controls.h"
 #include "core/attention/masks.h"
 #include "core/base/error.h"
-#include "core/text/tokenizer.h"
 #include "viz/scene/line_chart.h"
 
 namespace headscope {
@@ -21,12 +20,6 @@ namespace {
 std::string number(double value, std::string_view unit) {
   if (std::isnan(value)) return "–";
   return fmt::format("{:.2f}{}{}", value, unit.empty() ? "" : " ", unit);
-}
-
-std::string label_of(const Results& results, std::int32_t id) {
-  return results.model.tokenizer && id < results.model.tokenizer->vocab_size()
-             ? results.model.tokenizer->token(id).label
-             : std::to_string(id);
 }
 
 }  // namespace
@@ -69,6 +62,7 @@ void MaskPanel::draw(const PanelContext& c) {
   constexpr Index n = 8;
   int at_column = 0;
   for (const MaskForm& form : mask_forms()) {
+    if (form.id == "cells") continue;  // painted on the map, not chosen
     if (at_column > 0 && left + static_cast<float>(at_column + 1) * pitch - c.ui.px(6) > right) at_column = 0;
     if (at_column > 0) {
       ImGui::SameLine();
@@ -147,57 +141,6 @@ void draw_facts(const PanelContext& c) {
           fmt::format("chance: {}", std::isnan(chance) ? "none" : number(chance, m.unit)), std::string(m.source)},
          &expected);
   }
-}
-
-void NextPanel::draw(const PanelContext& c) {
-  const auto& run = c.results().run;
-  if (!run) return;
-  const auto& effect = c.results().effect;
-  const bool compared = effect && effect->after == run->trace;
-  section(c.ui, "NEXT TOKEN", compared ? "before → after the edit" : "after the last token");
-  std::vector<Bar> bars;
-  if (compared) {
-    double largest = 1e-9;
-    for (const auto& token : effect->change.tokens) largest = std::max({largest, token.before, token.after});
-    for (const auto& token : effect->change.tokens) {
-      if (bars.size() == 6) break;
-      bars.push_back({label_of(c.results(), token.id), token.after / largest, token.before / largest,
-                      fmt::format("{:.1f} → {:.1f}", 100 * token.before, 100 * token.after),
-                      fmt::format("token {}: probability {:.5f} → {:.5f}", token.id, token.before, token.after)});
-    }
-  } else {
-    const double largest = run->next.empty() ? 1 : run->next.front().probability;
-    for (const NextToken& token : run->next) {
-      if (bars.size() == 6) break;
-      bars.push_back({label_of(c.results(), token.id), token.probability / largest, -1,
-                      fmt::format("{:.1f} %", 100 * token.probability),
-                      fmt::format("token {}: softmax of the logits over the full vocabulary, logit {:.3f}", token.id,
-                                  token.logit)});
-    }
-  }
-  bar_list(c.ui, "next tokens", bars);
-  if (compared)
-    fact(c.ui, "KL(before ‖ after)", fmt::format("{:.4f} nats", effect->change.kl), nullptr,
-         {"KL divergence of the next-token distributions", "Σ p ln(p / q) over the full vocabulary"});
-  if (run->losses.size() < 2) return;
-  double mean = 0;
-  for (const double loss : run->losses) mean += loss / static_cast<double>(run->losses.size());
-  fact(c.ui, "Loss on this text", fmt::format("{:.3f} nats", mean), nullptr,
-       {"mean of −ln p(token | what came before)",
-        "from logits, F32; perplexity " + fmt::format("{:.2f}", std::exp(mean))});
-  const double width = std::floor(c.room());
-  slot_.want(c.explorer, c.ui, run, std::to_string(width), [run, width](const Look& look) {
-    LineChart chart;
-    chart.width = width;
-    chart.height = 104;
-    chart.y_title = "loss per token, nats";
-    chart.y_low = 0;
-    ChartSeries line{"", look.theme.accent, {}, run->losses};
-    for (std::size_t i = 0; i < run->losses.size(); ++i) line.x.push_back(static_cast<double>(i + 1));
-    chart.series = {line};
-    return line_chart_scene(chart, look);
-  });
-  slot_.draw(c.ui, "loss", {}, width, 104);
 }
 
 }  // namespace headscope

@@ -17,6 +17,9 @@ constexpr Names<HeadView, 5> head_views{{{HeadView::map, "map"},
                                          {HeadView::row, "row"},
                                          {HeadView::steps, "steps"},
                                          {HeadView::qk, "qk"}}};
+constexpr Names<MapTool, 3> map_tools{{{MapTool::look, "look"}, {MapTool::weight, "weight"}, {MapTool::mask, "mask"}}};
+constexpr Names<Shown, 3> showns{
+    {{Shown::after, "after"}, {Shown::before, "before"}, {Shown::difference, "difference"}}};
 constexpr Names<FirstToken, 3> first_tokens{
     {{FirstToken::show, "show"}, {FirstToken::hide, "hide"}, {FirstToken::renormalize, "renormalize"}}};
 constexpr Names<TextUnit, 2> text_units{{{TextUnit::tokens, "tokens"}, {TextUnit::words, "words"}}};
@@ -68,6 +71,18 @@ std::string_view name(HeadView view) {
 }
 std::optional<HeadView> parse_head_view(std::string_view text) {
   return parse_in(head_views, text);
+}
+std::string_view name(MapTool tool) {
+  return name_in(map_tools, tool);
+}
+std::optional<MapTool> parse_map_tool(std::string_view text) {
+  return parse_in(map_tools, text);
+}
+std::string_view name(Shown shown) {
+  return name_in(showns, shown);
+}
+std::optional<Shown> parse_shown(std::string_view text) {
+  return parse_in(showns, text);
 }
 std::string_view name(FirstToken mode) {
   return name_in(first_tokens, mode);

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/engine/run_request.h"
@@ -53,14 +54,23 @@ struct AtlasView {
   bool operator==(const AtlasView&) const = default;
 };
 
+/// What the left button does on the cells of a head's map.
+enum class MapTool { look, weight, mask };
+/// Which run the head's pictures show while edits are on.
+enum class Shown { after, before, difference };
+
 struct View {
   HeadView head_view = HeadView::map;
+  MapTool map_tool = MapTool::look;
+  Shown shown = Shown::after;
   Scale scale = Scale::linear;
   FirstToken first_token = FirstToken::show;
   TextUnit text_unit = TextUnit::tokens;
   double arcs_threshold = 0.05;
   AtlasView atlas;
   EditScope edit_scope = EditScope::head;
+  /// Tokens whose logits are compared, first − second; empty: the two most probable ones before the edits.
+  std::optional<std::pair<std::int32_t, std::int32_t>> contrast;
   std::string theme = "dark";                                    ///< "dark", "light", "projector"
   double left_width = 340, right_width = 320, row_height = 130;  ///< of the panels, logical pixels
   bool left_open = true, right_open = true, row_open = true;
@@ -97,6 +107,10 @@ struct AppState {
 /// The words of session files, menus and the command line; parse gives nullopt for anything else.
 std::string_view name(HeadView view);
 std::optional<HeadView> parse_head_view(std::string_view text);
+std::string_view name(MapTool tool);
+std::optional<MapTool> parse_map_tool(std::string_view text);
+std::string_view name(Shown shown);
+std::optional<Shown> parse_shown(std::string_view text);
 std::string_view name(FirstToken mode);
 std::optional<FirstToken> parse_first_token(std::string_view text);
 std::string_view name(TextUnit unit);

@@ -1,10 +1,13 @@
 #include "app/state/explorer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "app/assets.h"
 #include "app/state/session.h"
+#include "core/attention/masks.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 
@@ -206,6 +209,41 @@ void Explorer::set_too_long(RunRequest::TooLong what) {
 
 void Explorer::set_edits(std::vector<Intervention> edits) {
   change("edits", [&](Document& document) { document.edits = std::move(edits); });
+}
+
+void Explorer::set_weight(Index query, Index key, double weight) {
+  const HeadRef head = state_.document.selected;
+  const SetWeight action{static_cast<int>(query), static_cast<int>(key), std::clamp(weight, 0.0, 1.0)};
+  change(fmt::format("weight {}.{} {} {}", head.layer, head.head, query, key), [&](Document& document) {
+    const HeadTarget target{head.layer, head.head};
+    for (Intervention& edit : document.edits)
+      if (auto* set = std::get_if<SetWeight>(&edit.action);
+          set && edit.enabled && edit.target == target && set->query == action.query && set->key == action.key) {
+        *set = action;
+        return;
+      }
+    document.edits.push_back({target, action});
+  });
+}
+
+void Explorer::paint_mask(Index query, Index key, Index side, bool visible) {
+  if (!results_.run) return;
+  const HeadRef head = state_.document.selected;
+  const auto tokens = static_cast<Index>(results_.run->trace->tokens.size());
+  std::string spec = mask_of(state_.document.edits, head);
+  if (spec.empty()) spec = "causal";
+  try {
+    std::vector<MapCell> cells;
+    for (Index q = query; q < std::min(query + side, tokens); ++q)
+      for (Index k = key; k < std::min(key + side, tokens); ++k) cells.push_back({q, k});
+    spec = painted_mask(spec, cells, visible, tokens);
+    change("paint", [&](Document& document) {
+      headscope::set_mask(document.edits, {head.layer, head.head}, spec == "causal" ? "" : spec);
+    });
+    succeeded("mask");
+  } catch (const Error& refused) {
+    show_message({Message::Level::error, refused.what(), "mask"});
+  }
 }
 
 void Explorer::undo() {

@@ -24,6 +24,15 @@ const AttentionMap* Results::map(HeadRef head) const {
   return nullptr;
 }
 
+std::optional<std::pair<std::int32_t, std::int32_t>> contrast_of(const AppState& state, const Results& results) {
+  if (!results.run || !results.run->trace->logits.defined()) return std::nullopt;
+  const auto known = [&](std::int32_t id) { return id < results.run->trace->logits.dim(1); };
+  if (const auto& chosen = state.view.contrast; chosen && known(chosen->first) && known(chosen->second)) return chosen;
+  const std::vector<NextToken> top = results.effect ? top_next(*results.effect->before, 2) : results.run->next;
+  if (top.size() < 2) return std::nullopt;
+  return std::pair{top[0].id, top[1].id};
+}
+
 namespace jobs {
 
 namespace {
@@ -109,6 +118,7 @@ std::shared_ptr<const EditEffect> effect(std::shared_ptr<const Trace> before, st
   auto result = std::make_shared<EditEffect>();
   result->before = std::move(before);
   result->after = std::move(after);
+  result->losses_before = token_losses(*result->before);
   result->change = next_token_change(*result->before, *result->after, next_tokens);
   for (const AttentionMap& map : result->before->maps) {
     check(stop);

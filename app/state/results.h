@@ -55,6 +55,7 @@ struct EditEffect {
   /// Mean over the queries of half the sum of |weight before − after|, per head; rows as in before->maps. 0 = the same
   /// pattern, 1 = no weight in common.
   std::vector<double> moved;
+  std::vector<double> losses_before;  ///< per token, in nats; empty for a single token
 };
 
 /// What is on screen. Any of it may still be empty.
@@ -69,5 +70,9 @@ struct Results {
   /// The head's map of the run on screen; nullptr when there is none, as for a moment after another model was opened.
   const AttentionMap* map(HeadRef head) const;
 };
+
+/// The two tokens whose logits are compared: those of the view when the model has them, else the two most probable ones
+/// before any edit. Nothing while there are no predictions.
+std::optional<std::pair<std::int32_t, std::int32_t>> contrast_of(const AppState& state, const Results& results);
 
 }  // namespace headscope

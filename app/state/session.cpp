@@ -45,6 +45,9 @@ ordered_json document_json(const Document& document) {
 ordered_json view_json(const View& view) {
   const AtlasView& atlas = view.atlas;
   return {{"head_view", name(view.head_view)},
+          {"map_tool", name(view.map_tool)},
+          {"shown", name(view.shown)},
+          {"contrast", view.contrast ? ordered_json{view.contrast->first, view.contrast->second} : ordered_json()},
           {"scale", name(view.scale)},
           {"first_token", name(view.first_token)},
           {"text_unit", name(view.text_unit)},
@@ -115,6 +118,19 @@ View view_from(const json& value, const std::string& where) {
   JsonFields fields(value, where);
   View view;
   fields.read_word("head_view", view.head_view, parse_head_view, "map, arcs, row, steps or qk");
+  fields.read_word("map_tool", view.map_tool, parse_map_tool, "look, weight or mask");
+  fields.read_word("shown", view.shown, parse_shown, "after, before or difference");
+  if (const json* contrast = fields.find("contrast")) {
+    const auto id = [&](std::size_t i) {
+      const json& token = (*contrast)[i];
+      if (!token.is_number_integer() || token < 0 || token > most)
+        fields.refuse("contrast", fmt::format("token ids from 0 to {}", most), json_excerpt(token));
+      return token.get<std::int32_t>();
+    };
+    if (!contrast->is_array() || contrast->size() != 2)
+      fields.refuse("contrast", "two token ids", json_excerpt(*contrast));
+    view.contrast = std::pair{id(0), id(1)};
+  }
   fields.read_word("scale", view.scale, parse_scale, "linear, log or per-row");
   fields.read_word("first_token", view.first_token, parse_first_token, "show, hide or renormalize");
   fields.read_word("text_unit", view.text_unit, parse_text_unit, "tokens or words");

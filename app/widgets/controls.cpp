@@ -232,7 +232,8 @@ void fact(const Ui& ui, const std::string& name, const std::string& value, const
   if (!provenance.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(ui, provenance);
 }
 
-void bar_list(const Ui& ui, const char* id, std::span<const Bar> bars) {
+BarClick bar_list(const Ui& ui, const char* id, std::span<const Bar> bars) {
+  BarClick click;
   double label_width = 40, text_width_needed = 0;
   for (const Bar& bar : bars) {
     label_width = std::max(label_width, ui.fonts.width(bar.label, ui.token()));
@@ -248,6 +249,8 @@ void bar_list(const Ui& ui, const char* id, std::span<const Bar> bars) {
     const float y = at.y + height / 2;
     ImGui::Dummy({room, height});
     ui.name(bar.label, at, {at.x + room, at.y + height});
+    if (ImGui::IsItemClicked(ImGuiMouseButton_Left)) click.left = static_cast<int>(&bar - bars.data());
+    if (ImGui::IsItemClicked(ImGuiMouseButton_Right)) click.right = static_cast<int>(&bar - bars.data());
     if (!bar.tooltip.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
       tooltip(ui, {bar.label, bar.tooltip});
     middle_text(ui, at.x, y, elided(bar.label, ui.token(), label_width, ui.fonts), ui.token(), ui.theme.text);
@@ -267,6 +270,7 @@ void bar_list(const Ui& ui, const char* id, std::span<const Bar> bars) {
     }
   }
   ImGui::PopID();
+  return click;
 }
 
 void tooltip(const Ui& ui, const std::vector<std::string>& lines) {

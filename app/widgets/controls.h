@@ -64,7 +64,11 @@ struct Bar {
   std::string text;
   std::string tooltip;
 };
-void bar_list(const Ui& ui, const char* id, std::span<const Bar> bars);
+/// Returns what was clicked.
+struct BarClick {
+  int left = -1, right = -1;  ///< index of the bar; −1 = none
+};
+BarClick bar_list(const Ui& ui, const char* id, std::span<const Bar> bars);
 
 /// A tooltip at the pointer: first line strong, the rest quiet (tensor, layer, head, position, dtype, formula).
 void tooltip(const Ui& ui, const std::vector<std::string>& lines);

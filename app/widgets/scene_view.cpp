@@ -166,6 +166,8 @@ SceneTouch SceneView::draw(Ui& ui, const char* id, SceneCamera& camera, const Sc
   const bool active = ImGui::IsItemActive();
   if (options.zoomable) ImGui::SetItemKeyOwner(ImGuiKey_MouseWheelY);  // the wheel zooms, the column stays
   const ImGuiIO& io = ImGui::GetIO();
+  touch.held = active && ImGui::IsMouseDown(ImGuiMouseButton_Left);
+  touch.pressed = touch.held && ImGui::IsItemActivated();
 
   const auto scale_now = [&] { return fit * camera.zoom; };
   const auto scene_point = [&](ImVec2 p) {
@@ -179,7 +181,7 @@ SceneTouch SceneView::draw(Ui& ui, const char* id, SceneCamera& camera, const Sc
       camera.offset = {static_cast<double>((io.MousePos.x - corner.x) / ui.scale) - fixed.x * scale_now(),
                        static_cast<double>((io.MousePos.y - corner.y) / ui.scale) - fixed.y * scale_now()};
     }
-    if (active && ImGui::IsMouseDragging(ImGuiMouseButton_Left, 4)) {
+    if (options.pannable && active && ImGui::IsMouseDragging(ImGuiMouseButton_Left, 4)) {
       const ImVec2 moved = ImGui::GetMouseDragDelta(ImGuiMouseButton_Left, 4);
       camera.offset.x += static_cast<double>(moved.x / ui.scale);
       camera.offset.y += static_cast<double>(moved.y / ui.scale);

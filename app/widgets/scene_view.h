@@ -33,6 +33,7 @@ struct SceneViewOptions {
   bool centered = false;   ///< a narrow scene stands in the middle of the view, not at its left
   bool zoomable = false;   ///< wheel zooms at the pointer, dragging pans, double click on free ground resets
   double most_zoom = 64;
+  bool pannable = true;  ///< off: dragging is the panel's own, the wheel still zooms
   bool tooltips = true;  ///< show a mark's own tooltip while hovered
 };
 
@@ -41,6 +42,7 @@ struct SceneTouch {
   std::optional<Cell> cell;    ///< of a heatmap
   Point at;                    ///< pointer, scene coordinates
   bool hovered = false;        ///< the pointer is on the view
+  bool pressed = false, held = false;  ///< the left button went down on the view; it still is
   bool clicked = false, right_clicked = false, double_clicked = false;
 
   // Where the scene was drawn, for panels that paint something over it.

@@ -401,15 +401,17 @@ CellSet take_cells(std::string& text, std::string_view mark) {
 }
 }  // namespace
 
-std::string painted_mask(std::string_view spec, MapCell cell, bool visible, Index n_key) {
+std::string painted_mask(std::string_view spec, std::span<const MapCell> cells, bool visible, Index n_key) {
   std::string base = parse_mask(spec)->describe();
   CellSet open = take_cells(base, " | "), closed = take_cells(base, " & not ");
   const auto rule = parse_mask(base);
-  const bool seen = !masked(*rule, cell.query, cell.key, n_key);
-  open.erase(cell.query, cell.key);
-  closed.erase(cell.query, cell.key);
-  if (visible && !seen) open.insert(cell.query, cell.key);
-  if (!visible && seen) closed.insert(cell.query, cell.key);
+  for (const auto& [query, key] : cells) {
+    const bool seen = !masked(*rule, query, key, n_key);
+    open.erase(query, key);
+    closed.erase(query, key);
+    if (visible && !seen) open.insert(query, key);
+    if (!visible && seen) closed.insert(query, key);
+  }
   if (!closed.empty()) {
     // "A | B" has to stand in brackets before "& not"; parsing both puts them where they belong.
     base = parse_mask(fmt::format("({}) & not cells {}", base, closed.text()))->describe();

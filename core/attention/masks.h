@@ -33,8 +33,8 @@ std::span<const MaskForm> mask_forms();
 /// Throws Error at `where`: names the forms for an unknown word, the bounds for a number outside them.
 std::shared_ptr<const AttentionRule> parse_mask(std::string_view spec, const std::string& where = "mask");
 
-/// What painting does to a mask over n_key keys: the cell opened or closed, whatever `spec` says of it. Strokes add up:
-/// "causal & not cells 5:3-4 | cells 2:4". Throws as parse_mask.
-std::string painted_mask(std::string_view spec, MapCell cell, bool visible, Index n_key);
+/// What painting does to a mask over n_key keys: the cells opened or closed, whatever `spec` says of them. Strokes add
+/// up: "causal & not cells 5:3-4 | cells 2:4". Throws as parse_mask.
+std::string painted_mask(std::string_view spec, std::span<const MapCell> cells, bool visible, Index n_key);
 
 }  // namespace headscope

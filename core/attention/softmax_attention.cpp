@@ -38,8 +38,7 @@ class Pass {
     keys_ = backend.empty({kv_heads_, panels::packed_size(d_, n_key_)});
     values_ = backend.empty({kv_heads_, panels::packed_size(n_key_, d_)});
     if (in.storage != MapStorage::none) stats_.resize(static_cast<std::size_t>(heads_));
-    if (in.storage == MapStorage::dense || staged || keep)
-      weights_ = backend_.empty({heads_, n_query_, n_key_});
+    if (in.storage == MapStorage::dense || staged || keep) weights_ = backend_.empty({heads_, n_query_, n_key_});
     const int packs = static_cast<int>(2 * kv_heads_);
     backend.pool().parallel(packs + static_cast<int>(stats_.size()), [&](int task, int) {
       const Index kv = task / 2;
@@ -232,12 +231,19 @@ class Pass {
         out_.maps.push_back(AttentionMap::factored(place, in_.q.select(1, head), in_.k.select(1, kv(head)), rule.scale,
                                                    rule.rule, head_stats));
       else
-        // After an edit the mask may no longer be the rule's.
-        out_.maps.push_back(
-            AttentionMap::dense(place, weights_.select(0, head), edited ? nullptr : rule.rule, head_stats));
+        out_.maps.push_back(AttentionMap::dense(place, weights_.select(0, head),
+                                                edited && weight_outside(head) ? nullptr : rule.rule, head_stats));
     }
   }
 
+  /// An edit may put weight on cells that the rule hides; then nobody can tell any more what is masked.
+  bool weight_outside(Index head) const {
+    const AttentionRule& rule = *rules_[static_cast<std::size_t>(head)].rule;
+    for (Index i = 0; i < n_query_; ++i)
+      for (Index j = 0; j < n_key_; ++j)
+        if (weights_.at(head, i, j) != 0 && masked(rule, in_.offset + i, j, n_key_)) return true;
+    return false;
+  }
   KeyRange visible(Index head, Index query) const {
     return rules_[static_cast<std::size_t>(head)].rule->keys(in_.offset + query, n_key_);
   }
@@ -283,8 +289,7 @@ AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend,
       for (Tensor* x : {&in.q, &in.k, &in.v}) *x = x->slice(0, begin[text], begin[text + 1]);
       if (input.mapped >= 0 && input.mapped != static_cast<Index>(text)) in.storage = MapStorage::none;
     }
-    Pass pass(in, out.z.slice(0, begin[text], begin[text + 1]), rules, tape != nullptr, backend, stop,
-              watched);
+    Pass pass(in, out.z.slice(0, begin[text], begin[text + 1]), rules, tape != nullptr, backend, stop, watched);
     steps[text] = watched ? pass.staged(*tap) : pass.fused();
     maps[text] = pass.maps();
   };

@@ -19,7 +19,8 @@ using nlohmann::json;
 namespace {
 
 constexpr std::array kind_names{std::pair{MapKind::probability, "probability"},
-                                std::pair{MapKind::effective, "effective"}, std::pair{MapKind::sparse, "sparse"}};
+                                std::pair{MapKind::effective, "effective"}, std::pair{MapKind::sparse, "sparse"},
+                                std::pair{MapKind::difference, "difference"}};
 constexpr std::array storage_names{std::pair{MapStorage::none, "none"}, std::pair{MapStorage::automatic, "automatic"},
                                    std::pair{MapStorage::dense, "dense"}, std::pair{MapStorage::factored, "factored"}};
 

@@ -61,4 +61,10 @@ NextTokenChange next_token_change(const Trace& before, const Trace& after, int k
   return change;
 }
 
+double logit_difference(const Trace& trace, std::int32_t token, std::int32_t other, int query) {
+  const Index row = logit_row(trace, query);
+  if (row < 0) return std::numeric_limits<double>::quiet_NaN();
+  return static_cast<double>(trace.logits.at(row, token)) - static_cast<double>(trace.logits.at(row, other));
+}
+
 }  // namespace headscope

@@ -21,4 +21,8 @@ struct NextTokenChange {
 /// vocabularies differ.
 NextTokenChange next_token_change(const Trace& before, const Trace& after, int k, int query = -1);
 
+/// logit(token) − logit(other) after position `query` (−1 = last); NaN when the trace has no logits there. REQUIRES
+/// both in the vocabulary.
+double logit_difference(const Trace& trace, std::int32_t token, std::int32_t other, int query = -1);
+
 }  // namespace headscope

@@ -17,9 +17,9 @@
 
 namespace headscope {
 
-/// What the numbers of a map are: probabilities (rows sum to 1), effective weights of another mechanism (may be negative or
-/// unnormalised), or probabilities with exact zeros.
-enum class MapKind { probability, effective, sparse };
+/// What the numbers of a map are: probabilities (rows sum to 1), effective weights of another mechanism (may be
+/// negative or unnormalised), probabilities with exact zeros, or what two maps differ by.
+enum class MapKind { probability, effective, sparse, difference };
 
 /// Maximum-pooled picture of a map: cell (r, c) is the largest weight of queries [r·bin, …) and keys [c·bin, …).
 struct Overview {
@@ -29,17 +29,18 @@ struct Overview {
 
 /// Sums over one head's rows. Vectors of length n_query unless said. Entropies are in nats.
 struct HeadStats {
-  std::vector<double> log_sum_exp;           ///< of the biased scores (a float's step at 64 would move a weight by 4e-6);
-                                             ///< empty when the scores were not seen (imported, edited)
-  std::vector<float> entropy;                ///< −Σ_k p ln p
-  std::vector<float> entropy_without_first;  ///< the same after key 0 is dropped and the row renormalised; NaN if nothing is left
+  std::vector<double> log_sum_exp;  ///< of the biased scores (a float's step at 64 would move a weight by 4e-6);
+                                    ///< empty when the scores were not seen (imported, edited)
+  std::vector<float> entropy;       ///< −Σ_k p ln p
+  std::vector<float>
+      entropy_without_first;  ///< the same after key 0 is dropped and the row renormalised; NaN if nothing is left
   std::vector<float> max_weight;
-  std::vector<std::int32_t> max_key;         ///< key of the largest weight (the first of equals); −1 for an empty row
-  std::vector<float> first;                  ///< weight on key 0
-  std::vector<float> duplicate, induction;   ///< weight on the row's TokenLinks; empty without links
-  std::vector<double> column_mass;           ///< (key) Σ over queries
-  std::vector<double> distance_mass;         ///< (n_query + n_key − 1) Σ of weights by distance: entry d + n_key − 1 − offset
-                                             ///< holds distance d = (offset + query) − key
+  std::vector<std::int32_t> max_key;        ///< key of the largest weight (the first of equals); −1 for an empty row
+  std::vector<float> first;                 ///< weight on key 0
+  std::vector<float> duplicate, induction;  ///< weight on the row's TokenLinks; empty without links
+  std::vector<double> column_mass;          ///< (key) Σ over queries
+  std::vector<double> distance_mass;  ///< (n_query + n_key − 1) Σ of weights by distance: entry d + n_key − 1 − offset
+                                      ///< holds distance d = (offset + query) − key
   Overview overview;
 };
 
@@ -68,12 +69,12 @@ class AttentionMap {
   const Tensor& q() const { return q_; }  ///< (query, d_head), after rotation
   const Tensor& k() const { return k_; }  ///< (key, d_head), after rotation
   float scale() const { return scale_; }  ///< what q·k is multiplied by; 1 for a dense map
-  std::size_t bytes() const;  ///< what this map itself keeps, statistics included, shared q and k excluded
+  std::size_t bytes() const;              ///< what this map itself keeps, statistics included, shared q and k excluded
 
-  float weight(Index query, Index key) const;             ///< 0 for a masked cell
-  bool masked(Index query, Index key) const;              ///< false when the rule is not known
-  void row(Index query, std::span<float> out) const;      ///< out.size() == n_key()
-  Tensor tile(KeyRange queries, KeyRange keys) const;     ///< (queries, keys)
+  float weight(Index query, Index key) const;          ///< 0 for a masked cell
+  bool masked(Index query, Index key) const;           ///< false when the rule is not known
+  void row(Index query, std::span<float> out) const;   ///< out.size() == n_key()
+  Tensor tile(KeyRange queries, KeyRange keys) const;  ///< (queries, keys)
   Tensor to_dense() const { return tile({0, n_query_}, {0, n_key_}); }
   /// Max-pooled to at most max_cells on each side; exact (bin 1) when the map is small enough. Never loses a maximum.
   /// A factored map too long for that answers from the overview stored during the run, which may be coarser than asked.
@@ -85,8 +86,8 @@ class AttentionMap {
  private:
   Place place_;
   Index n_query_ = 0, n_key_ = 0;
-  Tensor weights_;          // dense
-  Tensor q_, k_;            // factored
+  Tensor weights_;  // dense
+  Tensor q_, k_;    // factored
   float scale_ = 1;
   std::shared_ptr<const AttentionRule> rule_;
   std::shared_ptr<const HeadStats> stats_;

@@ -1,5 +1,6 @@
 #pragma once
-// What a run should keep, the memory it may take, and the plan that follows from both: decided before the run, stated after.
+// What a run should keep, the memory it may take, and the plan that follows from both: decided before the run, stated
+// after.
 
 #include <cstddef>
 #include <optional>
@@ -18,19 +19,19 @@ struct ModelDims {
 enum class MapStorage { none, automatic, dense, factored };
 
 struct CaptureSpec {
-  MapStorage maps = MapStorage::automatic;      ///< automatic: dense while all maps fit in budget / 2, else factored
-  std::set<SiteKind> sites = {};                ///< besides the maps; `pattern` here means maps = dense
-  std::set<int> layers = {};                    ///< empty = all
-  bool all_logits = true;                       ///< false: logits of the last position only
+  MapStorage maps = MapStorage::automatic;  ///< automatic: dense while all maps fit in budget / 2, else factored
+  std::set<SiteKind> sites = {};            ///< besides the maps; `pattern` here means maps = dense
+  std::set<int> layers = {};                ///< empty = all
+  bool all_logits = true;                   ///< false: logits of the last position only
   std::size_t byte_budget = std::size_t{1} << 30;
 
   bool operator==(const CaptureSpec&) const = default;
 };
 
 struct CapturePlan {
-  MapStorage maps = MapStorage::none;           ///< none, dense or factored
-  std::size_t bytes = 0;                        ///< of everything the trace will hold
-  std::string summary;                          ///< "144 maps factored (3.1 MB; dense would take 604 MB), logits 206 MB"
+  MapStorage maps = MapStorage::none;  ///< none, dense or factored
+  std::size_t bytes = 0;               ///< of everything the trace will hold
+  std::string summary;                 ///< "144 maps factored (3.1 MB; dense would take 604 MB), logits 206 MB"
 };
 
 /// Throws Error naming the budget and the need when the spec cannot fit.

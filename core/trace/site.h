@@ -11,25 +11,28 @@
 namespace headscope {
 
 enum class SiteKind {
-  embed,            // token embedding
-  pos_embed,        // learned position embedding (absent with RoPE)
-  resid_pre,        // residual stream entering the block
-  ln1_normalized,   // output of the norm before attention, gain and bias applied
-  q, k, v,          // projections, before rotation
-  rot_q, rot_k,     // after RoPE (absent with learned positions)
-  attn_scores,      // scaled q·k + bias, masked cells -inf
-  pattern,          // softmax of the scores
-  z,                // pattern · v, per head
-  result,           // what each head adds to the residual stream: z_h W_O^h (bias apart)
-  attn_out,         // sum of results + bias
-  resid_mid,        // residual stream between attention and MLP
+  embed,           // token embedding
+  pos_embed,       // learned position embedding (absent with RoPE)
+  resid_pre,       // residual stream entering the block
+  ln1_normalized,  // output of the norm before attention, gain and bias applied
+  q,
+  k,
+  v,  // projections, before rotation
+  rot_q,
+  rot_k,        // after RoPE (absent with learned positions)
+  attn_scores,  // scaled q·k + bias, masked cells -inf
+  pattern,      // softmax of the scores
+  z,            // pattern · v, per head
+  result,       // what each head adds to the residual stream: z_h W_O^h (bias apart)
+  attn_out,     // sum of results + bias
+  resid_mid,    // residual stream between attention and MLP
   ln2_normalized,
-  mlp_pre,          // before the activation function
-  mlp_pre_linear,   // the ungated branch (gated MLPs only)
-  mlp_post,         // after the activation (and gate)
+  mlp_pre,         // before the activation function
+  mlp_pre_linear,  // the ungated branch (gated MLPs only)
+  mlp_post,        // after the activation (and gate)
   mlp_out,
-  resid_post,       // residual stream leaving the block
-  final_normalized, // output of the last norm
+  resid_post,        // residual stream leaving the block
+  final_normalized,  // output of the last norm
   logits,
 };
 inline constexpr int site_kind_count = static_cast<int>(SiteKind::logits) + 1;
@@ -55,7 +58,8 @@ const SiteInfo& info(SiteKind kind);
 std::string name(Site site);
 /// The inverse of name(); nullopt for anything else.
 std::optional<Site> parse_site(std::string_view name);
-/// A kind by the last part of its name as notebooks abbreviate it: "pattern", "q", "resid_pre", "mlp_out"; also full patterns.
+/// A kind by the last part of its name as notebooks abbreviate it: "pattern", "q", "resid_pre", "mlp_out"; also full
+/// patterns.
 std::optional<SiteKind> parse_site_kind(std::string_view name);
 
 }  // namespace headscope

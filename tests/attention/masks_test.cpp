@@ -179,27 +179,33 @@ TEST_CASE("a spec that makes no sense is refused with the form it should have") 
   CHECK(parse_mask("dilated 1000000000 1000000000")->keys(5, 9).begin == 5);
 }
 
+namespace {
+std::string painted(std::string_view spec, MapCell cell, bool visible, Index n) {
+  return painted_mask(spec, {&cell, 1}, visible, n);
+}
+}  // namespace
+
 TEST_CASE("painting opens and closes single cells, and taking a stroke back leaves the mask as it was") {
   std::string spec = "causal";
-  spec = painted_mask(spec, {5, 3}, false, 10);
+  spec = painted(spec, {5, 3}, false, 10);
   CHECK(spec == "causal & not cells 5:3");
-  spec = painted_mask(spec, {5, 4}, false, 10);
+  spec = painted(spec, {5, 4}, false, 10);
   CHECK(spec == "causal & not cells 5:3-4");
-  spec = painted_mask(spec, {2, 4}, true, 10);
+  spec = painted(spec, {2, 4}, true, 10);
   CHECK(spec == "causal & not cells 5:3-4 | cells 2:4");
-  CHECK(painted_mask(spec, {1, 0}, true, 10) == spec);   // open already
-  CHECK(painted_mask(spec, {1, 9}, false, 10) == spec);  // closed already
+  CHECK(painted(spec, {1, 0}, true, 10) == spec);   // open already
+  CHECK(painted(spec, {1, 9}, false, 10) == spec);  // closed already
   for (Index i = 0; i < 10; ++i)
     for (Index j = 0; j < 10; ++j) {
       const bool expected = (i == 2 && j == 4) || (j <= i && !(i == 5 && (j == 3 || j == 4)));
       CHECK(masked(*parse_mask(spec), i, j, 10) == !expected);
     }
-  for (const MapCell cell : {MapCell{5, 3}, MapCell{5, 4}}) spec = painted_mask(spec, cell, true, 10);
-  spec = painted_mask(spec, {2, 4}, false, 10);
+  for (const MapCell cell : {MapCell{5, 3}, MapCell{5, 4}}) spec = painted(spec, cell, true, 10);
+  spec = painted(spec, {2, 4}, false, 10);
   CHECK(spec == "causal");
 
-  CHECK(painted_mask("window 2 | prefix 3", {0, 1}, false, 8) == "(window 2 | prefix 3) & not cells 0:1");
+  CHECK(painted("window 2 | prefix 3", {0, 1}, false, 8) == "(window 2 | prefix 3) & not cells 0:1");
   // A cell that the padding of this text hides needs no closing, one that it does not hide does.
-  CHECK(painted_mask("causal & padding 2", {7, 6}, false, 8) == "causal & padding 2");
-  CHECK(painted_mask("causal & padding 2", {7, 5}, false, 8) == "causal & padding 2 & not cells 7:5");
+  CHECK(painted("causal & padding 2", {7, 6}, false, 8) == "causal & padding 2");
+  CHECK(painted("causal & padding 2", {7, 5}, false, 8) == "causal & padding 2 & not cells 7:5");
 }

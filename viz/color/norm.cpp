@@ -105,7 +105,7 @@ std::vector<Tick> ticks(const Norm& norm, int count) {
   for (double k = std::ceil(norm.low / step); k * step < norm.high; ++k) {
     const double value = k * step, unit = norm(value);
     // Close to an end the round value gives way: the ends state the range.
-    if (unit > 0.12 && unit < 0.88) out.push_back({unit, value, short_number(value)});
+    if (unit > 0.18 && unit < 0.82) out.push_back({unit, value, short_number(value)});
   }
   out.push_back({1, norm.high, short_number(norm.high)});
   return out;

@@ -98,7 +98,7 @@ Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Look& loo
   const bool negative =
       std::any_of(threads.strongest.begin(), threads.strongest.end(), [](const Thread& t) { return t.weight < 0; });
   const float largest = threads.strongest.empty() ? 1 : std::abs(threads.strongest.back().weight);
-  const double high = map.place().kind == MapKind::effective ? largest : 1;
+  const double high = map.place().kind == MapKind::effective || map.place().kind == MapKind::difference ? largest : 1;
 
   // Every token has a line of its own while the page allows; then labels thin out and lines close up.
   double pitch = std::floor(std::clamp(640.0 / static_cast<double>(longest), longest <= 75 ? 13.0 : 1.0, 22.0));

@@ -160,7 +160,9 @@ std::string describe_run(const Trace& trace) {
 }
 
 std::string describe_weights(MapKind kind, Scale scale) {
-  const std::string what = kind == MapKind::effective ? "effective weight" : "attention weight (probability)";
+  const std::string what = kind == MapKind::difference  ? "change of attention weight"
+                           : kind == MapKind::effective ? "effective weight"
+                                                        : "attention weight (probability)";
   switch (scale) {
     case Scale::linear:
       return what + ", linear";

@@ -60,7 +60,8 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
   // As many columns as heads; a sorted or filtered list fills rows of the same tiles. Many heads wrap rather than
   // vanish.
   const int columns = std::max(1, std::min(heads, static_cast<int>((options.width - left) / (smallest_thumb + 1))));
-  const double pitch = std::clamp(std::floor((options.width - left) / columns), smallest_thumb + 1, options.largest_thumb + 3);
+  const double pitch =
+      std::clamp(std::floor((options.width - left) / columns), smallest_thumb + 1, options.largest_thumb + 3);
   const double gap = pitch > 24 ? 3 : pitch > 12 ? 2 : 1, side = pitch - gap;
 
   std::vector<MapCells> cells;

@@ -29,7 +29,7 @@ void add_values(Scene& scene, const Heatmap& map, MapKind kind, const Look& look
   Font font = look.theme.number();
   const Rect first = map.cell(0, 0);
   const double room = first.w - map.gap - 6;
-  const std::string widest = kind == MapKind::effective ? "−.00" : ".00";
+  const std::string widest = kind == MapKind::effective || kind == MapKind::difference ? "−.00" : ".00";
   while (font.size > 8 && look.measure.width(widest, font) > room) font.size -= 0.5;
   if (look.measure.width(widest, font) > room || first.h - map.gap < font.size + 4) return;
   for (Index r = 0; r < map.rows(); ++r)

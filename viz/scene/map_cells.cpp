@@ -126,7 +126,7 @@ Norm norm_for(std::span<const MapCells> maps, MapKind kind, const Scaling& scali
   norm.scale = scaling.scale;
   if (scaling.scale == Scale::per_row) return norm;
   const double largest = std::max(-lowest, highest);
-  if (kind == MapKind::effective || negative) norm.high = largest > 0 ? largest : 1;
+  if (kind == MapKind::effective || kind == MapKind::difference || negative) norm.high = largest > 0 ? largest : 1;
   if (negative) norm.low = -norm.high;
   if (scaling.high) norm.high = *scaling.high;
   if (scaling.scale == Scale::log) norm.low = norm.high * 1e-4;

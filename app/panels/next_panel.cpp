@@ -1,0 +1,147 @@
+// The right column's end: what the model says next, and what the edits changed about it.
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "app/panels/panels.h"
+#include "app/widgets/controls.h"
+#include "core/text/tokenizer.h"
+#include "viz/scene/line_chart.h"
+
+namespace headscope {
+
+namespace {
+
+std::string label_of(const Results& results, std::int32_t id) {
+  return results.model.tokenizer && id < results.model.tokenizer->vocab_size()
+             ? results.model.tokenizer->token(id).label
+             : std::to_string(id);
+}
+
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+/// "1.24", or "1.24 → 0.87" once there is something to compare with.
+std::string before_after(const EditEffect* effect, double before, double now) {
+  return effect ? fmt::format("{:.3f} → {:.3f}", before, now) : fmt::format("{:.3f}", now);
+}
+
+}  // namespace
+
+void NextPanel::tokens(const PanelContext& c, const EditEffect* effect) {
+  const auto& run = c.results().run;
+  section(c.ui, "NEXT TOKEN", effect ? "before → after, %" : "after the last token");
+  std::vector<Bar> bars;
+  std::vector<std::int32_t> ids;
+  if (effect) {
+    double largest = 1e-9;
+    for (const auto& token : effect->change.tokens) largest = std::max({largest, token.before, token.after});
+    for (const auto& token : effect->change.tokens) {
+      if (bars.size() == 6) break;
+      ids.push_back(token.id);
+      bars.push_back({label_of(c.results(), token.id), token.after / largest, token.before / largest,
+                      fmt::format("{:.1f} → {:.1f}", 100 * token.before, 100 * token.after),
+                      fmt::format("token {}: probability {:.5f} → {:.5f}; click, right click: the first and second of "
+                                  "the logit difference",
+                                  token.id, token.before, token.after)});
+    }
+  } else {
+    const double largest = run->next.empty() ? 1 : run->next.front().probability;
+    for (const NextToken& token : run->next) {
+      if (bars.size() == 6) break;
+      ids.push_back(token.id);
+      bars.push_back({label_of(c.results(), token.id), token.probability / largest, -1,
+                      fmt::format("{:.1f} %", 100 * token.probability),
+                      fmt::format("token {}: softmax of the logits over the full vocabulary, logit {:.3f}; click, "
+                                  "right click: the first and second of the logit difference",
+                                  token.id, token.logit)});
+    }
+  }
+  const BarClick click = bar_list(c.ui, "next tokens", bars);
+  if (const int which = std::max(click.left, click.right); which >= 0) {
+    auto pair = contrast_of(c.state(), c.results()).value_or(std::pair{ids.front(), ids.back()});
+    (click.left >= 0 ? pair.first : pair.second) = ids[static_cast<std::size_t>(which)];
+    c.explorer.view().contrast = pair;
+  }
+  if (effect)
+    fact(c.ui, "KL(before ‖ after)", fmt::format("{:.4f} nats", effect->change.kl), nullptr,
+         {"KL divergence of the next-token distributions", "Σ p ln(p / q) over the full vocabulary"});
+}
+
+void NextPanel::contrast(const PanelContext& c, const EditEffect* effect) {
+  const auto pair = contrast_of(c.state(), c.results());
+  if (!pair) return;
+  const auto of = [&](const Trace& trace) { return logit_difference(trace, pair->first, pair->second); };
+  fact(c.ui, fmt::format("{} − {}", label_of(c.results(), pair->first), label_of(c.results(), pair->second)),
+       before_after(effect, effect ? of(*effect->before) : 0, of(*c.trace())), nullptr,
+       {"difference of two logits after the last token",
+        fmt::format("logits[−1, {}] − logits[−1, {}], F32", pair->first, pair->second),
+        "click a token above for the first of the two, right click for the second"});
+}
+
+void NextPanel::losses(const PanelContext& c, const EditEffect* effect) {
+  const auto& run = c.results().run;
+  if (run->losses.size() < 2) return;
+  const bool both = effect && effect->losses_before.size() == run->losses.size();
+  const double now = mean(run->losses);
+  fact(c.ui, "Loss on this text", before_after(both ? effect : nullptr, both ? mean(effect->losses_before) : 0, now),
+       nullptr,
+       {"mean of −ln p(token | what came before), nats",
+        "from logits, F32; perplexity " + fmt::format("{:.2f}", std::exp(now))});
+  const double width = std::floor(c.room());
+  const auto source = both ? std::shared_ptr<const void>(c.results().effect) : run;
+  slot_.want(c.explorer, c.ui, source, fmt::format("{} {}", width, both),
+             [now_losses = run->losses, before = both ? effect->losses_before : std::vector<double>(),
+              width](const Look& look) {
+               LineChart chart;
+               chart.width = width;
+               chart.height = 104;
+               chart.y_title = before.empty() ? "loss per token, nats" : "loss per token, nats: before, after";
+               chart.y_low = 0;
+               const auto series = [](Color color, const std::vector<double>& y) {
+                 ChartSeries line{"", color, {}, y};
+                 for (std::size_t i = 0; i < y.size(); ++i) line.x.push_back(static_cast<double>(i + 1));
+                 return line;
+               };
+               if (!before.empty()) chart.series.push_back(series(look.theme.faint, before));
+               chart.series.push_back(series(look.theme.accent, now_losses));
+               return line_chart_scene(chart, look);
+             });
+  slot_.draw(c.ui, "loss", {}, width, 104);
+}
+
+void NextPanel::moved_heads(const PanelContext& c, const EditEffect& effect) {
+  std::vector<std::size_t> order(effect.moved.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::erase_if(order, [&](std::size_t i) { return !(effect.moved[i] >= 0.0005); });
+  std::ranges::stable_sort(order, std::ranges::greater{}, [&](std::size_t i) { return effect.moved[i]; });
+  section(c.ui, "HEADS THAT MOVED", order.empty() ? "none" : "share of their weight; click selects");
+  std::vector<Bar> bars;
+  for (const std::size_t i : order) {
+    if (bars.size() == 5) break;
+    const AttentionMap& map = effect.before->maps[i];
+    bars.push_back({fmt::format("L{} H{}", map.layer(), map.head()), effect.moved[i], -1,
+                    fmt::format("{:.3f}", effect.moved[i]),
+                    "mean over queries of ½ Σ |after − before|: 0 the same pattern, 1 no weight in common"});
+  }
+  const BarClick click = bar_list(c.ui, "moved heads", bars);
+  if (click.left < 0) return;
+  const AttentionMap& map = effect.before->maps[order[static_cast<std::size_t>(click.left)]];
+  c.explorer.select({map.layer(), map.head()});
+}
+
+void NextPanel::draw(const PanelContext& c) {
+  if (!c.results().run) return;
+  const EditEffect* effect = compared(c);
+  tokens(c, effect);
+  contrast(c, effect);
+  if (effect) moved_heads(c, *effect);
+  losses(c, effect);
+}
+
+}  // namespace headscope
