@@ -85,6 +85,10 @@ class Group {
     if (out_.pattern.values.defined()) put(out_.pattern, head, first, count, keys, stride);
     if (!past_pattern()) return;
     const float scale = rules_[static_cast<std::size_t>(head)].scale;
+    if (s_.entropy_price != 0)
+      for (Index r = 0; r < count; ++r)
+        row_gradients::entropy(pattern + r * n_key_ + keys.begin, keys.size(), s_.entropy_price,
+                               d_scores_ + r * stride + keys.begin);
     for (Index r = 0; r < count; ++r)
       row_gradients::softmax(pattern + r * n_key_ + keys.begin, keys.size(), 1.0f, d_scores_ + r * stride + keys.begin);
     if (out_.scores.values.defined()) put(out_.scores, head, first, count, keys, stride);

@@ -195,7 +195,8 @@ const std::vector<Entry>& entries() {
        {0},
        [](const Numbers& x, std::string spec) { return mask(Padding{whole(x[0])}, std::move(spec)); }},
       {{"cells", "Painted", "cells QUERY:KEY …", "(i, j) is listed; either may be a range, as in 5-9:0-2",
-        "Each token sees the cells that somebody painted.", "", "cells 0-7:0 1:1 2-4:2 3-6:3 5:5 6-7:5-6 7:7"},
+        "Each token sees the cells that somebody painted.", "",
+        "cells 0:0 1:0-1 2:0 2:2 3-4:0 3-4:2-3 5:0 5:3 5:5 6:0 6:3 6:5-6 7:0 7:5-7"},
        {},
        nullptr},
   };

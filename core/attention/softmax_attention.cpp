@@ -134,7 +134,7 @@ class Pass {
 
  private:
   AttentionSteps steps(bool edited_scores, bool edited_pattern) const {
-    return {in_.q, in_.k, in_.v, weights_, {}, edited_scores, edited_pattern};
+    return {in_.q, in_.k, in_.v, weights_, {}, edited_scores, edited_pattern, in_.entropy_price};
   }
 
   void new_stats(Index head, bool have_scores, Tensor kept) {

@@ -29,6 +29,8 @@ struct AttentionInput {
   int layer = 0;
   MapStorage storage = MapStorage::none;  ///< none, dense or factored
   const TokenLinks* links = nullptr;      ///< of the whole text; may be null
+  float entropy_price = 0;                ///< with a tape: what a nat of one row's entropy adds to the number that is
+                                          ///< differentiated
 };
 
 struct AttentionOutput {
@@ -37,8 +39,9 @@ struct AttentionOutput {
 };
 
 /// With a tape the patterns are kept for the way back: heads · query · key floats per text.
-/// `tap` (may be null) is asked for each head's rule and temperature. Sites attn_scores and pattern, (head, query, key), go through it, text by text; a map whose scores or weights a
-/// tap replaced is stored dense, whatever was asked. Throws Cancelled, and Error when a tap returns another shape.
+/// `tap` (may be null) is asked for each head's rule and temperature. Sites attn_scores and pattern, (head, query,
+/// key), go through it, text by text; a map whose scores or weights a tap replaced is stored dense, whatever was asked.
+/// Throws Cancelled, and Error when a tap returns another shape.
 AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend, Tap* tap, std::stop_token stop);
 
 }  // namespace headscope

@@ -253,6 +253,7 @@ class Model::Pass {
     in.lengths = lengths_;
     in.mapped = maps_.text;
     in.links = maps_.links;
+    in.entropy_price = static_cast<float>(ctx_.entropy_price / static_cast<double>(n_ * d.heads * c_.dims.layers));
     AttentionOutput out = softmax_attention(in, b_, ctx_.tap, ctx_.stop);
     std::ranges::move(out.maps, std::back_inserter(result_.maps));
 

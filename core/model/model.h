@@ -29,6 +29,8 @@ struct Ctx {
   std::stop_token stop = {};               ///< checked between layers and inside long ones; throws Cancelled
   std::atomic<float>* progress = nullptr;  ///< 0…1, written by the pass
   Tape* tape = nullptr;                    ///< the pass records itself on it; may be null
+  double entropy_price = 0;                ///< with a tape: what a nat of the mean attention entropy (over rows, heads
+                                           ///< and layers) adds to the number that is differentiated
 };
 
 /// Watches a model being opened. Either may be absent.
@@ -48,8 +50,9 @@ struct MapRequest {
 /// Which blocks a pass goes through: [first, end). What an edit cannot reach need not be computed again.
 struct LayerRange {
   int first = 0;
-  Tensor residual;  ///< (query, d_model) as block `first` finds it: resid_post of the one before; undefined when first = 0
-  int end = -1;     ///< < 0 = to the logits; else the pass stops before this block and there are none
+  Tensor
+      residual;  ///< (query, d_model) as block `first` finds it: resid_post of the one before; undefined when first = 0
+  int end = -1;  ///< < 0 = to the logits; else the pass stops before this block and there are none
 };
 
 struct ForwardResult {

@@ -156,6 +156,17 @@ void Softmax(const float* p, Index n, float scale, float* dp) {
   Map([&](V w, V g) HWY_ATTR { return hn::Mul(hn::Mul(s, w), hn::Sub(g, mean)); }, n, false, dp, p, dp);
 }
 
+void Entropy(const float* p, Index n, float price, float* dp) {
+  const D d;
+  const V by = hn::Set(d, -price), one = hn::Set(d, 1.0f), least = hn::Set(d, 1e-37f);
+  Map(
+      [&](V w) HWY_ATTR {
+        const V slope = hn::Mul(by, hn::Add(hn::Log(d, hn::Max(w, least)), one));
+        return hn::IfThenElseZero(hn::Gt(w, least), slope);
+      },
+      n, true, dp, p);
+}
+
 double ScaledSoftmax(const float* x, Index n, float factor, float* p) {
   const D d;
   float max = -std::numeric_limits<float>::infinity();
@@ -197,6 +208,7 @@ HWY_EXPORT(Silu);
 HWY_EXPORT(Rotate);
 HWY_EXPORT(Norm);
 HWY_EXPORT(Softmax);
+HWY_EXPORT(Entropy);
 HWY_EXPORT(ScaledSoftmax);
 HWY_EXPORT(SumOfSquares);
 
@@ -231,6 +243,9 @@ void norm(bool center, const float* x, const float* gain, const float* dy, Index
 }
 void softmax(const float* p, Index n, float scale, float* dp) {
   HWY_DYNAMIC_DISPATCH(Softmax)(p, n, scale, dp);
+}
+void entropy(const float* p, Index n, float price, float* dp) {
+  HWY_DYNAMIC_DISPATCH(Entropy)(p, n, price, dp);
 }
 double scaled_softmax(const float* x, Index n, float factor, float* p) {
   return HWY_DYNAMIC_DISPATCH(ScaledSoftmax)(x, n, factor, p);

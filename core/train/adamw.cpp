@@ -59,6 +59,8 @@ void OptimizerSettings::check() const {
   require(epsilon > 0 && epsilon < 1, "epsilon", "a number in (0, 1)", epsilon);
   require(weight_decay >= 0 && weight_decay < 1e3, "weight_decay", "a number in 0…1000", weight_decay);
   require(clip_norm >= 0 && std::isfinite(clip_norm), "clip_norm", "0 or a positive number", clip_norm);
+  require(attention_entropy >= 0 && attention_entropy <= 10, "attention_entropy", "a number in 0…10",
+          attention_entropy);
   require(warmup_steps >= 0, "warmup_steps", "0 or more", static_cast<double>(warmup_steps));
   require(schedule_steps == 0 || schedule_steps >= warmup_steps, "schedule_steps", "0, or warmup_steps or more",
           static_cast<double>(schedule_steps));

@@ -23,6 +23,8 @@ struct OptimizerSettings {
   double epsilon = 1e-8;
   double weight_decay = 0.1;  ///< of matrices (rank 2, embeddings too), never of gains and biases
   double clip_norm = 1.0;     ///< largest norm of all gradients together; 0 = never clipped
+  /// Nats of loss that a nat of mean attention entropy costs: above 0, heads choose where they look. 0 = free.
+  double attention_entropy = 0;
 
   /// What step `step` (the first is 0) multiplies the update with.
   double rate_at(std::int64_t step) const;

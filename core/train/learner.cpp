@@ -63,7 +63,12 @@ StepReport Learner::step(const Batch& batch, std::stop_token stop, const MapRequ
 
   ForwardResult result;
   try {
-    result = s.forward(batch, Ctx{.backend = s.backend, .stop = stop, .tape = &tape}, maps);
+    result = s.forward(batch,
+                       Ctx{.backend = s.backend,
+                           .stop = stop,
+                           .tape = &tape,
+                           .entropy_price = s.optimizer.settings().attention_entropy},
+                       maps);
   } catch (const Error& error) {
     throw Error(where + ": " + error.where, error.expected, error.found, error.hint);
   }

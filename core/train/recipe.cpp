@@ -63,6 +63,7 @@ std::vector<Field> training_fields(Recipe& r) {
           {"beta2", &r.optimizer.beta2},
           {"epsilon", &r.optimizer.epsilon},
           {"clip_norm", &r.optimizer.clip_norm},
+          {"attention_entropy", &r.optimizer.attention_entropy},
           {"evaluate_every", &r.evaluate_every},
           {"evaluate_rows", &r.evaluate_rows},
           {"checkpoint_every", &r.checkpoint_every}};

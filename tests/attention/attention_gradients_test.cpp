@@ -109,6 +109,61 @@ TEST_CASE("gradients: attention of several texts, shared keys, own rules and tem
   }
 }
 
+TEST_CASE("gradients: the price of a pattern's entropy") {
+  const Index n = 7, heads = 2, d = 3;
+  const float price = 0.3f;
+  const std::vector<HeadRule> rules{{causal_rule(), 0.7f}, {full_rule(), 1.1f}};
+  const Tensor q = random_tensor({n, heads, d}, 1), k = random_tensor({n, heads, d}, 2),
+               v = random_tensor({n, heads, d}, 3);
+  Backend backend(2);
+  Tape tape(backend);
+  tape.watch(q);
+  tape.watch(k);
+  Rules tap(rules);
+  AttentionOutput out;
+  {
+    const Backend::Recording recording(backend, &tape);
+    AttentionInput in = input(q, k, v);
+    in.entropy_price = price;
+    out = softmax_attention(in, backend, &tap, {});
+  }
+  tape.backward(out.z, Tensor::zeros({n, heads, d}));  // so that the entropy alone has a gradient
+  const auto cost = [&](const Numbers& qs, const Numbers& ks) {
+    double total = 0;
+    for (Index h = 0; h < heads; ++h)
+      for (Index i = 0; i < n; ++i) {
+        Numbers e;
+        double sum = 0;
+        for (Index j = 0; j < (h == 0 ? i + 1 : n); ++j) {
+          double score = 0;
+          for (Index x = 0; x < d; ++x)
+            score += qs[static_cast<std::size_t>((i * heads + h) * d + x)] *
+                     ks[static_cast<std::size_t>((j * heads + h) * d + x)];
+          e.push_back(std::exp(score * static_cast<double>(rules[static_cast<std::size_t>(h)].scale)));
+          sum += e.back();
+        }
+        for (const double each : e) total -= each / sum * std::log(each / sum);
+      }
+    return static_cast<double>(price) * total;
+  };
+  Numbers at_q(q.values().begin(), q.values().end()), at_k(k.values().begin(), k.values().end());
+  const Tensor dq = tape.gradient(q), dk = tape.gradient(k);
+  double largest = 0;
+  for (Numbers* of : {&at_q, &at_k})
+    for (std::size_t i = 0; i < of->size(); ++i) {
+      const double was = (*of)[i], step = 1e-5;
+      (*of)[i] = was + step;
+      const double up = cost(at_q, at_k);
+      (*of)[i] = was - step;
+      const double slope = (up - cost(at_q, at_k)) / (2 * step);
+      (*of)[i] = was;
+      const float found = (of == &at_q ? dq : dk).data()[i];
+      CHECK(found == doctest::Approx(slope).epsilon(1e-4).scale(0.1));
+      largest = std::max(largest, std::abs(slope));
+    }
+  CHECK(largest > 0.05);
+}
+
 namespace {
 
 /// Watches the pattern (and lets it pass), or puts another in its place.

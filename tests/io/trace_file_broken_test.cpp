@@ -118,7 +118,7 @@ TEST_CASE("descriptions with a value missing, of another type or out of range na
   CHECK(says(refusal([](Contents& c) { c.description["tokens"][1]["begin"] = 3; }), "tokens[1].begin"));
   CHECK(says(refusal([](Contents& c) { c.description["tokens"][1]["begin"] = -1; }), "tokens[1].begin"));
   CHECK(says(refusal([](Contents& c) { c.description["map_kind"] = "guess"; }),
-             "one of probability, effective, sparse, found \"guess\""));
+             "one of probability, effective, sparse, difference, found \"guess\""));
   CHECK(says(refusal([](Contents& c) { c.description["milliseconds"] = "1"; }), "milliseconds: expected a number"));
   CHECK(says(refusal([](Contents& c) { c.description["rule"] = 5; }), "rule: expected a string"));
 }
