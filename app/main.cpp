@@ -19,6 +19,9 @@ void run(const AppOptions& options) {
   App app(options);
   ExploreWorkspace explore;
   app.add(workspace_of(explore));
+  PositionsDesk positions_desk(app.explorer());
+  PositionsWorkspace positions(positions_desk);
+  app.add(workspace_of(positions));
   AnalyseWorkspace analyse(app.explorer());
   app.add(workspace_of(analyse));
   CorpusDesk corpus_desk(app.explorer());
@@ -52,8 +55,8 @@ int main(int argc, char** argv) {
   cli.add_option("--size", size, "of the window or the picture, as in 1600x1000")->type_name("WxH");
   cli.add_option("--scale", options.scale, "pixels in a logical pixel, 0.5 … 8")->check(CLI::Range(0.5, 8.0));
   cli.add_option("--theme", options.theme, "dark, light or projector")->type_name("NAME");
-  cli.add_option("--workspace", options.workspace, "explore, analyse, corpus or train")
-      ->check(CLI::IsMember({"explore", "analyse", "corpus", "train"}))
+  cli.add_option("--workspace", options.workspace, "explore, positions, analyse, corpus or train")
+      ->check(CLI::IsMember({"explore", "positions", "analyse", "corpus", "train"}))
       ->type_name("NAME");
   cli.add_option("--page", options.page, "what that workspace shows, as in --workspace analyse --page ablate")
       ->type_name("ID");

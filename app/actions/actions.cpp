@@ -154,7 +154,7 @@ void add_edit(std::vector<Action>& all) {
 }
 
 void add_go(std::vector<Action>& all) {
-  constexpr const char* workspaces[] = {"Explore", "Analyse", "Corpus", "Train"};
+  constexpr const char* workspaces[] = {"Explore", "Positions", "Analyse", "Corpus", "Train"};
   for (int i = 0; i < static_cast<int>(std::size(workspaces)); ++i)
     all.push_back({"go.workspace." + std::to_string(i + 1), std::string("Workspace: ") + workspaces[i],
                    "Alt+" + std::to_string(i + 1), "Go", [i](Workbench& bench) { bench.ui.workspace = i; }, nullptr,

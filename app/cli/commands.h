@@ -14,6 +14,8 @@ void add_metrics(CLI::App& app, Shell& shell);
 void add_render(CLI::App& app, Shell& shell);
 void add_inspect(CLI::App& app, Shell& shell);
 void add_bench(CLI::App& app, Shell& shell);
+void add_positions(CLI::App& app, Shell& shell);
+void add_mask(CLI::App& app, Shell& shell);  ///< and cache
 void add_corpus(CLI::App& app, Shell& shell);
 void add_train(CLI::App& app, Shell& shell);
 void add_sample(CLI::App& app, Shell& shell);

@@ -50,6 +50,8 @@ int main(int argc, char** argv) {
   add_metrics(app, shell);
   add_render(app, shell);
   add_inspect(app, shell);
+  add_positions(app, shell);
+  add_mask(app, shell);
   add_bench(app, shell);
   add_corpus(app, shell);
   add_train(app, shell);

@@ -9,6 +9,8 @@ std::unique_ptr<Instrument> make_activation_patching(Explorer&);
 std::unique_ptr<Instrument> make_head_circuit(Explorer&);
 std::unique_ptr<Instrument> make_temperature_sweep(Explorer&);
 std::unique_ptr<Instrument> make_detector(Explorer&);
+std::unique_ptr<Instrument> make_masks(Explorer&);
+std::unique_ptr<Instrument> make_key_sharing(Explorer&);
 
 const std::vector<InstrumentEntry>& instrument_registry() {
   static const std::vector<InstrumentEntry> all = {
@@ -35,6 +37,18 @@ const std::vector<InstrumentEntry>& instrument_registry() {
         "chance.",
         "rule user-defined class paint pattern match rank previous token induction duplicate"},
        make_detector},
+      {{"masks", "Masks", "Sparse attention", "",
+        "Who may see whom? Masks are chosen, joined by and, or, not, and painted by hand; numbers say what they save, "
+        "the model what they cost.",
+        "sparse bidirectional full causal padding random MLM prefix-LM sliding window local dilated atrous strided "
+        "Sparse Transformer Longformer BigBird Reformer LSH dual chunk document sink StreamingLLM painted B1 B15"},
+       make_masks},
+      {{"sharing", "Shared keys and values", "Heads share K, V", "Ainslie et al. 2023; DeepSeek-V2 2024",
+        "What would fewer keys and values cost this model, and what would its cache save? Heads are pooled into "
+        "groups, "
+        "or all read from one latent.",
+        "MHA MQA GQA MLA latent KV cache size multi-query grouped-query multi-head C1 C5"},
+       make_key_sharing},
   };
   return all;
 }

@@ -4,6 +4,7 @@
 #include "app/panels/analyse_workspace.h"
 #include "app/panels/corpus_workspace.h"
 #include "app/panels/explore_workspace.h"
+#include "app/panels/positions_workspace.h"
 #include "app/panels/train_workspace.h"
 #include "app/window/app.h"
 
@@ -16,6 +17,16 @@ inline Workspace workspace_of(ExploreWorkspace& explore) {
           [&](Ui& ui, Workbench& bench) { explore.right(ui, bench); },
           [&](Ui& ui, Workbench& bench) { explore.above(ui, bench); },
           nullptr};
+}
+
+inline Workspace workspace_of(PositionsWorkspace& positions) {
+  return {PositionsWorkspace::title,
+          [&](Ui& ui, Workbench& bench) { positions.left(ui, bench); },
+          [&](Ui& ui, Workbench& bench) { positions.middle(ui, bench); },
+          [&](Ui& ui, Workbench& bench) { positions.right(ui, bench); },
+          [&](Ui& ui, Workbench& bench) { positions.above(ui, bench); },
+          nullptr,
+          positions.pages()};
 }
 
 inline Workspace workspace_of(AnalyseWorkspace& analyse) {

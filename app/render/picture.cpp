@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
-#include <variant>
 
 #include "app/render/head_report.h"
 #include "core/base/error.h"
@@ -15,6 +14,7 @@
 #include "viz/export/png.h"
 #include "viz/export/svg.h"
 #include "viz/scene/arcs.h"
+#include "viz/scene/compose.h"
 #include "viz/scene/head_grid.h"
 #include "viz/scene/head_map.h"
 #include "viz/scene/row_bars.h"
@@ -36,41 +36,6 @@ Trace without_first(const Trace& trace, const PictureRequest& request) {
 void need_factors(const Trace& trace, const PictureRequest::Head& head, const char* picture) {
   if (!trace.map(head.layer, head.head).is_factored())
     throw Error(picture, "a map in factors, which knows its scores", "a dense map of weights");
-}
-
-Point moved(Point point, double dx, double dy) {
-  return {point.x + dx, point.y + dy};
-}
-Rect moved(Rect rect, double dx, double dy) {
-  return {rect.x + dx, rect.y + dy, rect.w, rect.h};
-}
-void move(Mark& mark, double dx, double dy) {
-  if (auto* box = std::get_if<Box>(&mark.shape)) box->rect = moved(box->rect, dx, dy);
-  if (auto* line = std::get_if<Line>(&mark.shape))
-    for (Point& point : line->points) point = moved(point, dx, dy);
-  if (auto* curve = std::get_if<Curve>(&mark.shape))
-    for (Point* point : {&curve->from, &curve->control_from, &curve->control_to, &curve->to})
-      *point = moved(*point, dx, dy);
-  if (auto* text = std::get_if<Text>(&mark.shape)) text->at = moved(text->at, dx, dy);
-  if (auto* map = std::get_if<Heatmap>(&mark.shape)) map->rect = moved(map->rect, dx, dy);
-}
-
-/// A scene that was made for a panel, as a picture of its own: title block, margins, where its numbers come from.
-Scene framed(const Scene& panel, const Header& header, const std::string& source, const Look& look) {
-  Scene scene;
-  scene.background = look.theme.background;
-  scene.title = panel.title.empty() ? header.title : panel.title;
-  scene.description = panel.description.empty() ? source : panel.description + " · " + source;
-  const double width = std::max(panel.width, narrowest);
-  scene.width = width + 2 * margin;
-  double y = std::round(add_header(scene, header, margin, margin, width, look) + 16);
-  for (Mark mark : panel.marks) {
-    move(mark, margin, y);
-    scene.add(std::move(mark));
-  }
-  y = add_caption(scene, scene.description, margin, y + panel.height + 12, width, look);
-  scene.height = std::ceil(y + margin);
-  return scene;
 }
 
 Scene one_head(const Trace& trace, const Trace& seen, const std::vector<HeadReport>& reports,

@@ -187,7 +187,15 @@ void Explorer::submit_effect() {
       [this, plain, known, run = results_.run, model = results_.model, backend = backend_,
        memory = memory_](Worker::Job& job) -> Worker::Deliver {
         const Ctx ctx{*backend, nullptr, job.stop, &job.progress};
-        const auto before = known ? known : headscope::run(model, plain, ctx, *memory);
+        std::shared_ptr<const Trace> before = known;
+        try {
+          if (!before) before = headscope::run(model, plain, ctx, *memory);
+        } catch (const TextTooLong&) {  // which only the edits let the model read: there is no before
+          return [this] {
+            results_.effect.reset();
+            succeeded("effect");
+          };
+        }
         return [this, plain, effect = jobs::effect(before, run->trace, job.stop)] {
           results_.effect = effect;
           plain_request_ = plain;

@@ -17,7 +17,7 @@ struct AppOptions {
   int width = 0, height = 0;                        ///< 0 = as remembered, or 1600 × 1000
   double scale = 0;                                 ///< 0 = what the display asks for
   std::string theme;                                ///< "" = as remembered, or dark
-  std::string workspace;                            ///< "explore", "analyse" or "train"; "" = the first
+  std::string workspace;                            ///< "explore", "positions" …; "" = the first
   std::string page;                                 ///< of that workspace, by its id; "" = as remembered
   std::filesystem::path corpus;                     ///< of the Corpus workspace: results to show, or texts to read
   std::string recipe;                               ///< of the Train workspace: a file, or the name of a bundled one

@@ -1,6 +1,7 @@
 #include "core/attention/masks.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cassert>
@@ -9,87 +10,21 @@
 #include <limits>
 #include <vector>
 
+#include "core/attention/lsh.h"
 #include "core/attention/mask_algebra.h"
+#include "core/attention/mask_shapes.h"
 #include "core/base/error.h"
 #include "core/base/nearest_names.h"
-#include "core/base/random.h"
 
 namespace headscope {
 namespace {
 
+using namespace mask_shapes;
+
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr double largest = 1e9;  // of any number in a spec, so that products of two stay far inside 64 bits
-constexpr std::size_t most_parts = 16, deepest = 16;
-
-// A shape says which keys can matter to a query (`bounds`, cut to the text by Mask) and, inside them, which it sees.
-// `solid` shapes see all of them.
-
-struct Causal {
-  static constexpr bool solid = true;
-  KeyRange bounds(Index i, Index) const { return {0, i + 1}; }
-  bool sees(Index, Index) const { return true; }
-};
-struct Full {
-  static constexpr bool solid = true;
-  KeyRange bounds(Index, Index n) const { return {0, n}; }
-  bool sees(Index, Index) const { return true; }
-};
-struct Window {
-  static constexpr bool solid = true;
-  Index width;
-  KeyRange bounds(Index i, Index) const { return {i - width + 1, i + 1}; }
-  bool sees(Index, Index) const { return true; }
-};
-struct Dilated {
-  static constexpr bool solid = false;
-  Index count, step;
-  KeyRange bounds(Index i, Index) const { return {i - (count - 1) * step, i + 1}; }
-  bool sees(Index i, Index j) const { return (i - j) % step == 0; }
-};
-struct Strided {
-  static constexpr bool solid = false;
-  Index stride;
-  KeyRange bounds(Index i, Index) const { return {0, i + 1}; }
-  bool sees(Index i, Index j) const { return i - j < stride || (i - j) % stride == 0; }
-};
-struct Global {
-  static constexpr bool solid = false;
-  Index tokens, width;
-  KeyRange bounds(Index i, Index n) const {
-    if (i < tokens) return {0, n};
-    return {tokens > 0 ? 0 : i - width + 1, std::max(tokens, i + width)};
-  }
-  bool sees(Index i, Index j) const { return j < tokens || i < tokens || std::abs(i - j) < width; }
-};
-struct RandomKeys {
-  static constexpr bool solid = false;
-  double share;
-  std::uint64_t seed;
-  KeyRange bounds(Index i, Index) const { return {0, i + 1}; }
-  bool sees(Index i, Index j) const {
-    // One generator per cell, so that a cell's fate depends on nothing but its place.
-    Random cell(Random(seed ^ static_cast<std::uint64_t>(i) << 32).next() ^ static_cast<std::uint64_t>(j));
-    return i == j || cell.uniform() < share;
-  }
-};
-struct Prefix {
-  static constexpr bool solid = true;
-  Index length;
-  KeyRange bounds(Index i, Index) const { return {0, std::max(i + 1, length)}; }
-  bool sees(Index, Index) const { return true; }
-};
-struct Sink {
-  static constexpr bool solid = false;
-  Index tokens, width;
-  KeyRange bounds(Index i, Index) const { return {tokens > 0 ? 0 : i - width + 1, i + 1}; }
-  bool sees(Index i, Index j) const { return j < tokens || i - j < width; }
-};
-struct Padding {
-  static constexpr bool solid = true;
-  Index tokens;
-  KeyRange bounds(Index, Index n) const { return {0, n - tokens}; }
-  bool sees(Index, Index) const { return true; }
-};
+constexpr std::size_t most_parts = 16, deepest = 16, most_listed = 4096;
+constexpr double most_hashes = 1024;
 
 KeyRange cut(KeyRange range, Index n) {
   const Index begin = std::clamp<Index>(range.begin, 0, n);
@@ -107,7 +42,7 @@ KeyRange shrunk(KeyRange range, Sees sees) {
 template <class Shape>
 class Mask final : public AttentionRule {
  public:
-  Mask(Shape shape, std::string spec) : shape_(shape), spec_(std::move(spec)) {}
+  Mask(Shape shape, std::string spec) : shape_(std::move(shape)), spec_(std::move(spec)) {}
   KeyRange keys(Index query, Index n_key) const override {
     const KeyRange range = cut(shape_.bounds(query, n_key), n_key);
     if constexpr (Shape::solid) return range;
@@ -126,11 +61,17 @@ class Mask final : public AttentionRule {
   std::string spec_;
 };
 
-using Numbers = std::vector<double>;
+/// What stands in a spec besides words: its numbers, its list of positions, and the vectors that it may hash.
+struct Numbers {
+  std::vector<double> all;
+  std::vector<Index> list;
+  const MaskVectors* vectors = nullptr;
+  double operator[](std::size_t i) const { return all[i]; }
+};
 
 struct Entry {
   MaskForm form;
-  Numbers lowest;  ///< of the form's numbers, in order; the largest is 10⁹, of a share 1
+  std::vector<double> lowest;  ///< of the form's numbers, in order; the largest is 10⁹, of a share 1
   std::shared_ptr<const AttentionRule> (*make)(const Numbers& numbers, std::string spec);
 };
 
@@ -139,7 +80,7 @@ Index whole(double number) {
 }
 template <class Shape>
 std::shared_ptr<const AttentionRule> mask(Shape shape, std::string spec) {
-  return std::make_shared<Mask<Shape>>(shape, std::move(spec));
+  return std::make_shared<Mask<Shape>>(std::move(shape), std::move(spec));
 }
 
 const std::vector<Entry>& entries() {
@@ -194,6 +135,44 @@ const std::vector<Entry>& entries() {
         "padding 3"},
        {0},
        [](const Numbers& x, std::string spec) { return mask(Padding{whole(x[0])}, std::move(spec)); }},
+      {{"hidden", "Hidden at random", "hidden P seed S", "j is not hidden, which each is with probability P",
+        "Some tokens are hidden from everybody, as in masked language modelling.", "Devlin et al., BERT, 2018",
+        "hidden 0.3 seed 2"},
+       {0, 0},
+       [](const Numbers& x, std::string spec) {
+         return mask(Hidden{x[0], static_cast<std::uint64_t>(x[1])}, std::move(spec));
+       }},
+      {{"chosen", "Chosen global tokens", "chosen A,B,… window W", "i or j is listed, or |i − j| < W",
+        "The listed tokens see all and are seen by all; the rest see W − 1 neighbours on either side.",
+        "Beltagy et al., Longformer, 2020", "chosen 0,5 window 2"},
+       {1},
+       [](const Numbers& x, std::string spec) {
+         return mask(Chosen{x.list, whole(x[0])}, std::move(spec));
+       }},
+      {{"bigbird", "BigBird blocks", "bigbird B window W global G random R seed S",
+        "with I = ⌊i/B⌋, J = ⌊j/B⌋: |I − J| < W or I < G or J < G or J is one of R blocks drawn from 0 … I",
+        "Blocks of B tokens see neighbouring blocks, the first G, and R earlier ones drawn once per seed.",
+        "Zaheer et al., Big Bird, 2020", "bigbird 2 window 1 global 1 random 1 seed 1"},
+       {1, 1, 0, 0, 0},
+       [](const Numbers& x, std::string spec) {
+         return mask(Blocks{whole(x[0]), whole(x[1]), whole(x[2]), whole(x[3]), static_cast<std::uint64_t>(x[4])},
+                     std::move(spec));
+       }},
+      {{"documents", "Documents", "documents A,B,…", "no document begins in (min(i, j), max(i, j)]",
+        "Several texts in one row: each token sees its own document, which begins at one of the positions.",
+        "Raffel et al., T5, 2020 (packing)", "documents 3,6"},
+       {},
+       [](const Numbers& x, std::string spec) { return mask(Documents{x.list}, std::move(spec)); }},
+      {{"lsh", "Hash buckets", "lsh B rounds R seed S",
+        "j = i, or j < i and the hashes of q_i and k_j are equal in one of R rounds; causal where there are no q, k",
+        "Queries meet the keys that point the same way: both are hashed into B buckets, R times.",
+        "Kitaev et al., Reformer, 2020", "lsh 4 rounds 2 seed 1"},
+       {2, 1, 0},
+       [](const Numbers& x, std::string spec) -> std::shared_ptr<const AttentionRule> {
+         const LshSettings settings{static_cast<int>(x[0]), static_cast<int>(x[1]), static_cast<std::uint64_t>(x[2])};
+         if (x.vectors) return lsh_rule(x.vectors->q, x.vectors->k, settings, std::move(spec));
+         return mask(Causal{}, std::move(spec));
+       }},
       {{"cells", "Painted", "cells QUERY:KEY …", "(i, j) is listed; either may be a range, as in 5-9:0-2",
         "Each token sees the cells that somebody painted.", "",
         "cells 0:0 1:0-1 2:0 2:2 3-4:0 3-4:2-3 5:0 5:3 5:5 6:0 6:3 6:5-6 7:0 7:5-7"},
@@ -214,6 +193,10 @@ std::vector<std::string_view> words_of(std::string_view text) {
   }
 }
 
+/// "A,B,…": positions, separated by commas.
+bool is_list(std::string_view form_word) {
+  return form_word.find(',') != std::string_view::npos;
+}
 bool is_number(std::string_view form_word) {
   return form_word.size() == 1 && form_word[0] >= 'A' && form_word[0] <= 'Z';
 }
@@ -223,16 +206,37 @@ std::string shortened(std::string_view text) {
 }
 
 double number_of(std::string_view text, const Entry& entry, std::size_t which, const std::string& where) {
-  const bool share = entry.form.id == "random" && which == 0;
+  const bool share = (entry.form.id == "random" || entry.form.id == "hidden") && which == 0;
   double value = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const double lowest = entry.lowest[which], highest = share ? 1 : largest;
+  const bool hashed = entry.form.id == "lsh" && which < 2;  // buckets and rounds are work
+  const double lowest = entry.lowest[which], highest = share ? 1 : hashed ? most_hashes : largest;
   const bool read = error == std::errc() && end == text.data() + text.size();
   if (!read || !(value >= lowest && value <= highest) || (!share && value != std::floor(value)))
     throw Error(where + ": " + std::string(entry.form.form),
                 fmt::format("a {} from {:.0f} to {:.0f}", share ? "share" : "whole number", lowest, highest),
                 shortened(text));
   return value;
+}
+
+/// "0,5,9": sorted, each once.
+std::vector<Index> list_of(std::string_view text, const Entry& entry, const std::string& where) {
+  std::vector<Index> list;
+  while (true) {
+    const auto end = std::min(text.find(','), text.size());
+    Index value = -1;
+    const auto [stop, error] = std::from_chars(text.data(), text.data() + end, value);
+    if (error != std::errc() || stop != text.data() + end || value < 0 || value > static_cast<Index>(largest) ||
+        list.size() == most_listed)
+      throw Error(where + ": " + std::string(entry.form.form),
+                  fmt::format("at most {} positions separated by commas, as in 0,5,9", most_listed), shortened(text));
+    list.push_back(value);
+    if (end == text.size()) break;
+    text.remove_prefix(end + 1);
+  }
+  std::ranges::sort(list);
+  list.erase(std::ranges::unique(list).begin(), list.end());
+  return list;
 }
 
 /// A mask as it was read, and what printing it again needs to know.
@@ -246,7 +250,8 @@ struct Parsed {
 
 class MaskParser {
  public:
-  MaskParser(std::string_view spec, const std::string& where) : rest_(spec), where_(where) {}
+  MaskParser(std::string_view spec, const std::string& where, const MaskVectors* vectors)
+      : rest_(spec), where_(where), vectors_(vectors) {}
 
   Parsed whole_spec() {
     Parsed result = either_of();
@@ -340,18 +345,22 @@ class MaskParser {
       return result;
     }
     const std::vector<std::string_view> form = words_of(known->form.form);
-    Numbers numbers;
+    Numbers numbers{{}, {}, vectors_};
     for (std::size_t w = 1; w < std::max(form.size(), words.size()); ++w) {
-      const bool fits = w < form.size() && w < words.size() && (is_number(form[w]) || form[w] == words[w]);
+      const bool fits =
+          w < form.size() && w < words.size() && (is_number(form[w]) || is_list(form[w]) || form[w] == words[w]);
       if (!fits) throw Error(where_, fmt::format("\"{}\"", known->form.form), shortened(spec));
-      if (is_number(form[w])) {
-        numbers.push_back(number_of(words[w], *known, numbers.size(), where_));
-        result.text += fmt::format(" {}", numbers.back());
+      if (is_list(form[w])) {
+        numbers.list = list_of(words[w], *known, where_);
+        result.text += fmt::format(" {}", fmt::join(numbers.list, ","));
+      } else if (is_number(form[w])) {
+        numbers.all.push_back(number_of(words[w], *known, numbers.all.size(), where_));
+        result.text += fmt::format(" {}", numbers.all.back());
       } else {
         result.text += " " + std::string(form[w]);
       }
     }
-    assert(numbers.size() == known->lowest.size());
+    assert(numbers.all.size() == known->lowest.size());
     result.rule = known->make(numbers, result.text);
     return result;
   }
@@ -371,6 +380,7 @@ class MaskParser {
 
   std::string_view rest_;
   const std::string& where_;
+  const MaskVectors* vectors_;
   std::size_t parts_ = 0, depth_ = 0;
 };
 
@@ -385,8 +395,15 @@ std::span<const MaskForm> mask_forms() {
   return forms;
 }
 
-std::shared_ptr<const AttentionRule> parse_mask(std::string_view spec, const std::string& where) {
-  return MaskParser(spec, where).whole_spec().rule;
+std::shared_ptr<const AttentionRule> parse_mask(std::string_view spec, const std::string& where,
+                                                const MaskVectors* vectors) {
+  return MaskParser(spec, where, vectors).whole_spec().rule;
+}
+
+bool hashes_vectors(std::string_view spec) {
+  for (auto at = spec.find("lsh"); at != std::string_view::npos; at = spec.find("lsh", at + 1))
+    if (at == 0 || std::string_view(" \t&|!()").find(spec[at - 1]) != std::string_view::npos) return true;
+  return false;
 }
 
 namespace {

@@ -2,10 +2,10 @@
 // Masks by name: which keys a query may see, as a one-line predicate of query position i, key position j and the number
 // of keys n. A spec such as "window 8" parses into an AttentionRule and prints itself again. "A & B" sees what both
 // see, "A | B" what either sees, "not A" the rest, later keys included; ( ) group, and the words and, or, not mean the
-// same. Causal by themselves: causal, window, dilated, strided, random, sink. Looking ahead: full, prefix, global,
-// padding, which "& causal" turns into decoder masks. A row may end up without any key ("padding 3" on three tokens):
-// its weights are all zero, and nothing is added to the residual stream there. A new mask is one entry in the table of
-// masks.cpp and its predicate in the test.
+// same. Causal by themselves: causal, window, dilated, strided, random, sink, lsh. Looking ahead: full, prefix, global,
+// chosen, bigbird, documents, hidden, padding, which "& causal" turns into decoder masks. A row may end up without any
+// key ("padding 3" on three tokens): its weights are all zero, and nothing is added to the residual stream there. A new
+// mask is one entry in the table of masks.cpp and its predicate in the test.
 
 #include <memory>
 #include <span>
@@ -30,8 +30,17 @@ struct MaskForm {
 /// Every mask, in the order in which a chooser lists them.
 std::span<const MaskForm> mask_forms();
 
-/// Throws Error at `where`: names the forms for an unknown word, the bounds for a number outside them.
-std::shared_ptr<const AttentionRule> parse_mask(std::string_view spec, const std::string& where = "mask");
+/// Queries and keys of one head as they meet, (token, d_head), for masks that look at them.
+struct MaskVectors {
+  Tensor q, k;
+};
+
+/// Throws Error at `where`: names the forms for an unknown word, the bounds for a number outside them. Without
+/// `vectors` a mask that hashes them shows all earlier keys.
+std::shared_ptr<const AttentionRule> parse_mask(std::string_view spec, const std::string& where = "mask",
+                                                const MaskVectors* vectors = nullptr);
+/// Whether the mask depends on queries and keys ("lsh …").
+bool hashes_vectors(std::string_view spec);
 
 /// What painting does to a mask over n_key keys: the cells opened or closed, whatever `spec` says of them. Strokes add
 /// up: "causal & not cells 5:3-4 | cells 2:4". Throws as parse_mask.

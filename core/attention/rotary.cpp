@@ -1,21 +1,71 @@
 #include "core/attention/rotary.h"
 
+#include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <numbers>
 
 namespace headscope {
 
+namespace {
+
+using Scaling = RotaryConfig::Scaling;
+constexpr double yarn_alpha = 1, yarn_beta = 32, llama3_low = 1, llama3_high = 4;
+
+constexpr RotaryScalingInfo scalings[] = {
+    {Scaling::none, "none", "none", "θ_i = base^(−2i/d)", "Su et al., RoFormer, 2021"},
+    {Scaling::linear, "linear", "linear (PI)", "θ_i ÷ s: positions are squeezed into the trained range",
+     "Chen et al., Extending Context Window via Position Interpolation, 2023"},
+    {Scaling::ntk, "ntk", "NTK", "base · s^(d/(d−2)): fast pairs stay, the slowest is stretched by s",
+     "bloc97, NTK-Aware Scaled RoPE, 2023"},
+    {Scaling::yarn, "yarn", "YaRN",
+     "pairs that turn often within the context stay, slow ones ÷ s, smooth between; q and k × (0.1 ln s + 1)",
+     "Peng et al., YaRN: Efficient Context Window Extension, 2023"},
+    {Scaling::llama3, "llama3", "Llama 3", "as YaRN with α = 1, β = 4, and no factor on q and k",
+     "Dubey et al., The Llama 3 Herd of Models, 2024"},
+};
+
+}  // namespace
+
+std::span<const RotaryScalingInfo> rotary_scalings() {
+  return scalings;
+}
+
+const RotaryScalingInfo& info(RotaryConfig::Scaling scaling) {
+  return *std::ranges::find(scalings, scaling, &RotaryScalingInfo::scaling);
+}
+
+RotaryConfig rescaled(const RotaryConfig& own, Scaling scaling, double factor, int context) {
+  RotaryConfig config;
+  config.base = own.base;
+  config.scaling = scaling;
+  if (scaling == Scaling::none) return config;
+  config.factor = factor;
+  if (scaling == Scaling::yarn || scaling == Scaling::llama3) {
+    config.original_context = own.original_context > 0 ? own.original_context : context;
+    config.low_frequency_factor = scaling == Scaling::yarn ? yarn_alpha : llama3_low;
+    config.high_frequency_factor = scaling == Scaling::yarn ? yarn_beta : llama3_high;
+  }
+  return config;
+}
+
 std::vector<double> rotary_frequencies(const RotaryConfig& config, int d_head) {
   std::vector<double> frequencies;
+  // With a single pair d − 2 is 0: its θ is 1 whatever the base.
+  const double base = config.scaling == Scaling::ntk && d_head > 2
+                          ? config.base * std::pow(config.factor, d_head / (d_head - 2.0))
+                          : config.base;
   for (int i = 0; i < d_head / 2; ++i) {
-    double theta = std::pow(config.base, -2.0 * i / d_head);
+    double theta = std::pow(base, -2.0 * i / d_head);
     switch (config.scaling) {
-      case RotaryConfig::Scaling::none:
+      case Scaling::none:
+      case Scaling::ntk:
         break;
-      case RotaryConfig::Scaling::linear:
+      case Scaling::linear:
         theta /= config.factor;
         break;
-      case RotaryConfig::Scaling::llama3: {
+      case Scaling::yarn:
+      case Scaling::llama3: {
         // Turns within the trained context: few turns = long wavelength = stretched.
         const double turns = config.original_context * theta / (2 * std::numbers::pi);
         const double keep =
@@ -32,16 +82,69 @@ std::vector<double> rotary_frequencies(const RotaryConfig& config, int d_head) {
   return frequencies;
 }
 
-RotaryTable rotary_table(const std::vector<double>& frequencies, Index first, Index count) {
+double rotary_magnitude(const RotaryConfig& config) {
+  return config.scaling == Scaling::yarn && config.factor > 1 ? 0.1 * std::log(config.factor) + 1 : 1;
+}
+
+RotaryTable rotary_table(const std::vector<double>& frequencies, Index first, Index count, double magnitude) {
   const auto half = static_cast<Index>(frequencies.size());
   RotaryTable table{Tensor::uninitialized({count, half}), Tensor::uninitialized({count, half})};
   for (Index p = 0; p < count; ++p)
     for (Index i = 0; i < half; ++i) {
       const double angle = static_cast<double>(first + p) * frequencies[static_cast<std::size_t>(i)];
-      table.cosine.ref(p, i) = static_cast<float>(std::cos(angle));
-      table.sine.ref(p, i) = static_cast<float>(std::sin(angle));
+      table.cosine.ref(p, i) = static_cast<float>(magnitude * std::cos(angle));
+      table.sine.ref(p, i) = static_cast<float>(magnitude * std::sin(angle));
     }
   return table;
+}
+
+std::pair<Index, Index> rotary_pair(Index i, Index d_head, RotaryLayout layout) {
+  return layout == RotaryLayout::half_split ? std::pair{i, i + d_head / 2} : std::pair{2 * i, 2 * i + 1};
+}
+
+std::vector<double> rotated(std::span<const double> x, double position, std::span<const double> frequencies,
+                            RotaryLayout layout, double magnitude) {
+  assert(x.size() == 2 * frequencies.size());
+  std::vector<double> out(x.size());
+  for (std::size_t i = 0; i < frequencies.size(); ++i) {
+    const auto [a, b] = rotary_pair(static_cast<Index>(i), static_cast<Index>(x.size()), layout);
+    const double angle = position * frequencies[i], c = magnitude * std::cos(angle), s = magnitude * std::sin(angle);
+    const double left = x[static_cast<std::size_t>(a)], right = x[static_cast<std::size_t>(b)];
+    out[static_cast<std::size_t>(a)] = left * c - right * s;
+    out[static_cast<std::size_t>(b)] = left * s + right * c;
+  }
+  return out;
+}
+
+double RotaryPart::at(double distance, double theta) const {
+  return amplitude * std::cos(phase + distance * theta);
+}
+
+std::vector<RotaryPart> rotary_parts(std::span<const double> q, std::span<const double> k, RotaryLayout layout) {
+  assert(q.size() == k.size());
+  std::vector<RotaryPart> parts;
+  for (std::size_t i = 0; i < q.size() / 2; ++i) {
+    const auto [a, b] = rotary_pair(static_cast<Index>(i), static_cast<Index>(q.size()), layout);
+    const auto left = static_cast<std::size_t>(a), right = static_cast<std::size_t>(b);
+    RotaryPart part;
+    part.query_norm = std::hypot(q[left], q[right]);
+    part.key_norm = std::hypot(k[left], k[right]);
+    part.query_angle = std::atan2(q[right], q[left]);
+    part.key_angle = std::atan2(k[right], k[left]);
+    part.amplitude = part.query_norm * part.key_norm;
+    part.phase = std::remainder(part.query_angle - part.key_angle, 2 * std::numbers::pi);
+    parts.push_back(part);
+  }
+  return parts;
+}
+
+std::vector<double> rotary_scores(std::span<const RotaryPart> parts, const RotaryConfig& config, double distance,
+                                  double scale) {
+  const std::vector<double> theta = rotary_frequencies(config, static_cast<int>(2 * parts.size()));
+  const double magnitude = rotary_magnitude(config), factor = scale * magnitude * magnitude;
+  std::vector<double> scores;
+  for (std::size_t i = 0; i < parts.size(); ++i) scores.push_back(factor * parts[i].at(distance, theta[i]));
+  return scores;
 }
 
 }  // namespace headscope

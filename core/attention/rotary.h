@@ -1,8 +1,11 @@
 #pragma once
 // Rotary position embedding (Su et al., RoFormer: Enhanced Transformer with Rotary Position Embedding, 2021): pair i of
-// a query or key at position p turns by p · θ_i, θ_i = base^(−2i/d). Half-split layout, as Hugging Face stores it: pair
-// i is (x_i, x_{i + d/2}).
+// a query or key at position p turns by p · θ_i, θ_i = base^(−2i/d). A score then depends on positions by their
+// difference alone:  ⟨R_m q, R_n k⟩ = Σ_i |q_i| |k_i| cos(φ_i + (m − n) θ_i),  φ_i the angle from k_i to q_i.
 
+#include <span>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/tensor/tensor.h"
@@ -11,21 +14,63 @@ namespace headscope {
 
 struct RotaryConfig {
   double base = 10000;
-  enum class Scaling { none, linear, llama3 } scaling = Scaling::none;
-  double factor = 1;                                           ///< linear, llama3: how much longer than in training
-  double low_frequency_factor = 1, high_frequency_factor = 4;  ///< llama3
-  int original_context = 0;                                    ///< llama3: context in training
+  enum class Scaling { none, linear, ntk, yarn, llama3 } scaling = Scaling::none;
+  double factor = 1;                                           ///< s: how much longer than in training
+  double low_frequency_factor = 1, high_frequency_factor = 4;  ///< llama3; yarn's α = 1 and β = 32
+  int original_context = 0;                                    ///< llama3, yarn: L, the context in training
+  bool operator==(const RotaryConfig&) const = default;
 };
 
-/// θ_i for i = 0 … d_head/2 − 1, in radians per token. `linear`: position interpolation (Chen et al., 2023), every θ ÷
-/// factor. `llama3`: long wavelengths ÷ factor, short ones kept, smooth between (Dubey et al., The Llama 3 Herd of
-/// Models, 2024).
-std::vector<double> rotary_frequencies(const RotaryConfig& config, int d_head);
+/// "none", "linear", "ntk", "yarn", "llama3": in the order in which a chooser lists them.
+struct RotaryScalingInfo {
+  RotaryConfig::Scaling scaling;
+  std::string_view id, title, formula, source;
+};
+std::span<const RotaryScalingInfo> rotary_scalings();
+const RotaryScalingInfo& info(RotaryConfig::Scaling scaling);
 
-/// Cosines and sines of position · θ_i for positions [first, first + count): each (count, d_head/2).
+/// `own` stretched by `factor` with the constants of the method's paper, for a model trained on `context` tokens.
+RotaryConfig rescaled(const RotaryConfig& own, RotaryConfig::Scaling scaling, double factor, int context);
+
+/// θ_i for i = 0 … d_head/2 − 1, in radians per token; L θ_i / 2π is how often pair i turns within the trained context.
+///   linear  θ ÷ s                                     (position interpolation; Chen et al., 2023)
+///   ntk     base · s^(d/(d−2)) in place of base       (bloc97, NTK-aware scaled RoPE, 2023)
+///   yarn    θ (1 − γ) ÷ s + θ γ, γ = (turns − α)/(β − α) cut to 0 … 1   (Peng et al., YaRN, 2023, "NTK by parts")
+///   llama3  the same form with other α and β          (Dubey et al., The Llama 3 Herd of Models, 2024)
+std::vector<double> rotary_frequencies(const RotaryConfig& config, int d_head);
+/// What queries and keys are multiplied by besides: YaRN's √(1/t) = 0.1 ln s + 1; 1 otherwise.
+double rotary_magnitude(const RotaryConfig& config);
+
+/// Cosines and sines of position · θ_i for positions [first, first + count), times `magnitude`: each (count, d_head/2).
 struct RotaryTable {
   Tensor cosine, sine;
 };
-RotaryTable rotary_table(const std::vector<double>& frequencies, Index first, Index count);
+RotaryTable rotary_table(const std::vector<double>& frequencies, Index first, Index count, double magnitude = 1);
+
+/// Which two numbers of a head make pair i. Hugging Face stores Llama half-split; the paper and GPT-J interleave. Both
+/// are the same mechanism on permuted dimensions.
+enum class RotaryLayout {
+  half_split,   ///< (x_i, x_{i + d/2})
+  interleaved,  ///< (x_2i, x_{2i + 1})
+};
+std::pair<Index, Index> rotary_pair(Index i, Index d_head, RotaryLayout layout);
+
+/// One vector turned to `position`, in double precision. REQUIRES x.size() = 2 · frequencies.size().
+std::vector<double> rotated(std::span<const double> x, double position, std::span<const double> frequencies,
+                            RotaryLayout layout = RotaryLayout::half_split, double magnitude = 1);
+
+/// A pair's share of the score of one query and one key before rotation: amplitude · cos(phase + distance · θ).
+struct RotaryPart {
+  double amplitude = 0;                   ///< |q_i| |k_i|
+  double phase = 0;                       ///< angle from k_i to q_i, radians in (−π, π]
+  double query_angle = 0, key_angle = 0;  ///< of q_i and of k_i
+  double query_norm = 0, key_norm = 0;
+  double at(double distance, double theta) const;  ///< distance = query position − key position
+};
+std::vector<RotaryPart> rotary_parts(std::span<const double> q, std::span<const double> k,
+                                     RotaryLayout layout = RotaryLayout::half_split);
+/// scale · magnitude² · part of every pair: together the score.
+std::vector<double> rotary_scores(std::span<const RotaryPart> parts, const RotaryConfig& config, double distance,
+                                  double scale);
 
 }  // namespace headscope

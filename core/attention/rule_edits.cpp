@@ -30,6 +30,24 @@ class Scaled final : public AttentionRule {
   std::string name_;
 };
 
+class Biased final : public AttentionRule {
+ public:
+  Biased(RulePtr base, std::function<float(Index, Index)> bias, std::string name)
+      : base_(std::move(base)), bias_(std::move(bias)), name_(std::move(name)) {}
+  KeyRange keys(Index query, Index n_key) const override { return base_->keys(query, n_key); }
+  bool plain() const override { return false; }
+  void apply(Index query, Index first_key, std::span<float> scores) const override {
+    if (!base_->plain()) base_->apply(query, first_key, scores);
+    for (std::size_t c = 0; c < scores.size(); ++c) scores[c] += bias_(query, first_key + static_cast<Index>(c));
+  }
+  std::string describe() const override { return fmt::format("{}, {}", base_->describe(), name_); }
+
+ private:
+  RulePtr base_;
+  std::function<float(Index, Index)> bias_;
+  std::string name_;
+};
+
 class WithoutFirst final : public AttentionRule {
  public:
   WithoutFirst(RulePtr base, Index count) : base_(std::move(base)), count_(count) {}
@@ -89,6 +107,9 @@ class At final : public AttentionRule {
 
 RulePtr scaled_rule(RulePtr base, std::function<float(Index query)> factor, std::string name) {
   return std::make_shared<Scaled>(std::move(base), std::move(factor), std::move(name));
+}
+RulePtr biased_rule(RulePtr base, std::function<float(Index query, Index key)> bias, std::string name) {
+  return std::make_shared<Biased>(std::move(base), std::move(bias), std::move(name));
 }
 RulePtr without_first(RulePtr base, Index count) {
   return std::make_shared<WithoutFirst>(std::move(base), count);

@@ -13,6 +13,8 @@ using RulePtr = std::shared_ptr<const AttentionRule>;
 
 /// Scores of query i times factor(i); what `base` adds is scaled too, and what it masks stays masked.
 RulePtr scaled_rule(RulePtr base, std::function<float(Index query)> factor, std::string name);
+/// bias(i, j) added to the scores that `base` lets through.
+RulePtr biased_rule(RulePtr base, std::function<float(Index query, Index key)> bias, std::string name);
 /// `base` without keys [0, count).
 RulePtr without_first(RulePtr base, Index count);
 /// Query i sees the one key of(i) if `base` lets it, else nothing.

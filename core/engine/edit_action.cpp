@@ -26,6 +26,7 @@ class Words {
   [[noreturn]] void fail(std::string_view found) const {
     throw Error(where_, fmt::format("{}", form_), fmt::format("\"{}\"", found));
   }
+  const std::string& where() const { return where_; }
   bool empty() {
     skip();
     return rest_.empty();
@@ -187,6 +188,18 @@ const auto& table() {
         "A part of the block adds nothing; a norm passes on what it is given.", SwitchOff{}, false},
        "switch off",
        [](Words& w) -> EditAction { return SwitchOff{read_from(w, parts)}; }},
+      {{position_words, "Another way of knowing where a token stands.",
+        SetPositions{.method = SetPositions::Method::rope, .base = 500}, true},
+       "position",
+       [](Words& w) -> EditAction { return parse_positions(w.all(), w.where()); }},
+      {{"share keys GROUPS", "Keys and values of heads become the mean of their group: fewer to keep (GQA, MQA).",
+        ShareKeys{}, false},
+       "share keys",
+       [](Words& w) -> EditAction { return ShareKeys{w.number<int>()}; }},
+      {{"latent keys RANK", "Keys and values pass through a latent of RANK numbers per token (MLA).", LatentKeys{},
+        false},
+       "latent keys",
+       [](Words& w) -> EditAction { return LatentKeys{w.number<int>()}; }},
   }};
   return entries;
 }
@@ -237,7 +250,10 @@ std::string text_of(const EditAction& action) {
                        "patch {} from {}{}", name_in(sites, a.site), quote(a.text),
                        a.align == Patch::Align::start ? "" : fmt::format(" aligned {}", name_in(alignments, a.align)));
                  },
-                 [](const SwitchOff& a) { return fmt::format("switch off {}", name_in(parts, a.part)); }},
+                 [](const SwitchOff& a) { return fmt::format("switch off {}", name_in(parts, a.part)); },
+                 [](const SetPositions& a) { return text_of(a); },
+                 [](const ShareKeys& a) { return fmt::format("share keys {}", a.groups); },
+                 [](const LatentKeys& a) { return fmt::format("latent keys {}", a.rank); }},
       action);
 }
 
@@ -275,7 +291,9 @@ void check(const EditAction& action, const std::string& where) {
             need(!a.text.empty(), "a text to patch from", "none");
             need(std::ranges::count(patch_sites(), a.site) == 1, "a site that can be patched", info(a.site).pattern);
           },
-          [&](const SwitchOff&) {}},
+          [&](const SwitchOff&) {}, [&](const SetPositions& a) { check(a, where); },
+          [&](const ShareKeys& a) { need(a.groups >= 1, "at least 1 group of heads", a.groups); },
+          [&](const LatentKeys& a) { need(a.rank >= 1, "a rank from 1", a.rank); }},
       action);
 }
 

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <variant>
 
+#include "core/engine/position_edit.h"
 #include "core/trace/site.h"
 
 namespace headscope {
@@ -89,8 +90,23 @@ struct SwitchOff {
   bool operator==(const SwitchOff&) const = default;
 };
 
+/// Keys and values are shared by more heads than in training: the model's key heads, in `groups` equal groups, become
+/// their group's mean (Ainslie et al., GQA, 2023: how a trained model is converted). 1 = MQA.
+struct ShareKeys {
+  int groups = 1;
+  bool operator==(const ShareKeys&) const = default;
+};
+
+/// Keys and values pass through a latent of `rank` numbers per token, from which both are made again: [W_K W_V] by its
+/// singular value decomposition (DeepSeek-V2, 2024, multi-head latent attention; there it is trained, and rotary
+/// positions have a key of their own. Here keys are turned after they were made again).
+struct LatentKeys {
+  int rank = 32;
+  bool operator==(const LatentKeys&) const = default;
+};
+
 using EditAction = std::variant<SetTemperature, SetMask, ScaleByLength, DropFirst, ForcePattern, SetWeight,
-                                FreezePattern, Ablate, Patch, SwitchOff>;
+                                FreezePattern, Ablate, Patch, SwitchOff, SetPositions, ShareKeys, LatentKeys>;
 
 struct EditForm {
   std::string_view form;     ///< "ablate zero | mean | resample SEED": capitals stand for what one writes

@@ -14,6 +14,7 @@
 #include "core/base/error.h"
 #include "core/base/overloaded.h"
 #include "core/base/random.h"
+#include "core/model/weights.h"
 #include "core/trace/token_alignment.h"
 
 namespace headscope {
@@ -109,6 +110,11 @@ SiteKind site_of(SwitchOff::Part part) {
   return SiteKind::mlp_out;
 }
 
+void need_model(const EditScene& scene, const std::string& where) {
+  if (!scene.model)
+    throw Error(where, "a pass of the model itself, whose positions and weights the edit reads", "none");
+}
+
 }  // namespace
 
 std::vector<int> align_positions(Patch::Align align, const std::vector<std::int32_t>& ids,
@@ -155,16 +161,43 @@ InterventionTap::InterventionTap(const std::vector<Intervention>& edits, const E
       assert(found != scene.sources.end());
       return found->second;
     };
-    std::visit(Overloaded{[&](const SetMask& action) { step.mask = parse_mask(action.spec, where); },
+    std::visit(Overloaded{[&](const SetMask& action) {
+                            step.mask = parse_mask(action.spec, where);
+                            step.hashes = hashes_vectors(action.spec) && scene.model;
+                          },
                           [&](const FreezePattern& action) { step.source = source(action.text); },
                           [&](const Patch& action) {
                             step.source = source(action.text);
                             step.partner = align_positions(action.align, scene.ids, step.source->ids());
                           },
+                          [&](const SetPositions& action) {
+                            need_model(scene, where);
+                            check_positions(action, edit.target, *scene.model, n, where);
+                            rotates_ |= action.replaces() || action.method == SetPositions::Method::shift;
+                          },
+                          [&](const ShareKeys& action) { check_groups(action.groups, scene.dims, where); },
+                          [&](const LatentKeys& action) {
+                            need_model(scene, where);
+                            for (int layer = 0; layer < scene.dims.layers; ++layer)
+                              if (edit.target.layer.value_or(layer) == layer)
+                                step.latent.emplace(layer, latent_projector(*scene.model, layer, action.rank, where));
+                          },
                           [](const auto&) {}},
                step.action);
     steps_.push_back(std::move(step));
   }
+}
+
+bool InterventionTap::meeting(SiteKind site) const {
+  const bool rotary = scene_.model && scene_.model->config().position == PositionKind::rotary;
+  return site == (rotary ? SiteKind::rot_q : SiteKind::q) || site == (rotary ? SiteKind::rot_k : SiteKind::k);
+}
+
+std::shared_ptr<const AttentionRule> InterventionTap::mask_of(const Step& step, int head) const {
+  if (!step.hashes || !meeting_.q.defined()) return step.mask;
+  const MaskVectors vectors{meeting_.q.select(1, head),
+                            meeting_.k.select(1, head / (scene_.dims.heads / scene_.dims.kv_heads))};
+  return parse_mask(std::get<SetMask>(step.action).spec, "mask", &vectors);
 }
 
 HeadRule InterventionTap::head_rule(int layer, int head, HeadRule usual) const {
@@ -180,7 +213,10 @@ HeadRule InterventionTap::head_rule(int layer, int head, HeadRule usual) const {
     usual.rule = step.first == 0 && step.last == n - 1 ? std::move(edited)
                                                        : rule_at(step.first, step.last, std::move(edited), usual.rule);
   };
-  if (const auto [step, mask] = last_of.operator()<SetMask>(); mask) place(*step, step->mask);
+  if (const auto [step, mask] = last_of.operator()<SetMask>(); mask) place(*step, mask_of(*step, head));
+  if (const auto [step, positions] = last_of.operator()<SetPositions>(); positions)
+    if (RulePtr biased = positions_rule(*positions, head, scene_.dims.heads, usual.rule); biased != usual.rule)
+      place(*step, std::move(biased));
   if (const auto [step, drop] = last_of.operator()<DropFirst>(); drop && drop->renormalize)
     place(*step, without_first(usual.rule, drop->count));
   if (const auto [step, force] = last_of.operator()<ForcePattern>(); force)
@@ -203,7 +239,7 @@ HeadRule InterventionTap::head_rule(int layer, int head, HeadRule usual) const {
   return usual;
 }
 
-bool InterventionTap::acts_at(const Step& step, Site site) {
+bool InterventionTap::acts_at(const Step& step, Site site) const {
   if (step.target.layer && *step.target.layer != site.layer) return false;
   return std::visit(
       Overloaded{[&](const SetWeight&) { return site.kind == SiteKind::attn_scores; },
@@ -211,7 +247,11 @@ bool InterventionTap::acts_at(const Step& step, Site site) {
                  [&](const FreezePattern&) { return site.kind == SiteKind::pattern; },
                  [&](const Ablate&) { return site.kind == SiteKind::z; },
                  [&](const Patch& a) { return site.kind == a.site; },
-                 [&](const SwitchOff& a) { return site.kind == site_of(a.part); }, [](const auto&) { return false; }},
+                 [&](const SwitchOff& a) { return site.kind == site_of(a.part); },
+                 [&](const SetPositions& a) { return positions_act_at(a, scene_.model->config().position, site.kind); },
+                 [&](const ShareKeys&) { return site.kind == SiteKind::k || site.kind == SiteKind::v; },
+                 [&](const LatentKeys&) { return site.kind == SiteKind::k || site.kind == SiteKind::v; },
+                 [](const auto&) { return false; }},
       step.action);
 }
 
@@ -224,7 +264,11 @@ bool InterventionTap::wants(Site site) const {
         ((off->part == SwitchOff::Part::ln1 && site.kind == SiteKind::resid_pre) ||
          (off->part == SwitchOff::Part::ln2 && site.kind == SiteKind::resid_mid)))
       return true;
+    if (std::holds_alternative<LatentKeys>(step.action) && site.kind == SiteKind::ln1_normalized) return true;
   }
+  for (const Step& step : steps_)
+    if (step.hashes && meeting(site.kind) && step.target.layer.value_or(site.layer) == site.layer) return true;
+  if (rotates_ && (site.kind == SiteKind::q || site.kind == SiteKind::k)) return true;
   return false;
 }
 
@@ -237,6 +281,10 @@ Tensor InterventionTap::at(Site site, const Tensor& value) {
     }
   const Tensor& result = edited.defined() ? edited : value;
   if (site.kind == SiteKind::resid_pre || site.kind == SiteKind::resid_mid) norm_input_ = result;
+  if (site.kind == SiteKind::ln1_normalized) latent_input_ = result;
+  if (meeting(site.kind)) (site.kind == SiteKind::q || site.kind == SiteKind::rot_q ? meeting_.q : meeting_.k) = result;
+  if (site.kind == SiteKind::q) before_rotation_.q = result;
+  if (site.kind == SiteKind::k) before_rotation_.k = result;
   return result;
 }
 
@@ -248,53 +296,72 @@ void InterventionTap::act(const Step& step, Site site, Tensor& value) const {
   };
   const int n = static_cast<int>(scene_.ids.size());
   std::visit(
-      Overloaded{[&](const SetWeight& a) {  // (head, query, key)
-                   const Index query = from_end(a.query, n), key = from_end(a.key, n);
-                   if (query < step.first || query > step.last) return;
-                   for (Index head = 0; head < value.dim(0); ++head)
-                     if (!step.target.head || *step.target.head == head)
-                       set_weight({&value.ref(head, query, 0), static_cast<std::size_t>(value.dim(2))}, key, a.weight);
-                 },
-                 [&](const DropFirst& a) {
-                   rows_of_heads(value.dim(0), [&](Index head, Index i) {
-                     float* const row = &value.ref(head, i, 0);
-                     std::fill_n(row, std::min<Index>(a.count, value.dim(2)), 0.0f);
-                   });
-                 },
-                 [&](const FreezePattern&) {
-                   rows_of_heads(value.dim(0), [&](Index head, Index i) {
-                     const AttentionMap& map = step.source->map(site.layer, static_cast<int>(head));
-                     if (i >= map.n_query()) return;
-                     std::vector<float> row(static_cast<std::size_t>(map.n_key()));
-                     map.row(i, row);
-                     float* const out = &value.ref(head, i, 0);
-                     std::fill_n(out, value.dim(2), 0.0f);
-                     std::copy_n(row.begin(), std::min(value.dim(2), map.n_key()), out);
-                   });
-                 },
-                 [&](const Ablate& a) {
-                   ablate(a, value, heads_of(value, step.target.head, scene_.dims.heads), step.first, step.last);
-                 },
-                 [&](const Patch&) {
-                   const Tensor& source = step.source->sites.at(site);
-                   for (Index i = step.first; i <= step.last; ++i) {
-                     const int from = step.partner[static_cast<std::size_t>(i)];
-                     if (from < 0) continue;
-                     if (value.rank() == 2) {
-                       for (Index j = 0; j < value.dim(1); ++j) value.ref(i, j) = source.at(from, j);
-                       continue;
-                     }
-                     const auto [head, end] = heads_of(value, step.target.head, scene_.dims.heads);
-                     for (Index h = head; h < end; ++h)
-                       for (Index j = 0; j < value.dim(2); ++j) value.ref(i, h, j) = source.at(from, h, j);
-                   }
-                 },
-                 [&](const SwitchOff& a) {
-                   const bool norm = a.part == SwitchOff::Part::ln1 || a.part == SwitchOff::Part::ln2;
-                   for (Index i = step.first; i <= step.last; ++i)
-                     for (Index j = 0; j < value.dim(1); ++j) value.ref(i, j) = norm ? norm_input_.at(i, j) : 0.0f;
-                 },
-                 [](const auto&) {}},
+      Overloaded{
+          [&](const SetWeight& a) {  // (head, query, key)
+            const Index query = from_end(a.query, n), key = from_end(a.key, n);
+            if (query < step.first || query > step.last) return;
+            for (Index head = 0; head < value.dim(0); ++head)
+              if (!step.target.head || *step.target.head == head)
+                set_weight({&value.ref(head, query, 0), static_cast<std::size_t>(value.dim(2))}, key, a.weight);
+          },
+          [&](const DropFirst& a) {
+            rows_of_heads(value.dim(0), [&](Index head, Index i) {
+              float* const row = &value.ref(head, i, 0);
+              std::fill_n(row, std::min<Index>(a.count, value.dim(2)), 0.0f);
+            });
+          },
+          [&](const FreezePattern&) {
+            rows_of_heads(value.dim(0), [&](Index head, Index i) {
+              const AttentionMap& map = step.source->map(site.layer, static_cast<int>(head));
+              if (i >= map.n_query()) return;
+              std::vector<float> row(static_cast<std::size_t>(map.n_key()));
+              map.row(i, row);
+              float* const out = &value.ref(head, i, 0);
+              std::fill_n(out, value.dim(2), 0.0f);
+              std::copy_n(row.begin(), std::min(value.dim(2), map.n_key()), out);
+            });
+          },
+          [&](const Ablate& a) {
+            ablate(a, value, heads_of(value, step.target.head, scene_.dims.heads), step.first, step.last);
+          },
+          [&](const Patch&) {
+            const Tensor& source = step.source->sites.at(site);
+            for (Index i = step.first; i <= step.last; ++i) {
+              const int from = step.partner[static_cast<std::size_t>(i)];
+              if (from < 0) continue;
+              if (value.rank() == 2) {
+                for (Index j = 0; j < value.dim(1); ++j) value.ref(i, j) = source.at(from, j);
+                continue;
+              }
+              const auto [head, end] = heads_of(value, step.target.head, scene_.dims.heads);
+              for (Index h = head; h < end; ++h)
+                for (Index j = 0; j < value.dim(2); ++j) value.ref(i, h, j) = source.at(from, h, j);
+            }
+          },
+          [&](const SwitchOff& a) {
+            const bool norm = a.part == SwitchOff::Part::ln1 || a.part == SwitchOff::Part::ln2;
+            for (Index i = step.first; i <= step.last; ++i)
+              for (Index j = 0; j < value.dim(1); ++j) value.ref(i, j) = norm ? norm_input_.at(i, j) : 0.0f;
+          },
+          [&](const SetPositions& a) {
+            if (site.kind == SiteKind::attn_scores) {
+              const HeadRule usual{causal_rule(), score_scale(scene_.model->config(), site.layer)};
+              for (int head = 0; head < scene_.dims.heads; ++head)
+                if (!step.target.head || *step.target.head == head)
+                  rescore_in_chunks(before_rotation_, scene_.model->config(), a.chunk, head,
+                                    head_rule(site.layer, head, usual), step.first, step.last, value);
+              return;
+            }
+            const std::pair<Index, Index> heads =
+                value.rank() == 3 ? heads_of(value, step.target.head, scene_.dims.heads) : std::pair<Index, Index>{};
+            set_positions(a, *scene_.model, site.kind, before_rotation_, heads, {step.first, step.last, 0}, value);
+          },
+          [&](const ShareKeys& a) { pool_heads(value, a.groups, step.first, step.last); },
+          [&](const LatentKeys&) {
+            through_latent(step.latent.at(site.layer), latent_input_, site.kind == SiteKind::v, step.first, step.last,
+                           value);
+          },
+          [](const auto&) {}},
       step.action);
 }
 

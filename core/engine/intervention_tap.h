@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "core/engine/intervention.h"
+#include "core/engine/key_sharing.h"
+#include "core/engine/position_tap.h"
 #include "core/trace/tap.h"
 #include "core/trace/trace.h"
 
@@ -29,6 +31,7 @@ struct EditScene {
   ModelDims dims;
   std::vector<std::int32_t> ids;  ///< of the text
   EditSources sources;            ///< what sources_of() asks for
+  const Model* model = nullptr;   ///< whose pass it is: edits of positions and of keys look at its weights
 };
 
 /// For every position of a text the one of `other` that a patch takes from, or −1.
@@ -54,13 +57,22 @@ class InterventionTap final : public Tap {
     std::shared_ptr<const AttentionRule> mask = {};  // SetMask
     std::shared_ptr<const Trace> source = {};        // FreezePattern, Patch
     std::vector<int> partner = {};                   // Patch: source position by position, or −1
+    std::map<int, LatentProjector> latent = {};      // LatentKeys: by layer
+    bool hashes = false;                             // SetMask: looks at queries and keys
   };
-  static bool acts_at(const Step& step, Site site);
+  bool acts_at(const Step& step, Site site) const;
+  /// Where queries and keys stand as they meet: after rotation, in a model that rotates.
+  bool meeting(SiteKind site) const;
+  std::shared_ptr<const AttentionRule> mask_of(const Step& step, int head) const;
   void act(const Step& step, Site site, Tensor& value) const;
 
   const EditScene& scene_;
   std::vector<Step> steps_;
-  Tensor norm_input_;  // what the next norm is given, while one is switched off
+  Tensor norm_input_;               // what the next norm is given, while one is switched off
+  BeforeRotation before_rotation_;  // while positions are edited
+  BeforeRotation meeting_;          // what masks that hash queries and keys look at
+  bool rotates_ = false;            // some edit needs that
+  Tensor latent_input_;             // what keys and values are made of, while they pass through a latent
 };
 
 }  // namespace headscope

@@ -24,6 +24,8 @@ struct TooLongName {
   RunRequest::TooLong value;
   const char* name;
 };
+// Of a text whose positions an edit extends past the trained context: attention costs its square.
+constexpr int longest_edited_text = 65'536;
 constexpr TooLongName too_long_names[] = {{RunRequest::TooLong::refuse, "refuse"},
                                           {RunRequest::TooLong::keep_first, "keep_first"},
                                           {RunRequest::TooLong::keep_last, "keep_last"}};
@@ -188,12 +190,18 @@ bool add_bos(const LoadedModel& loaded, const RunRequest& request, const std::st
   return true;
 }
 
-void cut(std::vector<Token>& tokens, const RunRequest& request, const ModelConfig& config, bool has_bos) {
-  const auto context = static_cast<std::size_t>(std::max(config.context, 0));
+/// How many tokens the run may have: the trained context, or more where an edit says how positions go on.
+int context_of(const LoadedModel& loaded, const RunRequest& request) {
+  const ModelConfig& config = loaded.model->config();
+  return reads_past_context(request.edits, config) ? std::max(config.context, longest_edited_text) : config.context;
+}
+
+void cut(std::vector<Token>& tokens, const RunRequest& request, const ModelConfig& config, int limit, bool has_bos) {
+  const auto context = static_cast<std::size_t>(std::max(limit, 0));
   if (context == 0 || tokens.size() <= context) return;
   switch (request.too_long) {
     case RunRequest::TooLong::refuse:
-      throw TextTooLong(config.name, static_cast<int>(tokens.size()), config.context);
+      throw TextTooLong(config.name, static_cast<int>(tokens.size()), limit);
     case RunRequest::TooLong::keep_first:
       tokens.resize(context);
       return;
@@ -292,7 +300,7 @@ std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request
       throw Error(fmt::format("token {}", i), fmt::format("ids from 0 to {} ({})", config.dims.vocab - 1, config.name),
                   std::to_string(tokens[i].id));
   }
-  cut(tokens, request, config, has_bos);
+  cut(tokens, request, config, context_of(loaded, request), has_bos);
   return tokens;
 }
 
@@ -387,7 +395,7 @@ std::shared_ptr<Trace> pass(const LoadedModel& loaded, const RunRequest& request
   if (only) layers.end = *only + 1;
 
   Recorder recorder(request.capture);
-  EditScene scene{trace->model.dims, ids, run_sources(loaded, request, ids, ctx, known, given)};
+  EditScene scene{trace->model.dims, ids, run_sources(loaded, request, ids, ctx, known, given), loaded.model.get()};
   InterventionTap interventions(request.edits, scene);
   std::vector<Tap*> taps;
   if (!interventions.empty()) taps.push_back(&interventions);
@@ -397,6 +405,7 @@ std::shared_ptr<Trace> pass(const LoadedModel& loaded, const RunRequest& request
   TapChain chain(std::move(taps));
   Ctx own = ctx;
   own.tap = &chain;
+  if (const int limit = context_of(loaded, request); limit > loaded.model->config().context) own.context = limit;
 
   MapRequest maps;
   maps.storage = trace->plan.maps;

@@ -124,7 +124,8 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
   parts->unembedding = backend.linear_weights({checked(raw.unembedding, -1, "unembedding")}, {}, changing);
   if (c.position == PositionKind::rotary) {
     parts->frequencies = rotary_frequencies(c.rotary, c.dims.d_head);
-    parts->rotary = rotary_table(parts->frequencies, 0, std::min<Index>(c.context, table_positions));
+    parts->rotary =
+        rotary_table(parts->frequencies, 0, std::min<Index>(c.context, table_positions), rotary_magnitude(c.rotary));
   }
   parts->info = {c.name, c.family, c.dims, c.context, raw.parameters, raw.dtype};
   return std::shared_ptr<const Model>(new Model(std::move(parts)));
@@ -302,10 +303,12 @@ class Model::Pass {
     if (!lengths_.empty()) {
       const Index longest = *std::ranges::max_element(lengths_);
       const bool made = longest <= m_.rotary.cosine.dim(0);
-      const RotaryTable table = made ? m_.rotary : rotary_table(m_.frequencies, 0, longest);
+      const RotaryTable table =
+          made ? m_.rotary : rotary_table(m_.frequencies, 0, longest, rotary_magnitude(c_.rotary));
       return {each_text_from(table.cosine), each_text_from(table.sine)};
     }
-    if (offset_ + n_ > m_.rotary.cosine.dim(0)) return rotary_table(m_.frequencies, offset_, n_);
+    if (offset_ + n_ > m_.rotary.cosine.dim(0))
+      return rotary_table(m_.frequencies, offset_, n_, rotary_magnitude(c_.rotary));
     return {m_.rotary.cosine.slice(0, offset_, offset_ + n_), m_.rotary.sine.slice(0, offset_, offset_ + n_)};
   }
 
@@ -356,7 +359,9 @@ ForwardResult Model::forward(const Ctx& ctx, std::span<const std::int32_t> token
       throw Error(c.name, fmt::format("token ids in [0, {})", c.dims.vocab),
                   fmt::format("{} at position {}", tokens[i], i));
   assert(!(cache && (ctx.tape || !lengths.empty())) && (all_logits || lengths.size() <= 1));
-  const auto limit = static_cast<Index>(cache ? std::min(cache->capacity(), c.context) : c.context);
+  assert(ctx.context <= 0 || c.position != PositionKind::learned);
+  const int context = ctx.context > 0 ? ctx.context : c.context;
+  const auto limit = static_cast<Index>(cache ? std::min(cache->capacity(), context) : context);
   Index longest = 0, total = 0;
   for (const Index length : lengths) {
     if (length < 1) throw Error(c.name, "at least one token in every text", fmt::format("a length of {}", length));

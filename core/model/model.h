@@ -31,6 +31,9 @@ struct Ctx {
   Tape* tape = nullptr;                    ///< the pass records itself on it; may be null
   double entropy_price = 0;                ///< with a tape: what a nat of the mean attention entropy (over rows, heads
                                            ///< and layers) adds to the number that is differentiated
+  /// > 0: texts of so many tokens are read, whatever the model's context. For models without learned positions, where
+  /// the caller (an edit) says how positions go on.
+  int context = 0;
 };
 
 /// Watches a model being opened. Either may be absent.

@@ -11,6 +11,7 @@ Saliency read_saliency(const LoadedModel& loaded, const RunRequest& request, con
                        const GradientOf& of) {
   const ModelDims& dims = trace.model.dims;
   EditScene scene{dims, trace.ids(), {}};
+  scene.model = loaded.model.get();
   for (const SourceNeed& source : sources_of(request.edits)) {
     RunRequest plain = request;
     plain.edits.clear();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "tests/support/random_tensor.h"
 
 using namespace headscope;
 
@@ -99,6 +100,18 @@ TEST_CASE("each mask agrees with its one-line predicate on every cell of n = 1 â
        }},
       {"causal & not cells 5:0 | cells 0:3",
        [](Index i, Index j, Index) { return (j <= i && !(i == 5 && j == 0)) || (i == 0 && j == 3); }},
+      {"chosen 3,7 window 2",
+       [](Index i, Index j, Index) { return i == 3 || i == 7 || j == 3 || j == 7 || std::abs(i - j) < 2; }},
+      {"chosen 0 window 1 & causal", [](Index i, Index j, Index) { return j <= i && (j == 0 || j == i); }},
+      {"documents 5,9", [](Index i, Index j, Index) { return (i >= 5) == (j >= 5) && (i >= 9) == (j >= 9); }},
+      {"documents 0,12 & causal", [](Index i, Index j, Index) { return j <= i && (i >= 12) == (j >= 12); }},
+      {"not documents 5", [](Index i, Index j, Index) { return (i >= 5) != (j >= 5); }},
+      {"bigbird 4 window 2 global 1 random 0 seed 1",
+       [](Index i, Index j, Index) { return std::abs(i / 4 - j / 4) < 2 || i < 4 || j < 4; }},
+      {"bigbird 3 window 1 global 0 random 0 seed 1", [](Index i, Index j, Index) { return i / 3 == j / 3; }},
+      {"hidden 0 seed 1", [](Index, Index, Index) { return true; }},
+      {"hidden 1 seed 1", [](Index, Index, Index) { return false; }},
+      {"lsh 4 rounds 2 seed 1", [](Index i, Index j, Index) { return j <= i; }},
       {"dilated 9 2 & dilated 9 3", [](Index i, Index j, Index) { return j <= i && i - j < 18 && (i - j) % 6 == 0; }},
   };
   for (const Case& each : cases) agrees(each);
@@ -127,6 +140,49 @@ TEST_CASE("a random mask sees itself always, nothing ahead, its share of the res
   agrees({"random 0.3 seed 1", [&](Index i, Index j, Index) { return !masked(*rule, i, j, 40) && j <= i; }});
 }
 
+TEST_CASE("hidden tokens are the same for every query, and their share is what was asked") {
+  const auto rule = parse_mask("hidden 0.25 seed 3");
+  int hidden = 0;
+  for (Index j = 0; j < 2000; ++j) {
+    hidden += masked(*rule, 0, j, 2000);
+    CHECK(masked(*rule, 0, j, 2000) == masked(*rule, 1999 - j, j, 2000));
+  }
+  CHECK(hidden / 2000.0 == doctest::Approx(0.25).epsilon(0.12));  // the standard deviation is 0.0097
+  agrees({"hidden 0.25 seed 3", [&](Index, Index j, Index) { return !masked(*rule, 0, j, 40); }});
+}
+
+TEST_CASE("random blocks: as many as asked at most, none ahead, the same whatever the length") {
+  const auto rule = parse_mask("bigbird 5 window 1 global 0 random 2 seed 9");
+  for (Index i = 0; i < 200; ++i) {
+    std::vector<Index> blocks;
+    for (Index j = 0; j < 200; ++j)
+      if (!masked(*rule, i, j, 200) && j % 5 == 0) blocks.push_back(j / 5);
+    CHECK(blocks.size() >= 1);
+    CHECK(blocks.size() <= 3);
+    for (const Index block : blocks) CHECK(block <= i / 5);
+  }
+  agrees({"bigbird 5 window 1 global 0 random 2 seed 9",
+          [&](Index i, Index j, Index) { return !masked(*rule, i, j, 200); }});
+}
+
+TEST_CASE("a mask of hashes looks at queries and keys when it has them, also inside others") {
+  CHECK(hashes_vectors("lsh 4 rounds 1 seed 1"));
+  CHECK(hashes_vectors("window 3 | (lsh 4 rounds 1 seed 1)"));
+  CHECK_FALSE(hashes_vectors("window 3 & causal"));
+  const Tensor q = headscope::testing::random_tensor({40, 8}, 1), k = headscope::testing::random_tensor({40, 8}, 2);
+  const MaskVectors vectors{q, k};
+  const auto alone = parse_mask("lsh 8 rounds 1 seed 4", "mask", &vectors);
+  const auto with = parse_mask("window 3 | lsh 8 rounds 1 seed 4", "mask", &vectors);
+  CHECK(with->describe() == "window 3 | lsh 8 rounds 1 seed 4");
+  int hidden = 0;
+  for (Index i = 0; i < 40; ++i)
+    for (Index j = 0; j < 40; ++j) {
+      CHECK(masked(*with, i, j, 40) == (masked(*alone, i, j, 40) && !(j <= i && i - j < 3)));
+      hidden += j <= i && masked(*alone, i, j, 40);
+    }
+  CHECK(hidden > 300);
+}
+
 TEST_CASE("a mask may leave a row without any key") {
   const auto rule = parse_mask("padding 3");
   CHECK(rule->keys(2, 3).size() == 0);
@@ -135,7 +191,7 @@ TEST_CASE("a mask may leave a row without any key") {
 }
 
 TEST_CASE("every form's example parses, prints itself, and has a form that starts with its name") {
-  CHECK(mask_forms().size() == 11);
+  CHECK(mask_forms().size() == 16);
   for (const MaskForm& form : mask_forms()) {
     CAPTURE(std::string(form.id));
     CHECK(parse_mask(form.example)->describe() == form.example);
@@ -176,6 +232,11 @@ TEST_CASE("a spec that makes no sense is refused with the form it should have") 
   CHECK(refusal("cells 3:5-4").find("QUERY:KEY") != std::string::npos);
   CHECK(refusal("cells -1:2").find("QUERY:KEY") != std::string::npos);
   CHECK(refusal("cells 0-1048576:0-1048576").find("at most 1048576 cells") != std::string::npos);
+  CHECK(refusal("documents 3,x").find("positions separated by commas") != std::string::npos);
+  CHECK(refusal("documents").find("expected \"documents A,B,â€¦\"") != std::string::npos);
+  CHECK(refusal("chosen 1,2 window 0").find("a whole number from 1") != std::string::npos);
+  CHECK(refusal("lsh 100000 rounds 1 seed 1").find("from 2 to 1024") != std::string::npos);
+  CHECK(parse_mask("chosen 9,3,3 window 2")->describe() == "chosen 3,9 window 2");
   CHECK(parse_mask("dilated 1000000000 1000000000")->keys(5, 9).begin == 5);
 }
 

@@ -21,6 +21,18 @@ struct Range {
   bool empty() const { return low > high; }
 };
 
+/// Round values in [low, high], about `count`; the ends only where they are round themselves.
+std::vector<double> round_ticks(double low, double high, int count) {
+  const double span = high - low, raw = span / std::max(count, 1), power = std::pow(10.0, std::floor(std::log10(raw)));
+  double step = 10 * power;
+  for (const double factor : {5.0, 2.0, 1.0})
+    if (factor * power >= raw * (1 - 1e-9)) step = factor * power;
+  std::vector<double> values;
+  for (double v = std::ceil(low / step - 1e-9) * step; v <= high + 1e-9 * span; v += step)
+    values.push_back(std::abs(v) < 1e-9 * span ? 0 : v);
+  return values;
+}
+
 }  // namespace
 
 Scene line_chart_scene(const LineChart& chart, const Look& look) {
@@ -45,8 +57,11 @@ Scene line_chart_scene(const LineChart& chart, const Look& look) {
   const auto across = [&](double x) { return chart.log_x ? std::log(std::max(x, 1e-300)) : x; };
   const double x_low = across(xs.low), x_high = std::max(across(xs.high), x_low + 1e-9);
 
-  const double tick_width =
-      std::max(look.measure.width(short_number(low, 2), number), look.measure.width(short_number(high, 2), number));
+  const std::vector<double> y_ticks =
+      chart.grid ? round_ticks(low, high, static_cast<int>(chart.height / 30)) : std::vector<double>{low, high};
+  const auto y_text = [&](double y) { return short_number(y, chart.grid ? 4 : 2); };
+  double tick_width = 0;
+  for (const double y : y_ticks) tick_width = std::max(tick_width, look.measure.width(y_text(y), number));
   double title_width = 0;
   for (const ChartSeries& line : chart.series)
     title_width = std::max(title_width, look.measure.width(line.title, font));
@@ -59,28 +74,51 @@ Scene line_chart_scene(const LineChart& chart, const Look& look) {
                  plot.y + plot.h * (1 - (std::clamp(y, low, high) - low) / (high - low))};
   };
 
+  scene.add({Box{plot, {0, 0, 0, 0}, {0, 0, 0, 0}, 0, 0}, "plot", ""});  // where the data lies, for who asks
   scene.add({Text{{0, line_height - 3}, chart.y_title, font, theme.muted, Anchor::start, 0}, "title", ""});
-  for (const double y : {low, high}) {
+  double y_taken = 1e9;
+  for (const double y : y_ticks) {
     const Point at = place(xs.low, y);
+    if (y_taken - at.y < number.size + 2) continue;
+    y_taken = at.y;
     scene.add({Line{{{plot.x, at.y}, {plot.right(), at.y}}, with_opacity(theme.line, 0.8), 1}, "", ""});
-    scene.add({Text{{plot.x - 6, at.y + half_capital(number)}, short_number(y, 2), number, theme.faint, Anchor::end, 0},
-               "", ""});
+    scene.add(
+        {Text{{plot.x - 6, at.y + half_capital(number)}, y_text(y), number, theme.faint, Anchor::end, 0}, "", ""});
   }
   std::vector<double> x_ticks = chart.x_ticks;
+  if (x_ticks.empty() && chart.grid && !chart.log_x)
+    x_ticks = round_ticks(xs.low, x_high, static_cast<int>(plot.w / 80));
   if (x_ticks.empty()) x_ticks = {xs.low, xs.high};
+  const double x_end = chart.x_title.empty() ? 1e9 : chart.width - look.measure.width(chart.x_title, font) - 8;
+  if (!chart.x_title.empty())
+    scene.add({Text{{chart.width, plot.bottom() + line_height - 1}, chart.x_title, font, theme.faint, Anchor::end, 0},
+               "", ""});
   double taken = -1e9;
   for (const double x : x_ticks) {
     if (x < xs.low || x > xs.high) continue;
-    const std::string text = short_number(x, 3);
+    const std::string text = short_number(x, chart.grid ? 6 : 3);
     const double w = look.measure.width(text, number), at = place(x, low).x;
-    if (at - w / 2 < taken + 6) continue;
+    if (at - w / 2 < taken + 6 || at + w / 2 > x_end) continue;
     taken = at + w / 2;
     scene.add({Text{{at, plot.bottom() + line_height - 1}, text, number, theme.faint, Anchor::middle, 0}, "", ""});
+  }
+  for (const ChartMark& mark : chart.marks) {
+    if (!(mark.x >= xs.low && mark.x <= xs.high)) continue;
+    const double x = place(mark.x, low).x;
+    scene.add({Line{{{x, plot.y}, {x, plot.bottom()}}, with_opacity(theme.muted, 0.7), 1}, "mark." + mark.text, ""});
+    const bool left = x + look.measure.width(mark.text, font) + 6 > plot.right();
+    scene.add({Text{{left ? x - 4 : x + 4, plot.y + font.size},
+                    mark.text,
+                    font,
+                    theme.muted,
+                    left ? Anchor::end : Anchor::start,
+                    0},
+               "", ""});
   }
   // Titles at the lines' ends, moved apart where they would touch.
   std::vector<std::pair<double, const ChartSeries*>> ends;
   for (const ChartSeries& line : chart.series) {
-    Line drawn{{}, line.color, 1.75};
+    Line drawn{{}, line.color, line.width};
     double end = 0;
     int pieces = 0;
     const auto flush = [&] {

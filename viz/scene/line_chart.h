@@ -14,6 +14,13 @@ struct ChartSeries {
   std::string title;  ///< written beside the line's end; "" = none
   Color color;
   std::vector<double> x, y;  ///< equally long; NaN leaves a gap
+  double width = 1.75;
+};
+
+/// A thin vertical line with a word: "trained context".
+struct ChartMark {
+  double x = 0;
+  std::string text;
 };
 
 struct LineChart {
@@ -23,6 +30,9 @@ struct LineChart {
   bool log_x = false;
   std::vector<double> x_ticks;  ///< values to write under the axis; empty = both ends
   std::optional<Point> marker;  ///< a dot at this (x, y), in data units
+  std::vector<ChartMark> marks;
+  std::string x_title;  ///< at the right end below the axis
+  bool grid = false;    ///< round values beside both axes, in place of the ends
   double width = 320, height = 110;
 };
 

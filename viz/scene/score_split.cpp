@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "core/base/error.h"
 #include "viz/scene/furniture.h"
+#include "viz/scene/part_bars.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -137,11 +137,8 @@ Scene score_split_scene(const Trace& trace, const ScoreSplitOptions& options, co
     throw Error("q·k of a cell", fmt::format("a query below {} and a key below {}", map.n_query(), map.n_key()),
                 fmt::format("{}, {}", options.query, options.key));
   const std::vector<double> parts = score_parts(map, options.query, options.key, options.rotary);
-  std::vector<std::size_t> order(parts.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return parts[a] > parts[b]; });
-  double total = 0, q_norm = 0, k_norm = 0, largest = 1e-12;
-  for (const double part : parts) total += part, largest = std::max(largest, std::abs(part));
+  double total = 0, q_norm = 0, k_norm = 0;
+  for (const double part : parts) total += part;
   for (Index c = 0; c < map.q().dim(1); ++c) {
     q_norm += std::pow(static_cast<double>(map.q().at(options.query, c)), 2);
     k_norm += std::pow(static_cast<double>(map.k().at(options.key, c)), 2);
@@ -183,28 +180,8 @@ Scene score_split_scene(const Trace& trace, const ScoreSplitOptions& options, co
                   Anchor::start,
                   0},
              "", ""});
-  const Rect plot{0, 3 * line + 22, options.width, options.height - 3 * line - 44};
-  const double middle = plot.y + plot.h / 2, pitch = plot.w / static_cast<double>(parts.size()),
-               bar = std::max(1.0, pitch - std::min(4.0, pitch / 4));
-  scene.add({Line{{{plot.x, middle}, {plot.right(), middle}}, theme.line, 1}, "", ""});
-  const Font number = theme.small_token();
-  double taken = -1e9;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const double part = parts[order[i]], h = std::abs(part) / largest * plot.h / 2,
-                 x = plot.x + pitch * static_cast<double>(i);
-    const std::string label = fmt::format("{}{}", options.rotary ? "p" : "", order[i]);
-    scene.add({Box{{x, part >= 0 ? middle - h : middle, bar, std::max(h, 0.5)},
-                   theme.diverging->at(part >= 0 ? 0.8 : 0.2),
-                   {0, 0, 0, 0},
-                   0,
-                   std::min(2.0, bar / 3)},
-               fmt::format("part.{}", order[i]),
-               fmt::format("{} {}: {}", options.rotary ? "pair" : "dimension", order[i], short_number(part, 4))});
-    const double w = look.measure.width(label, number), at = x + bar / 2;
-    if (at - w / 2 < taken + 4 || at + w / 2 > plot.right()) continue;
-    taken = at + w / 2;
-    scene.add({Text{{at, plot.bottom() + 16}, label, number, theme.faint, Anchor::middle, 0}, "", ""});
-  }
+  add_part_bars(scene, {parts, options.rotary ? "p" : "", options.rotary ? "pair" : "dimension"},
+                {0, 3 * line + 22, options.width, options.height - 3 * line - 44}, look);
   scene.height = options.height;
   return scene;
 }

@@ -1,0 +1,164 @@
+// headscope-cli mask: what a mask shows, what it saves, and (with a model and a text) what it costs.
+// headscope-cli cache: what keys and values of a text take, for the open model and for published ones.
+
+#include <fmt/format.h>
+
+#include "app/cli/commands.h"
+#include "app/cli/input.h"
+#include "app/cli/table.h"
+#include "app/render/picture.h"
+#include "core/attention/key_sharing.h"
+#include "core/attention/mask_facts.h"
+#include "core/attention/masks.h"
+#include "core/base/error.h"
+#include "core/metrics/next_token.h"
+#include "core/metrics/next_token_change.h"
+#include "core/model/published_caches.h"
+#include "viz/export/pango_text.h"
+#include "viz/scene/compose.h"
+#include "viz/scene/matrix_map.h"
+
+namespace headscope::cli {
+
+namespace {
+
+struct MaskOptions {
+  Input input;
+  std::string spec, out, theme = "dark";
+  int tokens = 16;
+};
+
+void list_masks(Shell& shell) {
+  Table table(
+      {{"mask", Table::Align::left}, {"query i sees key j where", Table::Align::left}, {"source", Table::Align::left}});
+  for (const MaskForm& each : mask_forms())
+    table.add({std::string(each.form), std::string(each.predicate), std::string(each.source)});
+  shell.print(table.text());
+  shell.print_line("\njoined by: A & B, A | B, not A, ( )");
+}
+
+void draw(Shell& shell, const AttentionRule& rule, Index n) {
+  const auto hidden = hidden_cells(rule, n);
+  for (Index i = 0; i < n; ++i) {
+    std::string line;
+    for (Index j = 0; j < n; ++j) line += hidden[static_cast<std::size_t>(i * n + j)] ? " ·" : " #";
+    shell.print_line(line);
+  }
+}
+
+void mask(Shell& shell, const MaskOptions& options) {
+  if (options.spec == "list") return list_masks(shell);
+  const auto rule = [&] {
+    try {
+      return parse_mask(options.spec);
+    } catch (const Error& wrong) {
+      throw UsageError(wrong.what());
+    }
+  }();
+  const MaskFacts facts = mask_facts(*rule, options.tokens);
+  if (options.tokens <= 64) draw(shell, *rule, options.tokens);
+  shell.print_line(fmt::format("\n{} over {} tokens: {} cells, {:.1f} % of all, {:.1f} % of the causal ones",
+                               rule->describe(), facts.tokens, facts.cells, 100 * facts.share(),
+                               100 * facts.causal_share()));
+  shell.print_line(fmt::format("a cache keeps {} of {} keys; {} cells look ahead; {} rows see no key{}",
+                               facts.kept_keys, facts.tokens, facts.ahead, facts.empty_rows.size(),
+                               facts.empty_rows.empty() ? "" : " and become zero"));
+  if (!options.input.model.empty()) {
+    RunRequest plain = options.input.request(), changed = plain;
+    plain.capture.maps = changed.capture.maps = MapStorage::none;
+    changed.edits.push_back({{}, SetMask{options.spec}});
+    const Opened before = run_request(shell, load_model(plain.model, shell.backend()), plain);
+    const Opened after = run_request(shell, before.loaded, changed);
+    shell.print_line(fmt::format("loss {:.4f} → {:.4f} nats with it in every head; KL of the next token {:.4f} nats",
+                                 mean_loss(*before.trace), mean_loss(*after.trace),
+                                 next_token_change(*before.trace, *after.trace, 1).kl));
+  }
+  if (options.out.empty()) return;
+  MatrixMap map;
+  map.values = Tensor::full({facts.tokens, facts.tokens}, 1.0f);
+  map.masked = hidden_cells(*rule, facts.tokens);
+  map.low = 0;
+  map.high = 1.25;
+  map.sequential = true;
+  map.numbers = map.colour_bar = false;
+  map.rows = "query i";
+  map.columns = "key j";
+  map.width = map.height = 560;
+  const PangoText measure;
+  const Look look{theme(options.theme), measure};
+  shell.print_line(write_picture(framed(matrix_map_scene(map, look), {rule->describe(), {}, "", {}},
+                                        fmt::format("{:.1f} % of the cells", 100 * facts.share()), look),
+                                 options.out, {}));
+}
+
+struct CacheOptions {
+  std::string model;
+  int tokens = 8192, bytes = 2;
+};
+
+void cache(Shell& shell, const CacheOptions& options) {
+  Table table({{"model", Table::Align::left},
+               {"sharing", Table::Align::left},
+               {"layers"},
+               {"key_heads"},
+               {"d_head"},
+               {"per_token"},
+               {"cache"},
+               {"source", Table::Align::left}});
+  const auto u = [](auto v) { return static_cast<std::uint64_t>(v); };
+  if (!options.model.empty()) {
+    Input input;
+    input.model = options.model;
+    const ModelConfig config = load_config(input.model_folder());
+    const ModelDims& d = config.dims;
+    table.add({config.name,
+               d.kv_heads == d.heads ? "MHA"
+               : d.kv_heads == 1     ? "MQA"
+                                     : "GQA",
+               std::to_string(d.layers), std::to_string(d.kv_heads), std::to_string(d.d_head),
+               byte_size(key_cache_bytes(u(d.layers), u(d.kv_heads), u(d.d_head), 1, u(options.bytes))),
+               byte_size(key_cache_bytes(u(d.layers), u(d.kv_heads), u(d.d_head), u(options.tokens), u(options.bytes))),
+               "its config.json"});
+  }
+  for (const PublishedCache& each : published_caches())
+    table.add({std::string(each.model), std::string(each.sharing), std::to_string(each.layers),
+               each.latent > 0 ? fmt::format("{}+{}", each.latent, each.rotary) : std::to_string(each.kv_heads),
+               std::to_string(each.d_head), byte_size(each.bytes(1, u(options.bytes))),
+               byte_size(each.bytes(u(options.tokens), u(options.bytes))), std::string(each.source)});
+  shell.print(table.text());
+  shell.print_line(
+      fmt::format("\n{} tokens at {} bytes per number: 2 · layers · key heads · d_head · tokens · bytes; MLA: layers · "
+                  "(latent + rotary) · tokens · bytes",
+                  options.tokens, options.bytes));
+}
+
+}  // namespace
+
+void add_mask(CLI::App& app, Shell& shell) {
+  auto options = std::make_shared<MaskOptions>();
+  CLI::App* command = app.add_subcommand("mask", "What a mask shows and saves; with a model and a text, what it costs");
+  command->add_option("spec", options->spec, "The mask, such as \"window 8 | sink 1 window 1\"; list names all")
+      ->required()
+      ->type_name("MASK");
+  options->input.add_options(*command, false);
+  command->add_option("-n,--tokens", options->tokens, "Tokens of the picture and the numbers")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  command->add_option("-o,--out", options->out, "A picture of it")->type_name("FILE.png|.svg");
+  command->add_option("--theme", options->theme, "dark, light, projector or print")
+      ->check(CLI::IsMember({"dark", "light", "projector", "print"}));
+  command->callback([options, &shell] { shell.command = [options, &shell] { mask(shell, *options); }; });
+
+  auto sizes = std::make_shared<CacheOptions>();
+  CLI::App* second = app.add_subcommand("cache", "What keys and values take: the open model, and published ones");
+  second->add_option("-m,--model", sizes->model, "A model folder, or the name of a bundled one")->type_name("DIR");
+  second->add_option("--tokens", sizes->tokens, "Tokens of the text")
+      ->check(CLI::Range(1, 1 << 30))
+      ->capture_default_str();
+  second->add_option("--bytes", sizes->bytes, "Per number: 4, 2 or 1")
+      ->check(CLI::IsMember({1, 2, 4}))
+      ->capture_default_str();
+  second->callback([sizes, &shell] { shell.command = [sizes, &shell] { cache(shell, *sizes); }; });
+}
+
+}  // namespace headscope::cli

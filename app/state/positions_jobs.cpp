@@ -1,0 +1,277 @@
+#include "app/state/positions_jobs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "core/attention/positions/t5_bias.h"
+#include "core/base/error.h"
+#include "core/base/random.h"
+#include "core/model/weights.h"
+#include "core/train/recipe.h"
+
+namespace headscope::jobs {
+
+namespace {
+
+constexpr int long_texts = 3;
+constexpr std::uint64_t long_seed = 0x706F736974696F6Eull;  // stories that no recipe's streams draw
+constexpr int permuted_tokens = 12;
+
+Tensor head_of(const Tensor& x, Index head) {
+  return x.select(1, head).copy();
+}
+
+RunRequest without_maps(const TracedRun& run) {
+  RunRequest request = run.request;
+  request.capture.maps = MapStorage::none;
+  request.capture.sites.clear();
+  request.capture.layers.clear();
+  request.capture.all_logits = false;
+  return request;
+}
+
+Tensor rows_of(const std::vector<double>& vector, Index count) {
+  Tensor rows = Tensor::uninitialized({count, static_cast<Index>(vector.size())});
+  for (Index i = 0; i < count; ++i)
+    for (std::size_t c = 0; c < vector.size(); ++c) rows.ref(i, static_cast<Index>(c)) = static_cast<float>(vector[c]);
+  return rows;
+}
+
+std::vector<double> numbers_of(const std::string& text, const std::string& where) {
+  std::vector<double> numbers;
+  const char *at = text.data(), *end = at + text.size();
+  while (at != end) {
+    if (*at == ' ' || *at == ',' || *at == '\t' || *at == ';') {
+      ++at;
+      continue;
+    }
+    double value = 0;
+    const auto [stop, error] = std::from_chars(at, end, value);
+    if (error != std::errc() || !std::isfinite(value))
+      throw Error(where, "numbers such as 1 0 0.5 -2", fmt::format("\"{}\"", text.substr(0, 60)));
+    numbers.push_back(value);
+    at = stop;
+  }
+  if (numbers.empty() || numbers.size() % 2 != 0 || numbers.size() > 512)
+    throw Error(where, "an even number of numbers, at most 512, since rotary positions turn pairs",
+                std::to_string(numbers.size()));
+  return numbers;
+}
+
+/// Token ids of long texts for this model, and where they come from; "" = none.
+std::vector<std::vector<std::int32_t>> long_ids(const LoadedModel& model, const std::filesystem::path& folder,
+                                                const TracedRun& run, int tokens, std::string& source) {
+  std::vector<std::vector<std::int32_t>> texts;
+  const auto eos = model.model->config().eos;
+  std::error_code ignored;
+  if (model.tokenizer && eos && std::filesystem::exists(folder / "recipe.json", ignored)) {
+    const Recipe recipe = load_recipe(folder / "recipe.json");
+    if (recipe.task.kind == "stories") {
+      const Language language(Grammar::stories());
+      Random random(long_seed);
+      for (int t = 0; t < long_texts; ++t) {
+        std::vector<std::int32_t> ids;
+        while (static_cast<int>(ids.size()) < tokens) {  // one story after another, as in training
+          ids.push_back(*eos);
+          for (const Token& token : model.tokenizer->encode(language.sample(random).text, {})) ids.push_back(token.id);
+        }
+        ids.resize(static_cast<std::size_t>(tokens));
+        texts.push_back(std::move(ids));
+      }
+      source =
+          fmt::format("{} texts of stories in the language that the model learnt, {} tokens each", long_texts, tokens);
+      return texts;
+    }
+  }
+  if (static_cast<int>(run.trace->tokens.size()) > model.model->config().context) {
+    texts.push_back(run.trace->ids());
+    source = fmt::format("the text on screen, {} tokens", texts[0].size());
+  }
+  return texts;
+}
+
+}  // namespace
+
+std::shared_ptr<const HeadVectors> head_vectors(const LoadedModel& model, const TracedRun& run, HeadRef head,
+                                                const Ctx& ctx) {
+  const ModelConfig& config = model.model->config();
+  const bool rotary = config.position == PositionKind::rotary;
+  RunRequest request = without_maps(run);
+  request.capture.sites = {SiteKind::q, SiteKind::k};
+  if (rotary) request.capture.sites.insert({SiteKind::rot_q, SiteKind::rot_k});
+  request.capture.layers = {head.layer};
+  const auto trace = headscope::run(model, request, ctx);
+  auto result = std::make_shared<HeadVectors>();
+  const Index kv = head.head / (config.dims.heads / config.dims.kv_heads);
+  result->head = head;
+  result->of = run.trace;
+  result->q = head_of(trace->sites.at({SiteKind::q, head.layer}), head.head);
+  result->k = head_of(trace->sites.at({SiteKind::k, head.layer}), kv);
+  if (rotary) {
+    result->turned_q = head_of(trace->sites.at({SiteKind::rot_q, head.layer}), head.head);
+    result->turned_k = head_of(trace->sites.at({SiteKind::rot_k, head.layer}), kv);
+  }
+  result->scale = static_cast<double>(score_scale(config, head.layer));
+  result->source = fmt::format("blocks.{}.attn.hook_q[:, {}, :] · hook_k[:, {}, :], f32", head.layer, head.head, kv);
+  return result;
+}
+
+std::shared_ptr<const HeadVectors> random_vectors(const TracedRun& run, int d_head, std::uint64_t seed) {
+  auto result = std::make_shared<HeadVectors>();
+  const auto n = static_cast<Index>(run.trace->tokens.size());
+  Random random(seed);
+  result->of = run.trace;
+  for (Tensor* x : {&result->q, &result->k}) {
+    *x = Tensor::uninitialized({n, d_head});
+    for (float& value : x->mutable_values()) value = random.normal();
+  }
+  result->scale = 1 / std::sqrt(static_cast<double>(d_head));
+  result->source = fmt::format("independent N(0, 1) numbers, seed {}", seed);
+  return result;
+}
+
+std::shared_ptr<const HeadVectors> typed_vectors(const TracedRun& run, const std::string& query,
+                                                 const std::string& key) {
+  const std::vector<double> q = numbers_of(query, "query"), k = numbers_of(key, "key");
+  if (q.size() != k.size())
+    throw Error("key", fmt::format("{} numbers, as many as the query has", q.size()), std::to_string(k.size()));
+  auto result = std::make_shared<HeadVectors>();
+  const auto n = static_cast<Index>(run.trace->tokens.size());
+  result->of = run.trace;
+  result->q = rows_of(q, n);
+  result->k = rows_of(k, n);
+  result->scale = 1 / std::sqrt(static_cast<double>(q.size()));
+  result->source = "numbers typed on the left, the same at every token";
+  return result;
+}
+
+std::shared_ptr<const PositionsEffect> positions_effect(const LoadedModel& model, const TracedRun& run,
+                                                        const SetPositions& edit, const Ctx& ctx) {
+  RunRequest request = without_maps(run);
+  request.capture.all_logits = true;
+  request.edits.push_back({{}, edit});
+  const auto after = headscope::run(model, request, ctx);
+  auto result = std::make_shared<PositionsEffect>();
+  result->words = text_of(edit);
+  result->before = run.losses;
+  result->after = token_losses(*after);
+  result->kl = next_token_change(*run.trace, *after, 1).kl;
+  return result;
+}
+
+std::shared_ptr<const LongRun> past_context(const LoadedModel& model, const std::filesystem::path& folder,
+                                            const TracedRun& run, double base, double factor, int chunk, int times,
+                                            const Ctx& ctx) {
+  auto result = std::make_shared<LongRun>();
+  const ModelConfig& config = model.model->config();
+  result->context = config.context;
+  if (config.position != PositionKind::rotary) {
+    result->refusal = fmt::format("{} has learnt {} positions and no more: only rotary models can read on.",
+                                  config.name, config.context);
+    return result;
+  }
+  const auto texts = long_ids(model, folder, run, times * config.context, result->source);
+  if (texts.empty()) {
+    result->refusal = fmt::format("Open a text of more than {} tokens: past that length the model was never trained.",
+                                  config.context);
+    return result;
+  }
+  result->texts = static_cast<int>(texts.size());
+  result->tokens = static_cast<int>(texts[0].size());
+  const std::size_t bins = static_cast<std::size_t>((result->tokens - 1 + result->bin - 1) / result->bin);
+  std::size_t done = 0;
+  std::vector<std::pair<std::string, SetPositions>> ways;
+  for (const RotaryScalingInfo& scaling : rotary_scalings()) {
+    SetPositions edit;
+    edit.method = SetPositions::Method::rope;
+    edit.base = base;
+    edit.scaling = scaling.scaling;
+    edit.factor = factor;
+    ways.emplace_back(scaling.title, edit);
+  }
+  SetPositions chunks;
+  chunks.method = SetPositions::Method::chunks;
+  chunks.chunk = chunk;
+  ways.emplace_back("chunks", chunks);
+  for (const auto& [title, edit] : ways) {
+    std::vector<double> sum(bins), count(bins);
+    for (const auto& ids : texts) {
+      RunRequest request = without_maps(run);
+      request.capture.all_logits = true;
+      request.text.clear();
+      request.ids = ids;
+      request.add_bos = false;
+      request.edits.push_back({{}, edit});
+      const auto losses = token_losses(*headscope::run(model, request, Ctx{ctx.backend, nullptr, ctx.stop}));
+      for (std::size_t i = 0; i < losses.size(); ++i) {
+        const std::size_t bin = i / static_cast<std::size_t>(result->bin);
+        sum[bin] += losses[i];
+        count[bin] += 1;
+      }
+      if (ctx.progress) *ctx.progress = static_cast<float>(++done) / static_cast<float>(ways.size() * texts.size());
+    }
+    for (std::size_t b = 0; b < bins; ++b) sum[b] /= std::max(count[b], 1.0);
+    result->lines.push_back({title, std::move(sum)});
+  }
+  return result;
+}
+
+std::shared_ptr<const PermutedRun> permuted(const LoadedModel& model, const TracedRun& run, const Ctx& ctx) {
+  auto result = std::make_shared<PermutedRun>();
+  std::vector<std::int32_t> ids = run.trace->ids();
+  ids.resize(std::min<std::size_t>(ids.size(), permuted_tokens));
+  const auto n = static_cast<int>(ids.size());
+  std::vector<std::int32_t> turned(ids.size());
+  for (int i = 0; i < n; ++i) {
+    result->order.push_back(n - 1 - i);  // "man bites dog"
+    turned[static_cast<std::size_t>(i)] = ids[static_cast<std::size_t>(n - 1 - i)];
+    result->labels.push_back(run.trace->tokens[static_cast<std::size_t>(i)].label);
+  }
+  const int last = model.model->config().dims.layers - 1;
+  const auto outputs = [&](const std::vector<std::int32_t>& tokens, std::vector<const char*> edits) {
+    RunRequest request = without_maps(run);
+    request.text.clear();
+    request.ids = tokens;
+    request.add_bos = false;
+    request.edits.clear();
+    for (const char* edit : edits) request.edits.push_back(parse_intervention(edit, "permutation"));
+    request.capture.sites = {SiteKind::resid_post};
+    request.capture.layers = {last};
+    return headscope::run(model, request, ctx)->sites.at({SiteKind::resid_post, last});
+  };
+  const auto differences = [&](std::vector<const char*> edits) {
+    const Tensor a = outputs(ids, edits), b = outputs(turned, edits);
+    std::vector<double> most(ids.size());
+    for (int i = 0; i < n; ++i)
+      for (Index c = 0; c < a.dim(1); ++c) {
+        most[static_cast<std::size_t>(i)] =
+            std::max(most[static_cast<std::size_t>(i)],
+                     std::abs(static_cast<double>(a.at(i, c)) - static_cast<double>(b.at(n - 1 - i, c))));
+        result->size = std::max(result->size, std::abs(static_cast<double>(a.at(i, c))));
+      }
+    return most;
+  };
+  result->open = differences({"*: position none", "*: mask full"});
+  result->causal = differences({"*: position none"});
+  result->placed = differences({"*: mask full"});
+  return result;
+}
+
+std::vector<float> fitted_bias(const HeadVectors& vectors, int buckets, int max_distance) {
+  const Tensor& q = vectors.turned_q.defined() ? vectors.turned_q : vectors.q;
+  const Tensor& k = vectors.turned_k.defined() ? vectors.turned_k : vectors.k;
+  const Index n = std::min<Index>(q.dim(0), 512);
+  Tensor scores = Tensor::zeros({n, n});
+  for (Index i = 0; i < n; ++i)
+    for (Index j = 0; j <= i; ++j) {
+      double sum = 0;
+      for (Index c = 0; c < q.dim(1); ++c) sum += static_cast<double>(q.at(i, c)) * static_cast<double>(k.at(j, c));
+      scores.ref(i, j) = static_cast<float>(vectors.scale * sum);
+    }
+  return t5_fit(scores, *causal_rule(), buckets, max_distance);
+}
+
+}  // namespace headscope::jobs

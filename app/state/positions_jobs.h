@@ -1,0 +1,32 @@
+#pragma once
+// The work behind the Positions workspace: pure functions of a model and a run. Any thread; one pass at a time per
+// backend. They throw Error or Cancelled.
+
+#include "app/state/positions_desk.h"
+
+namespace headscope::jobs {
+
+std::shared_ptr<const HeadVectors> head_vectors(const LoadedModel& model, const TracedRun& run, HeadRef head,
+                                                const Ctx& ctx);
+/// Independent N(0, 1) vectors for every token of the run.
+std::shared_ptr<const HeadVectors> random_vectors(const TracedRun& run, int d_head, std::uint64_t seed);
+/// The same two vectors at every token. Throws Error when they are no numbers, or not equally many, or odd.
+std::shared_ptr<const HeadVectors> typed_vectors(const TracedRun& run, const std::string& query,
+                                                 const std::string& key);
+
+/// The run with `edit` as its last one, beside the run.
+std::shared_ptr<const PositionsEffect> positions_effect(const LoadedModel& model, const TracedRun& run,
+                                                        const SetPositions& edit, const Ctx& ctx);
+
+/// Texts of `times` the trained context: of the language that a bundled model learnt, else the text of the run where it
+/// is long enough; with and without every scaling, base as `base` has it, and in chunks.
+std::shared_ptr<const LongRun> past_context(const LoadedModel& model, const std::filesystem::path& folder,
+                                            const TracedRun& run, double base, double factor, int chunk, int times,
+                                            const Ctx& ctx);
+
+std::shared_ptr<const PermutedRun> permuted(const LoadedModel& model, const TracedRun& run, const Ctx& ctx);
+
+/// T5's numbers from the scores of a head: q·k without any rotation, scaled.
+std::vector<float> fitted_bias(const HeadVectors& vectors, int buckets, int max_distance);
+
+}  // namespace headscope::jobs

@@ -1,0 +1,99 @@
+#include "core/attention/lsh.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "core/base/random.h"
+
+namespace headscope {
+
+namespace {
+
+class LshRule final : public AttentionRule {
+ public:
+  LshRule(std::vector<int> query, std::vector<int> key, int rounds, Index tokens, std::string name)
+      : query_(std::move(query)), key_(std::move(key)), rounds_(rounds), tokens_(tokens), name_(std::move(name)) {}
+  KeyRange keys(Index query, Index n_key) const override {
+    Index begin = 0;
+    const Index end = std::min(query + 1, n_key);
+    while (begin < end && !sees(query, begin)) ++begin;
+    return begin < end ? KeyRange{begin, std::min(query, n_key - 1) + 1} : KeyRange{};
+  }
+  bool plain() const override { return false; }
+  void apply(Index query, Index first_key, std::span<float> scores) const override {
+    for (std::size_t c = 0; c < scores.size(); ++c)
+      if (!sees(query, first_key + static_cast<Index>(c))) scores[c] = -std::numeric_limits<float>::infinity();
+  }
+  std::string describe() const override { return name_; }
+
+ private:
+  bool sees(Index query, Index key) const {
+    if (key >= query || query >= tokens_) return key == query;
+    for (int round = 0; round < rounds_; ++round)
+      if (query_[static_cast<std::size_t>(round * tokens_ + query)] ==
+          key_[static_cast<std::size_t>(round * tokens_ + key)])
+        return true;
+    return false;
+  }
+  std::vector<int> query_, key_;
+  int rounds_;
+  Index tokens_;
+  std::string name_;
+};
+
+}  // namespace
+
+std::vector<int> lsh_buckets(const Tensor& x, const LshSettings& settings) {
+  const Index n = x.dim(0), d = x.dim(1), half = std::max(settings.buckets / 2, 1);
+  std::vector<int> buckets;
+  Random random(settings.seed);
+  for (int round = 0; round < settings.rounds; ++round) {
+    std::vector<double> directions(static_cast<std::size_t>(d * half));
+    for (double& each : directions) each = static_cast<double>(random.normal());
+    for (Index i = 0; i < n; ++i) {
+      int best = 0;
+      double most = -1;
+      for (Index b = 0; b < half; ++b) {
+        double along = 0;
+        for (Index c = 0; c < d; ++c)
+          along += static_cast<double>(x.at(i, c)) * directions[static_cast<std::size_t>(c * half + b)];
+        if (std::abs(along) > most) {
+          most = std::abs(along);
+          best = static_cast<int>(along >= 0 ? b : b + half);
+        }
+      }
+      buckets.push_back(best);
+    }
+  }
+  return buckets;
+}
+
+RulePtr lsh_rule(const Tensor& q, const Tensor& k, const LshSettings& settings, std::string name) {
+  return std::make_shared<LshRule>(lsh_buckets(q, settings), lsh_buckets(k, settings), settings.rounds, q.dim(0),
+                                   std::move(name));
+}
+
+double recall_of_top(const Tensor& q, const Tensor& k, const AttentionRule& rule, int top) {
+  double sum = 0, queries = 0;
+  for (Index i = top - 1; i < q.dim(0); ++i) {
+    std::vector<double> scores;
+    for (Index j = 0; j <= i; ++j) {
+      double dot = 0;
+      for (Index c = 0; c < q.dim(1); ++c) dot += static_cast<double>(q.at(i, c)) * static_cast<double>(k.at(j, c));
+      scores.push_back(dot);
+    }
+    std::vector<Index> order(scores.size());
+    std::iota(order.begin(), order.end(), Index{0});
+    std::ranges::stable_sort(order, [&](Index a, Index b) {
+      return scores[static_cast<std::size_t>(a)] > scores[static_cast<std::size_t>(b)];
+    });
+    int seen = 0;
+    for (int t = 0; t < top; ++t) seen += !masked(rule, i, order[static_cast<std::size_t>(t)], q.dim(0));
+    sum += static_cast<double>(seen) / top;
+    queries += 1;
+  }
+  return queries > 0 ? sum / queries : 0;
+}
+
+}  // namespace headscope

@@ -1,0 +1,180 @@
+#include "core/engine/position_tap.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/attention/positions/alibi.h"
+#include "core/attention/positions/dual_chunk.h"
+#include "core/attention/positions/learned.h"
+#include "core/attention/positions/sinusoidal.h"
+#include "core/attention/positions/t5_bias.h"
+#include "core/base/error.h"
+#include "core/model/weights.h"
+
+namespace headscope {
+
+namespace {
+
+using Method = SetPositions::Method;
+
+/// The mean length of the rows of what sinusoids take the place of, or are added to, divided by that of a sinusoid.
+double sinusoid_size(const Tensor& rows) {
+  const Tensor norms = row_norms(rows);
+  double mean = 0;
+  for (Index i = 0; i < norms.dim(0); ++i) mean += static_cast<double>(norms.at(i)) / static_cast<double>(norms.dim(0));
+  return mean / std::sqrt(static_cast<double>(rows.dim(1)) / 2);
+}
+
+/// out[i, heads, :] = `x` turned to its place, `shift` further on.
+void rotate_rows(const Tensor& x, const RotaryConfig& config, Index shift, std::pair<Index, Index> heads,
+                 const RowsReached& rows, Tensor& out) {
+  const Index half = x.dim(2) / 2;
+  const RotaryTable table = rotary_table(rotary_frequencies(config, static_cast<int>(x.dim(2))), rows.offset + shift,
+                                         x.dim(0), rotary_magnitude(config));
+  for (Index i = rows.first; i <= rows.last; ++i)
+    for (Index h = heads.first; h < heads.second; ++h)
+      for (Index p = 0; p < half; ++p) {
+        const float a = x.at(i, h, p), b = x.at(i, h, p + half), c = table.cosine.at(i, p), s = table.sine.at(i, p);
+        out.ref(i, h, p) = a * c - b * s;
+        out.ref(i, h, p + half) = a * s + b * c;
+      }
+}
+
+}  // namespace
+
+void check_positions(const SetPositions& edit, const HeadTarget& target, const Model& model, int tokens,
+                     const std::string& where) {
+  const ModelConfig& config = model.config();
+  if (edit.on_top) return;
+  const bool embeds = config.position == PositionKind::learned || edit.method == Method::sinusoidal;
+  if (embeds && (target.layer || target.head))
+    throw Error(where, "all heads, \"*\": positions are added to the embeddings, before the first layer",
+                text_of(target),
+                edit.method == Method::alibi || edit.method == Method::t5 ? "or write \"on top\"" : "");
+  if (target.head && config.dims.kv_heads < config.dims.heads)
+    throw Error(where,
+                fmt::format("a layer: {} heads of {} share {} key heads, which turn with them", config.dims.heads,
+                            config.name, config.dims.kv_heads),
+                text_of(target), "write " + text_of(HeadTarget{target.layer, {}, target.positions}));
+  if (edit.method == Method::rope && config.dims.d_head % 2 != 0)
+    throw Error(where, "heads of an even width, since rotary positions turn pairs", std::to_string(config.dims.d_head));
+  if (edit.method == Method::sinusoidal && config.dims.d_model % 2 != 0)
+    throw Error(where, "an even width of the model", std::to_string(config.dims.d_model));
+  if (edit.method == Method::chunks && config.position != PositionKind::rotary)
+    throw Error(where, "a rotary model: chunks re-map distances, of which learned positions know nothing", config.name);
+  if (edit.method == Method::chunks && edit.chunk >= config.context)
+    throw Error(where, fmt::format("chunks shorter than the context of {} tokens", config.context),
+                std::to_string(edit.chunk));
+  if (edit.method == Method::shift && config.position == PositionKind::learned && tokens + edit.shift > config.context)
+    throw Error(where,
+                fmt::format("a shift of at most {}: {} has learnt {} positions, the text has {} tokens",
+                            config.context - tokens, config.name, config.context, tokens),
+                std::to_string(edit.shift));
+}
+
+bool positions_act_at(const SetPositions& edit, PositionKind own, SiteKind site) {
+  switch (site) {
+    case SiteKind::embed:
+      return edit.method == Method::sinusoidal && own != PositionKind::learned;
+    case SiteKind::pos_embed:
+      return own == PositionKind::learned && (edit.replaces() || edit.method == Method::shift);
+    case SiteKind::q:
+    case SiteKind::k:
+      return own != PositionKind::rotary && edit.method == Method::rope;
+    case SiteKind::rot_q:
+    case SiteKind::rot_k:
+      return own == PositionKind::rotary && edit.method != Method::chunks &&
+             (edit.replaces() || edit.method == Method::shift);
+    case SiteKind::attn_scores:
+      return edit.method == Method::chunks;
+    default:
+      return false;
+  }
+}
+
+void set_positions(const SetPositions& edit, const Model& model, SiteKind site, const BeforeRotation& before,
+                   std::pair<Index, Index> heads, const RowsReached& rows, Tensor& value) {
+  const ModelConfig& config = model.config();
+  const auto width = static_cast<int>(value.dim(-1));
+  switch (site) {
+    case SiteKind::embed: {
+      const auto size = static_cast<float>(sinusoid_size(value));
+      const Tensor table = sinusoidal_positions(rows.offset, value.dim(0), width);
+      for (Index i = rows.first; i <= rows.last; ++i)
+        for (Index c = 0; c < width; ++c) value.ref(i, c) += size * table.at(i, c);
+      return;
+    }
+    case SiteKind::pos_embed: {
+      const bool sinusoids = edit.method == Method::sinusoidal;
+      const Tensor learned = model.weights().position_embedding;
+      const Tensor table = sinusoids ? sinusoidal_positions(rows.offset, value.dim(0), width) : Tensor();
+      const auto size = sinusoids ? static_cast<float>(sinusoid_size(learned)) : 0.0f;
+      for (Index i = rows.first; i <= rows.last; ++i)
+        for (Index c = 0; c < width; ++c)
+          value.ref(i, c) = sinusoids                      ? size * table.at(i, c)
+                            : edit.method == Method::shift ? learned.at(rows.offset + i + edit.shift, c)
+                                                           : 0.0f;
+      return;
+    }
+    case SiteKind::q:
+    case SiteKind::k:
+      return rotate_rows(value.copy(), rotary_of(edit, config), 0, heads, rows, value);
+    case SiteKind::rot_q:
+    case SiteKind::rot_k: {
+      const Tensor& plain = site == SiteKind::rot_q ? before.q : before.k;
+      if (edit.method == Method::rope) return rotate_rows(plain, rotary_of(edit, config), 0, heads, rows, value);
+      if (edit.method == Method::shift) return rotate_rows(plain, config.rotary, edit.shift, heads, rows, value);
+      for (Index i = rows.first; i <= rows.last; ++i)
+        for (Index h = heads.first; h < heads.second; ++h)
+          for (Index c = 0; c < width; ++c) value.ref(i, h, c) = plain.at(i, h, c);
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+void rescore_in_chunks(const BeforeRotation& before, const ModelConfig& config, Index chunk, Index head,
+                       const HeadRule& rule, int first, int last, Tensor& scores) {
+  const Index half = before.q.dim(2) / 2, n = before.k.dim(0), kv = head / (config.dims.heads / config.dims.kv_heads);
+  const RotaryTable table = rotary_table(rotary_frequencies(config.rotary, static_cast<int>(2 * half)), 0,
+                                         config.context, rotary_magnitude(config.rotary));
+  const float scale = rule.scale * static_cast<float>(rotary_magnitude(config.rotary));
+  for (Index i = first; i <= last; ++i) {
+    const KeyRange keys = rule.rule->keys(i, n);
+    for (Index j = keys.begin; j < std::min(keys.end, i + 1); ++j) {
+      // ⟨R(m) q, R(n) k⟩ = Σ over pairs of (q·k) cos δθ + (q × k) sin δθ, with the re-mapped δ.
+      const Index distance = dual_chunk_distance(i, j, chunk, config.context);
+      float sum = 0;
+      for (Index p = 0; p < half; ++p) {
+        const float a = before.q.at(i, head, p), b = before.q.at(i, head, p + half), x = before.k.at(j, kv, p),
+                    y = before.k.at(j, kv, p + half);
+        sum += table.cosine.at(distance, p) * (a * x + b * y) + table.sine.at(distance, p) * (a * y - b * x);
+      }
+      scores.ref(head, i, j) = scale * sum;
+    }
+    if (keys.size() > 0 && !rule.rule->plain())
+      rule.rule->apply(i, keys.begin, {&scores.ref(head, i, keys.begin), static_cast<std::size_t>(keys.size())});
+  }
+}
+
+RulePtr positions_rule(const SetPositions& edit, int head, int heads, RulePtr rule) {
+  if (edit.method == Method::alibi)
+    return alibi_rule(std::move(rule), alibi_slopes(heads)[static_cast<std::size_t>(head)]);
+  if (edit.method == Method::t5) return t5_rule(std::move(rule), edit.bias, edit.max_distance);
+  return rule;
+}
+
+bool reads_past_context(const std::vector<Intervention>& edits, const ModelConfig& model) {
+  if (model.position != PositionKind::rotary) return false;
+  for (const Intervention& edit : edits) {
+    const auto* positions = std::get_if<SetPositions>(&edit.action);
+    if (positions && edit.enabled && positions->replaces() && !edit.target.layer && !edit.target.head &&
+        !edit.target.positions)
+      return true;
+  }
+  return false;
+}
+
+}  // namespace headscope

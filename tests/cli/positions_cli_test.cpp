@@ -1,0 +1,86 @@
+// headscope-cli positions, mask and cache: the program itself, its numbers against the definitions.
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <sstream>
+
+#include "tests/support/paths.h"
+#include "tests/support/process.h"
+
+using namespace headscope::testing;
+
+namespace {
+std::string out_of(const std::vector<std::string>& arguments) {
+  const Finished finished = run_cli(arguments);
+  CAPTURE(finished.err);
+  REQUIRE(finished.code == 0);
+  return finished.out;
+}
+bool says(const std::string& text, const char* words) {
+  return text.find(words) != std::string::npos;
+}
+}  // namespace
+
+TEST_CASE("positions prints tables of every method that needs no model") {
+  CHECK(says(out_of({"positions"}), "transformer-xl"));
+  const std::string slopes = out_of({"positions", "alibi", "--heads", "8"});
+  CHECK(says(slopes, "0.5\n"));
+  CHECK(says(slopes, "0.00390625"));
+  const std::string buckets = out_of({"positions", "t5"});
+  CHECK(says(buckets, "    31   113    …"));
+  CHECK(says(buckets, "     8     8    8"));
+  CHECK(
+      says(out_of({"positions", "sinusoidal", "--dimensions", "4", "--count", "2"}), "1 0.8415 0.5403 0.0100 0.9999"));
+  CHECK(says(out_of({"positions", "binary"}), "13 1 0 1 1"));
+  CHECK(says(out_of({"positions", "chunks", "--chunk", "6", "--context", "10", "--count", "13"}),
+             "   9   8   7   6   5   4   6   5   4   3   2   1   0\n"));
+  CHECK(run_cli({"positions", "clock"}).code == 2);
+  CHECK(run_cli({"positions", "none"}).code == 2);
+  CHECK(run_cli({"positions", "sinusoidal", "--dimensions", "5"}).code == 2);
+}
+
+TEST_CASE("positions rope takes a score of the model apart, and draws it") {
+  const auto folder = scratch_dir("cli-positions");
+  const std::string picture = (folder / "dials.png").string();
+  const std::string out = out_of({"positions", "rope", "-m", "tiny-llama", "-t", "Once there was a girl named Lily.",
+                                  "--head", "1.2", "--row", "6", "--key", "2", "-o", picture});
+  std::istringstream lines(out);
+  std::string line;
+  double sum = 0, score = 0, shifted = 1;
+  int pairs = 0;
+  while (std::getline(lines, line)) {
+    if (const auto at = line.rfind(' '); !line.empty() && at != std::string::npos &&
+                                         (line[at + 1] == '+' || line[at + 1] == '-') &&
+                                         line.find("score") == std::string::npos)
+      sum += std::stod(line.substr(at + 1)), ++pairs;
+    if (line.starts_with("score at (6, 2): ")) {
+      score = std::stod(line.substr(17));
+      shifted = std::stod(line.substr(line.rfind(' ') + 1));
+    }
+  }
+  CHECK(pairs == 8);
+  CHECK(sum == doctest::Approx(score).epsilon(1e-3));
+  CHECK(score == shifted);
+  CHECK(std::filesystem::exists(picture));
+  CHECK(says(run_cli({"positions", "rope", "-m", "tiny-llama", "-t", "Once", "--row", "9"}).err, "--row"));
+}
+
+TEST_CASE("mask counts cells, runs in the model, and refuses what is no mask") {
+  const std::string out = out_of({"mask", "window 3", "-n", "10"});
+  CHECK(says(out, "window 3 over 10 tokens: 27 cells, 27.0 % of all, 49.1 % of the causal ones"));
+  CHECK(says(out, "a cache keeps 2 of 10 keys"));
+  CHECK(says(out, " · # # # · · · · · ·"));
+  CHECK(says(out_of({"mask", "padding 3", "-n", "3"}), "3 rows see no key and become zero"));
+  CHECK(says(out_of({"mask", "list"}), "documents A,B,…"));
+  CHECK(says(out_of({"mask", "window 2", "-m", "tiny-gpt2", "-t", "Once there was a girl named Lily."}),
+             "nats with it in every head"));
+  CHECK(run_cli({"mask", "windwo 3"}).code == 2);
+}
+
+TEST_CASE("cache lists what keys and values take") {
+  const std::string out = out_of({"cache", "-m", "tiny-llama", "--tokens", "1", "--bytes", "4"});
+  CHECK(says(out, "tiny-llama"));
+  CHECK(says(out, "1.0 kB"));  // 2 · 4 layers · 2 heads · 16 numbers · 4 bytes
+  CHECK(says(out, "DeepSeek-V2"));
+}

@@ -1,0 +1,144 @@
+// The Positions workspace, used as a person uses it: query, key and shift dragged, base and scaling changed, kept as an
+// edit, taken back.
+
+#include <cmath>
+
+#include "tests/gui/explore.h"
+
+using namespace headscope;
+using headscope::testing::Explore;
+
+namespace {
+
+struct Positions : Explore {
+  PositionsDesk desk;
+  PositionsWorkspace workspace;
+
+  Positions() : Explore(rotary()), desk(app.explorer()), workspace(desk) {
+    app.add(workspace_of(workspace));
+    driver.frames(2);
+    driver.click("Positions");
+    REQUIRE(still());
+  }
+  static AppOptions rotary() {
+    AppOptions out = options(1600, 1000);
+    out.example = "tiny-llama";
+    return out;
+  }
+  /// Until nothing runs and the page has its vectors.
+  bool still() {
+    int quiet = 0;
+    return driver.until([&] { return (quiet = app.settled() && desk.vectors() ? quiet + 1 : 0) > 10; }, 20'000);
+  }
+  /// Drags a slider's grab to a share of its line.
+  void slide(const char* name, double share) {
+    const Item line = driver.item(name);
+    driver.drag(line.center(), {line.min.x + static_cast<float>(share) * (line.max.x - line.min.x), line.center().y});
+  }
+  double loss_after() {
+    double sum = 0;
+    REQUIRE(desk.effect());
+    for (const double each : desk.effect()->after) sum += each / static_cast<double>(desk.effect()->after.size());
+    return sum;
+  }
+};
+
+double score_at(const PositionsDesk& desk, Index m, Index n) {
+  const auto& v = *desk.vectors();
+  const auto theta = rotary_frequencies(desk.rotary(), static_cast<int>(v.q.dim(1)));
+  const auto q = rotated(row_of(v.q, desk.query()), static_cast<double>(m), theta),
+             k = rotated(row_of(v.k, desk.key()), static_cast<double>(n), theta);
+  double sum = 0;
+  for (std::size_t i = 0; i < q.size(); ++i) sum += q[i] * k[i];
+  return v.scale * sum;
+}
+
+}  // namespace
+
+TEST_CASE("query, key and shift are dragged: the score follows the distance and nothing else") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Positions p;
+  p.slide("query m", 0.8);
+  const Index m = p.desk.query();
+  CHECK(m > p.desk.vectors()->tokens() / 2);
+  p.slide("key n", 0.2);
+  const Index n = p.desk.key();
+  CHECK(n < m);
+  const double before = score_at(p.desk, m, n);
+  p.slide("shift both", 0.9);
+  const int shift = p.desk.view.shift;
+  CHECK(shift > 1000);
+  CHECK(p.desk.query() == m);
+  CHECK(score_at(p.desk, m + shift, n + shift) == doctest::Approx(before).epsilon(1e-9));
+  CHECK(std::abs(score_at(p.desk, m + shift, n) - before) > 1e-6);
+  // It is the trace's own score.
+  const auto& v = *p.desk.vectors();
+  double traced = 0;
+  for (Index c = 0; c < v.q.dim(1); ++c)
+    traced += static_cast<double>(v.turned_q.at(m, c)) * static_cast<double>(v.turned_k.at(n, c));
+  CHECK(v.scale * traced == doctest::Approx(before).epsilon(1e-4));
+}
+
+TEST_CASE("another base costs loss, is kept as an edit, and one undo takes it back") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Positions p;
+  const double own = [&] {
+    double sum = 0;
+    for (const double each : p.results().run->losses) sum += each / static_cast<double>(p.results().run->losses.size());
+    return sum;
+  }();
+  CHECK_FALSE(p.desk.effect());
+  p.slide("θ base", 0.2);
+  REQUIRE(p.still());
+  CHECK(p.desk.view.base < 500);
+  CHECK(p.loss_after() > own + 0.05);
+  CHECK(p.desk.effect()->kl > 0);
+  const double measured = p.loss_after();
+  p.driver.click("Keep among the edits");
+  REQUIRE(p.still());
+  REQUIRE(p.state().document.edits.size() == 1);
+  CHECK(describe(p.state().document.edits[0]).starts_with("*: position rope base "));
+  double kept = 0;
+  for (const double each : p.results().run->losses) kept += each / static_cast<double>(p.results().run->losses.size());
+  CHECK(kept == doctest::Approx(measured).epsilon(1e-5));
+  p.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl);
+  REQUIRE(p.still());
+  CHECK(p.state().document.edits.empty());
+}
+
+TEST_CASE("a scaling and its factor are chosen; the edit says so; views change the picture") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Positions p;
+  p.driver.click("YaRN");
+  p.slide("factor", 0.5);
+  REQUIRE(p.still());
+  CHECK(p.desk.view.scaling == RotaryConfig::Scaling::yarn);
+  CHECK(p.desk.view.factor == doctest::Approx(4).epsilon(0.2));
+  REQUIRE(p.desk.effect());
+  CHECK(p.desk.effect()->words.starts_with("position rope scaling yarn"));
+  for (const char* view : {"Score map", "Wavelengths", "Dials"}) {
+    p.driver.click(view);
+    REQUIRE(p.still());
+  }
+  CHECK(p.driver.shown("dials/dial.0"));
+  CHECK_FALSE(p.state().message);
+}
+
+TEST_CASE("every method's page opens without complaint") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Positions p;
+  for (const char* method :
+       {"none", "learned", "sinusoidal", "binary", "shaw", "transformer-xl", "t5", "alibi", "chunks", "rope"}) {
+    CAPTURE(method);
+    p.driver.click(std::string("position ") + method);
+    REQUIRE(p.still());
+    CHECK(p.desk.view.method == method);
+    if (p.state().message) FAIL_CHECK(p.state().message->text);
+  }
+  p.driver.click("Random");
+  REQUIRE(p.still());
+  CHECK(p.desk.vectors()->source.find("N(0, 1)") != std::string::npos);
+  p.driver.click("Typed");
+  REQUIRE(p.still());
+  CHECK(p.desk.vectors()->q.dim(1) == 8);
+}
