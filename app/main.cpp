@@ -19,6 +19,13 @@ void run(const AppOptions& options) {
   App app(options);
   ExploreWorkspace explore;
   app.add(workspace_of(explore));
+  TrainingDesk desk(app.explorer());
+  GenerationDesk generation(app.explorer());
+  GenerateWorkspace generate(generation);
+  app.add(workspace_of(generate));
+  CompareDesk comparison(app.explorer(), &desk);
+  CompareWorkspace compare(comparison);
+  app.add(workspace_of(compare));
   PositionsDesk positions_desk(app.explorer());
   PositionsWorkspace positions(positions_desk);
   app.add(workspace_of(positions));
@@ -28,9 +35,10 @@ void run(const AppOptions& options) {
   CorpusWorkspace corpus(corpus_desk);
   app.add(workspace_of(corpus, corpus_desk));
   if (!options.corpus.empty()) corpus_desk.begin_with(options.corpus);
-  TrainingDesk desk(app.explorer());
   TrainWorkspace train(desk);
   app.add(workspace_of(train, desk));
+  generation.write_at_once(options.generate_tokens);
+  comparison.begin_with(options.with_model, options.with_text);
   if (!options.recipe.empty()) desk.choose(options.recipe);
   if (options.train_steps > 0) {
     desk.start();
@@ -55,11 +63,17 @@ int main(int argc, char** argv) {
   cli.add_option("--size", size, "of the window or the picture, as in 1600x1000")->type_name("WxH");
   cli.add_option("--scale", options.scale, "pixels in a logical pixel, 0.5 … 8")->check(CLI::Range(0.5, 8.0));
   cli.add_option("--theme", options.theme, "dark, light or projector")->type_name("NAME");
-  cli.add_option("--workspace", options.workspace, "explore, positions, analyse, corpus or train")
-      ->check(CLI::IsMember({"explore", "positions", "analyse", "corpus", "train"}))
+  cli.add_option("--workspace", options.workspace, "explore, generate, compare, positions, analyse, corpus or train")
+      ->check(CLI::IsMember({"explore", "generate", "compare", "positions", "analyse", "corpus", "train"}))
       ->type_name("NAME");
   cli.add_option("--page", options.page, "what that workspace shows, as in --workspace analyse --page ablate")
       ->type_name("ID");
+  cli.add_option("--generate-tokens", options.generate_tokens, "what the Generate workspace writes at once")
+      ->check(CLI::Range(0, 1'000'000))
+      ->type_name("N");
+  cli.add_option("--with-model", options.with_model, "what the Compare workspace begins with: another model")
+      ->type_name("MODEL");
+  cli.add_option("--with-text", options.with_text, "… or another text")->type_name("TEXT");
   cli.add_option("--corpus", options.corpus,
                  "what the Corpus workspace begins with: results (.json) to show, or a text file or folder to read")
       ->type_name("FILE");

@@ -29,7 +29,10 @@ struct UiRequests {
     std::string id, title, detail;
   };
   std::vector<Page> pages;
-  bool arrows_taken = false;  ///< said anew in every frame: up and down belong to a list, not to the heads
+  enum class Generation { none, step, run };
+  Generation generation = Generation::none;  ///< of the Generate workspace: one token, or go on until asked again
+  bool sideways_taken = false;  ///< said anew in every frame: left and right walk something else than the heads
+  bool arrows_taken = false;    ///< said anew in every frame: up and down belong to a list, not to the heads
 };
 
 /// What an action works on; everything outlives the call.

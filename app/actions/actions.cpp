@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <tuple>
 
 #include "app/actions/action.h"
 #include "core/metrics/metric.h"
@@ -154,11 +155,23 @@ void add_edit(std::vector<Action>& all) {
 }
 
 void add_go(std::vector<Action>& all) {
-  constexpr const char* workspaces[] = {"Explore", "Positions", "Analyse", "Corpus", "Train"};
+  constexpr std::string_view workspaces[] = {"Explore", "Generate", "Compare", "Positions",
+                                             "Analyse", "Corpus",   "Train"};
   for (int i = 0; i < static_cast<int>(std::size(workspaces)); ++i)
-    all.push_back({"go.workspace." + std::to_string(i + 1), std::string("Workspace: ") + workspaces[i],
+    all.push_back({"go.workspace." + std::to_string(i + 1), "Workspace: " + std::string(workspaces[i]),
                    "Alt+" + std::to_string(i + 1), "Go", [i](Workbench& bench) { bench.ui.workspace = i; }, nullptr,
                    [i](const Workbench& bench) { return bench.ui.workspace == i; }});
+  constexpr int generate = 1;
+  using Generation = UiRequests::Generation;
+  for (const auto& [id, title, key, what] :
+       {std::tuple{"generate.step", "Generate one token", "Alt+Right", Generation::step},
+        std::tuple{"generate.run", "Generate: run or pause", "Alt+Space", Generation::run}})
+    all.push_back({id, title, key, "Go",
+                   [what = what](Workbench& bench) {
+                     bench.ui.workspace = generate;
+                     bench.ui.generation = what;
+                   },
+                   has_run, nullptr});
   const auto head = [&](const char* id, const char* title, const char* keys, int layers, int heads) {
     all.push_back({id, title, keys, "Go", [layers, heads](Workbench& bench) { move_head(bench, layers, heads); },
                    has_model, nullptr});

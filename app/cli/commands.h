@@ -18,7 +18,9 @@ void add_positions(CLI::App& app, Shell& shell);
 void add_mask(CLI::App& app, Shell& shell);  ///< and cache
 void add_corpus(CLI::App& app, Shell& shell);
 void add_train(CLI::App& app, Shell& shell);
+void add_generate(CLI::App& app, Shell& shell);
 void add_sample(CLI::App& app, Shell& shell);
+void add_compare(CLI::App& app, Shell& shell);
 void add_eval(CLI::App& app, Shell& shell);
 void add_card(CLI::App& app, Shell& shell);
 void add_sweep(CLI::App& app, Shell& shell);

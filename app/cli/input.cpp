@@ -39,7 +39,7 @@ std::string checked(std::string text, const std::string& where) {
 }
 }  // namespace
 
-void Input::add_options(CLI::App& app, bool with_trace) {
+void Input::add_text_options(CLI::App& app, bool with_trace) {
   auto* model_option =
       app.add_option("-m,--model", model, "Model folder (Hugging Face layout), or the name of a bundled one")
           ->type_name("DIR");
@@ -65,22 +65,28 @@ void Input::add_options(CLI::App& app, bool with_trace) {
   app.add_option("--cut", cut, "Of a text longer than the model's context keep the first or the last part")
       ->check(CLI::IsMember({"first", "last"}))
       ->type_name("first|last");
-  auto* temperature = app.add_option("--temperature", temperatures,
+}
+
+void Input::add_edit_options(CLI::App& app, bool short_forms, bool with_trace) {
+  std::vector<CLI::Option*> options;
+  if (short_forms) {
+    options.push_back(app.add_option("--temperature", temperatures,
                                      "Divide the scores by τ before the softmax, of one head (1.0=0.5), a layer "
                                      "(1.*=0.5) or all (0.5); may be given again")
                           ->type_name("[L.H=]τ")
-                          ->take_all();
-  auto* mask =
-      app.add_option("--mask", masks, "Another mask for one head, a layer or all: window W, full, sink K window W, …")
-          ->type_name("[L.H=]MASK")
-          ->take_all();
-  auto* other = app.add_option("--edit", actions,
-                               "Any edit, \"WHERE: WHAT\", such as \"1.0: ablate zero\" or \"0.*@3..: pattern "
-                               "previous\"; a wrong one lists them all; may be given again")
-                    ->type_name("EDIT")
-                    ->take_all();
+                          ->take_all());
+    options.push_back(
+        app.add_option("--mask", masks, "Another mask for one head, a layer or all: window W, full, sink K window W, …")
+            ->type_name("[L.H=]MASK")
+            ->take_all());
+  }
+  options.push_back(app.add_option("--edit", actions,
+                                   "Any edit, \"WHERE: WHAT\", such as \"1.0: ablate zero\" or \"0.*@3..: pattern "
+                                   "previous\"; a wrong one lists them all; may be given again")
+                        ->type_name("EDIT")
+                        ->take_all());
   if (with_trace)
-    for (auto* edit : {temperature, mask, other}) edit->excludes(app.get_option("--trace"));
+    for (CLI::Option* edit : options) edit->excludes(app.get_option("--trace"));
 }
 
 bool Input::has_text() const {

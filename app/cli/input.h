@@ -20,9 +20,15 @@ struct Input {
   std::vector<std::string> actions;              ///< "L.H: action", in order, after those
   bool bos = false, no_bos = false, special = false;
 
-  /// Adds --model, --text, --file, -, --ids, --bos, --no-bos, --special, --cut, --temperature, --mask, --edit; and --trace
-  /// where the command can read one.
-  void add_options(CLI::App& app, bool with_trace);
+  /// Adds --model, --text, --file, -, --ids, --bos, --no-bos, --special, --cut; and --trace where the command can read
+  /// one.
+  void add_text_options(CLI::App& app, bool with_trace);
+  /// --edit, and its short forms --temperature and --mask where these words are free.
+  void add_edit_options(CLI::App& app, bool short_forms, bool with_trace);
+  void add_options(CLI::App& app, bool with_trace) {
+    add_text_options(app, with_trace);
+    add_edit_options(app, true, with_trace);
+  }
   bool has_text() const;
   bool from_trace() const { return !trace.empty(); }
   /// Throws UsageError when no model or no text was given, Error when a file cannot be read.

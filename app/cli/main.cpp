@@ -55,7 +55,9 @@ int main(int argc, char** argv) {
   add_bench(app, shell);
   add_corpus(app, shell);
   add_train(app, shell);
+  add_generate(app, shell);
   add_sample(app, shell);
+  add_compare(app, shell);
   add_eval(app, shell);
   add_card(app, shell);
   add_sweep(app, shell);

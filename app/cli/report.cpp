@@ -14,11 +14,10 @@ namespace headscope::cli {
 using nlohmann::ordered_json;
 
 namespace {
-std::string label_of(const Tokenizer* tokenizer, const Trace& trace, std::int32_t id) {
-  if (tokenizer && id < tokenizer->vocab_size()) return tokenizer->token(id).label;
+std::string label_in(const Tokenizer* tokenizer, const Trace& trace, std::int32_t id) {
   for (const Token& token : trace.tokens)
-    if (token.id == id) return token.label;
-  return fmt::format("#{}", id);
+    if (token.id == id && !(tokenizer && id < tokenizer->vocab_size())) return token.label;
+  return label_of(tokenizer, id);
 }
 
 ordered_json verdicts_json(const std::vector<HeadVerdict>& verdicts, const Trace& trace) {
@@ -42,6 +41,10 @@ ordered_json verdicts_json(const std::vector<HeadVerdict>& verdicts, const Trace
 }
 }  // namespace
 
+std::string label_of(const Tokenizer* tokenizer, std::int32_t id) {
+  return tokenizer && id < tokenizer->vocab_size() ? tokenizer->token(id).label : fmt::format("#{}", id);
+}
+
 std::string headline(const Trace& trace) {
   std::string text = fmt::format("{}: {}, {} layers × {} heads, ", trace.model.name, trace.model.family,
                                  trace.model.dims.layers, trace.model.dims.heads);
@@ -56,7 +59,7 @@ std::string next_tokens_text(const Trace& trace, const Tokenizer* tokenizer, int
   if (!trace.logits.defined()) return "";
   Table table({{"next token", Table::Align::left}, {"probability"}, {"logit"}, {"id"}});
   for (const NextToken& next : top_next(trace, k))
-    table.add({label_of(tokenizer, trace, next.id), number(next.probability, 4), number(next.logit, 2),
+    table.add({label_in(tokenizer, trace, next.id), number(next.probability, 4), number(next.logit, 2),
                std::to_string(next.id)});
   return table.text();
 }
@@ -146,7 +149,7 @@ ordered_json next_tokens_json(const Trace& trace, const Tokenizer* tokenizer, in
   if (!trace.logits.defined()) return out;
   for (const NextToken& next : top_next(trace, k))
     out.push_back({{"id", next.id},
-                   {"label", label_of(tokenizer, trace, next.id)},
+                   {"label", label_in(tokenizer, trace, next.id)},
                    {"probability", next.probability},
                    {"logit", next.logit}});
   return out;

@@ -26,6 +26,8 @@ std::vector<HeadColumn> columns_by_id(const std::vector<std::string>& ids);
 /// The metrics that fit beside each other in a terminal.
 std::vector<HeadColumn> usual_columns();
 
+/// How a token is written; "#17" without a tokenizer that knows it.
+std::string label_of(const Tokenizer* tokenizer, std::int32_t id);
 /// "gpt2-byte-d96: gpt2, 4 layers × 6 heads, 57 tokens, 12.3 ms; 24 maps dense (0.3 MB), logits 58.6 kB"
 std::string headline(const Trace& trace);
 /// The k most probable next tokens as a table; empty when the trace has no logits. `label` names a token id.

@@ -2,8 +2,10 @@
 // The workspaces as the App takes them. The workspaces must outlive the App's last frame.
 
 #include "app/panels/analyse_workspace.h"
+#include "app/panels/compare_workspace.h"
 #include "app/panels/corpus_workspace.h"
 #include "app/panels/explore_workspace.h"
+#include "app/panels/generate_workspace.h"
 #include "app/panels/positions_workspace.h"
 #include "app/panels/train_workspace.h"
 #include "app/window/app.h"
@@ -27,6 +29,26 @@ inline Workspace workspace_of(PositionsWorkspace& positions) {
           [&](Ui& ui, Workbench& bench) { positions.above(ui, bench); },
           nullptr,
           positions.pages()};
+}
+
+inline Workspace workspace_of(GenerateWorkspace& generate) {
+  return {GenerateWorkspace::title,
+          [&](Ui& ui, Workbench& bench) { generate.left(ui, bench); },
+          [&](Ui& ui, Workbench& bench) { generate.middle(ui, bench); },
+          [&](Ui& ui, Workbench& bench) { generate.right(ui, bench); },
+          nullptr,
+          [&] { generate.each_frame(); },
+          generate.pages()};
+}
+
+inline Workspace workspace_of(CompareWorkspace& compare) {
+  return {CompareWorkspace::title,
+          [&](Ui& ui, Workbench& bench) { compare.left(ui, bench); },
+          [&](Ui& ui, Workbench& bench) { compare.middle(ui, bench); },
+          [&](Ui& ui, Workbench& bench) { compare.right(ui, bench); },
+          nullptr,
+          [&] { compare.each_frame(); },
+          compare.pages()};
 }
 
 inline Workspace workspace_of(AnalyseWorkspace& analyse) {

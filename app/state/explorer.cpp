@@ -27,6 +27,9 @@ const char* words_for(const std::string& tag) {
   if (tag == "export") return "writing the file";
   if (tag.starts_with("training")) return "training";
   if (tag.starts_with("sweep corpus")) return "reading the corpus";
+  if (tag == "generation") return "writing";
+  if (tag == "generation study") return "measuring generation";
+  if (tag == "comparison") return "comparing two runs";
   if (tag.starts_with("sweep")) return "sweeping";
   return tag == "effect" ? "comparing with the unedited run" : "";
 }

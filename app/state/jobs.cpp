@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <limits>
 #include <numeric>
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/metrics/trace_difference.h"
 
 namespace headscope {
 
@@ -45,20 +44,6 @@ void check(const std::stop_token& stop) {
   if (stop.stop_requested()) throw Cancelled();
 }
 
-/// Half the sum of |a − b| over a row is the weight that went elsewhere; mean over evenly spaced rows.
-double moved(const AttentionMap& a, const AttentionMap& b) {
-  if (a.n_query() != b.n_query() || a.n_key() != b.n_key()) return std::numeric_limits<double>::quiet_NaN();
-  const Index used = std::min(compared_rows, a.n_query());
-  std::vector<float> row_a(static_cast<std::size_t>(a.n_key())), row_b(row_a.size());
-  double sum = 0;
-  for (Index r = 0; r < used; ++r) {
-    const Index query = (r + 1) * a.n_query() / used - 1;
-    a.row(query, row_a);
-    b.row(query, row_b);
-    for (std::size_t j = 0; j < row_a.size(); ++j) sum += std::abs(static_cast<double>(row_a[j]) - row_b[j]) / 2;
-  }
-  return sum / static_cast<double>(used);
-}
 }  // namespace
 
 std::shared_ptr<const TracedRun> trace(const LoadedModel& model, const RunRequest& request, const Ctx& ctx,
@@ -120,10 +105,10 @@ std::shared_ptr<const EditEffect> effect(std::shared_ptr<const Trace> before, st
   result->after = std::move(after);
   result->losses_before = token_losses(*result->before);
   result->change = next_token_change(*result->before, *result->after, next_tokens);
-  for (const AttentionMap& map : result->before->maps) {
-    check(stop);
-    result->moved.push_back(moved(map, result->after->map(map.layer(), map.head())));
-  }
+  std::vector<int> same(result->before->tokens.size());
+  std::iota(same.begin(), same.end(), 0);
+  for (const HeadDifference& head : head_differences(*result->before, *result->after, same, compared_rows, stop))
+    result->moved.push_back(head.total_variation);
   return result;
 }
 

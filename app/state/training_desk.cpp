@@ -10,7 +10,7 @@
 #include "app/state/jobs.h"
 #include "app/state/settings.h"
 #include "core/base/error.h"
-#include "core/engine/sampling.h"
+#include "core/engine/generation.h"
 
 namespace headscope {
 
@@ -72,9 +72,8 @@ struct TrainingDesk::Run {
   std::string write(const LoadedModel& model, const Ctx& ctx) const {
     const std::int32_t end = trainer->task().vocabulary().end_of_text_id();
     std::vector<std::int32_t> ids;
-    Random random(trainer->recipe().seed);
-    sample_text(*model.model, ctx, {end}, std::min(sample_tokens, model.model->config().context - 1), {0.8, 0}, random,
-                [&](std::int32_t id) {
+    sample_text(model, ctx, {end}, std::min(sample_tokens, model.model->config().context - 1),
+                {{.temperature = 0.8}, trainer->recipe().seed}, [&](std::int32_t id) {
                   if (id == end) return false;
                   ids.push_back(id);
                   return true;

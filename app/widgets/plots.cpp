@@ -85,7 +85,7 @@ PlotTouch plot(const Ui& ui, const char* id, std::span<const Series> series, con
     for (const double value : round_values(y, static_cast<int>(options.height / 40))) {
       const float line = place(x.low, value).y;
       draw.AddLine({low.x, line}, {end.x - 1, line}, col(thin), 1);
-      draw_text(ui, draw, {{0, 0}, short_number(value, 3), small, ui.theme.faint, Anchor::end, 0},
+      draw_text(ui, draw, {{0, 0}, short_number(value, 4), small, ui.theme.faint, Anchor::end, 0},
                 {low.x - ui.px(5), line + ui.px(0.36 * small.size)});
     }
     if (options.x_ticks.empty())
@@ -110,7 +110,7 @@ PlotTouch plot(const Ui& ui, const char* id, std::span<const Series> series, con
     for (std::size_t i = 0; i < std::min(s.x.size(), s.y.size()); ++i)
       std::isfinite(s.y[i]) && std::isfinite(s.x[i]) ? points.push_back(place(s.x[i], s.y[i])) : flush();
     flush();
-    if (s.quiet || s.label.empty() || s.y.empty() || !std::isfinite(s.y.back())) continue;
+    if (!options.end_labels || s.quiet || s.label.empty() || s.y.empty() || !std::isfinite(s.y.back())) continue;
     float line = place(s.x.back(), s.y.back()).y - ui.px(4);
     const float least = ui.px(small.size + 2);
     // Labels of neighbouring lines step aside, up or down, whichever is nearer and inside.

@@ -28,6 +28,7 @@ struct PlotOptions {
   std::string title = "";         ///< small, in the top left corner
   std::optional<Point> marker{};  ///< "you are here", data coordinates
   bool frame = true;
+  bool end_labels = true;    ///< off: series are named in the readout only
   bool readout = true;       ///< a tooltip with the values nearest to the pointer
   std::string x_name = "x";  ///< for the tooltip
 };

@@ -17,9 +17,11 @@ struct AppOptions {
   int width = 0, height = 0;                        ///< 0 = as remembered, or 1600 × 1000
   double scale = 0;                                 ///< 0 = what the display asks for
   std::string theme;                                ///< "" = as remembered, or dark
-  std::string workspace;                            ///< "explore", "positions" …; "" = the first
+  std::string workspace;                            ///< "explore", "generate", …; "" = the first
   std::string page;                                 ///< of that workspace, by its id; "" = as remembered
   std::filesystem::path corpus;                     ///< of the Corpus workspace: results to show, or texts to read
+  int generate_tokens = 0;                          ///< written at once in the Generate workspace
+  std::string with_model, with_text;                ///< what the Compare workspace begins with
   std::string recipe;                               ///< of the Train workspace: a file, or the name of a bundled one
   int train_steps = 0;                              ///< trains that recipe at once and pauses after so many steps
   std::filesystem::path settings;                   ///< file that is read and written; empty = none

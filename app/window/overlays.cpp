@@ -355,7 +355,10 @@ void run_shortcuts(Workbench& bench) {
     run(action_for(shortcut), bench);
   };
   const bool arrows_taken = std::exchange(bench.ui.arrows_taken, false) && !io.KeyShift && !io.KeyCtrl && !io.KeyAlt;
+  const bool sideways_taken =
+      std::exchange(bench.ui.sideways_taken, false) && !io.KeyShift && !io.KeyCtrl && !io.KeyAlt;
   for (const NamedKey& named : named_keys) {
+    if (sideways_taken && (named.key == ImGuiKey_LeftArrow || named.key == ImGuiKey_RightArrow)) continue;
     if (arrows_taken && (named.key == ImGuiKey_UpArrow || named.key == ImGuiKey_DownArrow)) continue;
     if (ImGui::IsKeyPressed(named.key)) press(named.name, io.KeyShift);
   }

@@ -289,58 +289,62 @@ Tensor InterventionTap::at(Site site, const Tensor& value) {
 }
 
 void InterventionTap::act(const Step& step, Site site, Tensor& value) const {
+  // Positions reached; their rows in `value` begin with the pass's first.
+  const int first = std::max(step.first, scene_.first_row), last = step.last;
+  const auto row = [&](Index position) { return position - scene_.first_row; };
   const auto rows_of_heads = [&](Index heads, auto body) {
     for (Index head = 0; head < heads; ++head)
       if (!step.target.head || *step.target.head == head)
-        for (Index i = step.first; i <= step.last; ++i) body(head, i);
+        for (Index i = first; i <= last; ++i) body(head, i);
   };
   const int n = static_cast<int>(scene_.ids.size());
   std::visit(
       Overloaded{
           [&](const SetWeight& a) {  // (head, query, key)
             const Index query = from_end(a.query, n), key = from_end(a.key, n);
-            if (query < step.first || query > step.last) return;
+            if (query < first || query > last) return;
             for (Index head = 0; head < value.dim(0); ++head)
               if (!step.target.head || *step.target.head == head)
-                set_weight({&value.ref(head, query, 0), static_cast<std::size_t>(value.dim(2))}, key, a.weight);
+                set_weight({&value.ref(head, row(query), 0), static_cast<std::size_t>(value.dim(2))}, key, a.weight);
           },
           [&](const DropFirst& a) {
             rows_of_heads(value.dim(0), [&](Index head, Index i) {
-              float* const row = &value.ref(head, i, 0);
-              std::fill_n(row, std::min<Index>(a.count, value.dim(2)), 0.0f);
+              float* const weights = &value.ref(head, row(i), 0);
+              std::fill_n(weights, std::min<Index>(a.count, value.dim(2)), 0.0f);
             });
           },
           [&](const FreezePattern&) {
             rows_of_heads(value.dim(0), [&](Index head, Index i) {
               const AttentionMap& map = step.source->map(site.layer, static_cast<int>(head));
               if (i >= map.n_query()) return;
-              std::vector<float> row(static_cast<std::size_t>(map.n_key()));
-              map.row(i, row);
-              float* const out = &value.ref(head, i, 0);
+              std::vector<float> frozen(static_cast<std::size_t>(map.n_key()));
+              map.row(i, frozen);
+              float* const out = &value.ref(head, row(i), 0);
               std::fill_n(out, value.dim(2), 0.0f);
-              std::copy_n(row.begin(), std::min(value.dim(2), map.n_key()), out);
+              std::copy_n(frozen.begin(), std::min(value.dim(2), map.n_key()), out);
             });
           },
           [&](const Ablate& a) {
-            ablate(a, value, heads_of(value, step.target.head, scene_.dims.heads), step.first, step.last);
+            ablate(a, value, heads_of(value, step.target.head, scene_.dims.heads), static_cast<int>(row(first)),
+                   static_cast<int>(row(last)));
           },
           [&](const Patch&) {
             const Tensor& source = step.source->sites.at(site);
-            for (Index i = step.first; i <= step.last; ++i) {
+            for (Index i = first; i <= last; ++i) {
               const int from = step.partner[static_cast<std::size_t>(i)];
               if (from < 0) continue;
               if (value.rank() == 2) {
-                for (Index j = 0; j < value.dim(1); ++j) value.ref(i, j) = source.at(from, j);
+                for (Index j = 0; j < value.dim(1); ++j) value.ref(row(i), j) = source.at(from, j);
                 continue;
               }
               const auto [head, end] = heads_of(value, step.target.head, scene_.dims.heads);
               for (Index h = head; h < end; ++h)
-                for (Index j = 0; j < value.dim(2); ++j) value.ref(i, h, j) = source.at(from, h, j);
+                for (Index j = 0; j < value.dim(2); ++j) value.ref(row(i), h, j) = source.at(from, h, j);
             }
           },
           [&](const SwitchOff& a) {
             const bool norm = a.part == SwitchOff::Part::ln1 || a.part == SwitchOff::Part::ln2;
-            for (Index i = step.first; i <= step.last; ++i)
+            for (Index i = row(first); i <= row(last); ++i)
               for (Index j = 0; j < value.dim(1); ++j) value.ref(i, j) = norm ? norm_input_.at(i, j) : 0.0f;
           },
           [&](const SetPositions& a) {

@@ -32,14 +32,15 @@ struct EditScene {
   std::vector<std::int32_t> ids;  ///< of the text
   EditSources sources;            ///< what sources_of() asks for
   const Model* model = nullptr;   ///< whose pass it is: edits of positions and of keys look at its weights
+  int first_row = 0;              ///< position of the pass's first row: the tokens before it lie in a cache
 };
 
 /// For every position of a text the one of `other` that a patch takes from, or −1.
 std::vector<int> align_positions(Patch::Align align, const std::vector<std::int32_t>& ids,
                                  const std::vector<std::int32_t>& other);
 
-/// Of one pass over the whole text. Edits act in their order; of several that set a head's temperature, its mask or its
-/// pattern's shape the last wins.
+/// Of one pass over the whole text, or over what of it a cache does not hold (then: edits that look at no other row).
+/// Edits act in their order; of several that set a head's temperature, its mask or its pattern's shape the last wins.
 class InterventionTap final : public Tap {
  public:
   /// Throws as check() and check_targets() do. `scene` is kept by reference.

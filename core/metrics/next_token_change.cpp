@@ -33,10 +33,11 @@ struct LogProbabilities {
 };
 }  // namespace
 
-NextTokenChange next_token_change(const Trace& before, const Trace& after, int k, int query) {
+NextTokenChange next_token_change(const Trace& before, const Trace& after, int k, int query,
+                                  std::optional<int> query_after) {
   NextTokenChange change;
   change.kl = std::numeric_limits<double>::quiet_NaN();
-  const Index row_before = logit_row(before, query), row_after = logit_row(after, query);
+  const Index row_before = logit_row(before, query), row_after = logit_row(after, query_after.value_or(query));
   if (row_before < 0 || row_after < 0) return change;
   const Index vocab = before.logits.dim(1);
   if (after.logits.dim(1) != vocab)
@@ -55,7 +56,7 @@ NextTokenChange next_token_change(const Trace& before, const Trace& after, int k
     }
   };
   add(top_next(before, k, query));
-  add(top_next(after, k, query));
+  add(top_next(after, k, query_after.value_or(query)));
   std::ranges::stable_sort(change.tokens, std::ranges::greater{},
                            [](const NextTokenChange::Token& token) { return std::max(token.before, token.after); });
   return change;

@@ -2,6 +2,7 @@
 // What an edit does to the prediction: next tokens before and after, and how far the two distributions lie apart.
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/trace/trace.h"
@@ -17,9 +18,10 @@ struct NextTokenChange {
   double kl = 0;              ///< KL(before ‖ after) in nats, over the full vocabulary
 };
 
-/// After position `query` (−1 = last). Empty, with kl NaN, when either trace has no logits there. Throws Error when the
-/// vocabularies differ.
-NextTokenChange next_token_change(const Trace& before, const Trace& after, int k, int query = -1);
+/// After position `query` (−1 = last), in `after` its own `query_after` when the texts differ. Empty, with kl NaN, when
+/// either trace has no logits there. Throws Error when the vocabularies differ.
+NextTokenChange next_token_change(const Trace& before, const Trace& after, int k, int query = -1,
+                                  std::optional<int> query_after = {});
 
 /// logit(token) − logit(other) after position `query` (−1 = last); NaN when the trace has no logits there. REQUIRES
 /// both in the vocabulary.

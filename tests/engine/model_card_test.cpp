@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/engine/evaluation.h"
-#include "core/engine/sampling.h"
+#include "core/engine/generation.h"
 #include "core/train/trainer.h"
 #include "tests/support/paths.h"
 
@@ -59,9 +59,8 @@ TEST_CASE("card: untrained heads spread their weight evenly, so every score is w
   const LoadedModel loaded = load_model(folder, backend);
   const auto written = [&](double temperature, std::uint64_t seed, int count) {
     std::vector<std::int32_t> ids;
-    Random random(seed);
-    sample_text(*loaded.model, ctx, {trainer.task().vocabulary().end_of_text_id()}, count, {.temperature = temperature},
-                random, [&](std::int32_t id) { return ids.push_back(id), true; });
+    sample_text(loaded, ctx, {trainer.task().vocabulary().end_of_text_id()}, count,
+                {{.temperature = temperature}, seed}, [&](std::int32_t id) { return ids.push_back(id), true; });
     return ids;
   };
   CHECK(written(0, 1, 8) == written(0, 2, 8));

@@ -91,7 +91,7 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
     if (mark != options.classes.end()) tip += " · " + mark->title;
     if (tiles) {
       const double value = options.values[static_cast<std::size_t>(order[i])];
-      const Color fill = std::isnan(value) ? theme.missing : theme.sequential->at(norm(value));
+      const Color fill = std::isnan(value) ? (options.quiet_missing ? theme.masked : theme.missing) : theme.sequential->at(norm(value));
       scene.add(
           {Box{rect, fill, {0, 0, 0, 0}, 0, 2}, id,
            tip + "\n" + options.values_title + " " + (std::isnan(value) ? "has no value here" : short_number(value))});

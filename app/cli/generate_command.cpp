@@ -1,0 +1,200 @@
+// headscope-cli generate: text that a model writes, with every step's choice. `sample` is the short way to the text
+// alone.
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/commands.h"
+#include "app/cli/input.h"
+#include "app/cli/report.h"
+#include "app/cli/table.h"
+#include "core/base/error.h"
+#include "core/engine/generation.h"
+
+namespace headscope::cli {
+
+namespace {
+struct Options {
+  Input input;
+  Generator::Choice choice;
+  int tokens = 256, texts = 1, candidates = 5;
+  bool steps = false, json = false, past_end = false;
+};
+
+/// The text to go on from; the token that begins texts where nothing was given.
+std::vector<Token> prompt_of(const LoadedModel& loaded, const Input& input) {
+  Input given = input;
+  if (!input.has_text()) {
+    const auto bos = loaded.tokenizer ? loaded.tokenizer->bos() : loaded.model->config().bos;
+    if (!bos) throw UsageError("a text to continue is needed: this model has no token that begins a text");
+    given.ids = {*bos};
+    given.no_bos = true;
+  }
+  return tokenize(loaded, given.request());
+}
+
+/// What a step says about its choice.
+struct Told {
+  TokenDistribution distribution;
+  std::size_t rank = 0;  ///< of the token, from 0
+};
+Told told(const GenerationStep& step) {
+  Told out{token_distribution(step.logits, step.settings)};
+  while (out.distribution.ids[out.rank] != step.token) ++out.rank;
+  return out;
+}
+
+nlohmann::ordered_json step_json(const GenerationStep& step, const Tokenizer* tokenizer, int candidates) {
+  const Told t = told(step);
+  const TokenDistribution& d = t.distribution;
+  nlohmann::ordered_json out{{"token", step.token},
+                             {"label", label_of(tokenizer, step.token)},
+                             {"by", step.by == GenerationStep::By::greedy ? "greedy" : "sampled"},
+                             {"rank", t.rank + 1},
+                             {"probability", d.plain[t.rank]},
+                             {"tempered", d.tempered[t.rank]},
+                             {"kept", d.kept[t.rank]},
+                             {"random", number_json(step.random)},
+                             {"tokens_kept", d.count},
+                             {"entropy", entropy_of(d.plain)},
+                             {"entropy_kept", entropy_of(d.kept)},
+                             {"length", step.length},
+                             {"computed", step.computed},
+                             {"milliseconds", step.milliseconds},
+                             {"cache_bytes", step.cache_bytes}};
+  auto& first = out["candidates"] = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < std::min(d.ids.size(), static_cast<std::size_t>(candidates)); ++i)
+    first.push_back({{"token", d.ids[i]},
+                     {"label", label_of(tokenizer, d.ids[i])},
+                     {"probability", d.plain[i]},
+                     {"kept", d.kept[i]}});
+  return out;
+}
+
+std::string steps_text(const GenerationTape& tape, const Tokenizer* tokenizer) {
+  Table table({{"step"},
+               {"token", Table::Align::left},
+               {"probability"},
+               {"rank"},
+               {"drawn from"},
+               {"share"},
+               {"random"},
+               {"entropy"},
+               {"ms"},
+               {"cache"}});
+  for (std::size_t i = 0; i < tape.steps.size(); ++i) {
+    const GenerationStep& step = *tape.steps[i];
+    const Told t = told(step);
+    table.add({std::to_string(i + 1), label_of(tokenizer, step.token), number(t.distribution.plain[t.rank], 4),
+               std::to_string(t.rank + 1), grouped(static_cast<std::int64_t>(t.distribution.count)),
+               number(t.distribution.kept[t.rank], 4), std::isnan(step.random) ? "" : number(step.random, 4),
+               number(entropy_of(t.distribution.plain)), number(step.milliseconds, 2), byte_size(step.cache_bytes)});
+  }
+  return table.text();
+}
+
+void generate(Shell& shell, const Options& options) {
+  check(options.choice.settings, "generate");
+  const LoadedModel loaded = load_model(options.input.model_folder(), shell.backend());
+  const Tokenizer* tokenizer = loaded.tokenizer.get();
+  if (!tokenizer && !options.json && !options.steps)
+    throw Error(options.input.model, "a tokenizer beside the model", "none",
+                "without one there is no text to write; --steps and --json list ids");
+  const std::vector<Token> prompt = prompt_of(loaded, options.input);
+  const int room = loaded.model->config().context - static_cast<int>(prompt.size()) + 1;
+  auto texts = nlohmann::ordered_json::array();
+  for (int text = 0; text < options.texts; ++text) {
+    Generator generator(loaded, options.input.edits(), false);
+    Generator::Choice choice = options.choice;
+    choice.seed += static_cast<std::uint64_t>(text);
+    GenerationTape tape;
+    for (const Token& token : prompt) tape.prompt.push_back(token.id);
+    bool ended = false;
+    shell.with_progress("writing", [&](const Ctx& ctx) {
+      const Ctx quiet{ctx.backend, nullptr, ctx.stop, nullptr};
+      const int count = std::min(options.tokens, room);
+      for (int i = 0; i < count && !ended; ++i) {
+        auto step = generator.step(quiet, tape, choice);
+        ended = !options.past_end && tokenizer && step->token == tokenizer->eos();
+        tape.steps.push_back(std::move(step));
+        if (ctx.progress) *ctx.progress = static_cast<float>(i + 1) / static_cast<float>(count);
+      }
+    });
+    std::vector<std::int32_t> ids = tape.ids();
+    if (ended) ids.pop_back();
+    if (options.json) {
+      auto steps = nlohmann::ordered_json::array();
+      for (const auto& step : tape.steps) steps.push_back(step_json(*step, tokenizer, options.candidates));
+      texts.push_back({{"seed", choice.seed},
+                       {"text", tokenizer ? nlohmann::ordered_json(tokenizer->decode(ids)) : nullptr},
+                       {"ids", tape.ids()},
+                       {"ended", ended},
+                       {"steps", steps}});
+      continue;
+    }
+    if (tokenizer) shell.print_line(tokenizer->decode(ids));
+    if (options.steps) shell.print((tokenizer ? "\n" : "") + steps_text(tape, tokenizer));
+  }
+  if (!options.json) return;
+  nlohmann::ordered_json out{{"model", model_json(loaded.model->info())},
+                             {"prompt", nlohmann::ordered_json::array()},
+                             {"temperature", options.choice.settings.temperature},
+                             {"top_k", options.choice.settings.top_k},
+                             {"top_p", options.choice.settings.top_p},
+                             {"texts", texts}};
+  for (const Token& token : prompt) out["prompt"].push_back({{"id", token.id}, {"label", token.label}});
+  shell.print_line(out.dump(2));
+}
+
+void add_choice(CLI::App& command, Options& options) {
+  command
+      .add_option("--temperature", options.choice.settings.temperature, "0 takes the most probable token every time")
+      ->check(CLI::Range(0.0, 1000.0))
+      ->capture_default_str();
+  command.add_option("--top-k", options.choice.settings.top_k, "Only the k most probable tokens (0: all)")
+      ->check(CLI::Range(0, 1 << 24))
+      ->capture_default_str();
+  command.add_option("--top-p", options.choice.settings.top_p, "Then the fewest tokens whose shares reach p (1: all)")
+      ->check(CLI::Range(1e-9, 1.0))
+      ->capture_default_str();
+  command.add_option("--tokens", options.tokens, "At most this many tokens, and no more than the context")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command.add_option("--texts", options.texts, "How many texts, each with the next seed")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  command.add_option("--seed", options.choice.seed, "Seed of the draws")->capture_default_str();
+  command.add_flag("--past-end", options.past_end, "Go on after the token that ends texts");
+}
+}  // namespace
+
+void add_generate(CLI::App& app, Shell& shell) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command =
+      app.add_subcommand("generate", "Continue a text, step by step, and say how each token was chosen");
+  options->input.add_text_options(*command, false);
+  options->input.add_edit_options(*command, false, false);
+  add_choice(*command, *options);
+  command->add_flag("--steps", options->steps,
+                    "A table: every token with its probability, rank, random number, entropy, time and cache");
+  command->add_flag("--json", options->json, "JSON, with the most probable candidates of every step");
+  command->add_option("--candidates", options->candidates, "How many candidates --json lists")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
+  command->callback([options, &shell] { shell.command = [options, &shell] { generate(shell, *options); }; });
+}
+
+void add_sample(CLI::App& app, Shell& shell) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("sample", "Let a model write: generate, with nothing but the text");
+  command->add_option("model", options->input.model, "Model folder, or the name of a bundled model")
+      ->required()
+      ->type_name("DIR");
+  command->add_option("-p,--prompt", options->input.text, "How the text begins")->type_name("TEXT");
+  add_choice(*command, *options);
+  command->callback([options, &shell] { shell.command = [options, &shell] { generate(shell, *options); }; });
+}
+
+}  // namespace headscope::cli

@@ -1,0 +1,63 @@
+#pragma once
+// The Generate workspace: how tokens are drawn and the branches on the left; the text with its tape, or a study of
+// cost, streaming or teacher forcing in the middle; the choice of one step on the right. Thread rule: the UI thread.
+// Destroy it before the App.
+
+#include <string>
+#include <vector>
+
+#include "app/actions/action.h"
+#include "app/panels/scene_slot.h"
+#include "app/state/generation_desk.h"
+#include "app/widgets/catalogue.h"
+
+namespace headscope {
+
+class GenerateWorkspace {
+ public:
+  static constexpr const char* title = "Generate";
+
+  explicit GenerateWorkspace(GenerationDesk& desk);
+  void left(Ui& ui, Workbench& bench);
+  void middle(Ui& ui, Workbench& bench);
+  void right(Ui& ui, Workbench& bench);
+  void each_frame();
+  const std::vector<CatalogueGroup>& pages() const { return pages_; }
+
+ private:
+  using Study = GenerationDesk::Study;
+  Study study(const Workbench& bench) const;
+
+  void prompt(Ui& ui);
+  void sampling(Ui& ui);
+  void controls(Ui& ui, Workbench& bench);
+  void branches(Ui& ui);
+  void keys(Ui& ui, Workbench& bench);
+  void chips(Ui& ui, float height);
+  void scrubber(Ui& ui);
+  void rows(Ui& ui, Workbench& bench, double height);
+  void history(Ui& ui, double height);
+  void tape(Ui& ui, Workbench& bench);
+  void choice(Ui& ui, Workbench& bench);
+
+  // generate_studies.cpp
+  void cost(Ui& ui);
+  void streaming(Ui& ui);
+  void forcing(Ui& ui);
+  void cost_facts(Ui& ui);
+  void streaming_facts(Ui& ui);
+  void forcing_facts(Ui& ui);
+
+  GenerationDesk& desk_;
+  std::vector<CatalogueGroup> pages_;
+  SceneSlot rows_{"scene.generation.rows"}, candidates_{"scene.generation.candidates"};
+  bool drawn_ = false;
+  std::size_t followed_ = 0;  // length of the text that the strip last scrolled to
+};
+
+/// "12.3 kB"
+std::string bytes_text(std::size_t bytes);
+/// Words that wrap, in a quiet colour.
+void quiet_words(const Ui& ui, const std::string& words);
+
+}  // namespace headscope

@@ -1,0 +1,219 @@
+#include "app/state/compare_desk.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "app/assets.h"
+#include "core/base/error.h"
+
+namespace headscope {
+
+namespace {
+constexpr const char* tag = "comparison";
+constexpr int next_tokens = 12;
+// Rows of a head that stand for all of a longer text.
+constexpr Index compared_rows = 512;
+
+ComparedSide side_of(std::string name, std::shared_ptr<const Trace> trace, std::shared_ptr<const Tokenizer> tokenizer) {
+  return {std::move(name), std::move(trace), std::move(tokenizer), {}, {}};
+}
+}  // namespace
+
+std::string ComparedSide::label(std::int32_t id) const {
+  return tokenizer && id < tokenizer->vocab_size() ? tokenizer->token(id).label : fmt::format("#{}", id);
+}
+
+int ComparedSide::row(HeadRef head) const {
+  for (std::size_t i = 0; i < trace->maps.size(); ++i)
+    if (trace->maps[i].layer() == head.layer && trace->maps[i].head() == head.head) return static_cast<int>(i);
+  return -1;
+}
+
+const HeadDifference* Comparison::difference(HeadRef head) const {
+  const auto found = std::ranges::find_if(
+      heads, [&](const HeadDifference& d) { return d.layer == head.layer && d.head == head.head; });
+  return found == heads.end() ? nullptr : &*found;
+}
+
+std::shared_ptr<const Comparison> compare_sides(ComparedSide a, ComparedSide b, std::optional<std::vector<int>> partner,
+                                                const std::stop_token& stop) {
+  auto out = std::make_shared<Comparison>();
+  for (ComparedSide* side : {&a, &b}) {
+    side->table = head_table(*side->trace);
+    side->losses = token_losses(*side->trace);
+    if (stop.stop_requested()) throw Cancelled();
+  }
+  out->aligned = align_traces(*a.trace, *b.trace);
+  out->partner = partner && partner->size() == out->aligned.size() ? std::move(*partner) : out->aligned;
+  out->heads = head_differences(*a.trace, *b.trace, out->partner, compared_rows, stop);
+  out->ranked.resize(out->heads.size());
+  std::iota(out->ranked.begin(), out->ranked.end(), std::size_t{0});
+  std::ranges::stable_sort(out->ranked, std::ranges::greater{}, [&](std::size_t i) {
+    const double value = out->heads[i].total_variation;
+    return std::isnan(value) ? -1 : value;
+  });
+  out->next_a = top_next(*a.trace, next_tokens);
+  out->next_b = top_next(*b.trace, next_tokens);
+  if (a.trace->logits.defined() && b.trace->logits.defined() && a.trace->logits.dim(1) == b.trace->logits.dim(1)) {
+    out->next = next_token_change(*a.trace, *b.trace, next_tokens, static_cast<int>(a.trace->tokens.size()) - 1,
+                                  static_cast<int>(b.trace->tokens.size()) - 1);
+    out->kl = aligned_kl(*a.trace, *b.trace, out->partner);
+  }
+  out->a = std::move(a);
+  out->b = std::move(b);
+  return out;
+}
+
+std::vector<int> paired(std::vector<int> partner, int of_a, int of_b) {
+  if (of_a < 0 || of_a >= static_cast<int>(partner.size())) return partner;
+  int& mine = partner[static_cast<std::size_t>(of_a)];
+  const bool apart = mine == of_b;
+  std::ranges::replace(partner, of_b, -1);
+  mine = apart ? -1 : of_b;
+  return partner;
+}
+
+void CompareDesk::begin_with(const std::string& model, const std::string& text) {
+  text_ = text;
+  if (!text.empty()) with_ = With::text;
+  if (model.empty()) return;
+  model_ = find_bundled_model(model).value_or(model);
+  with_ = With::model;
+}
+
+std::string CompareDesk::missing() const {
+  const auto& run = explorer_.results().run;
+  if (with_ != With::training && !run) return "Open a model and write a text in Explore first.";
+  switch (with_) {
+    case With::edits:
+      if (std::ranges::none_of(run->request.edits, &Intervention::enabled))
+        return "Nothing is edited yet. In Explore, ablate a head (X), move a temperature, choose a mask or add an "
+               "edit: "
+               "before and after will stand here.";
+      return "";
+    case With::text:
+      return text_.empty() ? "Write the second text on the left." : "";
+    case With::model:
+      return model_.empty() ? "Choose the second model on the left." : "";
+    case With::training:
+      return moment_count() < 2 ? "Train a model in the Train workspace: two of its moments can be compared here." : "";
+  }
+  return "";
+}
+
+/// Everything that the answer depends on, pairs apart.
+std::string CompareDesk::question() const {
+  const auto run = static_cast<const void*>(explorer_.results().run.get());
+  switch (with_) {
+    case With::edits:
+      return fmt::format("edits {}", run);
+    case With::text:
+      return fmt::format("text {} {}", run, text_);
+    case With::model:
+      return fmt::format("model {} {}", run, model_.string());
+    case With::training: {
+      const std::size_t last = moment_count() - 1;
+      return fmt::format("training {} {}",
+                         static_cast<const void*>(training_->moments()[std::min(moments_.first, last)].view.get()),
+                         static_cast<const void*>(training_->moments()[std::min(moments_.second, last)].view.get()));
+    }
+  }
+  return "";
+}
+
+void CompareDesk::frame(bool shown) {
+  if (std::exchange(cancels_, explorer_.cancels()) != cancels_) explorer_.forget(tag);  // the user pressed Stop
+  if (!shown || !missing().empty()) return;
+  const Results& results = explorer_.results();
+  // Just after another model was opened the last run is still the old one's.
+  if (with_ != With::training && results.run->request.model != results.model_folder) return;
+  const std::string now = question();
+  if (partner_ && pairs_of_ != now) partner_.reset();
+  const std::string all = partner_ ? fmt::format("{} | {}", now, fmt::join(*partner_, ",")) : now;
+  if (all == asked_) return;
+  asked_ = all;
+  asked_run_ = explorer_.results().run;
+  submit();
+}
+
+void CompareDesk::submit() {
+  const std::string question = this->question();
+  // Other pairs of the same two runs: these need not run again.
+  if (result_ && result_of_ == question) {
+    explorer_.compute(tag, [this, question, known = result_, partner = partner_](Worker::Job& job) -> Worker::Deliver {
+      auto result = compare_sides(known->a, known->b, partner, job.stop);
+      return [this, question, result = std::move(result)] { deliver(question, result); };
+    });
+    return;
+  }
+  if (with_ == With::training) {
+    const std::size_t last = moment_count() - 1;
+    const auto& before = training_->moments()[std::min(moments_.first, last)].view;
+    const auto& after = training_->moments()[std::min(moments_.second, last)].view;
+    explorer_.compute(tag, [this, question, before, after](Worker::Job& job) -> Worker::Deliver {
+      auto result =
+          compare_sides(side_of(fmt::format("step {}", before->step), before->facts->trace, nullptr),
+                        side_of(fmt::format("step {}", after->step), after->facts->trace, nullptr), {}, job.stop);
+      return [this, question, result = std::move(result)] { deliver(question, result); };
+    });
+    return;
+  }
+  explorer_.compute(tag,
+                    [this, question, with = with_, text = text_, folder = model_, run = explorer_.results().run,
+                     model = explorer_.results().model, second = second_,
+                     backend = explorer_.backend()](Worker::Job& job) -> Worker::Deliver {
+                      const Ctx ctx{*backend, nullptr, job.stop, &job.progress};
+                      ComparedSide a = side_of("A", run->trace, model.tokenizer), b;
+                      RunRequest other = run->request;
+                      if (with == With::edits) {
+                        other.edits.clear();
+                        b = side_of("after", run->trace, model.tokenizer);
+                        a = side_of("before", headscope::run(model, other, ctx), model.tokenizer);
+                      } else if (with == With::text) {
+                        other.text = text;
+                        other.ids.clear();
+                        b = side_of("B", headscope::run(model, other, ctx), model.tokenizer);
+                      } else {
+                        if (second->folder != folder || !second->model.model)
+                          *second = {folder, load_model(folder, *backend, {job.stop, &job.progress})};
+                        other.model = folder;
+                        other.edits.clear();  // they name layers and heads of the first model
+                        if (run->request.ids.empty() || !model.tokenizer) {
+                          b.trace = headscope::run(second->model, other, ctx);
+                        } else {  // ids mean nothing to another vocabulary: the text they stand for
+                          other.text = model.tokenizer->decode(run->request.ids);
+                          other.ids.clear();
+                          b.trace = headscope::run(second->model, other, ctx);
+                        }
+                        b.tokenizer = second->model.tokenizer;
+                        a.name = run->trace->model.name;
+                        b.name = b.trace->model.name;
+                        if (a.name == b.name) b.name += " (2)";
+                      }
+                      auto result = compare_sides(std::move(a), std::move(b), {}, job.stop);
+                      return [this, question, result = std::move(result)] { deliver(question, result); };
+                    });
+}
+
+void CompareDesk::deliver(const std::string& question, std::shared_ptr<const Comparison> result) {
+  result_ = std::move(result);
+  result_of_ = question;
+}
+
+void CompareDesk::pair(int of_a, int of_b) {
+  if (!result_ || result_of_ != question()) return;
+  partner_ = paired(result_->partner, of_a, of_b);
+  pairs_of_ = result_of_;
+  if (*partner_ == result_->aligned) partner_.reset();
+}
+
+void CompareDesk::reset_pairs() {
+  partner_.reset();
+}
+
+}  // namespace headscope

@@ -1,0 +1,105 @@
+#pragma once
+// The Compare workspace without its window: which two runs stand side by side, and what came of it. Side A is what the
+// explorer shows; side B differs from it by its edits, its text, its model or its moment of training.
+// Thread rule: the UI thread.
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/state/explorer.h"
+#include "app/state/training_desk.h"
+#include "core/metrics/trace_difference.h"
+
+namespace headscope {
+
+/// One side with its numbers.
+struct ComparedSide {
+  std::string name;  ///< "before", "tiny-llama", "step 280"
+  std::shared_ptr<const Trace> trace;
+  std::shared_ptr<const Tokenizer> tokenizer;  ///< may be null
+  HeadTable table;
+  std::vector<double> losses;
+  std::string label(std::int32_t id) const;
+  /// Row of a head in trace->maps and table; −1 when it has none.
+  int row(HeadRef head) const;
+};
+
+/// Immutable, made on the worker.
+struct Comparison {
+  ComparedSide a, b;
+  std::vector<int> aligned, partner;    ///< as align_traces() gives them, and as they were changed by hand
+  std::vector<HeadDifference> heads;    ///< in the order of a.trace->maps
+  std::vector<std::size_t> ranked;      ///< indices into `heads`, the largest total variation first
+  std::optional<NextTokenChange> next;  ///< after the last tokens; empty when the vocabularies differ
+  std::vector<NextToken> next_a, next_b;
+  std::vector<double> kl;  ///< per position of a, NaN without a partner; empty when the vocabularies differ
+  const HeadDifference* difference(HeadRef head) const;
+};
+
+/// Throws Cancelled.
+std::shared_ptr<const Comparison> compare_sides(ComparedSide a, ComparedSide b, std::optional<std::vector<int>> partner,
+                                                const std::stop_token& stop);
+/// Pairs a token of A with one of B (a former partner of either goes), or takes the pair apart when they are one.
+std::vector<int> paired(std::vector<int> partner, int of_a, int of_b);
+
+class CompareDesk {
+ public:
+  enum class With { edits, text, model, training };
+
+  /// `training` may be null: then there are no moments to compare.
+  CompareDesk(Explorer& explorer, const TrainingDesk* training) : explorer_(explorer), training_(training) {}
+  /// Once per frame, after Explorer::frame(). `shown`: the workspace is on screen; else nothing is computed.
+  void frame(bool shown);
+
+  /// A bundled model's name or a folder, or a text; both empty: edits.
+  void begin_with(const std::string& model, const std::string& text);
+  With with() const { return with_; }
+  void set_with(With with) { with_ = with; }
+  /// What B is made of; only the one that `with` names is looked at.
+  std::string& text() { return text_; }
+  const std::filesystem::path& model() const { return model_; }
+  void set_model(std::filesystem::path folder) { model_ = std::move(folder); }
+  /// Moments of the training run, by index; A and B.
+  std::pair<std::size_t, std::size_t>& moments() { return moments_; }
+  std::size_t moment_count() const { return training_ ? training_->moments().size() : 0; }
+  std::int64_t moment_step(std::size_t index) const { return training_->moments()[index].view->step; }
+
+  /// Why there is nothing to compare; "" = there is, or it is under way.
+  std::string missing() const;
+  /// The last comparison that came; it stays while a new one is made.
+  const std::shared_ptr<const Comparison>& result() const { return result_; }
+
+  /// Pairs two tokens, or takes them apart; the numbers follow.
+  void pair(int of_a, int of_b);
+  void reset_pairs();
+  bool pairs_changed() const { return partner_.has_value(); }
+
+ private:
+  std::string question() const;
+  void submit();
+  void deliver(const std::string& question, std::shared_ptr<const Comparison> result);
+
+  Explorer& explorer_;
+  const TrainingDesk* training_;
+  With with_ = With::edits;
+  std::string text_;
+  std::filesystem::path model_;
+  std::pair<std::size_t, std::size_t> moments_{0, std::size_t(-1)};
+  std::optional<std::vector<int>> partner_;
+  std::string pairs_of_;  // the question that partner_ belongs to
+  std::string asked_;     // question under way or answered, pairs included
+  std::shared_ptr<const TracedRun> asked_run_;
+  std::shared_ptr<const Comparison> result_;
+  std::string result_of_;
+  std::uint64_t cancels_ = 0;  // of the explorer, as last seen
+  struct Opened {
+    std::filesystem::path folder;
+    LoadedModel model;
+  };
+  std::shared_ptr<Opened> second_ = std::make_shared<Opened>();  // used by jobs only: B's model, opened once
+};
+
+}  // namespace headscope

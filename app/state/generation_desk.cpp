@@ -1,0 +1,393 @@
+#include "app/state/generation_desk.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/base/error.h"
+
+namespace headscope {
+
+using Clock = std::chrono::steady_clock;
+
+namespace {
+// Steps handed over at once while running at full speed: long enough to cost little, short enough to be seen.
+constexpr double slice_seconds = 0.03;
+constexpr const char* tag = "generation";
+constexpr const char* study_tag = "generation study";
+constexpr int cost_points = 16;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// Just after another model was opened the last run is still the old one's.
+bool run_is_of_model(const Results& results) {
+  return results.run && results.model.model && results.run->request.model == results.model_folder;
+}
+
+bool same_choice(const Generator::Choice& a, const Generator::Choice& b) {
+  return a.settings == b.settings && a.seed == b.seed && a.given == b.given;
+}
+}  // namespace
+
+ToldStep tell(std::shared_ptr<const GenerationStep> step) {
+  ToldStep told{std::move(step)};
+  const TokenDistribution d = token_distribution(told.step->logits, told.step->settings);
+  while (d.ids[told.rank] != told.step->token) ++told.rank;
+  told.probability = d.plain[told.rank];
+  told.share = d.kept[told.rank];
+  told.entropy = entropy_of(d.plain);
+  told.entropy_kept = entropy_of(d.kept);
+  told.kept = d.count;
+  return told;
+}
+
+GenerationTape GenerationBranch::tape(const std::vector<std::int32_t>& prompt) const {
+  GenerationTape tape{prompt, {}};
+  for (const ToldStep& told : steps) tape.steps.push_back(told.step);
+  return tape;
+}
+
+SamplingSettings GenerationDesk::Settings::used() const {
+  SamplingSettings out = sampling;
+  if (greedy) out = {.temperature = 0};
+  return out;
+}
+
+/// What a job has to say: steps to append, and the one after them.
+struct GenerationDesk::Answer {
+  std::uint64_t version = 0;
+  std::vector<ToldStep> steps;
+  std::optional<ToldStep> next;
+  Generator::Choice choice;
+  std::string ended, failure;
+};
+
+std::string GenerationDesk::label(std::int32_t id) const {
+  return model_.tokenizer && id < model_.tokenizer->vocab_size() ? model_.tokenizer->token(id).label
+                                                                 : fmt::format("#{}", id);
+}
+
+Generator::Choice GenerationDesk::choice() const {
+  return {settings_.used(), settings_.seed, {}};
+}
+
+bool GenerationDesk::prompt_changed() const {
+  const auto& shown = explorer_.results().run;
+  return run_is_of_model(explorer_.results()) && prompt_ && shown != prompt_ &&
+         (shown->trace->ids() != prompt_->trace->ids() || shown->request.edits != prompt_->request.edits ||
+          explorer_.results().model.model != model_.model);
+}
+
+void GenerationDesk::take_prompt() {
+  const auto& results = explorer_.results();
+  if (!run_is_of_model(results)) return;
+  explorer_.forget(tag);
+  prompt_ = results.run;
+  model_ = results.model;
+  generator_ = std::make_shared<Generator>(model_, prompt_->request.edits);
+  branches_ = {GenerationBranch{}};
+  chosen_ = 0;
+  next_id_ = 1;
+  running_ = in_flight_ = appending_ = false;
+  owed_ = 0;
+  costs_.clear();
+  streaming_.reset();
+  forcing_.reset();
+  studied_.clear();
+  forcing_given_ = std::max(1, static_cast<int>(prompt_->trace->tokens.size()) / 3);
+  const int context = model_.model->config().context;
+  streaming_settings_.window = std::clamp(context / 4, 2, 64);
+  streaming_settings_.sinks = std::min(4, streaming_settings_.window - 1);
+  changed_branch();
+}
+
+/// The end of the text is another: what was known about the next token goes.
+void GenerationDesk::changed_branch() {
+  ++version_;
+  next_.reset();
+  reading_failed_ = false;
+  cursor_ = std::numeric_limits<std::size_t>::max();
+  auto text = std::make_shared<Trace>();
+  text->model = prompt_->trace->model;
+  text->tokens = prompt_->trace->tokens;
+  for (const ToldStep& told : branch().steps) {
+    Token token{told.step->token, "", label(told.step->token)};
+    if (model_.tokenizer && token.id < model_.tokenizer->vocab_size()) token = model_.tokenizer->token(token.id);
+    text->tokens.push_back(std::move(token));
+  }
+  text_ = std::move(text);
+}
+
+void GenerationDesk::append(const ToldStep& step) {
+  GenerationBranch& branch = branches_[chosen_];
+  branch.steps.push_back(step);
+  last_step_ = Clock::now();
+}
+
+void GenerationDesk::submit(std::optional<std::int32_t> given, bool append) {
+  in_flight_ = true;
+  appending_ = append;
+  Answer question;
+  question.version = version_;
+  question.choice = choice();
+  const bool fast = running_ && settings_.pace <= 0;
+  const std::optional<std::int32_t> end =
+      model_.tokenizer && !settings_.past_end ? model_.tokenizer->eos() : std::nullopt;
+  explorer_.compute(tag,
+                    [this, question, given, append, fast, end, generator = generator_, model = model_,
+                     tape = branch().tape(prompt_->trace->ids()),
+                     backend = explorer_.backend()](Worker::Job& job) mutable -> Worker::Deliver {
+                      const Ctx ctx{*backend, nullptr, job.stop, nullptr};
+                      const auto context = static_cast<std::size_t>(model.model->config().context);
+                      Answer answer = question;
+                      try {
+                        const auto begin = Clock::now();
+                        const auto ends = [&] {
+                          if (tape.ids().size() > context)
+                            answer.ended = fmt::format("the context of {} tokens is full", context);
+                          if (end && !tape.steps.empty() && tape.steps.back()->token == *end)
+                            answer.ended = "the model ended the text";
+                          return !answer.ended.empty();
+                        };
+                        if (append) {
+                          do {
+                            Generator::Choice now = answer.choice;
+                            now.given = std::exchange(given, std::nullopt);
+                            tape.steps.push_back(generator->step(ctx, tape, now));
+                            answer.steps.push_back(tell(tape.steps.back()));
+                          } while (!ends() && fast && seconds_since(begin) < slice_seconds);
+                        }
+                        if (answer.ended.empty() && !ends())
+                          answer.next = tell(generator->step(ctx, tape, answer.choice));
+                      } catch (const Error& error) {
+                        answer.failure = error.what();
+                      }
+                      return [this, answer = std::move(answer)] { deliver(answer); };
+                    });
+}
+
+void GenerationDesk::deliver(const Answer& answer) {
+  if (answer.version != version_) return;  // of a text that is no longer the chosen one
+  in_flight_ = appending_ = false;
+  if (!answer.failure.empty()) {
+    running_ = false;
+    owed_ = 0;
+    reading_failed_ = true;
+    explorer_.show_message({Message::Level::error, answer.failure, tag});
+    return;
+  }
+  const std::size_t kept = cursor_;
+  const bool follow = kept >= branch().steps.size();
+  for (const ToldStep& step : answer.steps) append(step);
+  if (!answer.steps.empty()) {
+    changed_branch();
+    if (!follow) cursor_ = kept;
+  }
+  branches_[chosen_].ended = answer.ended;
+  if (!answer.ended.empty()) {
+    running_ = false;
+    owed_ = 0;
+  }
+  next_ = answer.next;
+  next_choice_ = answer.choice;
+}
+
+void GenerationDesk::frame(bool shown) {
+  if (std::exchange(cancels_, explorer_.cancels()) != cancels_) {  // the user pressed Stop
+    for (const char* each : {tag, study_tag}) explorer_.forget(each);
+    running_ = in_flight_ = appending_ = studying_ = false;
+    owed_ = 0;
+  }
+  const auto& results = explorer_.results();
+  const bool untouched = branches_.size() == 1 && branches_[0].steps.empty() && !running_;
+  if (run_is_of_model(results) && (!prompt_ || (untouched && prompt_changed()))) {
+    if (shown) take_prompt();
+  }
+  if (!prompt_) return;
+  if (at_once_ > 0 && shown) owed_ += std::exchange(at_once_, 0);
+  if (owed_ > 0 && !appending_) {
+    --owed_;
+    submit(std::nullopt, true);
+  }
+  if (running_ && !in_flight_ && ready() && (settings_.pace <= 0 || seconds_since(last_step_) >= 1 / settings_.pace))
+    submit(std::nullopt, true);
+  // What comes next under the settings as they are now.
+  if (shown && !running_ && !in_flight_ && !reading_failed_ && branch().ended.empty() &&
+      (!next_ || !same_choice(next_choice_, choice())))
+    submit(std::nullopt, false);
+  if (shown) return study();
+  if (studying_) {  // nobody looks: the worker is for others
+    explorer_.forget(study_tag);
+    studying_ = false;
+    studied_.clear();
+  }
+}
+
+void GenerationDesk::step() {
+  if (!ready()) return;
+  running_ = false;
+  cursor_ = std::numeric_limits<std::size_t>::max();
+  reading_failed_ = false;
+  ++owed_;
+}
+
+void GenerationDesk::run() {
+  if (!ready()) return;
+  running_ = true;
+  reading_failed_ = false;
+  cursor_ = std::numeric_limits<std::size_t>::max();
+}
+
+void GenerationDesk::choose(std::size_t branch) {
+  if (branch >= branches_.size() || branch == chosen_) return;
+  running_ = in_flight_ = appending_ = false;
+  owed_ = 0;
+  chosen_ = branch;
+  changed_branch();
+}
+
+void GenerationDesk::remove(std::size_t branch) {
+  if (branches_.size() < 2 || branch >= branches_.size()) return;
+  const int gone = branches_[branch].id, heir = branches_[branch].parent;
+  for (GenerationBranch& each : branches_)
+    if (each.parent == gone) each.parent = heir;
+  branches_.erase(branches_.begin() + static_cast<std::ptrdiff_t>(branch));
+  const std::size_t before = chosen_;
+  if (chosen_ > branch || chosen_ == branches_.size()) --chosen_;
+  if (before != branch) return;
+  running_ = in_flight_ = appending_ = false;
+  owed_ = 0;
+  changed_branch();
+}
+
+const ToldStep* GenerationDesk::at_cursor() const {
+  const std::size_t at = cursor();
+  if (at < branch().steps.size()) return &branch().steps[at];
+  return next_ ? &*next_ : nullptr;
+}
+
+void GenerationDesk::fork(std::size_t at, std::optional<std::int32_t> token) {
+  if (!prompt_) return;
+  at = std::min(at, branch().steps.size());
+  if (at == branch().steps.size() && !ready()) return;
+  running_ = false;
+  owed_ = 0;
+  // At the very end of the text nothing is left behind: the token is simply what comes next.
+  if (at < branch().steps.size()) {
+    GenerationBranch fork;
+    fork.id = next_id_++;
+    fork.parent = branch().id;
+    fork.from = at;
+    fork.steps.assign(branch().steps.begin(), branch().steps.begin() + static_cast<std::ptrdiff_t>(at));
+    branches_.push_back(std::move(fork));
+    chosen_ = branches_.size() - 1;
+    changed_branch();
+  }
+  submit(token, true);
+}
+
+void GenerationDesk::open_in_explore() {
+  if (!prompt_) return;
+  const std::vector<std::int32_t> ids = branch().tape(prompt_->trace->ids()).ids();
+  // As text where reading it again gives the same tokens, so that it can be edited; else as ids.
+  if (model_.tokenizer && prompt_->request.ids.empty()) {
+    RunRequest again = prompt_->request;
+    again.text = model_.tokenizer->decode(ids);
+    again.ids.clear();
+    try {
+      std::vector<std::int32_t> read;
+      for (const Token& token : tokenize(model_, again)) read.push_back(token.id);
+      if (read == ids) return explorer_.set_text(again.text);
+    } catch (const Error&) {  // too long by one token, for one: ids it is, and Explore says what it thinks of them
+    }
+  }
+  explorer_.set_ids(ids);
+}
+
+// ---- studies
+
+template <class Result>
+void GenerationDesk::submit_study(const std::string& key, std::function<Result(const Ctx&)> work,
+                                  std::function<void(Result)> take) {
+  if (key == studied_) return;
+  studied_ = key;
+  studying_ = true;
+  explorer_.compute(study_tag,
+                    [this, key, work = std::move(work), take = std::move(take),
+                     backend = explorer_.backend()](Worker::Job& job) -> Worker::Deliver {
+                      std::optional<Result> result;
+                      std::string failure;
+                      try {
+                        result = work({*backend, nullptr, job.stop, &job.progress});
+                      } catch (const Error& error) {
+                        failure = error.what();
+                      }
+                      return [this, key, take, result = std::move(result), failure] {
+                        if (key != studied_) return;
+                        studying_ = false;
+                        if (result)
+                          take(*result);
+                        else
+                          explorer_.show_message({Message::Level::error, failure, study_tag});
+                      };
+                    });
+}
+
+void GenerationDesk::study() {
+  if (running_ || in_flight_ || wanted_ == Study::tape) return;
+  const LoadedModel model = model_;
+  const std::vector<std::int32_t> ids = branch().tape(prompt_->trace->ids()).ids();
+  const auto context = static_cast<std::size_t>(model.model->config().context);
+  const std::string text = fmt::format("{} {} {}", static_cast<const void*>(model.model.get()), version_, ids.size());
+  if (wanted_ == Study::cost) {
+    submit_study<std::vector<GenerationCost>>(
+        "cost " + fmt::format("{}", static_cast<const void*>(model.model.get())),
+        [model, ids, context](const Ctx& ctx) {
+          // To the end of the context whatever the text says: time does not depend on which tokens they are.
+          std::vector<std::int32_t> whole = ids;
+          for (std::size_t i = 0; whole.size() < context; ++i) whole.push_back(ids[i % ids.size()]);
+          whole.resize(context);
+          return measure_generation(*model.model, whole, cost_points, ctx);
+        },
+        [this](std::vector<GenerationCost> costs) { costs_ = std::move(costs); });
+  } else if (wanted_ == Study::streaming) {
+    StreamingSettings settings = streaming_settings_;
+    const Generator::Choice choice{{.temperature = 1}, settings_.seed, {}};
+    submit_study<std::shared_ptr<const StreamingView>>(
+        fmt::format("streaming {} {} {} {}", text, settings.window, settings.sinks, settings_.seed),
+        [model, ids, context, settings, choice](const Ctx& ctx) -> std::shared_ptr<const StreamingView> {
+          auto view = std::make_shared<StreamingView>();
+          view->ids = ids;
+          view->ids.resize(std::min(ids.size(), context));
+          view->given = view->ids.size();
+          view->settings = settings;
+          sample_text(model, ctx, view->ids, static_cast<int>(context - view->ids.size()), choice,
+                      [&](std::int32_t id) { return view->ids.push_back(id), true; });
+          for (const CachePolicy policy :
+               {CachePolicy::whole, CachePolicy::window, CachePolicy::sinks, CachePolicy::recompute})
+            view->losses.push_back(streaming_losses(model, view->ids, policy, settings, ctx));
+          return view;
+        },
+        [this](std::shared_ptr<const StreamingView> view) { streaming_ = std::move(view); });
+  } else if (wanted_ == Study::forcing) {
+    const std::vector<std::int32_t> target = prompt_->trace->ids();
+    if (target.size() < 2) return;
+    forcing_given_ = std::clamp(forcing_given_, 1, static_cast<int>(target.size()) - 1);
+    const auto given = static_cast<std::size_t>(forcing_given_);
+    const Generator::Choice now = choice();
+    submit_study<std::shared_ptr<const ForcedAndFree>>(
+        fmt::format("forcing {} {} {} {} {} {}", static_cast<const void*>(prompt_.get()), given,
+                    now.settings.temperature, now.settings.top_k, now.settings.top_p,
+                    now.settings.greedy() ? 0 : now.seed),
+        [model, target, given, now, edits = prompt_->request.edits](const Ctx& ctx) {
+          return std::make_shared<const ForcedAndFree>(force_and_run_free(model, target, given, edits, now, ctx));
+        },
+        [this](std::shared_ptr<const ForcedAndFree> result) { forcing_ = std::move(result); });
+  }
+}
+
+}  // namespace headscope

@@ -1,0 +1,155 @@
+#pragma once
+// The Generate workspace without its window: the open prompt continued one token at a time or running, every step kept,
+// forks kept as branches one can return to, and the studies that go with it. Passes take turns with everything else on
+// the explorer's worker. Thread rule: the UI thread.
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/state/explorer.h"
+#include "core/engine/generation.h"
+#include "core/engine/generation_cost.h"
+#include "core/engine/streaming.h"
+#include "core/engine/teacher_forcing.h"
+
+namespace headscope {
+
+/// A step with what is said about its choice.
+struct ToldStep {
+  std::shared_ptr<const GenerationStep> step;
+  double probability = 0, share = 0;     ///< of the token: softmax(logits), and what was drawn from
+  double entropy = 0, entropy_kept = 0;  ///< nats, of the same two
+  std::size_t rank = 0, kept = 0;        ///< of the token, from 0; tokens that were not cut
+};
+ToldStep tell(std::shared_ptr<const GenerationStep> step);
+
+struct GenerationBranch {
+  int id = 0, parent = -1;      ///< −1: from the prompt
+  std::size_t from = 0;         ///< steps shared with the parent
+  std::vector<ToldStep> steps;  ///< the shared ones first
+  std::string ended;            ///< why there is no next step; "" = there is one
+  GenerationTape tape(const std::vector<std::int32_t>& prompt) const;
+};
+
+class GenerationDesk {
+ public:
+  struct Settings {
+    SamplingSettings sampling{.temperature = 0.8};
+    bool greedy = false;  ///< whatever the temperature says
+    std::uint64_t seed = 1;
+    bool past_end = false;  ///< go on after the token that ends texts
+    double pace = 8;        ///< tokens per second while running; 0 = as fast as it goes
+    SamplingSettings used() const;
+  };
+  enum class Study { tape, cost, streaming, forcing };
+
+  explicit GenerationDesk(Explorer& explorer) : explorer_(explorer) {}
+
+  /// Once per frame, after Explorer::frame(): takes the open prompt while nothing is written yet, goes on while
+  /// running. `shown`: the workspace is on screen; only then is anything computed that nobody asked for.
+  void frame(bool shown);
+
+  Settings& settings() { return settings_; }
+
+  // ---- the text
+  /// Where the text begins: its tokens; null before the first run of the explorer.
+  const std::shared_ptr<const TracedRun>& prompt() const { return prompt_; }
+  const LoadedModel& model() const { return model_; }
+  /// The explorer shows another prompt, model or edits than this text began with.
+  bool prompt_changed() const;
+  /// Begins anew with what the explorer shows; all branches go.
+  void take_prompt();
+  /// Prompt and the steps of the chosen branch as a text of tokens, without maps.
+  const std::shared_ptr<const Trace>& text() const { return text_; }
+  std::string label(std::int32_t id) const;
+
+  // ---- writing
+  bool ready() const { return prompt_ && branch().ended.empty(); }
+  bool running() const { return running_; }
+  void step();  ///< one token at the end of the chosen branch
+  void run();
+  void pause() { running_ = false; }
+  /// Once there is a prompt: so many tokens at full speed.
+  void write_at_once(int tokens) { at_once_ = tokens; }
+  /// The step that would come at the end of the branch, its logits read: what one can choose from. Null while it is
+  /// read.
+  const std::optional<ToldStep>& next() const { return next_; }
+
+  // ---- looking back
+  const std::vector<GenerationBranch>& branches() const { return branches_; }
+  const GenerationBranch& branch() const { return branches_[chosen_]; }
+  std::size_t chosen() const { return chosen_; }
+  void choose(std::size_t branch);
+  void remove(std::size_t branch);  ///< not the only one; what grew from it stays
+  /// Steps before the cursor: 0 … branch().steps.size(); there, the next token is looked at, if there is to be one.
+  std::size_t cursor() const {
+    const std::size_t steps = branch().steps.size();
+    return std::min(cursor_, branch().ended.empty() || steps == 0 ? steps : steps - 1);
+  }
+  void show(std::size_t cursor) { cursor_ = cursor; }
+  /// The step at the cursor: a written one, or the next; null while that is read.
+  const ToldStep* at_cursor() const;
+  /// A new branch with the steps before `at`, and then this token, or (none) what the present settings and seed draw.
+  void fork(std::size_t at, std::optional<std::int32_t> token);
+  /// Puts prompt and continuation up to the cursor's end of the branch into the document.
+  void open_in_explore();
+
+  // ---- studies, computed when they are asked for in frame after frame
+  const std::vector<GenerationCost>& costs() const { return costs_; }
+  struct StreamingView {
+    std::vector<std::int32_t> ids;
+    std::size_t given = 0;  ///< tokens of `ids` that were there; the model wrote the others
+    StreamingSettings settings;
+    std::vector<std::vector<double>> losses;  ///< by CachePolicy
+  };
+  StreamingSettings& streaming_settings() { return streaming_settings_; }
+  const std::shared_ptr<const StreamingView>& streaming() const { return streaming_; }
+  int& forcing_given() { return forcing_given_; }
+  const std::shared_ptr<const ForcedAndFree>& forcing() const { return forcing_; }
+  void want(Study study) { wanted_ = study; }
+  bool studying() const { return studying_; }
+
+ private:
+  struct Answer;
+  void submit(std::optional<std::int32_t> given, bool append);
+  void deliver(const Answer& answer);
+  void append(const ToldStep& step);
+  void changed_branch();
+  Generator::Choice choice() const;
+  void study();
+  template <class Result>
+  void submit_study(const std::string& key, std::function<Result(const Ctx&)> work, std::function<void(Result)> take);
+
+  Explorer& explorer_;
+  Settings settings_;
+  LoadedModel model_;
+  std::shared_ptr<const TracedRun> prompt_;
+  std::shared_ptr<const Trace> text_;
+  std::shared_ptr<Generator> generator_;  // used by jobs only
+  std::vector<GenerationBranch> branches_{GenerationBranch{}};
+  std::size_t chosen_ = 0, cursor_ = std::numeric_limits<std::size_t>::max();
+  int next_id_ = 1;
+  std::optional<ToldStep> next_;
+  Generator::Choice next_choice_;  // that next_ was drawn with
+  std::uint64_t version_ = 0;      // of the chosen branch's end: answers to older questions are dropped
+  bool running_ = false, in_flight_ = false, appending_ = false, reading_failed_ = false;
+  int at_once_ = 0;
+  std::uint64_t cancels_ = 0;  // of the explorer, as last seen
+  int owed_ = 0;  // steps asked for while another was under way
+  std::chrono::steady_clock::time_point last_step_{};
+  StreamingSettings streaming_settings_;
+  int forcing_given_ = 0;
+  Study wanted_ = Study::tape;
+  std::string studied_;  // what the study under way, or the last, is about
+  bool studying_ = false;
+  std::vector<GenerationCost> costs_;
+  std::shared_ptr<const StreamingView> streaming_;
+  std::shared_ptr<const ForcedAndFree> forcing_;
+};
+
+}  // namespace headscope

@@ -1,0 +1,71 @@
+#include "core/engine/streaming.h"
+
+#include <fmt/format.h>
+
+#include "core/base/error.h"
+#include "core/metrics/next_token.h"
+
+namespace headscope {
+
+namespace {
+std::vector<double> masked_losses(const LoadedModel& model, std::span<const std::int32_t> ids, const std::string& mask,
+                                  const Ctx& ctx) {
+  RunRequest request;
+  request.ids.assign(ids.begin(), ids.end());
+  request.add_bos = false;
+  request.capture.maps = MapStorage::none;
+  if (!mask.empty()) request.edits.push_back({{}, SetMask{mask}});
+  return token_losses(*run(model, request, ctx));
+}
+}  // namespace
+
+std::string_view title_of(CachePolicy policy) {
+  switch (policy) {
+    case CachePolicy::whole:
+      return "whole cache";
+    case CachePolicy::window:
+      return "window only";
+    case CachePolicy::sinks:
+      return "window and sinks";
+    case CachePolicy::recompute:
+      return "recomputed window";
+  }
+  return "";
+}
+
+std::vector<double> streaming_losses(const LoadedModel& model, std::span<const std::int32_t> ids, CachePolicy policy,
+                                     const StreamingSettings& settings, const Ctx& ctx) {
+  const auto n = static_cast<int>(ids.size());
+  const ModelConfig& config = model.model->config();
+  if (n < 2 || n > config.context)
+    throw Error("streaming", fmt::format("a text of 2 to {} tokens, the context of {}", config.context, config.name),
+                std::to_string(n));
+  if (settings.sinks < 1 || settings.sinks >= settings.window)
+    throw Error("streaming", "at least one sink, and a window wider than the sinks",
+                fmt::format("{} sinks in a window of {}", settings.sinks, settings.window));
+  switch (policy) {
+    case CachePolicy::whole:
+      return masked_losses(model, ids, "", ctx);
+    case CachePolicy::window:
+      return masked_losses(model, ids, fmt::format("window {}", settings.window), ctx);
+    case CachePolicy::sinks:
+      return masked_losses(model, ids,
+                           fmt::format("sink {} window {}", settings.sinks, settings.window - settings.sinks), ctx);
+    case CachePolicy::recompute:
+      break;
+  }
+  std::vector<double> losses =
+      masked_losses(model, ids.first(static_cast<std::size_t>(std::min(n, settings.window + 1))), "", ctx);
+  losses.resize(static_cast<std::size_t>(std::min(n - 1, settings.window)));
+  for (int end = settings.window + 1; end < n; ++end) {  // predicts token `end`
+    const auto part =
+        ids.subspan(static_cast<std::size_t>(end - settings.window), static_cast<std::size_t>(settings.window));
+    const Tensor logits =
+        model.model->forward({ctx.backend, ctx.tap, ctx.stop, nullptr}, part, nullptr, {}, false).logits;
+    losses.push_back(next_token_loss(logits.select(0, 0), ids[static_cast<std::size_t>(end)]));
+    if (ctx.progress) *ctx.progress = static_cast<float>(end) / static_cast<float>(n);
+  }
+  return losses;
+}
+
+}  // namespace headscope

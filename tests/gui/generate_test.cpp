@@ -1,0 +1,132 @@
+// The Generate workspace, used as a person uses it: step, run, pause, scrub, fork, open in Explore.
+
+#include "tests/gui/explore.h"
+
+using namespace headscope;
+using headscope::testing::Explore;
+
+namespace {
+
+struct Generate : Explore {
+  GenerationDesk desk{app.explorer()};
+  GenerateWorkspace generate{desk};
+  explicit Generate(const char* example = "tiny-gpt2") : Explore(wanted(example)) {
+    app.add(workspace_of(generate));
+    driver.frames(2);
+    driver.click("Generate");
+    desk.settings().past_end = true;
+    REQUIRE(driver.until([&] { return desk.next().has_value(); }, 3000));
+  }
+  static AppOptions wanted(const char* example) {
+    AppOptions out = options(1600, 1000);
+    out.example = example;
+    out.text = "By the harbour, Ben the weaver was";
+    return out;
+  }
+  std::size_t written() const { return desk.branch().steps.size(); }
+  bool reaches(std::size_t steps) {
+    return driver.until([&] { return written() >= steps && desk.next().has_value(); }, 3000);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("tokens are written by step and by running, paused, and looked back at") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Generate g;
+  CHECK(g.desk.cursor() == 0);
+  const std::int32_t foretold = g.desk.next()->step->token;
+  g.driver.click("Step");
+  REQUIRE(g.reaches(1));
+  CHECK(g.desk.branch().steps[0].step->token == foretold);  // what was shown is what came
+  CHECK(g.written() == 1);
+
+  g.driver.click("Full speed");
+  g.driver.click("Run");
+  REQUIRE(g.driver.until([&] { return g.written() > 8; }, 3000));
+  if (g.desk.running()) {
+    g.driver.click("Pause");
+    CHECK_FALSE(g.desk.running());
+  }
+  REQUIRE(g.driver.until([&] { return g.app.settled(); }, 3000));
+  const std::size_t there = g.written();
+  g.driver.frames(8);
+  CHECK(g.written() == there);
+
+  // Scrub: the slider's left end is the first step; arrows walk; → at the end would write on.
+  const Item tape = g.driver.item("##tape");
+  g.driver.drag(tape.center(), {tape.min.x + 2, tape.center().y});
+  CHECK(g.desk.cursor() == 0);
+  g.driver.move_to({5, 500});
+  g.driver.key(ImGuiKey_RightArrow);
+  CHECK(g.desk.cursor() == 1);
+  CHECK(g.state().document.selected == g.app.explorer().state().document.selected);
+  g.driver.key(ImGuiKey_LeftArrow);
+  CHECK(g.desk.cursor() == 0);
+  CHECK(g.written() == there);
+  g.driver.click("Newest");
+  CHECK(g.desk.cursor() + 1 >= there);
+}
+
+TEST_CASE("a step is forked with another token, both branches stay, and the text opens in Explore") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Generate g;
+  for (std::size_t i = 1; i <= 4; ++i) {
+    g.driver.click("Step");
+    REQUIRE(g.reaches(i));
+  }
+  const auto before = g.desk.branch().steps;
+  g.desk.show(1);
+  REQUIRE(g.driver.until([&] { return g.app.settled(); }, 3000));
+  const TokenDistribution d = token_distribution(before[1].step->logits, before[1].step->settings);
+  const std::int32_t other = d.ids[before[1].step->token == d.ids[2] ? 3 : 2];
+  g.driver.click("candidates/candidate." + std::to_string(other));
+  REQUIRE(g.driver.until([&] { return g.desk.branches().size() == 2 && g.written() == 2; }, 3000));
+  CHECK(g.desk.branch().steps[1].step->token == other);
+  CHECK(g.desk.branch().steps[0].step == before[0].step);  // shared, not copied
+  CHECK(g.desk.branch().from == 1);
+
+  g.driver.click("branch 0");
+  g.driver.frames(2);
+  CHECK(g.desk.chosen() == 0);
+  REQUIRE(g.written() == 4);
+  CHECK(g.desk.branch().steps[1].step == before[1].step);
+  g.driver.click("branch 1");
+
+  const std::vector<std::int32_t> ids = g.desk.branch().tape(g.desk.prompt()->trace->ids()).ids();
+  g.driver.click("Open in Explore");
+  CHECK(g.app.requests().workspace == 0);
+  REQUIRE(g.driver.until([&] { return g.results().run && g.results().run->trace->ids() == ids; }, 3000));
+  CHECK(g.results().run->trace->text.starts_with("By the harbour"));
+}
+
+TEST_CASE("edits of the document act on what is written") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Generate g("tiny-llama");
+  const Tensor plain = g.desk.next()->step->logits;
+  g.app.explorer().set_edits({Intervention{{}, Ablate{}}});
+  REQUIRE(g.driver.until([&] { return g.desk.next() && g.desk.prompt()->request.edits.size() == 1 && g.app.settled(); },
+                         3000));
+  CHECK(g.desk.next()->step->logits.at(0) != plain.at(0));
+  // The last row of the explorer's run is what the desk reads: same edits, same text.
+  const auto& logits = g.results().run->trace->logits;
+  const Index last = logits.dim(0) - 1;
+  for (const Index id : {Index{0}, Index{17}, Index{400}})
+    CHECK(g.desk.next()->step->logits.at(id) == doctest::Approx(logits.at(last, id)).epsilon(1e-4));
+}
+
+TEST_CASE("each study measures and shows") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Generate g;
+  g.driver.click("Cost");
+  REQUIRE(g.driver.until([&] { return !g.desk.costs().empty(); }, 20000));
+  CHECK(g.desk.costs().back().length == 256);
+  g.driver.click("Streaming");
+  REQUIRE(g.driver.until([&] { return g.desk.streaming() != nullptr; }, 20000));
+  CHECK(g.desk.streaming()->losses.size() == 4);
+  CHECK(g.desk.streaming()->ids.size() >= 256);
+  g.driver.click("Teacher forcing");
+  REQUIRE(g.driver.until([&] { return g.desk.forcing() != nullptr; }, 20000));
+  CHECK(g.desk.forcing()->target.size() + g.desk.forcing()->given == g.desk.prompt()->trace->tokens.size());
+  CHECK(g.driver.shown("forcing loss"));
+}

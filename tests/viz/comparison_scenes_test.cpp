@@ -1,0 +1,172 @@
+// The pictures of the Generate and Compare workspaces: numbers in their places, nothing on anything, nothing cut off.
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "core/base/error.h"
+#include "core/metrics/trace_difference.h"
+#include "tests/viz/sample.h"
+#include "tests/viz/scene_boxes.h"
+#include "viz/scene/candidates.h"
+#include "viz/scene/head_pair.h"
+#include "viz/scene/head_rows.h"
+#include "viz/scene/token_pairs.h"
+
+using namespace headscope;
+using namespace headscope::testing;
+
+namespace {
+
+template <class T>
+const T& shape(const Scene& scene, const std::string& id) {
+  const Mark* mark = find(scene, id);
+  REQUIRE_MESSAGE(mark, "no mark named ", id);
+  return std::get<T>(mark->shape);
+}
+
+std::vector<int> same(std::size_t n) {
+  std::vector<int> out(n);
+  std::iota(out.begin(), out.end(), 0);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("one head in two runs: both maps and what differs, masked where there is no partner") {
+  const PangoText measure;
+  const Look look{theme("dark"), measure};
+  const Trace a = known_trace();
+  Trace b = known_trace();
+  const float weights[] = {1, 0, 0, 0.75f, 0.25f, 0, 0.2f, 0.1f, 0.7f};
+  b.maps = {dense_map(0, 0, Tensor::from({3, 3}, weights), causal_rule())};
+  const std::vector<int> partner = {0, 1, -1};
+  HeadPairOptions options;
+  options.partner = partner;
+  const Scene scene = head_pair_scene(a, b, options, look);
+  CHECK(shape<Heatmap>(scene, "map.a").values.at(1, 1) == 0.75f);
+  CHECK(shape<Heatmap>(scene, "map.b").values.at(1, 1) == 0.25f);
+  const auto& difference = shape<Heatmap>(scene, "map.difference");
+  CHECK(difference.values.at(1, 0) == doctest::Approx(0.5));
+  CHECK(difference.values.at(1, 1) == doctest::Approx(-0.5));
+  CHECK_FALSE(difference.is_masked(1, 1));
+  CHECK(difference.is_masked(2, 0));  // no partner
+  CHECK(difference.is_masked(0, 1));  // the causal mask
+  CHECK(difference.norm.low == -difference.norm.high);
+  CHECK(difference.norm.high == doctest::Approx(0.5));
+  CHECK(difference.colormap == look.theme.diverging);
+  options.layer = 3;
+  CHECK_THROWS_AS(head_pair_scene(a, b, options, look), Error);
+}
+
+TEST_CASE("pairs of maps of every size keep their text inside and apart") {
+  const PangoText measure;
+  for (const char* id : {"dark", "projector"})
+    for (const Index n : {3, 14, 60, 700}) {
+      CAPTURE(id);
+      CAPTURE(n);
+      const Trace a = sample_trace(n, 1, 1), b = sample_trace(n + 2, 1, 1);
+      const std::vector<int> partner = same(static_cast<std::size_t>(n));
+      HeadPairOptions options;
+      options.partner = partner;
+      options.name_a = "before";
+      options.name_b = "a model with a long name";
+      CHECK(layout_fault(head_pair_scene(a, b, options, {theme(id), measure}), measure) == "");
+      options.bare = true;
+      CHECK(layout_fault(head_pair_scene(a, a, options, {theme(id), measure}), measure) == "");
+    }
+}
+
+TEST_CASE("token strips: every token once, lines between partners, blocks inside the width") {
+  const PangoText measure;
+  const Look look{theme("dark"), measure};
+  for (const Index n : {1, 9, 80}) {
+    CAPTURE(n);
+    const Trace a = sample_trace(n, 1, 1), b = sample_trace(n + 5, 1, 1);
+    std::vector<int> partner = same(static_cast<std::size_t>(n));
+    if (n > 8) partner[3] = -1;
+    TokenPairsOptions options;
+    options.partner = partner;
+    options.width = 500;
+    const Scene scene = token_pairs_scene(a, b, options, look);
+    CHECK(layout_fault(scene, measure) == "");
+    Rect last{};
+    for (Index i = 0; i < n; ++i) {
+      const Rect& chip = shape<Box>(scene, "a." + std::to_string(i)).rect;
+      CHECK(chip.right() <= 500);
+      CHECK((i == 0 || chip.y > last.y || chip.x >= last.right()));  // in reading order
+      last = chip;
+      const bool has = partner[static_cast<std::size_t>(i)] >= 0;
+      CHECK((find(scene, "pair." + std::to_string(i)) != nullptr) == has);
+      if (has) {  // partners stand in one block
+        const Rect& other = shape<Box>(scene, "b." + std::to_string(i)).rect;
+        CHECK(other.y > chip.y);
+        CHECK(other.y < chip.y + 3 * chip.h);
+      }
+    }
+    for (Index j = 0; j < n + 5; ++j) CHECK(find(scene, "b." + std::to_string(j)));
+  }
+}
+
+TEST_CASE("rows of all heads: a strip for each, in its layer") {
+  const PangoText measure;
+  const Look look{theme("dark"), measure};
+  const Trace tokens = empty_trace(20);
+  const Tensor rows = sample_weights(6, 20, 20, false, 3);
+  HeadRowsOptions options;
+  options.heads = 3;
+  options.selected = {1, 2};
+  const Scene scene = head_rows_scene(tokens, rows, options, look);
+  for (int layer = 0; layer < 2; ++layer)
+    for (Index head = 0; head < 3; ++head)
+      for (Index key = 0; key < 20; ++key)
+        CHECK(shape<Heatmap>(scene, "rows." + std::to_string(layer)).values.at(head, key) ==
+              rows.at(layer * 3 + head, key));
+  const auto& map = shape<Heatmap>(scene, "rows.1");
+  CHECK(shape<Box>(scene, "selected").rect.contains(map.cell(2, 5).center()));
+  CHECK(layout_fault(scene, measure) == "");
+
+  // Longer than the room: the largest of each bin stays.
+  const Trace many = empty_trace(2000);
+  Tensor spike = Tensor::zeros({3, 2000});
+  spike.ref(1, 1234) = 0.5f;
+  options.selected.reset();
+  options.width = 400;
+  const Scene pooled = head_rows_scene(many, spike, options, look);
+  float most = 0;
+  const auto& strip = shape<Heatmap>(pooled, "rows.0");
+  for (Index c = 0; c < strip.columns(); ++c) most = std::max(most, strip.values.at(1, c));
+  CHECK(most == 0.5f);
+  CHECK(strip.rect.right() <= 400);
+  CHECK_THROWS_AS(head_rows_scene(tokens, sample_weights(5, 20, 20, false, 3), options, look), Error);
+}
+
+TEST_CASE("candidates: shares before and after, the cut ones told apart, the drawn number in its stretch") {
+  const PangoText measure;
+  CandidatesOptions options;
+  options.first = {{7, "␣the", 0.5, 0.6, Candidate::Cut::none},
+                   {3, "␣a", 0.3, 0.4, Candidate::Cut::none},
+                   {5, "␣visualization", 0.1, 0, Candidate::Cut::top_k}};
+  options.vocabulary = 100;
+  options.kept = 2;
+  options.chosen = 3;
+  options.random = 0.7;
+  for (const char* id : {"dark", "light", "projector"}) {
+    CAPTURE(id);
+    const Scene scene = candidates_scene(options, {theme(id), measure});
+    CHECK(layout_fault(scene, measure) == "");
+    const Rect &first = shape<Box>(scene, "stretch.7").rect, &second = shape<Box>(scene, "stretch.3").rect;
+    CHECK(first.w == doctest::Approx(0.6 * 320 - 1));
+    CHECK(second.x == doctest::Approx(0.6 * 320));
+    const double x = shape<Line>(scene, "random").points.front().x;
+    CHECK(x > second.x);
+    CHECK(x < second.right());
+    CHECK_FALSE(find(scene, "stretch.5"));
+    CHECK(find(scene, "candidate.5"));
+  }
+  options.chosen = 42;
+  options.chosen_far = Candidate{42, "x̂", 0.0001, 0.0002, Candidate::Cut::none};
+  options.chosen_rank = 61;
+  CHECK(find(candidates_scene(options, {theme("dark"), measure}), "candidate.42"));
+}
