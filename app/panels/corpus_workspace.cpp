@@ -184,7 +184,7 @@ void CorpusWorkspace::progress(Ui& ui) {
 void CorpusWorkspace::keep(Ui& ui) {
   section(ui, "FILE", "save, and go on another day");
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
-  input_line("##corpus file", "results.json", file_);
+  input_line("##corpus file", "results.json, or a folder of shards", file_);
   ImGui::BeginDisabled(file_.empty() || !desk_.results());
   if (button(ui, "Save results")) desk_.save(file_);
   ImGui::EndDisabled();
@@ -192,7 +192,7 @@ void CorpusWorkspace::keep(Ui& ui) {
   ImGui::BeginDisabled(file_.empty());
   if (button(ui, "Load results")) desk_.load(file_);
   ImGui::EndDisabled();
-  note(ui, "headscope-cli corpus --shard i/n spreads the work over machines; --merge puts the files together.");
+  note(ui, "headscope-cli corpus --shard i/n spreads the work over machines; a folder of all shards loads as one run.");
 }
 
 void CorpusWorkspace::middle(Ui& ui, Workbench& bench) {

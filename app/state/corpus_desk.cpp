@@ -42,6 +42,18 @@ std::string place_words(const CorpusSource& source, const PassagePlace& place) {
   return fmt::format("{}, byte {}", file, place.begin);
 }
 
+/// The shards in a folder as one.
+CorpusResults merged(const fs::path& folder) {
+  std::vector<CorpusResults> parts;
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == ".json") names.push_back(entry.path().string());
+  if (names.empty()) throw Error(folder.string(), "files of shards, *.json", "none");
+  std::ranges::sort(names);
+  for (const std::string& name : names) parts.push_back(load_corpus_results(name));
+  return merge(parts, names);
+}
+
 /// The words round the query of an example; `model` tells its tokens, null = nothing stands out.
 ShownExample shown_example(const CorpusResults& results, const CorpusExample& example, const LoadedModel* model) {
   ShownExample out{example, place_words(results.source, example.place), "", "", "", ""};
@@ -221,7 +233,7 @@ void CorpusDesk::save(const fs::path& file) {
 
 void CorpusDesk::load(const fs::path& file) {
   explorer_.on_files("corpus load", [this, file](Worker::Job&) -> Worker::Deliver {
-    auto loaded = std::make_shared<CorpusResults>(load_corpus_results(file));
+    auto loaded = std::make_shared<CorpusResults>(fs::is_directory(file) ? merged(file) : load_corpus_results(file));
     return [this, loaded] {
       desk_.cancel();
       reading_.reset();

@@ -49,7 +49,8 @@ class CorpusDesk {
   void stop();
   /// Goes on where it was stopped, here or in the file that was loaded: with the model of that run.
   void resume();
-  /// Beside the UI thread; the message says what became of it. load() of a shard's file shows that shard.
+  /// Beside the UI thread; the message says what became of it. load() of a shard's file shows that shard, of a folder
+  /// what the shards in it are together.
   void save(const std::filesystem::path& file);
   void load(const std::filesystem::path& file);
   /// Once per frame, after Explorer::frame().

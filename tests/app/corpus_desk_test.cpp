@@ -43,7 +43,6 @@ struct Room {
   }
   /// What one run on the calling thread gives.
   CorpusResults direct(std::int64_t stories) {
-    Backend backend(1);
     CorpusRun run(explorer.results().model, "induction", corpus_of_stories(stories, 1), 24);
     while (run.step(Ctx{*explorer.backend()})) {
     }
@@ -118,6 +117,23 @@ TEST_CASE("examples are read with their places, and open in the explorer as the 
   const HeadFacts& facts = *room.explorer.results().facts;
   CHECK(facts.table.value[static_cast<std::size_t>(facts.row(head))][induction] ==
         doctest::Approx(Distribution::value(shown.example.value)).epsilon(1e-8));
+}
+
+TEST_CASE("a folder of shards loads as one run") {
+  Room room;
+  const auto folder = scratch_dir("corpus-desk-shards");
+  for (const int shard : {0, 1}) {
+    CorpusRun run(room.explorer.results().model, "induction", corpus_of_stories(4, 1), 24, shard, 2);
+    while (run.step(Ctx{*room.explorer.backend()})) {
+    }
+    save_corpus_results(run.results(), folder / (std::to_string(shard) + ".json"));
+    if (shard > 0) break;
+    room.desk.load(folder);  // one of two
+    REQUIRE(room.until([&] { return room.message().find("none of 1/2") != std::string::npos; }));
+  }
+  room.desk.load(folder);
+  REQUIRE(room.until([&] { return room.desk.results() != nullptr; }));
+  CHECK(*room.desk.results() == room.direct(4));
 }
 
 TEST_CASE("what cannot be read is said, and what was there stays") {
