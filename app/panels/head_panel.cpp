@@ -315,14 +315,16 @@ void HeadPanel::read_out(const PanelContext& c) {
   if (!map || query < 0 || key < 0 || query >= map->n_query() || key >= map->n_key()) return;
   const bool scores = c.state().view.head_view == HeadView::steps || c.state().view.head_view == HeadView::qk;
   const WordGroups* words = scores ? nullptr : c.words();
-  const auto weight_of = [&](const AttentionMap& of) {
-    return words ? weight_in_words(of, *words, words->word_of(query), words->word_of(key)) : of.weight(query, key);
+  const auto weight_of = [&](const AttentionMap& of) -> std::string {
+    const float weight = words ? weight_in_words(of, *words, words->word_of(query), words->word_of(key))
+                         : of.masked(query, key) ? std::numeric_limits<float>::quiet_NaN()
+                                                 : of.weight(query, key);
+    return std::isnan(weight) ? "masked" : fmt::format("{:.4f}", weight);
   };
-  std::string value = !words && map->masked(query, key) ? "masked" : fmt::format("{:.4f}", weight_of(*map));
+  std::string value = weight_of(*map);
   if (const EditEffect* effect = compared(c)) {
     const AttentionMap& before = effect->before->map(map->layer(), map->head());
-    if (query < before.n_query() && key < before.n_key())
-      value = fmt::format("{:.4f} → {}", weight_of(before), value);
+    if (query < before.n_query() && key < before.n_key()) value = fmt::format("{} → {}", weight_of(before), value);
   }
   const Trace& axis = words ? c.positions() : *c.trace();
   const std::string text = fmt::format("q {}  →  k {}   {}", at(axis, words ? words->word_of(query) : query),
@@ -380,7 +382,8 @@ void HeadPanel::draw(const PanelContext& c) {
   SceneViewOptions how;
   how.tooltips = !dragging;
   const SceneTouch touch = row_.draw(c.ui, "row", how, width, row_height - 30);
-  if (row_.scene() && !run.minus && !run.words && first == FirstToken::show && map->n_key() <= static_cast<Index>(width - 60))
+  if (row_.scene() && !run.minus && !run.words && first == FirstToken::show &&
+      map->n_key() <= static_cast<Index>(width - 60))
     tools_.on_row(c, touch, *row_.scene(), *map, query, bars);
 }
 
