@@ -97,7 +97,7 @@ class PatchingInstrument final : public Instrument {
     ImGui::Dummy({0, c.ui.px(6)});
     if (known) {
       section(c.ui, "LOGIT DIFFERENCE",
-              fmt::format("{} − {}, after the last token", token_text(c.results().model, result_->answers.right),
+              fmt::format("{} − {}", token_text(c.results().model, result_->answers.right),
                           token_text(c.results().model, result_->answers.wrong)));
       fact(c.ui, "Clean prompt", fmt::format("{:.3f}", result_->clean_difference), nullptr,
            {"logit[first] − logit[second]", "logits of the last position, F32"});

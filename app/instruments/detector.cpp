@@ -154,7 +154,9 @@ class DetectorInstrument final : public Instrument {
             painting_ ? "drag to paint the cells" : "framed: cells that match");
     const double width = std::floor(c.room());
     const double height = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale) - 4);
-    const double plot = std::max(std::min(width - 100, height - 170), 120.0);
+    // A picture a little too large is shrunk to the room: better than cells of two pixels in half of it.
+    const double least = 3 * static_cast<double>(c.trace()->tokens.size());
+    const double plot = std::max({std::min(width - 100, height - 170), least < 1.3 * width ? least : 0.0, 120.0});
     slot_.want(c.explorer(), c.ui, c.results().run, fmt::format("{}.{} {}", head.layer, head.head, plot),
                [run = c.results().run, head, plot](const Look& look) {
                  HeadMapOptions options;

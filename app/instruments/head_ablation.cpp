@@ -79,7 +79,7 @@ class HeadAblationInstrument final : public Instrument {
     if (sweep_controls(c, desk_, "heads", stale(c), expected(c))) start(c);
     ImGui::Dummy({0, c.ui.px(6)});
     if (known) {
-      section(c.ui, "WITHOUT ANY CHANGE", "what every head is compared with");
+      section(c.ui, "WITH ALL HEADS", "what is compared with");
       const auto number = [](double v) { return std::isfinite(v) ? fmt::format("{:.3f}", v) : std::string("–"); };
       fact(c.ui, "Loss on this text", number(result_->before.loss) + " nats", nullptr,
            {"mean of −ln p(token | what came before)", "logits, F32, of the model as edited now"});
@@ -190,12 +190,12 @@ class HeadAblationInstrument final : public Instrument {
     if (!ImGui::BeginTable("heads by effect", 5, flags, {0, std::max(ImGui::GetContentRegionAvail().y, c.ui.px(120))}))
       return;
     ImGui::TableSetupScrollFreeze(0, 1);
-    ImGui::TableSetupColumn("Head", ImGuiTableColumnFlags_PreferSortAscending, 0.7f);
-    ImGui::TableSetupColumn("Class", ImGuiTableColumnFlags_NoSort, 1.6f);
+    ImGui::TableSetupColumn("Head", ImGuiTableColumnFlags_PreferSortAscending, 0.6f);
+    ImGui::TableSetupColumn("Class", ImGuiTableColumnFlags_NoSort, 1.3f);
     ImGui::TableSetupColumn("Loss change",
-                            ImGuiTableColumnFlags_DefaultSort | ImGuiTableColumnFlags_PreferSortDescending);
-    ImGui::TableSetupColumn("KL", ImGuiTableColumnFlags_PreferSortDescending);
-    ImGui::TableSetupColumn("Logit difference", ImGuiTableColumnFlags_PreferSortAscending);
+                            ImGuiTableColumnFlags_DefaultSort | ImGuiTableColumnFlags_PreferSortDescending, 1.1f);
+    ImGui::TableSetupColumn("KL", ImGuiTableColumnFlags_PreferSortDescending, 0.8f);
+    ImGui::TableSetupColumn("Logit difference", ImGuiTableColumnFlags_PreferSortAscending, 1.4f);
     ImGui::TableHeadersRow();
     if (ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs(); specs && specs->SpecsCount > 0) {
       const int column = specs->Specs[0].ColumnIndex;

@@ -12,8 +12,9 @@
 
 namespace headscope {
 
-/// Sweeps that are expected to take no longer start by themselves when what they are about has changed.
-inline constexpr double starts_by_itself_seconds = 3;
+/// Sweeps that are expected to take no longer start by themselves when what they are about has changed. They take turns
+/// with everything else and can be cancelled, so this need not be short.
+inline constexpr double starts_by_itself_seconds = 10;
 
 /// Section RUN: a button to start (or start again), or progress, time left and a button to cancel; what went wrong.
 /// True when start was pressed. `what` is counted: "heads". `stale`: what is shown belongs to an earlier text or

@@ -1,0 +1,115 @@
+#include "viz/scene/matrix.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+
+#include "tests/viz/scene_boxes.h"
+#include "viz/export/pango_text.h"
+
+using namespace headscope;
+using headscope::testing::ink_box;
+
+namespace {
+
+const Heatmap& map_of(const Scene& scene) {
+  const Mark* mark = find(scene, "matrix");
+  REQUIRE(mark);
+  return std::get<Heatmap>(mark->shape);
+}
+bool says(const Scene& scene, const std::string& text) {
+  for (const Mark& mark : scene.marks)
+    if (const auto* line = std::get_if<Text>(&mark.shape); line && line->text == text) return true;
+  return false;
+}
+/// No text reaches out of the picture or stands on another one.
+void check_tidy(const Scene& scene, const TextMeasure& measure) {
+  std::vector<headscope::testing::InkBox> boxes;
+  for (const Mark& mark : scene.marks)
+    if (const auto* line = std::get_if<Text>(&mark.shape)) boxes.push_back(ink_box(*line, mark.id, measure));
+  for (std::size_t i = 0; i < boxes.size(); ++i) {
+    CAPTURE(boxes[i].what);
+    for (const Point& p : boxes[i].corners) {
+      CHECK(p.x >= -0.5);
+      CHECK(p.y >= -0.5);
+      CHECK(p.x <= scene.width + 0.5);
+      CHECK(p.y <= scene.height + 0.5);
+    }
+    for (std::size_t j = 0; j < i; ++j) {
+      CAPTURE(boxes[j].what);
+      CHECK_FALSE(overlap(boxes[i], boxes[j]));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a head matrix that fills up: what is known has its colour, the rest waits") {
+  const PangoText measure;
+  const Look look{theme("dark"), measure};
+  Matrix matrix = head_matrix(3, 4, std::vector{0.5, -0.25, 0.0, 0.125, 0.3});
+  matrix.unit = "loss change, nats";
+  const Scene scene = matrix_scene(matrix, look);
+  const Heatmap& map = map_of(scene);
+  CHECK(map.rows() == 3);
+  CHECK(map.columns() == 4);
+  CHECK(map.values.at(1, 0) == 0.3f);
+  CHECK_FALSE(map.is_masked(1, 0));
+  CHECK(map.is_masked(1, 1));
+  CHECK(map.is_masked(2, 3));
+  // Signed numbers: the same scale on both sides of a neutral middle.
+  CHECK(map.norm.low == -0.5);
+  CHECK(map.norm.high == 0.5);
+  CHECK(map.unit(0, 2) == 0.5);
+  CHECK(map.colormap == look.theme.diverging);
+  CHECK(map.color(2, 3) == look.theme.masked);
+  CHECK(says(scene, "not computed yet"));
+  CHECK(says(scene, "−.25"));
+  CHECK(says(scene, ".12"));
+  CHECK(says(scene, "loss change, nats"));
+  check_tidy(scene, measure);
+
+  const Scene whole = matrix_scene(head_matrix(1, 2, std::vector{1.0, 3.0}), look);
+  CHECK_FALSE(says(whole, "not computed yet"));
+  CHECK(map_of(whole).norm.low == 0);
+  CHECK(map_of(whole).norm.high == 3);
+  CHECK(map_of(whole).colormap == look.theme.sequential);
+}
+
+TEST_CASE("a matrix over the tokens of a text, large and small, keeps its labels apart and says what has no value") {
+  const PangoText measure;
+  for (const char* name : {"dark", "projector"})
+    for (const int tokens : {3, 12, 60, 300}) {
+      CAPTURE(name);
+      CAPTURE(tokens);
+      const Look look{theme(name), measure};
+      auto trace = std::make_shared<Trace>();
+      for (int i = 0; i < tokens; ++i) trace->tokens.push_back({i, "word", "␣word" + std::to_string(i), -1, -1});
+      std::vector<double> values(static_cast<std::size_t>(tokens) * 2, 0.5);
+      values[1] = std::nan("");
+      Matrix matrix = head_matrix(2, tokens, values);
+      matrix.tokens = trace;
+      matrix.column_title = "token →";
+      matrix.low = -1, matrix.high = 1;
+      matrix.width = 700, matrix.height = 300;
+      const Scene scene = matrix_scene(matrix, look);
+      CHECK(says(scene, "no value"));
+      CHECK(map_of(scene).color(0, 1) == look.theme.missing);
+      CHECK(map_of(scene).norm.low == -1);
+      check_tidy(scene, measure);
+    }
+}
+
+TEST_CASE("many heads in a small room: labels thin out, numbers stay away, nothing leaves the picture") {
+  const PangoText measure;
+  const Look look{theme("light"), measure};
+  std::vector<double> values(48 * 48, 0.25);
+  Matrix matrix = head_matrix(48, 48, values);
+  matrix.width = 300, matrix.height = 260;
+  const Scene scene = matrix_scene(matrix, look);
+  CHECK(find(scene, "row.0"));
+  CHECK_FALSE(find(scene, "row.1"));
+  CHECK_FALSE(says(scene, ".25"));
+  check_tidy(scene, measure);
+}
