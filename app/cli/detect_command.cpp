@@ -11,6 +11,7 @@
 #include "app/cli/input.h"
 #include "app/cli/report.h"
 #include "app/cli/table.h"
+#include "core/attention/cell_set.h"
 #include "core/base/error.h"
 #include "core/metrics/detector.h"
 
@@ -29,6 +30,17 @@ void list_presets(Shell& shell) {
   Table table({{"rule", Table::Align::left}, {"finds", Table::Align::left}});
   for (const DetectorPreset& preset : detector_presets()) table.add({preset.rule, preset.title});
   shell.print(table.text());
+}
+
+CellPattern listed_cells(const std::string& text, Index size) {
+  CellPattern pattern = no_cells(size);
+  for (const MapCell& cell : CellSet::parse(text, "--cells").cells()) {
+    if (std::max(cell.query, cell.key) >= size)
+      throw Error("--cells", fmt::format("positions from 0 to {}, as the text has {} tokens", size - 1, size),
+                  fmt::format("{}:{}", cell.query, cell.key));
+    pattern.set(cell.query, cell.key, true);
+  }
+  return pattern;
 }
 
 void print(Shell& shell, const Options& options, const Trace& trace, const CellPattern& pattern,
@@ -79,7 +91,7 @@ void add_detect(CLI::App& app, Shell& shell) {
   // The text is an option here: the word after the command is the rule.
   options->input.add_options(*command, true);
   command->remove_option(command->get_option_group("text")->get_option("input"));
-  command->add_option("--cells", options->cells, "The cells themselves, QUERY,KEY with ranges: \"3,1 4..6,2\"")
+  command->add_option("--cells", options->cells, "The cells themselves, QUERY:KEY with ranges: \"3:1 4-6:2\"")
       ->type_name("CELLS");
   command->add_flag("--list", options->list, "List rules for the known classes");
   auto* json = command->add_flag("--json", options->json, "JSON instead of a table");
@@ -100,7 +112,7 @@ void add_detect(CLI::App& app, Shell& shell) {
       if (trace.maps.empty()) throw Error(trace.model.name, "attention maps to look at", "a trace without any");
       const auto size = static_cast<Index>(trace.tokens.size());
       const CellPattern pattern =
-          rule ? cells_of(*rule, trace.tokens, shell.stop()) : parse_cells(options->cells, size, "--cells");
+          rule ? cells_of(*rule, trace.tokens, shell.stop()) : listed_cells(options->cells, size);
       print(shell, *options, trace, pattern, detect_all(trace, pattern, shell.stop()));
     };
   });

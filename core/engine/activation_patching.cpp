@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/metrics/next_token.h"
+#include "core/metrics/next_token_change.h"
 #include "core/trace/token_alignment.h"
 
 namespace headscope {
@@ -21,12 +22,6 @@ constexpr std::array sites{SiteKind::resid_pre, SiteKind::resid_mid, SiteKind::r
 constexpr std::size_t by_position = 5;
 /// Below this the answers of both prompts are the same, and a share of their difference means nothing.
 constexpr double least_difference = 1e-4;
-
-double difference(const Trace& trace, const AnswerPair& answers) {
-  const Index last = trace.logits.dim(0) - 1;
-  return static_cast<double>(trace.logits.at(last, answers.right)) -
-         static_cast<double>(trace.logits.at(last, answers.wrong));
-}
 
 EditAction patch_of(const PatchingRequest& request) {
   if (request.site == SiteKind::pattern) return FreezePattern{request.clean};
@@ -85,8 +80,8 @@ EditProbe PatchingSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
   known_.partner = align_positions(request.align, corrupted, clean);
   known_.answers = request.answers ? *request.answers : likely_answers(*known_.clean, *known_.corrupted);
   probe.set_answers(known_.answers);
-  known_.clean_difference = difference(*known_.clean, known_.answers);
-  known_.corrupted_difference = difference(*known_.corrupted, known_.answers);
+  known_.clean_difference = logit_difference(*known_.clean, known_.answers.right, known_.answers.wrong);
+  known_.corrupted_difference = probe.outcome(*known_.corrupted).logit_difference;
   if (std::abs(known_.clean_difference - known_.corrupted_difference) < least_difference)
     throw Error("answers", "two tokens between which the prompts decide differently",
                 fmt::format("a logit difference of {:.4f} after both", known_.clean_difference),

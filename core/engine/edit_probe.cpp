@@ -74,11 +74,7 @@ Outcome EditProbe::outcome(const Trace& trace) const {
   Outcome out;
   out.loss = mean_loss(trace);
   out.kl = next_token_change(*before_, trace, 1).kl;
-  if (answers_) {
-    const Index last = trace.logits.dim(0) - 1;
-    out.logit_difference = static_cast<double>(trace.logits.at(last, answers_->right)) -
-                           static_cast<double>(trace.logits.at(last, answers_->wrong));
-  }
+  if (answers_) out.logit_difference = logit_difference(trace, answers_->right, answers_->wrong);
   return out;
 }
 

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
-#include <sstream>
 
 #include "core/metrics/even_head.h"
 
@@ -40,46 +38,6 @@ CellPattern cells_of(const CellRule& rule, const std::vector<Token>& tokens, std
     if (stop.stop_requested()) throw Cancelled();
     for (Index key = 0; key < n; ++key)
       if (rule.matches(tokens, query, key)) out.keys[static_cast<std::size_t>(query)].push_back(key);
-  }
-  return out;
-}
-
-namespace {
-
-struct Span {
-  Index first = 0, last = 0;
-};
-
-Span span_of(std::string_view text, Index size, const std::string& where, const std::string& word) {
-  const auto dots = text.find("..");
-  const auto number = [&](std::string_view part) {
-    Index value = 0;
-    const auto read = std::from_chars(part.data(), part.data() + part.size(), value);
-    if (part.empty() || read.ec != std::errc() || read.ptr != part.data() + part.size() || value < 0 || value >= size)
-      throw Error(where, fmt::format("cells as QUERY,KEY with positions 0 … {}, as in 3,1 or 4..6,2", size - 1),
-                  "\"" + word + "\"");
-    return value;
-  };
-  if (dots == std::string_view::npos) {
-    const Index one = number(text);
-    return {one, one};
-  }
-  return {number(text.substr(0, dots)), number(text.substr(dots + 2))};
-}
-
-}  // namespace
-
-CellPattern parse_cells(const std::string& text, Index size, const std::string& where) {
-  CellPattern out = no_cells(size);
-  std::istringstream words(text);
-  for (std::string word; words >> word;) {
-    const auto comma = word.find(',');
-    const std::string_view view = word;
-    if (comma == std::string::npos) throw Error(where, "cells as QUERY,KEY, as in 3,1 or 4..6,2", "\"" + word + "\"");
-    const Span queries = span_of(view.substr(0, comma), size, where, word),
-               keys = span_of(view.substr(comma + 1), size, where, word);
-    for (Index q = queries.first; q <= queries.last; ++q)
-      for (Index k = keys.first; k <= keys.last; ++k) out.set(q, k, true);
   }
   return out;
 }

@@ -24,8 +24,6 @@ struct CellPattern {
 };
 /// The cells of a rule, key ≤ query or not. Reads n² cells. Throws Cancelled.
 CellPattern cells_of(const CellRule& rule, const std::vector<Token>& tokens, std::stop_token stop = {});
-/// "3,1 4..6,2": queries and keys, both single or ranges. Throws Error at `where`.
-CellPattern parse_cells(const std::string& text, Index size, const std::string& where);
 CellPattern no_cells(Index size);
 
 struct Detection {

@@ -79,9 +79,11 @@ TEST_CASE("detect ranks heads by a rule, and points at a mistake in one") {
   const Finished found = run_cli({"detect", "token[k-1] == token[q] and k <= q", "-m", "induction", "-t", clean});
   CHECK(found.code == 0);
   CHECK(found.out.find("times chance\n 1.0  0.99") != std::string::npos);
-  const json cells = parsed(run_cli({"detect", "--cells", "2,0..1 3,2", "-m", "induction", "-t", clean, "--json"}));
+  const json cells = parsed(run_cli({"detect", "--cells", "2:0-1 3:2", "-m", "induction", "-t", clean, "--json"}));
   CHECK(cells["cells"] == 3);
   CHECK(cells["heads"][0]["rows"] == 2);
+  CHECK(run_cli({"detect", "--cells", "2:99", "-m", "induction", "-t", clean}).first_error().find("0 to 57") !=
+        std::string::npos);
   const Finished wrong = run_cli({"detect", "k = q", "-m", "induction", "-t", clean});
   CHECK(wrong.code == 2);
   CHECK(wrong.first_error().find("at character 3: expected ==") != std::string::npos);
