@@ -29,6 +29,9 @@ void run(const AppOptions& options) {
   PositionsDesk positions_desk(app.explorer());
   PositionsWorkspace positions(positions_desk);
   app.add(workspace_of(positions));
+  MechanismsWorkspace mechanisms(app.explorer());
+  if (const auto view = parse_mechanism_view(options.view)) mechanisms.desk().view = *view;
+  app.add(workspace_of(mechanisms));
   AnalyseWorkspace analyse(app.explorer());
   app.add(workspace_of(analyse));
   CorpusDesk corpus_desk(app.explorer());
@@ -63,8 +66,8 @@ int main(int argc, char** argv) {
   cli.add_option("--size", size, "of the window or the picture, as in 1600x1000")->type_name("WxH");
   cli.add_option("--scale", options.scale, "pixels in a logical pixel, 0.5 … 8")->check(CLI::Range(0.5, 8.0));
   cli.add_option("--theme", options.theme, "dark, light or projector")->type_name("NAME");
-  cli.add_option("--workspace", options.workspace, "explore, generate, compare, positions, analyse, corpus or train")
-      ->check(CLI::IsMember({"explore", "generate", "compare", "positions", "analyse", "corpus", "train"}))
+  cli.add_option("--workspace", options.workspace, "explore, generate, compare, positions, mechanisms, analyse, corpus or train")
+      ->check(CLI::IsMember({"explore", "generate", "compare", "positions", "mechanisms", "analyse", "corpus", "train"}))
       ->type_name("NAME");
   cli.add_option("--page", options.page, "what that workspace shows, as in --workspace analyse --page ablate")
       ->type_name("ID");
@@ -74,6 +77,9 @@ int main(int argc, char** argv) {
   cli.add_option("--with-model", options.with_model, "what the Compare workspace begins with: another model")
       ->type_name("MODEL");
   cli.add_option("--with-text", options.with_text, "… or another text")->type_name("TEXT");
+  cli.add_option("--view", options.view, "how a page of mechanisms is shown")
+      ->check(CLI::IsMember({"compare", "steps", "recurrent", "model"}))
+      ->type_name("NAME");
   cli.add_option("--corpus", options.corpus,
                  "what the Corpus workspace begins with: results (.json) to show, or a text file or folder to read")
       ->type_name("FILE");

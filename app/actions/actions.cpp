@@ -155,8 +155,8 @@ void add_edit(std::vector<Action>& all) {
 }
 
 void add_go(std::vector<Action>& all) {
-  constexpr std::string_view workspaces[] = {"Explore", "Generate", "Compare", "Positions",
-                                             "Analyse", "Corpus",   "Train"};
+  constexpr std::string_view workspaces[] = {"Explore",    "Generate", "Compare", "Positions",
+                                             "Mechanisms", "Analyse",  "Corpus",  "Train"};
   for (int i = 0; i < static_cast<int>(std::size(workspaces)); ++i)
     all.push_back({"go.workspace." + std::to_string(i + 1), "Workspace: " + std::string(workspaces[i]),
                    "Alt+" + std::to_string(i + 1), "Go", [i](Workbench& bench) { bench.ui.workspace = i; }, nullptr,

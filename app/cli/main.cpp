@@ -49,6 +49,7 @@ int main(int argc, char** argv) {
   add_capture(app, shell);
   add_metrics(app, shell);
   add_render(app, shell);
+  add_mechanism(app, shell);
   add_inspect(app, shell);
   add_positions(app, shell);
   add_mask(app, shell);

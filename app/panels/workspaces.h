@@ -6,6 +6,7 @@
 #include "app/panels/corpus_workspace.h"
 #include "app/panels/explore_workspace.h"
 #include "app/panels/generate_workspace.h"
+#include "app/panels/mechanisms_workspace.h"
 #include "app/panels/positions_workspace.h"
 #include "app/panels/train_workspace.h"
 #include "app/window/app.h"
@@ -49,6 +50,16 @@ inline Workspace workspace_of(CompareWorkspace& compare) {
           nullptr,
           [&] { compare.each_frame(); },
           compare.pages()};
+}
+
+inline Workspace workspace_of(MechanismsWorkspace& mechanisms) {
+  return {MechanismsWorkspace::title,
+          [&](Ui& ui, Workbench& bench) { mechanisms.left(ui, bench); },
+          [&](Ui& ui, Workbench& bench) { mechanisms.middle(ui, bench); },
+          [&](Ui& ui, Workbench& bench) { mechanisms.right(ui, bench); },
+          nullptr,
+          [&] { mechanisms.each_frame(); },
+          mechanisms.pages()};
 }
 
 inline Workspace workspace_of(AnalyseWorkspace& analyse) {

@@ -18,6 +18,7 @@ struct AppOptions {
   double scale = 0;                                 ///< 0 = what the display asks for
   std::string theme;                                ///< "" = as remembered, or dark
   std::string workspace;                            ///< "explore", "generate", …; "" = the first
+  std::string view;                                 ///< of a page of mechanisms: "compare", "steps", …; "" = compare
   std::string page;                                 ///< of that workspace, by its id; "" = as remembered
   std::filesystem::path corpus;                     ///< of the Corpus workspace: results to show, or texts to read
   int generate_tokens = 0;                          ///< written at once in the Generate workspace

@@ -216,6 +216,19 @@ class Pass {
     return replaced;
   }
 
+  /// What a tap put in a pattern's place need be no probabilities.
+  static MapKind kind_of(const Tensor& weights) {
+    for (Index i = 0; i < weights.dim(0); ++i) {
+      double sum = 0;
+      for (Index j = 0; j < weights.dim(1); ++j) {
+        if (weights.at(i, j) < 0) return MapKind::effective;
+        sum += static_cast<double>(weights.at(i, j));
+      }
+      if (sum > 1.001) return MapKind::effective;
+    }
+    return MapKind::probability;
+  }
+
   void make_maps(bool edited) {
     if (in_.storage == MapStorage::none) return;
     std::vector<std::shared_ptr<const HeadStats>> stats(static_cast<std::size_t>(heads_));
@@ -224,7 +237,7 @@ class Pass {
     });
     for (Index head = 0; head < heads_; ++head) {
       const AttentionMap::Place place{in_.layer, static_cast<int>(head), static_cast<int>(kv(head)), in_.offset,
-                                      MapKind::probability};
+                                      edited ? kind_of(weights_.select(0, head)) : MapKind::probability};
       const auto& head_stats = stats[static_cast<std::size_t>(head)];
       const HeadRule& rule = rules_[static_cast<std::size_t>(head)];
       if (in_.storage == MapStorage::factored && !edited)

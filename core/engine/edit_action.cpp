@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/attention/masks.h"
+#include "core/attention/mechanism.h"
 #include "core/base/error.h"
 #include "core/base/overloaded.h"
 
@@ -200,6 +201,9 @@ const auto& table() {
         false},
        "latent keys",
        [](Words& w) -> EditAction { return LatentKeys{w.number<int>()}; }},
+      {{"mechanism ID [NAME=VALUE …]", "Another mechanism in place of softmax attention.", SwapMechanism{}, true},
+       "mechanism",
+       [](Words& w) -> EditAction { return SwapMechanism{text_of(parse_mechanism(w.all(), "edit: mechanism"))}; }},
   }};
   return entries;
 }
@@ -253,7 +257,8 @@ std::string text_of(const EditAction& action) {
                  [](const SwitchOff& a) { return fmt::format("switch off {}", name_in(parts, a.part)); },
                  [](const SetPositions& a) { return text_of(a); },
                  [](const ShareKeys& a) { return fmt::format("share keys {}", a.groups); },
-                 [](const LatentKeys& a) { return fmt::format("latent keys {}", a.rank); }},
+                 [](const LatentKeys& a) { return fmt::format("latent keys {}", a.rank); },
+                 [](const SwapMechanism& a) { return "mechanism " + a.spec; }},
       action);
 }
 
@@ -293,7 +298,12 @@ void check(const EditAction& action, const std::string& where) {
           },
           [&](const SwitchOff&) {}, [&](const SetPositions& a) { check(a, where); },
           [&](const ShareKeys& a) { need(a.groups >= 1, "at least 1 group of heads", a.groups); },
-          [&](const LatentKeys& a) { need(a.rank >= 1, "a rank from 1", a.rank); }},
+          [&](const LatentKeys& a) { need(a.rank >= 1, "a rank from 1", a.rank); },
+          [&](const SwapMechanism& a) {
+            const Mechanism& mechanism = *parse_mechanism(a.spec, where).mechanism;
+            need(!mechanism.study, "a mechanism that turns q, k and v into an output",
+                 fmt::format("{}, a study of numbers", mechanism.id));
+          }},
       action);
 }
 

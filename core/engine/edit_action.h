@@ -105,8 +105,16 @@ struct LatentKeys {
   bool operator==(const LatentKeys&) const = default;
 };
 
+/// Another mechanism takes the place of softmax attention, on the head's own queries, keys and values, its mask and its
+/// scale. `spec` as parse_mechanism (core/attention/mechanism.h) reads it, every value written out.
+struct SwapMechanism {
+  std::string spec = "linear map=elu normalise=sum";
+  bool operator==(const SwapMechanism&) const = default;
+};
+
 using EditAction = std::variant<SetTemperature, SetMask, ScaleByLength, DropFirst, ForcePattern, SetWeight,
-                                FreezePattern, Ablate, Patch, SwitchOff, SetPositions, ShareKeys, LatentKeys>;
+                                FreezePattern, Ablate, Patch, SwitchOff, SetPositions, ShareKeys, LatentKeys,
+                                SwapMechanism>;
 
 struct EditForm {
   std::string_view form;     ///< "ablate zero | mean | resample SEED": capitals stand for what one writes

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "core/attention/masks.h"
+#include "core/attention/mechanism.h"
 #include "core/attention/rule_edits.h"
 #include "core/base/error.h"
 #include "core/base/overloaded.h"
@@ -182,6 +183,9 @@ InterventionTap::InterventionTap(const std::vector<Intervention>& edits, const E
                               if (edit.target.layer.value_or(layer) == layer)
                                 step.latent.emplace(layer, latent_projector(*scene.model, layer, action.rank, where));
                           },
+                          [&](const SwapMechanism& action) {
+                            step.swap = std::make_shared<const MechanismChoice>(parse_mechanism(action.spec, where));
+                          },
                           [](const auto&) {}},
                step.action);
     steps_.push_back(std::move(step));
@@ -236,6 +240,10 @@ HeadRule InterventionTap::head_rule(int layer, int head, HeadRule usual) const {
             scaled_rule(
                 usual.rule, [tau](Index) { return static_cast<float>(1 / tau); }, fmt::format("temperature {}", tau)));
   }
+  if (swaps(layer)) {
+    rules_.resize(static_cast<std::size_t>(scene_.dims.heads));
+    rules_[static_cast<std::size_t>(head)] = usual;
+  }
   return usual;
 }
 
@@ -251,11 +259,21 @@ bool InterventionTap::acts_at(const Step& step, Site site) const {
                  [&](const SetPositions& a) { return positions_act_at(a, scene_.model->config().position, site.kind); },
                  [&](const ShareKeys&) { return site.kind == SiteKind::k || site.kind == SiteKind::v; },
                  [&](const LatentKeys&) { return site.kind == SiteKind::k || site.kind == SiteKind::v; },
+                 [&](const SwapMechanism&) { return site.kind == SiteKind::pattern || site.kind == SiteKind::z; },
                  [](const auto&) { return false; }},
       step.action);
 }
 
+bool InterventionTap::swaps(int layer) const {
+  return std::ranges::any_of(steps_, [&](const Step& step) {
+    return std::holds_alternative<SwapMechanism>(step.action) && (!step.target.layer || *step.target.layer == layer);
+  });
+}
+
 bool InterventionTap::wants(Site site) const {
+  const bool projection = site.kind == SiteKind::q || site.kind == SiteKind::k || site.kind == SiteKind::v ||
+                          site.kind == SiteKind::rot_q || site.kind == SiteKind::rot_k;
+  if (projection && swaps(site.layer)) return true;
   for (const Step& step : steps_) {
     if (acts_at(step, site)) return true;
     // A norm that is switched off passes on what stood before it.
@@ -285,10 +303,38 @@ Tensor InterventionTap::at(Site site, const Tensor& value) {
   if (meeting(site.kind)) (site.kind == SiteKind::q || site.kind == SiteKind::rot_q ? meeting_.q : meeting_.k) = result;
   if (site.kind == SiteKind::q) before_rotation_.q = result;
   if (site.kind == SiteKind::k) before_rotation_.k = result;
+  if (site.kind == SiteKind::q || site.kind == SiteKind::rot_q) q_ = result;
+  if (site.kind == SiteKind::k || site.kind == SiteKind::rot_k) k_ = result;
+  if (site.kind == SiteKind::v) v_ = result;
   return result;
 }
 
-void InterventionTap::act(const Step& step, Site site, Tensor& value) const {
+void InterventionTap::swap(const Step& step, Site site, Tensor& value) {
+  const bool pattern = site.kind == SiteKind::pattern;
+  const Index heads = scene_.dims.heads;
+  for (Index head = 0; head < heads; ++head) {
+    if (!step.target.reaches(site.layer, static_cast<int>(head))) continue;
+    Tensor rows;  // (query, key) or (query, d_head)
+    if (pattern) {
+      const HeadRule& rule = rules_[static_cast<std::size_t>(head)];
+      const Index shared = head / (heads / k_.dim(1));
+      const MechanismInput in{q_.select(1, head).packed(), k_.select(1, shared).packed(), v_.select(1, shared).packed(),
+                              rule.scale, rule.rule};
+      const MechanismResult result = step.swap->mechanism->run(in, step.swap->values, Detail::weights);
+      rows = result.weights;
+      if (!result.output_is_weights_times_v) outputs_[static_cast<int>(head)] = result.output;
+    } else {
+      const auto found = outputs_.find(static_cast<int>(head));
+      if (found == outputs_.end()) continue;
+      rows = found->second;
+      outputs_.erase(found);
+    }
+    for (Index i = step.first; i <= step.last; ++i)
+      for (Index c = 0; c < rows.dim(1); ++c) (pattern ? value.ref(head, i, c) : value.ref(i, head, c)) = rows.at(i, c);
+  }
+}
+
+void InterventionTap::act(const Step& step, Site site, Tensor& value) {
   // Positions reached; their rows in `value` begin with the pass's first.
   const int first = std::max(step.first, scene_.first_row), last = step.last;
   const auto row = [&](Index position) { return position - scene_.first_row; };
@@ -365,6 +411,7 @@ void InterventionTap::act(const Step& step, Site site, Tensor& value) const {
             through_latent(step.latent.at(site.layer), latent_input_, site.kind == SiteKind::v, step.first, step.last,
                            value);
           },
+          [&](const SwapMechanism&) { swap(step, site, value); },
           [](const auto&) {}},
       step.action);
 }

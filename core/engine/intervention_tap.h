@@ -15,6 +15,8 @@
 
 namespace headscope {
 
+struct MechanismChoice;
+
 /// What an edit needs of another run: of the text it takes activations from, or (text "") of this text before any edit.
 struct SourceNeed {
   std::string text;
@@ -60,12 +62,17 @@ class InterventionTap final : public Tap {
     std::vector<int> partner = {};                   // Patch: source position by position, or −1
     std::map<int, LatentProjector> latent = {};      // LatentKeys: by layer
     bool hashes = false;                             // SetMask: looks at queries and keys
+    std::shared_ptr<const MechanismChoice> swap = {};  // SwapMechanism
   };
   bool acts_at(const Step& step, Site site) const;
   /// Where queries and keys stand as they meet: after rotation, in a model that rotates.
   bool meeting(SiteKind site) const;
   std::shared_ptr<const AttentionRule> mask_of(const Step& step, int head) const;
-  void act(const Step& step, Site site, Tensor& value) const;
+  void act(const Step& step, Site site, Tensor& value);
+  /// At pattern (head, query, key) the effective weights; at z (query, head, d_head) the output, where that is more
+  /// than weights · v.
+  void swap(const Step& step, Site site, Tensor& value);
+  bool swaps(int layer) const;
 
   const EditScene& scene_;
   std::vector<Step> steps_;
@@ -74,6 +81,11 @@ class InterventionTap final : public Tap {
   BeforeRotation meeting_;          // what masks that hash queries and keys look at
   bool rotates_ = false;            // some edit needs that
   Tensor latent_input_;             // what keys and values are made of, while they pass through a latent
+  // Of the layer that is being computed, for swapped mechanisms: q, k (after rotation), v, every head's rule, and the
+  // outputs that its weights do not tell.
+  Tensor q_, k_, v_;
+  mutable std::vector<HeadRule> rules_;  // asked of the const head_rule(), on the thread that runs the pass
+  std::map<int, Tensor> outputs_;
 };
 
 }  // namespace headscope

@@ -24,6 +24,7 @@ TEST_CASE("every action's words read back to the same value") {
                                   SetMask{"window 4 & padding 2"},
                                   DropFirst{3, false},
                                   SetWeight{-2, 5, 0.125},
+                                  SwapMechanism{"entmax alpha=1.25"},
                                   FreezePattern{"He said \"no\"\\ and left.\n"},
                                   Ablate{Ablate::By::mean},
                                   Ablate{Ablate::By::resample, 18'000'000'000'000'000'000u},
@@ -57,6 +58,7 @@ TEST_CASE("words that are no action are refused with what would be") {
   CHECK(refusal("patch logits from \"x\"").find("found \"logits\"") != std::string::npos);
   CHECK(refusal("drop first 0").find("at least 1 token") != std::string::npos);
   CHECK(refusal("scale by length 1").find("from 2") != std::string::npos);
+  CHECK(refusal("mechanism lineer").find("linear") != std::string::npos);
   CHECK(refusal("").find("an edit") != std::string::npos);
 }
 

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 
+#include "core/attention/mechanism.h"
 #include "core/base/error.h"
 #include "core/engine/pass_memory.h"
 #include "core/engine/run_request.h"
@@ -288,4 +289,49 @@ TEST_CASE("edits outside the text or the layer are refused") {
     CHECK_THROWS_WITH_AS(bench({edit}), doctest::Contains("positions from 0 to 11"), Error);
   }
   CHECK_THROWS_WITH_AS(bench({"0.0: patch mlp_out from \"x\""}), doctest::Contains("write 0.*"), Error);
+}
+
+TEST_CASE("a mechanism takes the place of softmax: equal where it is equal, and on the head's own q, k and v") {
+  for (const char* name : {"gpt2-random", "llama-gqa"}) {
+    RandomBench bench(name);
+    const auto plain = bench({});
+    CHECK(difference(bench({"*: mechanism softmax"})->logits, plain->logits) < 1e-4);
+    CHECK(difference(bench({"*: mechanism flash rows=3 columns=5"})->logits, plain->logits) < 1e-4);
+    CHECK(difference(bench({"0.1: mechanism softmax temperature=2"})->logits, bench({"0.1: temperature 2"})->logits) <
+          1e-4);
+
+    const bool rotary = name == std::string("llama-gqa");
+    const SiteKind q_kind = rotary ? SiteKind::rot_q : SiteKind::q, k_kind = rotary ? SiteKind::rot_k : SiteKind::k;
+    for (const char* spec : {"linear", "polaformer", "lightning", "entmax alpha=2"}) {
+      CAPTURE(spec);
+      const auto edited =
+          bench({(std::string("1.2: mechanism ") + spec).c_str()}, nullptr, {q_kind, k_kind, SiteKind::v, SiteKind::z});
+      CHECK(difference(edited->map(1, 2).to_dense(), plain->map(1, 2).to_dense()) > 1e-3);
+      CHECK(difference(edited->map(1, 1).to_dense(), plain->map(1, 1).to_dense()) == 0);
+      CHECK(difference(edited->logits, plain->logits) > 1e-4);
+      // What the pass went on with is what the mechanism makes of its q, k, v.
+      const auto site = [&](SiteKind kind) { return edited->sites.at({kind, 1}); };
+      const Tensor q = site(q_kind), k = site(k_kind), v = site(SiteKind::v), z = site(SiteKind::z);
+      const Index shared = 2 / (q.dim(1) / k.dim(1));
+      const MechanismInput in{q.select(1, 2).packed(), k.select(1, shared).packed(), v.select(1, shared).packed(),
+                              static_cast<float>(1 / std::sqrt(static_cast<double>(q.dim(2)))), causal_rule()};
+      const MechanismChoice choice = parse_mechanism(spec);
+      const MechanismResult own = choice.mechanism->run(in, choice.values, Detail::weights);
+      CHECK(difference(edited->map(1, 2).to_dense(), own.weights) < 1e-5);
+      CHECK(difference(z.select(1, 2), own.output) < 1e-4);
+    }
+    // Only at the positions that it reaches; under the head's mask and temperature.
+    const auto part = bench({"1.2@3..5: mechanism linear"});
+    for (Index i = 0; i < 12; ++i) {
+      const bool reached = i >= 3 && i <= 5;
+      CHECK((difference(part->map(1, 2).to_dense().slice(0, i, i + 1), plain->map(1, 2).to_dense().slice(0, i, i + 1)) >
+             0) == reached);
+    }
+    const auto windowed = bench({"1.2: mask window 3", "1.2: mechanism linear"});
+    CHECK(windowed->map(1, 2).weight(9, 5) == 0.0f);
+    CHECK(windowed->map(1, 2).weight(9, 7) > 0.0f);
+    // Signed weights are not shown as probabilities.
+    CHECK(bench({"1.2: mechanism lightning"})->map(1, 2).place().kind == MapKind::effective);
+    CHECK(bench({"1.2: mechanism linear"})->map(1, 2).place().kind == MapKind::probability);
+  }
 }

@@ -106,14 +106,24 @@ double add_color_bar(Scene& scene, const ColorBar& bar, double x, double y, doub
   double end = x + w;
   const double ticks_y = y + bar_height;
   int index = 0;
-  for (Tick tick : ticks(bar.norm)) {
-    const double at = x + tick.unit * w;
+  std::vector<Tick> all = ticks(bar.norm);
+  for (Tick& tick : all) {
     if (bar.norm.scale == Scale::log && tick.unit == 0) tick.text = "≤ " + tick.text;
     if (tick.unit == 1 && bar.norm.scale != Scale::per_row && bar.highest > bar.norm.high * (1 + 1e-6))
       tick.text = "≥ " + tick.text;
+  }
+  // The ends are always written, and stay inside the bar's own width, so nothing sticks out of the block; on a short
+  // bar the others give way.
+  const double last_width = all.empty() ? 0 : look.measure.width(all.back().text, font);
+  double taken = -1e9;
+  for (const Tick& tick : all) {
+    const double at = x + tick.unit * w, text_width = look.measure.width(tick.text, font);
     scene.add({Line{{{at, ticks_y + 1}, {at, ticks_y + 4}}, theme.faint, 1}, "", ""});
-    // The outer ticks stay inside the bar's own width, so nothing sticks out of the block.
+    const bool outer = tick.unit == 0 || tick.unit == 1;
     const Anchor anchor = tick.unit == 0 ? Anchor::start : tick.unit == 1 ? Anchor::end : Anchor::middle;
+    const double left = anchor == Anchor::start ? at : anchor == Anchor::end ? at - text_width : at - text_width / 2;
+    if (!outer && (left < taken + 4 || left + text_width > x + w - last_width - 4)) continue;
+    taken = left + text_width;
     scene.add({Text{{at, ticks_y + 4 + line - 4}, tick.text, font, theme.muted, anchor, 0},
                fmt::format("colorbar.tick.{}", index++), ""});
   }

@@ -1,5 +1,7 @@
 #include "viz/scene/line_chart.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -33,6 +35,36 @@ std::vector<double> round_ticks(double low, double high, int count) {
   return values;
 }
 
+/// "0.01", "100"; beyond three digits "10⁻⁵".
+std::string decade_text(int exponent) {
+  if (std::abs(exponent) <= 3) return short_number(std::pow(10.0, exponent), 2);
+  static constexpr const char* digits[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
+  std::string text = exponent < 0 ? "10⁻" : "10";
+  for (const char digit : std::to_string(std::abs(exponent))) text += digits[digit - '0'];
+  return text;
+}
+
+/// Straight pieces of `line` with gaps between them.
+void add_dashes(Scene& scene, const Line& line) {
+  constexpr double dash = 5, space = 4;
+  double left = dash;
+  bool on = true;
+  for (std::size_t i = 1; i < line.points.size(); ++i) {
+    const Point a = line.points[i - 1], b = line.points[i];
+    const double length = std::hypot(b.x - a.x, b.y - a.y);
+    for (double at = 0; at < length;) {
+      const double next = std::min(at + left, length);
+      const auto point = [&](double t) {
+        return Point{a.x + (b.x - a.x) * t / length, a.y + (b.y - a.y) * t / length};
+      };
+      if (on) scene.add({Line{{point(at), point(next)}, line.color, line.width}, "", ""});
+      left -= next - at;
+      at = next;
+      if (left <= 1e-9) on = !on, left = on ? dash : space;
+    }
+  }
+}
+
 }  // namespace
 
 Scene line_chart_scene(const LineChart& chart, const Look& look) {
@@ -47,21 +79,29 @@ Scene line_chart_scene(const LineChart& chart, const Look& look) {
   Range xs, ys;
   for (const ChartSeries& line : chart.series)
     for (std::size_t i = 0; i < line.y.size(); ++i)
-      if (std::isfinite(line.y[i])) xs.add(line.x[i]), ys.add(line.y[i]);
+      if (std::isfinite(line.y[i]) && (!chart.log_y || line.y[i] > 0)) xs.add(line.x[i]), ys.add(line.y[i]);
   if (xs.empty()) {
     scene.add({Text{{chart.width / 2, chart.height / 2}, "no value on this text", font, theme.faint, Anchor::middle, 0},
                "", ""});
     return scene;
   }
-  const double low = chart.y_low.value_or(ys.low), high = std::max(chart.y_high.value_or(ys.high), low + 1e-9);
+  // On a logarithmic axis both are logarithms.
+  const auto up = [&](double y) { return chart.log_y ? std::log10(std::max(y, 1e-300)) : y; };
+  const double low = up(chart.y_low.value_or(ys.low)), high = std::max(up(chart.y_high.value_or(ys.high)), low + 1e-9);
   const auto across = [&](double x) { return chart.log_x ? std::log(std::max(x, 1e-300)) : x; };
   const double x_low = across(xs.low), x_high = std::max(across(xs.high), x_low + 1e-9);
 
-  const std::vector<double> y_ticks =
-      chart.grid ? round_ticks(low, high, static_cast<int>(chart.height / 30)) : std::vector<double>{low, high};
-  const auto y_text = [&](double y) { return short_number(y, chart.grid ? 4 : 2); };
+  // Where a value is written: its place in the axis' own measure, and its words.
+  std::vector<std::pair<double, std::string>> levels;
+  if (chart.log_y)
+    for (double decade = std::ceil(low - 1e-9); decade <= high + 1e-9; ++decade)
+      levels.emplace_back(decade, decade_text(static_cast<int>(decade)));
+  else
+    for (const double y :
+         chart.grid ? round_ticks(low, high, static_cast<int>(chart.height / 30)) : std::vector<double>{low, high})
+      levels.emplace_back(y, short_number(y, chart.grid ? 4 : 2));
   double tick_width = 0;
-  for (const double y : y_ticks) tick_width = std::max(tick_width, look.measure.width(y_text(y), number));
+  for (const auto& [level, text] : levels) tick_width = std::max(tick_width, look.measure.width(text, number));
   double title_width = 0;
   for (const ChartSeries& line : chart.series)
     title_width = std::max(title_width, look.measure.width(line.title, font));
@@ -71,19 +111,18 @@ Scene line_chart_scene(const LineChart& chart, const Look& look) {
                   chart.height - 2 * line_height - 8};
   const auto place = [&](double x, double y) {
     return Point{plot.x + plot.w * (across(x) - x_low) / (x_high - x_low),
-                 plot.y + plot.h * (1 - (std::clamp(y, low, high) - low) / (high - low))};
+                 plot.y + plot.h * (1 - (std::clamp(up(y), low, high) - low) / (high - low))};
   };
 
   scene.add({Box{plot, {0, 0, 0, 0}, {0, 0, 0, 0}, 0, 0}, "plot", ""});  // where the data lies, for who asks
   scene.add({Text{{0, line_height - 3}, chart.y_title, font, theme.muted, Anchor::start, 0}, "title", ""});
   double y_taken = 1e9;
-  for (const double y : y_ticks) {
-    const Point at = place(xs.low, y);
-    if (y_taken - at.y < number.size + 2) continue;
-    y_taken = at.y;
-    scene.add({Line{{{plot.x, at.y}, {plot.right(), at.y}}, with_opacity(theme.line, 0.8), 1}, "", ""});
-    scene.add(
-        {Text{{plot.x - 6, at.y + half_capital(number)}, y_text(y), number, theme.faint, Anchor::end, 0}, "", ""});
+  for (const auto& [level, text] : levels) {
+    const double y = plot.y + plot.h * (1 - (level - low) / (high - low));
+    if (y_taken - y < number.size + 2) continue;
+    y_taken = y;
+    scene.add({Line{{{plot.x, y}, {plot.right(), y}}, with_opacity(theme.line, 0.8), 1}, "", ""});
+    scene.add({Text{{plot.x - 6, y + half_capital(number)}, text, number, theme.faint, Anchor::end, 0}, "", ""});
   }
   std::vector<double> x_ticks = chart.x_ticks;
   if (x_ticks.empty() && chart.grid && !chart.log_x)
@@ -96,7 +135,7 @@ Scene line_chart_scene(const LineChart& chart, const Look& look) {
   double taken = -1e9;
   for (const double x : x_ticks) {
     if (x < xs.low || x > xs.high) continue;
-    const std::string text = short_number(x, chart.grid ? 6 : 3);
+    const std::string text = short_number(x, chart.grid || chart.log_x ? 6 : 3);
     const double w = look.measure.width(text, number), at = place(x, low).x;
     if (at - w / 2 < taken + 6 || at + w / 2 > x_end) continue;
     taken = at + w / 2;
@@ -122,12 +161,14 @@ Scene line_chart_scene(const LineChart& chart, const Look& look) {
     double end = 0;
     int pieces = 0;
     const auto flush = [&] {
-      if (drawn.points.size() > 1)
+      if (line.dashed)
+        add_dashes(scene, drawn);
+      else if (drawn.points.size() > 1)
         scene.add({drawn, "line." + line.title + (pieces ? "." + std::to_string(pieces) : ""), ""}), ++pieces;
       drawn.points.clear();
     };
     for (std::size_t i = 0; i < line.y.size(); ++i) {
-      if (!std::isfinite(line.y[i])) {
+      if (!std::isfinite(line.y[i]) || (chart.log_y && line.y[i] <= 0)) {
         flush();
         continue;
       }
@@ -135,6 +176,15 @@ Scene line_chart_scene(const LineChart& chart, const Look& look) {
       end = drawn.points.back().y;
     }
     flush();
+    if (chart.points && !line.dashed)
+      for (std::size_t i = 0; i < line.y.size(); ++i) {
+        if (!std::isfinite(line.y[i])) continue;
+        const Point at = place(line.x[i], line.y[i]);
+        scene.add({Box{{at.x - 2.5, at.y - 2.5, 5, 5}, line.color, {0, 0, 0, 0}, 0, 2.5},
+                   fmt::format("point.{}.{}", line.title, i),
+                   fmt::format("{} {}: {} {}", chart.x_title, short_number(line.x[i], 6), short_number(line.y[i], 3),
+                               chart.y_title)});
+      }
     if (!line.title.empty()) ends.emplace_back(end, &line);
   }
   std::ranges::stable_sort(ends, {}, &std::pair<double, const ChartSeries*>::first);

@@ -15,6 +15,7 @@ struct ChartSeries {
   Color color;
   std::vector<double> x, y;  ///< equally long; NaN leaves a gap
   double width = 1.75;
+  bool dashed = false;  ///< what is expected, beside what was measured
 };
 
 /// A thin vertical line with a word: "trained context".
@@ -28,6 +29,8 @@ struct LineChart {
   std::string y_title;                  ///< in the corner, "entropy, nats"
   std::optional<double> y_low, y_high;  ///< else from the data
   bool log_x = false;
+  bool log_y = false;           ///< whole decades are written beside the axis; what is not positive is left out
+  bool points = false;          ///< a dot at every value of the lines that are not dashed, with its numbers as tooltip
   std::vector<double> x_ticks;  ///< values to write under the axis; empty = both ends
   std::optional<Point> marker;  ///< a dot at this (x, y), in data units
   std::vector<ChartMark> marks;

@@ -1,0 +1,83 @@
+#pragma once
+// The Mechanisms workspace: the catalogue on the left, the chosen mechanism in the middle (compared with softmax, step
+// by step, token by token, in the model), its input, parameters and cost on the right. Which one is chosen is
+// remembered in the settings. Thread rule: the UI thread. Destroy it before the App.
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "app/actions/action.h"
+#include "app/panels/scene_slot.h"
+#include "app/state/mechanism_desk.h"
+#include "app/widgets/catalogue.h"
+#include "viz/scene/matrix_flow.h"
+
+namespace headscope {
+
+class MechanismsWorkspace {
+ public:
+  static constexpr const char* title = "Mechanisms";
+
+  explicit MechanismsWorkspace(Explorer& explorer);
+  void left(Ui& ui, Workbench& bench);
+  void middle(Ui& ui, Workbench& bench);
+  void right(Ui& ui, Workbench& bench);
+  void each_frame();
+  const std::vector<CatalogueGroup>& pages() const { return groups_; }
+  MechanismDesk& desk() { return desk_; }
+
+ private:
+  /// A cell of a matrix whose rows or columns are positions.
+  struct Hovered {
+    std::optional<Index> query, key;
+    bool operator==(const Hovered&) const = default;
+  };
+
+  void follow(const Workbench& bench);
+  void header(Ui& ui);
+  void chips(Ui& ui);
+  // the views (mechanism_views.cpp)
+  void compare(Ui& ui);
+  void numbers(Ui& ui);
+  void times(Ui& ui);
+  void every_head(Ui& ui);
+  void steps(Ui& ui);
+  void curves(Ui& ui);
+  void recurrent(Ui& ui);
+  void progress(Ui& ui);
+  void play(Ui& ui, int last);
+  void matrices(Ui& ui, SceneSlot& slot, const char* id, const MatrixFlow& flow, const std::string& options);
+  // in the model (mechanism_in_model.cpp)
+  void in_model(Ui& ui, Workbench& bench);
+  void grid(Ui& ui, Workbench& bench, double cell_height, bool labels);
+  void effect(Ui& ui, Workbench& bench, bool whole);
+  // the right column (mechanism_side.cpp)
+  void input(Ui& ui, Workbench& bench);
+  void by_hand(Ui& ui);
+  void parameters(Ui& ui);
+  void cost(Ui& ui);
+
+  Explorer& explorer_;
+  MechanismDesk desk_;
+  std::vector<CatalogueGroup> groups_;
+  Catalogue catalogue_;
+  SceneSlot compare_{"scene.mechanism.compare"}, steps_{"scene.mechanism.steps"}, states_{"scene.mechanism.states"},
+      times_{"scene.mechanism.times"}, losses_{"scene.mechanism.losses"}, ranks_{"scene.mechanism.ranks"};
+  SceneSlot curves_[3]{SceneSlot{"scene.mechanism.curve.0"}, SceneSlot{"scene.mechanism.curve.1"},
+                       SceneSlot{"scene.mechanism.curve.2"}};
+  Hovered hovered_, hovering_;  // of the last frame, and of this one
+  std::set<std::string> folded_;
+  std::string typed_[3], typed_error_;  // Q, K, V by hand
+  std::uint64_t typed_of_ = 0;
+  const void* typed_source_ = nullptr;
+  double clock_ = 0;
+  bool drawn_ = false, held_ = false;
+};
+
+/// "49 k", "67 M"; "4.1 kB".
+std::string count_words(double value);
+std::string byte_words(double value);
+
+}  // namespace headscope

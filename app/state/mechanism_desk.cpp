@@ -1,0 +1,179 @@
+#include "app/state/mechanism_desk.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/state/mechanism_swaps.h"
+#include "core/attention/masks.h"
+#include "core/attention/mechanism_math.h"
+#include "core/base/error.h"
+#include "core/engine/mechanism_input.h"
+
+namespace headscope {
+
+namespace {
+
+// A line of the measured times ends with the first point that takes longer.
+constexpr double usual_most_seconds = 0.1;
+
+}  // namespace
+
+std::optional<MechanismView> parse_mechanism_view(std::string_view text) {
+  constexpr std::string_view names[] = {"compare", "steps", "recurrent", "model"};
+  const auto found = std::ranges::find(names, text);
+  if (found == std::end(names)) return std::nullopt;
+  return static_cast<MechanismView>(found - std::begin(names));
+}
+
+MechanismInput input_of(const MechanismSource& source) {
+  MechanismInput in;
+  if (source.kind == MechanismSource::Kind::random) {
+    const auto drawn = [&](std::uint64_t which) {
+      return mechanism::times(mechanism::gaussian(source.n, source.d, 3 * source.seed + which),
+                              static_cast<float>(source.spread));
+    };
+    in.q = drawn(0), in.k = drawn(1), in.v = drawn(2);
+  } else {
+    in.q = source.q, in.k = source.k, in.v = source.v;
+  }
+  in.scale = static_cast<float>(source.kind == MechanismSource::Kind::hand && source.scale > 0
+                                    ? source.scale
+                                    : 1 / std::sqrt(static_cast<double>(in.d())));
+  in.rule = parse_mask(source.mask);
+  return in;
+}
+
+MechanismDesk::MechanismDesk(Explorer& explorer)
+    : explorer_(explorer), mechanism_(find_mechanism("linear")), timing_(explorer, "mechanism times") {
+  for (const Mechanism& each : mechanisms()) values_.emplace(each.id, each.usual());
+  use_example(worked_examples()[0]);
+  source_.kind = MechanismSource::Kind::head;
+}
+
+void MechanismDesk::choose(const std::string& id) {
+  const Mechanism* found = find_mechanism(id);
+  if (!found || found == mechanism_) return;
+  mechanism_ = found;
+  error_.clear();
+}
+
+void MechanismDesk::set_value(std::string_view name, double value) {
+  MechanismValues& values = values_.at(std::string(mechanism_->id));
+  const std::string before = text_of({mechanism_, values});
+  values.set(name, value);
+  const auto& model = explorer_.results().model.model;
+  if (!model || mechanism_->study) return;
+  const ModelDims& dims = model->config().dims;
+  MechanismSwaps swaps = swaps_of(explorer_.state().document.edits, dims);
+  bool any = false;
+  for (auto& [head, spec] : swaps)
+    if (spec == before) spec = text_of(choice()), any = true;
+  if (any) explorer_.set_edits(with_swaps(explorer_.state().document.edits, swaps, dims));
+}
+
+void MechanismDesk::reset_values() {
+  for (const MechanismParameter& p : mechanism_->parameters) set_value(p.name, p.usual);
+}
+
+void MechanismDesk::use_example(const WorkedExample& example) {
+  const MechanismInput in = example.input();
+  source_.kind = MechanismSource::Kind::hand;
+  source_.q = in.q, source_.k = in.k, source_.v = in.v;
+  source_.scale = static_cast<double>(in.scale);
+  source_.mask = in.rule->describe();
+  source_.example = example.id;
+  changed_source();
+}
+
+void MechanismDesk::swap_in(const std::vector<HeadRef>& heads, bool in) {
+  const auto& model = explorer_.results().model.model;
+  if (!model || mechanism_->study) return;
+  const ModelDims& dims = model->config().dims;
+  MechanismSwaps swaps = swaps_of(explorer_.state().document.edits, dims);
+  for (const HeadRef head : heads) {
+    if (in)
+      swaps[head] = text_of(choice());
+    else
+      swaps.erase(head);
+  }
+  explorer_.close_step();
+  explorer_.set_edits(with_swaps(explorer_.state().document.edits, swaps, dims));
+}
+
+std::string MechanismDesk::wanted() const {
+  const HeadRef head = explorer_.state().document.selected;
+  return fmt::format("{}|{}|{}", text_of(choice()), source_version_,
+                     source_.kind == MechanismSource::Kind::head ? fmt::format("{}.{}", head.layer, head.head) : "");
+}
+
+void MechanismDesk::frame(bool shown, bool held) {
+  timing_.frame();
+  if (!shown) return;
+  const bool of_head = source_.kind == MechanismSource::Kind::head;
+  const auto& run = explorer_.results().run;
+  if (of_head && !run) return;
+  const std::shared_ptr<const void> trace = of_head ? std::shared_ptr<const void>(run) : nullptr;
+  if (const std::string now = wanted(); now != page_wanted_ || trace != trace_wanted_) {
+    page_wanted_ = now;
+    trace_wanted_ = trace;
+    submit();
+  }
+  // The times are of the shape and the values on the page; measured anew once the hand rests.
+  if (!current() || held || mechanism_->study) return;
+  if (const std::string now = fmt::format("{} {}×{}", text_of(choice()), page_->input.d(), page_->input.d_v());
+      now != timed_) {
+    timed_ = now;
+    measure(usual_most_seconds);
+  }
+}
+
+void MechanismDesk::measure(double most_seconds) {
+  if (!page_) return;
+  timing_.start(
+      std::make_shared<MechanismTiming>(choice(), page_->input.d(), page_->input.d_v(), most_seconds, times_.get()),
+      [this](std::shared_ptr<const MechanismTimes> times) { times_ = std::move(times); });
+}
+
+void MechanismDesk::submit() {
+  const std::string key = page_wanted_;
+  page_have_.clear();
+  const MechanismChoice chosen = choice();
+  const MechanismSource source = source_;
+  const HeadRef head = explorer_.state().document.selected;
+  // Another value on the same head of the same run needs no other queries, keys and values.
+  std::shared_ptr<const MechanismPage> known_page;
+  if (page_ && page_->source == MechanismSource::Kind::head && page_run_ == explorer_.results().run &&
+      page_->head == head)
+    known_page = page_;
+  const auto work = [this, key, chosen, source, head, known_page, run = explorer_.results().run,
+                     model = explorer_.results().model,
+                     backend = explorer_.backend()](Worker::Job& job) -> Worker::Deliver {
+    try {
+      const bool of_head = source.kind == MechanismSource::Kind::head;
+      std::shared_ptr<const Trace> trace = of_head && known_page ? known_page->trace : nullptr;
+      MechanismInput in =
+          of_head && known_page ? known_page->input
+          : of_head ? head_input(model, run->request, head.layer, head.head, Ctx{*backend, nullptr, job.stop}, &trace)
+                    : input_of(source);
+      in.stop = job.stop;
+      const auto page = std::make_shared<const MechanismPage>(
+          MechanismPage{report_on(chosen, std::move(in)), source.kind, head, trace});
+      return [this, key, page, run] {
+        page_ = page;
+        page_run_ = run;
+        page_have_ = key;
+        error_.clear();
+      };
+    } catch (const Error& wrong) {
+      return [this, key, words = std::string(wrong.what())] {
+        page_have_ = key;
+        error_ = words;
+      };
+    }
+  };
+  explorer_.compute("mechanism", work);
+}
+
+}  // namespace headscope

@@ -1,0 +1,101 @@
+#pragma once
+// The Mechanisms workspace without its window: which mechanism with which values on which queries, keys and values, and
+// what came of it. Thread rule: the UI thread; the work is jobs of the explorer's worker.
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/state/explorer.h"
+#include "app/state/sweep_desk.h"
+#include "core/attention/mechanism_report.h"
+#include "core/engine/mechanism_timing.h"
+
+namespace headscope {
+
+/// What a mechanism is given.
+struct MechanismSource {
+  enum class Kind { head, random, hand } kind = Kind::head;
+  // random
+  int n = 24, d = 32;
+  double spread = 1;  ///< standard deviation of every number
+  std::uint64_t seed = 1;
+  // random and by hand
+  std::string mask = "causal";
+  // by hand: small matrices
+  Tensor q, k, v;
+  double scale = 0;     ///< 0 = 1/√d
+  std::string example;  ///< id of the worked example whose numbers these are; "" = one's own
+};
+
+/// What the page shows. Immutable.
+struct MechanismPage : MechanismReport {
+  MechanismSource::Kind source = MechanismSource::Kind::head;
+  HeadRef head;                        ///< where q, k, v come from, of a head
+  std::shared_ptr<const Trace> trace;  ///< whose tokens name the positions; null otherwise
+};
+
+MechanismInput input_of(const MechanismSource& source);
+
+enum class MechanismView { compare, steps, recurrent, model };
+/// "compare", "steps", "recurrent", "model"; nullopt for anything else.
+std::optional<MechanismView> parse_mechanism_view(std::string_view text);
+
+class MechanismDesk {
+ public:
+  using View = MechanismView;
+
+  explicit MechanismDesk(Explorer& explorer);
+  MechanismDesk(const MechanismDesk&) = delete;
+  MechanismDesk& operator=(const MechanismDesk&) = delete;
+
+  /// Once per frame; computes only while `shown`, and measures times only while no button is `held`.
+  void frame(bool shown, bool held);
+
+  /// The catalogue's entry that is on the page; an unknown id is passed over.
+  void choose(const std::string& id);
+  const Mechanism& mechanism() const { return *mechanism_; }
+  const MechanismValues& values() const { return values_.at(std::string(mechanism_->id)); }
+  MechanismChoice choice() const { return {mechanism_, values()}; }
+  /// Also changes the heads of the model that run this mechanism.
+  void set_value(std::string_view name, double value);
+  void reset_values();
+  MechanismSource& source() { return source_; }  ///< call changed_source() after writing
+  void changed_source() { ++source_version_; }
+  void use_example(const WorkedExample& example);
+
+  View view = View::compare;
+  int token = 0;         ///< of the recurrent view
+  bool playing = false;  ///< the recurrent view runs through the tokens
+
+  /// The newest page that could be computed; null before the first. It may still be of another mechanism.
+  const std::shared_ptr<const MechanismPage>& page() const { return page_; }
+  bool current() const { return page_ && page_wanted_ == page_have_; }
+  const std::string& error() const { return error_; }  ///< why the page cannot follow what was asked for
+  const std::shared_ptr<const MechanismTimes>& times() const { return times_; }
+  SweepDesk& timing() { return timing_; }
+  void measure(double most_seconds);
+
+  /// Puts this mechanism into (or takes it out of) heads of the model, as an edit: undoable.
+  void swap_in(const std::vector<HeadRef>& heads, bool in);
+
+ private:
+  std::string wanted() const;
+  void submit();
+
+  Explorer& explorer_;
+  const Mechanism* mechanism_;
+  std::map<std::string, MechanismValues> values_;
+  MechanismSource source_;
+  std::uint64_t source_version_ = 0;
+  std::shared_ptr<const MechanismPage> page_;
+  std::string page_wanted_, page_have_, error_;
+  std::shared_ptr<const void> trace_wanted_, page_run_;
+  SweepDesk timing_;
+  std::string timed_;  // what the times are of
+  std::shared_ptr<const MechanismTimes> times_;
+};
+
+}  // namespace headscope

@@ -1,0 +1,208 @@
+#pragma once
+// Every way of turning queries, keys and values into an output that this project knows, as a catalogue. A mechanism is
+// one file in core/attention/mechanisms/ and one line in mechanisms/all.h; the window, the command line, the edits of
+// the loaded model and the tests all read the catalogue and need no further line.
+//
+// A mechanism works on one head. It gives the effective weights (n × m: what each value row counts for in each output
+// row), the output, and every matrix on the way with how its cells came about; where it has one, also the recurrent
+// form, which must equal the parallel one; and what it costs. Masks are rules of positions
+// (core/trace/attention_rule.h); mechanisms without scores honour which cells a rule hides and no bias that it adds.
+// Approximate ones are compared with softmax attention by compare() (mechanism_compare.h); random ones take a seed.
+// Thread rule: pure functions.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/tensor/tensor.h"
+#include "core/trace/attention_map.h"
+#include "core/trace/attention_rule.h"
+
+namespace headscope {
+
+/// One head's queries, keys and values, and who may see whom. n queries and m keys need not be equally many.
+struct MechanismInput {
+  Tensor q;                                   ///< (n, d), after rotation where the model rotates; contiguous
+  Tensor k;                                   ///< (m, d)
+  Tensor v;                                   ///< (m, d_v)
+  float scale = 1;                            ///< what q·k is multiplied by: 1/√d as a rule
+  std::shared_ptr<const AttentionRule> rule;  ///< never null
+  std::stop_token stop = {};                  ///< long runs throw Cancelled
+
+  Index n() const { return q.dim(0); }
+  Index m() const { return k.dim(0); }
+  Index d() const { return q.dim(1); }
+  Index d_v() const { return v.dim(1); }
+};
+
+struct MechanismParameter {
+  enum class Kind {
+    number,
+    whole,
+    choice,  ///< the value is the index into `choices`
+    toggle,  ///< 0 or 1
+  };
+  std::string_view name;   ///< "features": as written on the command line
+  std::string_view title;  ///< "Random features"
+  std::string_view words;  ///< what it does, one sentence
+  Kind kind = Kind::number;
+  double low = 0, high = 1, usual = 0;
+  bool logarithmic = false;  ///< a slider spaces by ratios
+  std::vector<std::string_view> choices = {};
+};
+MechanismParameter number_parameter(std::string_view name, std::string_view title, std::string_view words, double low,
+                                    double high, double usual, bool logarithmic = false);
+MechanismParameter whole_parameter(std::string_view name, std::string_view title, std::string_view words, double low,
+                                   double high, double usual, bool logarithmic = false);
+MechanismParameter choice_parameter(std::string_view name, std::string_view title, std::string_view words,
+                                    std::vector<std::string_view> choices, int usual = 0);
+MechanismParameter toggle_parameter(std::string_view name, std::string_view title, std::string_view words, bool usual);
+MechanismParameter seed_parameter(std::string_view words = "of the random numbers");
+
+/// A value for each parameter of one mechanism.
+class MechanismValues {
+ public:
+  double number(std::string_view name) const;  ///< REQUIRES that the mechanism has such a parameter
+  Index whole(std::string_view name) const { return static_cast<Index>(number(name)); }
+  bool on(std::string_view name) const { return number(name) != 0; }
+  std::uint64_t seed() const { return static_cast<std::uint64_t>(number("seed")); }
+  void set(std::string_view name, double value) { values_.insert_or_assign(std::string(name), value); }
+  bool operator==(const MechanismValues&) const = default;
+
+ private:
+  std::map<std::string, double, std::less<>> values_;
+};
+
+/// What the rows or the columns of a matrix stand for: positions of the text get its tokens as labels.
+enum class MechanismAxis { query, key, dimension, other };
+
+/// One matrix of the computation.
+struct MechanismStep {
+  enum class Range { signed_values, positive, probability };
+  std::string id;       ///< "scores"
+  std::string title;    ///< "Scores"
+  std::string formula;  ///< "scale · Q Kᵀ"
+  Tensor value;         ///< (rows, columns); a vector over positions is (n, 1)
+  Range range = Range::signed_values;
+  MechanismAxis rows = MechanismAxis::query, columns = MechanismAxis::key;
+  std::vector<std::uint8_t> masked = {};  ///< row-major, 1 = hidden by the rule; empty = none
+  /// How the cell came about, with the actual numbers: "0.40·10 + 0.20·20 + 0.40·30". May be empty.
+  std::function<std::string(Index row, Index column)> explain = {};
+};
+
+/// A curve that belongs to the computation: singular values, entropy over temperature.
+struct MechanismCurve {
+  std::string title, x_title, y_title;
+  struct Line {
+    std::string label;
+    std::vector<double> x, y;
+  };
+  std::vector<Line> lines;
+  bool log_x = false;
+  std::optional<std::pair<double, double>> marker = {};  ///< where the present parameters lie
+};
+
+struct MechanismFact {
+  std::string name, value, provenance;
+};
+
+struct MechanismResult {
+  Tensor weights;  ///< (n, m) effective weights; undefined for a study, which has none
+  MapKind kind = MapKind::probability;
+  Tensor output;  ///< (n, d_v)
+  bool output_is_weights_times_v =
+      true;                            ///< false: the weights are a summary, as where parts of v are read differently
+  std::vector<MechanismStep> steps;    ///< filled for Detail::steps
+  std::vector<MechanismCurve> curves;  ///< likewise
+  std::vector<MechanismFact> facts;
+};
+
+/// The same outputs token by token.
+struct Recurrence {
+  std::string update, readout;  ///< "Sₜ = Sₜ₋₁ + φ(kₜ) vₜᵀ", "oₜ = φ(qₜ)ᵀ Sₜ ÷ φ(qₜ)ᵀ zₜ"
+  std::vector<Tensor> states;  ///< after token t: (features, d_v), with a last column where z is part of the state
+  bool last_column_is_z = false;
+  Tensor output;  ///< (n, d_v)
+};
+
+/// Of one pass over n queries and as many keys, in float32, without use of a mask's empty cells.
+struct MechanismShape {
+  Index n = 0, d = 0, d_v = 0;
+};
+struct MechanismCost {
+  double multiply_adds = 0;
+  double state_bytes = 0;  ///< what a generating model carries from token to token besides a cache; 0 = nothing
+  double cache_bytes = 0;  ///< keys and values that it must keep
+  double moved_bytes = 0;  ///< between large slow and small fast memory, as the method is meant to be run
+};
+
+/// "Q 24×32", in the colour of its role, after "→" or "·".
+struct ShapeChip {
+  enum class Role { query, key, value, plain, output, remark } role = Role::plain;
+  std::string text;
+  std::string before = "→";
+};
+
+enum class Detail { output, weights, steps };
+
+struct Mechanism {
+  std::string_view id;             ///< "linear"
+  std::string_view title;          ///< "Linear attention, φ(x) = 1 + elu(x)"
+  std::string_view name;           ///< "Linear, 1+elu": in a list
+  std::string_view group;          ///< "Low rank & kernel"
+  std::string_view source;         ///< "Katharopoulos et al. 2020"
+  std::string_view formula;        ///< "O = φ(Q) (φ(K)ᵀ V) ÷ φ(Q) Σφ(k)"
+  std::string_view meaning;        ///< one or two sentences
+  std::string_view keywords = "";  ///< further words that find it
+  std::vector<MechanismParameter> parameters = {};
+  MechanismResult (*run)(const MechanismInput&, const MechanismValues&, Detail) = nullptr;
+  /// The output alone, in the way and with the cost that the method is made for; nullptr = run(…, Detail::output).
+  Tensor (*output)(const MechanismInput&, const MechanismValues&) = nullptr;
+  /// nullptr = none. REQUIRES a causal rule and n = m.
+  Recurrence (*recurrent)(const MechanismInput&, const MechanismValues&) = nullptr;
+  MechanismCost (*cost)(const MechanismShape&, const MechanismValues&) = nullptr;
+  std::vector<ShapeChip> (*chips)(const MechanismShape&, const MechanismValues&) = nullptr;
+  /// Further sentences that are true of this result; nullptr = none.
+  std::string (*note)(const MechanismInput&, const MechanismValues&, const MechanismResult&) = nullptr;
+  bool encoder = false;       ///< has its cost only where every query sees every key
+  bool needs_causal = false;  ///< run() throws Error under another rule
+  /// A study of the numbers themselves: run() gives steps and curves, no weights; it cannot take softmax's place.
+  bool study = false;
+
+  const MechanismParameter* parameter(std::string_view name) const;
+  MechanismValues usual() const;
+};
+
+/// The catalogue, in the order of its groups.
+std::span<const Mechanism> mechanisms();
+/// nullptr when there is none.
+const Mechanism* find_mechanism(std::string_view id);
+
+/// A mechanism with its values: "linear map=relu normalise=on" reads back to an equal value.
+struct MechanismChoice {
+  const Mechanism* mechanism = nullptr;
+  MechanismValues values;
+};
+std::string text_of(const MechanismChoice& choice);
+std::string value_text(const MechanismParameter& parameter, double value);
+/// Values that are not named are the usual ones. Throws Error at `where`: the nearest ids for an unknown one, the names
+/// for an unknown parameter, the bounds for a number outside them.
+MechanismChoice parse_mechanism(std::string_view spec, const std::string& where = "mechanism");
+
+/// True when every query sees itself and all before it, and nothing is added.
+bool is_causal(const AttentionRule& rule, Index n, Index m);
+/// True when every query sees every key, and nothing is added.
+bool is_full(const AttentionRule& rule, Index n, Index m);
+
+/// The cheapest output: mechanism.output, or run()'s.
+Tensor output_of(const Mechanism& mechanism, const MechanismInput& in, const MechanismValues& values);
+
+}  // namespace headscope

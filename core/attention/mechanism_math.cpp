@@ -1,0 +1,205 @@
+#include "core/attention/mechanism_math.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "core/base/error.h"
+#include "core/base/random.h"
+#include "core/base/thread_pool.h"
+#include "core/tensor/products.h"
+#include "core/trace/row_stats.h"
+
+namespace headscope::mechanism {
+
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+// Longer sums are told by their largest terms.
+constexpr Index most_terms = 6, told_terms = 4;
+
+Tensor multiplied(const Tensor& a, const Tensor& b, Index rows, Index columns) {
+  Tensor out = Tensor::zeros({rows, columns});
+  if (rows == 0 || columns == 0 || a.dim(1) == 0) return out;
+  ThreadPool here(1);  // one head on one thread: what the measured times are of
+  const Product job{a, b, {}, out, false};
+  multiply(std::span(&job, 1), here);
+  return out;
+}
+
+}  // namespace
+
+Tensor product(const Tensor& a, const Tensor& b) {
+  assert(a.dim(1) == b.dim(0));
+  return multiplied(a, b, a.dim(0), b.dim(1));
+}
+
+Tensor product_t(const Tensor& a, const Tensor& b) {
+  assert(a.dim(1) == b.dim(1));
+  return multiplied(a, b.transpose(0, 1), a.dim(0), b.dim(0));
+}
+
+Tensor each(const Tensor& x, const std::function<float(float)>& f) {
+  Tensor out = x.copy();
+  for (float& value : out.mutable_values()) value = f(value);
+  return out;
+}
+
+Tensor times(const Tensor& x, float factor) {
+  return each(x, [factor](float value) { return factor * value; });
+}
+
+Tensor minus(const Tensor& a, const Tensor& b) {
+  assert(a.shape() == b.shape());
+  Tensor out = a.copy();
+  const Tensor other = b.packed();
+  for (std::size_t i = 0; i < out.values().size(); ++i) out.mutable_values()[i] -= other.values()[i];
+  return out;
+}
+
+Tensor gaussian(Index rows, Index columns, std::uint64_t seed) {
+  Tensor out = Tensor::uninitialized({rows, columns});
+  Random random(seed);
+  for (float& value : out.mutable_values()) value = random.normal();
+  return out;
+}
+
+Tensor raw_scores(const MechanismInput& in) {
+  return times(product_t(in.q, in.k), in.scale);
+}
+
+void apply_rule(const AttentionRule& rule, Tensor& scores) {
+  const Index n = scores.dim(0), m = scores.dim(1);
+  for (Index i = 0; i < n; ++i) {
+    float* const row = &scores.ref(i, 0);
+    const KeyRange keys = rule.keys(i, m);
+    std::fill(row, row + std::min(keys.begin, m), -infinity);
+    std::fill(row + std::max(keys.end, keys.begin), row + m, -infinity);
+    if (!rule.plain() && keys.size() > 0)
+      rule.apply(i, keys.begin, {row + keys.begin, static_cast<std::size_t>(keys.size())});
+  }
+}
+
+std::vector<std::uint8_t> hidden_cells(const AttentionRule& rule, Index n, Index m) {
+  if (is_full(rule, n, m)) return {};
+  Tensor zeros = Tensor::zeros({n, m});
+  apply_rule(rule, zeros);
+  std::vector<std::uint8_t> hidden;
+  hidden.reserve(static_cast<std::size_t>(n * m));
+  for (const float value : zeros.values()) hidden.push_back(value == -infinity);
+  return hidden;
+}
+
+void hide(const std::vector<std::uint8_t>& hidden, Tensor& cells) {
+  if (hidden.empty()) return;
+  const auto values = cells.mutable_values();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (hidden[i]) values[i] = 0;
+}
+
+Tensor softmax_rows(Tensor scores) {
+  for (Index i = 0; i < scores.dim(0); ++i) softmax_row({&scores.ref(i, 0), static_cast<std::size_t>(scores.dim(1))});
+  return scores;
+}
+
+void check(const MechanismInput& in) {
+  if (in.stop.stop_requested()) throw Cancelled();
+}
+
+void need_causal(const MechanismInput& in, std::string_view id) {
+  if (in.n() != in.m() || !is_causal(*in.rule, in.n(), in.m()))
+    throw Error(fmt::format("mechanism {}", id), "the causal mask, as many queries as keys",
+                fmt::format("{}, {} queries, {} keys", in.rule->describe(), in.n(), in.m()),
+                "it runs from the first token to the last");
+}
+
+std::string text(double value) {
+  if (std::isinf(value)) return value < 0 ? "−∞" : "∞";
+  std::string out = fmt::format("{:.3g}", value);
+  if (!out.empty() && out[0] == '-') out = "−" + out.substr(1);
+  return out;
+}
+
+std::string sum_text(Index terms, const std::function<std::pair<double, double>(Index)>& term, double factor) {
+  std::vector<Index> order(static_cast<std::size_t>(terms));
+  std::iota(order.begin(), order.end(), Index{0});
+  double sum = 0;
+  for (Index c = 0; c < terms; ++c) {
+    const auto [a, b] = term(c);
+    sum += a * b;
+  }
+  const bool all = terms <= most_terms;
+  if (!all)
+    std::ranges::stable_sort(order, std::greater{}, [&](Index c) {
+      const auto [a, b] = term(c);
+      return std::abs(a * b);
+    });
+  std::string out;
+  for (Index i = 0; i < (all ? terms : told_terms); ++i) {
+    const auto [a, b] = term(order[static_cast<std::size_t>(i)]);
+    out += (i ? " + " : "") + text(a) + "·" + text(b);
+  }
+  if (!all) out += fmt::format(" + {} smaller", terms - told_terms);
+  if (factor != 1) out = text(factor) + " · (" + out + ")";
+  return out + " = " + text(factor * sum);
+}
+
+std::function<std::string(Index, Index)> explain_product(Tensor a, Tensor b, double factor) {
+  return [a = std::move(a), b = std::move(b), factor](Index i, Index j) {
+    return sum_text(
+        a.dim(1),
+        [&](Index c) {
+          return std::pair{static_cast<double>(a.at(i, c)), static_cast<double>(b.at(c, j))};
+        },
+        factor);
+  };
+}
+
+std::function<std::string(Index, Index)> explain_product_t(Tensor a, Tensor b, double factor) {
+  return explain_product(std::move(a), b.transpose(0, 1), factor);
+}
+
+MechanismStep given(std::string id, std::string title, Tensor value, MechanismAxis rows) {
+  MechanismStep step;
+  step.id = std::move(id);
+  step.title = std::move(title);
+  step.formula = "given";
+  step.value = std::move(value);
+  step.rows = rows;
+  step.columns = MechanismAxis::dimension;
+  return step;
+}
+
+void add_inputs(std::vector<MechanismStep>& steps, const MechanismInput& in) {
+  steps.push_back(given("q", "Q", in.q, MechanismAxis::query));
+  steps.push_back(given("k", "K", in.k, MechanismAxis::key));
+  steps.push_back(given("v", "V", in.v, MechanismAxis::key));
+}
+
+MechanismStep output_step(const Tensor& weights, const Tensor& v, const Tensor& output, std::string formula) {
+  MechanismStep step;
+  step.id = "output";
+  step.title = "Output O";
+  step.formula = std::move(formula);
+  step.value = output;
+  step.columns = MechanismAxis::dimension;
+  if (weights.defined()) step.explain = explain_product(weights, v);
+  return step;
+}
+
+ShapeChip chip(ShapeChip::Role role, std::string_view text, Index rows, Index columns, std::string before) {
+  return {role, fmt::format("{} {}×{}", text, rows, columns), std::move(before)};
+}
+
+MechanismCost plain_cost(const MechanismShape& s) {
+  const auto n = static_cast<double>(s.n), width = static_cast<double>(s.d + s.d_v);
+  // Scores written and read, weights written and read, Q, K, V read, O written (Dao et al. 2022, Theorem 2's standard
+  // form).
+  return {n * n * width, 0, cache_of(s), 4 * (n * (width + static_cast<double>(s.d + s.d_v)) + 4 * n * n)};
+}
+
+}  // namespace headscope::mechanism

@@ -1,0 +1,61 @@
+#pragma once
+// What the mechanisms share: products, rules applied to whole score matrices, softmax of rows (the one of the attention
+// pass), and the arithmetic behind a cell written out. Shapes stand at each function; results are contiguous.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/attention/mechanism.h"
+
+namespace headscope::mechanism {
+
+Tensor product(const Tensor& a, const Tensor& b);    ///< (n, r) · (r, m)
+Tensor product_t(const Tensor& a, const Tensor& b);  ///< (n, r) · (m, r)ᵀ
+Tensor each(const Tensor& x, const std::function<float(float)>& f);
+Tensor times(const Tensor& x, float factor);
+/// a − b; REQUIRES equal shapes.
+Tensor minus(const Tensor& a, const Tensor& b);
+/// Entries drawn from N(0, 1), (rows, columns).
+Tensor gaussian(Index rows, Index columns, std::uint64_t seed);
+
+/// scale · Q Kᵀ, every cell.
+Tensor raw_scores(const MechanismInput& in);
+/// Adds the rule's bias and writes −∞ into the cells that it hides.
+void apply_rule(const AttentionRule& rule, Tensor& scores);
+/// Row-major, 1 = hidden; empty when nothing is.
+std::vector<std::uint8_t> hidden_cells(const AttentionRule& rule, Index n, Index m);
+/// 0 in the cells that `hidden` marks.
+void hide(const std::vector<std::uint8_t>& hidden, Tensor& cells);
+/// Softmax of each row, a row with no finite score all zero: the attention pass's own row function.
+Tensor softmax_rows(Tensor scores);
+
+/// Throws Cancelled when asked to stop.
+void check(const MechanismInput& in);
+/// Throws Error naming `id` unless the rule is causal and n = m.
+void need_causal(const MechanismInput& in, std::string_view id);
+
+// ---- arithmetic in words
+std::string text(double value);
+/// "0.40·10 + 0.20·20 + 0.40·30 = 20" for row i of a and column j of b, times `factor`; the largest terms of a long
+/// sum.
+std::string sum_text(Index terms, const std::function<std::pair<double, double>(Index)>& term, double factor = 1);
+std::function<std::string(Index, Index)> explain_product(Tensor a, Tensor b, double factor = 1);
+std::function<std::string(Index, Index)> explain_product_t(Tensor a, Tensor b, double factor = 1);
+
+// ---- steps
+MechanismStep given(std::string id, std::string title, Tensor value, MechanismAxis rows);
+/// Q, K and V as they come in.
+void add_inputs(std::vector<MechanismStep>& steps, const MechanismInput& in);
+MechanismStep output_step(const Tensor& weights, const Tensor& v, const Tensor& output, std::string formula);
+
+// ---- chips
+ShapeChip chip(ShapeChip::Role role, std::string_view text, Index rows, Index columns, std::string before = "→");
+
+// ---- cost of the plain form: n² scores and their mixing, everything kept in a cache
+MechanismCost plain_cost(const MechanismShape& s);
+inline double cache_of(const MechanismShape& s) {
+  return static_cast<double>(s.n) * static_cast<double>(s.d + s.d_v) * 4;
+}
+
+}  // namespace headscope::mechanism

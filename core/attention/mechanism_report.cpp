@@ -1,0 +1,84 @@
+#include "core/attention/mechanism_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/attention/mechanism_math.h"
+
+namespace headscope {
+
+namespace {
+
+// States of more tokens than this would take more memory than they are worth looking at.
+constexpr Index most_recurrent_tokens = 512;
+
+Tensor filled(Index n, Index d, std::initializer_list<float> values) {
+  return Tensor::from({n, d}, std::vector<float>(values));
+}
+
+}  // namespace
+
+MechanismReport report_on(const MechanismChoice& choice, MechanismInput input) {
+  MechanismReport report;
+  report.choice = choice;
+  report.input = std::move(input);
+  const Mechanism& m = *choice.mechanism;
+  report.result = m.run(report.input, choice.values, Detail::steps);
+  report.comparison = compare(report.input, report.result);
+  report.look_for = what_to_look_for(m, report.input, choice.values, report.result, report.comparison);
+  report.hidden = mechanism::hidden_cells(*report.input.rule, report.input.n(), report.input.m());
+  if (report.result.weights.defined())
+    for (std::size_t c = 0; c < report.hidden.size(); ++c)
+      report.looks_ahead = report.looks_ahead || (report.hidden[c] && report.result.weights.values()[c] != 0);
+  const Index n = report.input.n();
+  if (!m.recurrent) {
+    report.no_recurrence =
+        m.study ? "This page studies numbers; there is nothing to run token by token."
+                : "Every query compares itself with all keys: no state of fixed size holds what they need.";
+  } else if (n != report.input.m() || !is_causal(*report.input.rule, n, n)) {
+    report.no_recurrence = "The recurrent form needs the causal mask: each token reads what was written before it.";
+  } else if (n > most_recurrent_tokens) {
+    report.no_recurrence = fmt::format(
+        "The states of {} tokens are too many to keep; a text of up to {} has this view.", n, most_recurrent_tokens);
+  } else {
+    report.recurrence = m.recurrent(report.input, choice.values);
+    for (Index i = 0; i < n; ++i)
+      for (Index c = 0; c < report.input.d_v(); ++c)
+        report.recurrent_gap =
+            std::max(report.recurrent_gap, std::abs(static_cast<double>(report.recurrence->output.at(i, c)) -
+                                                    static_cast<double>(report.result.output.at(i, c))));
+  }
+  return report;
+}
+
+std::span<const WorkedExample> worked_examples() {
+  static const float root_half = static_cast<float>(1 / std::sqrt(2.0));
+  static constexpr WorkedExample examples[] = {
+      {"one-query", "One query, three keys: output 20",
+       [] {
+         return MechanismInput{filled(1, 2, {1, 0}), filled(3, 2, {1, 0, 0, 1, 1, 1}), filled(3, 1, {10, 20, 30}),
+                               root_half, full_rule()};
+       }},
+      {"welcome", "Welcome to Starbucks: softmax(XXᵀ)X",
+       [] {
+         // Two-hot rows: "Welcome" shares a part with "Starbucks" and none with "to".
+         const Tensor x = filled(3, 4, {1, 0, 1, 0, 0, 1, 0, 1, 1, 0, 0, 1});
+         return MechanismInput{x, x, x, 1, full_rule()};
+       }},
+      {"associativity", "Four tokens of width 2: (QKᵀ)V = Q(KᵀV)",
+       [] {
+         return MechanismInput{filled(4, 2, {1, 0, 0, 1, 1, 1, 1, -1}), filled(4, 2, {1, 2, 0, 1, 2, 0, 1, 1}),
+                               filled(4, 2, {1, 0, 0, 1, 1, 1, 2, 1}), 1, full_rule()};
+       }},
+      {"two-by-two", "Two queries, two keys: additive by hand",
+       [] {
+         return MechanismInput{filled(2, 2, {1, 0, 0, -1}), filled(2, 2, {0.5f, 1, -1, 2}), filled(2, 1, {1, 2}),
+                               root_half, full_rule()};
+       }},
+  };
+  return examples;
+}
+
+}  // namespace headscope

@@ -1,0 +1,77 @@
+// Cross-attention (Bahdanau et al. 2015; Vaswani et al. 2017): queries come from one sequence, keys and values from
+// another; the map is rectangular, decoder length × encoder length, and no causal mask is needed, for all of the other
+// sequence is known. With an input of as many queries as keys the text is cut in two: its second part asks, its first
+// part answers. Shapes: Q (n_d, d), K, V (n_e, d), P (n_d, n_e). Cost: n_d n_e (d + d_v).
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/attention/mechanism_math.h"
+#include "core/attention/mechanisms/all.h"
+#include "core/attention/mechanisms/softmax.h"
+
+namespace headscope::mechanism {
+
+namespace {
+
+MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
+  check(in);
+  MechanismInput own = in;
+  own.rule = full_rule();
+  if (in.n() == in.m() && in.n() > 1) {
+    const Index cut = std::clamp<Index>(std::lround(values.number("cut") * static_cast<double>(in.n())), 1, in.n() - 1);
+    own.q = in.q.slice(0, cut, in.n()).copy();
+    own.k = in.k.slice(0, 0, cut).copy();
+    own.v = in.v.slice(0, 0, cut).copy();
+  }
+  std::vector<MechanismStep> steps;
+  add_inputs(steps, own);
+  steps[0].title = "Q, of the asking sequence";
+  steps[1].title = "K, of the other";
+  const Tensor scores = raw_scores(own);
+  steps.push_back({.id = "scores",
+                   .title = "Scores",
+                   .formula = "Q Kᵀ ÷ √d, rectangular",
+                   .value = scores,
+                   .explain = explain_product_t(own.q, own.k, static_cast<double>(own.scale))});
+  const MechanismResult whole = softmax_of(own, scores, std::move(steps), Detail::steps);
+  MechanismResult result;
+  for (const MechanismStep& step : whole.steps)
+    if (step.id != "masked") result.steps.push_back(step);
+  // Rows are those of the asking part: they carry no token of the whole text.
+  for (MechanismStep& step : result.steps)
+    if (step.rows == MechanismAxis::query) step.rows = MechanismAxis::other;
+  result.facts = {{"Map", fmt::format("{} × {}", own.n(), own.m()), "decoder length × encoder length"},
+                  {"Mask", "none", "all of the other sequence is known"}};
+  return result;
+}
+
+}  // namespace
+
+Mechanism make_cross() {
+  Mechanism m;
+  m.id = "cross";
+  m.title = "Cross-attention: one sequence asks, another answers";
+  m.name = "Cross-attention";
+  m.group = "Heads and projections";
+  m.source = "Bahdanau et al. 2015; Vaswani et al. 2017";
+  m.formula = "O = softmax(Q_d K_eᵀ ÷ √d) V_e";
+  m.meaning =
+      "A decoder's queries read an encoder's keys and values: a rectangular map without a causal mask. Here the second "
+      "part of the text asks its first part.";
+  m.keywords = "encoder decoder rectangular A4";
+  m.parameters = {
+      number_parameter("cut", "Cut at", "Where the text is cut in two, as a share of its length.", 0.05, 0.95, 0.5)};
+  m.run = run;
+  m.study = true;
+  m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
+    return fmt::format(
+        "The map is {}: a row for each asking token, a column for each of the other sequence; every row sums to 1.",
+        r.facts[0].value);
+  };
+  return m;
+}
+
+}  // namespace headscope::mechanism

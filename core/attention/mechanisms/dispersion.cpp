@@ -1,0 +1,94 @@
+// Softmax is not enough (Veličković et al., softmax is not enough (for sharp out-of-distribution), 2024): a query whose
+// best key leads by a fixed margin Δ gives it the weight e^Δ ÷ (e^Δ + n − 1), which falls to 0 as keys are added.
+// Scores multiplied by ln n ÷ ln m (Su 2021) hold it where it was at n = m. "drawn": the other scores are N(0, 1) in
+// place of 0.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/attention/mechanism_math.h"
+#include "core/attention/mechanisms/all.h"
+#include "core/base/random.h"
+
+namespace headscope::mechanism {
+
+namespace {
+
+struct Row {
+  double largest = 0, entropy = 0;
+};
+
+Row row_of(Index n, double margin, double factor, bool drawn, std::uint64_t seed) {
+  Random random(seed);
+  Tensor scores = Tensor::zeros({1, n});
+  double most = 0;
+  for (Index j = 1; j < n; ++j) {
+    scores.ref(0, j) = drawn ? random.normal() : 0.0f;
+    most = std::max(most, static_cast<double>(scores.at(0, j)));
+  }
+  scores.ref(0, 0) = static_cast<float>(margin);
+  const Tensor p = softmax_rows(times(scores, static_cast<float>(factor)));
+  Row row{static_cast<double>(p.at(0, 0)), 0};
+  for (const float x : p.values())
+    if (x > 0) row.entropy -= static_cast<double>(x) * std::log(static_cast<double>(x));
+  return row;
+}
+
+MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
+  const double margin = values.number("margin"), trained = values.number("trained");
+  const bool drawn = values.on("drawn");
+  MechanismCurve weight{"Weight of the best key as keys are added",       "keys n", "largest weight",
+                        {{"softmax", {}, {}}, {"· ln n ÷ ln m", {}, {}}}, true,     {}};
+  MechanismCurve entropy{"Entropy of the row; the upper bound is ln n, all keys alike",  "keys n", "nats",
+                         {{"softmax", {}, {}}, {"· ln n ÷ ln m", {}, {}}, {"", {}, {}}}, true,     {}};
+  for (Index n = 2; n <= 65536; n *= 2) {
+    check(in);
+    for (int scaled = 0; scaled < 2; ++scaled) {
+      const double factor = scaled ? std::log(static_cast<double>(n)) / std::log(trained) : 1;
+      const Row row = row_of(n, margin, factor, drawn, values.seed());
+      for (auto* curve : {&weight, &entropy})
+        curve->lines[static_cast<std::size_t>(scaled)].x.push_back(static_cast<double>(n));
+      weight.lines[static_cast<std::size_t>(scaled)].y.push_back(row.largest);
+      entropy.lines[static_cast<std::size_t>(scaled)].y.push_back(row.entropy);
+    }
+    entropy.lines[2].x.push_back(static_cast<double>(n));
+    entropy.lines[2].y.push_back(std::log(static_cast<double>(n)));
+  }
+  MechanismResult result;
+  const auto at = [&](std::size_t line, std::size_t i) { return text(weight.lines[line].y[i]); };
+  result.facts = {{"Weight of the best key", fmt::format("{} at 16 keys, {} at 65,536", at(0, 3), at(0, 15)),
+                   "softmax of margin Δ and the others"},
+                  {"Scaled by ln n ÷ ln m", fmt::format("{} at 16 keys, {} at 65,536", at(1, 3), at(1, 15)),
+                   "the same scores times ln n ÷ ln m"}};
+  result.curves = {std::move(weight), std::move(entropy)};
+  return result;
+}
+
+}  // namespace
+
+Mechanism make_dispersion() {
+  Mechanism m;
+  m.id = "dispersion";
+  m.title = "Softmax disperses as the text grows";
+  m.name = "Dispersion with length";
+  m.group = "Softmax and scaling";
+  m.source = "Veličković et al. 2024; Su 2021";
+  m.formula = "p = e^Δ ÷ (e^Δ + n − 1) → 0";
+  m.meaning =
+      "One key leads by a fixed margin Δ. However large Δ is, with enough keys the weight of the best one is lost; the "
+      "margin would have to grow with ln n.";
+  m.keywords = "softmax is not enough sharp out of distribution length entropy invariant A10 A11";
+  m.parameters = {number_parameter("margin", "Margin Δ", "By how much the best score leads.", 0, 20, 5),
+                  whole_parameter("trained", "Trained length m", "Of the scaling by ln n ÷ ln m.", 2, 65536, 16, true),
+                  toggle_parameter("drawn", "Other scores drawn", "N(0, 1) in place of 0.", false), seed_parameter()};
+  m.run = run;
+  m.study = true;
+  m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult& r) -> std::string {
+    return fmt::format("A lead of {} gives {}.", text(v.number("margin")), r.facts[0].value);
+  };
+  return m;
+}
+
+}  // namespace headscope::mechanism

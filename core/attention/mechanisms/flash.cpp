@@ -1,0 +1,178 @@
+// FlashAttention (Dao, Fu, Ermon, Rudra & Ré, FlashAttention: Fast and Memory-Efficient Exact Attention with
+// IO-Awareness, 2022; loop order of FlashAttention-2, Dao 2023): for every block of B_r rows, all blocks of B_c keys
+// are visited in turn and folded into the running maximum m, sum l and output O of the rows. The result is exactly
+// softmax(QKᵀ/√d)V; the n × m scores never exist. Blocks that the mask hides altogether are skipped.
+// Shapes: tile (B_r, B_c); m, l (n, 1); O (n, d_v). Cost: the multiply-adds of softmax attention. Moved: Q and O once,
+// K and V once for every block of rows: 4 (n d + n d_v + ⌈n/B_r⌉ m (d + d_v)) bytes, in place of 4 n m for each of the
+// four trips of the n × m matrices.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/attention/mechanism_math.h"
+#include "core/attention/mechanisms/all.h"
+#include "core/attention/mechanisms/online_softmax.h"
+
+namespace headscope::mechanism {
+
+namespace {
+
+struct Tiles {
+  Index rows, columns, down, across;
+  Tiles(Index n, Index m, const MechanismValues& v)
+      : rows(std::min(v.whole("rows"), n)),
+        columns(std::min(v.whole("columns"), m)),
+        down((n + rows - 1) / rows),
+        across((m + columns - 1) / columns) {}
+  Index count() const { return down * across; }
+  KeyRange row_range(Index tile, Index n) const {
+    const Index begin = tile / across * rows;
+    return {begin, std::min(begin + rows, n)};
+  }
+  KeyRange key_range(Index tile, Index m) const {
+    const Index begin = tile % across * columns;
+    return {begin, std::min(begin + columns, m)};
+  }
+};
+
+double moved_bytes(Index n, Index m, Index d, Index d_v, Index blocks_of_rows) {
+  return 4 * (static_cast<double>(n) * static_cast<double>(d + d_v) +
+              static_cast<double>(blocks_of_rows) * static_cast<double>(m) * static_cast<double>(d + d_v));
+}
+
+std::string bytes(double value) {
+  return value < 1e3   ? fmt::format("{:.0f} B", value)
+         : value < 1e6 ? fmt::format("{:.1f} kB", value / 1e3)
+         : value < 1e9 ? fmt::format("{:.1f} MB", value / 1e6)
+                       : fmt::format("{:.1f} GB", value / 1e9);
+}
+
+Tensor finite(const Tensor& x) {
+  return each(x, [](float value) { return std::isfinite(value) ? value : 0.0f; });
+}
+
+MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+  const Index n = in.n(), m = in.m();
+  const Tiles tiles(n, m, values);
+  const auto upto = static_cast<Index>(std::lround(values.number("done") * static_cast<double>(tiles.count())));
+  OnlineSoftmax state(n, in.d_v());
+  std::vector<std::uint8_t> done(static_cast<std::size_t>(n * m), 0);
+  // 0 = not reached yet, 1 = done, 2 = skipped, 3 = the newest
+  Tensor schedule = Tensor::zeros({tiles.down, tiles.across});
+  Index skipped = 0;
+  for (Index tile = 0; tile < upto; ++tile) {
+    check(in);
+    const KeyRange rows = tiles.row_range(tile, n), keys = tiles.key_range(tile, m);
+    const bool needed = state.add(in, rows, keys);
+    skipped += !needed;
+    schedule.ref(tile / tiles.across, tile % tiles.across) = !needed ? 0.25f : tile + 1 == upto ? 1.0f : 0.6f;
+    for (Index i = rows.begin; i < rows.end; ++i)
+      for (Index j = keys.begin; j < keys.end; ++j) done[static_cast<std::size_t>(i * m + j)] = 1;
+  }
+  MechanismResult result;
+  result.output = state.output();
+  if (detail == Detail::output) return result;
+  result.weights = online_weights(in, state, done);
+  const double flash = moved_bytes(n, m, in.d(), in.d_v(), tiles.down);
+  const double plain = plain_cost({n, in.d(), in.d_v()}).moved_bytes;
+  result.facts = {
+      {"Tiles", fmt::format("{} of {} done, {} skipped", upto, tiles.count(), skipped),
+       "a tile is skipped when the mask hides all of it"},
+      {"Bytes moved", fmt::format("{} against {}", bytes(flash), bytes(plain)),
+       "slow memory, float32: Q, O once, K and V for every block of rows; plain: the n × m matrices written and read"},
+      {"On the chip",
+       bytes(4.0 * static_cast<double>(tiles.rows * tiles.columns + (tiles.rows + tiles.columns) * in.d() +
+                                       (tiles.rows + tiles.columns) * in.d_v())),
+       "one tile of scores, its blocks of Q, K, V and O"}};
+  if (detail != Detail::steps) return result;
+  add_inputs(result.steps, in);
+  result.steps.push_back({.id = "schedule",
+                          .title = "Tiles",
+                          .formula = "bright: the newest; dim: skipped",
+                          .value = schedule,
+                          .range = MechanismStep::Range::probability,
+                          .rows = MechanismAxis::other,
+                          .columns = MechanismAxis::other});
+  Tensor scores = raw_scores(in);
+  apply_rule(*in.rule, scores);
+  std::vector<std::uint8_t> hidden(done.size());
+  for (std::size_t c = 0; c < done.size(); ++c)
+    hidden[c] = !done[c] || scores.values()[c] == -std::numeric_limits<float>::infinity();
+  hide(hidden, scores);
+  result.steps.push_back({.id = "scores",
+                          .title = "Scores so far",
+                          .formula = "one tile at a time; never stored whole",
+                          .value = scores,
+                          .masked = hidden,
+                          .explain = explain_product_t(in.q, in.k, static_cast<double>(in.scale))});
+  result.steps.push_back({.id = "max",
+                          .title = "m",
+                          .formula = "running maximum of the row",
+                          .value = finite(state.max),
+                          .columns = MechanismAxis::other});
+  result.steps.push_back({.id = "sum",
+                          .title = "l",
+                          .formula = "Σ exp(s − m)",
+                          .value = state.sum,
+                          .range = MechanismStep::Range::positive,
+                          .columns = MechanismAxis::other});
+  result.steps.push_back({.id = "mixed",
+                          .title = "O before ÷ l",
+                          .formula = "Σ exp(s − m) v, rescaled when m rises",
+                          .value = state.mixed,
+                          .columns = MechanismAxis::dimension});
+  result.steps.push_back({.id = "weights",
+                          .title = "Weights so far",
+                          .formula = "exp(s − m) ÷ l",
+                          .value = result.weights,
+                          .range = MechanismStep::Range::probability,
+                          .masked = std::move(hidden)});
+  result.steps.push_back(output_step(result.weights, in.v, result.output, "O ÷ l"));
+  return result;
+}
+
+}  // namespace
+
+Mechanism make_flash() {
+  Mechanism m;
+  m.id = "flash";
+  m.title = "FlashAttention: tiles and online softmax";
+  m.name = "FlashAttention (tiles)";
+  m.group = "Exact softmax";
+  m.source = "Dao et al. 2022, 2023";
+  m.formula = "m ← max(m, s),  l ← e^(m₀−m) l + Σ e^(s−m),  O ← e^(m₀−m) O + e^(s−m) V";
+  m.meaning =
+      "The same numbers as softmax attention, a tile at a time: a running maximum and sum make each tile forgettable, "
+      "so the n × n matrix is never written to memory.";
+  m.keywords = "flash attention tiling online softmax IO-aware E13";
+  m.parameters = {
+      whole_parameter("rows", "Rows of a tile", "B_r: queries that are held at once.", 1, 128, 8, true),
+      whole_parameter("columns", "Keys of a tile", "B_c: keys that are folded in at once.", 1, 128, 8, true),
+      number_parameter("done", "Tiles done", "How far the computation has come; 1 is the whole.", 0, 1, 1)};
+  m.run = run;
+  m.cost = [](const MechanismShape& s, const MechanismValues& v) {
+    MechanismCost cost = plain_cost(s);
+    cost.moved_bytes = moved_bytes(s.n, s.n, s.d, s.d_v, Tiles(s.n, s.n, v).down);
+    return cost;
+  };
+  m.chips = [](const MechanismShape& s, const MechanismValues& v) {
+    using Role = ShapeChip::Role;
+    const Tiles tiles(s.n, s.n, v);
+    return std::vector<ShapeChip>{
+        chip(Role::query, "Q block", tiles.rows, s.d), chip(Role::key, "tile of scores", tiles.rows, tiles.columns),
+        chip(Role::plain, "m, l", tiles.rows, 2),      chip(Role::value, "+ e^(s−m) V", tiles.rows, s.d_v, "→"),
+        chip(Role::output, "O", s.n, s.d_v),           {Role::remark, fmt::format("never stores {}×{}", s.n, s.n), ""}};
+  };
+  m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult&) -> std::string {
+    return v.number("done") < 1
+               ? "Only the tiles done so far count: rows whose tiles are missing will change."
+               : "All tiles are done, and the result is softmax attention's up to rounding. Steps lets you "
+                 "go back over the tiles.";
+  };
+  return m;
+}
+
+}  // namespace headscope::mechanism

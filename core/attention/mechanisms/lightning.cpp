@@ -1,0 +1,261 @@
+// Lightning Attention (Qin et al., TransNormerLLM, 2023; Lightning Attention-2, 2024; MiniMax-01, 2025): causal linear
+// attention with a decay λ, o_t = Σ_{s ≤ t} λ^{t−s} (φ(q_t)·φ(k_s)) v_s, computed in blocks of B rows: inside a block
+// by the small B × B product and its mask (left product), everything before it by the state that the blocks pass on
+// (right product), O = [(Q Kᵀ) ∘ M] V + Λ Q S, S ← λᴮ S + (Λ' K)ᵀ V. No prefix sum over tokens is needed. φ is SiLU in
+// MiniMax-01; each output row is divided by its root mean square.
+// Shapes: B × B tiles, S (d, d_v). Cost: n B (d + d_v) + 2 n d d_v multiply-adds; state d d_v floats.
+
+#include "core/attention/mechanisms/lightning.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/attention/mechanism_math.h"
+#include "core/attention/mechanisms/all.h"
+#include "core/attention/mechanisms/kernel.h"
+
+namespace headscope::mechanism {
+
+namespace {
+
+struct Features {
+  Tensor q, k;
+  double decay;
+  bool norm;
+};
+
+Features features_of(const MechanismInput& in, const MechanismValues& values) {
+  const float root = std::sqrt(std::abs(in.scale));
+  const Index map = values.whole("map");
+  const auto phi = [map, root](float x) {
+    if (map == 0) return root * x / (1 + std::exp(-x));
+    return map == 1 ? (x > 0 ? 1 + x : std::exp(x)) : root * x;
+  };
+  return {each(in.q, phi), each(in.k, phi), values.number("decay"), values.on("norm")};
+}
+
+/// Part of the output from inside the blocks and from before them.
+struct Parts {
+  Tensor intra, inter;
+  std::vector<Tensor> states;  // before each block
+};
+
+Parts blocks(const MechanismInput& in, const Features& f, Index size) {
+  const Index n = in.n(), d_v = in.d_v(), r = f.q.dim(1);
+  Parts parts{Tensor::zeros({n, d_v}), Tensor::zeros({n, d_v}), {}};
+  Tensor state = Tensor::zeros({r, d_v});
+  for (Index begin = 0; begin < n; begin += size) {
+    check(in);
+    const Index end = std::min(begin + size, n), rows = end - begin;
+    const Tensor q = f.q.slice(0, begin, end), v = in.v.slice(0, begin, end);
+    parts.states.push_back(state);
+    Tensor tile = product_t(q, f.k.slice(0, begin, end));  // (rows, rows)
+    for (Index i = 0; i < rows; ++i)
+      for (Index j = 0; j < rows; ++j)
+        tile.ref(i, j) =
+            j > i ? 0.0f : tile.at(i, j) * static_cast<float>(std::pow(f.decay, static_cast<double>(i - j)));
+    const Tensor inside = product(tile, v), before = product(q, state);
+    Tensor weighted = f.k.slice(0, begin, end).copy();  // λ^(end − 1 − s) k_s
+    for (Index i = 0; i < rows; ++i) {
+      const auto reach = static_cast<float>(std::pow(f.decay, static_cast<double>(i + 1)));
+      const auto left = static_cast<float>(std::pow(f.decay, static_cast<double>(rows - 1 - i)));
+      for (Index c = 0; c < d_v; ++c) {
+        parts.intra.ref(begin + i, c) = inside.at(i, c);
+        parts.inter.ref(begin + i, c) = reach * before.at(i, c);
+      }
+      for (Index c = 0; c < r; ++c) weighted.ref(i, c) *= left;
+    }
+    const Tensor added = product(weighted.transpose(0, 1), v);
+    const auto fade = static_cast<float>(std::pow(f.decay, static_cast<double>(rows)));
+    Tensor next = times(state, fade);
+    for (std::size_t c = 0; c < next.values().size(); ++c) next.mutable_values()[c] += added.values()[c];
+    state = next;
+  }
+  return parts;
+}
+
+Tensor sum_of(const Tensor& a, const Tensor& b) {
+  return minus(a, times(b, -1));
+}
+
+}  // namespace
+
+MechanismResult lightning_run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+  need_causal(in, "lightning");
+  const Features f = features_of(in, values);
+  const Index size = std::min(values.whole("block"), in.n());
+  const Parts parts = blocks(in, f, size);
+  MechanismResult result;
+  result.kind = MapKind::effective;
+  result.output = sum_of(parts.intra, parts.inter);
+  std::vector<float> factors(static_cast<std::size_t>(in.n()), 1.0f);
+  if (f.norm) {
+    factors.clear();
+    result.output = rms_rows(result.output, &factors);
+  }
+  if (detail == Detail::output) return result;
+  const Tensor similarity = product_t(f.q, f.k);
+  result.weights = Tensor::zeros({in.n(), in.m()});
+  bool negative = false;
+  for (Index i = 0; i < in.n(); ++i)
+    for (Index j = 0; j <= i; ++j) {
+      const float w = factors[static_cast<std::size_t>(i)] * similarity.at(i, j) *
+                      static_cast<float>(std::pow(f.decay, static_cast<double>(i - j)));
+      result.weights.ref(i, j) = w;
+      negative = negative || w < 0;
+    }
+  if (detail != Detail::steps) return result;
+  auto hidden = hidden_cells(*in.rule, in.n(), in.m());
+  add_inputs(result.steps, in);
+  result.steps.push_back(
+      {.id = "phi-q", .title = "φ(Q)", .formula = "the feature map", .value = f.q, .columns = MechanismAxis::other});
+  result.steps.push_back({.id = "phi-k",
+                          .title = "φ(K)",
+                          .formula = "the feature map",
+                          .value = f.k,
+                          .rows = MechanismAxis::key,
+                          .columns = MechanismAxis::other});
+  Tensor inside = result.weights.copy(), before = result.weights.copy();
+  auto inside_hidden = hidden, before_hidden = hidden;
+  if (inside_hidden.empty())
+    inside_hidden.assign(static_cast<std::size_t>(in.n() * in.m()), 0), before_hidden = inside_hidden;
+  for (Index i = 0; i < in.n(); ++i)
+    for (Index j = 0; j < in.m(); ++j) {
+      const auto cell = static_cast<std::size_t>(i * in.m() + j);
+      const bool same = i / size == j / size;
+      (same ? before_hidden : inside_hidden)[cell] = 1;
+      (same ? before : inside).ref(i, j) = 0;
+    }
+  result.steps.push_back({.id = "inside",
+                          .title = "Inside the blocks",
+                          .formula = "(φ(Q) φ(K)ᵀ) ∘ M: left product, B × B at a time",
+                          .value = inside,
+                          .masked = std::move(inside_hidden)});
+  result.steps.push_back({.id = "state",
+                          .title = "S before the last block",
+                          .formula = "λᴮ S + Σ λ^… φ(k) vᵀ",
+                          .value = parts.states.back(),
+                          .rows = MechanismAxis::other,
+                          .columns = MechanismAxis::dimension});
+  result.steps.push_back({.id = "before",
+                          .title = "Before the blocks",
+                          .formula = "what φ(q) S stands for: right product, never built",
+                          .value = before,
+                          .masked = std::move(before_hidden)});
+  result.steps.push_back({.id = "weights",
+                          .title = "Effective weights",
+                          .formula = "both, ÷ rms of the row where that is on",
+                          .value = result.weights,
+                          .range = negative ? MechanismStep::Range::signed_values : MechanismStep::Range::positive,
+                          .masked = std::move(hidden)});
+  result.steps.push_back(output_step(result.weights, in.v, result.output, "inside + before"));
+  return result;
+}
+
+Tensor lightning_output(const MechanismInput& in, const MechanismValues& values) {
+  return lightning_run(in, values, Detail::output).output;
+}
+
+Recurrence lightning_recurrent(const MechanismInput& in, const MechanismValues& values) {
+  need_causal(in, "lightning");
+  const Features f = features_of(in, values);
+  Recurrence result;
+  result.update = "Sₜ = λ Sₜ₋₁ + φ(kₜ) vₜᵀ";
+  result.readout = f.norm ? "oₜ = φ(qₜ)ᵀ Sₜ, ÷ its rms" : "oₜ = φ(qₜ)ᵀ Sₜ";
+  result.output = Tensor::zeros({in.n(), in.d_v()});
+  Tensor state = Tensor::zeros({f.k.dim(1), in.d_v()});
+  for (Index t = 0; t < in.n(); ++t) {
+    state = times(state, static_cast<float>(f.decay));
+    for (Index c = 0; c < state.dim(0); ++c)
+      for (Index e = 0; e < in.d_v(); ++e) {
+        state.ref(c, e) += f.k.at(t, c) * in.v.at(t, e);
+        result.output.ref(t, e) += f.q.at(t, c) * state.at(c, e);
+      }
+    result.states.push_back(state);
+  }
+  if (f.norm) result.output = rms_rows(result.output);
+  return result;
+}
+
+MechanismCost lightning_cost(const MechanismShape& s, const MechanismValues& values) {
+  const auto n = static_cast<double>(s.n), d = static_cast<double>(s.d), d_v = static_cast<double>(s.d_v);
+  const double block = std::min(values.number("block"), n);
+  return {n * block * (d + d_v) + 2 * n * d * d_v, d * d_v * 4, 0, 4 * 2 * n * (d + d_v)};
+}
+
+std::vector<ShapeChip> lightning_chips(const MechanismShape& s, const MechanismValues& values) {
+  using Role = ShapeChip::Role;
+  const Index block = std::min(values.whole("block"), s.n);
+  return {chip(Role::query, "Q block", block, s.d),
+          chip(Role::plain, "(Q Kᵀ)∘M inside", block, block),
+          chip(Role::value, "+ Q S before", s.d, s.d_v, ""),
+          chip(Role::output, "O", s.n, s.d_v),
+          {Role::remark, fmt::format("{} blocks; never builds {}×{}", (s.n + block - 1) / block, s.n, s.n), ""}};
+}
+
+std::vector<MechanismParameter> lightning_parameters() {
+  return {
+      whole_parameter("block", "Block B", "Rows computed together; the result does not depend on it.", 1, 256, 8, true),
+      number_parameter("decay", "Decay λ", "What a step back is multiplied by; 1 forgets nothing.", 0.5, 1, 1),
+      choice_parameter("map", "Feature map φ", "Of queries and keys.", {"silu", "elu", "identity"}),
+      toggle_parameter("norm", "Normalise after", "Each output row ÷ its root mean square.", true)};
+}
+
+Mechanism make_lightning() {
+  Mechanism m;
+  m.id = "lightning";
+  m.title = "Lightning Attention: blocks inside and between";
+  m.name = "Lightning (blocked)";
+  m.group = "Low rank & kernel";
+  m.source = "Qin et al. 2024; MiniMax-01 2025";
+  m.formula = "O = [(Q Kᵀ) ∘ M] V + Λ Q S,   S ← λᴮ S + (Λ′ K)ᵀ V";
+  m.meaning =
+      "Causal linear attention by blocks: inside a block the small matrix with its mask, before it a state that is "
+      "passed on. So the sum over tokens runs at the speed of matrix products.";
+  m.keywords = "MiniMax TransNormerLLM block intra inter E10";
+  m.parameters = lightning_parameters();
+  m.run = lightning_run;
+  m.output = lightning_output;
+  m.recurrent = lightning_recurrent;
+  m.cost = lightning_cost;
+  m.chips = lightning_chips;
+  m.needs_causal = true;
+  m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult&) -> std::string {
+    return v.number("decay") < 1 ? "The decay fades what lies far back: " + text(std::pow(v.number("decay"), 10.0)) +
+                                       " of a weight is left after 10 tokens. The size of the blocks changes nothing."
+                                 : "The size of the blocks changes how it is computed, never the result.";
+  };
+  return m;
+}
+
+Mechanism make_hybrid() {
+  Mechanism m = make_lightning();
+  m.id = "hybrid";
+  m.title = "Hybrid 7 : 1: linear layers, every eighth softmax";
+  m.name = "Hybrid 7 : 1 (MiniMax-01)";
+  m.source = "MiniMax 2025";
+  m.formula = "layers 8k + 7: softmax;  all others: Lightning Attention";
+  m.meaning =
+      "A state of fixed size cannot recall everything. One softmax layer in eight gives exact recall back, and the "
+      "cost "
+      "stays near linear. In the model: choose which layers keep softmax.";
+  m.keywords = "MiniMax-01 hybrid lightning 7:1 E11";
+  m.parameters.push_back(whole_parameter("every", "Softmax every", "One layer of so many keeps softmax.", 1, 32, 8));
+  m.cost = [](const MechanismShape& s, const MechanismValues& v) {
+    MechanismCost cost = lightning_cost(s, v);
+    const MechanismCost plain = plain_cost(s);
+    const double share = 1 / v.number("every");
+    const auto mixed = [share](double linear, double softmax) { return (1 - share) * linear + share * softmax; };
+    return MechanismCost{mixed(cost.multiply_adds, plain.multiply_adds), mixed(cost.state_bytes, 0),
+                         mixed(0, plain.cache_bytes), mixed(cost.moved_bytes, plain.moved_bytes)};
+  };
+  m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult&) -> std::string {
+    return "Shown is one of the linear layers; cost is the mean over layers, one in " + text(v.number("every")) +
+           " softmax. In the model lays this pattern over the layers.";
+  };
+  return m;
+}
+
+}  // namespace headscope::mechanism

@@ -1,0 +1,160 @@
+// Linformer (Wang et al., Linformer: Self-Attention with Linear Complexity, 2020): keys and values are projected along
+// the text, from m to r rows, before softmax attention: O = softmax(Q (E K)ᵀ ÷ √d) (E V). The effective weights of the
+// original positions are softmax(…) E. E (r, m) is learnt in the paper; here it is the mean over r segments of the
+// text, or drawn from N(0, 1/r) as in the theorem. The method is for encoders: a projected key mixes the whole text.
+// Under a mask each query gets its own E, cut to the keys that it may see (means over what is left of a segment), which
+// is exact about what is seen but no longer linear. Shapes: E (r, m), E K (r, d), P̄ (n, r). Cost: (n + m) r (d + d_v)
+// multiply-adds where nothing is masked.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/attention/mechanism_math.h"
+#include "core/attention/mechanisms/all.h"
+#include "core/trace/row_stats.h"
+
+namespace headscope::mechanism {
+
+namespace {
+
+/// E for a query that sees what `hidden` (may be null, one entry per key) leaves.
+Tensor projection(const MechanismValues& values, Index r, Index m, const std::uint8_t* hidden) {
+  if (values.whole("projection") == 1) {
+    Tensor e = times(gaussian(r, m, values.seed()), static_cast<float>(1 / std::sqrt(static_cast<double>(r))));
+    if (hidden)
+      for (Index s = 0; s < r; ++s)
+        for (Index j = 0; j < m; ++j)
+          if (hidden[j]) e.ref(s, j) = 0;
+    return e;
+  }
+  Tensor e = Tensor::zeros({r, m});
+  for (Index s = 0; s < r; ++s) {
+    const Index begin = s * m / r, end = (s + 1) * m / r;
+    Index seen = 0;
+    for (Index j = begin; j < end; ++j) seen += !hidden || !hidden[j];
+    for (Index j = begin; j < end; ++j)
+      if (!hidden || !hidden[j]) e.ref(s, j) = 1 / static_cast<float>(seen);
+  }
+  return e;
+}
+
+/// softmax(scale · q (E K)ᵀ) of one query, over the segments that hold a visible key.
+void weigh(const MechanismInput& in, Index query, const Tensor& keys, const Tensor& e, std::span<float> row) {
+  for (Index s = 0; s < keys.dim(0); ++s) {
+    bool any = false;
+    for (Index j = 0; j < e.dim(1) && !any; ++j) any = e.at(s, j) != 0;
+    float dot = 0;
+    for (Index c = 0; c < in.d(); ++c) dot += in.q.at(query, c) * keys.at(s, c);
+    row[static_cast<std::size_t>(s)] = any ? in.scale * dot : -std::numeric_limits<float>::infinity();
+  }
+  softmax_row(row);
+}
+
+MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+  const Index r = std::min(values.whole("rank"), in.m());
+  const auto hidden = hidden_cells(*in.rule, in.n(), in.m());
+  Tensor whole = projection(values, r, in.m(), nullptr), keys = product(whole, in.k);
+  Tensor shares = Tensor::zeros({in.n(), r});
+  MechanismResult result;
+  result.kind = MapKind::effective;
+  result.weights = Tensor::zeros({in.n(), in.m()});
+  for (Index i = 0; i < in.n(); ++i) {
+    check(in);
+    Tensor e = whole, own = keys;
+    if (!hidden.empty()) {
+      e = projection(values, r, in.m(), hidden.data() + i * in.m());
+      own = product(e, in.k);
+    }
+    weigh(in, i, own, e, {&shares.ref(i, 0), static_cast<std::size_t>(r)});
+    for (Index s = 0; s < r; ++s)
+      for (Index j = 0; j < in.m(); ++j) result.weights.ref(i, j) += shares.at(i, s) * e.at(s, j);
+  }
+  result.output = product(result.weights, in.v);
+  if (detail != Detail::steps) return result;
+  add_inputs(result.steps, in);
+  result.steps.push_back({.id = "projection",
+                          .title = "E",
+                          .formula = "along the text, m → r",
+                          .value = whole,
+                          .rows = MechanismAxis::other,
+                          .columns = MechanismAxis::key});
+  result.steps.push_back({.id = "keys",
+                          .title = "E K",
+                          .formula = hidden.empty() ? "r keys for the whole text" : "for a query that sees everything",
+                          .value = keys,
+                          .rows = MechanismAxis::other,
+                          .columns = MechanismAxis::dimension,
+                          .explain = explain_product(whole, in.k)});
+  result.steps.push_back({.id = "shares",
+                          .title = "P̄",
+                          .formula = "softmax(Q (E K)ᵀ ÷ √d)",
+                          .value = shares,
+                          .range = MechanismStep::Range::probability,
+                          .columns = MechanismAxis::other});
+  result.steps.push_back({.id = "weights",
+                          .title = "Effective weights",
+                          .formula = "P̄ E",
+                          .value = result.weights,
+                          .range = values.whole("projection") == 1 ? MechanismStep::Range::signed_values
+                                                                   : MechanismStep::Range::probability,
+                          .masked = hidden});
+  result.steps.push_back(output_step(result.weights, in.v, result.output, "P̄ (E V)"));
+  return result;
+}
+
+Tensor output(const MechanismInput& in, const MechanismValues& values) {
+  if (!is_full(*in.rule, in.n(), in.m())) return run(in, values, Detail::output).output;
+  const Tensor e = projection(values, std::min(values.whole("rank"), in.m()), in.m(), nullptr);
+  const Tensor shares = softmax_rows(times(product_t(in.q, product(e, in.k)), in.scale));
+  return product(shares, product(e, in.v));
+}
+
+}  // namespace
+
+Mechanism make_linformer() {
+  Mechanism m;
+  m.id = "linformer";
+  m.title = "Linformer: keys and values projected along the text";
+  m.name = "Linformer";
+  m.group = "Low rank & kernel";
+  m.source = "Wang et al. 2020";
+  m.formula = "O = softmax(Q (E K)ᵀ ÷ √d) (E V)";
+  m.meaning =
+      "Attention matrices are nearly of low rank, so r summaries of the keys stand in for all m of them. Tokens of one "
+      "summary cannot be told apart.";
+  m.keywords = "low rank projection E2";
+  m.parameters = {whole_parameter("rank", "Projected length r", "Summaries that stand for all keys.", 1, 512, 8, true),
+                  choice_parameter("projection", "Projection E", "Means of segments, or drawn from N(0, 1/r).",
+                                   {"segments", "gaussian"}),
+                  seed_parameter("of a drawn E")};
+  m.run = run;
+  m.output = output;
+  m.encoder = true;
+  m.cost = [](const MechanismShape& s, const MechanismValues& v) {
+    const auto n = static_cast<double>(s.n);
+    const double r = std::min(v.number("rank"), n), width = static_cast<double>(s.d + s.d_v);
+    return MechanismCost{2 * n * r * width, 0, r * width * 4, 4 * (2 * n * width + 4 * n * r)};
+  };
+  m.chips = [](const MechanismShape& s, const MechanismValues& v) {
+    using Role = ShapeChip::Role;
+    const Index r = std::min(v.whole("rank"), s.n);
+    return std::vector<ShapeChip>{
+        chip(Role::query, "Q", s.n, s.d),     chip(Role::key, "(E K)ᵀ", s.d, r, "·"),
+        chip(Role::plain, "softmax", s.n, r), chip(Role::value, "E V", r, s.d_v, "·"),
+        chip(Role::output, "O", s.n, s.d_v),  {Role::remark, fmt::format("never builds {}×{}", s.n, s.n), ""}};
+  };
+  m.note = [](const MechanismInput& in, const MechanismValues& v, const MechanismResult&) -> std::string {
+    const Index r = std::min(v.whole("rank"), in.m());
+    if (v.whole("projection") == 1)
+      return "A drawn E mixes every key into every summary, with both signs: weights may be negative.";
+    if (r == in.m()) return "With as many summaries as keys nothing is summed up: this is softmax attention.";
+    return fmt::format("Runs of {} or {} neighbouring keys share one weight: the map turns into steps.", in.m() / r,
+                       (in.m() + r - 1) / r);
+  };
+  return m;
+}
+
+}  // namespace headscope::mechanism

@@ -1,0 +1,24 @@
+#pragma once
+// Online softmax (Milakov & Gimelshein, Online Normalizer Calculation for Softmax, 2018): the running maximum m, sum l
+// and mixture O of a block of rows, to which blocks of keys are added in any order. What FlashAttention and ring
+// attention share.
+
+#include "core/attention/mechanism.h"
+
+namespace headscope::mechanism {
+
+struct OnlineSoftmax {
+  Tensor max;    ///< (n, 1), −∞ before the first visible key
+  Tensor sum;    ///< (n, 1) Σ exp(s − max)
+  Tensor mixed;  ///< (n, d_v) Σ exp(s − max) v
+  explicit OnlineSoftmax(Index n, Index d_v);
+  /// Rows `rows` meet keys `keys`: scale · q kᵀ, the rule, m, l and O rescaled and added to. False when every cell is
+  /// hidden, where a kernel would skip the block.
+  bool add(const MechanismInput& in, KeyRange rows, KeyRange keys);
+  Tensor output() const;  ///< (n, d_v) mixed ÷ sum; rows without a key are zero
+};
+
+/// exp(s − m_i) ÷ l_i of the cells that `done` marks (row-major n × m): the effective weights so far.
+Tensor online_weights(const MechanismInput& in, const OnlineSoftmax& state, const std::vector<std::uint8_t>& done);
+
+}  // namespace headscope::mechanism

@@ -1,0 +1,90 @@
+// Performer, FAVOR+ (Choromanski et al., Rethinking Attention with Performers, 2021): positive random features
+//   φ(x) = exp(W x − ‖x‖²/2) / √r,  x = q or k times √scale,  rows of W ~ N(0, I), orthogonal in blocks,
+// whose inner product has the expectation exp(scale · q·k). The largest exponent is taken off first (per query row,
+// over all keys), which the normalisation cancels. Shapes: W (r, d), φ (n, r). Cost: 2 n r d for the features, 2 n r
+// d_v for the rest; state r (d_v + 1) floats.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/attention/mechanism_math.h"
+#include "core/attention/mechanisms/all.h"
+#include "core/attention/mechanisms/kernel.h"
+#include "core/attention/mechanisms/random_features.h"
+
+namespace headscope::mechanism {
+
+namespace {
+
+/// exp(W x − ‖x‖²/2 − largest) / √r; `by_row`: the largest of each row, else of all.
+Tensor positive_features(const Tensor& x, const Tensor& w, bool by_row) {
+  Tensor out = product_t(x, w);
+  const auto largest = [&](Index begin, Index end) {
+    float max = -std::numeric_limits<float>::infinity();
+    for (Index i = begin; i < end; ++i)
+      for (Index c = 0; c < out.dim(1); ++c) max = std::max(max, out.at(i, c));
+    return max;
+  };
+  for (Index i = 0; i < out.dim(0); ++i) {
+    double half = 0;
+    for (Index c = 0; c < x.dim(1); ++c) half += static_cast<double>(x.at(i, c)) * static_cast<double>(x.at(i, c)) / 2;
+    for (Index c = 0; c < out.dim(1); ++c) out.ref(i, c) -= static_cast<float>(half);
+  }
+  const float all = by_row ? 0 : largest(0, out.dim(0));
+  const auto unit = static_cast<float>(1 / std::sqrt(static_cast<double>(w.dim(0))));
+  for (Index i = 0; i < out.dim(0); ++i) {
+    const float max = by_row ? largest(i, i + 1) : all;
+    for (Index c = 0; c < out.dim(1); ++c) out.ref(i, c) = unit * std::exp(out.at(i, c) - max);
+  }
+  return out;
+}
+
+Kernel features(const MechanismInput& in, const MechanismValues& values) {
+  const float root = std::sqrt(std::abs(in.scale));
+  const Tensor w = directions(values.whole("features"), in.d(), values.on("orthogonal"), values.seed());
+  return {positive_features(times(in.q, root), w, true), positive_features(times(in.k, root), w, false),
+          "φ(x) = exp(W x − ‖x‖²/2) ÷ √r", Kernel::Norm::sum};
+}
+
+MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail);
+
+}  // namespace
+
+Mechanism make_performer() {
+  Mechanism m;
+  m.id = "performer";
+  m.title = "Performer: positive random features (FAVOR+)";
+  m.name = "Performer (FAVOR+)";
+  m.source = "Choromanski et al. 2021";
+  m.formula = "φ(x) = exp(W x − ‖x‖²/2) ÷ √r,  E[φ(q)·φ(k)] = exp(q·k)";
+  m.meaning =
+      "Random directions whose exponentials multiply to exp(q·k) on average. All features are positive, so no sum "
+      "comes near 0, and the error falls as features are added.";
+  m.keywords = "random features FAVOR kernel E6";
+  m.parameters = random_feature_parameters();
+  use_kernel<features>(m);
+  m.run = run;
+  m.cost = [](const MechanismShape& s, const MechanismValues& v) {
+    return kernel_cost(s, v.whole("features"),
+                       2 * static_cast<double>(s.n) * v.number("features") * static_cast<double>(s.d));
+  };
+  m.chips = [](const MechanismShape& s, const MechanismValues& v) {
+    return kernel_chips(s, v.whole("features"), Kernel::Norm::sum);
+  };
+  m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult&) {
+    return "An estimate with " + text(v.number("features")) +
+           " random features: another seed gives another map, more features a nearer one. Sharp rows are the hardest.";
+  };
+  return m;
+}
+
+namespace {
+MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+  MechanismResult result = kernel_attention(in, features(in, values), detail);
+  if (detail == Detail::steps) result.curves.push_back(error_curve(in, values, make_performer()));
+  return result;
+}
+}  // namespace
+
+}  // namespace headscope::mechanism

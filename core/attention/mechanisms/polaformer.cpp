@@ -1,0 +1,174 @@
+// PolaFormer (Meng et al., PolaFormer: Polarity-aware Linear Attention for Vision Transformers, 2025): queries and keys
+// are split into positive and negative parts, x = x⁺ − x⁻, each raised to a power p > 1 that sharpens, and both
+// interactions are kept: of the same sign, [q⁺, q⁻]·[k⁺, k⁻], and of opposite signs, [q⁺, q⁻]·[k⁻, k⁺]. V is split
+// along its channels: the first half is read by the one, the second by the other, each times a coefficient (learnt as
+// matrices G in the paper, one number each here). With p = 1, same − opposite is q·k exactly.
+// Shapes: features (n, 2d), twice; state 2 · 2d (d_v/2 + 1) floats. Cost: 2 n 2d d_v multiply-adds.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/attention/mechanism_math.h"
+#include "core/attention/mechanisms/all.h"
+#include "core/attention/mechanisms/kernel.h"
+
+namespace headscope::mechanism {
+
+namespace {
+
+/// [x⁺ᵖ, x⁻ᵖ], or with the halves exchanged.
+Tensor polar(const Tensor& x, double power, bool exchanged) {
+  const Index d = x.dim(1);
+  Tensor out = Tensor::zeros({x.dim(0), 2 * d});
+  for (Index i = 0; i < x.dim(0); ++i)
+    for (Index c = 0; c < d; ++c) {
+      const double value = static_cast<double>(x.at(i, c));
+      const auto part = static_cast<float>(std::pow(std::abs(value), power));
+      out.ref(i, (value >= 0) != exchanged ? c : d + c) = part;
+    }
+  return out;
+}
+
+struct Parts {
+  Kernel same, opposite;
+  MechanismInput first, second;  // with their channels of v
+  Index half;
+};
+
+Parts parts_of(const MechanismInput& in, const MechanismValues& values) {
+  const double power = values.number("power");
+  const Index half = (in.d_v() + 1) / 2;
+  const Tensor q = polar(in.q, power, false), k = polar(in.k, power, false);
+  Parts parts{{q, k, "same sign", Kernel::Norm::sum},
+              {q, polar(in.k, power, true), "opposite signs", Kernel::Norm::sum},
+              in,
+              in,
+              half};
+  parts.first.v = in.v.slice(1, 0, half).copy();
+  parts.second.v = in.v.slice(1, half, in.d_v()).copy();
+  return parts;
+}
+
+Tensor joined(const Tensor& first, const Tensor& second, double g_same, double g_opposite) {
+  Tensor out = Tensor::zeros({first.dim(0), first.dim(1) + second.dim(1)});
+  for (Index i = 0; i < out.dim(0); ++i)
+    for (Index c = 0; c < out.dim(1); ++c)
+      out.ref(i, c) =
+          static_cast<float>(c < first.dim(1) ? g_same * static_cast<double>(first.at(i, c))
+                                              : g_opposite * static_cast<double>(second.at(i, c - first.dim(1))));
+  return out;
+}
+
+MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+  const Parts p = parts_of(in, values);
+  const double g_same = values.number("same"), g_opposite = values.number("opposite");
+  const MechanismResult same = kernel_attention(p.first, p.same, Detail::weights);
+  const MechanismResult opposite = kernel_attention(p.second, p.opposite, Detail::weights);
+  MechanismResult result;
+  result.kind = MapKind::effective;
+  result.output = joined(same.output, opposite.output, g_same, g_opposite);
+  result.output_is_weights_times_v = false;
+  // What a value counts for on average over its channels.
+  const double share = static_cast<double>(p.half) / static_cast<double>(std::max<Index>(in.d_v(), 1));
+  result.weights = Tensor::zeros({in.n(), in.m()});
+  for (std::size_t c = 0; c < result.weights.values().size(); ++c)
+    result.weights.mutable_values()[c] =
+        static_cast<float>(share * g_same * static_cast<double>(same.weights.values()[c]) +
+                           (1 - share) * g_opposite * static_cast<double>(opposite.weights.values()[c]));
+  if (detail != Detail::steps) return result;
+  auto hidden = hidden_cells(*in.rule, in.n(), in.m());
+  add_inputs(result.steps, in);
+  result.steps.push_back({.id = "polar-q",
+                          .title = "[q⁺, q⁻]ᵖ",
+                          .formula = "positive and negative parts to the power p",
+                          .value = p.same.query,
+                          .range = MechanismStep::Range::positive,
+                          .columns = MechanismAxis::other});
+  result.steps.push_back({.id = "polar-k",
+                          .title = "[k⁺, k⁻]ᵖ",
+                          .formula = "likewise",
+                          .value = p.same.key,
+                          .range = MechanismStep::Range::positive,
+                          .rows = MechanismAxis::key,
+                          .columns = MechanismAxis::other});
+  result.steps.push_back({.id = "same",
+                          .title = "Same sign",
+                          .formula = "[q⁺, q⁻]·[k⁺, k⁻], each row ÷ its sum",
+                          .value = same.weights,
+                          .range = MechanismStep::Range::positive,
+                          .masked = hidden,
+                          .explain = explain_product_t(p.same.query, p.same.key)});
+  result.steps.push_back({.id = "opposite",
+                          .title = "Opposite signs",
+                          .formula = "[q⁺, q⁻]·[k⁻, k⁺], each row ÷ its sum",
+                          .value = opposite.weights,
+                          .range = MechanismStep::Range::positive,
+                          .masked = hidden,
+                          .explain = explain_product_t(p.opposite.query, p.opposite.key)});
+  result.steps.push_back({.id = "weights",
+                          .title = "Mean over channels",
+                          .formula = "of both, by their channels and G",
+                          .value = result.weights,
+                          .range = MechanismStep::Range::signed_values,
+                          .masked = std::move(hidden)});
+  result.steps.push_back(output_step({}, in.v, result.output, "[G_s · same V₁, G_o · opposite V₂]"));
+  return result;
+}
+
+Tensor output(const MechanismInput& in, const MechanismValues& values) {
+  const Parts p = parts_of(in, values);
+  return joined(kernel_output(p.first, p.same), kernel_output(p.second, p.opposite), values.number("same"),
+                values.number("opposite"));
+}
+
+Recurrence recurrent(const MechanismInput& in, const MechanismValues& values) {
+  const Parts p = parts_of(in, values);
+  Recurrence same = kernel_recurrence(p.first, p.same);
+  const Recurrence opposite = kernel_recurrence(p.second, p.opposite);
+  same.update = "two states: same sign, opposite signs; each Sₜ = Sₜ₋₁ + φ(kₜ) vₜᵀ";
+  same.output = joined(same.output, opposite.output, values.number("same"), values.number("opposite"));
+  return same;
+}
+
+}  // namespace
+
+Mechanism make_polaformer() {
+  Mechanism m;
+  m.id = "polaformer";
+  m.title = "PolaFormer: both polarities, sharpened by a power";
+  m.name = "PolaFormer";
+  m.group = "Low rank & kernel";
+  m.source = "Meng et al. 2025";
+  m.formula = "same: [q⁺, q⁻]·[k⁺, k⁻]   opposite: [q⁺, q⁻]·[k⁻, k⁺]";
+  m.meaning =
+      "ReLU throws negative parts away; here they are kept, in two streams for agreeing and opposing signs, and a "
+      "power "
+      "above 1 brings back the sharpness that exp gave.";
+  m.keywords = "polarity aware negative power E9";
+  m.parameters = {number_parameter("power", "Power p", "Above 1 strong similarities gain on weak ones.", 1, 8, 3),
+                  number_parameter("same", "Coefficient, same sign", "Learnt in the paper.", -2, 2, 1),
+                  number_parameter("opposite", "Coefficient, opposite", "Learnt in the paper.", -2, 2, 1)};
+  m.run = run;
+  m.output = output;
+  m.recurrent = recurrent;
+  m.cost = [](const MechanismShape& s, const MechanismValues&) { return kernel_cost(s, 2 * s.d); };
+  m.chips = [](const MechanismShape& s, const MechanismValues&) {
+    using Role = ShapeChip::Role;
+    return std::vector<ShapeChip>{chip(Role::query, "Q", s.n, s.d),
+                                  chip(Role::query, "[q⁺, q⁻]ᵖ", s.n, 2 * s.d),
+                                  chip(Role::value, "[k⁺, k⁻]ᵀ V₁", 2 * s.d, (s.d_v + 1) / 2, "·"),
+                                  chip(Role::value, "[k⁻, k⁺]ᵀ V₂", 2 * s.d, s.d_v / 2, "and"),
+                                  chip(Role::output, "O", s.n, s.d_v),
+                                  {Role::remark, fmt::format("never builds {}×{}", s.n, s.n), ""}};
+  };
+  m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult&) -> std::string {
+    return "Half of the channels are read by what agrees with the query, half by what opposes it: the map is their "
+           "mean. The "
+           "coefficients are not learnt for this model.";
+  };
+  return m;
+}
+
+}  // namespace headscope::mechanism

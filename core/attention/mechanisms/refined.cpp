@@ -1,0 +1,164 @@
+// Attention over attention (AWRSR; Liu, Kang, Wang, Zhou & others, Pay Attention to Attention for Sequential
+// Recommendation, RecSys 2024): the softmax weights A are themselves treated as n vectors, and attention is computed
+// between them.
+//   simple           B = softmax((A W_q)(A W_k)ᵀ ÷ √m),            O = B V
+//   value-weighted   B = softmax((A W_q)(A W_k)ᵀ ÷ √m) (A W_v),    rows divided by their sums
+//   additive         A + B (simple), divided by 2: both levels in balance
+//   stochastic       rows as Gaussians with means A W_μ and deviations elu(A W_σ) + 1; B = softmax(−W₂² ÷ √m), W₂² the
+//                    squared Wasserstein distance ‖μ_i − μ_j‖² + ‖σ_i − σ_j‖² (as in STOSA; Fan et al. 2022)
+// The W are learnt in the paper, for a fixed length m; here each is the identity plus `spread` times a drawn matrix.
+// The source text describes these forms in words; where it leaves the scale open, this file says what was taken.
+// Shapes: A, B (n, m), W (m, m); n = m. Cost: softmax attention's and 2 n m² + n² m more.
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/attention/mechanism_math.h"
+#include "core/attention/mechanisms/all.h"
+#include "core/attention/mechanisms/softmax.h"
+#include "core/base/error.h"
+
+namespace headscope::mechanism {
+
+namespace {
+
+enum Form { simple, value_weighted, additive, stochastic };
+
+/// A W, W = I + spread · N(0, 1/m).
+Tensor projected(const Tensor& a, double spread, std::uint64_t seed) {
+  if (spread == 0) return a;
+  Tensor w =
+      times(gaussian(a.dim(1), a.dim(1), seed), static_cast<float>(spread / std::sqrt(static_cast<double>(a.dim(1)))));
+  for (Index i = 0; i < w.dim(0); ++i) w.ref(i, i) += 1;
+  return product(a, w);
+}
+
+/// −W₂² of all pairs of rows.
+Tensor distances(const Tensor& mean, const Tensor& deviation) {
+  Tensor out = Tensor::zeros({mean.dim(0), mean.dim(0)});
+  for (Index i = 0; i < out.dim(0); ++i)
+    for (Index j = 0; j < out.dim(1); ++j) {
+      double sum = 0;
+      for (Index c = 0; c < mean.dim(1); ++c)
+        sum += std::pow(static_cast<double>(mean.at(i, c)) - static_cast<double>(mean.at(j, c)), 2) +
+               std::pow(static_cast<double>(deviation.at(i, c)) - static_cast<double>(deviation.at(j, c)), 2);
+      out.ref(i, j) = static_cast<float>(-sum);
+    }
+  return out;
+}
+
+MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+  if (in.n() != in.m())
+    throw Error("mechanism refined", "as many queries as keys: rows of the weights are compared with one another",
+                fmt::format("{} and {}", in.n(), in.m()));
+  const Tensor a = softmax_reference(in).weights;
+  const double spread = values.number("spread");
+  const auto form = static_cast<Form>(values.whole("form"));
+  const auto unit = static_cast<float>(values.number("sharpness") / std::sqrt(static_cast<double>(in.m())));
+  const Tensor q = projected(a, spread, values.seed()), k = projected(a, spread, values.seed() + 1);
+  Tensor scores;
+  if (form == stochastic) {
+    const Tensor deviation = each(k, [](float x) { return x > 0 ? x + 1 : std::exp(x); });
+    scores = times(distances(q, deviation), unit);
+  } else {
+    scores = times(product_t(q, k), unit);
+  }
+  check(in);
+  Tensor masked = scores.copy();
+  apply_rule(*in.rule, masked);
+  const Tensor b = softmax_rows(std::move(masked));
+  MechanismResult result;
+  result.weights = b;
+  if (form == additive) result.weights = times(minus(a, times(b, -1)), 0.5f);
+  if (form == value_weighted) {
+    result.weights = product(b, projected(a, spread, values.seed() + 2));
+    hide(hidden_cells(*in.rule, in.n(), in.m()), result.weights);
+    for (Index i = 0; i < in.n(); ++i) {
+      double sum = 0;
+      for (Index j = 0; j < in.m(); ++j) sum += static_cast<double>(result.weights.at(i, j));
+      for (Index j = 0; j < in.m(); ++j)
+        result.weights.ref(i, j) =
+            sum == 0 ? 0 : static_cast<float>(static_cast<double>(result.weights.at(i, j)) / sum);
+    }
+    if (spread > 0) result.kind = MapKind::effective;
+  }
+  result.output = product(result.weights, in.v);
+  if (detail != Detail::steps) return result;
+  const auto hidden = hidden_cells(*in.rule, in.n(), in.m());
+  result.steps.push_back({.id = "a",
+                          .title = "A",
+                          .formula = "softmax(Q Kᵀ ÷ √d): each row is now a vector",
+                          .value = a,
+                          .range = MechanismStep::Range::probability,
+                          .masked = hidden});
+  result.steps.push_back({.id = "scores",
+                          .title = form == stochastic ? "−W₂² ÷ √m" : "(A W_q)(A W_k)ᵀ ÷ √m",
+                          .formula = "how alike two queries look around",
+                          .value = scores,
+                          .masked = hidden,
+                          .explain = form == stochastic ? std::function<std::string(Index, Index)>{}
+                                                        : explain_product_t(q, k, static_cast<double>(unit))});
+  result.steps.push_back({.id = "b",
+                          .title = "B",
+                          .formula = "softmax of the row, same mask",
+                          .value = b,
+                          .range = MechanismStep::Range::probability,
+                          .masked = hidden});
+  result.steps.push_back({.id = "weights",
+                          .title = "Refined weights",
+                          .formula = form == additive         ? "(A + B) ÷ 2"
+                                     : form == value_weighted ? "B (A W_v), each row ÷ its sum"
+                                                              : "B",
+                          .value = result.weights,
+                          .range = result.kind == MapKind::effective ? MechanismStep::Range::signed_values
+                                                                     : MechanismStep::Range::probability,
+                          .masked = hidden});
+  result.steps.push_back(output_step(result.weights, in.v, result.output, "refined weights · V"));
+  return result;
+}
+
+}  // namespace
+
+Mechanism make_refined() {
+  Mechanism m;
+  m.id = "refined";
+  m.title = "Refined weights: attention over attention (AWRSR)";
+  m.name = "Refined weights (AWRSR)";
+  m.group = "Attention over attention";
+  m.source = "Liu et al. 2024 (AWRSR)";
+  m.formula = "B = softmax((A W_q)(A W_k)ᵀ ÷ √m)";
+  m.meaning =
+      "Two queries that look at the same keys are related. Attention is computed between rows of the weights "
+      "themselves, and refines them.";
+  m.keywords = "AWRSR refinement simple value-weighted additive stochastic STOSA sequential recommendation G1";
+  m.parameters = {
+      choice_parameter("form", "Refinement", "Which of the paper's four.",
+                       {"simple", "value-weighted", "additive", "stochastic"}),
+      number_parameter("sharpness", "Sharpness", "Scores between rows are multiplied by it.", 0.1, 100, 10, true),
+      number_parameter("spread", "Spread of W", "0: every W is the identity; else plus so much of a drawn matrix.", 0,
+                       2, 0),
+      seed_parameter("of the W")};
+  m.run = run;
+  m.cost = [](const MechanismShape& s, const MechanismValues& v) {
+    MechanismCost cost = plain_cost(s);
+    const auto n = static_cast<double>(s.n);
+    cost.multiply_adds +=
+        n * n * n * (v.number("spread") > 0 ? 3 : 1) + (v.whole("form") == value_weighted ? n * n * n : 0);
+    return cost;
+  };
+  m.chips = [](const MechanismShape& s, const MechanismValues&) {
+    using Role = ShapeChip::Role;
+    return std::vector<ShapeChip>{chip(Role::query, "A", s.n, s.n), chip(Role::key, "· Aᵀ", s.n, s.n),
+                                  chip(Role::plain, "softmax", s.n, s.n), chip(Role::value, "· V", s.n, s.d_v),
+                                  chip(Role::output, "O", s.n, s.d_v)};
+  };
+  m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult&) -> std::string {
+    return v.number("spread") == 0
+               ? "With every W the identity, weight goes to keys whose own rows look around as the query's does."
+               : "The W are drawn, not learnt: what changes with the seed is not a finding.";
+  };
+  return m;
+}
+
+}  // namespace headscope::mechanism

@@ -1,0 +1,110 @@
+// Softmax saturates: the gradient of a row of weights with respect to its scores is J = diag(p) − p pᵀ (Vaswani et al.
+// 2017, footnote 4, why scores are scaled). As scores grow p becomes one-hot and J vanishes: nothing can be learnt
+// there. Shapes: p (1, m), J (m, m). ‖J‖ is at most ½ (two keys with ½ each), 0 for a one-hot row.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/attention/mechanism_math.h"
+#include "core/attention/mechanisms/all.h"
+
+namespace headscope::mechanism {
+
+namespace {
+
+Tensor jacobian(const Tensor& p) {
+  const Index m = p.dim(1);
+  Tensor out = Tensor::zeros({m, m});
+  for (Index i = 0; i < m; ++i)
+    for (Index j = 0; j < m; ++j) out.ref(i, j) = (i == j ? p.at(0, i) : 0.0f) - p.at(0, i) * p.at(0, j);
+  return out;
+}
+
+double frobenius(const Tensor& x) {
+  double sum = 0;
+  for (const float value : x.values()) sum += static_cast<double>(value) * static_cast<double>(value);
+  return std::sqrt(sum);
+}
+
+MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
+  check(in);
+  const Index row =
+      std::min(static_cast<Index>(std::lround(values.number("query") * static_cast<double>(in.n() - 1))), in.n() - 1);
+  Tensor scores = raw_scores(in);
+  apply_rule(*in.rule, scores);
+  const Tensor own = scores.slice(0, row, row + 1).copy();
+  const auto at = [&](double sharpness) { return softmax_rows(times(own, static_cast<float>(sharpness))); };
+  const Tensor p = at(values.number("sharpness")), j = jacobian(p);
+  MechanismResult result;
+  Tensor shown = times(own, static_cast<float>(values.number("sharpness")));
+  std::vector<std::uint8_t> hidden;
+  for (float& s : shown.mutable_values()) {
+    hidden.push_back(!std::isfinite(s));
+    if (!std::isfinite(s)) s = 0;
+  }
+  result.steps.push_back({.id = "row-scores",
+                          .title = "Scores of the row",
+                          .formula = fmt::format("query {}, times the sharpness", row),
+                          .value = shown,
+                          .rows = MechanismAxis::other,
+                          .masked = hidden});
+  result.steps.push_back({.id = "p",
+                          .title = "p",
+                          .formula = "softmax of the row",
+                          .value = p,
+                          .range = MechanismStep::Range::probability,
+                          .rows = MechanismAxis::other,
+                          .masked = hidden});
+  result.steps.push_back({.id = "jacobian",
+                          .title = "J",
+                          .formula = "diag(p) − p pᵀ",
+                          .value = j,
+                          .rows = MechanismAxis::key,
+                          .explain = [p](Index a, Index b) {
+                            return a == b ? fmt::format("{} − {}² = {}", text(p.at(0, a)), text(p.at(0, a)),
+                                                        text(p.at(0, a) * (1 - p.at(0, a))))
+                                          : fmt::format("−{} · {}", text(p.at(0, a)), text(p.at(0, b)));
+                          }});
+  MechanismCurve curve{"Size of the gradient as scores grow", "sharpness", "‖J‖", {{"", {}, {}}}, true, {}};
+  for (int i = 0; i <= 40; ++i) {
+    const double sharpness = 0.05 * std::pow(2000.0, i / 40.0);
+    curve.lines[0].x.push_back(sharpness);
+    curve.lines[0].y.push_back(frobenius(jacobian(at(sharpness))));
+  }
+  curve.marker = {values.number("sharpness"), frobenius(j)};
+  result.curves.push_back(std::move(curve));
+  float most = 0;
+  for (const float x : p.values()) most = std::max(most, x);
+  result.facts = {{"‖J‖", text(frobenius(j)), "Frobenius norm of the Jacobian; 0 for a one-hot row"},
+                  {"Largest weight", text(most), "of the row"}};
+  return result;
+}
+
+}  // namespace
+
+Mechanism make_saturation() {
+  Mechanism m;
+  m.id = "saturation";
+  m.title = "Softmax saturates: the gradient vanishes";
+  m.name = "Saturation, vanishing gradient";
+  m.group = "Softmax and scaling";
+  m.source = "Vaswani et al. 2017";
+  m.formula = "∂p ÷ ∂s = diag(p) − p pᵀ";
+  m.meaning =
+      "The derivative of a row of weights by its scores. A flat row answers to every score, a one-hot row to none: "
+      "training cannot move it any more.";
+  m.keywords = "jacobian gradient vanishing softmax A8";
+  m.parameters = {number_parameter("sharpness", "Sharpness", "Scores are multiplied by it.", 0.05, 100, 1, true),
+                  number_parameter("query", "Query", "Which row, 0 the first, 1 the last.", 0, 1, 1)};
+  m.run = run;
+  m.study = true;
+  m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
+    return fmt::format("The largest weight is {}, the gradient {}: raise the sharpness and watch it go to 0.",
+                       r.facts[1].value, r.facts[0].value);
+  };
+  return m;
+}
+
+}  // namespace headscope::mechanism

@@ -1,0 +1,198 @@
+// Scaled dot-product attention (Vaswani et al., Attention Is All You Need, 2017), step by step.
+//   S = Q Kᵀ ÷ √d,  P = softmax of each row of S over the keys that the mask leaves,  O = P V.
+// Shapes: Q (n, d), K (m, d), V (m, d_v), S and P (n, m), O (n, d_v). Cost: n m (d + d_v) multiply-adds, and n² numbers
+// stored where the steps are kept.
+
+#include "core/attention/mechanisms/softmax.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/attention/mechanism_math.h"
+#include "core/attention/mechanisms/all.h"
+
+namespace headscope::mechanism {
+
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+/// Mean entropy of the rows in nats.
+double mean_entropy(const Tensor& weights) {
+  double sum = 0;
+  for (const float p : weights.values())
+    if (p > 0) sum -= static_cast<double>(p) * std::log(static_cast<double>(p));
+  return sum / static_cast<double>(std::max<Index>(weights.dim(0), 1));
+}
+
+float factor_of(const MechanismInput& in, const MechanismValues& values) {
+  return static_cast<float>((values.on("scaled") ? static_cast<double>(in.scale) : 1.0) / values.number("temperature"));
+}
+
+MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+  const float factor = factor_of(in, values);
+  std::vector<MechanismStep> steps;
+  const Tensor dots = product_t(in.q, in.k);
+  Tensor scores = times(dots, factor);
+  if (detail == Detail::steps) {
+    add_inputs(steps, in);
+    steps.push_back({.id = "dots",
+                     .title = "Q Kᵀ",
+                     .formula = "how far each query agrees with each key",
+                     .value = dots,
+                     .explain = explain_product_t(in.q, in.k)});
+    steps.push_back({.id = "scores",
+                     .title = "Scores",
+                     .formula = values.on("scaled") ? "Q Kᵀ ÷ √d ÷ τ" : "Q Kᵀ ÷ τ, not scaled",
+                     .value = scores,
+                     .explain = [dots, factor](Index i, Index j) {
+                       return fmt::format("{} · {} = {}", text(factor), text(dots.at(i, j)),
+                                          text(factor * dots.at(i, j)));
+                     }});
+  }
+  MechanismResult result = softmax_of(in, scores.copy(), std::move(steps), detail);
+  if (detail == Detail::steps) {
+    MechanismCurve curve{"Entropy of the rows over temperature", "τ", "mean entropy, nats", {{"", {}, {}}}, true, {}};
+    const Tensor unit = times(dots, values.on("scaled") ? in.scale : 1.0f);
+    for (int i = 0; i <= 24; ++i) {
+      const double tau = 0.05 * std::pow(400.0, i / 24.0);
+      Tensor s = times(unit, static_cast<float>(1 / tau));
+      apply_rule(*in.rule, s);
+      curve.lines[0].x.push_back(tau);
+      curve.lines[0].y.push_back(mean_entropy(softmax_rows(std::move(s))));
+      check(in);
+    }
+    curve.marker = {values.number("temperature"), mean_entropy(result.weights)};
+    result.curves.push_back(std::move(curve));
+  }
+  return result;
+}
+
+/// By blocks of rows over the keys that they see: n × n numbers are never stored.
+Tensor output(const MechanismInput& in, const MechanismValues& values) {
+  constexpr Index block = 64;
+  Tensor out = Tensor::zeros({in.n(), in.d_v()});
+  for (Index begin = 0; begin < in.n(); begin += block) {
+    check(in);
+    const Index end = std::min(begin + block, in.n());
+    Index reach = 0;
+    for (Index i = begin; i < end; ++i) reach = std::max(reach, in.rule->keys(i, in.m()).end);
+    if (reach == 0) continue;
+    Tensor scores = times(product_t(in.q.slice(0, begin, end), in.k.slice(0, 0, reach)), factor_of(in, values));
+    for (Index i = begin; i < end; ++i) {
+      const KeyRange keys = in.rule->keys(i, in.m());
+      float* const row = &scores.ref(i - begin, 0);
+      std::fill(row, row + std::min(keys.begin, reach), -infinity);
+      std::fill(row + std::max(keys.end, keys.begin), row + reach, -infinity);
+      if (!in.rule->plain() && keys.size() > 0)
+        in.rule->apply(i, keys.begin, {row + keys.begin, static_cast<std::size_t>(keys.size())});
+    }
+    const Tensor part = product(softmax_rows(std::move(scores)), in.v.slice(0, 0, reach));
+    for (Index i = begin; i < end; ++i) std::copy_n(part.data() + (i - begin) * in.d_v(), in.d_v(), &out.ref(i, 0));
+  }
+  return out;
+}
+
+std::string note(const MechanismInput& in, const MechanismValues& values, const MechanismResult&) {
+  if (!values.on("scaled"))
+    return fmt::format(
+        "Not divided by √{}: scores are {} times as far apart, so rows come close to one-hot, where the "
+        "gradient of softmax is 0.",
+        in.d(), text(1 / static_cast<double>(in.scale)));
+  if (values.number("temperature") < 1) return "Below temperature 1 each row moves its weight to its largest score.";
+  if (values.number("temperature") > 1) return "Above temperature 1 the weights of a row draw nearer to one another.";
+  return "This is the reference itself: difference and error are 0.";
+}
+
+}  // namespace
+
+MechanismResult softmax_of(const MechanismInput& in, Tensor scores, std::vector<MechanismStep> score_steps,
+                           Detail detail) {
+  check(in);
+  apply_rule(*in.rule, scores);
+  MechanismResult result;
+  result.weights = softmax_rows(scores.copy());
+  result.output = product(result.weights, in.v);
+  if (detail != Detail::steps) return result;
+  result.steps = std::move(score_steps);
+  auto hidden = hidden_cells(*in.rule, in.n(), in.m());
+  Tensor allowed = scores.copy(), exponentials = scores.copy();
+  Tensor sums = Tensor::zeros({in.n(), 1}), largest = Tensor::zeros({in.n(), 1});
+  for (Index i = 0; i < in.n(); ++i) {
+    float max = -infinity;
+    for (Index j = 0; j < in.m(); ++j) max = std::max(max, scores.at(i, j));
+    largest.ref(i, 0) = std::isfinite(max) ? max : 0;
+    double sum = 0;
+    for (Index j = 0; j < in.m(); ++j) {
+      const float s = scores.at(i, j);
+      if (s == -infinity) allowed.ref(i, j) = 0;
+      sum += static_cast<double>(exponentials.ref(i, j) = s == -infinity ? 0.0f : std::exp(s - max));
+    }
+    sums.ref(i, 0) = static_cast<float>(sum);
+  }
+  result.steps.push_back({.id = "masked",
+                          .title = "Masked scores",
+                          .formula = "mask: " + in.rule->describe(),
+                          .value = allowed,
+                          .masked = hidden});
+  result.steps.push_back({.id = "exp",
+                          .title = "exp(s − max)",
+                          .formula = "the row's largest taken off first: no overflow",
+                          .value = exponentials,
+                          .range = MechanismStep::Range::probability,
+                          .masked = hidden,
+                          .explain = [scores, largest, exponentials](Index i, Index j) {
+                            return fmt::format("exp({} − {}) = {}", text(scores.at(i, j)), text(largest.at(i, 0)),
+                                               text(exponentials.at(i, j)));
+                          }});
+  result.steps.push_back({.id = "weights",
+                          .title = "Weights P",
+                          .formula = "each row ÷ its sum",
+                          .value = result.weights,
+                          .range = MechanismStep::Range::probability,
+                          .masked = std::move(hidden),
+                          .explain = [exponentials, sums, p = result.weights](Index i, Index j) {
+                            return fmt::format("{} ÷ {} = {}", text(exponentials.at(i, j)), text(sums.at(i, 0)),
+                                               text(p.at(i, j)));
+                          }});
+  result.steps.push_back(output_step(result.weights, in.v, result.output, "P V"));
+  return result;
+}
+
+MechanismResult softmax_reference(const MechanismInput& in) {
+  return softmax_of(in, raw_scores(in), {}, Detail::weights);
+}
+
+std::vector<ShapeChip> softmax_chips(const MechanismShape& s, const std::string& score) {
+  using Role = ShapeChip::Role;
+  return {chip(Role::query, "Q", s.n, s.d), chip(Role::key, score, s.n, s.n), chip(Role::plain, "softmax", s.n, s.n),
+          chip(Role::value, "· V", s.n, s.d_v), chip(Role::output, "O", s.n, s.d_v)};
+}
+
+Mechanism make_softmax() {
+  Mechanism m;
+  m.id = "softmax";
+  m.title = "Scaled dot-product attention";
+  m.name = "Scaled dot-product";
+  m.group = "Exact softmax";
+  m.source = "Vaswani et al. 2017";
+  m.formula = "O = softmax(Q Kᵀ ÷ √d) V";
+  m.meaning =
+      "Each query is compared with every key; softmax turns a row of scores into shares that sum to 1; the output is "
+      "the values mixed in these shares.";
+  m.keywords = "temperature unscaled multiplicative sqrt d A1 A7";
+  m.parameters = {
+      number_parameter("temperature", "Temperature τ", "Scores are divided by it: below 1 sharper.", 0.05, 20, 1, true),
+      toggle_parameter("scaled", "÷ √d", "Off: the scores as they are, unscaled.", true)};
+  m.run = run;
+  m.output = output;
+  m.cost = [](const MechanismShape& s, const MechanismValues&) { return plain_cost(s); };
+  m.chips = [](const MechanismShape& s, const MechanismValues&) { return softmax_chips(s, "· Kᵀ"); };
+  m.note = note;
+  return m;
+}
+
+}  // namespace headscope::mechanism

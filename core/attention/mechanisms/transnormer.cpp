@@ -1,0 +1,50 @@
+// TransNormer's NormAttention (Qin et al., The Devil in Linear Transformer, 2022): linear attention without the
+// denominator, whose gradient is unbounded, and a norm of each output row in its place: O = RMSNorm(φ(Q)(φ(K)ᵀV)).
+// The paper's lower layers keep local softmax attention ("DiagAttention"); in the model that is a mask.
+// Shapes and cost as linear attention; state d d_v floats.
+
+#include <cmath>
+
+#include "core/attention/mechanism_math.h"
+#include "core/attention/mechanisms/all.h"
+#include "core/attention/mechanisms/kernel.h"
+
+namespace headscope::mechanism {
+
+namespace {
+
+Kernel features(const MechanismInput& in, const MechanismValues& values) {
+  const bool norm = values.on("norm");
+  const auto phi = [](float x) { return x > 0 ? 1 + x : std::exp(x); };
+  return {each(in.q, phi), each(in.k, phi), "φ(x) = 1 + elu(x)", norm ? Kernel::Norm::rms : Kernel::Norm::none};
+}
+
+}  // namespace
+
+Mechanism make_transnormer() {
+  Mechanism m;
+  m.id = "transnormer";
+  m.title = "TransNormer: no denominator, normalised after";
+  m.name = "TransNormer";
+  m.source = "Qin et al. 2022";
+  m.formula = "O = RMSNorm(φ(Q) (φ(K)ᵀ V))";
+  m.meaning =
+      "The denominator of linear attention has gradients without bound; leaving it out and normalising each output row "
+      "trains stably. The paper pairs it with local attention in the low layers.";
+  m.keywords = "NormAttention DiagAttention E8";
+  m.parameters = {toggle_parameter("norm", "Normalise after", "Off: outputs grow with the number of keys.", true)};
+  use_kernel<features>(m);
+  m.cost = [](const MechanismShape& s, const MechanismValues&) { return kernel_cost(s, s.d); };
+  m.chips = [](const MechanismShape& s, const MechanismValues& v) {
+    return kernel_chips(s, s.d, v.on("norm") ? Kernel::Norm::rms : Kernel::Norm::none);
+  };
+  m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult&) -> std::string {
+    return v.on("norm")
+               ? "Weights need not sum to 1: each row is scaled so that its output has root mean square 1, however "
+                 "large the values are. A model trained with softmax expects other sizes."
+               : "Nothing divides: the sum of a row, and with it the output, grows with every key.";
+  };
+  return m;
+}
+
+}  // namespace headscope::mechanism

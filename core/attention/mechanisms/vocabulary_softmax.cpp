@@ -1,0 +1,144 @@
+// Softmax over a vocabulary, cheaper (Morin & Bengio, Hierarchical Probabilistic Neural Network Language Model, 2005;
+// Mikolov et al., Distributed Representations of Words, 2013; Grave et al., Efficient Softmax Approximation for GPUs,
+// 2017). Hierarchical: words are leaves of a Huffman tree by frequency; a word's probability is the product of σ(±w·h)
+// along its path, so leaves sum to 1 and a word costs its path's length. Adaptive: frequent words share a head with one
+// entry for each cluster of rarer ones, whose projections are narrower by 4 each.
+// Frequencies: Zipf's law, f ∝ 1/rank. h is the last query of the input, w of inner nodes are drawn N(0, 1/d).
+// Shapes: tree with V leaves, V − 1 inner nodes. Cost: V d plain; Σ f · path · d; clusters as below.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <queue>
+
+#include "core/attention/mechanism_math.h"
+#include "core/attention/mechanisms/all.h"
+
+namespace headscope::mechanism {
+
+namespace {
+
+struct Tree {
+  std::vector<int> parent;     // of all nodes, leaves first; −1 = root
+  std::vector<bool> is_right;  // of its parent
+  Index leaves = 0;
+};
+
+/// Huffman 1952: the two rarest are joined until one is left.
+Tree huffman(const std::vector<double>& frequency) {
+  Tree tree;
+  tree.leaves = static_cast<Index>(frequency.size());
+  using Entry = std::pair<double, int>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
+  for (std::size_t i = 0; i < frequency.size(); ++i) open.emplace(frequency[i], static_cast<int>(i));
+  tree.parent.assign(frequency.size(), -1);
+  tree.is_right.assign(frequency.size(), false);
+  while (open.size() > 1) {
+    const Entry a = open.top();
+    open.pop();
+    const Entry b = open.top();
+    open.pop();
+    const int node = static_cast<int>(tree.parent.size());
+    tree.parent.push_back(-1);
+    tree.is_right.push_back(false);
+    tree.parent[static_cast<std::size_t>(a.second)] = tree.parent[static_cast<std::size_t>(b.second)] = node;
+    tree.is_right[static_cast<std::size_t>(b.second)] = true;
+    open.emplace(a.first + b.first, node);
+  }
+  return tree;
+}
+
+std::vector<double> zipf(Index words) {
+  std::vector<double> f(static_cast<std::size_t>(words));
+  double sum = 0;
+  for (Index i = 0; i < words; ++i) sum += f[static_cast<std::size_t>(i)] = 1 / static_cast<double>(i + 1);
+  for (double& each : f) each /= sum;
+  return f;
+}
+
+MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
+  check(in);
+  const Index words = values.whole("words"), d = in.d();
+  const auto frequency = zipf(words);
+  const Tree tree = huffman(frequency);
+  const Tensor w = times(gaussian(std::max<Index>(words - 1, 1), d, values.seed()),
+                         static_cast<float>(1 / std::sqrt(static_cast<double>(d))));
+  const Tensor h = in.q.slice(0, in.n() - 1, in.n()).copy();
+  const Tensor drive = product_t(w, h);  // of inner node i, at words + i
+  MechanismCurve probability{"Probability of every word, by rank",        "rank", "p",
+                             {{"by the tree", {}, {}}, {"Zipf", {}, {}}}, true,   {}};
+  MechanismCurve lengths{
+      "Length of the path, by rank", "rank", "steps", {{"Huffman", {}, {}}, {"log₂ V", {}, {}}}, true, {}};
+  double total = 0, mean_path = 0;
+  const Index every = std::max<Index>(1, words / 400);
+  for (Index word = 0; word < words; ++word) {
+    double log_p = 0;
+    int steps = 0;
+    for (auto node = static_cast<std::size_t>(word); tree.parent[node] >= 0;
+         node = static_cast<std::size_t>(tree.parent[node])) {
+      const double x = static_cast<double>(drive.at(tree.parent[node] - words, 0)) * (tree.is_right[node] ? 1 : -1);
+      log_p -= std::log1p(std::exp(-x));
+      ++steps;
+    }
+    total += std::exp(log_p);
+    mean_path += frequency[static_cast<std::size_t>(word)] * steps;
+    if (word % every && word > 20) continue;
+    const auto rank = static_cast<double>(word + 1);
+    for (auto& line : probability.lines) line.x.push_back(rank);
+    for (auto& line : lengths.lines) line.x.push_back(rank);
+    probability.lines[0].y.push_back(std::exp(log_p));
+    probability.lines[1].y.push_back(frequency[static_cast<std::size_t>(word)]);
+    lengths.lines[0].y.push_back(steps);
+    lengths.lines[1].y.push_back(std::log2(static_cast<double>(words)));
+  }
+  // Adaptive: a head of a fifth of the words, two clusters of the rest, the rarer the larger; widths d, d/4, d/16.
+  const Index head = std::max<Index>(1, words / 5), middle = (words - head) / 3, tail = words - head - middle;
+  double in_middle = 0, in_tail = 0;
+  for (Index i = head; i < words; ++i)
+    (i < head + middle ? in_middle : in_tail) += frequency[static_cast<std::size_t>(i)];
+  const auto size = static_cast<double>(d);
+  const double plain = static_cast<double>(words) * size, hierarchical = mean_path * size,
+               adaptive = static_cast<double>(head + 2) * size +
+                          in_middle * (size * size / 4 + static_cast<double>(middle) * size / 4) +
+                          in_tail * (size * size / 16 + static_cast<double>(tail) * size / 16);
+  MechanismResult result;
+  result.facts = {{"Leaves sum to", fmt::format("{:.6f}", total), "of all words' probabilities by the tree"},
+                  {"Plain softmax", fmt::format("{:.0f} multiply-adds", plain), "V d"},
+                  {"Hierarchical", fmt::format("{:.0f}, ÷ {:.0f}", hierarchical, plain / hierarchical),
+                   fmt::format("mean path {:.2f} steps times d, words as frequent as Zipf says", mean_path)},
+                  {"Adaptive", fmt::format("{:.0f}, ÷ {:.1f}", adaptive, plain / adaptive),
+                   fmt::format("head {} words; clusters of {} and {} words, reached {:.1f} % and {:.1f} % of the time",
+                               head, middle, tail, 100 * in_middle, 100 * in_tail)}};
+  result.curves = {std::move(lengths), std::move(probability)};
+  return result;
+}
+
+}  // namespace
+
+Mechanism make_vocabulary_softmax() {
+  Mechanism m;
+  m.id = "vocabulary-softmax";
+  m.title = "Hierarchical and adaptive softmax over a vocabulary";
+  m.name = "Hierarchical & adaptive softmax";
+  m.group = "Softmax and scaling";
+  m.source = "Morin & Bengio 2005; Grave et al. 2017";
+  m.formula = "p(word) = Π σ(± w·h) along its path";
+  m.meaning =
+      "The output softmax of a language model costs V d for each token. A Huffman tree makes frequent words cheap; "
+      "clusters "
+      "by frequency spare the rare ones.";
+  m.keywords = "huffman tree output layer zipf word2vec A13";
+  m.parameters = {whole_parameter("words", "Words V", "Of the vocabulary.", 2, 50000, 5000, true),
+                  seed_parameter("of the inner nodes")};
+  m.run = run;
+  m.study = true;
+  m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
+    return fmt::format("Leaves sum to {}. Multiply-adds for a token: plain {}, hierarchical {}, adaptive {}.",
+                       r.facts[0].value, r.facts[1].value.substr(0, r.facts[1].value.find(' ')), r.facts[2].value,
+                       r.facts[3].value);
+  };
+  return m;
+}
+
+}  // namespace headscope::mechanism

@@ -1,0 +1,64 @@
+#include "core/engine/mechanism_input.h"
+
+#include <fmt/format.h>
+
+namespace headscope {
+
+namespace {
+
+bool overrules_scores(const EditAction& action) {
+  if (const auto* drop = std::get_if<DropFirst>(&action)) return !drop->renormalize;
+  return std::holds_alternative<SwapMechanism>(action) || std::holds_alternative<SetWeight>(action) ||
+         std::holds_alternative<FreezePattern>(action);
+}
+
+/// `edits` without what overrules scores in `layer`; an edit of all layers stays for the others.
+std::vector<Intervention> spared(const std::vector<Intervention>& edits, int layer, int layers) {
+  std::vector<Intervention> out;
+  for (const Intervention& edit : edits) {
+    if (!overrules_scores(edit.action) || (edit.target.layer && *edit.target.layer != layer)) {
+      out.push_back(edit);
+      continue;
+    }
+    if (edit.target.layer) continue;
+    for (int other = 0; other < layers; ++other)
+      if (other != layer) {
+        out.push_back(edit);
+        out.back().target.layer = other;
+      }
+  }
+  return out;
+}
+
+}  // namespace
+
+MechanismInput head_input(const LoadedModel& model, const RunRequest& request, int layer, int head, const Ctx& ctx,
+                          std::shared_ptr<const Trace>* out_trace) {
+  const ModelConfig& config = model.model->config();
+  const bool rotary = config.position == PositionKind::rotary;
+  const SiteKind q_kind = rotary ? SiteKind::rot_q : SiteKind::q, k_kind = rotary ? SiteKind::rot_k : SiteKind::k;
+  if (layer < 0 || layer >= config.dims.layers || head < 0 || head >= config.dims.heads)
+    throw Error("head", fmt::format("a layer below {} and a head below {}", config.dims.layers, config.dims.heads),
+                fmt::format("{}.{}", layer, head));
+  RunRequest wanted = request;
+  wanted.edits = spared(request.edits, layer, config.dims.layers);
+  wanted.capture = {};
+  wanted.capture.maps = MapStorage::factored;
+  wanted.capture.layers = {layer};
+  wanted.capture.sites = {q_kind, k_kind, SiteKind::v};
+  wanted.capture.all_logits = false;
+  wanted.capture.byte_budget = request.capture.byte_budget;
+  const std::shared_ptr<const Trace> trace = run(model, wanted, ctx);
+  const AttentionMap& map = trace->map(layer, head);
+  if (!map.is_factored() || !map.rule())
+    throw Error(fmt::format("head {}.{}", layer, head), "its own scores", "a pattern that an edit replaced");
+  const auto of = [&](SiteKind kind) {
+    const Tensor& all = trace->sites.at({kind, layer});  // (query, head, d_head)
+    return all.select(1, head / (config.dims.heads / all.dim(1))).packed();
+  };
+  if (out_trace) *out_trace = trace;
+  return {of(q_kind), of(k_kind), of(SiteKind::v), map.scale(), std::shared_ptr<const AttentionRule>(trace, map.rule()),
+          ctx.stop};
+}
+
+}  // namespace headscope

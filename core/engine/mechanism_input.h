@@ -1,0 +1,17 @@
+#pragma once
+// Queries, keys and values of one head of a run, for a mechanism to work on.
+
+#include <memory>
+
+#include "core/attention/mechanism.h"
+#include "core/engine/run_request.h"
+
+namespace headscope {
+
+/// As softmax attention would get them: after rotation, under the head's mask and scale. Edits that put other scores or
+/// weights into this head's layer are left out; all others act. `trace` (may be null) gets the run, whose tokens name
+/// the positions. Throws Error as run() does.
+MechanismInput head_input(const LoadedModel& model, const RunRequest& request, int layer, int head, const Ctx& ctx,
+                          std::shared_ptr<const Trace>* trace = nullptr);
+
+}  // namespace headscope

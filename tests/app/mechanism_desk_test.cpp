@@ -1,0 +1,122 @@
+#include "app/state/mechanism_desk.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "app/state/mechanism_swaps.h"
+#include "core/attention/masks.h"
+#include "core/engine/mechanism_input.h"
+#include "tests/attention/mechanisms/input.h"
+#include "tests/support/paths.h"
+
+using namespace headscope;
+using headscope::testing::gap;
+
+namespace {
+
+/// Frames until `done`, ten seconds at most.
+template <class Done>
+bool until(Explorer& explorer, MechanismDesk& desk, Done done) {
+  for (int i = 0; i < 2000; ++i) {
+    explorer.frame(i * 0.02);
+    desk.frame(true, false);
+    if (done()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("swaps: a table of heads in the fewest edits, and back") {
+  const ModelDims dims{3, 2, 2, 4, 8, 16, 10};
+  const Intervention hot{{1, 0}, SetTemperature{2}};
+  MechanismSwaps all;
+  for (int layer = 0; layer < 3; ++layer)
+    for (int head = 0; head < 2; ++head) all[{layer, head}] = "linear map=elu normalise=sum";
+  const auto words = [](const std::vector<Intervention>& edits) {
+    std::string text;
+    for (const Intervention& edit : edits) text += describe(edit) + "; ";
+    return text;
+  };
+  auto edits = with_swaps({hot}, all, dims);
+  CHECK(words(edits) == "1.0: temperature 2; *: mechanism linear map=elu normalise=sum; ");
+  CHECK(swaps_of(edits, dims) == all);
+  auto some = all;
+  some.erase({1, 1});
+  edits = with_swaps(edits, some, dims);
+  CHECK(words(edits) ==
+        "1.0: temperature 2; 0.*: mechanism linear map=elu normalise=sum; 1.0: mechanism linear map=elu normalise=sum; "
+        "2.*: mechanism linear map=elu normalise=sum; ");
+  CHECK(swaps_of(edits, dims) == some);
+  CHECK(with_swaps(edits, {}, dims) == std::vector<Intervention>{hot});
+  // Those that are off, or reach some positions only, are left alone.
+  const std::vector<Intervention> others{{{0, 0}, SwapMechanism{"relu"}, false},
+                                         {{0, 0, PositionRange{1, 2}}, SwapMechanism{"relu"}}};
+  CHECK(swaps_of(others, dims).empty());
+  CHECK(with_swaps(others, {}, dims) == others);
+}
+
+TEST_CASE("the page of a head: softmax on its q, k, v is the pattern of the run, also where another edit hides it") {
+  Backend backend(1);
+  const auto folder = headscope::testing::source_dir() / "assets/examples/induction";
+  const LoadedModel model = load_model(folder, backend);
+  RunRequest request;
+  request.model = folder;
+  request.text = "Mr and Mrs Quill of Fox Hythe";
+  request.capture.maps = MapStorage::dense;
+  const auto trace = run(model, request, Ctx{backend});
+  const MechanismInput in = head_input(model, request, 1, 0, Ctx{backend});
+  const Mechanism& softmax = *find_mechanism("softmax");
+  CHECK(gap(softmax.run(in, softmax.usual(), Detail::weights).weights, trace->map(1, 0).to_dense()) < 1e-5);
+  request.edits = {parse_intervention("*: mechanism linear", "test"), parse_intervention("1.0: mask window 3", "test")};
+  const MechanismInput edited = head_input(model, request, 1, 0, Ctx{backend});
+  CHECK(edited.rule->describe() == "window 3");
+  CHECK(gap(edited.q, in.q) > 0);  // layer 0 runs linear attention still
+  CHECK_THROWS_AS(head_input(model, request, 7, 0, Ctx{backend}), Error);
+}
+
+TEST_CASE("the desk: a page for what is chosen, an edit of the model that follows the parameters, one step to undo") {
+  Explorer explorer({1, nullptr});
+  explorer.open_example("induction");
+  MechanismDesk desk(explorer);
+  REQUIRE(until(explorer, desk, [&] { return desk.current(); }));
+  CHECK(desk.page()->choice.mechanism->id == "linear");
+  CHECK(desk.page()->input.n() == static_cast<Index>(explorer.results().run->trace->tokens.size()));
+  CHECK(desk.page()->recurrence);
+  CHECK(desk.page()->recurrent_gap < 1e-4);
+  REQUIRE(until(explorer, desk, [&] { return desk.times() && !desk.timing().running(); }));
+  CHECK(desk.times()->softmax.n.size() > 2);
+  CHECK(desk.times()->mechanism.n.size() > 2);
+  CHECK(desk.times()->mechanism.theory.size() == desk.times()->mechanism.theory_n.size());
+
+  desk.choose("entmax");
+  desk.set_value("alpha", 1);
+  REQUIRE(until(explorer, desk, [&] { return desk.current() && desk.page()->choice.mechanism->id == "entmax"; }));
+  CHECK(desk.page()->comparison.output_error < 1e-5);
+  CHECK_FALSE(desk.page()->recurrence);
+  CHECK(!desk.page()->no_recurrence.empty());
+
+  desk.swap_in({{1, 0}}, true);
+  CHECK(describe(explorer.state().document.edits.at(0)) == "1.0: mechanism entmax alpha=1");
+  desk.set_value("alpha", 2);
+  CHECK(describe(explorer.state().document.edits.at(0)) == "1.0: mechanism entmax alpha=2");
+  REQUIRE(until(explorer, desk, [&] {
+    return explorer.results().effect && explorer.results().effect->after == explorer.results().run->trace &&
+           !explorer.busy();
+  }));
+  CHECK(explorer.results().run->trace->map(1, 0).stats().max_weight.size() > 0);
+  while (explorer.can_undo() && !explorer.state().document.edits.empty()) explorer.undo();
+  CHECK(explorer.state().document.edits.empty());
+
+  desk.use_example(worked_examples()[0]);
+  desk.choose("softmax");
+  REQUIRE(until(explorer, desk, [&] { return desk.current() && desk.page()->choice.mechanism->id == "softmax"; }));
+  CHECK(desk.page()->result.output.at(0, 0) == doctest::Approx(20));
+  desk.choose("lightning");  // one query and three keys: it says what it needs, and the last page stays
+  REQUIRE(until(explorer, desk, [&] { return !desk.error().empty(); }));
+  CHECK(desk.error().find("causal") != std::string::npos);
+  CHECK(desk.page()->choice.mechanism->id == "softmax");
+}

@@ -1,0 +1,217 @@
+// Mechanisms around exact softmax: the worked examples, the limits, and the same result by other roads.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "core/attention/mechanisms/entmax.h"
+#include "core/attention/mechanisms/spectrum.h"
+#include "tests/attention/mechanisms/input.h"
+
+using namespace headscope;
+using namespace headscope::testing;
+
+TEST_CASE("one query by hand: weights 0.40, 0.20, 0.40 and output 20.0") {
+  const MechanismInput in{rows(1, 2, {1, 0}), rows(3, 2, {1, 0, 0, 1, 1, 1}), rows(3, 1, {10, 20, 30}),
+                          static_cast<float>(1 / std::sqrt(2.0)), parse_mask("full")};
+  const MechanismResult r = run("softmax", in, Detail::steps);
+  CHECK(r.weights.at(0, 0) == doctest::Approx(0.4011).epsilon(1e-3));
+  CHECK(r.weights.at(0, 1) == doctest::Approx(0.1978).epsilon(1e-3));
+  CHECK(r.weights.at(0, 2) == doctest::Approx(0.4011).epsilon(1e-3));
+  CHECK(r.output.at(0, 0) == doctest::Approx(20.0).epsilon(1e-5));
+  CHECK(step_of(r, "dots").value.at(0, 2) == 1.0f);
+  CHECK(step_of(r, "scores").value.at(0, 0) == doctest::Approx(0.7071).epsilon(1e-3));
+  CHECK(step_of(r, "output").explain(0, 0) == "0.401·10 + 0.198·20 + 0.401·30 = 20");
+}
+
+TEST_CASE("softmax attention against its definition in double, with temperature and without scale") {
+  MechanismInput in = random_head(9, 9, 8, 8, "causal");
+  CHECK(gap(run("softmax", in).weights, softmax_by_definition(in)) < 1e-6);
+  const float usual = in.scale;
+  in.scale = usual / 2.5f;
+  const Matrix cooled = softmax_by_definition(in);
+  in.scale = 1;
+  const Matrix unscaled = softmax_by_definition(in);
+  in.scale = usual;
+  CHECK(gap(run("softmax temperature=2.5", in).weights, cooled) < 1e-6);
+  CHECK(gap(run("softmax scaled=off", in).weights, unscaled) < 1e-5);
+}
+
+TEST_CASE("additive scores by hand on two queries and two keys") {
+  const MechanismInput in{rows(2, 2, {1, 0, 0, -1}), rows(2, 2, {0.5f, 1, -1, 2}), rows(2, 1, {1, 2}), 1,
+                          parse_mask("full")};
+  const Matrix expected = normalised(in, [&](Index i, Index j) {
+    // Σ_c tanh(q_c + k_c)
+    return std::exp(std::tanh(in.q.at(i, 0) + in.k.at(j, 0)) + std::tanh(in.q.at(i, 1) + in.k.at(j, 1)));
+  });
+  const MechanismResult r = run("additive", in, Detail::steps);
+  CHECK(step_of(r, "scores").value.at(0, 0) == doctest::Approx(std::tanh(1.5) + std::tanh(1.0)));
+  CHECK(gap(r.weights, expected) < 1e-6);
+}
+
+TEST_CASE("norms times cosine restore the score, and each part does what it is said to") {
+  const MechanismInput in = random_head(10, 10, 6, 4, "causal");
+  CHECK(gap(run("cosine query-norm=on key-norm=on", in).weights, softmax_by_definition(in)) < 1e-6);
+  // A key's norm that grows does not matter once key norms are off (the mean apart, which scales all alike).
+  const MechanismResult r = run("cosine", in, Detail::steps);
+  const Tensor& cosines = step_of(r, "cosines").value;
+  for (Index i = 0; i < 10; ++i)
+    for (Index j = 0; j < 10; ++j) CHECK(std::abs(cosines.at(i, j)) <= 1.0001f);
+  const Tensor &q = step_of(r, "q-norm").value, &k = step_of(r, "k-norm").value;
+  const Matrix qm = matrix_of(in.q), km = matrix_of(in.k);
+  CHECK(static_cast<double>(q.at(3, 0) * k.at(2, 0) * cosines.at(3, 2)) ==
+        doctest::Approx(dot(qm[3], km[2])).epsilon(1e-4));
+}
+
+TEST_CASE("scaling by ln n changes nothing at the trained length, and flattens below it") {
+  const MechanismInput in = random_head(16, 16, 6, 4, "full");
+  CHECK(gap(run("log-length trained=16", in).weights, softmax_by_definition(in)) < 1e-6);
+  MechanismInput half = in;
+  half.scale *= static_cast<float>(std::log(16.0) / std::log(256.0));
+  CHECK(gap(run("log-length trained=256", in).weights, softmax_by_definition(half)) < 1e-6);
+}
+
+TEST_CASE("entmax: softmax at 1, the projection onto the simplex at 2, and the condition that defines it between") {
+  const MechanismInput in = random_head(12, 12, 4, 4, "causal", 9);
+  CHECK(gap(run("entmax alpha=1", in).weights, softmax_by_definition(in)) < 1e-6);
+  std::vector<float> scores;
+  const Tensor random = random_tensor({1, 24}, 4);
+  for (const float s : random.values()) scores.push_back(2 * s);
+
+  // Michelot 1986: the mean excess is taken off, what is negative leaves, until nobody leaves.
+  std::vector<bool> in_set(scores.size(), true);
+  double threshold = 0;
+  for (bool left = true; left;) {
+    double sum = 0, count = 0;
+    for (std::size_t j = 0; j < scores.size(); ++j)
+      if (in_set[j]) sum += static_cast<double>(scores[j]), ++count;
+    threshold = (sum - 1) / count;
+    left = false;
+    for (std::size_t j = 0; j < scores.size(); ++j)
+      if (in_set[j] && static_cast<double>(scores[j]) <= threshold) in_set[j] = false, left = true;
+  }
+  std::vector<float> row = scores;
+  mechanism::entmax_row(row, 2);
+  for (std::size_t j = 0; j < row.size(); ++j)
+    CHECK(static_cast<double>(row[j]) ==
+          doctest::Approx(std::max(static_cast<double>(scores[j]) - threshold, 0.0)).epsilon(1e-5));
+  // By hand: (1, 0.5, −1) → threshold 0.25.
+  std::vector<float> small{1.0f, 0.5f, -1.0f};
+  mechanism::entmax_row(small, 2);
+  CHECK(small == std::vector<float>{0.75f, 0.25f, 0.0f});
+
+  for (const double alpha : {1.2, 1.5, 1.9}) {
+    row = scores;
+    mechanism::entmax_row(row, alpha);
+    double sum = 0;
+    for (const float p : row) sum += static_cast<double>(p);
+    CHECK(sum == doctest::Approx(1).epsilon(1e-5));
+    // p^(α−1) − (α−1) s is one number, −τ, wherever p > 0.
+    double least = 1e9, most = -1e9;
+    for (std::size_t j = 0; j < row.size(); ++j)
+      if (row[j] > 1e-4f) {
+        const double tau =
+            (alpha - 1) * static_cast<double>(scores[j]) - std::pow(static_cast<double>(row[j]), alpha - 1);
+        least = std::min(least, tau), most = std::max(most, tau);
+      }
+    CHECK(most - least < 1e-3);
+  }
+  std::vector<float> none(3, -std::numeric_limits<float>::infinity());
+  mechanism::entmax_row(none, 1.5);
+  CHECK(none == std::vector<float>(3, 0.0f));
+  const MechanismResult sparse = run("entmax alpha=2", random_head(40, 40, 16, 4, "full", 2));
+  CHECK(std::ranges::count(sparse.weights.values(), 0.0f) > 0);
+}
+
+TEST_CASE("tiles with online softmax give softmax attention, whatever their size and the mask") {
+  for (const char* mask : {"causal", "full", "window 5", "global 2 window 3", "padding 4"})
+    for (const char* tiles : {"rows=1 columns=1", "rows=3 columns=5", "rows=8 columns=4", "rows=64 columns=64"}) {
+      CAPTURE(mask);
+      CAPTURE(tiles);
+      const MechanismInput in = random_head(19, 19, 6, 5, mask);
+      const MechanismResult r = run(std::string("flash ") + tiles, in);
+      const Matrix expected = softmax_by_definition(in);
+      CHECK(gap(r.weights, expected) < 1e-5);
+      CHECK(gap(r.output, times(expected, matrix_of(in.v))) < 1e-5);
+    }
+  const MechanismInput in = random_head(8, 8, 4, 4, "causal");
+  const MechanismResult begun = run("flash rows=4 columns=4 done=0.25", in);  // the first tile of four
+  CHECK(gap(begun.weights.slice(0, 4, 8), Tensor::zeros({4, 8})) == 0);
+  CHECK(gap(begun.output.slice(0, 0, 4), run("softmax", in).output.slice(0, 0, 4)) < 1e-6);
+  CHECK(run("flash rows=4 columns=4", in).facts[0].value == "4 of 4 done, 1 skipped");  // the upper right is all hidden
+}
+
+TEST_CASE("a ring of workers gives softmax attention once every key has come round") {
+  for (const char* mask : {"causal", "full", "window 4"})
+    for (int workers = 1; workers <= 6; ++workers) {
+      const MechanismInput in = random_head(17, 17, 6, 5, mask);
+      const MechanismResult r = run("ring workers=" + std::to_string(workers), in, Detail::steps);
+      const Matrix expected = softmax_by_definition(in);
+      CHECK(gap(r.weights, expected) < 1e-5);
+      CHECK(gap(r.output, times(expected, matrix_of(in.v))) < 1e-5);
+      // Every worker meets every block once, and in each round no two hold the same.
+      const Tensor& schedule = step_of(r, "schedule").value;
+      for (Index a = 0; a < workers; ++a) {
+        std::vector<int> row(static_cast<std::size_t>(workers), 0), column = row;
+        for (Index b = 0; b < workers; ++b) {
+          ++row[static_cast<std::size_t>(schedule.at(a, b))];
+          ++column[static_cast<std::size_t>(schedule.at(b, a))];
+        }
+        CHECK(row == std::vector<int>(static_cast<std::size_t>(workers), 1));
+        CHECK(column == row);
+      }
+    }
+  const MechanismInput in = random_head(12, 12, 4, 4, "full");
+  CHECK(gap(run("ring workers=4 rounds=0", in).weights, Tensor::zeros({12, 12})) == 0);
+}
+
+TEST_CASE("singular values: by hand, energy, and the error of the cut") {
+  const Tensor two = rows(2, 2, {3, 0, 0, 4});
+  const std::vector<double> sigma = singular_values(two);
+  CHECK(sigma[0] == doctest::Approx(4));
+  CHECK(sigma[1] == doctest::Approx(3));
+  CHECK(energy_rank(sigma, 0.64) == 1);  // 16 of 25
+  CHECK(energy_rank(sigma, 0.9) == 2);
+  CHECK(numeric_rank(singular_values(rows(2, 2, {1, 2, 2, 4}))) == 1);
+  const MechanismInput in = random_head(14, 14, 6, 5, "causal");
+  CHECK(gap(run("low-rank rank=14", in).weights, softmax_by_definition(in)) < 1e-6);
+  const auto all = singular_values(run("softmax", in).weights);
+  const Tensor cut = run("low-rank rank=3", in).weights, full = run("softmax", in).weights;
+  double rest = 0, error = 0;
+  for (std::size_t i = 3; i < all.size(); ++i) rest += all[i] * all[i];
+  for (Index i = 0; i < 14; ++i)
+    for (Index j = 0; j < 14; ++j) error += std::pow(static_cast<double>(cut.at(i, j) - full.at(i, j)), 2);
+  CHECK(error == doctest::Approx(rest).epsilon(1e-4));
+}
+
+TEST_CASE("attention between rows of the weights, by definition") {
+  const MechanismInput in = random_head(9, 9, 6, 4, "causal");
+  const Matrix a = softmax_by_definition(in);
+  const Matrix b = normalised(in, [&](Index i, Index j) {
+    return std::exp(7 / 3.0 * dot(a[static_cast<std::size_t>(i)], a[static_cast<std::size_t>(j)]));  // ÷ √9
+  });
+  CHECK(gap(run("refined form=simple sharpness=7", in).weights, b) < 1e-5);
+  Matrix half = a, weighted = times(b, a);
+  for (std::size_t i = 0; i < 9; ++i) {
+    double sum = 0;
+    for (std::size_t j = 0; j < 9; ++j) half[i][j] = (a[i][j] + b[i][j]) / 2, sum += weighted[i][j];
+    for (double& w : weighted[i]) w /= sum;
+  }
+  CHECK(gap(run("refined form=additive sharpness=7", in).weights, half) < 1e-5);
+  CHECK(gap(run("refined form=value-weighted sharpness=7", in).weights, weighted) < 1e-5);
+  const Matrix far = normalised(in, [&](Index i, Index j) {
+    double sum = 0;
+    for (std::size_t c = 0; c < 9; ++c) {
+      const double x = a[static_cast<std::size_t>(i)][c], y = a[static_cast<std::size_t>(j)][c];
+      const auto deviation = [](double w) { return w > 0 ? w + 1 : std::exp(w); };
+      sum += std::pow(x - y, 2) + std::pow(deviation(x) - deviation(y), 2);
+    }
+    return std::exp(-7 * sum / 3);
+  });
+  CHECK(gap(run("refined form=stochastic sharpness=7", in).weights, far) < 1e-5);
+  // Drawn W: rows still sum to 1, and the seed decides.
+  const Tensor one = run("refined spread=1 seed=1", in).weights, two = run("refined spread=1 seed=2", in).weights;
+  CHECK(gap(one, two) > 1e-4);
+  CHECK(gap(one, run("refined spread=1 seed=1", in).weights) == 0);
+}
