@@ -133,7 +133,7 @@ class MaskInstrument final : public Instrument {
     ImGui::TextColored(vec(c.ui.theme.muted), "%s",
                        join_ == 0 ? "a click takes the mask" : "a click joins the mask to the one below");
     const double side = 46;
-    const float pitch = c.ui.px(side + 14), left = ImGui::GetCursorScreenPos().x,
+    const float pitch = c.ui.px(side + 20), left = ImGui::GetCursorScreenPos().x,
                 right = left + ImGui::GetContentRegionAvail().x;
     float x = left;
     for (const MaskForm& form : mask_forms()) {

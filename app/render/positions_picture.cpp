@@ -345,14 +345,24 @@ Scene t5_picture(int buckets, int max_distance, bool both_directions, const std:
   LineChart by_distance = chart_of(chart, "bucket", "tokens before the query");
   ChartSeries steps{"", look.theme.accent, {}, {}, 1.75}, numbers{"", look.theme.key, {}, {}, 1.75};
   const Index farthest = max_distance + max_distance / 4;
+  // Steps, not slopes: a bucket has one number from its first distance to its last.
+  const auto step_to = [](ChartSeries& line, Index distance, double value) {
+    if (!line.y.empty() && line.y.back() != value) {
+      line.x.push_back(static_cast<double>(distance) - 0.5);
+      line.y.push_back(line.y.back());
+      line.x.push_back(static_cast<double>(distance) - 0.5);
+      line.y.push_back(value);
+    }
+    line.x.push_back(static_cast<double>(distance));
+    line.y.push_back(value);
+  };
   for (Index distance = 0; distance <= farthest; ++distance) {
     const int bucket = t5_bucket(-distance, false, buckets, max_distance);
-    steps.x.push_back(static_cast<double>(distance));
-    steps.y.push_back(t5_bucket(-distance, both_directions, buckets, max_distance));
-    if (bias.empty()) continue;
-    numbers.x.push_back(static_cast<double>(distance));
-    numbers.y.push_back(
-        static_cast<double>(bias[static_cast<std::size_t>(std::min<int>(bucket, static_cast<int>(bias.size()) - 1))]));
+    step_to(steps, distance, t5_bucket(-distance, both_directions, buckets, max_distance));
+    if (!bias.empty())
+      step_to(numbers, distance,
+              static_cast<double>(
+                  bias[static_cast<std::size_t>(std::min<int>(bucket, static_cast<int>(bias.size()) - 1))]));
   }
   by_distance.y_low = 0;
   by_distance.series = {steps};

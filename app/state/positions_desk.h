@@ -65,7 +65,7 @@ struct LongRun {
     std::vector<double> loss;  ///< mean over texts and over `bin` positions
   };
   std::vector<Line> lines;
-  int bin = 16, tokens = 0, texts = 0, context = 0;
+  int bin = 32, tokens = 0, texts = 0, context = 0;
   std::string source;
   std::string refusal;  ///< why there is none
 };

@@ -25,7 +25,7 @@ ThumbnailTouch mask_thumbnail(const Ui& ui, const char* id, const AttentionRule&
     }
   draw_text(
       ui, draw,
-      {{0, 0}, elided(name, font, side + 8, ui.fonts), font, chosen ? ui.theme.text : ui.theme.muted, Anchor::start, 0},
+      {{0, 0}, elided(name, font, side + 16, ui.fonts), font, chosen ? ui.theme.text : ui.theme.muted, Anchor::start, 0},
       {at.x, at.y + extent + ui.px(font.size + 2)});
   return touch;
 }

@@ -124,6 +124,30 @@ TEST_CASE("a scaling and its factor are chosen; the edit says so; views change t
   CHECK_FALSE(p.state().message);
 }
 
+TEST_CASE("texts past the trained length: unstretched RoPE loses the thread, re-mapped distances keep it") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Positions p;
+  p.driver.click("texts past the trained length");
+  REQUIRE(p.driver.until([&] { return p.desk.long_run() != nullptr; }, 60'000));
+  const LongRun& run = *p.desk.long_run();
+  CHECK(run.refusal == "");
+  CHECK(run.context == 256);
+  CHECK(run.tokens == 1024);
+  REQUIRE(run.lines.size() == 6);
+  const auto mean = [&](std::size_t line, int from, int to) {
+    double sum = 0;
+    for (int b = from / run.bin; b < to / run.bin; ++b)
+      sum += run.lines[line].loss[static_cast<std::size_t>(b)] * run.bin / (to - from);
+    return sum;
+  };
+  CHECK(run.lines[0].title == "none");
+  CHECK(run.lines[5].title == "chunks");
+  CHECK(mean(0, 0, 192) == doctest::Approx(mean(5, 0, 192)).epsilon(1e-3));  // one chunk: the same model
+  CHECK(mean(0, 512, 992) > mean(0, 0, 192) + 1);
+  CHECK(mean(5, 512, 992) < mean(5, 0, 192) + 1);
+  CHECK_FALSE(p.state().message);
+}
+
 TEST_CASE("every method's page opens without complaint") {
   HEADSCOPE_NEEDS_DISPLAY();
   Positions p;
