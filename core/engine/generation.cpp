@@ -51,7 +51,10 @@ bool looks_ahead(const Intervention& edit, int context) {
   if (!edit.enabled) return false;
   if (const auto& at = edit.target.positions; at && (at->first < 0 || at->last < -1)) return true;
   return std::visit(
-      Overloaded{[&](const SetMask& a) { return !is_causal(*parse_mask(a.spec, "mask"), context); },
+      Overloaded{[&](const SetMask& a) {
+                   // What hashes queries and keys needs those of the tokens before, too.
+                   return hashes_vectors(a.spec) || !is_causal(*parse_mask(a.spec, "mask"), context);
+                 },
                  [](const SetTemperature&) { return false; }, [](const ScaleByLength&) { return false; },
                  [](const DropFirst&) { return false; }, [](const ForcePattern&) { return false; },
                  [](const SwitchOff&) { return false; },

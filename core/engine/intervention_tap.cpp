@@ -404,12 +404,13 @@ void InterventionTap::act(const Step& step, Site site, Tensor& value) {
             }
             const std::pair<Index, Index> heads =
                 value.rank() == 3 ? heads_of(value, step.target.head, scene_.dims.heads) : std::pair<Index, Index>{};
-            set_positions(a, *scene_.model, site.kind, before_rotation_, heads, {step.first, step.last, 0}, value);
+            set_positions(a, *scene_.model, site.kind, before_rotation_, heads,
+                          {static_cast<int>(row(first)), static_cast<int>(row(last)), scene_.first_row}, value);
           },
-          [&](const ShareKeys& a) { pool_heads(value, a.groups, step.first, step.last); },
+          [&](const ShareKeys& a) { pool_heads(value, a.groups, row(first), row(last)); },
           [&](const LatentKeys&) {
-            through_latent(step.latent.at(site.layer), latent_input_, site.kind == SiteKind::v, step.first, step.last,
-                           value);
+            through_latent(step.latent.at(site.layer), latent_input_, site.kind == SiteKind::v,
+                           static_cast<int>(row(first)), static_cast<int>(row(last)), value);
           },
           [&](const SwapMechanism&) { swap(step, site, value); },
           [](const auto&) {}},
