@@ -13,6 +13,7 @@ void add_capture(CLI::App& app, Shell& shell);
 void add_metrics(CLI::App& app, Shell& shell);
 void add_render(CLI::App& app, Shell& shell);
 void add_mechanism(CLI::App& app, Shell& shell);
+void add_read(CLI::App& app, Shell& shell);
 void add_inspect(CLI::App& app, Shell& shell);
 void add_bench(CLI::App& app, Shell& shell);
 void add_positions(CLI::App& app, Shell& shell);

@@ -50,6 +50,7 @@ int main(int argc, char** argv) {
   add_metrics(app, shell);
   add_render(app, shell);
   add_mechanism(app, shell);
+  add_read(app, shell);
   add_inspect(app, shell);
   add_positions(app, shell);
   add_mask(app, shell);

@@ -11,6 +11,16 @@ std::unique_ptr<Instrument> make_temperature_sweep(Explorer&);
 std::unique_ptr<Instrument> make_detector(Explorer&);
 std::unique_ptr<Instrument> make_masks(Explorer&);
 std::unique_ptr<Instrument> make_key_sharing(Explorer&);
+std::unique_ptr<Instrument> make_logit_lens(Explorer&);
+std::unique_ptr<Instrument> make_attribution(Explorer&);
+std::unique_ptr<Instrument> make_weighted_attention(Explorer&);
+std::unique_ptr<Instrument> make_circuits(Explorer&);
+std::unique_ptr<Instrument> make_rollout(Explorer&);
+std::unique_ptr<Instrument> make_saliency(Explorer&);
+std::unique_ptr<Instrument> make_composition(Explorer&);
+std::unique_ptr<Instrument> make_sinks(Explorer&);
+std::unique_ptr<Instrument> make_massive_activations(Explorer&);
+std::unique_ptr<Instrument> make_alternatives(Explorer&);
 
 const std::vector<InstrumentEntry>& instrument_registry() {
   static const std::vector<InstrumentEntry> all = {
@@ -49,6 +59,48 @@ const std::vector<InstrumentEntry>& instrument_registry() {
         "or all read from one latent.",
         "MHA MQA GQA MLA latent KV cache size multi-query grouped-query multi-head C1 C5"},
        make_key_sharing},
+      {{"lens", "Logit lens", "Read", "nostalgebraist 2020",
+        "What would the model answer if it stopped here? Every residual stream through the final norm and the "
+        "unembedding.",
+        "layers trajectory rank entropy follow token residual J6"},
+       make_logit_lens},
+      {{"attribution", "Direct logit attribution", "Read", "Elhage et al. 2021",
+        "Who wrote the answer? A logit taken apart into what every head and every MLP wrote to it.",
+        "DLA parts sum head MLP contribution J6"},
+       make_attribution},
+      {{"weighted", "Weighted attention", "Read", "Kobayashi et al. 2020",
+        "How much is really moved? Attention beside what it carries: the norm of the value, and of what is written.",
+        "value weighted output norm sink J2"},
+       make_weighted_attention},
+      {{"circuits", "OV and QK circuits", "Read", "Elhage et al. 2021",
+        "What would this head do for any pair of tokens? Read off its weights, without a text's positions.",
+        "copying score eigenvalues full vocabulary token pairs matching"},
+       make_circuits},
+      {{"rollout", "Attention rollout and flow", "Read", "Abnar & Zuidema 2020",
+        "Where does a position's information come from, through all layers? And how much more than chance.",
+        "max-flow causal normalised G3"},
+       make_rollout},
+      {{"gradients", "Gradients", "Read", "Michel et al. 2019",
+        "What does the answer depend on? One backward pass: gradient × input per token, attention × gradient per "
+        "weight.",
+        "saliency gradient times input attention gradient importance J5"},
+       make_saliency},
+      {{"composition", "Composition of heads", "Read", "Elhage et al. 2021",
+        "Which head reads what an earlier one wrote? Weights alone, beside what random matrices score.",
+        "Q-composition K-composition V-composition induction circuit Frobenius"},
+       make_composition},
+      {{"sinks", "Attention sinks", "Read", "Xiao et al. 2023",
+        "Where does attention rest when it has nothing to say, and how little does it carry from there?",
+        "first token value norm V shape StreamingLLM J2 J3"},
+       make_sinks},
+      {{"massive", "Massive activations", "Read", "Sun et al. 2024",
+        "Which hidden numbers stand out a hundredfold, and does the sink need them?",
+        "residual stream dimension median outlier zero J4"},
+       make_massive_activations},
+      {{"alternatives", "Same output, other weights", "Read", "Brunner et al. 2020; Jain & Wallace 2019",
+        "Could the head have looked elsewhere and written the same? Slide along the weights that give the same output.",
+        "attention is not explanation identifiability null space slider J5"},
+       make_alternatives},
   };
   return all;
 }

@@ -46,19 +46,19 @@ Direction direction(const ModelConfig& config, const ModelWeights& weights, cons
 std::string name(const AttributionPart& part) {
   switch (part.kind) {
     case Kind::token_embedding:
-      return "token embedding";
+      return "embedding";
     case Kind::position_embedding:
-      return "position embedding";
+      return "positions";
     case Kind::head:
       return fmt::format("head {}.{}", part.layer, part.head);
     case Kind::attention_bias:
-      return fmt::format("attention bias {}", part.layer);
+      return fmt::format("attn bias {}", part.layer);
     case Kind::mlp:
       return fmt::format("MLP {}", part.layer);
     case Kind::norm_bias:
-      return "final norm bias";
+      return "norm bias";
     case Kind::remainder:
-      return "edits and rounding";
+      return "edits";
   }
   return "";
 }

@@ -38,7 +38,7 @@ struct AttributionPart {
   int layer = -1, head = -1;
   double value = 0;  ///< logits
 };
-/// "token embedding", "head 1.0", "attention bias 1", "MLP 1", …
+/// "embedding", "positions", "head 1.0", "attn bias 1", "MLP 1", "norm bias" (the last norm's), "edits".
 std::string name(const AttributionPart& part);
 
 struct LogitAttribution {

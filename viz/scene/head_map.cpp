@@ -147,8 +147,8 @@ Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const Lo
   }
   y += map_h + 14;
   y = add_color_bar(scene,
-                    {describe_weights(map.place().kind, norm.scale), norm, drawn.colormap, cells.highest(),
-                     cells.any_masked(), cells.any_missing()},
+                    {options.weights.empty() ? describe_weights(map.place().kind, norm.scale) : options.weights, norm,
+                     drawn.colormap, cells.highest(), cells.any_masked(), cells.any_missing()},
                     margin, y, width, look);
   const std::string pooled = pooling_note(cells);
   scene.description = source + (pooled.empty() ? "" : " · " + pooled);

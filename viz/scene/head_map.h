@@ -19,8 +19,9 @@ struct HeadMapOptions {
   std::vector<std::pair<std::string, std::string>> facts;  ///< metrics, ("Entropy", "0.94 nats")
   std::optional<Index> query, key;                         ///< highlighted row; with key: also that cell
   bool values = true;                                      ///< numbers inside cells, where they fit
-  double plot = 640;  ///< side that the map aims at, logical pixels; long labels and titles come on top
-  bool bare = false;  ///< without title and caption, for a panel that says these itself
+  double plot = 640;    ///< side that the map aims at, logical pixels; long labels and titles come on top
+  std::string weights;  ///< what the numbers are, at the colour bar; "" = attention weights, as the map's kind says
+  bool bare = false;    ///< without title and caption, for a panel that says these itself
 };
 
 /// Throws Error when the trace has no such map or row, or the scale does not suit the weights.

@@ -133,13 +133,17 @@ Scene line_chart_scene(const LineChart& chart, const Look& look) {
     scene.add({Text{{chart.width, plot.bottom() + line_height - 1}, chart.x_title, font, theme.faint, Anchor::end, 0},
                "", ""});
   double taken = -1e9;
-  for (const double x : x_ticks) {
+  for (std::size_t i = 0; i < x_ticks.size(); ++i) {
+    const double x = x_ticks[i];
     if (x < xs.low || x > xs.high) continue;
-    const std::string text = short_number(x, chart.grid || chart.log_x ? 6 : 3);
+    const std::string text =
+        i < chart.x_labels.size() ? chart.x_labels[i] : short_number(x, chart.grid || chart.log_x ? 6 : 3);
     const double w = look.measure.width(text, number), at = place(x, low).x;
     if (at - w / 2 < taken + 6 || at + w / 2 > x_end) continue;
     taken = at + w / 2;
-    scene.add({Text{{at, plot.bottom() + line_height - 1}, text, number, theme.faint, Anchor::middle, 0}, "", ""});
+    scene.add(
+        {Text{{std::max(at, w / 2), plot.bottom() + line_height - 1}, text, number, theme.faint, Anchor::middle, 0}, "",
+         ""});
   }
   for (const ChartMark& mark : chart.marks) {
     if (!(mark.x >= xs.low && mark.x <= xs.high)) continue;

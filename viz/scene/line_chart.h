@@ -32,7 +32,8 @@ struct LineChart {
   bool log_y = false;           ///< whole decades are written beside the axis; what is not positive is left out
   bool points = false;          ///< a dot at every value of the lines that are not dashed, with its numbers as tooltip
   std::vector<double> x_ticks;  ///< values to write under the axis; empty = both ends
-  std::optional<Point> marker;  ///< a dot at this (x, y), in data units
+  std::vector<std::string> x_labels;  ///< what to write there instead of the values; empty = the values
+  std::optional<Point> marker;        ///< a dot at this (x, y), in data units
   std::vector<ChartMark> marks;
   std::string x_title;  ///< at the right end below the axis
   bool grid = false;    ///< round values beside both axes, in place of the ends

@@ -79,6 +79,27 @@ void add_numbers(Scene& scene, const Heatmap& map, int digits, double smallest, 
     }
 }
 
+/// Words in the cells; one that is too long is cut.
+void add_texts(Scene& scene, const Heatmap& map, const std::vector<std::string>& texts, const Look& look) {
+  const Font font = look.theme.small_token();
+  const Rect first = map.cell(0, 0);
+  if (first.h - map.gap < font.size + 3 || first.w - map.gap < 2 * font.size) return;
+  for (Index r = 0; r < map.rows(); ++r)
+    for (Index c = 0; c < map.columns(); ++c) {
+      const std::string text = elided(printable(texts[static_cast<std::size_t>(r * map.columns() + c)]), font,
+                                      first.w - map.gap - 4, look.measure);
+      if (text.empty() || map.is_masked(r, c)) continue;
+      const Rect cell = map.cell(r, c);
+      scene.add({Text{{cell.x + (cell.w - map.gap) / 2, cell.y + (cell.h - map.gap) / 2 + half_capital(font)},
+                      text,
+                      font,
+                      readable_on(map.color(r, c), look.theme.dark_ink, look.theme.light_ink),
+                      Anchor::middle,
+                      0},
+                 "", ""});
+    }
+}
+
 }  // namespace
 
 Scene matrix_scene(const Matrix& matrix, const Look& look) {
@@ -94,7 +115,7 @@ Scene matrix_scene(const Matrix& matrix, const Look& look) {
 
   double left = std::max(look.measure.width(matrix.row_title, title), look.measure.width(matrix.column_title, title));
   for (const std::string& text : matrix.rows) left = std::max(left, look.measure.width(printable(text), label));
-  left = std::ceil(left + gap_to_labels);
+  left = std::ceil(left + gap_to_labels + 3);
   const double bar = std::round(15 * theme.text_scale) * 2 + 32;
 
   const double w = std::floor(
@@ -118,7 +139,10 @@ Scene matrix_scene(const Matrix& matrix, const Look& look) {
   map.missing_color = theme.missing;
   map.gap = std::min(w, h) > 8 ? 1 : 0;
   scene.add({map, "matrix", ""});
-  if (matrix.digits > 0) add_numbers(scene, map, matrix.digits, 0.005 * map.norm.high, look);
+  if (!matrix.texts.empty())
+    add_texts(scene, map, matrix.texts, look);
+  else if (matrix.digits > 0)
+    add_numbers(scene, map, matrix.digits, 0.005 * map.norm.high, look);
 
   const auto corner = [&](const std::string& text, double y) {
     scene.add({Text{{left - gap_to_labels, y}, text, title, theme.muted, Anchor::end, 0}, "", ""});
@@ -126,7 +150,7 @@ Scene matrix_scene(const Matrix& matrix, const Look& look) {
   corner(matrix.column_title, above - gap_to_labels - line);
   corner(matrix.row_title, above - gap_to_labels);
 
-  double taken = -1e9;
+  double taken = above - gap_to_labels;  // the title of the rows stands there
   for (std::size_t r = 0; r < matrix.rows.size(); ++r) {
     const double y = above + h * (static_cast<double>(r) + 0.5);
     if (y - taken < label.size + 1) continue;  // labels of low rows thin out
@@ -155,7 +179,7 @@ Scene matrix_scene(const Matrix& matrix, const Look& look) {
     }
   }
   ColorBar legend{matrix.unit, map.norm, map.colormap, extent.high, extent.pending, extent.missing};
-  legend.masked_text = "not computed yet";
+  legend.masked_text = matrix.pending_text;
   legend.missing_text = "no value";
   const double bottom = add_color_bar(scene, legend, left, above + map.rect.h + 10, matrix.width - left, look);
   scene.width = std::max(matrix.width, left + map.rect.w + overhang);

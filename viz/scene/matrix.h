@@ -14,19 +14,21 @@
 namespace headscope {
 
 struct Matrix {
-  Tensor values;                           ///< (row, column); NaN = there is no such number
-  std::vector<std::uint8_t> pending;       ///< row-major, 1 = not computed yet; empty = all are
-  std::vector<std::string> rows, columns;  ///< labels; columns are not looked at when `tokens` is given
-  std::shared_ptr<const Trace> tokens;     ///< columns are the positions of this text
-  std::string row_title, column_title;     ///< "layer ↓", "head →"
-  std::string unit;                        ///< what the numbers are, at the colour bar: "loss change, nats"
-  std::optional<double> low, high;         ///< else 0 … largest, or symmetric about 0 when a number is negative
-  bool diverging = false;                  ///< symmetric about 0 even when no number is negative
-  int digits = 2;                          ///< significant ones written in cells that have room; 0 = none
-  double width = 400;                      ///< room; the height follows, at most …
-  double height = 400;                     ///< … this
-  double largest_cell = 64;                ///< no cell is wider
-  std::string provenance;                  ///< of the whole matrix, for the tooltip and files
+  Tensor values;                                  ///< (row, column); NaN = there is no such number
+  std::vector<std::uint8_t> pending;              ///< row-major, 1 = flat and neutral; empty = none is
+  std::string pending_text = "not computed yet";  ///< why they are
+  std::vector<std::string> rows, columns;         ///< labels; columns are not looked at when `tokens` is given
+  std::shared_ptr<const Trace> tokens;            ///< columns are the positions of this text
+  std::string row_title, column_title;            ///< "layer ↓", "head →"
+  std::string unit;                               ///< what the numbers are, at the colour bar: "loss change, nats"
+  std::optional<double> low, high;  ///< else 0 … largest, or symmetric about 0 when a number is negative
+  bool diverging = false;           ///< symmetric about 0 even when no number is negative
+  int digits = 2;                   ///< significant ones written in cells that have room; 0 = none
+  std::vector<std::string> texts;   ///< row-major, written in the cells instead of numbers; may be empty
+  double width = 400;               ///< room; the height follows, at most …
+  double height = 400;              ///< … this
+  double largest_cell = 64;         ///< no cell is wider
+  std::string provenance;           ///< of the whole matrix, for the tooltip and files
 };
 
 /// The heatmap is the mark "matrix"; label ids are "row.<i>", "column.<i>" or, of tokens, "label.key.<position>".

@@ -1,0 +1,184 @@
+// What a head would do for any pair of tokens, read off its weights.
+
+#include "core/reading/circuits.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/instruments/parts.h"
+#include "app/instruments/reading.h"
+#include "app/widgets/controls.h"
+
+namespace headscope {
+
+namespace {
+
+struct HeadCircuits {
+  HeadRef head;
+  TokenCircuits tokens;
+  CopyingScore score;
+};
+
+class CircuitsInstrument final : public Instrument {
+ public:
+  void middle(const InstrumentContext& c) override {
+    keep_up(c);
+    const auto answer = job_.answer();
+    if (!answer) return no_reading_yet(c);
+    static constexpr const char* labels[] = {"OV: what it writes", "QK: where it looks"};
+    segmented(c.ui, "circuit", labels, circuit_);
+    ImGui::SameLine(0, c.ui.px(12));
+    ImGui::AlignTextToFramePadding();
+    ImGui::TextColored(vec(c.ui.theme.muted), "layer %d head %d, the tokens of the text", answer->result.head.layer,
+                       answer->result.head.head);
+    ImGui::Dummy({0, c.ui.px(4)});
+    matrix(c, answer);
+    list(c, *answer);
+  }
+
+  void right(const InstrumentContext& c) override {
+    const auto& answer = job_.answer();
+    if (!answer) return;
+    const auto name = token_names(answer->source.model);
+    section(c.ui, "SCORES", "of the whole vocabulary");
+    fact(c.ui, "Copying", fmt::format("{:+.3f}", answer->result.score.copying), nullptr,
+         {"Σ Re λ ÷ Σ |λ| over the eigenvalues of the OV circuit", "+1: what it looks at becomes more likely; −1: less",
+          "from W_E, W_V, W_O, W_U of the model, F32", "Elhage et al. 2021"});
+    fact(c.ui, "Matching", fmt::format("{:+.3f}", answer->result.score.matching), nullptr,
+         {"Σ Re λ ÷ Σ |λ| over the eigenvalues of the QK circuit", "+1: tokens look at tokens like themselves",
+          "from W_E, W_Q, W_K of the model, F32; no position"});
+    if (answer->source.model.model->config().position == PositionKind::rotary) {
+      section(c.ui, "DISTANCE", "from key to query: rotary positions turn the QK circuit");
+      double d = distance_;
+      const int most = std::min(64, answer->source.model.model->config().context - 1);
+      if (slider(c.ui, "Tokens", d, {0, static_cast<double>(most), 0, false, "", 0}))
+        distance_ = static_cast<int>(std::lround(d));
+    }
+    whole_vocabulary(c, name);
+    selected_head(c);
+  }
+
+ private:
+  using Answer = ReadingJob<HeadCircuits>::Answer;
+  using FullAnswer = ReadingJob<FullCircuits>::Answer;
+
+  void keep_up(const InstrumentContext& c) {
+    if (!c.trace() || !c.results().model.model) return;
+    const HeadRef head = chosen_head(c, *c.trace());
+    const CircuitOf of{head.layer, head.head, std::min(distance_, c.results().model.model->config().context - 1)};
+    const std::string key = fmt::format("{} {} {}", of.layer, of.head, of.distance);
+    job_.want(c, {}, key, [of, head](const ReadingSource& source, const Ctx& ctx) {
+      return HeadCircuits{head, token_circuits(*source.model.model, ctx.backend, of, source.trace->ids(), 8),
+                          copying_score(*source.model.model, ctx.backend, of.layer, of.head)};
+    });
+    const ModelDims& dims = c.results().model.model->config().dims;
+    const double work = 4.0 * dims.vocab * dims.vocab * dims.d_head;
+    large_ = work > 2e10;
+    if (!large_ || asked_ == key)
+      full_.want(c, {}, key, [of](const ReadingSource& source, const Ctx& ctx) {
+        return full_circuits(*source.model.model, ctx, of, 24);
+      });
+    full_key_ = key;
+  }
+
+  void matrix(const InstrumentContext& c, const std::shared_ptr<const Answer>& answer) {
+    const double width = std::floor(c.room()), height = std::clamp(room_below(c) * 0.62, 200.0, 640.0);
+    const auto shown = static_cast<Circuit>(circuit_);
+    slot_.want(c.explorer(), c.ui, answer, fmt::format("{} {} {}", circuit_, width, height),
+               [answer, shown, width, height](const Look& look) {
+                 Matrix m = circuit_matrix(answer->result.tokens, shown, token_names(answer->source.model));
+                 m.width = width, m.height = height;
+                 return matrix_scene(m, look);
+               });
+    const SceneTouch touch = wide_scene(c, slot_, "circuit");
+    const TokenCircuits& found = answer->result.tokens;
+    const auto cell = matrix_cell(touch);
+    if (!cell || cell->row >= static_cast<Index>(found.tokens.size()) ||
+        cell->column >= static_cast<Index>(found.tokens.size()))
+      return;
+    const auto name = [&](Index i) {
+      return token_text(answer->source.model, found.tokens[static_cast<std::size_t>(i)]);
+    };
+    const HeadRef head = answer->result.head;
+    if (shown == Circuit::ov)
+      tooltip(c.ui, {fmt::format("looking at {} → {}: {}", name(cell->row), name(cell->column),
+                                 signed_words(static_cast<double>(found.ov.at(cell->row, cell->column)))),
+                     "e W_V W_O · u, e = ln1(W_E[token]), u = W_U column, gain folded in,",
+                     "less the mean over the vocabulary; per unit of the final norm's scale",
+                     fmt::format("weights of layer {} head {}, F32", head.layer, head.head)});
+    else
+      tooltip(c.ui,
+              {fmt::format("{} looks at {}: {}", name(cell->row), name(cell->column),
+                           signed_words(static_cast<double>(found.qk.at(cell->row, cell->column)))),
+               "scale · (e_q W_Q + b) R (e_k W_K + b)ᵀ, e = ln1(W_E[token]), no learned position",
+               fmt::format("weights of layer {} head {}, {} tokens apart, F32", head.layer, head.head, distance_)});
+  }
+
+  void list(const InstrumentContext& c, const Answer& answer) {
+    const TokenCircuits& found = answer.result.tokens;
+    section(c.ui, "LOOKING AT … MAKES MORE LIKELY", "of the whole vocabulary, strongest first");
+    const UseFont font(c.ui, c.ui.number());
+    if (!ImGui::BeginTable("raises", 2,
+                           ImGuiTableFlags_ScrollY | ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_RowBg |
+                               ImGuiTableFlags_NoSavedSettings,
+                           {0, std::max(ImGui::GetContentRegionAvail().y, c.ui.px(90))}))
+      return;
+    ImGui::TableSetupColumn("token");
+    ImGui::TableSetupColumn("raises", ImGuiTableColumnFlags_WidthStretch);
+    for (std::size_t i = 0; i < found.tokens.size(); ++i) {
+      ImGui::TableNextRow();
+      ImGui::TableNextColumn();
+      ImGui::TextUnformatted(token_text(answer.source.model, found.tokens[i]).c_str());
+      ImGui::TableNextColumn();
+      std::string line;
+      for (int k = 0; k < found.kept; ++k) {
+        const TokenPair& pair = found.raises[i * static_cast<std::size_t>(found.kept) + static_cast<std::size_t>(k)];
+        line += fmt::format("{}{} {:+.2f}", k ? "   " : "", token_text(answer.source.model, pair.to), pair.value);
+      }
+      const bool itself = found.raises[i * static_cast<std::size_t>(found.kept)].to == found.tokens[i];
+      ImGui::TextColored(vec(itself ? c.ui.theme.accent : c.ui.theme.muted), "%s", line.c_str());
+      if (itself && ImGui::IsItemHovered()) tooltip(c.ui, {"Copies: the token raises itself most"});
+    }
+    ImGui::EndTable();
+  }
+
+  void whole_vocabulary(const InstrumentContext& c, const TokenName& name) {
+    section(c.ui, "WHOLE VOCABULARY", "strongest pairs");
+    const auto& full = full_.answer();
+    if (large_ && asked_ != full_key_ && button(c.ui, "Search the whole vocabulary")) asked_ = full_key_;
+    if (!full || full->options != full_key_)
+      return note(c.ui, large_ ? "All pairs of tokens: this takes a while." : "…");
+    const FullCircuits& found = full->result;
+    fact(c.ui, "Tokens that raise themselves", fmt::format("{:.1f} %", 100 * found.copies_first), nullptr,
+         {"Share of the vocabulary whose own logit is the one that looking at them raises most",
+          fmt::format("among the ten: {:.1f} %", 100 * found.copies_ten)});
+    fact(c.ui, "Tokens that seek themselves", fmt::format("{:.1f} %", 100 * found.matches_first), nullptr,
+         {"Share of the vocabulary whose best key is the same token"});
+    const auto& pairs = circuit_ == 0 ? found.ov : found.qk;
+    std::vector<Bar> bars;
+    for (std::size_t i = 0; i < std::min<std::size_t>(pairs.size(), 10); ++i)
+      bars.push_back({fmt::format("{} → {}", name(pairs[i].from), name(pairs[i].to)),
+                      static_cast<double>(pairs[i].value / std::max(1e-9f, pairs[0].value)), -1,
+                      fmt::format("{:.2f}", pairs[i].value),
+                      circuit_ == 0 ? "looked at → made more likely" : "query → key"});
+    bar_list(c.ui, "pairs", bars);
+  }
+
+  ReadingJob<HeadCircuits> job_{"read.circuits"};
+  ReadingJob<FullCircuits> full_{"read.circuits.full"};
+  SceneSlot slot_{"scene.circuits"};
+  int circuit_ = 0, distance_ = 0;
+  bool large_ = false;
+  std::string full_key_, asked_;
+};
+
+}  // namespace
+
+std::unique_ptr<Instrument> make_circuits(Explorer&) {
+  return std::make_unique<CircuitsInstrument>();
+}
+
+}  // namespace headscope

@@ -1,0 +1,168 @@
+// Attention through all layers: rollout, and flow from one position.
+
+#include "core/metrics/rollout.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/instruments/parts.h"
+#include "app/instruments/reading.h"
+#include "app/widgets/controls.h"
+#include "core/base/error.h"
+#include "viz/scene/map_cells.h"
+
+namespace headscope {
+
+namespace {
+
+struct Rolled {
+  Tensor rollout, relative;
+};
+struct Flowed {
+  Index query = 0;
+  std::vector<double> flow, relative;
+  std::string refused;  ///< why there is none
+};
+
+class RolloutInstrument final : public Instrument {
+ public:
+  void middle(const InstrumentContext& c) override {
+    keep_up(c);
+    const auto answer = rollout_.answer();
+    if (!answer) return no_reading_yet(c);
+    static constexpr const char* labels[] = {"as it is", "÷ even heads"};
+    segmented(c.ui, "rollout scale", labels, relative_);
+    ImGui::Dummy({0, c.ui.px(4)});
+    matrix(c, answer);
+    flow(c);
+  }
+
+  void right(const InstrumentContext& c) override {
+    section(c.ui, "RESIDUAL STREAM", "its share in each layer's mixture");
+    slider(c.ui, "Share", residual_, {0, 0.95, 0.5, false, "", 2});
+    note(c.ui,
+         "Each layer mixes as share · itself + (1 − share) · mean of its heads. In a causal model every path leads "
+         "back: "
+         "÷ even heads compares with heads that spread their weight evenly; 1 = no more than that.");
+    position_control(c, "where the flow starts");
+    const auto answer = rollout_.answer();
+    if (!answer) return;
+    const Index row = pinned_row(c, *answer->source.trace);
+    section(c.ui, "ROLLOUT OF THIS ROW", "strongest tokens");
+    const Tensor& shown = relative_ ? answer->result.relative : answer->result.rollout;
+    std::vector<Index> order;
+    for (Index j = 0; j <= row; ++j) order.push_back(j);
+    std::ranges::stable_sort(order, [&](Index a, Index b) { return shown.at(row, a) > shown.at(row, b); });
+    std::vector<Bar> bars;
+    for (std::size_t i = 0; i < std::min<std::size_t>(order.size(), 10); ++i) {
+      const float value = shown.at(row, order[i]);
+      bars.push_back({fmt::format("{} {}", token_label(*answer->source.trace, order[i]), order[i]),
+                      static_cast<double>(value / std::max(1e-12f, shown.at(row, order[0]))), -1,
+                      fmt::format("{:.3f}", value),
+                      fmt::format("rollout {:.5f}, ÷ even heads {:.3f}", answer->result.rollout.at(row, order[i]),
+                                  answer->result.relative.at(row, order[i]))});
+    }
+    bar_list(c.ui, "rollout row", bars);
+  }
+
+ private:
+  void keep_up(const InstrumentContext& c) {
+    if (!c.trace()) return;
+    const double rho = residual_;
+    rollout_.want(c, {}, fmt::format("{:.3f}", rho), [rho](const ReadingSource& source, const Ctx&) {
+      Rolled out{attention_rollout(mixing_matrices(*source.trace, rho)), {}};
+      out.relative = relative_to(out.rollout, attention_rollout(mixing_matrices(*source.trace, rho, true)));
+      return out;
+    });
+    const Index row = pinned_row(c, *c.trace());
+    flow_.want(c, {}, fmt::format("{:.3f} {}", rho, row), [rho, row](const ReadingSource& source, const Ctx& ctx) {
+      Flowed out;
+      out.query = row;
+      try {
+        out.flow = attention_flow(mixing_matrices(*source.trace, rho), row, ctx.stop);
+        const auto even = attention_flow(mixing_matrices(*source.trace, rho, true), row, ctx.stop);
+        for (std::size_t j = 0; j < even.size(); ++j) {
+          const bool seen = static_cast<Index>(j) <= row;
+          if (!seen) out.flow[j] = std::nan("");
+          out.relative.push_back(seen && even[j] > 0 ? out.flow[j] / even[j] : std::nan(""));
+        }
+      } catch (const Error& refused) {
+        out.refused = refused.what();
+      }
+      return out;
+    });
+  }
+
+  void matrix(const InstrumentContext& c, const std::shared_ptr<const ReadingJob<Rolled>::Answer>& answer) {
+    const double width = std::floor(c.room()), height = std::max(220.0, room_below(c) - 190);
+    slot_.want(c.explorer(), c.ui, answer, fmt::format("{} {} {}", relative_, width, height),
+               [answer, relative = relative_, width, height](const Look& look) {
+                 Matrix m = token_matrix(
+                     relative ? answer->result.relative : answer->result.rollout, answer->source.trace,
+                     relative ? "rollout ÷ that of even heads, 1 = chance" : "attention rollout, a share of each row");
+                 m.low = 0;
+                 m.high = relative ? 4 : 0.2;  // the first rows look at little else than the first token
+                 m.width = width, m.height = height;
+                 // Square cells: queries and keys are the same tokens.
+                 m.largest_cell = std::clamp((height - 120) / static_cast<double>(m.values.dim(0)), 3.0, 34.0);
+                 return matrix_scene(m, look);
+               });
+    const SceneTouch touch = wide_scene(c, slot_, "rollout");
+    const auto cell = matrix_cell(touch);
+    if (!cell || cell->column > cell->row || cell->row >= answer->result.rollout.dim(0)) return;
+    const Trace& trace = *answer->source.trace;
+    tooltip(c.ui,
+            {fmt::format("{} ({}) → {} ({})", token_label(trace, cell->row), cell->row,
+                         token_label(trace, cell->column), cell->column),
+             fmt::format("rollout {:.5f}, ÷ even heads {:.3f}", answer->result.rollout.at(cell->row, cell->column),
+                         answer->result.relative.at(cell->row, cell->column)),
+             "Ã_L · … · Ã_1, Ã = ρ I + (1 − ρ) mean over heads of hook_pattern, F32"});
+    if (touch.clicked) c.explorer().pin(cell->row, cell->column);
+  }
+
+  void flow(const InstrumentContext& c) {
+    const auto answer = flow_.answer();
+    if (!answer) return;
+    const Flowed& found = answer->result;
+    section(
+        c.ui,
+        "FLOW FROM " + token_label(*answer->source.trace,
+                                   std::min(found.query, static_cast<Index>(answer->source.trace->tokens.size()) - 1)),
+        "largest flow through the layers to each token");
+    if (!found.refused.empty()) return error_text(c.ui, found.refused);
+    const double width = std::max(std::floor(c.room()), 24 + 9.0 * static_cast<double>(found.flow.size()));
+    row_.want(c.explorer(), c.ui, answer, fmt::format("{} {}", relative_, width),
+              [answer, relative = relative_, width](const Look& look) {
+                Matrix m = token_row(relative ? answer->result.relative : answer->result.flow, answer->source.trace,
+                                     relative ? "flow ÷ that of even heads, 1 = chance"
+                                              : "attention flow, in units of the row's own weight");
+                m.width = width, m.height = 170;
+                return matrix_scene(m, look);
+              });
+    const SceneTouch touch = wide_scene(c, row_, "flow");
+    const auto cell = matrix_cell(touch);
+    if (!cell || cell->column >= static_cast<Index>(found.flow.size())) return;
+    const auto at = static_cast<std::size_t>(cell->column);
+    tooltip(c.ui, {fmt::format("to {} ({}): {:.4f}", token_label(*answer->source.trace, cell->column), cell->column,
+                               found.flow[at]),
+                   fmt::format("÷ even heads {:.3f}", found.relative[at]),
+                   "largest flow in the layered graph with capacities Ã (Dinic 1970)"});
+  }
+
+  ReadingJob<Rolled> rollout_{"read.rollout"};
+  ReadingJob<Flowed> flow_{"read.flow"};
+  SceneSlot slot_{"scene.rollout"}, row_{"scene.flow"};
+  double residual_ = 0.5;
+  int relative_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Instrument> make_rollout(Explorer&) {
+  return std::make_unique<RolloutInstrument>();
+}
+
+}  // namespace headscope

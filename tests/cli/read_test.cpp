@@ -1,0 +1,89 @@
+// headscope-cli read: every tool answers in every form, and its numbers agree with one another.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/paths.h"
+#include "tests/support/process.h"
+
+using namespace headscope::testing;
+using nlohmann::json;
+
+namespace {
+std::vector<std::string> with(std::vector<std::string> words, const std::string& tool, const std::string& folder) {
+  std::vector<std::string> all{"read", tool, "-m", reference(folder).string(), "--ids", "5,9,5,30,9,5,17,2,11,3,8,14"};
+  all.insert(all.end(), words.begin(), words.end());
+  return all;
+}
+json answer(const std::string& tool, const std::string& folder, std::vector<std::string> words = {}) {
+  words.emplace_back("--json");
+  const Finished done = run_cli(with(std::move(words), tool, folder));
+  CAPTURE(done.err);
+  REQUIRE(done.code == 0);
+  return json::parse(done.out);
+}
+}  // namespace
+
+TEST_CASE("read: every tool as a table, CSV and JSON, on both families") {
+  for (const std::string folder : {"gpt2-random", "llama-gqa"})
+    for (const std::string tool : {"lens", "attribution", "weighted", "circuits", "rollout", "flow", "gradients",
+                                   "composition", "sinks", "massive", "alternatives"}) {
+      CAPTURE(tool);
+      std::vector<std::string> words;
+      if (tool == "circuits" || tool == "alternatives") words = {"--head", "1.2"};
+      if (tool == "massive") words = {"--threshold", "2"};
+      const json found = answer(tool, folder, words);
+      CHECK(found["tool"] == tool);
+      CHECK_FALSE(found["rows"].empty());
+      const Finished table = run_cli(with(words, tool, folder));
+      CHECK(table.code == 0);
+      CHECK(table.out.find(found["model"]["name"].get<std::string>()) != std::string::npos);
+      words.emplace_back("--csv");
+      const Finished csv = run_cli(with(words, tool, folder));
+      CHECK(csv.code == 0);
+      // A line of titles and one for each row.
+      CHECK(std::ranges::count(csv.out, '\n') == static_cast<long>(found["rows"].size()) + 1);
+    }
+}
+
+TEST_CASE("read: numbers agree with one another") {
+  const json attribution = answer("attribution", "gpt2-random");
+  double sum = 0;
+  for (const json& row : attribution["rows"]) sum += row["value"].get<double>();
+  CHECK(sum == doctest::Approx(attribution["facts"]["logit"].get<double>()).epsilon(1e-4));
+  CHECK(attribution["facts"]["sum_of_parts"].get<double>() == doctest::Approx(sum));
+
+  const json rollout = answer("rollout", "llama-gqa");
+  double row = 0;
+  for (const json& cell : rollout["rows"])
+    if (cell["query"] == 7) row += cell["rollout"].get<double>();
+  CHECK(row == doctest::Approx(1));
+
+  const json other = answer("alternatives", "llama-gqa", {"--head", "1.2", "--share", "0.5"});
+  CHECK(other["facts"]["output"].get<double>() < 1e-6);
+  double weights = 0;
+  for (const json& key : other["rows"]) weights += key["other"].get<double>();
+  CHECK(weights == doctest::Approx(1));
+
+  const json lens = answer("lens", "gpt2-random", {"--position", "-1"});
+  CHECK(lens["rows"].size() == 5);
+  CHECK(lens["rows"].back()["kl_to_answer"] == 0);
+}
+
+TEST_CASE("read: pictures, and what goes wrong") {
+  const auto folder = scratch_dir("read");
+  const Finished drawn = run_cli(with({"-o", (folder / "lens.svg").string()}, "lens", "gpt2-random"));
+  CHECK(drawn.code == 0);
+  CHECK(std::filesystem::file_size(folder / "lens.svg") > 2000);
+  CHECK(run_cli(with({"-o", "x.gif"}, "lens", "gpt2-random")).code == 2);
+  CHECK(run_cli(with({"-o", "x.png"}, "alternatives", "gpt2-random")).code == 2);
+  CHECK(run_cli(with({}, "circuits", "gpt2-random")).code == 2);  // --head is required
+  const Finished outside = run_cli(with({"--head", "7.0"}, "circuits", "gpt2-random"));
+  CHECK(outside.code == 1);
+  CHECK(run_cli(with({"--position", "40"}, "attribution", "gpt2-random")).code == 1);
+  CHECK(run_cli({"read", "entrails"}).code == 2);
+}

@@ -1,0 +1,132 @@
+// The instruments that read a run, used as a person uses them.
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/gui/explore.h"
+
+using namespace headscope;
+using headscope::testing::Driver;
+using headscope::testing::Explore;
+
+namespace {
+
+struct Analyse {
+  App app;
+  ExploreWorkspace explore;
+  AnalyseWorkspace analyse;
+  Driver driver;
+
+  explicit Analyse(const char* example)
+      : app(options(example)), analyse(app.explorer()), driver(app.window(), [this] { app.frame(); }) {
+    app.add(workspace_of(explore));
+    app.add(workspace_of(analyse));
+    REQUIRE(settle());
+  }
+  static AppOptions options(const char* example) {
+    AppOptions out = Explore::options(1600, 1000);
+    out.example = example;
+    return out;
+  }
+  const AppState& state() { return app.explorer().state(); }
+  const Results& results() { return app.explorer().results(); }
+  bool settle() {
+    int quiet = 0;
+    return driver.until(
+        [&] {
+          quiet = app.settled() && results().run ? quiet + 1 : 0;
+          return quiet > 8;
+        },
+        6000);
+  }
+  /// Through the palette, as somebody who knows its name does.
+  void open(std::string_view words) {
+    driver.key(ImGuiKey_K, ImGuiMod_Ctrl);
+    driver.frames(2);
+    driver.type(words);
+    driver.frames(2);
+    driver.key(ImGuiKey_Enter);
+    REQUIRE(settle());
+  }
+  /// Brightness in the middle of what has a name, 0 … 3 · 255.
+  int light(std::string_view name) {
+    const ImVec2 at = driver.item(name).center();
+    const Color seen = app.window().capture().at(static_cast<int>(at.x), static_cast<int>(at.y));
+    return seen.r + seen.g + seen.b;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the logit lens is found by its name; a click follows a token and draws its way") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Analyse a("tiny-gpt2");
+  a.open("logit lens");
+  const auto last = static_cast<int>(a.results().run->trace->tokens.size()) - 1;
+  // Scrolled to the end of the text, where the answer is.
+  const std::string answer = "Stage 8 Position " + std::to_string(last);
+  REQUIRE(a.driver.shown(answer));
+  CHECK(a.driver.item(answer).center().x < 1300);
+  CHECK(a.driver.shown("way/line.probability"));
+  const std::string earlier = "Stage 2 Position " + std::to_string(last - 3);
+  a.driver.click(earlier);
+  REQUIRE(a.settle());
+  CHECK(a.state().document.query == last - 3);
+  REQUIRE(a.driver.shown("way/line.probability"));
+  // At the stage that was clicked the token is the most probable one: rank 1 is the top of the chart.
+  CHECK(a.driver.shown("way/line.1 ÷ rank"));
+  a.driver.click("Entropy");
+  REQUIRE(a.settle());
+  CHECK_FALSE(a.state().message);
+}
+
+TEST_CASE("a click in the attribution selects the head it belongs to") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Analyse a("tiny-llama");
+  a.open("direct logit attribution");
+  a.driver.click("Layer 2 Head 5");
+  REQUIRE(a.settle());
+  CHECK(a.state().document.selected == HeadRef{2, 5});
+  CHECK(a.driver.shown("Sum of all parts"));
+  a.driver.click("Layer 1 part 8");  // the MLP is no head
+  REQUIRE(a.settle());
+  CHECK(a.state().document.selected == HeadRef{2, 5});
+  CHECK_FALSE(a.state().message);
+}
+
+TEST_CASE("the slider of other weights takes weight from a key and gives it back") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Analyse a("tiny-gpt2");
+  a.app.explorer().select({1, 1});  // a head with room: a third of this row's weight can lie elsewhere
+  a.open("same output, other weights");
+  const auto last = static_cast<Index>(a.results().run->trace->tokens.size()) - 1;
+  const AttentionMap& map =
+      a.results().run->trace->map(a.state().document.selected.layer, a.state().document.selected.head);
+  Index key = 0;
+  for (Index j = 1; j <= last; ++j)
+    if (map.weight(last, j) > map.weight(last, key)) key = j;
+  const std::string model = "Weights 0 Key " + std::to_string(key), other = "Weights 1 Key " + std::to_string(key);
+  REQUIRE(a.driver.shown(other));
+  CHECK(a.light(model) > a.light(other));  // at the end of the way
+  const Item slider = a.driver.item("Share of the way");
+  a.driver.drag({slider.max.x - 8, slider.center().y}, {slider.min.x - 40, slider.center().y});
+  REQUIRE(a.settle());
+  CHECK(std::abs(a.light(model) - a.light(other)) < 12);  // the model's own weights again
+  CHECK_FALSE(a.state().message);
+}
+
+TEST_CASE("every reading instrument answers on both kinds of model") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  for (const std::string example : {"tiny-gpt2", "induction-2l"}) {
+    Analyse a(example.c_str());
+    for (const std::string page :
+         {"logit lens", "direct logit attribution", "weighted attention", "ov and qk circuits", "attention rollout",
+          "gradients", "composition of heads", "attention sinks", "massive activations", "same output, other"}) {
+      CAPTURE(example);
+      CAPTURE(page);
+      a.open(page);
+      CHECK(a.state().document.model == a.results().model_folder);
+      if (a.state().message) FAIL_CHECK(a.state().message->text);
+    }
+  }
+}
