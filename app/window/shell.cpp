@@ -1,6 +1,8 @@
 #include "app/window/shell.h"
 
 #include <algorithm>
+#include <numeric>
+#include <vector>
 
 #include "app/widgets/controls.h"
 
@@ -18,31 +20,69 @@ void bar_text(const Ui& ui, float y, float height, const std::string& text, cons
   ImGui::TextColored(vec(color), "%s", text.c_str());
 }
 
-void workspace_tabs(Ui& ui, const ShellContent& content, float height, ShellEvents& events) {
-  const float top = ImGui::GetCursorPosY();
-  for (int i = 0; i < static_cast<int>(content.workspaces.size()); ++i) {
-    ImGui::SetCursorPosY(top);  // SameLine() goes back to the top of the line, which lies elsewhere
-    const ShellWorkspace& entry = content.workspaces[static_cast<std::size_t>(i)];
+/// One tab, `width` window pixels wide; true when it was clicked.
+bool workspace_tab(Ui& ui, const ShellWorkspace& entry, bool chosen, float width, float height) {
+  Font font = ui.body();
+  font.weight = chosen ? 600 : 400;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::BeginDisabled(!entry.enabled);
+  const bool clicked = ImGui::InvisibleButton(entry.title.c_str(), {width, height});
+  ImGui::EndDisabled();
+  const bool hovered = ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled);
+  if (hovered && !entry.enabled && !entry.why_not.empty()) tooltip(ui, {entry.why_not});
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const Color color = !entry.enabled ? ui.theme.faint : chosen || hovered ? ui.theme.text : ui.theme.muted;
+  draw_text(ui, *draw, {{0, 0}, entry.title, font, color, Anchor::middle, 0},
+            {at.x + width / 2, at.y + height / 2 + static_cast<float>(0.36 * font.size) * ui.scale});
+  if (chosen)
+    draw->AddRectFilled({at.x, at.y + height - ui.px(2)}, {at.x + width, at.y + height}, col(ui.theme.accent), 1);
+  return clicked;
+}
+
+/// Tabs up to `right`: closer together where they would not fit, and the last ones in a menu where even that is not
+/// enough.
+void workspace_tabs(Ui& ui, const ShellContent& content, float height, float right, ShellEvents& events) {
+  const float top = ImGui::GetCursorPosY(), room = right - ImGui::GetCursorPosX();
+  const int count = static_cast<int>(content.workspaces.size());
+  Font widest = ui.body();
+  widest.weight = 600;  // a tab keeps its width when it is chosen
+  std::vector<float> text;
+  for (const ShellWorkspace& each : content.workspaces)
+    text.push_back(static_cast<float>(ui.fonts.width(each.title, widest)) * ui.scale);
+  const auto total = [&](float padding) {
+    return std::accumulate(text.begin(), text.end(), padding * static_cast<float>(count));
+  };
+  float padding = ui.px(28);
+  if (total(padding) > room) padding = std::max(ui.px(14), (room - total(0)) / static_cast<float>(std::max(count, 1)));
+  const float more = button_width(ui, "more ▾") + ui.px(8);
+  const bool all = total(padding) <= room + 1;
+  // The chosen one is always in sight.
+  std::vector<int> hidden;
+  float used = all || content.workspace < 0 || content.workspace >= count
+                   ? 0
+                   : text[static_cast<std::size_t>(content.workspace)] + padding + more;
+  for (int i = 0; i < count; ++i) {
+    const float width = text[static_cast<std::size_t>(i)] + padding;
     const bool chosen = i == content.workspace;
-    Font font = ui.body();
-    font.weight = chosen ? 600 : 400;
-    Font widest = font;
-    widest.weight = 600;  // the tab keeps its width when it is chosen
-    const float width = static_cast<float>(ui.fonts.width(entry.title, widest)) * ui.scale + ui.px(28);
-    const ImVec2 at = ImGui::GetCursorScreenPos();
-    ImGui::BeginDisabled(!entry.enabled);
-    if (ImGui::InvisibleButton(entry.title.c_str(), {width, height})) events.workspace = i;
-    ImGui::EndDisabled();
-    const bool hovered = ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled);
-    if (hovered && !entry.enabled && !entry.why_not.empty()) tooltip(ui, {entry.why_not});
-    ImDrawList* draw = ImGui::GetWindowDrawList();
-    const Color color = !entry.enabled ? ui.theme.faint : chosen || hovered ? ui.theme.text : ui.theme.muted;
-    draw_text(ui, *draw, {{0, 0}, entry.title, font, color, Anchor::middle, 0},
-              {at.x + width / 2, at.y + height / 2 + static_cast<float>(0.36 * font.size) * ui.scale});
-    if (chosen)
-      draw->AddRectFilled({at.x, at.y + height - ui.px(2)}, {at.x + width, at.y + height}, col(ui.theme.accent), 1);
+    if (!all && !chosen && (used += width) > room) {
+      hidden.push_back(i);
+      continue;
+    }
+    ImGui::SetCursorPosY(top);  // SameLine() goes back to the top of the line, which lies elsewhere
+    if (workspace_tab(ui, content.workspaces[static_cast<std::size_t>(i)], chosen, width, height)) events.workspace = i;
     ImGui::SameLine(0, 0);
   }
+  if (hidden.empty()) return;
+  ImGui::SetCursorPosY(top + (height - ui.px(30)) / 2);
+  if (button(ui, "more ▾", ui.px(30))) ImGui::OpenPopup("more workspaces");
+  if (ImGui::BeginPopup("more workspaces")) {
+    for (const int i : hidden) {
+      const ShellWorkspace& entry = content.workspaces[static_cast<std::size_t>(i)];
+      if (ImGui::MenuItem(entry.title.c_str(), nullptr, false, entry.enabled)) events.workspace = i;
+    }
+    ImGui::EndPopup();
+  }
+  ImGui::SameLine(0, 0);
 }
 
 void status_line(Ui& ui, const ShellContent& content, float y, float height, float right) {
@@ -85,12 +125,14 @@ ShellEvents top_bar(Ui& ui, const ShellContent& content) {
   }
   ImGui::SameLine(0, ui.px(16));
   ImGui::SetCursorPosY(0);
-  workspace_tabs(ui, content, size.y, events);
-  const float tabs_end = ImGui::GetCursorPosX();
-
+  const float tabs_begin = ImGui::GetCursorPosX();
   const float export_width = button_width(ui, "Export ▾"), palette_width = button_width(ui, "Ctrl K");
   const float export_x = size.x - ui.px(16) - export_width, palette_x = export_x - ui.px(12) - palette_width;
   float status_end = palette_x - ui.px(16);
+  ImGui::SetCursorPosX(tabs_begin);
+  workspace_tabs(ui, content, size.y, status_end - (content.stoppable ? button_width(ui, "Stop") + ui.px(12) : 0.f),
+                 events);
+  const float tabs_end = ImGui::GetCursorPosX();
   if (content.stoppable && content.stop) {
     const float width = button_width(ui, "Stop");
     ImGui::SetCursorPos({status_end - width, middle});
