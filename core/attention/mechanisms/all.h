@@ -29,6 +29,11 @@
   X(hybrid)                     \
   X(gated)                      \
   X(delta)                      \
+  X(rnn)                        \
+  X(lstm)                       \
+  X(state_space)                \
+  X(mamba)                      \
+  X(titans)                     \
   X(refined)                    \
   X(projections)                \
   X(multi_head)                 \

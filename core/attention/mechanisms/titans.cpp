@@ -1,0 +1,161 @@
+// The neural memory of Titans over one head (core/attention/neural_memory.h has the formulas and sources): it learns
+// k → v while it reads, by gradient steps with momentum (past surprise) and forgetting, and answers q. Queries and keys
+// have length 1, as in the paper. A memory of one matrix is linear in the values, so it has exact effective weights; of
+// a deeper one the weights shown are those of the matrix with the same rates. The masks are those with which the paper
+// joins memory and attention: as context, gate or layer. Shapes: M (d, d_v). Cost: 5 n d d_v multiply-adds; state: M
+// and its momentum, 2 d d_v floats.
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/attention/mechanism_math.h"
+#include "core/attention/mechanisms/all.h"
+#include "core/attention/neural_memory.h"
+
+namespace headscope::mechanism {
+
+namespace {
+
+Tensor unit_rows(const Tensor& x) {
+  Tensor out = x.copy();
+  for (Index i = 0; i < x.dim(0); ++i) {
+    double sum = 0;
+    for (Index c = 0; c < x.dim(1); ++c) sum += static_cast<double>(x.at(i, c)) * static_cast<double>(x.at(i, c));
+    for (Index c = 0; c < x.dim(1); ++c) out.ref(i, c) *= static_cast<float>(sum > 0 ? 1 / std::sqrt(sum) : 0);
+  }
+  return out;
+}
+
+MemoryRates rates_of(const MechanismValues& values) {
+  return {values.number("momentum"), values.number("learning"), values.number("forgetting")};
+}
+MemoryShape shape_of(const MechanismValues& values) {
+  return {values.whole("hidden"), values.seed()};
+}
+
+MechanismStep mask_step(const MechanismInput& in, const MechanismValues& values) {
+  const auto form = static_cast<TitansForm>(values.whole("form"));
+  const TitansMask mask = titans_mask(form, in.n(), values.whole("persistent"), values.whole("span"));
+  Tensor sees = Tensor::full({mask.tokens, mask.columns()}, 1);
+  const std::string columns =
+      form == TitansForm::context
+          ? fmt::format("{} persistent, {} recalled, {} tokens", mask.persistent, mask.recalled, mask.tokens)
+          : fmt::format("{} persistent, {} tokens", mask.persistent, mask.tokens);
+  static constexpr const char* titles[] = {"Mask: memory as context (MAC)", "Mask: memory as gate (MAG)",
+                                           "Mask: memory as layer (MAL)"};
+  MechanismStep step{.id = "mask",
+                     .title = titles[values.whole("form")],
+                     .formula = "columns: " + columns,
+                     .value = std::move(sees),
+                     .range = MechanismStep::Range::probability,
+                     .columns = MechanismAxis::other,
+                     .masked = mask.hidden};
+  if (form == TitansForm::gate) step.formula += "; its output is multiplied with the memory's";
+  if (form == TitansForm::layer) step.formula += "; it reads what the memory says";
+  return step;
+}
+
+MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
+  need_causal(in, "titans");
+  const Tensor q = unit_rows(in.q), k = unit_rows(in.k);
+  const bool deep = shape_of(values).hidden > 0;
+  const MemoryRun memory = run_memory(q, k, in.v, rates_of(values), shape_of(values));
+  MechanismResult result;
+  result.kind = MapKind::effective;
+  result.output = memory.output;
+  result.output_is_weights_times_v = !deep;
+  if (detail == Detail::output) return result;
+  check(in);
+  result.weights = memory_weights(q, k, rates_of(values));
+  if (detail != Detail::steps) return result;
+  add_inputs(result.steps, in);
+  const auto column = [&](const std::vector<double>& numbers) {
+    Tensor out = Tensor::uninitialized({in.n(), 1});
+    for (Index t = 0; t < in.n(); ++t) out.ref(t, 0) = static_cast<float>(numbers[static_cast<std::size_t>(t)]);
+    return out;
+  };
+  result.steps.push_back({.id = "loss",
+                          .title = "Loss",
+                          .formula = "‖M(kₜ) − vₜ‖² before the token is learnt",
+                          .value = column(memory.loss),
+                          .range = MechanismStep::Range::positive,
+                          .columns = MechanismAxis::other});
+  result.steps.push_back({.id = "surprise",
+                          .title = "Surprise",
+                          .formula = "‖∇ loss‖: what the token changes",
+                          .value = column(memory.surprise),
+                          .range = MechanismStep::Range::positive,
+                          .columns = MechanismAxis::other});
+  result.steps.push_back(
+      {.id = "weights",
+       .title = "Effective weights",
+       .formula = deep ? "of a memory of one matrix with these rates" : "output = weights · V, exactly",
+       .value = result.weights,
+       .masked = hidden_cells(*in.rule, in.n(), in.m())});
+  result.steps.push_back({.id = "output",
+                          .title = "Output",
+                          .formula = "Mₜ(qₜ)",
+                          .value = result.output,
+                          .columns = MechanismAxis::dimension});
+  result.steps.push_back(mask_step(in, values));
+  MechanismCurve curve{"Surprise of each token", "token", "‖∇ loss‖", {{"surprise", {}, memory.surprise}}, false, {}};
+  for (Index t = 0; t < in.n(); ++t) curve.lines[0].x.push_back(static_cast<double>(t));
+  result.curves = {std::move(curve)};
+  return result;
+}
+
+}  // namespace
+
+Mechanism make_titans() {
+  Mechanism m;
+  m.id = "titans";
+  m.title = "Titans: a memory that learns while it reads";
+  m.name = "Titans (neural memory)";
+  m.group = "Recurrent";
+  m.source = "Behrouz et al. 2024";
+  m.formula = "Sₜ = η Sₜ₋₁ − θ ∇‖M(kₜ) − vₜ‖²,   Mₜ = (1 − α) Mₜ₋₁ + Sₜ,   oₜ = Mₜ(qₜ)";
+  m.meaning =
+      "The state is a network trained on the text itself: what surprises it changes it, past surprise carries on as "
+      "momentum, and α forgets. Attention joins it as context, gate or layer.";
+  m.keywords = "neural memory surprise momentum forgetting MAC MAG MAL test time training F4";
+  m.parameters = {
+      number_parameter("learning", "Learning rate θ", "What the momentary surprise counts.", 0.01, 0.5, 0.2, true),
+      number_parameter("momentum", "Momentum η", "What is left of the past surprise.", 0, 0.95, 0.3),
+      number_parameter("forgetting", "Forgetting α", "What is lost of the memory at each token.", 0, 1, 0.02),
+      whole_parameter("hidden", "Hidden width", "0: the memory is one matrix; else two with tanh between.", 0, 64, 0),
+      choice_parameter("form", "Joined to attention", "As context (MAC), gate (MAG) or layer (MAL): the mask below.",
+                       {"context", "gate", "layer"}),
+      whole_parameter("persistent", "Persistent tokens", "Learnt tokens in front, the same for every text.", 0, 16, 2),
+      whole_parameter("span", "Segment or window", "Tokens that attention itself sees.", 1, 64, 4),
+      seed_parameter("of a deep memory's first weights")};
+  m.run = run;
+  m.output = [](const MechanismInput& in, const MechanismValues& values) {
+    need_causal(in, "titans");
+    return run_memory(unit_rows(in.q), unit_rows(in.k), in.v, rates_of(values), shape_of(values)).output;
+  };
+  m.recurrent = [](const MechanismInput& in, const MechanismValues& values) {
+    need_causal(in, "titans");
+    MemoryRun memory = run_memory(unit_rows(in.q), unit_rows(in.k), in.v, rates_of(values), shape_of(values), true);
+    Recurrence result{"Mₜ = (1 − α) Mₜ₋₁ + η Sₜ₋₁ − θ ∇", "oₜ = Mₜ qₜ", std::move(memory.states), false, memory.output};
+    if (result.states.empty()) {  // the weights of a deep memory are no picture; what it answers is
+      result.readout = "oₜ = Mₜ(qₜ); states: what it answers";
+      for (Index t = 0; t < in.n(); ++t) result.states.push_back(memory.output.slice(0, t, t + 1).packed());
+    }
+    return result;
+  };
+  m.cost = [](const MechanismShape& s, const MechanismValues&) {
+    const auto n = static_cast<double>(s.n), d = static_cast<double>(s.d), d_v = static_cast<double>(s.d_v);
+    return MechanismCost{5 * n * d * d_v, 2 * d * d_v * 4, 0, 4 * 2 * n * (d + d_v)};
+  };
+  m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult&) -> std::string {
+    return v.number("momentum") == 0 && v.number("forgetting") == 0
+               ? "Without momentum and forgetting this is the delta rule with β = 2θ."
+               : "A token that the memory predicts badly stands out in the surprise, and in the columns of the weights "
+                 "after it.";
+  };
+  m.needs_causal = true;
+  return m;
+}
+
+}  // namespace headscope::mechanism
