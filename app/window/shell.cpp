@@ -85,15 +85,22 @@ void workspace_tabs(Ui& ui, const ShellContent& content, float height, float rig
   ImGui::SameLine(0, 0);
 }
 
+/// As much of the status as there is room for beside the tabs; its first numbers matter most.
 void status_line(Ui& ui, const ShellContent& content, float y, float height, float right) {
-  double width = 0;
   const auto font_of = [&](bool number) { return number ? ui.number() : ui.body(); };
-  for (const auto& [text, number] : content.status)
-    width += ui.fonts.width(text, font_of(number)) * static_cast<double>(ui.scale);
-  const float x = right - static_cast<float>(width);
-  if (x < ImGui::GetCursorPosX() + ui.px(12)) return;  // no room beside the tabs: the numbers are in the panels too
-  ImGui::SetCursorPosX(x);
-  for (const auto& [text, number] : content.status) {
+  auto shown = content.status;
+  const float room = right - ImGui::GetCursorPosX() - ui.px(12);
+  const auto width = [&] {
+    double sum = 0;
+    for (const auto& [text, number] : shown) sum += ui.fonts.width(text, font_of(number));
+    return static_cast<float>(sum) * ui.scale;
+  };
+  while (!shown.empty() && width() > room) {
+    shown.pop_back();
+    while (!shown.empty() && !shown.back().second) shown.pop_back();  // what was said of a number that is gone
+  }
+  ImGui::SetCursorPosX(right - width());
+  for (const auto& [text, number] : shown) {
     bar_text(ui, y, height, text, font_of(number), number ? ui.theme.text : ui.theme.muted);
     ImGui::SameLine(0, 0);
   }
