@@ -261,8 +261,8 @@ bool choice(const Ui& ui, const char* id, std::span<const char* const> labels, i
 constexpr const char* scales[] = {"linear", "log", "row-max"};
 constexpr const char* first_tokens[] = {"first token", "hidden", "renormalised"};
 constexpr const char* units[] = {"tokens", "words"};
-constexpr const char* map_tools[] = {"look", "set weight", "paint mask"};
-constexpr const char* showns[] = {"after", "before", "difference"};
+constexpr const char* map_tools[] = {"look", "weights", "mask"};
+constexpr const char* showns[] = {"after", "before", "change"};
 }  // namespace
 
 double HeadPanel::footer_height(const PanelContext& c) const {
@@ -279,7 +279,7 @@ double HeadPanel::footer_height(const PanelContext& c) const {
   take(first_tokens);
   take(units);
   if (c.state().view.head_view == HeadView::map && !c.words()) take(map_tools);
-  if (compared(c)) take(showns);
+  take(showns);  // also before there is an edit: the map must not move under the hand that makes one
   return 44 + 38 * (lines - 1);
 }
 

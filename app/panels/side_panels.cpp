@@ -22,6 +22,14 @@ std::string number(double value, std::string_view unit) {
   return fmt::format("{:.2f}{}{}", value, unit.empty() ? "" : " ", unit);
 }
 
+/// Those with a picture here, so that the column keeps room for what follows from them; the others are written below,
+/// or chosen under Analyse.
+bool usual_mask(const MaskForm& form) {
+  static constexpr std::string_view usual[] = {"causal", "full",   "window", "dilated", "strided",
+                                               "global", "random", "prefix", "sink",    "padding"};
+  return std::ranges::find(usual, form.id) != std::end(usual);
+}
+
 }  // namespace
 
 void SoftmaxPanel::draw(const PanelContext& c) {
@@ -50,19 +58,20 @@ void SoftmaxPanel::draw(const PanelContext& c) {
 }
 
 void MaskPanel::draw(const PanelContext& c) {
-  section(c.ui, "MASK", "of the same heads");
+  section(c.ui, "MASK", "of the same heads · more in Analyse");
   const std::string current = mask_of(c.state().document.edits, c.state().document.selected);
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   float widest = 0;  // the longest name below a picture
   for (const MaskForm& form : mask_forms())
-    widest = std::max(widest, static_cast<float>(c.ui.fonts.width(form.id, c.ui.small())) * c.ui.scale);
+    if (usual_mask(form))
+      widest = std::max(widest, static_cast<float>(c.ui.fonts.width(form.id, c.ui.small())) * c.ui.scale);
   const float side = c.ui.px(36), pitch = std::max(side + c.ui.px(6), widest + c.ui.px(7)),
               left = ImGui::GetCursorScreenPos().x,
               right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
   constexpr Index n = 8;
   int at_column = 0;
   for (const MaskForm& form : mask_forms()) {
-    if (form.id == "cells") continue;  // painted on the map, not chosen
+    if (!usual_mask(form)) continue;
     if (at_column > 0 && left + static_cast<float>(at_column + 1) * pitch - c.ui.px(6) > right) at_column = 0;
     if (at_column > 0) {
       ImGui::SameLine();
