@@ -63,14 +63,7 @@ class HeadAblationInstrument final : public Instrument {
 
   void right(const InstrumentContext& c) override {
     section(c.ui, "TAKE OUT", "what the head reads (z) becomes");
-    static constexpr const char* kinds[] = {"zero", "its mean", "another's"};
-    int kind = static_cast<int>(ablate_.by);
-    if (segmented(c.ui, "ablation kind", kinds, kind, ImGui::GetContentRegionAvail().x))
-      ablate_.by = static_cast<Ablate::By>(kind);
-    static constexpr const char* words[] = {
-        "z = 0 at every position.", "z = its mean over the positions of this text.",
-        "z of every position becomes that of another one, drawn at random with a fixed seed."};
-    note(c.ui, words[kind]);
+    ablation_choice(c, "ablation kind", ablate_);
     ImGui::Dummy({0, c.ui.px(6)});
     const bool known = result_ != nullptr;
     answer_fields(c, fields_, known ? token_text(c.results().model, result_->answers.right) : "",

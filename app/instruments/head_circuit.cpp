@@ -48,17 +48,13 @@ class HeadCircuitInstrument final : public Instrument {
     static constexpr const char* methods[] = {"take heads out", "put heads back"};
     int method = method_ == Method::remove ? 0 : 1;
     if (segmented(c.ui, "circuit method", methods, method, room)) method_ = method == 0 ? Method::remove : Method::add;
-    static constexpr const char* kinds[] = {"zero", "its mean", "another's"};
-    int kind = static_cast<int>(ablate_.by);
-    if (segmented(c.ui, "circuit ablation", kinds, kind, room)) ablate_.by = static_cast<Ablate::By>(kind);
     note(c.ui, method_ == Method::remove
                    ? "Begins with all heads. In each round every head still in is taken out on trial; the one whose "
                      "loss leaves the logit difference nearest to the whole model's goes for good."
                    : "Begins with no head. In each round every head still out is put back on trial; the one that "
                      "brings the logit difference nearest to the whole model's comes back for good.");
-    static constexpr const char* words[] = {"Out: z = 0.", "Out: z = its mean over the positions of this text.",
-                                            "Out: z of another position, drawn with a fixed seed."};
-    note(c.ui, words[kind]);
+    section(c.ui, "A HEAD THAT IS OUT", "what it reads (z) becomes");
+    ablation_choice(c, "circuit ablation", ablate_);
     ImGui::Dummy({0, c.ui.px(6)});
     answer_fields(c, fields_, result_ ? token_text(c.results().model, result_->answers.right) : "",
                   result_ ? token_text(c.results().model, result_->answers.wrong) : "");

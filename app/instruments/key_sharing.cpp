@@ -71,14 +71,30 @@ class KeySharingInstrument final : public Instrument {
       section(c.ui, "AS IT IS");
       fact(c.ui, "Loss on this text", fmt::format("{:.3f} nats", result_->before.loss));
     }
-    section(c.ui, "WHAT TO LOOK FOR");
-    note(c.ui,
-         "Pooling heads of a trained model (GQA, MQA) hurts at once: each head learnt to look for something else. "
-         "The paper then trains on for a twentieth of the time. A latent keeps more of what the heads need in the same "
-         "room, since it may choose its directions.");
+    look_for(c);
   }
 
  private:
+  /// The latent beside the most pooled heads, at the same cache: what the runs say, once both have been run.
+  void look_for(const InstrumentContext& c) const {
+    if (!result_) return;
+    const KeySharing::Entry* pooled = nullptr;
+    for (const KeySharing::Entry& each : result_->entries)
+      if (!each.latent && (!pooled || each.number < pooled->number)) pooled = &each;
+    const auto latent = std::ranges::find_if(result_->entries, [&](const KeySharing::Entry& each) {
+      return pooled && each.latent && each.kept == pooled->kept;
+    });
+    if (!pooled || latent == result_->entries.end()) return;
+    section(c.ui, "WHAT TO LOOK FOR");
+    const double heads = pooled->outcome.loss, rank = latent->outcome.loss;
+    note(c.ui,
+         fmt::format("In the same room, {} numbers per token and layer, {} key {} costs {:.3f} nats and a latent of "
+                     "{} costs {:.3f}.{}",
+                     short_number(pooled->kept, 6), pooled->number, pooled->number == 1 ? "head" : "heads",
+                     heads - result_->before.loss, latent->number, rank - result_->before.loss,
+                     rank < heads ? " The latent chooses its directions; pooling only averages what is there." : ""));
+    note(c.ui, "Nothing was trained on: published models learn to share (GQA's paper trains for a twentieth more).");
+  }
   int bytes() const { return bytes_choice_ == 0 ? 4 : bytes_choice_ == 1 ? 2 : 1; }
   bool stale(const InstrumentContext& c) const {
     return result_ && c.results().run && result_->request != c.results().run->request;
@@ -161,7 +177,7 @@ class KeySharingInstrument final : public Instrument {
       ImGui::TableNextColumn();
       ImGui::TextUnformatted(bytes_text(each.kept * d.layers * tokens_ * bytes()).c_str());
       ImGui::TableNextColumn();
-      ImGui::Text("%.0f %%", 100 * each.kept / own);
+      ImGui::Text("%s %%", short_number(100 * each.kept / own, 3).c_str());
       ImGui::TableNextColumn();
       ImGui::Text("%.3f", each.outcome.loss);
       ImGui::TableNextColumn();

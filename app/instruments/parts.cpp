@@ -107,6 +107,16 @@ std::optional<AnswerPair> answers_of(AnswerFields& fields, const LoadedModel& mo
   }
 }
 
+void ablation_choice(const InstrumentContext& c, const char* id, Ablate& ablate) {
+  static constexpr const char* kinds[] = {"zero", "its mean", "another's"};
+  static constexpr const char* words[] = {
+      "z = 0 at every position.", "z = its mean over the positions of this text.",
+      "z of every position becomes that of another one, drawn at random with a fixed seed."};
+  int kind = static_cast<int>(ablate.by);
+  if (segmented(c.ui, id, kinds, kind, ImGui::GetContentRegionAvail().x)) ablate.by = static_cast<Ablate::By>(kind);
+  note(c.ui, words[kind]);
+}
+
 std::string token_text(const LoadedModel& model, std::int32_t id) {
   return model.tokenizer ? printable(model.tokenizer->token(id).label) : std::to_string(id);
 }

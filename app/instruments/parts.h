@@ -40,6 +40,9 @@ bool answer_fields(const InstrumentContext& c, AnswerFields& fields, const std::
 /// nullopt when both fields are empty, or when one is no token: then `fields.error` says so.
 std::optional<AnswerPair> answers_of(AnswerFields& fields, const LoadedModel& model);
 
+/// What z becomes where a head is taken out, and the choice in words. `id` names the control.
+void ablation_choice(const InstrumentContext& c, const char* id, Ablate& ablate);
+
 /// The label of a token as panels write it.
 std::string token_text(const LoadedModel& model, std::int32_t id);
 

@@ -262,7 +262,7 @@ constexpr const char* scales[] = {"linear", "log", "row-max"};
 constexpr const char* first_tokens[] = {"first token", "hidden", "renormalised"};
 constexpr const char* units[] = {"tokens", "words"};
 constexpr const char* map_tools[] = {"look", "weights", "mask"};
-constexpr const char* showns[] = {"after", "before", "change"};
+constexpr const char* showns[] = {"after", "before", "Δ"};
 }  // namespace
 
 double HeadPanel::footer_height(const PanelContext& c) const {
@@ -303,6 +303,7 @@ void HeadPanel::footer(const PanelContext& c) {
   if (compared(c)) {
     int shown = static_cast<int>(view.shown);
     if (choice(c.ui, "shown run", showns, shown, first)) view.shown = static_cast<Shown>(shown);
+    if (ImGui::IsItemHovered()) tooltip(c.ui, {"The edited run, the run before the edits, or after − before (D)"});
   }
   read_out(c);
 }

@@ -224,15 +224,15 @@ void MechanismsWorkspace::times(Ui& ui) {
   const auto& times = desk_.times();
   ImGui::Dummy({0, ui.px(2)});
   const std::string mask = times ? times->mask + " mask, " : "";
-  section(ui, "TIME AS THE TEXT GROWS",
-          "measured on this machine, one head, one thread, " + mask + "dashed: multiply-adds");
-  ImGui::SameLine();
   const std::string doing = fmt::format("measuring {:.0f} %", 100 * desk_.timing().share());
   const bool measuring = desk_.timing().running();
-  const float width_left = ImGui::GetContentRegionAvail().x;
   const float needed =
       measuring ? static_cast<float>(ui.fonts.width(doing, ui.body())) * ui.scale + button_width(ui, "Stop") + ui.px(10)
                 : button_width(ui, "Measure longer");
+  section(ui, "TIME AS THE TEXT GROWS",
+          "measured on this machine, one head, one thread, " + mask + "dashed: multiply-adds", needed + ui.px(8));
+  ImGui::SameLine();
+  const float width_left = ImGui::GetContentRegionAvail().x;
   ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(0.0f, width_left - needed));
   if (measuring) {
     ImGui::PushStyleColor(ImGuiCol_Text, vec(ui.theme.muted));
@@ -369,8 +369,7 @@ void MechanismsWorkspace::curves(Ui& ui) {
       chart.points = !curve.lines.empty() && curve.lines[0].x.size() < 30;
       const Color colors[] = {look.theme.accent, look.theme.key, look.theme.value, look.theme.muted};
       for (std::size_t line = 0; line < curve.lines.size(); ++line)
-        chart.series.push_back(
-            {curve.lines[line].label, colors[line % 4], curve.lines[line].x, curve.lines[line].y});
+        chart.series.push_back({curve.lines[line].label, colors[line % 4], curve.lines[line].x, curve.lines[line].y});
       if (curve.log_x) chart.x_ticks = {0.05, 0.1, 1, 4, 10, 16, 64, 100, 256, 1024, 4096, 16384, 65536};
       if (curve.marker) chart.marker = Point{curve.marker->first, curve.marker->second};
       return line_chart_scene(chart, look);

@@ -80,11 +80,13 @@ void MechanismsWorkspace::header(Ui& ui) {
   const ImVec2 at = ImGui::GetCursorPos();
   const float room = ImGui::GetContentRegionAvail().x;
   const double words = static_cast<double>((room - width) / ui.scale) - 16;
+  // Where the whole title has no room, the short name says more than half of a title.
+  const std::string whole(m.title), shown = ui.fonts.width(whole, ui.heading()) <= words ? whole : std::string(m.name);
   {
     const UseFont font(ui, ui.heading());
-    ImGui::TextUnformatted(elided(std::string(m.title), ui.heading(), words, ui.fonts).c_str());
+    ImGui::TextUnformatted(elided(shown, ui.heading(), words, ui.fonts).c_str());
   }
-  const double left = words - ui.fonts.width(std::string(m.title), ui.heading()) - 10;
+  const double left = words - ui.fonts.width(shown, ui.heading()) - 10;
   if (left > 60) {
     ImGui::SameLine(0, ui.px(8));
     ImGui::SetCursorPosY(at.y + ui.px(4));

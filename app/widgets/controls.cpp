@@ -43,11 +43,11 @@ Color control_frame(const Ui& ui, ImVec2 min, ImVec2 max, bool hovered, bool act
 
 }  // namespace
 
-void section(const Ui& ui, const std::string& title, const std::string& remark) {
+void section(const Ui& ui, const std::string& title, const std::string& remark, float taken) {
   const Font font = small_caps(ui);
   const float height = ui.px(18);
   ImVec2 at = ImGui::GetCursorScreenPos();
-  const float y = at.y + height / 2, end = at.x + ImGui::GetContentRegionAvail().x;
+  const float y = at.y + height / 2, end = at.x + ImGui::GetContentRegionAvail().x - taken;
   // Spaced a little, as small capitals want to be.
   for (std::size_t i = 0; i < title.size();) {
     std::size_t next = i + 1;
@@ -105,9 +105,11 @@ float segmented_width(const Ui& ui, std::span<const char* const> labels) {
 }
 
 bool segmented(const Ui& ui, const char* id, std::span<const char* const> labels, int& chosen, float width) {
-  const Font font = ui.body();
+  Font font = ui.body();
   const float natural = segmented_width(ui, labels), height = ui.px(27);
   if (width <= 0) width = natural;
+  const float squeeze = width / natural;
+  if (squeeze < 1) font.size *= std::max(0.7, static_cast<double>(squeeze));  // words stay inside their fields
   const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + width, at.y + height};
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const float radius = ui.px(6);
@@ -119,7 +121,7 @@ bool segmented(const Ui& ui, const char* id, std::span<const char* const> labels
   const int count = static_cast<int>(labels.size());
   for (int i = 0; i < count; ++i) {
     const char* label = labels[static_cast<std::size_t>(i)];
-    const float wanted = (text_width(ui, label, font) + ui.px(20)) * width / natural;
+    const float wanted = (text_width(ui, label, ui.body()) + ui.px(20)) * squeeze;
     const float next = i + 1 == count ? end.x : std::round(x + wanted);
     ImGui::SetCursorScreenPos({x, at.y});
     if (ImGui::InvisibleButton(label, {std::max(next - x, 1.f), height}) && chosen != i) chosen = i, changed = true;

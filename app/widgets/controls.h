@@ -12,7 +12,8 @@
 namespace headscope {
 
 /// "PROMPT" in small spaced capitals, with an optional quiet remark after it: "· click to pin".
-void section(const Ui& ui, const std::string& title, const std::string& remark = "");
+/// `taken` window pixels at its right end belong to something else.
+void section(const Ui& ui, const std::string& title, const std::string& remark = "", float taken = 0);
 
 /// A push button as high as `height` window pixels (0 = 30 logical).
 bool button(const Ui& ui, const char* label, float height = 0);

@@ -64,14 +64,14 @@ TEST_CASE("a cell of the map is dragged, the effect shows, and before, after and
   CHECK_FALSE(e.results().map({1, 0})->rule() == nullptr);  // inside the mask, so that the mask is still known
   REQUIRE(e.results().effect);
   CHECK(e.results().effect->change.kl > 0.1);
-  CHECK(e.driver.shown("change"));
-  e.driver.click("change");
+  CHECK(e.driver.shown("Δ"));
+  e.driver.click("Δ");
   CHECK(e.state().view.shown == Shown::difference);
   REQUIRE(e.settle());
   CHECK(e.driver.shown("L1 H0"));  // the head that moved most
   e.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl);
   REQUIRE(e.settle());
-  CHECK_FALSE(e.driver.shown("change"));
+  CHECK_FALSE(e.driver.shown("Δ"));
   CHECK(weight(e, last, 2) == before);
 }
 

@@ -57,7 +57,8 @@ Card card_of(const FlowMatrix& m, const MatrixFlow& flow, const Look& look) {
   const auto columns = static_cast<double>(std::max<Index>(m.values.dim(1), 1));
   const auto fitted = [](double room, double count) {
     const double cell = std::min(room / count, largest_cell);
-    return cell >= 1 ? std::floor(cell) : cell;
+    // Whole pixels look even; where that would cost much of a small picture, quarters have to do.
+    return cell >= 4 ? std::floor(cell) : cell >= 1 ? std::floor(4 * cell) / 4 : cell;
   };
   const double cell = fitted(flow.side, std::max(rows, columns));
   card.cell_w = card.cell_h = cell;

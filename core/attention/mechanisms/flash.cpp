@@ -124,13 +124,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                           .formula = "Σ exp(s − m) v, rescaled when m rises",
                           .value = state.mixed,
                           .columns = MechanismAxis::dimension});
-  result.steps.push_back({.id = "weights",
-                          .title = "Weights so far",
-                          .formula = "exp(s − m) ÷ l",
-                          .value = result.weights,
-                          .range = MechanismStep::Range::probability,
-                          .masked = std::move(hidden)});
-  result.steps.push_back(output_step(result.weights, in.v, result.output, "O ÷ l"));
+  add_weights_so_far(result, in, std::move(hidden));
   return result;
 }
 

@@ -69,4 +69,14 @@ Tensor online_weights(const MechanismInput& in, const OnlineSoftmax& state, cons
   return weights;
 }
 
+void add_weights_so_far(MechanismResult& result, const MechanismInput& in, std::vector<std::uint8_t> hidden) {
+  result.steps.push_back({.id = "weights",
+                          .title = "Weights so far",
+                          .formula = "exp(s − m) ÷ l",
+                          .value = result.weights,
+                          .range = MechanismStep::Range::probability,
+                          .masked = std::move(hidden)});
+  result.steps.push_back(output_step(result.weights, in.v, result.output, "O ÷ l"));
+}
+
 }  // namespace headscope::mechanism

@@ -21,4 +21,7 @@ struct OnlineSoftmax {
 /// exp(s − m_i) ÷ l_i of the cells that `done` marks (row-major n × m): the effective weights so far.
 Tensor online_weights(const MechanismInput& in, const OnlineSoftmax& state, const std::vector<std::uint8_t>& done);
 
+/// Steps "weights so far" and output of a result whose weights and output are there; `hidden` as MechanismStep::masked.
+void add_weights_so_far(MechanismResult& result, const MechanismInput& in, std::vector<std::uint8_t> hidden);
+
 }  // namespace headscope::mechanism

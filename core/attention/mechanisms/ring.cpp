@@ -92,13 +92,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                           .value = state.sum,
                           .range = MechanismStep::Range::positive,
                           .columns = MechanismAxis::other});
-  result.steps.push_back({.id = "weights",
-                          .title = "Weights so far",
-                          .formula = "exp(s − m) ÷ l",
-                          .value = result.weights,
-                          .range = MechanismStep::Range::probability,
-                          .masked = std::move(hidden)});
-  result.steps.push_back(output_step(result.weights, in.v, result.output, "O ÷ l"));
+  add_weights_so_far(result, in, std::move(hidden));
   return result;
 }
 
