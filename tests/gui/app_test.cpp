@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -9,6 +11,7 @@
 #include "app/window/app.h"
 #include "core/base/file.h"
 #include "tests/gui/driver.h"
+#include "tests/support/model_folder.h"
 #include "tests/support/paths.h"
 
 using namespace headscope;
@@ -152,6 +155,64 @@ TEST_CASE("a model is opened by clicking through the dialog; a folder without on
   }));
   CHECK(s.state().message->level == Message::Level::error);
   CHECK(s.app.explorer().results().run);  // and the last good picture stays
+}
+
+TEST_CASE("a long load says what it opens and how far it is; Stop leaves the model that was there") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  const std::filesystem::path folder = scratch_dir("gui-slow") / "slow-model";
+  headscope::testing::write_random_gpt2(folder, 2, 2, 16, 32);
+  // The last file of the folder is a pipe into which nobody writes yet: a disk as slow as the test wants it.
+  const std::filesystem::path pipe = folder / "merges.txt";
+  std::filesystem::remove(pipe);
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  const auto let_go = [&] { std::ofstream(pipe) << "#version: 0.2\n"; };
+
+  Desk s;
+  const std::string before = s.app.explorer().results().model_folder.filename().string();
+  const Trace* trace = s.app.explorer().results().run->trace.get();
+  UiRequests requests;
+  Workbench bench{s.app.explorer(), s.app.settings(), requests};
+  open_path(folder, bench);
+  REQUIRE(s.driver.until([&] { return s.driver.shown("Stop"); }, 100000));
+  CHECK(s.app.explorer().status().doing == "opening slow-model");
+  CHECK(s.app.explorer().status().progress > 0.5f);  // the weights are read
+  s.driver.click("Stop");
+  let_go();
+  REQUIRE(s.driver.until([&] { return s.app.settled(); }, 100000));
+  s.driver.frames(5);  // what is made is taken in with the next frame
+  CHECK(s.app.explorer().results().model_folder.filename() == before);
+  CHECK(s.app.explorer().results().run->trace.get() == trace);
+  CHECK_FALSE(s.state().message);
+  CHECK_FALSE(s.driver.shown("Stop"));
+}
+
+TEST_CASE("the window comes back where it was and as large, but not where no screen is") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  const std::filesystem::path file = scratch_dir("gui-place") / "settings.json";
+  Settings settings;
+  settings.window_width = 1000, settings.window_height = 700;
+  settings.window_position = {{120, 80}};
+  save_settings(settings, file);
+  const auto open_and_close = [&] {
+    AppOptions options;
+    options.settings = file;
+    App app(options);
+    const auto place = app.window().position();
+    app.window().close();
+    app.run();
+    return place;
+  };
+  CHECK(open_and_close() == std::pair{120, 80});
+  const Settings kept = load_settings(file).settings;
+  CHECK(kept.window_position == std::pair{120, 80});
+  CHECK(kept.window_width == 1000);
+  CHECK(kept.window_height == 700);
+
+  settings.window_position = {{20000, 80}};  // the second screen is gone
+  save_settings(settings, file);
+  const auto place = open_and_close();
+  REQUIRE(place);
+  CHECK(place->first < 10000);
 }
 
 TEST_CASE("a screenshot is the window's own frame, of the size that was asked for") {
