@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cctype>
 #include <cstdio>
 #include <exception>
+#include <string>
+#include <string_view>
 #include <tuple>
+#include <vector>
 
-#include "app/panels/workspaces.h"
+#include "app/panels/all_workspaces.h"
 #include "app/state/settings.h"
 #include "app/window/app.h"
 
@@ -17,37 +21,19 @@ using namespace headscope;
 
 void run(const AppOptions& options) {
   App app(options);
-  ExploreWorkspace explore;
-  app.add(workspace_of(explore));
-  TrainingDesk desk(app.explorer());
-  GenerationDesk generation(app.explorer());
-  GenerateWorkspace generate(generation);
-  app.add(workspace_of(generate));
-  CompareDesk comparison(app.explorer(), &desk);
-  CompareWorkspace compare(comparison);
-  app.add(workspace_of(compare));
-  PositionsDesk positions_desk(app.explorer());
-  PositionsWorkspace positions(positions_desk);
-  app.add(workspace_of(positions));
-  MechanismsWorkspace mechanisms(app.explorer());
-  if (const auto view = parse_mechanism_view(options.view)) mechanisms.desk().view = *view;
-  app.add(workspace_of(mechanisms));
-  AnalyseWorkspace analyse(app.explorer());
-  app.add(workspace_of(analyse));
-  CorpusDesk corpus_desk(app.explorer());
-  CorpusWorkspace corpus(corpus_desk);
-  app.add(workspace_of(corpus, corpus_desk));
-  if (!options.corpus.empty()) corpus_desk.begin_with(options.corpus);
-  TrainWorkspace train(desk);
-  app.add(workspace_of(train, desk));
-  generation.write_at_once(options.generate_tokens);
-  comparison.begin_with(options.with_model, options.with_text);
-  if (!options.recipe.empty()) desk.choose(options.recipe);
-  if (options.train_steps > 0) {
-    desk.start();
-    desk.pause_at(options.train_steps);
-  }
+  AllWorkspaces workspaces(app);
+  workspaces.begin_with(options);
   app.run();
+}
+
+/// The names that --workspace takes: the tabs' titles in small letters.
+std::vector<std::string> workspace_names() {
+  std::vector<std::string> names;
+  for (const std::string_view title : workspace_titles) {
+    names.emplace_back(title);
+    names.back()[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(title[0])));
+  }
+  return names;
 }
 
 }  // namespace
@@ -66,8 +52,8 @@ int main(int argc, char** argv) {
   cli.add_option("--size", size, "of the window or the picture, as in 1600x1000")->type_name("WxH");
   cli.add_option("--scale", options.scale, "pixels in a logical pixel, 0.5 … 8")->check(CLI::Range(0.5, 8.0));
   cli.add_option("--theme", options.theme, "dark, light or projector")->type_name("NAME");
-  cli.add_option("--workspace", options.workspace, "explore, generate, compare, positions, mechanisms, analyse, corpus or train")
-      ->check(CLI::IsMember({"explore", "generate", "compare", "positions", "mechanisms", "analyse", "corpus", "train"}))
+  cli.add_option("--workspace", options.workspace, fmt::format("{}", fmt::join(workspace_names(), ", ")))
+      ->check(CLI::IsMember(workspace_names()))
       ->type_name("NAME");
   cli.add_option("--page", options.page, "what that workspace shows, as in --workspace analyse --page ablate")
       ->type_name("ID");

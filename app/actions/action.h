@@ -9,6 +9,7 @@
 
 #include "app/state/explorer.h"
 #include "app/state/settings.h"
+#include "app/state/workspace_list.h"
 
 namespace headscope {
 
@@ -21,7 +22,7 @@ struct UiRequests {
   bool focus_prompt = false;  ///< put the cursor into the prompt editor
   bool reset_zoom = false;    ///< of the head's picture
   bool quit = false;
-  int workspace = 0;  ///< the tab that is shown; stays
+  int workspace = 0;  ///< the tab that is shown, of workspace_titles; stays
   /// What the workspaces can show besides themselves, for the palette; Settings::pages says which one each shows.
   struct Page {
     int workspace;

@@ -155,20 +155,18 @@ void add_edit(std::vector<Action>& all) {
 }
 
 void add_go(std::vector<Action>& all) {
-  constexpr std::string_view workspaces[] = {"Explore",    "Generate", "Compare", "Positions",
-                                             "Mechanisms", "Analyse",  "Corpus",  "Train"};
-  for (int i = 0; i < static_cast<int>(std::size(workspaces)); ++i)
-    all.push_back({"go.workspace." + std::to_string(i + 1), "Workspace: " + std::string(workspaces[i]),
+  for (int i = 0; i < static_cast<int>(workspace_titles.size()); ++i)
+    all.push_back({"go.workspace." + std::to_string(i + 1),
+                   "Workspace: " + std::string(workspace_titles[static_cast<std::size_t>(i)]),
                    "Alt+" + std::to_string(i + 1), "Go", [i](Workbench& bench) { bench.ui.workspace = i; }, nullptr,
                    [i](const Workbench& bench) { return bench.ui.workspace == i; }});
-  constexpr int generate = 1;
   using Generation = UiRequests::Generation;
   for (const auto& [id, title, key, what] :
        {std::tuple{"generate.step", "Generate one token", "Alt+Right", Generation::step},
         std::tuple{"generate.run", "Generate: run or pause", "Alt+Space", Generation::run}})
     all.push_back({id, title, key, "Go",
                    [what = what](Workbench& bench) {
-                     bench.ui.workspace = generate;
+                     bench.ui.workspace = workspace_index("Generate");
                      bench.ui.generation = what;
                    },
                    has_run, nullptr});

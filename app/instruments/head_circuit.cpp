@@ -123,7 +123,7 @@ class HeadCircuitInstrument final : public Instrument {
         if (!kept.contains({layer, head})) edits.push_back({{layer, head}, result_->request.ablate});
     c.explorer().close_step();
     c.explorer().set_edits(std::move(edits));
-    c.bench.ui.workspace = 0;
+    c.bench.ui.workspace = workspace_index("Explore");
   }
 
   void curve(const InstrumentContext& c, int fewest) {

@@ -194,7 +194,7 @@ class KeySharingInstrument final : public Instrument {
     edits.push_back({{}, entry.latent ? EditAction(LatentKeys{entry.number}) : EditAction(ShareKeys{entry.number})});
     c.explorer().close_step();
     c.explorer().set_edits(std::move(edits));
-    c.bench.ui.workspace = 0;
+    c.bench.ui.workspace = workspace_index("Explore");
   }
 
   void published(const InstrumentContext& c) {

@@ -123,7 +123,7 @@ std::string token_text(const LoadedModel& model, std::int32_t id) {
 
 void show_in_explore(const InstrumentContext& c, HeadRef head) {
   c.explorer().select(head);
-  c.bench.ui.workspace = 0;
+  c.bench.ui.workspace = workspace_index("Explore");
 }
 
 void selected_head(const InstrumentContext& c) {

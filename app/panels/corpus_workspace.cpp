@@ -284,7 +284,7 @@ void CorpusWorkspace::scatter(Ui& ui, Workbench& bench, double height) {
     if (head == selected) draw.AddCircle(middle, ui.px(8), col(ui.theme.text), 24, ui.px(2));
     if (hovered) draw.AddCircle(middle, ui.px(8), col(ui.theme.accent), 24, ui.px(1.5));
     if (!hovered) continue;
-    if (touch.double_clicked) bench.ui.workspace = 0;
+    if (touch.double_clicked) bench.ui.workspace = workspace_index("Explore");
     if (touch.clicked) bench.explorer.select(head);
   }
 }
@@ -416,7 +416,7 @@ void CorpusWorkspace::examples(Ui& ui, Workbench& bench) {
     draw.ChannelsMerge();
     if (clicked && example.error.empty()) {
       desk_.open(example, head);
-      if (desk_.of_open_model()) bench.ui.workspace = 0;
+      if (desk_.of_open_model()) bench.ui.workspace = workspace_index("Explore");
     }
     ImGui::PopID();
   }

@@ -168,7 +168,7 @@ void GenerateWorkspace::controls(Ui& ui, Workbench& bench) {
   if (button(ui, "Open in Explore")) {
     desk_.pause();
     desk_.open_in_explore();
-    bench.ui.workspace = 0;
+    bench.ui.workspace = workspace_index("Explore");
   }
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
     tooltip(ui, {"Prompt and continuation become the document's text", "every head of it, all metrics"});
@@ -382,7 +382,7 @@ void GenerateWorkspace::rows(Ui& ui, Workbench& bench, double height) {
                return head_rows_scene(*text, step->rows, options, look);
              });
   const Scene* scene = rows_.scene();
-  if (!scene) return;
+  if (!scene) return ImGui::Dummy({0, 0});
   SceneViewOptions how;
   how.tooltips = false;
   const SceneTouch touch = rows_.draw(ui, "head rows", how, options.width, options.height);

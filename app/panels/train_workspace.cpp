@@ -300,7 +300,7 @@ void TrainWorkspace::keep(Ui& ui, Workbench& bench) {
   if (button(ui, "Open in Explore")) {
     desk_.pause();
     desk_.save(folder, true);
-    bench.ui.workspace = 0;
+    bench.ui.workspace = workspace_index("Explore");
   }
   ImGui::BeginDisabled(!desk_.shown());
   if (button(ui, "Fork from here")) desk_.fork();

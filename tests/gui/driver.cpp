@@ -1,6 +1,7 @@
 #include "tests/gui/driver.h"
 
 #include <doctest/doctest.h>
+#include <imgui_internal.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -18,6 +19,15 @@ bool have_display() {
 #else
   return true;
 #endif
+}
+
+Driver::Driver(Window& window, std::function<void()> frame) : window_(window), frame_(std::move(frame)) {
+  ImGuiContext& context = *ImGui::GetCurrentContext();
+  context.ErrorCallback = [](ImGuiContext*, void*, const char* complaint) { FAIL_CHECK(complaint); };
+}
+
+Driver::~Driver() {
+  if (ImGuiContext* context = ImGui::GetCurrentContext()) context->ErrorCallback = nullptr;
 }
 
 void Driver::frames(int count) {

@@ -20,9 +20,10 @@ class Driver {
  public:
   /// `draw` fills every frame of the window.
   Driver(Window& window, Window::Draw draw)
-      : window_(window), frame_([this, draw = std::move(draw)] { window_.frame(draw); }) {}
-  /// `frame` makes a whole turn of the program's loop.
-  Driver(Window& window, std::function<void()> frame) : window_(window), frame_(std::move(frame)) {}
+      : Driver(window, [&window, draw = std::move(draw)] { window.frame(draw); }) {}
+  /// `frame` makes a whole turn of the program's loop. A frame that Dear ImGui finds fault with fails the test.
+  Driver(Window& window, std::function<void()> frame);
+  ~Driver();
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
