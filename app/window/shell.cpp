@@ -186,7 +186,16 @@ void splitter(const Ui& ui, const char* id, float x, float y, float height, doub
   ImGui::PopStyleVar();
   ImGui::InvisibleButton(id, {2 * reach, height});
   const bool active = ImGui::IsItemActive(), hovered = ImGui::IsItemHovered();
-  if (active) width += toward * static_cast<double>(ImGui::GetIO().MouseDelta.x / ui.scale);
+  // From where it was taken hold of: past a limit and back again the border meets the pointer where it left it.
+  ImGuiStorage& held = *ImGui::GetStateStorage();
+  const ImGuiID taken = ImGui::GetID("width when taken");
+  if (ImGui::IsItemActivated()) held.SetFloat(taken, static_cast<float>(width));
+  if (active) {
+    const ImGuiIO& io = ImGui::GetIO();
+    const float moved = (io.MousePos.x - io.MouseClickedPos[0].x) / ui.scale;
+    width = std::clamp(static_cast<double>(held.GetFloat(taken)) + toward * static_cast<double>(moved),
+                       ShellLayout::least_side, ShellLayout::most_side);
+  }
   if (active || hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
   ImGui::GetWindowDrawList()->AddRectFilled({x, y}, {x + (active || hovered ? ui.px(2) : 1.f), y + height},
                                             col(active || hovered ? ui.theme.accent : ui.theme.line));
@@ -221,8 +230,9 @@ ShellEvents draw_shell(Ui& ui, const ShellContent& content, ShellLayout& layout)
   const float y = ui.px(bar_height), height = size.y - y;
   // Large type needs wider columns, and a very wide window has room for them.
   const double stretch = ui.theme.text_scale * std::clamp(static_cast<double>(size.x / ui.scale) / 1800, 1.0, 1.5);
-  const auto fitted = [&](double width, bool open) {
-    return open ? ui.px(stretch * std::clamp(width, ShellLayout::least_side, ShellLayout::most_side)) : 0.f;
+  const auto fitted = [&](double& width, bool open) {
+    width = std::clamp(width, ShellLayout::least_side, ShellLayout::most_side);
+    return open ? ui.px(stretch * width) : 0.f;
   };
   float left = fitted(layout.left, layout.left_open), right = fitted(layout.right, layout.right_open);
   // A narrow window takes from both sides before it takes from the picture in the middle.
@@ -238,10 +248,6 @@ ShellEvents draw_shell(Ui& ui, const ShellContent& content, ShellLayout& layout)
   column(ui, "right", size.x - right, y, right, height, content.right);
   if (layout.left_open) splitter(ui, "left border", left, y, height, 1 / stretch, layout.left);
   if (layout.right_open) splitter(ui, "right border", size.x - right - 1, y, height, -1 / stretch, layout.right);
-  if (!ImGui::IsAnyItemActive()) {
-    layout.left = std::clamp(layout.left, ShellLayout::least_side, ShellLayout::most_side);
-    layout.right = std::clamp(layout.right, ShellLayout::least_side, ShellLayout::most_side);
-  }
   ImGui::End();
   return events;
 }

@@ -73,6 +73,17 @@ TEST_CASE("the shell shows its columns, and their borders can be dragged within 
   driver.drag({472, 500}, {1500, 500});
   driver.frames(2);
   CHECK(layout.left == ShellLayout::most_side);
+  // Past the limit and back with the button held, the border is where it was: and never outside its limits.
+  const float border = widths[0];
+  driver.move_to({border, 500});
+  driver.press();
+  driver.move_to({1500, 500});
+  CHECK(layout.left == ShellLayout::most_side);
+  driver.move_to({10, 500});
+  CHECK(layout.left == ShellLayout::least_side);
+  driver.move_to({border, 500});
+  driver.release();
+  CHECK(layout.left == ShellLayout::most_side);
   driver.click("Train");
   CHECK(last.workspace == 1);
   driver.click("Ctrl K");
