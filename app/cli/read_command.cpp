@@ -150,6 +150,7 @@ void add_read(CLI::App& app, Shell& shell) {
       one->add_flag("--full", options->full,
                     "The strongest pairs of the whole vocabulary instead of the text's tokens");
     }
+    if (is({"singular"})) one->add_flag("--full", options->full, "Every value, a line each");
     if (is({"composition"})) {
       one->add_option("--kind", options->kind, "Of the picture: q, k or v")
           ->check(CLI::IsMember({"q", "k", "v"}))

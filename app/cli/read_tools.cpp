@@ -9,6 +9,7 @@
 
 #include "app/cli/reading.h"
 #include "app/render/reading_pictures.h"
+#include "core/attention/mechanisms/spectrum.h"
 #include "core/base/error.h"
 #include "core/engine/edit_probe.h"
 #include "core/metrics/next_token.h"
@@ -16,6 +17,7 @@
 #include "core/reading/alternatives.h"
 #include "core/reading/saliency.h"
 #include "core/reading/whatif.h"
+#include "core/tensor/singular.h"
 #include "viz/scene/framed.h"
 #include "viz/scene/map_cells.h"
 
@@ -304,6 +306,27 @@ Reading composition(Shell& shell, const ReadOptions& options, const LoadedModel&
   return out;
 }
 
+Reading singular(Shell&, const ReadOptions& options, const LoadedModel& loaded, const RunRequest&, TracePtr) {
+  Reading out;
+  out.columns = options.full ? std::vector<std::string>{"layer", "matrix", "i", "sigma"}
+                             : std::vector<std::string>{"layer", "matrix", "in", "out", "largest", "median", "rank90"};
+  for (int layer = 0; layer < loaded.model->config().dims.layers; ++layer)
+    for (int each = 0; each < weight_matrix_count; ++each) {
+      const auto matrix = static_cast<WeightMatrix>(each);
+      const auto found = loaded.model->singular(layer, matrix);
+      if (!found) continue;
+      const Tensor weight = loaded.model->projection(layer, matrix).weight;
+      const std::vector<double>& sigma = found->values;
+      const std::string name(name_of(matrix));
+      if (!options.full)
+        out.rows.push_back({std::int64_t{layer}, name, std::int64_t{weight.dim(0)}, std::int64_t{weight.dim(1)},
+                            sigma.front(), sigma[sigma.size() / 2], std::int64_t{energy_rank(sigma, 0.9)}});
+      for (std::size_t i = 0; options.full && i < sigma.size(); ++i)
+        out.rows.push_back({std::int64_t{layer}, name, static_cast<std::int64_t>(i + 1), sigma[i]});
+    }
+  return out;
+}
+
 Reading sinks(Shell&, const ReadOptions&, const LoadedModel& loaded, const RunRequest&, TracePtr trace) {
   const SinkReport found = read_sinks(*trace, loaded.model->weights());
   Reading out;
@@ -409,6 +432,7 @@ const std::vector<ReadTool>& read_tools() {
       {"flow", "Attention flow from one position to the tokens", &maps_only, &flow},
       {"gradients", "Gradient × input per token, attention × gradient per head", &maps_only, &gradients},
       {"composition", "Q-, K- and V-composition of heads", &maps_only, &composition},
+      {"singular", "Singular values of every weight matrix, which the edit \"singular\" scales", &maps_only, &singular},
       {"sinks", "Attention sinks: weight on the first token, and what it carries",
        [](const Model&) {
          return of_sites({SiteKind::v, SiteKind::resid_post});

@@ -8,6 +8,7 @@ std::unique_ptr<Instrument> make_head_ablation(Explorer&);
 std::unique_ptr<Instrument> make_activation_patching(Explorer&);
 std::unique_ptr<Instrument> make_head_circuit(Explorer&);
 std::unique_ptr<Instrument> make_temperature_sweep(Explorer&);
+std::unique_ptr<Instrument> make_singular_values(Explorer&);
 std::unique_ptr<Instrument> make_detector(Explorer&);
 std::unique_ptr<Instrument> make_masks(Explorer&);
 std::unique_ptr<Instrument> make_key_sharing(Explorer&);
@@ -42,6 +43,12 @@ const std::vector<InstrumentEntry>& instrument_registry() {
         "How sharp does each head have to look? Entropy and loss against the softmax temperature.",
         "tau softmax entropy loss sharpness"},
        make_temperature_sweep},
+      {{"singular", "Singular values", "Cause and effect", "Sun, Cetin & Tang 2025: Transformer²",
+        "Which directions of a weight matrix does the answer need? Its singular values are scaled by a vector z while "
+        "the model follows.",
+        "Transformer2 Transformer² SVF SVD singular value fine-tuning z vector expert spectrum low rank W_Q W_K W_V "
+        "W_O MLP G2"},
+       make_singular_values},
       {{"detector", "Detector", "Patterns", "",
         "Which heads look where you say? A rule or painted cells; every head ranked by its attention there, beside "
         "chance.",

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -116,6 +117,10 @@ constexpr Names<SiteKind> sites[] = {{"q", SiteKind::q},
                                      {"resid_mid", SiteKind::resid_mid},
                                      {"resid_post", SiteKind::resid_post}};
 
+constexpr WeightMatrix matrices[] = {WeightMatrix::q,      WeightMatrix::k,      WeightMatrix::v,
+                                     WeightMatrix::o,      WeightMatrix::mlp_in, WeightMatrix::mlp_gate,
+                                     WeightMatrix::mlp_out};
+
 template <class Value, std::size_t n>
 std::string_view name_in(const Names<Value> (&names)[n], Value value) {
   for (const auto& [name, each] : names)
@@ -125,6 +130,44 @@ std::string_view name_in(const Names<Value> (&names)[n], Value value) {
 template <class Value, std::size_t n>
 Value read_from(Words& words, const Names<Value> (&names)[n]) {
   return words.one_of(std::span<const Names<Value>>(names));
+}
+
+/// "3=0.5", "3..7=0.5", "3..=0" (to the smallest).
+ScaleSingular::Range read_range(Words& words) {
+  const std::string_view word = words.next();
+  const char *at = word.data(), *const end = at + word.size();
+  const auto read = [&](auto& value) {
+    const auto [next, error] = std::from_chars(at, end, value);
+    if (error != std::errc()) words.fail(word);
+    at = next;
+  };
+  const auto take = [&](std::string_view sign) {
+    if (!std::string_view(at, end).starts_with(sign)) return false;
+    at += sign.size();
+    return true;
+  };
+  ScaleSingular::Range range;
+  read(range.first);
+  range.last = range.first;
+  if (take("..")) {
+    range.last = 0;
+    if (at != end && *at != '=') {
+      read(range.last);
+      if (range.last < 1) words.fail(word);
+    }
+  }
+  if (!take("=")) words.fail(word);
+  read(range.z);
+  if (at != end) words.fail(word);
+  return range;
+}
+
+std::string range_text(const ScaleSingular::Range& range) {
+  return fmt::format("{}{}={}", range.first,
+                     range.last == range.first ? ""
+                     : range.last == 0         ? ".."
+                                               : fmt::format("..{}", range.last),
+                     range.z);
 }
 
 /// In the order of the alternatives of EditAction. `lead`: the words an action begins with.
@@ -201,6 +244,21 @@ const auto& table() {
         false},
        "latent keys",
        [](Words& w) -> EditAction { return LatentKeys{w.number<int>()}; }},
+      {{"singular q | k | v | o | mlp_in | mlp_gate | mlp_out FIRST..LAST=Z …",
+        "Singular values of a weight matrix times Z; 1 is the largest, 9.. all from the ninth on (Transformer²).",
+        ScaleSingular{}, false},
+       "singular",
+       [](Words& w) -> EditAction {
+         ScaleSingular action;
+         const std::string_view name = w.next();
+         const auto found = std::ranges::find(matrices, name, [](WeightMatrix m) { return name_of(m); });
+         if (found == std::end(matrices)) w.fail(name);
+         action.matrix = *found;
+         action.scales.clear();
+         do action.scales.push_back(read_range(w));
+         while (!w.empty());
+         return action;
+       }},
       {{"mechanism ID [NAME=VALUE …]", "Another mechanism in place of softmax attention.", SwapMechanism{}, true},
        "mechanism",
        [](Words& w) -> EditAction { return SwapMechanism{text_of(parse_mechanism(w.all(), "edit: mechanism"))}; }},
@@ -209,6 +267,28 @@ const auto& table() {
 }
 
 }  // namespace
+
+std::vector<double> ScaleSingular::vector(std::size_t count) const {
+  std::vector<double> z(count, 1.0);
+  for (const Range& range : scales) {
+    const std::size_t end = range.last == 0 ? count : std::min(count, static_cast<std::size_t>(range.last));
+    for (auto i = static_cast<std::size_t>(range.first - 1); i < end; ++i) z[i] = range.z;
+  }
+  return z;
+}
+
+ScaleSingular ScaleSingular::of(WeightMatrix matrix, const std::vector<double>& z) {
+  ScaleSingular action{matrix, {}};
+  for (std::size_t i = 0; i < z.size();) {
+    std::size_t end = i + 1;
+    while (end < z.size() && z[end] == z[i]) ++end;
+    const int first = static_cast<int>(i) + 1, last = static_cast<int>(end);
+    if (z[i] != 1) action.scales.push_back({first, end == z.size() && last > first ? 0 : last, z[i]});
+    i = end;
+  }
+  if (action.scales.empty()) action.scales = {{1, 1, 1.0}};
+  return action;
+}
 
 std::span<const EditForm> edit_forms() {
   static const auto forms = [] {
@@ -258,6 +338,11 @@ std::string text_of(const EditAction& action) {
                  [](const SetPositions& a) { return text_of(a); },
                  [](const ShareKeys& a) { return fmt::format("share keys {}", a.groups); },
                  [](const LatentKeys& a) { return fmt::format("latent keys {}", a.rank); },
+                 [](const ScaleSingular& a) {
+                   std::string text = fmt::format("singular {}", name_of(a.matrix));
+                   for (const ScaleSingular::Range& range : a.scales) text += " " + range_text(range);
+                   return text;
+                 },
                  [](const SwapMechanism& a) { return "mechanism " + a.spec; }},
       action);
 }
@@ -299,6 +384,15 @@ void check(const EditAction& action, const std::string& where) {
           [&](const SwitchOff&) {}, [&](const SetPositions& a) { check(a, where); },
           [&](const ShareKeys& a) { need(a.groups >= 1, "at least 1 group of heads", a.groups); },
           [&](const LatentKeys& a) { need(a.rank >= 1, "a rank from 1", a.rank); },
+          [&](const ScaleSingular& a) {
+            need(!a.scales.empty(), "at least one scale such as 1..4=0.5", "none");
+            for (const ScaleSingular::Range& range : a.scales) {
+              need(range.first >= 1 && (range.last == 0 || range.last >= range.first),
+                   "singular values counted from 1, the largest", range_text(range));
+              need(std::abs(range.z) <= ScaleSingular::largest,
+                   fmt::format("a scale from -{0} to {0}", ScaleSingular::largest), range.z);
+            }
+          },
           [&](const SwapMechanism& a) {
             const Mechanism& mechanism = *parse_mechanism(a.spec, where).mechanism;
             need(!mechanism.study, "a mechanism that turns q, k and v into an output",

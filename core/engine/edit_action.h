@@ -9,8 +9,10 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "core/engine/position_edit.h"
+#include "core/model/weights.h"
 #include "core/trace/site.h"
 
 namespace headscope {
@@ -105,6 +107,26 @@ struct LatentKeys {
   bool operator==(const LatentKeys&) const = default;
 };
 
+/// A weight matrix with its singular values scaled, W′ = U diag(z σ) Vᵀ (Sun, Cetin & Tang, Transformer²: Self-adaptive
+/// LLMs, 2025: singular value fine-tuning, whose experts are such vectors z). Every z that is not named is 1. What the
+/// matrix gives is made anew at the positions reached: edits of it that shall stay are listed later.
+struct ScaleSingular {
+  static constexpr double largest = 100;  ///< of |z|
+  struct Range {
+    int first = 1, last = 1;  ///< σ_first … σ_last, both included; 1 is the largest value; last 0 = the smallest one
+    double z = 1;
+    bool operator==(const Range&) const = default;
+  };
+  WeightMatrix matrix = WeightMatrix::v;
+  std::vector<Range> scales = {{1, 1, 0.0}};  ///< at least one; a later one wins
+
+  /// z of `count` singular values, largest first.
+  std::vector<double> vector(std::size_t count) const;
+  /// The shortest such edit with this z; every z = 1 gives "1=1".
+  static ScaleSingular of(WeightMatrix matrix, const std::vector<double>& z);
+  bool operator==(const ScaleSingular&) const = default;
+};
+
 /// Another mechanism takes the place of softmax attention, on the head's own queries, keys and values, its mask and its
 /// scale. `spec` as parse_mechanism (core/attention/mechanism.h) reads it, every value written out.
 struct SwapMechanism {
@@ -112,9 +134,9 @@ struct SwapMechanism {
   bool operator==(const SwapMechanism&) const = default;
 };
 
-using EditAction = std::variant<SetTemperature, SetMask, ScaleByLength, DropFirst, ForcePattern, SetWeight,
-                                FreezePattern, Ablate, Patch, SwitchOff, SetPositions, ShareKeys, LatentKeys,
-                                SwapMechanism>;
+using EditAction =
+    std::variant<SetTemperature, SetMask, ScaleByLength, DropFirst, ForcePattern, SetWeight, FreezePattern, Ablate,
+                 Patch, SwitchOff, SetPositions, ShareKeys, LatentKeys, ScaleSingular, SwapMechanism>;
 
 struct EditForm {
   std::string_view form;     ///< "ablate zero | mean | resample SEED": capitals stand for what one writes

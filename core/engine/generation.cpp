@@ -57,7 +57,7 @@ bool looks_ahead(const Intervention& edit, int context) {
                  },
                  [](const SetTemperature&) { return false; }, [](const ScaleByLength&) { return false; },
                  [](const DropFirst&) { return false; }, [](const ForcePattern&) { return false; },
-                 [](const SwitchOff&) { return false; },
+                 [](const SwitchOff&) { return false; }, [](const ScaleSingular&) { return false; },
                  [](const SetWeight& a) { return a.query < 0 || a.key < 0 || a.key > a.query; },
                  [](const Ablate& a) { return a.by != Ablate::By::zero; },
                  [](const auto&) { return true; }},  // what takes from another run is aligned to a whole text

@@ -183,6 +183,13 @@ InterventionTap::InterventionTap(const std::vector<Intervention>& edits, const E
                               if (edit.target.layer.value_or(layer) == layer)
                                 step.latent.emplace(layer, latent_projector(*scene.model, layer, action.rank, where));
                           },
+                          [&](const ScaleSingular& action) {
+                            need_model(scene, where);
+                            for (int layer = 0; layer < scene.dims.layers; ++layer)
+                              if (edit.target.layer.value_or(layer) == layer)
+                                if (auto scaled = scaled_projection(*scene.model, layer, action, where))
+                                  step.scaled.emplace(layer, std::move(*scaled));
+                          },
                           [&](const SwapMechanism& action) {
                             step.swap = std::make_shared<const MechanismChoice>(parse_mechanism(action.spec, where));
                           },
@@ -259,9 +266,22 @@ bool InterventionTap::acts_at(const Step& step, Site site) const {
                  [&](const SetPositions& a) { return positions_act_at(a, scene_.model->config().position, site.kind); },
                  [&](const ShareKeys&) { return site.kind == SiteKind::k || site.kind == SiteKind::v; },
                  [&](const LatentKeys&) { return site.kind == SiteKind::k || site.kind == SiteKind::v; },
+                 [&](const ScaleSingular& a) {
+                   if (!step.scaled.contains(site.layer)) return false;
+                   // Where heads add apart, the block's sum is made of what they add.
+                   if (a.matrix == WeightMatrix::o && scene_.heads_apart) return site.kind == SiteKind::result;
+                   return site.kind == output_site(a.matrix, scene_.model->config());
+                 },
                  [&](const SwapMechanism&) { return site.kind == SiteKind::pattern || site.kind == SiteKind::z; },
                  [](const auto&) { return false; }},
       step.action);
+}
+
+bool InterventionTap::multiplies(const Step& step, Site site) const {
+  if (step.target.layer.value_or(site.layer) != site.layer) return false;
+  if (const auto* scale = std::get_if<ScaleSingular>(&step.action))
+    return step.scaled.contains(site.layer) && site.kind == input_site(scale->matrix);
+  return std::holds_alternative<LatentKeys>(step.action) && site.kind == SiteKind::ln1_normalized;
 }
 
 bool InterventionTap::swaps(int layer) const {
@@ -282,7 +302,7 @@ bool InterventionTap::wants(Site site) const {
         ((off->part == SwitchOff::Part::ln1 && site.kind == SiteKind::resid_pre) ||
          (off->part == SwitchOff::Part::ln2 && site.kind == SiteKind::resid_mid)))
       return true;
-    if (std::holds_alternative<LatentKeys>(step.action) && site.kind == SiteKind::ln1_normalized) return true;
+    if (multiplies(step, site)) return true;
   }
   for (const Step& step : steps_)
     if (step.hashes && meeting(site.kind) && step.target.layer.value_or(site.layer) == site.layer) return true;
@@ -299,7 +319,8 @@ Tensor InterventionTap::at(Site site, const Tensor& value) {
     }
   const Tensor& result = edited.defined() ? edited : value;
   if (site.kind == SiteKind::resid_pre || site.kind == SiteKind::resid_mid) norm_input_ = result;
-  if (site.kind == SiteKind::ln1_normalized) latent_input_ = result;
+  if (std::ranges::any_of(steps_, [&](const Step& step) { return multiplies(step, site); }))
+    inputs_[site.kind] = result;
   if (meeting(site.kind)) (site.kind == SiteKind::q || site.kind == SiteKind::rot_q ? meeting_.q : meeting_.k) = result;
   if (site.kind == SiteKind::q) before_rotation_.q = result;
   if (site.kind == SiteKind::k) before_rotation_.k = result;
@@ -409,11 +430,15 @@ void InterventionTap::act(const Step& step, Site site, Tensor& value) {
           },
           [&](const ShareKeys& a) { pool_heads(value, a.groups, row(first), row(last)); },
           [&](const LatentKeys&) {
-            through_latent(step.latent.at(site.layer), latent_input_, site.kind == SiteKind::v,
+            through_latent(step.latent.at(site.layer), inputs_.at(SiteKind::ln1_normalized), site.kind == SiteKind::v,
                            static_cast<int>(row(first)), static_cast<int>(row(last)), value);
           },
-          [&](const SwapMechanism&) { swap(step, site, value); },
-          [](const auto&) {}},
+          [&](const ScaleSingular& a) {
+            (site.kind == SiteKind::result ? multiply_heads_anew : multiply_anew)(
+                step.scaled.at(site.layer), inputs_.at(input_site(a.matrix)), static_cast<int>(row(first)),
+                static_cast<int>(row(last)), value);
+          },
+          [&](const SwapMechanism&) { swap(step, site, value); }, [](const auto&) {}},
       step.action);
 }
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/engine/intervention.h"
-#include "core/engine/key_sharing.h"
 #include "core/engine/position_tap.h"
+#include "core/engine/weight_edit.h"
 #include "core/trace/tap.h"
 #include "core/trace/trace.h"
 
@@ -35,6 +35,7 @@ struct EditScene {
   EditSources sources;            ///< what sources_of() asks for
   const Model* model = nullptr;   ///< whose pass it is: edits of positions and of keys look at its weights
   int first_row = 0;              ///< position of the pass's first row: the tokens before it lie in a cache
+  bool heads_apart = false;       ///< somebody wants what each head adds (the site `result`)
 };
 
 /// For every position of a text the one of `other` that a patch takes from, or −1.
@@ -56,15 +57,18 @@ class InterventionTap final : public Tap {
   struct Step {
     HeadTarget target;
     EditAction action;
-    int first = 0, last = 0;                         // positions reached, both included
-    std::shared_ptr<const AttentionRule> mask = {};  // SetMask
-    std::shared_ptr<const Trace> source = {};        // FreezePattern, Patch
-    std::vector<int> partner = {};                   // Patch: source position by position, or −1
-    std::map<int, LatentProjector> latent = {};      // LatentKeys: by layer
-    bool hashes = false;                             // SetMask: looks at queries and keys
+    int first = 0, last = 0;                           // positions reached, both included
+    std::shared_ptr<const AttentionRule> mask = {};    // SetMask
+    std::shared_ptr<const Trace> source = {};          // FreezePattern, Patch
+    std::vector<int> partner = {};                     // Patch: source position by position, or −1
+    std::map<int, LatentProjector> latent = {};        // LatentKeys: by layer
+    std::map<int, Projection> scaled = {};             // ScaleSingular: by layer
+    bool hashes = false;                               // SetMask: looks at queries and keys
     std::shared_ptr<const MechanismChoice> swap = {};  // SwapMechanism
   };
   bool acts_at(const Step& step, Site site) const;
+  /// Whether the step multiplies what stands at this site by a matrix of its own.
+  bool multiplies(const Step& step, Site site) const;
   /// Where queries and keys stand as they meet: after rotation, in a model that rotates.
   bool meeting(SiteKind site) const;
   std::shared_ptr<const AttentionRule> mask_of(const Step& step, int head) const;
@@ -76,11 +80,11 @@ class InterventionTap final : public Tap {
 
   const EditScene& scene_;
   std::vector<Step> steps_;
-  Tensor norm_input_;               // what the next norm is given, while one is switched off
-  BeforeRotation before_rotation_;  // while positions are edited
-  BeforeRotation meeting_;          // what masks that hash queries and keys look at
-  bool rotates_ = false;            // some edit needs that
-  Tensor latent_input_;             // what keys and values are made of, while they pass through a latent
+  Tensor norm_input_;                  // what the next norm is given, while one is switched off
+  BeforeRotation before_rotation_;     // while positions are edited
+  BeforeRotation meeting_;             // what masks that hash queries and keys look at
+  bool rotates_ = false;               // some edit needs that
+  std::map<SiteKind, Tensor> inputs_;  // of this layer's matrices, while an edit multiplies by others
   // Of the layer that is being computed, for swapped mechanisms: q, k (after rotation), v, every head's rule, and the
   // outputs that its weights do not tell.
   Tensor q_, k_, v_;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/engine/key_sharing.h"
+#include "core/engine/weight_edit.h"
 
 namespace headscope {
 

@@ -396,6 +396,7 @@ std::shared_ptr<Trace> pass(const LoadedModel& loaded, const RunRequest& request
 
   Recorder recorder(request.capture);
   EditScene scene{trace->model.dims, ids, run_sources(loaded, request, ids, ctx, known, given), loaded.model.get()};
+  scene.heads_apart = request.capture.sites.contains(SiteKind::result);
   InterventionTap interventions(request.edits, scene);
   std::vector<Tap*> taps;
   if (!interventions.empty()) taps.push_back(&interventions);

@@ -53,7 +53,7 @@ bool of_mlp(SiteKind kind) {
 
 }  // namespace
 
-Model::Model(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+Model::Model(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)), derived_(std::make_unique<Derived>()) {}
 Model::~Model() = default;
 const ModelConfig& Model::config() const {
   return parts_->config;

@@ -21,6 +21,9 @@ namespace headscope {
 
 struct RawWeights;
 struct ModelWeights;
+struct Projection;
+struct SingularDirections;
+enum class WeightMatrix;
 
 /// Everything a pass needs besides the model. Owned by the caller for the duration of one forward().
 struct Ctx {
@@ -98,12 +101,19 @@ class Model {
 
   /// Views of the weights, head by head (core/model/weights.h). Cheap; they live as long as the model.
   ModelWeights weights() const;
+  /// One matrix of a block, whole. A view, likewise.
+  Projection projection(int layer, WeightMatrix matrix) const;
+  /// Its singular values and directions, computed when first asked for and kept; null where there is no such matrix.
+  /// Any thread. Of a model whose weights change, computed anew each time.
+  std::shared_ptr<const SingularDirections> singular(int layer, WeightMatrix matrix) const;
 
  private:
   struct Parts;
+  struct Derived;  // what was computed from the weights
   class Pass;
   explicit Model(std::unique_ptr<const Parts> parts);
   std::unique_ptr<const Parts> parts_;
+  std::unique_ptr<Derived> derived_;
 };
 
 }  // namespace headscope

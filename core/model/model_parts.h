@@ -1,12 +1,17 @@
 #pragma once
 // What a Model holds: its weights, ready to multiply. Private to core/model.
 
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #include "core/attention/rotary.h"
 #include "core/model/family.h"
 #include "core/model/model.h"
 #include "core/model/weights.h"
+#include "core/tensor/singular.h"
 
 namespace headscope {
 
@@ -25,6 +30,11 @@ struct Model::Parts {
   Linear unembedding;
   std::vector<double> frequencies;  // rotary
   RotaryTable rotary;               // of the first positions
+};
+
+struct Model::Derived {
+  std::mutex mutex;
+  std::map<std::pair<int, WeightMatrix>, std::shared_ptr<const SingularDirections>> singular;
 };
 
 }  // namespace headscope

@@ -32,6 +32,17 @@ Part columns(const std::vector<Linear>& products, Index begin, Index width) {
 }
 }  // namespace
 
+std::string_view name_of(WeightMatrix matrix) {
+  static constexpr std::string_view names[weight_matrix_count] = {"q", "k", "v", "o", "mlp_in", "mlp_gate", "mlp_out"};
+  return names[static_cast<int>(matrix)];
+}
+
+std::string_view symbol_of(WeightMatrix matrix) {
+  static constexpr std::string_view symbols[weight_matrix_count] = {"W_Q",  "W_K",    "W_V",  "W_O",
+                                                                    "W_in", "W_gate", "W_out"};
+  return symbols[static_cast<int>(matrix)];
+}
+
 Tensor normalized(const ModelConfig& config, const NormWeights& norm, Backend& backend, const Tensor& x) {
   return config.norm == NormKind::rms_norm ? backend.rms_norm(x, norm.gain, config.norm_epsilon)
                                            : backend.layer_norm(x, norm.gain, norm.bias, config.norm_epsilon);
@@ -62,6 +73,45 @@ ModelWeights Model::weights() const {
     }
   }
   return out;
+}
+
+Projection Model::projection(int layer, WeightMatrix matrix) const {
+  const Layer& l = parts_->layers[static_cast<std::size_t>(layer)];
+  const ModelDims& d = parts_->config.dims;
+  const Index queries = Index{d.heads} * d.d_head, keys = Index{d.kv_heads} * d.d_head;
+  const auto part = [](const Part& p) { return Projection{p.weight, p.bias}; };
+  const auto whole = [](const Linear& linear) {
+    return linear.defined() ? Projection{linear.parts[0], linear.biases.empty() ? Tensor() : linear.biases[0]}
+                            : Projection{};
+  };
+  switch (matrix) {
+    case WeightMatrix::q:
+      return part(columns(l.qkv, 0, queries));
+    case WeightMatrix::k:
+      return part(columns(l.qkv, queries, keys));
+    case WeightMatrix::v:
+      return part(columns(l.qkv, queries + keys, keys));
+    case WeightMatrix::o:
+      return whole(l.o);
+    case WeightMatrix::mlp_in:
+      return whole(l.up);
+    case WeightMatrix::mlp_gate:
+      return whole(l.gate);
+    case WeightMatrix::mlp_out:
+      return whole(l.down);
+  }
+  return {};
+}
+
+std::shared_ptr<const SingularDirections> Model::singular(int layer, WeightMatrix matrix) const {
+  const Projection found = projection(layer, matrix);
+  if (!found.weight.defined()) return nullptr;
+  const auto made = [&] { return std::make_shared<const SingularDirections>(singular_directions(found.weight)); };
+  if (!parts_->layers.front().o.packed) return made();  // weights that change
+  const std::lock_guard lock(derived_->mutex);
+  auto& kept = derived_->singular[{layer, matrix}];
+  if (!kept) kept = made();
+  return kept;
 }
 
 }  // namespace headscope

@@ -4,6 +4,7 @@
 // keeps the memory alive. Matrices are (in, out): a row of activations x goes through one as x W + b. What a model does
 // not have (a bias, learned positions) is undefined.
 
+#include <string_view>
 #include <vector>
 
 #include "core/model/config.h"
@@ -36,6 +37,20 @@ struct ModelWeights {
   std::vector<BlockWeights> blocks;
   NormWeights final_norm;
   Tensor unembedding;  ///< (d_model, vocab): the token embedding again when they are tied
+};
+
+/// A matrix of a block that activations are multiplied by.
+enum class WeightMatrix { q, k, v, o, mlp_in, mlp_gate, mlp_out };
+inline constexpr int weight_matrix_count = static_cast<int>(WeightMatrix::mlp_out) + 1;
+/// "q", "k", "v", "o", "mlp_in", "mlp_gate", "mlp_out": as edits write them.
+std::string_view name_of(WeightMatrix matrix);
+/// "W_Q" … "W_O", "W_in", "W_gate", "W_out": as people read them.
+std::string_view symbol_of(WeightMatrix matrix);
+
+/// x → x W + b: all heads side by side.
+struct Projection {
+  Tensor weight;  ///< (in, out); undefined where the model has no such matrix
+  Tensor bias;    ///< (out) or undefined
 };
 
 /// The norm that this model uses, row by row: what its forward pass computes.

@@ -134,9 +134,13 @@ TEST_CASE("edits act during generation") {
     CAPTURE(name);
     Bench bench(name);
     const Generator::Choice choice{{.temperature = 1}, 4};
-    const std::vector<std::vector<const char*>> with_cache = {
-        {"0.*: ablate zero"},    {"*: mask window 3"}, {"1.0: temperature 0.3", "0.*@2..: pattern previous"},
-        {"0.1: weight 4 2 0.8"}, {"*: drop first 1"},  {"1.*: switch off ln2", "0.*@5..: switch off mlp"}};
+    const std::vector<std::vector<const char*>> with_cache = {{"0.*: ablate zero"},
+                                                              {"*: mask window 3"},
+                                                              {"1.0: temperature 0.3", "0.*@2..: pattern previous"},
+                                                              {"0.1: weight 4 2 0.8"},
+                                                              {"*: drop first 1"},
+                                                              {"1.*: switch off ln2", "0.*@5..: switch off mlp"},
+                                                              {"*: singular v 1=0", "1.*@3..: singular o 2..=0.5"}};
     const std::vector<std::vector<const char*>> whole = {
         {"0.*: ablate mean"}, {"*@-1: ablate zero"}, {"0.*: mask full"}};
     const auto plain = bench.write({}, 6, choice);
