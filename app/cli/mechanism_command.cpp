@@ -88,7 +88,7 @@ std::pair<int, int> parse_head(const std::string& text) {
   return {*target.layer, *target.head};
 }
 
-MechanismInput input_for(Shell& shell, const Options& options, std::string& from) {
+MechanismInput input_for(Shell& shell, const Options& options, bool vocabulary, std::string& from) {
   const int ways = (options.random > 0) + !options.example.empty();
   if (ways > 1) throw UsageError("--random and --example are different inputs; choose one");
   if (!options.example.empty()) {
@@ -118,7 +118,10 @@ MechanismInput input_for(Shell& shell, const Options& options, std::string& from
   request.ids = opened.trace->ids();
   request.edits = options.input.edits();
   MechanismInput in;
-  shell.with_progress("running", [&](const Ctx& ctx) { in = head_input(opened.loaded, request, layer, head, ctx); });
+  shell.with_progress("running", [&](const Ctx& ctx) {
+    in = head_input(opened.loaded, request, layer, head, ctx);
+    if (vocabulary) in.vocabulary = vocabulary_use(opened.loaded, request, ctx);
+  });
   from = fmt::format("layer {} head {} of {}, {} tokens, {}", layer, head, opened.trace->model.name, in.n(),
                      in.rule->describe());
   return in;
@@ -244,7 +247,7 @@ void add_mechanism(CLI::App& app, Shell& shell) {
       if (options->words.empty()) throw UsageError("which mechanism? --list names them");
       const MechanismChoice choice = parse_mechanism(fmt::format("{}", fmt::join(options->words, " ")), "mechanism");
       std::string from;
-      const MechanismInput in = input_for(shell, *options, from);
+      const MechanismInput in = input_for(shell, *options, choice.mechanism->reads_vocabulary, from);
       const MechanismReport report = report_on(choice, in);
       if (!options->out.empty()) draw(shell, report, *options);
       if (options->json) return print_json(shell, report, from);

@@ -364,8 +364,7 @@ void MechanismsWorkspace::curves(Ui& ui) {
       chart.width = width;
       chart.height = height;
       chart.log_x = curve.log_x;
-      chart.y_title = curve.y_title;
-      chart.x_title = curve.x_title;
+      chart.y_title = curve.y_title;  // the other axis is named above: below, its name would meet those of the lines
       chart.points = !curve.lines.empty() && curve.lines[0].x.size() < 30;
       const Color colors[] = {look.theme.accent, look.theme.key, look.theme.value, look.theme.muted};
       for (std::size_t line = 0; line < curve.lines.size(); ++line)

@@ -114,7 +114,8 @@ void MechanismDesk::frame(bool shown, bool held) {
   const bool of_head = source_.kind == MechanismSource::Kind::head;
   const auto& run = explorer_.results().run;
   if (of_head && !run) return;
-  const std::shared_ptr<const void> trace = of_head ? std::shared_ptr<const void>(run) : nullptr;
+  const std::shared_ptr<const void> trace =
+      of_head || mechanism_->reads_vocabulary ? std::shared_ptr<const void>(run) : nullptr;
   if (const std::string now = wanted(); now != page_wanted_ || trace != trace_wanted_) {
     page_wanted_ = now;
     trace_wanted_ = trace;
@@ -158,6 +159,8 @@ void MechanismDesk::submit() {
           : of_head ? head_input(model, run->request, head.layer, head.head, Ctx{*backend, nullptr, job.stop}, &trace)
                     : input_of(source);
       in.stop = job.stop;
+      if (chosen.mechanism->reads_vocabulary && run && model.model && !in.vocabulary)
+        in.vocabulary = vocabulary_use(model, run->request, Ctx{*backend, nullptr, job.stop});
       const auto page = std::make_shared<const MechanismPage>(
           MechanismPage{report_on(chosen, std::move(in)), source.kind, head, trace});
       return [this, key, page, run] {

@@ -28,14 +28,22 @@
 
 namespace headscope {
 
+/// How often the words of a vocabulary come, for studies of the output layer.
+struct VocabularyUse {
+  std::vector<double> frequency;  ///< by token id, summing to 1
+  Tensor hidden;                  ///< (1, d_model): what the output layer is given after the last token
+  std::string from;               ///< "tiny-gpt2, mean of its 57 next-token distributions on this text"
+};
+
 /// One head's queries, keys and values, and who may see whom. n queries and m keys need not be equally many.
 struct MechanismInput {
-  Tensor q;                                   ///< (n, d), after rotation where the model rotates; contiguous
-  Tensor k;                                   ///< (m, d)
-  Tensor v;                                   ///< (m, d_v)
-  float scale = 1;                            ///< what q·k is multiplied by: 1/√d as a rule
-  std::shared_ptr<const AttentionRule> rule;  ///< never null
-  std::stop_token stop = {};                  ///< long runs throw Cancelled
+  Tensor q;                                              ///< (n, d), after rotation where the model rotates; contiguous
+  Tensor k;                                              ///< (m, d)
+  Tensor v;                                              ///< (m, d_v)
+  float scale = 1;                                       ///< what q·k is multiplied by: 1/√d as a rule
+  std::shared_ptr<const AttentionRule> rule;             ///< never null
+  std::stop_token stop = {};                             ///< long runs throw Cancelled
+  std::shared_ptr<const VocabularyUse> vocabulary = {};  ///< of the open model, where a mechanism reads one; else null
 
   Index n() const { return q.dim(0); }
   Index m() const { return k.dim(0); }
@@ -176,6 +184,7 @@ struct Mechanism {
   bool needs_causal = false;  ///< run() throws Error under another rule
   /// A study of the numbers themselves: run() gives steps and curves, no weights; it cannot take softmax's place.
   bool study = false;
+  bool reads_vocabulary = false;  ///< MechanismInput::vocabulary is worth making
 
   const MechanismParameter* parameter(std::string_view name) const;
   MechanismValues usual() const;

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <limits>
+
 namespace headscope {
 
 namespace {
@@ -59,6 +62,31 @@ MechanismInput head_input(const LoadedModel& model, const RunRequest& request, i
   if (out_trace) *out_trace = trace;
   return {of(q_kind), of(k_kind), of(SiteKind::v), map.scale(), std::shared_ptr<const AttentionRule>(trace, map.rule()),
           ctx.stop};
+}
+
+std::shared_ptr<const VocabularyUse> vocabulary_use(const LoadedModel& model, const RunRequest& request,
+                                                    const Ctx& ctx) {
+  RunRequest wanted = request;
+  wanted.capture = {};
+  wanted.capture.maps = MapStorage::none;
+  wanted.capture.sites = {SiteKind::final_normalized};
+  wanted.capture.byte_budget = request.capture.byte_budget;
+  const std::shared_ptr<const Trace> trace = run(model, wanted, ctx);
+  const Tensor &logits = trace->logits, &normalized = trace->sites.at({SiteKind::final_normalized});
+  const Index n = logits.dim(0), words = logits.dim(1);
+  auto use = std::make_shared<VocabularyUse>();
+  use->frequency.assign(static_cast<std::size_t>(words), 0.0);
+  for (Index i = 0; i < n; ++i) {
+    double most = -std::numeric_limits<double>::infinity(), sum = 0;
+    for (Index w = 0; w < words; ++w) most = std::max(most, static_cast<double>(logits.at(i, w)));
+    for (Index w = 0; w < words; ++w) sum += std::exp(static_cast<double>(logits.at(i, w)) - most);
+    for (Index w = 0; w < words; ++w)
+      use->frequency[static_cast<std::size_t>(w)] +=
+          std::exp(static_cast<double>(logits.at(i, w)) - most) / (sum * static_cast<double>(n));
+  }
+  use->hidden = normalized.slice(0, n - 1, n).copy();
+  use->from = fmt::format("{}, mean of its {} next-token distributions on this text", trace->model.name, n);
+  return use;
 }
 
 }  // namespace headscope

@@ -14,4 +14,9 @@ namespace headscope {
 MechanismInput head_input(const LoadedModel& model, const RunRequest& request, int layer, int head, const Ctx& ctx,
                           std::shared_ptr<const Trace>* trace = nullptr);
 
+/// How often the model expects each token of its vocabulary on this text: the mean of its next-token distributions over
+/// all positions, with what its unembedding is given after the last one. Throws Error as run() does.
+std::shared_ptr<const VocabularyUse> vocabulary_use(const LoadedModel& model, const RunRequest& request,
+                                                    const Ctx& ctx);
+
 }  // namespace headscope

@@ -5,6 +5,10 @@
 // Shapes: tile (B_r, B_c); m, l (n, 1); O (n, d_v). Cost: the multiply-adds of softmax attention. Moved: Q and O once,
 // K and V once for every block of rows: 4 (n d + n d_v + ⌈n/B_r⌉ m (d + d_v)) bytes, in place of 4 n m for each of the
 // four trips of the n × m matrices.
+// The tile follows from the M numbers that fast memory holds: B_c = min(d, m) keys, and as many rows as there is room
+// for beside them, B_r (B_c + d + d_v) + B_c (d + d_v) ≤ M. Then B_r grows with M/d, and Θ(n² d² / M) numbers are
+// moved, as Theorem 2 of the first paper says. The usual M is the 192 KiB of a multiprocessor of an A100 (there,
+// section 2.1).
 
 #include <fmt/format.h>
 
@@ -22,11 +26,19 @@ namespace {
 
 struct Tiles {
   Index rows, columns, down, across;
-  Tiles(Index n, Index m, const MechanismValues& v)
-      : rows(std::min(v.whole("rows"), n)),
-        columns(std::min(v.whole("columns"), m)),
-        down((n + rows - 1) / rows),
-        across((m + columns - 1) / columns) {}
+  Tiles(const MechanismShape& s, Index m, const MechanismValues& v) {
+    rows = v.whole("rows"), columns = v.whole("columns");
+    if (v.on("fit")) {
+      const Index numbers = v.whole("memory") * 1024 / 4, width = s.d + s.d_v;
+      columns = std::min(s.d, m);
+      // A memory too small for d keys holds fewer of them, and one row.
+      if (columns * (width + 1) + width > numbers) columns = std::max<Index>(1, (numbers - width) / (width + 1));
+      rows = std::max<Index>(1, (numbers - columns * width) / (columns + width));
+    }
+    rows = std::min(rows, s.n), columns = std::min(columns, m);
+    down = (s.n + rows - 1) / rows;
+    across = (m + columns - 1) / columns;
+  }
   Index count() const { return down * across; }
   KeyRange row_range(Index tile, Index n) const {
     const Index begin = tile / across * rows;
@@ -56,7 +68,7 @@ Tensor finite(const Tensor& x) {
 
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   const Index n = in.n(), m = in.m();
-  const Tiles tiles(n, m, values);
+  const Tiles tiles({n, in.d(), in.d_v()}, m, values);
   const auto upto = static_cast<Index>(std::lround(values.number("done") * static_cast<double>(tiles.count())));
   OnlineSoftmax state(n, in.d_v());
   std::vector<std::uint8_t> done(static_cast<std::size_t>(n * m), 0);
@@ -86,7 +98,9 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
       {"On the chip",
        bytes(4.0 * static_cast<double>(tiles.rows * tiles.columns + (tiles.rows + tiles.columns) * in.d() +
                                        (tiles.rows + tiles.columns) * in.d_v())),
-       "one tile of scores, its blocks of Q, K, V and O"}};
+       fmt::format(
+           "tiles of {} × {}: 4 (B_r B_c + (B_r + B_c)(d + d_v)), one tile of scores, its blocks of Q, K, V and O",
+           tiles.rows, tiles.columns)}};
   if (detail != Detail::steps) return result;
   add_inputs(result.steps, in);
   result.steps.push_back({.id = "schedule",
@@ -143,28 +157,35 @@ Mechanism make_flash() {
       "so the n × n matrix is never written to memory.";
   m.keywords = "flash attention tiling online softmax IO-aware E13";
   m.parameters = {
+      toggle_parameter("fit", "Tile from memory", "The largest tile that the memory below holds; off: as chosen.",
+                       true),
+      whole_parameter("memory", "Fast memory, KiB", "On the chip; an A100 has 192 for each multiprocessor.", 1, 1024,
+                      192, true),
       whole_parameter("rows", "Rows of a tile", "B_r: queries that are held at once.", 1, 128, 8, true),
       whole_parameter("columns", "Keys of a tile", "B_c: keys that are folded in at once.", 1, 128, 8, true),
       number_parameter("done", "Tiles done", "How far the computation has come; 1 is the whole.", 0, 1, 1)};
   m.run = run;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     MechanismCost cost = plain_cost(s);
-    cost.moved_bytes = moved_bytes(s.n, s.n, s.d, s.d_v, Tiles(s.n, s.n, v).down);
+    cost.moved_bytes = moved_bytes(s.n, s.n, s.d, s.d_v, Tiles(s, s.n, v).down);
     return cost;
   };
   m.chips = [](const MechanismShape& s, const MechanismValues& v) {
     using Role = ShapeChip::Role;
-    const Tiles tiles(s.n, s.n, v);
+    const Tiles tiles(s, s.n, v);
     return std::vector<ShapeChip>{
         chip(Role::query, "Q block", tiles.rows, s.d), chip(Role::key, "tile of scores", tiles.rows, tiles.columns),
         chip(Role::plain, "m, l", tiles.rows, 2),      chip(Role::value, "+ e^(s−m) V", tiles.rows, s.d_v, "→"),
         chip(Role::output, "O", s.n, s.d_v),           {Role::remark, fmt::format("never stores {}×{}", s.n, s.n), ""}};
   };
-  m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult&) -> std::string {
-    return v.number("done") < 1
-               ? "Only the tiles done so far count: rows whose tiles are missing will change."
-               : "All tiles are done, and the result is softmax attention's up to rounding. Steps lets you "
-                 "go back over the tiles.";
+  m.note = [](const MechanismInput& in, const MechanismValues& v, const MechanismResult&) -> std::string {
+    if (v.number("done") < 1) return "Only the tiles done so far count: rows whose tiles are missing will change.";
+    if (Tiles({in.n(), in.d(), in.d_v()}, in.m(), v).count() == 1)
+      return "The result is softmax attention's up to rounding. So short a text fits on the chip as one tile: take "
+             "Tile "
+             "from memory off, and Steps shows smaller ones at work.";
+    return "All tiles are done, and the result is softmax attention's up to rounding. Steps lets you "
+           "go back over the tiles.";
   };
   return m;
 }

@@ -151,8 +151,9 @@ Mechanism make_linformer() {
     if (v.whole("projection") == 1)
       return "A drawn E mixes every key into every summary, with both signs: weights may be negative.";
     if (r == in.m()) return "With as many summaries as keys nothing is summed up: this is softmax attention.";
-    return fmt::format("Runs of {} or {} neighbouring keys share one weight: the map turns into steps.", in.m() / r,
-                       (in.m() + r - 1) / r);
+    const Index least = in.m() / r, most = (in.m() + r - 1) / r;
+    return fmt::format("Runs of {} neighbouring keys share one weight: the map turns into steps.",
+                       least == most ? fmt::format("{}", least) : fmt::format("{} or {}", least, most));
   };
   return m;
 }

@@ -120,7 +120,7 @@ MechanismResult softmax_of(const MechanismInput& in, Tensor scores, std::vector<
   result.steps = std::move(score_steps);
   auto hidden = hidden_cells(*in.rule, in.n(), in.m());
   Tensor allowed = scores.copy(), exponentials = scores.copy();
-  Tensor sums = Tensor::zeros({in.n(), 1}), largest = Tensor::zeros({in.n(), 1});
+  Tensor sums = Tensor::zeros({in.n(), 1}), largest = Tensor::zeros({in.n(), 1}), logs = scores.copy();
   for (Index i = 0; i < in.n(); ++i) {
     float max = -infinity;
     for (Index j = 0; j < in.m(); ++j) max = std::max(max, scores.at(i, j));
@@ -132,6 +132,10 @@ MechanismResult softmax_of(const MechanismInput& in, Tensor scores, std::vector<
       sum += static_cast<double>(exponentials.ref(i, j) = s == -infinity ? 0.0f : std::exp(s - max));
     }
     sums.ref(i, 0) = static_cast<float>(sum);
+    for (Index j = 0; j < in.m(); ++j) {
+      const float s = scores.at(i, j);
+      logs.ref(i, j) = s == -infinity ? 0.0f : s - max - static_cast<float>(std::log(sum));
+    }
   }
   result.steps.push_back({.id = "masked",
                           .title = "Masked scores",
@@ -153,10 +157,19 @@ MechanismResult softmax_of(const MechanismInput& in, Tensor scores, std::vector<
                           .formula = "each row ÷ its sum",
                           .value = result.weights,
                           .range = MechanismStep::Range::probability,
-                          .masked = std::move(hidden),
+                          .masked = hidden,
                           .explain = [exponentials, sums, p = result.weights](Index i, Index j) {
                             return fmt::format("{} ÷ {} = {}", text(exponentials.at(i, j)), text(sums.at(i, 0)),
                                                text(p.at(i, j)));
+                          }});
+  result.steps.push_back({.id = "log",
+                          .title = "ln P",
+                          .formula = "s − max − ln Σ: a weight that rounds to 0 keeps its logarithm",
+                          .value = logs,
+                          .masked = std::move(hidden),
+                          .explain = [scores, largest, sums, logs](Index i, Index j) {
+                            return fmt::format("{} − {} − ln {} = {}", text(scores.at(i, j)), text(largest.at(i, 0)),
+                                               text(sums.at(i, 0)), text(logs.at(i, j)));
                           }});
   result.steps.push_back(output_step(result.weights, in.v, result.output, "P V"));
   return result;
@@ -183,7 +196,7 @@ Mechanism make_softmax() {
   m.meaning =
       "Each query is compared with every key; softmax turns a row of scores into shares that sum to 1; the output is "
       "the values mixed in these shares.";
-  m.keywords = "temperature unscaled multiplicative sqrt d A1 A7";
+  m.keywords = "temperature unscaled multiplicative sqrt d log-softmax stable A1 A7";
   m.parameters = {
       number_parameter("temperature", "Temperature τ", "Scores are divided by it: below 1 sharper.", 0.05, 20, 1, true),
       toggle_parameter("scaled", "÷ √d", "Off: the scores as they are, unscaled.", true)};

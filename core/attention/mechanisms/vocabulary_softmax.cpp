@@ -3,8 +3,10 @@
 // 2017). Hierarchical: words are leaves of a Huffman tree by frequency; a word's probability is the product of σ(±w·h)
 // along its path, so leaves sum to 1 and a word costs its path's length. Adaptive: frequent words share a head with one
 // entry for each cluster of rarer ones, whose projections are narrower by 4 each.
-// Frequencies: Zipf's law, f ∝ 1/rank. h is the last query of the input, w of inner nodes are drawn N(0, 1/d).
-// Shapes: tree with V leaves, V − 1 inner nodes. Cost: V d plain; Σ f · path · d; clusters as below.
+// Frequencies: the open model's, its mean next-token distribution over the text, with h what its output layer is given
+// after the last token; or Zipf's law, f ∝ 1/rank, with h the last query of the input. w of inner nodes are drawn
+// N(0, 1/d): no such tree was trained. Shapes: tree with V leaves, V − 1 inner nodes. Cost: V d plain; Σ f · path · d;
+// clusters as below.
 
 #include <fmt/format.h>
 
@@ -14,6 +16,7 @@
 
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
+#include "core/base/random.h"
 
 namespace headscope::mechanism {
 
@@ -57,17 +60,38 @@ std::vector<double> zipf(Index words) {
   return f;
 }
 
+/// h · w of every inner node; the w are drawn one after another, since all of them may not fit into memory.
+std::vector<double> drives(Index nodes, const Tensor& h, const MechanismInput& in, std::uint64_t seed) {
+  Random random(seed);
+  const Index d = h.dim(1);
+  const double spread = 1 / std::sqrt(static_cast<double>(d));
+  std::vector<double> out(static_cast<std::size_t>(nodes), 0.0);
+  for (Index node = 0; node < nodes; ++node) {
+    if (node % 4096 == 0) check(in);
+    double sum = 0;
+    for (Index c = 0; c < d; ++c) sum += static_cast<double>(random.normal()) * static_cast<double>(h.at(0, c));
+    out[static_cast<std::size_t>(node)] = sum * spread;
+  }
+  return out;
+}
+
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {
   check(in);
-  const Index words = values.whole("words"), d = in.d();
-  const auto frequency = zipf(words);
+  const VocabularyUse* const own = values.number("frequencies") == 0 ? in.vocabulary.get() : nullptr;
+  std::vector<double> frequency = own ? own->frequency : zipf(values.whole("words"));
+  std::ranges::sort(frequency, std::ranges::greater{});
+  const std::string from = own ? own->from : "Zipf's law, f ∝ 1 ÷ rank";
+  const Tensor h = own ? own->hidden : in.q.slice(0, in.n() - 1, in.n()).copy();
+  const auto words = static_cast<Index>(frequency.size());
+  const Index d = h.dim(1);
   const Tree tree = huffman(frequency);
-  const Tensor w = times(gaussian(std::max<Index>(words - 1, 1), d, values.seed()),
-                         static_cast<float>(1 / std::sqrt(static_cast<double>(d))));
-  const Tensor h = in.q.slice(0, in.n() - 1, in.n()).copy();
-  const Tensor drive = product_t(w, h);  // of inner node i, at words + i
-  MechanismCurve probability{"Probability of every word, by rank",        "rank", "p",
-                             {{"by the tree", {}, {}}, {"Zipf", {}, {}}}, true,   {}};
+  const std::vector<double> drive = drives(words - 1, h, in, values.seed());  // of inner node i, at words + i
+  MechanismCurve probability{"Probability of every word, by rank",
+                             "rank",
+                             "p",
+                             {{"by the tree", {}, {}}, {own ? "the model" : "Zipf", {}, {}}},
+                             true,
+                             {}};
   MechanismCurve lengths{
       "Length of the path, by rank", "rank", "steps", {{"Huffman", {}, {}}, {"log₂ V", {}, {}}}, true, {}};
   double total = 0, mean_path = 0;
@@ -77,7 +101,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
     int steps = 0;
     for (auto node = static_cast<std::size_t>(word); tree.parent[node] >= 0;
          node = static_cast<std::size_t>(tree.parent[node])) {
-      const double x = static_cast<double>(drive.at(tree.parent[node] - words, 0)) * (tree.is_right[node] ? 1 : -1);
+      const double x = drive[static_cast<std::size_t>(tree.parent[node] - words)] * (tree.is_right[node] ? 1 : -1);
       log_p -= std::log1p(std::exp(-x));
       ++steps;
     }
@@ -106,10 +130,13 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   result.facts = {{"Leaves sum to", fmt::format("{:.6f}", total), "of all words' probabilities by the tree"},
                   {"Plain softmax", fmt::format("{:.0f} multiply-adds", plain), "V d"},
                   {"Hierarchical", fmt::format("{:.0f}, ÷ {:.0f}", hierarchical, plain / hierarchical),
-                   fmt::format("mean path {:.2f} steps times d, words as frequent as Zipf says", mean_path)},
+                   fmt::format("mean path {:.2f} steps times d = {}; frequencies: {}", mean_path, d, from)},
                   {"Adaptive", fmt::format("{:.0f}, ÷ {:.1f}", adaptive, plain / adaptive),
                    fmt::format("head {} words; clusters of {} and {} words, reached {:.1f} % and {:.1f} % of the time",
-                               head, middle, tail, 100 * in_middle, 100 * in_tail)}};
+                               head, middle, tail, 100 * in_middle, 100 * in_tail)},
+                  {"Vocabulary", fmt::format("{} words, d = {}", words, d), "frequencies: " + from},
+                  {"Mean path", fmt::format("{:.2f} steps", mean_path),
+                   fmt::format("Σ f · steps; a balanced tree takes {:.2f}", std::log2(static_cast<double>(words)))}};
   result.curves = {std::move(lengths), std::move(probability)};
   return result;
 }
@@ -129,14 +156,21 @@ Mechanism make_vocabulary_softmax() {
       "clusters "
       "by frequency spare the rare ones.";
   m.keywords = "huffman tree output layer zipf word2vec A13";
-  m.parameters = {whole_parameter("words", "Words V", "Of the vocabulary.", 2, 50000, 5000, true),
-                  seed_parameter("of the inner nodes")};
+  m.parameters = {
+      choice_parameter("frequencies", "Frequencies",
+                       "Of the open model on this text, where there is one; or Zipf's law.", {"model", "zipf"}),
+      whole_parameter("words", "Zipf: words V", "Of the vocabulary, under Zipf's law.", 2, 50000, 5000, true),
+      seed_parameter("of the inner nodes")};
   m.run = run;
   m.study = true;
+  m.reads_vocabulary = true;
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& r) -> std::string {
-    return fmt::format("Leaves sum to {}. Multiply-adds for a token: plain {}, hierarchical {}, adaptive {}.",
-                       r.facts[0].value, r.facts[1].value.substr(0, r.facts[1].value.find(' ')), r.facts[2].value,
-                       r.facts[3].value);
+    return fmt::format(
+        "Frequencies: {}. Leaves sum to {}. Multiply-adds for a token: plain {}, hierarchical {}, adaptive {}. The "
+        "inner nodes' vectors are drawn, not trained: the tree's probabilities are no prediction, only its lengths and "
+        "costs are.",
+        r.facts[4].provenance.substr(std::string_view("frequencies: ").size()), r.facts[0].value,
+        r.facts[1].value.substr(0, r.facts[1].value.find(' ')), r.facts[2].value, r.facts[3].value);
   };
   return m;
 }

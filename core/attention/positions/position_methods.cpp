@@ -26,10 +26,11 @@ constexpr PositionMethod methods[] = {
     {"alibi", "ALiBi", "−m·(i−j), one slope per head", "s_ij = q_i·k_j / √d − m_h (i − j), m_h = 2^(−8h/H)", "scores",
      "Press et al., Train Short, Test Long: Attention with Linear Biases, 2022"},
     {"rope", "RoPE", "rotates q and k · Llama, Qwen", "s = ⟨R(m) q, R(n) k⟩ / √d, pair i turns by p · base^(−2i/d)",
-     "q and k", "Su et al., RoFormer, 2021"},
+     "q and k", "Su et al., RoFormer, 2021",
+     "rotary dials base scaling position interpolation PI NTK-aware YaRN Llama-3 extension context length"},
     {"chunks", "Dual chunk (RoPE)", "far distances re-mapped into the trained ones",
      "s_ij = ⟨R(δ) q_i, k_j⟩ / √d, δ < c whatever i − j", "scores",
-     "An et al., Training-Free Long-Context Scaling of Large Language Models, 2024"},
+     "An et al., Training-Free Long-Context Scaling of Large Language Models, 2024", "DCA intra successive inter"},
 };
 }  // namespace
 

@@ -13,8 +13,9 @@ struct PositionMethod {
   std::string_view title;    ///< "ALiBi"
   std::string_view summary;  ///< one line under the title
   std::string_view formula;
-  std::string_view acts_on;  ///< "embeddings", "q and k", "scores", "nothing"
-  std::string_view source;   ///< paper
+  std::string_view acts_on;     ///< "embeddings", "q and k", "scores", "nothing"
+  std::string_view source;      ///< paper
+  std::string_view words = "";  ///< further words that find it
 };
 
 std::span<const PositionMethod> position_methods();

@@ -38,6 +38,43 @@ TEST_CASE("softmax attention against its definition in double, with temperature 
   CHECK(gap(run("softmax scaled=off", in).weights, unscaled) < 1e-5);
 }
 
+TEST_CASE("softmax's limits, its indifference to a shift, scores of ±10000, and log-softmax") {
+  MechanismInput in = random_head(7, 9, 8, 4, "full", 5);
+  const MechanismResult usual = run("softmax", in, Detail::steps), cold = run("softmax temperature=0.05", in),
+                        hot = run("softmax temperature=20", in);
+  const Tensor& scores = step_of(usual, "scores").value;
+  for (Index i = 0; i < 7; ++i) {
+    Index best = 0;
+    double second = -1e9, sum = 0;
+    for (Index j = 1; j < 9; ++j) best = scores.at(i, j) > scores.at(i, best) ? j : best;
+    for (Index j = 0; j < 9; ++j)
+      if (j != best) second = std::max(second, static_cast<double>(scores.at(i, j)));
+    // Cold: at least what two keys alone would give it. Hot: all near 1/9.
+    const double lead = static_cast<double>(scores.at(i, best)) - second;
+    CHECK(static_cast<double>(cold.weights.at(i, best)) >= 1 / (1 + 8 * std::exp(-lead / 0.05)) - 1e-6);
+    for (Index j = 0; j < 9; ++j) {
+      CHECK(std::abs(static_cast<double>(hot.weights.at(i, j)) - 1.0 / 9) < 0.04);
+      CHECK(step_of(usual, "log").value.at(i, j) == doctest::Approx(std::log(usual.weights.at(i, j))).epsilon(1e-4));
+      sum += static_cast<double>(usual.weights.at(i, j));
+    }
+    CHECK(sum == doctest::Approx(1).epsilon(1e-6));
+  }
+  // A number added to a row of scores: q gets a direction in which all keys are alike.
+  MechanismInput shifted{Tensor::zeros({7, 9}), Tensor::zeros({9, 9}), in.v, in.scale, in.rule};
+  for (Index c = 0; c < 8; ++c) {
+    for (Index i = 0; i < 7; ++i) shifted.q.ref(i, c) = in.q.at(i, c);
+    for (Index j = 0; j < 9; ++j) shifted.k.ref(j, c) = in.k.at(j, c);
+  }
+  for (Index i = 0; i < 7; ++i) shifted.q.ref(i, 8) = 10.0f * static_cast<float>(i);
+  for (Index j = 0; j < 9; ++j) shifted.k.ref(j, 8) = 1;
+  CHECK(gap(run("softmax", shifted).weights, usual.weights) < 1e-5);
+  const MechanismInput huge{rows(1, 1, {1}), rows(3, 1, {1e4f, -1e4f, 9999}), rows(3, 1, {1, 2, 3}), 1, in.rule};
+  const MechanismResult far = run("softmax", huge, Detail::steps);
+  CHECK(far.weights.at(0, 0) == doctest::Approx(1 / (1 + std::exp(-1.0))));
+  CHECK(far.weights.at(0, 1) == 0.0f);
+  CHECK(step_of(far, "log").value.at(0, 1) == doctest::Approx(-20000.3133).epsilon(1e-6));
+}
+
 TEST_CASE("additive scores by hand on two queries and two keys") {
   const MechanismInput in{rows(2, 2, {1, 0, 0, -1}), rows(2, 2, {0.5f, 1, -1, 2}), rows(2, 1, {1, 2}), 1,
                           parse_mask("full")};
@@ -130,16 +167,42 @@ TEST_CASE("tiles with online softmax give softmax attention, whatever their size
       CAPTURE(mask);
       CAPTURE(tiles);
       const MechanismInput in = random_head(19, 19, 6, 5, mask);
-      const MechanismResult r = run(std::string("flash ") + tiles, in);
+      const MechanismResult r = run(std::string("flash fit=off ") + tiles, in);
       const Matrix expected = softmax_by_definition(in);
       CHECK(gap(r.weights, expected) < 1e-5);
       CHECK(gap(r.output, times(expected, matrix_of(in.v))) < 1e-5);
     }
   const MechanismInput in = random_head(8, 8, 4, 4, "causal");
-  const MechanismResult begun = run("flash rows=4 columns=4 done=0.25", in);  // the first tile of four
+  const MechanismResult begun = run("flash fit=off rows=4 columns=4 done=0.25", in);  // the first tile of four
   CHECK(gap(begun.weights.slice(0, 4, 8), Tensor::zeros({4, 8})) == 0);
   CHECK(gap(begun.output.slice(0, 0, 4), run("softmax", in).output.slice(0, 0, 4)) < 1e-6);
-  CHECK(run("flash rows=4 columns=4", in).facts[0].value == "4 of 4 done, 1 skipped");  // the upper right is all hidden
+  CHECK(run("flash fit=off rows=4 columns=4", in).facts[0].value ==
+        "4 of 4 done, 1 skipped");  // the upper right is all hidden
+}
+
+TEST_CASE("FlashAttention's tile is the largest that fast memory holds, and moves n² d² ÷ M numbers") {
+  const Mechanism& flash = *find_mechanism("flash");
+  const auto moved = [&](const std::string& spec, Index d) {
+    return flash.cost({32768, d, d}, parse_mechanism("flash " + spec).values).moved_bytes;
+  };
+  // 192 KiB are 49,152 numbers. d = 64: 64 keys take 64 · 128; each row 64 + 128: (49152 − 8192) ÷ 192 = 213 rows.
+  const double n = 32768;
+  CHECK(moved("memory=192", 64) == 4 * (n * 128 + std::ceil(n / 213) * n * 128));
+  const Mechanism& softmax = *find_mechanism("softmax");
+  CHECK(softmax.cost({32768, 64, 64}, softmax.usual()).moved_bytes / moved("memory=192", 64) > 6);
+  for (const double memory : {64.0, 128.0, 256.0}) {  // twice the memory, half the bytes, up to what K and V take
+    const auto spec = [](double m) { return "memory=" + std::to_string(static_cast<int>(m)); };
+    CHECK(moved(spec(memory), 32) / moved(spec(2 * memory), 32) == doctest::Approx(2).epsilon(0.1));
+  }
+  CHECK(moved("memory=512", 64) / moved("memory=512", 32) == doctest::Approx(4).epsilon(0.15));
+  // Whatever the memory, the tile fits and the result is the same.
+  const MechanismInput in = random_head(23, 23, 16, 16, "causal");
+  for (const int memory : {1, 2, 4, 1024}) {
+    const MechanismResult r = run("flash memory=" + std::to_string(memory), in);
+    CHECK(gap(r.weights, softmax_by_definition(in)) < 1e-5);
+    if (memory == 1) CHECK(r.facts[0].value != "1 of 1 done, 0 skipped");
+    CHECK(number_in(r.facts[2].value) * (r.facts[2].value.ends_with("kB") ? 1000 : 1) <= 1024.0 * memory + 50);
+  }
 }
 
 TEST_CASE("a ring of workers gives softmax attention once every key has come round") {

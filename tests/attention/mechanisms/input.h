@@ -52,6 +52,10 @@ inline double gap(const Tensor& a, const Matrix& b) {
                                      b[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)]));
   return most;
 }
+/// The number that a fact's text begins with.
+inline double number_in(const std::string& text) {
+  return std::stod(text);
+}
 inline double dot(const std::vector<double>& a, const std::vector<double>& b) {
   double sum = 0;
   for (std::size_t c = 0; c < a.size(); ++c) sum += a[c] * b[c];

@@ -8,9 +8,6 @@ using namespace headscope;
 using namespace headscope::testing;
 
 namespace {
-double number_in(const std::string& text) {
-  return std::stod(text);
-}
 const MechanismCurve::Line& line(const MechanismResult& r, std::size_t curve, std::size_t index) {
   return r.curves.at(curve).lines.at(index);
 }
@@ -111,4 +108,20 @@ TEST_CASE("hierarchical softmax: leaves sum to 1, and a tree of four words is Hu
   // 12 : 6 : 4 : 3 of 25: {3, 4} → 7, {6, 7} → 13, {12, 13}: paths 1, 2, 3, 3.
   const MechanismResult four = run("vocabulary-softmax words=4", in, Detail::steps);
   CHECK(line(four, 0, 0).y == std::vector<double>{1, 2, 3, 3});
+}
+
+TEST_CASE("hierarchical softmax over the open model's words: its own frequencies, whatever their order") {
+  MechanismInput in = random_head(3, 3, 8, 8, "full");
+  // Frequencies 0.1, 0.5, 0.15, 0.25: {0.1, 0.15} → 0.25, {0.25, 0.25} → 0.5: paths 1, 2, 3, 3 by rank.
+  in.vocabulary =
+      std::make_shared<const VocabularyUse>(VocabularyUse{{0.1, 0.5, 0.15, 0.25}, random_tensor({1, 8}, 3), "a model"});
+  const MechanismResult own = run("vocabulary-softmax", in, Detail::steps);
+  CHECK(line(own, 0, 0).y == std::vector<double>{1, 2, 3, 3});
+  CHECK(line(own, 1, 1).y == std::vector<double>{0.5, 0.25, 0.15, 0.1});
+  CHECK(number_in(own.facts[0].value) == doctest::Approx(1).epsilon(1e-5));
+  CHECK(own.facts[1].value == "32 multiply-adds");  // V = 4, d = 8
+  CHECK(number_in(own.facts[2].value) == 14);  // 0.5 + 0.5 + 0.75 steps
+  CHECK(own.facts[4].value == "4 words, d = 8");
+  CHECK(own.facts[4].provenance.find("a model") != std::string::npos);
+  CHECK(run("vocabulary-softmax frequencies=zipf words=17", in, Detail::steps).facts[4].value == "17 words, d = 8");
 }
