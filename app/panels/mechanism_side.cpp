@@ -131,12 +131,31 @@ void MechanismsWorkspace::by_hand(Ui& ui) {
     ImGui::EndPopup();
   }
   Tensor* const matrices[] = {&source.q, &source.k, &source.v};
-  if (typed_source_ != source.q.data()) {  // another example: its numbers are what is typed
+  static constexpr const char* names[] = {"Q", "K", "V"};
+  const bool small = std::ranges::all_of(matrices, [](const Tensor* m) { return MatrixEdit::suits(*m); });
+  static constexpr const char* ways[] = {"Cells", "Text"};
+  ImGui::BeginDisabled(!small);
+  segmented(ui, "matrices by hand", ways, as_text_);
+  ImGui::EndDisabled();
+  if (ImGui::IsItemHovered())
+    tooltip(ui, {"Cells: drag a number up or down", "Text: type or paste whole matrices, also of another size"});
+  if (small && as_text_ == 0) {
+    const Color roles[] = {ui.theme.query, ui.theme.key, ui.theme.value};
+    for (int i = 0; i < 3; ++i) {
+      if (cells_.draw(ui, names[i], legible(ui.theme, roles[i]), *matrices[i])) {
+        source.example.clear();
+        typed_source_ = nullptr;
+        desk_.changed_source();
+      }
+      ImGui::Dummy({0, ui.px(3)});
+    }
+    return;
+  }
+  if (typed_source_ != source.q.data()) {  // other numbers than those typed
     for (int i = 0; i < 3; ++i) typed_[i] = written(*matrices[i]);
     typed_source_ = source.q.data();
     typed_error_.clear();
   }
-  static constexpr const char* names[] = {"Q", "K", "V"};
   bool changed = false;
   for (int i = 0; i < 3; ++i) {
     ImGui::AlignTextToFramePadding();
@@ -182,7 +201,9 @@ void MechanismsWorkspace::parameters(Ui& ui) {
   }
   for (const MechanismParameter& p : m.parameters) {
     const std::string label(p.title);
-    const double before = desk_.values().number(p.name);
+    // A ring has as many rounds as workers.
+    const double high = p.name == "rounds" ? std::min(p.high, desk_.values().number("workers")) : p.high;
+    const double before = std::min(desk_.values().number(p.name), high);
     double value = before;
     if (p.kind == MechanismParameter::Kind::choice || p.kind == MechanismParameter::Kind::toggle) {
       std::vector<std::string> words;
@@ -203,7 +224,7 @@ void MechanismsWorkspace::parameters(Ui& ui) {
         tooltip(ui, {label, std::string(p.words), fmt::format("command line: {}={}", p.name, value_text(p, value))});
     } else {
       const bool whole = p.kind == MechanismParameter::Kind::whole;
-      slider(ui, label.c_str(), value, {p.low, p.high, p.usual, p.logarithmic, "", whole ? 0 : 2});
+      slider(ui, label.c_str(), value, {p.low, high, p.usual, p.logarithmic, "", whole ? 0 : 2});
       if (ImGui::IsItemHovered())
         tooltip(ui, {label, std::string(p.words), fmt::format("command line: {}={}", p.name, value_text(p, value))});
     }

@@ -20,6 +20,10 @@ std::string with_unit(double value, const char* const (&units)[5], double step) 
   return fmt::format("{:.{}f} {}", value, value < 10 && unit > 0 ? 1 : 0, units[unit]);
 }
 
+// The workspaces whose pages belong to a laboratory of attention, and what the ids of their entries begin with.
+constexpr std::string_view elsewhere[] = {"Positions", "Generate", "Analyse"};
+constexpr std::string_view jump = "to page ";
+
 Color role_color(const Ui& ui, ShapeChip::Role role) {
   switch (role) {
     case ShapeChip::Role::query:
@@ -62,12 +66,33 @@ void MechanismsWorkspace::follow(const Workbench& bench) {
   if (wanted != bench.settings.pages.end()) desk_.choose(wanted->second);
 }
 
+void MechanismsWorkspace::gather(const Workbench& bench) {
+  if (!shown_.empty() && others_ == bench.ui.pages.size()) return;
+  others_ = bench.ui.pages.size();
+  shown_ = groups_;
+  for (std::size_t i = 0; i < others_; ++i) {
+    const UiRequests::Page& page = bench.ui.pages[i];
+    if (std::ranges::find(elsewhere, page.of) == std::end(elsewhere)) continue;
+    const std::string group = "In " + page.of + " →";
+    if (shown_.back().title != group) shown_.push_back({group, {}});
+    shown_.back().entries.push_back({std::string(jump) + std::to_string(i), page.title, page.detail});
+  }
+}
+
 void MechanismsWorkspace::left(Ui& ui, Workbench& bench) {
   follow(bench);
+  gather(bench);
   std::string id(desk_.mechanism().id);
-  if (catalogue_.draw(ui, "mechanisms", groups_, id)) {
-    bench.settings.pages[title] = id;
-    desk_.choose(id);
+  if (catalogue_.draw(ui, "mechanisms", shown_, id)) {
+    if (!id.starts_with(jump)) {
+      bench.settings.pages[title] = id;
+      desk_.choose(id);
+    } else if (!ImGui::IsKeyPressed(ImGuiKey_DownArrow) && !ImGui::IsKeyPressed(ImGuiKey_UpArrow)) {
+      // Walking down the list ends at the last mechanism; a click or Enter leaves for the other workspace.
+      const UiRequests::Page& page = bench.ui.pages[std::stoul(id.substr(jump.size()))];
+      bench.ui.workspace = page.workspace;
+      bench.settings.pages[page.of] = page.id;
+    }
   }
   bench.ui.arrows_taken = catalogue_.takes_arrows();
 }

@@ -1,7 +1,8 @@
 #pragma once
-// The Mechanisms workspace: the catalogue on the left, the chosen mechanism in the middle (compared with softmax, step
-// by step, token by token, in the model), its input, parameters and cost on the right. Which one is chosen is
-// remembered in the settings. Thread rule: the UI thread. Destroy it before the App.
+// The Mechanisms workspace: the catalogue on the left (with the pages of other workspaces, to which it leads), the
+// chosen mechanism in the middle (compared with softmax, step by step, token by token, in the model), its input,
+// parameters and cost on the right. Which one is chosen is remembered in the settings. Thread rule: the UI thread.
+// Destroy it before the App.
 
 #include <optional>
 #include <set>
@@ -12,6 +13,7 @@
 #include "app/panels/scene_slot.h"
 #include "app/state/mechanism_desk.h"
 #include "app/widgets/catalogue.h"
+#include "app/widgets/matrix_edit.h"
 #include "viz/scene/matrix_flow.h"
 
 namespace headscope {
@@ -36,6 +38,7 @@ class MechanismsWorkspace {
   };
 
   void follow(const Workbench& bench);
+  void gather(const Workbench& bench);
   void header(Ui& ui);
   void chips(Ui& ui);
   // the views (mechanism_views.cpp)
@@ -62,6 +65,8 @@ class MechanismsWorkspace {
   Explorer& explorer_;
   MechanismDesk desk_;
   std::vector<CatalogueGroup> groups_;
+  std::vector<CatalogueGroup> shown_;  // those, and what stands in other workspaces
+  std::size_t others_ = 0;             // pages of other workspaces among them
   Catalogue catalogue_;
   SceneSlot compare_{"scene.mechanism.compare"}, steps_{"scene.mechanism.steps"}, states_{"scene.mechanism.states"},
       times_{"scene.mechanism.times"}, losses_{"scene.mechanism.losses"}, ranks_{"scene.mechanism.ranks"};
@@ -72,6 +77,8 @@ class MechanismsWorkspace {
   std::string typed_[3], typed_error_;  // Q, K, V by hand
   std::uint64_t typed_of_ = 0;
   const void* typed_source_ = nullptr;
+  MatrixEdit cells_;
+  int as_text_ = 0;
   double clock_ = 0;
   bool drawn_ = false, held_ = false;
 };

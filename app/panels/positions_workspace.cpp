@@ -64,8 +64,8 @@ bool PositionsWorkspace::ready() const {
 std::vector<CatalogueGroup> PositionsWorkspace::pages() const {
   CatalogueGroup group{"Position method", {}};
   for (const PositionMethod& each : position_methods())
-    group.entries.push_back(
-        {std::string(each.id), std::string(each.title), std::string(each.summary) + " · " + std::string(each.source)});
+    group.entries.push_back({std::string(each.id), std::string(each.title),
+                             fmt::format("{} · {} {}", each.summary, each.source, each.words)});
   return {group};
 }
 

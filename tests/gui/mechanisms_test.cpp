@@ -67,3 +67,88 @@ TEST_CASE("a mechanism is found, changed, walked through, put into the model and
   REQUIRE(settled());
   CHECK(desk.page()->input.n() == 24);
 }
+
+TEST_CASE("a cell of a matrix by hand is dragged, and typed into; what follows is computed anew") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Explore e;
+  MechanismsWorkspace mechanisms(e.app.explorer());
+  e.app.add(workspace_of(mechanisms));
+  MechanismDesk& desk = mechanisms.desk();
+  const auto settled = [&] {
+    int quiet = 0;
+    return e.driver.until([&] { return (quiet = e.app.settled() && desk.current() ? quiet + 1 : 0) > 8; }, 20'000);
+  };
+  e.app.settings().pages["Mechanisms"] = "softmax";
+  e.driver.frames(2);
+  e.driver.click("Mechanisms");
+  e.driver.click("By hand");
+  REQUIRE(settled());
+  // q = [1, 0] on K = [1, 0], [0, 1], [1, 1] with V = 10, 20, 30: weights 0.40, 0.20, 0.40, output 20.
+  CHECK(desk.page()->result.weights.at(0, 0) == doctest::Approx(0.4011).epsilon(1e-3));
+  CHECK(desk.page()->result.output.at(0, 0) == doctest::Approx(20).epsilon(1e-3));
+  const ImVec2 key = e.driver.item("K 1 0").center();
+  e.driver.drag(key, {key.x, key.y - 60}, 6);  // 60 pixels are one: the second key is (1, 1) too
+  REQUIRE(settled());
+  CHECK(desk.source().k.at(1, 0) == 1.0f);
+  CHECK(desk.source().example.empty());
+  for (Index j = 0; j < 3; ++j) CHECK(desk.page()->result.weights.at(0, j) == doctest::Approx(1.0 / 3));
+  e.driver.double_click("V 2 0");
+  e.driver.type("60");
+  e.driver.key(ImGuiKey_Enter);
+  REQUIRE(settled());
+  CHECK(desk.source().v.at(2, 0) == 60.0f);
+  CHECK(desk.page()->result.output.at(0, 0) == doctest::Approx(30));
+  // As text: the same numbers, and another size can be written.
+  e.driver.click("Text");
+  e.driver.frames(4);
+  CHECK(e.driver.shown("##matrix K"));
+}
+
+TEST_CASE("what stands in other workspaces is found in the catalogue, and a click leads there") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Explore e;
+  MechanismsWorkspace mechanisms(e.app.explorer());
+  AnalyseWorkspace analyse(e.app.explorer());
+  GenerationDesk generation(e.app.explorer());
+  PositionsDesk positions_desk(e.app.explorer());
+  GenerateWorkspace generate(generation);
+  PositionsWorkspace positions(positions_desk);
+  for (auto&& each : {workspace_of(mechanisms), workspace_of(analyse), workspace_of(generate), workspace_of(positions)})
+    e.app.add(each);
+  e.driver.frames(2);
+  e.driver.click("Mechanisms");
+  e.driver.frames(2);
+  const auto search = [&](const char* word) {
+    e.driver.click("##search");
+    e.driver.key(ImGuiKey_A, ImGuiMod_Ctrl);
+    e.driver.type(word);
+    e.driver.frames(2);
+  };
+  const std::pair<const char*, const char*> expected[] = {{"Longformer", "Masks"},
+                                                          {"BigBird", "Masks"},
+                                                          {"Reformer", "Masks"},
+                                                          {"MQA", "Shared keys and values"},
+                                                          {"GQA", "Shared keys and values"},
+                                                          {"MLA", "Shared keys and values"},
+                                                          {"RoPE", ""},
+                                                          {"YaRN", ""},
+                                                          {"ALiBi", ""},
+                                                          {"T5", ""},
+                                                          {"StreamingLLM", ""},
+                                                          {"rollout", "Attention rollout and flow"},
+                                                          {"Transformer2", "Singular values"},
+                                                          {"teacher", "Teacher forcing against free running"}};
+  for (const auto& [word, title] : expected) {
+    CAPTURE(word);
+    search(word);
+    if (*title)
+      CHECK(e.driver.shown(title));
+    else
+      CHECK_FALSE(e.driver.shown("Softmax"));
+  }
+  search("longformer");
+  e.driver.click("Masks");
+  e.driver.frames(3);
+  CHECK(e.app.requests().workspace == 2);
+  CHECK(e.app.settings().pages["Analyse"] == "masks");
+}
