@@ -47,6 +47,13 @@ double OptimizerSettings::rate_at(std::int64_t step) const {
   return final_learning_rate + (learning_rate - final_learning_rate) * 0.5 * (1 + std::cos(std::numbers::pi * done));
 }
 
+double OptimizerSettings::entropy_price_at(std::int64_t step) const {
+  if (attention_entropy_from == 0 || step >= schedule_steps) return attention_entropy;
+  const double risen =
+      static_cast<double>(step - attention_entropy_from) / static_cast<double>(schedule_steps - attention_entropy_from);
+  return attention_entropy * std::max(risen, 0.0);
+}
+
 void OptimizerSettings::check() const {
   const auto require = [](bool good, const char* name, const char* expected, double found) {
     if (!good) throw Error(fmt::format("optimizer: {}", name), expected, fmt::format("{}", found));
@@ -61,6 +68,8 @@ void OptimizerSettings::check() const {
   require(clip_norm >= 0 && std::isfinite(clip_norm), "clip_norm", "0 or a positive number", clip_norm);
   require(attention_entropy >= 0 && attention_entropy <= 10, "attention_entropy", "a number in 0…10",
           attention_entropy);
+  require(attention_entropy_from == 0 || (attention_entropy_from > 0 && attention_entropy_from < schedule_steps),
+          "attention_entropy_from", "0, or a step before the last", static_cast<double>(attention_entropy_from));
   require(warmup_steps >= 0, "warmup_steps", "0 or more", static_cast<double>(warmup_steps));
   require(schedule_steps == 0 || schedule_steps >= warmup_steps, "schedule_steps", "0, or warmup_steps or more",
           static_cast<double>(schedule_steps));

@@ -25,9 +25,14 @@ struct OptimizerSettings {
   double clip_norm = 1.0;     ///< largest norm of all gradients together; 0 = never clipped
   /// Nats of loss that a nat of mean attention entropy costs: above 0, heads choose where they look. 0 = free.
   double attention_entropy = 0;
+  /// Steps in which it is free; from then on the price rises evenly and is whole at schedule_steps. Heads that pay from
+  /// the first step give up before they have learned what to look for.
+  std::int64_t attention_entropy_from = 0;
 
   /// What step `step` (the first is 0) multiplies the update with.
   double rate_at(std::int64_t step) const;
+  /// What a nat of mean attention entropy costs in step `step`.
+  double entropy_price_at(std::int64_t step) const;
   /// Throws Error naming the setting that makes no sense (negative, NaN, a beta of 1, a warm-up beyond the schedule).
   void check() const;
 };

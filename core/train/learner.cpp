@@ -67,7 +67,7 @@ StepReport Learner::step(const Batch& batch, std::stop_token stop, const MapRequ
                        Ctx{.backend = s.backend,
                            .stop = stop,
                            .tape = &tape,
-                           .entropy_price = s.optimizer.settings().attention_entropy},
+                           .entropy_price = s.optimizer.settings().entropy_price_at(s.optimizer.steps())},
                        maps);
   } catch (const Error& error) {
     throw Error(where + ": " + error.where, error.expected, error.found, error.hint);

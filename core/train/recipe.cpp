@@ -64,6 +64,7 @@ std::vector<Field> training_fields(Recipe& r) {
           {"epsilon", &r.optimizer.epsilon},
           {"clip_norm", &r.optimizer.clip_norm},
           {"attention_entropy", &r.optimizer.attention_entropy},
+          {"attention_entropy_from", &r.optimizer.attention_entropy_from},
           {"evaluate_every", &r.evaluate_every},
           {"evaluate_rows", &r.evaluate_rows},
           {"checkpoint_every", &r.checkpoint_every}};

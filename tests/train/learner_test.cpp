@@ -179,6 +179,21 @@ TEST_CASE("the schedule warms up, falls along a cosine and stays") {
   CHECK(s.rate_at(1000) == doctest::Approx(1));
 }
 
+TEST_CASE("attention entropy is free at first, then its price rises evenly to the whole") {
+  OptimizerSettings s;
+  s.schedule_steps = 12;
+  s.attention_entropy = 0.5;
+  CHECK(s.entropy_price_at(0) == 0.5);  // where nothing else is said, it costs from the first step
+  s.attention_entropy_from = 4;
+  CHECK(s.entropy_price_at(3) == 0);
+  CHECK(s.entropy_price_at(4) == 0);
+  CHECK(s.entropy_price_at(8) == doctest::Approx(0.25));
+  CHECK(s.entropy_price_at(12) == 0.5);
+  CHECK(s.entropy_price_at(1000) == 0.5);
+  s.attention_entropy_from = 12;
+  CHECK_THROWS_AS(s.check(), Error);
+}
+
 TEST_CASE("the maps of a training step are those of the model on that text alone") {
   Backend backend(2);
   for (const ModelConfig& config : {small_gpt2(), small_gpt2(0), small_llama()}) {
