@@ -8,6 +8,7 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/table.h"
+#include "core/base/duration.h"
 #include "core/base/error.h"
 #include "core/train/trainer.h"
 
@@ -21,18 +22,11 @@ struct Options {
   bool resume = false;
 };
 
-std::string duration(double seconds) {
-  const auto whole = static_cast<std::int64_t>(std::llround(seconds));
-  if (whole >= 3600) return fmt::format("{}h{:02d}m", whole / 3600, whole / 60 % 60);
-  if (whole >= 60) return fmt::format("{}m{:02d}s", whole / 60, whole % 60);
-  return fmt::format("{}s", whole);
-}
-
 std::string progress_line(const TrainingProgress& p) {
   std::string held_out = std::isnan(p.held_out) ? "" : fmt::format(", held-out {:.4f}", p.held_out);
   return fmt::format("step {}/{}  loss {:.4f}{} (floor {:.4f})  {} tokens/s  {} left", p.step, p.steps, p.loss,
                      held_out, p.floor, grouped(static_cast<std::int64_t>(p.tokens_per_second)),
-                     duration(p.seconds_left));
+                     duration_text(p.seconds_left));
 }
 
 /// On a terminal one line that is written over; elsewhere a line for every held-out loss.
@@ -114,7 +108,7 @@ void train(Shell& shell, const Options& options) {
   fs::remove(checkpoint, failure);
   const TrainingProgress& p = trainer->progress();
   shell.print_line(fmt::format("{}: held-out loss {:.4f} nats per token, {:.4f} above the floor, after {} steps in {}",
-                               out.string(), p.held_out, p.held_out - p.floor, p.step, duration(p.seconds)));
+                               out.string(), p.held_out, p.held_out - p.floor, p.step, duration_text(p.seconds)));
 }
 }  // namespace
 

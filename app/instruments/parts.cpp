@@ -8,17 +8,11 @@
 #include <limits>
 
 #include "app/widgets/controls.h"
+#include "core/base/duration.h"
 #include "core/base/error.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
-
-std::string duration_words(double seconds) {
-  const auto whole = static_cast<long>(std::lround(std::max(seconds, 0.0)));
-  return whole >= 3600 ? fmt::format("{} h {:02d} min", whole / 3600, whole / 60 % 60)
-         : whole >= 60 ? fmt::format("{} min {:02d} s", whole / 60, whole % 60)
-                       : fmt::format("{} s", std::max(whole, 1L));
-}
 
 double expected_seconds(const InstrumentContext& c, double passes) {
   if (!c.trace()) return std::numeric_limits<double>::quiet_NaN();
@@ -33,7 +27,9 @@ std::string sweep_remark(const SweepDesk& desk, const std::string& what) {
       return "";
     case Phase::running:
       if (desk.total() == 0) return "running the text";
-      return std::isfinite(desk.seconds_left()) ? count + " · " + duration_words(desk.seconds_left()) + " left" : count;
+      return std::isfinite(desk.seconds_left())
+                 ? count + " · " + duration_text(std::max(desk.seconds_left(), 1.0)) + " left"
+                 : count;
     case Phase::finished:
       return fmt::format("{} {}", desk.total(), what);
     case Phase::cancelled:
@@ -63,7 +59,7 @@ bool sweep_controls(const InstrumentContext& c, SweepDesk& desk, const std::stri
     start = button(ui, desk.phase() == SweepDesk::Phase::idle ? "Start" : "Start again");
     ImGui::EndDisabled();
     std::string remark = sweep_remark(desk, what);
-    if (remark.empty() && std::isfinite(expected) && expected >= 1) remark = "about " + duration_words(expected);
+    if (remark.empty() && std::isfinite(expected) && expected >= 1) remark = "about " + duration_text(expected);
     if (!remark.empty()) {
       ImGui::SameLine();
       ImGui::AlignTextToFramePadding();

@@ -26,9 +26,6 @@ std::string sweep_remark(const SweepDesk& desk, const std::string& what);
 /// Seconds that `passes` whole passes over the text on screen take, by the last one; NaN without a run.
 double expected_seconds(const InstrumentContext& c, double passes);
 
-/// "12 s", "3 min 05 s".
-std::string duration_words(double seconds);
-
 /// The two tokens of a logit difference, as the user writes them.
 struct AnswerFields {
   std::string right, wrong;  ///< both "" = the two most probable next tokens

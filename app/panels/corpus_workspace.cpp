@@ -9,6 +9,7 @@
 #include "app/instruments/parts.h"
 #include "app/panels/panels.h"
 #include "app/widgets/controls.h"
+#include "core/base/duration.h"
 #include "viz/scene/histogram.h"
 #include "viz/scene/matrix.h"
 #include "viz/scene/scatter.h"
@@ -176,7 +177,7 @@ void CorpusWorkspace::progress(Ui& ui) {
     fact(ui, "Speed", fmt::format("{} tokens/s", grouped(static_cast<std::uint64_t>(desk_.tokens_per_second()))),
          nullptr, {"Speed", "passes, every metric of every head, and examples; of the worker's own time"});
   if (phase == Phase::running && std::isfinite(desk_.seconds_left()))
-    fact(ui, "Time left", duration_words(desk_.seconds_left()));
+    fact(ui, "Time left", duration_text(desk_.seconds_left()));
   if (results->shards > 1) fact(ui, "Shard", fmt::format("{} of {}", results->shard, results->shards));
   if (results->skipped > 0) fact(ui, "Files left out", fmt::format("{}, not UTF-8", results->skipped));
 }

@@ -9,6 +9,7 @@
 #include "app/panels/panels.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/plots.h"
+#include "core/base/duration.h"
 #include "viz/scene/head_atlas.h"
 
 namespace headscope {
@@ -18,13 +19,6 @@ namespace {
 using Phase = TrainingDesk::Phase;
 // More points than a plot has pixels would only cost time.
 constexpr std::size_t most_points = 600;
-
-std::string duration(double seconds) {
-  const auto whole = static_cast<long>(std::lround(std::max(seconds, 0.0)));
-  return whole >= 3600 ? fmt::format("{} h {:02d} min", whole / 3600, whole / 60 % 60)
-         : whole >= 60 ? fmt::format("{} min {:02d} s", whole / 60, whole % 60)
-                       : fmt::format("{} s", whole);
-}
 
 /// One whole number of a row: label, − value +, typed or stepped.
 bool number(const Ui& ui, const char* label, int& value, int step) {
@@ -156,7 +150,7 @@ void TrainWorkspace::controls(Ui& ui) {
   fact(ui, "Learning rate now", fmt::format("{:.2e}", p.learning_rate));
   fact(ui, "Gradient norm", fmt::format("{:.3f}", p.gradient_norm), nullptr, {"before clipping"});
   fact(ui, "Speed", fmt::format("{:.1f} k tokens/s", p.tokens_per_second / 1000));
-  if (phase == Phase::running) fact(ui, "Time left", duration(p.seconds_left));
+  if (phase == Phase::running) fact(ui, "Time left", duration_text(p.seconds_left));
 }
 
 void TrainWorkspace::middle(Ui& ui, Workbench& bench) {
