@@ -150,6 +150,9 @@ void add_edit(std::vector<Action>& all) {
                    bench.explorer.set_edits(std::move(edits));
                  },
                  has_edits, any_on});
+  all.push_back({"edit.run_again", "Run again what was stopped", "F5", "Edit",
+                 [](Workbench& bench) { bench.explorer.run_again(); },
+                 [](const Workbench& bench) { return bench.explorer.behind(); }, nullptr});
   all.push_back({"edit.cancel", "Stop what runs", "", "Edit", [](Workbench& bench) { bench.explorer.cancel(); },
                  [](const Workbench& bench) { return bench.explorer.busy(); }, nullptr});
 }

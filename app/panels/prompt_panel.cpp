@@ -129,6 +129,11 @@ void PromptPanel::draw(const PanelContext& c) {
           *touch.hovered < static_cast<std::size_t>(trace->tokens[i].end))
         c.hovered.key = static_cast<Index>(i);
   if (c.state().too_long) offer_a_part(c, *c.state().too_long);
+  if (c.explorer.behind()) {
+    const UseFont font(c.ui, c.ui.body());
+    ImGui::TextWrapped("Not run to its end: the pictures are of what was there before.");
+    if (button(c.ui, "Run again (F5)", c.ui.px(27))) c.explorer.run_again();
+  }
   ImGui::Dummy({0, c.ui.px(2)});
   if (!trace) {
     if (document.text.empty() && document.ids.empty()) section(c.ui, "TOKENS", "write a text above");

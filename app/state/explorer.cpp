@@ -95,8 +95,24 @@ void Explorer::on_files(const std::string& tag, Worker::Work work) {
 
 void Explorer::cancel() {
   for (const char* tag : tags) worker_.cancel(tag);
+  if (loading_ == state_.document.model) refused_ = loading_;  // or the next frame would begin once more
   loading_.clear();
   ++cancels_;
+  changed_ = true;
+}
+
+bool Explorer::behind() const {
+  const Document& document = state_.document;
+  if (busy() || document.model.empty()) return false;
+  if (document.model != results_.model_folder) return true;
+  if (state_.too_long || (document.text.empty() && document.ids.empty())) return false;
+  const bool current = results_.run && results_.run->request == request();
+  return !current || !results_.facts || results_.facts->trace != results_.run->trace;
+}
+
+void Explorer::run_again() {
+  refused_.clear();
+  submitted_ = {};
   changed_ = true;
 }
 

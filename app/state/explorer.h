@@ -68,6 +68,10 @@ class Explorer {
   void cancel();
   /// How often that was asked for: whoever hands in one job after another stops when it changes.
   std::uint64_t cancels() const { return cancels_; }
+  /// What is on screen is not what the document asks for, and nothing runs that would change it: it was stopped, or it
+  /// failed.
+  bool behind() const;
+  void run_again();
 
   // What the user does. Changes to the document are undoable.
   void open_model(const std::filesystem::path& folder);

@@ -411,3 +411,41 @@ TEST_CASE("destroying a busy explorer is clean") {
     for (int frame = 0; frame < 20 * i; ++frame) desk.explorer.frame(desk.now += 0.01);
   }
 }
+
+TEST_CASE("what was stopped stays stopped, says so, and runs again when asked") {
+  Desk desk;
+  desk.explorer.open_model(example());
+  desk.explorer.set_text(story);
+  desk.settle();
+  CHECK_FALSE(desk.explorer.behind());
+  const auto before = desk.results().run;
+
+  desk.explorer.set_text("Mr and Mrs Quill");
+  desk.explorer.frame(desk.now += 0.01);
+  desk.explorer.cancel();
+  desk.settle();
+  CHECK(desk.results().run == before);
+  CHECK(desk.explorer.behind());
+  desk.explorer.run_again();
+  desk.settle();
+  CHECK_FALSE(desk.explorer.behind());
+  CHECK(desk.results().run->trace->text == "Mr and Mrs Quill");
+
+  // Undo goes back to another model; stopped, it is not opened once more by itself.
+  const std::filesystem::path first = desk.document().model;
+  for (const char* other : {"gpt2-random", "llama-gqa"}) {  // two models stay open, a third has to be opened anew
+    desk.explorer.open_model(reference(other));
+    desk.settle();
+  }
+  for (int steps = 0; steps < 9 && desk.document().model != first; ++steps) desk.explorer.undo();
+  REQUIRE(desk.document().model == first);
+  desk.explorer.frame(desk.now += 0.01);
+  desk.explorer.cancel();
+  desk.settle();
+  CHECK(desk.results().model_folder != first);
+  CHECK(desk.explorer.behind());
+  desk.explorer.run_again();
+  desk.settle();
+  CHECK(desk.results().model_folder == first);
+  CHECK_FALSE(desk.explorer.behind());
+}

@@ -201,6 +201,7 @@ TEST_CASE("whatever is clicked, dragged, typed and resized, the window lives and
   e.app.explorer().set_too_long(RunRequest::TooLong::refuse);
   e.app.explorer().open_example();
   e.app.explorer().set_text("Mr and Mrs Quill");
+  e.app.explorer().run_again();  // for whatever was stopped on the way
   int quiet = 0;
   REQUIRE(e.driver.until(
       [&] {
