@@ -109,7 +109,8 @@ void add_file(std::vector<Action>& all) {
       {"file.open_session", "Open session…", "Ctrl+Shift+O", "File", dialog(Dialog::open_session), nullptr, nullptr});
   all.push_back(
       {"file.save_session", "Save session…", "Ctrl+S", "File", dialog(Dialog::save_session), has_model, nullptr});
-  all.push_back({"file.export", "Export view…", "Ctrl+E", "File", dialog(Dialog::export_view), has_run, nullptr});
+  all.push_back({"file.export", "Export a picture or its numbers…", "Ctrl+E", "File", dialog(Dialog::export_view),
+                 has_run, nullptr});
   all.push_back(
       {"file.quit", "Quit", "Ctrl+Q", "File", [](Workbench& bench) { bench.ui.quit = true; }, nullptr, nullptr});
 }
@@ -137,6 +138,9 @@ void add_edit(std::vector<Action>& all) {
                    return std::ranges::count(bench.explorer.state().document.edits,
                                              Intervention{{head.layer, head.head}, Ablate{}}) > 0;
                  }});
+  all.push_back({"edit.answers", "Logit difference: back to the two most probable tokens", "", "Edit",
+                 [](Workbench& bench) { bench.explorer.view().contrast.reset(); },
+                 [](const Workbench& bench) { return bench.explorer.state().view.contrast.has_value(); }, nullptr});
   all.push_back({"edit.clear", "Remove all edits of the model", "", "Edit",
                  [](Workbench& bench) { bench.explorer.set_edits({}); }, has_edits, nullptr});
   const auto any_on = [](const Workbench& bench) {

@@ -8,6 +8,7 @@
 #include "core/attention/masks.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/engine/edit_pairs.h"
 #include "core/io/trace_file.h"
 
 namespace headscope::cli {
@@ -138,6 +139,9 @@ RunRequest Input::request() const {
 Opened run_request(Shell& shell, LoadedModel loaded, const RunRequest& request) {
   Opened opened{std::move(loaded), nullptr};
   shell.with_progress("forward pass", [&](const Ctx& ctx) { opened.trace = run(opened.loaded, request, ctx); });
+  for (const Intervention& edit : request.edits)
+    if (const auto pairs = edit_pairs(opened.loaded, request, opened.trace->ids(), edit))
+      shell.say(fmt::format("{}\n  takes from the other text {}", describe(edit), stretches_of_pairs(pairs->partner)));
   return opened;
 }
 

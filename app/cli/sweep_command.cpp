@@ -150,9 +150,10 @@ void add_patch(CLI::App& app, Shell& shell) {
                    "resid_pre, resid_mid, resid_post, attn_out, mlp_out (by position); z, q, k, v, pattern (by head)")
       ->type_name("SITE")
       ->capture_default_str();
-  command->add_option("--align", options->align, "Which clean token stands for a corrupted one")
-      ->check(CLI::IsMember({"tokens", "start", "end"}))
-      ->type_name("tokens|start|end")
+  command
+      ->add_option("--align", options->align,
+                   "Which clean token stands for a corrupted one; I:J, corrupted position I by clean position J")
+      ->type_name("tokens|start|end|I:J,…")
       ->capture_default_str();
   auto* yes = command->add_flag("--bos", options->input.bos, "Put the beginning-of-sequence token in front");
   command->add_flag("--no-bos", options->input.no_bos, "Put nothing in front")->excludes(yes);
@@ -169,9 +170,7 @@ void add_patch(CLI::App& app, Shell& shell) {
       request.corrupted = options->corrupted;
       if (options->input.bos || options->input.no_bos) request.add_bos = options->input.bos;
       request.site = *site;
-      request.align = options->align == "tokens"  ? Patch::Align::tokens
-                      : options->align == "start" ? Patch::Align::start
-                                                  : Patch::Align::end;
+      request.align = parse_pairing(options->align, "--align");
       const LoadedModel loaded = load_model(request.model, shell.backend());
       request.answers = options->answers(loaded);
       PatchingSweep sweep(loaded, request);

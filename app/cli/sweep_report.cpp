@@ -9,6 +9,8 @@
 
 #include "app/cli/report.h"
 #include "app/cli/table.h"
+#include "core/engine/edit_pairs.h"
+#include "viz/scene/text.h"
 
 namespace headscope::cli {
 
@@ -127,14 +129,20 @@ void print_patching(Shell& shell, Form form, const LoadedModel& loaded, const Pa
                   "share of the difference that comes back: (patched − corrupted) / (clean − corrupted)\n",
                   site, label(loaded, result.answers.right), label(loaded, result.answers.wrong),
                   result.clean_difference, result.corrupted_difference));
+  shell.print_line("clean prompt into the corrupted one, " + stretches_of_pairs(result.partner) + "\n");
   // Positions down, layers across: texts are longer than models are deep.
   std::vector<Table::Column> columns{{heads ? "head" : "position"}};
   if (!heads) columns.push_back({"token", Align::left});
+  if (!heads) columns.push_back({"from clean", Align::left});
   for (int r = 0; r < result.rows; ++r) columns.push_back({fmt::format("layer {}", r)});
   Table table(columns);
   for (int c = 0; c < result.columns; ++c) {
     std::vector<std::string> line{std::to_string(c)};
-    if (!heads) line.push_back(column_name(result, c));
+    if (!heads) {
+      line.push_back(column_name(result, c));
+      const int from = result.partner[static_cast<std::size_t>(c)];
+      line.push_back(from < 0 ? "–" : fmt::format("{} {}", from, token_label(*result.clean, from)));
+    }
     for (int r = 0; r < result.rows; ++r)
       line.push_back(known(cell(r, c)) ? number(result.recovered(cell(r, c)), "{:.3f}") : "");
     table.add(line);

@@ -6,10 +6,12 @@
 #include <imgui.h>
 
 #include <algorithm>
-#include <cfloat>
 #include <cmath>
+#include <iterator>
+#include <span>
 
 #include "app/instruments/parts.h"
+#include "app/panels/pair_picker.h"
 #include "app/panels/scene_slot.h"
 #include "app/state/prompt_pairs.h"
 #include "app/widgets/controls.h"
@@ -34,7 +36,7 @@ constexpr const char* meanings[] = {
     "Each head's queries, at all positions.",
     "Each key head's keys, at all positions.",
     "Each key head's values, at all positions.",
-    "Where each head looks: its whole pattern. The texts need equally many tokens.",
+    "Where each head looks: its pattern at paired tokens. What it gave to a token without a partner, its others share.",
 };
 constexpr int by_position = 5;
 
@@ -83,10 +85,12 @@ class PatchingInstrument final : public Instrument {
                   : segmented(c.ui, "head site", head_names, site, room))
       site_ = site + (kind == 1 ? by_position : 0);
     note(c.ui, meanings[site_]);
-    static constexpr const char* aligns[] = {"by tokens", "from start", "from end"};
-    int align = align_ == Patch::Align::tokens ? 0 : align_ == Patch::Align::start ? 1 : 2;
-    if (segmented(c.ui, "alignment", aligns, align, room))
-      align_ = align == 0 ? Patch::Align::tokens : align == 1 ? Patch::Align::start : Patch::Align::end;
+    static constexpr const char* aligns[] = {"by tokens", "from start", "from end", "by hand"};
+    static constexpr TextPairing::By ways[] = {TextPairing::By::tokens, TextPairing::By::start, TextPairing::By::end,
+                                               TextPairing::By::hand};
+    const bool hand = align_.by == TextPairing::By::hand;
+    int align = static_cast<int>(std::ranges::find(ways, align_.by) - std::begin(ways));
+    if (segmented(c.ui, "alignment", std::span(aligns, hand ? 4u : 3u), align, room)) align_ = ways[align];
     ImGui::Dummy({0, c.ui.px(6)});
 
     const bool known = result_ != nullptr && model_of_result_ == c.results().model_folder;
@@ -113,12 +117,25 @@ class PatchingInstrument final : public Instrument {
  private:
   void prompt(const InstrumentContext& c, PromptEdit& edit, const char* id, std::string& text) {
     const PromptTouch touch = edit.draw(c.ui, id, text, {}, 5, "write a prompt");
-    if (touch.changed) text = edit.text();
+    if (!touch.changed) return;
+    text = edit.text();
+    if (align_.by == TextPairing::By::hand) align_ = TextPairing::By::tokens;  // those pairs were of other words
   }
 
   void take(const PromptPair& pair) {
     clean_ = pair.clean, corrupted_ = pair.corrupted;
-    fields_ = {pair.right, pair.wrong, ""};
+    usual_right_ = pair.right, usual_wrong_ = pair.wrong;
+    if (align_.by == TextPairing::By::hand) align_ = TextPairing::By::tokens;
+  }
+  /// Those of the example, while the user has chosen none.
+  std::optional<AnswerPair> usual_answers(const LoadedModel& model) const {
+    if (usual_right_.empty() || usual_wrong_.empty() || !model.tokenizer) return std::nullopt;
+    try {
+      return AnswerPair{answer_token(model, usual_right_, "first answer"),
+                        answer_token(model, usual_wrong_, "second answer")};
+    } catch (const Error&) {  // no single tokens to this model: the sweep takes its own
+      return std::nullopt;
+    }
   }
 
   /// A model that is opened brings the example that was made for it.
@@ -141,8 +158,10 @@ class PatchingInstrument final : public Instrument {
     for (const PromptPair& pair : pairs_) {
       std::string suits;
       for (const std::string& model : pair.models) suits += (suits.empty() ? "" : ", ") + model;
-      if (ImGui::MenuItem(pair.title.c_str(), suits.c_str(), clean_ == pair.clean && corrupted_ == pair.corrupted))
+      if (ImGui::MenuItem(pair.title.c_str(), suits.c_str(), clean_ == pair.clean && corrupted_ == pair.corrupted)) {
         take(pair);
+        c.explorer().view().contrast.reset();  // an example asks about its own answers
+      }
     }
     ImGui::EndPopup();
   }
@@ -155,7 +174,8 @@ class PatchingInstrument final : public Instrument {
                             patching_sites()[static_cast<std::size_t>(site_)],
                             align_,
                             std::nullopt};
-    request.answers = answers_of(fields_, c.results().model);
+    request.answers = chosen_answers(c);
+    if (!request.answers) request.answers = usual_answers(c.results().model);
     return request;
   }
 
@@ -185,51 +205,20 @@ class PatchingInstrument final : public Instrument {
                 });
   }
 
-  /// Both texts, token over token as they are paired; what differs stands out.
+  /// Both texts, token over token; pairs can be changed by hand.
   void alignment(const InstrumentContext& c) {
-    section(c.ui, "TOKENS AS THEY ARE PAIRED", "clean above, corrupted below; what differs is marked");
-    struct Pair {
-      int clean, corrupted;
-    };
-    std::vector<Pair> pairs;
-    int next = 0;
-    const auto& partner = result_->partner;
-    for (int i = 0; i < static_cast<int>(partner.size()); ++i) {
-      const int with = partner[static_cast<std::size_t>(i)];
-      for (; with >= 0 && next < with; ++next) pairs.push_back({next, -1});
-      pairs.push_back({with, i});
-      if (with >= 0) next = with + 1;
+    // A sweep tells its result again and again while it runs: the pairs stay the same.
+    if (!paired_ || paired_->a != result_->clean || paired_->b != result_->corrupted) {
+      paired_ = std::make_shared<const PairedTexts>(
+          PairedTexts{result_->clean, result_->corrupted, inverted(result_->partner, result_->clean->tokens.size()),
+                      "clean", "corrupted"});
     }
-    for (; next < static_cast<int>(result_->clean->tokens.size()); ++next) pairs.push_back({next, -1});
-
-    const float line = c.ui.px(19), gap = c.ui.px(4), left = ImGui::GetCursorScreenPos().x;
-    const float right = left + ImGui::GetContentRegionAvail().x;
-    const Font font = c.ui.token();
+    section(c.ui, "TOKENS AS THEY ARE PAIRED", picker_.remark(*paired_));
     const float most = ImGui::GetContentRegionAvail().y * 0.3f;
-    ImGui::SetNextWindowSizeConstraints({0, 0}, {FLT_MAX, most});
-    ImGui::BeginChild("pairs", {0, 0}, ImGuiChildFlags_AutoResizeY);
-    ImDrawList& draw = *ImGui::GetWindowDrawList();
-    ImVec2 at = ImGui::GetCursorScreenPos();
-    const float top = at.y;
-    for (const Pair& pair : pairs) {
-      const auto label = [&](const Trace& trace, int i) { return i < 0 ? std::string("·") : token_label(trace, i); };
-      const std::string above = label(*result_->clean, pair.clean), below = label(*result_->corrupted, pair.corrupted);
-      const float width =
-          static_cast<float>(std::max(c.ui.fonts.width(above, font), c.ui.fonts.width(below, font))) * c.ui.scale +
-          c.ui.px(6);
-      if (at.x + width > right && at.x > left) at = {left, at.y + 2 * line + c.ui.px(6)};
-      const bool same = above == below;
-      if (!same)
-        draw.AddRectFilled(at, {at.x + width, at.y + 2 * line},
-                           col(mix(c.ui.theme.background, c.ui.theme.accent, 0.25)), c.ui.px(3));
-      const Color ink = same ? c.ui.theme.faint : c.ui.theme.text;
-      const float middle = at.x + width / 2;
-      draw_text(c.ui, draw, {{0, 0}, above, font, ink, Anchor::middle, 0}, {middle, at.y + c.ui.px(14)});
-      draw_text(c.ui, draw, {{0, 0}, below, font, ink, Anchor::middle, 0}, {middle, at.y + line + c.ui.px(14)});
-      at.x += width + gap;
-    }
-    ImGui::Dummy({1, at.y + 2 * line - top});
-    ImGui::EndChild();
+    const auto changed = picker_.draw(c.ui, c.explorer(), "patching pairs", paired_, most);
+    const PatchingRequest& of = result_->request;
+    if (changed && of.clean == clean_ && of.corrupted == corrupted_)  // else other prompts are being written
+      align_ = TextPairing(TextPairing::By::hand, pairs_of(inverted(*changed, result_->corrupted->tokens.size())));
   }
 
   void map(const InstrumentContext& c) {
@@ -291,8 +280,11 @@ class PatchingInstrument final : public Instrument {
   std::string clean_, corrupted_;
   std::filesystem::path model_, model_of_result_;  // that prompts were chosen for; that was patched
   int site_ = 0;
-  Patch::Align align_ = Patch::Align::tokens;
+  TextPairing align_ = TextPairing::By::tokens;
   AnswerFields fields_;
+  std::string usual_right_, usual_wrong_;
+  PairPicker picker_{"scene.patching.pairs"};
+  std::shared_ptr<const PairedTexts> paired_;
   std::optional<PatchingRequest> started_;
   std::shared_ptr<const Patching> result_;
 };

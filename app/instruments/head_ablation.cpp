@@ -98,7 +98,7 @@ class HeadAblationInstrument final : public Instrument {
 
   std::optional<Wanted> wanted(const InstrumentContext& c) {
     if (!c.results().run || !c.results().model.model) return std::nullopt;
-    return Wanted{c.results().run->request, ablate_, answers_of(fields_, c.results().model), c.results().model_folder};
+    return Wanted{c.results().run->request, ablate_, chosen_answers(c), c.results().model_folder};
   }
   bool stale(const InstrumentContext& c) {
     const auto now = wanted(c);

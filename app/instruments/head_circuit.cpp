@@ -91,8 +91,7 @@ class HeadCircuitInstrument final : public Instrument {
   };
   std::optional<Wanted> wanted(const InstrumentContext& c) {
     if (!c.results().run || !c.results().model.model) return std::nullopt;
-    return Wanted{c.results().run->request, ablate_, method_, answers_of(fields_, c.results().model),
-                  c.results().model_folder};
+    return Wanted{c.results().run->request, ablate_, method_, chosen_answers(c), c.results().model_folder};
   }
   double expected(const InstrumentContext& c) const {
     if (!c.trace()) return 0;

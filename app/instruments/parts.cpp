@@ -70,37 +70,63 @@ bool sweep_controls(const InstrumentContext& c, SweepDesk& desk, const std::stri
   return start;
 }
 
-bool answer_fields(const InstrumentContext& c, AnswerFields& fields, const std::string& automatic_right,
+void answer_fields(const InstrumentContext& c, AnswerFields& fields, const std::string& automatic_right,
                    const std::string& automatic_wrong) {
   section(c.ui, "ANSWERS", "logit difference = first − second");
+  auto& chosen = c.explorer().view().contrast;
+  const LoadedModel& model = c.results().model;
+  if (fields.seen != chosen) {
+    fields = {};
+    if (chosen_answers(c)) {
+      fields.right = token_text(model, chosen->first);
+      fields.wrong = token_text(model, chosen->second);
+    }
+    fields.seen = chosen;
+  }
+  // The label of a token need not read back as it: what still says what was chosen is that.
+  const auto token_of = [&](const std::string& text, std::optional<std::int32_t> was, const char* where) {
+    return was && text == token_text(model, *was) ? *was : answer_token(model, text, where);
+  };
   bool changed = false;
   const float half = (ImGui::GetContentRegionAvail().x - c.ui.px(8)) / 2;
-  const UseFont font(c.ui, c.ui.token());
-  ImGui::SetNextItemWidth(half);
-  changed |= input_line("##first answer", automatic_right.c_str(), fields.right);
-  ImGui::SameLine(0, c.ui.px(8));
-  ImGui::SetNextItemWidth(half);
-  changed |= input_line("##second answer", automatic_wrong.c_str(), fields.wrong);
-  if (changed) fields.error.clear();
-  if (!fields.error.empty()) {
-    const UseFont body(c.ui, c.ui.small());
-    error_text(c.ui, fields.error);
+  {
+    const UseFont font(c.ui, c.ui.token());
+    ImGui::SetNextItemWidth(half);
+    changed |= input_line("##first answer", automatic_right.c_str(), fields.right);
+    ImGui::SameLine(0, c.ui.px(8));
+    ImGui::SetNextItemWidth(half);
+    changed |= input_line("##second answer", automatic_wrong.c_str(), fields.wrong);
   }
-  return changed;
+  if (changed) {
+    fields.error.clear();
+    try {
+      if (fields.right.empty() != fields.wrong.empty())
+        throw Error("answers", "two tokens, or none for the usual ones", "one");
+      std::optional<std::pair<std::int32_t, std::int32_t>> written;
+      if (!fields.right.empty())
+        written =
+            std::pair{token_of(fields.right, chosen ? std::optional(chosen->first) : std::nullopt, "first answer"),
+                      token_of(fields.wrong, chosen ? std::optional(chosen->second) : std::nullopt, "second answer")};
+      chosen = written;
+    } catch (const Error& wrong) {
+      fields.error = wrong.what();
+    }
+    fields.seen = chosen;
+  }
+  const UseFont small(c.ui, c.ui.small());
+  if (!fields.error.empty())
+    error_text(c.ui, fields.error);
+  else
+    note(c.ui, chosen ? "The same two as in Explore; empty both for the usual ones."
+                      : "Can also be chosen in Explore, by a click on a next token.");
 }
 
-std::optional<AnswerPair> answers_of(AnswerFields& fields, const LoadedModel& model) {
-  fields.error.clear();
-  if (fields.right.empty() && fields.wrong.empty()) return std::nullopt;
-  try {
-    if (fields.right.empty() || fields.wrong.empty())
-      throw Error("answers", "two tokens, or none for the two most probable ones", "one");
-    return AnswerPair{answer_token(model, fields.right, "first answer"),
-                      answer_token(model, fields.wrong, "second answer")};
-  } catch (const Error& wrong) {
-    fields.error = wrong.what();
-    return std::nullopt;
-  }
+std::optional<AnswerPair> chosen_answers(const InstrumentContext& c) {
+  const auto& chosen = c.state().view.contrast;
+  if (!chosen || !c.results().model.model) return std::nullopt;
+  const int vocab = c.results().model.model->config().dims.vocab;
+  if (chosen->first >= vocab || chosen->second >= vocab) return std::nullopt;
+  return AnswerPair{chosen->first, chosen->second};
 }
 
 void ablation_choice(const InstrumentContext& c, const char* id, Ablate& ablate) {

@@ -26,16 +26,19 @@ std::string sweep_remark(const SweepDesk& desk, const std::string& what);
 /// Seconds that `passes` whole passes over the text on screen take, by the last one; NaN without a run.
 double expected_seconds(const InstrumentContext& c, double passes);
 
-/// The two tokens of a logit difference, as the user writes them.
+/// The two tokens of the logit difference as they are being written. What was chosen is View::contrast, the same in
+/// Explore and in every instrument.
 struct AnswerFields {
-  std::string right, wrong;  ///< both "" = the two most probable next tokens
-  std::string error;
+  std::string right, wrong;                                   ///< both "" = the two most probable next tokens
+  std::string error;                                          ///< why what is written is not chosen; "" = it is
+  std::optional<std::pair<std::int32_t, std::int32_t>> seen;  ///< what was chosen when the fields were last filled
 };
-/// Section ANSWERS. `automatic`: labels of what is taken while a field is empty. True when a field changed.
-bool answer_fields(const InstrumentContext& c, AnswerFields& fields, const std::string& automatic_right,
+/// Section ANSWERS: fills the fields with what was chosen, here or elsewhere, and chooses what is written into them.
+/// `automatic`: labels of what is taken while nothing is chosen.
+void answer_fields(const InstrumentContext& c, AnswerFields& fields, const std::string& automatic_right,
                    const std::string& automatic_wrong);
-/// nullopt when both fields are empty, or when one is no token: then `fields.error` says so.
-std::optional<AnswerPair> answers_of(AnswerFields& fields, const LoadedModel& model);
+/// What was chosen and the model knows; else nullopt.
+std::optional<AnswerPair> chosen_answers(const InstrumentContext& c);
 
 /// What z becomes where a head is taken out, and the choice in words. `id` names the control.
 void ablation_choice(const InstrumentContext& c, const char* id, Ablate& ablate);

@@ -6,11 +6,14 @@
 #include <misc/cpp/imgui_stdlib.h>
 
 #include <algorithm>
+#include <iterator>
+#include <span>
 #include <utility>
 
 #include "app/panels/panels.h"
 #include "app/widgets/controls.h"
 #include "core/base/error.h"
+#include "core/engine/edit_pairs.h"
 
 namespace headscope {
 
@@ -52,10 +55,110 @@ void EditsPanel::list(const PanelContext& c) {
     ImGui::SameLine(0, 0);
     if (ImGui::Button("×", {close, 0})) changed.erase(changed.begin() + static_cast<std::ptrdiff_t>(i));
     c.ui.name(fmt::format("remove edit {}", i), ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+    pairs_line(c, i);
     ImGui::PopID();
     if (changed != edits) break;  // the list below belongs to what it was
   }
   if (changed != edits) c.explorer.set_edits(std::move(changed));
+}
+
+// ---- texts that edits take from
+
+/// Reading a text and aligning it takes a moment: on the worker, once for each list of edits.
+void EditsPanel::want_pairs(const PanelContext& c) {
+  const auto& run = c.results().run;
+  const std::vector<Intervention>& edits = c.state().document.edits;
+  if (!run || (pairs_->run == run && pairs_->edits == edits)) return;
+  pairs_->run = run;
+  pairs_->edits = edits;
+  if (std::ranges::none_of(edits, [](const Intervention& edit) { return source_text(edit.action); })) {
+    pairs_->texts.assign(edits.size(), nullptr);
+    pairs_->errors.assign(edits.size(), "");
+    return;
+  }
+  c.explorer.compute(
+      "edit pairs",
+      [run, edits, model = c.results().model, slot = std::weak_ptr<Pairs>(pairs_)](Worker::Job&) -> Worker::Deliver {
+        Pairs found{run, edits, {}, {}};
+        for (const Intervention& edit : edits) {
+          found.texts.emplace_back();
+          found.errors.emplace_back();
+          try {
+            if (auto pairs = edit_pairs(model, run->request, run->trace->ids(), edit)) {
+              auto other = std::make_shared<Trace>();
+              other->model = run->trace->model;
+              other->text = pairs->text;
+              other->tokens = std::move(pairs->tokens);
+              found.texts.back() = std::make_shared<const PairedTexts>(
+                  PairedTexts{run->trace, std::move(other), std::move(pairs->partner), "this text", "the other"});
+            }
+          } catch (const Error& error) {
+            found.errors.back() = error.what();
+          }
+        }
+        return [found = std::move(found), slot] {
+          const auto alive = slot.lock();
+          if (alive && alive->run == found.run && alive->edits == found.edits) *alive = found;
+        };
+      });
+}
+
+/// Under an edit that takes from another text: how many of its tokens have a partner; a click shows which.
+void EditsPanel::pairs_line(const PanelContext& c, std::size_t index) {
+  if (!source_text(c.state().document.edits[index].action) || index >= pairs_->texts.size()) return;
+  const auto& texts = pairs_->texts[index];
+  const std::string words = texts ? count_of_pairs(texts->partner) + " paired" : pairs_->errors[index];
+  if (words.empty()) return;
+  ImGui::SetCursorPosX(ImGui::GetCursorPosX() + c.ui.px(28));
+  const UseFont font(c.ui, c.ui.small());
+  ImGui::PushStyleColor(ImGuiCol_Text, vec(texts ? c.ui.theme.accent : c.ui.theme.key));
+  if (ImGui::Selectable(words.c_str(), false, ImGuiSelectableFlags_NoAutoClosePopups,
+                        {ImGui::GetContentRegionAvail().x, 0}) &&
+      texts) {
+    opened_ = index;
+    ask_ = true;
+  }
+  ImGui::PopStyleColor();
+  c.ui.name(fmt::format("pairs of edit {}", index), ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+  if (ImGui::IsItemHovered())
+    tooltip(c.ui, texts ? std::vector<std::string>{"Which token of the other text stands for which of this one",
+                                                   "click to see, and to change by hand"}
+                        : std::vector<std::string>{words});
+}
+
+/// The tokens of both texts; pairs are changed by clicking.
+void EditsPanel::pairs_window(const PanelContext& c) {
+  if (std::exchange(ask_, false)) ImGui::OpenPopup("edit pairs");
+  const ImVec2 size = ImGui::GetIO().DisplaySize;
+  ImGui::SetNextWindowPos({size.x / 2, size.y / 3}, ImGuiCond_Appearing, {0.5f, 0.5f});
+  ImGui::SetNextWindowSize({std::min(c.ui.px(900), size.x - c.ui.px(64)), 0});
+  if (!ImGui::BeginPopup("edit pairs", ImGuiWindowFlags_NoSavedSettings)) return;
+  std::vector<Intervention> edits = c.state().document.edits;
+  if (opened_ >= edits.size() || opened_ >= pairs_->texts.size() || !pairs_->texts[opened_] ||
+      !pairing_of(edits[opened_].action)) {
+    ImGui::CloseCurrentPopup();
+    return ImGui::EndPopup();
+  }
+  const auto& texts = pairs_->texts[opened_];
+  TextPairing& pairing = *pairing_of(edits[opened_].action);
+  section(c.ui, "TOKENS AS THEY ARE PAIRED", picker_.remark(*texts));
+  static constexpr const char* names[] = {"by tokens", "from start", "from end", "by hand"};
+  static constexpr TextPairing::By ways[] = {TextPairing::By::tokens, TextPairing::By::start, TextPairing::By::end,
+                                             TextPairing::By::hand};
+  int way = static_cast<int>(std::ranges::find(ways, pairing.by) - std::begin(ways));
+  bool changed = segmented(c.ui, "pairing", std::span(names, pairing.by == TextPairing::By::hand ? 4u : 3u), way);
+  if (changed) pairing = ways[way];
+  ImGui::Dummy({0, c.ui.px(4)});
+  if (const auto by_hand = picker_.draw(c.ui, c.explorer, "edit pairs", texts, size.y * 0.5f)) {
+    pairing = TextPairing(TextPairing::By::hand, pairs_of(*by_hand));
+    changed = true;
+  }
+  if (changed) {
+    c.explorer.close_step();
+    c.explorer.set_edits(std::move(edits));
+  }
+  if (ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
+  ImGui::EndPopup();
 }
 
 void EditsPanel::menu(const PanelContext& c) {
@@ -90,7 +193,9 @@ void EditsPanel::menu(const PanelContext& c) {
 
 void EditsPanel::draw(const PanelContext& c) {
   section(c.ui, "EDITS", "in order; later ones win");
+  want_pairs(c);
   list(c);
+  pairs_window(c);
   menu(c);
   {
     const UseFont font(c.ui, c.ui.token());

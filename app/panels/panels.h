@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/panels/cell_tools.h"
+#include "app/panels/pair_picker.h"
 #include "app/panels/panel_context.h"
 #include "app/panels/scene_slot.h"
 #include "app/widgets/prompt_edit.h"
@@ -83,10 +84,24 @@ class EditsPanel {
   void draw(const PanelContext& c);
 
  private:
+  /// The texts that edits take from, beside the one on screen; made on the worker.
+  struct Pairs {
+    std::shared_ptr<const TracedRun> run;
+    std::vector<Intervention> edits;
+    std::vector<std::shared_ptr<const PairedTexts>> texts;  ///< by edit, null where it takes from no other text
+    std::vector<std::string> errors;
+  };
   void add(const PanelContext& c, const Intervention& edit);
   void list(const PanelContext& c);
   void menu(const PanelContext& c);
+  void want_pairs(const PanelContext& c);
+  void pairs_line(const PanelContext& c, std::size_t index);
+  void pairs_window(const PanelContext& c);
   std::string line_, error_;
+  std::shared_ptr<Pairs> pairs_ = std::make_shared<Pairs>();  // a late result may outlive the panel
+  PairPicker picker_{"scene.edit.pairs"};
+  std::size_t opened_ = 0;  // the edit whose pairs are shown
+  bool ask_ = false;        // … from the next frame on
 };
 
 /// The numbers of the selected head, with what chance would give, and the cells behind its class.

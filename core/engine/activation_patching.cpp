@@ -24,7 +24,7 @@ constexpr std::size_t by_position = 5;
 constexpr double least_difference = 1e-4;
 
 EditAction patch_of(const PatchingRequest& request) {
-  if (request.site == SiteKind::pattern) return FreezePattern{request.clean};
+  if (request.site == SiteKind::pattern) return FreezePattern{request.clean, request.align};
   return Patch{request.align, request.site, request.clean};
 }
 
@@ -74,9 +74,6 @@ EditProbe PatchingSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
 
   const std::vector<std::int32_t> clean = known_.clean->ids(), corrupted = known_.corrupted->ids();
   if (clean == corrupted) throw Error("corrupted prompt", "a text that differs from the clean one", "the same tokens");
-  if (request.site == SiteKind::pattern && clean.size() != corrupted.size())
-    throw Error("pattern", "prompts of the same number of tokens, since rows and columns are positions",
-                fmt::format("{} and {}", clean.size(), corrupted.size()));
   known_.partner = align_positions(request.align, corrupted, clean);
   known_.answers = request.answers ? *request.answers : likely_answers(*known_.clean, *known_.corrupted);
   probe.set_answers(known_.answers);

@@ -19,8 +19,8 @@ struct PatchingRequest {
   /// resid_pre, resid_mid, resid_post, attn_out, mlp_out: layer × position. z, q, k, v, pattern: layer × head (of k and
   /// v: key heads), at all positions.
   SiteKind site = SiteKind::resid_pre;
-  Patch::Align align = Patch::Align::tokens;  ///< which clean position stands for a corrupted one
-  std::optional<AnswerPair> answers;          ///< else likely_answers(clean, corrupted)
+  TextPairing align = TextPairing::By::tokens;  ///< which clean position stands for a corrupted one
+  std::optional<AnswerPair> answers;            ///< else likely_answers(clean, corrupted)
   bool operator==(const PatchingRequest&) const = default;
 };
 
@@ -44,8 +44,8 @@ struct Patching {
   double recovered(std::size_t cell) const;
 };
 
-/// Throws Error in its first step when a site is none of the list, the prompts are the same, the model answers both
-/// alike, or (pattern) they differ in length.
+/// Throws Error in its first step when a site is none of the list, the prompts are the same, or the model answers both
+/// alike. Prompts may differ in length: what has no partner stays as it is (of patterns see FreezePattern).
 class PatchingSweep final : public CellSweep {
  public:
   using Result = Patching;

@@ -9,6 +9,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "core/attention/masks.h"
@@ -101,8 +102,8 @@ constexpr Names<ForcePattern::Shape> shapes[] = {{"uniform", ForcePattern::Shape
                                                  {"first", ForcePattern::Shape::first}};
 constexpr Names<Ablate::By> ablations[] = {
     {"zero", Ablate::By::zero}, {"mean", Ablate::By::mean}, {"resample", Ablate::By::resample}};
-constexpr Names<Patch::Align> alignments[] = {
-    {"start", Patch::Align::start}, {"end", Patch::Align::end}, {"tokens", Patch::Align::tokens}};
+constexpr Names<TextPairing::By> alignments[] = {
+    {"start", TextPairing::By::start}, {"end", TextPairing::By::end}, {"tokens", TextPairing::By::tokens}};
 constexpr Names<SwitchOff::Part> parts[] = {{"attention", SwitchOff::Part::attention},
                                             {"mlp", SwitchOff::Part::mlp},
                                             {"ln1", SwitchOff::Part::ln1},
@@ -170,6 +171,21 @@ std::string range_text(const ScaleSingular::Range& range) {
                      range.z);
 }
 
+TextPairing read_pairing(Words& words) {
+  return words.take("aligned") ? parse_pairing(words.next(), words.where()) : TextPairing{};
+}
+/// " aligned tokens"; nothing for the usual.
+std::string aligned_words(const TextPairing& pairing) {
+  return pairing == TextPairing{} ? "" : " aligned " + text_of(pairing);
+}
+
+void check_pairing(const TextPairing& pairing, const std::string& where) {
+  std::set<int> here, there;
+  for (const auto& [a, b] : pairing.pairs)
+    if (a < 0 || b < 0 || !here.insert(a).second || !there.insert(b).second)
+      throw Error(where, "pairs of positions from 0, each position once", fmt::format("{}:{}", a, b));
+}
+
 /// In the order of the alternatives of EditAction. `lead`: the words an action begins with.
 struct Entry {
   EditForm form;
@@ -206,10 +222,15 @@ const auto& table() {
          const int query = w.number<int>(), key = w.number<int>();
          return SetWeight{query, key, w.number<double>()};
        }},
-      {{"freeze pattern [from \"TEXT\"]", "The pattern from before the edits, or from another text.", FreezePattern{},
-        true},
+      {{"freeze pattern [from \"TEXT\" [aligned start | end | tokens | I:J,…]]",
+        "The pattern from before the edits, or from another text.", FreezePattern{}, true},
        "freeze pattern",
-       [](Words& w) -> EditAction { return FreezePattern{w.take("from") ? w.quoted() : ""}; }},
+       [](Words& w) -> EditAction {
+         if (!w.take("from")) return FreezePattern{};
+         FreezePattern action{w.quoted()};
+         action.align = read_pairing(w);
+         return action;
+       }},
       {{"ablate zero | mean | resample SEED", "What the head reads is replaced.", Ablate{}, true},
        "ablate",
        [](Words& w) -> EditAction {
@@ -217,15 +238,15 @@ const auto& table() {
          if (action.by == Ablate::By::resample) action.seed = w.number<std::uint64_t>();
          return action;
        }},
-      {{"patch SITE from \"TEXT\" [aligned start | end | tokens]", "Activations of another text at aligned positions.",
-        Patch{}, true},
+      {{"patch SITE from \"TEXT\" [aligned start | end | tokens | I:J,…]",
+        "Activations of another text at aligned positions.", Patch{TextPairing::By::tokens, SiteKind::z, ""}, true},
        "patch",
        [](Words& w) -> EditAction {
          Patch action;
          action.site = read_from(w, sites);
          if (!w.take("from")) w.fail(w.all());
          action.text = w.quoted();
-         if (w.take("aligned")) action.align = read_from(w, alignments);
+         action.align = read_pairing(w);
          return action;
        }},
       {{"switch off attention | mlp | ln1 | ln2",
@@ -312,38 +333,73 @@ std::span<const SiteKind> patch_sites() {
   return kinds;
 }
 
+std::string text_of(const TextPairing& pairing) {
+  if (pairing.by != TextPairing::By::hand) return std::string(name_in(alignments, pairing.by));
+  if (pairing.pairs.empty()) return "none";
+  std::string text;
+  for (const auto& [here, there] : pairing.pairs) text += fmt::format("{}{}:{}", text.empty() ? "" : ",", here, there);
+  return text;
+}
+
+TextPairing parse_pairing(std::string_view word, const std::string& where) {
+  for (const auto& [name, by] : alignments)
+    if (name == word) return by;
+  TextPairing pairing(TextPairing::By::hand);
+  if (word == "none") return pairing;
+  const auto fail = [&] {
+    throw Error(where, "an alignment: start, end, tokens, none, or pairs of positions, \"0:0,3:4\"",
+                fmt::format("\"{}\"", word));
+  };
+  const char *at = word.data(), *const end = at + word.size();
+  const auto position = [&] {
+    int value = 0;
+    const auto [next, error] = std::from_chars(at, end, value);
+    if (error != std::errc()) fail();
+    at = next;
+    return value;
+  };
+  for (;;) {
+    const int here = position();
+    if (at == end || *at++ != ':') fail();
+    pairing.pairs.emplace_back(here, position());
+    if (at == end) break;
+    if (*at++ != ',') fail();
+  }
+  check_pairing(pairing, where);
+  return pairing;
+}
+
 std::string text_of(const EditAction& action) {
   return std::visit(
-      Overloaded{[](const SetTemperature& a) { return fmt::format("temperature {}", a.tau); },
-                 [](const SetMask& a) { return "mask " + a.spec; },
-                 [](const ScaleByLength& a) { return fmt::format("scale by length {}", a.trained); },
-                 [](const DropFirst& a) {
-                   return fmt::format("drop first {}{}", a.count, a.renormalize ? "" : " and its weight");
-                 },
-                 [](const ForcePattern& a) { return fmt::format("pattern {}", name_in(shapes, a.shape)); },
-                 [](const SetWeight& a) { return fmt::format("weight {} {} {}", a.query, a.key, a.weight); },
-                 [](const FreezePattern& a) {
-                   return a.text.empty() ? "freeze pattern" : "freeze pattern from " + quote(a.text);
-                 },
-                 [](const Ablate& a) {
-                   return fmt::format("ablate {}{}", name_in(ablations, a.by),
-                                      a.by == Ablate::By::resample ? fmt::format(" {}", a.seed) : "");
-                 },
-                 [](const Patch& a) {
-                   return fmt::format(
-                       "patch {} from {}{}", name_in(sites, a.site), quote(a.text),
-                       a.align == Patch::Align::start ? "" : fmt::format(" aligned {}", name_in(alignments, a.align)));
-                 },
-                 [](const SwitchOff& a) { return fmt::format("switch off {}", name_in(parts, a.part)); },
-                 [](const SetPositions& a) { return text_of(a); },
-                 [](const ShareKeys& a) { return fmt::format("share keys {}", a.groups); },
-                 [](const LatentKeys& a) { return fmt::format("latent keys {}", a.rank); },
-                 [](const ScaleSingular& a) {
-                   std::string text = fmt::format("singular {}", name_of(a.matrix));
-                   for (const ScaleSingular::Range& range : a.scales) text += " " + range_text(range);
-                   return text;
-                 },
-                 [](const SwapMechanism& a) { return "mechanism " + a.spec; }},
+      Overloaded{
+          [](const SetTemperature& a) { return fmt::format("temperature {}", a.tau); },
+          [](const SetMask& a) { return "mask " + a.spec; },
+          [](const ScaleByLength& a) { return fmt::format("scale by length {}", a.trained); },
+          [](const DropFirst& a) {
+            return fmt::format("drop first {}{}", a.count, a.renormalize ? "" : " and its weight");
+          },
+          [](const ForcePattern& a) { return fmt::format("pattern {}", name_in(shapes, a.shape)); },
+          [](const SetWeight& a) { return fmt::format("weight {} {} {}", a.query, a.key, a.weight); },
+          [](const FreezePattern& a) {
+            return a.text.empty() ? "freeze pattern" : "freeze pattern from " + quote(a.text) + aligned_words(a.align);
+          },
+          [](const Ablate& a) {
+            return fmt::format("ablate {}{}", name_in(ablations, a.by),
+                               a.by == Ablate::By::resample ? fmt::format(" {}", a.seed) : "");
+          },
+          [](const Patch& a) {
+            return fmt::format("patch {} from {}{}", name_in(sites, a.site), quote(a.text), aligned_words(a.align));
+          },
+          [](const SwitchOff& a) { return fmt::format("switch off {}", name_in(parts, a.part)); },
+          [](const SetPositions& a) { return text_of(a); },
+          [](const ShareKeys& a) { return fmt::format("share keys {}", a.groups); },
+          [](const LatentKeys& a) { return fmt::format("latent keys {}", a.rank); },
+          [](const ScaleSingular& a) {
+            std::string text = fmt::format("singular {}", name_of(a.matrix));
+            for (const ScaleSingular::Range& range : a.scales) text += " " + range_text(range);
+            return text;
+          },
+          [](const SwapMechanism& a) { return "mechanism " + a.spec; }},
       action);
 }
 
@@ -376,9 +432,14 @@ void check(const EditAction& action, const std::string& where) {
           [&](const DropFirst& a) { need(a.count >= 1, "at least 1 token to drop", a.count); },
           [&](const ForcePattern&) {},
           [&](const SetWeight& a) { need(a.weight >= 0 && a.weight <= 1, "a weight from 0 to 1", a.weight); },
-          [&](const FreezePattern&) {}, [&](const Ablate&) {},
+          [&](const FreezePattern& a) {
+            need(!a.text.empty() || a.align == TextPairing{}, "a text whose positions are aligned", "none");
+            check_pairing(a.align, where);
+          },
+          [&](const Ablate&) {},
           [&](const Patch& a) {
             need(!a.text.empty(), "a text to patch from", "none");
+            check_pairing(a.align, where);
             need(std::ranges::count(patch_sites(), a.site) == 1, "a site that can be patched", info(a.site).pattern);
           },
           [&](const SwitchOff&) {}, [&](const SetPositions& a) { check(a, where); },

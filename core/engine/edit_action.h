@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -58,10 +59,27 @@ struct SetWeight {
   bool operator==(const SetWeight&) const = default;
 };
 
-/// The pattern that the heads had on another text, or (`text` empty) on this one before any edit. Rows beyond the other
-/// text's end are left alone.
+/// Which position of another text stands for a position of this one.
+struct TextPairing {
+  enum class By { start, end, tokens, hand } by;
+  /// By hand: position here, position there, each at most once; from 0.
+  std::vector<std::pair<int, int>> pairs;
+  // Not explicit: most pairings are a word.
+  TextPairing(By how = By::start, std::vector<std::pair<int, int>> by_hand = {}) : by(how), pairs(std::move(by_hand)) {}
+  bool operator==(const TextPairing&) const = default;
+};
+/// "start", "end", "tokens" (as a difference of the two texts pairs them), or pairs, "0:0,3:4"; "none" is no pair.
+/// Throws Error at `where`.
+std::string text_of(const TextPairing& pairing);
+TextPairing parse_pairing(std::string_view word, const std::string& where);
+
+/// The pattern that the heads had on another text, or (`text` empty) on this one before any edit. Rows without a
+/// partner in the other text are left alone. A row takes the weights of its partner row at paired keys; what that row
+/// gave to keys without a partner (or, where pairs cross, to later ones) is shared by the others in proportion. A row
+/// that gave all to those is left alone.
 struct FreezePattern {
   std::string text;
+  TextPairing align = {};
   bool operator==(const FreezePattern&) const = default;
 };
 
@@ -76,11 +94,8 @@ struct Ablate {
 /// Activation patching (Vig et al., Causal Mediation Analysis, 2020; Meng et al., Locating and Editing Factual
 /// Associations, 2022): the activations of another text at aligned positions.
 struct Patch {
-  enum class Align {
-    start,
-    end,
-    tokens
-  } align = Align::start;  ///< tokens: as a difference of the two texts pairs them
+  using Align = TextPairing::By;
+  TextPairing align = {};
   SiteKind site = SiteKind::z;
   std::string text;
   bool operator==(const Patch&) const = default;

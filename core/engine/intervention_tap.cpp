@@ -73,6 +73,27 @@ void set_weight(std::span<float> scores, Index key, double weight) {
   own = weight == 0 ? -infinity : static_cast<float>(max + std::log(sum) + std::log(weight / (1 - weight)));
 }
 
+/// Gives row `query` the weights of `source` at paired keys (see FreezePattern).
+void freeze_row(std::span<const float> source, std::span<const int> partner, Index query, std::span<float> row) {
+  double all = 0, taken = 0;
+  for (const float weight : source) all += static_cast<double>(weight);
+  std::vector<float> found(row.size(), 0.0f);
+  std::size_t used = 0;  // keys of the source that carry weight and are paired
+  for (std::size_t key = 0; key < row.size() && static_cast<Index>(key) <= query; ++key) {
+    const int from = partner[key];
+    if (from < 0 || from >= static_cast<int>(source.size())) continue;
+    found[key] = source[static_cast<std::size_t>(from)];
+    taken += static_cast<double>(found[key]);
+    used += found[key] != 0;
+  }
+  if (!(taken > 0)) return;
+  // Nothing lost: the very same weights. Else those that are left share what is lost.
+  if (used < static_cast<std::size_t>(std::ranges::count_if(
+                 source, [](float weight) { return weight != 0; })))
+    for (float& weight : found) weight = static_cast<float>(static_cast<double>(weight) * (all / taken));
+  std::ranges::copy(found, row.begin());
+}
+
 /// Rows [first, last] of `value` at `heads` by those of its own permuted rows, or their mean over all rows, or zero.
 void ablate(const Ablate& action, Tensor& value, std::pair<Index, Index> heads, int first, int last) {
   const Index n = value.dim(0), d = value.dim(2);
@@ -118,13 +139,24 @@ void need_model(const EditScene& scene, const std::string& where) {
 
 }  // namespace
 
-std::vector<int> align_positions(Patch::Align align, const std::vector<std::int32_t>& ids,
+std::vector<int> align_positions(const TextPairing& pairing, const std::vector<std::int32_t>& ids,
                                  const std::vector<std::int32_t>& other) {
-  if (align == Patch::Align::tokens) return align_tokens(ids, other);
+  using By = TextPairing::By;
+  if (pairing.by == By::tokens) return align_tokens(ids, other);
   const int n = static_cast<int>(ids.size()), m = static_cast<int>(other.size());
   std::vector<int> result;
+  if (pairing.by == By::hand) {
+    result.assign(ids.size(), -1);
+    for (const auto& [here, there] : pairing.pairs) {
+      if (here < 0 || here >= n || there < 0 || there >= m)
+        throw Error("aligned positions", fmt::format("pairs inside texts of {} and {} tokens", n, m),
+                    fmt::format("{}:{}", here, there));
+      result[static_cast<std::size_t>(here)] = there;
+    }
+    return result;
+  }
   for (int i = 0; i < n; ++i) {
-    const int j = align == Patch::Align::start ? i : i + m - n;
+    const int j = pairing.by == By::start ? i : i + m - n;
     result.push_back(j >= 0 && j < m ? j : -1);
   }
   return result;
@@ -166,7 +198,10 @@ InterventionTap::InterventionTap(const std::vector<Intervention>& edits, const E
                             step.mask = parse_mask(action.spec, where);
                             step.hashes = hashes_vectors(action.spec) && scene.model;
                           },
-                          [&](const FreezePattern& action) { step.source = source(action.text); },
+                          [&](const FreezePattern& action) {
+                            step.source = source(action.text);
+                            step.partner = align_positions(action.align, scene.ids, step.source->ids());
+                          },
                           [&](const Patch& action) {
                             step.source = source(action.text);
                             step.partner = align_positions(action.align, scene.ids, step.source->ids());
@@ -383,12 +418,12 @@ void InterventionTap::act(const Step& step, Site site, Tensor& value) {
           [&](const FreezePattern&) {
             rows_of_heads(value.dim(0), [&](Index head, Index i) {
               const AttentionMap& map = step.source->map(site.layer, static_cast<int>(head));
-              if (i >= map.n_query()) return;
+              const int from = step.partner[static_cast<std::size_t>(i)];
+              if (from < 0 || from >= map.n_query()) return;
               std::vector<float> frozen(static_cast<std::size_t>(map.n_key()));
-              map.row(i, frozen);
-              float* const out = &value.ref(head, row(i), 0);
-              std::fill_n(out, value.dim(2), 0.0f);
-              std::copy_n(frozen.begin(), std::min(value.dim(2), map.n_key()), out);
+              map.row(from, frozen);
+              freeze_row(frozen, step.partner, i,
+                         {&value.ref(head, row(i), 0), static_cast<std::size_t>(value.dim(2))});
             });
           },
           [&](const Ablate& a) {

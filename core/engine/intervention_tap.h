@@ -38,8 +38,9 @@ struct EditScene {
   bool heads_apart = false;       ///< somebody wants what each head adds (the site `result`)
 };
 
-/// For every position of a text the one of `other` that a patch takes from, or −1.
-std::vector<int> align_positions(Patch::Align align, const std::vector<std::int32_t>& ids,
+/// For every position of a text the one of `other` that stands for it, or −1. Throws Error when a pair made by hand
+/// lies outside the texts.
+std::vector<int> align_positions(const TextPairing& pairing, const std::vector<std::int32_t>& ids,
                                  const std::vector<std::int32_t>& other);
 
 /// Of one pass over the whole text, or over what of it a cache does not hold (then: edits that look at no other row).
@@ -60,7 +61,7 @@ class InterventionTap final : public Tap {
     int first = 0, last = 0;                           // positions reached, both included
     std::shared_ptr<const AttentionRule> mask = {};    // SetMask
     std::shared_ptr<const Trace> source = {};          // FreezePattern, Patch
-    std::vector<int> partner = {};                     // Patch: source position by position, or −1
+    std::vector<int> partner = {};                     // of the source: its position by position, or −1
     std::map<int, LatentProjector> latent = {};        // LatentKeys: by layer
     std::map<int, Projection> scaled = {};             // ScaleSingular: by layer
     bool hashes = false;                               // SetMask: looks at queries and keys

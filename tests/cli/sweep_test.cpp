@@ -91,6 +91,23 @@ TEST_CASE("detect ranks heads by a rule, and points at a mistake in one") {
   CHECK(run_cli({"detect", "-m", "induction", "-t", clean}).code == 2);
 }
 
+TEST_CASE("texts of different lengths: pairs are told, and can be written") {
+  const Finished sweep = run_cli({"sweep", "patch", "-m", "induction", "--clean", "Mr Quill kept bees. Mr Qu",
+                                  "--corrupted", "Mr Quoll never kept bees. Mr Qu", "--site", "pattern"});
+  CHECK(sweep.code == 0);
+  CHECK(sweep.out.find(" positions: 0–") != std::string::npos);
+  const json by_hand = parsed(run_cli({"sweep", "patch", "-m", "induction", "--clean", "Mr Quill. Mr Qu", "--corrupted",
+                                       "Mr Quoll. Mr Qu", "--align", "0:1,3:2", "--json"}));
+  const json& partner = by_hand["partner"];
+  for (std::size_t i = 0; i < partner.size(); ++i) CHECK(partner[i] == (i == 0 ? 1 : i == 3 ? 2 : -1));
+  const Finished run = run_cli({"run", "-m", "induction", "-t", "Mr Quill kept bees.", "--edit",
+                                "0.*: patch resid_pre from \"Mr Quill never kept bees.\" aligned tokens"});
+  CHECK(run.code == 0);
+  CHECK(run.err.find("takes from the other text") != std::string::npos);
+  CHECK(run_cli({"sweep", "patch", "-m", "induction", "--clean", "a", "--corrupted", "b", "--align", "middle"}).code !=
+        0);
+}
+
 TEST_CASE("mistakes in a sweep are named before any work") {
   const Finished no_token =
       run_cli({"sweep", "ablate", "-m", "induction", "-t", clean, "--right", "Qu", "--wrong", "o"});

@@ -195,8 +195,6 @@ TEST_CASE("positions without a partner have no value, and what cannot be patched
     }
     CHECK(sweep.result() == nullptr);
   };
-  request.site = SiteKind::pattern;
-  refused(request, "the same number of tokens");
   request.corrupted = text_a;
   refused(request, "the same tokens");
   request.corrupted = text_b;

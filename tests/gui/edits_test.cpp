@@ -1,5 +1,8 @@
 // The list of edits, used as a person uses it.
 
+#include <algorithm>
+#include <cstring>
+
 #include "tests/gui/explore.h"
 
 using namespace headscope;
@@ -50,4 +53,33 @@ TEST_CASE("a head is ablated by a key, by words and from the menu, switched off,
   CHECK(describe(e.state().document.edits[1]) == "1.0: ablate mean");
   e.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl);
   CHECK(e.state().document.edits.size() == 1);
+}
+
+TEST_CASE("a patch from a longer text: its pairs are shown, taken apart by hand, and counted") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Explore e;
+  e.app.explorer().set_text("Mr Quill kept bees.");
+  REQUIRE(e.settle());
+  e.driver.click("##edit words");
+  e.driver.type("0.*: patch resid_pre from \"Mr Quill never kept bees.\" aligned tokens");
+  e.driver.key(ImGuiKey_Enter);
+  REQUIRE(e.settle());
+  REQUIRE(e.state().document.edits.size() == 1);
+  const auto pairing = [&] { return std::get<Patch>(e.state().document.edits[0].action).align; };
+  const auto before = e.results().run->trace->logits.packed();
+  e.driver.click("pairs of edit 0");
+  REQUIRE(e.driver.until([&] { return e.driver.shown("edit pairs/a.3"); }));
+  e.driver.click("edit pairs/a.3");
+  e.driver.click("edit pairs/b.3");
+  REQUIRE(e.settle());
+  REQUIRE(pairing().by == TextPairing::By::hand);
+  CHECK(std::ranges::none_of(pairing().pairs, [](const auto& pair) { return pair.first == 3; }));
+  CHECK(pairing().pairs.size() + 1 == e.results().run->trace->tokens.size());
+  REQUIRE(e.driver.until([&] { return e.driver.shown("edit pairs/a.3"); }));
+  e.driver.click("by tokens");
+  REQUIRE(e.settle());
+  CHECK(pairing() == TextPairing(TextPairing::By::tokens));
+  const auto again = e.results().run->trace->logits.packed();
+  CHECK(std::memcmp(before.data(), again.data(), before.bytes()) == 0);
+  e.driver.key(ImGuiKey_Escape);
 }

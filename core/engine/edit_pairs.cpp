@@ -1,0 +1,74 @@
+#include "core/engine/edit_pairs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/engine/intervention_tap.h"
+
+namespace headscope {
+
+const std::string* source_text(const EditAction& action) {
+  if (const auto* patch = std::get_if<Patch>(&action)) return &patch->text;
+  if (const auto* freeze = std::get_if<FreezePattern>(&action); freeze && !freeze->text.empty()) return &freeze->text;
+  return nullptr;
+}
+
+namespace {
+template <class Pairing, class Action>
+Pairing* find_pairing(Action& action) {
+  if (auto* patch = std::get_if<Patch>(&action)) return &patch->align;
+  if (auto* freeze = std::get_if<FreezePattern>(&action); freeze && !freeze->text.empty()) return &freeze->align;
+  return nullptr;
+}
+}  // namespace
+
+TextPairing* pairing_of(EditAction& action) {
+  return find_pairing<TextPairing>(action);
+}
+
+const TextPairing* pairing_of(const EditAction& action) {
+  return find_pairing<const TextPairing>(action);
+}
+
+std::optional<EditPairs> edit_pairs(const LoadedModel& loaded, const RunRequest& request,
+                                    const std::vector<std::int32_t>& here, const Intervention& edit) {
+  const std::string* text = source_text(edit.action);
+  if (!text) return std::nullopt;
+  RunRequest other = request;
+  other.text = *text;
+  other.ids.clear();
+  other.edits.clear();
+  EditPairs out{*text, tokenize(loaded, other), {}};
+  std::vector<std::int32_t> there;
+  for (const Token& token : out.tokens) there.push_back(token.id);
+  out.partner = align_positions(*pairing_of(edit.action), here, there);
+  return out;
+}
+
+std::string count_of_pairs(const std::vector<int>& partner) {
+  return fmt::format("{} of {} positions", std::ranges::count_if(partner, [](int p) { return p >= 0; }),
+                     partner.size());
+}
+
+std::string stretches_of_pairs(const std::vector<int>& partner) {
+  std::string text = count_of_pairs(partner);
+  const auto range = [](std::size_t first, std::size_t count) {
+    return count == 1 ? fmt::format("{}", first) : fmt::format("{}–{}", first, first + count - 1);
+  };
+  const char* before = ": ";
+  for (std::size_t i = 0; i < partner.size();) {
+    if (partner[i] < 0) {
+      ++i;
+      continue;
+    }
+    std::size_t end = i + 1;
+    while (end < partner.size() && partner[end] == partner[end - 1] + 1) ++end;
+    text += before + range(i, end - i) + " from " + range(static_cast<std::size_t>(partner[i]), end - i);
+    before = ", ";
+    i = end;
+  }
+  return text;
+}
+
+}  // namespace headscope
