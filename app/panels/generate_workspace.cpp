@@ -164,6 +164,11 @@ void GenerateWorkspace::controls(Ui& ui, Workbench& bench) {
   fact(ui, "KV cache", bytes_text(cache_bytes(dims, length)), nullptr,
        {"2 · layers · tokens · key heads · d_head · 4 bytes",
         fmt::format("2 · {} · {} · {} · {} · 4", dims.layers, length, dims.kv_heads, dims.d_head)});
+  if (const std::size_t dropped = desk_.dropped(); dropped > 0)
+    quiet_words(ui,
+                fmt::format("Rows and logits of the oldest {} steps were let go to stay inside {}; they are computed "
+                            "again when you look at them.",
+                            dropped, bytes_text(desk_.byte_budget())));
   ImGui::Dummy({0, ui.px(2)});
   if (button(ui, "Open in Explore")) {
     desk_.pause();
@@ -311,7 +316,7 @@ void GenerateWorkspace::chips(Ui& ui, float height) {
       if (touch.hovered && own)
         tooltip(ui, {text.tokens[i].label,
                      fmt::format("step {}: probability {:.4f}, rank {} of {}", i - given + 1, step->probability,
-                                 step->rank + 1, step->step->logits.dim(0)),
+                                 step->rank + 1, desk_.model().model->config().dims.vocab),
                      fmt::format("drawn from {} tokens, where its share was {:.4f}", step->kept, step->share)});
     }
     if (desk_.branch().ended.empty()) {  // where the next one will stand
@@ -356,7 +361,11 @@ void GenerateWorkspace::rows(Ui& ui, Workbench& bench, double height) {
   const ToldStep* told = desk_.at_cursor();
   const float line = ImGui::GetCursorPosY();
   if (!told) {
-    section(ui, "ROWS OF ALL HEADS", desk_.branch().ended.empty() ? "being read" : desk_.branch().ended);
+    const bool past = desk_.cursor() < desk_.branch().steps.size();
+    section(ui, "ROWS OF ALL HEADS",
+            past                           ? "let go to save memory, being computed again"
+            : desk_.branch().ended.empty() ? "being read"
+                                           : desk_.branch().ended);
     return;
   }
   const Index position = told->step->length - 1;

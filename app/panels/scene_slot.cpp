@@ -12,19 +12,23 @@ void SceneSlot::want(Explorer& explorer, const Ui& ui, std::shared_ptr<const voi
   if (source == source_ && all == options_) return;
   source_ = std::move(source);
   options_ = all;
+  build_ = std::make_shared<const Build>(std::move(build));
   if (!source_) return shared_->view.show(nullptr);
-  explorer.compute(tag_,
-                   [build = std::move(build), theme = &ui.theme,
-                    slot = std::weak_ptr<Shared>(shared_)](Worker::Job&) -> Worker::Deliver {
-                     const PangoText measure;
-                     auto scene = std::make_shared<const Scene>(build({*theme, measure}));
-                     return [scene, slot] {
-                       if (const auto alive = slot.lock()) alive->view.show(scene);
-                     };
-                   });
+  explorer.compute(
+      tag_,
+      [build = build_, theme = &ui.theme, slot = std::weak_ptr<Shared>(shared_)](Worker::Job&) -> Worker::Deliver {
+        const PangoText measure;
+        auto scene = std::make_shared<const Scene>((*build)({*theme, measure}));
+        return [scene, slot] {
+          if (const auto alive = slot.lock()) alive->view.show(scene);
+        };
+      });
 }
 
 SceneTouch SceneSlot::draw(Ui& ui, const char* id, const SceneViewOptions& view, double width, double height) {
+  if (const Scene* shown = scene(); shown && build_)
+    ui.pictures.add(id, shown->title, shown->width * shown->height,
+                    [build = build_](const Look& look) { return (*build)(look); });
   return shared_->view.draw(ui, id, camera, view, width, height);
 }
 

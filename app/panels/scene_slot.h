@@ -32,6 +32,7 @@ class SceneSlot {
   std::string tag_;
   std::shared_ptr<const void> source_;
   std::string options_;
+  std::shared_ptr<const Build> build_;                           // of what was last wanted: for files
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();  // a late result may outlive the slot
 };
 

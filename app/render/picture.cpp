@@ -133,6 +133,12 @@ std::string write_picture(const Scene& scene, const std::filesystem::path& path,
   return fmt::format("{}  {} × {} pixels, {:.0f} dpi", path.string(), written.width, written.height, written.dpi);
 }
 
+std::string write_scene(const Scene& scene, const std::filesystem::path& path, const OutputSize& size) {
+  if (kind_of_file(path) != FileKind::csv) return write_picture(scene, path, size);
+  write_scene_csv(path, scene);
+  return path.string();
+}
+
 std::string export_picture(const Trace& trace, const PictureRequest& request, const std::string& theme_id,
                            const std::filesystem::path& path, const OutputSize& size) {
   if (kind_of_file(path) == FileKind::csv) {

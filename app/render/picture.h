@@ -51,6 +51,9 @@ std::optional<FileKind> kind_of_file(const std::filesystem::path& path);
 /// Throws Error on another ending, on limits of size, and from the file system.
 std::string write_picture(const Scene& scene, const std::filesystem::path& path, const OutputSize& size);
 
+/// The same, and a .csv of the picture's numbers (viz/export/csv.h).
+std::string write_scene(const Scene& scene, const std::filesystem::path& path, const OutputSize& size);
+
 /// The whole way: scene and file, or the numbers of the one head as CSV. Returns what was written. Throws as above, and
 /// Error for a CSV of other than one head. Any thread.
 std::string export_picture(const Trace& trace, const PictureRequest& request, const std::string& theme,

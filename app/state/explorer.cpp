@@ -10,6 +10,7 @@
 #include "core/attention/masks.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "viz/export/pango_text.h"
 
 namespace headscope {
 
@@ -313,12 +314,30 @@ void Explorer::export_view(const ExportOptions& options) {
       failed("export"));
 }
 
+void Explorer::export_scene(std::function<Scene(const Look&)> build, const ExportOptions& options) {
+  worker_.submit(
+      "export",
+      [this, build = std::move(build), options, theme_id = state_.view.theme](Worker::Job&) -> Worker::Deliver {
+        const PangoText measure;
+        const Scene scene = build({theme(options.for_print ? "print" : theme_id), measure});
+        const std::string written = write_scene(scene, options.file, {{}, {}, options.dpi});
+        return [this, written] { show_message({Message::Level::info, "Written: " + written, "export"}); };
+      },
+      failed("export"));
+}
+
 void Explorer::save_session(const fs::path& file) const {
-  write_file_atomically(file, to_json(Session{state_.document, state_.view}));
+  write_file_atomically(file, to_json(session()));
+}
+
+Session Explorer::session() const {
+  Session session{state_.document, state_.view, tape_source_ ? tape_source_() : std::nullopt};
+  if (session.tape && session.tape->prompt.model != state_.document.model) session.tape.reset();  // of another model
+  return session;
 }
 
 void Explorer::save_session_soon(const fs::path& file) {
-  on_files("session", [this, file, session = Session{state_.document, state_.view}](Worker::Job&) -> Worker::Deliver {
+  on_files("session", [this, file, session = session()](Worker::Job&) -> Worker::Deliver {
     write_file_atomically(file, to_json(session));
     return [this, file] { show_message({Message::Level::info, "Saved " + file.string(), "session"}); };
   });
@@ -328,6 +347,7 @@ namespace {
 Session read_session(const fs::path& file) {
   Session session = session_from_json(read_file(file, text_limit), file.string());
   session.document.model = find_model(session.document.model, file);
+  if (session.tape) session.tape->prompt.model = session.document.model;
   return session;
 }
 }  // namespace
@@ -350,6 +370,7 @@ void Explorer::show_session(const Session& session) {
   select_telling_ = false;
   change("", [&](Document& document) { document = session.document; });
   state_.view = session.view;
+  opened_tape_ = session.tape;
   changed_ = true;
 }
 

@@ -108,9 +108,15 @@ class Explorer {
 
   /// Writes the view on screen on the worker; the message says what was written, or why not.
   void export_view(const ExportOptions& options);
+  /// The same of any other picture, which `build` draws on the worker: as PNG, SVG, or its numbers as CSV.
+  void export_scene(std::function<Scene(const Look&)> build, const ExportOptions& options);
   /// Throw Error; the state is unchanged then. Opening a session is one undoable step.
   void save_session(const std::filesystem::path& file) const;
   void open_session(const std::filesystem::path& file);
+  /// Who knows what was generated: asked when a session is saved. Empty = nobody.
+  void set_tape_source(std::function<std::optional<TapeRecord>()> source) { tape_source_ = std::move(source); }
+  /// The generated text of the session that was opened, once.
+  std::optional<TapeRecord> take_opened_tape() { return std::exchange(opened_tape_, std::nullopt); }
   /// The same beside the UI thread: the message says what became of it.
   void save_session_soon(const std::filesystem::path& file);
   void open_session_soon(const std::filesystem::path& file);
@@ -132,6 +138,7 @@ class Explorer {
   RunRequest request() const;
   void keep_inside();
   void show_session(const Session& session);
+  Session session() const;
 
   Options options_;
   AppState state_;
@@ -143,6 +150,8 @@ class Explorer {
   std::vector<std::pair<std::filesystem::path, LoadedModel>> models_;  // opened lately, newest last
   bool select_telling_ = false;  // when the next facts arrive: a model was opened, nobody has chosen a head yet
   bool changed_ = false;
+  std::function<std::optional<TapeRecord>()> tape_source_;
+  std::optional<TapeRecord> opened_tape_;
   std::uint64_t cancels_ = 0;
   double now_ = 0;
   RunRequest submitted_;                    // the trace job's last

@@ -15,7 +15,6 @@ using Clock = std::chrono::steady_clock;
 namespace {
 // Steps handed over at once while running at full speed: long enough to cost little, short enough to be seen.
 constexpr double slice_seconds = 0.03;
-constexpr const char* tag = "generation";
 constexpr const char* study_tag = "generation study";
 constexpr int cost_points = 16;
 
@@ -57,6 +56,15 @@ SamplingSettings GenerationDesk::Settings::used() const {
   return out;
 }
 
+GenerationDesk::GenerationDesk(Explorer& explorer, std::size_t byte_budget)
+    : explorer_(explorer), byte_budget_(byte_budget) {
+  explorer_.set_tape_source([this] { return record(); });
+}
+
+GenerationDesk::~GenerationDesk() {
+  explorer_.set_tape_source(nullptr);
+}
+
 /// What a job has to say: steps to append, and the one after them.
 struct GenerationDesk::Answer {
   std::uint64_t version = 0;
@@ -86,12 +94,21 @@ void GenerationDesk::take_prompt() {
   const auto& results = explorer_.results();
   if (!run_is_of_model(results)) return;
   explorer_.forget(tag);
+  replaying_ = false;
   prompt_ = results.run;
   model_ = results.model;
   generator_ = std::make_shared<Generator>(model_, prompt_->request.edits);
   branches_ = {GenerationBranch{}};
   chosen_ = 0;
   next_id_ = 1;
+  forget_tape();
+}
+
+/// What belonged to an earlier tape goes; branches_, prompt_ and generator_ are the new one's.
+void GenerationDesk::forget_tape() {
+  held_.clear();
+  held_bytes_ = 0;
+  recalled_.reset();
   running_ = in_flight_ = appending_ = false;
   owed_ = 0;
   costs_.clear();
@@ -126,6 +143,7 @@ void GenerationDesk::append(const ToldStep& step) {
   GenerationBranch& branch = branches_[chosen_];
   branch.steps.push_back(step);
   last_step_ = Clock::now();
+  hold(step.step);
 }
 
 void GenerationDesk::submit(std::optional<std::int32_t> given, bool append) {
@@ -199,15 +217,22 @@ void GenerationDesk::deliver(const Answer& answer) {
 void GenerationDesk::frame(bool shown) {
   if (std::exchange(cancels_, explorer_.cancels()) != cancels_) {  // the user pressed Stop
     for (const char* each : {tag, study_tag}) explorer_.forget(each);
-    running_ = in_flight_ = appending_ = studying_ = false;
+    running_ = in_flight_ = appending_ = studying_ = replaying_ = false;
+    recalled_.reset();
     owed_ = 0;
   }
   const auto& results = explorer_.results();
+  if (auto opened = explorer_.take_opened_tape()) replay_ = std::move(opened);
+  if (replay_ && run_is_of_model(results) && replay_->prompt.model == results.model_folder) return submit_replay();
+  if (replaying_) return;
   const bool untouched = branches_.size() == 1 && branches_[0].steps.empty() && !running_;
   if (run_is_of_model(results) && (!prompt_ || (untouched && prompt_changed()))) {
     if (shown) take_prompt();
   }
   if (!prompt_) return;
+  if (shown && !running_ && !in_flight_ && !reading_failed_ && cursor() < branch().steps.size() &&
+      is_dropped(*branch().steps[cursor()].step))
+    return submit_recall(cursor());
   if (at_once_ > 0 && shown) owed_ += std::exchange(at_once_, 0);
   if (owed_ > 0 && !appending_) {
     --owed_;
@@ -256,6 +281,7 @@ void GenerationDesk::remove(std::size_t branch) {
   for (GenerationBranch& each : branches_)
     if (each.parent == gone) each.parent = heir;
   branches_.erase(branches_.begin() + static_cast<std::ptrdiff_t>(branch));
+  let_go_unused();
   const std::size_t before = chosen_;
   if (chosen_ > branch || chosen_ == branches_.size()) --chosen_;
   if (before != branch) return;
@@ -266,12 +292,12 @@ void GenerationDesk::remove(std::size_t branch) {
 
 const ToldStep* GenerationDesk::at_cursor() const {
   const std::size_t at = cursor();
-  if (at < branch().steps.size()) return &branch().steps[at];
+  if (at < branch().steps.size()) return is_dropped(*branch().steps[at].step) ? nullptr : &branch().steps[at];
   return next_ ? &*next_ : nullptr;
 }
 
 void GenerationDesk::fork(std::size_t at, std::optional<std::int32_t> token) {
-  if (!prompt_) return;
+  if (!prompt_ || replaying_) return;
   at = std::min(at, branch().steps.size());
   if (at == branch().steps.size() && !ready()) return;
   running_ = false;

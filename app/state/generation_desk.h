@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "app/state/explorer.h"
+#include "app/state/tape_record.h"
 #include "core/engine/generation.h"
 #include "core/engine/generation_cost.h"
 #include "core/engine/streaming.h"
@@ -27,6 +29,10 @@ struct ToldStep {
   std::size_t rank = 0, kept = 0;        ///< of the token, from 0; tokens that were not cut
 };
 ToldStep tell(std::shared_ptr<const GenerationStep> step);
+/// Logits and rows were let go.
+inline bool is_dropped(const GenerationStep& step) {
+  return !step.logits.defined();
+}
 
 struct GenerationBranch {
   int id = 0, parent = -1;      ///< −1: from the prompt
@@ -47,8 +53,13 @@ class GenerationDesk {
     SamplingSettings used() const;
   };
   enum class Study { tape, cost, streaming, forcing };
+  static constexpr const char* tag = "generation";  ///< of its jobs
 
-  explicit GenerationDesk(Explorer& explorer) : explorer_(explorer) {}
+  /// Keeps logits and rows of steps inside `byte_budget`: the oldest go, and are made again when they are looked at.
+  explicit GenerationDesk(Explorer& explorer, std::size_t byte_budget = std::size_t{256} << 20);
+  ~GenerationDesk();
+  GenerationDesk(const GenerationDesk&) = delete;
+  GenerationDesk& operator=(const GenerationDesk&) = delete;
 
   /// Once per frame, after Explorer::frame(): takes the open prompt while nothing is written yet, goes on while
   /// running. `shown`: the workspace is on screen; only then is anything computed that nobody asked for.
@@ -92,10 +103,21 @@ class GenerationDesk {
     return std::min(cursor_, branch().ended.empty() || steps == 0 ? steps : steps - 1);
   }
   void show(std::size_t cursor) { cursor_ = cursor; }
-  /// The step at the cursor: a written one, or the next; null while that is read.
+  /// The step at the cursor: a written one, or the next; null while that is read, or made again.
   const ToldStep* at_cursor() const;
+  /// Steps whose logits and rows were let go, and the budget in bytes.
+  std::size_t dropped() const;
+  std::size_t byte_budget() const { return byte_budget_; }
   /// A new branch with the steps before `at`, and then this token, or (none) what the present settings and seed draw.
   void fork(std::size_t at, std::optional<std::int32_t> token);
+  // ---- sessions
+  /// How every token was chosen; nullopt while nothing is written.
+  std::optional<TapeRecord> record() const;
+  /// Makes the same steps again, once the model is open. A step that comes out otherwise (another build, another
+  /// processor) keeps the recorded token, and the message says so.
+  void replay(TapeRecord record) { replay_ = std::move(record); }
+  bool replaying() const { return replay_.has_value() || replaying_; }
+
   /// Puts prompt and continuation up to the cursor's end of the branch into the document.
   void open_in_explore();
 
@@ -116,6 +138,15 @@ class GenerationDesk {
 
  private:
   struct Answer;
+  struct Replayed;  // a tape made again
+  void submit_replay();
+  void deliver(Replayed replayed);
+  void submit_recall(std::size_t at);
+  void hold(const std::shared_ptr<const GenerationStep>& step);
+  void drop_oldest();
+  void let_go_unused();
+  void replace_step(const std::shared_ptr<const GenerationStep>& old, std::shared_ptr<const GenerationStep> now);
+  void forget_tape();
   void submit(std::optional<std::int32_t> given, bool append);
   void deliver(const Answer& answer);
   void append(const ToldStep& step);
@@ -140,7 +171,13 @@ class GenerationDesk {
   bool running_ = false, in_flight_ = false, appending_ = false, reading_failed_ = false;
   int at_once_ = 0;
   std::uint64_t cancels_ = 0;  // of the explorer, as last seen
-  int owed_ = 0;  // steps asked for while another was under way
+  int owed_ = 0;               // steps asked for while another was under way
+  std::size_t byte_budget_;
+  std::deque<std::shared_ptr<const GenerationStep>> held_;  // with tensors, oldest first
+  std::size_t held_bytes_ = 0;
+  std::shared_ptr<const GenerationStep> recalled_;  // that is being made again
+  std::optional<TapeRecord> replay_;                // waits for its model
+  bool replaying_ = false;
   std::chrono::steady_clock::time_point last_step_{};
   StreamingSettings streaming_settings_;
   int forcing_given_ = 0;

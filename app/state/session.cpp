@@ -169,6 +169,7 @@ std::string to_json(const Session& session) {
   out["document"] = document_json(session.document);
   out["view"] = view_json(session.view);
   try {
+    if (session.tape) out["generation"] = to_json(*session.tape);
     return out.dump(2) + "\n";
   } catch (const json::type_error&) {
     throw Error("session", "a text and paths in UTF-8, which JSON needs", "other bytes");
@@ -192,6 +193,10 @@ Session session_from_json(const std::string& text, const std::string& where) {
   if (const json* document = fields.find("document"))
     session.document = document_from(*document, fields.where("document"));
   if (const json* view = fields.find("view")) session.view = view_from(*view, fields.where("view"));
+  if (const json* tape = fields.find("generation")) {
+    session.tape = tape_from_json(*tape, fields.where("generation"));
+    session.tape->prompt.model = session.document.model;
+  }
   fields.done();
   return session;
 }

@@ -2,15 +2,18 @@
 // Session files: a document and its view as JSON. Numbers of a trace are never stored; opening a session runs it again.
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "app/state/app_state.h"
+#include "app/state/tape_record.h"
 
 namespace headscope {
 
 struct Session {
   Document document;
   View view;
+  std::optional<TapeRecord> tape = {};  ///< what the Generate workspace wrote with the document's model
   bool operator==(const Session&) const = default;
 };
 

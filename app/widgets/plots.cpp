@@ -6,6 +6,7 @@
 
 #include "app/widgets/controls.h"
 #include "viz/color/norm.h"
+#include "viz/scene/line_chart.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -41,6 +42,26 @@ Axis axis(std::span<const Series> series, bool vertical, const PlotOptions& opti
   return out;
 }
 
+/// The same curves as a picture for a file.
+Scene chart_of(const std::vector<Series>& series, const PlotOptions& options, double width, const Look& look) {
+  LineChart chart;
+  chart.width = width;
+  chart.height = std::max(options.height, 120.0);
+  chart.y_title = options.title;
+  chart.x_title = options.x_name == "x" ? "" : options.x_name;
+  chart.y_low = options.y_low;
+  chart.y_high = options.y_high;
+  chart.log_x = options.log_x;
+  chart.grid = options.scales;
+  chart.marker = options.marker;
+  for (const auto& [at, text] : options.x_ticks) {
+    chart.x_ticks.push_back(at);
+    chart.x_labels.push_back(text);
+  }
+  for (const Series& line : series) chart.series.push_back({line.label, line.color, line.x, line.y, line.width});
+  return line_chart_scene(chart, look);
+}
+
 /// Round values inside the axis, at most about `wanted` of them: steps of 1, 2 or 5 times a power of ten.
 std::vector<double> round_values(const Axis& axis, int wanted) {
   const double span = axis.high - axis.low, raw = span / std::max(wanted, 1);
@@ -64,6 +85,13 @@ PlotTouch plot(const Ui& ui, const char* id, std::span<const Series> series, con
   const float width = std::max(ImGui::GetContentRegionAvail().x, ui.px(40)), height = ui.px(options.height);
   const float ticks_height = options.x_ticks.empty() && !options.scales ? 0 : ui.px(16 * ui.theme.text_scale);
   const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + width, at.y + height};
+  if (ui.pictures.asked) {
+    const double across = static_cast<double>(width / ui.scale);
+    ui.pictures.add(id, options.title, across * options.height,
+                    [lines = std::vector<Series>(series.begin(), series.end()), options, across](const Look& look) {
+                      return chart_of(lines, options, across, look);
+                    });
+  }
   touch.clicked = ImGui::InvisibleButton(id, {width, height + ticks_height});
   touch.hovered = ImGui::IsItemHovered();
   const float edge = ui.px(8);

@@ -9,6 +9,7 @@
 
 #include "app/widgets/fonts.h"
 #include "app/widgets/item_registry.h"
+#include "app/widgets/shown_pictures.h"
 #include "viz/gl/heatmap_painter.h"
 #include "viz/scene/theme.h"
 #include "viz/scene/token_axis.h"
@@ -35,6 +36,7 @@ struct Ui {
   float scale;          ///< window pixels in a logical pixel
   ItemRegistry* items;  ///< nullptr unless somebody asks what is on screen
   bool* animate;        ///< set to ask for another frame right away
+  ShownPictures& pictures;
 
   /// Logical to window pixels, whole ones, so that edges are sharp.
   float px(double logical) const;

@@ -54,7 +54,8 @@ constexpr const char* endings[] = {".png", ".svg", ".csv"};
 constexpr const char* resolutions[] = {"96 dpi", "192 dpi", "300 dpi", "600 dpi"};
 constexpr double dots_per_inch[] = {96, 192, 300, 600};
 constexpr const char* grounds[] = {"Light for print", "As on screen"};
-constexpr const char* extents[] = {"This head", "All heads"};
+constexpr const char* this_head = "This head";
+constexpr const char* all_heads = "All heads";
 constexpr int csv = 2;
 
 const char* title_of(UiRequests::Dialog kind) {
@@ -196,10 +197,8 @@ void FileDialog::open(Kind kind, Workbench& bench) {
   });
   chosen_.clear();
   error_.clear();
-  const HeadRef head = bench.explorer.state().document.selected;
-  name_ = kind == Kind::export_view
-              ? "layer-" + std::to_string(head.layer) + "-head-" + std::to_string(head.head) + endings[format_]
-              : "session.json";
+  name_ = named_ = "session.json";
+  if (kind == Kind::export_view) choose(bench.ui.workspace == workspace_index("Explore") ? this_head : "", bench);
   ImGui::OpenPopup("files");
 }
 
@@ -217,15 +216,40 @@ void FileDialog::browse(Workbench& bench, std::function<void(FileBrowser&)> step
                           });
 }
 
-void FileDialog::confirm(Workbench& bench) {
+void FileDialog::choose(const std::string& picture, const Workbench& bench) {
+  picture_ = picture;
+  const HeadRef head = bench.explorer.state().document.selected;
+  std::string name =
+      picture == this_head ? "layer-" + std::to_string(head.layer) + "-head-" + std::to_string(head.head) : picture;
+  for (char& c : name)
+    if (std::string_view(" /\\:*?\"<>|").find(c) != std::string_view::npos) c = '-';
+  if (name.empty()) name = "picture";
+  if (name_ == named_ || picture == this_head || name_ == "session.json") name_ = name + endings[format_];
+  named_ = name_;
+}
+
+const ShownPicture* FileDialog::picture(const Ui& ui, const Workbench& bench) const {
+  const auto& all = ui.pictures.all;
+  if (bench.ui.workspace == workspace_index("Explore") && (picture_ == this_head || picture_ == all_heads))
+    return nullptr;
+  const auto found = std::ranges::find(all, picture_, &ShownPicture::id);
+  return found == all.end() ? nullptr : &*found;
+}
+
+void FileDialog::confirm(Ui& ui, Workbench& bench) {
   error_.clear();
   try {
     std::filesystem::path file =
         browser_.folder() / std::filesystem::path(reinterpret_cast<const char8_t*>(name_.c_str()));
     if (kind_ == Kind::export_view) {
       if (!kind_of_file(file)) file += endings[format_];
+      const ShownPicture* shown = picture(ui, bench);
       const bool one = kind_of_file(file) == FileKind::csv;
-      bench.explorer.export_view({file, dots_per_inch[dpi_], ground_ == 0, heads_ == 1 && !one});
+      const ExportOptions options{file, dots_per_inch[dpi_], ground_ == 0, !shown && picture_ == all_heads && !one};
+      if (shown)
+        bench.explorer.export_scene(shown->build, options);
+      else
+        bench.explorer.export_view(options);
     } else if (kind_ == Kind::save_session) {
       if (file.extension() != ".json") file += ".json";
       bench.explorer.save_session_soon(file);
@@ -243,17 +267,41 @@ void FileDialog::confirm(Workbench& bench) {
   }
 }
 
-void FileDialog::export_options(Ui& ui) {
+void FileDialog::export_options(Ui& ui, const Workbench& bench) {
+  const bool explore = bench.ui.workspace == workspace_index("Explore");
+  const auto& all = ui.pictures.all;
+  if (!explore && !picture(ui, bench) && !all.empty())  // the largest, until another is chosen
+    choose(std::ranges::max_element(all, {}, &ShownPicture::area)->id, bench);
+  const ShownPicture* chosen = picture(ui, bench);
+  has_picture_ = explore || chosen;
+  if (menu_button(ui, "picture to export",
+                  chosen         ? chosen->title
+                  : has_picture_ ? picture_
+                                 : "Nothing is drawn here yet",
+                  ""))
+    ImGui::OpenPopup("pictures");
+  if (ImGui::BeginPopup("pictures")) {
+    if (explore)
+      for (const char* each : {this_head, all_heads})
+        if (ImGui::MenuItem(each, nullptr, picture_ == each)) choose(each, bench);
+    for (const ShownPicture& each : all) {
+      ui.fonts.need(each.title);
+      if (ImGui::MenuItem((each.title + "##" + each.id).c_str(), each.title == each.id ? nullptr : each.id.c_str(),
+                          picture_ == each.id))
+        choose(each.id, bench);
+      ui.name("export " + each.id, ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+    }
+    ImGui::EndPopup();
+  }
   if (segmented(ui, "format", formats, format_)) {
     std::filesystem::path name(reinterpret_cast<const char8_t*>(name_.c_str()));
     if (kind_of_file(name)) name.replace_extension();
     name += endings[format_];
+    if (name_ == named_) named_ = name.string();
     name_ = name.string();
   }
   ImGui::SameLine(0, ui.px(12));
   ImGui::BeginDisabled(format_ == csv);  // numbers have no looks
-  segmented(ui, "heads", extents, heads_);
-  ImGui::SameLine(0, ui.px(12));
   segmented(ui, "ground", grounds, ground_);
   ImGui::EndDisabled();
   ImGui::BeginDisabled(format_ != 0);
@@ -267,7 +315,11 @@ void FileDialog::draw(Ui& ui, Workbench& bench) {
     bench.ui.dialog = Kind::none;
     open(asked, bench);
   }
-  if (!begin_floating(ui, "files", 760, 70)) return;
+  const bool open = begin_floating(ui, "files", 760, 70);
+  const bool ask = open && kind_ == Kind::export_view;
+  if (ask && !ui.pictures.asked) *ui.animate = true;  // the next frame tells what is on screen
+  ui.pictures.asked = ask;
+  if (!open) return;
   const bool saving = this->saving();
   {
     const UseFont use(ui, ui.heading());
@@ -309,7 +361,7 @@ void FileDialog::draw(Ui& ui, Workbench& bench) {
     browse(bench, [to = enter->path](FileBrowser& browser) { browser.go(to); });
     chosen_.clear();
   }
-  if (kind_ == Kind::export_view) export_options(ui);
+  if (kind_ == Kind::export_view) export_options(ui, bench);
   if (saving) {
     ImGui::SetNextItemWidth(ui.px(360));
     input_line("##file name", kind_ == Kind::export_view ? "name.png" : "name.json", name_);
@@ -318,14 +370,14 @@ void FileDialog::draw(Ui& ui, Workbench& bench) {
   for (const std::string& text : {browser_.error(), error_})
     if (!text.empty()) ImGui::TextColored(vec(ui.theme.key), "%s", text.c_str());
   const bool ready = reading_ ? false
-                     : saving ? !name_.empty()
+                     : saving ? !name_.empty() && (kind_ != Kind::export_view || has_picture_)
                               : !chosen_.empty() || (kind_ == Kind::open_model && browser_.is_model());
   ImGui::BeginDisabled(!ready);
   done = button(ui, kind_ == Kind::export_view ? "Export" : saving ? "Save" : "Open") || done;
   ImGui::EndDisabled();
   ImGui::SameLine();
   if (button(ui, "Cancel") || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
-  if (done && ready) confirm(bench);
+  if (done && ready) confirm(ui, bench);
   ImGui::EndPopup();
 }
 

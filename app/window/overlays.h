@@ -43,8 +43,11 @@ class FileDialog {
  private:
   using Kind = UiRequests::Dialog;
   void open(Kind kind, Workbench& bench);
-  void confirm(Workbench& bench);
-  void export_options(Ui& ui);
+  void confirm(Ui& ui, Workbench& bench);
+  void export_options(Ui& ui, const Workbench& bench);
+  /// What is exported: the picture on screen that was chosen; null = the head of Explore, or all heads.
+  const ShownPicture* picture(const Ui& ui, const Workbench& bench) const;
+  void choose(const std::string& picture, const Workbench& bench);
   /// `step` on a copy of the browser, beside this thread; the copy takes the browser's place when it is done.
   void browse(Workbench& bench, std::function<void(FileBrowser&)> step);
   bool saving() const { return kind_ == Kind::save_session || kind_ == Kind::export_view; }
@@ -54,7 +57,10 @@ class FileDialog {
   bool reading_ = false;
   std::filesystem::path chosen_;
   std::string name_, error_;
-  int format_ = 0, dpi_ = 1, ground_ = 0, heads_ = 0;  ///< what an export was last asked for
+  int format_ = 0, dpi_ = 1, ground_ = 0;  ///< what an export was last asked for
+  std::string picture_;                    ///< of Explore this_head or all_heads, else the id of one on screen
+  std::string named_;                      ///< the name that was proposed for it
+  bool has_picture_ = false;               ///< there is something to export
 };
 
 /// Opens a model's folder, or a session file, and remembers it.

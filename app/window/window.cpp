@@ -94,6 +94,7 @@ struct Window::State {
   std::optional<Fonts> fonts;
   std::optional<HeatmapPainter> painter;
   std::optional<ItemRegistry> items;
+  ShownPictures pictures;
   GlHandle framebuffer, image;  ///< offscreen
   int image_width = 0, image_height = 0;
 
@@ -288,6 +289,7 @@ void Window::frame(const Draw& draw) {
     s.styled_scale = scale;
   }
   if (s.items) s.items->begin_frame();
+  s.pictures.all.clear();
   ImGui_ImplOpenGL3_NewFrame();
   ImGui_ImplGlfw_NewFrame();
   ImGuiIO& io = ImGui::GetIO();
@@ -298,7 +300,7 @@ void Window::frame(const Draw& draw) {
   ImGui::NewFrame();
   bool animate = false;
   Ui ui{*s.theme, chrome_of(*s.theme), *s.fonts, *s.painter, static_cast<float>(scale), s.items ? &*s.items : nullptr,
-        &animate};
+        &animate, s.pictures};
   try {
     draw(ui);
   } catch (...) {

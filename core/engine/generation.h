@@ -61,6 +61,7 @@ class Generator {
     SamplingSettings settings;
     std::uint64_t seed = 1;
     std::optional<std::int32_t> given = {};  ///< this token, whatever is probable
+    bool operator==(const Choice&) const = default;
   };
   /// The step after `prefix` (prompt and what followed). `index` of it in the text counts the seed's random numbers:
   /// the same prefix, settings, seed and index give the same token. Throws Error as Model::forward and run, also when

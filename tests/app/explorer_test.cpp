@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
@@ -129,6 +130,91 @@ TEST_CASE(
   desk.settle();
   REQUIRE(desk.results().effect);
   CHECK(desk.results().detail->temperature == 4);
+}
+
+namespace {
+/// Everything a run recorded and measured, bit for bit.
+std::vector<std::uint32_t> bits_of(const Results& results) {
+  std::vector<std::uint32_t> bits;
+  const auto add = [&](const Tensor& tensor) {
+    if (!tensor.defined()) return;
+    const Tensor packed = tensor.packed();
+    for (Index i = 0; i < packed.size(); ++i) bits.push_back(std::bit_cast<std::uint32_t>(packed.data()[i]));
+  };
+  const auto add_number = [&](double value) {
+    const auto both = std::bit_cast<std::uint64_t>(value);
+    bits.push_back(static_cast<std::uint32_t>(both));
+    bits.push_back(static_cast<std::uint32_t>(both >> 32));
+  };
+  const Trace& trace = *results.run->trace;
+  add(trace.logits);
+  for (const AttentionMap& map : trace.maps) add(map.to_dense());
+  for (const auto& [site, tensor] : trace.sites) add(tensor);
+  for (const double loss : results.run->losses) add_number(loss);
+  for (const NextToken& token : results.run->next) add_number(token.probability);
+  REQUIRE(results.facts->trace == results.run->trace);
+  for (const auto& row : results.facts->table.value)
+    for (const double value : row) add_number(value);
+  for (const auto& verdicts : results.facts->verdicts)
+    for (const HeadVerdict& verdict : verdicts) add_number(verdict.score);
+  REQUIRE(results.detail->of_trace == results.run->trace);
+  for (const double entropy : results.detail->curve.entropy) add_number(entropy);
+  return bits;
+}
+}  // namespace
+
+TEST_CASE("undo returns the bit-same trace, redo the bit-same edited one, whatever was edited") {
+  for (const char* model : {"gpt2-random", "llama-gqa"}) {
+    Desk desk;
+    desk.explorer.open_model(reference(model));
+    desk.explorer.set_ids({3, 14, 15, 9, 2, 6, 5, 3, 5, 8, 9, 7});
+    desk.explorer.select({1, 1});
+    desk.settle();
+    std::vector<std::vector<std::uint32_t>> states{bits_of(desk.results())};
+    REQUIRE(states[0].size() > 1000);
+    const auto edited = [&](const std::function<void()>& edit) {
+      desk.explorer.close_step();
+      edit();
+      desk.settle();
+      states.push_back(bits_of(desk.results()));
+      CHECK(states.back() != states[states.size() - 2]);
+    };
+    const auto add = [&](const char* words) {
+      return [&desk, words] {
+        auto edits = desk.document().edits;
+        edits.push_back(parse_intervention(words, "test"));
+        desk.explorer.set_edits(std::move(edits));
+      };
+    };
+    edited([&] { desk.explorer.set_temperature(0.4); });
+    edited([&] {  // a weight that is dragged: many traces on the way, one step
+      for (const double weight : {0.1, 0.35, 0.62, 0.9}) {
+        desk.explorer.set_weight(7, 2, weight);
+        desk.settle();
+      }
+    });
+    edited([&] { desk.explorer.paint_mask(5, 1, 2, false); });
+    edited(add("0.0: ablate mean"));
+    edited(add("0.1: ablate resample 5"));
+    edited(add("1.*: switch off mlp"));
+    edited(add("0.1: pattern previous"));
+    edited(add("1.1: drop first 2"));
+    edited(add("0.0: freeze pattern"));
+    edited([&] { desk.explorer.set_ids({1, 2, 3, 4, 1, 2, 3, 4}); });
+    for (std::size_t i = states.size() - 1; i-- > 0;) {
+      CAPTURE(i);
+      desk.explorer.undo();
+      desk.settle();
+      CHECK(bits_of(desk.results()) == states[i]);
+    }
+    CHECK(desk.document().edits.empty());
+    for (std::size_t i = 1; i < states.size(); ++i) {
+      CAPTURE(i);
+      desk.explorer.redo();
+      desk.settle();
+      CHECK(bits_of(desk.results()) == states[i]);
+    }
+  }
 }
 
 TEST_CASE("an effect is measured against an unedited run even when none was on screen before") {

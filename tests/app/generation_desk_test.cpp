@@ -16,8 +16,8 @@ namespace {
 
 struct Desk {
   Explorer explorer{{.threads = 1, .wake = {}}};
-  GenerationDesk desk{explorer};
-  Desk() {
+  GenerationDesk desk;
+  explicit Desk(std::size_t byte_budget = std::size_t{256} << 20) : desk(explorer, byte_budget) {
     explorer.open_model(testing::reference("gpt2-random"));
     explorer.set_ids({3, 14, 15, 9, 2, 6});
     desk.settings().pace = 0;
@@ -105,6 +105,114 @@ TEST_CASE("an untouched text follows the explorer; a written one waits to be ask
   d.desk.take_prompt();
   CHECK(d.desk.prompt()->trace->tokens.size() == 4);
   CHECK(d.desk.branch().steps.empty());
+}
+
+namespace {
+void check_same(const GenerationBranch& a, const GenerationBranch& b) {
+  CHECK(a.id == b.id);
+  CHECK(a.parent == b.parent);
+  CHECK(a.from == b.from);
+  REQUIRE(a.steps.size() == b.steps.size());
+  for (std::size_t i = 0; i < a.steps.size(); ++i) {
+    const GenerationStep &x = *a.steps[i].step, &y = *b.steps[i].step;
+    CHECK(x.token == y.token);
+    CHECK(x.by == y.by);
+    CHECK(x.settings == y.settings);
+    CHECK(x.seed == y.seed);
+    REQUIRE(x.rows.shape() == y.rows.shape());
+    for (Index k = 0; k < x.rows.dim(0); ++k)
+      for (Index j = 0; j < x.rows.dim(1); ++j)
+        CHECK(x.rows.at(k, j) == doctest::Approx(y.rows.at(k, j)).epsilon(1e-4));
+    CHECK(a.steps[i].probability == doctest::Approx(b.steps[i].probability).epsilon(1e-5));
+  }
+}
+}  // namespace
+
+TEST_CASE("a session holds how every token was chosen, and opening it writes the same branches again") {
+  const auto file = headscope::testing::scratch_dir("tape-session") / "s.json";
+  std::vector<GenerationBranch> written;
+  {
+    Desk d;
+    d.desk.settings().sampling = {.temperature = 1.7, .top_k = 9, .top_p = 0.95};
+    d.desk.settings().seed = 18'000'000'000'000'000'001u;
+    for (int i = 0; i < 5; ++i) d.desk.step();
+    REQUIRE(d.writes(5));
+    d.desk.fork(2, 7);  // a token of one's choice
+    REQUIRE(d.writes(3));
+    d.desk.settings().greedy = true;
+    for (int i = 0; i < 3; ++i) d.desk.step();
+    REQUIRE(d.writes(6));
+    d.desk.choose(0);
+    REQUIRE(d.until([&] { return d.desk.next().has_value(); }));
+    written = d.desk.branches();
+    REQUIRE(written.size() == 2);
+    d.explorer.save_session(file);
+  }
+  Explorer explorer{{.threads = 1, .wake = {}}};
+  GenerationDesk desk(explorer);
+  explorer.open_session(file);
+  const auto until = [&](const std::function<bool()>& done) {
+    for (int i = 0; i < 4000 && !done(); ++i) {
+      explorer.frame(0);
+      desk.frame(true);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return done();
+  };
+  REQUIRE(until([&] { return !desk.replaying() && desk.branches().size() == 2 && desk.next(); }));
+  CHECK_FALSE(explorer.state().message);
+  for (std::size_t i = 0; i < 2; ++i) check_same(desk.branches()[i], written[i]);
+  CHECK(desk.chosen() == 0);
+  CHECK(desk.settings().greedy);
+  CHECK_FALSE(desk.prompt_changed());
+  CHECK(desk.branches()[1].steps[1].step == desk.branches()[0].steps[1].step);  // shared, as before
+  // And it goes on.
+  desk.fork(4, 3);
+  REQUIRE(until([&] { return desk.branches().size() == 3 && desk.branch().steps.size() == 5; }));
+
+  // A token that cannot come out of these logits and this seed stays as it was recorded, and this is said.
+  auto record = *desk.record();
+  std::int32_t& token = record.branches[0].steps[0].token;
+  token = token == 4 ? 5 : 4;
+  desk.replay(record);
+  REQUIRE(until([&] { return !desk.replaying(); }));
+  CHECK(desk.branches()[0].steps[0].step->token == token);
+  REQUIRE(explorer.state().message);
+  CHECK(explorer.state().message->text.find("the recorded ones were kept") != std::string::npos);
+}
+
+TEST_CASE("steps stay inside the byte budget: the oldest lose their rows, and get them back when looked at") {
+  Desk whole;
+  whole.desk.settings().greedy = true;
+  for (int i = 0; i < 12; ++i) whole.desk.step();
+  REQUIRE(whole.writes(12));
+  CHECK(whole.desk.dropped() == 0);
+  std::size_t bytes = 0;
+  for (const ToldStep& told : whole.desk.branch().steps) bytes += told.step->logits.bytes() + told.step->rows.bytes();
+
+  Desk tight(bytes / 3);
+  tight.desk.settings().greedy = true;
+  for (int i = 0; i < 12; ++i) tight.desk.step();
+  REQUIRE(tight.writes(12));
+  const auto held = [&] {
+    std::size_t sum = 0;
+    for (const ToldStep& told : tight.desk.branch().steps)
+      if (!is_dropped(*told.step)) sum += told.step->logits.bytes() + told.step->rows.bytes();
+    return sum;
+  };
+  CHECK(tight.desk.dropped() > 4);
+  CHECK(held() <= bytes / 3);
+  CHECK(is_dropped(*tight.desk.branch().steps[0].step));
+  CHECK_FALSE(is_dropped(*tight.desk.branch().steps[11].step));
+  CHECK(tight.desk.branch().steps[0].probability == whole.desk.branch().steps[0].probability);  // numbers stay
+  tight.desk.show(0);
+  CHECK(tight.desk.at_cursor() == nullptr);
+  REQUIRE(tight.until([&] { return tight.desk.at_cursor() != nullptr; }));
+  const Tensor &again = tight.desk.at_cursor()->step->rows, &first = whole.desk.branch().steps[0].step->rows;
+  REQUIRE(again.shape() == first.shape());
+  for (Index k = 0; k < first.dim(0); ++k)
+    for (Index j = 0; j < first.dim(1); ++j) CHECK(again.at(k, j) == doctest::Approx(first.at(k, j)).epsilon(1e-4));
+  CHECK(held() <= bytes / 3);
 }
 
 TEST_CASE("prompt and continuation go into the document") {

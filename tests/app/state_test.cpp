@@ -175,6 +175,16 @@ TEST_CASE("a session survives JSON in full") {
   view.theme = "projector";
   view.left_width = 300.5;
   view.row_open = false;
+  TapeRecord tape;
+  tape.prompt.model = document.model;
+  tape.prompt.text = "Grüße";
+  tape.prompt.edits = document.edits;
+  const Generator::Choice drawn{{.temperature = 0.7, .top_k = 3, .top_p = 0.9}, ~std::uint64_t{0}, {}},
+      given{{.temperature = 0}, 5, 17};
+  tape.branches = {{0, -1, 0, {{4, drawn}, {9, drawn}}}, {3, 0, 1, {{4, drawn}, {17, given}}}};
+  tape.chosen = 1;
+  tape.next = drawn;
+  session.tape = tape;
   CHECK(session_from_json(to_json(session), "s.json") == session);
   CHECK(session_from_json(session_with(R"("view": {})"), "s.json") == Session{});
   session.document.text = "\xff";
@@ -203,6 +213,17 @@ TEST_CASE("a session file that makes no sense is refused with the key that is wr
         std::string::npos);
   CHECK(refusal(session_with(R"("view": {"theme": "print"})")).find("\"theme\"") != std::string::npos);
   CHECK(refusal(session_with(R"("view": {"panels": {"left_width": -3}})")).find("a number from 0 to 10000") !=
+        std::string::npos);
+  const auto tape = [](const char* inside) {
+    return session_with((R"("generation": {"prompt": {"model": "m", "text": "x"}, "choices": [{"seed": "1"}], )" +
+                         std::string(inside) + "}")
+                            .c_str());
+  };
+  CHECK(refusal(tape(R"("branches": [])")).find("at least one branch") != std::string::npos);
+  CHECK(refusal(tape(R"("branches": [{"tokens": [1], "choices": [1]}])")).find("below 1") != std::string::npos);
+  CHECK(refusal(tape(R"("branches": [{"tokens": [1, 2], "choices": [0]}])")).find("one for each of 2") !=
+        std::string::npos);
+  CHECK(refusal(tape(R"("branches": [{"tokens": [1], "choices": [0], "given": [3]}])")).find("given") !=
         std::string::npos);
   CHECK(refusal(session_with(R"("view": {"arcs_threshold": 2})")).find("a number from 0 to 1") != std::string::npos);
 }

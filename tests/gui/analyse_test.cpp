@@ -1,7 +1,11 @@
 // The Analyse workspace, used as a person uses it: find an instrument, sweep, cancel, sweep again, select what was
 // found.
 
+#include <algorithm>
+
+#include "core/base/file.h"
 #include "tests/gui/explore.h"
+#include "tests/support/paths.h"
 
 using namespace headscope;
 using headscope::testing::Explore;
@@ -117,4 +121,66 @@ TEST_CASE("a detector: a rule ranks the heads, a wrong one says where, cells are
   a.driver.drag({map.min.x + 3, map.max.y - 12}, {map.min.x + (map.max.x - map.min.x) / 3, map.max.y - 12}, 8);
   REQUIRE(a.quiet());
   CHECK(a.driver.shown("match 1.3"));
+}
+
+TEST_CASE("the two answers are chosen once: in Explore by clicks, in an instrument by writing") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Analyse a;
+  a.driver.click("Explore");
+  REQUIRE(a.settle());
+  const std::int32_t third = a.results().run->next[2].id;
+  a.driver.click(a.results().model.tokenizer->token(third).label, 1);  // the second of the two
+  REQUIRE(a.state().view.contrast);
+  CHECK(a.state().view.contrast->second == third);
+  a.driver.click("Analyse");
+  a.driver.click("Head ablation");
+  REQUIRE(a.quiet());
+  a.driver.click("##first answer");
+  a.driver.key(ImGuiKey_A, ImGuiMod_Ctrl);
+  a.driver.type("o");
+  a.driver.frames(2);
+  const std::int32_t o = a.results().model.tokenizer->encode("o").front().id;
+  REQUIRE(a.state().view.contrast);
+  CHECK(*a.state().view.contrast == std::pair{o, third});  // the other one stayed
+  a.driver.type("zzz");                                    // no token: what was chosen stays, and the field says why
+  CHECK(*a.state().view.contrast == std::pair{o, third});
+  a.driver.click("Smallest circuit");
+  REQUIRE(a.quiet());
+  CHECK(*a.state().view.contrast == std::pair{o, third});
+}
+
+TEST_CASE("the picture of a page is exported as it is on screen, and its numbers") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  const std::filesystem::path folder = headscope::testing::scratch_dir("gui-export-page");
+  Analyse a;
+  a.app.settings().last_folder = folder;
+  a.driver.click("Head ablation");
+  REQUIRE(a.quiet());
+  const auto exported = [&](const char* format, const char* ground) {
+    a.driver.key(ImGuiKey_E, ImGuiMod_Ctrl);
+    a.driver.click(format);
+    if (ground) a.driver.click(ground);
+    REQUIRE(a.quiet());
+    a.driver.click("Export");
+    REQUIRE(a.driver.until([&] { return a.state().message.has_value(); }));
+    const std::string said = a.state().message->text;
+    CAPTURE(said);
+    CHECK(a.state().message->level == Message::Level::info);
+    const auto from = said.find(folder.string());
+    REQUIRE(from != std::string::npos);
+    const std::filesystem::path file = said.substr(from, said.find("  ", from) - from);
+    a.driver.click("Dismiss");
+    return read_file(file);
+  };
+  CHECK(exported("PNG", nullptr).substr(1, 3) == "PNG");
+  const std::string paper = exported("SVG", nullptr), screen = exported("SVG", "As on screen");
+  CHECK(paper.find("layer ↓") != std::string::npos);
+  CHECK(screen.find("layer ↓") != std::string::npos);
+  CHECK(paper != screen);
+  const std::string numbers = exported("CSV", nullptr);
+  CHECK(numbers.starts_with("part,row,row_label,column,column_label,value,text\n"));
+  const ModelDims& dims = a.results().run->trace->model.dims;
+  std::ptrdiff_t cells = 0;
+  for (std::size_t at = 0; (at = numbers.find("\nmatrix,", at)) != std::string::npos; ++at) ++cells;
+  CHECK(cells == dims.layers * dims.heads);
 }

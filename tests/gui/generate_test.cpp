@@ -1,6 +1,7 @@
 // The Generate workspace, used as a person uses it: step, run, pause, scrub, fork, open in Explore.
 
 #include "tests/gui/explore.h"
+#include "tests/support/paths.h"
 
 using namespace headscope;
 using headscope::testing::Explore;
@@ -129,4 +130,44 @@ TEST_CASE("each study measures and shows") {
   REQUIRE(g.driver.until([&] { return g.desk.forcing() != nullptr; }, 20000));
   CHECK(g.desk.forcing()->target.size() + g.desk.forcing()->given == g.desk.prompt()->trace->tokens.size());
   CHECK(g.driver.shown("forcing loss"));
+}
+
+TEST_CASE("generated branches come back with their session") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  const auto file = headscope::testing::scratch_dir("gui-tape") / "session.json";
+  std::vector<std::vector<std::int32_t>> written;
+  const auto texts = [](const GenerationDesk& desk) {
+    std::vector<std::vector<std::int32_t>> all;
+    for (const GenerationBranch& branch : desk.branches())
+      all.push_back(branch.tape(desk.prompt()->trace->ids()).ids());
+    return all;
+  };
+  {
+    Generate g;
+    for (std::size_t i = 1; i <= 3; ++i) {
+      g.driver.click("Step");
+      REQUIRE(g.reaches(i));
+    }
+    g.desk.fork(1, 42);
+    REQUIRE(g.reaches(2));
+    written = texts(g.desk);
+    g.app.settings().last_folder = file.parent_path();
+    g.driver.key(ImGuiKey_S, ImGuiMod_Ctrl);
+    REQUIRE(g.driver.until([&] { return g.driver.shown("Save") && g.app.settled(); }));
+    g.driver.click("Save");
+    REQUIRE(g.driver.until([&] { return g.state().message.has_value() && g.app.settled(); }));
+    CHECK(g.state().message->text.starts_with("Saved"));
+  }
+  AppOptions again = Explore::options(1600, 1000);
+  again.session = file;
+  Explore e(again);
+  GenerationDesk desk(e.app.explorer());
+  GenerateWorkspace generate(desk);
+  e.app.add(workspace_of(generate));
+  e.driver.frames(2);
+  e.driver.click("Generate");
+  REQUIRE(e.driver.until([&] { return desk.branches().size() == 2 && !desk.replaying() && desk.next(); }, 3000));
+  CHECK(texts(desk) == written);
+  CHECK(desk.chosen() == 1);
+  CHECK(e.driver.shown("branch 1"));
 }

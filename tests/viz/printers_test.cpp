@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "core/base/error.h"
@@ -22,6 +23,31 @@
 
 using namespace headscope;
 using namespace headscope::testing;
+
+TEST_CASE("the numbers of any picture as CSV: cells with their labels, series, and what tooltips say") {
+  Scene scene;
+  Heatmap map;
+  const float cells[] = {0.25f, 1, 2, 3};
+  map.values = Tensor::from({2, 2}, cells);
+  map.masked = {0, 1, 0, 0};
+  scene.add({map, "matrix", ""});
+  scene.add({Text{{}, "layer, 1", {}, {}, Anchor::end, 0}, "row.1", ""});
+  scene.add({Text{{}, "Mrs", {}, {}, Anchor::end, 0}, "label.key.0", ""});
+  scene.add({Box{}, "bar.3", "0.5 … 1: 12 \"heads\""});
+  scene.add({Box{}, "", "decoration"});
+  scene.series.push_back({"loss", {1, 2}, {0.5, std::nan("")}, {"a", "b"}});
+  std::ostringstream out;
+  write_scene_csv(out, scene);
+  CHECK(out.str() ==
+        "part,row,row_label,column,column_label,value,text\n"
+        "matrix,0,,0,Mrs,0.25,\n"
+        "matrix,0,,1,,,\n"
+        "matrix,1,\"layer, 1\",0,Mrs,2,\n"
+        "matrix,1,\"layer, 1\",1,,3,\n"
+        "bar.3,,,,,,\"0.5 … 1: 12 \"\"heads\"\"\"\n"
+        "loss,0,a,1,,0.5,\n"
+        "loss,1,b,2,,,\n");
+}
 
 namespace {
 

@@ -5,6 +5,7 @@
 #include <iosfwd>
 
 #include "core/trace/trace.h"
+#include "viz/scene/scene.h"
 
 namespace headscope {
 
@@ -12,6 +13,13 @@ namespace headscope {
 /// are the shortest decimals that read back as the same float; a masked cell is empty. Streams row by row, so length
 /// costs no memory. Throws Error when the trace has no such map.
 void write_map_csv(std::ostream& out, const Trace& trace, int layer, int head);
+/// The numbers that any picture shows, one per line: part, row, row_label, column, column_label, value, text.
+/// A heatmap: its cells, by their places, with the labels that the picture writes (of one heatmap; several leave them
+/// out); masked cells have no value. A chart's series: row is the place in it, column what stands on the x axis. Every
+/// other mark that has a tooltip: its text.
+void write_scene_csv(std::ostream& out, const Scene& scene);
+void write_scene_csv(const std::filesystem::path& path, const Scene& scene);
+
 /// The file appears whole or not at all.
 void write_map_csv(const std::filesystem::path& path, const Trace& trace, int layer, int head);
 

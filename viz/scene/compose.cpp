@@ -52,6 +52,10 @@ void place(Scene& into, const Scene& part, double dx, double dy, const std::stri
     if (!mark.id.empty()) mark.id = prefix + mark.id;
     into.add(std::move(mark));
   }
+  for (SceneSeries series : part.series) {
+    series.title = prefix + series.title;
+    into.series.push_back(std::move(series));
+  }
 }
 
 Scene beside(std::span<const Scene> parts, double gap) {

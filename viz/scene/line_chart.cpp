@@ -190,6 +190,7 @@ Scene line_chart_scene(const LineChart& chart, const Look& look) {
                                chart.y_title)});
       }
     if (!line.title.empty()) ends.emplace_back(end, &line);
+    scene.series.push_back({line.title, line.x, line.y, {}});
   }
   std::ranges::stable_sort(ends, {}, &std::pair<double, const ChartSeries*>::first);
   double lowest = -1e9;

@@ -83,6 +83,13 @@ Scene scatter_scene(const std::vector<ScatterPoint>& points, const ScatterOption
   scene.width = options.width;
   scene.height = options.height;
   scene.title = options.y_title + " against " + options.x_title;
+  SceneSeries values{scene.title, {}, {}, {}};
+  for (const ScatterPoint& point : points) {
+    values.x.push_back(point.x);
+    values.y.push_back(point.y);
+    values.labels.push_back(point.label);
+  }
+  scene.series.push_back(std::move(values));
   const Axis x = axis_of(points, &ScatterPoint::x, &ScatterPoint::x_spread, options.x_low, options.x_high),
              y = axis_of(points, &ScatterPoint::y, &ScatterPoint::y_spread, options.y_low, options.y_high);
   const double line = std::round(15 * theme.text_scale);

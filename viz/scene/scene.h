@@ -67,12 +67,20 @@ struct Mark {
   std::string tooltip;  ///< what the number is and where it comes from; "" = none
 };
 
+/// Numbers that the shapes of a chart no longer tell: a line's values, points.
+struct SceneSeries {
+  std::string title;
+  std::vector<double> x, y;         ///< equally long
+  std::vector<std::string> labels;  ///< of the values; empty = none
+};
+
 struct Scene {
   double width = 0, height = 0;
   Color background;
   std::string title;        ///< for the file's metadata and for readers who cannot see
   std::string description;  ///< provenance: model, site, text, how it was computed
   std::vector<Mark> marks;
+  std::vector<SceneSeries> series;  ///< for who wants the numbers
 
   Mark& add(Mark mark) { return marks.emplace_back(std::move(mark)); }
 };

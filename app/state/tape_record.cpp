@@ -1,0 +1,144 @@
+#include "app/state/tape_record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "app/state/json_fields.h"
+#include "core/base/error.h"
+#include "core/io/strict_json.h"
+
+namespace headscope {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+namespace {
+constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+
+ordered_json choice_json(const Generator::Choice& choice) {
+  return {{"temperature", choice.settings.temperature},
+          {"top_k", choice.settings.top_k},
+          {"top_p", choice.settings.top_p},
+          {"seed", std::to_string(choice.seed)}};  // of 64 bits, more than a JSON number is sure to hold
+}
+
+Generator::Choice choice_from(const json& value, const std::string& where) {
+  JsonFields fields(value, where);
+  Generator::Choice choice;
+  std::int64_t top_k = choice.settings.top_k;
+  std::string seed = "1";
+  fields.read("temperature", choice.settings.temperature, 0, std::numeric_limits<double>::max());
+  fields.read("top_k", top_k, 0, most);
+  fields.read("top_p", choice.settings.top_p, 0, 1);
+  fields.read("seed", seed);
+  fields.done();
+  choice.settings.top_k = static_cast<int>(top_k);
+  const auto [end, error] = std::from_chars(seed.data(), seed.data() + seed.size(), choice.seed);
+  if (seed.empty() || error != std::errc() || end != seed.data() + seed.size())
+    fields.refuse("seed", "a whole number from 0 as text", "\"" + seed + "\"");
+  check(choice.settings, where);
+  return choice;
+}
+
+/// An array of whole numbers below `end`.
+std::vector<std::int64_t> numbers_from(JsonFields& fields, const char* key, std::int64_t end) {
+  std::vector<std::int64_t> out;
+  const json* value = fields.find(key);
+  if (!value) return out;
+  if (!value->is_array()) fields.refuse(key, "an array of numbers", json_excerpt(*value));
+  for (const json& each : *value) {
+    if (!each.is_number_integer() || each < 0 || each >= end)
+      fields.refuse(key, fmt::format("whole numbers from 0, below {}", end), json_excerpt(each));
+    out.push_back(each.get<std::int64_t>());
+  }
+  return out;
+}
+
+TapeRecord::Branch branch_from(const json& value, const std::string& where,
+                               const std::vector<Generator::Choice>& choices) {
+  JsonFields fields(value, where);
+  TapeRecord::Branch branch;
+  std::int64_t id = 0, parent = -1, from = 0;
+  fields.read("id", id, 0, most);
+  fields.read("parent", parent, -1, most);
+  const auto tokens = numbers_from(fields, "tokens", most);
+  const auto chosen = numbers_from(fields, "choices", static_cast<std::int64_t>(choices.size()));
+  fields.read("from", from, 0, static_cast<std::int64_t>(tokens.size()));
+  if (chosen.size() != tokens.size())
+    fields.refuse("choices", fmt::format("one for each of {} tokens", tokens.size()), std::to_string(chosen.size()));
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    branch.steps.push_back({static_cast<std::int32_t>(tokens[i]), choices[static_cast<std::size_t>(chosen[i])]});
+  for (const std::int64_t step : numbers_from(fields, "given", static_cast<std::int64_t>(tokens.size()))) {
+    TapeRecord::Step& given = branch.steps[static_cast<std::size_t>(step)];
+    given.choice.given = given.token;
+  }
+  fields.done();
+  branch.id = static_cast<int>(id);
+  branch.parent = static_cast<int>(parent);
+  branch.from = static_cast<std::size_t>(from);
+  return branch;
+}
+}  // namespace
+
+ordered_json to_json(const TapeRecord& tape) {
+  std::vector<Generator::Choice> choices;
+  const auto index_of = [&](Generator::Choice choice) {
+    choice.given.reset();
+    const auto found = std::ranges::find(choices, choice);
+    if (found != choices.end()) return found - choices.begin();
+    choices.push_back(choice);
+    return std::ssize(choices) - 1;
+  };
+  ordered_json branches = ordered_json::array();
+  for (const TapeRecord::Branch& branch : tape.branches) {
+    ordered_json tokens = ordered_json::array(), chosen = ordered_json::array(), given = ordered_json::array();
+    for (std::size_t i = 0; i < branch.steps.size(); ++i) {
+      tokens.push_back(branch.steps[i].token);
+      chosen.push_back(index_of(branch.steps[i].choice));
+      if (branch.steps[i].choice.given) given.push_back(i);
+    }
+    branches.push_back({{"id", branch.id},
+                        {"parent", branch.parent},
+                        {"from", branch.from},
+                        {"tokens", tokens},
+                        {"choices", chosen},
+                        {"given", given}});
+  }
+  ordered_json all = ordered_json::array();
+  for (const Generator::Choice& choice : choices) all.push_back(choice_json(choice));
+  return {{"prompt", ordered_json::parse(to_json(tape.prompt))},
+          {"choices", all},
+          {"branches", branches},
+          {"chosen", tape.chosen},
+          {"next", choice_json(tape.next)}};
+}
+
+TapeRecord tape_from_json(const json& value, const std::string& where) {
+  JsonFields fields(value, where);
+  TapeRecord tape;
+  const json* prompt = fields.find("prompt");
+  if (!prompt) fields.refuse("prompt", "the prompt", "none");
+  tape.prompt = run_request_from_json(prompt->dump(), fields.where("prompt"));
+  std::vector<Generator::Choice> choices;
+  if (const json* all = fields.find("choices")) {
+    if (!all->is_array()) fields.refuse("choices", "an array", json_excerpt(*all));
+    for (const json& each : *all) choices.push_back(choice_from(each, fields.where("choices")));
+  }
+  if (const json* all = fields.find("branches")) {
+    if (!all->is_array()) fields.refuse("branches", "an array", json_excerpt(*all));
+    for (const json& each : *all) tape.branches.push_back(branch_from(each, fields.where("branches"), choices));
+  }
+  if (tape.branches.empty()) fields.refuse("branches", "at least one branch", "none");
+  std::int64_t chosen = 0;
+  fields.read("chosen", chosen, 0, std::ssize(tape.branches) - 1);
+  tape.chosen = static_cast<std::size_t>(chosen);
+  if (const json* next = fields.find("next")) tape.next = choice_from(*next, fields.where("next"));
+  fields.done();
+  return tape;
+}
+
+}  // namespace headscope

@@ -1,0 +1,30 @@
+#pragma once
+// The pictures that are on screen, as what can draw them once more: for a file, in the colours of paper. Collected anew
+// in every frame while somebody asks for them. Thread rule: the UI thread; `build` may run on any.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "viz/scene/scene.h"
+#include "viz/scene/token_axis.h"
+
+namespace headscope {
+
+struct ShownPicture {
+  std::string id;     ///< of the view: "lens"
+  std::string title;  ///< of the scene; else the id
+  double area = 0;    ///< on screen, logical pixels squared
+  std::function<Scene(const Look&)> build;
+};
+
+struct ShownPictures {
+  bool asked = false;  ///< the export dialog is open
+  std::vector<ShownPicture> all;
+
+  void add(const std::string& id, const std::string& title, double area, std::function<Scene(const Look&)> build) {
+    if (asked) all.push_back({id, title.empty() ? id : title, area, std::move(build)});
+  }
+};
+
+}  // namespace headscope
