@@ -5,10 +5,11 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <chrono>
+#include <filesystem>
 #include <functional>
 #include <vector>
 
+#include "core/base/file.h"
 #include "core/engine/pass_memory.h"
 #include "core/trace/capture.h"
 #include "tests/bench/random_model.h"
@@ -57,20 +58,16 @@ const Model& tiny() {
   return *model;
 }
 
-/// An edit of the middle layer, traced from what the last pass left, beside the whole pass. The vocabulary is small,
-/// since logits are always computed anew.
-void edit_in_the_middle(benchmark::State& state) {
-  static const auto model = bench::random_gpt2(12, 12, 768, 1000, 1024, backend());
-  const LoadedModel loaded{model, nullptr};
-  RunRequest request;
-  for (int i = 0; i < static_cast<int>(state.range(0)); ++i) request.ids.push_back(i * 7919 % 1000);
+/// Traces of a model, each one edit away from the last, beside the whole pass with the same edits.
+void edited_beside_whole(benchmark::State& state, const LoadedModel& loaded, RunRequest request,
+                         const std::function<Intervention(int)>& edit) {
   const Ctx ctx{backend()};
   PassMemory memory;
   run(loaded, request, ctx, memory);
   std::vector<double> edited, whole;
-  double tau = 1;
+  int count = 0;
   for (auto _ : state) {
-    request.edits = {{{6, 0}, SetTemperature{tau *= 1.01}}};
+    request.edits = {edit(count++)};
     edited.push_back(seconds([&] { run(loaded, request, ctx, memory); }));
     state.SetIterationTime(edited.back());
     whole.push_back(seconds([&] { run(loaded, request, ctx); }));
@@ -78,6 +75,47 @@ void edit_in_the_middle(benchmark::State& state) {
   state.counters["edited_ms"] = 1e3 * median(edited);
   state.counters["whole_ms"] = 1e3 * median(whole);
   state.counters["ratio"] = median(edited) / median(whole);
+}
+
+RunRequest request_of(std::int64_t tokens, int vocab) {
+  RunRequest request;
+  for (int i = 0; i < static_cast<int>(tokens); ++i) request.ids.push_back(i * 7919 % vocab);
+  return request;
+}
+
+Intervention warmer(int layer, int count) {
+  return {{layer, 0}, SetTemperature{1 + 0.01 * (1 + count % 50)}};
+}
+
+/// Of the middle layer, blocks alone: with a vocabulary of 1,000 the logits cost next to nothing.
+void edit_in_the_middle(benchmark::State& state) {
+  static const auto model = bench::random_gpt2(12, 12, 768, 1000, 1024, backend());
+  edited_beside_whole(state, {model, nullptr}, request_of(state.range(0), 1000), [](int i) { return warmer(6, i); });
+}
+
+/// The same with the whole vocabulary, whose logits an edit of all rows changes all.
+void edit_in_the_middle_124m(benchmark::State& state) {
+  static const LoadedModel loaded{std::shared_ptr<const Model>(std::shared_ptr<const Model>(), &gpt2_124m()), nullptr};
+  edited_beside_whole(state, loaded, request_of(state.range(0), 1000), [](int i) { return warmer(6, i); });
+}
+
+/// One weight in the middle of the text dragged, in the middle layer.
+void weight_in_the_middle_124m(benchmark::State& state) {
+  static const LoadedModel loaded{std::shared_ptr<const Model>(std::shared_ptr<const Model>(), &gpt2_124m()), nullptr};
+  const int query = static_cast<int>(state.range(0)) / 2;
+  edited_beside_whole(state, loaded, request_of(state.range(0), 1000), [query](int i) {
+    return Intervention{{6, 0}, SetWeight{query, 2, 0.01 * (1 + i % 90)}};
+  });
+}
+
+/// The model that comes with the program on its own text, an edit in its first layer: nothing is spared.
+void bundled_change(benchmark::State& state) {
+  const std::filesystem::path root = HEADSCOPE_SOURCE_DIR;
+  const LoadedModel loaded = load_model(root / "models/tiny-gpt2", backend());
+  RunRequest request;
+  request.model = root / "models/tiny-gpt2";
+  request.text = read_file(root / "assets/examples/tiny-gpt2.txt", 1 << 20);
+  edited_beside_whole(state, loaded, request, [](int i) { return warmer(0, i); });
 }
 
 void gpt2_124m_factored(benchmark::State& state) {
@@ -90,7 +128,10 @@ void tiny_dense(benchmark::State& state) {
   forward(state, tiny(), MapStorage::dense);
 }
 
-BENCHMARK(edit_in_the_middle)->Arg(64)->Arg(256)->UseManualTime()->Unit(benchmark::kMillisecond)->MinTime(2);
+BENCHMARK(bundled_change)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(edit_in_the_middle)->Arg(32)->Arg(64)->Arg(256)->UseManualTime()->Unit(benchmark::kMillisecond)->MinTime(2);
+BENCHMARK(edit_in_the_middle_124m)->Arg(32)->UseManualTime()->Unit(benchmark::kMillisecond)->MinTime(2);
+BENCHMARK(weight_in_the_middle_124m)->Arg(32)->UseManualTime()->Unit(benchmark::kMillisecond)->MinTime(2);
 BENCHMARK(tiny_dense)->Arg(16)->Arg(64)->Arg(256)->UseManualTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(gpt2_124m_dense)
     ->Arg(16)

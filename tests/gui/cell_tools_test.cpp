@@ -1,6 +1,9 @@
 // Changing single cells by hand: bars and cells dragged, masks painted, what follows, and undo.
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <vector>
 
 #include "tests/gui/explore.h"
 
@@ -111,4 +114,57 @@ TEST_CASE("the two tokens of the logit difference are chosen by clicks") {
   CHECK(contrast_of(e.state(), e.results()) == std::pair{next[0].id, next[2].id});
   e.driver.click(e.results().model.tokenizer->token(next[1].id).label);
   CHECK(contrast_of(e.state(), e.results()) == std::pair{next[1].id, next[2].id});
+}
+
+TEST_CASE(
+    "a dragged weight, an ablation and a mask are undone to the bit-same run, and redone to the bit-same edited one") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Explore e;
+  e.driver.click("Layer 1 Head 0");
+  REQUIRE(e.settle());
+  const auto bits = [&] {
+    std::vector<std::uint32_t> all;
+    const auto add = [&](const Tensor& tensor) {
+      const Tensor packed = tensor.packed();
+      for (Index i = 0; i < packed.size(); ++i) all.push_back(std::bit_cast<std::uint32_t>(packed.data()[i]));
+    };
+    const Trace& trace = *e.results().run->trace;
+    add(trace.logits);
+    for (const AttentionMap& map : trace.maps) add(map.to_dense());
+    for (const auto& row : e.results().facts->table.value)
+      for (const double value : row) {
+        const auto both = std::bit_cast<std::uint64_t>(value);
+        all.push_back(static_cast<std::uint32_t>(both));
+        all.push_back(static_cast<std::uint32_t>(both >> 32));
+      }
+    return all;
+  };
+  std::vector<std::vector<std::uint32_t>> states{bits()};
+  const auto done = [&] {
+    REQUIRE(e.settle());
+    states.push_back(bits());
+    CHECK(states.back() != states[states.size() - 2]);
+  };
+  e.driver.key(ImGuiKey_E);
+  const ImVec2 at = cell(e, 20, 3);
+  e.driver.drag(at, {at.x, at.y - 90}, 8);  // every move of the hand is a run of its own
+  done();
+  e.driver.key(ImGuiKey_X);
+  done();
+  e.driver.key(ImGuiKey_M);
+  e.driver.click_at(cell(e, 12, 5));
+  done();
+  for (std::size_t i = states.size() - 1; i-- > 0;) {
+    CAPTURE(i);
+    e.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl);
+    REQUIRE(e.settle());
+    CHECK(bits() == states[i]);
+  }
+  CHECK(e.state().document.edits.empty());
+  for (std::size_t i = 1; i < states.size(); ++i) {
+    CAPTURE(i);
+    e.driver.key(ImGuiKey_Y, ImGuiMod_Ctrl);
+    REQUIRE(e.settle());
+    CHECK(bits() == states[i]);
+  }
 }

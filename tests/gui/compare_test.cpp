@@ -1,5 +1,8 @@
 // The Compare workspace, used as a person uses it.
 
+#include <algorithm>
+#include <cmath>
+
 #include "tests/gui/explore.h"
 
 using namespace headscope;
@@ -82,4 +85,70 @@ TEST_CASE("another model reads the same text; the pointer is followed in both ma
   c.driver.hover("pair/map.a");
   c.driver.frames(3);
   CHECK(c.driver.shown("compare row"));
+}
+
+TEST_CASE("two moments of a training run: scrubbed apart, ranked, and the same moment differs in nothing") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Explore e;
+  TrainingDesk training(e.app.explorer());
+  TrainWorkspace train(training);
+  CompareDesk desk(e.app.explorer(), &training);
+  CompareWorkspace compare(desk);
+  e.app.add(workspace_of(compare));
+  e.app.add(workspace_of(train, training));
+  e.driver.frames(2);
+  e.driver.click("Compare");
+  e.driver.click("Training");
+  e.driver.frames(2);
+  CHECK(desk.with() == CompareDesk::With::training);
+  CHECK_FALSE(desk.missing().empty());  // nothing was trained: the middle says what to do
+
+  Recipe& draft = training.draft();
+  draft.task.kind = "repeated";
+  draft.task.shortest_period = 4;
+  draft.task.longest_period = 8;
+  draft.model = {"gpt2", 2, 2, 2, 16, 0, 24};
+  draft.batch = 4;
+  draft.evaluate_rows = 8;
+  draft.steps = draft.optimizer.schedule_steps = 1'000'000;
+  training.start();
+  REQUIRE(e.driver.until([&] { return training.moments().size() >= 4; }, 20'000));
+  training.pause();
+  int quiet = 0;
+  const auto calm = [&] {
+    quiet = 0;
+    return e.driver.until([&] { return (quiet = e.app.settled() ? quiet + 1 : 0) > 8; }, 20'000);
+  };
+  REQUIRE(calm());
+  const auto ends = [&](const char* slider, bool right) {
+    const Item item = e.driver.item(slider);
+    e.driver.drag(item.center(), {right ? item.max.x - 2 : item.min.x + 2, item.center().y});
+    REQUIRE(calm());
+  };
+  ends("##moment a", false);
+  ends("##moment b", true);
+  REQUIRE(desk.result());
+  const auto& moments = training.moments();
+  CHECK(desk.result()->a.trace == moments.front().view->facts->trace);
+  CHECK(desk.result()->b.trace == moments.back().view->facts->trace);
+  CHECK(desk.result()->a.name == "step 0");
+  const Comparison& result = *desk.result();
+  REQUIRE(result.heads.size() == 4);
+  double largest = 0;
+  for (const HeadDifference& head : result.heads) largest = std::max(largest, head.total_variation);
+  CHECK(largest > 0);
+  CHECK(result.heads[result.ranked[0]].total_variation == largest);
+  // Half the sum of what differs, by hand, of the first head's last row.
+  const AttentionMap &a = result.a.trace->maps[0], &b = result.b.trace->maps[0];
+  double sum = 0;
+  for (Index q = 0; q < a.n_query(); ++q)
+    for (Index k = 0; k < a.n_key(); ++k) sum += std::abs(static_cast<double>(a.weight(q, k)) - b.weight(q, k)) / 2;
+  CHECK(result.heads[0].total_variation == doctest::Approx(sum / static_cast<double>(a.n_query())).epsilon(1e-4));
+  e.driver.click("difference rank 1");
+  REQUIRE(calm());
+  CHECK(e.driver.shown("pair/map.difference"));
+
+  ends("##moment b", false);  // the first moment with itself
+  for (const HeadDifference& head : desk.result()->heads) CHECK(head.total_variation == 0);
+  training.stop();
 }
