@@ -76,6 +76,16 @@ Tensor read_matrix(const std::string& text, const std::string& what) {
   return Tensor::from({row_count, columns}, values);
 }
 
+/// Whether another parameter leaves this one without a say.
+bool idle(const MechanismValues& values, const Mechanism& m, std::string_view name) {
+  if (m.parameter("fit")) {
+    const bool fits = values.on("fit");
+    if (name == "memory") return !fits;
+    if (name == "rows" || name == "columns") return fits;
+  }
+  return m.reads_vocabulary && name == "words" && values.number("frequencies") == 0;
+}
+
 }  // namespace
 
 void MechanismsWorkspace::input(Ui& ui, Workbench& bench) {
@@ -201,6 +211,7 @@ void MechanismsWorkspace::parameters(Ui& ui) {
   }
   for (const MechanismParameter& p : m.parameters) {
     const std::string label(p.title);
+    if (idle(desk_.values(), m, p.name)) continue;
     // A ring has as many rounds as workers.
     const double high = p.name == "rounds" ? std::min(p.high, desk_.values().number("workers")) : p.high;
     const double before = std::min(desk_.values().number(p.name), high);

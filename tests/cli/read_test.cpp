@@ -31,7 +31,7 @@ json answer(const std::string& tool, const std::string& folder, std::vector<std:
 TEST_CASE("read: every tool as a table, CSV and JSON, on both families") {
   for (const std::string folder : {"gpt2-random", "llama-gqa"})
     for (const std::string tool : {"lens", "attribution", "weighted", "circuits", "rollout", "flow", "gradients",
-                                   "composition", "sinks", "massive", "alternatives"}) {
+                                   "composition", "singular", "sinks", "massive", "alternatives"}) {
       CAPTURE(tool);
       std::vector<std::string> words;
       if (tool == "circuits" || tool == "alternatives") words = {"--head", "1.2"};
