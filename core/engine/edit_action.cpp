@@ -253,6 +253,10 @@ const auto& table() {
         "A part of the block adds nothing; a norm passes on what it is given.", SwitchOff{}, false},
        "switch off",
        [](Words& w) -> EditAction { return SwitchOff{read_from(w, parts)}; }},
+      {{"post norm", "Each norm of the block moves behind its sum: norm(x + part(x)). Not how the model was trained.",
+        PostNorm{}, false},
+       "post norm",
+       [](Words&) -> EditAction { return PostNorm{}; }},
       {{position_words, "Another way of knowing where a token stands.",
         SetPositions{.method = SetPositions::Method::rope, .base = 500}, true},
        "position",
@@ -391,7 +395,7 @@ std::string text_of(const EditAction& action) {
             return fmt::format("patch {} from {}{}", name_in(sites, a.site), quote(a.text), aligned_words(a.align));
           },
           [](const SwitchOff& a) { return fmt::format("switch off {}", name_in(parts, a.part)); },
-          [](const SetPositions& a) { return text_of(a); },
+          [](const PostNorm&) { return std::string("post norm"); }, [](const SetPositions& a) { return text_of(a); },
           [](const ShareKeys& a) { return fmt::format("share keys {}", a.groups); },
           [](const LatentKeys& a) { return fmt::format("latent keys {}", a.rank); },
           [](const ScaleSingular& a) {
@@ -442,7 +446,7 @@ void check(const EditAction& action, const std::string& where) {
             check_pairing(a.align, where);
             need(std::ranges::count(patch_sites(), a.site) == 1, "a site that can be patched", info(a.site).pattern);
           },
-          [&](const SwitchOff&) {}, [&](const SetPositions& a) { check(a, where); },
+          [&](const SwitchOff&) {}, [&](const PostNorm&) {}, [&](const SetPositions& a) { check(a, where); },
           [&](const ShareKeys& a) { need(a.groups >= 1, "at least 1 group of heads", a.groups); },
           [&](const LatentKeys& a) { need(a.rank >= 1, "a rank from 1", a.rank); },
           [&](const ScaleSingular& a) {

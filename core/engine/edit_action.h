@@ -107,6 +107,14 @@ struct SwitchOff {
   bool operator==(const SwitchOff&) const = default;
 };
 
+/// Each norm of the block moves behind its sum, with the weights it has: x' = norm(x + part(x)), as in the first
+/// Transformer (Vaswani et al., Attention Is All You Need, 2017), where the model has x' = x + part(norm(x)) (Xiong et
+/// al., On Layer Normalization in the Transformer Architecture, 2020). The norm after the last block stays. No model of
+/// the families that open here was trained so.
+struct PostNorm {
+  bool operator==(const PostNorm&) const = default;
+};
+
 /// Keys and values are shared by more heads than in training: the model's key heads, in `groups` equal groups, become
 /// their group's mean (Ainslie et al., GQA, 2023: how a trained model is converted). 1 = MQA.
 struct ShareKeys {
@@ -151,7 +159,7 @@ struct SwapMechanism {
 
 using EditAction =
     std::variant<SetTemperature, SetMask, ScaleByLength, DropFirst, ForcePattern, SetWeight, FreezePattern, Ablate,
-                 Patch, SwitchOff, SetPositions, ShareKeys, LatentKeys, ScaleSingular, SwapMechanism>;
+                 Patch, SwitchOff, PostNorm, SetPositions, ShareKeys, LatentKeys, ScaleSingular, SwapMechanism>;
 
 struct EditForm {
   std::string_view form;     ///< "ablate zero | mean | resample SEED": capitals stand for what one writes

@@ -58,6 +58,7 @@ bool looks_ahead(const Intervention& edit, int context) {
                  [](const SetTemperature&) { return false; }, [](const ScaleByLength&) { return false; },
                  [](const DropFirst&) { return false; }, [](const ForcePattern&) { return false; },
                  [](const SwitchOff&) { return false; }, [](const ScaleSingular&) { return false; },
+                 [](const PostNorm&) { return false; },
                  [](const SetWeight& a) { return a.query < 0 || a.key < 0 || a.key > a.query; },
                  [](const Ablate& a) { return a.by != Ablate::By::zero; },
                  [](const auto&) { return true; }},  // what takes from another run is aligned to a whole text
@@ -114,7 +115,8 @@ void Generator::read(const Ctx& ctx, std::span<const std::int32_t> prefix, Gener
   cache_->truncate(static_cast<int>(held));
   read_.resize(held);
 
-  EditScene scene{config.dims, {prefix.begin(), prefix.end()}, {}, model_.model.get(), static_cast<int>(held)};
+  EditScene scene{config.dims,        {prefix.begin(), prefix.end()}, {},
+                  model_.model.get(), static_cast<int>(held),         &ctx.backend};
   InterventionTap interventions(edits_, scene);
   std::vector<Tap*> taps;
   if (!interventions.empty()) taps.push_back(&interventions);

@@ -211,6 +211,13 @@ InterventionTap::InterventionTap(const std::vector<Intervention>& edits, const E
                             check_positions(action, edit.target, *scene.model, n, where);
                             rotates_ |= action.replaces() || action.method == SetPositions::Method::shift;
                           },
+                          [&](const PostNorm&) {
+                            need_model(scene, where);
+                            assert(scene.backend);
+                            if (norms_.empty())
+                              for (const BlockWeights& block : scene.model->weights().blocks)
+                                norms_.emplace_back(block.ln1, block.ln2);
+                          },
                           [&](const ShareKeys& action) { check_groups(action.groups, scene.dims, where); },
                           [&](const LatentKeys& action) {
                             need_model(scene, where);
@@ -298,6 +305,10 @@ bool InterventionTap::acts_at(const Step& step, Site site) const {
                  [&](const Ablate&) { return site.kind == SiteKind::z; },
                  [&](const Patch& a) { return site.kind == a.site; },
                  [&](const SwitchOff& a) { return site.kind == site_of(a.part); },
+                 [&](const PostNorm&) {
+                   return site.kind == SiteKind::ln1_normalized || site.kind == SiteKind::resid_mid ||
+                          site.kind == SiteKind::ln2_normalized || site.kind == SiteKind::resid_post;
+                 },
                  [&](const SetPositions& a) { return positions_act_at(a, scene_.model->config().position, site.kind); },
                  [&](const ShareKeys&) { return site.kind == SiteKind::k || site.kind == SiteKind::v; },
                  [&](const LatentKeys&) { return site.kind == SiteKind::k || site.kind == SiteKind::v; },
@@ -338,6 +349,9 @@ bool InterventionTap::wants(Site site) const {
          (off->part == SwitchOff::Part::ln2 && site.kind == SiteKind::resid_mid)))
       return true;
     if (multiplies(step, site)) return true;
+    if (std::holds_alternative<PostNorm>(step.action) && site.kind == SiteKind::resid_pre &&
+        step.target.layer.value_or(site.layer) == site.layer)
+      return true;
   }
   for (const Step& step : steps_)
     if (step.hashes && meeting(site.kind) && step.target.layer.value_or(site.layer) == site.layer) return true;
@@ -347,11 +361,18 @@ bool InterventionTap::wants(Site site) const {
 
 Tensor InterventionTap::at(Site site, const Tensor& value) {
   Tensor edited;
-  for (const Step& step : steps_)
-    if (acts_at(step, site)) {
-      if (!edited.defined()) edited = value.copy();
-      act(step, site, edited);
+  bool own = false;  // nobody else has `edited`: it may be written to
+  for (const Step& step : steps_) {
+    if (!acts_at(step, site)) continue;
+    if (std::holds_alternative<PostNorm>(step.action)) {
+      edited = post_norm(step, site, edited.defined() ? edited : value);
+      own = false;
+      continue;
     }
+    if (!own) edited = edited.defined() ? edited.copy() : value.copy();
+    own = true;
+    act(step, site, edited);
+  }
   const Tensor& result = edited.defined() ? edited : value;
   if (site.kind == SiteKind::resid_pre || site.kind == SiteKind::resid_mid) norm_input_ = result;
   if (std::ranges::any_of(steps_, [&](const Step& step) { return multiplies(step, site); }))
@@ -363,6 +384,21 @@ Tensor InterventionTap::at(Site site, const Tensor& value) {
   if (site.kind == SiteKind::k || site.kind == SiteKind::rot_k) k_ = result;
   if (site.kind == SiteKind::v) v_ = result;
   return result;
+}
+
+Tensor InterventionTap::post_norm(const Step& step, Site site, const Tensor& value) {
+  const auto& [first_norm, second_norm] = norms_[static_cast<std::size_t>(site.layer)];
+  const bool behind_attention = site.kind == SiteKind::resid_mid || scene_.dims.d_mlp == 0;
+  const Tensor moved =
+      site.kind == SiteKind::ln1_normalized || site.kind == SiteKind::ln2_normalized
+          ? norm_input_
+          : normalized(scene_.model->config(), behind_attention ? first_norm : second_norm, *scene_.backend, value);
+  const Index first = std::max(step.first, scene_.first_row) - scene_.first_row, last = step.last - scene_.first_row;
+  if (first == 0 && last == value.dim(0) - 1) return moved;  // the tensor itself: gradients flow through it
+  Tensor rows = value.copy();
+  for (Index i = first; i <= last; ++i)
+    for (Index j = 0; j < rows.dim(1); ++j) rows.ref(i, j) = moved.at(i, j);
+  return rows;
 }
 
 void InterventionTap::swap(const Step& step, Site site, Tensor& value) {

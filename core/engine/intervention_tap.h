@@ -10,6 +10,7 @@
 #include "core/engine/intervention.h"
 #include "core/engine/position_tap.h"
 #include "core/engine/weight_edit.h"
+#include "core/model/weights.h"
 #include "core/trace/tap.h"
 #include "core/trace/trace.h"
 
@@ -35,6 +36,7 @@ struct EditScene {
   EditSources sources;            ///< what sources_of() asks for
   const Model* model = nullptr;   ///< whose pass it is: edits of positions and of keys look at its weights
   int first_row = 0;              ///< position of the pass's first row: the tokens before it lie in a cache
+  Backend* backend = nullptr;     ///< of the pass: computes the norms that an edit moves, so that a tape sees them
   bool heads_apart = false;       ///< somebody wants what each head adds (the site `result`)
 };
 
@@ -78,14 +80,18 @@ class InterventionTap final : public Tap {
   /// than weights · v.
   void swap(const Step& step, Site site, Tensor& value);
   bool swaps(int layer) const;
+  /// PostNorm at a norm's site: what stood before it. Behind a sum: the norm of it. Rows that the step does not reach
+  /// are `value`'s own.
+  Tensor post_norm(const Step& step, Site site, const Tensor& value);
 
   const EditScene& scene_;
   std::vector<Step> steps_;
-  Tensor norm_input_;                  // what the next norm is given, while one is switched off
+  Tensor norm_input_;                  // what the next norm is given, while one is switched off or moved
   BeforeRotation before_rotation_;     // while positions are edited
   BeforeRotation meeting_;             // what masks that hash queries and keys look at
   bool rotates_ = false;               // some edit needs that
   std::map<SiteKind, Tensor> inputs_;  // of this layer's matrices, while an edit multiplies by others
+  std::vector<std::pair<NormWeights, NormWeights>> norms_;  // by layer: the block's two, while they are moved
   // Of the layer that is being computed, for swapped mechanisms: q, k (after rotation), v, every head's rule, and the
   // outputs that its weights do not tell.
   Tensor q_, k_, v_;

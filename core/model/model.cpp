@@ -22,20 +22,6 @@ constexpr Index table_positions = 4096;
 // Of the time that opening a model takes: reading its file, beside packing its matrices.
 constexpr float reading_share = 0.4f;
 
-Backend::Unary unary(Activation activation) {
-  switch (activation) {
-    case Activation::relu:
-      return Backend::Unary::relu;
-    case Activation::gelu:
-      return Backend::Unary::gelu;
-    case Activation::gelu_tanh:
-      return Backend::Unary::gelu_tanh;
-    case Activation::silu:
-      return Backend::Unary::silu;
-  }
-  return Backend::Unary::relu;
-}
-
 /// The sites that a block without an MLP does not have.
 bool of_mlp(SiteKind kind) {
   switch (kind) {
@@ -285,7 +271,7 @@ class Model::Pass {
   }
 
   Tensor mlp(int layer, const Layer& l, const Tensor& x) {
-    const Backend::Unary f = unary(c_.activation);
+    const Backend::Unary f = activation_op(c_.activation);
     Tensor hidden;
     if (c_.gated_mlp) {
       const Tensor gate = tap({SiteKind::mlp_pre, layer}, b_.linear(x, l.gate));

@@ -48,6 +48,20 @@ Tensor normalized(const ModelConfig& config, const NormWeights& norm, Backend& b
                                            : backend.layer_norm(x, norm.gain, norm.bias, config.norm_epsilon);
 }
 
+Backend::Unary activation_op(Activation activation) {
+  switch (activation) {
+    case Activation::relu:
+      return Backend::Unary::relu;
+    case Activation::gelu:
+      return Backend::Unary::gelu;
+    case Activation::gelu_tanh:
+      return Backend::Unary::gelu_tanh;
+    case Activation::silu:
+      return Backend::Unary::silu;
+  }
+  return Backend::Unary::relu;
+}
+
 float score_scale(const ModelConfig& config, int layer) {
   double s = 1;
   if (config.scale_by_inverse_sqrt_d) s /= std::sqrt(static_cast<double>(config.dims.d_head));
@@ -63,6 +77,15 @@ ModelWeights Model::weights() const {
     BlockWeights& block = out.blocks.emplace_back();
     block.ln1 = layer.ln1;
     if (!layer.o.biases.empty()) block.o_bias = layer.o.biases[0];
+    block.ln2 = layer.ln2;
+    const auto whole = [](const Linear& product, Tensor& weight, Tensor& bias) {
+      if (!product.defined()) return;
+      weight = product.parts[0];
+      if (!product.biases.empty()) bias = product.biases[0];
+    };
+    whole(layer.gate, block.gate, block.gate_bias);
+    whole(layer.up, block.up, block.up_bias);
+    whole(layer.down, block.down, block.down_bias);
     const Index width = d.d_head, keys = Index{d.heads} * width, values = keys + Index{d.kv_heads} * width;
     for (Index head = 0; head < d.heads; ++head) {
       const Index group = head / (d.heads / d.kv_heads);

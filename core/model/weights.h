@@ -28,7 +28,11 @@ struct HeadWeights {
 struct BlockWeights {
   NormWeights ln1;  ///< before attention
   std::vector<HeadWeights> heads;
-  Tensor o_bias;  ///< (d_model)
+  Tensor o_bias;           ///< (d_model)
+  NormWeights ln2;         ///< before the MLP; undefined, as all below, in a block of attention alone
+  Tensor gate, gate_bias;  ///< (d_model, d_mlp), (d_mlp): gated MLPs only; the activation acts on this branch
+  Tensor up, up_bias;      ///< likewise: the linear branch of a gated MLP
+  Tensor down, down_bias;  ///< (d_mlp, d_model), (d_model): row i is what neuron i writes
 };
 
 struct ModelWeights {
@@ -55,6 +59,9 @@ struct Projection {
 
 /// The norm that this model uses, row by row: what its forward pass computes.
 Tensor normalized(const ModelConfig& config, const NormWeights& norm, Backend& backend, const Tensor& x);
+
+/// The op that computes this activation function.
+Backend::Unary activation_op(Activation activation);
 
 /// What q·k is multiplied by in this layer: 1/√d_head, and 1/(layer + 1) where the model has it.
 float score_scale(const ModelConfig& config, int layer);

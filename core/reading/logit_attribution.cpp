@@ -82,6 +82,15 @@ std::set<SiteKind> attribution_sites(const Model& model) {
   return sites;
 }
 
+LogitDirection logit_direction(const Model& model, const Trace& trace, const AttributionOf& of) {
+  check_token(trace, of.token);
+  if (of.against) check_token(trace, *of.against);
+  const Index position = position_of(trace, of.position, "attribution: position");
+  const VectorXd residual = row_of(need(trace, {SiteKind::resid_post, trace.model.dims.layers - 1}), position);
+  const Direction along = direction(model.config(), model.weights(), residual, of);
+  return {{along.d.begin(), along.d.end()}, along.scale, along.bias};
+}
+
 LogitAttribution logit_attribution(const Model& model, const Trace& trace, const AttributionOf& of) {
   const ModelConfig& config = model.config();
   const ModelDims& dims = config.dims;

@@ -54,6 +54,14 @@ struct LogitAttribution {
   double value(AttributionPart::Kind kind, int layer = -1, int head = -1) const;
 };
 
+/// What a part of the residual stream is multiplied by to give its share of the number: `d` and the frozen `scale` s of
+/// above; `bias` is the last norm's own share. `trace` must have recorded resid_post and all logits.
+struct LogitDirection {
+  std::vector<double> d;  ///< (d_model)
+  double scale = 1, bias = 0;
+};
+LogitDirection logit_direction(const Model& model, const Trace& trace, const AttributionOf& of);
+
 std::set<SiteKind> attribution_sites(const Model& model);
 
 /// `trace` must have recorded attribution_sites(), its maps and all logits. Throws Error on a position or a token that

@@ -14,15 +14,6 @@ namespace headscope {
 namespace {
 constexpr Index rows_at_once = 64;  // positions whose logits stand in memory together
 
-std::vector<LogitLens::Stage> stages_of(const Trace& trace, bool mlp) {
-  std::vector<LogitLens::Stage> stages{{{SiteKind::resid_pre, 0}, "embedding"}};
-  for (int layer = 0; layer < trace.model.dims.layers; ++layer) {
-    if (mlp) stages.push_back({{SiteKind::resid_mid, layer}, fmt::format("{} attn", layer)});
-    stages.push_back({{SiteKind::resid_post, layer}, fmt::format("{} {}", layer, mlp ? "mlp" : "attn")});
-  }
-  return stages;
-}
-
 /// One row of logits read out.
 class RowReader {
  public:
@@ -68,6 +59,16 @@ class RowReader {
 };
 }  // namespace
 
+std::vector<LogitLens::Stage> residual_stages(const ModelDims& dims) {
+  const bool mlp = dims.d_mlp > 0;
+  std::vector<LogitLens::Stage> stages{{{SiteKind::resid_pre, 0}, "embedding"}};
+  for (int layer = 0; layer < dims.layers; ++layer) {
+    if (mlp) stages.push_back({{SiteKind::resid_mid, layer}, fmt::format("{} attn", layer)});
+    stages.push_back({{SiteKind::resid_post, layer}, fmt::format("{} {}", layer, mlp ? "mlp" : "attn")});
+  }
+  return stages;
+}
+
 std::set<SiteKind> logit_lens_sites(const Model& model) {
   if (model.config().dims.d_mlp == 0) return {SiteKind::resid_pre, SiteKind::resid_post};
   return {SiteKind::resid_pre, SiteKind::resid_mid, SiteKind::resid_post};
@@ -91,7 +92,7 @@ LogitLens logit_lens(const Model& model, const Ctx& ctx, const Trace& trace, std
     if (token >= 0) check_token(trace, token);
 
   LogitLens out;
-  out.stages = stages_of(trace, model.config().dims.d_mlp > 0);
+  out.stages = residual_stages(model.config().dims);
   out.positions = n;
   out.kept = std::min(keep, model.config().dims.vocab);
   const auto stages = static_cast<Index>(out.stages.size());

@@ -44,6 +44,10 @@ struct LogitLens {
   }
 };
 
+/// The places where a residual stream can be read, in order of depth: before the first block, after every attention
+/// and every MLP.
+std::vector<LogitLens::Stage> residual_stages(const ModelDims& dims);
+
 /// The sites it reads: residual streams before, within and after every block.
 std::set<SiteKind> logit_lens_sites(const Model& model);
 

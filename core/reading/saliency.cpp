@@ -12,6 +12,7 @@ Saliency read_saliency(const LoadedModel& loaded, const RunRequest& request, con
   const ModelDims& dims = trace.model.dims;
   EditScene scene{dims, trace.ids(), {}};
   scene.model = loaded.model.get();
+  scene.backend = &ctx.backend;
   for (const SourceNeed& source : sources_of(request.edits)) {
     RunRequest plain = request;
     plain.edits.clear();

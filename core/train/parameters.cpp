@@ -84,7 +84,7 @@ Parameters Parameters::initial(const ModelConfig& config, const Initial& how) {
   NewWeights source;
   RawWeights raw = read_weights(source, config);
   Random random(how.seed);
-  const double residual = how.deviation / std::sqrt(2.0 * config.dims.layers);
+  const double residual = how.by_depth ? how.deviation / std::sqrt(2.0 * config.dims.layers) : how.deviation;
   draw(raw.token_embedding, how.deviation, random);
   if (how.positions == FirstPositions::random)
     draw(raw.position_embedding, how.deviation, random);

@@ -32,6 +32,7 @@ class Parameters {
     std::uint64_t seed = 1;
     double deviation = 0.02;
     FirstPositions positions = FirstPositions::random;
+    bool by_depth = true;  ///< false: the projections that write to the residual stream have that deviation too
   };
   static Parameters initial(const ModelConfig& config, const Initial& how);
   static Parameters initial(const ModelConfig& config, std::uint64_t seed) { return initial(config, Initial{seed}); }
