@@ -124,18 +124,18 @@ void add_read(CLI::App& app, Shell& shell) {
     options->input.add_options(*one, false);
     if (is({"weighted", "circuits", "alternatives", "attribution"}))
       one->add_option("--head", options->head, "One head, as LAYER.HEAD")->type_name("L.H");
-    if (is({"lens", "attribution", "flow", "gradients", "alternatives"}))
+    if (is({"lens", "attribution", "flow", "gradients", "alternatives", "residual", "norms", "ffn", "path"}))
       one->add_option("--position", options->position,
                       "A position, counted from 0 (negative: from the end; default: the last)")
           ->type_name("N");
-    if (is({"lens", "attribution", "gradients"}))
+    if (is({"lens", "attribution", "gradients", "ffn"}))
       one->add_option("--token", options->token,
                       name == "lens" ? "The token to follow (default: the one the text goes on with)"
                                      : "Whose logit (default: the most probable next token); ␣ is a space")
           ->type_name("TOKEN");
     if (is({"attribution", "gradients"}))
       one->add_option("--against", options->against, "Take the logit of this token away")->type_name("TOKEN");
-    if (is({"lens", "circuits", "attribution", "massive"}))
+    if (is({"lens", "circuits", "attribution", "massive", "ffn"}))
       one->add_option("--top", options->top, "How many to list")->check(CLI::Range(1, 100000))->capture_default_str();
     if (is({"weighted"}))
       one->add_option("--by", options->weighting, "attention (α), value (α ‖v‖) or output (‖α v W_O‖)")
@@ -180,6 +180,33 @@ void add_read(CLI::App& app, Shell& shell) {
           ->check(CLI::Range(0.0, 1.0))
           ->capture_default_str();
     }
+    if (is({"norms", "ffn"})) one->add_option("--layer", options->layer, "Of which block")->capture_default_str();
+    if (is({"residual"})) {
+      one->add_flag("--placement", options->placement,
+                    "The same weights with every norm moved behind its sum: loss, KL, norms by depth");
+      one->add_flag("--stack", options->stack, "Blocks with random weights, both ways: norms and gradients by depth");
+      one->add_option("--layers", options->layers, "Of the random blocks")->capture_default_str();
+      one->add_option("--stack-width", options->stack_width, "Width of the random blocks")->capture_default_str();
+      one->add_option("--seed", options->seed, "Of the random weights and tokens")->capture_default_str();
+    }
+    if (is({"norms"})) {
+      one->add_option("--row", options->rows, "A row of numbers instead of the model's own; once for each")
+          ->type_name("\"4 6 0 0\"");
+      one->add_option("--epsilon", options->epsilon, "Of the norms of such rows")
+          ->check(CLI::Range(0.0, 1.0))
+          ->capture_default_str();
+      one->add_option("--norm", options->norm, "ln1 (before attention), ln2 (before the MLP) or last")
+          ->check(CLI::IsMember({"ln1", "ln2", "last"}))
+          ->capture_default_str();
+    }
+    if (is({"ffn"})) {
+      one->add_flag("--parameters", options->parameters, "Where the model's parameters sit, instead");
+      one->add_option("--shape", options->shape, "Where those of another model would, given by its shape")
+          ->type_name("\"gpt2 layers=12 width=768 heads=12 vocab=50257 context=1024\"");
+    }
+    if (is({"loss"}))
+      one->add_flag("--prefixes", options->prefixes,
+                    "Beginnings of the text run alone: do they predict the same as the one pass?");
     auto* json = one->add_flag("--json", options->json, "JSON instead of a table");
     one->add_flag("--csv", options->csv, "CSV instead of a table")->excludes(json);
     one->add_option("-o,--out", options->out, "A picture instead of a table")->type_name("FILE.png|.svg");

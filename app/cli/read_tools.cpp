@@ -23,30 +23,10 @@
 
 namespace headscope::cli {
 
-namespace {
-using TracePtr = std::shared_ptr<const Trace>;
-constexpr double picture_width = 1120, picture_height = 720;
-
-std::int64_t integer(Index value) {
-  return static_cast<std::int64_t>(value);
-}
-
 TokenName namer(const LoadedModel& loaded) {
   return [tokenizer = loaded.tokenizer](std::int32_t id) {
     return tokenizer && id < tokenizer->vocab_size() ? tokenizer->token(id).label : std::to_string(id);
   };
-}
-
-std::pair<int, int> head_of(const ReadOptions& options, const Trace& trace) {
-  if (options.head.empty()) throw UsageError("--head is required: LAYER.HEAD such as 1.0");
-  int layer = -1, head = -1;
-  const char* end = options.head.data() + options.head.size();
-  const auto first = std::from_chars(options.head.data(), end, layer);
-  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '.' ||
-      std::from_chars(first.ptr + 1, end, head).ptr != end)
-    throw UsageError(fmt::format("--head: expected LAYER.HEAD such as 1.0, found \"{}\"", options.head));
-  (void)trace.map(layer, head);  // or an Error that says which there are
-  return {layer, head};
 }
 
 Index position_in(const Trace& trace, std::optional<int> given) {
@@ -59,6 +39,26 @@ Index position_in(const Trace& trace, std::optional<int> given) {
 
 std::int32_t token_or_likely(const LoadedModel& loaded, const Trace& trace, const std::string& given, Index position) {
   return given.empty() ? top_next(trace, 1, static_cast<int>(position))[0].id : answer_token(loaded, given, "--token");
+}
+
+namespace {
+using TracePtr = std::shared_ptr<const Trace>;
+constexpr double picture_width = 1120, picture_height = 720;
+
+std::int64_t integer(Index value) {
+  return static_cast<std::int64_t>(value);
+}
+
+std::pair<int, int> head_of(const ReadOptions& options, const Trace& trace) {
+  if (options.head.empty()) throw UsageError("--head is required: LAYER.HEAD such as 1.0");
+  int layer = -1, head = -1;
+  const char* end = options.head.data() + options.head.size();
+  const auto first = std::from_chars(options.head.data(), end, layer);
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '.' ||
+      std::from_chars(first.ptr + 1, end, head).ptr != end)
+    throw UsageError(fmt::format("--head: expected LAYER.HEAD such as 1.0, found \"{}\"", options.head));
+  (void)trace.map(layer, head);  // or an Error that says which there are
+  return {layer, head};
 }
 
 std::function<Scene(const Look&)> picture_of(Matrix matrix, const Trace& trace, double cell = 0) {
@@ -420,29 +420,34 @@ CaptureSpec of_sites(std::set<SiteKind> sites) {
 }  // namespace
 
 const std::vector<ReadTool>& read_tools() {
-  static const std::vector<ReadTool> tools = {
-      {"lens", "Logit lens: what every residual stream would answer",
-       [](const Model& m) { return of_sites(logit_lens_sites(m)); }, &lens},
-      {"attribution", "Direct logit attribution: what each head and MLP wrote to a logit",
-       [](const Model& m) { return of_sites(attribution_sites(m)); }, &attribution},
-      {"weighted", "Attention weighted by the norms of what it carries",
-       [](const Model&) { return of_sites({SiteKind::v}); }, &weighted},
-      {"circuits", "QK and OV circuits of a head, and its copying score", &maps_only, &circuits},
-      {"rollout", "Attention rollout through all layers", &maps_only, &rollout},
-      {"flow", "Attention flow from one position to the tokens", &maps_only, &flow},
-      {"gradients", "Gradient × input per token, attention × gradient per head", &maps_only, &gradients},
-      {"composition", "Q-, K- and V-composition of heads", &maps_only, &composition},
-      {"singular", "Singular values of every weight matrix, which the edit \"singular\" scales", &maps_only, &singular},
-      {"sinks", "Attention sinks: weight on the first token, and what it carries",
-       [](const Model&) {
-         return of_sites({SiteKind::v, SiteKind::resid_post});
-       },
-       &sinks},
-      {"massive", "Massive activations, and what they do for the sink",
-       [](const Model&) { return of_sites({SiteKind::resid_post}); }, &massive},
-      {"alternatives", "Other weights of a row that give the same output",
-       [](const Model&) { return of_sites({SiteKind::v}); }, &alternatives},
-  };
+  static const std::vector<ReadTool> tools = [] {
+    std::vector<ReadTool> all = {
+        {"lens", "Logit lens: what every residual stream would answer",
+         [](const Model& m) { return of_sites(logit_lens_sites(m)); }, &lens},
+        {"attribution", "Direct logit attribution: what each head and MLP wrote to a logit",
+         [](const Model& m) { return of_sites(attribution_sites(m)); }, &attribution},
+        {"weighted", "Attention weighted by the norms of what it carries",
+         [](const Model&) { return of_sites({SiteKind::v}); }, &weighted},
+        {"circuits", "QK and OV circuits of a head, and its copying score", &maps_only, &circuits},
+        {"rollout", "Attention rollout through all layers", &maps_only, &rollout},
+        {"flow", "Attention flow from one position to the tokens", &maps_only, &flow},
+        {"gradients", "Gradient × input per token, attention × gradient per head", &maps_only, &gradients},
+        {"composition", "Q-, K- and V-composition of heads", &maps_only, &composition},
+        {"singular", "Singular values of every weight matrix, which the edit \"singular\" scales", &maps_only,
+         &singular},
+        {"sinks", "Attention sinks: weight on the first token, and what it carries",
+         [](const Model&) {
+           return of_sites({SiteKind::v, SiteKind::resid_post});
+         },
+         &sinks},
+        {"massive", "Massive activations, and what they do for the sink",
+         [](const Model&) { return of_sites({SiteKind::resid_post}); }, &massive},
+        {"alternatives", "Other weights of a row that give the same output",
+         [](const Model&) { return of_sites({SiteKind::v}); }, &alternatives},
+    };
+    for (ReadTool& tool : block_tools()) all.push_back(std::move(tool));
+    return all;
+  }();
   return tools;
 }
 

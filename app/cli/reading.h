@@ -31,11 +31,14 @@ struct Reading {
 struct ReadOptions {
   Input input;
   std::string head, token, against, weighting = "output", kind = "v", circuit = "ov", out, theme = "dark";
+  std::string norm = "ln1", shape;
+  std::vector<std::string> rows;
   std::optional<int> position, key, width;
-  int top = 10, distance = 0;
-  double threshold = 100, tolerance = 1e-6, share = 1, residual = 0.5;
+  int top = 10, distance = 0, layer = 0, layers = 12, stack_width = 64;
+  double threshold = 100, tolerance = 1e-6, share = 1, residual = 0.5, epsilon = 1e-5;
   std::uint64_t seed = 1;
   bool full = false, relative = false, zero = false, csv = false, json = false;
+  bool placement = false, stack = false, parameters = false, prefixes = false;
 };
 
 /// One tool: its name, what it is, and the reading of an opened model and text.
@@ -49,5 +52,14 @@ struct ReadTool {
 };
 /// Every tool (read_tools.cpp).
 const std::vector<ReadTool>& read_tools();
+/// Of them, those about blocks and whole models (block_tools.cpp).
+std::vector<ReadTool> block_tools();
+
+/// The label of a token id, or the id itself.
+std::function<std::string(std::int32_t)> namer(const LoadedModel& loaded);
+/// Of --position; without it the last. Throws Error on one outside the text.
+Index position_in(const Trace& trace, std::optional<int> given);
+/// Of --token; without it the most probable after `position`.
+std::int32_t token_or_likely(const LoadedModel& loaded, const Trace& trace, const std::string& given, Index position);
 
 }  // namespace headscope::cli

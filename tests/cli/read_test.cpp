@@ -30,8 +30,9 @@ json answer(const std::string& tool, const std::string& folder, std::vector<std:
 
 TEST_CASE("read: every tool as a table, CSV and JSON, on both families") {
   for (const std::string folder : {"gpt2-random", "llama-gqa"})
-    for (const std::string tool : {"lens", "attribution", "weighted", "circuits", "rollout", "flow", "gradients",
-                                   "composition", "singular", "sinks", "massive", "alternatives"}) {
+    for (const std::string tool :
+         {"lens", "attribution", "weighted", "circuits", "rollout", "flow", "gradients", "composition", "singular",
+          "sinks", "massive", "alternatives", "residual", "norms", "ffn", "path", "loss"}) {
       CAPTURE(tool);
       std::vector<std::string> words;
       if (tool == "circuits" || tool == "alternatives") words = {"--head", "1.2"};
@@ -74,11 +75,44 @@ TEST_CASE("read: numbers agree with one another") {
   CHECK(lens["rows"].back()["kl_to_answer"] == 0);
 }
 
+TEST_CASE("read: blocks and whole models, their other forms") {
+  const json rows = answer("norms", "gpt2-random", {"--row", "4 6 0 0", "--row", "1 2 3 3"});
+  std::vector<double> sums;
+  for (const json& cell : rows["rows"])
+    if (cell["norm"] == "Sum, per feature") sums.push_back(cell["after"].get<double>());
+  REQUIRE(sums.size() == 8);
+  CHECK(sums[0] == doctest::Approx(0.8));
+  CHECK(sums[1] == doctest::Approx(0.75));
+  CHECK(sums[7] == 1);
+
+  const json shape =
+      answer("ffn", "llama-gqa", {"--shape", "gpt2 layers=12 width=768 heads=12 vocab=50257 context=1024"});
+  CHECK(shape["facts"]["parameters"] == 124439808);
+  CHECK(run_cli(with({"--shape", "gpt2 layers=12"}, "ffn", "llama-gqa")).code == 1);
+
+  const json placed = answer("residual", "llama-gqa", {"--placement"});
+  const json plain = answer("loss", "llama-gqa", {"--prefixes"});
+  CHECK(placed["facts"]["loss_pre"].get<double>() == doctest::Approx(plain["facts"]["mean"].get<double>()));
+  const json moved = answer("loss", "llama-gqa", {"--edit", "*: post norm"});
+  CHECK(placed["facts"]["loss_post"].get<double>() == doctest::Approx(moved["facts"]["mean"].get<double>()));
+  CHECK(plain["facts"]["prefix_difference"].get<double>() < 1e-3);
+  double sum = 0;
+  for (const json& token : plain["rows"]) sum += token["loss"].get<double>();
+  CHECK(sum / static_cast<double>(plain["rows"].size()) == doctest::Approx(plain["facts"]["mean"].get<double>()));
+  CHECK(answer("residual", "gpt2-random", {"--stack", "--layers", "3", "--stack-width", "16"})["rows"].size() == 3);
+}
+
 TEST_CASE("read: pictures, and what goes wrong") {
   const auto folder = scratch_dir("read");
   const Finished drawn = run_cli(with({"-o", (folder / "lens.svg").string()}, "lens", "gpt2-random"));
   CHECK(drawn.code == 0);
   CHECK(std::filesystem::file_size(folder / "lens.svg") > 2000);
+  for (const std::string tool : {"residual", "norms", "ffn", "path", "loss"}) {
+    CAPTURE(tool);
+    const auto file = folder / (tool + ".svg");
+    CHECK(run_cli(with({"-o", file.string()}, tool, "gpt2-random")).code == 0);
+    CHECK(std::filesystem::file_size(file) > 2000);
+  }
   CHECK(run_cli(with({"-o", "x.gif"}, "lens", "gpt2-random")).code == 2);
   CHECK(run_cli(with({"-o", "x.png"}, "alternatives", "gpt2-random")).code == 2);
   CHECK(run_cli(with({}, "circuits", "gpt2-random")).code == 2);  // --head is required

@@ -29,7 +29,7 @@ Scene histogram_scene(const Histogram& histogram, const Look& look) {
   const auto first = std::ranges::find_if(counts, counted);
   if (first == counts.end()) {
     scene.add({Text{{histogram.width / 2, histogram.height / 2},
-                    "no passage offered evidence",
+                    fmt::format("no {} offered evidence", histogram.noun),
                     font,
                     theme.faint,
                     Anchor::middle,
@@ -70,7 +70,7 @@ Scene histogram_scene(const Histogram& histogram, const Look& look) {
                    1},
                fmt::format("bar.{}", i),
                fmt::format("{} … {}: {} {}", short_number(from), short_number(to), bars[i],
-                           bars[i] == 1 ? "passage" : "passages")});
+                           histogram.noun + (bars[i] == 1 ? "" : "s"))});
   }
   scene.add({Line{{{plot.x, plot.bottom()}, {plot.right(), plot.bottom()}}, theme.line, 1}, "", ""});
   double taken = -1e9;

@@ -20,6 +20,7 @@ struct Histogram {
   std::optional<double> chance;
   std::string title;   ///< "Entropy of head 1.0, nats"
   std::string remark;  ///< quiet, beside it: "412 passages"
+  std::string noun = "passage";  ///< what was counted, for tooltips
   Color color;
   double width = 480, height = 240;
 };

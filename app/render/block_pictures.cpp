@@ -1,0 +1,362 @@
+#include "app/render/block_pictures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "viz/scene/map_cells.h"
+#include "viz/scene/text.h"
+
+namespace headscope {
+
+namespace {
+void set_stage_ticks(LineChart& chart, const ResidualStream& stream) {
+  for (std::size_t s = 0; s < stream.stages.size(); ++s) {
+    chart.x_ticks.push_back(static_cast<double>(s));
+    chart.x_labels.push_back(stream.stages[s].name);
+  }
+}
+
+ChartSeries stage_means(std::string title, Color color, const ResidualStream& stream) {
+  ChartSeries line{std::move(title), color, {}, {}};
+  for (Index s = 0; s < stream.norm.dim(0); ++s) {
+    line.x.push_back(static_cast<double>(s));
+    line.y.push_back(ResidualStream::mean(stream.norm, s));
+  }
+  return line;
+}
+
+std::string length(double value) {
+  return "‖·‖ " + short_number(value, 4);
+}
+}  // namespace
+
+LineChart stream_chart(const ResidualStream& stream, std::optional<Index> position, const Look& look) {
+  LineChart chart;
+  chart.y_title = "‖x‖ of the residual stream, embedding → last block";
+  chart.y_low = 0;
+  chart.grid = chart.points = true;
+  set_stage_ticks(chart, stream);
+  chart.series.push_back(stage_means("mean", look.theme.accent, stream));
+  if (position) {
+    ChartSeries own{fmt::format("position {}", *position), look.theme.muted, {}, {}};
+    for (Index s = 0; s < stream.norm.dim(0); ++s) {
+      own.x.push_back(static_cast<double>(s));
+      own.y.push_back(static_cast<double>(stream.norm.at(s, *position)));
+    }
+    chart.series.push_back(std::move(own));
+  }
+  return chart;
+}
+
+Matrix stream_matrix(const ResidualStream& stream, std::shared_ptr<const Trace> trace) {
+  Matrix out;
+  out.values = stream.norm;
+  for (const LogitLens::Stage& stage : stream.stages) out.rows.push_back(stage.name);
+  out.tokens = std::move(trace);
+  out.row_title = "stage ↓";
+  out.column_title = "position →";
+  out.unit = "‖x‖ of the residual stream";
+  out.provenance = "Euclidean norm of hook_resid_pre, hook_resid_mid and hook_resid_post at every position";
+  out.low = 0;
+  return out;
+}
+
+LineChart added_chart(const ResidualStream& stream, bool cosine, const Look& look) {
+  LineChart chart;
+  chart.y_title = cosine ? "cosine of what is added with the stream, mean" : "‖what is added‖, mean over positions";
+  chart.grid = chart.points = true;
+  if (!cosine) chart.y_low = 0;
+  ChartSeries attention{"attention", look.theme.query, {}, {}}, mlp{"MLP", look.theme.value, {}, {}};
+  for (std::size_t p = 0; p < stream.parts.size(); ++p) {
+    ChartSeries& line = stream.parts[p].mlp ? mlp : attention;
+    line.x.push_back(stream.parts[p].layer);
+    line.y.push_back(ResidualStream::mean(cosine ? stream.cosine : stream.added, static_cast<Index>(p)));
+    if (!stream.parts[p].mlp) chart.x_ticks.push_back(stream.parts[p].layer);
+  }
+  chart.x_title = "layer";
+  chart.series = {attention};
+  if (!mlp.x.empty()) chart.series.push_back(mlp);
+  return chart;
+}
+
+LineChart placement_chart(const NormPlacement& found, const Look& look) {
+  LineChart chart;
+  chart.y_title = "mean ‖x‖ by depth";
+  chart.y_low = 0;
+  chart.grid = chart.points = true;
+  set_stage_ticks(chart, found.pre.stream);
+  chart.series = {stage_means("norm before", look.theme.accent, found.pre.stream),
+                  stage_means("norm behind", look.theme.key, found.post.stream)};
+  return chart;
+}
+
+FlowDiagram placement_diagram(const NormPlacement& found, const ModelConfig& config, int layer, Index position) {
+  const bool mlp = config.dims.d_mlp > 0;
+  const std::string norm = config.norm == NormKind::layer_norm ? "LayerNorm" : "RMSNorm";
+  const auto step = [&](const NormPlacement::Run& run, FlowStep::Kind kind, std::string text, SiteKind site,
+                        const char* formula) {
+    const Tensor row = run.trace->sites.at({site, layer}).select(0, position).packed();
+    return FlowStep{kind, std::move(text), length(norm_of(row.values())),
+                    fmt::format("{}[{}] = {}, Euclidean norm", name(Site{site, layer}), position, formula)};
+  };
+  const auto bare = [](FlowStep::Kind kind, std::string text, std::string why) {
+    return FlowStep{kind, std::move(text), "", std::move(why)};
+  };
+  using Kind = FlowStep::Kind;
+  FlowColumn pre{"Norm before each part (as the model is)", "x + part(norm(x))", {}, {}};
+  const NormPlacement::Run& a = found.pre;
+  pre.steps = {step(a, Kind::value, "x", SiteKind::resid_pre, "the stream entering the block"),
+               step(a, Kind::norm, norm, SiteKind::ln1_normalized, "norm(x)"),
+               step(a, Kind::part, "Attention", SiteKind::attn_out, "attention(norm(x))"),
+               step(a, Kind::sum, "", mlp ? SiteKind::resid_mid : SiteKind::resid_post, "x + attention")};
+  pre.past = {{0, 3}};
+  if (mlp) {
+    pre.steps.push_back(step(a, Kind::norm, norm, SiteKind::ln2_normalized, "norm(x)"));
+    pre.steps.push_back(step(a, Kind::part, "MLP", SiteKind::mlp_out, "MLP(norm(x))"));
+    pre.steps.push_back(step(a, Kind::sum, "", SiteKind::resid_post, "x + MLP"));
+    pre.past.emplace_back(3, 6);
+  }
+  FlowColumn post{"Norm behind each sum (moved)", "norm(x + part(x)), same weights, not trained so", {}, {}};
+  const NormPlacement::Run& b = found.post;
+  post.steps = {step(b, Kind::value, "x", SiteKind::resid_pre, "the stream entering the block"),
+                step(b, Kind::part, "Attention", SiteKind::attn_out, "attention(x)"),
+                bare(Kind::sum, "", "x + attention(x)"),
+                step(b, Kind::norm, norm, mlp ? SiteKind::resid_mid : SiteKind::resid_post, "norm(x + attention)")};
+  post.past = {{0, 2}};
+  if (mlp) {
+    post.steps.push_back(step(b, Kind::part, "MLP", SiteKind::mlp_out, "MLP(x)"));
+    post.steps.push_back(bare(Kind::sum, "", "x + MLP(x)"));
+    post.steps.push_back(step(b, Kind::norm, norm, SiteKind::resid_post, "norm(x + MLP)"));
+    post.past.emplace_back(3, 5);
+  }
+  return {{std::move(pre), std::move(post)}};
+}
+
+LineChart stack_chart(const RandomStacks& found, StackNumber what, const Look& look) {
+  static constexpr const char* titles[] = {"mean ‖x‖ leaving block i", "‖∂loss/∂x‖ of the stream leaving block i",
+                                           "‖∂loss/∂W‖ of the MLP's output matrix in block i"};
+  LineChart chart;
+  chart.y_title = titles[static_cast<std::size_t>(what)];
+  chart.grid = chart.points = true;
+  chart.y_low = 0;
+  chart.x_title = "block";
+  const auto series = [&](const char* title, Color color, const StackDepth& depth) {
+    ChartSeries line{title,
+                     color,
+                     {},
+                     what == StackNumber::residual            ? depth.residual
+                     : what == StackNumber::residual_gradient ? depth.residual_gradient
+                                                              : depth.weight_gradient};
+    for (std::size_t i = 0; i < line.y.size(); ++i) line.x.push_back(static_cast<double>(i));
+    chart.series.push_back(std::move(line));
+  };
+  series("norm before", look.theme.accent, found.pre);
+  series("norm behind", look.theme.key, found.post);
+  return chart;
+}
+
+NormTable norm_table(Backend& backend, const Tensor& rows, double epsilon) {
+  NormTable out{rows, {}, epsilon};
+  for (const NormMethod method : norm_methods) out.after.push_back(normalise(backend, rows, method, epsilon));
+  return out;
+}
+
+Scene norm_table_scene(const NormTable& table, double width, const Look& look) {
+  const Theme& theme = look.theme;
+  const Index rows = table.rows.dim(0), columns = table.rows.dim(1);
+  const double gap = 28, line = std::round(15 * theme.text_scale);
+  const double per_line = width >= 780 ? 3 : width >= 520 ? 2 : 1;
+  const double card = std::floor((width - (per_line - 1) * gap) / per_line);
+  const double left = 16 * theme.text_scale;
+  const double w = std::floor(std::clamp((card - left) / static_cast<double>(columns), 3.0, 96.0));
+  const double h = std::round(40 * theme.text_scale);
+  Scene scene;
+  scene.background = theme.background;
+  scene.width = width;
+  scene.title = "Norms of the same rows";
+  Font title_font = theme.body();
+  title_font.weight = 600;
+  double y = 0, lower = 0;
+  int place = 0;
+  const auto add = [&](const std::string& id, const std::string& name, const std::string& words, const Tensor& values,
+                       const std::string& tip) {
+    if (place == static_cast<int>(per_line)) place = 0, y = lower + 28;
+    const double x = (card + gap) * place++;
+    scene.add({Text{{x, y + line - 3}, name, title_font, theme.text, Anchor::start, 0}, "title." + id, tip});
+    scene.add({Text{{x, y + 2 * line - 2},
+                    elided(words, theme.caption(), card, look.measure),
+                    theme.caption(),
+                    theme.muted,
+                    Anchor::start,
+                    0},
+               "", tip});
+    Heatmap map;
+    map.rect = {x + left, y + 2 * line + 8, w * static_cast<double>(columns), h * static_cast<double>(rows)};
+    map.values = values;
+    double low = 0, high = 0;
+    for (const float v : values.values())
+      low = std::min(low, static_cast<double>(v)), high = std::max(high, static_cast<double>(v));
+    if (low < 0) high = std::max(high, -low), low = -high;
+    if (!(high > low)) high = low + 1;
+    map.norm = {Scale::linear, low, high};
+    map.colormap = low < 0 ? theme.diverging : theme.sequential;
+    map.masked_color = theme.masked;
+    map.missing_color = theme.missing;
+    map.gap = w >= 8 ? 1 : 0;
+    std::vector<Mark> numbers;
+    for (Index i = 0; i < rows; ++i) {
+      scene.add({Text{{x + left - 6, map.cell(i, 0).center().y + half_capital(theme.small_token())},
+                      std::string(1, static_cast<char>('a' + i)),
+                      theme.small_token(),
+                      theme.faint,
+                      Anchor::end,
+                      0},
+                 "", ""});
+      for (Index j = 0; j < columns; ++j) {
+        const std::string text = short_number(static_cast<double>(values.at(i, j)), 3);
+        if (look.measure.width(text, theme.small_token()) > w - 4) continue;
+        const Rect cell = map.cell(i, j);
+        numbers.push_back({Text{{cell.x + (cell.w - map.gap) / 2,
+                                 cell.y + (cell.h - map.gap) / 2 + half_capital(theme.small_token())},
+                                text,
+                                theme.small_token(),
+                                readable_on(map.color(i, j), theme.dark_ink, theme.light_ink),
+                                Anchor::middle,
+                                0},
+                           "", ""});
+      }
+    }
+    const Norm norm = map.norm;
+    const Colormap* colors = map.colormap;
+    const double below = map.rect.bottom() + 2;
+    scene.add({std::move(map), "matrix." + id, ""});
+    for (Mark& each : numbers) scene.add(std::move(each));
+    lower = std::max(lower,
+                     add_color_bar(scene, {"", norm, colors, high, false, false}, x + left, below, card - left, look));
+  };
+  add("input", "The rows", fmt::format("{} sequences of {} features, each line one", rows, columns), table.rows, "");
+  for (std::size_t i = 0; i < table.after.size(); ++i) {
+    const NormMethod method = norm_methods[i];
+    const OrderKept order = order_kept(table.rows, table.after[i]);
+    add(std::string(title(method)), std::string(title(method)), std::string(formula(method)), table.after[i],
+        fmt::format("{}; {} of {} pairs within a row changed their order", formula(method), order.turned, order.pairs));
+  }
+  scene.height = std::ceil(lower + 4);
+  return scene;
+}
+
+NumberStrips model_norm_strips(const ModelNorm& norm, Index position) {
+  NumberStrips out;
+  out.unit = "numbers of the row";
+  const auto strip = [&](std::string name, std::string formula, const Tensor& values, std::string tooltip) {
+    const LineStatistics s = statistics(values.values());
+    NumberStrip& added = out.strips.emplace_back();
+    added.name = std::move(name);
+    added.formula = std::move(formula);
+    added.values = values;
+    added.number = fmt::format("mean {} · var {}", short_number(s.mean, 3), short_number(s.variance, 3));
+    added.tooltip = std::move(tooltip);
+  };
+  const Tensor before = norm.before.select(0, position).copy(), after = norm.after.select(0, position).copy();
+  strip("before the norm", name(norm.before_site), before,
+        fmt::format("{}[{}], F32", name(norm.before_site), position));
+  const bool centered = norm.method == NormMethod::layer_norm;
+  const LineStatistics s = statistics(before.values());
+  strip("normalised", std::string(formula(norm.method)), norm.bare.select(0, position).copy(),
+        fmt::format("ε {:g}; {}", norm.epsilon,
+                    centered ? fmt::format("mean {:.4f}, variance {:.4f}", s.mean, s.variance)
+                             : fmt::format("√ mean x² {:.4f}", s.rms)));
+  strip("gain", "learned, per feature", norm.weights.gain.packed(), "the norm's weight, the same at every position");
+  if (norm.weights.bias.defined())
+    strip("bias", "learned, per feature", norm.weights.bias.packed(), "the norm's bias, the same at every position");
+  strip("after the norm", name(norm.after_site), after,
+        fmt::format("{}[{}], F32: normalised · gain{}", name(norm.after_site), position,
+                    norm.weights.bias.defined() ? " + bias" : ""));
+  return out;
+}
+
+std::vector<ActivationCurve> activation_curves(Backend& backend) {
+  std::vector<ActivationCurve> out;
+  for (const Activation kind : {Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu})
+    out.push_back(activation_curve(backend, kind, -4, 4, 321));
+  return out;
+}
+
+LineChart activation_chart(std::span<const ActivationCurve> curves, std::optional<Activation> own, double gate,
+                           double at, const Look& look) {
+  LineChart chart;
+  chart.marks = {{at, "x"}};
+  chart.y_title = "φ(x)";
+  chart.x_title = "x";
+  chart.grid = true;
+  const Color colors[] = {look.theme.key, look.theme.value, look.theme.accent, look.theme.text};
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    const auto kind = static_cast<Activation>(i);
+    ChartSeries line{std::string(title(kind)), colors[i], curves[i].x, curves[i].y};
+    line.width = own == kind ? 3 : 1.5;
+    if (own == kind) line.title += " (this model)";
+    chart.series.push_back(line);
+  }
+  ChartSeries gated{fmt::format("SiLU(x) · {:.2g}", gate), look.theme.muted, curves.back().x, curves.back().y};
+  for (double& y : gated.y) y *= gate;
+  gated.width = 1.5;
+  chart.series.push_back(std::move(gated));
+  return chart;
+}
+
+Histogram neuron_histogram(const Distribution& values, const std::string& what, Color color) {
+  Histogram out;
+  out.counts = values.histogram();
+  out.low = values.range().low;
+  out.high = values.range().high;
+  for (int i = 1; i <= 9; ++i) out.deciles.push_back(values.quantile(i / 10.0));
+  out.mean = values.mean();
+  out.spread = values.spread();
+  out.title = what;
+  out.remark = fmt::format("{} numbers: every neuron at every position", values.count());
+  out.noun = "number";
+  out.color = color;
+  return out;
+}
+
+NumberStrips path_strips(const TokenPath& path) {
+  NumberStrips out;
+  out.unit = "numbers of the position";
+  for (const PathStage& stage : path.stages) {
+    NumberStrip& strip = out.strips.emplace_back();
+    strip.name = stage.name;
+    strip.remark = stage.shape;
+    strip.formula = stage.formula;
+    strip.values = stage.row;
+    strip.number = length(stage.norm);
+    strip.inset = stage.adds;
+    strip.tooltip = fmt::format("{}[{}], F32: mean {}, from {} to {}", name(stage.site), path.position,
+                                short_number(stage.mean, 4), short_number(stage.low, 4), short_number(stage.high, 4));
+  }
+  return out;
+}
+
+TokenBars loss_bars(const LossReport& report, std::shared_ptr<const Trace> trace, const TokenName& name) {
+  TokenBars out;
+  out.first = 1;  // a bar stands at the token that had to be guessed
+  for (const TokenLoss& t : report.tokens) {
+    out.values.push_back(t.loss);
+    out.line.push_back(t.running_mean);
+    out.tooltips.push_back(fmt::format(
+        "{} at {}: p {:.4g}, −ln p {:.4f} nats, rank {}; most probable was {} ({:.3f}); mean so far {:.4f}, "
+        "perplexity {:.2f}; −ln softmax(logits[{}])[{}]",
+        name(t.target), t.position + 1, t.probability, t.loss, t.rank, name(t.best), t.best_probability, t.running_mean,
+        std::exp(t.running_mean), t.position, t.target));
+  }
+  out.levels = {
+      {report.uniform, "uniform ln V", fmt::format("ln V = {:.4f}: every token as likely", report.uniform)},
+      {report.unigram, "unigram", fmt::format("{:.4f}: this text's own token counts, places unknown", report.unigram)}};
+  out.line_title = "running mean";
+  out.unit = "loss −ln p of each token given those before it, nats";
+  out.tokens = std::move(trace);
+  return out;
+}
+
+}  // namespace headscope

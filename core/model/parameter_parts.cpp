@@ -1,0 +1,120 @@
+#include "core/model/parameter_parts.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/model/config_reader.h"
+
+namespace headscope {
+
+ParameterParts parameter_parts(const ModelConfig& c) {
+  const std::int64_t d = c.dims.d_model, m = c.dims.d_mlp, layers = c.dims.layers,
+                     q = std::int64_t{c.dims.heads} * c.dims.d_head, k = std::int64_t{c.dims.kv_heads} * c.dims.d_head,
+                     vocab = c.dims.vocab;
+  const std::int64_t norm = c.norm == NormKind::layer_norm ? 2 * d : d, norms_of_block = m > 0 ? 2 : 1;
+  ParameterParts out;
+  out.embedding = vocab * d;
+  out.positions = c.position == PositionKind::learned ? std::int64_t{c.context} * d : 0;
+  out.attention_biases = c.attention_bias ? layers * (q + 2 * k + d) : 0;
+  out.attention = layers * (d * q + 2 * d * k + q * d) + out.attention_biases;
+  if (m > 0) {
+    const std::int64_t inputs = c.gated_mlp ? 2 : 1;
+    out.mlp_biases = c.mlp_bias ? layers * (inputs * m + d) : 0;
+    out.mlp = layers * ((inputs + 1) * d * m) + out.mlp_biases;
+  }
+  out.norms = (layers * norms_of_block + 1) * norm;
+  (c.tied_embeddings ? out.tied : out.unembedding) = d * vocab;
+  return out;
+}
+
+namespace {
+std::vector<std::string_view> split(std::string_view words) {
+  std::vector<std::string_view> out;
+  for (std::size_t at = 0; at < words.size();) {
+    const std::size_t begin = words.find_first_not_of(" ,\t", at);
+    if (begin == std::string_view::npos) break;
+    const std::size_t end = std::min(words.find_first_of(" ,\t", begin), words.size());
+    out.push_back(words.substr(begin, end - begin));
+    at = end;
+  }
+  return out;
+}
+}  // namespace
+
+ModelConfig parse_shape(std::string_view text, const std::string& where) {
+  namespace limit = config_limits;
+  const auto words = split(text);
+  if (words.empty() || (words[0] != "gpt2" && words[0] != "llama"))
+    throw Error(where, "a shape that begins with gpt2 or llama", words.empty() ? "nothing" : std::string(words[0]),
+                "such as: gpt2 layers=12 width=768 heads=12 vocab=50257 context=1024");
+  ModelConfig c;
+  c.family = words[0];
+  const bool llama = c.family == "llama";
+  if (llama) {
+    c.norm = NormKind::rms_norm;
+    c.position = PositionKind::rotary;
+    c.activation = Activation::silu;
+    c.attention_bias = c.mlp_bias = c.tied_embeddings = false;
+  }
+  static const std::map<std::string_view, int> most = {
+      {"layers", limit::layers},  {"width", limit::d_model}, {"heads", limit::heads},     {"mlp", limit::d_mlp},
+      {"kv_heads", limit::heads}, {"vocab", limit::vocab},   {"context", limit::context}, {"d_head", limit::d_head}};
+  std::map<std::string_view, int> numbers;
+  std::set<std::string_view> seen;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::size_t equals = words[i].find('=');
+    const std::string_view key = words[i].substr(0, equals),
+                           value = equals == std::string_view::npos ? "" : words[i].substr(equals + 1);
+    if (!seen.insert(key).second) throw Error(where, fmt::format("{} once", key), "it again");
+    if (key == "tied") {
+      if (value != "yes" && value != "no") throw Error(where, "tied=yes or tied=no", fmt::format("\"{}\"", words[i]));
+      c.tied_embeddings = value == "yes";
+      continue;
+    }
+    const auto known = most.find(key);
+    if (known == most.end())
+      throw Error(where, "layers=, width=, heads=, kv_heads=, d_head=, mlp=, vocab=, context= or tied=",
+                  fmt::format("\"{}\"", words[i]));
+    int number = -1;
+    const auto [end, failure] = std::from_chars(value.data(), value.data() + value.size(), number);
+    const int least = key == "mlp" ? 0 : 1;
+    if (failure != std::errc() || end != value.data() + value.size() || number < least || number > known->second)
+      throw Error(where, fmt::format("{}= with a whole number from {} to {}", key, least, known->second),
+                  fmt::format("\"{}\"", words[i]));
+    numbers[known->first] = number;
+  }
+  for (const char* key : {"layers", "width", "heads", "vocab"})
+    if (!numbers.contains(key)) throw Error(where, fmt::format("{}=", key), "a shape without it");
+  if (c.position == PositionKind::learned && !numbers.contains("context"))
+    throw Error(where, "context=, for which gpt2 learns a position each", "a shape without it");
+  ModelDims& d = c.dims;
+  d.layers = numbers["layers"];
+  d.d_model = numbers["width"];
+  d.heads = numbers["heads"];
+  d.kv_heads = numbers.contains("kv_heads") ? numbers["kv_heads"] : d.heads;
+  d.d_mlp = numbers.contains("mlp") ? numbers["mlp"] : 4 * d.d_model;
+  d.vocab = numbers["vocab"];
+  c.context = numbers.contains("context") ? numbers["context"] : 0;
+  if (!numbers.contains("d_head") && d.d_model % d.heads != 0)
+    throw Error(where, fmt::format("heads that divide the width {}", d.d_model), std::to_string(d.heads));
+  if (d.heads % d.kv_heads != 0)
+    throw Error(where, fmt::format("kv_heads that divide the {} heads", d.heads), std::to_string(d.kv_heads));
+  d.d_head = numbers.contains("d_head") ? numbers["d_head"] : d.d_model / d.heads;
+  c.gated_mlp = llama && d.d_mlp > 0;
+  return c;
+}
+
+std::string shape_words(const ModelConfig& c) {
+  const ModelDims& d = c.dims;
+  return fmt::format("{} layers={} width={} heads={}{}{} mlp={} vocab={}{} tied={}", c.family, d.layers, d.d_model,
+                     d.heads, d.kv_heads == d.heads ? "" : fmt::format(" kv_heads={}", d.kv_heads),
+                     d.d_head * d.heads == d.d_model ? "" : fmt::format(" d_head={}", d.d_head), d.d_mlp, d.vocab,
+                     c.context > 0 ? fmt::format(" context={}", c.context) : "", c.tied_embeddings ? "yes" : "no");
+}
+
+}  // namespace headscope

@@ -1,0 +1,33 @@
+#pragma once
+// Where the numbers of a model sit: counted from its shape alone, so that a model which nobody has downloaded can be
+// weighed too. With d = d_model, m = d_mlp, q = heads · d_head, k = kv_heads · d_head, V = vocabulary, n = context:
+//   token embedding V d;  positions n d (learned ones);  attention, per layer, d q + 2 d k + q d (+ q + 2 k + d
+//   biases); MLP, per layer, 2 d m, or 3 d m when gated (+ m (2 m) + d biases);  norms, per layer two and one behind
+//   the last, 2 d each (LayerNorm) or d (RMSNorm);  unembedding d V, or nothing of its own when it is the embedding
+//   again.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/model/config.h"
+
+namespace headscope {
+
+struct ParameterParts {
+  std::int64_t embedding = 0, positions = 0, attention = 0, mlp = 0, norms = 0, unembedding = 0;
+  std::int64_t attention_biases = 0, mlp_biases = 0;  ///< of them
+  std::int64_t tied = 0;                              ///< what a second matrix would add where both are one, else 0
+  std::int64_t total() const { return embedding + positions + attention + mlp + norms + unembedding; }
+};
+ParameterParts parameter_parts(const ModelConfig& config);
+
+/// A shape in words: "gpt2 layers=12 width=768 heads=12 mlp=3072 vocab=50257 context=1024 tied=yes". The family comes
+/// first and decides what the rest is about (llama: RMSNorm, rotary positions, a gated MLP, no biases); `kv_heads`
+/// defaults to heads, `d_head` to width / heads, `mlp` to 4 · width, `tied` to the family's habit. Throws Error at
+/// `where` on an unknown word, a number out of range, or heads that do not divide.
+ModelConfig parse_shape(std::string_view words, const std::string& where);
+/// The words of a configuration; parse_shape() reads them back to one with the same parts.
+std::string shape_words(const ModelConfig& config);
+
+}  // namespace headscope
