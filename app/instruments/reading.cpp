@@ -152,6 +152,28 @@ SceneTouch wide_scene(const InstrumentContext& c, SceneSlot& slot, const char* i
   return touch;
 }
 
+SceneTouch chart_slot(const InstrumentContext& c, SceneSlot& slot, const char* id, std::shared_ptr<const void> source,
+                      const std::string& options, double width, double height,
+                      std::function<LineChart(const Look&)> make) {
+  slot.want(c.explorer(), c.ui, std::move(source), fmt::format("{} {} {}", options, width, height),
+            [make = std::move(make), width, height](const Look& look) {
+              LineChart chart = make(look);
+              chart.width = width;
+              chart.height = height;
+              return line_chart_scene(chart, look);
+            });
+  return slot.draw(c.ui, id, {}, width, height);
+}
+
+void layer_control(const InstrumentContext& c, int& layer) {
+  if (!c.results().model.model) return;
+  const int last = c.results().model.model->config().dims.layers - 1;
+  layer = std::clamp(layer, 0, last);
+  double at = layer;
+  if (last > 0 && slider(c.ui, "Layer", at, {0, static_cast<double>(last), 0, false, "", 0}))
+    layer = static_cast<int>(std::lround(at));
+}
+
 std::optional<Cell> matrix_cell(const SceneTouch& touch) {
   return touch.mark && touch.mark->id == "matrix" ? touch.cell : std::nullopt;
 }

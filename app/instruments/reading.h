@@ -11,6 +11,7 @@
 #include "app/instruments/instrument.h"
 #include "app/panels/scene_slot.h"
 #include "app/render/reading_pictures.h"
+#include "viz/scene/line_chart.h"
 
 namespace headscope {
 
@@ -103,6 +104,13 @@ void frame_column(const InstrumentContext& c, const Scene& scene, const SceneTou
 /// Names the cells of the mark "matrix" for tests.
 void name_cells(const InstrumentContext& c, const Scene& scene, const SceneTouch& touch,
                 const std::function<std::string(Index row, Index column)>& name);
+/// A chart in the next width × height; made anew when `source` or `options` change. Its marks are named "id/mark".
+SceneTouch chart_slot(const InstrumentContext& c, SceneSlot& slot, const char* id, std::shared_ptr<const void> source,
+                      const std::string& options, double width, double height,
+                      std::function<LineChart(const Look&)> make);
+/// Slider "Layer" over the blocks of the model that is open; `layer` is kept inside it.
+void layer_control(const InstrumentContext& c, int& layer);
+
 /// Logical height that is left in this column.
 inline double room_below(const InstrumentContext& c) {
   return static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale);

@@ -22,6 +22,11 @@ std::unique_ptr<Instrument> make_composition(Explorer&);
 std::unique_ptr<Instrument> make_sinks(Explorer&);
 std::unique_ptr<Instrument> make_massive_activations(Explorer&);
 std::unique_ptr<Instrument> make_alternatives(Explorer&);
+std::unique_ptr<Instrument> make_residual_stream(Explorer&);
+std::unique_ptr<Instrument> make_norms(Explorer&);
+std::unique_ptr<Instrument> make_feed_forward(Explorer&);
+std::unique_ptr<Instrument> make_token_path(Explorer&);
+std::unique_ptr<Instrument> make_token_loss(Explorer&);
 
 const std::vector<InstrumentEntry>& instrument_registry() {
   static const std::vector<InstrumentEntry> all = {
@@ -108,6 +113,28 @@ const std::vector<InstrumentEntry>& instrument_registry() {
         "Could the head have looked elsewhere and written the same? Slide along the weights that give the same output.",
         "attention is not explanation identifiability null space slider J5"},
        make_alternatives},
+      {{"residual", "Residual stream", "The block and the whole model", "Xiong et al. 2020",
+        "How long is the vector that runs through the model, what does each part add to it, and what if the norms "
+        "stood "
+        "elsewhere?",
+        "pre-LN post-LN norm placement depth gradient random initialisation block diagram attention MLP cosine H1"},
+       make_residual_stream},
+      {{"norms", "Norms", "The block and the whole model", "Ba et al. 2016; Zhang & Sennrich 2019",
+        "What do LayerNorm, RMSNorm and BatchNorm make of the same numbers? Typed by hand, or those of the model.",
+        "layer normalization batch normalization root mean square gain bias mean variance hello machine learning H2"},
+       make_norms},
+      {{"ffn", "Feed-forward layer", "The block and the whole model", "Geva et al. 2021; Shazeer 2020",
+        "Which neurons fire here, and what do they write? The activation functions, and the share of all parameters.",
+        "MLP FFN neurons ReLU GELU SiLU SwiGLU GLU activation parameters share sparsity H3"},
+       make_feed_forward},
+      {{"path", "The path of a token", "The block and the whole model", "Vaswani et al. 2017",
+        "From token id to probabilities: every stage of one position, with its shape and its numbers.",
+        "embedding unembedding logits softmax weight tying tied shapes whole model forward pass H6"},
+       make_token_path},
+      {{"loss", "Loss per token", "The block and the whole model", "",
+        "How surprised is the model by each token? Cross-entropy and perplexity as they add up, beside baselines.",
+        "cross-entropy perplexity negative log likelihood nats bits uniform unigram causal mask predictions H7"},
+       make_token_loss},
   };
   return all;
 }

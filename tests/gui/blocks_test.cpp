@@ -1,0 +1,134 @@
+// The pages about blocks and whole models, used as a person uses them.
+
+#include <cmath>
+
+#include "tests/gui/explore.h"
+
+using namespace headscope;
+using headscope::testing::Driver;
+using headscope::testing::Explore;
+
+namespace {
+
+struct Blocks {
+  App app;
+  ExploreWorkspace explore;
+  AnalyseWorkspace analyse;
+  Driver driver;
+
+  explicit Blocks(const char* example, int width = 1600, int height = 1000)
+      : app(options(example, width, height)), analyse(app.explorer()), driver(app.window(), [this] { app.frame(); }) {
+    app.add(workspace_of(explore));
+    app.add(workspace_of(analyse));
+    REQUIRE(settle());
+  }
+  static AppOptions options(const char* example, int width, int height) {
+    AppOptions out = Explore::options(width, height);
+    out.example = example;
+    return out;
+  }
+  const AppState& state() { return app.explorer().state(); }
+  const Results& results() { return app.explorer().results(); }
+  bool settle() {
+    int quiet = 0;
+    return driver.until(
+        [&] {
+          quiet = app.settled() && results().run ? quiet + 1 : 0;
+          return quiet > 8;
+        },
+        6000);
+  }
+  void open(std::string_view words) {
+    driver.key(ImGuiKey_K, ImGuiMod_Ctrl);
+    driver.frames(2);
+    driver.type(words);
+    driver.frames(2);
+    driver.key(ImGuiKey_Enter);
+    REQUIRE(settle());
+    if (state().message) FAIL_CHECK(state().message->text);
+  }
+  void choose(std::string_view item) {
+    driver.click(item);
+    REQUIRE(settle());
+    if (state().message) FAIL_CHECK(state().message->text);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the residual stream: by depth, a position pinned, norms moved and kept as an edit, random blocks") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Blocks b("tiny-gpt2");
+  b.open("residual stream");
+  CHECK(b.driver.shown("stream/line.mean"));
+  CHECK(b.driver.shown("added/line.attention"));
+  CHECK(b.driver.shown("cosine/line.MLP"));
+  b.choose("By position");
+  b.choose("Stage 2 Position 3");
+  CHECK(b.state().document.query == 3);
+  b.choose("Norm before or behind");
+  CHECK(b.driver.shown("blocks/column.0.1"));
+  CHECK(b.driver.shown("placement/line.norm behind"));
+  b.choose("Keep as an edit");
+  REQUIRE(b.state().document.edits.size() == 1);
+  CHECK(std::holds_alternative<PostNorm>(b.state().document.edits[0].action));
+  b.choose("Take the edit back");
+  CHECK(b.state().document.edits.empty());
+  b.choose("Random blocks");
+  CHECK(b.driver.shown("stack weights/line.norm before"));
+  CHECK(b.driver.shown("stack norm/line.norm behind"));
+}
+
+TEST_CASE("norms: rows are typed, a wrong one says so and the last answer stays, the example comes back") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Blocks b("tiny-llama");
+  b.open("batchnorm");
+  REQUIRE(b.driver.shown("norms/matrix.BatchNorm"));
+  b.driver.click("##row b");
+  b.driver.type(" 7");
+  REQUIRE(b.settle());
+  CHECK(b.driver.shown("norms/matrix.LayerNorm"));
+  b.choose("“hello” and “machine learning”");
+  b.choose("The model's norms");
+  CHECK(b.driver.shown("strips/strip.0"));
+  CHECK(b.driver.shown("Computed anew, differs by"));
+  b.choose("last");
+  CHECK(b.driver.shown("strips/strip.3"));  // RMSNorm: before, normalised, gain, after
+  CHECK_FALSE(b.driver.shown("strips/strip.4"));
+}
+
+TEST_CASE("the feed-forward layer: neurons of a position, curves, parameters of a typed shape") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Blocks b("tiny-llama");
+  b.open("swiglu");
+  REQUIRE(b.driver.shown("Whole MLP of this layer"));
+  b.choose("active/bar.2");
+  CHECK(b.state().document.query == 2);
+  b.choose("Activation functions");
+  CHECK(b.driver.shown("activations/line.SiLU (this model)"));
+  CHECK(b.driver.shown("SwiGLU"));
+  b.choose("Parameters");
+  b.choose("Llama 2 7B");
+  CHECK(b.driver.shown("Feed-forward ÷ attention"));
+  b.driver.click("##shape");
+  b.driver.type(" depth=3");
+  b.driver.frames(3);
+  CHECK_FALSE(b.state().message);
+}
+
+TEST_CASE("the path of a token and the loss of each: every model, a bar pins its guess") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  for (const char* example : {"tiny-gpt2", "tiny-llama", "induction-2l"}) {
+    CAPTURE(example);
+    Blocks b(example, 1280, 720);
+    b.open("weight tying");
+    CHECK(b.driver.shown("path/strip.0"));
+    b.choose("One scale for all");
+    b.open("perplexity");
+    REQUIRE(b.driver.shown("losses/bar.4"));
+    b.choose("losses/bar.4");
+    CHECK(b.state().document.query == 3);
+    CHECK(b.driver.shown("Largest difference"));
+    for (const char* page : {"residual stream", "batchnorm", "swiglu"}) b.open(page);
+  }
+}
