@@ -126,8 +126,8 @@ class FeedForwardInstrument final : public Instrument {
                    return token_bars_scene(bars, look);
                  });
     const SceneTouch touch = wide_scene(c, active_, "active");
-    if (touch.clicked && touch.mark && touch.mark->id.starts_with("bar."))
-      c.explorer().pin(std::stoi(touch.mark->id.substr(4)));
+    if (touch.clicked && touch.mark && (touch.mark->id.starts_with("bar.") || touch.mark->id.starts_with("place.")))
+      c.explorer().pin(std::stoi(touch.mark->id.substr(touch.mark->id.find('.') + 1)));
   }
 
   void table(const InstrumentContext& c, const Answer& answer) {

@@ -56,8 +56,8 @@ class TokenLossInstrument final : public Instrument {
                  return token_bars_scene(bars, look);
                });
     const SceneTouch touch = wide_scene(c, bars_, "losses");
-    if (touch.clicked && touch.mark && touch.mark->id.starts_with("bar."))
-      c.explorer().pin(std::stoi(touch.mark->id.substr(4)) - 1);
+    if (touch.clicked && touch.mark && (touch.mark->id.starts_with("bar.") || touch.mark->id.starts_with("place.")))
+      c.explorer().pin(std::stoi(touch.mark->id.substr(touch.mark->id.find('.') + 1)) - 1);
     table(c, *answer, pinned);
   }
 

@@ -66,6 +66,9 @@ TEST_CASE("token bars are as high as their numbers, beside the levels they are c
     const Rect level = box_of(scene, "level.ln V").rect;
     CHECK(four.bottom() - level.center().y == doctest::Approx(8 * one.h).epsilon(0.02));
     CHECK(find(scene, "bar.2")->tooltip == "b");
+    CHECK(find(scene, "place.3")->tooltip == "c");  // of a bar of no height, too
+    CHECK(box_of(scene, "place.3").rect.h >= 8 * one.h);
+    CHECK(box_of(scene, "place.3").fill.a > 0);
     CHECK(box_of(scene, "bar.2").fill == look.theme.accent);
     const auto& line = std::get<Line>(find(scene, "line")->shape);
     REQUIRE(line.points.size() == 3);

@@ -11,6 +11,8 @@
 namespace headscope {
 
 namespace {
+constexpr Color touchable{128, 128, 128, 1};  // not seen, but found by the pointer, which looks for what is filled
+
 /// Words at the right end of their levels, moved apart where they would touch.
 void add_level_words(Scene& scene, std::vector<std::pair<double, std::string>> words, double x, double lowest,
                      const Look& look) {
@@ -75,14 +77,17 @@ Scene token_bars_scene(const TokenBars& bars, const Look& look) {
     if (!std::isfinite(value)) continue;
     const bool marked = bars.marked == bars.first + i;
     const double y = level_of(value), x = plot.x + cell * static_cast<double>(i);
+    const std::string tip =
+        static_cast<std::size_t>(i) < bars.tooltips.size() ? bars.tooltips[static_cast<std::size_t>(i)] : "";
+    scene.add(
+        {Box{{x, plot.y, cell, plot.h}, touchable, {0, 0, 0, 0}, 0, 0}, fmt::format("place.{}", bars.first + i), tip});
     const Color fill = marked ? theme.accent : mix(theme.accent, theme.background, 0.42);
     scene.add({Box{{x + space / 2, std::min(y, plot.bottom() - 1), cell - space, std::max(plot.bottom() - y, 1.0)},
                    fill,
                    {0, 0, 0, 0},
                    0,
                    0},
-               fmt::format("bar.{}", bars.first + i),
-               static_cast<std::size_t>(i) < bars.tooltips.size() ? bars.tooltips[static_cast<std::size_t>(i)] : ""});
+               fmt::format("bar.{}", bars.first + i), tip});
     const std::string text = short_number(value, 2);
     if (look.measure.width("0.00", number) + 3 < cell && y - plot.y > 10)
       scene.add({Text{{x + cell / 2, y - 4}, text, number, theme.text, Anchor::middle, 0}, "", ""});
@@ -93,8 +98,7 @@ Scene token_bars_scene(const TokenBars& bars, const Look& look) {
     const double y = std::round(level_of(level.value)) - 0.5;
     for (double x = plot.x; x < plot.right(); x += 8)
       scene.add({Line{{{x, y}, {std::min(x + 4, plot.right()), y}}, theme.muted, 1}, "", ""});
-    scene.add(
-        {Box{{plot.x, y - 3, plot.w, 6}, {0, 0, 0, 0}, {0, 0, 0, 0}, 0, 0}, "level." + level.text, level.tooltip});
+    scene.add({Box{{plot.x, y - 3, plot.w, 6}, touchable, {0, 0, 0, 0}, 0, 0}, "level." + level.text, level.tooltip});
     ends.emplace_back(y, level.text);
   }
   if (!bars.line.empty()) {

@@ -30,7 +30,8 @@ struct TokenBars {
   double width = 900, height = 320;
 };
 
-/// Bars are named "bar.<position>", levels "level.<text>", the line "line". `width` grows where the bars would become
+/// Bars are named "bar.<position>", the whole height of their place "place.<position>" (a bar may be too low to hit),
+/// levels "level.<text>", the line "line". `width` grows where the bars would become
 /// narrower than 4 pixels.
 Scene token_bars_scene(const TokenBars& bars, const Look& look);
 
