@@ -141,8 +141,9 @@ class AlternativesInstrument final : public Instrument {
 
   void rows(const InstrumentContext& c, const std::shared_ptr<const Answer>& answer) {
     const Alternatives& found = answer->result;
-    section(c.ui, fmt::format("ROW OF {} ({})", token_label(*answer->source.trace, found.query), found.query),
-            "the model's weights, other weights with the same output, as much moved blindly");
+    section(c.ui, "ROW",
+            fmt::format("of {} {}: the model's weights, other weights with the same output, as much moved blindly",
+                        token_label(*answer->source.trace, found.query), found.query));
     const double width =
         std::max(std::floor(c.room()), 80 + 9.0 * static_cast<double>(answer->source.trace->tokens.size()));
     slot_.want(

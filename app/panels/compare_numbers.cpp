@@ -69,8 +69,8 @@ void CompareWorkspace::row(Ui& ui, Workbench& bench, double height) {
   const std::string query = here.query_a >= 0
                                 ? fmt::format("{} {}", token_label(*c.a.trace, here.query_a), here.query_a)
                                 : fmt::format("{} {}", token_label(*c.b.trace, here.query_b), here.query_b);
-  section(ui, fmt::format("ROW OF {}", query),
-          fmt::format("above {}, below {}{}", c.a.name, c.b.name,
+  section(ui, "ROW",
+          fmt::format("where {} looks; above {}, below {}{}", query, c.a.name, c.b.name,
                       keys.size() > of_a ? " · last, keys of the second alone" : ""));
   const float width = ImGui::GetContentRegionAvail().x, tall = ui.px(height - 34);
   const ImVec2 at = ImGui::GetCursorScreenPos();

@@ -359,8 +359,9 @@ void HeadPanel::draw(const PanelContext& c) {
   const Document& document = c.state().document;
   const Index query =
       std::min(document.query.value_or(c.state().hover.query.value_or(map->n_query() - 1)), map->n_query() - 1);
-  section(c.ui, fmt::format("ROW OF {}", at(c.positions(), c.shown(query))),
-          c.words() ? "where this query looks" : "where this query looks · drag a bar to change its weight");
+  section(c.ui, "ROW",
+          fmt::format("where {} looks{}", at(c.positions(), c.shown(query)),
+                      c.words() ? "" : " · drag a bar to change its weight"));
   const ShownRun run = shown_run(c);
   const HeadRef head = document.selected;
   const double width = c.room(), bars = row_height - 84;
