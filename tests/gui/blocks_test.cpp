@@ -2,63 +2,14 @@
 
 #include <cmath>
 
-#include "tests/gui/explore.h"
+#include "tests/gui/analyse_page.h"
 
 using namespace headscope;
-using headscope::testing::Driver;
-using headscope::testing::Explore;
-
-namespace {
-
-struct Blocks {
-  App app;
-  ExploreWorkspace explore;
-  AnalyseWorkspace analyse;
-  Driver driver;
-
-  explicit Blocks(const char* example, int width = 1600, int height = 1000)
-      : app(options(example, width, height)), analyse(app.explorer()), driver(app.window(), [this] { app.frame(); }) {
-    app.add(workspace_of(explore));
-    app.add(workspace_of(analyse));
-    REQUIRE(settle());
-  }
-  static AppOptions options(const char* example, int width, int height) {
-    AppOptions out = Explore::options(width, height);
-    out.example = example;
-    return out;
-  }
-  const AppState& state() { return app.explorer().state(); }
-  const Results& results() { return app.explorer().results(); }
-  bool settle() {
-    int quiet = 0;
-    return driver.until(
-        [&] {
-          quiet = app.settled() && results().run ? quiet + 1 : 0;
-          return quiet > 8;
-        },
-        6000);
-  }
-  void open(std::string_view words) {
-    driver.key(ImGuiKey_K, ImGuiMod_Ctrl);
-    driver.frames(2);
-    driver.type(words);
-    driver.frames(2);
-    driver.key(ImGuiKey_Enter);
-    REQUIRE(settle());
-    if (state().message) FAIL_CHECK(state().message->text);
-  }
-  void choose(std::string_view item) {
-    driver.click(item);
-    REQUIRE(settle());
-    if (state().message) FAIL_CHECK(state().message->text);
-  }
-};
-
-}  // namespace
+using headscope::testing::AnalysePage;
 
 TEST_CASE("the residual stream: by depth, a position pinned, norms moved and kept as an edit, random blocks") {
   HEADSCOPE_NEEDS_DISPLAY();
-  Blocks b("tiny-gpt2");
+  AnalysePage b("tiny-gpt2");
   b.open("residual stream");
   CHECK(b.driver.shown("stream/line.mean"));
   CHECK(b.driver.shown("added/line.attention"));
@@ -81,7 +32,7 @@ TEST_CASE("the residual stream: by depth, a position pinned, norms moved and kep
 
 TEST_CASE("norms: rows are typed, a wrong one says so and the last answer stays, the example comes back") {
   HEADSCOPE_NEEDS_DISPLAY();
-  Blocks b("tiny-llama");
+  AnalysePage b("tiny-llama");
   b.open("batchnorm");
   REQUIRE(b.driver.shown("norms/matrix.BatchNorm"));
   b.driver.click("##row b");
@@ -99,7 +50,7 @@ TEST_CASE("norms: rows are typed, a wrong one says so and the last answer stays,
 
 TEST_CASE("the feed-forward layer: neurons of a position, curves, parameters of a typed shape") {
   HEADSCOPE_NEEDS_DISPLAY();
-  Blocks b("tiny-llama");
+  AnalysePage b("tiny-llama");
   b.open("swiglu");
   REQUIRE(b.driver.shown("Whole MLP of this layer"));
   b.choose("active/bar.2");
@@ -120,7 +71,7 @@ TEST_CASE("the path of a token and the loss of each: every model, a bar pins its
   HEADSCOPE_NEEDS_DISPLAY();
   for (const char* example : {"tiny-gpt2", "tiny-llama", "induction-2l"}) {
     CAPTURE(example);
-    Blocks b(example, 1280, 720);
+    AnalysePage b(example, 1280, 720);
     b.open("weight tying");
     CHECK(b.driver.shown("path/strip.0"));
     b.choose("One scale for all");

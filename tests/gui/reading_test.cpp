@@ -3,64 +3,16 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tests/gui/explore.h"
+#include "tests/gui/analyse_page.h"
 
 using namespace headscope;
-using headscope::testing::Driver;
-using headscope::testing::Explore;
+using headscope::testing::AnalysePage;
 
-namespace {
-
-struct Analyse {
-  App app;
-  ExploreWorkspace explore;
-  AnalyseWorkspace analyse;
-  Driver driver;
-
-  explicit Analyse(const char* example)
-      : app(options(example)), analyse(app.explorer()), driver(app.window(), [this] { app.frame(); }) {
-    app.add(workspace_of(explore));
-    app.add(workspace_of(analyse));
-    REQUIRE(settle());
-  }
-  static AppOptions options(const char* example) {
-    AppOptions out = Explore::options(1600, 1000);
-    out.example = example;
-    return out;
-  }
-  const AppState& state() { return app.explorer().state(); }
-  const Results& results() { return app.explorer().results(); }
-  bool settle() {
-    int quiet = 0;
-    return driver.until(
-        [&] {
-          quiet = app.settled() && results().run ? quiet + 1 : 0;
-          return quiet > 8;
-        },
-        6000);
-  }
-  /// Through the palette, as somebody who knows its name does.
-  void open(std::string_view words) {
-    driver.key(ImGuiKey_K, ImGuiMod_Ctrl);
-    driver.frames(2);
-    driver.type(words);
-    driver.frames(2);
-    driver.key(ImGuiKey_Enter);
-    REQUIRE(settle());
-  }
-  /// Brightness in the middle of what has a name, 0 … 3 · 255.
-  int light(std::string_view name) {
-    const ImVec2 at = driver.item(name).center();
-    const Color seen = app.window().capture().at(static_cast<int>(at.x), static_cast<int>(at.y));
-    return seen.r + seen.g + seen.b;
-  }
-};
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("the logit lens is found by its name; a click follows a token and draws its way") {
   HEADSCOPE_NEEDS_DISPLAY();
-  Analyse a("tiny-gpt2");
+  AnalysePage a("tiny-gpt2");
   a.open("logit lens");
   const auto last = static_cast<int>(a.results().run->trace->tokens.size()) - 1;
   // Scrolled to the end of the text, where the answer is.
@@ -82,7 +34,7 @@ TEST_CASE("the logit lens is found by its name; a click follows a token and draw
 
 TEST_CASE("a click in the attribution selects the head it belongs to") {
   HEADSCOPE_NEEDS_DISPLAY();
-  Analyse a("tiny-llama");
+  AnalysePage a("tiny-llama");
   a.open("direct logit attribution");
   a.driver.click("Layer 2 Head 5");
   REQUIRE(a.settle());
@@ -96,7 +48,7 @@ TEST_CASE("a click in the attribution selects the head it belongs to") {
 
 TEST_CASE("the slider of other weights takes weight from a key and gives it back") {
   HEADSCOPE_NEEDS_DISPLAY();
-  Analyse a("tiny-gpt2");
+  AnalysePage a("tiny-gpt2");
   a.app.explorer().select({1, 1});  // a head with room: a third of this row's weight can lie elsewhere
   a.open("same output, other weights");
   const auto last = static_cast<Index>(a.results().run->trace->tokens.size()) - 1;
@@ -118,7 +70,7 @@ TEST_CASE("the slider of other weights takes weight from a key and gives it back
 TEST_CASE("every reading instrument answers on both kinds of model") {
   HEADSCOPE_NEEDS_DISPLAY();
   for (const std::string example : {"tiny-gpt2", "induction-2l"}) {
-    Analyse a(example.c_str());
+    AnalysePage a(example.c_str());
     for (const std::string page :
          {"logit lens", "direct logit attribution", "weighted attention", "ov and qk circuits", "attention rollout",
           "gradients", "composition of heads", "attention sinks", "massive activations", "same output, other"}) {
