@@ -48,9 +48,12 @@ void forward(benchmark::State& state, const Model& model, MapStorage storage) {
   state.counters["ratio"] = median(pass) / median(floor);
 }
 
+const std::shared_ptr<const Model>& shared_gpt2_124m() {
+  static const std::shared_ptr<const Model> model = bench::random_gpt2(12, 12, 768, 50257, 1024, backend());
+  return model;
+}
 const Model& gpt2_124m() {
-  static const auto model = bench::random_gpt2(12, 12, 768, 50257, 1024, backend());
-  return *model;
+  return *shared_gpt2_124m();
 }
 
 const Model& tiny() {
@@ -95,13 +98,13 @@ void edit_in_the_middle(benchmark::State& state) {
 
 /// The same with the whole vocabulary, whose logits an edit of all rows changes all.
 void edit_in_the_middle_124m(benchmark::State& state) {
-  static const LoadedModel loaded{std::shared_ptr<const Model>(std::shared_ptr<const Model>(), &gpt2_124m()), nullptr};
+  static const LoadedModel loaded{shared_gpt2_124m(), nullptr};
   edited_beside_whole(state, loaded, request_of(state.range(0), 1000), [](int i) { return warmer(6, i); });
 }
 
 /// One weight in the middle of the text dragged, in the middle layer.
 void weight_in_the_middle_124m(benchmark::State& state) {
-  static const LoadedModel loaded{std::shared_ptr<const Model>(std::shared_ptr<const Model>(), &gpt2_124m()), nullptr};
+  static const LoadedModel loaded{shared_gpt2_124m(), nullptr};
   const int query = static_cast<int>(state.range(0)) / 2;
   edited_beside_whole(state, loaded, request_of(state.range(0), 1000), [query](int i) {
     return Intervention{{6, 0}, SetWeight{query, 2, 0.01 * (1 + i % 90)}};
