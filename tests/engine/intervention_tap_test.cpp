@@ -12,9 +12,11 @@
 #include "core/base/error.h"
 #include "core/engine/pass_memory.h"
 #include "core/engine/run_request.h"
+#include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 
 using namespace headscope;
+using headscope::testing::largest_difference;
 using headscope::testing::reference;
 
 namespace {
@@ -71,24 +73,15 @@ struct TextBench : Bench {
   }
 };
 
-double difference(const Tensor& a, const Tensor& b) {
-  REQUIRE(a.shape() == b.shape());
-  const Tensor left = a.packed(), right = b.packed();
-  double most = 0;
-  for (Index i = 0; i < left.size(); ++i)
-    most = std::max(most, std::abs(static_cast<double>(left.data()[i]) - right.data()[i]));
-  return most;
-}
-
 }  // namespace
 
 TEST_CASE("zeroing every head of a layer is removing its attention output") {
   RandomBench bench("llama-gqa");  // whose output projection has no bias
   const auto zeroed = bench({"1.*: ablate zero"}), off = bench({"1.*: switch off attention"});
-  CHECK(difference(zeroed->logits, off->logits) < 1e-6);
-  CHECK(difference(zeroed->logits, bench({})->logits) > 1e-3);
+  CHECK(largest_difference(zeroed->logits, off->logits) < 1e-6);
+  CHECK(largest_difference(zeroed->logits, bench({})->logits) > 1e-3);
   ByHand tap(SiteKind::attn_out, 1, [](Tensor& value) { std::ranges::fill(value.mutable_values(), 0.0f); });
-  CHECK(difference(off->logits, bench({}, &tap)->logits) == 0);
+  CHECK(largest_difference(off->logits, bench({}, &tap)->logits) == 0);
 }
 
 TEST_CASE("ablation by zero, mean and resampling replaces the rows of that head at those positions") {
@@ -110,8 +103,8 @@ TEST_CASE("ablation by zero, mean and resampling replaces the rows of that head 
       taken[static_cast<std::size_t>(from)] += resampled.at(i, 0, 2) == plain.at(from, 0, 2);
   }
   for (int count : taken) CHECK(count == 1);  // a permutation
-  CHECK(difference(resampled, plain) > 0);
-  CHECK(difference(resampled, edited("1.0: ablate resample 7")) == 0);
+  CHECK(largest_difference(resampled, plain) > 0);
+  CHECK(largest_difference(resampled, edited("1.0: ablate resample 7")) == 0);
 }
 
 TEST_CASE("a weight that is set stands there, and the others keep their ratios") {
@@ -187,10 +180,11 @@ TEST_CASE("scores times ln n / ln m, as a tap by hand writes them") {
           scores.ref(h, i, j) *= static_cast<float>(std::log(static_cast<double>(i + 1)) / std::log(64.0));
   });
   const auto by_hand = bench({}, &tap), edited = bench({"1.*: scale by length 64"});
-  CHECK(difference(by_hand->logits, edited->logits) < 1e-5);
-  CHECK(difference(bench({})->logits, edited->logits) > 1e-3);
+  CHECK(largest_difference(by_hand->logits, edited->logits) < 1e-5);
+  CHECK(largest_difference(bench({})->logits, edited->logits) > 1e-3);
   bench.plain.capture.maps = MapStorage::factored;
-  CHECK(difference(by_hand->map(1, 1).to_dense(), bench({"1.*: scale by length 64"})->map(1, 1).to_dense()) < 1e-5);
+  CHECK(largest_difference(by_hand->map(1, 1).to_dense(), bench({"1.*: scale by length 64"})->map(1, 1).to_dense()) <
+        1e-5);
 }
 
 TEST_CASE("a temperature at some positions changes those rows alone") {
@@ -206,13 +200,16 @@ TEST_CASE("the MLP and the norms switch off") {
   for (const char* name : {"gpt2-random", "llama-gqa"}) {
     RandomBench bench(name);
     ByHand no_mlp(SiteKind::mlp_out, 0, [](Tensor& value) { std::ranges::fill(value.mutable_values(), 0.0f); });
-    CHECK(difference(bench({"0.*: switch off mlp"})->logits, bench({}, &no_mlp)->logits) == 0);
+    CHECK(largest_difference(bench({"0.*: switch off mlp"})->logits, bench({}, &no_mlp)->logits) == 0);
     const auto trace =
         bench({"1.*: switch off ln1", "1.*: switch off ln2"}, nullptr,
               {SiteKind::resid_pre, SiteKind::ln1_normalized, SiteKind::resid_mid, SiteKind::ln2_normalized});
-    CHECK(difference(trace->sites.at({SiteKind::resid_pre, 1}), trace->sites.at({SiteKind::ln1_normalized, 1})) == 0);
-    CHECK(difference(trace->sites.at({SiteKind::resid_mid, 1}), trace->sites.at({SiteKind::ln2_normalized, 1})) == 0);
-    CHECK(difference(trace->sites.at({SiteKind::resid_pre, 0}), trace->sites.at({SiteKind::ln1_normalized, 0})) > 0);
+    CHECK(largest_difference(trace->sites.at({SiteKind::resid_pre, 1}),
+                             trace->sites.at({SiteKind::ln1_normalized, 1})) == 0);
+    CHECK(largest_difference(trace->sites.at({SiteKind::resid_mid, 1}),
+                             trace->sites.at({SiteKind::ln2_normalized, 1})) == 0);
+    CHECK(largest_difference(trace->sites.at({SiteKind::resid_pre, 0}),
+                             trace->sites.at({SiteKind::ln1_normalized, 0})) > 0);
   }
 }
 
@@ -220,28 +217,28 @@ TEST_CASE("a frozen pattern stays as it was while what feeds it changes") {
   RandomBench bench("gpt2-random");
   const auto plain = bench({}), loose = bench({"0.*: ablate zero"}),
              frozen = bench({"0.*: ablate zero", "1.0: freeze pattern"});
-  CHECK(difference(plain->map(1, 0).to_dense(), frozen->map(1, 0).to_dense()) == 0);
-  CHECK(difference(plain->map(1, 0).to_dense(), loose->map(1, 0).to_dense()) > 1e-3);
-  CHECK(difference(loose->map(1, 1).to_dense(), frozen->map(1, 1).to_dense()) == 0);
+  CHECK(largest_difference(plain->map(1, 0).to_dense(), frozen->map(1, 0).to_dense()) == 0);
+  CHECK(largest_difference(plain->map(1, 0).to_dense(), loose->map(1, 0).to_dense()) > 1e-3);
+  CHECK(largest_difference(loose->map(1, 1).to_dense(), frozen->map(1, 1).to_dense()) == 0);
 }
 
 TEST_CASE("everything patched from another text gives the other text's logits") {
   TextBench bench, other(text_b);
   const auto plain = bench({}), wanted = other({});
   REQUIRE(plain->tokens.size() == wanted->tokens.size());
-  REQUIRE(difference(plain->logits, wanted->logits) > 1);
+  REQUIRE(largest_difference(plain->logits, wanted->logits) > 1);
   const std::string from = " from \"" + std::string(text_b) + "\"";
-  CHECK(difference(bench({("0.*: patch resid_pre" + from).c_str()})->logits, wanted->logits) == 0);
-  CHECK(difference(bench({("1.*: patch resid_post" + from).c_str()})->logits, wanted->logits) == 0);
+  CHECK(largest_difference(bench({("0.*: patch resid_pre" + from).c_str()})->logits, wanted->logits) == 0);
+  CHECK(largest_difference(bench({("1.*: patch resid_post" + from).c_str()})->logits, wanted->logits) == 0);
   // q, k and v of a head together are its pattern and its z; one alone is not.
   const std::string q = "0.2: patch q" + from, k = "0.2: patch k" + from, v = "0.2: patch v" + from,
                     z = "0.2: patch z" + from;
   const auto all = bench({q.c_str(), k.c_str(), v.c_str()}), by_z = bench({z.c_str()});
-  CHECK(difference(all->logits, by_z->logits) < 1e-4);
-  CHECK(difference(all->map(0, 2).to_dense(), wanted->map(0, 2).to_dense()) < 1e-5);
-  CHECK(difference(by_z->map(0, 2).to_dense(), plain->map(0, 2).to_dense()) == 0);
+  CHECK(largest_difference(all->logits, by_z->logits) < 1e-4);
+  CHECK(largest_difference(all->map(0, 2).to_dense(), wanted->map(0, 2).to_dense()) < 1e-5);
+  CHECK(largest_difference(by_z->map(0, 2).to_dense(), plain->map(0, 2).to_dense()) == 0);
   const auto frozen = bench({("0.2: freeze pattern" + from).c_str()});
-  CHECK(difference(frozen->map(0, 2).to_dense(), wanted->map(0, 2).to_dense()) == 0);
+  CHECK(largest_difference(frozen->map(0, 2).to_dense(), wanted->map(0, 2).to_dense()) == 0);
 }
 
 TEST_CASE("patches of a shorter text are aligned at its start, its end or its tokens") {
@@ -277,8 +274,8 @@ TEST_CASE("what a memory keeps of other texts changes no number") {
     for (const char* edit : edits) request.edits.push_back(parse_intervention(edit, "test"));
     const auto whole = run(bench.loaded, request, Ctx{bench.backend}),
                partial = run(bench.loaded, request, Ctx{bench.backend}, memory);
-    CHECK(difference(whole->logits, partial->logits) == 0);
-    CHECK(difference(whole->map(1, 0).to_dense(), partial->map(1, 0).to_dense()) == 0);
+    CHECK(largest_difference(whole->logits, partial->logits) == 0);
+    CHECK(largest_difference(whole->map(1, 0).to_dense(), partial->map(1, 0).to_dense()) == 0);
   }
 }
 
@@ -295,10 +292,10 @@ TEST_CASE("a mechanism takes the place of softmax: equal where it is equal, and 
   for (const char* name : {"gpt2-random", "llama-gqa"}) {
     RandomBench bench(name);
     const auto plain = bench({});
-    CHECK(difference(bench({"*: mechanism softmax"})->logits, plain->logits) < 1e-4);
-    CHECK(difference(bench({"*: mechanism flash fit=off rows=3 columns=5"})->logits, plain->logits) < 1e-4);
-    CHECK(difference(bench({"0.1: mechanism softmax temperature=2"})->logits, bench({"0.1: temperature 2"})->logits) <
-          1e-4);
+    CHECK(largest_difference(bench({"*: mechanism softmax"})->logits, plain->logits) < 1e-4);
+    CHECK(largest_difference(bench({"*: mechanism flash fit=off rows=3 columns=5"})->logits, plain->logits) < 1e-4);
+    CHECK(largest_difference(bench({"0.1: mechanism softmax temperature=2"})->logits,
+                             bench({"0.1: temperature 2"})->logits) < 1e-4);
 
     const bool rotary = name == std::string("llama-gqa");
     const SiteKind q_kind = rotary ? SiteKind::rot_q : SiteKind::q, k_kind = rotary ? SiteKind::rot_k : SiteKind::k;
@@ -306,9 +303,9 @@ TEST_CASE("a mechanism takes the place of softmax: equal where it is equal, and 
       CAPTURE(spec);
       const auto edited =
           bench({(std::string("1.2: mechanism ") + spec).c_str()}, nullptr, {q_kind, k_kind, SiteKind::v, SiteKind::z});
-      CHECK(difference(edited->map(1, 2).to_dense(), plain->map(1, 2).to_dense()) > 1e-3);
-      CHECK(difference(edited->map(1, 1).to_dense(), plain->map(1, 1).to_dense()) == 0);
-      CHECK(difference(edited->logits, plain->logits) > 1e-4);
+      CHECK(largest_difference(edited->map(1, 2).to_dense(), plain->map(1, 2).to_dense()) > 1e-3);
+      CHECK(largest_difference(edited->map(1, 1).to_dense(), plain->map(1, 1).to_dense()) == 0);
+      CHECK(largest_difference(edited->logits, plain->logits) > 1e-4);
       // What the pass went on with is what the mechanism makes of its q, k, v.
       const auto site = [&](SiteKind kind) { return edited->sites.at({kind, 1}); };
       const Tensor q = site(q_kind), k = site(k_kind), v = site(SiteKind::v), z = site(SiteKind::z);
@@ -317,15 +314,15 @@ TEST_CASE("a mechanism takes the place of softmax: equal where it is equal, and 
                               static_cast<float>(1 / std::sqrt(static_cast<double>(q.dim(2)))), causal_rule()};
       const MechanismChoice choice = parse_mechanism(spec);
       const MechanismResult own = choice.mechanism->run(in, choice.values, Detail::weights);
-      CHECK(difference(edited->map(1, 2).to_dense(), own.weights) < 1e-5);
-      CHECK(difference(z.select(1, 2), own.output) < 1e-4);
+      CHECK(largest_difference(edited->map(1, 2).to_dense(), own.weights) < 1e-5);
+      CHECK(largest_difference(z.select(1, 2), own.output) < 1e-4);
     }
     // Only at the positions that it reaches; under the head's mask and temperature.
     const auto part = bench({"1.2@3..5: mechanism linear"});
     for (Index i = 0; i < 12; ++i) {
       const bool reached = i >= 3 && i <= 5;
-      CHECK((difference(part->map(1, 2).to_dense().slice(0, i, i + 1), plain->map(1, 2).to_dense().slice(0, i, i + 1)) >
-             0) == reached);
+      CHECK((largest_difference(part->map(1, 2).to_dense().slice(0, i, i + 1),
+                                plain->map(1, 2).to_dense().slice(0, i, i + 1)) > 0) == reached);
     }
     const auto windowed = bench({"1.2: mask window 3", "1.2: mechanism linear"});
     CHECK(windowed->map(1, 2).weight(9, 5) == 0.0f);

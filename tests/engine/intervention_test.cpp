@@ -8,9 +8,11 @@
 
 #include "core/base/error.h"
 #include "core/engine/run_request.h"
+#include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 
 using namespace headscope;
+using headscope::testing::largest_difference;
 using headscope::testing::reference;
 using nlohmann::json;
 
@@ -36,13 +38,6 @@ struct Runner {
 
 bool same_bits(const Tensor& a, const Tensor& b) {
   return a.shape() == b.shape() && std::memcmp(a.packed().data(), b.packed().data(), a.bytes()) == 0;
-}
-
-double largest_difference(const Tensor& a, const Tensor& b) {
-  double most = 0;
-  for (Index i = 0; i < a.dim(0); ++i)
-    for (Index j = 0; j < a.dim(1); ++j) most = std::max(most, std::abs(static_cast<double>(a.at(i, j)) - b.at(i, j)));
-  return most;
 }
 
 Intervention temperature(double tau, HeadTarget target = {}) {

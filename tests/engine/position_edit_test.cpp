@@ -13,9 +13,11 @@
 #include "core/engine/run_request.h"
 #include "core/metrics/next_token.h"
 #include "core/model/weights.h"
+#include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 
 using namespace headscope;
+using headscope::testing::largest_difference;
 using headscope::testing::reference;
 
 namespace {
@@ -54,15 +56,6 @@ struct Bench {
   RunRequest plain;
 };
 
-double difference(const Tensor& a, const Tensor& b) {
-  REQUIRE(a.shape() == b.shape());
-  const Tensor left = a.packed(), right = b.packed();
-  double most = 0;
-  for (Index i = 0; i < left.size(); ++i)
-    most = std::max(most, std::abs(static_cast<double>(left.data()[i]) - static_cast<double>(right.data()[i])));
-  return most;
-}
-
 std::filesystem::path bundled(const char* name) {
   return headscope::testing::source_dir() / "models" / name;
 }
@@ -93,10 +86,10 @@ TEST_CASE("words of positions read back, and wrong ones are refused with the for
 TEST_CASE("a rotary model does not notice a shift, and its own base changes nothing") {
   Bench bench(reference("llama-gqa"));
   const auto plain = bench({});
-  CHECK(difference(bench({"*: position rope"})->logits, plain->logits) < 1e-5);
-  CHECK(difference(bench({"*: position shift 100"})->logits, plain->logits) < 1e-3);
-  CHECK(difference(bench({"*: position rope base 500"})->logits, plain->logits) > 1e-2);
-  CHECK(difference(bench({"1.*: position none"})->logits, plain->logits) > 1e-3);
+  CHECK(largest_difference(bench({"*: position rope"})->logits, plain->logits) < 1e-5);
+  CHECK(largest_difference(bench({"*: position shift 100"})->logits, plain->logits) < 1e-3);
+  CHECK(largest_difference(bench({"*: position rope base 500"})->logits, plain->logits) > 1e-2);
+  CHECK(largest_difference(bench({"1.*: position none"})->logits, plain->logits) > 1e-3);
 }
 
 TEST_CASE("rotations recomputed by an edit are those of the definition") {
@@ -138,7 +131,8 @@ TEST_CASE("without positions and without a mask the outputs of permuted tokens a
     const auto placed_backward = bench({"*: mask full"});
     const auto worst = [](const Tensor& a, const Tensor& b) {
       double most = 0;
-      for (Index p = 0; p < 3; ++p) most = std::max(most, difference(a.slice(0, p, p + 1), b.slice(0, 2 - p, 3 - p)));
+      for (Index p = 0; p < 3; ++p)
+        most = std::max(most, largest_difference(a.slice(0, p, p + 1), b.slice(0, 2 - p, 3 - p)));
       return most;
     };
     CHECK(worst(forward->logits, backward->logits) < 1e-4);
@@ -168,9 +162,9 @@ TEST_CASE("ALiBi's bias and T5's are in the scores of each head") {
   // On top of the model's own positions, where it is asked for.
   const auto own = bench({}, {SiteKind::attn_scores});
   const auto on_top = bench({"0.1: position alibi on top"}, {SiteKind::attn_scores});
-  CHECK(difference(own->sites.at({SiteKind::attn_scores, 0}).select(0, 0),
-                   on_top->sites.at({SiteKind::attn_scores, 0}).select(0, 0).copy()) !=
-        difference(own->logits, on_top->logits));
+  CHECK(largest_difference(own->sites.at({SiteKind::attn_scores, 0}).select(0, 0),
+                           on_top->sites.at({SiteKind::attn_scores, 0}).select(0, 0).copy()) !=
+        largest_difference(own->logits, on_top->logits));
   CHECK(static_cast<double>(on_top->sites.at({SiteKind::attn_scores, 0}).at(1, 11, 0) -
                             own->sites.at({SiteKind::attn_scores, 0}).at(1, 11, 0)) ==
         doctest::Approx(-11 * slopes[1]).epsilon(1e-3));
@@ -180,7 +174,7 @@ TEST_CASE("learned positions: left out, shifted along the table, replaced by sin
   Bench bench(reference("gpt2-random"));
   const Tensor table = bench.loaded.model->weights().position_embedding;
   const auto shifted = bench({"*: position shift 4"}, {SiteKind::pos_embed});
-  CHECK(difference(shifted->sites.at({SiteKind::pos_embed}), table.slice(0, 4, 16)) == 0);
+  CHECK(largest_difference(shifted->sites.at({SiteKind::pos_embed}), table.slice(0, 4, 16)) == 0);
   const auto none = bench({"*: position none"}, {SiteKind::pos_embed});
   for (const float x : none->sites.at({SiteKind::pos_embed}).packed().values()) CHECK(x == 0.0f);
   const auto waves = bench({"*: position sinusoidal"}, {SiteKind::pos_embed});
@@ -223,14 +217,16 @@ TEST_CASE("dual chunks: one chunk changes nothing; long texts are read with dist
   Bench bench(bundled("tiny-llama"));
   const int context = bench.loaded.model->config().context;
   const auto plain = bench({});
-  CHECK(difference(bench({"*: position chunks 100"})->logits, plain->logits) < 1e-3);  // the text is one chunk
-  CHECK(difference(bench({"*: position chunks 6"})->logits, plain->logits) < 1e-3);    // 12 tokens: all distances true
+  CHECK(largest_difference(bench({"*: position chunks 100"})->logits, plain->logits) < 1e-3);  // the text is one chunk
+  CHECK(largest_difference(bench({"*: position chunks 6"})->logits, plain->logits) <
+        1e-3);  // 12 tokens: all distances true
   bench.plain.ids.clear();
   for (int i = 0; i < context + 60; ++i) bench.plain.ids.push_back(static_cast<std::int32_t>(40 + i % 50));
   const auto past = bench({"*: position chunks 192"});
   CHECK(static_cast<int>(past->tokens.size()) == context + 60);
-  CHECK(difference(past->logits.slice(0, 0, 192), bench({"*: position rope"})->logits.slice(0, 0, 192)) < 1e-3);
-  CHECK(difference(past->logits.slice(0, 310, 316), bench({"*: position rope"})->logits.slice(0, 310, 316)) > 1e-3);
+  CHECK(largest_difference(past->logits.slice(0, 0, 192), bench({"*: position rope"})->logits.slice(0, 0, 192)) < 1e-3);
+  CHECK(largest_difference(past->logits.slice(0, 310, 316), bench({"*: position rope"})->logits.slice(0, 310, 316)) >
+        1e-3);
   CHECK(bench.refused("*: position chunks 256").find("chunks shorter than") != std::string::npos);
   Bench gpt2(reference("gpt2-random"));
   CHECK(gpt2.refused("*: position chunks 4").find("a rotary model") != std::string::npos);
@@ -273,10 +269,11 @@ TEST_CASE("shared keys are those of pooled weights; a latent of full rank change
         CHECK(static_cast<double>(pooled.at(p, h, c)) == doctest::Approx(mean).epsilon(1e-4));
     }
   const ModelDims& dims = bench.loaded.model->config().dims;
-  CHECK(difference(bench({("*: share keys " + std::to_string(dims.kv_heads)).c_str()})->logits, plain->logits) < 1e-6);
+  CHECK(largest_difference(bench({("*: share keys " + std::to_string(dims.kv_heads)).c_str()})->logits, plain->logits) <
+        1e-6);
   const int full = static_cast<int>(std::min(dims.d_model, 2 * dims.kv_heads * dims.d_head));
-  CHECK(difference(bench({("*: latent keys " + std::to_string(full)).c_str()})->logits, plain->logits) < 1e-3);
-  CHECK(difference(bench({"*: latent keys 1"})->logits, plain->logits) > 1e-2);
+  CHECK(largest_difference(bench({("*: latent keys " + std::to_string(full)).c_str()})->logits, plain->logits) < 1e-3);
+  CHECK(largest_difference(bench({"*: latent keys 1"})->logits, plain->logits) > 1e-2);
   CHECK(bench.refused("*: share keys 1000").find("equal groups") != std::string::npos);
   CHECK(bench.refused("*: latent keys 100000").find("a rank from 1") != std::string::npos);
 }

@@ -12,9 +12,11 @@
 #include "core/base/error.h"
 #include "core/io/safetensors.h"
 #include "core/io/trace_file.h"
+#include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 
 using namespace headscope;
+using headscope::testing::largest_difference;
 using headscope::testing::reference;
 
 namespace {
@@ -23,14 +25,6 @@ std::vector<std::int32_t> expected_ids(const SafetensorsFile& file) {
   std::vector<std::int32_t> ids(entry.bytes.size() / sizeof(std::int32_t));
   std::memcpy(ids.data(), entry.bytes.data(), entry.bytes.size());
   return ids;
-}
-
-double largest_difference(const Tensor& a, const Tensor& b) {
-  REQUIRE(a.shape() == b.shape());
-  const Tensor x = a.packed(), y = b.packed();
-  double worst = 0;
-  for (Index i = 0; i < x.size(); ++i) worst = std::max(worst, std::abs(double{x.data()[i]} - double{y.data()[i]}));
-  return worst;
 }
 
 std::vector<std::int32_t> ids_of(const std::vector<Token>& tokens) {

@@ -9,10 +9,12 @@
 #include "core/io/safetensors.h"
 #include "core/model/family.h"
 #include "tests/support/jacobi.h"
+#include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 
 using namespace headscope;
 using headscope::testing::jacobi;
+using headscope::testing::largest_difference;
 using headscope::testing::reference;
 
 namespace {
@@ -50,15 +52,6 @@ struct Bench {
   LoadedModel loaded;
 };
 
-double apart(const Tensor& a, const Tensor& b) {
-  REQUIRE(a.shape() == b.shape());
-  const Tensor left = a.packed(), right = b.packed();
-  double most = 0;
-  for (Index i = 0; i < left.size(); ++i)
-    most = std::max(most, std::abs(static_cast<double>(left.data()[i]) - static_cast<double>(right.data()[i])));
-  return most;
-}
-
 }  // namespace
 
 TEST_CASE("scaled singular values: the pass of the model that holds U diag(z σ) Vᵀ") {
@@ -81,14 +74,15 @@ TEST_CASE("scaled singular values: the pass of the model that holds U diag(z σ)
       for (std::size_t i = 4; i < z.size(); ++i) z[i] = 0.5;
       const std::string edit = "1.*: " + text_of(EditAction(ScaleSingular::of(matrix, z)));
       const auto edited = bench({edit}), wanted = bench.with(1, matrix, parts.scaled(z));
-      CHECK(apart(edited->logits, wanted->logits) < 2e-4);
-      CHECK(apart(edited->logits, plain->logits) > 1e-2);
+      CHECK(largest_difference(edited->logits, wanted->logits) < 2e-4);
+      CHECK(largest_difference(edited->logits, plain->logits) > 1e-2);
       for (int head = 0; head < plain->model.dims.heads; ++head) {
-        CHECK(apart(edited->map(1, head).to_dense(), wanted->map(1, head).to_dense()) < 1e-4);
-        CHECK(apart(edited->map(0, head).to_dense(), plain->map(0, head).to_dense()) == 0);
+        CHECK(largest_difference(edited->map(1, head).to_dense(), wanted->map(1, head).to_dense()) < 1e-4);
+        CHECK(largest_difference(edited->map(0, head).to_dense(), plain->map(0, head).to_dense()) == 0);
       }
       // Nothing scaled is the model itself, bit for bit.
-      CHECK(apart(bench({"1.*: singular " + std::string(name_of(matrix)) + " 1..=1"})->logits, plain->logits) == 0);
+      CHECK(largest_difference(bench({"1.*: singular " + std::string(name_of(matrix)) + " 1..=1"})->logits,
+                               plain->logits) == 0);
     }
   }
 }
@@ -114,7 +108,7 @@ TEST_CASE("what each head adds still sums to what the block adds") {
   const auto apart_heads = bench({edit}, {SiteKind::result, SiteKind::attn_out}),
              whole = bench({edit}, {SiteKind::attn_out});
   const Tensor sum = apart_heads->sites.at({SiteKind::attn_out, 1});
-  CHECK(apart(sum, whole->sites.at({SiteKind::attn_out, 1})) < 1e-4);
+  CHECK(largest_difference(sum, whole->sites.at({SiteKind::attn_out, 1})) < 1e-4);
   const Tensor result = apart_heads->sites.at({SiteKind::result, 1}),
                bias = bench.loaded.model->projection(1, WeightMatrix::o).bias;
   for (Index j = 0; j < sum.dim(1); ++j) {

@@ -11,9 +11,11 @@
 
 #include "core/base/error.h"
 #include "core/model/model.h"
+#include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 
 using namespace headscope;
+using headscope::testing::largest_difference;
 
 namespace {
 
@@ -60,13 +62,6 @@ class Probe final : public Tap {
   std::optional<Site> edit_;
 };
 
-double largest_change(const Tensor& a, const Tensor& b) {
-  double most = 0;
-  for (Index i = 0; i < a.dim(0); ++i)
-    for (Index j = 0; j < a.dim(1); ++j) most = std::max(most, std::abs(static_cast<double>(a.at(i, j)) - b.at(i, j)));
-  return most;
-}
-
 }  // namespace
 
 TEST_CASE(
@@ -81,7 +76,7 @@ TEST_CASE(
     Probe probe;
     const Tensor watched = model->forward({backend, &probe}, tokens).logits;
     // `result` adds the heads up one by one: the same sum in another order.
-    CHECK(largest_change(plain, watched) < 1e-5);
+    CHECK(largest_difference(plain, watched) < 1e-5);
 
     std::size_t declared = 0;
     for (const SiteKind kind : model->sites()) {
@@ -92,7 +87,7 @@ TEST_CASE(
         CHECK(probe.fired[site] == 1);
         CHECK(probe.shapes[site].str() == shape_of(info(kind).shape, d, static_cast<Index>(tokens.size())).str());
         Probe edit(site);
-        CHECK(largest_change(plain, model->forward({backend, &edit}, tokens).logits) > 1e-4);
+        CHECK(largest_difference(plain, model->forward({backend, &edit}, tokens).logits) > 1e-4);
       }
     }
     CHECK(probe.fired.size() == declared);
@@ -113,7 +108,7 @@ TEST_CASE("a cached pass gives the logits and the maps of a whole one") {
       CHECK(cache.length() == 3);
       const ForwardResult rest = model->forward({backend}, all.subspan(3), &cache, {storage, &links, nullptr});
       CHECK(cache.length() == 7);
-      CHECK(largest_change(whole.logits.slice(0, 3, 7), rest.logits) < 1e-5);
+      CHECK(largest_difference(whole.logits.slice(0, 3, 7), rest.logits) < 1e-5);
       for (std::size_t m = 0; m < whole.maps.size(); ++m)
         for (Index i = 0; i < 4; ++i)
           for (Index j = 0; j < 7; ++j)
@@ -136,7 +131,7 @@ TEST_CASE("the last logits alone equal the last of all, and only chosen layers g
   const ForwardResult all = model->forward({backend}, tokens);
   const ForwardResult last = model->forward({backend}, tokens, nullptr, {MapStorage::dense, nullptr, &layers}, false);
   REQUIRE(last.logits.shape() == Shape{1, all.logits.dim(1)});
-  CHECK(largest_change(all.logits.slice(0, 6, 7), last.logits) < 1e-6);
+  CHECK(largest_difference(all.logits.slice(0, 6, 7), last.logits) < 1e-6);
   REQUIRE(last.maps.size() == static_cast<std::size_t>(model->config().dims.heads));
   CHECK(last.maps[0].layer() == 1);
 }

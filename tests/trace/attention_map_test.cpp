@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "core/base/random.h"
+#include "tests/support/largest_difference.h"
 
 using namespace headscope;
+using headscope::testing::largest_difference;
 
 namespace {
 
@@ -77,17 +79,6 @@ Pair make_pair(const Tensor& q, const Tensor& k, float scale, std::shared_ptr<co
   const AttentionMap::Place place{.offset = offset};
   return {AttentionMap::dense(place, weights, rule, std::make_shared<HeadStats>()),
           AttentionMap::factored(place, q, k, scale, rule, stats), largest_terms};
-}
-
-double largest_difference(const Tensor& a, const Tensor& b) {
-  REQUIRE(a.shape() == b.shape());
-  double most = 0;
-  for (Index i = 0; i < a.dim(0); ++i)
-    for (Index j = 0; j < a.dim(1); ++j)
-      // The comparison keeps a NaN, which std::max would lose.
-      if (const double d = std::abs(static_cast<double>(a.at(i, j)) - static_cast<double>(b.at(i, j))); !(d <= most))
-        most = d;
-  return most;
 }
 
 std::shared_ptr<const HeadStats> stored_overview(const Tensor& weights, int bin) {
