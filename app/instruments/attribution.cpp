@@ -30,11 +30,8 @@ class AttributionInstrument final : public Instrument {
   void right(const InstrumentContext& c) override {
     const auto& answer = job_.answer();
     const auto named = [&](std::int32_t id) { return token_text(answer->source.model, id); };
-    section(c.ui, "LOGIT OF", "empty: the most probable next token");
-    token_field(c, "##attributed token", answer ? named(answer->result.of.token) : "", token_);
-    section(c.ui, "LESS THAT OF", "empty: nothing");
-    token_field(c, "##token against", "another answer", against_);
-    position_control(c, "whose answer is taken apart");
+    logit_controls(c, "##attributed token", answer ? named(answer->result.of.token) : "", logit_,
+                   "whose answer is taken apart");
     if (!answer) return;
     const LogitAttribution& found = answer->result;
     section(c.ui, "SUM", "the final norm's scale frozen");
@@ -63,11 +60,9 @@ class AttributionInstrument final : public Instrument {
 
   void keep_up(const InstrumentContext& c) {
     if (!c.results().model.model || !c.trace()) return;
-    const int vocab = c.results().model.model->config().dims.vocab;
-    for (TokenField* field : {&token_, &against_})
-      if (field->id && *field->id >= vocab) *field = {};
+    logit_.keep_inside(c);
     const Index row = pinned_row(c, *c.trace());
-    const auto token = token_.id, against = against_.id;
+    const auto token = logit_.token.id, against = logit_.against.id;
     job_.want(c, attribution_sites(*c.results().model.model),
               fmt::format("{} {} {}", row, token.value_or(-1), against.value_or(-1)),
               [row, token, against](const ReadingSource& source, const Ctx&) {
@@ -181,7 +176,7 @@ class AttributionInstrument final : public Instrument {
 
   ReadingJob<LogitAttribution> job_{"read.attribution"};
   SceneSlot slot_{"scene.attribution"}, row_{"scene.attribution.sources"};
-  TokenField token_, against_;
+  LogitFields logit_;
 };
 
 }  // namespace

@@ -81,6 +81,21 @@ bool token_field(const InstrumentContext& c, const char* name, const std::string
   return changed;
 }
 
+void LogitFields::keep_inside(const InstrumentContext& c) {
+  const int vocab = c.results().model.model->config().dims.vocab;
+  for (TokenField* field : {&token, &against})
+    if (field->id && *field->id >= vocab) *field = {};
+}
+
+void logit_controls(const InstrumentContext& c, const char* name, const std::string& taken, LogitFields& fields,
+                    const char* remark) {
+  section(c.ui, "LOGIT OF", "empty: the most probable next token");
+  token_field(c, name, taken, fields.token);
+  section(c.ui, "LESS THAT OF", "empty: nothing");
+  token_field(c, "##token against", "another answer", fields.against);
+  position_control(c, remark);
+}
+
 namespace {
 const Heatmap* matrix_of(const Scene& scene) {
   const Mark* mark = find(scene, "matrix");

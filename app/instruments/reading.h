@@ -91,6 +91,16 @@ struct TokenField {
 /// True when it changed.
 bool token_field(const InstrumentContext& c, const char* name, const std::string& hint, TokenField& field);
 
+/// The logit that a tool takes apart: of one token, less that of another.
+struct LogitFields {
+  TokenField token, against;
+  /// Empties what the model that is open has no row for.
+  void keep_inside(const InstrumentContext& c);
+};
+/// Sections LOGIT OF (the field `name`, with the token `taken` while it is empty), LESS THAT OF and POSITION.
+void logit_controls(const InstrumentContext& c, const char* name, const std::string& taken, LogitFields& fields,
+                    const char* remark);
+
 /// A scene as wide as it is, scrolled sideways where there is no room for it. Its marks are named "id/mark".
 /// `over` paints on it, inside what is in sight. `reveal`: a column of the mark "matrix" to scroll to now.
 SceneTouch wide_scene(const InstrumentContext& c, SceneSlot& slot, const char* id,

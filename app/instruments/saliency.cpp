@@ -39,11 +39,8 @@ class SaliencyInstrument final : public Instrument {
 
   void right(const InstrumentContext& c) override {
     const auto& answer = job_.answer();
-    section(c.ui, "LOGIT OF", "empty: the most probable next token");
-    token_field(c, "##differentiated token", answer ? token_text(answer->source.model, token_of_) : "", token_);
-    section(c.ui, "LESS THAT OF", "empty: nothing");
-    token_field(c, "##token against", "another answer", against_);
-    position_control(c, "whose answer is differentiated");
+    logit_controls(c, "##differentiated token", answer ? token_text(answer->source.model, token_of_) : "", logit_,
+                   "whose answer is differentiated");
     if (!answer) return;
     const Saliency& found = answer->result;
     section(c.ui, "STRONGEST TOKENS", "gradient × input");
@@ -68,19 +65,17 @@ class SaliencyInstrument final : public Instrument {
 
   void keep_up(const InstrumentContext& c) {
     if (!c.results().model.model || !c.trace()) return;
-    const int vocab = c.results().model.model->config().dims.vocab;
-    for (TokenField* field : {&token_, &against_})
-      if (field->id && *field->id >= vocab) *field = {};
+    logit_.keep_inside(c);
     const Index row = pinned_row(c, *c.trace());
     GradientOf of;
     of.position = static_cast<int>(row);
-    if (token_.id)
-      of.token = *token_.id;
+    if (logit_.token.id)
+      of.token = *logit_.token.id;
     else if (c.trace()->logits.defined() && c.trace()->logits.dim(0) > row)
       of.token = top_token(*c.results().run->trace, row);
-    if (against_.id) of.kind = GradientOf::Kind::logit_difference, of.other = *against_.id;
+    if (logit_.against.id) of.kind = GradientOf::Kind::logit_difference, of.other = *logit_.against.id;
     token_of_ = of.token;
-    job_.want(c, {}, fmt::format("{} {} {}", row, of.token, against_.id.value_or(-1)),
+    job_.want(c, {}, fmt::format("{} {} {}", row, of.token, logit_.against.id.value_or(-1)),
               [of](const ReadingSource& source, const Ctx& ctx) {
                 return read_saliency(source.model, source.run->request, ctx, *source.trace, of);
               });
@@ -169,7 +164,7 @@ class SaliencyInstrument final : public Instrument {
 
   ReadingJob<Saliency> job_{"read.saliency"};
   SceneSlot row_{"scene.saliency.tokens"}, heads_{"scene.saliency.heads"}, map_{"scene.saliency.cells"};
-  TokenField token_, against_;
+  LogitFields logit_;
   std::int32_t token_of_ = 0, top_ = 0;
   const Trace* top_trace_ = nullptr;
   Index top_row_ = -1;

@@ -86,9 +86,9 @@ class Group {
     if (!past_pattern()) return;
     const float scale = rules_[static_cast<std::size_t>(head)].scale;
     if (s_.entropy_price != 0)
-      for (Index r = 0; r < count; ++r)
-        row_gradients::entropy(pattern + r * n_key_ + keys.begin, keys.size(), s_.entropy_price,
-                               d_scores_ + r * stride + keys.begin);
+      for (Index r = 0, after_sink = std::max<Index>(keys.begin, 1); r < count; ++r)
+        row_gradients::entropy(pattern + r * n_key_ + after_sink, std::max<Index>(keys.end - after_sink, 0),
+                               s_.entropy_price, d_scores_ + r * stride + after_sink);
     for (Index r = 0; r < count; ++r)
       row_gradients::softmax(pattern + r * n_key_ + keys.begin, keys.size(), 1.0f, d_scores_ + r * stride + keys.begin);
     if (out_.scores.values.defined()) put(out_.scores, head, first, count, keys, stride);

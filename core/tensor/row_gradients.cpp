@@ -158,11 +158,18 @@ void Softmax(const float* p, Index n, float scale, float* dp) {
 
 void Entropy(const float* p, Index n, float price, float* dp) {
   const D d;
-  const V by = hn::Set(d, -price), one = hn::Set(d, 1.0f), least = hn::Set(d, 1e-37f);
+  const float sum = Sum([](V w) HWY_ATTR { return w; }, n, p);
+  if (!(sum > 1e-30f)) return;
+  const V by = hn::Set(d, 1 / sum), least = hn::Set(d, 1e-37f);
+  const auto log_of = [&](V w) HWY_ATTR {
+    return hn::IfThenElseZero(hn::Gt(w, least), hn::Log(d, hn::Max(hn::Mul(w, by), least)));
+  };
+  const V entropy =
+      hn::Set(d, -Sum([&](V w) HWY_ATTR { return hn::Mul(hn::Mul(w, by), log_of(w)); }, n, p));
+  const V slope = hn::Set(d, -price / sum);
   Map(
       [&](V w) HWY_ATTR {
-        const V slope = hn::Mul(by, hn::Add(hn::Log(d, hn::Max(w, least)), one));
-        return hn::IfThenElseZero(hn::Gt(w, least), slope);
+        return hn::IfThenElseZero(hn::Gt(w, least), hn::Mul(slope, hn::Add(log_of(w), entropy)));
       },
       n, true, dp, p);
 }

@@ -21,7 +21,8 @@ void norm(bool center, const float* x, const float* gain, const float* dy, Index
           float* d_gain, float* d_bias);
 /// Of a row p = softmax(scale · s), in place: dp → ds = scale · p (dp − Σ p dp)
 void softmax(const float* p, Index n, float scale, float* dp);
-/// Of a row p that sums to 1: dp += price · d(−Σ p ln p)/dp = −price · (ln p + 1); cells of weight 0 stay as they are.
+/// Of weights p with the sum S: dp += price · dH/dp for the entropy H = −Σ p/S ln(p/S) of the row renormalised, that is
+/// −price/S · (ln(p/S) + H); cells of weight 0, and rows whose S is 0, stay as they are.
 void entropy(const float* p, Index n, float price, float* dp);
 /// p = factor · softmax(x); returns ln Σ exp(x), not finite when an element is not.
 double scaled_softmax(const float* x, Index n, float factor, float* p);

@@ -109,7 +109,7 @@ TEST_CASE("gradients: attention of several texts, shared keys, own rules and tem
   }
 }
 
-TEST_CASE("gradients: the price of a pattern's entropy") {
+TEST_CASE("gradients: the price of a pattern's entropy beside the first key") {
   const Index n = 7, heads = 2, d = 3;
   const float price = 0.3f;
   const std::vector<HeadRule> rules{{causal_rule(), 0.7f}, {full_rule(), 1.1f}};
@@ -140,9 +140,9 @@ TEST_CASE("gradients: the price of a pattern's entropy") {
             score += qs[static_cast<std::size_t>((i * heads + h) * d + x)] *
                      ks[static_cast<std::size_t>((j * heads + h) * d + x)];
           e.push_back(std::exp(score * static_cast<double>(rules[static_cast<std::size_t>(h)].scale)));
-          sum += e.back();
+          if (j > 0) sum += e.back();
         }
-        for (const double each : e) total -= each / sum * std::log(each / sum);
+        for (std::size_t j = 1; j < e.size(); ++j) total -= e[j] / sum * std::log(e[j] / sum);
       }
     return static_cast<double>(price) * total;
   };

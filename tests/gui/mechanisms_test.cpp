@@ -6,23 +6,32 @@
 using namespace headscope;
 using headscope::testing::Explore;
 
+namespace {
+struct Laboratory {
+  Laboratory() { e.app.add(workspace_of(mechanisms)); }
+  /// Until the page on screen is that of what is chosen, and nothing moves any more.
+  bool settled() {
+    int quiet = 0;
+    return e.driver.until(
+        [&] { return (quiet = e.app.settled() && mechanisms.desk().current() ? quiet + 1 : 0) > 8; }, 20'000);
+  }
+  Explore e;
+  MechanismsWorkspace mechanisms{e.app.explorer()};
+};
+}  // namespace
+
 TEST_CASE("a mechanism is found, changed, walked through, put into the model and taken out again") {
   HEADSCOPE_NEEDS_DISPLAY();
-  Explore e;
-  MechanismsWorkspace mechanisms(e.app.explorer());
-  e.app.add(workspace_of(mechanisms));
-  MechanismDesk& desk = mechanisms.desk();
-  const auto settled = [&] {
-    int quiet = 0;
-    return e.driver.until([&] { return (quiet = e.app.settled() && desk.current() ? quiet + 1 : 0) > 8; }, 20'000);
-  };
+  Laboratory lab;
+  Explore& e = lab.e;
+  const MechanismDesk& desk = lab.mechanisms.desk();
   e.driver.frames(2);
   e.driver.key(ImGuiKey_K, ImGuiMod_Ctrl);
   e.driver.frames(2);
   e.driver.type("entmax");
   e.driver.frames(2);
   e.driver.key(ImGuiKey_Enter);
-  REQUIRE(settled());
+  REQUIRE(lab.settled());
   CHECK(e.app.requests().workspace == 1);
   CHECK(desk.mechanism().id == "entmax");
   CHECK(e.driver.shown("mechanism compare"));
@@ -31,71 +40,66 @@ TEST_CASE("a mechanism is found, changed, walked through, put into the model and
   // α to its left end: softmax.
   const Item alpha = e.driver.item("α");
   e.driver.drag(alpha.center(), {alpha.min.x + 2, alpha.center().y});
-  REQUIRE(settled());
+  REQUIRE(lab.settled());
   CHECK(desk.values().number("alpha") == 1);
   CHECK(desk.page()->comparison.output_error < 1e-5);
 
   e.driver.click("Steps");
-  REQUIRE(settled());
+  REQUIRE(lab.settled());
   CHECK(e.driver.shown("mechanism steps"));
   e.driver.click("Recurrent view");
-  REQUIRE(settled());
+  REQUIRE(lab.settled());
   e.driver.click("Linear, 1+elu");
-  REQUIRE(settled());
+  REQUIRE(lab.settled());
   CHECK(e.driver.shown("mechanism states"));
   e.driver.click("In the model");
-  REQUIRE(settled());
+  REQUIRE(lab.settled());
   CHECK(e.state().document.edits.empty());
   e.driver.click("swap 1.0");
-  REQUIRE(settled());
+  REQUIRE(lab.settled());
   REQUIRE(e.state().document.edits.size() == 1);
   CHECK(describe(e.state().document.edits[0]) == "1.0: mechanism linear map=elu normalise=sum");
   REQUIRE(e.results().effect);
   CHECK(e.results().effect->change.kl > 0);
   e.driver.click("All heads");
-  REQUIRE(settled());
+  REQUIRE(lab.settled());
   CHECK(describe(e.state().document.edits[0]) == "*: mechanism linear map=elu normalise=sum");
   e.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl);
   e.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl);
-  REQUIRE(settled());
+  REQUIRE(lab.settled());
   CHECK(e.state().document.edits.empty());
 
   e.driver.click("By hand");
-  REQUIRE(settled());
+  REQUIRE(lab.settled());
   CHECK(desk.page()->input.m() == 3);
   e.driver.click("Random");
-  REQUIRE(settled());
+  REQUIRE(lab.settled());
   CHECK(desk.page()->input.n() == 24);
 }
 
 TEST_CASE("a cell of a matrix by hand is dragged, and typed into; what follows is computed anew") {
   HEADSCOPE_NEEDS_DISPLAY();
-  Explore e;
-  MechanismsWorkspace mechanisms(e.app.explorer());
-  e.app.add(workspace_of(mechanisms));
-  MechanismDesk& desk = mechanisms.desk();
-  const auto settled = [&] {
-    int quiet = 0;
-    return e.driver.until([&] { return (quiet = e.app.settled() && desk.current() ? quiet + 1 : 0) > 8; }, 20'000);
-  };
+  Laboratory lab;
+  Explore& e = lab.e;
+  const MechanismDesk& desk = lab.mechanisms.desk();
   e.app.settings().pages["Mechanisms"] = "softmax";
   e.driver.frames(2);
   e.driver.click("Mechanisms");
   e.driver.click("By hand");
-  REQUIRE(settled());
+  REQUIRE(lab.settled());
   // q = [1, 0] on K = [1, 0], [0, 1], [1, 1] with V = 10, 20, 30: weights 0.40, 0.20, 0.40, output 20.
   CHECK(desk.page()->result.weights.at(0, 0) == doctest::Approx(0.4011).epsilon(1e-3));
   CHECK(desk.page()->result.output.at(0, 0) == doctest::Approx(20).epsilon(1e-3));
   const ImVec2 key = e.driver.item("K 1 0").center();
   e.driver.drag(key, {key.x, key.y - 60}, 6);  // 60 pixels are one: the second key is (1, 1) too
-  REQUIRE(settled());
+  REQUIRE(lab.settled());
   CHECK(desk.source().k.at(1, 0) == 1.0f);
   CHECK(desk.source().example.empty());
   for (Index j = 0; j < 3; ++j) CHECK(desk.page()->result.weights.at(0, j) == doctest::Approx(1.0 / 3));
   e.driver.double_click("V 2 0");
   e.driver.type("60");
   e.driver.key(ImGuiKey_Enter);
-  REQUIRE(settled());
+  REQUIRE(lab.settled());
   CHECK(desk.source().v.at(2, 0) == 60.0f);
   CHECK(desk.page()->result.output.at(0, 0) == doctest::Approx(30));
   // As text: the same numbers, and another size can be written.

@@ -56,6 +56,18 @@ std::string cell_text(double value, int digits) {
   return (value < 0 && text != "0" ? "−" : "") + text;
 }
 
+void add_text(Scene& scene, const Heatmap& map, Index r, Index c, std::string text, const Font& font,
+              const Look& look) {
+  const Rect cell = map.cell(r, c);
+  scene.add({Text{{cell.x + (cell.w - map.gap) / 2, cell.y + (cell.h - map.gap) / 2 + half_capital(font)},
+                  std::move(text),
+                  font,
+                  readable_on(map.color(r, c), look.theme.dark_ink, look.theme.light_ink),
+                  Anchor::middle,
+                  0},
+             "", ""});
+}
+
 void add_numbers(Scene& scene, const Heatmap& map, int digits, double smallest, const Look& look) {
   Font font = look.theme.small_token();
   const Rect first = map.cell(0, 0);
@@ -67,15 +79,7 @@ void add_numbers(Scene& scene, const Heatmap& map, int digits, double smallest, 
       // What is far below the scale is told by its colour: nothing.
       if (std::abs(value) < smallest) continue;
       const std::string text = cell_text(value, digits);
-      if (look.measure.width(text, font) > first.w - map.gap - 4) continue;
-      const Rect cell = map.cell(r, c);
-      scene.add({Text{{cell.x + (cell.w - map.gap) / 2, cell.y + (cell.h - map.gap) / 2 + half_capital(font)},
-                      text,
-                      font,
-                      readable_on(map.color(r, c), look.theme.dark_ink, look.theme.light_ink),
-                      Anchor::middle,
-                      0},
-                 "", ""});
+      if (look.measure.width(text, font) <= first.w - map.gap - 4) add_text(scene, map, r, c, text, font, look);
     }
 }
 
@@ -88,15 +92,7 @@ void add_texts(Scene& scene, const Heatmap& map, const std::vector<std::string>&
     for (Index c = 0; c < map.columns(); ++c) {
       const std::string text = elided(printable(texts[static_cast<std::size_t>(r * map.columns() + c)]), font,
                                       first.w - map.gap - 4, look.measure);
-      if (text.empty() || map.is_masked(r, c)) continue;
-      const Rect cell = map.cell(r, c);
-      scene.add({Text{{cell.x + (cell.w - map.gap) / 2, cell.y + (cell.h - map.gap) / 2 + half_capital(font)},
-                      text,
-                      font,
-                      readable_on(map.color(r, c), look.theme.dark_ink, look.theme.light_ink),
-                      Anchor::middle,
-                      0},
-                 "", ""});
+      if (!text.empty() && !map.is_masked(r, c)) add_text(scene, map, r, c, text, font, look);
     }
 }
 

@@ -1,0 +1,99 @@
+#include "core/engine/edit_rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "core/attention/rule_edits.h"
+#include "core/base/random.h"
+
+namespace headscope {
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+}  // namespace
+
+RulePtr shaped(RulePtr base, ForcePattern::Shape shape) {
+  switch (shape) {
+    case ForcePattern::Shape::uniform:
+      return scaled_rule(
+          std::move(base), [](Index) { return 0.0f; }, "uniform");
+    case ForcePattern::Shape::previous:
+      return one_key_rule(
+          std::move(base), [](Index query) { return std::max<Index>(query - 1, 0); }, "previous token");
+    case ForcePattern::Shape::self:
+      return one_key_rule(
+          std::move(base), [](Index query) { return query; }, "self");
+    case ForcePattern::Shape::first:
+      return one_key_rule(
+          std::move(base), [](Index) { return Index{0}; }, "first token");
+  }
+  return base;
+}
+
+void set_weight(std::span<float> scores, Index key, double weight) {
+  const auto others = [&](auto fold) {
+    for (std::size_t j = 0; j < scores.size(); ++j)
+      if (static_cast<Index>(j) != key) fold(scores[j]);
+  };
+  float max = -infinity;
+  others([&](float s) { max = std::max(max, s); });
+  float& own = scores[static_cast<std::size_t>(key)];
+  if (max == -infinity) return;  // no other key to share with
+  if (weight == 1) {
+    std::ranges::fill(scores, -infinity);
+    own = 0;
+    return;
+  }
+  double sum = 0;
+  others([&](float s) { sum += std::exp(static_cast<double>(s) - max); });
+  own = weight == 0 ? -infinity : static_cast<float>(max + std::log(sum) + std::log(weight / (1 - weight)));
+}
+
+void freeze_row(std::span<const float> source, std::span<const int> partner, Index query, std::span<float> row) {
+  double all = 0, taken = 0;
+  for (const float weight : source) all += static_cast<double>(weight);
+  std::vector<float> found(row.size(), 0.0f);
+  std::size_t used = 0;  // keys of the source that carry weight and are paired
+  for (std::size_t key = 0; key < row.size() && static_cast<Index>(key) <= query; ++key) {
+    const int from = partner[key];
+    if (from < 0 || from >= static_cast<int>(source.size())) continue;
+    found[key] = source[static_cast<std::size_t>(from)];
+    taken += static_cast<double>(found[key]);
+    used += found[key] != 0;
+  }
+  if (!(taken > 0)) return;
+  // Nothing lost: the very same weights. Else those that are left share what is lost.
+  if (used < static_cast<std::size_t>(std::ranges::count_if(
+                 source, [](float weight) { return weight != 0; })))
+    for (float& weight : found) weight = static_cast<float>(static_cast<double>(weight) * (all / taken));
+  std::ranges::copy(found, row.begin());
+}
+
+void ablate(const Ablate& action, Tensor& value, std::pair<Index, Index> heads, int first, int last) {
+  const Index n = value.dim(0), d = value.dim(2);
+  const Tensor original = value.copy();
+  std::vector<Index> from(static_cast<std::size_t>(n));
+  std::iota(from.begin(), from.end(), Index{0});
+  if (action.by == Ablate::By::resample) {
+    Random random(action.seed);
+    for (std::size_t i = from.size(); i > 1; --i) std::swap(from[i - 1], from[random.below(i)]);
+  }
+  for (Index head = heads.first; head < heads.second; ++head) {
+    std::vector<double> mean(static_cast<std::size_t>(d), 0.0);
+    if (action.by == Ablate::By::mean)
+      for (Index i = 0; i < n; ++i)
+        for (Index j = 0; j < d; ++j)
+          mean[static_cast<std::size_t>(j)] += original.at(i, head, j) / static_cast<double>(n);
+    for (Index i = first; i <= last; ++i)
+      for (Index j = 0; j < d; ++j)
+        value.ref(i, head, j) = action.by == Ablate::By::resample
+                                    ? original.at(from[static_cast<std::size_t>(i)], head, j)
+                                    : static_cast<float>(mean[static_cast<std::size_t>(j)]);
+  }
+}
+
+}  // namespace headscope

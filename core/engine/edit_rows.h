@@ -1,0 +1,26 @@
+#pragma once
+// What single edits do to the rows of one site: pure functions that InterventionTap calls where its steps act.
+
+#include <span>
+#include <utility>
+
+#include "core/engine/edit_action.h"
+
+namespace headscope {
+
+/// The rule under which every row of `base` has the pattern `shape` (uniform over what it sees, or one key).
+RulePtr shaped(RulePtr base, ForcePattern::Shape shape);
+
+/// Sets softmax(scores)[key] = weight, leaving the ratios of the others: s_key = ln(w / (1 − w)) + ln Σ_{j≠key}
+/// e^{s_j}. A row that sees no other key stays as it is.
+void set_weight(std::span<float> scores, Index key, double weight);
+
+/// Gives row `query` the weights of `source` at paired keys (see FreezePattern); partner[key] is the key of `source`,
+/// or −1. A row of which no weight finds its key stays as it is.
+void freeze_row(std::span<const float> source, std::span<const int> partner, Index query, std::span<float> row);
+
+/// `value` (position, head, d): rows [first, last] of the heads [first, second) by those of its own permuted rows, or
+/// their mean over all rows, or zero.
+void ablate(const Ablate& action, Tensor& value, std::pair<Index, Index> heads, int first, int last);
+
+}  // namespace headscope
