@@ -6,7 +6,6 @@
 #include <numeric>
 #include <vector>
 
-#include "core/attention/rule_edits.h"
 #include "core/base/random.h"
 
 namespace headscope {

@@ -4,7 +4,9 @@
 #include <span>
 #include <utility>
 
+#include "core/attention/rule_edits.h"
 #include "core/engine/edit_action.h"
+#include "core/tensor/tensor.h"
 
 namespace headscope {
 

@@ -24,7 +24,7 @@ TEST_CASE("a mechanism is found, changed, walked through, put into the model and
   HEADSCOPE_NEEDS_DISPLAY();
   Laboratory lab;
   Explore& e = lab.e;
-  const MechanismDesk& desk = lab.mechanisms.desk();
+  MechanismDesk& desk = lab.mechanisms.desk();
   e.driver.frames(2);
   e.driver.key(ImGuiKey_K, ImGuiMod_Ctrl);
   e.driver.frames(2);
@@ -81,7 +81,7 @@ TEST_CASE("a cell of a matrix by hand is dragged, and typed into; what follows i
   HEADSCOPE_NEEDS_DISPLAY();
   Laboratory lab;
   Explore& e = lab.e;
-  const MechanismDesk& desk = lab.mechanisms.desk();
+  MechanismDesk& desk = lab.mechanisms.desk();
   e.app.settings().pages["Mechanisms"] = "softmax";
   e.driver.frames(2);
   e.driver.click("Mechanisms");
