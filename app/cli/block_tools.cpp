@@ -195,7 +195,8 @@ Reading mlp(Shell& shell, const ReadOptions& options, const LoadedModel& loaded,
       {"ever_active", "share active at some position of the text", found.ever_active},
       {"half", "share of neurons that write half of Σ ‖a W_down‖ here", found.half},
       {"logit", "part of the whole MLP in the logit", found.logit},
-      {"bias_logit", "of it, the output bias", found.bias_logit}};
+      {"bias_logit", "of it, the output bias", found.bias_logit},
+      {"edited_logit", "what edits behind the neurons add", found.edited_logit}};
   out.columns = {"neuron", "pre", "linear", "post", "norm_written", "logit", "raises"};
   const bool gated = loaded.model->config().gated_mlp;
   for (const Neuron& n : found.neurons) {

@@ -143,8 +143,9 @@ void print_text(Shell& shell, const MechanismReport& r, const std::string& from)
     table.add({"output error ‖ΔO‖/‖O‖", "", shown(c.output_error)});
     table.add({"entropy, nats", shown(c.entropy_reference), shown(c.entropy)});
     table.add({"top-1 agreement", "", shown(c.top1)});
-    table.add({"rank for 90 % energy", fmt::format("{}", c.rank90_reference), fmt::format("{}", c.rank90)});
-    table.add({"rank", fmt::format("{}", c.rank_reference), fmt::format("{}", c.rank)});
+    const auto rank = [](int found) { return found < 0 ? std::string("–") : std::to_string(found); };
+    table.add({"rank for 90 % energy", rank(c.rank90_reference), rank(c.rank90)});
+    table.add({"rank", rank(c.rank_reference), rank(c.rank)});
     table.add({"row sums", "1", fmt::format("{} … {}", shown(c.least_sum), shown(c.largest_sum))});
     const MechanismShape shape{r.input.m(), r.input.d(), r.input.d_v()};
     const Mechanism& softmax = *find_mechanism("softmax");
@@ -183,9 +184,10 @@ void print_json(Shell& shell, const MechanismReport& r, const std::string& from)
     out["entropy"] = number_json(c.entropy);
     out["entropy_softmax"] = number_json(c.entropy_reference);
     out["top1_agreement"] = number_json(c.top1);
-    out["rank"] = c.rank;
-    out["rank90"] = c.rank90;
-    out["rank90_softmax"] = c.rank90_reference;
+    const auto rank = [](int found) { return found < 0 ? ordered_json() : ordered_json(found); };
+    out["rank"] = rank(c.rank);
+    out["rank90"] = rank(c.rank90);
+    out["rank90_softmax"] = rank(c.rank90_reference);
     out["weights"] = rows_json(r.result.weights);
     out["output"] = rows_json(r.result.output);
     if (r.recurrence) out["recurrent_gap"] = r.recurrent_gap;

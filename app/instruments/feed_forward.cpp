@@ -191,6 +191,9 @@ class FeedForwardInstrument final : public Instrument {
          {fmt::format("Σ a W_down · d + b_down · d, d as in direct logit attribution"),
           "equals that page's MLP part of this layer"});
     fact(c.ui, "… of it the bias", signed_words(f.bias_logit), nullptr, {"b_down · d"});
+    if (std::abs(f.edited_logit) > 1e-3 * std::max(1.0, std::abs(f.logit)))
+      fact(c.ui, "… and edits add", signed_words(f.edited_logit), nullptr,
+           {fmt::format("{} · d as recorded, less the sum above", name(Site{SiteKind::mlp_out, f.layer}))});
   }
 
   void curves(const InstrumentContext& c) {

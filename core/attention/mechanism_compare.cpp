@@ -24,25 +24,6 @@ double norm(const Tensor& x) {
   return std::sqrt(sum);
 }
 
-/// Mean over the rows of −Σ p ln p, rows divided by their sums; NaN when a weight is negative.
-double mean_entropy(const Tensor& weights) {
-  double total = 0;
-  Index rows = 0;
-  for (Index i = 0; i < weights.dim(0); ++i) {
-    double sum = 0, entropy = 0;
-    for (Index j = 0; j < weights.dim(1); ++j) {
-      if (weights.at(i, j) < 0) return nan;
-      sum += static_cast<double>(weights.at(i, j));
-    }
-    if (sum <= 0) continue;
-    for (Index j = 0; j < weights.dim(1); ++j)
-      if (const double p = static_cast<double>(weights.at(i, j)) / sum; p > 0) entropy -= p * std::log(p);
-    total += entropy;
-    ++rows;
-  }
-  return rows > 0 ? total / static_cast<double>(rows) : 0;
-}
-
 Index largest(const Tensor& weights, Index row, const std::vector<std::uint8_t>& hidden) {
   Index best = -1;
   for (Index j = 0; j < weights.dim(1); ++j) {
@@ -61,8 +42,8 @@ MechanismComparison compare(const MechanismInput& in, const MechanismResult& res
   c.difference = mechanism::minus(result.weights, c.reference.weights);
   const double size = norm(c.reference.output);
   c.output_error = size > 0 ? norm(mechanism::minus(result.output, c.reference.output)) / size : nan;
-  c.entropy = mean_entropy(result.weights);
-  c.entropy_reference = mean_entropy(c.reference.weights);
+  c.entropy = mechanism::mean_entropy(result.weights);
+  c.entropy_reference = mechanism::mean_entropy(c.reference.weights);
   const auto hidden = mechanism::hidden_cells(*in.rule, in.n(), in.m());
   Index agree = 0, rows = 0, negative = 0, seen = 0;
   c.least_sum = std::numeric_limits<double>::infinity();

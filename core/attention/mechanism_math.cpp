@@ -94,6 +94,28 @@ std::vector<std::uint8_t> hidden_cells(const AttentionRule& rule, Index n, Index
   return hidden;
 }
 
+float one_plus_elu(float x) {
+  return x > 0 ? 1 + x : std::exp(x);
+}
+
+double mean_entropy(const Tensor& weights) {
+  double total = 0;
+  Index rows = 0;
+  for (Index i = 0; i < weights.dim(0); ++i) {
+    double sum = 0, entropy = 0;
+    for (Index j = 0; j < weights.dim(1); ++j) {
+      if (weights.at(i, j) < 0) return std::numeric_limits<double>::quiet_NaN();
+      sum += static_cast<double>(weights.at(i, j));
+    }
+    if (sum <= 0) continue;
+    for (Index j = 0; j < weights.dim(1); ++j)
+      if (const double p = static_cast<double>(weights.at(i, j)) / sum; p > 0) entropy -= p * std::log(p);
+    total += entropy;
+    ++rows;
+  }
+  return rows > 0 ? total / static_cast<double>(rows) : 0;
+}
+
 void hide(const std::vector<std::uint8_t>& hidden, Tensor& cells) {
   if (hidden.empty()) return;
   const auto values = cells.mutable_values();

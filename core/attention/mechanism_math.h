@@ -25,6 +25,11 @@ Tensor raw_scores(const MechanismInput& in);
 void apply_rule(const AttentionRule& rule, Tensor& scores);
 /// Row-major, 1 = hidden; empty when nothing is.
 std::vector<std::uint8_t> hidden_cells(const AttentionRule& rule, Index n, Index m);
+/// 1 + elu(x): the positive feature map of linear attention.
+float one_plus_elu(float x);
+/// Mean over the rows of −Σ p ln p in nats, rows divided by their sums, rows without weight left out; NaN when a weight
+/// is negative.
+double mean_entropy(const Tensor& weights);
 /// 0 in the cells that `hidden` marks.
 void hide(const std::vector<std::uint8_t>& hidden, Tensor& cells);
 /// Softmax of each row, a row with no finite score all zero: the attention pass's own row function.

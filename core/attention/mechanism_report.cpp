@@ -6,13 +6,16 @@
 #include <cmath>
 
 #include "core/attention/mechanism_math.h"
+#include "core/base/error.h"
+#include "core/tensor/gap.h"
 
 namespace headscope {
 
 namespace {
 
-// States of more tokens than this would take more memory than they are worth looking at.
-constexpr Index most_recurrent_tokens = 512;
+// States that would take more than this are not kept to be looked at.
+constexpr double most_state_bytes = 128 << 20;
+constexpr Index most_cells = Index{4096} * 4096;  // of a matrix; a report keeps about ten
 
 Tensor filled(Index n, Index d, std::initializer_list<float> values) {
   return Tensor::from({n, d}, std::vector<float>(values));
@@ -25,6 +28,11 @@ MechanismReport report_on(const MechanismChoice& choice, MechanismInput input) {
   report.choice = choice;
   report.input = std::move(input);
   const Mechanism& m = *choice.mechanism;
+  if (const Index n = report.input.n(), keys = report.input.m(); n * keys > most_cells)
+    throw Error(fmt::format("mechanism {}", m.id),
+                fmt::format("at most {} cells (4,096 × 4,096): about ten matrices of this size are kept", most_cells),
+                fmt::format("{} queries × {} keys, {:.1f} GB each", n, keys, static_cast<double>(n * keys) * 4e-9),
+                "open a shorter text");
   report.result = m.run(report.input, choice.values, Detail::steps);
   report.comparison = compare(report.input, report.result);
   report.look_for = what_to_look_for(m, report.input, choice.values, report.result, report.comparison);
@@ -39,16 +47,14 @@ MechanismReport report_on(const MechanismChoice& choice, MechanismInput input) {
                 : "Every query compares itself with all keys: no state of fixed size holds what they need.";
   } else if (n != report.input.m() || !is_causal(*report.input.rule, n, n)) {
     report.no_recurrence = "The recurrent form needs the causal mask: each token reads what was written before it.";
-  } else if (n > most_recurrent_tokens) {
+  } else if (const double bytes = m.cost({n, report.input.d(), report.input.d_v()}, choice.values).state_bytes;
+             static_cast<double>(n) * bytes > most_state_bytes) {
     report.no_recurrence = fmt::format(
-        "The states of {} tokens are too many to keep; a text of up to {} has this view.", n, most_recurrent_tokens);
+        "The states of {} tokens, {:.0f} kB each, are too many to keep; a text of up to {:.0f} has this view.", n,
+        bytes / 1024, std::floor(most_state_bytes / bytes));
   } else {
     report.recurrence = m.recurrent(report.input, choice.values);
-    for (Index i = 0; i < n; ++i)
-      for (Index c = 0; c < report.input.d_v(); ++c)
-        report.recurrent_gap =
-            std::max(report.recurrent_gap, std::abs(static_cast<double>(report.recurrence->output.at(i, c)) -
-                                                    static_cast<double>(report.result.output.at(i, c))));
+    report.recurrent_gap = greatest_gap(report.recurrence->output, report.result.output);
   }
   return report;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/error.h"
+
 namespace headscope {
 
 namespace {
@@ -76,10 +78,11 @@ Tensor scan_parallel(const SelectiveScan& in, int* rounds) {
   return y;
 }
 
-Tensor hidden_attention(const SelectiveScan& in) {
+Tensor hidden_attention(const SelectiveScan& in, const std::stop_token& stop) {
   const Index n = in.x.dim(0), size = in.b.dim(1);
   Tensor weights = Tensor::zeros({n, n});
   for (Index t = 0; t < n; ++t) {
+    if (stop.stop_requested()) throw Cancelled();
     double passed = 0;  // Σ Δ_r over s < r ≤ t
     for (Index s = t; s >= 0; --s) {
       double sum = 0;

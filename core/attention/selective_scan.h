@@ -8,6 +8,7 @@
 //   α_ts = C_t · (exp(A Σ_{s<r≤t} Δ_r) ⊙ Δ_s B_s)   (Ali, Zimerman & Wolf, The Hidden Attention of Mamba Models, 2024).
 // Thread rule: pure functions.
 
+#include <stop_token>
 #include <vector>
 
 #include "core/tensor/tensor.h"
@@ -25,8 +26,8 @@ struct SelectiveScan {
 Tensor scan_recurrent(const SelectiveScan& in, std::vector<Tensor>* states = nullptr);
 /// The same by joining steps, ⌈log₂ n⌉ rounds (Hillis & Steele, 1986). `rounds` (may be null) says how many it took.
 Tensor scan_parallel(const SelectiveScan& in, int* rounds = nullptr);
-/// (n, n), zero above the diagonal; signed.
-Tensor hidden_attention(const SelectiveScan& in);
+/// (n, n), zero above the diagonal; signed. Throws Cancelled when `stop` asks for it.
+Tensor hidden_attention(const SelectiveScan& in, const std::stop_token& stop = {});
 
 /// ln(1 + eˣ), which keeps Δ positive.
 double softplus(double x);

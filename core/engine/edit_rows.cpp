@@ -95,4 +95,14 @@ void ablate(const Ablate& action, Tensor& value, std::pair<Index, Index> heads, 
   }
 }
 
+void OwnOutputs::keep(Index head, Index query, const Tensor& output) {
+  rows_.insert_or_assign({head, query}, output.select(0, query));
+}
+
+void OwnOutputs::put(Tensor& z) {
+  for (const auto& [of, row] : rows_)
+    for (Index j = 0; j < row.dim(0); ++j) z.ref(of.second, of.first, j) = row.at(j);
+  rows_.clear();
+}
+
 }  // namespace headscope

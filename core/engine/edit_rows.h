@@ -1,6 +1,7 @@
 #pragma once
 // What single edits do to the rows of one site: pure functions that InterventionTap calls where its steps act.
 
+#include <map>
 #include <span>
 #include <utility>
 
@@ -24,5 +25,20 @@ void freeze_row(std::span<const float> source, std::span<const int> partner, Ind
 /// `value` (position, head, d): rows [first, last] of the heads [first, second) by those of its own permuted rows, or
 /// their mean over all rows, or zero.
 void ablate(const Ablate& action, Tensor& value, std::pair<Index, Index> heads, int first, int last);
+
+/// What heads of one layer put out that their weights do not tell (weights · v is something else), until the site z. A
+/// row that a later edit gives other weights is what those say again.
+class OwnOutputs {
+ public:
+  bool empty() const { return rows_.empty(); }
+  /// Row `query` of `output` (query, d_head) stands for what `head` writes there.
+  void keep(Index head, Index query, const Tensor& output);
+  void forget(Index head, Index query) { rows_.erase({head, query}); }
+  /// Into z (query, head, d_head); then all are forgotten.
+  void put(Tensor& z);
+
+ private:
+  std::map<std::pair<Index, Index>, Tensor> rows_;  // (head, query) → (d_head)
+};
 
 }  // namespace headscope

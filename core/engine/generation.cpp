@@ -117,6 +117,7 @@ void Generator::read(const Ctx& ctx, std::span<const std::int32_t> prefix, Gener
 
   EditScene scene{config.dims,        {prefix.begin(), prefix.end()}, {},
                   model_.model.get(), static_cast<int>(held),         &ctx.backend};
+  scene.stop = ctx.stop;
   InterventionTap interventions(edits_, scene);
   std::vector<Tap*> taps;
   if (!interventions.empty()) taps.push_back(&interventions);

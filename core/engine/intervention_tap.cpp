@@ -6,6 +6,7 @@
 #include <cassert>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "core/attention/masks.h"
 #include "core/attention/mechanism.h"
@@ -47,6 +48,12 @@ SiteKind site_of(SwitchOff::Part part) {
 void need_model(const EditScene& scene, const std::string& where) {
   if (!scene.model)
     throw Error(where, "a pass of the model itself, whose positions and weights the edit reads", "none");
+}
+
+/// Between two matrices that are taken apart or put together.
+bool go_on(const EditScene& scene) {
+  if (scene.stop.stop_requested()) throw Cancelled();
+  return true;
 }
 
 }  // namespace
@@ -134,13 +141,13 @@ InterventionTap::InterventionTap(const std::vector<Intervention>& edits, const E
                           [&](const LatentKeys& action) {
                             need_model(scene, where);
                             for (int layer = 0; layer < scene.dims.layers; ++layer)
-                              if (edit.target.layer.value_or(layer) == layer)
+                              if (edit.target.layer.value_or(layer) == layer && go_on(scene))
                                 step.latent.emplace(layer, latent_projector(*scene.model, layer, action.rank, where));
                           },
                           [&](const ScaleSingular& action) {
                             need_model(scene, where);
                             for (int layer = 0; layer < scene.dims.layers; ++layer)
-                              if (edit.target.layer.value_or(layer) == layer)
+                              if (edit.target.layer.value_or(layer) == layer && go_on(scene))
                                 if (auto scaled = scaled_projection(*scene.model, layer, action, where))
                                   step.scaled.emplace(layer, std::move(*scaled));
                           },
@@ -273,11 +280,17 @@ bool InterventionTap::wants(Site site) const {
 
 Tensor InterventionTap::at(Site site, const Tensor& value) {
   Tensor edited;
-  bool own = false;  // nobody else has `edited`: it may be written to
+  bool own = false;                  // nobody else has `edited`: it may be written to
+  std::vector<std::uint8_t> normed;  // rows whose norm was moved: of several edits that move it one does
+  if (site.kind == SiteKind::z && !outputs_.empty()) {
+    edited = value.copy();
+    own = true;
+    outputs_.put(edited);
+  }
   for (const Step& step : steps_) {
     if (!acts_at(step, site)) continue;
     if (std::holds_alternative<PostNorm>(step.action)) {
-      edited = post_norm(step, site, edited.defined() ? edited : value);
+      edited = post_norm(step, site, edited.defined() ? edited : value, normed);
       own = false;
       continue;
     }
@@ -298,7 +311,7 @@ Tensor InterventionTap::at(Site site, const Tensor& value) {
   return result;
 }
 
-Tensor InterventionTap::post_norm(const Step& step, Site site, const Tensor& value) {
+Tensor InterventionTap::post_norm(const Step& step, Site site, const Tensor& value, std::vector<std::uint8_t>& done) {
   const auto& [first_norm, second_norm] = norms_[static_cast<std::size_t>(site.layer)];
   const bool behind_attention = site.kind == SiteKind::resid_mid || scene_.dims.d_mlp == 0;
   const Tensor moved =
@@ -306,35 +319,36 @@ Tensor InterventionTap::post_norm(const Step& step, Site site, const Tensor& val
           ? norm_input_
           : normalized(scene_.model->config(), behind_attention ? first_norm : second_norm, *scene_.backend, value);
   const Index first = std::max(step.first, scene_.first_row) - scene_.first_row, last = step.last - scene_.first_row;
-  if (first == 0 && last == value.dim(0) - 1) return moved;  // the tensor itself: gradients flow through it
-  Tensor rows = value.copy();
-  for (Index i = first; i <= last; ++i)
+  const bool whole = done.empty() && first == 0 && last == value.dim(0) - 1;
+  done.resize(static_cast<std::size_t>(value.dim(0)));
+  Tensor rows = whole ? moved : value.copy();  // whole: the tensor itself, gradients flow through it
+  for (Index i = first; i <= last; ++i) {
+    if (std::exchange(done[static_cast<std::size_t>(i)], 1) || whole) continue;
     for (Index j = 0; j < rows.dim(1); ++j) rows.ref(i, j) = moved.at(i, j);
+  }
   return rows;
 }
 
-void InterventionTap::swap(const Step& step, Site site, Tensor& value) {
-  const bool pattern = site.kind == SiteKind::pattern;
+void InterventionTap::swap(const Step& step, int layer, Tensor& pattern) {
   const Index heads = scene_.dims.heads;
   for (Index head = 0; head < heads; ++head) {
-    if (!step.target.reaches(site.layer, static_cast<int>(head))) continue;
-    Tensor rows;  // (query, key) or (query, d_head)
-    if (pattern) {
-      const HeadRule& rule = rules_[static_cast<std::size_t>(head)];
-      const Index shared = head / (heads / k_.dim(1));
-      const MechanismInput in{q_.select(1, head).packed(), k_.select(1, shared).packed(), v_.select(1, shared).packed(),
-                              rule.scale, rule.rule};
-      const MechanismResult result = step.swap->mechanism->run(in, step.swap->values, Detail::weights);
-      rows = result.weights;
-      if (!result.output_is_weights_times_v) outputs_[static_cast<int>(head)] = result.output;
-    } else {
-      const auto found = outputs_.find(static_cast<int>(head));
-      if (found == outputs_.end()) continue;
-      rows = found->second;
-      outputs_.erase(found);
+    if (!step.target.reaches(layer, static_cast<int>(head))) continue;
+    const HeadRule& rule = rules_[static_cast<std::size_t>(head)];
+    const Index shared = head / (heads / k_.dim(1));
+    const MechanismInput in{.q = q_.select(1, head).packed(),
+                            .k = k_.select(1, shared).packed(),
+                            .v = v_.select(1, shared).packed(),
+                            .scale = rule.scale,
+                            .rule = rule.rule,
+                            .stop = scene_.stop};
+    const MechanismResult result = step.swap->mechanism->run(in, step.swap->values, Detail::weights);
+    for (Index i = step.first; i <= step.last; ++i) {
+      for (Index key = 0; key < result.weights.dim(1); ++key) pattern.ref(head, i, key) = result.weights.at(i, key);
+      if (result.output_is_weights_times_v)
+        outputs_.forget(head, i);
+      else
+        outputs_.keep(head, i, result.output);
     }
-    for (Index i = step.first; i <= step.last; ++i)
-      for (Index c = 0; c < rows.dim(1); ++c) (pattern ? value.ref(head, i, c) : value.ref(i, head, c)) = rows.at(i, c);
   }
 }
 
@@ -361,6 +375,7 @@ void InterventionTap::act(const Step& step, Site site, Tensor& value) {
             rows_of_heads(value.dim(0), [&](Index head, Index i) {
               float* const weights = &value.ref(head, row(i), 0);
               std::fill_n(weights, std::min<Index>(a.count, value.dim(2)), 0.0f);
+              outputs_.forget(head, i);
             });
           },
           [&](const FreezePattern&) {
@@ -372,6 +387,7 @@ void InterventionTap::act(const Step& step, Site site, Tensor& value) {
               map.row(from, frozen);
               freeze_row(frozen, step.partner, i,
                          {&value.ref(head, row(i), 0), static_cast<std::size_t>(value.dim(2))});
+              outputs_.forget(head, i);
             });
           },
           [&](const Ablate& a) {
@@ -421,7 +437,10 @@ void InterventionTap::act(const Step& step, Site site, Tensor& value) {
                 step.scaled.at(site.layer), inputs_.at(input_site(a.matrix)), static_cast<int>(row(first)),
                 static_cast<int>(row(last)), value);
           },
-          [&](const SwapMechanism&) { swap(step, site, value); }, [](const auto&) {}},
+          [&](const SwapMechanism&) {
+            if (site.kind == SiteKind::pattern) swap(step, site.layer, value);
+          },
+          [](const auto&) {}},
       step.action);
 }
 

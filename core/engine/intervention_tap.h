@@ -2,11 +2,14 @@
 // Carries interventions out. Masks, temperatures and forced patterns become rules, which leave the fused pass and
 // factored maps as they are; weights, ablations and patches replace tensors at their sites.
 
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
+#include "core/engine/edit_rows.h"
 #include "core/engine/intervention.h"
 #include "core/engine/position_tap.h"
 #include "core/engine/weight_edit.h"
@@ -38,6 +41,7 @@ struct EditScene {
   int first_row = 0;              ///< position of the pass's first row: the tokens before it lie in a cache
   Backend* backend = nullptr;     ///< of the pass: computes the norms that an edit moves, so that a tape sees them
   bool heads_apart = false;       ///< somebody wants what each head adds (the site `result`)
+  std::stop_token stop = {};      ///< of the pass: mechanisms that take long look at it and throw Cancelled
 };
 
 /// For every position of a text the one of `other` that stands for it, or −1. Throws Error when a pair made by hand
@@ -76,13 +80,13 @@ class InterventionTap final : public Tap {
   bool meeting(SiteKind site) const;
   std::shared_ptr<const AttentionRule> mask_of(const Step& step, int head) const;
   void act(const Step& step, Site site, Tensor& value);
-  /// At pattern (head, query, key) the effective weights; at z (query, head, d_head) the output, where that is more
-  /// than weights · v.
-  void swap(const Step& step, Site site, Tensor& value);
+  /// Puts the mechanism's effective weights into `pattern` (head, query, key), and keeps its output for the site z
+  /// where that is more than weights · v.
+  void swap(const Step& step, int layer, Tensor& pattern);
   bool swaps(int layer) const;
   /// PostNorm at a norm's site: what stood before it. Behind a sum: the norm of it. Rows that the step does not reach
-  /// are `value`'s own.
-  Tensor post_norm(const Step& step, Site site, const Tensor& value);
+  /// are `value`'s own, and so are those that `done` marks; what it reaches is marked.
+  Tensor post_norm(const Step& step, Site site, const Tensor& value, std::vector<std::uint8_t>& done);
 
   const EditScene& scene_;
   std::vector<Step> steps_;
@@ -96,7 +100,7 @@ class InterventionTap final : public Tap {
   // outputs that its weights do not tell.
   Tensor q_, k_, v_;
   mutable std::vector<HeadRule> rules_;  // asked of the const head_rule(), on the thread that runs the pass
-  std::map<int, Tensor> outputs_;
+  OwnOutputs outputs_;
 };
 
 }  // namespace headscope

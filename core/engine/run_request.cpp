@@ -398,6 +398,7 @@ std::shared_ptr<Trace> pass(const LoadedModel& loaded, const RunRequest& request
   EditScene scene{trace->model.dims, ids, run_sources(loaded, request, ids, ctx, known, given), loaded.model.get()};
   scene.heads_apart = request.capture.sites.contains(SiteKind::result);
   scene.backend = &ctx.backend;
+  scene.stop = ctx.stop;
   InterventionTap interventions(request.edits, scene);
   std::vector<Tap*> taps;
   if (!interventions.empty()) taps.push_back(&interventions);

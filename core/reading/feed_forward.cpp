@@ -29,6 +29,8 @@ double dot(const Tensor& row, const std::vector<double>& with) {
   return sum;
 }
 
+constexpr Index rows_at_once = 64;  // of logits, each as long as the vocabulary
+
 /// The tokens whose logits each row, written to the residual stream, raises most. The last norm is the linear map that
 /// it was in this run: s (w − mean w) ∘ g, without the mean for RMSNorm.
 std::vector<std::vector<NextToken>> raised(const Model& model, Backend& backend, const Tensor& written, double scale,
@@ -44,9 +46,13 @@ std::vector<std::vector<NextToken>> raised(const Model& model, Backend& backend,
       through.ref(i, j) = static_cast<float>(scale * (static_cast<double>(written.at(i, j)) - mean) *
                                              static_cast<double>(weights.final_norm.gain.at(j)));
   }
-  const Tensor logits = backend.linear(through, backend.linear_weights({weights.unembedding}, {}, true));
+  const Linear unembedding = backend.linear_weights({weights.unembedding}, {}, true);
+  Tensor logits;
   std::vector<std::vector<NextToken>> out;
-  for (Index i = 0; i < logits.dim(0); ++i) {
+  for (Index row = 0; row < through.dim(0); ++row) {
+    const Index i = row % rows_at_once;
+    if (i == 0)
+      logits = backend.linear(through.slice(0, row, std::min(row + rows_at_once, through.dim(0))), unembedding);
     double mean = 0;
     for (Index t = 0; t < logits.dim(1); ++t)
       mean += static_cast<double>(logits.at(i, t)) / static_cast<double>(logits.dim(1));
@@ -139,6 +145,7 @@ FeedForward read_feed_forward(const Model& model, Backend& backend, const Trace&
   }
   out.bias_logit = block.down_bias.defined() ? dot(block.down_bias, along.d) : 0;
   out.logit += out.bias_logit;
+  out.edited_logit = dot(need(trace, {SiteKind::mlp_out, layer}).select(0, at), along.d) - out.logit;
   std::ranges::stable_sort(all, std::ranges::greater{}, &Neuron::norm);
   double sum = 0;
   Index counted = 0;

@@ -44,6 +44,8 @@ struct FeedForward {
   double half = 0;              ///< share of neurons that make up half of Σ ‖a W_down‖ there: few = sparse
   double logit = 0;             ///< part of the whole MLP in the attributed logit, its bias included
   double bias_logit = 0;        ///< of it, b_down's
+  double edited_logit = 0;      ///< what edits behind the neurons add to it (the recorded output · d, less `logit`):
+                                ///< rounding where there are none
 };
 std::set<SiteKind> feed_forward_sites(const Model& model);
 /// `of` says position and token. `keep` neurons are listed, each with `raise` tokens. `trace` must have recorded

@@ -48,6 +48,9 @@ void check(const RandomStack& s) {
   need(s.mlp >= 1 && s.mlp <= 8192, "an MLP of 1 to 8192", s.mlp);
   need(s.tokens >= 2 && s.tokens <= 512, "2 to 512 tokens", s.tokens);
   need(s.vocabulary >= 2 && s.vocabulary <= 65536, "a vocabulary of 2 to 65536", s.vocabulary);
+  const double width = s.width, parameters = s.layers * (4 * width * width + 2 * width * s.mlp) + s.vocabulary * width;
+  if (parameters > 1e8)
+    throw Error("random stack", "at most 100 million parameters", fmt::format("{:.0f} million", parameters / 1e6));
 }
 
 Parameters weights_of(const RandomStack& stack) {
@@ -70,6 +73,7 @@ StackDepth measure(const Parameters& parameters, const std::vector<std::int32_t>
   const ModelWeights weights = model->weights();
   for (const BlockWeights& block : weights.blocks) tape.watch(block.down);
   EditScene scene{model->config().dims, tokens, {}, model.get(), 0, &ctx.backend};
+  scene.stop = ctx.stop;
   InterventionTap edits(post ? norms_moved() : std::vector<Intervention>{}, scene);
   StreamWatcher watcher(tape);
   TapChain chain({&edits, &watcher});
@@ -114,14 +118,18 @@ std::set<SiteKind> norm_placement_sites(const Model& model) {
 
 NormPlacement compare_norm_placement(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx) {
   RunRequest both = request;
-  both.capture = {.maps = MapStorage::none, .sites = norm_placement_sites(*loaded.model)};
+  both.capture = {.maps = MapStorage::none,
+                  .sites = norm_placement_sites(*loaded.model),
+                  .byte_budget = request.capture.byte_budget};
   std::erase_if(both.edits, [](const Intervention& e) { return std::holds_alternative<PostNorm>(e.action); });
   NormPlacement out;
   out.pre = run_one(loaded, both, ctx);
   both.edits.insert(both.edits.end(), norms_moved().begin(), norms_moved().end());
   out.post = run_one(loaded, both, ctx);
-  for (int i = 0; i < static_cast<int>(out.pre.trace->tokens.size()); ++i)
+  for (int i = 0; i < static_cast<int>(out.pre.trace->tokens.size()); ++i) {
+    if (ctx.stop.stop_requested()) throw Cancelled();
     out.kl.push_back(next_token_change(*out.pre.trace, *out.post.trace, 1, i).kl);
+  }
   return out;
 }
 

@@ -12,8 +12,8 @@
 
 namespace headscope {
 
-/// The loaded model as it is (its edits included, but for those that move norms), and with every norm moved behind its sum. The same weights: it was
-/// trained with one of the two only, so this says what they lean on, not which is better.
+/// The loaded model as it is (its edits included, but for those that move norms), and with every norm moved behind its
+/// sum. The same weights: it was trained with one of the two only, so this says what they lean on, not which is better.
 struct NormPlacement {
   struct Run {
     std::shared_ptr<const Trace> trace;  ///< with residual_stream_sites(), the norms' outputs and all logits
@@ -45,8 +45,9 @@ struct RandomStacks {
   RandomStack stack;
   StackDepth pre, post;  ///< the same weights and tokens
 };
-/// Throws Error on a stack that cannot be built (no layer, heads that do not divide the width, above 64 layers or a
-/// width of 1,024), and Cancelled.
+/// Throws Error on a stack that cannot be built (heads that do not divide the width) or is larger than 64 layers, a
+/// width of 1,024, an MLP of 8,192, 512 tokens, a vocabulary of 65,536 or 100 million parameters together, and
+/// Cancelled.
 RandomStacks random_stacks(const RandomStack& stack, const Ctx& ctx);
 
 }  // namespace headscope

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/reading/need.h"
+#include "core/tensor/gap.h"
 
 namespace headscope {
 
@@ -149,9 +150,7 @@ ModelNorm read_model_norm(const Model& model, Backend& backend, const Trace& tra
   out.epsilon = config.norm_epsilon;
   out.bare = normalise(backend, out.before, out.method, out.epsilon);
   out.again = normalized(config, out.weights, backend, out.before);
-  for (std::size_t i = 0; i < out.again.values().size(); ++i)
-    out.difference = std::max(out.difference, std::abs(static_cast<double>(out.again.values()[i]) -
-                                                       static_cast<double>(out.after.values()[i])));
+  out.difference = greatest_gap(out.again, out.after);
   return out;
 }
 

@@ -13,6 +13,7 @@ Saliency read_saliency(const LoadedModel& loaded, const RunRequest& request, con
   EditScene scene{dims, trace.ids(), {}};
   scene.model = loaded.model.get();
   scene.backend = &ctx.backend;
+  scene.stop = ctx.stop;
   for (const SourceNeed& source : sources_of(request.edits)) {
     RunRequest plain = request;
     plain.edits.clear();

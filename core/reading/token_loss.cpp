@@ -5,6 +5,7 @@
 #include <map>
 
 #include "core/metrics/next_token.h"
+#include "core/tensor/gap.h"
 
 namespace headscope {
 
@@ -71,12 +72,9 @@ PrefixCheck check_prefixes(const LoadedModel& loaded, const RunRequest& request,
     prefix.length = length;
     prefix.loss = next_token_loss(short_run->logits.select(0, short_run->logits.dim(0) - 1),
                                   ids[static_cast<std::size_t>(length)]);
-    for (Index id = 0; id < trace.logits.dim(1); ++id) {
-      const auto whole = static_cast<double>(trace.logits.at(length - 1, id)),
-                 own = static_cast<double>(short_run->logits.at(short_run->logits.dim(0) - 1, id));
-      prefix.difference = std::max(prefix.difference, std::abs(whole - own));
-      out.magnitude = std::max(out.magnitude, std::abs(whole));
-    }
+    const Tensor whole = trace.logits.select(0, length - 1);
+    prefix.difference = greatest_gap(whole, short_run->logits.select(0, short_run->logits.dim(0) - 1));
+    out.magnitude = std::max(out.magnitude, greatest_gap(whole, Tensor::zeros(whole.shape())));
     out.largest = std::max(out.largest, prefix.difference);
     if (ctx.progress) *ctx.progress = static_cast<float>(i + 1) / static_cast<float>(count);
   }

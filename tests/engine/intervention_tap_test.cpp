@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "core/attention/mechanism.h"
+#include "core/attention/mechanism_math.h"
 #include "core/base/error.h"
 #include "core/engine/pass_memory.h"
 #include "core/engine/run_request.h"
@@ -330,5 +331,36 @@ TEST_CASE("a mechanism takes the place of softmax: equal where it is equal, and 
     // Signed weights are not shown as probabilities.
     CHECK(bench({"1.2: mechanism lightning"})->map(1, 2).place().kind == MapKind::effective);
     CHECK(bench({"1.2: mechanism linear"})->map(1, 2).place().kind == MapKind::probability);
+  }
+}
+
+TEST_CASE("of several edits that write a head's rows the last one gives the weights and what they mix") {
+  RandomBench bench("gpt2-random");
+  const auto mixed = [&](const Trace& trace) {  // weights · v of head 1.2
+    return mechanism::product(trace.map(1, 2).to_dense(), trace.sites.at({SiteKind::v, 1}).select(1, 2).packed());
+  };
+  const std::set<SiteKind> sites{SiteKind::v, SiteKind::z};
+  const auto z_of = [&](const Trace& trace) { return trace.sites.at({SiteKind::z, 1}).select(1, 2); };
+
+  const auto own = bench({"1.2: mechanism titans hidden=4"}, nullptr, sites);
+  REQUIRE(largest_difference(z_of(*own), mixed(*own)) > 1e-3);  // its weights do not tell its output
+  const auto later = bench({"1.2: mechanism titans hidden=4", "1.2: mechanism linear"}, nullptr, sites);
+  CHECK(largest_difference(later->logits, bench({"1.2: mechanism linear"})->logits) == 0);
+  const auto dropped = bench({"1.2: mechanism titans hidden=4", "1.2: drop first 1 and its weight"}, nullptr, sites);
+  CHECK(largest_difference(z_of(*dropped), mixed(*dropped)) < 1e-5);
+  // Each on rows of its own.
+  const auto lstm = bench({"1.2: mechanism lstm"}, nullptr, sites);
+  const auto both = bench({"1.2@0..5: mechanism titans hidden=4", "1.2@6..11: mechanism lstm"}, nullptr, sites);
+  CHECK(largest_difference(z_of(*both).slice(0, 0, 6), z_of(*own).slice(0, 0, 6)) == 0);
+  CHECK(largest_difference(z_of(*both).slice(0, 6, 12), z_of(*lstm).slice(0, 6, 12)) == 0);
+}
+
+TEST_CASE("a norm that two edits move is moved once") {
+  for (const char* name : {"gpt2-random", "llama-gqa"}) {
+    RandomBench bench(name);
+    const auto once = bench({"*: post norm"});
+    CHECK(largest_difference(once->logits, bench({})->logits) > 1e-3);
+    CHECK(largest_difference(once->logits, bench({"*: post norm", "1.*: post norm"})->logits) == 0);
+    CHECK(largest_difference(once->logits, bench({"*@0..6: post norm", "*@4..11: post norm"})->logits) < 1e-5);
   }
 }

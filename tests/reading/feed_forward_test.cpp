@@ -28,6 +28,14 @@ TEST_CASE("activation curves by their definitions") {
   CHECK(curve(Activation::gelu).y[4] == doctest::Approx(0.841345));  // Φ(1)
 }
 
+TEST_CASE("what edits behind the neurons write is told apart from what the neurons would write") {
+  ReadSubject s("gpt2-random", {5, 9, 5, 30, 9, 5, 17, 2}, {parse_intervention("1.*: switch off mlp", "edit")});
+  const FeedForward f =
+      read_feed_forward(s.model(), s.backend, *s.trace, 1, {.position = 5, .token = 11}, s.dims().d_mlp, 2);
+  CHECK(std::abs(f.logit) > 1e-3);
+  CHECK(f.edited_logit == doctest::Approx(-f.logit));  // nothing is written any more
+}
+
 TEST_CASE("neurons and the output bias sum to the MLP: as a vector, and in a logit") {
   for (const char* folder : {"gpt2-random", "gpt2-untied-erf", "llama-gqa"}) {
     CAPTURE(folder);
@@ -51,6 +59,7 @@ TEST_CASE("neurons and the output bias sum to the MLP: as a vector, and in a log
       CHECK(n.norm == doctest::Approx(std::sqrt(square)).epsilon(1e-4).scale(1e-3));
     }
     CHECK(logits == doctest::Approx(f.logit));
+    CHECK(std::abs(f.edited_logit) < 1e-4);  // nothing was edited
     for (Index d = 0; d < s.dims().d_model; ++d) {
       const double bias = block.down_bias.defined() ? static_cast<double>(block.down_bias.at(d)) : 0;
       CHECK(written[static_cast<std::size_t>(d)] + bias ==

@@ -28,12 +28,9 @@ Row row_of(Index n, double margin, double factor, bool drawn, std::uint64_t seed
     scores.ref(0, j) = drawn ? random.normal() : 0.0f;
     most = std::max(most, static_cast<double>(scores.at(0, j)));
   }
-  scores.ref(0, 0) = static_cast<float>(margin);
+  scores.ref(0, 0) = static_cast<float>(most + margin);
   const Tensor p = softmax_rows(times(scores, static_cast<float>(factor)));
-  Row row{static_cast<double>(p.at(0, 0)), 0};
-  for (const float x : p.values())
-    if (x > 0) row.entropy -= static_cast<double>(x) * std::log(static_cast<double>(x));
-  return row;
+  return {static_cast<double>(p.at(0, 0)), mean_entropy(p)};
 }
 
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail) {

@@ -77,9 +77,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
         for (std::size_t j = 0; j < 64; ++j)
           scores.ref(0, static_cast<Index>(j)) =
               static_cast<float>(x[64 * row + j] / (divide ? std::sqrt(static_cast<double>(each)) : 1));
-        scores = softmax_rows(scores);
-        for (const float p : scores.values())
-          if (p > 0) sum -= static_cast<double>(p) * std::log(static_cast<double>(p)) / 20;
+        sum += mean_entropy(softmax_rows(scores)) / 20;
       }
       entropy.lines[divide].x.push_back(static_cast<double>(each));
       entropy.lines[divide].y.push_back(sum);

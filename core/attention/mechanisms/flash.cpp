@@ -72,7 +72,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   const auto upto = static_cast<Index>(std::lround(values.number("done") * static_cast<double>(tiles.count())));
   OnlineSoftmax state(n, in.d_v());
   std::vector<std::uint8_t> done(static_cast<std::size_t>(n * m), 0);
-  // 0 = not reached yet, 1 = done, 2 = skipped, 3 = the newest
+  // 0 = not reached yet; a shade for skipped, done, and the newest
   Tensor schedule = Tensor::zeros({tiles.down, tiles.across});
   Index skipped = 0;
   for (Index tile = 0; tile < upto; ++tile) {

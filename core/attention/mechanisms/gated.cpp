@@ -30,7 +30,7 @@ struct Parts {
 Parts parts_of(const MechanismInput& in, const MechanismValues& values) {
   const float root = std::sqrt(std::abs(in.scale));
   const bool positive = values.on("positive");
-  const auto phi = [positive, root](float x) { return positive ? (x > 0 ? 1 + x : std::exp(x)) : root * x; };
+  const auto phi = [positive, root](float x) { return positive ? one_plus_elu(x) : root * x; };
   Parts parts{each(in.q, phi), each(in.k, phi), Tensor::full({in.m(), in.d()}, 1.0f), values.on("norm")};
   const Index form = values.whole("gate");
   if (form == scalar) parts.gates = Tensor::full({in.m(), in.d()}, static_cast<float>(values.number("decay")));

@@ -76,7 +76,7 @@ MechanismResult kernel_attention(const MechanismInput& in, const Kernel& kernel,
   result.weights = similarity.copy();
   hide(hidden, result.weights);
   Tensor sums = Tensor::zeros({in.n(), 1});
-  Index negative = 0;
+  Index negative = 0, empty = 0;
   for (Index i = 0; i < in.n(); ++i) {
     double sum = 0;
     for (Index j = 0; j < in.m(); ++j) {
@@ -85,9 +85,13 @@ MechanismResult kernel_attention(const MechanismInput& in, const Kernel& kernel,
     }
     sums.ref(i, 0) = static_cast<float>(sum);
     if (kernel.norm != Kernel::Norm::sum) continue;
+    empty += std::abs(sum) < smallest_sum && in.rule->keys(i, in.m()).size() > 0;
     const float factor = std::abs(sum) < smallest_sum ? 0.0f : static_cast<float>(1 / sum);
     for (Index j = 0; j < in.m(); ++j) result.weights.ref(i, j) *= factor;
   }
+  if (empty > 0)
+    result.facts.push_back({"Rows without weight", fmt::format("{} of {}", empty, in.n()),
+                            "φ(q)·φ(k) of all keys that the query sees is below 10⁻³⁰: too small for float32"});
   result.output = product(result.weights, in.v);
   std::vector<float> factors;
   if (kernel.norm == Kernel::Norm::rms) {

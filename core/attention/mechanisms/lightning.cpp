@@ -31,7 +31,7 @@ Features features_of(const MechanismInput& in, const MechanismValues& values) {
   const Index map = values.whole("map");
   const auto phi = [map, root](float x) {
     if (map == 0) return root * x / (1 + std::exp(-x));
-    return map == 1 ? (x > 0 ? 1 + x : std::exp(x)) : root * x;
+    return map == 1 ? one_plus_elu(x) : root * x;
   };
   return {each(in.q, phi), each(in.k, phi), values.number("decay"), values.on("norm")};
 }

@@ -17,7 +17,7 @@ Kernel features(const MechanismInput& in, const MechanismValues& values) {
   // q and k share the scale, so that φ(q)·φ(k) is about what the score was.
   const float root = std::sqrt(std::abs(in.scale));
   const bool identity = values.whole("map") == 1;
-  const auto phi = [identity, root](float x) { return identity ? root * x : x > 0 ? 1 + x : std::exp(x); };
+  const auto phi = [identity, root](float x) { return identity ? root * x : one_plus_elu(x); };
   return {each(in.q, phi), each(in.k, phi), identity ? "φ(x) = x ÷ d^¼" : "φ(x) = 1 + elu(x)", norm_of(values)};
 }
 

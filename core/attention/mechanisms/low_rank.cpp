@@ -21,10 +21,12 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   const auto rank = static_cast<int>(std::min(values.whole("rank"), std::min(in.n(), in.m())));
   MechanismResult result;
   result.kind = MapKind::effective;
-  result.weights = truncated(full.weights, rank);
+  check(in);  // the decomposition takes n³
+  const Cut cut = cut_to_rank(full.weights, rank);
+  result.weights = cut.matrix;
   result.output = product(result.weights, in.v);
   if (detail == Detail::output) return result;
-  const std::vector<double> sigma = singular_values(full.weights);
+  const std::vector<double>& sigma = cut.singular;
   double all = 0, kept = 0;
   for (std::size_t i = 0; i < sigma.size(); ++i) {
     all += sigma[i] * sigma[i];

@@ -12,6 +12,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/selective_scan.h"
+#include "core/tensor/gap.h"
 
 namespace headscope::mechanism {
 
@@ -36,7 +37,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   const SelectiveScan scan = scan_of(in, values);
   MechanismResult result;
   result.kind = MapKind::effective;
-  result.weights = hidden_attention(scan);
+  result.weights = hidden_attention(scan, in.stop);
   result.output = product(result.weights, in.v);
   if (detail != Detail::steps) return result;
   add_inputs(result.steps, in);
@@ -70,12 +71,9 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   result.curves = {std::move(steps)};
   int rounds = 0;
   const Tensor parallel = scan_parallel(scan, &rounds), recurrent = scan_recurrent(scan);
-  double gap = 0;
-  for (Index t = 0; t < in.n(); ++t)
-    for (Index e = 0; e < in.d_v(); ++e)
-      gap = std::max(gap, std::abs(static_cast<double>(parallel.at(t, e) - recurrent.at(t, e))));
   result.facts = {{"Parallel scan", fmt::format("{} rounds", rounds), "⌈log₂ n⌉ rounds of joined steps"},
-                  {"Parallel against recurrent", fmt::format("{:.1e}", gap), "largest |difference| of an output"}};
+                  {"Parallel against recurrent", fmt::format("{:.1e}", greatest_gap(parallel, recurrent)),
+                   "largest |difference| of an output"}};
   return result;
 }
 

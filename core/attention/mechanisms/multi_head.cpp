@@ -11,6 +11,7 @@
 
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
+#include "core/tensor/gap.h"
 
 namespace headscope::mechanism {
 
@@ -54,10 +55,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                               .masked = hidden});
   }
   const Tensor at_once = product(joined, wo);
-  double gap = 0;
-  for (Index i = 0; i < in.n(); ++i)
-    for (Index c = 0; c < in.d_v(); ++c)
-      gap = std::max(gap, std::abs(static_cast<double>(at_once.at(i, c)) - static_cast<double>(sum.at(i, c))));
+  const double gap = greatest_gap(at_once, sum);
   result.steps.push_back({.id = "joined",
                           .title = "Heads side by side",
                           .formula = "[z₀ … z_h]",

@@ -59,7 +59,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   const Tensor q = projected(a, spread, values.seed()), k = projected(a, spread, values.seed() + 1);
   Tensor scores;
   if (form == stochastic) {
-    const Tensor deviation = each(k, [](float x) { return x > 0 ? x + 1 : std::exp(x); });
+    const Tensor deviation = each(k, one_plus_elu);
     scores = times(distances(q, deviation), unit);
   } else {
     scores = times(product_t(q, k), unit);

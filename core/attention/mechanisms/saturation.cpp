@@ -69,6 +69,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                           }});
   MechanismCurve curve{"Size of the gradient as scores grow", "sharpness", "‖J‖", {{"", {}, {}}}, true, {}};
   for (int i = 0; i <= 40; ++i) {
+    check(in);
     const double sharpness = 0.05 * std::pow(2000.0, i / 40.0);
     curve.lines[0].x.push_back(sharpness);
     curve.lines[0].y.push_back(frobenius(jacobian(at(sharpness))));

@@ -20,14 +20,6 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-/// Mean entropy of the rows in nats.
-double mean_entropy(const Tensor& weights) {
-  double sum = 0;
-  for (const float p : weights.values())
-    if (p > 0) sum -= static_cast<double>(p) * std::log(static_cast<double>(p));
-  return sum / static_cast<double>(std::max<Index>(weights.dim(0), 1));
-}
-
 float factor_of(const MechanismInput& in, const MechanismValues& values) {
   return static_cast<float>((values.on("scaled") ? static_cast<double>(in.scale) : 1.0) / values.number("temperature"));
 }

@@ -38,15 +38,15 @@ int numeric_rank(const std::vector<double>& singular) {
   return static_cast<int>(std::ranges::count_if(singular, [&](double s) { return s > 1e-6 * singular.front(); }));
 }
 
-Tensor truncated(const Tensor& matrix, int rank) {
+Cut cut_to_rank(const Tensor& matrix, int rank) {
   const Eigen::BDCSVD<Eigen::MatrixXd> svd(eigen_of(matrix), Eigen::ComputeThinU | Eigen::ComputeThinV);
   const auto r = std::min<Eigen::Index>(rank, svd.singularValues().size());
   const Eigen::MatrixXd low =
       svd.matrixU().leftCols(r) * svd.singularValues().head(r).asDiagonal() * svd.matrixV().leftCols(r).transpose();
-  Tensor out = Tensor::zeros(matrix.shape());
-  for (Index i = 0; i < out.dim(0); ++i)
-    for (Index j = 0; j < out.dim(1); ++j) out.ref(i, j) = static_cast<float>(low(i, j));
-  return out;
+  Cut cut{{svd.singularValues().begin(), svd.singularValues().end()}, Tensor::zeros(matrix.shape())};
+  for (Index i = 0; i < matrix.dim(0); ++i)
+    for (Index j = 0; j < matrix.dim(1); ++j) cut.matrix.ref(i, j) = static_cast<float>(low(i, j));
+  return cut;
 }
 
 }  // namespace headscope

@@ -11,6 +11,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/state_space.h"
+#include "core/tensor/gap.h"
 
 namespace headscope::mechanism {
 
@@ -124,13 +125,8 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   MechanismCurve answer{"Answer to an impulse", "tokens later", "K", {{"K", {}, k}}, false, {}};
   for (Index t = 0; t < in.n(); ++t) answer.lines[0].x.push_back(static_cast<double>(t));
   result.curves = {std::move(answer), recalled(in, hippo ? system.size : 8)};
-  double gap_fft = 0, gap_steps = 0;
   const Tensor fast = by_transforms(in, values), steps = recurrent(in, values).output;
-  for (Index t = 0; t < in.n(); ++t)
-    for (Index e = 0; e < in.d_v(); ++e) {
-      gap_fft = std::max(gap_fft, std::abs(static_cast<double>(fast.at(t, e) - result.output.at(t, e))));
-      gap_steps = std::max(gap_steps, std::abs(static_cast<double>(steps.at(t, e) - result.output.at(t, e))));
-    }
+  const double gap_fft = greatest_gap(fast, result.output), gap_steps = greatest_gap(steps, result.output);
   result.facts = {
       {"Recurrence against convolution", fmt::format("{:.1e}", gap_steps), "largest |difference| of an output"},
       {"Fourier form against convolution", fmt::format("{:.1e}", gap_fft), "largest |difference| of an output"}};

@@ -15,8 +15,8 @@ namespace {
 
 Kernel features(const MechanismInput& in, const MechanismValues& values) {
   const bool norm = values.on("norm");
-  const auto phi = [](float x) { return x > 0 ? 1 + x : std::exp(x); };
-  return {each(in.q, phi), each(in.k, phi), "φ(x) = 1 + elu(x)", norm ? Kernel::Norm::rms : Kernel::Norm::none};
+  return {each(in.q, one_plus_elu), each(in.k, one_plus_elu), "φ(x) = 1 + elu(x)",
+          norm ? Kernel::Norm::rms : Kernel::Norm::none};
 }
 
 }  // namespace

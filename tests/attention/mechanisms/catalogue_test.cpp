@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/attention/mechanism_compare.h"
+#include "core/attention/mechanism_report.h"
 #include "core/base/error.h"
 #include "tests/attention/mechanisms/input.h"
 
@@ -174,4 +175,13 @@ TEST_CASE("cost: what a page says at 24 and at 32 768 tokens of width 32") {
   CHECK(flash.cost({32768, 32, 32}, parse_mechanism("flash fit=off rows=128").values).moved_bytes < plain / 4);
   CHECK(flash.cost({32768, 32, 32}, parse_mechanism("flash fit=off rows=8").values).moved_bytes > plain);
   CHECK(flash.cost({32768, 32, 32}, flash.usual()).moved_bytes < plain / 20);  // tiles that fill an A100's memory
+}
+
+TEST_CASE("a report says what it does not keep: states without end, maps without bounds") {
+  const MechanismReport states = report_on(parse_mechanism("polynomial"), random_head(160, 160, 128, 128, "causal"));
+  CHECK_FALSE(states.recurrence);
+  CHECK(states.no_recurrence.find("160 tokens") != std::string::npos);
+  CHECK(report_on(parse_mechanism("polynomial"), random_head(6, 6, 4, 4, "causal")).recurrence);
+  CHECK_THROWS_WITH_AS(report_on(parse_mechanism("linear"), random_head(5000, 5000, 2, 2, "causal")),
+                       doctest::Contains("5000 queries × 5000 keys, 0.1 GB each"), Error);
 }

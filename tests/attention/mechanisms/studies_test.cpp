@@ -58,6 +58,10 @@ TEST_CASE("dispersion: the best key's weight falls, the entropy rises, as the cl
     if (i) CHECK(line(r, 1, 0).y[i] > line(r, 1, 0).y[i - 1]);
   }
   CHECK(line(r, 0, 1).y[3] == doctest::Approx(weight.y[3]));  // at n = m = 16 nothing changes
+  // Others drawn from N(0, 1), none of which reaches the best: it keeps at least what e^Δ gives it against equals.
+  const MechanismResult of_drawn = run("dispersion margin=5 trained=16 drawn=on", in, Detail::steps);
+  const auto& drawn = line(of_drawn, 0, 0);
+  for (std::size_t i = 1; i < drawn.x.size(); ++i) CHECK(drawn.y[i] > weight.y[i]);
 }
 
 TEST_CASE("X Xᵀ is symmetric with the largest diagonal; with projections neither holds") {
