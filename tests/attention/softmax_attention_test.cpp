@@ -8,10 +8,14 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "tests/support/largest_difference.h"
 #include "tests/support/random_tensor.h"
+#include "tests/support/worst.h"
 
 using namespace headscope;
+using headscope::testing::largest_difference;
 using headscope::testing::random_tensor;
+using headscope::testing::Worst;
 
 namespace {
 
@@ -62,26 +66,26 @@ std::vector<double> row_by_definition(const AttentionInput& in, Index head, Inde
   return row;
 }
 
-struct Worst {
-  double map = 0, z = 0;
+struct Apart {
+  Worst map, z;
 };
 
-Worst compare_with_definition(const AttentionInput& in, const AttentionOutput& out) {
-  Worst worst;
+Apart from_definition(const AttentionInput& in, const AttentionOutput& out) {
+  Apart apart;
   for (Index head = 0; head < in.q.dim(1); ++head)
     for (Index i = 0; i < in.q.dim(0); ++i) {
       const std::vector<double> row = row_by_definition(in, head, i);
       for (Index j = 0; j < in.k.dim(0); ++j)
-        worst.map = std::max(worst.map, std::abs(out.maps[static_cast<std::size_t>(head)].weight(i, j) -
-                                                 row[static_cast<std::size_t>(j)]));
+        apart.map.add(
+            std::abs(out.maps[static_cast<std::size_t>(head)].weight(i, j) - row[static_cast<std::size_t>(j)]));
       for (Index c = 0; c < in.q.dim(2); ++c) {
         double z = 0;
         for (Index j = 0; j < in.k.dim(0); ++j)
           z += row[static_cast<std::size_t>(j)] * in.v.at(j, head * in.k.dim(1) / in.q.dim(1), c);
-        worst.z = std::max(worst.z, std::abs(z - out.z.at(i, head, c)));
+        apart.z.add(std::abs(z - out.z.at(i, head, c)));
       }
     }
-  return worst;
+  return apart;
 }
 
 /// Watches scores and pattern, and may replace one of them.
@@ -138,22 +142,18 @@ TEST_CASE("maps and mixtures equal the definition for any rule, group of heads, 
       AttentionInput in = random_input(c.n, c.heads, c.kv_heads, c.d, c.cached, rule);
       in.storage = MapStorage::dense;
       const AttentionOutput dense = softmax_attention(in, backend, nullptr, {});
-      const Worst worst = compare_with_definition(in, dense);
-      CHECK(worst.map < 2e-6);
-      CHECK(worst.z < 1e-5);
+      const Apart apart = from_definition(in, dense);
+      CHECK(apart.map.value() < 2e-6);
+      CHECK(apart.z.value() < 1e-5);
 
       in.storage = MapStorage::factored;
       const AttentionOutput factored = softmax_attention(in, backend, nullptr, {});
       CHECK(factored.maps[0].is_factored());
       CHECK(std::ranges::equal(factored.z.values(), dense.z.values()));
-      double apart = 0;
       for (std::size_t h = 0; h < dense.maps.size(); ++h) {
-        const Tensor left = dense.maps[h].to_dense(), right = factored.maps[h].to_dense();
-        for (std::size_t i = 0; i < left.values().size(); ++i)
-          apart = std::max(apart, std::abs(static_cast<double>(left.values()[i]) - right.values()[i]));
+        CHECK(largest_difference(dense.maps[h].to_dense(), factored.maps[h].to_dense()) < 1e-6);
         CHECK(std::ranges::equal(dense.maps[h].stats().entropy, factored.maps[h].stats().entropy));
       }
-      CHECK(apart < 1e-6);
 
       Watch watch;  // the staged pass: same bits
       in.storage = MapStorage::dense;
@@ -177,13 +177,12 @@ TEST_CASE("large scores agree between storages to 1e-6") {
   const AttentionOutput dense = softmax_attention(in, backend, nullptr, {});
   in.storage = MapStorage::factored;
   const AttentionOutput factored = softmax_attention(in, backend, nullptr, {});
-  double apart = 0;
+  Worst apart;
   for (std::size_t h = 0; h < 2; ++h)
     for (Index i = 0; i < 150; ++i)
       for (Index j = 0; j < 150; ++j)
-        apart =
-            std::max(apart, std::abs(static_cast<double>(dense.maps[h].weight(i, j)) - factored.maps[h].weight(i, j)));
-  CHECK(apart < 1e-6);
+        apart.add(std::abs(static_cast<double>(dense.maps[h].weight(i, j)) - factored.maps[h].weight(i, j)));
+  CHECK(apart.value() < 1e-6);
 }
 
 TEST_CASE("the threads have no say in the result") {

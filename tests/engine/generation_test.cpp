@@ -9,10 +9,14 @@
 
 #include "core/base/error.h"
 #include "core/engine/generation_cost.h"
+#include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
+#include "tests/support/worst.h"
 
 using namespace headscope;
+using headscope::testing::largest_difference;
 using headscope::testing::reference;
+using headscope::testing::Worst;
 
 namespace {
 
@@ -51,18 +55,15 @@ void compare(Bench& bench, std::vector<const char*> edits, const GenerationTape&
     const GenerationStep& step = *tape.steps[i];
     const auto trace = bench.whole(edits, tape.ids(i));
     const Index last = trace->logits.dim(0) - 1;
-    double worst = 0;
-    for (Index id = 0; id < step.logits.dim(0); ++id)
-      worst = std::max(worst, std::abs(static_cast<double>(step.logits.at(id)) - trace->logits.at(last, id)));
-    CHECK(worst < 1e-5);
+    CHECK(largest_difference(step.logits, trace->logits.select(0, last)) < 1e-5);
     REQUIRE(step.rows.dim(0) == static_cast<Index>(trace->maps.size()));
     REQUIRE(step.rows.dim(1) == static_cast<Index>(tape.ids(i).size()));
-    double worst_row = 0;
+    Worst worst_row;
     for (Index map = 0; map < step.rows.dim(0); ++map)
       for (Index key = 0; key < step.rows.dim(1); ++key)
-        worst_row = std::max(worst_row, std::abs(static_cast<double>(step.rows.at(map, key)) -
-                                                 trace->maps[static_cast<std::size_t>(map)].weight(last, key)));
-    CHECK(worst_row < 1e-5);
+        worst_row.add(std::abs(static_cast<double>(step.rows.at(map, key)) -
+                               trace->maps[static_cast<std::size_t>(map)].weight(last, key)));
+    CHECK(worst_row.value() < 1e-5);
     const TokenDistribution d = token_distribution(trace->logits.select(0, last), step.settings);
     if (step.by == GenerationStep::By::greedy) CHECK(step.token == d.ids[0]);
     if (step.by == GenerationStep::By::sampled) CHECK(step.token == d.ids[place_of(d, step.random)]);

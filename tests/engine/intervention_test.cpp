@@ -10,10 +10,12 @@
 #include "core/engine/run_request.h"
 #include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
+#include "tests/support/worst.h"
 
 using namespace headscope;
 using headscope::testing::largest_difference;
 using headscope::testing::reference;
+using headscope::testing::Worst;
 using nlohmann::json;
 
 namespace {
@@ -93,22 +95,21 @@ TEST_CASE("a cold softmax takes the largest score, a hot one spreads evenly") {
       Runner model(name);
       const auto plain = model({}, storage), cold = model({temperature(1e-6)}, storage),
                  hot = model({temperature(1e6)}, storage);
-      double worst_cold = 0, worst_hot = 0;
+      Worst worst_cold, worst_hot;
       int other_key = 0;
       for (const AttentionMap& map : hot->maps)
         for (Index i = 0; i < map.n_query(); ++i)
-          for (Index j = 0; j <= i; ++j)
-            worst_hot = std::max(worst_hot, std::abs(map.weight(i, j) - 1.0 / static_cast<double>(i + 1)));
+          for (Index j = 0; j <= i; ++j) worst_hot.add(std::abs(map.weight(i, j) - 1.0 / static_cast<double>(i + 1)));
       for (const AttentionMap& map : cold->maps) {
         if (map.layer() != 0) continue;  // above, the scores themselves have changed
         const HeadStats& before = plain->map(0, map.head()).stats();
         for (std::size_t i = 0; i < some_ids.size(); ++i) {
-          worst_cold = std::max(worst_cold, std::abs(map.stats().max_weight[i] - 1.0));
+          worst_cold.add(std::abs(map.stats().max_weight[i] - 1.0));
           other_key += map.stats().max_key[i] != before.max_key[i];
         }
       }
-      CHECK(worst_hot < 1e-4);
-      CHECK(worst_cold < 1e-4);
+      CHECK(worst_hot.value() < 1e-4);
+      CHECK(worst_cold.value() < 1e-4);
       CHECK(other_key == 0);
     }
 }
@@ -122,10 +123,9 @@ TEST_CASE("a window mask does what writing -infinity into the scores by hand doe
     for (const MapStorage storage : {MapStorage::dense, MapStorage::factored}) {
       const auto masked = model({mask("window 3")}, storage);
       CHECK(largest_difference(masked->logits, wanted->logits) < 2e-5);
-      double worst = 0;
+      REQUIRE(masked->maps.size() == 8);
       for (const AttentionMap& map : masked->maps)
-        worst = std::max(worst, largest_difference(map.to_dense(), wanted->map(map.layer(), map.head()).to_dense()));
-      CHECK(worst < 1e-5);
+        CHECK(largest_difference(map.to_dense(), wanted->map(map.layer(), map.head()).to_dense()) < 1e-5);
       CHECK(masked->map(0, 0).masked(5, 2));
       CHECK_FALSE(masked->map(0, 0).masked(5, 3));
     }

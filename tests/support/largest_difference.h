@@ -2,10 +2,10 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "core/tensor/tensor.h"
+#include "tests/support/worst.h"
 
 namespace headscope::testing {
 
@@ -13,14 +13,12 @@ namespace headscope::testing {
 inline double largest_difference(const Tensor& a, const Tensor& b) {
   REQUIRE(a.shape() == b.shape());
   const Tensor left = a.packed(), right = b.packed();
-  double most = 0;
+  Worst most;
   for (Index i = 0; i < left.size(); ++i) {
     const auto x = static_cast<double>(left.data()[i]), y = static_cast<double>(right.data()[i]);
-    const double apart = x == y ? 0 : std::abs(x - y);
-    if (std::isnan(apart)) return apart;
-    most = std::max(most, apart);
+    most.add(x == y ? 0 : std::abs(x - y));
   }
-  return most;
+  return most.value();
 }
 
 }  // namespace headscope::testing

@@ -7,24 +7,14 @@
 #include <cmath>
 
 #include "tests/support/jacobi.h"
+#include "tests/support/largest_difference.h"
 #include "tests/support/random_tensor.h"
 
 using namespace headscope;
 using headscope::testing::jacobi;
+using headscope::testing::largest_difference;
 using headscope::testing::Parts;
 using headscope::testing::random_tensor;
-
-namespace {
-
-double most_apart(const Tensor& a, const Tensor& b) {
-  double most = 0;
-  for (Index i = 0; i < a.dim(0); ++i)
-    for (Index j = 0; j < a.dim(1); ++j)
-      most = std::max(most, std::abs(static_cast<double>(a.at(i, j)) - static_cast<double>(b.at(i, j))));
-  return most;
-}
-
-}  // namespace
 
 TEST_CASE("scaled singular values are U diag(z σ) Vᵀ, for wide, tall and strided matrices") {
   const Tensor wide = random_tensor({5, 9}, 3);
@@ -37,15 +27,15 @@ TEST_CASE("scaled singular values are U diag(z σ) Vᵀ, for wide, tall and stri
     for (std::size_t i = 0; i < found.values.size(); ++i)
       CHECK(found.values[i] == doctest::Approx(parts.values[i]).epsilon(1e-6));
     std::vector<double> z(found.values.size(), 1.0);
-    CHECK(most_apart(scaled_singular(w, found, z), w) == 0);
+    CHECK(largest_difference(scaled_singular(w, found, z), w) == 0);
     z[0] = 0.25;
-    CHECK(most_apart(scaled_singular(w, found, z), parts.scaled(z)) < 2e-6);
+    CHECK(largest_difference(scaled_singular(w, found, z), parts.scaled(z)) < 2e-6);
     for (std::size_t i = 0; i < z.size(); ++i) z[i] = i % 2 ? -1.5 : 2;
-    CHECK(most_apart(scaled_singular(w, found, z), parts.scaled(z)) < 2e-5);
+    CHECK(largest_difference(scaled_singular(w, found, z), parts.scaled(z)) < 2e-5);
     for (std::size_t i = 0; i < z.size(); ++i) z[i] = i == 1 ? 1 : 0;
-    CHECK(most_apart(scaled_singular(w, found, z), parts.scaled(z)) < 2e-6);
+    CHECK(largest_difference(scaled_singular(w, found, z), parts.scaled(z)) < 2e-6);
     std::ranges::fill(z, 0.0);
-    CHECK(most_apart(scaled_singular(w, found, z), Tensor::zeros({w.dim(0), w.dim(1)})) == 0);
+    CHECK(largest_difference(scaled_singular(w, found, z), Tensor::zeros({w.dim(0), w.dim(1)})) == 0);
   }
 }
 
@@ -75,5 +65,5 @@ TEST_CASE("a matrix of less than full rank has zeros, and nothing comes of scali
   const SingularDirections found = singular_directions(w);
   CHECK(found.values[0] == doctest::Approx(std::sqrt(12.0)));
   for (std::size_t i = 1; i < 4; ++i) CHECK(found.values[i] < 1e-6);
-  CHECK(most_apart(scaled_singular(w, found, std::vector<double>{1, 100, 100, 100}), w) < 1e-5);
+  CHECK(largest_difference(scaled_singular(w, found, std::vector<double>{1, 100, 100, 100}), w) < 1e-5);
 }

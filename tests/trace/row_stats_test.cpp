@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "core/base/random.h"
+#include "tests/support/worst.h"
 
 using namespace headscope;
+using headscope::testing::Worst;
 
 namespace {
 
@@ -55,8 +57,8 @@ TEST_CASE("softmax rows and their sums equal the definition in double") {
       const Built b = build(n, 0, spread, &links, 11, &scores);
       const HeadStats& s = *b.stats;
       std::vector<double> column(static_cast<std::size_t>(n)), distance(static_cast<std::size_t>(2 * n - 1));
-      double worst = 0;
-      const auto compare = [&](double got, double want) { worst = std::max(worst, std::abs(got - want)); };
+      Worst worst;
+      const auto compare = [&](double got, double want) { worst.add(std::abs(got - want)); };
       for (Index i = 0; i < n; ++i) {
         const auto row = static_cast<std::size_t>(i);
         double z = 0, top = -infinity, z_rest = 0;
@@ -89,7 +91,7 @@ TEST_CASE("softmax rows and their sums equal the definition in double") {
       }
       for (std::size_t k = 0; k < column.size(); ++k) compare(s.column_mass[k], column[k]);
       for (std::size_t d = 0; d < distance.size(); ++d) compare(s.distance_mass[d], distance[d]);
-      CHECK(worst < 5e-6 * std::max(1.0, spread));
+      CHECK(worst.value() < 5e-6 * std::max(1.0, spread));
       CHECK(std::isnan(s.entropy_without_first[0]));
     }
 }
@@ -100,16 +102,16 @@ TEST_CASE("sums taken inside the softmax agree with sums taken from the weights"
     const auto from_weights = stats_of_weights(b.weights, nullptr, offset);
     CHECK(from_weights->log_sum_exp.empty());
     CHECK(from_weights->duplicate.empty());
-    double worst = 0;
+    Worst worst;
     for (std::size_t i = 0; i < 150; ++i) {
-      worst = std::max(worst, std::abs(static_cast<double>(b.stats->entropy[i]) - from_weights->entropy[i]));
+      worst.add(std::abs(static_cast<double>(b.stats->entropy[i]) - from_weights->entropy[i]));
       if (offset > 0 || i > 0)
-        worst = std::max(worst, std::abs(static_cast<double>(b.stats->entropy_without_first[i]) -
-                                         from_weights->entropy_without_first[i]));
+        worst.add(
+            std::abs(static_cast<double>(b.stats->entropy_without_first[i]) - from_weights->entropy_without_first[i]));
       CHECK(b.stats->max_weight[i] == from_weights->max_weight[i]);
       CHECK(b.stats->max_key[i] == from_weights->max_key[i]);
     }
-    CHECK(worst < 3e-6);
+    CHECK(worst.value() < 3e-6);
     CHECK(b.stats->column_mass == from_weights->column_mass);
     CHECK(b.stats->distance_mass == from_weights->distance_mass);
     const Tensor left = b.stats->overview.values, right = from_weights->overview.values;

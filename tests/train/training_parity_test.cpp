@@ -9,9 +9,11 @@
 #include "core/io/safetensors.h"
 #include "core/tensor/tape.h"
 #include "core/train/learner.h"
+#include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 
 using namespace headscope;
+using headscope::testing::largest_difference;
 
 namespace {
 
@@ -40,12 +42,9 @@ std::vector<std::int32_t> integers(const SafetensorsFile& file, const std::strin
 void compare(const Tensor& found, const Tensor& expected, const std::string& name) {
   INFO(name);
   REQUIRE(found.shape() == expected.shape());
-  double largest = 0, worst = 0;
-  for (Index i = 0; i < found.size(); ++i) {
-    largest = std::max(largest, std::abs(static_cast<double>(expected.data()[i])));
-    worst = std::max(worst, std::abs(static_cast<double>(found.data()[i]) - static_cast<double>(expected.data()[i])));
-  }
-  CHECK(worst <= 1e-4 * largest + 1e-6);
+  double largest = 0;
+  for (const float each : expected.values()) largest = std::max(largest, std::abs(static_cast<double>(each)));
+  CHECK(largest_difference(found, expected) <= 1e-4 * largest + 1e-6);
 }
 
 /// The gradients of a batch's mean loss, by name.

@@ -4,6 +4,7 @@
 
 #include "core/io/trace_file.h"
 #include "tests/support/paths.h"
+#include "tests/support/worst.h"
 #include "tests/viz/sample.h"
 #include "tests/viz/scene_boxes.h"
 #include "viz/export/raster.h"
@@ -91,10 +92,9 @@ TEST_CASE("a long factored map is pooled from its own weights, as its dense twin
   REQUIRE(a.bin == 3);
   REQUIRE(a.rows() == 300);
   CHECK(a.masked == b.masked);
-  double worst = 0;
+  Worst worst;
   for (Index r = 0; r < 300; ++r)
     for (Index c = 0; c <= r; ++c)
-      worst =
-          std::max(worst, std::abs(static_cast<double>(a.values.at(r, c)) - static_cast<double>(b.values.at(r, c))));
-  CHECK(worst < 1e-6);
+      worst.add(std::abs(static_cast<double>(a.values.at(r, c)) - static_cast<double>(b.values.at(r, c))));
+  CHECK(worst.value() < 1e-6);
 }

@@ -7,7 +7,9 @@
 
 #include "core/attention/masks.h"
 #include "core/attention/mechanism.h"
+#include "tests/support/largest_difference.h"
 #include "tests/support/random_tensor.h"
+#include "tests/support/worst.h"
 
 namespace headscope::testing {
 
@@ -36,21 +38,21 @@ inline const MechanismStep& step_of(const MechanismResult& result, const std::st
     if (step.id == id) return step;
   throw std::runtime_error("no step " + id);
 }
-/// Largest difference of two cells.
+/// Largest difference of two cells, NaN where there is one; both have one shape.
 inline double gap(const Tensor& a, const Tensor& b) {
-  double most = a.shape() == b.shape() ? 0 : 1e9;
-  for (Index i = 0; most < 1e9 && i < a.dim(0); ++i)
-    for (Index j = 0; j < a.dim(1); ++j)
-      most = std::max(most, std::abs(static_cast<double>(a.at(i, j)) - static_cast<double>(b.at(i, j))));
-  return most;
+  return largest_difference(a, b);
 }
 inline double gap(const Tensor& a, const Matrix& b) {
-  double most = 0;
-  for (Index i = 0; i < a.dim(0); ++i)
+  REQUIRE(a.shape().rank() == 2);
+  REQUIRE(a.dim(0) == static_cast<Index>(b.size()));
+  Worst most;
+  for (Index i = 0; i < a.dim(0); ++i) {
+    const std::vector<double>& row = b[static_cast<std::size_t>(i)];
+    REQUIRE(a.dim(1) == static_cast<Index>(row.size()));
     for (Index j = 0; j < a.dim(1); ++j)
-      most = std::max(most, std::abs(static_cast<double>(a.at(i, j)) -
-                                     b[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)]));
-  return most;
+      most.add(std::abs(static_cast<double>(a.at(i, j)) - row[static_cast<std::size_t>(j)]));
+  }
+  return most.value();
 }
 /// The number that a fact's text begins with.
 inline double number_in(const std::string& text) {
