@@ -5,9 +5,12 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/random.h"
 #include "tests/support/random_tensor.h"
 
 using namespace headscope;
@@ -151,18 +154,52 @@ TEST_CASE("hidden tokens are the same for every query, and their share is what w
   agrees({"hidden 0.25 seed 3", [&](Index, Index j, Index) { return !masked(*rule, 0, j, 40); }});
 }
 
-TEST_CASE("random blocks: as many as asked at most, none ahead, the same whatever the length") {
-  const auto rule = parse_mask("bigbird 5 window 1 global 0 random 2 seed 9");
-  for (Index i = 0; i < 200; ++i) {
-    std::vector<Index> blocks;
-    for (Index j = 0; j < 200; ++j)
-      if (!masked(*rule, i, j, 200) && j % 5 == 0) blocks.push_back(j / 5);
-    CHECK(blocks.size() >= 1);
-    CHECK(blocks.size() <= 3);
-    for (const Index block : blocks) CHECK(block <= i / 5);
+namespace {
+/// The blocks that the block `own` drew: `count` times one of 0 … own, from a generator of its own.
+std::set<Index> drawn_blocks(Index own, Index count, std::uint64_t seed) {
+  Random draws(seed ^ static_cast<std::uint64_t>(own) << 32);
+  std::set<Index> blocks;
+  for (Index r = 0; r < count; ++r) blocks.insert(static_cast<Index>(draws.below(static_cast<std::uint64_t>(own) + 1)));
+  return blocks;
+}
+std::set<Index> visible_blocks(const AttentionRule& rule, Index i, Index block, Index n) {
+  std::set<Index> blocks;
+  for (Index j = 0; j < n; j += block)
+    if (!masked(rule, i, j, n)) blocks.insert(j / block);
+  return blocks;
+}
+}  // namespace
+
+TEST_CASE("random blocks: those drawn beside the window's, none ahead, others for another seed, whatever the length") {
+  const auto rule = parse_mask("bigbird 5 window 1 global 0 random 2 seed 9"),
+             other = parse_mask("bigbird 5 window 1 global 0 random 2 seed 10");
+  double expected = 0;
+  std::size_t seen = 0;
+  int own_differ = 0;
+  for (Index own = 0; own < 40; ++own) {
+    CAPTURE(own);
+    std::set<Index> wanted = drawn_blocks(own, 2, 9);
+    wanted.insert(own);
+    for (Index i = 5 * own; i < 5 * own + 5; ++i) CHECK(visible_blocks(*rule, i, 5, 200) == wanted);
+    CHECK(*wanted.rbegin() == own);
+    seen += wanted.size();
+    own_differ += visible_blocks(*other, 5 * own, 5, 200) != wanted;
+    // Its own, and each of the others with the chance that one of two draws hits it.
+    const double among = static_cast<double>(own + 1);
+    expected += 1 + static_cast<double>(own) * (2 / among - 1 / (among * among));
   }
-  agrees({"bigbird 5 window 1 global 0 random 2 seed 9",
-          [&](Index i, Index j, Index) { return !masked(*rule, i, j, 200); }});
+  CHECK(static_cast<double>(seen) == doctest::Approx(expected).epsilon(0.08));  // 110.4; the deviation is 3.1
+  CHECK(own_differ > 30);
+  for (const std::uint64_t seed : {1, 9, 10})
+    for (const Index random : {1, 2, 5}) {
+      const std::string spec =
+          "bigbird 3 window 2 global 1 random " + std::to_string(random) + " seed " + std::to_string(seed);
+      agrees({spec.c_str(), [&](Index i, Index j, Index) {
+                const Index own = i / 3, block = j / 3;
+                return std::abs(own - block) < 2 || own < 1 || block < 1 ||
+                       drawn_blocks(own, random, seed).contains(block);
+              }});
+    }
 }
 
 TEST_CASE("a mask of hashes looks at queries and keys when it has them, also inside others") {
