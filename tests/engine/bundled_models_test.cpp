@@ -10,6 +10,7 @@
 #include "core/base/file.h"
 #include "core/engine/evaluation.h"
 #include "core/engine/model_card.h"
+#include "core/engine/run_request.h"
 #include "tests/support/paths.h"
 
 using namespace headscope;
@@ -17,10 +18,7 @@ using namespace headscope;
 namespace {
 void check_model(const std::string& name) {
   const auto folder = testing::source_dir() / "models" / name;
-  if (!std::filesystem::exists(folder / "card.json")) {
-    MESSAGE("skipped: no trained weights in models/" << name);
-    return;
-  }
+  REQUIRE(std::filesystem::exists(folder / "card.json"));
   CHECK(std::filesystem::file_size(folder / "model.safetensors") <= 3'000'000);
   const auto card = nlohmann::json::parse(read_file(folder / "card.json"));
   Backend backend(2);
@@ -31,15 +29,24 @@ void check_model(const std::string& name) {
   CHECK(std::fabs(excess - (card["loss"].get<double>() - card["floor"].get<double>())) < 0.03);
   if (now.recipe.task.kind == "stories") CHECK(excess < 0.15);
   double best_induction = 0;
+  const auto dims = load_model(folder, backend).model->config().dims;
+  REQUIRE(now.heads.size() == static_cast<std::size_t>(dims.layers * dims.heads));
   REQUIRE(card["heads"].size() == now.heads.size());
   for (std::size_t i = 0; i < now.heads.size(); ++i) {
+    const auto& claims = card["heads"][i]["scores"];
+    CHECK(claims.size() == now.heads[i].scores.size());
+    int compared = 0;
     for (const HeadScore& score : now.heads[i].scores) {
-      const auto& claimed = card["heads"][i]["scores"][score.id][0];
-      if (claimed.is_null() || std::isnan(score.value)) continue;
       INFO(name << " " << now.heads[i].layer << "." << now.heads[i].head << " " << score.id);
+      REQUIRE(claims.contains(score.id));
+      const auto& claimed = claims[score.id][0];
+      CHECK(claimed.is_null() == std::isnan(score.value));
+      if (claimed.is_null()) continue;
       CHECK(std::fabs(claimed.get<double>() - score.value) < 0.1);
+      ++compared;
       if (score.id == "prefix_matching") best_induction = std::max(best_induction, score.value);
     }
+    CHECK(compared >= 4);  // of every head, more than half of what the card tells
   }
   if (now.recipe.task.kind == "repeated") {
     CHECK(best_induction >= 0.8);
