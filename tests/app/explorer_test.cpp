@@ -1,65 +1,21 @@
-#include "app/state/explorer.h"
+// What the explorer computes from a document, in which order, and what stays on screen when something fails.
 
 #include <doctest/doctest.h>
 
 #include <bit>
-#include <chrono>
 #include <cmath>
-#include <condition_variable>
-#include <fstream>
-#include <mutex>
 #include <set>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "tests/support/paths.h"
+#include "tests/app/explorer_desk.h"
 
 using namespace headscope;
+using headscope::testing::Desk;
+using headscope::testing::example;
 using headscope::testing::reference;
 using headscope::testing::scratch_dir;
-using headscope::testing::source_dir;
-
-namespace {
-
-/// An explorer with a clock of its own, which waits for the worker without asking all the time.
-struct Desk {
-  // The explorer comes last, so that its worker, which calls woken(), ends before what that needs.
-  std::mutex lock;
-  std::condition_variable changed;
-  int wakes = 0;
-  double now = 0;
-  Explorer explorer{{1, [this] { woken(); }}};
-
-  void woken() {
-    const std::lock_guard hold(lock);
-    ++wakes;
-    changed.notify_all();
-  }
-
-  /// Frames until nothing runs, waits, or is ready.
-  void settle() {
-    for (int quiet = 0; quiet < 2;) {
-      std::unique_lock hold(lock);
-      const int before = wakes;
-      hold.unlock();
-      const bool news = explorer.frame(now += 0.01);
-      hold.lock();
-      if (explorer.busy()) changed.wait_for(hold, std::chrono::milliseconds(200), [&] { return wakes != before; });
-      quiet = news || explorer.busy() ? 0 : quiet + 1;
-    }
-  }
-  const Results& results() const { return explorer.results(); }
-  const Document& document() const { return explorer.state().document; }
-  std::string message() const { return explorer.state().message ? explorer.state().message->text : ""; }
-};
-
-std::filesystem::path example() {
-  return source_dir() / "assets/examples/induction";
-}
-
-constexpr const char* story = "Mr and Mrs Quill of Fox Hythe kept bees. Now Mr and Mrs Qu";
-
-}  // namespace
+using headscope::testing::story;
 
 TEST_CASE("a model and a text lead to a run, the facts of its heads, the selected head in factors, and no effect") {
   Desk desk;
@@ -297,113 +253,6 @@ TEST_CASE("an empty text has nothing to show, and typing again brings everything
   CHECK(desk.results().detail);
 }
 
-TEST_CASE("a folder that is no model leaves the model on screen, with a message that says what is missing") {
-  Desk desk;
-  desk.explorer.open_model(reference("gpt2-random"));
-  desk.explorer.set_text("abc");
-  desk.settle();
-  const auto run = desk.results().run;
-  desk.explorer.open_model(scratch_dir("no model"));
-  desk.settle();
-  CHECK(desk.message().find("config.json") != std::string::npos);
-  CHECK(desk.document().model == reference("gpt2-random"));
-  CHECK(desk.results().run == run);
-  desk.explorer.dismiss_message();
-  desk.settle();
-  CHECK(desk.message() == "");
-}
-
-TEST_CASE("another model keeps the text, drops edits of layers it lacks, and undo goes back to the first") {
-  Desk desk;
-  desk.explorer.open_model(reference("gpt2-random"));
-  desk.explorer.set_ids({1, 2, 3, 1, 2});
-  desk.explorer.set_edits({{{0, 3}, SetTemperature{2}}, {{1, 3}, SetTemperature{2}}});
-  desk.explorer.select({1, 3});
-  desk.settle();
-  REQUIRE(desk.results().run);
-  const HeadRef last = desk.document().selected;
-  desk.explorer.open_model(example());
-  desk.settle();
-  CHECK(desk.message() == "");
-  const ModelDims& dims = desk.results().model.model->config().dims;
-  for (const Intervention& edit : desk.document().edits) CHECK(edit.target.head.value_or(0) < dims.heads);
-  CHECK(desk.document().selected.head < dims.heads);
-  CHECK(desk.results().run->trace->model.name == "induction");
-  desk.explorer.undo();
-  desk.settle();
-  CHECK(desk.results().run->trace->model.name == "gpt2-random");
-  CHECK(desk.document().selected == last);
-  CHECK(desk.document().edits.size() == 2);
-}
-
-TEST_CASE("pins and selections outside the text and the model are put back inside") {
-  Desk desk;
-  desk.explorer.open_model(reference("gpt2-random"));
-  desk.explorer.set_ids({1, 2, 3, 4});
-  desk.settle();
-  desk.explorer.select({7, -2});
-  CHECK(desk.document().selected == HeadRef{1, 0});
-  desk.explorer.pin(3, 2);
-  desk.settle();
-  CHECK(desk.document().query == 3);
-  desk.explorer.set_ids({1, 2, 3});
-  desk.settle();
-  CHECK_FALSE(desk.document().query);
-  CHECK_FALSE(desk.document().key);
-  desk.explorer.pin(9);
-  CHECK_FALSE(desk.document().query);
-}
-
-TEST_CASE("a session brings back model, text, selection, edits and view, and is one step of undo") {
-  const auto file = scratch_dir("session") / "s.json";
-  {
-    Desk desk;
-    desk.explorer.open_model(reference("gpt2-random"));
-    desk.explorer.set_text("to be or not");
-    desk.explorer.select({1, 1});
-    desk.explorer.set_temperature(0.5);
-    desk.settle();
-    desk.explorer.pin(2, 1);
-    desk.explorer.view().head_view = HeadView::arcs;
-    desk.explorer.save_session(file);
-  }
-  Desk desk;
-  desk.explorer.open_session(file);
-  desk.settle();
-  CHECK(desk.message() == "");
-  REQUIRE(desk.results().run);
-  CHECK(desk.results().run->trace->text == "to be or not");
-  CHECK(desk.document().selected == HeadRef{1, 1});
-  CHECK(temperature_of(desk.document().edits, {1, 1}) == 0.5);
-  CHECK(desk.document().query == 2);
-  CHECK(desk.document().key == 1);
-  CHECK(desk.explorer.view().head_view == HeadView::arcs);
-  CHECK(desk.results().effect);
-  desk.explorer.undo();
-  CHECK(desk.document() == Document{});
-
-  std::ofstream(file) << R"({"type": "headscope session", "version": 99})";
-  CHECK_THROWS_AS(desk.explorer.open_session(file), Error);
-  CHECK(desk.document() == Document{});
-}
-
-TEST_CASE("a session whose model is gone says so once and goes on") {
-  const auto file = scratch_dir("lost") / "s.json";
-  write_file_atomically(
-      file, R"({"type": "headscope session", "version": 1, "document": {"model": "/nowhere/m", "text": "a"}})");
-  Desk desk;
-  desk.explorer.open_session(file);
-  desk.settle();
-  CHECK(desk.message().find("/nowhere/m") != std::string::npos);
-  desk.explorer.dismiss_message();
-  desk.settle();
-  CHECK(desk.message() == "");
-  desk.explorer.open_model(reference("gpt2-random"));
-  desk.settle();
-  REQUIRE(desk.results().run);
-  CHECK(desk.results().run->trace->text == "a");
-}
-
 TEST_CASE(
     "an export writes the bytes that rendering the same picture writes, and says so; a view that is none says why") {
   const auto folder = scratch_dir("export");
@@ -468,25 +317,6 @@ TEST_CASE(
     seen.insert(read_file(folder / "first.svg"));
   }
   CHECK(seen.size() == 3);
-}
-
-TEST_CASE("a text that is typed while the example opens is kept, and opening the first model is no step of undo") {
-  Desk desk;
-  desk.explorer.open_example();
-  desk.settle();
-  REQUIRE(desk.results().run);
-  CHECK(desk.document().text == read_file(source_dir() / "assets/examples/induction.txt"));
-  CHECK_FALSE(desk.explorer.can_undo());
-  Desk other;
-  other.explorer.open_example();
-  other.explorer.set_text("typed meanwhile");
-  other.settle();
-  CHECK(other.document().text == "typed meanwhile");
-  CHECK_FALSE(other.explorer.can_undo());
-  other.explorer.open_example();
-  other.settle();
-  CHECK(other.document().text == desk.document().text);
-  CHECK(other.explorer.can_undo());
 }
 
 TEST_CASE("destroying a busy explorer is clean") {

@@ -1,0 +1,153 @@
+// What becomes of the document: another model, another text, a session, undo.
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "tests/app/explorer_desk.h"
+
+using namespace headscope;
+using headscope::testing::Desk;
+using headscope::testing::reference;
+using headscope::testing::scratch_dir;
+using headscope::testing::source_dir;
+
+TEST_CASE("a folder that is no model leaves the model on screen, with a message that says what is missing") {
+  Desk desk;
+  desk.explorer.open_model(reference("gpt2-random"));
+  desk.explorer.set_text("abc");
+  desk.settle();
+  const auto run = desk.results().run;
+  desk.explorer.open_model(scratch_dir("no model"));
+  desk.settle();
+  CHECK(desk.message().find("config.json") != std::string::npos);
+  CHECK(desk.document().model == reference("gpt2-random"));
+  CHECK(desk.results().run == run);
+  desk.explorer.dismiss_message();
+  desk.settle();
+  CHECK(desk.message() == "");
+}
+
+TEST_CASE("another model keeps the text, drops edits of layers and heads it lacks, and undo goes back to the first") {
+  const auto bundled = [](const char* name) { return source_dir() / "models" / name; };
+  Desk desk;
+  desk.explorer.open_model(bundled("tiny-gpt2"));  // four layers of four heads
+  desk.explorer.set_ids({1, 2, 3, 1, 2});
+  const std::vector<Intervention> asked{
+      {{0, 1}, SetTemperature{2}},  {{0, 2}, SetTemperature{3}},    {{1, 3}, SetTemperature{4}},
+      {{2, 0}, SetTemperature{5}},  {{3, {}}, SetMask{"window 2"}}, {{1, {}}, SetMask{"window 3"}},
+      {{{}, 2}, SetTemperature{6}}, {{{}, 0}, SetTemperature{7}},   {{}, SetTemperature{8}}};
+  desk.explorer.set_edits(asked);
+  desk.settle();
+  desk.explorer.select({3, 3});
+  desk.settle();
+  REQUIRE(desk.results().run);
+  REQUIRE(desk.document().edits == asked);
+  const HeadRef last = desk.document().selected;
+  CHECK(last == HeadRef{3, 3});
+  desk.explorer.open_model(bundled("induction-2l"));  // two layers of two
+  desk.settle();
+  CHECK(desk.message() == "");
+  CHECK(desk.document().edits == std::vector<Intervention>{asked[0], asked[5], asked[7], asked[8]});
+  CHECK(desk.document().selected.layer < 2);
+  CHECK(desk.document().selected.head < 2);
+  REQUIRE(desk.results().run);
+  CHECK(desk.results().run->trace->model.name == "induction-2l");
+  CHECK(desk.results().run->request.edits == desk.document().edits);
+  CHECK(desk.document().ids == std::vector<std::int32_t>{1, 2, 3, 1, 2});
+  desk.explorer.undo();
+  desk.settle();
+  CHECK(desk.results().run->trace->model.name == "tiny-gpt2");
+  CHECK(desk.document().selected == last);
+  CHECK(desk.document().edits == asked);
+}
+
+TEST_CASE("pins and selections outside the text and the model are put back inside") {
+  Desk desk;
+  desk.explorer.open_model(reference("gpt2-random"));
+  desk.explorer.set_ids({1, 2, 3, 4});
+  desk.settle();
+  desk.explorer.select({7, -2});
+  CHECK(desk.document().selected == HeadRef{1, 0});
+  desk.explorer.pin(3, 2);
+  desk.settle();
+  CHECK(desk.document().query == 3);
+  desk.explorer.set_ids({1, 2, 3});
+  desk.settle();
+  CHECK_FALSE(desk.document().query);
+  CHECK_FALSE(desk.document().key);
+  desk.explorer.pin(9);
+  CHECK_FALSE(desk.document().query);
+}
+
+TEST_CASE("a session brings back model, text, selection, edits and view, and is one step of undo") {
+  const auto file = scratch_dir("session") / "s.json";
+  {
+    Desk desk;
+    desk.explorer.open_model(reference("gpt2-random"));
+    desk.explorer.set_text("to be or not");
+    desk.explorer.select({1, 1});
+    desk.explorer.set_temperature(0.5);
+    desk.settle();
+    desk.explorer.pin(2, 1);
+    desk.explorer.view().head_view = HeadView::arcs;
+    desk.explorer.save_session(file);
+  }
+  Desk desk;
+  desk.explorer.open_session(file);
+  desk.settle();
+  CHECK(desk.message() == "");
+  REQUIRE(desk.results().run);
+  CHECK(desk.results().run->trace->text == "to be or not");
+  CHECK(desk.document().selected == HeadRef{1, 1});
+  CHECK(temperature_of(desk.document().edits, {1, 1}) == 0.5);
+  CHECK(desk.document().query == 2);
+  CHECK(desk.document().key == 1);
+  CHECK(desk.explorer.view().head_view == HeadView::arcs);
+  CHECK(desk.results().effect);
+  desk.explorer.undo();
+  CHECK(desk.document() == Document{});
+
+  std::ofstream(file) << R"({"type": "headscope session", "version": 99})";
+  CHECK_THROWS_AS(desk.explorer.open_session(file), Error);
+  CHECK(desk.document() == Document{});
+}
+
+TEST_CASE("a session whose model is gone says so once and goes on") {
+  const auto file = scratch_dir("lost") / "s.json";
+  write_file_atomically(
+      file, R"({"type": "headscope session", "version": 1, "document": {"model": "/nowhere/m", "text": "a"}})");
+  Desk desk;
+  desk.explorer.open_session(file);
+  desk.settle();
+  CHECK(desk.message().find("/nowhere/m") != std::string::npos);
+  desk.explorer.dismiss_message();
+  desk.settle();
+  CHECK(desk.message() == "");
+  desk.explorer.open_model(reference("gpt2-random"));
+  desk.settle();
+  REQUIRE(desk.results().run);
+  CHECK(desk.results().run->trace->text == "a");
+}
+
+TEST_CASE("a text that is typed while the example opens is kept, and opening the first model is no step of undo") {
+  Desk desk;
+  desk.explorer.open_example();
+  desk.settle();
+  REQUIRE(desk.results().run);
+  CHECK(desk.document().text == read_file(source_dir() / "assets/examples/induction.txt"));
+  CHECK_FALSE(desk.explorer.can_undo());
+  Desk other;
+  other.explorer.open_example();
+  other.explorer.set_text("typed meanwhile");
+  other.settle();
+  CHECK(other.document().text == "typed meanwhile");
+  CHECK_FALSE(other.explorer.can_undo());
+  other.explorer.open_example();
+  other.settle();
+  CHECK(other.document().text == desk.document().text);
+  CHECK(other.explorer.can_undo());
+}
