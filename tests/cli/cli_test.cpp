@@ -157,6 +157,7 @@ TEST_CASE("the standard induction score singles out the induction head of the ex
       parsed(run_cli({"metrics", "-m", example(), "--repeated", "--period", "40", "--seed", "3", "--json"}));
   CHECK(out["tokens"].size() == 81);  // BOS and twice 40
   CHECK(out["repeated"]["period"] == 40);
+  REQUIRE(out["heads"].size() == 8);
   for (const json& head : out["heads"]) {
     const double score = head["values"]["induction_block"];
     CAPTURE(head.dump());

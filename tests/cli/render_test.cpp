@@ -94,7 +94,8 @@ TEST_CASE("a picture of a trace file is the picture of the run") {
   render({"--head", "1.2", "--no-values"}, folder / "run.png");
   REQUIRE(run_cli({"render", "--trace", trace, "--head", "1.2", "--no-values", "-o", (folder / "trace.png").string()})
               .code == 0);
-  CHECK(png_width(folder / "run.png") == png_width(folder / "trace.png"));
+  CHECK(png_width(folder / "run.png") > 100);
+  CHECK(read_file(folder / "run.png") == read_file(folder / "trace.png"));
 }
 
 TEST_CASE("the CSV of a head holds every weight") {

@@ -99,6 +99,7 @@ TEST_CASE("texts of different lengths: pairs are told, and can be written") {
   const json by_hand = parsed(run_cli({"sweep", "patch", "-m", "induction", "--clean", "Mr Quill. Mr Qu", "--corrupted",
                                        "Mr Quoll. Mr Qu", "--align", "0:1,3:2", "--json"}));
   const json& partner = by_hand["partner"];
+  REQUIRE(partner.size() == 15);  // one per byte of the clean text
   for (std::size_t i = 0; i < partner.size(); ++i) CHECK(partner[i] == (i == 0 ? 1 : i == 3 ? 2 : -1));
   const Finished run = run_cli({"run", "-m", "induction", "-t", "Mr Quill kept bees.", "--edit",
                                 "0.*: patch resid_pre from \"Mr Quill never kept bees.\" aligned tokens"});

@@ -216,20 +216,27 @@ TEST_CASE("known heads of GPT-2 small get the class they are known for") {
     const auto verdicts = classify(head.input(), default_class_rules());
     return verdicts.empty() ? std::string() : verdicts.front().rule->id;
   };
+  int whole_models = 0, single_previous = 0, single_induction = 0;
   for (const json& about : read_json(*folder / "index.json")) {
     const std::string name = about["file"];
     if (!about.contains("token_groups")) continue;
     const auto tokens = about["token_groups"].get<std::vector<std::int32_t>>();
     const Tensor attn = NpzFile::open(*folder / name).tensor("attn");
     if (name.starts_with("bertviz_gpt2")) {
+      ++whole_models;
       CHECK(first_class(attn.select(0, 4).select(0, 11), tokens) == "previous_token");
       CHECK(first_class(attn.select(0, 0).select(0, 1), tokens) == "self");
       CHECK(first_class(attn.select(0, 5).select(0, 1), tokens) == "sink");  // induction heads rest on the first token
       CHECK(first_class(attn.select(0, 7).select(0, 10), tokens) == "sink");
     } else if (name.starts_with("tl_gpt2_Head_D_c26")) {
+      ++single_previous;
       CHECK(first_class(attn.select(0, 11), tokens) == "previous_token");
     } else if (name.starts_with("tl_gpt2_Main_D_c48")) {
+      ++single_induction;
       CHECK(first_class(attn.select(0, 0), tokens) == "induction");  // head 5.5 on twenty random tokens said twice
     }
   }
+  CHECK(whole_models == 1);
+  CHECK(single_previous == 1);
+  CHECK(single_induction == 2);
 }

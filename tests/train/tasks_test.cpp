@@ -30,6 +30,7 @@ TEST_CASE("task stories: rows begin with end-of-text and are stories one after a
   const Batch batch = task->batch(5, 3, 200);
   REQUIRE(batch.tokens.size() == 600);
   REQUIRE(batch.targets.size() == 600);
+  int whole = 0;
   for (int i = 0; i < 3; ++i) {
     const auto tokens = row(batch.tokens, batch, i), targets = row(batch.targets, batch, i);
     CHECK(tokens.front() == end);
@@ -38,9 +39,11 @@ TEST_CASE("task stories: rows begin with end-of-text and are stories one after a
     // Up to the second end-of-text it is one whole story, which the language knows.
     const auto second = std::find(tokens.begin() + 1, tokens.end(), end);
     if (second == tokens.end()) continue;
+    ++whole;
     const std::string text = task->tokenizer()->decode(std::vector<std::int32_t>(tokens.begin() + 1, second));
     CHECK(std::isfinite(Language(Grammar::stories()).log_probability(text)));
   }
+  CHECK(whole == 3);
   CHECK(task->batch(5, 3, 200).tokens == batch.tokens);
   CHECK(task->batch(6, 3, 200).tokens != batch.tokens);
   CHECK(make_task(small_stories())->batch(5, 3, 200).tokens == batch.tokens);

@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <limits>
+
 #include "tests/viz/sample.h"
 #include "tests/viz/scene_boxes.h"
 #include "viz/scene/arcs.h"
@@ -126,11 +128,19 @@ TEST_CASE("the measure of faults itself finds them") {
   const PangoText measure;
   Scene scene;
   scene.width = scene.height = 100;
+  CHECK(layout_fault(scene, measure) == "nothing is drawn");
   const Font font{FontRole::ui, 12, 400};
   scene.add({Text{{10, 50}, "one", font, rgb(0), Anchor::start, 0}, "a", ""});
   CHECK(layout_fault(scene, measure) == "");
   scene.add({Text{{20, 54}, "two", font, rgb(0), Anchor::start, -52}, "b", ""});
   CHECK(layout_fault(scene, measure) == "'one' (a) stands on 'two' (b)");
-  std::get<Text>(scene.marks[1].shape).at = {95, 20};
-  CHECK(layout_fault(scene, measure).find("leaves the picture") != std::string::npos);
+  constexpr double nowhere = std::numeric_limits<double>::quiet_NaN();
+  for (const Point at : {Point{95, 20}, Point{nowhere, 20}, Point{20, nowhere}}) {
+    std::get<Text>(scene.marks[1].shape).at = at;
+    CHECK(layout_fault(scene, measure).starts_with("'two' (b) leaves the picture"));
+  }
+  std::get<Text>(scene.marks[1].shape).at = {20, 90};
+  CHECK(layout_fault(scene, measure) == "");
+  scene.height = nowhere;
+  CHECK(layout_fault(scene, measure).starts_with("the picture is "));
 }

@@ -58,12 +58,16 @@ inline std::vector<InkBox> text_boxes(const Scene& scene, const TextMeasure& mea
   return out;
 }
 
-/// What is wrong with the layout, in words; "" = nothing.
+/// What is wrong with the layout, in words; "" = nothing. A picture without marks or size is wrong, and so is whatever
+/// stands at a place that is no number.
 inline std::string layout_fault(const Scene& scene, const TextMeasure& measure) {
+  if (scene.marks.empty()) return "nothing is drawn";
+  if (!(scene.width > 0 && scene.height > 0) || !std::isfinite(scene.width) || !std::isfinite(scene.height))
+    return "the picture is " + std::to_string(scene.width) + " by " + std::to_string(scene.height);
   const std::vector<InkBox> boxes = text_boxes(scene, measure);
   for (const InkBox& box : boxes)
     for (const Point& p : box.corners)
-      if (p.x < 0 || p.y < 0 || p.x > scene.width || p.y > scene.height)
+      if (!(p.x >= 0 && p.y >= 0 && p.x <= scene.width && p.y <= scene.height))
         return "'" + box.what + "' (" + box.id + ") leaves the picture at " + std::to_string(p.x) + ", " +
                std::to_string(p.y);
   for (std::size_t i = 0; i < boxes.size(); ++i)
@@ -74,7 +78,7 @@ inline std::string layout_fault(const Scene& scene, const TextMeasure& measure) 
     const auto* map = std::get_if<Heatmap>(&mark.shape);
     if (!map) continue;
     const Rect& r = map->rect;
-    if (r.x < 0 || r.y < 0 || r.right() > scene.width || r.bottom() > scene.height)
+    if (!(r.x >= 0 && r.y >= 0 && r.right() <= scene.width && r.bottom() <= scene.height))
       return mark.id + " leaves the picture";
     for (const InkBox& box : boxes)
       if (!box.id.starts_with("value.") && overlap(box, box_of(r, mark.id)))
