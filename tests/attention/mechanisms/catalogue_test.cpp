@@ -136,8 +136,16 @@ TEST_CASE("queries and keys may come from two texts of different length") {
     CAPTURE(m.id);
     const MechanismInput in = random_head(5, 9, 6, 4, "full");
     const MechanismResult r = m.run(in, m.usual(), Detail::steps);
-    CHECK(r.weights.shape() == Shape({5, 9}));
-    CHECK(r.output.shape() == Shape({5, 4}));
+    REQUIRE(r.weights.shape() == Shape({5, 9}));
+    REQUIRE(r.output.shape() == Shape({5, 4}));
+    const double size = 1e-5 * (1 + gap(r.output, Tensor::zeros({5, 4})));
+    if (r.output_is_weights_times_v) CHECK(gap(r.output, times(matrix_of(r.weights), matrix_of(in.v))) < size);
+    CHECK(gap(output_of(m, in, m.usual()), r.output) < size);
+    // What the last key holds is read: another value there is another output.
+    MechanismInput other = in;
+    other.v = in.v.copy();
+    for (Index c = 0; c < 4; ++c) other.v.ref(8, c) += 5;
+    CHECK(gap(m.run(other, m.usual(), Detail::output).output, r.output) > 1e-4);
   }
 }
 

@@ -109,6 +109,33 @@ TEST_CASE("scaling by ln n changes nothing at the trained length, and flattens b
   CHECK(gap(run("log-length trained=256", in).weights, softmax_by_definition(half)) < 1e-6);
 }
 
+TEST_CASE("scaling by ln n keeps the entropy of a row flat as the text grows, where softmax lets it spread") {
+  // Forty queries 2·e_c on keys of N(0, 1): scores of N(0, 4), of which all rows and lengths are draws.
+  constexpr Index queries = 40;
+  Tensor q = Tensor::zeros({queries, queries});
+  for (Index c = 0; c < queries; ++c) q.ref(c, c) = 2;
+  const auto entropy = [&](const char* spec, Index n) {
+    const MechanismInput in{q, random_tensor({n, queries}, static_cast<std::uint64_t>(n)), Tensor::zeros({n, 1}), 1.0f,
+                            parse_mask("full")};
+    const Tensor weights = run(spec, in).weights;
+    double sum = 0;
+    for (const float p : weights.values())
+      if (p > 0) sum -= static_cast<double>(p) * std::log(static_cast<double>(p));
+    return sum / queries;
+  };
+  const double start = entropy("softmax", 32);
+  CHECK(entropy("log-length trained=32", 32) == doctest::Approx(start).epsilon(1e-5));
+  double before = start;
+  for (const Index n : {64, 128, 256, 512, 1024}) {
+    CAPTURE(n);
+    const double plain = entropy("softmax", n);
+    CHECK(plain > before + 0.25);
+    before = plain;
+    CHECK(std::abs(entropy("log-length trained=32", n) - start) < 0.3);
+  }
+  CHECK(before > start + 2);
+}
+
 TEST_CASE("entmax: softmax at 1, the projection onto the simplex at 2, and the condition that defines it between") {
   const MechanismInput in = random_head(12, 12, 4, 4, "causal", 9);
   CHECK(gap(run("entmax alpha=1", in).weights, softmax_by_definition(in)) < 1e-6);

@@ -149,6 +149,37 @@ TEST_CASE("TransNormer: no denominator, rows of root mean square 1") {
   CHECK(gap(run("transnormer", in).output, out) < 1e-5);
 }
 
+TEST_CASE("PolaFormer: powers of equal signs give half of the channels, of opposite signs the other") {
+  for (const auto& [spec, power] :
+       {std::pair{"polaformer", 3.0}, {"polaformer power=1", 1.0}, {"polaformer power=2.5", 2.5}})
+    for (const char* mask : {"full", "causal"}) {
+      CAPTURE(spec);
+      CAPTURE(mask);
+      const MechanismInput in = random_head(7, 7, 5, 6, mask, 3);
+      const Matrix q = matrix_of(in.q), k = matrix_of(in.k), v = matrix_of(in.v);
+      // Each channel pair is of one sign or of two; |q|ᵖ |k|ᵖ goes to the one or to the other sum.
+      const auto stream = [&](bool same) {
+        return normalised(in, [&, same](Index i, Index j) {
+          double sum = 0;
+          for (std::size_t c = 0; c < 5; ++c) {
+            const double a = q[static_cast<std::size_t>(i)][c], b = k[static_cast<std::size_t>(j)][c];
+            if ((a * b > 0) == same) sum += std::pow(std::abs(a * b), power);
+          }
+          return sum;
+        });
+      };
+      const Matrix same = stream(true), opposite = stream(false), first = times(same, v), second = times(opposite, v);
+      Matrix out = first, mean = same;
+      for (std::size_t i = 0; i < 7; ++i) {
+        for (std::size_t c = 3; c < 6; ++c) out[i][c] = second[i][c];
+        for (std::size_t j = 0; j < 7; ++j) mean[i][j] = (same[i][j] + opposite[i][j]) / 2;
+      }
+      const MechanismResult r = run(spec, in);
+      CHECK(gap(r.output, out) < 1e-5);
+      CHECK(gap(r.weights, mean) < 1e-5);
+    }
+}
+
 TEST_CASE("PolaFormer: at power 1 same sign less opposite signs is q·k") {
   const MechanismInput in = random_head(7, 7, 5, 6, "full");
   const MechanismResult r = run("polaformer power=1", in, Detail::steps);

@@ -104,6 +104,47 @@ TEST_CASE("cross-attention: decoder length × encoder length, rows that sum to 1
         Shape({5, 7}));
 }
 
+TEST_CASE("cross-attention: the second part's queries on the first part's keys and values, without a mask") {
+  const MechanismInput text = random_head(12, 12, 4, 5, "causal", 8), two = random_head(6, 9, 4, 5, "causal", 9);
+  const Matrix q = matrix_of(text.q), k = matrix_of(text.k), v = matrix_of(text.v);
+  struct Case {
+    const char* spec;
+    const MechanismInput& in;
+    Matrix asking, keys, values;
+  };
+  const auto part = [](const Matrix& of, std::ptrdiff_t from, std::ptrdiff_t to) {
+    return Matrix(of.begin() + from, of.begin() + to);
+  };
+  for (const Case& c : {Case{"cross cut=0.25", text, part(q, 3, 12), part(k, 0, 3), part(v, 0, 3)},
+                        Case{"cross", text, part(q, 6, 12), part(k, 0, 6), part(v, 0, 6)},
+                        Case{"cross", two, matrix_of(two.q), matrix_of(two.k), matrix_of(two.v)}}) {
+    CAPTURE(c.spec);
+    Matrix weights;
+    for (const auto& query : c.asking) {
+      weights.emplace_back();
+      double sum = 0;
+      for (const auto& key : c.keys) sum += weights.back().emplace_back(std::exp(dot(query, key) / 2));  // √4
+      for (double& weight : weights.back()) weight /= sum;
+    }
+    const MechanismResult r = run(c.spec, c.in, Detail::steps);
+    CHECK(gap(step_of(r, "weights").value, weights) < 1e-6);
+    CHECK(gap(step_of(r, "output").value, times(weights, c.values)) < 1e-5);
+    CHECK(r.facts[0].value == std::to_string(c.asking.size()) + " × " + std::to_string(c.keys.size()));
+  }
+}
+
+TEST_CASE("adaptive softmax: multiply-adds of a head of words and two narrower clusters, by hand") {
+  MechanismInput in = random_head(3, 3, 8, 8, "full");
+  in.vocabulary = std::make_shared<const VocabularyUse>(
+      VocabularyUse{{0.3, 0.2, 0.1, 0.1, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05}, random_tensor({1, 8}, 3), "a model"});
+  const MechanismResult r = run("vocabulary-softmax", in, Detail::steps);
+  CHECK(r.facts[1].value == "80 multiply-adds");  // V d = 10 · 8
+  // A fifth of the words, 2, and an entry for each cluster: 4 · 8 = 32. A third of the rest, 2 words, come 0.2 of the
+  // time, through 8 → 2 (16) and 2 · 2: 4. The other 6 come 0.3 of the time, through 8 → ½ (4) and 6 · ½: 2.1.
+  CHECK(r.facts[3].value == "38, ÷ 2.1");  // 80 ÷ 38.1
+  CHECK(r.facts[3].provenance == "head 2 words; clusters of 2 and 6 words, reached 20.0 % and 30.0 % of the time");
+}
+
 TEST_CASE("hierarchical softmax: leaves sum to 1, and a tree of four words is Huffman's") {
   const MechanismInput in = random_head(3, 3, 8, 8, "full");
   for (const char* words : {"2", "17", "5000"})
@@ -124,7 +165,7 @@ TEST_CASE("hierarchical softmax over the open model's words: its own frequencies
   CHECK(line(own, 1, 1).y == std::vector<double>{0.5, 0.25, 0.15, 0.1});
   CHECK(number_in(own.facts[0].value) == doctest::Approx(1).epsilon(1e-5));
   CHECK(own.facts[1].value == "32 multiply-adds");  // V = 4, d = 8
-  CHECK(number_in(own.facts[2].value) == 14);  // 0.5 + 0.5 + 0.75 steps
+  CHECK(number_in(own.facts[2].value) == 14);       // 0.5 + 0.5 + 0.75 steps
   CHECK(own.facts[4].value == "4 words, d = 8");
   CHECK(own.facts[4].provenance.find("a model") != std::string::npos);
   CHECK(run("vocabulary-softmax frequencies=zipf words=17", in, Detail::steps).facts[4].value == "17 words, d = 8");
