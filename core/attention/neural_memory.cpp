@@ -68,44 +68,75 @@ Numbers tanh_of(Numbers x) {
 
 }  // namespace
 
+struct NeuralMemory::Layers {
+  MemoryRates rates;
+  bool deep;
+  Learned last, first;
+  Index tokens = 0;  // learned so far
+  Numbers inside(const Numbers& key) const { return deep ? tanh_of(first.of(key)) : key; }
+};
+
+NeuralMemory::NeuralMemory(Index d, Index d_v, const MemoryRates& rates, const MemoryShape& shape)
+    : layers_(std::make_unique<Layers>(Layers{
+          rates, shape.hidden > 0, Learned(d_v, shape.hidden > 0 ? shape.hidden : d), Learned(shape.hidden, d)})) {
+  if (!layers_->deep) return;
+  Random random(shape.seed);
+  for (Learned* each : {&layers_->first, &layers_->last})
+    for (double& w : each->weights)
+      w = static_cast<double>(random.normal()) / std::sqrt(static_cast<double>(each->columns));
+}
+
+NeuralMemory::~NeuralMemory() = default;
+
+NeuralMemory::Lesson NeuralMemory::learn(const Numbers& key, const Numbers& value) {
+  Layers& m = *layers_;
+  const Numbers z = m.inside(key);
+  Numbers error = m.last.of(z);  // M(k) − v, then the gradient of its square
+  for (std::size_t i = 0; i < error.size(); ++i) error[i] -= value[i];
+  Lesson lesson{squared(error), 0};
+  for (double& e : error) e *= 2;
+  Numbers through;
+  if (m.deep) {
+    through = m.last.transposed(error);
+    for (std::size_t i = 0; i < through.size(); ++i) through[i] *= 1 - z[i] * z[i];
+  }
+  double surprise = m.last.learn(error, z, m.rates);
+  if (m.deep) surprise += m.first.learn(through, key, m.rates);
+  lesson.surprise = std::sqrt(surprise);
+  ++m.tokens;
+  return lesson;
+}
+
+Numbers NeuralMemory::answer(const Numbers& query) const {
+  const Numbers answer = layers_->last.of(layers_->inside(query));
+  if (!std::isfinite(squared(answer)) || squared(layers_->last.weights) > 1e24)
+    throw Error("neural memory", "a learning rate at which the memory stays finite",
+                "one at which it grows without bound by token " + std::to_string(layers_->tokens - 1),
+                "make θ smaller");
+  return answer;
+}
+
+Tensor NeuralMemory::state() const {
+  const Learned& w = layers_->last;
+  Tensor state = Tensor::uninitialized({w.columns, w.rows});
+  for (Index i = 0; i < w.rows; ++i)
+    for (Index j = 0; j < w.columns; ++j) state.ref(j, i) = static_cast<float>(w.weights[at(i * w.columns + j)]);
+  return state;
+}
+
 MemoryRun run_memory(const Tensor& q, const Tensor& k, const Tensor& v, const MemoryRates& rates,
                      const MemoryShape& shape, bool states) {
-  const Index n = q.dim(0), d = k.dim(1), d_v = v.dim(1);
-  const bool deep = shape.hidden > 0;
-  Learned last(d_v, deep ? shape.hidden : d), first(deep ? shape.hidden : 0, d);
-  if (deep) {
-    Random random(shape.seed);
-    for (Learned* each : {&first, &last})
-      for (double& w : each->weights)
-        w = static_cast<double>(random.normal()) / std::sqrt(static_cast<double>(each->columns));
-  }
-  const auto inside = [&](const Numbers& key) { return deep ? tanh_of(first.of(key)) : key; };
+  const Index n = q.dim(0), d_v = v.dim(1);
+  NeuralMemory memory(k.dim(1), d_v, rates, shape);
   MemoryRun run;
   run.output = Tensor::uninitialized({n, d_v});
   for (Index t = 0; t < n; ++t) {
-    const Numbers key = row_of(k, t), value = row_of(v, t), z = inside(key);
-    Numbers error = last.of(z);  // M(k) − v, then the gradient of its square
-    for (Index i = 0; i < d_v; ++i) error[at(i)] -= value[at(i)];
-    run.loss.push_back(squared(error));
-    for (double& e : error) e *= 2;
-    Numbers through;
-    if (deep) {
-      through = last.transposed(error);
-      for (Index i = 0; i < shape.hidden; ++i) through[at(i)] *= 1 - z[at(i)] * z[at(i)];
-    }
-    double surprise = last.learn(error, z, rates);
-    if (deep) surprise += first.learn(through, key, rates);
-    run.surprise.push_back(std::sqrt(surprise));
-    const Numbers answer = last.of(inside(row_of(q, t)));
-    if (!std::isfinite(squared(answer)) || squared(last.weights) > 1e24)
-      throw Error("neural memory", "a learning rate at which the memory stays finite",
-                  "one at which it grows without bound by token " + std::to_string(t), "make θ smaller");
+    const NeuralMemory::Lesson lesson = memory.learn(row_of(k, t), row_of(v, t));
+    run.loss.push_back(lesson.loss);
+    run.surprise.push_back(lesson.surprise);
+    const Numbers answer = memory.answer(row_of(q, t));
     for (Index i = 0; i < d_v; ++i) run.output.ref(t, i) = static_cast<float>(answer[at(i)]);
-    if (!states || deep) continue;
-    Tensor state = Tensor::uninitialized({d, d_v});
-    for (Index i = 0; i < d_v; ++i)
-      for (Index j = 0; j < d; ++j) state.ref(j, i) = static_cast<float>(last.weights[at(i * d + j)]);
-    run.states.push_back(std::move(state));
+    if (states && shape.hidden == 0) run.states.push_back(memory.state());
   }
   return run;
 }

@@ -29,6 +29,27 @@ struct MemoryShape {
   std::uint64_t seed = 1;
 };
 
+/// The memory itself, for whoever teaches and asks it in an order of their own.
+class NeuralMemory {
+ public:
+  /// Keys and queries of width d, values of width d_v.
+  NeuralMemory(Index d, Index d_v, const MemoryRates& rates, const MemoryShape& shape);
+  ~NeuralMemory();
+
+  struct Lesson {
+    double loss = 0, surprise = 0;  ///< before the token was learned
+  };
+  Lesson learn(const std::vector<double>& key, const std::vector<double>& value);
+  /// M(q). Throws Error naming the token learned last when the memory has grown beyond all bounds.
+  std::vector<double> answer(const std::vector<double>& query) const;
+  /// Of a memory of one matrix: W transposed, (d, d_v).
+  Tensor state() const;
+
+ private:
+  struct Layers;
+  std::unique_ptr<Layers> layers_;
+};
+
 struct MemoryRun {
   Tensor output;                 ///< (n, d_v): M_t(q_t), after the token itself was learned
   std::vector<double> surprise;  ///< (n): ‖∇ℓ‖ of the token, before it was learned

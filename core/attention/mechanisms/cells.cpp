@@ -8,6 +8,7 @@
 
 #include <cmath>
 
+#include "core/attention/layer_complexity.h"
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/softmax.h"
@@ -46,12 +47,25 @@ MechanismCurve forgetting(const MechanismInput& in, const MechanismValues& value
   return curve;
 }
 
-void add_complexity(MechanismResult& result, const MechanismInput& in, double times_d2) {
-  const auto n = static_cast<double>(in.n()), d = static_cast<double>(in.d_v());
-  result.facts.push_back({"Parallel over tokens", "no", "hₜ needs hₜ₋₁; attention: yes, one product of matrices"});
-  result.facts.push_back(
-      {"Longest path", fmt::format("{} steps", in.n() - 1), "from the first token to the last; attention: 1"});
-  result.facts.push_back({"Multiply-adds", fmt::format("{:.3g}", times_d2 * n * d * d), "O(n d²); attention: O(n² d)"});
+/// The row of the table of layers (layer_complexity.h), attention's and a convolution's beside it.
+void add_complexity(MechanismResult& result, const MechanismInput& in, std::string_view id) {
+  const std::vector<LayerComplexity> layers = layers_beside(id, in.n(), in.d_v());
+  const auto add = [&](const char* name, double LayerComplexity::*number, std::string LayerComplexity::*order,
+                       const char* what) {
+    std::string value, orders;
+    for (const LayerComplexity& layer : layers) {
+      value += fmt::format("{}{:.3g}",
+                           value.empty()                    ? ""
+                           : layer.name == "self-attention" ? "; attention "
+                                                            : ", convolution ",
+                           layer.*number);
+      orders += fmt::format("{}{} {}", orders.empty() ? "" : ", ", layer.name, layer.*order);
+    }
+    result.facts.push_back({name, value, fmt::format("{}: {}", what, orders)});
+  };
+  add("Multiply-adds", &LayerComplexity::multiply_adds, &LayerComplexity::cost, "of one layer over the text");
+  add("In sequence", &LayerComplexity::sequential, &LayerComplexity::in_sequence, "operations one after another");
+  add("Longest path", &LayerComplexity::longest_path, &LayerComplexity::path, "from the first token to the last");
 }
 
 MechanismResult run_rnn_cell(const MechanismInput& in, const MechanismValues& values, Detail detail) {
@@ -83,7 +97,7 @@ MechanismResult run_rnn_cell(const MechanismInput& in, const MechanismValues& va
                    .range = MechanismStep::Range::positive,
                    .masked = hidden_cells(*in.rule, in.n(), in.m())}};
   result.curves = {forgetting(in, values, 1)};
-  add_complexity(result, in, 2);
+  add_complexity(result, in, "rnn");
   return result;
 }
 
@@ -131,7 +145,7 @@ MechanismResult run_lstm_cell(const MechanismInput& in, const MechanismValues& v
                    .range = Range::positive,
                    .masked = hidden_cells(*in.rule, in.n(), in.m())}};
   result.curves = {forgetting(in, values, values.number("forget"))};
-  add_complexity(result, in, 8);
+  add_complexity(result, in, "lstm");
   return result;
 }
 
@@ -208,8 +222,7 @@ Mechanism make_lstm() {
   m.formula = "cₜ = f ⊙ cₜ₋₁ + i ⊙ g,   hₜ = o ⊙ tanh(cₜ)";
   m.meaning =
       "A cell state beside the hidden one is multiplied by a forget gate near 1 instead of by a matrix, so that what "
-      "is "
-      "far back fades slowly.";
+      "is far back fades slowly.";
   m.keywords = "recurrent gate cell state forget F1";
   m.parameters = {gain_parameter(),
                   number_parameter("forget", "Forget bias",

@@ -1,9 +1,10 @@
 // The neural memory of Titans over one head (core/attention/neural_memory.h has the formulas and sources): it learns
 // k → v while it reads, by gradient steps with momentum (past surprise) and forgetting, and answers q. Queries and keys
 // have length 1, as in the paper. A memory of one matrix is linear in the values, so it has exact effective weights; of
-// a deeper one the weights shown are those of the matrix with the same rates. The masks are those with which the paper
-// joins memory and attention: as context, gate or layer. Shapes: M (d, d_v). Cost: 5 n d d_v multiply-adds; state: M
-// and its momentum, 2 d d_v floats.
+// a deeper one the weights shown are those of the matrix with the same rates. The output is the memory's alone; joined
+// with attention as context, gate or layer (core/attention/titans_forms.h) it is shown step by step, the weights of
+// attention under their mask. Shapes: M (d, d_v). Cost: 5 n d d_v multiply-adds; state: M and its momentum, 2 d d_v
+// floats.
 
 #include <fmt/format.h>
 
@@ -11,7 +12,7 @@
 
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
-#include "core/attention/neural_memory.h"
+#include "core/attention/titans_forms.h"
 
 namespace headscope::mechanism {
 
@@ -34,26 +35,45 @@ MemoryShape shape_of(const MechanismValues& values) {
   return {values.whole("hidden"), values.seed()};
 }
 
-MechanismStep mask_step(const MechanismInput& in, const MechanismValues& values) {
+/// Memory and attention joined: what memory recalls, what attention sees and reads, and what comes of both.
+void add_joined(std::vector<MechanismStep>& steps, const MechanismInput& in, const MechanismValues& values) {
   const auto form = static_cast<TitansForm>(values.whole("form"));
-  const TitansMask mask = titans_mask(form, in.n(), values.whole("persistent"), values.whole("span"));
-  Tensor sees = Tensor::full({mask.tokens, mask.columns()}, 1);
-  const std::string columns =
-      form == TitansForm::context
-          ? fmt::format("{} persistent, {} recalled, {} tokens", mask.persistent, mask.recalled, mask.tokens)
-          : fmt::format("{} persistent, {} tokens", mask.persistent, mask.tokens);
-  static constexpr const char* titles[] = {"Mask: memory as context (MAC)", "Mask: memory as gate (MAG)",
-                                           "Mask: memory as layer (MAL)"};
-  MechanismStep step{.id = "mask",
-                     .title = titles[values.whole("form")],
-                     .formula = "columns: " + columns,
-                     .value = std::move(sees),
-                     .range = MechanismStep::Range::probability,
-                     .columns = MechanismAxis::other,
-                     .masked = mask.hidden};
-  if (form == TitansForm::gate) step.formula += "; its output is multiplied with the memory's";
-  if (form == TitansForm::layer) step.formula += "; it reads what the memory says";
-  return step;
+  const TitansJoined joined =
+      join_memory(form, in.q, in.k, in.v, in.scale, rates_of(values), shape_of(values),
+                  persistent_tokens(values.whole("persistent"), in.k, in.v, values.seed()), values.whole("span"));
+  using Range = MechanismStep::Range;
+  using enum MechanismAxis;
+  const auto add = [&](const char* id, std::string title, std::string formula, const Tensor& value, Range range,
+                       MechanismAxis columns, std::vector<std::uint8_t> masked = {}) {
+    steps.push_back({.id = id,
+                     .title = std::move(title),
+                     .formula = std::move(formula),
+                     .value = value,
+                     .range = range,
+                     .columns = columns,
+                     .masked = std::move(masked)});
+  };
+  const bool context = form == TitansForm::context, gate = form == TitansForm::gate;
+  const std::string name = context ? "MAC" : gate ? "MAG" : "MAL";
+  add("recalled", name + ": recalled",
+      context ? "M(qᵢ), learnt from the segments before" : "Mₜ(qₜ), persistent tokens learnt first", joined.recalled,
+      Range::signed_values, dimension);
+  const std::string columns = context
+                                  ? fmt::format("{} persistent, {} recalled, {} tokens", joined.mask.persistent,
+                                                joined.mask.recalled, joined.mask.tokens)
+                                  : fmt::format("{} persistent, {} tokens", joined.mask.persistent, joined.mask.tokens);
+  add("mask", name + ": attention", "columns: " + columns, joined.weights, Range::probability, other,
+      joined.mask.hidden);
+  add("attended", name + (context || gate ? ": y" : ": joined output"),
+      context ? "attention · (persistent, recalled, V)"
+      : gate  ? "attention · (persistent, V)"
+              : "attention · what memory says",
+      joined.attended, Range::signed_values, dimension);
+  if (!joined.gate.defined()) return;
+  add("gate", name + ": gate", context ? "σ(N(M(q))), M taught k → y" : "σ(N(recalled))", joined.gate,
+      Range::probability, dimension);
+  add("joined", name + ": joined output", "N(y) ⊙ gate, N(x) = x ÷ rms(x)", joined.output, Range::signed_values,
+      dimension);
 }
 
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
@@ -98,7 +118,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                           .formula = "Mₜ(qₜ)",
                           .value = result.output,
                           .columns = MechanismAxis::dimension});
-  result.steps.push_back(mask_step(in, values));
+  add_joined(result.steps, in, values);
   MechanismCurve curve{"Surprise of each token", "token", "‖∇ loss‖", {{"surprise", {}, memory.surprise}}, false, {}};
   for (Index t = 0; t < in.n(); ++t) curve.lines[0].x.push_back(static_cast<double>(t));
   result.curves = {std::move(curve)};
@@ -124,11 +144,12 @@ Mechanism make_titans() {
       number_parameter("momentum", "Momentum η", "What is left of the past surprise.", 0, 0.95, 0.3),
       number_parameter("forgetting", "Forgetting α", "What is lost of the memory at each token.", 0, 1, 0.02),
       whole_parameter("hidden", "Hidden width", "0: the memory is one matrix; else two with tanh between.", 0, 64, 0),
-      choice_parameter("form", "Joined to attention", "As context (MAC), gate (MAG) or layer (MAL): the mask below.",
+      choice_parameter("form", "Joined to attention", "As context (MAC), gate (MAG) or layer (MAL): the last steps.",
                        {"context", "gate", "layer"}),
-      whole_parameter("persistent", "Persistent tokens", "Learnt tokens in front, the same for every text.", 0, 16, 2),
+      whole_parameter("persistent", "Persistent tokens",
+                      "In front of every text; the paper learns them, here they are drawn.", 0, 16, 2),
       whole_parameter("span", "Segment or window", "Tokens that attention itself sees.", 1, 64, 4),
-      seed_parameter("of a deep memory's first weights")};
+      seed_parameter("of persistent tokens and a deep memory's first weights")};
   m.run = run;
   m.output = [](const MechanismInput& in, const MechanismValues& values) {
     need_causal(in, "titans");

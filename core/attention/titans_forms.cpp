@@ -1,0 +1,142 @@
+#include "core/attention/titans_forms.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/attention/mechanism_math.h"
+
+namespace headscope {
+
+namespace {
+
+using Numbers = std::vector<double>;
+
+Numbers row_of(const Tensor& x, Index row) {
+  Numbers out;
+  for (Index c = 0; c < x.dim(1); ++c) out.push_back(static_cast<double>(x.at(row, c)));
+  return out;
+}
+
+double root_mean_square(const Numbers& x) {
+  double sum = 0;
+  for (const double each : x) sum += each * each;
+  return std::sqrt(sum / static_cast<double>(std::max<std::size_t>(x.size(), 1)));
+}
+
+Numbers normalised(Numbers x) {
+  const double rms = root_mean_square(x);
+  for (double& each : x) each = rms > 0 ? each / rms : 0;
+  return x;
+}
+
+Numbers of_length_one(Numbers x) {
+  const double length = root_mean_square(x) * std::sqrt(static_cast<double>(x.size()));
+  for (double& each : x) each = length > 0 ? each / length : 0;
+  return x;
+}
+
+void write(Tensor& to, Index row, const Numbers& values) {
+  for (Index c = 0; c < to.dim(1); ++c) to.ref(row, c) = static_cast<float>(values[static_cast<std::size_t>(c)]);
+}
+
+Tensor joined(std::initializer_list<Tensor> parts) {
+  Index rows = 0, columns = 0;
+  for (const Tensor& part : parts)
+    if (part.defined() && part.dim(0) > 0) rows += part.dim(0), columns = part.dim(1);
+  Tensor out = Tensor::uninitialized({rows, columns});
+  Index at = 0;
+  for (const Tensor& part : parts)
+    if (part.defined())
+      for (Index r = 0; r < part.dim(0); ++r, ++at) write(out, at, row_of(part, r));
+  return out;
+}
+
+/// Attention of rows [begin, end) over all columns, under the mask; the other rows stay as they are.
+void attend(TitansJoined& out, const Tensor& q, const Tensor& keys, const Tensor& values, float scale, Index begin,
+            Index end) {
+  Tensor scores = mechanism::times(mechanism::product_t(q.slice(0, begin, end).packed(), keys), scale);
+  for (Index i = begin; i < end; ++i)
+    for (Index j = 0; j < out.mask.columns(); ++j)
+      if (out.mask.hidden[static_cast<std::size_t>(i * out.mask.columns() + j)])
+        scores.ref(i - begin, j) = -std::numeric_limits<float>::infinity();
+  const Tensor weights = mechanism::softmax_rows(std::move(scores)), mixed = mechanism::product(weights, values);
+  for (Index i = begin; i < end; ++i) {
+    write(out.weights, i, row_of(weights, i - begin));
+    write(out.attended, i, row_of(mixed, i - begin));
+  }
+}
+
+/// oᵢ = N(yᵢ) ⊙ σ(N(mᵢ))
+void gate(TitansJoined& out, Index row, const Numbers& answer) {
+  Numbers share = normalised(answer), product = normalised(row_of(out.attended, row));
+  for (std::size_t c = 0; c < share.size(); ++c) product[c] *= share[c] = 1 / (1 + std::exp(-share[c]));
+  write(out.gate, row, share);
+  write(out.output, row, product);
+}
+
+}  // namespace
+
+PersistentTokens persistent_tokens(Index count, const Tensor& k, const Tensor& v, std::uint64_t seed) {
+  const auto drawn = [&](const Tensor& like, std::uint64_t own) {
+    double sum = 0;
+    for (Index i = 0; i < like.dim(0); ++i)
+      for (const double each : row_of(like, i)) sum += each * each;
+    const double size = std::sqrt(sum / static_cast<double>(std::max<Index>(like.size(), 1)));
+    return mechanism::times(mechanism::gaussian(count, like.dim(1), own), static_cast<float>(size));
+  };
+  return {drawn(k, 2 * seed), drawn(v, 2 * seed + 1)};
+}
+
+TitansJoined join_memory(TitansForm form, const Tensor& q, const Tensor& k, const Tensor& v, float scale,
+                         const MemoryRates& rates, const MemoryShape& shape, const PersistentTokens& persistent,
+                         Index span) {
+  const Index n = q.dim(0), d_v = v.dim(1);
+  TitansJoined out;
+  out.mask = titans_mask(form, n, persistent.k.dim(0), span);
+  out.recalled = Tensor::zeros({n, d_v});
+  out.weights = Tensor::zeros({n, out.mask.columns()});
+  out.attended = Tensor::zeros({n, d_v});
+  NeuralMemory memory(k.dim(1), d_v, rates, shape);
+  const auto learn = [&](const Tensor& keys, const Tensor& values, Index row) {
+    memory.learn(of_length_one(row_of(keys, row)), row_of(values, row));
+  };
+  const auto ask = [&](const Tensor& queries, Index row) { return memory.answer(of_length_one(row_of(queries, row))); };
+
+  if (form == TitansForm::context) {
+    out.gate = Tensor::zeros({n, d_v});
+    out.output = Tensor::zeros({n, d_v});
+    const Tensor keys = joined({persistent.k, q, k});
+    for (Index begin = 0; begin < n; begin += span) {
+      const Index end = std::min(begin + span, n);
+      for (Index i = begin; i < end; ++i) write(out.recalled, i, ask(q, i));
+      attend(out, q, keys, joined({persistent.v, out.recalled, v}), scale, begin, end);
+      for (Index i = begin; i < end; ++i) learn(k, out.attended, i);
+      for (Index i = begin; i < end; ++i) gate(out, i, ask(q, i));
+    }
+    return out;
+  }
+
+  Tensor said = Tensor::zeros({persistent.k.dim(0), d_v});  // of the persistent tokens, asked by their own keys
+  for (Index i = 0; i < persistent.k.dim(0); ++i) {
+    learn(persistent.k, persistent.v, i);
+    write(said, i, ask(persistent.k, i));
+  }
+  for (Index t = 0; t < n; ++t) {
+    learn(k, v, t);
+    write(out.recalled, t, ask(q, t));
+  }
+  const bool gated = form == TitansForm::gate;
+  const Tensor values = gated ? joined({persistent.v, v}) : joined({said, out.recalled});
+  attend(out, q, joined({persistent.k, k}), values, scale, 0, n);
+  if (!gated) {
+    out.output = out.attended;
+    return out;
+  }
+  out.gate = Tensor::zeros({n, d_v});
+  out.output = Tensor::zeros({n, d_v});
+  for (Index t = 0; t < n; ++t) gate(out, t, row_of(out.recalled, t));
+  return out;
+}
+
+}  // namespace headscope

@@ -1,0 +1,38 @@
+#pragma once
+// The three ways in which Titans (Behrouz, Zhong & Mirrokni 2024, section 4) joins its memory (neural_memory.h) to
+// attention, on the queries, keys and values of one head. Attention sees what titans_mask() lets it see, with
+// softmax(scale · q·k); the memory is asked and taught with queries and keys of length 1. N(x) = x ÷ rms(x).
+//   context  of each segment, memory first recalls hᵢ = M(qᵢ) from the segments before; attention y reads persistent
+//            tokens, what was recalled (under the keys qᵢ) and the segment itself; then memory learns kᵢ → yᵢ, and
+//            oᵢ = N(yᵢ) ⊙ σ(N(M(qᵢ))).
+//   gate     memory and attention with a window read side by side: oₜ = N(yₜ) ⊙ σ(N(Mₜ(qₜ))).
+//   layer    memory reads first; attention with a window reads, under the same keys, what it says:
+//            oₜ = Σ wₜₛ Mₛ(qₛ).
+// Of gate and layer, memory reads the persistent tokens before the text. What the paper learns besides is left at where
+// it begins: gains of 1 in N, projections of its own left out, persistent tokens drawn. Thread rule: pure functions.
+
+#include "core/attention/neural_memory.h"
+
+namespace headscope {
+
+struct PersistentTokens {
+  Tensor k;  ///< (persistent, d)
+  Tensor v;  ///< (persistent, d_v)
+};
+/// Drawn from `seed`, each number as large as the keys and the values are in the mean square.
+PersistentTokens persistent_tokens(Index count, const Tensor& k, const Tensor& v, std::uint64_t seed);
+
+struct TitansJoined {
+  TitansMask mask;
+  Tensor recalled;  ///< (n, d_v): context: M(qᵢ) of the segments before; else Mₜ(qₜ), the token itself learnt
+  Tensor weights;   ///< (n, mask.columns()): attention
+  Tensor attended;  ///< (n, d_v): y; of `layer` it is the output
+  Tensor gate;      ///< (n, d_v): σ(N(M(q))), 0 … 1; undefined for `layer`
+  Tensor output;    ///< (n, d_v)
+};
+/// q, k (n, d); v (n, d_v). Throws Error as run_memory() does.
+TitansJoined join_memory(TitansForm form, const Tensor& q, const Tensor& k, const Tensor& v, float scale,
+                         const MemoryRates& rates, const MemoryShape& shape, const PersistentTokens& persistent,
+                         Index span);
+
+}  // namespace headscope
