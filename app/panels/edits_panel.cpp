@@ -28,6 +28,7 @@ void EditsPanel::add(const PanelContext& c, const Intervention& edit) {
 void EditsPanel::list(const PanelContext& c) {
   const std::vector<Intervention>& edits = c.state().document.edits;
   std::vector<Intervention> changed = edits;
+  bool dragged = false;
   for (std::size_t i = 0; i < edits.size(); ++i) {
     ImGui::PushID(static_cast<int>(i));
     bool on = edits[i].enabled;
@@ -49,6 +50,7 @@ void EditsPanel::list(const PanelContext& c) {
       const std::size_t other = i + (ImGui::GetMouseDragDelta(0).y < 0 ? std::size_t(-1) : 1);
       if (other < edits.size()) {
         std::swap(changed[i], changed[other]);
+        dragged = true;
         ImGui::ResetMouseDragDelta();
       }
     }
@@ -59,7 +61,9 @@ void EditsPanel::list(const PanelContext& c) {
     ImGui::PopID();
     if (changed != edits) break;  // the list below belongs to what it was
   }
-  if (changed != edits) c.explorer.set_edits(std::move(changed));
+  if (changed == edits) return;
+  if (!dragged) c.explorer.close_step();  // past several neighbours is one step, two presses are two
+  c.explorer.set_edits(std::move(changed));
 }
 
 // ---- texts that edits take from
@@ -69,13 +73,17 @@ void EditsPanel::want_pairs(const PanelContext& c) {
   const auto& run = c.results().run;
   const std::vector<Intervention>& edits = c.state().document.edits;
   if (!run || (pairs_->run == run && pairs_->edits == edits)) return;
-  pairs_->run = run;
-  pairs_->edits = edits;
-  if (std::ranges::none_of(edits, [](const Intervention& edit) { return source_text(edit.action); })) {
-    pairs_->texts.assign(edits.size(), nullptr);
-    pairs_->errors.assign(edits.size(), "");
-    return;
+  // Until the new ones come, an edit keeps its own pairs wherever it stands now; those of another are none of its.
+  Pairs kept{run, edits, {}, {}};
+  const bool same_text =
+      pairs_->run && pairs_->run->request.model == run->request.model && pairs_->run->trace->ids() == run->trace->ids();
+  for (const Intervention& edit : edits) {
+    const auto old = same_text ? same_source(pairs_->edits, edit) : std::nullopt;
+    kept.texts.push_back(old ? pairs_->texts[*old] : nullptr);
+    kept.errors.push_back(old ? pairs_->errors[*old] : "");
   }
+  *pairs_ = std::move(kept);
+  if (std::ranges::none_of(edits, [](const Intervention& edit) { return source_text(edit.action); })) return;
   c.explorer.compute(
       "edit pairs",
       [run, edits, model = c.results().model, slot = std::weak_ptr<Pairs>(pairs_)](Worker::Job&) -> Worker::Deliver {
@@ -139,7 +147,7 @@ void EditsPanel::pairs_window(const PanelContext& c) {
     ImGui::CloseCurrentPopup();
     return ImGui::EndPopup();
   }
-  const auto& texts = pairs_->texts[opened_];
+  const std::shared_ptr<const PairedTexts> texts = pairs_->texts[opened_];
   TextPairing& pairing = *pairing_of(edits[opened_].action);
   section(c.ui, "TOKENS AS THEY ARE PAIRED", picker_.remark(*texts));
   static constexpr const char* names[] = {"by tokens", "from start", "from end", "by hand"};
@@ -151,6 +159,9 @@ void EditsPanel::pairs_window(const PanelContext& c) {
   ImGui::Dummy({0, c.ui.px(4)});
   if (const auto by_hand = picker_.draw(c.ui, c.explorer, "edit pairs", texts, size.y * 0.5f)) {
     pairing = TextPairing(TextPairing::By::hand, pairs_of(*by_hand));
+    auto shown = std::make_shared<PairedTexts>(*texts);  // the next click goes on from this one
+    shown->partner = *by_hand;
+    pairs_->texts[opened_] = std::move(shown);
     changed = true;
   }
   if (changed) {

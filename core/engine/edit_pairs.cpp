@@ -46,6 +46,18 @@ std::optional<EditPairs> edit_pairs(const LoadedModel& loaded, const RunRequest&
   return out;
 }
 
+std::optional<std::size_t> same_source(const std::vector<Intervention>& edits, const Intervention& edit) {
+  const auto unpaired = [](Intervention each) {
+    if (TextPairing* pairing = pairing_of(each.action)) *pairing = {};
+    return each;
+  };
+  if (!source_text(edit.action)) return std::nullopt;
+  auto found = std::ranges::find(edits, edit);
+  if (found == edits.end()) found = std::ranges::find(edits, unpaired(edit), unpaired);
+  if (found == edits.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - edits.begin());
+}
+
 std::string count_of_pairs(const std::vector<int>& partner) {
   return fmt::format("{} of {} positions", std::ranges::count_if(partner, [](int p) { return p >= 0; }),
                      partner.size());

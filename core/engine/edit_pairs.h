@@ -27,6 +27,10 @@ const TextPairing* pairing_of(const EditAction& action);
 std::optional<EditPairs> edit_pairs(const LoadedModel& loaded, const RunRequest& request,
                                     const std::vector<std::int32_t>& here, const Intervention& edit);
 
+/// Which of `edits` is `edit`, or else takes the same from the same text and pairs its positions otherwise; nullopt
+/// when none does, or `edit` takes from no text.
+std::optional<std::size_t> same_source(const std::vector<Intervention>& edits, const Intervention& edit);
+
 /// "12 of 14 positions"
 std::string count_of_pairs(const std::vector<int>& partner);
 /// "12 of 14 positions: 0–8 from 0–8, 10–12 from 9–11": stretches of neighbours.

@@ -170,3 +170,17 @@ TEST_CASE("activation patching between prompts of different lengths, positions a
     }
   }
 }
+
+TEST_CASE("an edit is found again by what it takes from where, however its pairs were changed") {
+  const auto edit = [](const char* words) { return parse_intervention(words, "test"); };
+  const Intervention a = edit("0.*: patch resid_pre from \"Mr Quill\" aligned tokens"),
+                     a_otherwise = edit("0.*: patch resid_pre from \"Mr Quill\" aligned start"),
+                     b = edit("0.*: patch resid_pre from \"Mrs Fox\" aligned tokens"), plain = edit("1.0: ablate zero");
+  const std::vector<Intervention> edits{plain, a, b};
+  CHECK(same_source(edits, a) == std::size_t(1));
+  CHECK(same_source(edits, a_otherwise) == std::size_t(1));
+  CHECK(same_source(edits, b) == std::size_t(2));
+  CHECK_FALSE(same_source(edits, plain));
+  CHECK_FALSE(same_source({plain, a}, b));
+  CHECK(same_source({a_otherwise, a}, a) == std::size_t(1));  // the same edit before one that is like it
+}
