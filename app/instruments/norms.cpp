@@ -133,7 +133,7 @@ class NormsInstrument final : public Instrument {
     });
     if (strips_.scene()) draw_strips(c, answer, row, width);
     ImGui::Dummy({0, c.ui.px(6)});
-    section(c.ui, "MEAN AND DEVIATION BY POSITION", "before the norm; behind it every position has the same");
+    section(c.ui, "MEAN AND DEVIATION BY POSITION", fixed_by(answer->result.method));
     chart_slot(c, chart_, "moments", answer, "", width, std::clamp(room_below(c) - 8, 120.0, 420.0),
                [answer](const Look& look) { return moments(answer->result, look); });
   }
@@ -154,6 +154,13 @@ class NormsInstrument final : public Instrument {
                                n.bare.at(row, d), n.weights.gain.at(d),
                                n.weights.bias.defined() ? fmt::format(" + bias {:.4f}", n.weights.bias.at(d)) : "",
                                n.after.at(row, d))});
+  }
+
+  /// What the norm takes out of the curves below.
+  static const char* fixed_by(NormMethod method) {
+    return method == NormMethod::rms_norm
+               ? "before the norm; it fixes the root mean square alone, √(mean² + variance), before the gain"
+               : "before the norm; before gain and bias it leaves every position with mean 0 and variance 1";
   }
 
   static LineChart moments(const ModelNorm& norm, const Look& look) {

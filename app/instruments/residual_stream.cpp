@@ -171,6 +171,7 @@ class ResidualInstrument final : public Instrument {
       std::erase_if(edits, moved);
     else
       edits.push_back({{}, PostNorm{}});
+    c.explorer().close_step();
     c.explorer().set_edits(std::move(edits));
   }
 

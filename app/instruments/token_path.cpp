@@ -18,6 +18,11 @@ namespace headscope {
 
 namespace {
 
+struct Way {
+  TokenPath path;
+  WeightTying tying;
+};
+
 class TokenPathInstrument final : public Instrument {
  public:
   void middle(const InstrumentContext& c) override {
@@ -25,22 +30,23 @@ class TokenPathInstrument final : public Instrument {
     const Index row = pinned_row(c, *c.trace());
     job_.want(c, token_path_sites(*c.results().model.model), std::to_string(row),
               [row](const ReadingSource& source, const Ctx&) {
-                return read_token_path(*source.model.model, *source.trace,
-                                       std::min(row, static_cast<Index>(source.trace->tokens.size()) - 1), 8);
+                return Way{read_token_path(*source.model.model, *source.trace,
+                                           std::min(row, static_cast<Index>(source.trace->tokens.size()) - 1), 8),
+                           weight_tying(*source.model.model)};
               });
     const auto answer = job_.answer();
     if (!answer) return no_reading_yet(c);
     static constexpr const char* scales[] = {"Each its own scale", "One scale for all"};
     segmented(c.ui, "strip scale", scales, scale_);
     ImGui::Dummy({0, c.ui.px(4)});
-    const TokenPath& path = answer->result;
+    const TokenPath& path = answer->result.path;
     section(c.ui, "THE NUMBERS OF ONE POSITION",
             fmt::format("{} ({}) · a cell is a dimension · + is added to the stream",
                         token_label(*answer->source.trace, path.position), path.position));
     const double width = std::floor(c.room());
     slot_.want(c.explorer(), c.ui, answer, fmt::format("{} {}", scale_, width),
                [answer, one = scale_ == 1, width](const Look& look) {
-                 NumberStrips strips = path_strips(answer->result);
+                 NumberStrips strips = path_strips(answer->result.path);
                  strips.width = width;
                  strips.one_scale = one;
                  return number_strips_scene(strips, look);
@@ -67,7 +73,7 @@ class TokenPathInstrument final : public Instrument {
     position_control(c, "whose way is shown");
     const auto answer = job_.answer();
     if (!answer) return;
-    const TokenPath& path = answer->result;
+    const TokenPath& path = answer->result.path;
     section(c.ui, "SOFTMAX", "the next token after it");
     std::vector<Bar> bars;
     for (const NextToken& t : path.answers)
@@ -76,7 +82,7 @@ class TokenPathInstrument final : public Instrument {
                       fmt::format("e^{:.3f} ÷ Σ e^logit over {} tokens = {:.5f}", t.logit,
                                   answer->source.trace->model.dims.vocab, t.probability)});
     bar_list(c.ui, "path answers", bars);
-    const WeightTying tying = weight_tying(*answer->source.model.model);
+    const WeightTying& tying = answer->result.tying;
     section(c.ui, "WEIGHT TYING", tying.tied ? "tied" : "not tied");
     const auto megabytes = fmt::format("{:.2f} MB", static_cast<double>(tying.matrix_bytes) / 1e6);
     fact(c.ui, tying.tied ? "Saved" : "Tying would save", megabytes, nullptr,
@@ -98,7 +104,7 @@ class TokenPathInstrument final : public Instrument {
   }
 
  private:
-  ReadingJob<TokenPath> job_{"read.path"};
+  ReadingJob<Way> job_{"read.path"};
   SceneSlot slot_{"scene.path"};
   int scale_ = 0;
 };
