@@ -97,11 +97,12 @@ void MechanismsWorkspace::effect(Ui& ui, Workbench& bench, bool whole) {
   const auto& effect = results.effect;
   const bool compared = effect && effect->after == results.run->trace;
   const bool swapped = !swaps_of(results.run->request.edits, results.run->trace->model.dims).empty();
-  const double after = mean_loss(*results.run->trace);
+  // The losses came with the run: a softmax over tokens × vocabulary is no work for a frame.
+  const double after = mean_loss(results.run->losses);
   const auto nats = [](double value) { return std::isnan(value) ? std::string("–") : fmt::format("{:.3f}", value); };
   const std::string other = results.run->request.edits.size() > 0 && !swapped ? " (of the other edits)" : "";
   fact(ui, "Loss on this text",
-       compared ? fmt::format("{} → {}", nats(mean_loss(*effect->before)), nats(after)) : nats(after), nullptr,
+       compared ? fmt::format("{} → {}", nats(mean_loss(effect->losses_before)), nats(after)) : nats(after), nullptr,
        {"mean of −ln p(token | what came before), nats", "before all edits → with them" + other});
   if (compared)
     fact(ui, "Next-token KL", fmt::format("{:.4f} nats", effect->change.kl), nullptr,
@@ -132,10 +133,11 @@ void MechanismsWorkspace::effect(Ui& ui, Workbench& bench, bool whole) {
   section(ui, "LOSS PER TOKEN", compared ? "nats; grey: before the edits" : "nats");
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   const double height = std::clamp(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) - 8, 110.0, 220.0);
-  std::vector<double> before;
-  if (compared) before = token_losses(*effect->before);
-  losses_.want(bench.explorer, ui, results.run, fmt::format("{} {} {}", width, height, compared),
-               [run = results.run, before, width, height](const Look& look) {
+  const std::shared_ptr<const EditEffect> shown = compared ? effect : nullptr;
+  const std::shared_ptr<const void> source = shown ? std::shared_ptr<const void>(shown) : results.run;
+  losses_.want(bench.explorer, ui, source, fmt::format("{} {}", width, height),
+               [run = results.run, shown, width, height](const Look& look) {
+                 const std::vector<double> before = shown ? shown->losses_before : std::vector<double>();
                  LineChart chart;
                  chart.width = width;
                  chart.height = height;
@@ -172,6 +174,7 @@ void MechanismsWorkspace::in_model(Ui& ui, Workbench& bench) {
     const int shown = std::min(period, dims.layers);
     for (const HeadRef head : all) (head.layer % shown == shown - 1 ? softmax : linear).push_back(head);
     if (period == 1) linear.clear(), softmax = all;
+    bench.explorer.close_step();
     bench.explorer.set_edits([&] {
       MechanismSwaps swaps = swaps_of(bench.explorer.state().document.edits, dims);
       for (const HeadRef head : softmax) swaps.erase(head);

@@ -10,6 +10,7 @@
 
 #include "app/panels/mechanisms_workspace.h"
 #include "app/widgets/controls.h"
+#include "core/attention/layer_complexity.h"
 #include "core/attention/masks.h"
 #include "core/base/error.h"
 
@@ -28,10 +29,11 @@ void quiet(Ui& ui, const std::string& words) {
   ImGui::PopStyleColor();
 }
 
+/// In as many digits as it takes to read the same numbers back.
 std::string written(const Tensor& x) {
   std::string text;
   for (Index i = 0; i < x.dim(0); ++i) {
-    for (Index j = 0; j < x.dim(1); ++j) text += fmt::format("{}{:.4g}", j ? " " : "", x.at(i, j));
+    for (Index j = 0; j < x.dim(1); ++j) text += fmt::format("{}{}", j ? " " : "", x.at(i, j));
     if (i + 1 < x.dim(0)) text += "\n";
   }
   return text;
@@ -124,12 +126,12 @@ void MechanismsWorkspace::input(Ui& ui, Workbench& bench) {
   ImGui::AlignTextToFramePadding();
   ImGui::TextUnformatted("Mask");
   ImGui::SameLine(ui.px(96));
-  if (segmented(ui, "mechanism mask", masks, mask)) source.mask = masks[mask], desk_.changed_source();
+  if (segmented(ui, "mechanism mask", masks, mask)) desk_.set_mask(masks[mask]);
   ImGui::EndDisabled();
 }
 
 void MechanismsWorkspace::by_hand(Ui& ui) {
-  MechanismSource& source = desk_.source();
+  const MechanismSource& source = desk_.source();
   std::string shown = "your own numbers";
   for (const WorkedExample& example : worked_examples())
     if (example.id == source.example) shown = example.title;
@@ -140,9 +142,9 @@ void MechanismsWorkspace::by_hand(Ui& ui) {
         desk_.use_example(example);
     ImGui::EndPopup();
   }
-  Tensor* const matrices[] = {&source.q, &source.k, &source.v};
+  Tensor matrices[] = {source.q, source.k, source.v};  // changed ones are copies: the desk's stay as they are
   static constexpr const char* names[] = {"Q", "K", "V"};
-  const bool small = std::ranges::all_of(matrices, [](const Tensor* m) { return MatrixEdit::suits(*m); });
+  const bool small = std::ranges::all_of(matrices, [](const Tensor& m) { return MatrixEdit::suits(m); });
   static constexpr const char* ways[] = {"Cells", "Text"};
   ImGui::BeginDisabled(!small);
   segmented(ui, "matrices by hand", ways, as_text_);
@@ -152,18 +154,15 @@ void MechanismsWorkspace::by_hand(Ui& ui) {
   if (small && as_text_ == 0) {
     const Color roles[] = {ui.theme.query, ui.theme.key, ui.theme.value};
     for (int i = 0; i < 3; ++i) {
-      if (cells_.draw(ui, names[i], legible(ui.theme, roles[i]), *matrices[i])) {
-        source.example.clear();
-        typed_source_ = nullptr;
-        desk_.changed_source();
-      }
+      if (cells_.draw(ui, names[i], legible(ui.theme, roles[i]), matrices[i]))
+        desk_.set_numbers(matrices[0], matrices[1], matrices[2]);
       ImGui::Dummy({0, ui.px(3)});
     }
     return;
   }
-  if (typed_source_ != source.q.data()) {  // other numbers than those typed
-    for (int i = 0; i < 3; ++i) typed_[i] = written(*matrices[i]);
-    typed_source_ = source.q.data();
+  if (typed_of_ != desk_.numbers_version()) {  // other numbers than those typed
+    for (int i = 0; i < 3; ++i) typed_[i] = written(matrices[i]);
+    typed_of_ = desk_.numbers_version();
     typed_error_.clear();
   }
   bool changed = false;
@@ -184,11 +183,9 @@ void MechanismsWorkspace::by_hand(Ui& ui) {
         throw Error("K", fmt::format("{} numbers in a line, as Q has", read[0].dim(1)), std::to_string(read[1].dim(1)));
       if (read[1].dim(0) != read[2].dim(0))
         throw Error("V", fmt::format("{} lines, one for each key", read[1].dim(0)), std::to_string(read[2].dim(0)));
-      for (int i = 0; i < 3; ++i) *matrices[i] = read[i];
-      source.example.clear();
-      typed_source_ = source.q.data();
+      desk_.set_numbers(read[0], read[1], read[2]);
+      typed_of_ = desk_.numbers_version();
       typed_error_.clear();
-      desk_.changed_source();
     } catch (const Error& wrong) {
       typed_error_ = wrong.what();
     }
@@ -271,6 +268,51 @@ void MechanismsWorkspace::cost(Ui& ui) {
   row("Key-value cache", &MechanismCost::cache_bytes, byte_words, "keys and values that must be kept while generating");
   row("Bytes moved", &MechanismCost::moved_bytes, byte_words,
       "between slow and fast memory, as the method is meant to be run");
+  layers(ui);
+}
+
+/// Table 1 of Vaswani et al. 2017 for the text on the page.
+void MechanismsWorkspace::layers(Ui& ui) {
+  const MechanismInput& in = desk_.page()->input;
+  const std::vector<LayerComplexity> rows = layers_beside(desk_.mechanism().id, in.m(), in.d_v());
+  if (rows.empty()) return;
+  section(ui, "LAYER AGAINST LAYER", fmt::format("{} tokens, width {}", in.m(), in.d_v()));
+  if (!ImGui::BeginTable("layers", 4, ImGuiTableFlags_SizingStretchProp | ImGuiTableFlags_NoSavedSettings)) return;
+  ImGui::TableSetupColumn("", 0, 1.9f);
+  for (int i = 0; i < 3; ++i) ImGui::TableSetupColumn("", 0, 1);
+  static constexpr const char* titles[] = {"products", "in a row", "path"};
+  static constexpr const char* meanings[] = {
+      "multiply-adds of one layer over the whole text", "operations that must follow one another",
+      "from the first token to the last: steps of a cell, or layers (a convolution's, dilated)"};
+  const auto cell = [&](const std::string& words, Color color, const std::vector<std::string>& provenance) {
+    ImGui::TableNextColumn();
+    const float width = ImGui::CalcTextSize(words.c_str()).x;
+    if (!provenance.empty())  // numbers end where their title does
+      ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(0.0f, ImGui::GetContentRegionAvail().x - width));
+    ImGui::PushStyleColor(ImGuiCol_Text, vec(color));
+    ImGui::TextUnformatted(words.c_str());
+    ImGui::PopStyleColor();
+    if (!provenance.empty() && ImGui::IsItemHovered()) tooltip(ui, provenance);
+  };
+  ImGui::TableNextRow();
+  {
+    const UseFont font(ui, ui.small());
+    cell("", ui.theme.faint, {});
+    for (int i = 0; i < 3; ++i) cell(titles[i], ui.theme.muted, {titles[i], meanings[i]});
+  }
+  for (const LayerComplexity& row : rows) {
+    const Color color = &row == &rows.front() ? ui.theme.text : ui.theme.muted;
+    ImGui::TableNextRow();
+    cell(row.name, color, {});
+    const UseFont font(ui, ui.number());
+    const std::pair<double, std::string> numbers[] = {
+        {row.multiply_adds, row.cost}, {row.sequential, row.in_sequence}, {row.longest_path, row.path}};
+    for (int i = 0; i < 3; ++i)
+      cell(count_words(numbers[i].first), color,
+           {fmt::format("{}: {:.6g}, {}", row.name, numbers[i].first, numbers[i].second), meanings[i],
+            fmt::format("n = {}, d = {}; Vaswani et al. 2017, table 1", in.m(), in.d_v())});
+  }
+  ImGui::EndTable();
 }
 
 }  // namespace headscope

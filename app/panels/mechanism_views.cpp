@@ -1,4 +1,5 @@
-// The views of a mechanism: beside softmax, step by step, token by token.
+// The views of a mechanism: its matrices, and what they are beside softmax. Every matrix is made ready on the worker: a
+// frame where nothing changed does nothing of size n².
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -9,6 +10,7 @@
 
 #include "app/panels/mechanisms_workspace.h"
 #include "app/widgets/controls.h"
+#include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/spectrum.h"
 #include "viz/scene/line_chart.h"
 #include "viz/scene/map_cells.h"
@@ -18,54 +20,35 @@ namespace headscope {
 
 namespace {
 
-constexpr double seconds_per_token = 0.35;
 // Singular values of every head take n³ each.
 constexpr Index most_ranked_tokens = 256;
-
-/// A position of the page's text as people read it.
-std::string place(const MechanismPage& page, Index position) {
-  return page.trace ? fmt::format("{} {}", token_label(*page.trace, position), position) : fmt::format("{}", position);
-}
-
-FlowMatrix flow_of(const MechanismStep& step) {
-  FlowMatrix m{step.id, step.title, step.formula, step.value, step.masked, {}, {}, "value", false};
-  if (step.range == MechanismStep::Range::probability) m.low = 0, m.high = 1, m.unit = "share";
-  if (step.range == MechanismStep::Range::positive) m.low = 0;
-  return m;
-}
-
-Tensor row_of(const Tensor& x, Index row) {
-  return x.slice(0, row, row + 1).copy();
-}
 
 }  // namespace
 
 /// Shows the flow, paints the hovered row and column over all of its matrices, and tells what the pointer is on.
-void MechanismsWorkspace::matrices(Ui& ui, SceneSlot& slot, const char* id, const MatrixFlow& flow,
-                                   const std::string& options) {
+void MechanismsWorkspace::matrices(Ui& ui, SceneSlot& slot, const char* id, const std::vector<Shown>& shown,
+                                   double width, const std::string& options, BuildFlow build) {
   const auto page = desk_.page();
-  slot.want(explorer_, ui, page, options, [flow](const Look& look) { return matrix_flow_scene(flow, look); });
+  slot.want(explorer_, ui, page, options,
+            [page, build = std::move(build)](const Look& look) { return matrix_flow_scene(build(*page), look); });
   const Scene* scene = slot.scene();
   if (!scene) return;
   SceneViewOptions how;
   how.fit_height = false;
   how.tooltips = false;
-  const SceneTouch touch = slot.draw(ui, id, how, flow.width, scene->height);
-  // What the rows and columns of each matrix are.
-  const auto step_of = [&](const std::string& name) -> const MechanismStep* {
-    for (const MechanismStep& step : page->result.steps)
-      if (step.id == name) return &step;
-    return nullptr;
-  };
-  const auto axes_of = [&](const std::string& name) {
-    const MechanismStep* step = step_of(name);
-    return step ? std::pair{step->rows, step->columns} : std::pair{MechanismAxis::query, MechanismAxis::key};
+  const SceneTouch touch = slot.draw(ui, id, how, width, scene->height);
+  // What the rows and columns of each matrix are. A picture may be older than the words beside it.
+  const auto words_of = [&](const std::string& name) -> const Shown* {
+    const auto found = std::ranges::find(shown, name, &Shown::id);
+    return found == shown.end() ? nullptr : &*found;
   };
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   for (const Mark& mark : scene->marks) {
     const auto* map = std::get_if<Heatmap>(&mark.shape);
     if (!map || mark.id == "colorbar" || map->rows() == 0 || map->columns() == 0) continue;
-    const auto [rows, columns] = axes_of(mark.id);
+    const Shown* words = words_of(mark.id);
+    if (!words) continue;
+    const MechanismAxis rows = words->rows, columns = words->columns;
     const auto frame = [&](const Rect& r, Color color) {
       draw.AddRect(touch.window({r.x, r.y}), touch.window({r.right(), r.bottom()}), col(color), 0, 0, ui.px(1));
     };
@@ -94,8 +77,9 @@ void MechanismsWorkspace::matrices(Ui& ui, SceneSlot& slot, const char* id, cons
   }
   if (!touch.cell || touch.mark->id == "colorbar") return;
   const auto* map = std::get_if<Heatmap>(&touch.mark->shape);
-  if (!map) return;
-  const auto [rows, columns] = axes_of(touch.mark->id);
+  const Shown* words = words_of(touch.mark->id);
+  if (!map || !words) return;
+  const MechanismAxis rows = words->rows, columns = words->columns;
   const Index i = touch.cell->row, j = touch.cell->column;
   if (rows == MechanismAxis::query) hovering_.query = i;
   if (rows == MechanismAxis::key) hovering_.key = i;
@@ -103,18 +87,16 @@ void MechanismsWorkspace::matrices(Ui& ui, SceneSlot& slot, const char* id, cons
   const auto named = [&](MechanismAxis axis, Index at) {
     return axis == MechanismAxis::query || axis == MechanismAxis::key ? place(*page, at) : fmt::format("{}", at);
   };
-  const MechanismStep* step = step_of(touch.mark->id);
-  const auto found = std::ranges::find(flow.matrices, touch.mark->id, &FlowMatrix::id);
-  std::vector<std::string> lines{fmt::format(
-      "{} [{}, {}]", found != flow.matrices.end() ? found->title : touch.mark->id, named(rows, i), named(columns, j))};
+  std::vector<std::string> lines{fmt::format("{} [{}, {}]", words->title, named(rows, i), named(columns, j))};
   if (map->is_masked(i, j))
-    lines.push_back("hidden: " + page->input.rule->describe());
+    lines.push_back("hidden: " + (words->hidden.empty() ? page->input.rule->describe() : words->hidden));
   else {
     lines.push_back(fmt::format("{:.5g}", map->values.at(i, j)));
-    if (step && step->explain && step->value.dim(0) == map->rows() && step->value.dim(1) == map->columns())
+    if (const MechanismStep* step = words->step;
+        step && step->explain && step->value.dim(0) == map->rows() && step->value.dim(1) == map->columns())
       lines.push_back(step->explain(i, j));
   }
-  if (found != flow.matrices.end()) lines.push_back(found->formula);
+  lines.push_back(words->formula);
   lines.push_back(page->source == MechanismSource::Kind::head
                       ? fmt::format("Q, K, V of blocks.{}.attn, head {}, F32", page->head.layer, page->head.head)
                       : "of the input on the right, F32");
@@ -122,44 +104,34 @@ void MechanismsWorkspace::matrices(Ui& ui, SceneSlot& slot, const char* id, cons
 }
 
 void MechanismsWorkspace::compare(Ui& ui) {
-  const MechanismPage& page = *desk_.page();
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
-  MatrixFlow flow;
-  flow.width = width;
-  flow.arrows = false;
   const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
-  flow.side = std::clamp(std::min((width - 64) / 3, room - 330), 120.0, 340.0);
-  const std::vector<std::uint8_t>& hidden = page.hidden;
-  // What has weight where the mask hides it must be seen.
-  const std::vector<std::uint8_t> own_hidden = page.looks_ahead ? std::vector<std::uint8_t>{} : hidden;
-  double largest = 0, smallest = 0;
-  for (const float w : page.result.weights.values())
-    if (std::isfinite(w))
-      largest = std::max(largest, static_cast<double>(w)), smallest = std::min(smallest, static_cast<double>(w));
-  FlowMatrix reference{"reference",
-                       "Softmax (reference)",
-                       "softmax(Q Kᵀ ÷ √d)",
-                       page.comparison.reference.weights,
-                       hidden,
-                       0.0,
-                       1.0,
-                       "share",
-                       false};
-  FlowMatrix own{
-      "effective", "Effective weights", "what each value counts for", page.result.weights, own_hidden, {}, {}, "weight",
-      false};
-  // One scale with softmax where the weights are shares, too.
-  if (smallest >= 0 && largest <= 1.0001) own.low = 0, own.high = 1, own.unit = "share";
-  FlowMatrix difference{"difference", "Difference", "this − softmax", page.comparison.difference, own_hidden, {}, {},
-                        "weight",     false};
-  double most = 0;
-  for (const float w : page.comparison.difference.values())
-    if (std::isfinite(w)) most = std::max(most, std::abs(static_cast<double>(w)));
-  // Rounding is no difference: its colours would say otherwise.
-  most = std::max(most, 1e-3);
-  difference.low = -most, difference.high = most;
-  flow.matrices = {std::move(reference), std::move(own), std::move(difference)};
-  matrices(ui, compare_, "mechanism compare", flow, fmt::format("{} {}", width, flow.side));
+  const double side = std::clamp(std::min((width - 64) / 3, room - 330), 120.0, 340.0);
+  const std::vector<Shown> shown{
+      {"reference", "Softmax (reference)", "softmax(" + mechanism::scores_text(desk_.page()->input) + ")"},
+      {"effective", "Effective weights", "what each value counts for"},
+      {"difference", "Difference", "this − softmax"}};
+  matrices(ui, compare_, "mechanism compare", shown, width, fmt::format("{} {}", width, side),
+           [shown, width, side](const MechanismPage& page) {
+             MatrixFlow flow;
+             flow.width = width, flow.side = side;
+             flow.arrows = false;
+             const auto add = [&](const Shown& words, const Tensor& values, const std::vector<std::uint8_t>& hidden) {
+               flow.matrices.push_back({words.id, words.title, words.formula, values, hidden, {}, {}, "weight", false});
+             };
+             // What has weight where the mask hides it must be seen.
+             const std::vector<std::uint8_t> own = page.looks_ahead ? std::vector<std::uint8_t>{} : page.hidden;
+             add(shown[0], page.comparison.reference.weights, page.hidden);
+             add(shown[1], page.result.weights, own);
+             add(shown[2], page.comparison.difference, own);
+             for (const std::size_t i : {0, 1})
+               if (i == 0 || page.shares)
+                 flow.matrices[i].low = 0, flow.matrices[i].high = 1, flow.matrices[i].unit = "share";
+             // Rounding is no difference: its colours would say otherwise.
+             const double most = std::max(page.most_different, 1e-3);
+             flow.matrices[2].low = -most, flow.matrices[2].high = most;
+             return flow;
+           });
 }
 
 void MechanismsWorkspace::numbers(Ui& ui) {
@@ -309,152 +281,6 @@ void MechanismsWorkspace::every_head(Ui& ui) {
                fmt::format("{:.0f} singular values hold 90 % of the energy",
                            map.values.at(touch.cell->row, touch.cell->column)),
                fmt::format("of blocks.{}.attn.hook_pattern[{}]", head.layer, head.head)});
-}
-
-void MechanismsWorkspace::progress(Ui& ui) {
-  const Mechanism& m = desk_.mechanism();
-  const MechanismParameter* p = m.parameter("done") ? m.parameter("done") : m.parameter("rounds");
-  if (!p) return;
-  const bool whole = p->kind == MechanismParameter::Kind::whole;
-  double high = p->high;
-  if (whole) high = std::min(high, desk_.values().number("workers"));
-  double value = std::min(desk_.values().number(p->name), high);
-  if (button(ui, desk_.playing ? "Pause" : "Play", ui.px(26))) {
-    desk_.playing = !desk_.playing;
-    if (desk_.playing && value >= high) desk_.set_value(p->name, value = p->low);
-  }
-  ImGui::SameLine(0, ui.px(14));
-  const std::string label(p->title);
-  if (slider(ui, label.c_str(), value, {p->low, high, high, false, "", whole ? 0 : 2})) desk_.set_value(p->name, value);
-  if (!desk_.playing) return;
-  *ui.animate = true;
-  clock_ += static_cast<double>(ImGui::GetIO().DeltaTime);
-  if (clock_ < seconds_per_token || !desk_.current()) return;
-  clock_ = 0;
-  const double step = whole ? 1 : std::max(0.02, 1.0 / 32);
-  if (value >= high)
-    desk_.playing = false;
-  else
-    desk_.set_value(p->name, std::min(value + step, high));
-}
-
-void MechanismsWorkspace::steps(Ui& ui) {
-  const MechanismPage& page = *desk_.page();
-  MatrixFlow flow;
-  flow.width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
-  flow.side = std::clamp(flow.width / 4.6, 130.0, 230.0);
-  std::string options = fmt::format("{} ", flow.width);
-  for (const MechanismStep& step : page.result.steps) {
-    flow.matrices.push_back(flow_of(step));
-    flow.matrices.back().folded = folded_.contains(step.id);
-    if (flow.matrices.back().folded) options += step.id + " ";
-  }
-  if (flow.matrices.empty()) return;
-  matrices(ui, steps_, "mechanism steps", flow, options);
-}
-
-void MechanismsWorkspace::curves(Ui& ui) {
-  const MechanismPage& page = *desk_.page();
-  for (std::size_t i = 0; i < std::min(page.result.curves.size(), std::size(curves_)); ++i) {
-    const MechanismCurve& curve = page.result.curves[i];
-    section(ui, curve.title, curve.x_title + " →, " + curve.y_title + " ↑");
-    const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale)), height = 190;
-    curves_[i].want(explorer_, ui, desk_.page(), fmt::format("{}", width), [curve, width, height](const Look& look) {
-      LineChart chart;
-      chart.width = width;
-      chart.height = height;
-      chart.log_x = curve.log_x;
-      chart.y_title = curve.y_title;  // the other axis is named above: below, its name would meet those of the lines
-      chart.points = !curve.lines.empty() && curve.lines[0].x.size() < 30;
-      const Color colors[] = {look.theme.accent, look.theme.key, look.theme.value, look.theme.muted};
-      for (std::size_t line = 0; line < curve.lines.size(); ++line)
-        chart.series.push_back({curve.lines[line].label, colors[line % 4], curve.lines[line].x, curve.lines[line].y});
-      if (curve.log_x) chart.x_ticks = {0.05, 0.1, 1, 4, 10, 16, 64, 100, 256, 1024, 4096, 16384, 65536};
-      if (curve.marker) chart.marker = Point{curve.marker->first, curve.marker->second};
-      return line_chart_scene(chart, look);
-    });
-    curves_[i].draw(ui, fmt::format("curve {}", i).c_str(), {}, width, height);
-  }
-  if (desk_.mechanism().study)
-    for (const MechanismFact& each : page.result.facts)
-      fact(ui, each.name, each.value, nullptr, {each.name, each.provenance});
-}
-
-void MechanismsWorkspace::play(Ui& ui, int last) {
-  if (button(ui, desk_.playing ? "Pause" : "Play", ui.px(26))) {
-    desk_.playing = !desk_.playing;
-    if (desk_.playing && desk_.token >= last) desk_.token = 0;
-  }
-  ImGui::SameLine(0, ui.px(14));
-  double token = desk_.token;
-  if (slider(ui, "Token t", token, {0, static_cast<double>(std::max(last, 1)), 0, false, "", 0}))
-    desk_.token = std::clamp(static_cast<int>(std::lround(token)), 0, last);
-  if (!desk_.playing) return;
-  *ui.animate = true;
-  clock_ += static_cast<double>(ImGui::GetIO().DeltaTime);
-  if (clock_ < seconds_per_token) return;
-  clock_ = 0;
-  if (desk_.token >= last)
-    desk_.playing = false;
-  else
-    ++desk_.token;
-}
-
-void MechanismsWorkspace::recurrent(Ui& ui) {
-  const MechanismPage& page = *desk_.page();
-  if (!page.recurrence) return empty_state(ui, "No recurrent form here", page.no_recurrence);
-  const Recurrence& r = *page.recurrence;
-  const int last = static_cast<int>(page.input.n()) - 1;
-  desk_.token = std::clamp(desk_.token, 0, last);
-  play(ui, last);
-  const auto t = static_cast<Index>(desk_.token);
-  {
-    const UseFont font(ui, ui.number());
-    ImGui::TextUnformatted((r.update + "     " + r.readout).c_str());
-  }
-  ImGui::PushStyleColor(ImGuiCol_Text, vec(ui.theme.muted));
-  ImGui::TextUnformatted(fmt::format("t = {}   largest difference from the parallel form, over all tokens: {:.2g}",
-                                     place(page, t), page.recurrent_gap)
-                             .c_str());
-  ImGui::PopStyleColor();
-  if (ImGui::IsItemHovered())
-    tooltip(ui,
-            {"max |o_recurrent − o_parallel| over tokens and channels", "float32: the two add up in another order"});
-  const auto& state = r.states[static_cast<std::size_t>(t)];
-  MatrixFlow flow;
-  flow.width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
-  flow.side = std::clamp(flow.width / 4.2, 130.0, 260.0);
-  flow.arrows = false;
-  const auto after = [&](const Tensor& x) {
-    std::vector<std::uint8_t> hidden(static_cast<std::size_t>(x.size()), 0);
-    for (Index i = t + 1; i < x.dim(0); ++i)
-      for (Index c = 0; c < x.dim(1); ++c) hidden[static_cast<std::size_t>(i * x.dim(1) + c)] = 1;
-    return hidden;
-  };
-  flow.matrices.push_back(
-      {"now-k", "kₜ", "the key of this token", row_of(page.input.k, t), {}, {}, {}, "value", false});
-  flow.matrices.push_back({"now-v", "vₜ", "is written under it", row_of(page.input.v, t), {}, {}, {}, "value", false});
-  flow.matrices.push_back({"now-q", "qₜ", "reads the state", row_of(page.input.q, t), {}, {}, {}, "value", false});
-  // z, where it is kept, is far larger than S: it is drawn on S's scale, cut off.
-  double largest = 1e-9;
-  for (Index i = 0; i < state.dim(0); ++i)
-    for (Index c = 0; c < page.input.d_v(); ++c)
-      largest = std::max(largest, std::abs(static_cast<double>(state.at(i, c))));
-  flow.matrices.push_back({"state",
-                           r.last_column_is_z ? "State Sₜ | zₜ" : "State Sₜ",
-                           r.last_column_is_z ? "last column: zₜ, on the scale of Sₜ" : "what is kept of the past",
-                           state,
-                           {},
-                           -largest,
-                           largest,
-                           "value",
-                           false,
-                           true});
-  flow.matrices.push_back(
-      {"recurrent", "Outputs, recurrent", "up to t", r.output, after(r.output), {}, {}, "value", false});
-  flow.matrices.push_back(
-      {"parallel", "Outputs, parallel", "of the whole text at once", page.result.output, {}, {}, {}, "value", false});
-  matrices(ui, states_, "mechanism states", flow, fmt::format("{} {}", flow.width, t));
 }
 
 }  // namespace headscope

@@ -8,6 +8,7 @@
 
 #include "app/widgets/controls.h"
 #include "app/widgets/text_draw.h"
+#include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -39,6 +40,10 @@ Color role_color(const Ui& ui, ShapeChip::Role role) {
 }
 
 }  // namespace
+
+std::string place(const MechanismPage& page, Index position) {
+  return page.trace ? fmt::format("{} {}", token_label(*page.trace, position), position) : fmt::format("{}", position);
+}
 
 std::string count_words(double value) {
   static constexpr const char* units[5] = {"", "k", "M", "G", "T"};

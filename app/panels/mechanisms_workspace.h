@@ -4,6 +4,7 @@
 // parameters and cost on the right. Which one is chosen is remembered in the settings. Thread rule: the UI thread.
 // Destroy it before the App.
 
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -51,7 +52,17 @@ class MechanismsWorkspace {
   void recurrent(Ui& ui);
   void progress(Ui& ui);
   void play(Ui& ui, int last);
-  void matrices(Ui& ui, SceneSlot& slot, const char* id, const MatrixFlow& flow, const std::string& options);
+  /// A matrix of a picture: what the words about its cells need.
+  struct Shown {
+    std::string id, title, formula;
+    MechanismAxis rows = MechanismAxis::query, columns = MechanismAxis::key;
+    const MechanismStep* step = nullptr;
+    std::string hidden = {};  ///< why a cell is; "" = the rule hides it
+  };
+  using BuildFlow = std::function<MatrixFlow(const MechanismPage& page)>;
+  /// `build` runs on the worker, and only when the page or `options` changed.
+  void matrices(Ui& ui, SceneSlot& slot, const char* id, const std::vector<Shown>& shown, double width,
+                const std::string& options, BuildFlow build);
   // in the model (mechanism_in_model.cpp)
   void in_model(Ui& ui, Workbench& bench);
   void grid(Ui& ui, Workbench& bench, double cell_height, bool labels);
@@ -61,6 +72,7 @@ class MechanismsWorkspace {
   void by_hand(Ui& ui);
   void parameters(Ui& ui);
   void cost(Ui& ui);
+  void layers(Ui& ui);
 
   Explorer& explorer_;
   MechanismDesk desk_;
@@ -75,14 +87,15 @@ class MechanismsWorkspace {
   Hovered hovered_, hovering_;  // of the last frame, and of this one
   std::set<std::string> folded_;
   std::string typed_[3], typed_error_;  // Q, K, V by hand
-  std::uint64_t typed_of_ = 0;
-  const void* typed_source_ = nullptr;
+  std::uint64_t typed_of_ = 0;          // the desk's numbers that stand there
   MatrixEdit cells_;
   int as_text_ = 0;
   double clock_ = 0;
   bool drawn_ = false, held_ = false;
 };
 
+/// A position of the page's text as people read it: "fox 3".
+std::string place(const MechanismPage& page, Index position);
 /// "49 k", "67 M"; "4.1 kB".
 std::string count_words(double value);
 std::string byte_words(double value);

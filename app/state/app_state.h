@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,6 +21,14 @@ struct HeadRef {
   auto operator<=>(const HeadRef&) const = default;
 };
 
+/// Queries, keys and values made by hand in the Mechanisms workspace.
+struct MatricesByHand {
+  Tensor q, k, v;       ///< (n, d), (m, d), (m, d_v): small, never written to
+  double scale = 0;     ///< of the scores; 0 = 1/√d
+  std::string mask;     ///< spec
+  std::string example;  ///< id of the worked example whose numbers these are; "" = one's own
+};
+
 /// What is being looked at, and what is changed about it.
 struct Document {
   std::filesystem::path model;    ///< folder; empty = none open yet
@@ -31,6 +40,8 @@ struct Document {
   std::vector<Intervention> edits;  ///< in order; a later one wins
   /// What to read of a text that is longer than the model's context.
   RunRequest::TooLong too_long = RunRequest::TooLong::refuse;
+  /// Null until somebody made some; no part of a session file. The same ones are the same object.
+  std::shared_ptr<const MatricesByHand> by_hand;
 
   bool operator==(const Document&) const = default;
 };

@@ -231,6 +231,11 @@ void Explorer::set_edits(std::vector<Intervention> edits) {
   change("edits", [&](Document& document) { document.edits = std::move(edits); });
 }
 
+void Explorer::set_by_hand(MatricesByHand matrices) {
+  change("by hand",
+         [&](Document& document) { document.by_hand = std::make_shared<const MatricesByHand>(std::move(matrices)); });
+}
+
 void Explorer::set_weight(Index query, Index key, double weight) {
   const HeadRef head = state_.document.selected;
   const SetWeight action{static_cast<int>(query), static_cast<int>(key), std::clamp(weight, 0.0, 1.0)};
@@ -368,7 +373,11 @@ void Explorer::open_session(const fs::path& file) {
 void Explorer::show_session(const Session& session) {
   forget_load();
   select_telling_ = false;
-  change("", [&](Document& document) { document = session.document; });
+  change("", [&](Document& document) {
+    const auto by_hand = document.by_hand;  // a file says nothing about it
+    document = session.document;
+    document.by_hand = by_hand;
+  });
   state_.view = session.view;
   opened_tape_ = session.tape;
   changed_ = true;

@@ -91,6 +91,7 @@ class Explorer {
   /// What to read of a text that is too long.
   void set_too_long(RunRequest::TooLong what);
   void set_edits(std::vector<Intervention> edits);
+  void set_by_hand(MatricesByHand matrices);
   /// One weight of a row of the selected head; the others share the rest. A weight that is set already moves.
   void set_weight(Index query, Index key, double weight);
   /// Cells [query, query + side) × [key, key + side) of the selected head's mask, opened or closed.

@@ -18,6 +18,11 @@ namespace {
 // A line of the measured times ends with the first point that takes longer.
 constexpr double usual_most_seconds = 0.1;
 
+MatricesByHand matrices_of(const WorkedExample& example) {
+  const MechanismInput in = example.input();
+  return {in.q, in.k, in.v, static_cast<double>(in.scale), in.rule->describe(), std::string(example.id)};
+}
+
 }  // namespace
 
 std::optional<MechanismView> parse_mechanism_view(std::string_view text) {
@@ -45,10 +50,22 @@ MechanismInput input_of(const MechanismSource& source) {
   return in;
 }
 
+std::shared_ptr<const MechanismPage> page_of(MechanismReport report, MechanismSource::Kind source, HeadRef head,
+                                             std::shared_ptr<const Trace> trace) {
+  MechanismPage page{std::move(report), source, head, std::move(trace), true, 0};
+  if (page.result.weights.defined())
+    for (const float w : page.result.weights.values())
+      page.shares = page.shares && (!std::isfinite(w) || (w >= 0 && w <= 1.0001f));
+  if (page.comparison.difference.defined())
+    for (const float w : page.comparison.difference.values())
+      if (std::isfinite(w)) page.most_different = std::max(page.most_different, std::abs(static_cast<double>(w)));
+  return std::make_shared<const MechanismPage>(std::move(page));
+}
+
 MechanismDesk::MechanismDesk(Explorer& explorer)
     : explorer_(explorer), mechanism_(find_mechanism("linear")), timing_(explorer, "mechanism times") {
   for (const Mechanism& each : mechanisms()) values_.emplace(each.id, each.usual());
-  use_example(worked_examples()[0]);
+  take(matrices_of(worked_examples()[0]));
   source_.kind = MechanismSource::Kind::head;
 }
 
@@ -78,13 +95,37 @@ void MechanismDesk::reset_values() {
 }
 
 void MechanismDesk::use_example(const WorkedExample& example) {
-  const MechanismInput in = example.input();
-  source_.kind = MechanismSource::Kind::hand;
-  source_.q = in.q, source_.k = in.k, source_.v = in.v;
-  source_.scale = static_cast<double>(in.scale);
-  source_.mask = in.rule->describe();
-  source_.example = example.id;
+  take(matrices_of(example));
+  explorer_.close_step();
+  keep();
+}
+
+void MechanismDesk::set_numbers(const Tensor& q, const Tensor& k, const Tensor& v) {
+  take({q, k, v, 0, source_.mask, ""});
+  keep();
+}
+
+void MechanismDesk::set_mask(const std::string& spec) {
+  source_.mask = spec;
   changed_source();
+  if (source_.kind != MechanismSource::Kind::hand) return;
+  explorer_.close_step();
+  keep();
+}
+
+void MechanismDesk::take(const MatricesByHand& matrices) {
+  source_.kind = MechanismSource::Kind::hand;
+  source_.q = matrices.q, source_.k = matrices.k, source_.v = matrices.v;
+  source_.scale = matrices.scale;
+  source_.mask = matrices.mask;
+  source_.example = matrices.example;
+  ++numbers_version_;
+  changed_source();
+}
+
+void MechanismDesk::keep() {
+  explorer_.set_by_hand(source_.by_hand());
+  by_hand_ = explorer_.state().document.by_hand;
 }
 
 void MechanismDesk::swap_in(const std::vector<HeadRef>& heads, bool in) {
@@ -110,6 +151,10 @@ std::string MechanismDesk::wanted() const {
 
 void MechanismDesk::frame(bool shown, bool held) {
   timing_.frame();
+  if (const auto& kept = explorer_.state().document.by_hand; kept != by_hand_) {  // undo or redo went to other ones
+    by_hand_ = kept;
+    take(kept ? *kept : matrices_of(worked_examples()[0]));
+  }
   if (!shown) return;
   const bool of_head = source_.kind == MechanismSource::Kind::head;
   const auto& run = explorer_.results().run;
@@ -161,8 +206,7 @@ void MechanismDesk::submit() {
       in.stop = job.stop;
       if (chosen.mechanism->reads_vocabulary && run && model.model && !in.vocabulary)
         in.vocabulary = vocabulary_use(model, run->request, Ctx{*backend, nullptr, job.stop});
-      const auto page = std::make_shared<const MechanismPage>(
-          MechanismPage{report_on(chosen, std::move(in)), source.kind, head, trace});
+      const auto page = page_of(report_on(chosen, std::move(in)), source.kind, head, trace);
       return [this, key, page, run] {
         page_ = page;
         page_run_ = run;

@@ -28,6 +28,7 @@ struct MechanismSource {
   Tensor q, k, v;
   double scale = 0;     ///< 0 = 1/√d
   std::string example;  ///< id of the worked example whose numbers these are; "" = one's own
+  MatricesByHand by_hand() const { return {q, k, v, scale, mask, example}; }
 };
 
 /// What the page shows. Immutable.
@@ -35,7 +36,12 @@ struct MechanismPage : MechanismReport {
   MechanismSource::Kind source = MechanismSource::Kind::head;
   HeadRef head;                        ///< where q, k, v come from, of a head
   std::shared_ptr<const Trace> trace;  ///< whose tokens name the positions; null otherwise
+  bool shares = false;                 ///< every effective weight lies within 0 … 1: one scale with softmax
+  double most_different = 0;           ///< largest |this − softmax| of the weights
 };
+/// Works n²: for the worker.
+std::shared_ptr<const MechanismPage> page_of(MechanismReport report, MechanismSource::Kind source, HeadRef head,
+                                             std::shared_ptr<const Trace> trace);
 
 MechanismInput input_of(const MechanismSource& source);
 
@@ -64,7 +70,13 @@ class MechanismDesk {
   void reset_values();
   MechanismSource& source() { return source_; }  ///< call changed_source() after writing
   void changed_source() { ++source_version_; }
+  // What is made by hand is part of the document: undo takes it back.
   void use_example(const WorkedExample& example);
+  /// One's own matrices by hand, scaled by 1/√d whatever the example before them had.
+  void set_numbers(const Tensor& q, const Tensor& k, const Tensor& v);
+  void set_mask(const std::string& spec);  ///< of random and of hand-made matrices
+  /// Raised whenever the matrices by hand become others.
+  std::uint64_t numbers_version() const { return numbers_version_; }
 
   View view = View::compare;
   int token = 0;         ///< of the recurrent view
@@ -83,13 +95,16 @@ class MechanismDesk {
 
  private:
   std::string wanted() const;
+  void take(const MatricesByHand& matrices);
+  void keep();
   void submit();
 
   Explorer& explorer_;
   const Mechanism* mechanism_;
   std::map<std::string, MechanismValues> values_;
   MechanismSource source_;
-  std::uint64_t source_version_ = 0;
+  std::uint64_t source_version_ = 0, numbers_version_ = 0;
+  std::shared_ptr<const MatricesByHand> by_hand_;  // of the document, as last seen
   std::shared_ptr<const MechanismPage> page_;
   std::string page_wanted_, page_have_, error_;
   std::shared_ptr<const void> trace_wanted_, page_run_;

@@ -68,6 +68,13 @@ Tensor gaussian(Index rows, Index columns, std::uint64_t seed) {
   return out;
 }
 
+std::string scores_text(const MechanismInput& in, std::string_view keys) {
+  if (in.scale == 1) return fmt::format("Q {}", keys);
+  const double root = std::sqrt(static_cast<double>(in.d()));
+  if (std::abs(static_cast<double>(in.scale) * root - 1) < 1e-5) return fmt::format("Q {} ÷ √d", keys);
+  return fmt::format("{:.4g} · Q {}", in.scale, keys);
+}
+
 Tensor raw_scores(const MechanismInput& in) {
   return times(product_t(in.q, in.k), in.scale);
 }

@@ -19,6 +19,8 @@ Tensor minus(const Tensor& a, const Tensor& b);
 /// Entries drawn from N(0, 1), (rows, columns).
 Tensor gaussian(Index rows, Index columns, std::uint64_t seed);
 
+/// How the scores come about, by the scale that is used: "Q Kᵀ ÷ √d", "Q Kᵀ" or "0.25 · Q Kᵀ".
+std::string scores_text(const MechanismInput& in, std::string_view keys = "Kᵀ");
 /// scale · Q Kᵀ, every cell.
 Tensor raw_scores(const MechanismInput& in);
 /// Adds the rule's bias and writes −∞ into the cells that it hides.

@@ -41,7 +41,10 @@ std::vector<double> token_losses(const Trace& trace) {
 }
 
 double mean_loss(const Trace& trace) {
-  const std::vector<double> losses = token_losses(trace);
+  return mean_loss(token_losses(trace));
+}
+
+double mean_loss(std::span<const double> losses) {
   if (losses.empty()) return std::numeric_limits<double>::quiet_NaN();
   return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
 }

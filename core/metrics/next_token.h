@@ -3,6 +3,7 @@
 // vocabulary.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/trace/trace.h"
@@ -15,6 +16,8 @@ double next_token_loss(const Tensor& logits, std::int32_t next);
 std::vector<double> token_losses(const Trace& trace);
 /// Mean of token_losses; NaN without losses. Perplexity is its exponential.
 double mean_loss(const Trace& trace);
+/// The same of losses that were made before.
+double mean_loss(std::span<const double> token_losses);
 
 struct NextToken {
   std::int32_t id = 0;

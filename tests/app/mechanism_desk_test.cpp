@@ -2,11 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
 #include "app/state/mechanism_swaps.h"
 #include "core/attention/masks.h"
+#include "core/attention/mechanism_math.h"
 #include "core/engine/mechanism_input.h"
 #include "tests/attention/mechanisms/input.h"
 #include "tests/support/paths.h"
@@ -115,8 +117,47 @@ TEST_CASE("the desk: a page for what is chosen, an edit of the model that follow
   desk.choose("softmax");
   REQUIRE(until(explorer, desk, [&] { return desk.current() && desk.page()->choice.mechanism->id == "softmax"; }));
   CHECK(desk.page()->result.output.at(0, 0) == doctest::Approx(20));
+  CHECK(desk.page()->shares);
+  CHECK(desk.page()->most_different < 1e-6);
   desk.choose("lightning");  // one query and three keys: it says what it needs, and the last page stays
   REQUIRE(until(explorer, desk, [&] { return !desk.error().empty(); }));
   CHECK(desk.error().find("causal") != std::string::npos);
   CHECK(desk.page()->choice.mechanism->id == "softmax");
+}
+
+TEST_CASE("an example's own scale ends with the example; the formula says which scale there is") {
+  Explorer explorer({1, nullptr});
+  MechanismDesk desk(explorer);
+  const auto welcome = std::ranges::find(worked_examples(), std::string_view("welcome"), &WorkedExample::id);
+  REQUIRE(welcome != worked_examples().end());
+  desk.use_example(*welcome);
+  CHECK(input_of(desk.source()).scale == 1);
+  CHECK(mechanism::scores_text(input_of(desk.source())) == "Q Kᵀ");
+  const std::uint64_t version = desk.numbers_version();
+  Tensor q = desk.source().q.copy();
+  q.ref(0, 0) = 0.5f;
+  desk.set_numbers(q, desk.source().k, desk.source().v);
+  CHECK(desk.numbers_version() > version);
+  CHECK(desk.source().example.empty());
+  CHECK(input_of(desk.source()).scale == 0.5f);  // 1 ÷ √4
+  CHECK(mechanism::scores_text(input_of(desk.source())) == "Q Kᵀ ÷ √d");
+  MechanismInput hot = input_of(desk.source());
+  hot.scale = 0.25f;
+  CHECK(mechanism::scores_text(hot) == "0.25 · Q Kᵀ");
+}
+
+TEST_CASE("what a page's pictures need to know of its weights") {
+  const auto page = [](const char* spec) {
+    return page_of(report_on(parse_mechanism(spec), headscope::testing::random_head(6, 6, 4, 4, "causal")),
+                   MechanismSource::Kind::random, {}, nullptr);
+  };
+  CHECK(page("entmax alpha=1.5")->shares);
+  const auto delta = page("delta");
+  CHECK_FALSE(delta->shares);  // signed
+  double most = 0;
+  for (Index i = 0; i < 6; ++i)
+    for (Index j = 0; j <= i; ++j)
+      most = std::max(most, std::abs(static_cast<double>(delta->result.weights.at(i, j)) -
+                                     static_cast<double>(delta->comparison.reference.weights.at(i, j))));
+  CHECK(delta->most_different == doctest::Approx(most));
 }

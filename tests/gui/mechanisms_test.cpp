@@ -1,6 +1,8 @@
 // The Mechanisms workspace, used as a person uses it: found in the palette, a parameter changed, views walked, put into
 // the model and taken back.
 
+#include <algorithm>
+
 #include "tests/gui/explore.h"
 
 using namespace headscope;
@@ -12,8 +14,8 @@ struct Laboratory {
   /// Until the page on screen is that of what is chosen, and nothing moves any more.
   bool settled() {
     int quiet = 0;
-    return e.driver.until(
-        [&] { return (quiet = e.app.settled() && mechanisms.desk().current() ? quiet + 1 : 0) > 8; }, 20'000);
+    return e.driver.until([&] { return (quiet = e.app.settled() && mechanisms.desk().current() ? quiet + 1 : 0) > 8; },
+                          20'000);
   }
   Explore e;
   MechanismsWorkspace mechanisms{e.app.explorer()};
@@ -102,10 +104,72 @@ TEST_CASE("a cell of a matrix by hand is dragged, and typed into; what follows i
   REQUIRE(lab.settled());
   CHECK(desk.source().v.at(2, 0) == 60.0f);
   CHECK(desk.page()->result.output.at(0, 0) == doctest::Approx(30));
+  // Taken back one by one, the drag as a whole, then done again.
+  const auto after = [&](ImGuiKey pressed) {
+    e.driver.key(pressed, ImGuiMod_Ctrl);
+    REQUIRE(lab.settled());
+  };
+  after(ImGuiKey_Z);
+  CHECK(desk.source().v.at(2, 0) == 30.0f);
+  CHECK(desk.source().k.at(1, 0) == 1.0f);
+  after(ImGuiKey_Z);
+  CHECK(desk.source().k.at(1, 0) == 0.0f);
+  CHECK(desk.source().example == "one-query");
+  CHECK(desk.page()->result.output.at(0, 0) == doctest::Approx(20).epsilon(1e-3));
+  after(ImGuiKey_Y);
+  CHECK(desk.source().k.at(1, 0) == 1.0f);
+  CHECK(desk.source().example.empty());
+  after(ImGuiKey_Y);
+  CHECK(desk.page()->result.output.at(0, 0) == doctest::Approx(30));
   // As text: the same numbers, and another size can be written.
   e.driver.click("Text");
   e.driver.frames(4);
   CHECK(e.driver.shown("##matrix K"));
+}
+
+TEST_CASE("matrices as text follow the example, and what was typed is one's own, scaled by 1 ÷ √d") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Laboratory lab;
+  Explore& e = lab.e;
+  MechanismDesk& desk = lab.mechanisms.desk();
+  e.app.settings().pages["Mechanisms"] = "softmax";
+  e.driver.frames(2);
+  e.driver.click("Mechanisms");
+  e.driver.click("By hand");
+  REQUIRE(lab.settled());
+  e.driver.click("Text");
+  e.driver.frames(3);
+  const auto choose = [&](std::string_view id) {
+    desk.use_example(*std::ranges::find(worked_examples(), id, &WorkedExample::id));
+    REQUIRE(lab.settled());
+  };
+  // Words of one's own in K alone: Q and V are what they were, to the last digit, whatever example came before.
+  choose("two-by-two");
+  choose("welcome");
+  CHECK(desk.page()->input.scale == 1);
+  const Tensor q = desk.source().q;
+  Tensor v = desk.source().v.copy();
+  v.ref(0, 0) = 0.1234567f;
+  desk.set_numbers(q, desk.source().k, v);
+  REQUIRE(lab.settled());
+  e.driver.click("##matrix K");
+  e.driver.key(ImGuiKey_A, ImGuiMod_Ctrl);
+  e.driver.type("1 0 0 0.123456\n0 1 0 1\n1 0 0 1");
+  REQUIRE(lab.settled());
+  CHECK(desk.source().example.empty());
+  CHECK(desk.page()->input.scale == 0.5f);
+  CHECK(desk.source().k.at(0, 3) == 0.123456f);
+  for (Index i = 0; i < 3; ++i)
+    for (Index j = 0; j < 4; ++j) {
+      CHECK(desk.source().q.at(i, j) == q.at(i, j));
+      CHECK(desk.source().v.at(i, j) == v.at(i, j));
+    }
+  // Typed on: the other numbers are read from what stands there, and that is exact.
+  e.driver.key(ImGuiKey_End, ImGuiMod_Ctrl);
+  e.driver.type("5");
+  REQUIRE(lab.settled());
+  CHECK(desk.source().k.at(2, 3) == 15);
+  CHECK(desk.source().k.at(0, 3) == 0.123456f);
 }
 
 TEST_CASE("what stands in other workspaces is found in the catalogue, and a click leads there") {

@@ -33,7 +33,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   const Tensor scores = raw_scores(own);
   steps.push_back({.id = "scores",
                    .title = "Scores",
-                   .formula = "Q Kᵀ ÷ √d, rectangular",
+                   .formula = scores_text(own) + ", rectangular",
                    .value = scores,
                    .explain = explain_product_t(own.q, own.k, static_cast<double>(own.scale))});
   const MechanismResult whole = softmax_of(own, scores, std::move(steps), Detail::steps);

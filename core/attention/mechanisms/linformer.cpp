@@ -90,7 +90,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                           .explain = explain_product(whole, in.k)});
   result.steps.push_back({.id = "shares",
                           .title = "P̄",
-                          .formula = "softmax(Q (E K)ᵀ ÷ √d)",
+                          .formula = "softmax(" + scores_text(in, "(E K)ᵀ") + ")",
                           .value = shares,
                           .range = MechanismStep::Range::probability,
                           .columns = MechanismAxis::other});

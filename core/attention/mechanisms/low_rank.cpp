@@ -39,7 +39,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   if (detail != Detail::steps) return result;
   result.steps.push_back({.id = "softmax",
                           .title = "Softmax weights P",
-                          .formula = "softmax(Q Kᵀ ÷ √d)",
+                          .formula = "softmax(" + scores_text(in) + ")",
                           .value = full.weights,
                           .range = MechanismStep::Range::probability,
                           .masked = hidden_cells(*in.rule, in.n(), in.m())});

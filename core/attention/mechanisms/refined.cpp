@@ -88,7 +88,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   const auto hidden = hidden_cells(*in.rule, in.n(), in.m());
   result.steps.push_back({.id = "a",
                           .title = "A",
-                          .formula = "softmax(Q Kᵀ ÷ √d): each row is now a vector",
+                          .formula = "softmax(" + scores_text(in) + "): each row is now a vector",
                           .value = a,
                           .range = MechanismStep::Range::probability,
                           .masked = hidden});

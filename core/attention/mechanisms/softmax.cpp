@@ -38,7 +38,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                      .explain = explain_product_t(in.q, in.k)});
     steps.push_back({.id = "scores",
                      .title = "Scores",
-                     .formula = values.on("scaled") ? "Q Kᵀ ÷ √d ÷ τ" : "Q Kᵀ ÷ τ, not scaled",
+                     .formula = values.on("scaled") ? scores_text(in) + " ÷ τ" : "Q Kᵀ ÷ τ, not scaled",
                      .value = scores,
                      .explain = [dots, factor](Index i, Index j) {
                        return fmt::format("{} · {} = {}", text(factor), text(dots.at(i, j)),
