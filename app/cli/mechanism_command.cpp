@@ -13,6 +13,7 @@
 #include "app/cli/report.h"
 #include "app/cli/table.h"
 #include "app/render/picture.h"
+#include "core/attention/layer_complexity.h"
 #include "core/attention/masks.h"
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanism_report.h"
@@ -156,6 +157,11 @@ void print_text(Shell& shell, const MechanismReport& r, const std::string& from)
     if (r.recurrence) table.add({"recurrent − parallel, largest", "", fmt::format("{:.2g}", r.recurrent_gap)});
   }
   for (const MechanismFact& fact : r.result.facts) table.add({fact.name, "", fact.value});
+  if (const auto layers = layers_beside(m.id, r.input.m(), r.input.d_v()); !layers.empty()) {
+    const LayerComplexity plain = self_attention_layer(r.input.m(), r.input.d_v());
+    table.add({"operations in sequence", shown(plain.sequential), shown(layers.front().sequential)});
+    table.add({"longest path", shown(plain.longest_path), shown(layers.front().longest_path)});
+  }
   shell.print(table.text());
   if (r.input.n() <= 8 && r.result.weights.defined() && r.input.m() <= 8) {
     for (const auto& [name, matrix] : {std::pair{"weights", r.result.weights}, {"output", r.result.output}}) {

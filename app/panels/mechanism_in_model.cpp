@@ -47,6 +47,13 @@ void MechanismsWorkspace::grid(Ui& ui, Workbench& bench, double cell_height, boo
       std::min((room - gap * static_cast<float>(dims.heads - 1)) / static_cast<float>(dims.heads), ui.px(64));
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   ImGui::PushID(labels ? "large grid" : "small grid");
+  if (labels) {  // which head a column is, where there is room for numbers
+    const Font font = ui.small();
+    for (int head = 0; head < dims.heads && width >= ui.px(16); ++head)
+      draw_text(ui, draw, {{0, 0}, std::to_string(head), font, ui.theme.faint, Anchor::middle, 0},
+                {at.x + left + static_cast<float>(head) * (width + gap) + width / 2, at.y - ui.px(6)});
+    draw_text(ui, draw, {{0, 0}, "Head", font, ui.theme.faint, Anchor::start, 0}, {at.x, at.y - ui.px(6)});
+  }
   for (int layer = 0; layer < dims.layers; ++layer) {
     const float y = at.y + static_cast<float>(layer) * (height + gap);
     if (labels) {
@@ -205,7 +212,7 @@ void MechanismsWorkspace::in_model(Ui& ui, Workbench& bench) {
   ImGui::BeginDisabled(swaps_of(bench.explorer.state().document.edits, dims).empty());
   if (button(ui, "Back to softmax", ui.px(26))) desk_.swap_in(all, false);
   ImGui::EndDisabled();
-  ImGui::Dummy({0, ui.px(4)});
+  ImGui::Dummy({0, ui.px(18)});
   const double height = std::clamp(260.0 / dims.layers - 2, 8.0, 30.0);
   grid(ui, bench, height, true);
   effect(ui, bench, true);

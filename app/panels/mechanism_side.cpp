@@ -278,7 +278,7 @@ void MechanismsWorkspace::layers(Ui& ui) {
   if (rows.empty()) return;
   section(ui, "LAYER AGAINST LAYER", fmt::format("{} tokens, width {}", in.m(), in.d_v()));
   if (!ImGui::BeginTable("layers", 4, ImGuiTableFlags_SizingStretchProp | ImGuiTableFlags_NoSavedSettings)) return;
-  ImGui::TableSetupColumn("", 0, 1.9f);
+  ImGui::TableSetupColumn("", 0, 2.4f);
   for (int i = 0; i < 3; ++i) ImGui::TableSetupColumn("", 0, 1);
   static constexpr const char* titles[] = {"products", "in a row", "path"};
   static constexpr const char* meanings[] = {

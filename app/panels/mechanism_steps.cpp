@@ -100,6 +100,7 @@ void MechanismsWorkspace::curves(Ui& ui) {
                       chart.width = width;
                       chart.height = height;
                       chart.log_x = curve.log_x;
+          chart.grid = true;
                       // The other axis is named above: below, its name would meet those of the lines.
                       chart.y_title = curve.y_title;
                       chart.points = !curve.lines.empty() && curve.lines[0].x.size() < 30;
@@ -125,9 +126,9 @@ void MechanismsWorkspace::play(Ui& ui, int last) {
     if (desk_.playing && desk_.token >= last) desk_.token = 0;
   }
   ImGui::SameLine(0, ui.px(14));
-  double token = desk_.token;
+  double token = std::min(desk_.token, last);
   if (slider(ui, "Token t", token, {0, static_cast<double>(std::max(last, 1)), 0, false, "", 0}))
-    desk_.token = std::clamp(static_cast<int>(std::lround(token)), 0, last);
+    desk_.token = token < last ? std::max(static_cast<int>(std::lround(token)), 0) : MechanismDesk::last_token;
   if (!desk_.playing) return;
   *ui.animate = true;
   clock_ += static_cast<double>(ImGui::GetIO().DeltaTime);
@@ -144,9 +145,8 @@ void MechanismsWorkspace::recurrent(Ui& ui) {
   if (!page.recurrence) return empty_state(ui, "No recurrent form here", page.no_recurrence);
   const Recurrence& r = *page.recurrence;
   const int last = static_cast<int>(page.input.n()) - 1;
-  desk_.token = std::clamp(desk_.token, 0, last);
   play(ui, last);
-  const auto t = static_cast<Index>(desk_.token);
+  const Index t = std::min(desk_.token, last);
   {
     const UseFont font(ui, ui.number());
     ImGui::TextUnformatted((r.update + "     " + r.readout).c_str());
@@ -169,11 +169,13 @@ void MechanismsWorkspace::recurrent(Ui& ui) {
       {"recurrent", "Outputs, recurrent", "up to t", query, dimension, nullptr, "comes after token t"},
       {"parallel", "Outputs, parallel", "of the whole text at once", query, dimension}};
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
-  matrices(ui, states_, "mechanism states", shown, width, fmt::format("{} {}", width, t),
-           [shown, width, t](const MechanismPage& from) {
+  const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
+  const double side = std::clamp(std::min((width - 64) / 3, room - 230), 130.0, 420.0);
+  matrices(ui, states_, "mechanism states", shown, width, fmt::format("{} {} {}", width, side, t),
+           [shown, width, side, t](const MechanismPage& from) {
              MatrixFlow flow;
              flow.width = width;
-             flow.side = std::clamp(width / 4.2, 130.0, 260.0);
+             flow.side = side;
              flow.arrows = false;
              const Recurrence& whole = *from.recurrence;
              const Tensor& state = whole.states[static_cast<std::size_t>(t)];
@@ -190,6 +192,12 @@ void MechanismsWorkspace::recurrent(Ui& ui) {
                  largest = std::max(largest, std::abs(static_cast<double>(state.at(i, c))));
              flow.matrices[3].low = -largest, flow.matrices[3].high = largest;
              flow.matrices[3].new_line = true;
+             // Both outputs on one scale, which stays as the tokens go by.
+             double most = 1e-9;
+             for (const Tensor* each : {&whole.output, &from.result.output})
+               for (const float value : each->values())
+                 if (std::isfinite(value)) most = std::max(most, std::abs(static_cast<double>(value)));
+             for (const std::size_t i : {4, 5}) flow.matrices[i].low = -most, flow.matrices[i].high = most;
              flow.matrices[4].masked = after(whole.output, t);
              return flow;
            });

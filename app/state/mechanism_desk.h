@@ -2,6 +2,7 @@
 // The Mechanisms workspace without its window: which mechanism with which values on which queries, keys and values, and
 // what came of it. Thread rule: the UI thread; the work is jobs of the explorer's worker.
 
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -79,8 +80,9 @@ class MechanismDesk {
   std::uint64_t numbers_version() const { return numbers_version_; }
 
   View view = View::compare;
-  int token = 0;         ///< of the recurrent view
-  bool playing = false;  ///< the recurrent view runs through the tokens
+  static constexpr int last_token = std::numeric_limits<int>::max();
+  int token = last_token;  ///< of the recurrent view
+  bool playing = false;    ///< the recurrent view runs through the tokens
 
   /// The newest page that could be computed; null before the first. It may still be of another mechanism.
   const std::shared_ptr<const MechanismPage>& page() const { return page_; }

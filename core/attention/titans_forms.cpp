@@ -106,7 +106,7 @@ TitansJoined join_memory(TitansForm form, const Tensor& q, const Tensor& k, cons
   if (form == TitansForm::context) {
     out.gate = Tensor::zeros({n, d_v});
     out.output = Tensor::zeros({n, d_v});
-    const Tensor keys = joined({persistent.k, q, k});
+    const Tensor keys = joined({persistent.k, k, k});
     for (Index begin = 0; begin < n; begin += span) {
       const Index end = std::min(begin + span, n);
       for (Index i = begin; i < end; ++i) write(out.recalled, i, ask(q, i));

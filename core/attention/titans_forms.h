@@ -3,7 +3,7 @@
 // attention, on the queries, keys and values of one head. Attention sees what titans_mask() lets it see, with
 // softmax(scale · q·k); the memory is asked and taught with queries and keys of length 1. N(x) = x ÷ rms(x).
 //   context  of each segment, memory first recalls hᵢ = M(qᵢ) from the segments before; attention y reads persistent
-//            tokens, what was recalled (under the keys qᵢ) and the segment itself; then memory learns kᵢ → yᵢ, and
+//            tokens, what was recalled (under the keys kᵢ) and the segment itself; then memory learns kᵢ → yᵢ, and
 //            oᵢ = N(yᵢ) ⊙ σ(N(M(qᵢ))).
 //   gate     memory and attention with a window read side by side: oₜ = N(yₜ) ⊙ σ(N(Mₜ(qₜ))).
 //   layer    memory reads first; attention with a window reads, under the same keys, what it says:

@@ -100,7 +100,7 @@ TEST_CASE("memory as a context: what a segment recalls, sees and leaves behind")
     for (std::size_t i = begin; i < end; ++i) {
       std::vector<Seen> seen;
       for (std::size_t p = 0; p < persistent; ++p) seen.push_back({in.pk[p], in.pv[p]});
-      for (std::size_t j = begin; j < end; ++j) seen.push_back({in.q[j], recalled[j]});
+      for (std::size_t j = begin; j < end; ++j) seen.push_back({in.k[j], recalled[j]});
       for (std::size_t j = begin; j <= i; ++j) seen.push_back({in.k[j], in.v[j]});
       attended.push_back(attention(in.q[i], seen, static_cast<double>(in.scale)));
     }

@@ -54,6 +54,13 @@ TEST_CASE("a mechanism is found, changed, walked through, put into the model and
   e.driver.click("Linear, 1+elu");
   REQUIRE(lab.settled());
   CHECK(e.driver.shown("mechanism states"));
+  // It opens on the whole text, and playing begins at its start.
+  CHECK(desk.token == MechanismDesk::last_token);
+  e.driver.click("Play");
+  CHECK(desk.playing);
+  CHECK(desk.token < 5);
+  e.driver.click("Pause");
+  REQUIRE(lab.settled());
   e.driver.click("In the model");
   REQUIRE(lab.settled());
   CHECK(e.state().document.edits.empty());

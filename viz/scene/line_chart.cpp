@@ -141,9 +141,13 @@ Scene line_chart_scene(const LineChart& chart, const Look& look) {
     const double w = look.measure.width(text, number), at = place(x, low).x;
     if (at - w / 2 < taken + 6 || at + w / 2 > x_end) continue;
     taken = at + w / 2;
-    scene.add(
-        {Text{{std::max(at, w / 2), plot.bottom() + line_height - 1}, text, number, theme.faint, Anchor::middle, 0}, "",
-         ""});
+    scene.add({Text{{std::max(std::min(at, chart.width - w / 2), w / 2), plot.bottom() + line_height - 1},
+                    text,
+                    number,
+                    theme.faint,
+                    Anchor::middle,
+                    0},
+               "", ""});
   }
   for (const ChartMark& mark : chart.marks) {
     if (!(mark.x >= xs.low && mark.x <= xs.high)) continue;

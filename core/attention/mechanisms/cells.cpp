@@ -8,7 +8,6 @@
 
 #include <cmath>
 
-#include "core/attention/layer_complexity.h"
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/softmax.h"
@@ -47,27 +46,6 @@ MechanismCurve forgetting(const MechanismInput& in, const MechanismValues& value
   return curve;
 }
 
-/// The row of the table of layers (layer_complexity.h), attention's and a convolution's beside it.
-void add_complexity(MechanismResult& result, const MechanismInput& in, std::string_view id) {
-  const std::vector<LayerComplexity> layers = layers_beside(id, in.n(), in.d_v());
-  const auto add = [&](const char* name, double LayerComplexity::*number, std::string LayerComplexity::*order,
-                       const char* what) {
-    std::string value, orders;
-    for (const LayerComplexity& layer : layers) {
-      value += fmt::format("{}{:.3g}",
-                           value.empty()                    ? ""
-                           : layer.name == "self-attention" ? "; attention "
-                                                            : ", convolution ",
-                           layer.*number);
-      orders += fmt::format("{}{} {}", orders.empty() ? "" : ", ", layer.name, layer.*order);
-    }
-    result.facts.push_back({name, value, fmt::format("{}: {}", what, orders)});
-  };
-  add("Multiply-adds", &LayerComplexity::multiply_adds, &LayerComplexity::cost, "of one layer over the text");
-  add("In sequence", &LayerComplexity::sequential, &LayerComplexity::in_sequence, "operations one after another");
-  add("Longest path", &LayerComplexity::longest_path, &LayerComplexity::path, "from the first token to the last");
-}
-
 MechanismResult run_rnn_cell(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   need_causal(in, "rnn");
   const RnnCell cell = rnn_of(in, values);
@@ -97,7 +75,6 @@ MechanismResult run_rnn_cell(const MechanismInput& in, const MechanismValues& va
                    .range = MechanismStep::Range::positive,
                    .masked = hidden_cells(*in.rule, in.n(), in.m())}};
   result.curves = {forgetting(in, values, 1)};
-  add_complexity(result, in, "rnn");
   return result;
 }
 
@@ -145,7 +122,6 @@ MechanismResult run_lstm_cell(const MechanismInput& in, const MechanismValues& v
                    .range = Range::positive,
                    .masked = hidden_cells(*in.rule, in.n(), in.m())}};
   result.curves = {forgetting(in, values, values.number("forget"))};
-  add_complexity(result, in, "lstm");
   return result;
 }
 

@@ -148,7 +148,7 @@ Mechanism make_titans() {
                        {"context", "gate", "layer"}),
       whole_parameter("persistent", "Persistent tokens",
                       "In front of every text; the paper learns them, here they are drawn.", 0, 16, 2),
-      whole_parameter("span", "Segment or window", "Tokens that attention itself sees.", 1, 64, 4),
+      whole_parameter("span", "Attention span", "Tokens that attention itself sees: a segment, or a window.", 1, 64, 4),
       seed_parameter("of persistent tokens and a deep memory's first weights")};
   m.run = run;
   m.output = [](const MechanismInput& in, const MechanismValues& values) {
