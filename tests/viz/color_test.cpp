@@ -97,6 +97,20 @@ TEST_CASE("norms: linear, logarithmic and per row, by hand") {
   CHECK(empty(0) == 0);
 }
 
+TEST_CASE("numbers in short: powers of ten have one form, and thousands none") {
+  CHECK(short_number(0.25) == "0.25");
+  CHECK(short_number(-1200, 2) == "−1200");
+  CHECK(short_number(1000, 2) == "1000");
+  CHECK(short_number(1234, 2) == "1200");
+  CHECK(short_number(99999, 2) == "10⁵");
+  CHECK(short_number(1e6) == "10⁶");
+  CHECK(short_number(2.5e-7, 2) == "2.5·10⁻⁷");
+  CHECK(short_number(-1e-5) == "−10⁻⁵");
+  CHECK(short_number(0.001) == "0.001");
+  CHECK(power_of_ten(1) == "10");
+  CHECK(power_of_ten(-12) == "10⁻¹²");
+}
+
 TEST_CASE("ticks lie at their values and include both ends of the range") {
   for (const Norm& norm : {Norm{}, Norm{Scale::linear, 0, 0.0123}, Norm{Scale::linear, -0.37, 0.37},
                            Norm{Scale::log, 1e-4, 1}, Norm{Scale::log, 1e-5, 0.34}, Norm{Scale::log, 3e-3, 0.02}}) {

@@ -82,7 +82,7 @@ TEST_CASE("a chart with both axes logarithmic: a power law is a straight line; d
       return t && t->text == text;
     });
   };
-  CHECK(written("0.01"));
+  CHECK(written("10⁻²"));
   CHECK(written("10"));
   CHECK(!written("0.05"));
 }

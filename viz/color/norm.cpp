@@ -10,19 +10,12 @@ namespace headscope {
 
 namespace {
 
+constexpr int longest_whole = 4;  // 12000; more zeros are a power of ten
+
 constexpr struct {
   Scale scale;
   std::string_view name;
 } scale_names[] = {{Scale::linear, "linear"}, {Scale::log, "log"}, {Scale::per_row, "per-row"}};
-
-/// "10⁻³": powers of ten as papers print them.
-std::string power_of_ten(int exponent) {
-  if (exponent == 0) return "1";
-  static constexpr std::string_view digits[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
-  std::string text = exponent < 0 ? "10⁻" : "10";
-  for (const char c : std::to_string(std::abs(exponent))) text += digits[c - '0'];
-  return text;
-}
 
 /// 1, 2 or 5 times a power of ten: the smallest such step with at most `count` steps in `span`.
 double round_step(double span, int count) {
@@ -111,11 +104,27 @@ std::vector<Tick> ticks(const Norm& norm, int count) {
   return out;
 }
 
+std::string power_of_ten(int exponent) {
+  if (exponent == 0) return "1";
+  if (exponent == 1) return "10";
+  static constexpr std::string_view digits[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
+  std::string text = exponent < 0 ? "10⁻" : "10";
+  for (const char c : std::to_string(std::abs(exponent))) text += digits[c - '0'];
+  return text;
+}
+
 std::string short_number(double value, int digits) {
   if (value == 0) return "0";  // also −0
-  std::string text = fmt::format("{:.{}g}", value, digits);
-  if (!text.empty() && text[0] == '-') text.replace(0, 1, "−");
-  return text;
+  std::string text = fmt::format("{:.{}g}", std::abs(value), digits);
+  if (const auto e = text.find('e'); e != std::string::npos) {
+    const int exponent = std::stoi(text.substr(e + 1));
+    const std::string mantissa = text.substr(0, e);
+    if (exponent > 0 && exponent <= longest_whole)
+      text = fmt::format("{:.0f}", std::stod(text));
+    else
+      text = (mantissa == "1" ? "" : mantissa + "·") + power_of_ten(exponent);
+  }
+  return value < 0 ? "−" + text : text;
 }
 
 }  // namespace headscope

@@ -39,7 +39,9 @@ struct Tick {
 /// ends).
 std::vector<Tick> ticks(const Norm& norm, int count = 5);
 
-/// Shortest usual form with at most `digits` significant digits: "0.25", "12", "1.5e-07".
+/// As papers print them: "10⁻³", "1", "10⁵".
+std::string power_of_ten(int exponent);
+/// Shortest usual form with at most `digits` significant digits: "0.25", "12", "1200", "1.5·10⁻⁷", "10⁶".
 std::string short_number(double value, int digits = 3);
 
 }  // namespace headscope

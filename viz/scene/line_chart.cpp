@@ -35,15 +35,6 @@ std::vector<double> round_ticks(double low, double high, int count) {
   return values;
 }
 
-/// "0.01", "100"; beyond three digits "10⁻⁵".
-std::string decade_text(int exponent) {
-  if (std::abs(exponent) <= 3) return short_number(std::pow(10.0, exponent), 2);
-  static constexpr const char* digits[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
-  std::string text = exponent < 0 ? "10⁻" : "10";
-  for (const char digit : std::to_string(std::abs(exponent))) text += digits[digit - '0'];
-  return text;
-}
-
 /// Straight pieces of `line` with gaps between them.
 void add_dashes(Scene& scene, const Line& line) {
   constexpr double dash = 5, space = 4;
@@ -95,7 +86,7 @@ Scene line_chart_scene(const LineChart& chart, const Look& look) {
   std::vector<std::pair<double, std::string>> levels;
   if (chart.log_y)
     for (double decade = std::ceil(low - 1e-9); decade <= high + 1e-9; ++decade)
-      levels.emplace_back(decade, decade_text(static_cast<int>(decade)));
+      levels.emplace_back(decade, power_of_ten(static_cast<int>(decade)));
   else
     for (const double y :
          chart.grid ? round_ticks(low, high, static_cast<int>(chart.height / 30)) : std::vector<double>{low, high})
