@@ -98,8 +98,9 @@ FlowDiagram placement_diagram(const NormPlacement& found, const ModelConfig& con
   const auto step = [&](const NormPlacement::Run& run, FlowStep::Kind kind, std::string text, SiteKind site,
                         const char* formula) {
     const Tensor row = run.trace->sites.at({site, layer}).select(0, position).packed();
-    return FlowStep{kind, std::move(text), length(norm_of(row.values())),
-                    fmt::format("{}[{}] = {}, Euclidean norm", name(Site{site, layer}), position, formula)};
+    const double norm_here = norm_of(row.values());
+    return FlowStep{kind, std::move(text), length(norm_here),
+                    fmt::format("{}[{}] = {}, Euclidean norm", name(Site{site, layer}), position, formula), norm_here};
   };
   const auto bare = [](FlowStep::Kind kind, std::string text, std::string why) {
     return FlowStep{kind, std::move(text), "", std::move(why)};

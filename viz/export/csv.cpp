@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <optional>
 #include <ostream>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "core/base/file.h"
@@ -45,42 +48,91 @@ void write_map_csv(std::ostream& out, const Trace& trace, int layer, int head) {
 
 namespace {
 
-/// What the picture writes beside row or column `index` of its heatmap.
-std::string label_in(const Scene& scene, std::initializer_list<const char*> axes, Index index) {
-  for (const char* axis : axes)
-    if (const Mark* mark = find(scene, fmt::format("{}.{}", axis, index)))
-      if (const auto* text = std::get_if<Text>(&mark->shape)) return text->text;
-  return "";
-}
+/// What the picture writes beside rows and columns of its heatmaps, found by the names that those marks have.
+class Labels {
+ public:
+  explicit Labels(const Scene& scene) {
+    for (const Mark& mark : scene.marks)
+      if (const auto* text = std::get_if<Text>(&mark.shape); text && !mark.id.empty())
+        texts_.emplace(mark.id, &text->text);
+  }
+
+  /// A part of a larger picture is named "0.map" and has its labels as "0.label.key.3"; tiles "map.a" and "map.b" have
+  /// "label.a.key.3", or share "label.key.3".
+  std::string of(const std::string& map, std::initializer_list<const char*> axes, Index index) const {
+    const std::size_t dot = map.rfind('.');
+    const std::string tile = dot == std::string::npos ? "" : map.substr(dot + 1) + ".";
+    for (std::size_t end = dot; end != std::string::npos; end = end == 0 ? std::string::npos : map.rfind('.', end - 1))
+      if (const auto found = inside(map.substr(0, end + 1), tile, axes, index)) return *found;
+    return inside("", tile, axes, index).value_or("");
+  }
+
+ private:
+  std::optional<std::string> inside(const std::string& prefix, const std::string& tile,
+                                    std::initializer_list<const char*> axes, Index index) const {
+    for (const char* axis : axes)
+      for (const std::string& name :
+           {fmt::format("{}{}.{}", prefix, axis, index), fmt::format("{}label.{}.{}", prefix, axis, index),
+            fmt::format("{}label.{}{}.{}", prefix, tile, axis, index)})
+        if (const auto found = texts_.find(name); found != texts_.end()) return *found->second;
+    return std::nullopt;
+  }
+
+  std::unordered_map<std::string, const std::string*> texts_;
+};
 
 std::string number(double value) {
   return std::isfinite(value) ? fmt::format("{}", value) : "";
 }
 
+void write_cells(std::ostream& out, const std::string& id, const Heatmap& map, const Labels& labels) {
+  std::vector<std::string> columns;
+  for (Index c = 0; c < map.columns(); ++c)
+    columns.push_back(
+        fmt::format("{},{}", c * map.column_bin, quoted(labels.of(id, {"column", "key"}, c * map.column_bin))));
+  for (Index r = 0; r < map.rows(); ++r) {
+    const Index stands_for = map.first_row + r * map.row_bin;
+    const std::string row =
+        fmt::format("{},{},{}", quoted(id), stands_for, quoted(labels.of(id, {"row", "query"}, stands_for)));
+    for (Index c = 0; c < map.columns(); ++c) {
+      const float value = map.values.at(r, c);
+      const bool told = !map.is_masked(r, c) && std::isfinite(value);
+      out << row << ',' << columns[static_cast<std::size_t>(c)] << ',' << (told ? fmt::format("{}", value) : "")
+          << ",\n";
+    }
+  }
+}
+
+/// The ramp beside a map is a heatmap too, but of no numbers.
+bool is_colour_bar(const std::string& id) {
+  return id == "colorbar" || id.ends_with(".colorbar");
+}
+
+void write_table(std::ostream& out, const SceneTable& table) {
+  const auto line = [&](const std::vector<std::string>& cells) {
+    for (std::size_t i = 0; i < cells.size(); ++i) out << (i ? "," : "") << quoted(cells[i]);
+    out << '\n';
+  };
+  line(table.columns);
+  for (const auto& row : table.rows) line(row);
+}
+
 }  // namespace
 
 void write_scene_csv(std::ostream& out, const Scene& scene) {
+  if (scene.table) return write_table(out, *scene.table);
   out << "part,row,row_label,column,column_label,value,text\n";
-  const auto maps =
-      std::ranges::count_if(scene.marks, [](const Mark& mark) { return std::holds_alternative<Heatmap>(mark.shape); });
+  const Labels labels(scene);
+  std::unordered_set<std::string> said;  // a bar and its place say the same: once is enough
   for (const Mark& mark : scene.marks) {
-    const auto* map = std::get_if<Heatmap>(&mark.shape);
-    if (!map) {
-      if (!mark.id.empty() && !mark.tooltip.empty()) out << quoted(mark.id) << ",,,,,," << quoted(mark.tooltip) << '\n';
+    if (const auto* map = std::get_if<Heatmap>(&mark.shape)) {
+      if (!is_colour_bar(mark.id)) write_cells(out, mark.id, *map, labels);
       continue;
     }
-    std::vector<std::string> columns;
-    for (Index c = 0; c < map->columns(); ++c)
-      columns.push_back(maps == 1 ? quoted(label_in(scene, {"column", "label.key"}, c)) : "");
-    for (Index r = 0; r < map->rows(); ++r) {
-      const std::string row = maps == 1 ? quoted(label_in(scene, {"row", "label.query"}, r)) : "";
-      for (Index c = 0; c < map->columns(); ++c) {
-        const float value = map->values.at(r, c);
-        const bool told = !map->is_masked(r, c) && std::isfinite(value);
-        out << quoted(mark.id) << ',' << r << ',' << row << ',' << c << ',' << columns[static_cast<std::size_t>(c)]
-            << ',' << (told ? fmt::format("{}", value) : "") << ",\n";
-      }
-    }
+    if (mark.id.empty() || mark.tooltip.empty()) continue;
+    const auto* words = std::get_if<Text>(&mark.shape);  // a number that is written out: "‖x‖ 3.21"
+    const std::string fields = fmt::format("{},,,,{}", words ? quoted(words->text) : "", quoted(mark.tooltip));
+    if (said.insert(fields).second) out << quoted(mark.id) << ",," << fields << '\n';
   }
   for (const SceneSeries& series : scene.series)
     for (std::size_t i = 0; i < series.y.size(); ++i)

@@ -151,6 +151,13 @@ Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Look& loo
     if (!options.query || thread.query + offset != *options.query) draw(thread, others);
   for (const Thread& thread : threads.strongest)
     if (options.query && thread.query + offset == *options.query) draw(thread, 1);
+  SceneSeries numbers{map_name(map) + ", weight by query", {}, {}, {}};
+  for (const Thread& thread : threads.strongest) {
+    numbers.x.push_back(static_cast<double>(thread.query + offset));
+    numbers.y.push_back(static_cast<double>(thread.weight));
+    numbers.labels.push_back(fmt::format("{} → {}", thread.query + offset, thread.key));
+  }
+  scene.series.push_back(std::move(numbers));
   add_side_axis(scene, queries, x0, y, "query", theme.text, look);
   add_side_axis(scene, keys, x1, y, "key", theme.text, look, Side::right);
   y += tall + 12;

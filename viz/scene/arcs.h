@@ -22,7 +22,8 @@ struct ArcsOptions {
   bool bare = false;  ///< without title and caption, for a panel that says these itself
 };
 
-/// Throws Error when the trace has no such map or row, or the threshold is no number.
+/// Series: the weights that are drawn, weakest first, labelled "query → key". Throws Error when the trace has no such
+/// map or row, or the threshold is no number.
 Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Look& look);
 
 }  // namespace headscope

@@ -163,6 +163,18 @@ Scene candidates_scene(const CandidatesOptions& options, const Look& look) {
                   Anchor::end,
                   0},
              "", ""});
+  SceneSeries plain{"probability by rank", {}, {}, {}}, kept{"drawn with, by rank", {}, {}, {}};
+  const auto tell = [&](const Candidate& each, std::size_t rank) {
+    plain.x.push_back(static_cast<double>(rank + 1));
+    plain.y.push_back(each.plain);
+    plain.labels.push_back(each.label);
+    kept.y.push_back(each.kept);
+  };
+  for (std::size_t i = 0; i < options.first.size(); ++i) tell(options.first[i], i);
+  if (options.chosen_far) tell(*options.chosen_far, options.chosen_rank);
+  kept.x = plain.x;
+  kept.labels = plain.labels;
+  scene.series = {std::move(plain), std::move(kept)};
   const double y = painter.rows(line + 2);
   scene.height = std::ceil(painter.cumulative(y + 8));
   return scene;

@@ -30,7 +30,8 @@ struct CandidatesOptions {
   double width = 320;
 };
 
-/// Marks "candidate.<id>" are rows, "random" the marker.
+/// Marks "candidate.<id>" are rows, "random" the marker. Series: both probabilities over the rank,
+/// from 1.
 Scene candidates_scene(const CandidatesOptions& options, const Look& look);
 
 }  // namespace headscope

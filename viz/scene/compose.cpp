@@ -73,6 +73,7 @@ Scene framed(const Scene& panel, const Header& header, const std::string& source
   const double width = std::max(panel.width, narrowest);
   scene.width = width + 2 * margin;
   double y = std::round(add_header(scene, header, margin, margin, width, look) + 16);
+  scene.table = panel.table;
   place(scene, panel, margin, y);
   y = add_caption(scene, scene.description, margin, y + panel.height + 12, width, look);
   scene.height = std::ceil(y + margin);

@@ -64,6 +64,7 @@ Scene flow_diagram_scene(const FlowDiagram& diagram, const Look& look) {
       scene.add({Line{{{middle, turn}, {at, turn}, {at, center(to).y}}, theme.accent, 1.75}, "", ""});
       add_arrow(scene, {at, center(to).y}, {middle - radius - 1, center(to).y}, theme.accent);
     }
+    SceneSeries numbers{column.title, {}, {}, {}};
     for (int i = 0; i < static_cast<int>(column.steps.size()); ++i) {
       const FlowStep& s = column.steps[static_cast<std::size_t>(i)];
       const Point p = center(i);
@@ -92,7 +93,12 @@ Scene flow_diagram_scene(const FlowDiagram& diagram, const Look& look) {
                       Anchor::start,
                       0},
                  id + ".number", s.tooltip});
+      if (!s.value) continue;
+      numbers.x.push_back(i);
+      numbers.y.push_back(*s.value);
+      numbers.labels.push_back(s.kind == FlowStep::Kind::sum ? "+" : s.text);
     }
+    if (!numbers.y.empty()) scene.series.push_back(std::move(numbers));
   }
   return scene;
 }

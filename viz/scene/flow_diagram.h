@@ -2,6 +2,7 @@
 // What is done to a vector, box after box from top to bottom, with lines that go past boxes: the two arrangements of a
 // transformer block side by side, each box with the number that came out of it.
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,9 +19,10 @@ struct FlowStep {
     part,  ///< attention, MLP
     sum    ///< a circle with a plus
   } kind = Kind::part;
-  std::string text;     ///< "LayerNorm"
-  std::string number;   ///< right of it: "‖x‖ 12.3"
-  std::string tooltip;  ///< tensor and formula
+  std::string text;                            ///< "LayerNorm"
+  std::string number;                          ///< right of it: "‖x‖ 12.3"
+  std::string tooltip;                         ///< tensor and formula
+  std::optional<double> value = std::nullopt;  ///< what `number` says
 };
 
 struct FlowColumn {
@@ -34,7 +36,7 @@ struct FlowDiagram {
   double width = 700, height = 380;  ///< room; boxes shrink to fit the height
 };
 
-/// Steps are the marks "column.<c>.<i>".
+/// Steps are the marks "column.<c>.<i>". Series: a column's values over i.
 Scene flow_diagram_scene(const FlowDiagram& diagram, const Look& look);
 
 }  // namespace headscope

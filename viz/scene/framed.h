@@ -6,7 +6,7 @@
 
 namespace headscope {
 
-/// `bare` below a title block and above its own description. Ids and tooltips stay.
+/// `bare` below a title block and above its own description. Ids, tooltips and numbers stay.
 Scene framed(const Scene& bare, const Header& header, const Look& look);
 
 }  // namespace headscope

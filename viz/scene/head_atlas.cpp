@@ -78,6 +78,7 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
   scene.title = fmt::format("{}: atlas of heads", trace.model.name);
   const int wraps = (heads + columns - 1) / columns;
   double bottom = 0;
+  SceneSeries numbers{options.values_title + ", in the order shown", {}, {}, {}};
   for (std::size_t i = 0; i < order.size(); ++i) {
     const AttentionMap& map = trace.maps[static_cast<std::size_t>(order[i])];
     const int row = grid ? (map.layer() - first_layer) * wraps + map.head() / columns : static_cast<int>(i) / columns;
@@ -91,7 +92,11 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
     if (mark != options.classes.end()) tip += " · " + mark->title;
     if (tiles) {
       const double value = options.values[static_cast<std::size_t>(order[i])];
-      const Color fill = std::isnan(value) ? (options.quiet_missing ? theme.masked : theme.missing) : theme.sequential->at(norm(value));
+      numbers.x.push_back(static_cast<double>(i));
+      numbers.y.push_back(value);
+      numbers.labels.push_back(fmt::format("{}.{}", map.layer(), map.head()));
+      const Color fill = std::isnan(value) ? (options.quiet_missing ? theme.masked : theme.missing)
+                                           : theme.sequential->at(norm(value));
       scene.add(
           {Box{rect, fill, {0, 0, 0, 0}, 0, 2}, id,
            tip + "\n" + options.values_title + " " + (std::isnan(value) ? "has no value here" : short_number(value))});
@@ -117,6 +122,7 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
                       Anchor::end,
                       0},
                  "", ""});
+  if (tiles) scene.series.push_back(std::move(numbers));
   scene.description = tiles ? options.values_title : "attention maps, max-pooled, one scale for all heads";
   scene.height = std::ceil(add_legend(scene, options.classes, bottom + 6, options.width, look) + 1);
   return scene;

@@ -23,7 +23,8 @@ struct HeadAtlasOptions {
   bool quiet_missing = false;  ///< NaN is nothing to worry about: in the neutral colour of masked cells
 };
 
-/// Marks are named "head.<layer>.<head>". Throws Error when the trace has no maps.
+/// Marks are named "head.<layer>.<head>". Series: the values, labelled "layer.head". Throws Error when the trace has no
+/// maps.
 Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, const Look& look);
 
 }  // namespace headscope

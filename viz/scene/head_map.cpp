@@ -121,8 +121,9 @@ Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const Lo
   const double x = std::round(margin + left);
 
   const std::string source = map_name(map) + (trace.source.empty() ? "" : " · " + trace.source);
-  scene.add({heatmap_of(cells, {x, y, map_w, map_h}, norm, theme), "map", source});
-  const Heatmap drawn = std::get<Heatmap>(scene.marks.back().shape);
+  Heatmap drawn = heatmap_of(cells, {x, y, map_w, map_h}, norm, theme);
+  drawn.first_row = offset;
+  scene.add({drawn, "map", source});
   if (options.values && cells.bin == 1) add_values(scene, drawn, map.place().kind, look);
   add_axis_titles(scene, x, y, side, look);
   add_side_axis(scene, side, x, y, "query", theme.text, look);

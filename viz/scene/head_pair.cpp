@@ -131,6 +131,7 @@ Scene head_pair_scene(const Trace& a, const Trace& b, const HeadPairOptions& opt
     starts.push_back(x);
     const Rect rect{x, maps_y, tile.width(), tile.height()};
     Heatmap drawn = heatmap_of(tile.cells, rect, i < 2 ? weights : change, theme);
+    drawn.first_row = tile.map->place().offset;
     const std::string what = i < 2 ? map_name(*tile.map)
                                    : fmt::format("{} of {} − the same of {}, paired tokens", map_name(*tile.map),
                                                  options.name_b, options.name_a);

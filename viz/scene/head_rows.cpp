@@ -74,6 +74,7 @@ Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOpt
     const Rect rect{left, y, width, row_height * options.heads};
     highest = std::max(highest, strip.highest());
     Heatmap drawn = heatmap_of(strip, rect, norm, theme);
+    drawn.row_bin = 1;  // a row is a head
     drawn.gap = row_height >= 8 && cell >= 8 ? 1 : 0;
     scene.add({std::move(drawn), fmt::format("rows.{}", layer),
                name(Site{SiteKind::pattern, layer}) + fmt::format("[head, {}, :]", positions - 1)});

@@ -23,6 +23,9 @@ struct Heatmap {
   std::vector<float> row_high;  ///< (row) largest value, for Scale::per_row; else empty
   Color masked_color, missing_color;
   double gap = 0;  ///< ground left free between neighbouring cells, except between two masked ones
+  /// What cells stand for, which is what labels count: row r for first_row + r · row_bin and what follows to the next,
+  /// column c for c · column_bin.
+  Index first_row = 0, row_bin = 1, column_bin = 1;
 
   Index rows() const { return values.dim(0); }
   Index columns() const { return values.dim(1); }

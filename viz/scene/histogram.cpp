@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "viz/color/norm.h"
@@ -58,10 +59,14 @@ Scene histogram_scene(const Histogram& histogram, const Look& look) {
     bars.push_back(
         std::accumulate(counts.begin() + at, counts.begin() + std::min(at + per_bar, end), std::uint64_t{0}));
   const auto highest = static_cast<double>(*std::ranges::max_element(bars));
+  SceneSeries numbers{histogram.noun + "s from x on", {}, {}, {}};
   for (std::size_t i = 0; i < bars.size(); ++i) {
-    if (bars[i] == 0) continue;
     const double from = low + bin * static_cast<double>(per_bar) * static_cast<double>(i),
                  to = std::min(from + bin * static_cast<double>(per_bar), high);
+    numbers.x.push_back(from);
+    numbers.y.push_back(static_cast<double>(bars[i]));
+    numbers.labels.push_back(fmt::format("{} … {}", short_number(from), short_number(to)));
+    if (bars[i] == 0) continue;
     const double tall = std::max(1.0, (plot.h - 4) * static_cast<double>(bars[i]) / highest);
     scene.add({Box{{across(from), plot.bottom() - tall, std::max(across(to) - across(from) - 1, 1.0), tall},
                    with_opacity(histogram.color, 0.85),
@@ -71,6 +76,14 @@ Scene histogram_scene(const Histogram& histogram, const Look& look) {
                fmt::format("bar.{}", i),
                fmt::format("{} … {}: {} {}", short_number(from), short_number(to), bars[i],
                            histogram.noun + (bars[i] == 1 ? "" : "s"))});
+  }
+  scene.series.push_back(std::move(numbers));
+  SceneSeries deciles{"deciles", {}, histogram.deciles, {}};
+  for (std::size_t i = 0; i < histogram.deciles.size(); ++i) deciles.x.push_back(static_cast<double>(i + 1));
+  if (!deciles.y.empty()) scene.series.push_back(std::move(deciles));
+  if (std::isfinite(histogram.mean)) {
+    const double none = std::numeric_limits<double>::quiet_NaN();
+    scene.series.push_back({"mean and spread", {none, none}, {histogram.mean, histogram.spread}, {"mean", "spread"}});
   }
   scene.add({Line{{{plot.x, plot.bottom()}, {plot.right(), plot.bottom()}}, theme.line, 1}, "", ""});
   double taken = -1e9;

@@ -18,14 +18,15 @@ struct Histogram {
   std::vector<double> deciles;  ///< nine values, the median in the middle; empty = not drawn
   double mean = 0, spread = 0;  ///< NaN = not drawn
   std::optional<double> chance;
-  std::string title;   ///< "Entropy of head 1.0, nats"
-  std::string remark;  ///< quiet, beside it: "412 passages"
+  std::string title;             ///< "Entropy of head 1.0, nats"
+  std::string remark;            ///< quiet, beside it: "412 passages"
   std::string noun = "passage";  ///< what was counted, for tooltips
   Color color;
   double width = 480, height = 240;
 };
 
-/// Bars are named "bar.<i>", with their range and count as tooltip. Without a count the picture says so.
+/// Bars are named "bar.<i>", with their range and count as tooltip. Series: counts of the bars over their lower ends,
+/// deciles, mean and spread. Without a count the picture says so.
 Scene histogram_scene(const Histogram& histogram, const Look& look);
 
 }  // namespace headscope

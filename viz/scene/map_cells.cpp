@@ -147,6 +147,7 @@ Heatmap heatmap_of(const MapCells& cells, const Rect& rect, const Norm& norm, co
   map.masked = cells.masked;
   map.colormap = is_signed(norm) ? theme.diverging : theme.sequential;
   map.norm = norm;
+  map.row_bin = map.column_bin = cells.bin;
   if (norm.scale == Scale::per_row) map.row_high = row_maxima(cells.values, cells.masked);
   map.masked_color = theme.masked;
   map.missing_color = theme.missing;

@@ -23,6 +23,9 @@ void add_part_bars(Scene& scene, const PartBars& bars, const Rect& plot, const L
                pitch = plot.w / static_cast<double>(std::max<std::size_t>(parts.size(), 1)),
                bar = std::max(1.0, pitch - std::min(4.0, pitch / 4));
   scene.add({Line{{{plot.x, middle}, {plot.right(), middle}}, theme.line, 1}, "", ""});
+  SceneSeries numbers{"part of each " + bars.noun, {}, parts, {}};
+  for (std::size_t i = 0; i < parts.size(); ++i) numbers.x.push_back(static_cast<double>(i));
+  scene.series.push_back(std::move(numbers));
   const Font number = theme.small_token();
   double taken = -1e9;
   for (std::size_t i = 0; i < order.size(); ++i) {

@@ -14,7 +14,7 @@ struct PartBars {
   std::string noun = "pair";  ///< of the tooltip
 };
 
-/// Draws into `rect`, labels below it. Bars are named "part.<i>".
+/// Draws into `rect`, labels below it. Bars are named "part.<i>"; their series goes by that i.
 void add_part_bars(Scene& scene, const PartBars& bars, const Rect& rect, const Look& look);
 
 }  // namespace headscope

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
 
 #include "viz/color/norm.h"
@@ -30,7 +31,7 @@ Line arc(Point center, double radius, double from, double turn, Color color, dou
 
 std::string wavelength_text(double tokens) {
   if (tokens < 100) return fmt::format("{:.1f}", tokens);
-  if (tokens >= 1e7) return fmt::format("{:.1e}", tokens);
+  if (tokens >= 1e7) return short_number(tokens, 2);
   std::string digits = fmt::format("{:.0f}", tokens);
   for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<std::size_t>(at), ",");
   return digits;
@@ -73,6 +74,19 @@ Scene rotary_dials_scene(const DialsOptions& options, const Look& look) {
   scene.title = "Rotary pairs";
   scene.width = options.width;
   scene.height = rows * row_height;
+  const auto series = [&](std::string title, const std::function<double(const Dial&)>& value) {
+    SceneSeries numbers{std::move(title), {}, {}, {}};
+    for (int i = 0; i < count; ++i) {
+      numbers.x.push_back(i);
+      numbers.y.push_back(value(options.dials[static_cast<std::size_t>(i)]));
+    }
+    scene.series.push_back(std::move(numbers));
+  };
+  series("wavelength, tokens", [](const Dial& d) { return d.wavelength; });
+  series("query, radians after turning", [](const Dial& d) { return d.query_angle + d.query_turn; });
+  series("query, share of the radius", [](const Dial& d) { return d.query_length; });
+  series("key, radians after turning", [](const Dial& d) { return d.key_angle + d.key_turn; });
+  series("key, share of the radius", [](const Dial& d) { return d.key_length; });
   for (int i = 0; i < count; ++i) {
     const Dial& dial = options.dials[static_cast<std::size_t>(i)];
     const Point center{pitch * (i % columns + 0.5), row_height * (i / columns) + radius + 6};
@@ -128,7 +142,7 @@ Scene wavelengths_scene(const Wavelengths& options, const Look& look) {
   high = std::max(high, options.context);
   low = std::pow(10.0, std::floor(std::log10(low)));
   high = std::pow(10.0, std::ceil(std::log10(high) - 1e-9));
-  const double left = look.measure.width("1,000,000", number) + 10;
+  const double left = look.measure.width("10⁻¹⁰", number) + 10;
   const Rect plot{left, line + 8, options.width - left - 8, options.height - 3 * line - 12};
   const auto place = [&](double value) {
     return plot.bottom() - plot.h * std::log(std::clamp(value, low, high) / low) / std::log(high / low);
@@ -138,14 +152,13 @@ Scene wavelengths_scene(const Wavelengths& options, const Look& look) {
   for (double decade = 0; decade <= decades + 1e-9; decade += step) {
     const double value = low * std::pow(10.0, decade), y = place(value);
     scene.add({Line{{{plot.x, y}, {plot.right(), y}}, with_opacity(theme.line, 0.8), 1}, "", ""});
-    scene.add(
-        {Text{{plot.x - 6, y + half_capital(number)},
-              value >= 1e7 ? fmt::format("1e{:.0f}", std::log10(value)) : wavelength_text(value == 1 ? 1.0 : value),
-              number,
-              theme.faint,
-              Anchor::end,
-              0},
-         "", ""});
+    scene.add({Text{{plot.x - 6, y + half_capital(number)},
+                    power_of_ten(static_cast<int>(std::lround(std::log10(value)))),
+                    number,
+                    theme.faint,
+                    Anchor::end,
+                    0},
+               "", ""});
   }
   const double pitch = plot.w / static_cast<double>(std::max<std::size_t>(options.own.size(), 1));
   const double bar = std::max(2.0, std::min(26.0, pitch * 0.55));
@@ -180,6 +193,11 @@ Scene wavelengths_scene(const Wavelengths& options, const Look& look) {
     taken = x + w / 2;
     scene.add({Text{{x, plot.bottom() + line}, label, number, theme.faint, Anchor::middle, 0}, "", ""});
   }
+  SceneSeries own{"wavelength, tokens", {}, options.own, {}};
+  for (std::size_t i = 0; i < options.own.size(); ++i) own.x.push_back(static_cast<double>(i));
+  if (!options.changed.empty())
+    scene.series.push_back({"wavelength after the change, tokens", own.x, options.changed, {}});
+  scene.series.insert(scene.series.begin(), std::move(own));
   scene.add({Text{{plot.right(), plot.bottom() + 2 * line}, "pair", font, theme.faint, Anchor::end, 0}, "", ""});
   if (options.context > 0) {
     const double y = place(options.context);

@@ -27,7 +27,7 @@ struct DialsOptions {
   std::string noun = "pair";
 };
 
-/// Dials are named "dial.<i>".
+/// Dials are named "dial.<i>". Series: wavelength, angles and lengths over i.
 Scene rotary_dials_scene(const DialsOptions& options, const Look& look);
 
 /// The wavelength of every pair, on a logarithmic axis, before and after a change of base or scaling, beside the length
@@ -37,7 +37,7 @@ struct Wavelengths {
   double context = 0;                ///< 0 = none
   double width = 800, height = 300;
 };
-/// Bars are named "pair.<i>".
+/// Bars are named "pair.<i>". Series: both wavelengths over i.
 Scene wavelengths_scene(const Wavelengths& options, const Look& look);
 
 }  // namespace headscope

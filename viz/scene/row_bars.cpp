@@ -194,6 +194,14 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Lo
          fmt::format("{}[{}, {}] = {}", map_name(map), options.query - offset, c * cells.bin, short_number(value, 4))});
   }
   scene.add({Line{{{x, std::round(zero) + 0.5}, {x1, std::round(zero) + 0.5}}, theme.faint, 1}, "", ""});
+  SceneSeries numbers{fmt::format("{}[{}, :]", map_name(map), options.query - offset), {}, {}, {}};
+  for (Index c = 0; c < cells.columns(); ++c) {
+    const bool hidden = cells.masked[static_cast<std::size_t>(c)] != 0;
+    numbers.x.push_back(static_cast<double>(c * cells.bin));
+    numbers.y.push_back(hidden ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(cells.values.at(0, c)));
+    numbers.labels.push_back(token_label(trace, c * cells.bin));
+  }
+  scene.series.push_back(std::move(numbers));
   add_values(scene, cells, norm, placed, look);
   add_bottom_axis(scene, keys, x, y + height, "key", theme.text, look);
   y += height + keys.depth + 8;

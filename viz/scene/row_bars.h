@@ -21,7 +21,8 @@ struct RowBarsOptions {
   bool bare = false;    ///< without title and caption, for a panel that says these itself
 };
 
-/// Throws Error when the trace has no such map or row, or the scale does not suit the weights.
+/// Series: the weights over the keys. Throws Error when the trace has no such map or row, or the scale does not suit
+/// the weights.
 Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Look& look);
 
 }  // namespace headscope

@@ -74,6 +74,12 @@ struct SceneSeries {
   std::vector<std::string> labels;  ///< of the values; empty = none
 };
 
+/// Words and numbers in rows: of a picture that is a table.
+struct SceneTable {
+  std::vector<std::string> columns;            ///< titles
+  std::vector<std::vector<std::string>> rows;  ///< each as long as `columns`
+};
+
 struct Scene {
   double width = 0, height = 0;
   Color background;
@@ -81,6 +87,7 @@ struct Scene {
   std::string description;  ///< provenance: model, site, text, how it was computed
   std::vector<Mark> marks;
   std::vector<SceneSeries> series;  ///< for who wants the numbers
+  std::optional<SceneTable> table;  ///< then the picture is this table, and nothing else
 
   Mark& add(Mark mark) { return marks.emplace_back(std::move(mark)); }
 };

@@ -91,6 +91,13 @@ Scene singular_values_scene(const SingularValuesChart& chart, const Look& look) 
                     Anchor::middle,
                     0},
                "", ""});
+  SceneSeries own{"σ", {}, chart.values, {}}, scales_z{"z", {}, chart.z, {}}, products{"z σ", {}, {}, {}};
+  for (std::size_t i = 0; i < chart.values.size(); ++i) {
+    own.x.push_back(static_cast<double>(i + 1));
+    products.y.push_back(chart.z[i] * chart.values[i]);
+  }
+  scales_z.x = products.x = own.x;
+  scene.series = {std::move(own), std::move(scales_z), std::move(products)};
   scene.add({Box{values, {0, 0, 0, 0}, {0, 0, 0, 0}, 0, 0}, "values", ""});
   scene.add({Box{scales, {0, 0, 0, 0}, {0, 0, 0, 0}, 0, 0}, "z", ""});
   return scene;

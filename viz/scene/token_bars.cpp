@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "viz/color/norm.h"
+#include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -109,6 +111,19 @@ Scene token_bars_scene(const TokenBars& bars, const Look& look) {
     if (!mean.points.empty()) ends.emplace_back(mean.points.back().y, bars.line_title);
     if (mean.points.size() > 1) scene.add({std::move(mean), "line", ""});
   }
+  SceneSeries values{bars.unit, {}, bars.values, {}}, levels{bars.unit + ", levels", {}, {}, {}};
+  for (Index i = 0; i < count; ++i) {
+    values.x.push_back(static_cast<double>(bars.first + i));
+    values.labels.push_back(token_label(*bars.tokens, bars.first + i));
+  }
+  scene.series.push_back(values);
+  if (!bars.line.empty()) scene.series.push_back({bars.line_title, values.x, bars.line, values.labels});
+  for (const TokenBars::Level& level : bars.levels) {
+    levels.x.push_back(std::numeric_limits<double>::quiet_NaN());
+    levels.y.push_back(level.value);
+    levels.labels.push_back(level.text);
+  }
+  if (!levels.y.empty()) scene.series.push_back(std::move(levels));
   add_level_words(scene, std::move(ends), plot.right() + 8, plot.bottom(), look);
   add_bottom_axis(scene, axis, plot.x, plot.bottom(), "key", theme.accent, look);
   return scene;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
@@ -143,6 +144,13 @@ Scene token_pairs_scene(const Trace& a, const Trace& b, const TokenPairsOptions&
                  "", ""});
     }
   };
+  SceneSeries pairs{printable(options.name_b) + " by " + printable(options.name_a), {}, {}, {}};
+  for (std::size_t i = 0; i < partner.size(); ++i) {
+    pairs.x.push_back(static_cast<double>(i));
+    pairs.y.push_back(partner[i] < 0 ? std::numeric_limits<double>::quiet_NaN() : partner[i]);
+    pairs.labels.push_back(token_label(a, static_cast<Index>(i)));
+  }
+  scene.series.push_back(std::move(pairs));
   std::vector<char> changed(b.tokens.size());
   for (std::size_t i = 0; i < partner.size(); ++i)
     if (partner[i] >= 0 && differ(i)) changed[static_cast<std::size_t>(partner[i])] = 1;
