@@ -12,6 +12,7 @@
 #include "core/attention/mechanisms/spectrum.h"
 #include "core/base/error.h"
 #include "core/engine/edit_probe.h"
+#include "core/engine/edited_weights.h"
 #include "core/metrics/next_token.h"
 #include "core/metrics/rollout.h"
 #include "core/reading/alternatives.h"
@@ -99,12 +100,18 @@ Reading lens(Shell& shell, const ReadOptions& options, const LoadedModel& loaded
   return out;
 }
 
-Reading attribution(Shell&, const ReadOptions& options, const LoadedModel& loaded, const RunRequest&, TracePtr trace) {
+/// What the heads of this run wrote with.
+ModelWeights weights_of_run(const LoadedModel& loaded, const RunRequest& request, const Trace& trace) {
+  return weights_written_with(*loaded.model, request.edits, static_cast<int>(trace.tokens.size()));
+}
+
+Reading attribution(Shell&, const ReadOptions& options, const LoadedModel& loaded, const RunRequest& request,
+                    TracePtr trace) {
   AttributionOf of;
   of.position = position_in(*trace, options.position);
   of.token = token_or_likely(loaded, *trace, options.token, of.position);
   if (!options.against.empty()) of.against = answer_token(loaded, options.against, "--against");
-  const LogitAttribution found = logit_attribution(*loaded.model, *trace, of);
+  const LogitAttribution found = logit_attribution(*loaded.model, *trace, of, request.edits);
   const TokenName name = namer(loaded);
   Reading out;
   out.facts = {{"position", "position", integer(of.position)},
@@ -134,8 +141,9 @@ Reading attribution(Shell&, const ReadOptions& options, const LoadedModel& loade
   return out;
 }
 
-Reading weighted(Shell&, const ReadOptions& options, const LoadedModel& loaded, const RunRequest&, TracePtr trace) {
-  const ModelWeights weights = loaded.model->weights();
+Reading weighted(Shell&, const ReadOptions& options, const LoadedModel& loaded, const RunRequest& request,
+                 TracePtr trace) {
+  const ModelWeights weights = weights_of_run(loaded, request, *trace);
   Reading out;
   if (options.head.empty()) {
     if (!options.out.empty()) throw UsageError("-o needs --head: the head whose map is drawn");
@@ -327,8 +335,8 @@ Reading singular(Shell&, const ReadOptions& options, const LoadedModel& loaded, 
   return out;
 }
 
-Reading sinks(Shell&, const ReadOptions&, const LoadedModel& loaded, const RunRequest&, TracePtr trace) {
-  const SinkReport found = read_sinks(*trace, loaded.model->weights());
+Reading sinks(Shell&, const ReadOptions&, const LoadedModel& loaded, const RunRequest& request, TracePtr trace) {
+  const SinkReport found = read_sinks(*trace, weights_of_run(loaded, request, *trace));
   Reading out;
   for (std::size_t layer = 0; layer < found.layers.size(); ++layer)
     out.facts.push_back({fmt::format("v_depth_{}", layer), fmt::format("layer {}: ends ÷ middle (V shape)", layer),

@@ -11,6 +11,11 @@
 
 namespace headscope {
 
+/// A position of a text of n tokens; below 0 it counts from the end.
+inline int from_end(int position, int n) {
+  return position < 0 ? position + n : position;
+}
+
 /// The rule under which every row of `base` has the pattern `shape` (uniform over what it sees, or one key).
 RulePtr shaped(RulePtr base, ForcePattern::Shape shape);
 

@@ -20,10 +20,6 @@
 namespace headscope {
 namespace {
 
-int from_end(int position, int n) {
-  return position < 0 ? position + n : position;
-}
-
 /// The heads (or key heads) of a (position, head, d_head) tensor that belong to head `head` of the model; all when −1.
 std::pair<Index, Index> heads_of(const Tensor& value, std::optional<int> head, int model_heads) {
   if (!head) return {0, value.dim(1)};

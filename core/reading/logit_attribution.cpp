@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/engine/edited_weights.h"
 #include "core/model/weights.h"
 #include "core/reading/matrices.h"
 #include "core/reading/need.h"
@@ -91,7 +92,8 @@ LogitDirection logit_direction(const Model& model, const Trace& trace, const Att
   return {{along.d.begin(), along.d.end()}, along.scale, along.bias};
 }
 
-LogitAttribution logit_attribution(const Model& model, const Trace& trace, const AttributionOf& of) {
+LogitAttribution logit_attribution(const Model& model, const Trace& trace, const AttributionOf& of,
+                                   const std::vector<Intervention>& edits) {
   const ModelConfig& config = model.config();
   const ModelDims& dims = config.dims;
   check_token(trace, of.token);
@@ -105,7 +107,7 @@ LogitAttribution logit_attribution(const Model& model, const Trace& trace, const
   out.logit = static_cast<double>(trace.logits.at(position, of.token));
   if (of.against) out.logit -= static_cast<double>(trace.logits.at(position, *of.against));
 
-  const ModelWeights weights = model.weights();
+  const ModelWeights weights = weights_written_with(model, edits, static_cast<int>(n), static_cast<int>(position));
   const VectorXd residual = row_of(need(trace, {SiteKind::resid_post, dims.layers - 1}), position);
   const Direction along = direction(config, weights, residual, out.of);
   out.scale = along.scale;

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/engine/intervention.h"
 #include "core/model/model.h"
 #include "core/trace/trace.h"
 
@@ -64,8 +65,9 @@ LogitDirection logit_direction(const Model& model, const Trace& trace, const Att
 
 std::set<SiteKind> attribution_sites(const Model& model);
 
-/// `trace` must have recorded attribution_sites(), its maps and all logits. Throws Error on a position or a token that
-/// is not there.
-LogitAttribution logit_attribution(const Model& model, const Trace& trace, const AttributionOf& of);
+/// `trace` must have recorded attribution_sites(), its maps and all logits; `edits` are those that it was run with:
+/// what a head writes is z times W_O as they leave it. Throws Error on a position or a token that is not there.
+LogitAttribution logit_attribution(const Model& model, const Trace& trace, const AttributionOf& of,
+                                   const std::vector<Intervention>& edits = {});
 
 }  // namespace headscope

@@ -1,11 +1,29 @@
 #include "core/reading/saliency.h"
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/engine/intervention_tap.h"
 
 namespace headscope {
+
+namespace {
+/// All edits but norms that move at every position: those pass on what other ops made, and the gradient goes through
+/// them. (A second such edit of a layer finds its norms moved and copies rows.)
+std::vector<Intervention> past_which_nothing_flows(const std::vector<Intervention>& edits) {
+  std::vector<Intervention> out, moved;
+  for (const Intervention& edit : edits) {
+    const auto same_layer = [&](const Intervention& other) {
+      return !edit.target.layer || !other.target.layer || *edit.target.layer == *other.target.layer;
+    };
+    const bool whole = edit.enabled && std::holds_alternative<PostNorm>(edit.action) && !edit.target.positions;
+    (whole && std::ranges::none_of(moved, same_layer) ? moved : out).push_back(edit);
+  }
+  return out;
+}
+}  // namespace
 
 Saliency read_saliency(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx, const Trace& trace,
                        const GradientOf& of) {
@@ -25,10 +43,11 @@ Saliency read_saliency(const LoadedModel& loaded, const RunRequest& request, con
     scene.sources[source.text] = run(loaded, plain, Ctx{.backend = ctx.backend, .stop = ctx.stop});
   }
   InterventionTap edits(request.edits, scene);
+  const InterventionTap cuts(past_which_nothing_flows(request.edits), scene);
   for (const SiteInfo& site : site_table())
     for (int layer = site.per_layer ? 0 : -1; layer < (site.per_layer ? dims.layers : 0); ++layer)
-      if (edits.wants({site.kind, layer}))
-        throw Error("gradients", "edits that change masks, temperatures or rules only",
+      if (cuts.wants({site.kind, layer}))
+        throw Error("gradients", "edits that change masks, temperatures or rules, or move norms, only",
                     "one that replaces " + name(Site{site.kind, layer}) + ", past which no gradient flows",
                     "switch it off in the list of edits");
   Ctx own = ctx;

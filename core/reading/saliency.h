@@ -18,8 +18,8 @@ struct Saliency {
 };
 
 /// Of the run that `trace` came from, with its edits. `trace` must hold the maps of every head. Throws Error when an
-/// edit replaces a tensor (an ablation, a patch, a weight), since no gradient flows past it, and as input_gradients()
-/// and run().
+/// edit replaces a tensor (an ablation, a patch, a weight), since no gradient flows past it (norms that move do not),
+/// and as input_gradients() and run().
 Saliency read_saliency(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx, const Trace& trace,
                        const GradientOf& of);
 

@@ -95,6 +95,31 @@ TEST_CASE("what an edit puts into the residual stream is a part of its own, and 
   CHECK(a.value(Kind::remainder) == doctest::Approx(expected).epsilon(1e-3));
 }
 
+TEST_CASE("a head's part is what it wrote with the singular values of W_O as edits leave them") {
+  for (const char* folder : {"gpt2-random", "llama-gqa"}) {
+    CAPTURE(folder);
+    ReadSubject s(folder, {5, 9, 5, 30, 9, 5, 17, 2}, {parse_intervention("1: singular o 1..4=0.25 6=-1", "test")});
+    const AttributionOf of{.position = 5, .token = 11};
+    const LogitAttribution a = logit_attribution(s.model(), *s.trace, of, s.request.edits);
+    CHECK(a.sum() == doctest::Approx(a.logit).epsilon(1e-5).scale(10));
+    CHECK(a.value(Kind::remainder) == 0);  // no part of it is left unexplained
+    const std::vector<double> d = logit_direction(s.model(), *s.trace, of).d;
+    const Tensor& wrote = s.site(SiteKind::result, 1);  // (query, head, d_model): of the pass itself
+    for (int head = 0; head < s.dims().heads; ++head) {
+      double expected = 0;
+      for (Index i = 0; i < wrote.dim(2); ++i)
+        expected += static_cast<double>(wrote.at(5, head, i)) * d[static_cast<std::size_t>(i)];
+      CHECK(a.value(Kind::head, 1, head) == doctest::Approx(expected).epsilon(1e-3).scale(0.01));
+    }
+    // Only at the positions that the edit reaches.
+    std::vector<Intervention> elsewhere{parse_intervention("1@0..2: singular o 1..4=0", "test")};
+    const LogitAttribution plain = logit_attribution(s.model(), *s.trace, of),
+                           same = logit_attribution(s.model(), *s.trace, of, elsewhere);
+    CHECK(same.value(Kind::head, 1, 0) == plain.value(Kind::head, 1, 0));
+    CHECK(a.value(Kind::head, 1, 0) != doctest::Approx(plain.value(Kind::head, 1, 0)));
+  }
+}
+
 TEST_CASE("attribution of what is not there") {
   const ReadSubject s("gpt2-random");
   CHECK_THROWS_AS(logit_attribution(s.model(), *s.trace, {.position = 8, .token = 1}), Error);

@@ -33,11 +33,11 @@ class Scaled final : public Tap {
 
 TEST_CASE("attention × gradient is what a logit loses, to first order, with a cell made smaller") {
   for (const char* folder : {"gpt2-random", "llama-gqa"}) {
-    for (const bool edited : {false, true}) {
+    for (const char* edit : {"", "0.1: temperature 0.5", "*: post norm", "1: post norm"}) {
       CAPTURE(folder);
-      CAPTURE(edited);
+      CAPTURE(edit);
       std::vector<Intervention> edits;
-      if (edited) edits.push_back(parse_intervention("0.1: temperature 0.5", "test"));
+      if (*edit) edits.push_back(parse_intervention(edit, "test"));
       ReadSubject s(folder, {5, 9, 5, 30, 9, 5, 17, 2}, edits);
       const GradientOf of{.kind = GradientOf::Kind::logit, .position = -1, .token = 7};
       const Saliency found = read_saliency(s.loaded, s.request, s.ctx(), *s.trace, of);
@@ -68,4 +68,8 @@ TEST_CASE("gradients past a replaced tensor are refused, not invented") {
   ReadSubject s("gpt2-random", {5, 9, 5}, {parse_intervention("0.1: ablate zero", "test")});
   CHECK_THROWS_WITH_AS(read_saliency(s.loaded, s.request, s.ctx(), *s.trace, {.token = 7}),
                        doctest::Contains("blocks.0.attn.hook_z"), Error);
+  // Norms that move at some positions are copied row by row.
+  ReadSubject some("gpt2-random", {5, 9, 5}, {parse_intervention("*@1..2: post norm", "test")});
+  CHECK_THROWS_WITH_AS(read_saliency(some.loaded, some.request, some.ctx(), *some.trace, {.token = 7}),
+                       doctest::Contains("no gradient flows"), Error);
 }
