@@ -80,6 +80,12 @@ void GenerateWorkspace::keys(Ui&, Workbench& bench) {
 void GenerateWorkspace::prompt(Ui& ui) {
   const auto& run = desk_.prompt();
   section(ui, "PROMPT", run ? fmt::format("{} tokens of {}", run->trace->tokens.size(), run->trace->model.name) : "");
+  if (desk_.replay_refused()) {
+    quiet_words(ui,
+                "The session's generated text was not made again. It stays in the session until another is written.");
+    if (button(ui, "Make it again")) desk_.replay_again();
+    ImGui::Dummy({0, ui.px(4)});
+  }
   if (!run) return quiet_words(ui, "Open a model and write a text in Explore.");
   std::string words = run->trace->text;
   if (words.empty())

@@ -93,8 +93,19 @@ bool GenerationDesk::prompt_changed() const {
 void GenerationDesk::take_prompt() {
   const auto& results = explorer_.results();
   if (!run_is_of_model(results)) return;
+  forget_replay();
+  begin();
+}
+
+void GenerationDesk::forget_replay() {
+  replay_.reset();
+  replay_state_ = ReplayState::none;
+}
+
+/// With what the explorer shows.
+void GenerationDesk::begin() {
+  const auto& results = explorer_.results();
   explorer_.forget(tag);
-  replaying_ = false;
   prompt_ = results.run;
   model_ = results.model;
   generator_ = std::make_shared<Generator>(model_, prompt_->request.edits);
@@ -202,6 +213,7 @@ void GenerationDesk::deliver(const Answer& answer) {
   const bool follow = kept >= branch().steps.size();
   for (const ToldStep& step : answer.steps) append(step);
   if (!answer.steps.empty()) {
+    if (replay_state_ == ReplayState::refused) forget_replay();  // another text is written in its place
     changed_branch();
     if (!follow) cursor_ = kept;
   }
@@ -217,17 +229,20 @@ void GenerationDesk::deliver(const Answer& answer) {
 void GenerationDesk::frame(bool shown) {
   if (std::exchange(cancels_, explorer_.cancels()) != cancels_) {  // the user pressed Stop
     for (const char* each : {tag, study_tag}) explorer_.forget(each);
-    running_ = in_flight_ = appending_ = studying_ = replaying_ = false;
+    running_ = in_flight_ = appending_ = studying_ = false;
+    if (replay_state_ == ReplayState::running) replay_state_ = ReplayState::refused;
     recalled_.reset();
     owed_ = 0;
   }
   const auto& results = explorer_.results();
-  if (auto opened = explorer_.take_opened_tape()) replay_ = std::move(opened);
-  if (replay_ && run_is_of_model(results) && replay_->prompt.model == results.model_folder) return submit_replay();
-  if (replaying_) return;
+  if (auto opened = explorer_.take_opened_tape()) replay(std::move(*opened));
+  if (replay_state_ == ReplayState::waiting && run_is_of_model(results) &&
+      replay_->prompt.model == results.model_folder)
+    return submit_replay();
+  if (replay_state_ == ReplayState::running) return;
   const bool untouched = branches_.size() == 1 && branches_[0].steps.empty() && !running_;
   if (run_is_of_model(results) && (!prompt_ || (untouched && prompt_changed()))) {
-    if (shown) take_prompt();
+    if (shown) begin();
   }
   if (!prompt_) return;
   if (shown && !running_ && !in_flight_ && !reading_failed_ && cursor() < branch().steps.size() &&
@@ -297,7 +312,7 @@ const ToldStep* GenerationDesk::at_cursor() const {
 }
 
 void GenerationDesk::fork(std::size_t at, std::optional<std::int32_t> token) {
-  if (!prompt_ || replaying_) return;
+  if (!prompt_ || replaying()) return;
   at = std::min(at, branch().steps.size());
   if (at == branch().steps.size() && !ready()) return;
   running_ = false;

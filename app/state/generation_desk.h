@@ -111,12 +111,21 @@ class GenerationDesk {
   /// A new branch with the steps before `at`, and then this token, or (none) what the present settings and seed draw.
   void fork(std::size_t at, std::optional<std::int32_t> token);
   // ---- sessions
-  /// How every token was chosen; nullopt while nothing is written.
+  /// How every token was chosen; nullopt while nothing is written. A text that was to be made again is this one until
+  /// it is, also when that was stopped or failed, until another is written.
   std::optional<TapeRecord> record() const;
   /// Makes the same steps again, once the model is open. A step that comes out otherwise (another build, another
   /// processor) keeps the recorded token, and the message says so.
-  void replay(TapeRecord record) { replay_ = std::move(record); }
-  bool replaying() const { return replay_.has_value() || replaying_; }
+  void replay(TapeRecord record) {
+    replay_ = std::move(record);
+    replay_state_ = ReplayState::waiting;
+  }
+  bool replaying() const { return replay_state_ == ReplayState::waiting || replay_state_ == ReplayState::running; }
+  /// It was stopped, or failed; replay_again() tries once more.
+  bool replay_refused() const { return replay_state_ == ReplayState::refused; }
+  void replay_again() {
+    if (replay_refused()) replay_state_ = ReplayState::waiting;
+  }
 
   /// Puts prompt and continuation up to the cursor's end of the branch into the document.
   void open_in_explore();
@@ -139,7 +148,9 @@ class GenerationDesk {
  private:
   struct Answer;
   struct Replayed;  // a tape made again
+  void begin();
   void submit_replay();
+  void forget_replay();
   void deliver(Replayed replayed);
   void submit_recall(std::size_t at);
   void hold(const std::shared_ptr<const GenerationStep>& step);
@@ -176,8 +187,13 @@ class GenerationDesk {
   std::deque<std::shared_ptr<const GenerationStep>> held_;  // with tensors, oldest first
   std::size_t held_bytes_ = 0;
   std::shared_ptr<const GenerationStep> recalled_;  // that is being made again
-  std::optional<TapeRecord> replay_;                // waits for its model
-  bool replaying_ = false;
+  std::optional<TapeRecord> replay_;                // until it is made
+  enum class ReplayState {
+    none,
+    waiting,
+    running,
+    refused
+  } replay_state_ = ReplayState::none;  // waiting: for its model
   std::chrono::steady_clock::time_point last_step_{};
   StreamingSettings streaming_settings_;
   int forcing_given_ = 0;

@@ -112,7 +112,7 @@ void GenerationDesk::submit_recall(std::size_t at) {
 // ---- sessions
 
 std::optional<TapeRecord> GenerationDesk::record() const {
-  if (replay_) return replay_;  // opened, not made again yet
+  if (replay_) return replay_;  // opened; not, or not wholly, made again
   if (!prompt_ || std::ranges::all_of(branches_, [](const GenerationBranch& b) { return b.steps.empty(); }))
     return std::nullopt;
   TapeRecord out{prompt_->request, {}, chosen_, choice()};
@@ -175,9 +175,9 @@ void GenerationDesk::Replayed::make(const Ctx& ctx, std::atomic<float>& progress
 }
 
 void GenerationDesk::submit_replay() {
-  in_flight_ = replaying_ = true;
-  Replayed question{std::move(*replay_), explorer_.results().model};
-  replay_.reset();
+  in_flight_ = true;
+  replay_state_ = ReplayState::running;
+  Replayed question{*replay_, explorer_.results().model};
   // The very run on screen, where it is the prompt's.
   const RunRequest& wanted = question.record.prompt;
   if (const auto& run = explorer_.results().run;
@@ -197,9 +197,12 @@ void GenerationDesk::submit_replay() {
 }
 
 void GenerationDesk::deliver(Replayed made) {
-  in_flight_ = replaying_ = false;
-  if (!made.failure.empty())
+  in_flight_ = false;
+  if (!made.failure.empty()) {
+    replay_state_ = ReplayState::refused;
     return explorer_.show_message({Message::Level::error, "The session's generated text: " + made.failure, ""});
+  }
+  forget_replay();
   prompt_ = std::move(made.prompt);
   model_ = std::move(made.model);
   generator_ = std::move(made.generator);

@@ -4,10 +4,13 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <thread>
 
+#include "core/base/file.h"
 #include "tests/support/paths.h"
 
 using namespace headscope;
@@ -179,6 +182,79 @@ TEST_CASE("a session holds how every token was chosen, and opening it writes the
   CHECK(desk.branches()[0].steps[0].step->token == token);
   REQUIRE(explorer.state().message);
   CHECK(explorer.state().message->text.find("the recorded ones were kept") != std::string::npos);
+}
+
+TEST_CASE("a session's generated text is not lost while it is made again, nor when that is stopped or fails") {
+  const auto folder = headscope::testing::scratch_dir("tape-kept");
+  TapeRecord written;
+  {
+    Desk d;
+    for (int i = 0; i < 6; ++i) d.desk.step();
+    REQUIRE(d.writes(6));
+    written = *d.desk.record();
+    d.explorer.save_session(folder / "s.json");
+  }
+  Explorer explorer{{.threads = 1, .wake = {}}};
+  GenerationDesk desk(explorer);
+  explorer.set_tape_source([&] { return desk.record(); });
+  const auto until = [&](const std::function<bool()>& done) {
+    for (int i = 0; i < 4000 && !done(); ++i) {
+      explorer.frame(0);
+      desk.frame(true);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return done();
+  };
+  const auto saved = [&] {
+    explorer.save_session(folder / "again.json");
+    return session_from_json(read_file(folder / "again.json", std::size_t{1} << 20), "again").tape;
+  };
+  const auto is_written = [&](const std::optional<TapeRecord>& tape) {
+    return tape && tape->branches == written.branches;
+  };
+  explorer.open_session(folder / "s.json");
+  bool kept = true, seen = false;
+  // Held up by another job, so that frames pass while it waits its turn.
+  REQUIRE(until([&] { return explorer.results().run && desk.replaying(); }));
+  for (int i = 0; i < 3; ++i) {
+    const auto go = std::make_shared<std::atomic<bool>>(false);
+    explorer.compute("other", [go](Worker::Job&) -> Worker::Deliver {
+      while (!*go) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return nullptr;
+    });
+    if (i == 0 && !desk.replaying()) desk.replay(written);
+    desk.frame(true);
+    seen |= desk.replaying();
+    kept &= is_written(desk.record()) && is_written(saved());
+    *go = true;
+    if (i == 0) {
+      explorer.cancel();
+      desk.frame(true);
+      REQUIRE(until([&] { return !explorer.busy(); }));
+      CHECK(desk.replay_refused());
+      kept &= is_written(desk.record()) && is_written(saved());
+      desk.replay_again();
+      desk.frame(true);
+    }
+  }
+  CHECK(seen);
+  CHECK(kept);
+  REQUIRE(until([&] { return !desk.replaying() && !explorer.busy(); }));
+  CHECK_FALSE(desk.replay_refused());
+  CHECK(desk.branch().steps.size() == 6);
+  CHECK(is_written(saved()));
+
+  // One that cannot be made at all.
+  TapeRecord wrong = *desk.record();
+  wrong.branches[0].steps[5].token = 1'000'000;
+  desk.replay(wrong);
+  REQUIRE(until([&] { return desk.replay_refused(); }));
+  CHECK(explorer.state().message);
+  CHECK(desk.record() == wrong);
+  // Another text, and it is forgotten.
+  desk.step();
+  REQUIRE(until([&] { return desk.branch().steps.size() == 7; }));
+  CHECK(desk.record()->branches[0].steps.size() == 7);
 }
 
 TEST_CASE("steps stay inside the byte budget: the oldest lose their rows, and get them back when looked at") {
