@@ -110,7 +110,7 @@ void add_file(std::vector<Action>& all) {
   all.push_back(
       {"file.save_session", "Save session…", "Ctrl+S", "File", dialog(Dialog::save_session), has_model, nullptr});
   all.push_back({"file.export", "Export a picture or its numbers…", "Ctrl+E", "File", dialog(Dialog::export_view),
-                 has_run, nullptr});
+                 nullptr, nullptr});
   all.push_back(
       {"file.quit", "Quit", "Ctrl+Q", "File", [](Workbench& bench) { bench.ui.quit = true; }, nullptr, nullptr});
 }
@@ -156,7 +156,8 @@ void add_edit(std::vector<Action>& all) {
                  has_edits, any_on});
   all.push_back({"edit.run_again", "Run again what was stopped", "F5", "Edit",
                  [](Workbench& bench) { bench.explorer.run_again(); },
-                 [](const Workbench& bench) { return bench.explorer.behind(); }, nullptr});
+                 [](const Workbench& bench) { return bench.explorer.behind() || !bench.explorer.stopped().empty(); },
+                 nullptr});
   all.push_back({"edit.cancel", "Stop what runs", "", "Edit", [](Workbench& bench) { bench.explorer.cancel(); },
                  [](const Workbench& bench) { return bench.explorer.busy(); }, nullptr});
 }

@@ -172,12 +172,15 @@ void CorpusDesk::stop() {
   desk_.cancel();
   if (!reading_) return;
   // What was measured since the last copy.
-  explorer_.compute("corpus rest", [this, reading = reading_](Worker::Job&) -> Worker::Deliver {
-    auto rest = reading->rest();
-    return [this, reading, rest] {
-      if (rest && reading == reading_) results_ = rest;
-    };
-  });
+  explorer_.compute(
+      "corpus rest",
+      [this, reading = reading_](Worker::Job&) -> Worker::Deliver {
+        auto rest = reading->rest();
+        return [this, reading, rest] {
+          if (rest && reading == reading_) results_ = rest;
+        };
+      },
+      Explorer::OnStop::own);
 }
 
 void CorpusDesk::frame() {

@@ -20,19 +20,39 @@ namespace {
 constexpr const char* tags[] = {"load", "trace", "metrics", "detail", "effect", "export"};
 constexpr std::size_t text_limit = std::size_t{16} << 20;
 
-const char* words_for(const std::string& tag) {
-  if (tag == "load") return "opening the model";
-  if (tag == "trace") return "running the model";
-  if (tag == "metrics") return "measuring the heads";
-  if (tag == "detail") return "taking the head apart";
-  if (tag == "export") return "writing the file";
-  if (tag.starts_with("training")) return "training";
-  if (tag.starts_with("sweep corpus")) return "reading the corpus";
-  if (tag == "generation") return "writing";
-  if (tag == "generation study") return "measuring generation";
-  if (tag == "comparison") return "comparing two runs";
-  if (tag.starts_with("sweep")) return "sweeping";
-  return tag == "effect" ? "comparing with the unedited run" : "";
+/// What a job is doing, by the beginning of its tag; of several that fit, the first.
+std::string words_for(std::string_view tag) {
+  constexpr std::pair<std::string_view, const char*> words[] = {
+      {"load", "opening the model"},
+      {"trace", "running the model"},
+      {"metrics", "measuring the heads"},
+      {"detail", "taking the head apart"},
+      {"effect", "comparing with the unedited run"},
+      {"export", "writing the file"},
+      {"training save", "saving the model"},
+      {"training", "training"},
+      {"sweep corpus", "reading the corpus"},
+      {"corpus", "reading the corpus"},
+      {"generation study", "measuring generation"},
+      {"generation", "writing"},
+      {"comparison", "comparing two runs"},
+      {"sweep mechanism", "measuring times"},
+      {"sweep", "sweeping"},
+      {"scene.", "drawing"},
+      {"read.circuits.full", "searching the whole vocabulary"},
+      {"read.prefixes", "running the beginnings"},
+      {"read.alternatives", "moving the weights"},
+      {"read.", "reading the run"},
+      {"singular", "taking singular values"},
+      {"detector", "looking for the rule"},
+      {"masks.", "measuring the mask"},
+      {"mechanism", "computing the mechanism"},
+      {"positions.", "comparing positions"},
+      {"edit pairs", "pairing the texts"},
+  };
+  for (const auto& [beginning, said] : words)
+    if (tag.starts_with(beginning)) return said;
+  return "";
 }
 
 fs::path absolute_path(const fs::path& path) {
@@ -78,16 +98,31 @@ Explorer::Status Explorer::status() const {
   return status;
 }
 
-void Explorer::compute(const std::string& tag, Worker::Work work) {
+void Explorer::compute(const std::string& tag, Worker::Work work, OnStop on_stop) {
+  stopped_.erase(tag);
+  if (on_stop == OnStop::again)
+    computing_[tag] = work;
+  else
+    computing_.erase(tag);
   worker_.submit(
       tag,
       [this, tag, work = std::move(work)](Worker::Job& job) -> Worker::Deliver {
         return [this, tag, deliver = work(job)] {
+          computing_.erase(tag);
           succeeded(tag);
           if (deliver) deliver();
         };
       },
-      failed(tag));
+      [this, tag, say = failed(tag)](const std::string& message) {
+        computing_.erase(tag);
+        say(message);
+      });
+}
+
+void Explorer::forget(const std::string& tag) {
+  computing_.erase(tag);
+  stopped_.erase(tag);
+  worker_.cancel(tag);
 }
 
 void Explorer::on_files(const std::string& tag, Worker::Work work) {
@@ -96,6 +131,9 @@ void Explorer::on_files(const std::string& tag, Worker::Work work) {
 
 void Explorer::cancel() {
   for (const char* tag : tags) worker_.cancel(tag);
+  for (const auto& [tag, work] : computing_) worker_.cancel(tag);
+  stopped_.merge(computing_);  // which compute() has kept apart
+  computing_.clear();
   if (loading_ == state_.document.model) refused_ = loading_;  // or the next frame would begin once more
   loading_.clear();
   ++cancels_;
@@ -111,9 +149,18 @@ bool Explorer::behind() const {
   return !current || !results_.facts || results_.facts->trace != results_.run->trace;
 }
 
+std::string Explorer::stopped() const {
+  if (stopped_.empty()) return "";
+  const std::string words = words_for(stopped_.begin()->first);
+  return stopped_.size() == 1 ? words : fmt::format("{} and {} more", words, stopped_.size() - 1);
+}
+
 void Explorer::run_again() {
-  refused_.clear();
-  submitted_ = {};
+  if (behind()) {
+    refused_.clear();
+    submitted_ = {};
+  }
+  for (auto& [tag, work] : std::exchange(stopped_, {})) compute(tag, std::move(work));
   changed_ = true;
 }
 

@@ -12,7 +12,9 @@
 // A newer job of a tag replaces the older one. A failed job leaves what is on screen and sets the message.
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -55,22 +57,29 @@ class Explorer {
     std::string backend;                  ///< "CPU f32, …"
   };
   Status status() const;
+  /// What cancel() does with a job: `again` stops it and keeps its work for run_again(); `own` leaves it to who
+  /// submitted it, who looks at cancels(): slices of something that goes on.
+  enum class OnStop { again, own };
   /// Work for a panel, such as a picture, on the worker. A newer job of the tag replaces an older one; what fails
-  /// becomes the message.
-  void compute(const std::string& tag, Worker::Work work);
+  /// becomes the message. `work` may be called twice: it does not use up what it captured.
+  void compute(const std::string& tag, Worker::Work work, OnStop on_stop = OnStop::again);
   /// Reading and writing files for a panel, beside the worker that computes: a folder is listed while a model runs.
   void on_files(const std::string& tag, Worker::Work work);
   /// Drops the queued and stops the running job of a tag given to compute().
-  void forget(const std::string& tag) { worker_.cancel(tag); }
+  void forget(const std::string& tag);
   /// For such work: one pass at a time, on the worker only.
   const std::shared_ptr<Backend>& backend() const { return backend_; }
-  /// Stops what runs; the last good results stay.
+  /// Stops what runs and what waits; the last good results stay.
   void cancel();
   /// How often that was asked for: whoever hands in one job after another stops when it changes.
   std::uint64_t cancels() const { return cancels_; }
   /// What is on screen is not what the document asks for, and nothing runs that would change it: it was stopped, or it
   /// failed.
   bool behind() const;
+  /// The same of work given to compute(), in words ("searching the whole vocabulary"); "" = nothing was stopped.
+  std::string stopped() const;
+  bool was_stopped(const std::string& tag) const { return stopped_.contains(tag); }
+  /// Takes up what was stopped, and what the document asks for.
   void run_again();
 
   // What the user does. Changes to the document are undoable.
@@ -154,6 +163,7 @@ class Explorer {
   std::function<std::optional<TapeRecord>()> tape_source_;
   std::optional<TapeRecord> opened_tape_;
   std::uint64_t cancels_ = 0;
+  std::map<std::string, Worker::Work> computing_, stopped_;  // of compute(), by tag: under way; stopped by the user
   double now_ = 0;
   RunRequest submitted_;                    // the trace job's last
   std::shared_ptr<const Trace> detail_of_;  // what the detail job was last submitted for …

@@ -160,7 +160,8 @@ void TrainingDesk::begin(std::shared_ptr<const Checkpoint> from) {
   for (const char* tag : slice_tags) explorer_.forget(tag);
   // The task trains its vocabulary first, which takes a moment: on the worker as well.
   explorer_.compute(
-      "training recipe", [this, run = run_, recipe = running_, from](Worker::Job& job) -> Worker::Deliver {
+      "training recipe",
+      [this, run = run_, recipe = running_, from](Worker::Job& job) -> Worker::Deliver {
         Slice slice;
         try {
           run->trainer =
@@ -177,7 +178,8 @@ void TrainingDesk::begin(std::shared_ptr<const Checkpoint> from) {
           phase_ = Phase::running;
           deliver(run, slice);
         };
-      });
+      },
+      Explorer::OnStop::own);
 }
 
 void TrainingDesk::pause() {
@@ -205,16 +207,23 @@ void TrainingDesk::set_learning_rate(double rate) {
   draft_.optimizer.learning_rate = rate;
   if (!run_) return;
   running_.optimizer.learning_rate = rate;
-  explorer_.compute("training rate", [run = run_, rate](Worker::Job&) -> Worker::Deliver {
-    OptimizerSettings settings = run->trainer->recipe().optimizer;
-    settings.learning_rate = rate;
-    settings.final_learning_rate = std::min(settings.final_learning_rate, rate);
-    run->trainer->set_optimizer(settings);
-    return nullptr;
-  });
+  explorer_.compute(
+      "training rate",
+      [run = run_, rate](Worker::Job&) -> Worker::Deliver {
+        OptimizerSettings settings = run->trainer->recipe().optimizer;
+        settings.learning_rate = rate;
+        settings.final_learning_rate = std::min(settings.final_learning_rate, rate);
+        run->trainer->set_optimizer(settings);
+        return nullptr;
+      },
+      Explorer::OnStop::own);
 }
 
 void TrainingDesk::frame() {
+  if (std::exchange(cancels_, explorer_.cancels()) != cancels_) {  // the user pressed Stop
+    if (phase_ == Phase::preparing) stop();
+    pause();
+  }
   if (phase_ != Phase::running || !run_) return;
   const int wanted = single_ || pause_at_ > 0 ? 1 : 2;
   while (in_flight_ < wanted) submit(slice_tags[slices_++ % 2], single_ ? 1 : 0);
@@ -222,32 +231,35 @@ void TrainingDesk::frame() {
 
 void TrainingDesk::submit(const std::string& tag, std::int64_t most_steps) {
   ++in_flight_;
-  explorer_.compute(tag, [this, run = run_, most_steps, until = pause_at_](Worker::Job& job) -> Worker::Deliver {
-    Slice slice;
-    Trainer& trainer = *run->trainer;
-    try {
-      const auto begin = Clock::now();
-      std::int64_t steps = 0;
-      do {
-        trainer.run(1, job.stop);
-        ++steps;
-      } while (!trainer.progress().finished() && seconds_since(begin) < slice_seconds && steps != most_steps &&
-               trainer.progress().step != until);
-      if (steps == most_steps || trainer.progress().finished() || trainer.progress().step == until ||
-          seconds_since(run->last_view) > seconds_between_views)
-        slice.moment = TrainingMoment{run->look(job.stop), std::make_shared<Checkpoint>(trainer.checkpoint())};
-    } catch (const Error& error) {
-      slice.failure = error.what();
-    }
-    slice.progress = trainer.progress();
-    slice.curve = trainer.curve();
-    slice.recipe = trainer.recipe();
-    return [this, run, slice = std::move(slice)] {
-      if (run != run_) return;
-      --in_flight_;
-      deliver(run, slice);
-    };
-  });
+  explorer_.compute(
+      tag,
+      [this, run = run_, most_steps, until = pause_at_](Worker::Job& job) -> Worker::Deliver {
+        Slice slice;
+        Trainer& trainer = *run->trainer;
+        try {
+          const auto begin = Clock::now();
+          std::int64_t steps = 0;
+          do {
+            trainer.run(1, job.stop);
+            ++steps;
+          } while (!trainer.progress().finished() && seconds_since(begin) < slice_seconds && steps != most_steps &&
+                   trainer.progress().step != until);
+          if (steps == most_steps || trainer.progress().finished() || trainer.progress().step == until ||
+              seconds_since(run->last_view) > seconds_between_views)
+            slice.moment = TrainingMoment{run->look(job.stop), std::make_shared<Checkpoint>(trainer.checkpoint())};
+        } catch (const Error& error) {
+          slice.failure = error.what();
+        }
+        slice.progress = trainer.progress();
+        slice.curve = trainer.curve();
+        slice.recipe = trainer.recipe();
+        return [this, run, slice = std::move(slice)] {
+          if (run != run_) return;
+          --in_flight_;
+          deliver(run, slice);
+        };
+      },
+      Explorer::OnStop::own);
 }
 
 void TrainingDesk::deliver(const std::shared_ptr<Run>&, const Slice& slice) {
@@ -341,7 +353,8 @@ void TrainingDesk::save(const fs::path& folder, bool open) {
           explorer_.open_model(folder);
           explorer_.set_text(probe);
         };
-      });
+      },
+      Explorer::OnStop::own);
 }
 
 }  // namespace headscope

@@ -108,6 +108,7 @@ class TrainingDesk {
   std::uint64_t slices_ = 0;
   bool single_ = false;  // pause after the next step
   std::int64_t pause_at_ = 0;
+  std::uint64_t cancels_ = 0;  // of the explorer
   TrainingProgress progress_;
   std::vector<TrainingPoint> curve_;
   std::vector<TrainingMoment> moments_;

@@ -117,6 +117,9 @@ ShellContent App::content() {
       content.status.push_back({fmt::format("  {:2.0f} %", 100 * static_cast<double>(status.progress)), true});
     content.stoppable = status.seconds > 0.3;
     content.progress = static_cast<double>(status.progress);
+  } else if (const std::string stopped = explorer_->stopped(); !stopped.empty() || explorer_->behind()) {
+    content.status = {{stopped.empty() ? "not run to its end" : "stopped: " + stopped, false}};
+    content.again = [this] { explorer_->run_again(); };
   } else if (results.run) {
     content.status = {{"trace ", false}, {fmt::format("{:.0f} ms", status.trace_ms), true}};
     if (status.metrics_ms > 0) {

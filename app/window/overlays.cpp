@@ -268,7 +268,7 @@ void FileDialog::confirm(Ui& ui, Workbench& bench) {
 }
 
 void FileDialog::export_options(Ui& ui, const Workbench& bench) {
-  const bool explore = bench.ui.workspace == workspace_index("Explore");
+  const bool explore = bench.ui.workspace == workspace_index("Explore") && bench.explorer.results().run;
   const auto& all = ui.pictures.all;
   if (!explore && !picture(ui, bench) && !all.empty())  // the largest, until another is chosen
     choose(std::ranges::max_element(all, {}, &ShownPicture::area)->id, bench);

@@ -137,14 +137,17 @@ ShellEvents top_bar(Ui& ui, const ShellContent& content) {
   const float export_x = size.x - ui.px(16) - export_width, palette_x = export_x - ui.px(12) - palette_width;
   float status_end = palette_x - ui.px(16);
   ImGui::SetCursorPosX(tabs_begin);
-  workspace_tabs(ui, content, size.y, status_end - (content.stoppable ? button_width(ui, "Stop") + ui.px(12) : 0.f),
-                 events);
+  const bool stop = content.stoppable && content.stop;
+  const char* offered = stop ? "Stop" : content.again ? "Run again" : nullptr;
+  const float offered_width = offered ? button_width(ui, offered) : 0;
+  workspace_tabs(ui, content, size.y, status_end - (offered ? offered_width + ui.px(12) : 0.f), events);
   const float tabs_end = ImGui::GetCursorPosX();
-  if (content.stoppable && content.stop) {
-    const float width = button_width(ui, "Stop");
-    ImGui::SetCursorPos({status_end - width, middle});
-    if (button(ui, "Stop", frame)) content.stop();
-    status_end -= width + ui.px(12);
+  if (offered) {
+    ImGui::SetCursorPos({status_end - offered_width, middle});
+    if (button(ui, offered, frame)) stop ? content.stop() : content.again();
+    if (!stop && ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
+      tooltip(ui, {"What was stopped runs once more (F5)"});
+    status_end -= offered_width + ui.px(12);
     ImGui::SameLine(0, 0);
     ImGui::SetCursorPosX(tabs_end);
   }

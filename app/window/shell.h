@@ -38,6 +38,7 @@ struct ShellContent {
   double progress = -1;                              ///< 0 … 1 while the worker is busy; < 0 = idle
   bool stoppable = false;                            ///< it takes long enough to offer to stop it …
   std::function<void()> stop;                        ///< … which this does
+  std::function<void()> again;                       ///< takes up what was stopped; empty = nothing was
   std::function<void(Ui&)> left, middle, right;
   std::function<void(Ui&)> model_menu, export_menu;  ///< drawn inside an open popup
 };

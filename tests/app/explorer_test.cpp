@@ -2,9 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <set>
+#include <thread>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -326,6 +328,59 @@ TEST_CASE("destroying a busy explorer is clean") {
     desk.explorer.set_text(story);
     for (int frame = 0; frame < 20 * i; ++frame) desk.explorer.frame(desk.now += 0.01);
   }
+}
+
+TEST_CASE("stop ends whatever a panel has computed, says what it was, and it runs again when asked") {
+  Desk desk;
+  desk.explorer.open_model(example());
+  desk.explorer.set_text(story);
+  desk.settle();
+  std::atomic<int> begun{0}, made{0};
+  std::atomic<bool> quick{false};
+  const auto ask = [&](const char* tag) {
+    desk.explorer.compute(tag, [&](Worker::Job& job) -> Worker::Deliver {
+      ++begun;
+      while (!quick) {
+        if (job.stop.stop_requested()) throw Cancelled();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      return [&] { ++made; };
+    });
+  };
+  ask("read.circuits.full");
+  ask("scene.circuits");  // waits behind it
+  while (begun == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  CHECK(desk.explorer.status().doing == "searching the whole vocabulary");
+  CHECK(desk.explorer.stopped().empty());
+  desk.explorer.cancel();
+  desk.settle();
+  CHECK(made == 0);
+  CHECK(begun == 1);
+  CHECK(desk.explorer.stopped() == "searching the whole vocabulary and 1 more");
+  CHECK(desk.explorer.was_stopped("scene.circuits"));
+  CHECK_FALSE(desk.explorer.behind());  // the document's own results are there
+
+  quick = true;
+  desk.explorer.run_again();
+  desk.settle();
+  CHECK(made == 2);
+  CHECK(desk.explorer.stopped().empty());
+
+  // Another question of the same tag takes the place of the stopped one; one that is forgotten does not come back.
+  quick = false;
+  ask("read.one");
+  ask("read.two");
+  desk.explorer.cancel();
+  desk.settle();
+  quick = true;
+  ask("read.one");
+  desk.explorer.forget("read.two");
+  desk.settle();
+  CHECK(made == 3);
+  CHECK(desk.explorer.stopped().empty());
+  desk.explorer.run_again();
+  desk.settle();
+  CHECK(made == 3);
 }
 
 TEST_CASE("what was stopped stays stopped, says so, and runs again when asked") {
