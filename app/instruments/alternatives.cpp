@@ -12,20 +12,24 @@
 #include "app/instruments/reading.h"
 #include "app/widgets/controls.h"
 #include "core/reading/whatif.h"
+#include "viz/color/norm.h"
 #include "viz/scene/map_cells.h"
 
 namespace headscope {
 
 namespace {
 
+constexpr double little_room = 0.02;  // total variation that is not worth speaking of
+
 /// The answer of the model at one place of the slider.
 struct Moved {
-  double share = 0;
+  std::string place;  ///< of the row: options of the Alternatives
+  double room = 0;    ///< total variation at the end of the way, wherever the slider stands
   RowDifference difference, blind_difference;
   RowReplaced replaced, blind;
 };
 
-class AlternativesInstrument final : public Instrument {
+class AlternativesInstrument final : public ReadingInstrument {
  public:
   void middle(const InstrumentContext& c) override {
     keep_up(c);
@@ -78,10 +82,11 @@ class AlternativesInstrument final : public Instrument {
     if (!found || found->options != place || found->source.run != c.results().run) return;
     const double share = share_;
     moved_.want(c, {}, fmt::format("{} {:.4f}", place, share),
-                [found, share](const ReadingSource& source, const Ctx& ctx) {
+                [found, share, place](const ReadingSource& source, const Ctx& ctx) {
                   const Alternatives& path = found->result;
                   Moved out;
-                  out.share = share;
+                  out.place = place;
+                  out.room = row_difference(path.values, path.weights, path.at(1)).variation;
                   const auto weights = path.at(share);
                   out.difference = row_difference(path.values, path.weights, weights);
                   const auto blind = naive_shift(path.weights, path.key, out.difference.variation);
@@ -190,7 +195,8 @@ class AlternativesInstrument final : public Instrument {
   void verdict(const InstrumentContext& c, const Answer& answer) {
     const auto moved = moved_.answer();
     section(c.ui, "WHAT CHANGES", "the same amount of weight, moved with an eye on the values, and blindly");
-    if (!moved || moved->source.run != answer.source.run) return note(c.ui, "Running the text …");
+    if (!moved || moved->source.run != answer.source.run || moved->result.place != answer.options)
+      return note(c.ui, "Running the text …");
     const Moved& m = moved->result;
     const auto line = [&](const char* name, double other, double blind, const char* how) {
       ImGui::TableNextRow();
@@ -200,7 +206,7 @@ class AlternativesInstrument final : public Instrument {
       const UseFont font(c.ui, c.ui.number());
       for (const double v : {other, blind}) {
         ImGui::TableNextColumn();
-        ImGui::TextUnformatted(v != 0 && std::abs(v) < 1e-4 ? fmt::format("{:.1e}", v).c_str()
+        ImGui::TextUnformatted(v != 0 && std::abs(v) < 1e-4 ? short_number(v, 2).c_str()
                                                             : fmt::format("{:.4f}", v).c_str());
       }
     };
@@ -224,20 +230,21 @@ class AlternativesInstrument final : public Instrument {
     }
     ImGui::Dummy({0, c.ui.px(6)});
     const std::string key = token_label(*answer.source.trace, answer.result.key);
-    note(c.ui,
-         m.difference.variation < 0.02
-             ? fmt::format(
-                   "No weights that give less to {} write the same: here the map says what the output rests on.", key)
-             : fmt::format(
-                   "{:.0f} % of this row's weight can lie elsewhere, away from {}, without a change of the head's "
-                   "output: the map alone does not say what it rests on.",
-                   100 * m.difference.variation, key));
+    note(
+        c.ui,
+        m.room < little_room
+            ? fmt::format("No weights that give less to {} write the same: here the map says what the output rests on.",
+                          key)
+            : fmt::format(
+                  "Up to {:.0f} % of this row's weight can lie elsewhere, away from {}, without a change of the head's "
+                  "output: the map alone does not say what it rests on.",
+                  100 * m.room, key));
   }
 
-  ReadingJob<Alternatives> job_{"read.alternatives"};
-  ReadingJob<Moved> moved_{"read.alternatives.moved"};
-  ReadingJob<std::vector<double>> room_{"read.alternatives.room"};
-  SceneSlot slot_{"scene.alternatives"}, atlas_{"scene.alternatives.room"};
+  ReadingJob<Alternatives> job_{*this, "read.alternatives"};
+  ReadingJob<Moved> moved_{*this, "read.alternatives.moved"};
+  ReadingJob<std::vector<double>> room_{*this, "read.alternatives.room"};
+  ReadingSlot slot_{*this, "scene.alternatives"}, atlas_{*this, "scene.alternatives.room"};
   double share_ = 1, tolerance_ = 1e-6;
 };
 

@@ -17,7 +17,7 @@ namespace headscope {
 
 namespace {
 
-class AttributionInstrument final : public Instrument {
+class AttributionInstrument final : public ReadingInstrument {
  public:
   void middle(const InstrumentContext& c) override {
     keep_up(c);
@@ -70,7 +70,7 @@ class AttributionInstrument final : public Instrument {
                 of.position = std::min(row, static_cast<Index>(source.trace->tokens.size()) - 1);
                 of.token = token ? *token : top_next(*source.trace, 1, static_cast<int>(of.position)).front().id;
                 of.against = against;
-                return logit_attribution(*source.model.model, *source.trace, of);
+                return logit_attribution(*source.model.model, *source.trace, of, source.run->request.edits);
               });
   }
 
@@ -174,8 +174,8 @@ class AttributionInstrument final : public Instrument {
     }
   }
 
-  ReadingJob<LogitAttribution> job_{"read.attribution"};
-  SceneSlot slot_{"scene.attribution"}, row_{"scene.attribution.sources"};
+  ReadingJob<LogitAttribution> job_{*this, "read.attribution"};
+  ReadingSlot slot_{*this, "scene.attribution"}, row_{*this, "scene.attribution.sources"};
   LogitFields logit_;
 };
 

@@ -16,13 +16,15 @@ namespace headscope {
 
 namespace {
 
+constexpr double at_once = 2e10;  // multiplications that need not be asked for
+
 struct HeadCircuits {
   HeadRef head;
   TokenCircuits tokens;
   CopyingScore score;
 };
 
-class CircuitsInstrument final : public Instrument {
+class CircuitsInstrument final : public ReadingInstrument {
  public:
   void middle(const InstrumentContext& c) override {
     keep_up(c);
@@ -36,7 +38,7 @@ class CircuitsInstrument final : public Instrument {
                        answer->result.head.head);
     ImGui::Dummy({0, c.ui.px(4)});
     matrix(c, answer);
-    list(c, *answer);
+    list(c, answer);
   }
 
   void right(const InstrumentContext& c) override {
@@ -44,10 +46,10 @@ class CircuitsInstrument final : public Instrument {
     if (!answer) return;
     const auto name = token_names(answer->source.model);
     section(c.ui, "SCORES", "of the whole vocabulary");
-    fact(c.ui, "Copying", fmt::format("{:+.3f}", answer->result.score.copying), nullptr,
+    fact(c.ui, "Copying", signed_words(answer->result.score.copying), nullptr,
          {"Σ Re λ ÷ Σ |λ| over the eigenvalues of the OV circuit", "+1: what it looks at becomes more likely; −1: less",
           "from W_E, W_V, W_O, W_U of the model, F32", "Elhage et al. 2021"});
-    fact(c.ui, "Matching", fmt::format("{:+.3f}", answer->result.score.matching), nullptr,
+    fact(c.ui, "Matching", signed_words(answer->result.score.matching), nullptr,
          {"Σ Re λ ÷ Σ |λ| over the eigenvalues of the QK circuit", "+1: tokens look at tokens like themselves",
           "from W_E, W_Q, W_K of the model, F32; no position"});
     if (answer->source.model.model->config().position == PositionKind::rotary) {
@@ -74,14 +76,16 @@ class CircuitsInstrument final : public Instrument {
       return HeadCircuits{head, token_circuits(*source.model.model, ctx.backend, of, source.trace->ids(), 8),
                           copying_score(*source.model.model, ctx.backend, of.layer, of.head)};
     });
-    const ModelDims& dims = c.results().model.model->config().dims;
-    const double work = 4.0 * dims.vocab * dims.vocab * dims.d_head;
-    large_ = work > 2e10;
+    const auto& model = c.results().model.model;
+    const ModelDims& dims = model->config().dims;
+    large_ = 4.0 * dims.vocab * dims.vocab * dims.d_head > at_once;
+    if (asked_model_.lock() != model) asked_.clear();  // what was asked of another model was not asked of this one
+    asked_model_ = model;
+    full_key_ = key;
     if (!large_ || asked_ == key)
-      full_.want(c, {}, key, [of](const ReadingSource& source, const Ctx& ctx) {
+      full_.want_of_weights(c, key, [of](const ReadingSource& source, const Ctx& ctx) {
         return full_circuits(*source.model.model, ctx, of, 24);
       });
-    full_key_ = key;
   }
 
   void matrix(const InstrumentContext& c, const std::shared_ptr<const Answer>& answer) {
@@ -117,8 +121,28 @@ class CircuitsInstrument final : public Instrument {
                fmt::format("weights of layer {} head {}, {} tokens apart, F32", head.layer, head.head, distance_)});
   }
 
-  void list(const InstrumentContext& c, const Answer& answer) {
+  /// What looking at token `i` of the text makes more likely, strongest first.
+  static std::string raised(const Answer& answer, std::size_t i) {
     const TokenCircuits& found = answer.result.tokens;
+    std::string line;
+    for (int k = 0; k < found.kept; ++k) {
+      const TokenPair& pair = found.raises[i * static_cast<std::size_t>(found.kept) + static_cast<std::size_t>(k)];
+      line += fmt::format("{}{} {:+.2f}", k ? "   " : "", token_text(answer.source.model, pair.to), pair.value);
+    }
+    return line;
+  }
+
+  void list(const InstrumentContext& c, const std::shared_ptr<const Answer>& kept) {
+    const Answer& answer = *kept;
+    const TokenCircuits& found = answer.result.tokens;
+    c.ui.pictures.add_table("raises", "looking at … makes more likely", [kept] {
+      const TokenCircuits& all = kept->result.tokens;
+      Table out{"looking at … makes more likely", {"token", "raises", "logit"}, {}};
+      for (std::size_t i = 0; i < all.raises.size(); ++i)
+        out.rows.push_back({token_text(kept->source.model, all.tokens[i / static_cast<std::size_t>(all.kept)]),
+                            token_text(kept->source.model, all.raises[i].to), number_cell(all.raises[i].value)});
+      return out;
+    });
     section(c.ui, "LOOKING AT … MAKES MORE LIKELY", "of the whole vocabulary, strongest first");
     const UseFont font(c.ui, c.ui.number());
     if (!ImGui::BeginTable("raises", 2,
@@ -128,20 +152,21 @@ class CircuitsInstrument final : public Instrument {
       return;
     ImGui::TableSetupColumn("token");
     ImGui::TableSetupColumn("raises", ImGuiTableColumnFlags_WidthStretch);
-    for (std::size_t i = 0; i < found.tokens.size(); ++i) {
-      ImGui::TableNextRow();
-      ImGui::TableNextColumn();
-      ImGui::TextUnformatted(token_text(answer.source.model, found.tokens[i]).c_str());
-      ImGui::TableNextColumn();
-      std::string line;
-      for (int k = 0; k < found.kept; ++k) {
-        const TokenPair& pair = found.raises[i * static_cast<std::size_t>(found.kept) + static_cast<std::size_t>(k)];
-        line += fmt::format("{}{} {:+.2f}", k ? "   " : "", token_text(answer.source.model, pair.to), pair.value);
+    ImGuiListClipper clipper;
+    clipper.Begin(static_cast<int>(found.tokens.size()));
+    while (clipper.Step())
+      for (int line = clipper.DisplayStart; line < clipper.DisplayEnd; ++line) {
+        const auto i = static_cast<std::size_t>(line);
+        ImGui::TableNextRow();
+        ImGui::TableNextColumn();
+        ImGui::TextUnformatted(token_text(answer.source.model, found.tokens[i]).c_str());
+        ImGui::TableNextColumn();
+        const std::string words = raised(answer, i);
+        const bool itself = found.raises[i * static_cast<std::size_t>(found.kept)].to == found.tokens[i];
+        c.ui.fonts.need(words);
+        ImGui::TextColored(vec(itself ? c.ui.theme.accent : c.ui.theme.muted), "%s", words.c_str());
+        if (itself && ImGui::IsItemHovered()) tooltip(c.ui, {"Copies: the token raises itself most"});
       }
-      const bool itself = found.raises[i * static_cast<std::size_t>(found.kept)].to == found.tokens[i];
-      ImGui::TextColored(vec(itself ? c.ui.theme.accent : c.ui.theme.muted), "%s", line.c_str());
-      if (itself && ImGui::IsItemHovered()) tooltip(c.ui, {"Copies: the token raises itself most"});
-    }
     ImGui::EndTable();
   }
 
@@ -149,8 +174,10 @@ class CircuitsInstrument final : public Instrument {
     section(c.ui, "WHOLE VOCABULARY", "strongest pairs");
     const auto& full = full_.answer();
     if (large_ && asked_ != full_key_ && button(c.ui, "Search the whole vocabulary")) asked_ = full_key_;
-    if (!full || full->options != full_key_)
+    if (!full || full->options != full_key_ || full->source.model.model != c.results().model.model) {
+      if (c.explorer().was_stopped(full_.tag())) return note(c.ui, "Stopped. F5 takes it up again.");
       return note(c.ui, large_ ? "All pairs of tokens: this takes a while." : "…");
+    }
     const FullCircuits& found = full->result;
     fact(c.ui, "Tokens that raise themselves", fmt::format("{:.1f} %", 100 * found.copies_first), nullptr,
          {"Share of the vocabulary whose own logit is the one that looking at them raises most",
@@ -158,6 +185,13 @@ class CircuitsInstrument final : public Instrument {
     fact(c.ui, "Tokens that seek themselves", fmt::format("{:.1f} %", 100 * found.matches_first), nullptr,
          {"Share of the vocabulary whose best key is the same token"});
     const auto& pairs = circuit_ == 0 ? found.ov : found.qk;
+    c.ui.pictures.add_table("vocabulary pairs", "strongest pairs of the whole vocabulary", [full, ov = circuit_ == 0] {
+      Table out{"strongest pairs of the whole vocabulary", {"from", "to", "value"}, {}};
+      for (const TokenPair& pair : ov ? full->result.ov : full->result.qk)
+        out.rows.push_back({token_text(full->source.model, pair.from), token_text(full->source.model, pair.to),
+                            number_cell(pair.value)});
+      return out;
+    });
     std::vector<Bar> bars;
     for (std::size_t i = 0; i < std::min<std::size_t>(pairs.size(), 10); ++i)
       bars.push_back({fmt::format("{} → {}", name(pairs[i].from), name(pairs[i].to)),
@@ -167,12 +201,13 @@ class CircuitsInstrument final : public Instrument {
     bar_list(c.ui, "pairs", bars);
   }
 
-  ReadingJob<HeadCircuits> job_{"read.circuits"};
-  ReadingJob<FullCircuits> full_{"read.circuits.full"};
-  SceneSlot slot_{"scene.circuits"};
+  ReadingJob<HeadCircuits> job_{*this, "read.circuits"};
+  ReadingJob<FullCircuits> full_{*this, "read.circuits.full"};
+  ReadingSlot slot_{*this, "scene.circuits"};
   int circuit_ = 0, distance_ = 0;
   bool large_ = false;
   std::string full_key_, asked_;
+  std::weak_ptr<const Model> asked_model_;
 };
 
 }  // namespace

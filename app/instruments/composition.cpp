@@ -16,16 +16,37 @@ namespace headscope {
 
 namespace {
 
-class CompositionInstrument final : public Instrument {
+constexpr std::size_t strongest_shown = 12;
+
+struct Composed {
+  Composition all;
+  std::vector<std::pair<Index, Index>> strongest[3];  ///< (earlier, later) by Q, K, V, largest first
+};
+
+std::vector<std::pair<Index, Index>> strongest(const Tensor& all, std::size_t most) {
+  std::vector<std::pair<Index, Index>> order;
+  for (Index a = 0; a < all.dim(0); ++a)
+    for (Index b = 0; b < all.dim(1); ++b)
+      if (!std::isnan(all.at(a, b))) order.emplace_back(a, b);
+  most = std::min(most, order.size());
+  std::ranges::partial_sort(
+      order, order.begin() + static_cast<std::ptrdiff_t>(most),
+      [&](const auto& x, const auto& y) { return all.at(x.first, x.second) > all.at(y.first, y.second); });
+  order.resize(most);
+  return order;
+}
+
+class CompositionInstrument final : public ReadingInstrument {
  public:
   void middle(const InstrumentContext& c) override {
-    if (const auto source = reading_source(c); source && source->model.model != model_) {
-      // Weights alone decide: another text changes nothing.
-      model_ = source->model.model;
-      ++asked_;
-    }
-    if (asked_ > 0 && c.results().model.model == model_) job_.want_of_model(c, std::to_string(asked_));
-    const auto answer = job_.job.answer();
+    // Weights alone decide: another text changes nothing.
+    job_.want_of_weights(c, "", [](const ReadingSource& source, const Ctx& ctx) {
+      Composed out{head_composition(*source.model.model, ctx), {}};
+      const Tensor* values[] = {&out.all.q, &out.all.k, &out.all.v};
+      for (std::size_t kind = 0; kind < 3; ++kind) out.strongest[kind] = strongest(*values[kind], strongest_shown);
+      return out;
+    });
+    const auto answer = job_.answer();
     if (!answer) return no_reading_yet(c);
     if (answer->source.trace->model.dims.layers < 2)
       return empty_state(c.ui, "One layer composes with nothing", "Open a model of two layers or more.");
@@ -42,9 +63,9 @@ class CompositionInstrument final : public Instrument {
   }
 
   void right(const InstrumentContext& c) override {
-    const auto answer = job_.job.answer();
+    const auto answer = job_.answer();
     if (!answer) return;
-    const Composition& found = answer->result;
+    const Composition& found = answer->result.all;
     section(c.ui, "BY CHANCE",
             fmt::format("{} pairs of random matrices, seed {}", found.chance.samples, found.chance.seed));
     fact(c.ui, "Mean", fmt::format("{:.4f}", found.chance.mean), nullptr,
@@ -52,18 +73,11 @@ class CompositionInstrument final : public Instrument {
     fact(c.ui, "Deviation", fmt::format("{:.4f}", found.chance.deviation), nullptr, {"of one such pair"});
     section(c.ui, "STRONGEST", "earlier → later, times chance");
     const Tensor& all = values(found);
-    std::vector<std::pair<Index, Index>> order;
-    for (Index a = 0; a < all.dim(0); ++a)
-      for (Index b = 0; b < all.dim(1); ++b)
-        if (!std::isnan(all.at(a, b))) order.emplace_back(a, b);
-    const auto most = std::min<std::size_t>(order.size(), 12);
-    std::ranges::partial_sort(
-        order, order.begin() + static_cast<std::ptrdiff_t>(most),
-        [&](const auto& x, const auto& y) { return all.at(x.first, x.second) > all.at(y.first, y.second); });
+    const auto& order = answer->result.strongest[static_cast<std::size_t>(kind_)];
     std::vector<Bar> bars;
-    for (std::size_t i = 0; i < most; ++i) {
-      const double value = static_cast<double>(all.at(order[i].first, order[i].second));
-      bars.push_back({fmt::format("{} → {}", label(found, order[i].first), label(found, order[i].second)),
+    for (const auto& [writer, reader] : order) {
+      const double value = static_cast<double>(all.at(writer, reader));
+      bars.push_back({fmt::format("{} → {}", label(found, writer), label(found, reader)),
                       value / std::max(1e-9, static_cast<double>(all.at(order[0].first, order[0].second))), -1,
                       fmt::format("{:.3f}  {:.1f}×", value, value / found.chance.mean),
                       "score, and how many times chance"});
@@ -73,17 +87,7 @@ class CompositionInstrument final : public Instrument {
   }
 
  private:
-  struct Job {
-    ReadingJob<Composition> job{"read.composition"};
-    void want_of_model(const InstrumentContext& c, const std::string& options) {
-      if (options == options_) return;
-      options_ = options;
-      job.want(c, {}, options,
-               [](const ReadingSource& source, const Ctx& ctx) { return head_composition(*source.model.model, ctx); });
-    }
-    std::string options_;
-  };
-  using Answer = ReadingJob<Composition>::Answer;
+  using Answer = ReadingJob<Composed>::Answer;
 
   const Tensor& values(const Composition& found) const { return kind_ == 0 ? found.q : kind_ == 1 ? found.k : found.v; }
   static std::string label(const Composition& found, Index i) {
@@ -95,11 +99,11 @@ class CompositionInstrument final : public Instrument {
     const double width = std::floor(c.room()), height = std::max(200.0, room_below(c) - 6);
     slot_.want(c.explorer(), c.ui, answer, fmt::format("{} {} {}", kind_, width, height),
                [answer, kind = kind_, width, height](const Look& look) {
-                 Matrix m = composition_matrix(answer->result, static_cast<CompositionKind>(kind));
+                 Matrix m = composition_matrix(answer->result.all, static_cast<CompositionKind>(kind));
                  m.width = width, m.height = height;
                  return matrix_scene(m, look);
                });
-    const Composition& found = answer->result;
+    const Composition& found = answer->result.all;
     const int heads = answer->source.trace->model.dims.heads;
     const SceneTouch touch = wide_scene(c, slot_, "composition", [&](const Scene& scene, const SceneTouch& at) {
       const HeadRef selected = chosen_head(c, *answer->source.trace);
@@ -128,10 +132,9 @@ class CompositionInstrument final : public Instrument {
           {found.heads[static_cast<std::size_t>(reader)].first, found.heads[static_cast<std::size_t>(reader)].second});
   }
 
-  Job job_;
-  SceneSlot slot_{"scene.composition"};
-  std::shared_ptr<const Model> model_;
-  int kind_ = 1, asked_ = 0;
+  ReadingJob<Composed> job_{*this, "read.composition"};
+  ReadingSlot slot_{*this, "scene.composition"};
+  int kind_ = 1;
 };
 
 }  // namespace

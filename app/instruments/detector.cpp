@@ -242,6 +242,15 @@ class DetectorInstrument final : public Instrument {
     std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return score(a) > score(b); });
     if (order.empty() || score(order.front()) < 0)
       return empty_state(c.ui, "No cell matches", "No head may see a matching cell on this text.");
+    c.ui.pictures.add_table("heads by match", "heads by match", [found = found_, order] {
+      Table out{"heads by match", {"layer", "head", "score", "chance", "rows"}, {}};
+      for (const std::size_t i : order) {
+        const Detection& d = found->heads[i];
+        out.rows.push_back({std::to_string(d.layer), std::to_string(d.head), number_cell(d.score),
+                            number_cell(d.chance), std::to_string(d.rows)});
+      }
+      return out;
+    });
     const float height = c.ui.px(23 * c.ui.theme.text_scale), room = ImGui::GetContentRegionAvail().x;
     const double scale = std::max(1e-9, std::max(score(order.front()), found_->heads[order.front()].chance));
     ImDrawList& draw = *ImGui::GetWindowDrawList();

@@ -38,7 +38,7 @@ std::string grouped(std::int64_t value) {
   return text;
 }
 
-class FeedForwardInstrument final : public Instrument {
+class FeedForwardInstrument final : public ReadingInstrument {
  public:
   void middle(const InstrumentContext& c) override {
     static constexpr const char* views[] = {"Neurons", "Activation functions", "Parameters"};
@@ -86,7 +86,7 @@ class FeedForwardInstrument final : public Instrument {
     section(c.ui, "NEURONS THAT WRITE MOST",
             fmt::format("layer {} at {} ({})", answer->result.layer,
                         token_label(*answer->source.trace, answer->result.of.position), answer->result.of.position));
-    table(c, *answer);
+    table(c, answer);
   }
 
   using Answer = ReadingJob<FeedForward>::Answer;
@@ -130,7 +130,22 @@ class FeedForwardInstrument final : public Instrument {
       c.explorer().pin(std::stoi(touch.mark->id.substr(touch.mark->id.find('.') + 1)));
   }
 
-  void table(const InstrumentContext& c, const Answer& answer) {
+  void table(const InstrumentContext& c, const std::shared_ptr<const Answer>& kept) {
+    const Answer& answer = *kept;
+    c.ui.pictures.add_table("neurons", "strongest neurons", [kept] {
+      Table out{
+          "strongest neurons", {"neuron", "pre", "linear", "post", "norm of what it writes", "logit", "raises"}, {}};
+      for (const Neuron& n : kept->result.neurons) {
+        std::string raises;
+        for (const NextToken& t : n.raises)
+          raises +=
+              fmt::format("{}{} {:+.4f}", raises.empty() ? "" : "   ", token_text(kept->source.model, t.id), t.logit);
+        const bool two = kept->source.model.model->config().gated_mlp;
+        out.rows.push_back({std::to_string(n.index), number_cell(n.pre), two ? number_cell(n.linear) : "",
+                            number_cell(n.post), number_cell(n.norm), number_cell(n.logit), raises});
+      }
+      return out;
+    });
     const bool gated = answer.source.model.model->config().gated_mlp;
     const UseFont font(c.ui, c.ui.number());
     if (!ImGui::BeginTable("neurons", gated ? 7 : 6,
@@ -303,9 +318,10 @@ class FeedForwardInstrument final : public Instrument {
   double gate_ = 1.5, x_ = 1;
   TokenField token_;
   std::string shape_ = presets[0].words, shape_error_;
-  ReadingJob<FeedForward> job_{"read.ffn"};
-  ReadingJob<std::vector<ActivationCurve>> curves_job_{"read.activations"};
-  SceneSlot pre_{"scene.ffn.pre"}, post_{"scene.ffn.post"}, active_{"scene.ffn.active"}, chart_{"scene.ffn.curves"};
+  ReadingJob<FeedForward> job_{*this, "read.ffn"};
+  ReadingJob<std::vector<ActivationCurve>> curves_job_{*this, "read.activations"};
+  ReadingSlot pre_{*this, "scene.ffn.pre"}, post_{*this, "scene.ffn.post"}, active_{*this, "scene.ffn.active"},
+      chart_{*this, "scene.ffn.curves"};
 };
 
 }  // namespace

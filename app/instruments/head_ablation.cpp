@@ -179,6 +179,15 @@ class HeadAblationInstrument final : public Instrument {
 
     constexpr ImGuiTableFlags flags = ImGuiTableFlags_Sortable | ImGuiTableFlags_SizingStretchSame |
                                       ImGuiTableFlags_ScrollY | ImGuiTableFlags_NoSavedSettings;
+    c.ui.pictures.add_table("heads by effect", "heads by effect", [result = result_, order] {
+      Table out{"heads by effect", {"layer", "head", "loss change", "KL", "logit difference"}, {}};
+      for (const int i : order) {
+        const HeadAblation::Head& head = result->heads[static_cast<std::size_t>(i)];
+        out.rows.push_back({std::to_string(head.layer), std::to_string(head.head)});
+        for (const Measure& measure : measures) out.rows.back().push_back(number_cell(measure.value(head)));
+      }
+      return out;
+    });
     const UseFont font(c.ui, c.ui.number());
     if (!ImGui::BeginTable("heads by effect", 5, flags, {0, std::max(ImGui::GetContentRegionAvail().y, c.ui.px(120))}))
       return;

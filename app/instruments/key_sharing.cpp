@@ -150,7 +150,23 @@ class KeySharingInstrument final : public Instrument {
     slot_.draw(c.ui, "sharing", {}, width, height);
   }
 
+  static std::string way(const KeySharing::Entry& each, const ModelDims& dims) {
+    return each.latent                 ? fmt::format("latent of {}", each.number)
+           : each.number == dims.heads ? std::string("MHA")
+           : each.number == 1          ? std::string("MQA")
+                                       : fmt::format("GQA, {} groups", each.number);
+  }
+
   void table(const InstrumentContext& c) {
+    c.ui.pictures.add_table("ways of sharing", "ways of sharing", [result = result_, per_number = bytes()] {
+      Table out{"ways of sharing", {"way", "numbers per token", "bytes per token", "loss", "KL of the next token"}, {}};
+      for (const KeySharing::Entry& each : result->entries) {
+        const double kept = each.kept * result->dims.layers;
+        out.rows.push_back({way(each, result->dims), number_cell(kept), number_cell(kept * per_number),
+                            number_cell(each.outcome.loss), number_cell(each.outcome.kl)});
+      }
+      return out;
+    });
     section(c.ui, "WAYS OF SHARING", "all layers at once; click to try one in Explore");
     const UseFont font(c.ui, c.ui.number());
     if (!ImGui::BeginTable("ways of sharing", 6, ImGuiTableFlags_SizingStretchSame | ImGuiTableFlags_NoSavedSettings))
@@ -163,10 +179,7 @@ class KeySharingInstrument final : public Instrument {
     for (const KeySharing::Entry& each : result_->entries) {
       ImGui::TableNextRow();
       ImGui::TableNextColumn();
-      const std::string name = each.latent              ? fmt::format("latent of {}", each.number)
-                               : each.number == d.heads ? std::string("MHA")
-                               : each.number == 1       ? std::string("MQA")
-                                                        : fmt::format("GQA, {} groups", each.number);
+      const std::string name = way(each, d);
       if (ImGui::Selectable(name.c_str(), false, ImGuiSelectableFlags_SpanAllColumns)) try_out(c, each);
       if (ImGui::IsItemHovered())
         tooltip(c.ui, {text_of(each.latent ? EditAction(LatentKeys{each.number}) : EditAction(ShareKeys{each.number})),

@@ -19,7 +19,7 @@ namespace {
 
 enum class Follow { next, answer, token };
 
-class LogitLensInstrument final : public Instrument {
+class LogitLensInstrument final : public ReadingInstrument {
  public:
   void middle(const InstrumentContext& c) override {
     keep_up(c);
@@ -154,8 +154,8 @@ class LogitLensInstrument final : public Instrument {
     way_.draw(c.ui, "way", {}, width, height);
   }
 
-  ReadingJob<LogitLens> job_{"read.lens"};
-  SceneSlot slot_{"scene.lens"}, way_{"scene.lens.way"};
+  ReadingJob<LogitLens> job_{*this, "read.lens"};
+  ReadingSlot slot_{*this, "scene.lens"}, way_{*this, "scene.lens.way"};
   LensColor color_ = LensColor::probability;
   Follow follow_ = Follow::answer;
   Index revealed_ = -1;

@@ -22,7 +22,7 @@ struct Found {
   Tensor largest;  ///< (layer, position): largest ratio over the dimensions
 };
 
-class MassiveInstrument final : public Instrument {
+class MassiveInstrument final : public ReadingInstrument {
  public:
   void middle(const InstrumentContext& c) override {
     const double threshold = threshold_;
@@ -47,7 +47,7 @@ class MassiveInstrument final : public Instrument {
     const auto answer = job_.answer();
     if (!answer) return no_reading_yet(c);
     matrix(c, answer);
-    list(c, *answer);
+    list(c, answer);
   }
 
   void right(const InstrumentContext& c) override {
@@ -112,9 +112,20 @@ class MassiveInstrument final : public Instrument {
     if (touch.clicked) c.explorer().pin(cell->column);
   }
 
-  void list(const InstrumentContext& c, const Answer& answer) {
+  void list(const InstrumentContext& c, const std::shared_ptr<const Answer>& kept) {
+    const Answer& answer = *kept;
     section(c.ui, "ABOVE THE THRESHOLD", fmt::format("{} shown", answer.result.all.found.size()));
     if (answer.result.all.found.empty()) return note(c.ui, "None.");
+    c.ui.pictures.add_table("massive list", "activations above the threshold", [kept] {
+      Table out{"activations above the threshold",
+                {"layer", "position", "token", "dimension", "value", "ratio to the median"},
+                {}};
+      for (const HiddenActivation& a : kept->result.all.found)
+        out.rows.push_back({std::to_string(a.layer), std::to_string(a.position),
+                            token_label(*kept->source.trace, a.position), std::to_string(a.dimension),
+                            number_cell(a.value), number_cell(a.ratio)});
+      return out;
+    });
     const UseFont font(c.ui, c.ui.number());
     if (!ImGui::BeginTable("massive list", 5,
                            ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg | ImGuiTableFlags_NoSavedSettings,
@@ -135,8 +146,8 @@ class MassiveInstrument final : public Instrument {
     ImGui::EndTable();
   }
 
-  ReadingJob<Found> job_{"read.massive"};
-  SceneSlot slot_{"scene.massive"};
+  ReadingJob<Found> job_{*this, "read.massive"};
+  ReadingSlot slot_{*this, "scene.massive"};
   double threshold_ = 100;
 };
 

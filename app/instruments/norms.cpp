@@ -14,6 +14,7 @@
 #include "app/render/block_pictures.h"
 #include "app/widgets/controls.h"
 #include "core/base/error.h"
+#include "viz/color/norm.h"
 #include "viz/scene/map_cells.h"
 
 namespace headscope {
@@ -23,7 +24,7 @@ namespace {
 constexpr const char* hello = "4 6 0 0";
 constexpr const char* machine_learning = "1 2 3 3";
 
-class NormsInstrument final : public Instrument {
+class NormsInstrument final : public ReadingInstrument {
  public:
   void middle(const InstrumentContext& c) override {
     static constexpr const char* views[] = {"Rows by hand", "The model's norms"};
@@ -202,7 +203,7 @@ class NormsInstrument final : public Instrument {
     line("… normalised", bare, "before gain and bias");
     line("… after gain and bias", after, fmt::format("{}[{}], F32", name(n.after_site), row));
     fact(c.ui, "ε", fmt::format("{:g}", n.epsilon), nullptr, {"of the model's configuration"});
-    fact(c.ui, "Computed anew, differs by", n.difference > 0 ? fmt::format("{:.1e}", n.difference) : "0, bit for bit",
+    fact(c.ui, "Computed anew, differs by", n.difference > 0 ? short_number(n.difference, 2) : "0, bit for bit",
          nullptr,
          {"largest |norm(before) − after| over all positions", "more than rounding where an edit stands between them"});
   }
@@ -210,9 +211,9 @@ class NormsInstrument final : public Instrument {
   int view_ = 0, which_ = 0, layer_ = 0;
   std::string rows_[2] = {hello, machine_learning}, error_;
   double epsilon_ = 1e-5;
-  ReadingJob<NormTable> table_{"read.norms"};
-  ReadingJob<ModelNorm> norm_{"read.norm"};
-  SceneSlot slot_{"scene.norms"}, strips_{"scene.norm.strips"}, chart_{"scene.norm.moments"};
+  ReadingJob<NormTable> table_{*this, "read.norms"};
+  ReadingJob<ModelNorm> norm_{*this, "read.norm"};
+  ReadingSlot slot_{*this, "scene.norms"}, strips_{*this, "scene.norm.strips"}, chart_{*this, "scene.norm.moments"};
 };
 
 }  // namespace

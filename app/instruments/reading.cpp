@@ -9,6 +9,7 @@
 #include "app/instruments/parts.h"
 #include "app/widgets/controls.h"
 #include "core/base/error.h"
+#include "core/engine/edited_weights.h"
 #include "viz/color/norm.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
@@ -19,6 +20,11 @@ std::optional<ReadingSource> reading_source(const InstrumentContext& c) {
   const Results& results = c.results();
   if (!results.run || !results.model.model || results.run->request.model != results.model_folder) return std::nullopt;
   return ReadingSource{results.run, results.model, results.run->trace};
+}
+
+ModelWeights weights_of(const ReadingSource& source) {
+  return weights_written_with(*source.model.model, source.run->request.edits,
+                              static_cast<int>(source.run->trace->tokens.size()));
 }
 
 std::shared_ptr<const Trace> record(const ReadingSource& source, const std::set<SiteKind>& sites, const Ctx& ctx,
@@ -224,6 +230,8 @@ void name_cells(const InstrumentContext& c, const Scene& scene, const SceneTouch
 
 void no_reading_yet(const InstrumentContext& c) {
   if (!c.trace()) return empty_state(c.ui, "There is no text yet", "Open a model and write a prompt in Explore.");
+  if (!c.explorer().stopped().empty())
+    return empty_state(c.ui, "Stopped", "“Run again” above, or F5, takes up what was stopped.");
   empty_state(c.ui, "Reading …", "The run is read; if it does not come, the message above says why.");
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "app/instruments/instrument.h"
 #include "app/panels/scene_slot.h"
@@ -23,6 +24,8 @@ struct ReadingSource {
 };
 /// nullopt while there is no run of the model that is open.
 std::optional<ReadingSource> reading_source(const InstrumentContext& c);
+/// What the heads of the run wrote with: its W_O after the edits.
+ModelWeights weights_of(const ReadingSource& source);
 /// On the worker: the run with these sites; `last` is kept from one call to the next, so that it is recorded once.
 struct ReadingCapture {
   std::shared_ptr<const TracedRun> of;
@@ -32,9 +35,47 @@ struct ReadingCapture {
 std::shared_ptr<const Trace> record(const ReadingSource& source, const std::set<SiteKind>& sites, const Ctx& ctx,
                                     ReadingCapture& last);
 
-/// One tool's answer: asked for when what it depends on changes; the last one stays until the next comes.
+/// What holds an answer, and with it the run that it was recorded from and a model.
+class KeepsAnswer {
+ public:
+  virtual ~KeepsAnswer() = default;
+  /// Once per frame while its page is not on screen: an answer of a run that is no longer on screen goes, and what was
+  /// recorded for it. Who comes back asks again.
+  virtual bool let_go_of_old(Explorer& explorer) = 0;  ///< true when something went
+};
+
+/// An instrument whose answers are ReadingJobs.
+class ReadingInstrument : public Instrument {
+ public:
+  void each_frame(Explorer& explorer, bool shown) override {
+    if (shown) return;
+    bool went = false;
+    for (KeepsAnswer* job : jobs_) went |= job->let_go_of_old(explorer);
+    if (went)
+      for (SceneSlot* slot : slots_) slot->let_go();
+  }
+
+ private:
+  template <class Result>
+  friend class ReadingJob;
+  friend class ReadingSlot;
+  // Members of the instrument.
+  std::vector<KeepsAnswer*> jobs_;
+  std::vector<SceneSlot*> slots_;
+};
+
+/// A place for a picture of answers, which it keeps: it lets go with them.
+class ReadingSlot : public SceneSlot {
+ public:
+  ReadingSlot(ReadingInstrument& owner, std::string tag) : SceneSlot(std::move(tag)) { owner.slots_.push_back(this); }
+  ReadingSlot(const ReadingSlot&) = delete;
+  ReadingSlot& operator=(const ReadingSlot&) = delete;
+};
+
+/// One tool's answer: asked for when what it depends on changes; the last one stays until the next comes. One that was
+/// stopped is taken up by Explorer::run_again().
 template <class Result>
-class ReadingJob {
+class ReadingJob final : KeepsAnswer {
  public:
   struct Answer {
     ReadingSource source;
@@ -43,35 +84,72 @@ class ReadingJob {
   };
   using Read = std::function<Result(const ReadingSource&, const Ctx&)>;
 
-  explicit ReadingJob(std::string tag) : tag_(std::move(tag)) {}
+  ReadingJob(ReadingInstrument& owner, std::string tag) : tag_(std::move(tag)) { owner.jobs_.push_back(this); }
+  ReadingJob(const ReadingJob&) = delete;
+  ReadingJob& operator=(const ReadingJob&) = delete;
 
   /// Asks for `read` when the run on screen or `options` differ from the last call. Nothing is recorded anew when there
   /// are no sites.
   void want(const InstrumentContext& c, const std::set<SiteKind>& sites, const std::string& options, Read read) {
-    auto source = reading_source(c);
-    if (!source) return;
-    if (shared_->answer && shared_->answer->source.model.model != source->model.model) shared_->answer.reset();
-    if (source->run == run_ && options == options_) return;
-    run_ = source->run;
-    options_ = options;
-    c.explorer().compute(tag_,
-                         [source = std::move(*source), sites, options, read = std::move(read), shared = shared_,
-                          backend = c.explorer().backend()](Worker::Job& job) mutable -> Worker::Deliver {
-                           const Ctx ctx{.backend = *backend, .stop = job.stop, .progress = &job.progress};
-                           source.trace = record(source, sites, ctx, shared->capture);
-                           auto answer = std::make_shared<const Answer>(Answer{source, options, read(source, ctx)});
-                           return [answer, shared] { shared->answer = answer; };
-                         });
+    auto source = new_source(c);
+    if (!source || (source->run == run_ && options == options_)) return;
+    of_weights_ = false;
+    ask(c, std::move(*source), sites, options, std::move(read));
+  }
+  /// The same of what the weights alone decide: another run of the model changes nothing.
+  void want_of_weights(const InstrumentContext& c, const std::string& options, Read read) {
+    auto source = new_source(c);
+    if (!source || (run_ && source->model.model == model_.lock() && options == options_)) return;
+    of_weights_ = true;
+    ask(c, std::move(*source), {}, options, std::move(read));
   }
   const std::shared_ptr<const Answer>& answer() const { return shared_->answer; }
+  const std::string& tag() const { return tag_; }
 
  private:
   struct Shared {
     std::shared_ptr<const Answer> answer;  // UI thread
     ReadingCapture capture;                // worker
   };
+
+  /// The answer of another model goes.
+  std::optional<ReadingSource> new_source(const InstrumentContext& c) {
+    auto source = reading_source(c);
+    if (source && shared_->answer && shared_->answer->source.model.model != source->model.model)
+      shared_->answer.reset();
+    return source;
+  }
+
+  void ask(const InstrumentContext& c, ReadingSource from, const std::set<SiteKind>& sites, const std::string& options,
+           Read read) {
+    run_ = from.run;
+    model_ = from.model.model;
+    options_ = options;
+    c.explorer().compute(tag_,
+                         [from = std::move(from), sites, options, read = std::move(read), shared = shared_,
+                          backend = c.explorer().backend()](Worker::Job& job) -> Worker::Deliver {
+                           const Ctx ctx{.backend = *backend, .stop = job.stop, .progress = &job.progress};
+                           ReadingSource source = from;
+                           source.trace = record(source, sites, ctx, shared->capture);
+                           auto answer = std::make_shared<const Answer>(Answer{source, options, read(source, ctx)});
+                           return [answer, shared] { shared->answer = answer; };
+                         });
+  }
+
+  bool let_go_of_old(Explorer& explorer) override {
+    if (!run_) return false;
+    const Results& now = explorer.results();
+    if (of_weights_ ? now.model.model == model_.lock() : now.run == run_) return false;
+    explorer.forget(tag_);
+    shared_ = std::make_shared<Shared>();  // the worker may still be in the old one
+    run_.reset();
+    return true;
+  }
+
   std::string tag_, options_;
-  std::shared_ptr<const TracedRun> run_;
+  std::shared_ptr<const TracedRun> run_;  // of the last question; null: none was asked
+  std::weak_ptr<const Model> model_;
+  bool of_weights_ = false;
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
 };
 

@@ -21,7 +21,7 @@ namespace {
 
 enum class View { depth, positions, placement, random };
 
-class ResidualInstrument final : public Instrument {
+class ResidualInstrument final : public ReadingInstrument {
  public:
   void middle(const InstrumentContext& c) override {
     static constexpr const char* views[] = {"By depth", "By position", "Norm before or behind", "Random blocks"};
@@ -223,12 +223,14 @@ class ResidualInstrument final : public Instrument {
   }
 
   View view_ = View::depth;
-  ReadingJob<ResidualStream> stream_{"read.residual"};
-  ReadingJob<NormPlacement> placement_{"read.placement"};
-  ReadingJob<RandomStacks> stacks_{"read.stacks"};
-  SceneSlot depth_{"scene.residual"}, added_{"scene.residual.added"}, cosine_{"scene.residual.cosine"},
-      matrix_{"scene.residual.matrix"}, diagram_{"scene.residual.blocks"}, placed_{"scene.residual.placed"},
-      forward_{"scene.residual.forward"}, backward_{"scene.residual.backward"}, weights_{"scene.residual.weights"};
+  ReadingJob<ResidualStream> stream_{*this, "read.residual"};
+  ReadingJob<NormPlacement> placement_{*this, "read.placement"};
+  ReadingJob<RandomStacks> stacks_{*this, "read.stacks"};
+  ReadingSlot depth_{*this, "scene.residual"}, added_{*this, "scene.residual.added"},
+      cosine_{*this, "scene.residual.cosine"}, matrix_{*this, "scene.residual.matrix"},
+      diagram_{*this, "scene.residual.blocks"}, placed_{*this, "scene.residual.placed"},
+      forward_{*this, "scene.residual.forward"}, backward_{*this, "scene.residual.backward"},
+      weights_{*this, "scene.residual.weights"};
   RandomStack stack_;
   int layer_ = 0;
 };

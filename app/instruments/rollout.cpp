@@ -27,7 +27,7 @@ struct Flowed {
   std::string refused;  ///< why there is none
 };
 
-class RolloutInstrument final : public Instrument {
+class RolloutInstrument final : public ReadingInstrument {
  public:
   void middle(const InstrumentContext& c) override {
     keep_up(c);
@@ -152,9 +152,9 @@ class RolloutInstrument final : public Instrument {
                    "largest flow in the layered graph with capacities Ã (Dinic 1970)"});
   }
 
-  ReadingJob<Rolled> rollout_{"read.rollout"};
-  ReadingJob<Flowed> flow_{"read.flow"};
-  SceneSlot slot_{"scene.rollout"}, row_{"scene.flow"};
+  ReadingJob<Rolled> rollout_{*this, "read.rollout"};
+  ReadingJob<Flowed> flow_{*this, "read.flow"};
+  ReadingSlot slot_{*this, "scene.rollout"}, row_{*this, "scene.flow"};
   double residual_ = 0.5;
   int relative_ = 0;
 };

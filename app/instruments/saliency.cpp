@@ -18,7 +18,7 @@ namespace headscope {
 
 namespace {
 
-class SaliencyInstrument final : public Instrument {
+class SaliencyInstrument final : public ReadingInstrument {
  public:
   void middle(const InstrumentContext& c) override {
     keep_up(c);
@@ -162,8 +162,9 @@ class SaliencyInstrument final : public Instrument {
     if (touch.clicked) c.explorer().pin(cell->row, cell->column);
   }
 
-  ReadingJob<Saliency> job_{"read.saliency"};
-  SceneSlot row_{"scene.saliency.tokens"}, heads_{"scene.saliency.heads"}, map_{"scene.saliency.cells"};
+  ReadingJob<Saliency> job_{*this, "read.saliency"};
+  ReadingSlot row_{*this, "scene.saliency.tokens"}, heads_{*this, "scene.saliency.heads"},
+      map_{*this, "scene.saliency.cells"};
   LogitFields logit_;
   std::int32_t token_of_ = 0, top_ = 0;
   const Trace* top_trace_ = nullptr;

@@ -50,6 +50,12 @@ class SingularValuesInstrument final : public Instrument {
     look_for(c, panel);
   }
 
+  void each_frame(Explorer& explorer, bool shown) override {
+    if (shown || asked_model_.lock() == explorer.results().model.model) return;
+    known_.reset();  // of a model that is not open any more
+    asked_model_.reset();
+  }
+
  private:
   /// What is known of one matrix.
   struct Known {
@@ -73,7 +79,7 @@ class SingularValuesInstrument final : public Instrument {
     const auto model = c.results().model.model;
     layer_ = std::clamp(layer_, 0, model->config().dims.layers - 1);
     if (!model->projection(layer_, matrix_).weight.defined()) matrix_ = WeightMatrix::v;
-    if (current(c) || (asked_model_ == model && asked_layer_ == layer_ && asked_matrix_ == matrix_)) return;
+    if (current(c) || (asked_model_.lock() == model && asked_layer_ == layer_ && asked_matrix_ == matrix_)) return;
     asked_model_ = model, asked_layer_ = layer_, asked_matrix_ = matrix_;
     c.explorer().compute("singular",
                          [this, alive = std::weak_ptr(alive_), model, layer = layer_,
@@ -349,7 +355,7 @@ class SingularValuesInstrument final : public Instrument {
   Index chosen_ = 0;
   std::optional<Held> held_;
   std::shared_ptr<const Known> known_;
-  std::shared_ptr<const Model> asked_model_;
+  std::weak_ptr<const Model> asked_model_;
   int asked_layer_ = 0;
   WeightMatrix asked_matrix_ = WeightMatrix::v;
   SceneSlot slot_{"scene.singular"}, pair_{"scene.singular.maps"};

@@ -33,12 +33,11 @@ constexpr Measure measures[] = {
      [](const SinkHead& h) { return h.value_norm / h.value_median; }},
 };
 
-class SinksInstrument final : public Instrument {
+class SinksInstrument final : public ReadingInstrument {
  public:
   void middle(const InstrumentContext& c) override {
-    job_.want(c, {SiteKind::v, SiteKind::resid_post}, "", [](const ReadingSource& source, const Ctx&) {
-      return read_sinks(*source.trace, source.model.model->weights());
-    });
+    job_.want(c, {SiteKind::v, SiteKind::resid_post}, "",
+              [](const ReadingSource& source, const Ctx&) { return read_sinks(*source.trace, weights_of(source)); });
     const auto answer = job_.answer();
     if (!answer) return no_reading_yet(c);
     static constexpr const char* labels[] = {measures[0].button, measures[1].button, measures[2].button};
@@ -165,8 +164,9 @@ class SinksInstrument final : public Instrument {
     if (touch.clicked) c.explorer().pin(cell->column);
   }
 
-  ReadingJob<SinkReport> job_{"read.sinks"};
-  SceneSlot heads_{"scene.sinks.heads"}, chart_{"scene.sinks.shape"}, tokens_{"scene.sinks.tokens"};
+  ReadingJob<SinkReport> job_{*this, "read.sinks"};
+  ReadingSlot heads_{*this, "scene.sinks.heads"}, chart_{*this, "scene.sinks.shape"},
+      tokens_{*this, "scene.sinks.tokens"};
   int measure_ = 0;
 };
 

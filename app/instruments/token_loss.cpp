@@ -14,6 +14,7 @@
 #include "app/instruments/reading.h"
 #include "app/render/block_pictures.h"
 #include "app/widgets/controls.h"
+#include "viz/color/norm.h"
 #include "viz/scene/map_cells.h"
 
 namespace headscope {
@@ -25,7 +26,7 @@ struct Checked {
   std::string refused;  ///< why it could not be made
 };
 
-class TokenLossInstrument final : public Instrument {
+class TokenLossInstrument final : public ReadingInstrument {
  public:
   void middle(const InstrumentContext& c) override {
     if (!c.trace()) return no_reading_yet(c);
@@ -58,7 +59,7 @@ class TokenLossInstrument final : public Instrument {
     const SceneTouch touch = wide_scene(c, bars_, "losses");
     if (touch.clicked && touch.mark && (touch.mark->id.starts_with("bar.") || touch.mark->id.starts_with("place.")))
       c.explorer().pin(std::stoi(touch.mark->id.substr(touch.mark->id.find('.') + 1)) - 1);
-    table(c, *answer, pinned);
+    table(c, answer, pinned);
   }
 
   void right(const InstrumentContext& c) override {
@@ -108,51 +109,62 @@ class TokenLossInstrument final : public Instrument {
     const bool same = found.largest <= 1e-4 * found.magnitude;
     fact(c.ui, "Beginnings run alone", std::to_string(found.prefixes.size()), nullptr,
          {"each a pass of its own over the first tokens"});
-    fact(c.ui, "Largest difference", found.largest > 0 ? fmt::format("{:.1e}", found.largest) : "0, bit for bit",
-         nullptr,
+    fact(c.ui, "Largest difference", found.largest > 0 ? short_number(found.largest, 2) : "0, bit for bit", nullptr,
          {"max |logit alone − logit in the one pass|", fmt::format("of logits up to {:.2f}", found.magnitude)});
     note(c.ui, same ? "The same to rounding: no position looks ahead, so one pass over the text trains on all of its "
                       "tokens at once."
                     : "Not the same: with these edits some position looks ahead. Its loss is no prediction.");
   }
 
-  void table(const InstrumentContext& c, const Answer& answer, Index pinned) {
+  static constexpr const char* titles[] = {"position", "target",        "p",           "−ln p",
+                                           "rank",     "most probable", "mean so far", "perplexity so far"};
+  static std::vector<std::string> cells(const Answer& answer, const TokenLoss& t) {
+    return {std::to_string(t.position),
+            token_text(answer.source.model, t.target),
+            fmt::format("{:.4f}", t.probability),
+            fmt::format("{:.3f}", t.loss),
+            std::to_string(t.rank),
+            fmt::format("{} {:.3f}", token_text(answer.source.model, t.best), t.best_probability),
+            fmt::format("{:.3f}", t.running_mean),
+            fmt::format("{:.2f}", std::exp(t.running_mean))};
+  }
+
+  void table(const InstrumentContext& c, const std::shared_ptr<const Answer>& kept, Index pinned) {
+    const Answer& answer = *kept;
+    c.ui.pictures.add_table("losses table", "loss of each token, as a table", [kept] {
+      Table out{"loss of each token", {std::begin(titles), std::end(titles)}, {}};
+      for (const TokenLoss& t : kept->result.tokens) out.rows.push_back(cells(*kept, t));
+      return out;
+    });
     const UseFont font(c.ui, c.ui.number());
-    if (!ImGui::BeginTable("losses", 8,
+    if (!ImGui::BeginTable("losses", static_cast<int>(std::size(titles)),
                            ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg | ImGuiTableFlags_SizingStretchProp |
                                ImGuiTableFlags_NoSavedSettings,
                            {0, std::max(ImGui::GetContentRegionAvail().y, c.ui.px(120))}))
       return;
     ImGui::TableSetupScrollFreeze(0, 1);
-    for (const char* title :
-         {"position", "target", "p", "−ln p", "rank", "most probable", "mean so far", "perplexity so far"})
-      ImGui::TableSetupColumn(title);
+    for (const char* title : titles) ImGui::TableSetupColumn(title);
     ImGui::TableHeadersRow();
-    for (const TokenLoss& t : answer.result.tokens) {
-      ImGui::TableNextRow();
-      if (t.position == pinned)
-        ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg1, col(with_opacity(c.ui.theme.accent, 0.25)));
-      const std::string cells[] = {
-          std::to_string(t.position),
-          token_text(answer.source.model, t.target),
-          fmt::format("{:.4f}", t.probability),
-          fmt::format("{:.3f}", t.loss),
-          std::to_string(t.rank),
-          fmt::format("{} {:.3f}", token_text(answer.source.model, t.best), t.best_probability),
-          fmt::format("{:.3f}", t.running_mean),
-          fmt::format("{:.2f}", std::exp(t.running_mean))};
-      for (const std::string& text : cells) {
-        ImGui::TableNextColumn();
-        c.ui.fonts.need(text);
-        ImGui::TextUnformatted(text.c_str());
+    ImGuiListClipper clipper;
+    clipper.Begin(static_cast<int>(answer.result.tokens.size()));
+    while (clipper.Step())
+      for (int line = clipper.DisplayStart; line < clipper.DisplayEnd; ++line) {
+        const TokenLoss& t = answer.result.tokens[static_cast<std::size_t>(line)];
+        ImGui::TableNextRow();
+        if (t.position == pinned)
+          ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg1, col(with_opacity(c.ui.theme.accent, 0.25)));
+        for (const std::string& text : cells(answer, t)) {
+          ImGui::TableNextColumn();
+          c.ui.fonts.need(text);
+          ImGui::TextUnformatted(text.c_str());
+        }
       }
-    }
     ImGui::EndTable();
   }
 
-  ReadingJob<LossReport> job_{"read.loss"};
-  ReadingJob<Checked> check_{"read.prefixes"};
-  SceneSlot bars_{"scene.losses"};
+  ReadingJob<LossReport> job_{*this, "read.loss"};
+  ReadingJob<Checked> check_{*this, "read.prefixes"};
+  ReadingSlot bars_{*this, "scene.losses"};
 };
 
 }  // namespace

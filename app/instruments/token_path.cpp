@@ -23,7 +23,7 @@ struct Way {
   WeightTying tying;
 };
 
-class TokenPathInstrument final : public Instrument {
+class TokenPathInstrument final : public ReadingInstrument {
  public:
   void middle(const InstrumentContext& c) override {
     if (!c.results().model.model || !c.trace()) return no_reading_yet(c);
@@ -104,8 +104,8 @@ class TokenPathInstrument final : public Instrument {
   }
 
  private:
-  ReadingJob<Way> job_{"read.path"};
-  SceneSlot slot_{"scene.path"};
+  ReadingJob<Way> job_{*this, "read.path"};
+  ReadingSlot slot_{*this, "scene.path"};
   int scale_ = 0;
 };
 

@@ -4,7 +4,9 @@
 #include <imgui.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 
 #include "app/instruments/parts.h"
 #include "app/instruments/reading.h"
@@ -22,14 +24,21 @@ constexpr const char* choices[] = {"by value", "by output"};
 struct Weighed {
   ModelWeights weights;
   std::vector<WeightedHead> heads;
+  /// (head, layer by layer) Norms of its keys, by Weighting.
+  std::vector<std::array<std::vector<float>, 3>> norms;
 };
 
-class WeightedAttentionInstrument final : public Instrument {
+class WeightedAttentionInstrument final : public ReadingInstrument {
  public:
   void middle(const InstrumentContext& c) override {
     job_.want(c, {SiteKind::v}, "", [](const ReadingSource& source, const Ctx&) {
-      Weighed out{source.model.model->weights(), {}};
+      Weighed out{weights_of(source), {}, {}};
       out.heads = weighted_heads(*source.trace, out.weights);
+      for (const WeightedHead& head : out.heads) {
+        auto& norms = out.norms.emplace_back();
+        for (const Weighting w : {Weighting::attention, Weighting::value, Weighting::output})
+          norms[static_cast<std::size_t>(w)] = key_norms(*source.trace, out.weights, head.layer, head.head, w);
+      }
       return out;
     });
     const auto answer = job_.answer();
@@ -84,16 +93,11 @@ class WeightedAttentionInstrument final : public Instrument {
     }
   }
 
-  /// Norms of the keys are made once per head: a few small products.
-  float key_norm(const Answer& answer, HeadRef head, Weighting w, Index key) {
-    if (norms_of_ != &answer || norms_head_ != head) {
-      norms_of_ = &answer;
-      norms_head_ = head;
-      for (const Weighting each : {Weighting::attention, Weighting::value, Weighting::output})
-        norms_[static_cast<std::size_t>(each)] =
-            key_norms(*answer.source.trace, answer.result.weights, head.layer, head.head, each);
-    }
-    return norms_[static_cast<std::size_t>(w)][static_cast<std::size_t>(key)];
+  static float key_norm(const Answer& answer, HeadRef head, Weighting w, Index key) {
+    const int heads = answer.source.trace->model.dims.heads;
+    const auto at = static_cast<std::size_t>(head.layer * heads + head.head);
+    if (at >= answer.result.norms.size()) return std::numeric_limits<float>::quiet_NaN();
+    return answer.result.norms[at][static_cast<std::size_t>(w)][static_cast<std::size_t>(key)];
   }
 
   void maps(const InstrumentContext& c, const std::shared_ptr<const Answer>& answer) {
@@ -103,6 +107,9 @@ class WeightedAttentionInstrument final : public Instrument {
     const double height = std::min(width + 60, std::max(220.0, room_below(c) - 240));
     const ImVec2 start = ImGui::GetCursorPos();
     hovered_.reset();
+    // A map has labels and a colour bar around it, and is drawn smaller where even those find no room.
+    const double fit = std::min(1.0, width / (narrowest + 2 * margin)), around = 165;
+    const double plot = std::min(width, height) / fit - around;
     for (std::size_t i = 0; i < 2; ++i) {
       const auto weighting = i == 0 ? Weighting::attention : static_cast<Weighting>(weighted_by_ + 1);
       const char* title = titles[static_cast<std::size_t>(weighting)];
@@ -118,7 +125,7 @@ class WeightedAttentionInstrument final : public Instrument {
       SceneSlot& slot = slots_[i];
       slot.want(c.explorer(), c.ui, answer,
                 fmt::format("{} {} {} {} {} {}", head.layer, head.head, row, width, height, weighted_by_),
-                [answer, head, weighting, row, plot = std::min(width - 100, height - 120)](const Look& look) {
+                [answer, head, weighting, row, plot](const Look& look) {
                   return weighted_scene(*answer->source.trace, answer->result.weights, head.layer, head.head, weighting,
                                         plot, row, look);
                 });
@@ -178,14 +185,11 @@ class WeightedAttentionInstrument final : public Instrument {
     }
   }
 
-  ReadingJob<Weighed> job_{"read.weighted"};
-  SceneSlot slots_[2] = {SceneSlot("scene.weighted.0"), SceneSlot("scene.weighted.1")};
+  ReadingJob<Weighed> job_{*this, "read.weighted"};
+  ReadingSlot slots_[2] = {ReadingSlot(*this, "scene.weighted.0"), ReadingSlot(*this, "scene.weighted.1")};
   int weighted_by_ = 1;
-  SceneSlot atlas_{"scene.weighted.atlas"};
+  ReadingSlot atlas_{*this, "scene.weighted.atlas"};
   std::optional<Cell> hovered_;
-  const Answer* norms_of_ = nullptr;
-  HeadRef norms_head_;
-  std::vector<float> norms_[3];
 };
 
 }  // namespace

@@ -196,6 +196,26 @@ void CorpusWorkspace::keep(Ui& ui) {
   note(ui, "headscope-cli corpus --shard i/n spreads the work over machines; a folder of all shards loads as one run.");
 }
 
+namespace {
+/// Of every head and metric: what the pictures show one at a time.
+Table all_numbers(const CorpusStatistics& all) {
+  Table out{"every head and metric over all passages",
+            {"layer", "head", "metric", "passages", "mean", "spread", "chance"},
+            {}};
+  for (int decile = 1; decile <= 9; ++decile) out.columns.push_back(fmt::format("decile {}", decile));
+  for (int row = 0; row < all.layers() * all.heads(); ++row)
+    for (std::size_t metric = 0; metric < metrics().size(); ++metric) {
+      const Distribution& values = all.of(row, metric);
+      out.rows.push_back({std::to_string(row / all.heads()), std::to_string(row % all.heads()),
+                          std::string(metrics()[metric].id), std::to_string(values.count()), number_cell(values.mean()),
+                          number_cell(values.spread()), number_cell(all.chance(metric).mean())});
+      for (int decile = 1; decile <= 9; ++decile)
+        out.rows.back().push_back(values.count() > 0 ? number_cell(values.quantile(decile / 10.0)) : "");
+    }
+  return out;
+}
+}  // namespace
+
 void CorpusWorkspace::middle(Ui& ui, Workbench& bench) {
   if (!desk_.results() || desk_.results()->statistics.passages() == 0) {
     if (desk_.phase() == CorpusDesk::Phase::running)
@@ -205,6 +225,8 @@ void CorpusWorkspace::middle(Ui& ui, Workbench& bench) {
         "Press Start on the left: every head is measured on every passage, and its distributions and best "
         "examples appear here.");
   }
+  ui.pictures.add_table("corpus table", "every head and metric",
+                        [results = desk_.results()] { return all_numbers(results->statistics); });
   const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
   const double controls = 36;
   scatter(ui, bench, std::max(200.0, std::floor(room * 0.54) - controls));

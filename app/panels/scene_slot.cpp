@@ -25,6 +25,13 @@ void SceneSlot::want(Explorer& explorer, const Ui& ui, std::shared_ptr<const voi
       });
 }
 
+void SceneSlot::let_go() {
+  source_.reset();
+  options_.clear();
+  build_.reset();
+  shared_ = std::make_shared<Shared>();  // a picture that is still being made finds nobody
+}
+
 SceneTouch SceneSlot::draw(Ui& ui, const char* id, const SceneViewOptions& view, double width, double height) {
   if (const Scene* shown = scene(); shown && build_)
     ui.pictures.add(id, shown->title, shown->width * shown->height,

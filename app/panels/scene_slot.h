@@ -22,6 +22,8 @@ class SceneSlot {
             Build build);
   /// The last scene that came, in the next room of width × height logical pixels.
   SceneTouch draw(Ui& ui, const char* id, const SceneViewOptions& view, double width, double height);
+  /// Forgets the picture and what it was made from, until the next want().
+  void let_go();
   const Scene* scene() const { return shared_->view.scene().get(); }
   SceneCamera camera;
 

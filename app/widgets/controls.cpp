@@ -23,22 +23,29 @@ float text_width(const Ui& ui, const std::string& text, const Font& font) {
   return static_cast<float>(ui.fonts.width(text, font)) * ui.scale;
 }
 
+/// Inside ImGui::BeginDisabled() controls are pale.
+Color pale_if_disabled(Color color) {
+  color.a = static_cast<std::uint8_t>(static_cast<float>(color.a) * ImGui::GetStyle().Alpha);
+  return color;
+}
+ImU32 paint(Color color) {
+  return col(pale_if_disabled(color));
+}
+
 /// Text whose capitals are centred on `y`.
 void middle_text(const Ui& ui, float x, float y, const std::string& text, const Font& font, Color color,
                  Anchor anchor = Anchor::start) {
   const float baseline = y + static_cast<float>(half_capital(font)) * ui.scale;
-  draw_text(ui, *ImGui::GetWindowDrawList(), {{0, 0}, text, font, color, anchor, 0}, {x, baseline});
+  draw_text(ui, *ImGui::GetWindowDrawList(), {{0, 0}, text, font, pale_if_disabled(color), anchor, 0}, {x, baseline});
 }
 
 /// The frame of a control in its state; returns what is written on it.
 Color control_frame(const Ui& ui, ImVec2 min, ImVec2 max, bool hovered, bool active) {
   const Color fill = active ? ui.chrome.selected : hovered ? ui.chrome.hovered : ui.chrome.raised;
   ImDrawList* draw = ImGui::GetWindowDrawList();
-  draw->AddRectFilled(min, max, ImGui::GetColorU32(vec(fill)), ui.px(6));
-  draw->AddRect(min, max, ImGui::GetColorU32(vec(ui.chrome.border)), ui.px(6));
-  Color text = ui.theme.text;
-  text.a = static_cast<std::uint8_t>(255 * ImGui::GetStyle().Alpha);  // disabled controls are pale
-  return text;
+  draw->AddRectFilled(min, max, paint(fill), ui.px(6));
+  draw->AddRect(min, max, paint(ui.chrome.border), ui.px(6));
+  return ui.theme.text;
 }
 
 }  // namespace
@@ -113,7 +120,7 @@ bool segmented(const Ui& ui, const char* id, std::span<const char* const> labels
   const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + width, at.y + height};
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const float radius = ui.px(6);
-  draw->AddRectFilled(at, end, col(ui.chrome.raised), radius);
+  draw->AddRectFilled(at, end, paint(ui.chrome.raised), radius);
   ImGui::PushID(id);
   ImGui::BeginGroup();
   bool changed = false;
@@ -129,16 +136,16 @@ bool segmented(const Ui& ui, const char* id, std::span<const char* const> labels
     const ImDrawFlags corners =
         (i == 0 ? ImDrawFlags_RoundCornersLeft : 0) | (i + 1 == count ? ImDrawFlags_RoundCornersRight : 0);
     if (on || hovered)
-      draw->AddRectFilled({x, at.y}, {next, end.y}, col(on ? ui.chrome.selected : ui.chrome.hovered), radius,
+      draw->AddRectFilled({x, at.y}, {next, end.y}, paint(on ? ui.chrome.selected : ui.chrome.hovered), radius,
                           corners ? corners : ImDrawFlags_RoundCornersNone);
     middle_text(ui, (x + next) / 2, at.y + height / 2, label, font, on || hovered ? ui.theme.text : ui.theme.muted,
                 Anchor::middle);
     x = next;
-    if (i + 1 < count) draw->AddRectFilled({x - 1, at.y}, {x, end.y}, col(ui.chrome.border));
+    if (i + 1 < count) draw->AddRectFilled({x - 1, at.y}, {x, end.y}, paint(ui.chrome.border));
   }
   ImGui::EndGroup();
   ImGui::PopID();
-  draw->AddRect(at, end, col(ui.chrome.border), radius);
+  draw->AddRect(at, end, paint(ui.chrome.border), radius);
   return changed;
 }
 
@@ -184,9 +191,9 @@ bool slider(const Ui& ui, const char* label, double& value, const SliderOptions&
   }
   const float x = x0 + static_cast<float>(unit_of(value)) * (x1 - x0);
   ImDrawList* draw = ImGui::GetWindowDrawList();
-  draw->AddRectFilled({x0, y - ui.px(2)}, {x1, y + ui.px(2)}, col(ui.theme.line), ui.px(2));
-  draw->AddRectFilled({x0, y - ui.px(2)}, {x, y + ui.px(2)}, col(ui.chrome.selected), ui.px(2));
-  draw->AddCircleFilled({x, y}, active || hovered ? grab + 1 : grab, col(ui.theme.accent), 24);
+  draw->AddRectFilled({x0, y - ui.px(2)}, {x1, y + ui.px(2)}, paint(ui.theme.line), ui.px(2));
+  draw->AddRectFilled({x0, y - ui.px(2)}, {x, y + ui.px(2)}, paint(ui.chrome.selected), ui.px(2));
+  draw->AddCircleFilled({x, y}, active || hovered ? grab + 1 : grab, paint(ui.theme.accent), 24);
   ImGui::SetCursorScreenPos(at);
   ImGui::Dummy({room, height});
   return changed;
@@ -207,10 +214,10 @@ Touch token_chip(const Ui& ui, const std::string& text, const std::string& id, c
   Color ground = ui.theme.background;
   if (options.shade >= 0) {
     ground = mix(ui.theme.background, ui.theme.sequential->at(options.shade), 0.75);
-    draw->AddRectFilled(at, end, col(ground), ui.px(4));
+    draw->AddRectFilled(at, end, paint(ground), ui.px(4));
   }
-  if (touch.hovered || options.hovered) draw->AddRect(at, end, col(ui.theme.muted), ui.px(4));
-  if (options.selected) draw->AddRect(at, end, col(ui.theme.accent), ui.px(4), 0, std::max(2.f, ui.px(2)));
+  if (touch.hovered || options.hovered) draw->AddRect(at, end, paint(ui.theme.muted), ui.px(4));
+  if (options.selected) draw->AddRect(at, end, paint(ui.theme.accent), ui.px(4), 0, std::max(2.f, ui.px(2)));
   const Color ink = options.shade >= 0 ? readable_on(ground, ui.theme.dark_ink, ui.theme.light_ink) : ui.theme.text;
   middle_text(ui, (at.x + end.x) / 2, (at.y + end.y) / 2, text, font, options.faint ? ui.theme.faint : ink,
               Anchor::middle);
@@ -235,6 +242,14 @@ void fact(const Ui& ui, const std::string& name, const std::string& value, const
 }
 
 BarClick bar_list(const Ui& ui, const char* id, std::span<const Bar> bars) {
+  if (ui.pictures.asked)
+    ui.pictures.add_table(id, id, [id = std::string(id), bars = std::vector<Bar>(bars.begin(), bars.end())] {
+      Table table{id, {"name", "value", "share of the longest", "share before"}, {}};
+      for (const Bar& bar : bars)
+        table.rows.push_back(
+            {bar.label, bar.text, number_cell(bar.now), bar.before < 0 ? std::string() : number_cell(bar.before)});
+      return table;
+    });
   BarClick click;
   double label_width = 40, text_width_needed = 0;
   for (const Bar& bar : bars) {
@@ -263,12 +278,12 @@ BarClick bar_list(const Ui& ui, const char* id, std::span<const Bar> bars) {
     };
     const float thick = ui.px(7);
     if (bar.before >= 0) {
-      draw->AddRectFilled({at.x + x0, y - thick}, {at.x + x0 + length(bar.before), y - 1}, col(ui.theme.faint),
+      draw->AddRectFilled({at.x + x0, y - thick}, {at.x + x0 + length(bar.before), y - 1}, paint(ui.theme.faint),
                           ui.px(2));
-      draw->AddRectFilled({at.x + x0, y}, {at.x + x0 + length(bar.now), y + thick - 1}, col(ui.theme.accent), ui.px(2));
+      draw->AddRectFilled({at.x + x0, y}, {at.x + x0 + length(bar.now), y + thick - 1}, paint(ui.theme.accent), ui.px(2));
     } else {
       draw->AddRectFilled({at.x + x0, y - thick / 2}, {at.x + x0 + length(bar.now), y + thick / 2},
-                          col(ui.theme.accent), ui.px(2));
+                          paint(ui.theme.accent), ui.px(2));
     }
   }
   ImGui::PopID();
@@ -302,7 +317,7 @@ void badge(const Ui& ui, const std::string& text, Color color) {
   const float width = text_width(ui, text, font) + ui.px(12), height = ui.px(20);
   const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + width, at.y + height};
   const Color ground = mix(ui.theme.background, color, 0.28);
-  ImGui::GetWindowDrawList()->AddRectFilled(at, end, col(ground), ui.px(4));
+  ImGui::GetWindowDrawList()->AddRectFilled(at, end, paint(ground), ui.px(4));
   const Color ink = contrast(color, ground) >= 4.5 ? color : readable_on(ground, ui.theme.dark_ink, ui.theme.light_ink);
   middle_text(ui, (at.x + end.x) / 2, (at.y + end.y) / 2, text, font, ink, Anchor::middle);
   ImGui::Dummy({width, height});

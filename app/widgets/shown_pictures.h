@@ -1,12 +1,13 @@
 #pragma once
-// The pictures that are on screen, as what can draw them once more: for a file, in the colours of paper. Collected anew
-// in every frame while somebody asks for them. Thread rule: the UI thread; `build` may run on any.
+// The pictures and tables that are on screen, as what can draw them once more: for a file, in the colours of paper.
+// Collected anew in every frame while somebody asks for them. Thread rule: the UI thread; `build` may run on any.
 
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "viz/scene/scene.h"
+#include "viz/scene/table.h"
 #include "viz/scene/token_axis.h"
 
 namespace headscope {
@@ -24,6 +25,10 @@ struct ShownPictures {
 
   void add(const std::string& id, const std::string& title, double area, std::function<Scene(const Look&)> build) {
     if (asked) all.push_back({id, title.empty() ? id : title, area, std::move(build)});
+  }
+  /// A list that a panel writes itself: `cells` makes all of its rows, also those that are scrolled out of sight.
+  void add_table(const std::string& id, const std::string& title, std::function<Table()> cells) {
+    add(id, title, 1, [cells = std::move(cells)](const Look& look) { return table_scene(cells(), look); });
   }
 };
 

@@ -1,11 +1,17 @@
 // The pages about blocks and whole models, used as a person uses them.
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <memory>
 
+#include "core/base/file.h"
 #include "tests/gui/analyse_page.h"
+#include "tests/support/paths.h"
 
 using namespace headscope;
 using headscope::testing::AnalysePage;
+using headscope::testing::scratch_dir;
 
 TEST_CASE("the residual stream: by depth, a position pinned, norms moved and kept as an edit, random blocks") {
   HEADSCOPE_NEEDS_DISPLAY();
@@ -65,6 +71,46 @@ TEST_CASE("the feed-forward layer: neurons of a position, curves, parameters of 
   b.driver.type(" depth=3");
   b.driver.frames(3);
   CHECK_FALSE(b.state().message);
+}
+
+TEST_CASE("a page that is left keeps nothing of a run that is no longer on screen") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  AnalysePage a("tiny-gpt2");
+  a.open("direct logit attribution");
+  a.app.explorer().set_text("Long ago, a weaver lived near the village.");  // a run that Explore has not drawn
+  REQUIRE(a.settle());
+  for (const char* page : {"loss per token", "weighted attention", "feed-forward"}) a.open(page);
+  const std::weak_ptr<const TracedRun> old = a.results().run;
+  a.open("masks");
+  a.app.explorer().set_text("The mayor of Zoziford kept a goat.");
+  REQUIRE(a.settle());
+  CHECK(old.expired());
+  a.open("direct logit attribution");  // and answers again
+}
+
+TEST_CASE("a list of a page is exported as a table, every row of it") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  AnalysePage a("tiny-gpt2");
+  const std::filesystem::path folder = scratch_dir("gui-export-table");
+  a.app.settings().last_folder = folder;
+  a.open("loss per token");
+  a.driver.key(ImGuiKey_E, ImGuiMod_Ctrl);
+  REQUIRE(a.settle());
+  a.driver.click("picture to export");
+  REQUIRE(a.settle());
+  a.driver.click("export losses table");
+  a.driver.click("CSV");
+  REQUIRE(a.settle());
+  a.driver.click("Export");
+  REQUIRE(a.driver.until([&] { return a.state().message.has_value(); }));
+  const std::string said = a.state().message->text;
+  CAPTURE(said);
+  REQUIRE(a.state().message->level == Message::Level::info);
+  const auto from = said.find(folder.string());
+  const std::string csv = read_file(said.substr(from, said.find("  ", from) - from), std::size_t{1} << 24);
+  CHECK(csv.starts_with("position,target,p,"));
+  const auto tokens = static_cast<std::ptrdiff_t>(a.results().run->trace->tokens.size());
+  CHECK(std::ranges::count(csv, '\n') >= tokens);  // a title, and a line for each prediction
 }
 
 TEST_CASE("the path of a token and the loss of each: every model, a bar pins its guess") {
