@@ -45,6 +45,12 @@ struct AnalysePage {
     REQUIRE(settle());
     if (state().message) FAIL_CHECK(state().message->text);
   }
+  /// The same, and that this page came up with this on it.
+  void open(std::string_view words, const std::string& id, std::string_view item) {
+    open(words);
+    CHECK(app.settings().pages["Analyse"] == id);
+    CHECK_MESSAGE(driver.shown(item), id << " without " << std::string(item));
+  }
   void choose(std::string_view item) {
     driver.click(item);
     REQUIRE(settle());

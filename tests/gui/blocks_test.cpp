@@ -118,14 +118,14 @@ TEST_CASE("the path of a token and the loss of each: every model, a bar pins its
   for (const char* example : {"tiny-gpt2", "tiny-llama", "induction-2l"}) {
     CAPTURE(example);
     AnalysePage b(example, 1280, 720);
-    b.open("weight tying");
-    CHECK(b.driver.shown("path/strip.0"));
+    b.open("weight tying", "path", "path/strip.0");
     b.choose("One scale for all");
-    b.open("perplexity");
-    REQUIRE(b.driver.shown("losses/bar.4"));
+    b.open("perplexity", "loss", "losses/bar.4");
     b.choose("losses/place.4");  // its bar may be lower than a pointer can hit
     CHECK(b.state().document.query == 3);
     CHECK(b.driver.shown("Largest difference"));
-    for (const char* page : {"residual stream", "batchnorm", "swiglu"}) b.open(page);
+    b.open("residual stream", "residual", "stream/line.mean");
+    b.open("batchnorm", "norms", "norms/matrix.BatchNorm");
+    b.open("swiglu", "ffn", "Activation functions");
   }
 }

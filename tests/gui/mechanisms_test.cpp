@@ -2,8 +2,16 @@
 // the model and taken back.
 
 #include <algorithm>
+#include <map>
+#include <sstream>
+#include <vector>
 
+#include "app/state/mechanism_swaps.h"
+#include "core/base/file.h"
+#include "core/metrics/next_token.h"
 #include "tests/gui/explore.h"
+#include "tests/support/jacobi.h"
+#include "tests/support/paths.h"
 
 using namespace headscope;
 using headscope::testing::Explore;
@@ -11,6 +19,19 @@ using headscope::testing::Explore;
 namespace {
 struct Laboratory {
   Laboratory() { e.app.add(workspace_of(mechanisms)); }
+  explicit Laboratory(const char* example) : e(wanted(example)) { e.app.add(workspace_of(mechanisms)); }
+  static AppOptions wanted(const char* example) {
+    AppOptions out = Explore::options(1600, 1000);
+    out.example = example;
+    return out;
+  }
+  void open(const char* mechanism) {
+    e.app.settings().pages["Mechanisms"] = mechanism;
+    e.driver.frames(2);
+    e.driver.click("Mechanisms");
+    REQUIRE(settled());
+    REQUIRE(mechanisms.desk().mechanism().id == mechanism);
+  }
   /// Until the page on screen is that of what is chosen, and nothing moves any more.
   bool settled() {
     int quiet = 0;
@@ -179,6 +200,92 @@ TEST_CASE("matrices as text follow the example, and what was typed is one's own,
   CHECK(desk.source().k.at(0, 3) == 0.123456f);
 }
 
+TEST_CASE("a hybrid: every k-th layer keeps softmax, the others run the mechanism; and back again") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Laboratory lab("tiny-gpt2");  // four layers: of 7 : 1 the last keeps softmax
+  Explore& e = lab.e;
+  lab.open("hybrid");
+  e.driver.click("In the model");
+  REQUIRE(lab.settled());
+  const auto layers_with_softmax = [&] {
+    std::vector<int> kept;
+    const auto& trace = *e.results().run->trace;
+    REQUIRE(trace.maps.size() == 16);
+    for (int layer = 0; layer < 4; ++layer) {
+      int softmax = 0;
+      for (int head = 0; head < 4; ++head) softmax += trace.map(layer, head).place().kind == MapKind::probability;
+      REQUIRE((softmax == 0 || softmax == 4));  // a layer as a whole
+      if (softmax == 4) kept.push_back(layer);
+    }
+    return kept;
+  };
+  CHECK(layers_with_softmax() == std::vector<int>{0, 1, 2, 3});
+  const double before = mean_loss(*e.results().run->trace);
+  e.driver.click("7 : 1");
+  REQUIRE(lab.settled());
+  CHECK(layers_with_softmax() == std::vector<int>{3});
+  const MechanismSwaps swaps = swaps_of(e.state().document.edits, e.results().model.model->config().dims);
+  CHECK(swaps.size() == 12);
+  for (const auto& [head, words] : swaps) {
+    CHECK(head.layer < 3);
+    CHECK(words.starts_with("hybrid"));
+  }
+  CHECK(mean_loss(*e.results().run->trace) > before);  // it was trained with softmax
+  lab.mechanisms.desk().set_value("every", 2);
+  REQUIRE(lab.settled());
+  e.driver.click("1 : 1");
+  REQUIRE(lab.settled());
+  CHECK(layers_with_softmax() == std::vector<int>{1, 3});
+  e.driver.click("Back to softmax");
+  REQUIRE(lab.settled());
+  CHECK(e.state().document.edits.empty());
+  CHECK(mean_loss(*e.results().run->trace) == before);
+}
+
+TEST_CASE("the rank of every head on the page is that of its weights by another decomposition") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Laboratory lab;
+  Explore& e = lab.e;
+  lab.open("low-rank");
+  REQUIRE(e.driver.shown("mechanism ranks/matrix"));
+  const auto folder = headscope::testing::scratch_dir("gui-ranks");
+  e.app.settings().last_folder = folder;
+  e.driver.key(ImGuiKey_E, ImGuiMod_Ctrl);
+  e.driver.click("picture to export");
+  e.driver.click("export mechanism ranks");
+  e.driver.click("CSV");
+  REQUIRE(e.driver.until([&] { return e.app.settled(); }));
+  e.driver.click("Export");
+  REQUIRE(e.driver.until([&] { return e.state().message.has_value(); }));
+  const std::string said = e.state().message->text;
+  REQUIRE(said.starts_with("Written: "));
+  // part, row, its label, column, its label, value
+  std::istringstream lines(read_file(said.substr(std::string("Written: ").size())));
+  std::map<HeadRef, int> shown;
+  for (std::string line; std::getline(lines, line);) {
+    std::vector<std::string> fields;
+    std::istringstream cells(line);
+    for (std::string cell; std::getline(cells, cell, ',');) fields.push_back(cell);
+    if (fields.size() > 5 && fields[0].find("matrix") != std::string::npos)
+      shown[{std::stoi(fields[1]), std::stoi(fields[3])}] = std::stoi(fields[5]);
+  }
+  const Trace& trace = *e.results().run->trace;
+  REQUIRE(shown.size() == trace.maps.size());
+  for (const AttentionMap& map : trace.maps) {
+    CAPTURE(map.layer());
+    CAPTURE(map.head());
+    const auto values = headscope::testing::jacobi(map.to_dense()).values;
+    double all = 0, held = 0;
+    for (const double value : values) all += value * value;
+    int rank = 0;
+    while (held < 0.9 * all)
+      held += values[static_cast<std::size_t>(rank)] * values[static_cast<std::size_t>(rank)], ++rank;
+    CHECK(shown.at({map.layer(), map.head()}) == rank);
+  }
+  CHECK(shown.at({1, 3}) == 1);  // all on the first token: every row alike
+  CHECK(shown.at({1, 1}) > 45);  // the identity: each of the 58 directions counts alike
+}
+
 TEST_CASE("what stands in other workspaces is found in the catalogue, and a click leads there") {
   HEADSCOPE_NEEDS_DISPLAY();
   Explore e;
@@ -205,22 +312,24 @@ TEST_CASE("what stands in other workspaces is found in the catalogue, and a clic
                                                           {"MQA", "Shared keys and values"},
                                                           {"GQA", "Shared keys and values"},
                                                           {"MLA", "Shared keys and values"},
-                                                          {"RoPE", ""},
-                                                          {"YaRN", ""},
-                                                          {"ALiBi", ""},
-                                                          {"T5", ""},
-                                                          {"StreamingLLM", ""},
+                                                          {"RoPE", "RoPE"},
+                                                          {"YaRN", "RoPE"},
+                                                          {"ALiBi", "ALiBi"},
+                                                          {"T5", "Relative (T5 bias)"},
+                                                          {"StreamingLLM", "Masks"},
                                                           {"rollout", "Attention rollout and flow"},
                                                           {"Transformer2", "Singular values"},
                                                           {"teacher", "Teacher forcing against free running"}};
   for (const auto& [word, title] : expected) {
     CAPTURE(word);
     search(word);
-    if (*title)
-      CHECK(e.driver.shown(title));
-    else
-      CHECK_FALSE(e.driver.shown("Softmax"));
+    CHECK(e.driver.shown(title));
+    CHECK_FALSE(e.driver.shown("Scaled dot-product"));  // what does not match is gone
   }
+  e.driver.click("##search");
+  e.driver.key(ImGuiKey_A, ImGuiMod_Ctrl);
+  e.driver.key(ImGuiKey_Backspace);
+  CHECK(e.driver.shown("Scaled dot-product"));
   search("longformer");
   e.driver.click("Masks");
   e.driver.frames(3);

@@ -116,11 +116,14 @@ TEST_CASE("a scaling and its factor are chosen; the edit says so; views change t
   CHECK(p.desk.view.factor == doctest::Approx(4).epsilon(0.2));
   REQUIRE(p.desk.effect());
   CHECK(p.desk.effect()->words.starts_with("position rope scaling yarn"));
-  for (const char* view : {"Score map", "Wavelengths", "Dials"}) {
+  const std::pair<const char*, const char*> views[] = {
+      {"Score map", "score maps/0.colorbar"}, {"Wavelengths", "wavelengths/pair.0"}, {"Dials", "dials/dial.0"}};
+  for (const auto& [view, picture] : views) {
+    CAPTURE(view);
     p.driver.click(view);
     REQUIRE(p.still());
+    for (const auto& [other, its] : views) CHECK_MESSAGE(p.driver.shown(its) == (its == picture), its);
   }
-  CHECK(p.driver.shown("dials/dial.0"));
   CHECK_FALSE(p.state().message);
 }
 

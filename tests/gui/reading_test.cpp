@@ -8,8 +8,6 @@
 using namespace headscope;
 using headscope::testing::AnalysePage;
 
-namespace {}  // namespace
-
 TEST_CASE("the logit lens is found by its name; a click follows a token and draws its way") {
   HEADSCOPE_NEEDS_DISPLAY();
   AnalysePage a("tiny-gpt2");
@@ -71,14 +69,23 @@ TEST_CASE("every reading instrument answers on both kinds of model") {
   HEADSCOPE_NEEDS_DISPLAY();
   for (const std::string example : {"tiny-gpt2", "induction-2l"}) {
     AnalysePage a(example.c_str());
-    for (const std::string page :
-         {"logit lens", "direct logit attribution", "weighted attention", "ov and qk circuits", "attention rollout",
-          "gradients", "composition of heads", "attention sinks", "massive activations", "same output, other"}) {
+    struct Page {
+      const char *words, *id, *item;
+    };
+    for (const Page page : {Page{"logit lens", "lens", "Stage 0 Position 1"},
+                            {"direct logit attribution", "attribution", "attribution/matrix"},
+                            {"weighted attention", "weighted", "ATTENTION/map"},
+                            {"ov and qk circuits", "circuits", "circuit/colorbar"},
+                            {"attention rollout", "rollout", "flow/colorbar"},
+                            {"gradients", "gradients", "cells/matrix"},
+                            {"composition of heads", "composition", "composition/matrix"},
+                            {"attention sinks", "sinks", "received/colorbar"},
+                            {"massive activations", "massive", "massive/colorbar"},
+                            {"same output, other", "alternatives", "Weights 0 Key 0"}}) {
       CAPTURE(example);
-      CAPTURE(page);
-      a.open(page);
+      CAPTURE(page.words);
+      a.open(page.words, page.id, page.item);
       CHECK(a.state().document.model == a.results().model_folder);
-      if (a.state().message) FAIL_CHECK(a.state().message->text);
     }
   }
 }
