@@ -149,6 +149,8 @@ void MechanismsWorkspace::effect(Ui& ui, Workbench& bench, bool whole) {
                  chart.width = width;
                  chart.height = height;
                  chart.y_title = "loss, nats";
+                 chart.x_title = "position";
+                 chart.grid = true;
                  chart.y_low = 0;
                  const auto add = [&](const std::string& name, Color color, const std::vector<double>& y) {
                    ChartSeries line{name, color, {}, y};
