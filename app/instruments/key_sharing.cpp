@@ -20,11 +20,8 @@ namespace headscope {
 
 namespace {
 
-std::string bytes_text(double bytes) {
-  const char* const units[] = {"B", "kB", "MB", "GB", "TB", "PB"};
-  int unit = 0;
-  while (bytes >= 1000 && unit < 5) bytes /= 1000, ++unit;
-  return fmt::format("{} {}", short_number(bytes, 3), units[unit]);
+std::string bytes_words(double bytes) {
+  return quantity(bytes, "B");
 }
 
 class KeySharingInstrument final : public Instrument {
@@ -54,16 +51,16 @@ class KeySharingInstrument final : public Instrument {
       const ModelDims& d = c.results().model.model->config().dims;
       const auto u = [](double v) { return static_cast<std::uint64_t>(v); };
       fact(c.ui, "The open model",
-           bytes_text(
+           bytes_words(
                static_cast<double>(key_cache_bytes(u(d.layers), u(d.kv_heads), u(d.d_head), u(tokens_), u(bytes())))),
            nullptr,
            {"2 · layers · key heads · d_head · tokens · bytes",
             fmt::format("2 · {} · {} · {} · {:.0f} · {}", d.layers, d.kv_heads, d.d_head, tokens_, bytes())});
       fact(c.ui, "With a key head per head",
-           bytes_text(
+           bytes_words(
                static_cast<double>(key_cache_bytes(u(d.layers), u(d.heads), u(d.d_head), u(tokens_), u(bytes())))));
       fact(c.ui, "Per token",
-           bytes_text(static_cast<double>(key_cache_bytes(u(d.layers), u(d.kv_heads), u(d.d_head), 1, u(bytes())))));
+           bytes_words(static_cast<double>(key_cache_bytes(u(d.layers), u(d.kv_heads), u(d.d_head), 1, u(bytes())))));
     }
     ImGui::Dummy({0, c.ui.px(6)});
     if (sweep_controls(c, desk_, "ways", stale(c), expected(c))) start(c);
@@ -188,7 +185,7 @@ class KeySharingInstrument final : public Instrument {
       ImGui::TableNextColumn();
       ImGui::Text("%s", short_number(each.kept * d.layers, 6).c_str());
       ImGui::TableNextColumn();
-      ImGui::TextUnformatted(bytes_text(each.kept * d.layers * tokens_ * bytes()).c_str());
+      ImGui::TextUnformatted(bytes_words(each.kept * d.layers * tokens_ * bytes()).c_str());
       ImGui::TableNextColumn();
       ImGui::Text("%s %%", short_number(100 * each.kept / own, 3).c_str());
       ImGui::TableNextColumn();
@@ -230,9 +227,9 @@ class KeySharingInstrument final : public Instrument {
                                    each.latent > 0
                                        ? fmt::format("{} + {}", each.latent, each.rotary)
                                        : fmt::format("{} of {} × {}", each.kv_heads, each.heads, each.d_head),
-                                   bytes_text(static_cast<double>(each.bytes(1, static_cast<std::uint64_t>(bytes())))),
-                                   bytes_text(static_cast<double>(each.bytes(static_cast<std::uint64_t>(tokens_),
-                                                                             static_cast<std::uint64_t>(bytes())))),
+                                   bytes_words(static_cast<double>(each.bytes(1, static_cast<std::uint64_t>(bytes())))),
+                                   bytes_words(static_cast<double>(each.bytes(static_cast<std::uint64_t>(tokens_),
+                                                                              static_cast<std::uint64_t>(bytes())))),
                                    std::string(each.source)};
       for (const std::string& cell : cells) {
         ImGui::TableNextColumn();

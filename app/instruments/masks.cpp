@@ -168,36 +168,34 @@ class MaskInstrument final : public Instrument {
     const double width = std::floor(c.room()),
                  height = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale)) - 6;
     const auto trace = c.results().run->trace;
-    slot_.want(
-        c.explorer(), c.ui, known_, fmt::format("{} {} {}", width, height, static_cast<const void*>(trace.get())),
-        [known = known_, trace, width, height](const Look& look) {
-          MatrixMap matrix;
-          matrix.values = Tensor::full({known->tokens, known->tokens}, 1.0f);
-          matrix.masked = known->hidden;
-          matrix.low = 0;
-          matrix.high = 1.25;
-          matrix.sequential = true;
-          matrix.numbers = matrix.colour_bar = false;
-          matrix.rows = "query i";
-          matrix.columns = "key j";
-          for (Index i = 0; i < known->tokens; ++i) {
-            const std::string label = token_label(*trace, i);
-            matrix.row_labels.push_back(known->tokens <= 40 ? fmt::format("{} {}", label, i) : std::to_string(i));
-            matrix.column_labels.push_back(std::to_string(i));
-          }
-          matrix.width = width;
-          matrix.height = height;
-          matrix.provenance = "mask " + known->spec;
-          Scene scene = matrix_map_scene(matrix, look);
-          const Heatmap& map = std::get<Heatmap>(find(scene, "map")->shape);
-          for (const Index row : known->facts.empty_rows) {
-            const Rect at = map.cell(std::min(row, map.rows() - 1), 0);
-            scene.add({Box{{at.x, at.y, map.rect.w, at.h}, {0, 0, 0, 0}, look.theme.key, 1.25, 0},
-                       fmt::format("empty.{}", row),
-                       fmt::format("query {} sees no key: all its weights are zero", row)});
-          }
-          return scene;
-        });
+    slot_.want(c.explorer(), c.ui, known_,
+               fmt::format("{} {} {}", width, height, static_cast<const void*>(trace.get())),
+               [known = known_, trace, width, height](const Look& look) {
+                 MatrixMap matrix;
+                 matrix.values = Tensor::full({known->tokens, known->tokens}, 1.0f);
+                 matrix.masked = known->hidden;
+                 matrix.low = 0;
+                 matrix.high = 1.25;
+                 matrix.sequential = true;
+                 matrix.numbers = matrix.colour_bar = false;
+                 matrix.rows = "query i";
+                 matrix.columns = "key j";
+                 if (known->tokens <= 40)
+                   for (Index i = 0; i < known->tokens; ++i)
+                     matrix.row_labels.push_back(fmt::format("{} {}", token_label(*trace, i), i));
+                 matrix.width = width;
+                 matrix.height = height;
+                 matrix.provenance = "mask " + known->spec;
+                 Scene scene = matrix_map_scene(matrix, look);
+                 const Heatmap& map = std::get<Heatmap>(find(scene, "map")->shape);
+                 for (const Index row : known->facts.empty_rows) {
+                   const Rect at = map.cell(std::min(row, map.rows() - 1), 0);
+                   scene.add({Box{{at.x, at.y, map.rect.w, at.h}, {0, 0, 0, 0}, look.theme.key, 1.25, 0},
+                              fmt::format("empty.{}", row),
+                              fmt::format("query {} sees no key: all its weights are zero", row)});
+                 }
+                 return scene;
+               });
     SceneViewOptions how;
     how.tooltips = false;
     const SceneTouch touch = slot_.draw(c.ui, "mask picture", how, width, height);
@@ -228,17 +226,15 @@ class MaskInstrument final : public Instrument {
     fact(c.ui, "… of all", fmt::format("{:.1f} %", 100 * facts.share()));
     fact(c.ui, "… of the causal ones", fmt::format("{:.1f} %", 100 * facts.causal_share()), nullptr,
          {"visible cells ÷ n (n + 1) / 2"});
-    fact(c.ui, "Score and mixing work", short_number(facts.operations(d.d_head) * d.heads * d.layers, 3) + " FLOP",
-         nullptr,
+    fact(c.ui, "Score and mixing work", quantity(facts.operations(d.d_head) * d.heads * d.layers, "FLOP"), nullptr,
          {"4 · d_head · visible cells · heads · layers",
           fmt::format("4 · {} · {} · {} · {}", d.d_head, facts.cells, d.heads, d.layers)});
     const auto u = [](auto v) { return static_cast<std::uint64_t>(v); };
     fact(c.ui, "Keys the cache must keep", fmt::format("{} of {}", facts.kept_keys, facts.tokens), nullptr,
          {"keys that some one of the next n queries may still see"});
     fact(c.ui, "KV cache",
-         fmt::format("{:.1f} kB", static_cast<double>(
-                                      key_cache_bytes(u(d.layers), u(d.kv_heads), u(d.d_head), u(facts.kept_keys), 4)) /
-                                      1000),
+         quantity(static_cast<double>(key_cache_bytes(u(d.layers), u(d.kv_heads), u(d.d_head), u(facts.kept_keys), 4)),
+                  "B"),
          nullptr, {"2 · layers · key heads · d_head · kept keys · 4 bytes"});
     if (known_->recall >= 0) {
       const HeadRef head = c.state().document.selected;

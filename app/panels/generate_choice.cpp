@@ -44,8 +44,7 @@ CandidatesOptions candidates_of(const GenerationStep& step, bool decided, double
 }  // namespace
 
 std::string bytes_text(std::size_t bytes) {
-  const auto value = static_cast<double>(bytes);
-  return value >= 1e6 ? fmt::format("{:.2f} MB", value / 1e6) : fmt::format("{:.1f} kB", value / 1e3);
+  return quantity(static_cast<double>(bytes), "B");
 }
 
 void quiet_words(const Ui& ui, const std::string& words) {

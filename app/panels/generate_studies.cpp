@@ -204,9 +204,7 @@ void GenerateWorkspace::streaming_facts(Ui& ui) {
   if (slider(ui, "Sinks", sinks,
              {1, static_cast<double>(std::max(2, std::min(16, settings.window - 1))), 4, false, "", 0}))
     settings.sinks = std::clamp(static_cast<int>(sinks), 1, settings.window - 1);
-  fact(ui, "Bytes held",
-       fmt::format("{:.1f} kB",
-                   static_cast<double>(cache_bytes(desk_.model().model->config().dims, settings.window)) / 1e3));
+  fact(ui, "Bytes held", bytes_text(cache_bytes(desk_.model().model->config().dims, settings.window)));
   const auto& view = desk_.streaming();
   if (!view) return;
   const auto from = static_cast<std::size_t>(view->settings.window);

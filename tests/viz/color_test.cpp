@@ -130,3 +130,12 @@ TEST_CASE("ticks lie at their values and include both ends of the range") {
   CHECK(parse_scale("per-row") == Scale::per_row);
   CHECK_FALSE(parse_scale("cubic"));
 }
+
+TEST_CASE("quantities carry the decimal prefix of their unit") {
+  CHECK(quantity(0, "B") == "0 B");
+  CHECK(quantity(999, "B") == "999 B");
+  CHECK(quantity(999.6, "B") == "1 kB");
+  CHECK(quantity(368'640, "B") == "369 kB");
+  CHECK(quantity(8'390'000, "FLOP") == "8.39 MFLOP");
+  CHECK(quantity(-2.5e12, "B") == "−2.5 TB");
+}

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 namespace headscope {
@@ -125,6 +126,13 @@ std::string short_number(double value, int digits) {
       text = (mantissa == "1" ? "" : mantissa + "·") + power_of_ten(exponent);
   }
   return value < 0 ? "−" + text : text;
+}
+
+std::string quantity(double value, std::string_view unit, int digits) {
+  static constexpr std::string_view prefixes[] = {"", "k", "M", "G", "T", "P"};
+  std::size_t prefix = 0;
+  while (std::abs(value) >= 999.5 && prefix + 1 < std::size(prefixes)) value /= 1000, ++prefix;
+  return fmt::format("{} {}{}", short_number(value, digits), prefixes[prefix], unit);
 }
 
 }  // namespace headscope

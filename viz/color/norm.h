@@ -43,5 +43,7 @@ std::vector<Tick> ticks(const Norm& norm, int count = 5);
 std::string power_of_ten(int exponent);
 /// Shortest usual form with at most `digits` significant digits: "0.25", "12", "1200", "1.5·10⁻⁷", "10⁶".
 std::string short_number(double value, int digits = 3);
+/// "369 kB", "8.39 MFLOP": short_number() with a decimal prefix of the unit.
+std::string quantity(double value, std::string_view unit, int digits = 3);
 
 }  // namespace headscope

@@ -97,9 +97,23 @@ Scene line_chart_scene(const LineChart& chart, const Look& look) {
   for (const ChartSeries& line : chart.series)
     title_width = std::max(title_width, look.measure.width(line.title, font));
   const double line_height = std::round(14 * theme.text_scale);
-  const Rect plot{std::ceil(tick_width) + 8, line_height + 4,
-                  chart.width - std::ceil(tick_width) - 14 - (title_width > 0 ? title_width + 8 : 0),
-                  chart.height - 2 * line_height - 8};
+  std::vector<double> x_ticks = chart.x_ticks;
+  Rect plot{std::ceil(tick_width) + 8, line_height + 4,
+            chart.width - std::ceil(tick_width) - 14 - (title_width > 0 ? title_width + 8 : 0),
+            chart.height - 2 * line_height - 8};
+  if (x_ticks.empty() && chart.grid && !chart.log_x)
+    x_ticks = round_ticks(xs.low, x_high, static_cast<int>(plot.w / 80));
+  if (x_ticks.empty()) x_ticks = {xs.low, xs.high};
+  const auto x_text = [&](std::size_t i) {
+    return i < chart.x_labels.size() ? chart.x_labels[i] : short_number(x_ticks[i], chart.grid || chart.log_x ? 6 : 3);
+  };
+  // The title of the axis stands at the end of the ticks' line; where chosen ticks are written there, below it.
+  const double x_end = chart.x_title.empty() ? 1e9 : chart.width - look.measure.width(chart.x_title, font) - 8;
+  const double last_tick = plot.x + plot.w * (across(x_ticks.back()) - x_low) / (x_high - x_low);
+  const bool title_below = !chart.x_ticks.empty() && x_ticks.back() <= xs.high &&
+                           last_tick + look.measure.width(x_text(x_ticks.size() - 1), number) / 2 > x_end &&
+                           plot.h > 4 * line_height;
+  if (title_below) plot.h -= line_height;
   const auto place = [&](double x, double y) {
     return Point{plot.x + plot.w * (across(x) - x_low) / (x_high - x_low),
                  plot.y + plot.h * (1 - (std::clamp(up(y), low, high) - low) / (high - low))};
@@ -115,22 +129,21 @@ Scene line_chart_scene(const LineChart& chart, const Look& look) {
     scene.add({Line{{{plot.x, y}, {plot.right(), y}}, with_opacity(theme.line, 0.8), 1}, "", ""});
     scene.add({Text{{plot.x - 6, y + half_capital(number)}, text, number, theme.faint, Anchor::end, 0}, "", ""});
   }
-  std::vector<double> x_ticks = chart.x_ticks;
-  if (x_ticks.empty() && chart.grid && !chart.log_x)
-    x_ticks = round_ticks(xs.low, x_high, static_cast<int>(plot.w / 80));
-  if (x_ticks.empty()) x_ticks = {xs.low, xs.high};
-  const double x_end = chart.x_title.empty() ? 1e9 : chart.width - look.measure.width(chart.x_title, font) - 8;
   if (!chart.x_title.empty())
-    scene.add({Text{{chart.width, plot.bottom() + line_height - 1}, chart.x_title, font, theme.faint, Anchor::end, 0},
+    scene.add({Text{{chart.width, plot.bottom() + (title_below ? 2 : 1) * line_height - 1},
+                    chart.x_title,
+                    font,
+                    theme.faint,
+                    Anchor::end,
+                    0},
                "", ""});
   double taken = -1e9;
   for (std::size_t i = 0; i < x_ticks.size(); ++i) {
     const double x = x_ticks[i];
     if (x < xs.low || x > xs.high) continue;
-    const std::string text =
-        i < chart.x_labels.size() ? chart.x_labels[i] : short_number(x, chart.grid || chart.log_x ? 6 : 3);
+    const std::string text = x_text(i);
     const double w = look.measure.width(text, number), at = place(x, low).x;
-    if (at - w / 2 < taken + 6 || at + w / 2 > x_end) continue;
+    if (at - w / 2 < taken + 6 || (!title_below && at + w / 2 > x_end)) continue;
     taken = at + w / 2;
     scene.add({Text{{std::max(std::min(at, chart.width - w / 2), w / 2), plot.bottom() + line_height - 1},
                     text,

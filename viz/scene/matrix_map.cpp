@@ -107,12 +107,10 @@ Scene matrix_map_scene(const MatrixMap& matrix, const Look& look) {
   if (matrix.sequential) map.colormap = theme.sequential;
   const auto shown_color = [&](Index r, Index c) { return map.color(r, c); };
   scene.add({map, "map", matrix.provenance});
-  // Labels: as many as have room.
-  double taken = -1e9;
-  for (Index r = 0; r < cells.rows(); ++r) {
+  // Labels: every so many rows and columns as have room.
+  const Index row_every = round_every(cell_h, label.size + 2);
+  for (Index r = 0; r < cells.rows(); r += row_every) {
     const double y = rect.y + cell_h * (static_cast<double>(r) + 0.5);
-    if (y - taken < label.size + 2) continue;
-    taken = y;
     scene.add({Text{{rect.x - 5, y + half_capital(label)},
                     elided(label_of(matrix.row_labels, r * every, matrix.first_row), label, side - 6, look.measure),
                     label,
@@ -121,8 +119,12 @@ Scene matrix_map_scene(const MatrixMap& matrix, const Look& look) {
                     0},
                fmt::format("label.row.{}", r * every), ""});
   }
-  taken = -1e9;
-  for (Index c = 0; c < cells.columns(); ++c) {
+  // Words are as wide as they are: whichever has room. Numbers count up in steps of one size.
+  const std::string last = label_of(matrix.column_labels, (cells.columns() - 1) * every, matrix.first_column);
+  const Index column_every =
+      matrix.column_labels.empty() ? round_every(cell_w, look.measure.width(last, label) + 5) : 1;
+  double taken = -1e9;
+  for (Index c = 0; c < cells.columns(); c += column_every) {
     const std::string text = label_of(matrix.column_labels, c * every, matrix.first_column);
     const double w = look.measure.width(text, label), x = rect.x + cell_w * (static_cast<double>(c) + 0.5);
     if (x - w / 2 < taken + 5 || x + w / 2 > rect.right() + 8) continue;

@@ -97,4 +97,10 @@ std::vector<std::string> wrapped(std::string_view text, const Font& font, double
   return lines;
 }
 
+std::ptrdiff_t round_every(double step, double need) {
+  for (std::ptrdiff_t power = 1;; power *= 10)
+    for (const std::ptrdiff_t factor : {1, 2, 5})
+      if (static_cast<double>(power * factor) * step >= need || power >= 1'000'000'000) return power * factor;
+}
+
 }  // namespace headscope

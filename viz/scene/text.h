@@ -1,6 +1,7 @@
 #pragma once
 // Text before it is placed: making any bytes printable, cutting to a width, breaking into lines.
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,10 @@ std::string elided(std::string_view text, const Font& font, double width, const 
 
 /// Lines no wider than `width`, broken at spaces; a word that is wider by itself is elided.
 std::vector<std::string> wrapped(std::string_view text, const Font& font, double width, const TextMeasure& measure);
+
+/// Every how many steps of `step` pixels a label is written: 1, 2, 5, 10, 20, 50 …, the smallest with at least `need`
+/// pixels between labels.
+std::ptrdiff_t round_every(double step, double need);
 
 /// Distance from the middle of capitals and digits down to the baseline, so that a line looks centred on a height.
 /// Both faces have capitals of 0.73 em.

@@ -23,13 +23,6 @@ double line_height(const Font& font) {
   return 1.18 * font.size;
 }
 
-/// 1, 2, 5, 10, 20, 50 … : the smallest with at least `need` pixels between labels.
-Index round_every(double per_token, double need) {
-  for (Index power = 1;; power *= 10)
-    for (const Index factor : {1, 2, 5})
-      if (static_cast<double>(power * factor) * per_token >= need || power >= 1'000'000'000) return power * factor;
-}
-
 Font number_font(const Font& font) {
   return {FontRole::mono, font.size, 400};
 }
