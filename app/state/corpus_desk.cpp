@@ -284,16 +284,12 @@ void CorpusDesk::open(const ShownExample& shown, HeadRef head) {
     return explorer_.show_message({Message::Level::error,
                                    fmt::format("These results are of {}. Open that model first.", results_->model),
                                    "corpus"});
-  explorer_.on_files("corpus open",
-                     [this, head, example = shown.example, results = results_](Worker::Job&) -> Worker::Deliver {
-                       return [this, head, example, text = passage_text(results->source, example.place)] {
-                         explorer_.close_step();
-                         explorer_.set_text(text);
-                         explorer_.select(head);
-                         explorer_.pin(example.query >= 0 ? std::optional<Index>(example.query) : std::nullopt);
-                         explorer_.close_step();
-                       };
-                     });
+  explorer_.on_files(
+      "corpus open", [this, head, example = shown.example, results = results_](Worker::Job&) -> Worker::Deliver {
+        return [this, head, example, text = passage_text(results->source, example.place)] {
+          explorer_.show_text(text, head, example.query >= 0 ? std::optional<Index>(example.query) : std::nullopt);
+        };
+      });
 }
 
 }  // namespace headscope

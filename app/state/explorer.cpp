@@ -232,6 +232,18 @@ void Explorer::set_text(std::string text) {
   });
 }
 
+void Explorer::show_text(std::string text, HeadRef head, std::optional<Index> query) {
+  select_telling_ = false;
+  change("", [&](Document& document) {
+    document.text = std::move(text);
+    document.ids.clear();
+    document.selected = head;
+    document.query = query;
+    document.key.reset();
+  });
+  keep_inside();
+}
+
 void Explorer::set_ids(std::vector<std::int32_t> ids) {
   change("ids", [&](Document& document) { document.ids = std::move(ids); });
 }

@@ -88,6 +88,8 @@ class Explorer {
   /// (made by hand).
   void open_example(const std::string& name = "induction");
   void set_text(std::string text);
+  /// Another text with what is looked at in it: one step of undo.
+  void show_text(std::string text, HeadRef head, std::optional<Index> query);
   void set_ids(std::vector<std::int32_t> ids);
   void set_add_bos(std::optional<bool> add_bos);
   void select(HeadRef head);
