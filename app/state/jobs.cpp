@@ -27,9 +27,15 @@ std::optional<std::pair<std::int32_t, std::int32_t>> contrast_of(const AppState&
   if (!results.run || !results.run->trace->logits.defined()) return std::nullopt;
   const auto known = [&](std::int32_t id) { return id < results.run->trace->logits.dim(1); };
   if (const auto& chosen = state.view.contrast; chosen && known(chosen->first) && known(chosen->second)) return chosen;
-  const std::vector<NextToken> top = results.effect ? top_next(*results.effect->before, 2) : results.run->next;
+  // Asked for in every frame: what was computed already is enough.
+  std::vector<std::pair<double, std::int32_t>> top;  // (−probability, token)
+  if (results.effect)
+    for (const NextTokenChange::Token& token : results.effect->change.tokens) top.emplace_back(-token.before, token.id);
+  else
+    for (const NextToken& token : results.run->next) top.emplace_back(-token.probability, token.id);
   if (top.size() < 2) return std::nullopt;
-  return std::pair{top[0].id, top[1].id};
+  std::ranges::partial_sort(top, top.begin() + 2);
+  return std::pair{top[0].second, top[1].second};
 }
 
 namespace jobs {

@@ -189,9 +189,7 @@ TEST_CASE("whatever is clicked, dragged, typed and resized, the window lives and
   for (int button = 0; button < 2; ++button) io.AddMouseButtonEvent(button, false);
   io.AddFocusEvent(true);
   e.app.window().resize(1280, 720);
-  for (int i = 0; i < 4; ++i) e.driver.key(ImGuiKey_Escape);
-  io.AddMousePosEvent(1200, 400);
-  for (int i = 0; i < 40; ++i) e.driver.wheel(5);  // the right column may have been scrolled
+  for (int i = 0; i < 8; ++i) e.driver.key(ImGuiKey_Escape);
   e.app.settings().ui_scale = 1;
   e.app.requests().workspace = workspace_index("Explore");
   e.workspaces.training.stop();
@@ -213,5 +211,7 @@ TEST_CASE("whatever is clicked, dragged, typed and resized, the window lives and
       20000));
   CHECK(e.results().run->trace->text == "Mr and Mrs Quill");
   CHECK(e.driver.shown("Layer 1 Head 3"));
+  io.AddMousePosEvent(1200, 400);
+  for (int i = 0; i < 40; ++i) e.driver.wheel(5);  // the right column may have been scrolled
   CHECK(e.driver.shown("Temperature"));
 }

@@ -134,7 +134,8 @@ Scene matrix_map_scene(const MatrixMap& matrix, const Look& look) {
   }
   if (!matrix.columns.empty())
     scene.add({Text{{rect.x, rect.y - line - 3},
-                    matrix.columns + (matrix.rows.empty() ? "" : " →   " + matrix.rows + " ↓"),
+                    elided(matrix.columns + (matrix.rows.empty() ? "" : " →   " + matrix.rows + " ↓"), caption,
+                           matrix.width - rect.x, look.measure),
                     caption,
                     theme.faint,
                     Anchor::start,
@@ -145,8 +146,10 @@ Scene matrix_map_scene(const MatrixMap& matrix, const Look& look) {
       for (Index c = 0; c < cells.columns(); ++c) {
         const double value = static_cast<double>(cells.values.at(r, c));
         if (map.is_masked(r, c) || !std::isfinite(value)) continue;
+        const std::string text = short_number(value, 3);
+        if (look.measure.width(text, label) > cell_w - 3) continue;
         scene.add({Text{{map.cell(r, c).center().x, map.cell(r, c).center().y + half_capital(label)},
-                        short_number(value, 3),
+                        text,
                         label,
                         readable_on(shown_color(r, c), theme.dark_ink, theme.light_ink),
                         Anchor::middle,
