@@ -74,15 +74,7 @@ void mask(Shell& shell, const MaskOptions& options) {
                                  next_token_change(*before.trace, *after.trace, 1).kl));
   }
   if (options.out.empty()) return;
-  MatrixMap map;
-  map.values = Tensor::full({facts.tokens, facts.tokens}, 1.0f);
-  map.masked = hidden_cells(*rule, facts.tokens);
-  map.low = 0;
-  map.high = 1.25;
-  map.sequential = true;
-  map.numbers = map.colour_bar = false;
-  map.rows = "query i";
-  map.columns = "key j";
+  MatrixMap map = mask_map(facts.tokens, hidden_cells(*rule, facts.tokens));
   map.width = map.height = 560;
   const PangoText measure;
   const Look look{theme(options.theme), measure};

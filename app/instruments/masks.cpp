@@ -171,15 +171,7 @@ class MaskInstrument final : public Instrument {
     slot_.want(c.explorer(), c.ui, known_,
                fmt::format("{} {} {}", width, height, static_cast<const void*>(trace.get())),
                [known = known_, trace, width, height](const Look& look) {
-                 MatrixMap matrix;
-                 matrix.values = Tensor::full({known->tokens, known->tokens}, 1.0f);
-                 matrix.masked = known->hidden;
-                 matrix.low = 0;
-                 matrix.high = 1.25;
-                 matrix.sequential = true;
-                 matrix.numbers = matrix.colour_bar = false;
-                 matrix.rows = "query i";
-                 matrix.columns = "key j";
+                 MatrixMap matrix = mask_map(known->tokens, known->hidden);
                  if (known->tokens <= 40)
                    for (Index i = 0; i < known->tokens; ++i)
                      matrix.row_labels.push_back(fmt::format("{} {}", token_label(*trace, i), i));

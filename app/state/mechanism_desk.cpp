@@ -153,7 +153,9 @@ void MechanismDesk::frame(bool shown, bool held) {
   timing_.frame();
   if (const auto& kept = explorer_.state().document.by_hand; kept != by_hand_) {  // undo or redo went to other ones
     by_hand_ = kept;
+    const MechanismSource::Kind shown_kind = source_.kind;
     take(kept ? *kept : matrices_of(worked_examples()[0]));
+    if (!kept) source_.kind = shown_kind;  // a head on screen stays there when the last matrices by hand are undone
   }
   if (!shown) return;
   const bool of_head = source_.kind == MechanismSource::Kind::head;

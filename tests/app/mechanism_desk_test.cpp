@@ -123,6 +123,14 @@ TEST_CASE("the desk: a page for what is chosen, an edit of the model that follow
   REQUIRE(until(explorer, desk, [&] { return !desk.error().empty(); }));
   CHECK(desk.error().find("causal") != std::string::npos);
   CHECK(desk.page()->choice.mechanism->id == "softmax");
+
+  // Back on the head, undo of the example by hand leaves the head on screen.
+  desk.source().kind = MechanismSource::Kind::head;
+  desk.changed_source();
+  explorer.undo();
+  CHECK_FALSE(explorer.state().document.by_hand);
+  desk.frame(true, false);
+  CHECK(desk.source().kind == MechanismSource::Kind::head);
 }
 
 TEST_CASE("an example's own scale ends with the example; the formula says which scale there is") {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
@@ -61,6 +62,19 @@ std::string label_of(const std::vector<std::string>& labels, Index i, Index firs
 }
 
 }  // namespace
+
+MatrixMap mask_map(Index tokens, std::vector<std::uint8_t> hidden) {
+  MatrixMap matrix;
+  matrix.values = Tensor::full({tokens, tokens}, 1.0f);
+  matrix.masked = std::move(hidden);
+  matrix.low = 0;
+  matrix.high = 1.25;  // the shade of 1 is then not the map's loudest
+  matrix.sequential = true;
+  matrix.numbers = matrix.colour_bar = false;
+  matrix.rows = "query i";
+  matrix.columns = "key j";
+  return matrix;
+}
 
 Scene matrix_map_scene(const MatrixMap& matrix, const Look& look) {
   const Theme& theme = look.theme;

@@ -22,13 +22,16 @@ struct MatrixMap {
   std::string bar = "value";                           ///< of the colour bar
   std::optional<double> low, high;                     ///< else from the values; signed ones symmetric about 0
   bool colour_bar = true, numbers = true;
-  bool sequential = false;  ///< from the lowest to the highest value, also where some are negative: scores, of which only
-                            ///< differences count
+  bool sequential = false;  ///< from the lowest to the highest value, also where some are negative: scores, of which
+                            ///< only differences count
   double width = 400, height = 400;  ///< at most, everything included
   bool square = true;                ///< cells are squares; else they fill the room
   std::optional<Cell> marked;        ///< framed
   std::string provenance;            ///< tooltip of the map
 };
+
+/// A mask: cells that are seen, in one quiet shade, beside cells that are hidden. `hidden`: row-major, 1 = not seen.
+MatrixMap mask_map(Index tokens, std::vector<std::uint8_t> hidden);
 
 /// The map is named "map", a frame "marked". Matrices longer than pixels are drawn by every k-th row and column, and
 /// say so.
