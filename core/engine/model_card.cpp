@@ -22,7 +22,8 @@ struct LinkScore {
 constexpr LinkScore link_scores[] = {{"verb_to_subject", "verb → subject", LinkKind::subject},
                                      {"pronoun_to_antecedent", "pronoun → antecedent", LinkKind::antecedent},
                                      {"noun_to_determiner", "noun → determiner", LinkKind::determiner},
-                                     {"to_earlier_occurrence", "name → earlier", LinkKind::occurrence}};
+                                     {"to_earlier_occurrence", "name → earlier", LinkKind::occurrence},
+                                     {"song_to_continuation", "song → what followed", LinkKind::continuation}};
 constexpr const char* metric_scores[][2] = {{"previous_token", "previous token"},
                                             {"duplicate_token", "duplicate"},
                                             {"prefix_matching", "induction"},

@@ -73,7 +73,8 @@ bool Derivation::advance() {
         const std::size_t from = story_.text.size();
         const std::string text = named ? memory_[index(slot)].text : item.text;
         write(text);
-        if (!lost_) mention(slot, first_word(from), named);
+        const std::size_t end = story_.text.size();
+        if (!lost_) mention(slot, named ? TextSpan{end - text.size(), end} : first_word(from), named);
         break;
       }
       case Kind::call:
@@ -133,6 +134,8 @@ bool Derivation::holds(const Grammar::Condition& condition, const Names& names) 
   const int slot = names[index(condition.slot)];
   const char feature = memory_[index(slot)].feature;
   if (condition.feature != 0) return feature == condition.feature;
+  if (!condition.words.empty())
+    return std::ranges::find(condition.words, memory_[index(slot)].text) != condition.words.end();
   return feature != 0 && last_[index(feature - 'a')] == slot;
 }
 
@@ -153,6 +156,13 @@ TextSpan Derivation::first_word(std::size_t from) const {
   std::size_t end = from;
   while (end < text.size() && is_letter(text[end])) ++end;
   return {from, end};
+}
+
+std::vector<TextSpan> Derivation::words_of(TextSpan span) const {
+  std::vector<TextSpan> words;
+  for (TextSpan word = first_word(span.begin); word.begin < span.end; word = first_word(word.end))
+    words.push_back(word);
+  return words;
 }
 
 void Derivation::write(std::string_view text) {
@@ -214,7 +224,12 @@ void Derivation::mark(TextSpan span) {
 void Derivation::mention(int slot, TextSpan span, bool named) {
   Slot& memory = memory_[index(slot)];
   if (named) {
-    for (const TextSpan& earlier : memory.names) link(LinkKind::occurrence, span, earlier);
+    const std::vector<TextSpan> words = words_of(span);
+    for (const TextSpan& earlier : memory.names) {
+      if (words.size() == 1) link(LinkKind::occurrence, span, earlier);
+      const std::vector<TextSpan> before = words_of(earlier);
+      for (std::size_t i = 1; i < words.size(); ++i) link(LinkKind::continuation, words[i - 1], before[i]);
+    }
     memory.names.push_back(span);
   } else {
     for (const TextSpan& earlier : memory.mentions) link(LinkKind::antecedent, span, earlier);

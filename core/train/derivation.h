@@ -45,7 +45,7 @@ class Derivation {
   struct Slot {
     std::string text;  // "" = nothing drawn yet
     char feature = 0;
-    std::vector<TextSpan> mentions, names;  // names: those that spell the text
+    std::vector<TextSpan> mentions, names;  // names: those that spell the text, whole
   };
 
   void write(std::string_view text);
@@ -54,6 +54,7 @@ class Derivation {
   void finish_draw(const Frame& frame);
   std::size_t append(char c);
   TextSpan first_word(std::size_t from) const;
+  std::vector<TextSpan> words_of(TextSpan span) const;
   void link(LinkKind kind, TextSpan from, TextSpan to) { story_.links.push_back({kind, from, to}); }
   bool holds(const Grammar::Condition& condition, const Names& names) const;
   bool taken(const std::string& plain) const;

@@ -129,11 +129,13 @@ class BodyReader {
     const std::string inside = until(']');
     const auto parts = words(inside);
     if (parts.size() == 2 && parts[0] == "last")
-      out_.conditions.push_back({slot(parts[1]), 0});
+      out_.conditions.push_back({slot(parts[1])});
+    else if (parts.size() > 2 && parts[1] == "is")
+      out_.conditions.push_back({slot(parts[0]), 0, {parts.begin() + 2, parts.end()}});
     else if (inside.size() == 3 && inside[1] == '=' && inside[2] >= 'a' && inside[2] <= 'z')
       out_.conditions.push_back({slot(inside.substr(0, 1)), inside[2]});
     else
-      refuse("[x=m] or [last x]", inside);
+      refuse("[x=m], [x is word] or [last x]", inside);
   }
   void read_item() {
     const char c = peek();

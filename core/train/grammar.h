@@ -18,7 +18,8 @@
 //     #word        a noun: belongs to the last determiner before it in its sentence
 //     @word $word  a subject and its verb; @2, $2 (up to 9) for those of clauses inside
 //     ^            nothing; _ a space
-//   Conditions: [x=m] x has the feature m; [last x] of all with x's feature, x was mentioned last.
+//   Conditions: [x=m] x has the feature m; [x is dog dogs] x is one of these words; [last x] of all with x's feature, x
+//   was mentioned last.
 // Blanks are joined into one and dropped at both ends of an alternative. The first letter of a sentence becomes a
 // capital by itself, in quotations too.
 
@@ -46,7 +47,9 @@ class Grammar {
   };
   struct Condition {
     int slot = 0;
-    char feature = 0;  ///< 0 = was mentioned last
+    char feature = 0;  ///< the slot's; 0 = no matter
+    std::vector<std::string> words =
+        {};  ///< the slot's text is one of them; without feature and words: was mentioned last
   };
   struct Alternative {
     double weight = 1;

@@ -27,6 +27,9 @@ enum class LinkKind {
   antecedent,  ///< from a pronoun to every earlier mention of whom it means, pronouns included
   determiner,  ///< from a noun to its determiner
   occurrence,  ///< from a name or noun to every earlier time the same one was written
+  /// From a word of several that are said again (a line of a song) to the word that followed it every earlier time:
+  /// what an induction head looks for.
+  continuation,
 };
 
 /// From a later word to an earlier one.

@@ -115,9 +115,9 @@ TEST_CASE("a list of a page is exported as a table, every row of it") {
 
 TEST_CASE("the path of a token and the loss of each: every model, a bar pins its guess") {
   HEADSCOPE_NEEDS_DISPLAY();
-  for (const char* example : {"tiny-gpt2", "tiny-llama", "induction-2l"}) {
+  for (const std::string example : {"tiny-gpt2", "tiny-llama", "induction-2l"}) {
     CAPTURE(example);
-    AnalysePage b(example, 1280, 720);
+    AnalysePage b(example.c_str(), 1280, 720);
     b.open("weight tying", "path", "path/strip.0");
     b.choose("One scale for all");
     b.open("perplexity", "loss", "losses/bar.4");

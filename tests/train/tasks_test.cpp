@@ -27,9 +27,9 @@ std::vector<std::int32_t> row(const std::vector<std::int32_t>& ids, const Batch&
 TEST_CASE("task stories: rows begin with end-of-text and are stories one after another") {
   const auto task = make_task(small_stories());
   const std::int32_t end = task->vocabulary().end_of_text_id();
-  const Batch batch = task->batch(5, 3, 200);
-  REQUIRE(batch.tokens.size() == 600);
-  REQUIRE(batch.targets.size() == 600);
+  const Batch batch = task->batch(5, 3, 320);
+  REQUIRE(batch.tokens.size() == 960);
+  REQUIRE(batch.targets.size() == 960);
   int whole = 0;
   for (int i = 0; i < 3; ++i) {
     const auto tokens = row(batch.tokens, batch, i), targets = row(batch.targets, batch, i);
@@ -44,12 +44,12 @@ TEST_CASE("task stories: rows begin with end-of-text and are stories one after a
     CHECK(std::isfinite(Language(Grammar::stories()).log_probability(text)));
   }
   CHECK(whole == 3);
-  CHECK(task->batch(5, 3, 200).tokens == batch.tokens);
-  CHECK(task->batch(6, 3, 200).tokens != batch.tokens);
-  CHECK(make_task(small_stories())->batch(5, 3, 200).tokens == batch.tokens);
+  CHECK(task->batch(5, 3, 320).tokens == batch.tokens);
+  CHECK(task->batch(6, 3, 320).tokens != batch.tokens);
+  CHECK(make_task(small_stories())->batch(5, 3, 320).tokens == batch.tokens);
   TaskSettings other = small_stories();
   other.seed = 4;
-  CHECK(make_task(other)->batch(5, 3, 200).tokens != batch.tokens);
+  CHECK(make_task(other)->batch(5, 3, 320).tokens != batch.tokens);
 }
 
 TEST_CASE("task stories: held-out rows hold one story and its end; the floor is theirs") {
