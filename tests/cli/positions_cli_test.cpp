@@ -59,7 +59,7 @@ TEST_CASE("positions rope takes a score of the model apart, and draws it") {
       shifted = std::stod(line.substr(line.rfind(' ') + 1));
     }
   }
-  CHECK(pairs == 8);
+  CHECK(pairs == 16);
   CHECK(sum == doctest::Approx(score).epsilon(1e-3));
   CHECK(score == shifted);
   CHECK(std::filesystem::exists(picture));
@@ -81,6 +81,6 @@ TEST_CASE("mask counts cells, runs in the model, and refuses what is no mask") {
 TEST_CASE("cache lists what keys and values take") {
   const std::string out = out_of({"cache", "-m", "tiny-llama", "--tokens", "1", "--bytes", "4"});
   CHECK(says(out, "tiny-llama"));
-  CHECK(says(out, "1.0 kB"));  // 2 · 4 layers · 2 heads · 16 numbers · 4 bytes
+  CHECK(says(out, "1.5 kB"));  // 2 · 3 layers · 2 heads · 32 numbers · 4 bytes
   CHECK(says(out, "DeepSeek-V2"));
 }
