@@ -122,7 +122,12 @@ class Pass {
           }
         }
       }
-      mix_block(head, rows.begin, rows.size(), {0, n_key_}, &weights_.ref(head, rows.begin, 0), n_key_);
+      // The same products as in the fused pass, so that looking changes no bit; an edit may have opened any key.
+      for (Index first = rows.begin; first < rows.end; first += block_rows) {
+        const Index count = std::min(block_rows, rows.end - first);
+        const KeyRange keys = edited_scores || edited_pattern ? KeyRange{0, n_key_} : hull_of(head, first, count);
+        mix_block(head, first, count, keys, &weights_.ref(head, first, 0), n_key_);
+      }
     });
     make_maps(edited_scores || edited_pattern);
     AttentionSteps steps = this->steps(edited_scores, edited_pattern);
@@ -163,16 +168,22 @@ class Pass {
     if (stop_.stop_requested()) throw Cancelled();
   }
 
-  /// Biased scores of rows [first, first + count) for the keys that any of them may see, into out + row · stride + key.
-  KeyRange score_block(Index head, Index first, Index count, float* out, Index stride) const {
+  /// The keys that any of the rows [first, first + count) may see, from the beginning of a panel on.
+  KeyRange hull_of(Index head, Index first, Index count) const {
     KeyRange hull = visible(head, first);
     for (Index i = first + 1; i < first + count; ++i) {
       const KeyRange keys = visible(head, i);
       if (keys.size() == 0) continue;
       hull = hull.size() == 0 ? keys : KeyRange{std::min(hull.begin, keys.begin), std::max(hull.end, keys.end)};
     }
+    if (hull.size() > 0) hull.begin = hull.begin / panels::width() * panels::width();
+    return hull;
+  }
+
+  /// Biased scores of rows [first, first + count) for the keys of their hull, into out + row · stride + key.
+  KeyRange score_block(Index head, Index first, Index count, float* out, Index stride) const {
+    const KeyRange hull = hull_of(head, first, count);
     if (hull.size() == 0) return hull;
-    hull.begin = hull.begin / panels::width() * panels::width();
     const Index panel = panels::width() * d_;
     panels::multiply(in_.q.data() + first * in_.q.stride(0) + head * in_.q.stride(1), in_.q.stride(0), count, d_,
                      keys_.data() + kv(head) * keys_.stride(0) + hull.begin / panels::width() * panel, panel,
