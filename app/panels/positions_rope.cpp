@@ -187,8 +187,8 @@ void PositionsWorkspace::position_sliders(Ui& ui) {
   };
   const double before = direct(m, k), after = direct(m + s, k + s);
   const bool equal = std::abs(after - before) <= 1e-9 * std::max(1.0, std::abs(before));
-  const std::string line = fmt::format("{:.3f} → {:.3f} · {} m − n = {} matters", before, after,
-                                       equal ? "only" : "not only", view->query - view->key);
+  const std::string line =
+      fmt::format("{:.3f} → {:.3f} · {}", before, after, equal ? "only m − n matters" : "not m − n alone");
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x, height = ui.px(28);
   const Color color = equal ? ui.theme.value : ui.theme.key;

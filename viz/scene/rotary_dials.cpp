@@ -67,7 +67,8 @@ Scene rotary_dials_scene(const DialsOptions& options, const Look& look) {
   diameter = std::max(diameter, 24.0);
   const int rows = (count + columns - 1) / std::max(columns, 1);
   const double pitch = options.width / std::max(columns, 1);
-  const double radius = diameter / 2, row_height = diameter + below;
+  const double radius = diameter / 2, needed = diameter + below;
+  const double row_height = std::max(needed, options.height / std::max(rows, 1));  // spare height parts the rows
 
   Scene scene;
   scene.background = theme.background;
@@ -89,7 +90,8 @@ Scene rotary_dials_scene(const DialsOptions& options, const Look& look) {
   series("key, share of the radius", [](const Dial& d) { return d.key_length; });
   for (int i = 0; i < count; ++i) {
     const Dial& dial = options.dials[static_cast<std::size_t>(i)];
-    const Point center{pitch * (i % columns + 0.5), row_height * (i / columns) + radius + 6};
+    const Point center{pitch * (i % columns + 0.5),
+                       row_height * (i / columns) + (row_height - needed) / 2 + radius + 6};
     const double strength = dial.faint ? 0.35 : 1;
     scene.add({Box{{center.x - radius, center.y - radius, diameter, diameter}, {0, 0, 0, 0}, theme.line, 1.25, radius},
                "", ""});

@@ -22,7 +22,7 @@ struct Dial {
 struct DialsOptions {
   std::vector<Dial> dials;
   double width = 800;
-  double height = 0;     ///< 0 = as many rows as the width asks for; else rows are chosen for the largest dials
+  double height = 0;     ///< 0 = as many rows as the width asks for; else shared by rows with the largest dials
   double largest = 110;  ///< of a dial's diameter, logical pixels
   std::string noun = "pair";
 };
