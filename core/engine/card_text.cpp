@@ -34,8 +34,8 @@ std::string cell(const HeadScore& score, double best) {
 
 std::string data_text(const Recipe& recipe) {
   if (recipe.task.kind == "stories")
-    return "stories of `assets/stories.grammar`, a grammar written for this project: every text's probability "
-           "is known exactly, and so are its links (which verb belongs to which subject, whom a pronoun means …)";
+    return "stories of `assets/stories.grammar`, a grammar written for this project: every text's probability is known "
+           "exactly, and so are its links (which verb belongs to which subject, whom a pronoun means …)";
   return fmt::format("random printable characters, said again with a period of {} to {} that only the text tells",
                      recipe.task.shortest_period, recipe.task.longest_period);
 }
@@ -85,8 +85,7 @@ std::string card_markdown(const ModelCard& card) {
                      card.training.steps, recipe.batch, shape.context, time_text(card.training.seconds));
   if (recipe.optimizer.attention_entropy > 0)
     out += fmt::format(
-        "- **Price of looking everywhere**: from step {} on, a nat of mean attention entropy (of all keys but the "
-        "first) "
+        "- **Price of looking everywhere**: from step {} on, a nat of mean attention entropy (without the first key) "
         "costs up to {:g} nats of loss, so that heads choose where they look.\n",
         recipe.optimizer.attention_entropy_from, recipe.optimizer.attention_entropy);
   out += fmt::format(

@@ -45,11 +45,11 @@ class Grammar {
     int clause = 1;                   ///< subject, verb: 1 = @, $
     char feature = 0;
   };
+  /// [x=m], [x is dog dogs]; with neither feature nor words, [last x].
   struct Condition {
     int slot = 0;
-    char feature = 0;  ///< the slot's; 0 = no matter
-    std::vector<std::string> words =
-        {};  ///< the slot's text is one of them; without feature and words: was mentioned last
+    char feature = 0;
+    std::vector<std::string> words = {};  ///< the slot's text is one of them
   };
   struct Alternative {
     double weight = 1;

@@ -3,7 +3,7 @@
 // machine. Written as JSON:
 //
 //   {"name": "tiny-gpt2",
-//    "task": {"kind": "stories", "seed": 1, "vocabulary": 1024, "vocabulary_stories": 4000},
+//    "task": {"kind": "stories", "seed": 1, "vocabulary": 1536, "vocabulary_stories": 4000},
 //    "model": {"family": "gpt2", "layers": 4, "heads": 4, "width": 128, "mlp": 512, "context": 256},
 //    "training": {"steps": 3000, "batch": 16, "learning_rate": 0.002, "seed": 1, …}}
 

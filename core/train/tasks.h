@@ -19,7 +19,7 @@ struct TaskSettings {
   std::string kind = "stories";  ///< "stories" or "repeated"
   std::uint64_t seed = 1;        ///< of all data; held-out data has a stream of its own
   // stories: the language of assets/stories.grammar
-  int vocabulary = 1024;          ///< tokens at most, 257 at least
+  int vocabulary = 1536;          ///< tokens at most, 257 at least
   int vocabulary_stories = 4000;  ///< what the tokenizer is trained on
   // repeated: random printable characters, each row said again and again with its own period
   int shortest_period = 8, longest_period = 32;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/train/recipe.h"
 
 using namespace headscope;
 
@@ -50,6 +51,13 @@ TEST_CASE("task stories: rows begin with end-of-text and are stories one after a
   TaskSettings other = small_stories();
   other.seed = 4;
   CHECK(make_task(other)->batch(5, 3, 320).tokens != batch.tokens);
+}
+
+TEST_CASE("task stories: with the settings a recipe has by itself, stories fit its context") {
+  const Recipe recipe;
+  const auto task = make_task(recipe.task);
+  for (const Story& story : held_out_stories(*task, recipe.evaluate_rows))
+    CHECK(task->tokenizer()->encode(story.text).size() < static_cast<std::size_t>(recipe.model.context));
 }
 
 TEST_CASE("task stories: held-out rows hold one story and its end; the floor is theirs") {
