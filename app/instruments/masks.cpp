@@ -102,6 +102,7 @@ class MaskInstrument final : public Instrument {
           RunRequest request = run->request;
           request.capture.maps = MapStorage::none;
           request.capture.sites.clear();
+          request.capture.all_logits = true;
           request.edits.push_back({{}, SetMask{spec}});
           const auto after = headscope::run(model, request, Ctx{*backend, nullptr, job.stop});
           const double loss = mean_loss(*after), kl = next_token_change(*run->trace, *after, 1).kl;
@@ -247,10 +248,9 @@ class MaskInstrument final : public Instrument {
 
   void in_the_model(const InstrumentContext& c) {
     section(c.ui, "IN THE MODEL", "every head of every layer");
-    const auto& losses = c.results().run->losses;
-    double before = 0;
-    for (const double each : losses) before += each / static_cast<double>(losses.size());
-    if (!losses.empty()) fact(c.ui, "Loss as it is", fmt::format("{:.3f} nats", before));
+    const auto& losses = c.results().losses;
+    const double before = losses ? mean_loss(losses->now) : std::nan("");
+    if (!std::isnan(before)) fact(c.ui, "Loss as it is", fmt::format("{:.3f} nats", before));
     const bool current = measured_ == spec_;
     const Color worse = c.ui.theme.key;
     fact(c.ui, "… with this mask", current ? fmt::format("{:.3f} nats", loss_) : "…",

@@ -39,10 +39,10 @@ class SaliencyInstrument final : public ReadingInstrument {
 
   void right(const InstrumentContext& c) override {
     const auto& answer = job_.answer();
-    logit_controls(c, "##differentiated token", answer ? token_text(answer->source.model, token_of_) : "", logit_,
-                   "whose answer is differentiated");
+    logit_controls(c, "##differentiated token", answer ? token_text(answer->source.model, answer->result.token) : "",
+                   logit_, "whose answer is differentiated");
     if (!answer) return;
-    const Saliency& found = answer->result;
+    const Saliency& found = answer->result.found;
     section(c.ui, "STRONGEST TOKENS", "gradient × input");
     std::vector<Index> order;
     for (std::size_t i = 0; i < found.gradients.gradient_times_input.size(); ++i)
@@ -61,7 +61,12 @@ class SaliencyInstrument final : public ReadingInstrument {
   }
 
  private:
-  using Answer = ReadingJob<Saliency>::Answer;
+  /// The token, chosen or the most probable one there, and what its logit depends on.
+  struct Read {
+    std::int32_t token = 0;
+    Saliency found;
+  };
+  using Answer = ReadingJob<Read>::Answer;
 
   void keep_up(const InstrumentContext& c) {
     if (!c.results().model.model || !c.trace()) return;
@@ -69,36 +74,24 @@ class SaliencyInstrument final : public ReadingInstrument {
     const Index row = pinned_row(c, *c.trace());
     GradientOf of;
     of.position = static_cast<int>(row);
-    if (logit_.token.id)
-      of.token = *logit_.token.id;
-    else if (c.trace()->logits.defined() && c.trace()->logits.dim(0) > row)
-      of.token = top_token(*c.results().run->trace, row);
     if (logit_.against.id) of.kind = GradientOf::Kind::logit_difference, of.other = *logit_.against.id;
-    token_of_ = of.token;
-    job_.want(c, {}, fmt::format("{} {} {}", row, of.token, logit_.against.id.value_or(-1)),
-              [of](const ReadingSource& source, const Ctx& ctx) {
-                return read_saliency(source.model, source.run->request, ctx, *source.trace, of);
+    job_.want(c, {SiteKind::logits},
+              fmt::format("{} {} {}", row, logit_.token.id.value_or(-1), logit_.against.id.value_or(-1)),
+              [of, chosen = logit_.token.id](const ReadingSource& source, const Ctx& ctx) {
+                GradientOf asked = of;
+                asked.token = chosen ? *chosen : top_next(*source.trace, 1, of.position).front().id;
+                return Read{asked.token, read_saliency(source.model, source.run->request, ctx, *source.trace, asked)};
               });
-  }
-
-  /// The most probable next token there; looked up once for each place.
-  std::int32_t top_token(const Trace& trace, Index row) {
-    if (top_trace_ != &trace || top_row_ != row) {
-      top_trace_ = &trace;
-      top_row_ = row;
-      top_ = top_next(trace, 1, static_cast<int>(row)).front().id;
-    }
-    return top_;
   }
 
   void tokens(const InstrumentContext& c, const std::shared_ptr<const Answer>& answer) {
     section(
         c.ui, "GRADIENT × INPUT",
         "per token: how the logit moves, to first order, as its embedding fades in · click asks about that position");
-    const auto& values = answer->result.gradients.gradient_times_input;
+    const auto& values = answer->result.found.gradients.gradient_times_input;
     const double width = std::max(std::floor(c.room()), 40 + 9.0 * static_cast<double>(values.size()));
     row_.want(c.explorer(), c.ui, answer, fmt::format("{}", width), [answer, width](const Look& look) {
-      const auto& all = answer->result.gradients.gradient_times_input;
+      const auto& all = answer->result.found.gradients.gradient_times_input;
       Matrix m = token_row({all.begin(), all.end()}, answer->source.trace, "gradient × input of the logit");
       m.diverging = true;
       m.width = width, m.height = 165;
@@ -118,7 +111,7 @@ class SaliencyInstrument final : public ReadingInstrument {
     const double width = std::floor(c.room());
     heads_.want(
         c.explorer(), c.ui, answer, fmt::format("{} {}", width, height), [answer, width, height](const Look& look) {
-          const Tensor& importance = answer->result.importance;
+          const Tensor& importance = answer->result.found.importance;
           std::vector<double> values;
           for (const float v : importance.values()) values.push_back(static_cast<double>(v));
           Matrix m = head_matrix(static_cast<int>(importance.dim(0)), static_cast<int>(importance.dim(1)), values);
@@ -128,9 +121,10 @@ class SaliencyInstrument final : public ReadingInstrument {
         });
     const SceneTouch touch = wide_scene(c, heads_, "importance");
     if (!heads_.scene()) return;
-    if (const auto head = head_cells(c, *heads_.scene(), touch); head && head->layer < answer->result.importance.dim(0))
+    if (const auto head = head_cells(c, *heads_.scene(), touch);
+        head && head->layer < answer->result.found.importance.dim(0))
       tooltip(c.ui, {fmt::format("Layer {} Head {}: {:.4f}", head->layer, head->head,
-                                 answer->result.importance.at(head->layer, head->head)),
+                                 answer->result.found.importance.at(head->layer, head->head)),
                      "Σ |A ∘ ∂logit/∂A| over its cells, hook_pattern, F32 (Michel et al. 2019)"});
   }
 
@@ -142,7 +136,7 @@ class SaliencyInstrument final : public ReadingInstrument {
     map_.want(c.explorer(), c.ui, answer, fmt::format("{} {} {} {}", head.layer, head.head, width, height),
               [answer, head, width, height](const Look& look) {
                 const Tensor values =
-                    answer->result.weighted[static_cast<std::size_t>(head.layer)].select(0, head.head);
+                    answer->result.found.weighted[static_cast<std::size_t>(head.layer)].select(0, head.head);
                 Matrix m = token_matrix(values, answer->source.trace, "attention × gradient, logits");
                 m.diverging = true;
                 m.width = width, m.height = height;
@@ -151,7 +145,7 @@ class SaliencyInstrument final : public ReadingInstrument {
               });
     const SceneTouch touch = wide_scene(c, map_, "cells");
     const auto cell = matrix_cell(touch);
-    const Tensor& weighted = answer->result.weighted[static_cast<std::size_t>(head.layer)];
+    const Tensor& weighted = answer->result.found.weighted[static_cast<std::size_t>(head.layer)];
     if (!cell || cell->column > cell->row || cell->row >= weighted.dim(1)) return;
     const float weight = answer->source.trace->map(head.layer, head.head).weight(cell->row, cell->column);
     tooltip(c.ui, {fmt::format("{} ({}) → {} ({}): {}", token_label(*answer->source.trace, cell->row), cell->row,
@@ -162,13 +156,10 @@ class SaliencyInstrument final : public ReadingInstrument {
     if (touch.clicked) c.explorer().pin(cell->row, cell->column);
   }
 
-  ReadingJob<Saliency> job_{*this, "read.saliency"};
+  ReadingJob<Read> job_{*this, "read.saliency"};
   ReadingSlot row_{*this, "scene.saliency.tokens"}, heads_{*this, "scene.saliency.heads"},
       map_{*this, "scene.saliency.cells"};
   LogitFields logit_;
-  std::int32_t token_of_ = 0, top_ = 0;
-  const Trace* top_trace_ = nullptr;
-  Index top_row_ = -1;
 };
 
 }  // namespace

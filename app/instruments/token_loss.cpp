@@ -33,8 +33,9 @@ class TokenLossInstrument final : public ReadingInstrument {
     if (c.trace()->tokens.size() < 2)
       return empty_state(c.ui, "One token has no loss",
                          "The first token is given, not predicted: write a longer text.");
-    job_.want(c, {}, "", [](const ReadingSource& source, const Ctx&) { return read_token_losses(*source.trace); });
-    check_.want(c, {}, "", [](const ReadingSource& source, const Ctx& ctx) {
+    job_.want(c, {SiteKind::logits}, "",
+              [](const ReadingSource& source, const Ctx&) { return read_token_losses(*source.trace); });
+    check_.want(c, {SiteKind::logits}, "", [](const ReadingSource& source, const Ctx& ctx) {
       Checked out;
       try {
         out.check = check_prefixes(source.model, source.run->request, Ctx{.backend = ctx.backend, .stop = ctx.stop},

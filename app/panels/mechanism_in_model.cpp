@@ -104,12 +104,12 @@ void MechanismsWorkspace::effect(Ui& ui, Workbench& bench, bool whole) {
   const auto& effect = results.effect;
   const bool compared = effect && effect->after == results.run->trace;
   const bool swapped = !swaps_of(results.run->request.edits, results.run->trace->model.dims).empty();
-  // The losses came with the run: a softmax over tokens × vocabulary is no work for a frame.
-  const double after = mean_loss(results.run->losses);
+  const std::shared_ptr<const TextLosses> losses = results.losses;
+  const double after = losses ? mean_loss(losses->now) : std::nan("");
   const auto nats = [](double value) { return std::isnan(value) ? std::string("–") : fmt::format("{:.3f}", value); };
   const std::string other = results.run->request.edits.size() > 0 && !swapped ? " (of the other edits)" : "";
   fact(ui, "Loss on this text",
-       compared ? fmt::format("{} → {}", nats(mean_loss(effect->losses_before)), nats(after)) : nats(after), nullptr,
+       compared && losses ? fmt::format("{} → {}", nats(mean_loss(losses->before)), nats(after)) : nats(after), nullptr,
        {"mean of −ln p(token | what came before), nats", "before all edits → with them" + other});
   if (compared)
     fact(ui, "Next-token KL", fmt::format("{:.4f} nats", effect->change.kl), nullptr,
@@ -136,15 +136,12 @@ void MechanismsWorkspace::effect(Ui& ui, Workbench& bench, bool whole) {
     }
   }
   bar_list(ui, "mechanism next", bars);
-  if (results.run->losses.size() < 2) return;
+  if (!losses || losses->now.size() < 2) return;
   section(ui, "LOSS PER TOKEN", compared ? "nats; grey: before the edits" : "nats");
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   const double height = std::clamp(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) - 8, 110.0, 220.0);
-  const std::shared_ptr<const EditEffect> shown = compared ? effect : nullptr;
-  const std::shared_ptr<const void> source = shown ? std::shared_ptr<const void>(shown) : results.run;
-  losses_.want(bench.explorer, ui, source, fmt::format("{} {}", width, height),
-               [run = results.run, shown, width, height](const Look& look) {
-                 const std::vector<double> before = shown ? shown->losses_before : std::vector<double>();
+  losses_.want(bench.explorer, ui, losses, fmt::format("{} {} {}", compared, width, height),
+               [losses, compared, width, height](const Look& look) {
                  LineChart chart;
                  chart.width = width;
                  chart.height = height;
@@ -157,8 +154,9 @@ void MechanismsWorkspace::effect(Ui& ui, Workbench& bench, bool whole) {
                    for (std::size_t i = 0; i < y.size(); ++i) line.x.push_back(static_cast<double>(i + 1));
                    chart.series.push_back(std::move(line));
                  };
-                 if (before.size() == run->losses.size()) add("before", look.theme.faint, before);
-                 add(before.empty() ? "" : "after", look.theme.accent, run->losses);
+                 const bool both = compared && losses->before.size() == losses->now.size();
+                 if (both) add("before", look.theme.faint, losses->before);
+                 add(both ? "after" : "", look.theme.accent, losses->now);
                  return line_chart_scene(chart, look);
                });
   losses_.draw(ui, "mechanism losses", {}, width, height);

@@ -85,33 +85,29 @@ void NextPanel::contrast(const PanelContext& c, const EditEffect* effect) {
 }
 
 void NextPanel::losses(const PanelContext& c, const EditEffect* effect) {
-  const auto& run = c.results().run;
-  if (run->losses.size() < 2) return;
-  const bool both = effect && effect->losses_before.size() == run->losses.size();
-  const double now = mean(run->losses);
-  fact(c.ui, "Loss on this text", before_after(both ? effect : nullptr, both ? mean(effect->losses_before) : 0, now),
-       nullptr,
+  const std::shared_ptr<const TextLosses> losses = c.results().losses;
+  if (!losses || losses->now.size() < 2) return;
+  const bool both = effect && losses->before.size() == losses->now.size();
+  const double now = mean(losses->now);
+  fact(c.ui, "Loss on this text", before_after(both ? effect : nullptr, both ? mean(losses->before) : 0, now), nullptr,
        {"mean of −ln p(token | what came before), nats",
         "from logits, F32; perplexity " + fmt::format("{:.2f}", std::exp(now))});
   const double width = std::floor(c.room());
-  const auto source = both ? std::shared_ptr<const void>(c.results().effect) : run;
-  slot_.want(c.explorer, c.ui, source, fmt::format("{} {}", width, both),
-             [now_losses = run->losses, before = both ? effect->losses_before : std::vector<double>(),
-              width](const Look& look) {
-               LineChart chart;
-               chart.width = width;
-               chart.height = 104;
-               chart.y_title = before.empty() ? "loss per token, nats" : "loss per token, nats: before, after";
-               chart.y_low = 0;
-               const auto series = [](Color color, const std::vector<double>& y) {
-                 ChartSeries line{"", color, {}, y};
-                 for (std::size_t i = 0; i < y.size(); ++i) line.x.push_back(static_cast<double>(i + 1));
-                 return line;
-               };
-               if (!before.empty()) chart.series.push_back(series(look.theme.faint, before));
-               chart.series.push_back(series(look.theme.accent, now_losses));
-               return line_chart_scene(chart, look);
-             });
+  slot_.want(c.explorer, c.ui, losses, fmt::format("{} {}", width, both), [losses, both, width](const Look& look) {
+    LineChart chart;
+    chart.width = width;
+    chart.height = 104;
+    chart.y_title = both ? "loss per token, nats: before, after" : "loss per token, nats";
+    chart.y_low = 0;
+    const auto series = [](Color color, const std::vector<double>& y) {
+      ChartSeries line{"", color, {}, y};
+      for (std::size_t i = 0; i < y.size(); ++i) line.x.push_back(static_cast<double>(i + 1));
+      return line;
+    };
+    if (both) chart.series.push_back(series(look.theme.faint, losses->before));
+    chart.series.push_back(series(look.theme.accent, losses->now));
+    return line_chart_scene(chart, look);
+  });
   slot_.draw(c.ui, "loss", {}, width, 104);
 }
 

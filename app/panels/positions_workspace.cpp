@@ -212,13 +212,14 @@ void PositionsWorkspace::in_the_model(const PanelContext& c) {
     for (const double each : all) sum += each / static_cast<double>(all.size());
     return sum;
   };
-  if (run->losses.empty()) return;
-  const double before = mean(run->losses);
+  const std::shared_ptr<const TextLosses> losses = c.results().losses;
+  if (!losses || losses->now.empty()) return;
+  const double before = mean(losses->now);
   fact(ui, "Loss as it is", fmt::format("{:.3f} nats", before), nullptr,
        {"mean of −ln p(token | what came before)", "the run on screen, with the document's edits"});
   const auto wanted = desk_.edit();
   const auto& effect = desk_.effect();
-  const bool current = wanted && effect && effect->words == text_of(*wanted) && effect->before == run->losses;
+  const bool current = wanted && effect && effect->words == text_of(*wanted) && effect->of == run->trace;
   if (wanted) {
     const double after = current && !effect->after.empty() ? mean(effect->after) : std::nan("");
     const Color worse = ui.theme.key, better = ui.theme.value;
@@ -275,9 +276,9 @@ void PositionsWorkspace::in_the_model(const PanelContext& c) {
     }
   } else {
     const std::vector<double> after = current ? effect->after : std::vector<double>();
-    std::shared_ptr<const void> source =
-        current ? std::shared_ptr<const void>(effect) : std::shared_ptr<const void>(run);
-    show(c, loss_, "positions loss", source, "", width, 120, [run, after, width](const Look& look) {
+    // The effect is named, since it may come before or after the losses.
+    const std::string with = current ? effect->words : "";
+    show(c, loss_, "positions loss", losses, with, width, 120, [losses, after, width](const Look& look) {
       LineChart chart;
       chart.width = width;
       chart.height = 120;
@@ -285,12 +286,12 @@ void PositionsWorkspace::in_the_model(const PanelContext& c) {
       chart.x_title = "position";
       chart.grid = true;
       chart.y_low = 0;
-      const auto series = [](const std::vector<double>& losses, Color color, double line) {
-        ChartSeries out{"", color, {}, losses, line};
-        for (std::size_t i = 0; i < losses.size(); ++i) out.x.push_back(static_cast<double>(i + 1));
+      const auto series = [](const std::vector<double>& y, Color color, double line) {
+        ChartSeries out{"", color, {}, y, line};
+        for (std::size_t i = 0; i < y.size(); ++i) out.x.push_back(static_cast<double>(i + 1));
         return out;
       };
-      chart.series = {series(run->losses, look.theme.muted, 1.25)};
+      chart.series = {series(losses->now, look.theme.muted, 1.25)};
       if (!after.empty()) chart.series.push_back(series(after, look.theme.accent, 1.75));
       return line_chart_scene(chart, look);
     });

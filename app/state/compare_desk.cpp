@@ -165,14 +165,16 @@ void CompareDesk::submit() {
   }
   explorer_.compute(tag,
                     [this, question, with = with_, text = text_, folder = model_, run = explorer_.results().run,
-                     model = explorer_.results().model, second = second_,
-                     backend = explorer_.backend()](Worker::Job& job) -> Worker::Deliver {
+                     model = explorer_.results().model, second = second_, backend = explorer_.backend(),
+                     memory = explorer_.memory()](Worker::Job& job) -> Worker::Deliver {
                       const Ctx ctx{*backend, nullptr, job.stop, &job.progress};
-                      ComparedSide a = side_of("A", run->trace, model.tokenizer), b;
+                      const auto shown = with_all_logits(model, run->request, run->trace, ctx, *memory);
+                      ComparedSide a = side_of("A", shown, model.tokenizer), b;
                       RunRequest other = run->request;
+                      other.capture.all_logits = true;
                       if (with == With::edits) {
                         other.edits.clear();
-                        b = side_of("after", run->trace, model.tokenizer);
+                        b = side_of("after", shown, model.tokenizer);
                         a = side_of("before", headscope::run(model, other, ctx), model.tokenizer);
                       } else if (with == With::text) {
                         other.text = text;

@@ -17,7 +17,7 @@ namespace headscope {
 namespace fs = std::filesystem;
 
 namespace {
-constexpr const char* tags[] = {"load", "trace", "metrics", "detail", "effect", "export"};
+constexpr const char* tags[] = {"load", "trace", "metrics", "detail", "effect", "losses", "export"};
 constexpr std::size_t text_limit = std::size_t{16} << 20;
 
 /// What a job is doing, by the beginning of its tag; of several that fit, the first.
@@ -28,6 +28,7 @@ std::string words_for(std::string_view tag) {
       {"metrics", "measuring the heads"},
       {"detail", "taking the head apart"},
       {"effect", "comparing with the unedited run"},
+      {"losses", "computing the losses"},
       {"export", "writing the file"},
       {"training save", "saving the model"},
       {"training", "training"},
@@ -81,7 +82,9 @@ bool Explorer::frame(double now) {
 }
 
 bool Explorer::busy() const {
-  const auto works = [](const Worker::Status& status) { return !status.tag.empty() || status.queued > 0; };
+  const auto works = [](const Worker::Status& status) {
+    return !status.tag.empty() || status.queued > 0 || status.undelivered > 0;
+  };
   return works(worker_.status()) || works(files_.status());
 }
 
@@ -146,7 +149,8 @@ bool Explorer::behind() const {
   if (document.model != results_.model_folder) return true;
   if (state_.too_long || (document.text.empty() && document.ids.empty())) return false;
   const bool current = results_.run && results_.run->request == request();
-  return !current || !results_.facts || results_.facts->trace != results_.run->trace;
+  return !current || !results_.facts || results_.facts->trace != results_.run->trace || !results_.losses ||
+         results_.losses->trace != results_.run->trace;
 }
 
 std::string Explorer::stopped() const {

@@ -7,6 +7,7 @@
 //   metrics  every metric and class of that run        → results().facts
 //   detail   the selected head in factors, its curve   → results().detail
 //   effect   the run without edits, compared           → results().effect
+//   losses   the logits of every position              → results().losses
 //   export   the view as a file                        → state().message
 //
 // A newer job of a tag replaces the older one. A failed job leaves what is on screen and sets the message.
@@ -69,6 +70,8 @@ class Explorer {
   void forget(const std::string& tag);
   /// For such work: one pass at a time, on the worker only.
   const std::shared_ptr<Backend>& backend() const { return backend_; }
+  /// Likewise: what the last pass left.
+  const std::shared_ptr<PassMemory>& memory() const { return memory_; }
   /// Stops what runs and what waits; the last good results stay.
   void cancel();
   /// How often that was asked for: whoever hands in one job after another stops when it changes.
@@ -143,6 +146,7 @@ class Explorer {
   void submit_metrics();
   void submit_detail();
   void submit_effect();
+  void submit_losses();
   void take_run(std::shared_ptr<const TracedRun> run);
   void drop_results();
   void succeeded(const std::string& tag);
@@ -172,8 +176,9 @@ class Explorer {
   HeadRef detail_head_;                     // … and the head
   RunRequest plain_request_;                // without edits, with its trace: what effects are measured against
   std::shared_ptr<const Trace> plain_;
-  Worker files_;   // reads and writes
-  Worker worker_;  // both last: its jobs end before anything they deliver to goes away
+  std::vector<double> plain_losses_;  // its losses once they are known
+  Worker files_;                      // reads and writes
+  Worker worker_;                     // both last: its jobs end before anything they deliver to goes away
 };
 
 }  // namespace headscope

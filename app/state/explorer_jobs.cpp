@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kept_models = 2;
 
 bool any_enabled(const std::vector<Intervention>& edits) {
-  return std::ranges::any_of(edits, [](const Intervention& edit) { return edit.enabled; });
+  return std::ranges::any_of(edits, &Intervention::enabled);
 }
 }  // namespace
 
@@ -81,6 +81,8 @@ RunRequest Explorer::request() const {
   request.ids = state_.document.ids;
   request.add_bos = state_.document.add_bos;
   request.capture.byte_budget = options_.byte_budget;
+  // With a large vocabulary the logits of all positions are a third of a pass: only losses need them, and come after.
+  request.capture.all_logits = false;
   request.too_long = state_.document.too_long;
   request.edits = state_.document.edits;
   return request;
@@ -102,12 +104,13 @@ void Explorer::submit_changes() {
 
 void Explorer::drop_results() {
   if (!results_.run && submitted_ == RunRequest{}) return;
-  for (const char* tag : {"trace", "metrics", "detail", "effect"}) worker_.cancel(tag);
+  for (const char* tag : {"trace", "metrics", "detail", "effect", "losses"}) worker_.cancel(tag);
   submitted_ = {};
   results_.run.reset();
   results_.facts.reset();
   results_.detail.reset();
   results_.effect.reset();
+  results_.losses.reset();
   detail_of_.reset();
   state_.too_long.reset();
   succeeded("trace");
@@ -140,12 +143,17 @@ void Explorer::take_run(std::shared_ptr<const TracedRun> run) {
   keep_inside();
   submit_metrics();
   submit_detail();
-  if (any_enabled(results_.run->request.edits)) return submit_effect();
-  worker_.cancel("effect");
-  results_.effect.reset();
-  plain_request_ = results_.run->request;
-  plain_request_.edits.clear();
-  plain_ = results_.run->trace;
+  if (any_enabled(results_.run->request.edits)) {
+    submit_effect();
+  } else {
+    worker_.cancel("effect");
+    results_.effect.reset();
+    plain_request_ = results_.run->request;
+    plain_request_.edits.clear();
+    plain_ = results_.run->trace;
+    plain_losses_.clear();
+  }
+  submit_losses();
 }
 
 void Explorer::submit_metrics() {
@@ -198,12 +206,32 @@ void Explorer::submit_effect() {
         }
         return [this, plain, effect = jobs::effect(before, run->trace, job.stop)] {
           results_.effect = effect;
+          if (plain_request_ != plain) plain_losses_.clear();
           plain_request_ = plain;
           plain_ = effect->before;
           succeeded("effect");
         };
       },
       failed("effect"));
+}
+
+void Explorer::submit_losses() {
+  RunRequest plain = results_.run->request;
+  plain.edits.clear();
+  const bool edited = any_enabled(results_.run->request.edits);
+  worker_.submit(
+      "losses",
+      [this, plain, edited, before = edited && plain == plain_request_ ? plain_losses_ : std::vector<double>(),
+       run = results_.run, model = results_.model, backend = backend_,
+       memory = memory_](Worker::Job& job) -> Worker::Deliver {
+        const Ctx ctx{*backend, nullptr, job.stop, &job.progress};
+        return [this, plain, edited, losses = jobs::losses(model, *run, before, ctx, *memory)] {
+          results_.losses = losses;
+          if (plain == plain_request_) plain_losses_ = edited ? losses->before : losses->now;
+          succeeded("losses");
+        };
+      },
+      failed("losses"));
 }
 
 }  // namespace headscope

@@ -58,7 +58,6 @@ std::shared_ptr<const TracedRun> trace(const LoadedModel& model, const RunReques
   result->request = request;
   result->trace = headscope::run(model, request, ctx, memory);
   result->next = top_next(*result->trace, next_tokens);
-  result->losses = token_losses(*result->trace);
   result->words = word_groups(result->trace->tokens);
   result->word_tokens =
       std::make_shared<Trace>(in_words(*result->trace, result->words, [](int, int) { return false; }));
@@ -104,12 +103,28 @@ std::shared_ptr<const HeadDetail> detail(const LoadedModel& model, const TracedR
   return result;
 }
 
+std::shared_ptr<const TextLosses> losses(const LoadedModel& model, const TracedRun& run, std::vector<double> before,
+                                         const Ctx& ctx, const PassMemory& memory) {
+  auto result = std::make_shared<TextLosses>();
+  result->trace = run.trace;
+  result->now = token_losses(*with_all_logits(model, run.request, run.trace, ctx, memory));
+  result->before = std::move(before);
+  if (!result->before.empty() || std::ranges::none_of(run.request.edits, &Intervention::enabled)) return result;
+  RunRequest plain = run.request;
+  plain.edits.clear();
+  plain.capture = {.maps = MapStorage::none, .byte_budget = run.request.capture.byte_budget};
+  try {
+    result->before = token_losses(*run_beside(model, plain, ctx, memory));
+  } catch (const TextTooLong&) {  // which only the edits let the model read: there is no before
+  }
+  return result;
+}
+
 std::shared_ptr<const EditEffect> effect(std::shared_ptr<const Trace> before, std::shared_ptr<const Trace> after,
                                          const std::stop_token& stop) {
   auto result = std::make_shared<EditEffect>();
   result->before = std::move(before);
   result->after = std::move(after);
-  result->losses_before = token_losses(*result->before);
   result->change = next_token_change(*result->before, *result->after, next_tokens);
   std::vector<int> same(result->before->tokens.size());
   std::iota(same.begin(), same.end(), 0);

@@ -17,6 +17,9 @@ std::shared_ptr<const HeadFacts> facts(std::shared_ptr<const Trace> trace, const
 /// `run` holds factors itself.
 std::shared_ptr<const HeadDetail> detail(const LoadedModel& model, const TracedRun& run, HeadRef head, const Ctx& ctx,
                                          const PassMemory& memory);
+/// Of the run on screen; `before` is the loss of the same without its edits, when that is known.
+std::shared_ptr<const TextLosses> losses(const LoadedModel& model, const TracedRun& run, std::vector<double> before,
+                                         const Ctx& ctx, const PassMemory& memory);
 std::shared_ptr<const EditEffect> effect(std::shared_ptr<const Trace> before, std::shared_ptr<const Trace> after,
                                          const std::stop_token& stop);
 

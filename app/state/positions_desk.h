@@ -53,9 +53,10 @@ struct HeadVectors {
 
 /// The model with other positions, on the text on screen.
 struct PositionsEffect {
-  std::string words;                  ///< of the edit
-  std::vector<double> before, after;  ///< loss per token, nats
-  double kl = 0;                      ///< of the next-token distributions after the last token
+  std::shared_ptr<const Trace> of;  ///< the trace on screen, without it
+  std::string words;                ///< of the edit
+  std::vector<double> after;        ///< loss per token, nats
+  double kl = 0;                    ///< of the next-token distributions after the last token
 };
 
 /// Loss per position of texts longer than any in training, one line for each way of going on.

@@ -156,7 +156,7 @@ std::shared_ptr<const PositionsEffect> positions_effect(const LoadedModel& model
   const auto after = headscope::run(model, request, ctx);
   auto result = std::make_shared<PositionsEffect>();
   result->words = text_of(edit);
-  result->before = run.losses;
+  result->of = run.trace;
   result->after = token_losses(*after);
   result->kl = next_token_change(*run.trace, *after, 1).kl;
   return result;

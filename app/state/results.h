@@ -20,10 +20,9 @@ namespace headscope {
 /// A run with what the panels show at once.
 struct TracedRun {
   RunRequest request;
-  std::shared_ptr<const Trace> trace;
-  std::vector<NextToken> next;  ///< after the last token, most probable first
-  std::vector<double> losses;   ///< per token, in nats; empty for a single token
-  WordGroups words;             ///< of its tokens
+  std::shared_ptr<const Trace> trace;  ///< with the logits of the last position; with_all_logits() knows the others
+  std::vector<NextToken> next;         ///< after the last token, most probable first
+  WordGroups words;                    ///< of its tokens
   std::shared_ptr<const Trace> word_tokens;  ///< the trace in words, without maps: their labels
 };
 
@@ -55,7 +54,14 @@ struct EditEffect {
   /// Mean over the queries of half the sum of |weight before − after|, per head; rows as in before->maps. 0 = the same
   /// pattern, 1 = no weight in common.
   std::vector<double> moved;
-  std::vector<double> losses_before;  ///< per token, in nats; empty for a single token
+};
+
+/// What every token cost, in nats: −ln p(token | what came before), from the second token on. It takes the logits of
+/// every position, which nothing else on screen waits for.
+struct TextLosses {
+  std::shared_ptr<const Trace> trace;
+  std::vector<double> now;     ///< empty for a single token
+  std::vector<double> before;  ///< without the enabled edits; empty when there are none
 };
 
 /// What is on screen. Any of it may still be empty.
@@ -66,6 +72,7 @@ struct Results {
   std::shared_ptr<const HeadFacts> facts;
   std::shared_ptr<const HeadDetail> detail;
   std::shared_ptr<const EditEffect> effect;  ///< empty without enabled edits
+  std::shared_ptr<const TextLosses> losses;
 
   /// The head's map of the run on screen; nullptr when there is none, as for a moment after another model was opened.
   const AttentionMap* map(HeadRef head) const;

@@ -63,6 +63,12 @@ std::shared_ptr<const Trace> run_beside(const LoadedModel& loaded, const RunRequ
 /// The runs that the request's enabled edits take from, each text once.
 EditSources run_edit_sources(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx);
 
+/// `trace`, which `request` gave, with the logits of every position: those it lacks are computed, from the last
+/// residual stream alone where `memory` knows it.
+std::shared_ptr<const Trace> with_all_logits(const LoadedModel& loaded, const RunRequest& request,
+                                             std::shared_ptr<const Trace> trace, const Ctx& ctx,
+                                             const PassMemory& memory);
+
 /// The trace of one layer alone, recorded as `request` asks (whatever layers it names). The pass ends with that layer:
 /// there are no logits. `memory` is read and left as it is.
 std::shared_ptr<const Trace> run_layer(const LoadedModel& loaded, const RunRequest& request, int layer, const Ctx& ctx,

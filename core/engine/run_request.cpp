@@ -451,6 +451,17 @@ EditSources run_edit_sources(const LoadedModel& loaded, const RunRequest& reques
   return run_sources(loaded, request, ids, ctx, nullptr, nullptr);
 }
 
+std::shared_ptr<const Trace> with_all_logits(const LoadedModel& loaded, const RunRequest& request,
+                                             std::shared_ptr<const Trace> trace, const Ctx& ctx,
+                                             const PassMemory& memory) {
+  if (trace->logits.defined() && trace->logits.dim(0) == static_cast<Index>(trace->tokens.size())) return trace;
+  RunRequest rest = request;
+  rest.capture = {.maps = MapStorage::none, .all_logits = true, .byte_budget = request.capture.byte_budget};
+  auto whole = std::make_shared<Trace>(*trace);
+  whole->logits = run_beside(loaded, rest, ctx, memory)->logits;
+  return whole;
+}
+
 std::shared_ptr<const Trace> run_layer(const LoadedModel& loaded, const RunRequest& request, int layer, const Ctx& ctx,
                                        const PassMemory& memory) {
   RunRequest one = request;

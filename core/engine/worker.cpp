@@ -180,6 +180,7 @@ Worker::Status Worker::status() const {
   const std::lock_guard hold(state_->lock);
   Status status;
   status.queued = static_cast<int>(state_->queue.size());
+  status.undelivered = static_cast<int>(state_->ready.size());
   if (state_->running != 0) {
     status.tag = state_->running_tag;
     status.progress = state_->progress.load();

@@ -42,6 +42,7 @@ class Worker {
     float progress = 0;
     double seconds = 0;       ///< since the running job started
     int queued = 0;
+    int undelivered = 0;      ///< results that wait for drain()
   };
   Status status() const;
 

@@ -29,7 +29,10 @@ TEST_CASE("a model and a text lead to a run, the facts of its heads, the selecte
   const Trace& trace = *desk.results().run->trace;
   CHECK(trace.text == story);
   CHECK(desk.results().run->next.size() == 20);
-  CHECK(desk.results().run->losses.size() == trace.tokens.size() - 1);
+  REQUIRE(desk.results().losses);
+  CHECK(desk.results().losses->trace.get() == &trace);
+  CHECK(desk.results().losses->now.size() == trace.tokens.size() - 1);
+  CHECK(desk.results().losses->before.empty());
   REQUIRE(desk.results().facts);
   CHECK(desk.results().facts->trace.get() == &trace);
   CHECK(desk.results().facts->verdicts.size() == trace.maps.size());
@@ -108,7 +111,8 @@ std::vector<std::uint32_t> bits_of(const Results& results) {
   add(trace.logits);
   for (const AttentionMap& map : trace.maps) add(map.to_dense());
   for (const auto& [site, tensor] : trace.sites) add(tensor);
-  for (const double loss : results.run->losses) add_number(loss);
+  REQUIRE(results.losses->trace == results.run->trace);
+  for (const double loss : results.losses->now) add_number(loss);
   for (const NextToken& token : results.run->next) add_number(token.probability);
   REQUIRE(results.facts->trace == results.run->trace);
   for (const auto& row : results.facts->table.value)

@@ -61,23 +61,30 @@ const Model& tiny() {
   return *model;
 }
 
-/// Traces of a model, each one edit away from the last, beside the whole pass with the same edits.
+/// Traces of a model, each one edit away from the last, as the window asks for them: maps and what comes next (the
+/// answer), then the logits of every position, for the losses (all of it); beside the whole pass with the same edits.
 void edited_beside_whole(benchmark::State& state, const LoadedModel& loaded, RunRequest request,
                          const std::function<Intervention(int)>& edit) {
   const Ctx ctx{backend()};
   PassMemory memory;
-  run(loaded, request, ctx, memory);
-  std::vector<double> edited, whole;
+  std::vector<double> answer, all, whole;
   int count = 0;
+  request.capture.all_logits = false;
+  run(loaded, request, ctx, memory);
   for (auto _ : state) {
     request.edits = {edit(count++)};
-    edited.push_back(seconds([&] { run(loaded, request, ctx, memory); }));
-    state.SetIterationTime(edited.back());
+    request.capture.all_logits = false;
+    std::shared_ptr<const Trace> trace;
+    answer.push_back(seconds([&] { trace = run(loaded, request, ctx, memory); }));
+    state.SetIterationTime(answer.back());
+    all.push_back(answer.back() + seconds([&] { with_all_logits(loaded, request, trace, ctx, memory); }));
+    request.capture.all_logits = true;
     whole.push_back(seconds([&] { run(loaded, request, ctx); }));
   }
-  state.counters["edited_ms"] = 1e3 * median(edited);
+  state.counters["answer_ms"] = 1e3 * median(answer);
   state.counters["whole_ms"] = 1e3 * median(whole);
-  state.counters["ratio"] = median(edited) / median(whole);
+  state.counters["ratio"] = median(answer) / median(whole);
+  state.counters["all_ratio"] = median(all) / median(whole);
 }
 
 RunRequest request_of(std::int64_t tokens, int vocab) {

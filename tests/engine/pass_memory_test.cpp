@@ -143,3 +143,22 @@ TEST_CASE("a layer alone has the maps of the whole run, in factors, and no logit
     CHECK(memory.trace() == whole);  // read, not written
   }
 }
+
+TEST_CASE("the logits of every position come after: the same bits, whether the pass is known or not") {
+  for (const char* name : {"gpt2-random", "llama-gqa"}) {
+    CAPTURE(name);
+    Desk desk(name);
+    desk.request.edits = {{{1, 0}, SetTemperature{0.5}}};
+    const auto whole = run(desk.loaded, desk.request, desk.ctx);
+    desk.request.capture.all_logits = false;
+    PassMemory memory;
+    const auto last = run(desk.loaded, desk.request, desk.ctx, memory);
+    REQUIRE(last->logits.dim(0) == 1);
+    const std::vector<std::int32_t> ids = last->ids();
+    CHECK(memory.first_changed(*desk.loaded.model, ids, desk.request.edits) == desk.loaded.model->config().dims.layers);
+    check_same(*with_all_logits(desk.loaded, desk.request, last, desk.ctx, memory), *whole);
+    memory.forget();
+    check_same(*with_all_logits(desk.loaded, desk.request, last, desk.ctx, memory), *whole);
+    CHECK(with_all_logits(desk.loaded, desk.request, whole, desk.ctx, memory) == whole);  // nothing is lacking
+  }
+}

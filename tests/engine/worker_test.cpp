@@ -135,9 +135,11 @@ TEST_CASE("cancel drops the queued job, stops the running one and leaves other t
   CHECK(worker.status().queued == 1);
   worker.cancel("trace");
   ended.wait(2);
+  CHECK(worker.status().tag.empty());
+  CHECK(worker.status().undelivered == 1);  // nothing runs, yet not all is told
   CHECK(worker.drain() == 1);
   CHECK(delivered == std::vector<int>{7});
-  CHECK(worker.status().tag.empty());
+  CHECK(worker.status().undelivered == 0);
 }
 
 TEST_CASE("a failed job delivers its message and the next job runs") {

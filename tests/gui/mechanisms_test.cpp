@@ -220,7 +220,7 @@ TEST_CASE("a hybrid: every k-th layer keeps softmax, the others run the mechanis
     return kept;
   };
   CHECK(layers_with_softmax() == std::vector<int>{0, 1, 2, 3});
-  const double before = mean_loss(*e.results().run->trace);
+  const double before = mean_loss(e.results().losses->now);
   e.driver.click("7 : 1");
   REQUIRE(lab.settled());
   CHECK(layers_with_softmax() == std::vector<int>{3});
@@ -230,7 +230,7 @@ TEST_CASE("a hybrid: every k-th layer keeps softmax, the others run the mechanis
     CHECK(head.layer < 3);
     CHECK(words.starts_with("hybrid"));
   }
-  CHECK(mean_loss(*e.results().run->trace) > before);  // it was trained with softmax
+  CHECK(mean_loss(e.results().losses->now) > before);  // it was trained with softmax
   lab.mechanisms.desk().set_value("every", 2);
   REQUIRE(lab.settled());
   e.driver.click("1 : 1");
@@ -239,7 +239,7 @@ TEST_CASE("a hybrid: every k-th layer keeps softmax, the others run the mechanis
   e.driver.click("Back to softmax");
   REQUIRE(lab.settled());
   CHECK(e.state().document.edits.empty());
-  CHECK(mean_loss(*e.results().run->trace) == before);
+  CHECK(mean_loss(e.results().losses->now) == before);
 }
 
 TEST_CASE("the rank of every head on the page is that of its weights by another decomposition") {

@@ -84,7 +84,7 @@ TEST_CASE("another base costs loss, is kept as an edit, and one undo takes it ba
   Positions p;
   const double own = [&] {
     double sum = 0;
-    for (const double each : p.results().run->losses) sum += each / static_cast<double>(p.results().run->losses.size());
+    for (const double each : p.results().losses->now) sum += each / static_cast<double>(p.results().losses->now.size());
     return sum;
   }();
   CHECK_FALSE(p.desk.effect());
@@ -99,7 +99,7 @@ TEST_CASE("another base costs loss, is kept as an edit, and one undo takes it ba
   REQUIRE(p.state().document.edits.size() == 1);
   CHECK(describe(p.state().document.edits[0]).starts_with("*: position rope base "));
   double kept = 0;
-  for (const double each : p.results().run->losses) kept += each / static_cast<double>(p.results().run->losses.size());
+  for (const double each : p.results().losses->now) kept += each / static_cast<double>(p.results().losses->now.size());
   CHECK(kept == doctest::Approx(measured).epsilon(1e-5));
   p.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl);
   REQUIRE(p.still());
