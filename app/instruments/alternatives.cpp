@@ -92,9 +92,9 @@ class AlternativesInstrument final : public ReadingInstrument {
                   const auto blind = naive_shift(path.weights, path.key, out.difference.variation);
                   out.blind_difference = row_difference(path.values, path.weights, blind);
                   const Ctx own{.backend = ctx.backend, .stop = ctx.stop};
-                  out.replaced = replace_row(source.model, source.run->request, own, *source.run->trace, path.layer,
+                  out.replaced = replace_row(source.model, source.run->request, own, *found->source.trace, path.layer,
                                              path.head, path.query, weights);
-                  out.blind = replace_row(source.model, source.run->request, own, *source.run->trace, path.layer,
+                  out.blind = replace_row(source.model, source.run->request, own, *found->source.trace, path.layer,
                                           path.head, path.query, blind);
                   return out;
                 });

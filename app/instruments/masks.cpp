@@ -248,7 +248,7 @@ class MaskInstrument final : public Instrument {
 
   void in_the_model(const InstrumentContext& c) {
     section(c.ui, "IN THE MODEL", "every head of every layer");
-    const auto& losses = c.results().losses;
+    const auto losses = c.results().current_losses();
     const double before = losses ? mean_loss(losses->now) : std::nan("");
     if (!std::isnan(before)) fact(c.ui, "Loss as it is", fmt::format("{:.3f} nats", before));
     const bool current = measured_ == spec_;

@@ -89,7 +89,7 @@ class ReadingJob final : KeepsAnswer {
   ReadingJob& operator=(const ReadingJob&) = delete;
 
   /// Asks for `read` when the run on screen or `options` differ from the last call. Nothing is recorded anew when there
-  /// are no sites.
+  /// are no sites: then the trace has the logits of the last position only (with_all_logits()).
   void want(const InstrumentContext& c, const std::set<SiteKind>& sites, const std::string& options, Read read) {
     auto source = new_source(c);
     if (!source || (source->run == run_ && options == options_)) return;

@@ -75,13 +75,17 @@ class SaliencyInstrument final : public ReadingInstrument {
     GradientOf of;
     of.position = static_cast<int>(row);
     if (logit_.against.id) of.kind = GradientOf::Kind::logit_difference, of.other = *logit_.against.id;
-    job_.want(c, {SiteKind::logits},
-              fmt::format("{} {} {}", row, logit_.token.id.value_or(-1), logit_.against.id.value_or(-1)),
-              [of, chosen = logit_.token.id](const ReadingSource& source, const Ctx& ctx) {
-                GradientOf asked = of;
-                asked.token = chosen ? *chosen : top_next(*source.trace, 1, of.position).front().id;
-                return Read{asked.token, read_saliency(source.model, source.run->request, ctx, *source.trace, asked)};
-              });
+    job_.want(
+        c, {}, fmt::format("{} {} {}", row, logit_.token.id.value_or(-1), logit_.against.id.value_or(-1)),
+        [of, chosen = logit_.token.id, memory = c.explorer().memory()](const ReadingSource& source, const Ctx& ctx) {
+          const auto most_probable = [&] {
+            const auto whole = with_all_logits(source.model, source.run->request, source.trace, ctx, *memory);
+            return top_next(*whole, 1, of.position).front().id;
+          };
+          GradientOf asked = of;
+          asked.token = chosen ? *chosen : most_probable();
+          return Read{asked.token, read_saliency(source.model, source.run->request, ctx, *source.trace, asked)};
+        });
   }
 
   void tokens(const InstrumentContext& c, const std::shared_ptr<const Answer>& answer) {

@@ -33,13 +33,16 @@ class TokenLossInstrument final : public ReadingInstrument {
     if (c.trace()->tokens.size() < 2)
       return empty_state(c.ui, "One token has no loss",
                          "The first token is given, not predicted: write a longer text.");
-    job_.want(c, {SiteKind::logits}, "",
-              [](const ReadingSource& source, const Ctx&) { return read_token_losses(*source.trace); });
-    check_.want(c, {SiteKind::logits}, "", [](const ReadingSource& source, const Ctx& ctx) {
+    const auto whole = [memory = c.explorer().memory()](const ReadingSource& source, const Ctx& ctx) {
+      return with_all_logits(source.model, source.run->request, source.trace, ctx, *memory);
+    };
+    job_.want(c, {}, "",
+              [whole](const ReadingSource& source, const Ctx& ctx) { return read_token_losses(*whole(source, ctx)); });
+    check_.want(c, {}, "", [whole](const ReadingSource& source, const Ctx& ctx) {
       Checked out;
       try {
         out.check = check_prefixes(source.model, source.run->request, Ctx{.backend = ctx.backend, .stop = ctx.stop},
-                                   *source.trace);
+                                   *whole(source, ctx));
       } catch (const Error& wrong) {  // an edit that names a place beyond a beginning's end
         out.refused = wrong.what();
       }

@@ -104,7 +104,7 @@ void MechanismsWorkspace::effect(Ui& ui, Workbench& bench, bool whole) {
   const auto& effect = results.effect;
   const bool compared = effect && effect->after == results.run->trace;
   const bool swapped = !swaps_of(results.run->request.edits, results.run->trace->model.dims).empty();
-  const std::shared_ptr<const TextLosses> losses = results.losses;
+  const std::shared_ptr<const TextLosses> losses = results.current_losses();
   const double after = losses ? mean_loss(losses->now) : std::nan("");
   const auto nats = [](double value) { return std::isnan(value) ? std::string("–") : fmt::format("{:.3f}", value); };
   const std::string other = results.run->request.edits.size() > 0 && !swapped ? " (of the other edits)" : "";

@@ -85,8 +85,12 @@ void NextPanel::contrast(const PanelContext& c, const EditEffect* effect) {
 }
 
 void NextPanel::losses(const PanelContext& c, const EditEffect* effect) {
+  // Those of a moment ago stay while a slider moves; not those of another text.
   const std::shared_ptr<const TextLosses> losses = c.results().losses;
-  if (!losses || losses->now.size() < 2) return;
+  const Trace& shown = *c.trace();
+  if (!losses || losses->now.size() < 2 || losses->trace->text != shown.text ||
+      losses->trace->tokens.size() != shown.tokens.size() || losses->trace->model.name != shown.model.name)
+    return;
   const bool both = effect && losses->before.size() == losses->now.size();
   const double now = mean(losses->now);
   fact(c.ui, "Loss on this text", before_after(both ? effect : nullptr, both ? mean(losses->before) : 0, now), nullptr,

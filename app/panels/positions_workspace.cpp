@@ -207,24 +207,21 @@ void PositionsWorkspace::in_the_model(const PanelContext& c) {
   const Ui& ui = c.ui;
   const auto run = c.results().run;
   section(ui, "IN THE MODEL", model_name(c.results()) + ", on this text");
-  const auto mean = [](const std::vector<double>& all) {
-    double sum = 0;
-    for (const double each : all) sum += each / static_cast<double>(all.size());
-    return sum;
+  const std::shared_ptr<const TextLosses> losses = c.results().current_losses();
+  const double before = losses ? mean_loss(losses->now) : std::nan("");
+  const auto nats = [](double value) {
+    return std::isnan(value) ? std::string("–") : fmt::format("{:.3f} nats", value);
   };
-  const std::shared_ptr<const TextLosses> losses = c.results().losses;
-  if (!losses || losses->now.empty()) return;
-  const double before = mean(losses->now);
-  fact(ui, "Loss as it is", fmt::format("{:.3f} nats", before), nullptr,
+  fact(ui, "Loss as it is", losses ? nats(before) : "…", nullptr,
        {"mean of −ln p(token | what came before)", "the run on screen, with the document's edits"});
   const auto wanted = desk_.edit();
   const auto& effect = desk_.effect();
   const bool current = wanted && effect && effect->words == text_of(*wanted) && effect->of == run->trace;
   if (wanted) {
-    const double after = current && !effect->after.empty() ? mean(effect->after) : std::nan("");
+    const double after = current ? mean_loss(effect->after) : std::nan("");
     const Color worse = ui.theme.key, better = ui.theme.value;
     const std::string words = text_of(*wanted).substr(std::string("position ").size());
-    fact(ui, "… " + elided(words, ui.body(), 150, ui.fonts), current ? fmt::format("{:.3f} nats", after) : "…",
+    fact(ui, "… " + elided(words, ui.body(), 150, ui.fonts), current ? nats(after) : "…",
          current ? (after > before + 5e-4   ? &worse
                     : after < before - 5e-4 ? &better
                                             : nullptr)
@@ -274,7 +271,7 @@ void PositionsWorkspace::in_the_model(const PanelContext& c) {
         tooltip(ui, {"mean loss of " + std::to_string(long_run->bin) + " positions at a time", long_run->source,
                      "one line for each way of stretching RoPE, factor as set above"});
     }
-  } else {
+  } else if (losses && !losses->now.empty()) {
     const std::vector<double> after = current ? effect->after : std::vector<double>();
     // The effect is named, since it may come before or after the losses.
     const std::string with = current ? effect->words : "";

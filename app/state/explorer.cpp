@@ -149,8 +149,7 @@ bool Explorer::behind() const {
   if (document.model != results_.model_folder) return true;
   if (state_.too_long || (document.text.empty() && document.ids.empty())) return false;
   const bool current = results_.run && results_.run->request == request();
-  return !current || !results_.facts || results_.facts->trace != results_.run->trace || !results_.losses ||
-         results_.losses->trace != results_.run->trace;
+  return !current || !results_.facts || results_.facts->trace != results_.run->trace;
 }
 
 std::string Explorer::stopped() const {
@@ -163,6 +162,8 @@ void Explorer::run_again() {
   if (behind()) {
     refused_.clear();
     submitted_ = {};
+  } else if (!busy() && results_.run && !results_.current_losses()) {
+    submit_losses();
   }
   for (auto& [tag, work] : std::exchange(stopped_, {})) compute(tag, std::move(work));
   changed_ = true;

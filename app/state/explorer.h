@@ -48,7 +48,7 @@ class Explorer {
   /// Once per frame, first thing: delivers results, submits what changed. `now` in seconds, any origin. Returns true
   /// when something on screen may have changed.
   bool frame(double now);
-  /// True while a job runs or waits. A result may be ready when it turns false: one more frame() takes it.
+  /// True while a job runs or waits, or its result does.
   bool busy() const;
   struct Status {
     std::string doing;                    ///< "tracing", "" = idle

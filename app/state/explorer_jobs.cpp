@@ -197,7 +197,7 @@ void Explorer::submit_effect() {
         const Ctx ctx{*backend, nullptr, job.stop, &job.progress};
         std::shared_ptr<const Trace> before = known;
         try {
-          if (!before) before = headscope::run(model, plain, ctx, *memory);
+          if (!before) before = run_beside(model, plain, ctx, *memory);
         } catch (const TextTooLong&) {  // which only the edits let the model read: there is no before
           return [this] {
             results_.effect.reset();

@@ -23,6 +23,10 @@ const AttentionMap* Results::map(HeadRef head) const {
   return nullptr;
 }
 
+std::shared_ptr<const TextLosses> Results::current_losses() const {
+  return losses && run && losses->trace == run->trace ? losses : nullptr;
+}
+
 std::optional<std::pair<std::int32_t, std::int32_t>> contrast_of(const AppState& state, const Results& results) {
   if (!results.run || !results.run->trace->logits.defined()) return std::nullopt;
   const auto known = [&](std::int32_t id) { return id < results.run->trace->logits.dim(1); };

@@ -61,7 +61,7 @@ struct EditEffect {
 struct TextLosses {
   std::shared_ptr<const Trace> trace;
   std::vector<double> now;     ///< empty for a single token
-  std::vector<double> before;  ///< without the enabled edits; empty when there are none
+  std::vector<double> before;  ///< without the enabled edits; empty when there are none, or it cannot run without them
 };
 
 /// What is on screen. Any of it may still be empty.
@@ -76,6 +76,8 @@ struct Results {
 
   /// The head's map of the run on screen; nullptr when there is none, as for a moment after another model was opened.
   const AttentionMap* map(HeadRef head) const;
+  /// What the tokens cost in the run on screen; nullptr while that is computed, or when it was stopped.
+  std::shared_ptr<const TextLosses> current_losses() const;
 };
 
 /// The two tokens whose logits are compared: those of the view when the model has them, else the two most probable ones
