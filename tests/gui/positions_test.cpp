@@ -146,8 +146,9 @@ TEST_CASE("texts past the trained length: unstretched RoPE loses the thread, re-
   CHECK(run.lines[0].title == "none");
   CHECK(run.lines[5].title == "chunks");
   CHECK(mean(0, 0, 192) == doctest::Approx(mean(5, 0, 192)).epsilon(1e-3));  // one chunk: the same model
-  CHECK(mean(0, 512, 992) > mean(0, 0, 192) + 0.4);
-  CHECK(mean(5, 512, 992) < mean(5, 0, 192) + 1);
+  // Inside 0.58 nats; far beyond 1.20 unstretched, 0.64 in chunks.
+  CHECK(mean(0, 512, 992) > mean(0, 0, 192) + 0.5);
+  CHECK(mean(5, 512, 992) < mean(5, 0, 192) + 0.1);
   CHECK_FALSE(p.state().message);
 }
 

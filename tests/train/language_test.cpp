@@ -156,7 +156,7 @@ TEST_CASE(
   }
   CHECK(read == 2000);
   CHECK(distinct.size() == 2000);
-  // About 150 words and 109 nats a story, and plenty of every kind of link.
+  // About 146 words and 109 nats a story, and plenty of every kind of link.
   CHECK(words / 2000 > 120);
   CHECK(words / 2000 < 180);
   CHECK(nats / 2000 > 95);
