@@ -64,6 +64,8 @@ TEST_CASE(
   const double entropy_before = desk.results().detail->entropy;
   const auto plain = desk.results().run->trace;
   const auto curve = desk.results().detail->curve;
+  const auto plain_losses = desk.results().current_losses();
+  REQUIRE(plain_losses);
 
   desk.explorer.set_temperature(4);
   desk.settle();
@@ -71,6 +73,17 @@ TEST_CASE(
   CHECK(desk.results().effect->before == plain);  // not run again
   CHECK(desk.results().effect->after == desk.results().run->trace);
   CHECK(desk.results().effect->change.kl > 0);
+  // The losses of every token come after, with the logits of every position, which the trace itself is spared.
+  CHECK(desk.results().run->trace->logits.dim(0) == 1);
+  const auto losses = desk.results().current_losses();
+  REQUIRE(losses);
+  CHECK(losses->before == plain_losses->now);
+  RunRequest whole = desk.results().run->request;
+  whole.capture.all_logits = true;
+  const auto again = token_losses(*run(desk.results().model, whole, Ctx{*desk.explorer.backend()}));
+  REQUIRE(again.size() == losses->now.size());
+  for (std::size_t i = 0; i < again.size(); ++i) CHECK(losses->now[i] == doctest::Approx(again[i]).epsilon(1e-6));
+  CHECK(losses->now != losses->before);
   CHECK(desk.results().detail->temperature == 4);
   CHECK(desk.results().detail->entropy > entropy_before);
   // The curve is over absolute temperatures, so setting one does not move it.
@@ -186,6 +199,8 @@ TEST_CASE("an effect is measured against an unedited run even when none was on s
   desk.explorer.set_text("to be or not to be");
   desk.settle();
   REQUIRE(desk.results().effect);
+  REQUIRE(desk.results().current_losses());
+  CHECK(desk.results().current_losses()->before.size() == desk.results().run->trace->tokens.size() - 1);
   CHECK(desk.results().effect->before->map(0, 0).weight(3, 1) > 0);
   CHECK(desk.results().effect->after->map(0, 0).weight(3, 1) == 0);
   // Every row keeps its own cell alone: what moved is 1 − the diagonal before.
@@ -423,4 +438,17 @@ TEST_CASE("what was stopped stays stopped, says so, and runs again when asked") 
   desk.settle();
   CHECK(desk.results().model_folder == first);
   CHECK_FALSE(desk.explorer.behind());
+}
+
+TEST_CASE("losses of another run are none of the run on screen") {
+  Results results;
+  auto run = std::make_shared<TracedRun>();
+  auto losses = std::make_shared<TextLosses>();
+  run->trace = std::make_shared<Trace>();
+  losses->trace = std::make_shared<Trace>();
+  results.run = run;
+  results.losses = losses;
+  CHECK_FALSE(results.current_losses());
+  losses->trace = run->trace;
+  CHECK(results.current_losses() == results.losses);
 }
