@@ -250,7 +250,8 @@ class MaskInstrument final : public Instrument {
     section(c.ui, "IN THE MODEL", "every head of every layer");
     const auto losses = c.results().current_losses();
     const double before = losses ? mean_loss(losses->now) : std::nan("");
-    if (!std::isnan(before)) fact(c.ui, "Loss as it is", fmt::format("{:.3f} nats", before));
+    fact(c.ui, "Loss as it is", std::isnan(before) ? "…" : fmt::format("{:.3f} nats", before), nullptr,
+         {"mean of −ln p(token | what came before)", "the run on screen, with the document's edits"});
     const bool current = measured_ == spec_;
     const Color worse = c.ui.theme.key;
     fact(c.ui, "… with this mask", current ? fmt::format("{:.3f} nats", loss_) : "…",

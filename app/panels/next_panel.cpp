@@ -22,10 +22,6 @@ std::string label_of(const Results& results, std::int32_t id) {
              : std::to_string(id);
 }
 
-double mean(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
 /// "1.24", or "1.24 → 0.87" once there is something to compare with.
 std::string before_after(const EditEffect* effect, double before, double now) {
   return effect ? fmt::format("{:.3f} → {:.3f}", before, now) : fmt::format("{:.3f}", now);
@@ -92,8 +88,9 @@ void NextPanel::losses(const PanelContext& c, const EditEffect* effect) {
       losses->trace->tokens.size() != shown.tokens.size() || losses->trace->model.name != shown.model.name)
     return;
   const bool both = effect && losses->before.size() == losses->now.size();
-  const double now = mean(losses->now);
-  fact(c.ui, "Loss on this text", before_after(both ? effect : nullptr, both ? mean(losses->before) : 0, now), nullptr,
+  const double now = mean_loss(losses->now);
+  fact(c.ui, "Loss on this text", before_after(both ? effect : nullptr, both ? mean_loss(losses->before) : 0, now),
+       nullptr,
        {"mean of −ln p(token | what came before), nats",
         "from logits, F32; perplexity " + fmt::format("{:.2f}", std::exp(now))});
   const double width = std::floor(c.room());

@@ -187,21 +187,20 @@ void PositionsWorkspace::position_sliders(Ui& ui) {
   };
   const double before = direct(m, k), after = direct(m + s, k + s);
   const bool equal = std::abs(after - before) <= 1e-9 * std::max(1.0, std::abs(before));
-  const std::string line =
-      fmt::format("{:.3f} → {:.3f} · {}", before, after, equal ? "only m − n matters" : "not m − n alone");
+  const std::string scores = fmt::format("{:.3f} → {:.3f} · ", before, after);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x, height = ui.px(28);
   const Color color = equal ? ui.theme.value : ui.theme.key;
+  const auto fitting = [&](const std::string& text) {
+    return elided(text, ui.body(), static_cast<double>(width / ui.scale) - 16, ui.fonts);
+  };
+  std::string line = scores + (equal ? fmt::format("only m − n = {} matters", view->query - view->key)
+                                     : std::string("not m − n alone"));
+  if (equal && fitting(line) != line) line = scores + "only m − n matters";  // m and n stand above
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   draw.AddRectFilled(at, {at.x + width, at.y + height}, col(with_opacity(color, 0.12)), ui.px(4));
   draw.AddRect(at, {at.x + width, at.y + height}, col(with_opacity(color, 0.5)), ui.px(4));
-  draw_text(ui, draw,
-            {{0, 0},
-             elided(line, ui.body(), static_cast<double>(width / ui.scale) - 16, ui.fonts),
-             ui.body(),
-             legible(ui.theme, color),
-             Anchor::start,
-             0},
+  draw_text(ui, draw, {{0, 0}, fitting(line), ui.body(), legible(ui.theme, color), Anchor::start, 0},
             {at.x + ui.px(8), at.y + height / 2 + ui.px(0.36 * ui.body().size)});
   ImGui::InvisibleButton("shift line", {width, height});
   if (ImGui::IsItemHovered())

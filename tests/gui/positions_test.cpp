@@ -82,11 +82,7 @@ TEST_CASE("query, key and shift are dragged: the score follows the distance and 
 TEST_CASE("another base costs loss, is kept as an edit, and one undo takes it back") {
   HEADSCOPE_NEEDS_DISPLAY();
   Positions p;
-  const double own = [&] {
-    double sum = 0;
-    for (const double each : p.results().losses->now) sum += each / static_cast<double>(p.results().losses->now.size());
-    return sum;
-  }();
+  const double own = mean_loss(p.results().losses->now);
   CHECK_FALSE(p.desk.effect());
   p.slide("θ base", 0.2);
   REQUIRE(p.still());
@@ -98,8 +94,7 @@ TEST_CASE("another base costs loss, is kept as an edit, and one undo takes it ba
   REQUIRE(p.still());
   REQUIRE(p.state().document.edits.size() == 1);
   CHECK(describe(p.state().document.edits[0]).starts_with("*: position rope base "));
-  double kept = 0;
-  for (const double each : p.results().losses->now) kept += each / static_cast<double>(p.results().losses->now.size());
+  const double kept = mean_loss(p.results().losses->now);
   CHECK(kept == doctest::Approx(measured).epsilon(1e-5));
   p.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl);
   REQUIRE(p.still());
