@@ -214,7 +214,10 @@ class PatchingInstrument final : public Instrument {
                       "clean", "corrupted"});
     }
     section(c.ui, "TOKENS AS THEY ARE PAIRED", picker_.remark(*paired_));
-    const float most = ImGui::GetContentRegionAvail().y * 0.3f;
+    // The map below takes what its rows can use; what it leaves over shows more of the texts.
+    const float room = ImGui::GetContentRegionAvail().y;
+    const float map = c.ui.px(250 + Matrix{}.highest_row * result_->rows);
+    const float most = std::max(room * 0.3f, room - map);
     const auto changed = picker_.draw(c.ui, c.explorer(), "patching pairs", paired_, most);
     const PatchingRequest& of = result_->request;
     if (changed && of.clean == clean_ && of.corrupted == corrupted_)  // else other prompts are being written

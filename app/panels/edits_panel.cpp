@@ -14,6 +14,7 @@
 #include "app/widgets/controls.h"
 #include "core/base/error.h"
 #include "core/engine/edit_pairs.h"
+#include "viz/scene/text.h"
 
 namespace headscope {
 
@@ -37,11 +38,9 @@ void EditsPanel::list(const PanelContext& c) {
     ImGui::SameLine();
     const std::string words = describe(edits[i]);
     const float close = c.ui.px(20), room = ImGui::GetContentRegionAvail().x - close;
-    const ImVec2 at = ImGui::GetCursorScreenPos();
     ImGui::PushStyleColor(ImGuiCol_Text, vec(on ? c.ui.theme.text : c.ui.theme.faint));
-    ImGui::PushClipRect(at, {at.x + room, at.y + ImGui::GetFrameHeight()}, true);
-    ImGui::Selectable(words.c_str(), false, 0, {room, 0});
-    ImGui::PopClipRect();
+    const double text_room = static_cast<double>(room / c.ui.scale) - 6;
+    ImGui::Selectable((elided(words, c.ui.body(), text_room, c.ui.fonts) + "###edit").c_str(), false, 0, {room, 0});
     ImGui::PopStyleColor();
     if (ImGui::IsItemHovered())
       tooltip(c.ui, {words, std::string(form_of(edits[i].action).meaning), "drag to reorder"});

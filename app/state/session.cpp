@@ -208,7 +208,7 @@ fs::path find_model(const fs::path& model, const fs::path& session_file) {
   const fs::path beside = fs::absolute(session_file, ignored).parent_path();
   for (const fs::path& candidate : {beside / model, beside / model.filename()})
     if (fs::exists(candidate / "config.json", ignored)) return candidate.lexically_normal();
-  if (const auto example = find_asset("examples/" + model.filename().string())) return example->lexically_normal();
+  if (const auto bundled = find_bundled_model(model.filename().string())) return bundled->lexically_normal();
   return model;
 }
 

@@ -2,10 +2,12 @@
 
 #include <cmath>
 
+#include "app/assets.h"
 #include "app/state/app_state.h"
 #include "app/state/history.h"
 #include "app/state/session.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/metrics/next_token_change.h"
 
 using namespace headscope;
@@ -189,6 +191,18 @@ TEST_CASE("a session survives JSON in full") {
   CHECK(session_from_json(session_with(R"("view": {})"), "s.json") == Session{});
   session.document.text = "\xff";
   CHECK_THROWS_AS(to_json(session), Error);
+}
+
+TEST_CASE("sessions that come with the program open, with the bundled model they name") {
+  for (const char* name : {"examples/what-if.json", "examples/words.json"}) {
+    const auto file = find_asset(name);
+    REQUIRE_MESSAGE(file, name);
+    const Session session = session_from_json(read_file(*file, 1 << 20), name);
+    const auto model = find_model(session.document.model, *file);
+    CHECK_MESSAGE(std::filesystem::exists(model / "model.safetensors"), model);
+  }
+  CHECK(find_model("/nowhere/tiny-gpt2", "/nowhere/session.json") == find_bundled_model("tiny-gpt2"));
+  CHECK(find_model("/nowhere/unknown", "/nowhere/session.json") == "/nowhere/unknown");
 }
 
 TEST_CASE("a session file that makes no sense is refused with the key that is wrong") {

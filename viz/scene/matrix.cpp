@@ -13,7 +13,7 @@ namespace headscope {
 
 namespace {
 
-constexpr double gap_to_labels = 6, highest_row = 44, lowest_row = 3;
+constexpr double gap_to_labels = 6, lowest_row = 3;
 
 struct Extent {
   double low = std::numeric_limits<double>::infinity(), high = -std::numeric_limits<double>::infinity();
@@ -122,7 +122,7 @@ Scene matrix_scene(const Matrix& matrix, const Look& look) {
   const double above = std::max(tokens ? tokens->depth : 0.0, 2 * line + gap_to_labels - 2);
   const double room = matrix.height - above - bar;
   const double h =
-      std::floor(std::clamp(room / static_cast<double>(std::max<Index>(rows, 1)), lowest_row, highest_row));
+      std::floor(std::clamp(room / static_cast<double>(std::max<Index>(rows, 1)), lowest_row, matrix.highest_row));
 
   const Extent extent = extent_of(matrix);
   Heatmap map;

@@ -28,6 +28,7 @@ struct Matrix {
   double width = 400;               ///< room; the height follows, at most …
   double height = 400;              ///< … this
   double largest_cell = 64;         ///< no cell is wider
+  double highest_row = 44;          ///< … or higher
   std::string provenance;           ///< of the whole matrix, for the tooltip and files
 };
 
