@@ -25,7 +25,7 @@ constexpr const char* way_ids[] = {"edits", "text", "model", "training"};
 constexpr const char* bundled[] = {"tiny-gpt2", "tiny-llama", "induction-2l", "induction"};
 
 std::string describe_side(const ComparedSide& side) {
-  return fmt::format("{} · {} tokens", side.trace->model.name, side.trace->tokens.size());
+  return fmt::format("{} · {} tokens", side.run->model.name, side.run->tokens.size());
 }
 
 }  // namespace
@@ -255,7 +255,7 @@ void CompareWorkspace::tokens(Ui& ui, Workbench& bench, float height) {
   const auto result = desk_.result();
   const auto pairs = std::ranges::count_if(result->partner, [](int p) { return p >= 0; });
   const float top = ImGui::GetCursorPosY();
-  section(ui, "TOKENS",
+  section(ui, result->unit == TextUnit::words ? "WORDS" : "TOKENS",
           picked_a_ >= 0 || picked_b_ >= 0
               ? "now click its partner in the other text"
               : fmt::format("{} of {} and {} paired · click one above and one below to pair or part them", pairs,
@@ -397,6 +397,13 @@ void CompareWorkspace::reading(Ui& ui, Workbench& bench) {
   ImGui::Dummy({0, ui.px(2)});
   if (segmented(ui, "compare scale", scales, scale))
     bench.explorer.view().scale = scale == 1 ? Scale::log : Scale::linear;
+  ImGui::SameLine(0, ui.px(10));
+  static constexpr const char* units[] = {"tokens", "words"};
+  int unit = static_cast<int>(bench.explorer.state().view.text_unit);
+  if (segmented(ui, "compare unit", units, unit)) bench.explorer.view().text_unit = static_cast<TextUnit>(unit);
+  if (ImGui::IsItemHovered())
+    tooltip(ui, {"Tokens, or words (W)", "to a word: the sum over its tokens; from a word: the mean over its tokens",
+                 c.unit == bench.explorer.state().view.text_unit ? "" : "this text has too many words to show"});
   ImGui::SameLine(0, ui.px(14));
   std::string text = "Point at a cell or a token: it is pointed out in both. Click keeps it.";
   const auto weight = [&](const ComparedSide& side, int query, int key) {

@@ -18,10 +18,6 @@ constexpr const char* tag = "comparison";
 constexpr int next_tokens = 12;
 // Rows of a head that stand for all of a longer text.
 constexpr Index compared_rows = 512;
-
-ComparedSide side_of(std::string name, std::shared_ptr<const Trace> trace, std::shared_ptr<const Tokenizer> tokenizer) {
-  return {std::move(name), std::move(trace), std::move(tokenizer), {}, {}};
-}
 }  // namespace
 
 std::string ComparedSide::label(std::int32_t id) const {
@@ -40,12 +36,17 @@ const HeadDifference* Comparison::difference(HeadRef head) const {
   return found == heads.end() ? nullptr : &*found;
 }
 
-std::shared_ptr<const Comparison> compare_sides(ComparedSide a, ComparedSide b, std::optional<std::vector<int>> partner,
-                                                const std::stop_token& stop) {
+std::shared_ptr<const Comparison> compare_sides(ComparedSide a, ComparedSide b, TextUnit unit,
+                                                std::optional<std::vector<int>> partner, const std::stop_token& stop) {
   auto out = std::make_shared<Comparison>();
+  const WordGroups words_a = word_groups(a.run->tokens), words_b = word_groups(b.run->tokens);
+  if (std::max(words_a.words(), words_b.words()) <= most_words) out->unit = unit;
   for (ComparedSide* side : {&a, &b}) {
-    side->table = head_table(*side->trace);
-    side->losses = token_losses(*side->trace);
+    side->table = head_table(*side->run);
+    side->losses = token_losses(*side->run);
+    side->trace = out->unit == TextUnit::tokens
+                      ? side->run
+                      : std::make_shared<const Trace>(in_words(*side->run, side == &a ? words_a : words_b));
     if (stop.stop_requested()) throw Cancelled();
   }
   out->aligned = align_traces(*a.trace, *b.trace);
@@ -57,12 +58,12 @@ std::shared_ptr<const Comparison> compare_sides(ComparedSide a, ComparedSide b, 
     const double value = out->heads[i].total_variation;
     return std::isnan(value) ? -1 : value;
   });
-  out->next_a = top_next(*a.trace, next_tokens);
-  out->next_b = top_next(*b.trace, next_tokens);
-  if (a.trace->logits.defined() && b.trace->logits.defined() && a.trace->logits.dim(1) == b.trace->logits.dim(1)) {
-    out->next = next_token_change(*a.trace, *b.trace, next_tokens, static_cast<int>(a.trace->tokens.size()) - 1,
-                                  static_cast<int>(b.trace->tokens.size()) - 1);
-    out->kl = aligned_kl(*a.trace, *b.trace, out->partner);
+  out->next_a = top_next(*a.run, next_tokens);
+  out->next_b = top_next(*b.run, next_tokens);
+  if (a.run->logits.defined() && b.run->logits.defined() && a.run->logits.dim(1) == b.run->logits.dim(1)) {
+    out->next = next_token_change(*a.run, *b.run, next_tokens, static_cast<int>(a.run->tokens.size()) - 1,
+                                  static_cast<int>(b.run->tokens.size()) - 1);
+    out->kl = aligned_kl(*a.run, *b.run, out->unit == TextUnit::tokens ? out->partner : align_traces(*a.run, *b.run));
   }
   out->a = std::move(a);
   out->b = std::move(b);
@@ -106,7 +107,7 @@ std::string CompareDesk::missing() const {
   return "";
 }
 
-/// Everything that the answer depends on, pairs apart.
+/// The two runs.
 std::string CompareDesk::question() const {
   const auto run = static_cast<const void*>(explorer_.results().run.get());
   switch (with_) {
@@ -126,13 +127,18 @@ std::string CompareDesk::question() const {
   return "";
 }
 
+/// The two runs, and what is paired of them.
+std::string CompareDesk::pairable() const {
+  return fmt::format("{}: {}", name(explorer_.state().view.text_unit), question());
+}
+
 void CompareDesk::frame(bool shown) {
   if (std::exchange(cancels_, explorer_.cancels()) != cancels_) explorer_.forget(tag);  // the user pressed Stop
   if (!shown || !missing().empty()) return;
   const Results& results = explorer_.results();
   // Just after another model was opened the last run is still the old one's.
   if (with_ != With::training && results.run->request.model != results.model_folder) return;
-  const std::string now = question();
+  const std::string now = pairable();
   if (partner_ && pairs_of_ != now) partner_.reset();
   const std::string all = partner_ ? fmt::format("{} | {}", now, fmt::join(*partner_, ",")) : now;
   if (all == asked_) return;
@@ -142,75 +148,81 @@ void CompareDesk::frame(bool shown) {
 }
 
 void CompareDesk::submit() {
-  const std::string question = this->question();
-  // Other pairs of the same two runs: these need not run again.
+  const std::string question = this->question(), pairable = this->pairable();
+  const TextUnit unit = explorer_.state().view.text_unit;
+  // Other pairs of the same two runs, or words for tokens: these need not run again.
   if (result_ && result_of_ == question) {
-    explorer_.compute(tag, [this, question, known = result_, partner = partner_](Worker::Job& job) -> Worker::Deliver {
-      auto result = compare_sides(known->a, known->b, partner, job.stop);
-      return [this, question, result = std::move(result)] { deliver(question, result); };
-    });
+    explorer_.compute(
+        tag,
+        [this, question, pairable, unit, known = result_, partner = partner_](Worker::Job& job) -> Worker::Deliver {
+          auto result = compare_sides(known->a, known->b, unit, partner, job.stop);
+          return [this, question, pairable, result = std::move(result)] { deliver(question, pairable, result); };
+        });
     return;
   }
   if (with_ == With::training) {
     const std::size_t last = moment_count() - 1;
     const auto& before = training_->moments()[std::min(moments_.first, last)].view;
     const auto& after = training_->moments()[std::min(moments_.second, last)].view;
-    explorer_.compute(tag, [this, question, before, after](Worker::Job& job) -> Worker::Deliver {
-      auto result =
-          compare_sides(side_of(fmt::format("step {}", before->step), before->facts->trace, nullptr),
-                        side_of(fmt::format("step {}", after->step), after->facts->trace, nullptr), {}, job.stop);
-      return [this, question, result = std::move(result)] { deliver(question, result); };
+    explorer_.compute(tag, [this, question, pairable, unit, before, after](Worker::Job& job) -> Worker::Deliver {
+      auto result = compare_sides({fmt::format("step {}", before->step), before->facts->trace},
+                                  {fmt::format("step {}", after->step), after->facts->trace}, unit, {}, job.stop);
+      return [this, question, pairable, result = std::move(result)] { deliver(question, pairable, result); };
     });
     return;
   }
   explorer_.compute(tag,
-                    [this, question, with = with_, text = text_, folder = model_, run = explorer_.results().run,
-                     model = explorer_.results().model, second = second_, backend = explorer_.backend(),
-                     memory = explorer_.memory()](Worker::Job& job) -> Worker::Deliver {
+                    [this, question, pairable, unit, with = with_, text = text_, folder = model_,
+                     run = explorer_.results().run, model = explorer_.results().model, second = second_,
+                     backend = explorer_.backend(), memory = explorer_.memory()](Worker::Job& job) -> Worker::Deliver {
                       const Ctx ctx{*backend, nullptr, job.stop, &job.progress};
                       const auto shown = with_all_logits(model, run->request, run->trace, ctx, *memory);
-                      ComparedSide a = side_of("A", shown, model.tokenizer), b;
+                      ComparedSide a{"A", shown, model.tokenizer}, b;
                       RunRequest other = run->request;
                       other.capture.all_logits = true;
                       if (with == With::edits) {
                         other.edits.clear();
-                        b = side_of("after", shown, model.tokenizer);
-                        a = side_of("before", headscope::run(model, other, ctx), model.tokenizer);
+                        b = {"after", shown, model.tokenizer};
+                        a = {"before", headscope::run(model, other, ctx), model.tokenizer};
                       } else if (with == With::text) {
                         other.text = text;
                         other.ids.clear();
-                        b = side_of("B", headscope::run(model, other, ctx), model.tokenizer);
+                        b = {"B", headscope::run(model, other, ctx), model.tokenizer};
                       } else {
                         if (second->folder != folder || !second->model.model)
                           *second = {folder, load_model(folder, *backend, {job.stop, &job.progress})};
                         other.model = folder;
                         other.edits.clear();  // they name layers and heads of the first model
                         if (run->request.ids.empty() || !model.tokenizer) {
-                          b.trace = headscope::run(second->model, other, ctx);
+                          b.run = headscope::run(second->model, other, ctx);
                         } else {  // ids mean nothing to another vocabulary: the text they stand for
                           other.text = model.tokenizer->decode(run->request.ids);
                           other.ids.clear();
-                          b.trace = headscope::run(second->model, other, ctx);
+                          b.run = headscope::run(second->model, other, ctx);
                         }
                         b.tokenizer = second->model.tokenizer;
                         a.name = run->trace->model.name;
-                        b.name = b.trace->model.name;
+                        b.name = b.run->model.name;
                         if (a.name == b.name) b.name += " (2)";
                       }
-                      auto result = compare_sides(std::move(a), std::move(b), {}, job.stop);
-                      return [this, question, result = std::move(result)] { deliver(question, result); };
+                      auto result = compare_sides(std::move(a), std::move(b), unit, {}, job.stop);
+                      return [this, question, pairable, result = std::move(result)] {
+                        deliver(question, pairable, result);
+                      };
                     });
 }
 
-void CompareDesk::deliver(const std::string& question, std::shared_ptr<const Comparison> result) {
+void CompareDesk::deliver(const std::string& question, const std::string& pairable,
+                          std::shared_ptr<const Comparison> result) {
   result_ = std::move(result);
   result_of_ = question;
+  result_pairs_of_ = pairable;
 }
 
 void CompareDesk::pair(int of_a, int of_b) {
-  if (!result_ || result_of_ != question()) return;
+  if (!result_ || result_pairs_of_ != pairable()) return;
   partner_ = paired(result_->partner, of_a, of_b);
-  pairs_of_ = result_of_;
+  pairs_of_ = result_pairs_of_;
   if (*partner_ == result_->aligned) partner_.reset();
 }
 

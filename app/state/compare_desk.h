@@ -17,11 +17,12 @@ namespace headscope {
 
 /// One side with its numbers.
 struct ComparedSide {
-  std::string name;  ///< "before", "tiny-llama", "step 280"
-  std::shared_ptr<const Trace> trace;
-  std::shared_ptr<const Tokenizer> tokenizer;  ///< may be null
-  HeadTable table;
-  std::vector<double> losses;
+  std::string name;                                 ///< "before", "tiny-llama", "step 280"
+  std::shared_ptr<const Trace> run;                 ///< in tokens; what is predicted and lost is of these
+  std::shared_ptr<const Tokenizer> tokenizer = {};  ///< may be null
+  std::shared_ptr<const Trace> trace = {};          ///< what is shown and paired: the run, or the run in words
+  HeadTable table = {};                             ///< of the run
+  std::vector<double> losses = {};
   std::string label(std::int32_t id) const;
   /// Row of a head in trace->maps and table; −1 when it has none.
   int row(HeadRef head) const;
@@ -30,18 +31,19 @@ struct ComparedSide {
 /// Immutable, made on the worker.
 struct Comparison {
   ComparedSide a, b;
-  std::vector<int> aligned, partner;    ///< as align_traces() gives them, and as they were changed by hand
-  std::vector<HeadDifference> heads;    ///< in the order of a.trace->maps
-  std::vector<std::size_t> ranked;      ///< indices into `heads`, the largest total variation first
+  TextUnit unit = TextUnit::tokens;   ///< of trace, aligned, partner and heads; tokens where a text has too many words
+  std::vector<int> aligned, partner;  ///< as align_traces() gives them, and as they were changed by hand
+  std::vector<HeadDifference> heads;  ///< in the order of a.trace->maps
+  std::vector<std::size_t> ranked;    ///< indices into `heads`, the largest total variation first
   std::optional<NextTokenChange> next;  ///< after the last tokens; empty when the vocabularies differ
   std::vector<NextToken> next_a, next_b;
-  std::vector<double> kl;  ///< per position of a, NaN without a partner; empty when the vocabularies differ
+  std::vector<double> kl;  ///< per token of a, NaN without a partner; empty when the vocabularies differ
   const HeadDifference* difference(HeadRef head) const;
 };
 
-/// Throws Cancelled.
-std::shared_ptr<const Comparison> compare_sides(ComparedSide a, ComparedSide b, std::optional<std::vector<int>> partner,
-                                                const std::stop_token& stop);
+/// Of the sides name, run and tokenizer are looked at. Throws Cancelled.
+std::shared_ptr<const Comparison> compare_sides(ComparedSide a, ComparedSide b, TextUnit unit,
+                                                std::optional<std::vector<int>> partner, const std::stop_token& stop);
 /// Pairs a token of A with one of B (a former partner of either goes), or takes the pair apart when they are one.
 std::vector<int> paired(std::vector<int> partner, int of_a, int of_b);
 
@@ -72,15 +74,16 @@ class CompareDesk {
   /// The last comparison that came; it stays while a new one is made.
   const std::shared_ptr<const Comparison>& result() const { return result_; }
 
-  /// Pairs two tokens, or takes them apart; the numbers follow.
+  /// Pairs two tokens, or words where these are shown, or takes them apart; the numbers follow.
   void pair(int of_a, int of_b);
   void reset_pairs();
   bool pairs_changed() const { return partner_.has_value(); }
 
  private:
   std::string question() const;
+  std::string pairable() const;
   void submit();
-  void deliver(const std::string& question, std::shared_ptr<const Comparison> result);
+  void deliver(const std::string& question, const std::string& pairable, std::shared_ptr<const Comparison> result);
 
   Explorer& explorer_;
   const TrainingDesk* training_;
@@ -89,11 +92,11 @@ class CompareDesk {
   std::filesystem::path model_;
   std::pair<std::size_t, std::size_t> moments_{0, std::size_t(-1)};
   std::optional<std::vector<int>> partner_;
-  std::string pairs_of_;  // the question that partner_ belongs to
+  std::string pairs_of_;  // what partner_ pairs
   std::string asked_;     // question under way or answered, pairs included
   std::shared_ptr<const TracedRun> asked_run_;
   std::shared_ptr<const Comparison> result_;
-  std::string result_of_;
+  std::string result_of_, result_pairs_of_;
   std::uint64_t cancels_ = 0;  // of the explorer, as last seen
   struct Opened {
     std::filesystem::path folder;

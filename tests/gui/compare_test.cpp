@@ -67,6 +67,15 @@ TEST_CASE("a second text is written, its tokens are paired by hand and set back"
   c.driver.click("Reset pairs");
   REQUIRE(c.arrives([&](const Comparison& r) { return r.partner == aligned; }));
   CHECK(c.desk.result()->heads[0].total_variation == before);
+
+  // In words, "Quill" and "bees" are one each; back in tokens all is as it was.
+  c.driver.click("words");
+  REQUIRE(c.arrives([](const Comparison& r) { return r.unit == TextUnit::words; }));
+  CHECK(c.desk.result()->a.trace->tokens.size() < c.desk.result()->a.run->tokens.size());
+  CHECK(c.desk.result()->partner.size() == c.desk.result()->a.trace->tokens.size());
+  CHECK(c.driver.shown("pair/map.difference"));
+  c.driver.click("tokens");
+  REQUIRE(c.arrives([&](const Comparison& r) { return r.unit == TextUnit::tokens && r.partner == aligned; }));
 }
 
 TEST_CASE("another model reads the same text; the pointer is followed in both maps") {
