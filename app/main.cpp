@@ -66,6 +66,9 @@ int main(int argc, char** argv) {
   cli.add_option("--view", options.view, "how a page of mechanisms is shown")
       ->check(CLI::IsMember({"compare", "steps", "recurrent", "model"}))
       ->type_name("NAME");
+  cli.add_option("--rule", options.rule,
+                 "which cells the detector looks for, as in --page detector --rule 'k == q - 1'")
+      ->type_name("RULE");
   cli.add_option("--corpus", options.corpus,
                  "what the Corpus workspace begins with: results (.json) to show, or a text file or folder to read")
       ->type_name("FILE");

@@ -30,7 +30,7 @@ struct Found {
 
 class DetectorInstrument final : public Instrument {
  public:
-  explicit DetectorInstrument(Explorer&) { choose(detector_presets().front()); }
+  explicit DetectorInstrument(Explorer&) {}
 
   void middle(const InstrumentContext& c) override {
     if (!c.trace() || c.trace()->maps.empty())
@@ -75,19 +75,21 @@ class DetectorInstrument final : public Instrument {
   }
 
  private:
-  void choose(const DetectorPreset& preset) { rule_ = preset.rule; }
+  /// Remembered from one start to the next.
+  static std::string& rule(const InstrumentContext& c) { return c.bench.settings.detector_rule; }
 
   void rule_controls(const InstrumentContext& c) {
+    std::string& rule = this->rule(c);
     {
       const UseFont font(c.ui, c.ui.token());
       ImGui::SetNextItemWidth(-1);
-      if (input_line("##rule", "k == q - 1", rule_)) error_.clear();
+      if (input_line("##rule", "k == q - 1", rule)) error_.clear();
     }
     if (menu_button(c.ui, "Known classes", "Known classes", "", c.ui.px(26))) ImGui::OpenPopup("known classes");
     if (ImGui::BeginPopup("known classes")) {
       for (const DetectorPreset& preset : detector_presets())
-        if (ImGui::MenuItem(preset.title.c_str(), preset.rule.c_str(), rule_ == preset.rule))
-          choose(preset), error_.clear();
+        if (ImGui::MenuItem(preset.title.c_str(), preset.rule.c_str(), rule == preset.rule))
+          rule = preset.rule, error_.clear();
       ImGui::EndPopup();
     }
     if (!error_.empty()) {
@@ -95,10 +97,10 @@ class DetectorInstrument final : public Instrument {
       const UseFont font(c.ui, c.ui.token());
       std::string mark;
       std::size_t column = 0;
-      for (std::size_t i = 0; i < std::min(error_at_, rule_.size()); ++i)
-        if ((static_cast<unsigned char>(rule_[i]) & 0xC0) != 0x80) ++column;
+      for (std::size_t i = 0; i < std::min(error_at_, rule.size()); ++i)
+        if ((static_cast<unsigned char>(rule[i]) & 0xC0) != 0x80) ++column;
       mark.assign(column, ' ');
-      ImGui::TextUnformatted(rule_.c_str());
+      ImGui::TextUnformatted(rule.c_str());
       error_text(c.ui, mark + "^");
       const UseFont small(c.ui, c.ui.small());
       error_text(c.ui, error_);
@@ -120,15 +122,15 @@ class DetectorInstrument final : public Instrument {
     const auto n = static_cast<Index>(trace->tokens.size());
     if (painting_ && painted_.size != n) painted_ = no_cells(n);
     const bool same = trace == asked_trace_ && painting_ == asked_painting_ &&
-                      (painting_ ? painted_ == asked_cells_ : rule_ == asked_rule_);
+                      (painting_ ? painted_ == asked_cells_ : rule(c) == asked_rule_);
     if (same) return;
-    asked_trace_ = trace, asked_painting_ = painting_, asked_rule_ = rule_, asked_cells_ = painted_;
+    asked_trace_ = trace, asked_painting_ = painting_, asked_rule_ = rule(c), asked_cells_ = painted_;
     std::optional<CellRule> rule;
     try {
       if (n > most_tokens)
         throw Error("detector", fmt::format("a text of at most {} tokens", most_tokens), std::to_string(n),
                     "a rule is asked about every cell of the map");
-      if (!painting_) rule.emplace(rule_);
+      if (!painting_) rule.emplace(this->rule(c));
       error_.clear();
     } catch (const RuleError& mistyped) {
       error_ = mistyped.what();
@@ -295,7 +297,7 @@ class DetectorInstrument final : public Instrument {
   }
 
   SceneSlot slot_{"scene.detector"};
-  std::string rule_, error_;
+  std::string error_;
   std::size_t error_at_ = 0;
   bool painting_ = false;
   CellPattern painted_;

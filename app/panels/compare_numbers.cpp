@@ -186,7 +186,7 @@ void CompareWorkspace::losses(Ui& ui) {
   if (c.kl.empty()) return;
   Series kl{"", {}, c.kl, legible(ui.theme, ui.theme.key), 1.75};
   for (std::size_t i = 0; i < c.kl.size(); ++i) kl.x.push_back(static_cast<double>(i));
-  options.height = 70;
+  options.height = 84;
   options.title = "KL of the predictions, nats";
   const Series one[] = {kl};
   plot(ui, "compare kl", one, options);

@@ -49,6 +49,7 @@ std::string to_json(const Settings& settings) {
   for (const fs::path& model : settings.recent_models) out["recent_models"].push_back(model.generic_string());
   out["last_folder"] = settings.last_folder.generic_string();
   out["pages"] = settings.pages;
+  out["detector_rule"] = settings.detector_rule;
   // A path of other bytes than UTF-8 is not worth losing the rest for.
   return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
@@ -88,6 +89,7 @@ Settings settings_from_json(const std::string& text, const std::string& where) {
         settings.recent_models.push_back(folder);
     }
   }
+  fields.read("detector_rule", settings.detector_rule);
   if (const json* pages = fields.find("pages")) {
     if (!pages->is_object()) fields.refuse("pages", "an object of names", json_excerpt(*pages));
     for (const auto& [workspace, page] : pages->items()) {

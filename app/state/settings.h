@@ -20,6 +20,7 @@ struct Settings {
   std::vector<std::filesystem::path> recent_models;  ///< newest first, each once
   std::filesystem::path last_folder;                 ///< where the file browser was
   std::map<std::string, std::string> pages;          ///< by a workspace's title: the id of what it shows
+  std::string detector_rule = "k == q - 1";          ///< the last that was written (core/metrics/cell_rule.h)
 
   static constexpr std::size_t most_recent = 12;
   static constexpr double least_scale = 0.5, most_scale = 4;

@@ -96,7 +96,8 @@ PlotTouch plot(const Ui& ui, const char* id, std::span<const Series> series, con
   touch.hovered = ImGui::IsItemHovered();
   const float edge = ui.px(8);
   const float margin = options.scales ? ui.px(34 * ui.theme.text_scale) : 0;
-  const ImVec2 low{at.x + edge + margin, end.y - edge}, high{end.x - edge, at.y + edge};
+  const float title = options.title.empty() ? 0 : ui.px(ui.small().size + 4);  // stands above the lines, not among them
+  const ImVec2 low{at.x + edge + margin, end.y - edge}, high{end.x - edge, at.y + edge + title};
   const Axis x = axis(series, false, options), y = axis(series, true, options);
   const auto place = [&](double px, double py) {
     return ImVec2{low.x + static_cast<float>(x.unit(px)) * (high.x - low.x),

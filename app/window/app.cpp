@@ -39,6 +39,7 @@ App::App(const AppOptions& options) : options_(options) {
     settings_ = std::move(loaded.settings);
     settings_message = std::move(loaded.message);
   }
+  if (!options_.rule.empty()) settings_.detector_rule = options_.rule;
   WindowOptions wanted;
   wanted.width = options_.width > 0 ? options_.width : settings_.window_width;
   wanted.height = options_.height > 0 ? options_.height : settings_.window_height;

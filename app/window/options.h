@@ -20,6 +20,7 @@ struct AppOptions {
   std::string workspace;                            ///< "explore", "generate", …; "" = the first
   std::string view;                                 ///< of a page of mechanisms: "compare", "steps", …; "" = compare
   std::string page;                                 ///< of that workspace, by its id; "" = as remembered
+  std::string rule;                                 ///< of the detector page; "" = as remembered
   std::filesystem::path corpus;                     ///< of the Corpus workspace: results to show, or texts to read
   int generate_tokens = 0;                          ///< written at once in the Generate workspace
   std::string with_model, with_text;                ///< what the Compare workspace begins with

@@ -115,6 +115,7 @@ TEST_CASE("settings survive their file, which keeps each recent model once, newe
   settings.maximized = settings.words = true;
   settings.last_folder = "/somewhere";
   settings.pages = {{"Analyse", "patch"}, {"Mechanisms", "linear"}};
+  settings.detector_rule = "k == 0 and token[k] == \"a\"";
   for (int i = 0; i < 20; ++i) settings.remember_model("/m/" + std::to_string(i % 15));
   settings.remember_model("/m/3");
   CHECK(settings.recent_models.size() == Settings::most_recent);
