@@ -216,7 +216,8 @@ class PatchingInstrument final : public Instrument {
     section(c.ui, "TOKENS AS THEY ARE PAIRED", picker_.remark(*paired_));
     // The map below takes what its rows can use; what it leaves over shows more of the texts.
     const float room = ImGui::GetContentRegionAvail().y;
-    const float map = c.ui.px(250 + Matrix{}.highest_row * result_->rows);
+    constexpr double around_map = 250;  // title, token labels, colour bar
+    const float map = c.ui.px(around_map + Matrix{}.highest_row * result_->rows);
     const float most = std::max(room * 0.3f, room - map);
     const auto changed = picker_.draw(c.ui, c.explorer(), "patching pairs", paired_, most);
     const PatchingRequest& of = result_->request;

@@ -84,17 +84,6 @@ void sort_menu(const PanelContext& c, AtlasView& view) {
   }
 }
 
-/// Thumbnails in words read every weight of every head, which for a long text in factors would take many seconds: then
-/// they stay in tokens.
-bool in_reach(const Trace& trace) {
-  constexpr double stored = 1 << 28, in_factors = 1 << 25;
-  double weights = 0;
-  for (const AttentionMap& map : trace.maps)
-    weights += static_cast<double>(map.n_query()) * static_cast<double>(map.n_key()) *
-               (map.is_factored() ? stored / in_factors : 1);
-  return weights <= stored;
-}
-
 }  // namespace
 
 void AtlasPanel::draw(const PanelContext& c) {
@@ -143,7 +132,7 @@ void AtlasPanel::draw(const PanelContext& c) {
     options.values_low = metric.low;
     options.values_high = std::isfinite(metric.high) ? metric.high : *std::ranges::max_element(options.values);
   }
-  const bool words = c.words() && in_reach(*trace);
+  const bool words = c.words() && maps_in_reach(*trace);
   std::string key = fmt::format("{} {} {} {}", options.width, view.coloring, facts ? 1 : 0, words);
   for (const int i : options.order) key += fmt::format(",{}", i);
   if (view.coloring == "effect")

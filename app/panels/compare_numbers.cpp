@@ -191,7 +191,8 @@ void CompareWorkspace::losses(Ui& ui) {
   const Series one[] = {kl};
   plot(ui, "compare kl", one, options);
   fact(ui, "Mean KL over paired tokens", fmt::format("{:.4f} nats", mean(c.kl)), nullptr,
-       {fmt::format("KL({} ‖ {}) after every position of {} that has a partner", c.a.name, c.b.name, c.a.name)});
+       {fmt::format("KL({} ‖ {}) after every token of {} that has a partner{}", c.a.name, c.b.name, c.a.name,
+                    c.unit == TextUnit::words ? " (paired by itself: by hand words are paired)" : "")});
 }
 
 void CompareWorkspace::numbers(Ui& ui, Workbench& bench) {

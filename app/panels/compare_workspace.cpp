@@ -47,14 +47,19 @@ void CompareWorkspace::each_frame() {
   hover_ = std::exchange(hovered_, {});
   if (shown() != seen_) {
     seen_ = shown();
-    pinned_ = {};
+    pinned_ = hover_ = {};
     picked_a_ = picked_b_ = -1;
   }
 }
 
 CompareWorkspace::Place CompareWorkspace::linked(Place place) const {
   const Comparison* c = shown();
-  if (!c) return place;
+  if (!c) return {};
+  // The picture under the pointer may be that of a moment ago, of longer texts.
+  const auto there = [](int& position, const ComparedSide& side) {
+    if (position >= static_cast<int>(side.trace->tokens.size())) position = -1;
+  };
+  there(place.query_a, c->a), there(place.key_a, c->a), there(place.query_b, c->b), there(place.key_b, c->b);
   const auto to_b = [&](int a) {
     return a >= 0 && a < static_cast<int>(c->partner.size()) ? c->partner[static_cast<std::size_t>(a)] : -1;
   };
@@ -403,9 +408,11 @@ void CompareWorkspace::reading(Ui& ui, Workbench& bench) {
   if (segmented(ui, "compare unit", units, unit)) bench.explorer.view().text_unit = static_cast<TextUnit>(unit);
   if (ImGui::IsItemHovered())
     tooltip(ui, {"Tokens, or words (W)", "to a word: the sum over its tokens; from a word: the mean over its tokens",
-                 c.unit == bench.explorer.state().view.text_unit ? "" : "this text has too many words to show"});
+                 c.unit == c.asked ? "predictions and losses are those of tokens"
+                                   : "this text is too long to compare every head in words"});
   ImGui::SameLine(0, ui.px(14));
-  std::string text = "Point at a cell or a token: it is pointed out in both. Click keeps it.";
+  std::string text = fmt::format("Point at a cell or a {}: it is pointed out in both. Click keeps it.",
+                                 c.unit == TextUnit::words ? "word" : "token");
   const auto weight = [&](const ComparedSide& side, int query, int key) {
     const int row = side.row(head);
     if (row < 0 || query < 0 || key < 0) return std::nan("");

@@ -40,7 +40,8 @@ void EditsPanel::list(const PanelContext& c) {
     const float close = c.ui.px(20), room = ImGui::GetContentRegionAvail().x - close;
     ImGui::PushStyleColor(ImGuiCol_Text, vec(on ? c.ui.theme.text : c.ui.theme.faint));
     const double text_room = static_cast<double>(room / c.ui.scale) - 6;
-    ImGui::Selectable((elided(words, c.ui.body(), text_room, c.ui.fonts) + "###edit").c_str(), false, 0, {room, 0});
+    // Known by place and words: once it has changed places it is another item, and the drag has done its work.
+    ImGui::Selectable((elided(words, c.ui.body(), text_room, c.ui.fonts) + "###" + words).c_str(), false, 0, {room, 0});
     ImGui::PopStyleColor();
     if (ImGui::IsItemHovered())
       tooltip(c.ui, {words, std::string(form_of(edits[i].action).meaning), "drag to reorder"});

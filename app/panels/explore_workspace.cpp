@@ -25,7 +25,8 @@ void ExploreWorkspace::right(Ui& ui, Workbench& bench) {
   softmax_.draw(c);
   mask_.draw(c);
   edits_.draw(c);
-  // Who has changed something looks for what follows; who only reads, for what the head is.
+  // Who has changed something looks for what follows, also while an edit is switched off to compare; who only reads,
+  // for what the head is.
   const bool edited = !c.state().document.edits.empty();
   if (edited) next_.draw(c);
   draw_facts(c);

@@ -40,10 +40,14 @@ std::shared_ptr<const Comparison> compare_sides(ComparedSide a, ComparedSide b, 
                                                 std::optional<std::vector<int>> partner, const std::stop_token& stop) {
   auto out = std::make_shared<Comparison>();
   const WordGroups words_a = word_groups(a.run->tokens), words_b = word_groups(b.run->tokens);
-  if (std::max(words_a.words(), words_b.words()) <= most_words) out->unit = unit;
+  out->asked = unit;
+  if (std::max(words_a.words(), words_b.words()) <= most_words && maps_in_reach(*a.run) && maps_in_reach(*b.run))
+    out->unit = unit;
   for (ComparedSide* side : {&a, &b}) {
-    side->table = head_table(*side->run);
-    side->losses = token_losses(*side->run);
+    if (side->table.value.empty()) {  // else known from other pairs of the same run
+      side->table = head_table(*side->run);
+      side->losses = token_losses(*side->run);
+    }
     side->trace = out->unit == TextUnit::tokens
                       ? side->run
                       : std::make_shared<const Trace>(in_words(*side->run, side == &a ? words_a : words_b));
@@ -107,29 +111,30 @@ std::string CompareDesk::missing() const {
   return "";
 }
 
-/// The two runs.
-std::string CompareDesk::question() const {
-  const auto run = static_cast<const void*>(explorer_.results().run.get());
+CompareDesk::Question CompareDesk::question() const {
+  Question out;
+  const auto address = [&](const std::shared_ptr<const void>& of) {
+    out.kept.push_back(of);
+    return of.get();
+  };
   switch (with_) {
     case With::edits:
-      return fmt::format("edits {}", run);
+      out.runs = fmt::format("edits {}", address(explorer_.results().run));
+      break;
     case With::text:
-      return fmt::format("text {} {}", run, text_);
+      out.runs = fmt::format("text {} {}", address(explorer_.results().run), text_);
+      break;
     case With::model:
-      return fmt::format("model {} {}", run, model_.string());
+      out.runs = fmt::format("model {} {}", address(explorer_.results().run), model_.string());
+      break;
     case With::training: {
       const std::size_t last = moment_count() - 1;
-      return fmt::format("training {} {}",
-                         static_cast<const void*>(training_->moments()[std::min(moments_.first, last)].view.get()),
-                         static_cast<const void*>(training_->moments()[std::min(moments_.second, last)].view.get()));
+      out.runs = fmt::format("training {} {}", address(training_->moments()[std::min(moments_.first, last)].view),
+                             address(training_->moments()[std::min(moments_.second, last)].view));
     }
   }
-  return "";
-}
-
-/// The two runs, and what is paired of them.
-std::string CompareDesk::pairable() const {
-  return fmt::format("{}: {}", name(explorer_.state().view.text_unit), question());
+  out.paired = fmt::format("{}: {}", name(explorer_.state().view.text_unit), out.runs);
+  return out;
 }
 
 void CompareDesk::frame(bool shown) {
@@ -138,43 +143,47 @@ void CompareDesk::frame(bool shown) {
   const Results& results = explorer_.results();
   // Just after another model was opened the last run is still the old one's.
   if (with_ != With::training && results.run->request.model != results.model_folder) return;
-  const std::string now = pairable();
-  if (partner_ && pairs_of_ != now) partner_.reset();
-  const std::string all = partner_ ? fmt::format("{} | {}", now, fmt::join(*partner_, ",")) : now;
+  const Question now = question();
+  if (std::exchange(by_hand_of_, now.runs) != now.runs) by_hand_.clear();
+  const auto by_hand = by_hand_.find(now.paired);
+  const std::string all =
+      by_hand == by_hand_.end() ? now.paired : fmt::format("{} | {}", now.paired, fmt::join(by_hand->second, ","));
   if (all == asked_) return;
   asked_ = all;
-  asked_run_ = explorer_.results().run;
-  submit();
+  submit(now);
 }
 
-void CompareDesk::submit() {
-  const std::string question = this->question(), pairable = this->pairable();
+void CompareDesk::submit(const Question& question) {
   const TextUnit unit = explorer_.state().view.text_unit;
+  const auto deliver = [this, question](std::shared_ptr<const Comparison> result) -> Worker::Deliver {
+    return [this, question, result = std::move(result)] {
+      result_ = result;
+      result_of_ = question;
+    };
+  };
   // Other pairs of the same two runs, or words for tokens: these need not run again.
-  if (result_ && result_of_ == question) {
-    explorer_.compute(
-        tag,
-        [this, question, pairable, unit, known = result_, partner = partner_](Worker::Job& job) -> Worker::Deliver {
-          auto result = compare_sides(known->a, known->b, unit, partner, job.stop);
-          return [this, question, pairable, result = std::move(result)] { deliver(question, pairable, result); };
-        });
+  if (result_ && result_of_.runs == question.runs) {
+    std::optional<std::vector<int>> partner;
+    if (const auto by_hand = by_hand_.find(question.paired); by_hand != by_hand_.end()) partner = by_hand->second;
+    explorer_.compute(tag, [deliver, unit, known = result_, partner](Worker::Job& job) {
+      return deliver(compare_sides(known->a, known->b, unit, partner, job.stop));
+    });
     return;
   }
   if (with_ == With::training) {
     const std::size_t last = moment_count() - 1;
     const auto& before = training_->moments()[std::min(moments_.first, last)].view;
     const auto& after = training_->moments()[std::min(moments_.second, last)].view;
-    explorer_.compute(tag, [this, question, pairable, unit, before, after](Worker::Job& job) -> Worker::Deliver {
-      auto result = compare_sides({fmt::format("step {}", before->step), before->facts->trace},
-                                  {fmt::format("step {}", after->step), after->facts->trace}, unit, {}, job.stop);
-      return [this, question, pairable, result = std::move(result)] { deliver(question, pairable, result); };
+    explorer_.compute(tag, [deliver, unit, before, after](Worker::Job& job) {
+      return deliver(compare_sides({fmt::format("step {}", before->step), before->facts->trace},
+                                   {fmt::format("step {}", after->step), after->facts->trace}, unit, {}, job.stop));
     });
     return;
   }
   explorer_.compute(tag,
-                    [this, question, pairable, unit, with = with_, text = text_, folder = model_,
-                     run = explorer_.results().run, model = explorer_.results().model, second = second_,
-                     backend = explorer_.backend(), memory = explorer_.memory()](Worker::Job& job) -> Worker::Deliver {
+                    [deliver, unit, with = with_, text = text_, folder = model_, run = explorer_.results().run,
+                     model = explorer_.results().model, second = second_, backend = explorer_.backend(),
+                     memory = explorer_.memory()](Worker::Job& job) -> Worker::Deliver {
                       const Ctx ctx{*backend, nullptr, job.stop, &job.progress};
                       const auto shown = with_all_logits(model, run->request, run->trace, ctx, *memory);
                       ComparedSide a{"A", shown, model.tokenizer}, b;
@@ -205,29 +214,22 @@ void CompareDesk::submit() {
                         b.name = b.run->model.name;
                         if (a.name == b.name) b.name += " (2)";
                       }
-                      auto result = compare_sides(std::move(a), std::move(b), unit, {}, job.stop);
-                      return [this, question, pairable, result = std::move(result)] {
-                        deliver(question, pairable, result);
-                      };
+                      return deliver(compare_sides(std::move(a), std::move(b), unit, {}, job.stop));
                     });
 }
 
-void CompareDesk::deliver(const std::string& question, const std::string& pairable,
-                          std::shared_ptr<const Comparison> result) {
-  result_ = std::move(result);
-  result_of_ = question;
-  result_pairs_of_ = pairable;
-}
-
 void CompareDesk::pair(int of_a, int of_b) {
-  if (!result_ || result_pairs_of_ != pairable()) return;
-  partner_ = paired(result_->partner, of_a, of_b);
-  pairs_of_ = result_pairs_of_;
-  if (*partner_ == result_->aligned) partner_.reset();
+  const Question now = question();
+  if (!result_ || result_of_.paired != now.paired) return;
+  // The pairs of a click before may not have been computed yet.
+  const auto known = by_hand_.find(now.paired);
+  std::vector<int> changed = paired(known == by_hand_.end() ? result_->partner : known->second, of_a, of_b);
+  by_hand_.erase(now.paired);
+  if (changed != result_->aligned) by_hand_[now.paired] = std::move(changed);
 }
 
 void CompareDesk::reset_pairs() {
-  partner_.reset();
+  by_hand_.erase(question().paired);
 }
 
 }  // namespace headscope

@@ -4,6 +4,7 @@
 // Thread rule: the UI thread.
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,7 +32,8 @@ struct ComparedSide {
 /// Immutable, made on the worker.
 struct Comparison {
   ComparedSide a, b;
-  TextUnit unit = TextUnit::tokens;   ///< of trace, aligned, partner and heads; tokens where a text has too many words
+  TextUnit asked = TextUnit::tokens;  ///< for which unit
+  TextUnit unit = TextUnit::tokens;   ///< of trace, aligned, partner and heads; tokens where there is too much to read
   std::vector<int> aligned, partner;  ///< as align_traces() gives them, and as they were changed by hand
   std::vector<HeadDifference> heads;  ///< in the order of a.trace->maps
   std::vector<std::size_t> ranked;    ///< indices into `heads`, the largest total variation first
@@ -41,7 +43,7 @@ struct Comparison {
   const HeadDifference* difference(HeadRef head) const;
 };
 
-/// Of the sides name, run and tokenizer are looked at. Throws Cancelled.
+/// Of the sides name, run and tokenizer are looked at, and table and losses when they are there. Throws Cancelled.
 std::shared_ptr<const Comparison> compare_sides(ComparedSide a, ComparedSide b, TextUnit unit,
                                                 std::optional<std::vector<int>> partner, const std::stop_token& stop);
 /// Pairs a token of A with one of B (a former partner of either goes), or takes the pair apart when they are one.
@@ -77,13 +79,17 @@ class CompareDesk {
   /// Pairs two tokens, or words where these are shown, or takes them apart; the numbers follow.
   void pair(int of_a, int of_b);
   void reset_pairs();
-  bool pairs_changed() const { return partner_.has_value(); }
+  bool pairs_changed() const { return by_hand_.contains(question().paired); }
 
  private:
-  std::string question() const;
-  std::string pairable() const;
-  void submit();
-  void deliver(const std::string& question, const std::string& pairable, std::shared_ptr<const Comparison> result);
+  /// Two runs, and what is paired of them: their tokens or words. Runs are known by their addresses; `kept` sees to it
+  /// that no other run is given one.
+  struct Question {
+    std::string runs, paired;
+    std::vector<std::shared_ptr<const void>> kept;
+  };
+  Question question() const;
+  void submit(const Question& question);
 
   Explorer& explorer_;
   const TrainingDesk* training_;
@@ -91,12 +97,11 @@ class CompareDesk {
   std::string text_;
   std::filesystem::path model_;
   std::pair<std::size_t, std::size_t> moments_{0, std::size_t(-1)};
-  std::optional<std::vector<int>> partner_;
-  std::string pairs_of_;  // what partner_ pairs
-  std::string asked_;     // question under way or answered, pairs included
-  std::shared_ptr<const TracedRun> asked_run_;
+  std::map<std::string, std::vector<int>> by_hand_;  // of the question's runs, by what they pair
+  std::string by_hand_of_;                           // those runs
+  std::string asked_;                                // question under way or answered, pairs included
   std::shared_ptr<const Comparison> result_;
-  std::string result_of_, result_pairs_of_;
+  Question result_of_;
   std::uint64_t cancels_ = 0;  // of the explorer, as last seen
   struct Opened {
     std::filesystem::path folder;

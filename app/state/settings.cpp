@@ -90,6 +90,7 @@ Settings settings_from_json(const std::string& text, const std::string& where) {
     }
   }
   fields.read("detector_rule", settings.detector_rule);
+  if (settings.detector_rule.empty()) settings.detector_rule = Settings{}.detector_rule;  // one was being written
   if (const json* pages = fields.find("pages")) {
     if (!pages->is_object()) fields.refuse("pages", "an object of names", json_excerpt(*pages));
     for (const auto& [workspace, page] : pages->items()) {

@@ -20,15 +20,15 @@ struct AppOptions {
   std::string workspace;                            ///< "explore", "generate", …; "" = the first
   std::string view;                                 ///< of a page of mechanisms: "compare", "steps", …; "" = compare
   std::string page;                                 ///< of that workspace, by its id; "" = as remembered
-  std::string rule;                                 ///< of the detector page; "" = as remembered
-  std::filesystem::path corpus;                     ///< of the Corpus workspace: results to show, or texts to read
-  int generate_tokens = 0;                          ///< written at once in the Generate workspace
-  std::string with_model, with_text;                ///< what the Compare workspace begins with
-  std::string recipe;                               ///< of the Train workspace: a file, or the name of a bundled one
-  int train_steps = 0;                              ///< trains that recipe at once and pauses after so many steps
-  std::filesystem::path settings;                   ///< file that is read and written; empty = none
-  bool offscreen = false, name_items = false;       ///< for tests: see WindowOptions
-  std::function<double()> clock;                    ///< for tests: seconds, in place of the machine's
+  std::string rule;                   ///< of the detector page, remembered like one written there; "" = as remembered
+  std::filesystem::path corpus;       ///< of the Corpus workspace: results to show, or texts to read
+  int generate_tokens = 0;            ///< written at once in the Generate workspace
+  std::string with_model, with_text;  ///< what the Compare workspace begins with
+  std::string recipe;                 ///< of the Train workspace: a file, or the name of a bundled one
+  int train_steps = 0;                ///< trains that recipe at once and pauses after so many steps
+  std::filesystem::path settings;     ///< file that is read and written; empty = none
+  bool offscreen = false, name_items = false;  ///< for tests: see WindowOptions
+  std::function<double()> clock;               ///< for tests: seconds, in place of the machine's
 };
 
 /// "1600x1000"; throws Error. Sides 320 … 16384.

@@ -40,6 +40,28 @@ std::string data_text(const Recipe& recipe) {
                      recipe.task.shortest_period, recipe.task.longest_period);
 }
 
+/// The best head of every column, and whether it is more than chance.
+std::string clearest(const ModelCard& card) {
+  std::string out =
+      "| looks for | head | weight | chance | one distance | taken away |\n|---|---|---:|---:|---:|---:|\n";
+  const auto number = [](double value) { return std::isnan(value) ? std::string() : fmt::format("{:.2f}", value); };
+  for (const ScoreColumn& column : score_columns(card.recipe.task.kind)) {
+    const HeadCard* best = nullptr;
+    const HeadScore* most = nullptr;
+    for (const HeadCard& head : card.heads)
+      if (const HeadScore* score = head.find(column.id);
+          score && !std::isnan(score->value) && (!most || score->value > most->value))
+        best = &head, most = score;
+    if (!best) continue;
+    const bool clear = most->value >= 2 * most->chance;
+    out +=
+        fmt::format("| {} | {} | {} | {} | {} | {} |\n", column.title,
+                    clear ? fmt::format("{}.{}", best->layer, best->head) : "none", number(most->value),
+                    number(most->chance), number(most->fixed), clear ? fmt::format("{:+.3f}", best->loss_change) : "");
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string card_json(const ModelCard& card) {
@@ -99,12 +121,12 @@ std::string card_markdown(const ModelCard& card) {
         "{:.3f}.\n",
         recipe.task.longest_period, card.first_half, card.second_half);
   out += fmt::format(
-      "\n## Heads\n\nMean attention weight on {} texts it never learnt from; bold: the best head of a column, when it "
-      "is "
-      "at least twice what chance gives. *Chance* spreads its weight evenly; *one distance* is the best that looking "
-      "always equally far back could give. The last column is what the loss rises by, in nats per token over {} rows, "
-      "when the head alone is taken away (its `z` set to zero).\n\n",
-      card.texts, card.ablated_rows);
+      "\n## What its heads look for\n\nThe head that does each most, by its mean attention weight on {} texts it never "
+      "learnt from; *none* when that is less than twice what chance gives. *Chance* spreads its weight evenly; *one "
+      "distance* is the best that looking always equally far back could give. *Taken away*: what the loss rises by, in "
+      "nats per token over {} rows, when the head alone is taken away (its `z` set to zero).\n\n{}",
+      card.texts, card.ablated_rows, clearest(card));
+  out += "\n## All heads\n\nBold: the best of a column, where it is at least twice what chance gives.\n\n";
   const auto& columns = score_columns(recipe.task.kind);
   out += "| head |";
   for (const ScoreColumn& column : columns) out += " " + column.title + " |";

@@ -128,6 +128,15 @@ WordGroups word_groups(std::span<const Token> tokens) {
   return groups;
 }
 
+bool maps_in_reach(const Trace& trace) {
+  constexpr double stored = 1 << 28, in_factors = 1 << 25;
+  double weights = 0;
+  for (const AttentionMap& map : trace.maps)
+    weights += static_cast<double>(map.n_query()) * static_cast<double>(map.n_key()) *
+               (map.is_factored() ? stored / in_factors : 1);
+  return weights <= stored;
+}
+
 AttentionMap map_in_words(const AttentionMap& map, const WordGroups& words, const TokenLinks* links) {
   AttentionMap::Place place = map.place();
   const Index offset = place.offset;

@@ -40,6 +40,10 @@ WordGroups word_groups(std::span<const Token> tokens);
 /// More words than this make no dense map: the request is refused with an Error.
 inline constexpr Index most_words = 4096;
 
+/// Whether every map of a trace can be read whole within a second or so, and be kept dense: at most 2²⁸ stored weights,
+/// or 2²⁵ that are computed from factors. Past that only single heads are shown in words.
+bool maps_in_reach(const Trace& trace);
+
 /// Dense, (words of the query rows, words). `words` are those of the whole text; a word that is only partly among the
 /// query rows counts with the rows that are there. A word may see another when one of its tokens may see one of the
 /// other's. Reads a factored map band by band. `links`, of the words, may be null. Throws Error past most_words.

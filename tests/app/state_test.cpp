@@ -6,9 +6,11 @@
 #include "app/state/app_state.h"
 #include "app/state/history.h"
 #include "app/state/session.h"
+#include "core/attention/masks.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/metrics/next_token_change.h"
+#include "core/text/tokenizer.h"
 
 using namespace headscope;
 
@@ -203,6 +205,29 @@ TEST_CASE("sessions that come with the program open, with the bundled model they
   }
   CHECK(find_model("/nowhere/tiny-gpt2", "/nowhere/session.json") == find_bundled_model("tiny-gpt2"));
   CHECK(find_model("/nowhere/unknown", "/nowhere/session.json") == "/nowhere/unknown");
+}
+
+TEST_CASE("the session of edits hides what an induction head looks at: what followed the same token before") {
+  const auto file = find_asset("examples/what-if.json");
+  REQUIRE(file);
+  const Document document = session_from_json(read_file(*file, 1 << 20), "what-if").document;
+  const auto tokenizer = load_tokenizer(*find_bundled_model("tiny-gpt2"));
+  std::vector<std::int32_t> ids{tokenizer->bos().value()};
+  for (const Token& token : tokenizer->encode(document.text)) ids.push_back(token.id);
+  REQUIRE(document.query);
+  CHECK(*document.query == static_cast<int>(ids.size()) - 1);
+  REQUIRE(document.edits.size() == 3);
+  const auto mask = parse_mask(std::get<SetMask>(document.edits[0].action).spec);
+  int hidden = 0;
+  const auto n = static_cast<Index>(ids.size());
+  for (Index q = 0; q < n; ++q)
+    for (Index k = 0; k <= q; ++k)
+      if (masked(*mask, q, k, n)) {
+        ++hidden;
+        REQUIRE(k > 0);
+        CHECK(ids[static_cast<std::size_t>(k - 1)] == ids[static_cast<std::size_t>(q)]);
+      }
+  CHECK(hidden == 3);
 }
 
 TEST_CASE("a session file that makes no sense is refused with the key that is wrong") {

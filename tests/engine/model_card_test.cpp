@@ -54,6 +54,12 @@ TEST_CASE("card: untrained heads spread their weight evenly, so every score is w
         doctest::Approx(card.heads[1].find("verb_to_subject")->value).epsilon(1e-3));
   CHECK(json["loss"].get<double>() == doctest::Approx(card.loss).epsilon(1e-5));
   CHECK(card_markdown(card).find("| 0.1 |") != std::string::npos);
+  // No head of an untrained model looks for anything; one that does is named, with its weight.
+  CHECK(card_markdown(card).find("| verb → subject | none |") != std::string::npos);
+  ModelCard trained = card;
+  REQUIRE(trained.heads[1].scores[0].id == "verb_to_subject");
+  trained.heads[1].scores[0].value = 0.9;
+  CHECK(card_markdown(trained).find("| verb → subject | 0.1 | 0.90 |") != std::string::npos);
 
   // Sampling: the most probable token at temperature 0, whatever the seed; as many tokens as fit.
   const LoadedModel loaded = load_model(folder, backend);

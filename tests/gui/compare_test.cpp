@@ -76,6 +76,19 @@ TEST_CASE("a second text is written, its tokens are paired by hand and set back"
   CHECK(c.driver.shown("pair/map.difference"));
   c.driver.click("tokens");
   REQUIRE(c.arrives([&](const Comparison& r) { return r.unit == TextUnit::tokens && r.partner == aligned; }));
+
+  // Pairs made by hand are kept while words are looked at; the pointer may rest on a cell that words do not have.
+  c.driver.click("pairs/a.3");
+  c.driver.click("pairs/b.4");
+  REQUIRE(c.arrives([](const Comparison& r) { return r.partner[3] == 4; }));
+  const Item map = c.driver.item("pair/map.a");
+  c.driver.move_to({map.max.x - 3, map.max.y - 3});
+  for (const TextUnit unit : {TextUnit::words, TextUnit::tokens}) {
+    c.driver.key(ImGuiKey_W);
+    REQUIRE(c.arrives([&](const Comparison& r) { return r.unit == unit; }));
+    c.driver.frames(3);
+  }
+  CHECK(c.desk.result()->partner[3] == 4);
 }
 
 TEST_CASE("another model reads the same text; the pointer is followed in both maps") {

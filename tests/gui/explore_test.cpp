@@ -201,6 +201,30 @@ TEST_CASE("an idle window draws nothing until something wakes it") {
   CHECK(window.frames() - before <= 6);
 }
 
+TEST_CASE("an edit dragged past its neighbour changes places with it, once, down and up") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Explore e;
+  e.app.explorer().set_edits({parse_intervention("0.0: ablate zero", "test"),
+                              parse_intervention("1.0: temperature 2", "test"),
+                              parse_intervention("1.1: temperature 3", "test")});
+  REQUIRE(e.settle());
+  const auto order = [&] {
+    std::string out;
+    for (const Intervention& edit : e.state().document.edits) out += describe(edit) + "; ";
+    return out;
+  };
+  const auto row = [&](int i) {
+    const Item on = e.driver.item("edit " + std::to_string(i) + " on");
+    return ImVec2{on.max.x + 40, on.center().y};
+  };
+  e.driver.drag(row(0), row(1), 8);
+  REQUIRE(e.settle());
+  CHECK(order() == "1.0: temperature 2; 0.0: ablate zero; 1.1: temperature 3; ");
+  e.driver.drag(row(2), row(1), 8);
+  REQUIRE(e.settle());
+  CHECK(order() == "1.0: temperature 2; 1.1: temperature 3; 0.0: ablate zero; ");
+}
+
 TEST_CASE("the interface grows and shrinks by keys, and the settings hold its size") {
   HEADSCOPE_NEEDS_DISPLAY();
   Explore e(1600, 1000);

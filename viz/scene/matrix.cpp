@@ -121,8 +121,8 @@ Scene matrix_scene(const Matrix& matrix, const Look& look) {
   const double line = std::round(14 * theme.text_scale);
   const double above = std::max(tokens ? tokens->depth : 0.0, 2 * line + gap_to_labels - 2);
   const double room = matrix.height - above - bar;
-  const double h =
-      std::floor(std::clamp(room / static_cast<double>(std::max<Index>(rows, 1)), lowest_row, matrix.highest_row));
+  const double h = std::floor(std::clamp(room / static_cast<double>(std::max<Index>(rows, 1)), lowest_row,
+                                         std::max(matrix.highest_row, lowest_row)));
 
   const Extent extent = extent_of(matrix);
   Heatmap map;

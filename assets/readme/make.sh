@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Makes the pictures of README.md again: headscope-cli draws two, the window all others (on a machine without a display,
+# in Xvfb). About five minutes: one of them is a model in training.
+#   assets/readme/make.sh              all
+#   assets/readme/make.sh NAME …       only those, as in   assets/readme/make.sh explore detector
+set -euo pipefail
+cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
+./run --build
+
+wanted=("$@") made=()
+is_wanted() { # NAME
+  [ ${#wanted[@]} -eq 0 ] || [[ " ${wanted[*]} " == *" $1 "* ]]
+}
+picture() { # NAME COMMAND…: runs it with the file's name put in place of PNG, and sees that there is a new one
+  local name=$1 file="assets/readme/$1.png" && shift
+  is_wanted "$name" || return 0
+  echo "$name" && rm -f "$file"
+  "${@/#PNG/$file}"
+  [ -s "$file" ] || { echo "make.sh: no picture of $name was made; is there a window, and a display or xvfb-run?" >&2 && exit 1; }
+  made+=("$name")
+}
+cli() { # NAME ARGS…
+  local name=$1 && shift
+  picture "$name" ./run --cli render -m induction -f assets/examples/induction.txt --dpi 144 -o PNG "$@"
+}
+window() { # NAME ARGS…
+  local name=$1 && shift
+  picture "$name" ./run --screenshot PNG --size "$size" "$@"
+}
+
+cli heads
+cli three-heads --head 0.0,0.2,1.0
+
+# One of each workspace, and of edits: there is much to see.
+size=1600x1000
+window explore
+window generate --workspace generate --generate-tokens 16
+window compare --workspace compare --with-model tiny-llama
+window analyse --workspace analyse --page lens
+if is_wanted corpus; then ./run --cli corpus -m tiny-gpt2 --stories 400 -o build/corpus.json; fi
+window corpus --workspace corpus --corpus build/corpus.json
+window mechanisms --workspace mechanisms --page linear
+window positions --workspace positions models/tiny-llama \
+  --text "Long ago, a weaver named Tekala lived near the village of Zoziford."
+window train --workspace train --recipe induction-2l --train-steps 1200
+window edit --session assets/examples/what-if.json
+
+# Those that stand two in a line.
+size=1280x800
+window words --session assets/examples/words.json
+window ablate --workspace analyse --page ablate
+window patch --workspace analyse --page patch
+window temperature --workspace analyse --page temperature
+window circuit --workspace analyse --page circuit
+window attribution --workspace analyse --page attribution
+window detector --workspace analyse --page detector --rule 'token[k-1] == token[q] and k < q'
+
+for name in "${wanted[@]}"; do
+  [[ " ${made[*]} " == *" $name "* ]] || { echo "make.sh: there is no picture \"$name\"" >&2 && exit 2; }
+done
