@@ -150,6 +150,7 @@ void CompareDesk::frame(bool shown) {
       by_hand == by_hand_.end() ? now.paired : fmt::format("{} | {}", now.paired, fmt::join(by_hand->second, ","));
   if (all == asked_) return;
   asked_ = all;
+  asked_kept_ = now.kept;
   submit(now);
 }
 

@@ -102,7 +102,8 @@ class CompareDesk {
   std::string asked_;                                // question under way or answered, pairs included
   std::shared_ptr<const Comparison> result_;
   Question result_of_;
-  std::uint64_t cancels_ = 0;  // of the explorer, as last seen
+  std::vector<std::shared_ptr<const void>> asked_kept_;  // as Question::kept, of asked_
+  std::uint64_t cancels_ = 0;                            // of the explorer, as last seen
   struct Opened {
     std::filesystem::path folder;
     LoadedModel model;
