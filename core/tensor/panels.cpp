@@ -93,6 +93,15 @@ HWY_INLINE void Block(const float* HWY_RESTRICT a, Index a_stride, Index step, I
     Store(low[r], high[r], s, addend.data ? addend.data + r * addend.stride : nullptr, tail, c + r * c_stride);
 }
 
+/// Block for a number of rows that is known only now.
+template <int R, class... Rest>
+HWY_INLINE void BlockOf(Index rows, Rest&&... rest) {
+  if (rows == R)
+    Block<R>(rest...);
+  else if constexpr (R > 1)
+    BlockOf<R - 1>(rows, rest...);
+}
+
 /// One row × P panels at once, because a single chain of multiply-adds would wait for its own latency. The sums run in
 /// the same order as in Block, so a row's result does not depend on which rows it is computed with.
 template <int P>
@@ -148,36 +157,14 @@ void Multiply(const Rows& left, Index rows, Index depth, const float* b, Index p
     const auto added = [&](Index row) {
       return addend.data ? Addend{addend.data + row * addend.stride + j, addend.stride} : Addend{};
     };
+    // As even as possible: a block of two or three rows would wait for its own sums.
+    const Index blocks = (rows + kRows - 1) / kRows;
     Index r = 0;
-    for (; r + kRows <= rows; r += kRows)
-      Block<kRows>(a + r * a_stride, a_stride, step, depth, b, tail, scale, added(r), c + r * c_stride + j, c_stride);
-    const float* const rest = a + r * a_stride;
-    float* const out = c + r * c_stride + j;
-    const Addend add = added(r);
-    switch (rows - r) {
-      case 7:
-        Block<7>(rest, a_stride, step, depth, b, tail, scale, add, out, c_stride);
-        break;
-      case 6:
-        Block<6>(rest, a_stride, step, depth, b, tail, scale, add, out, c_stride);
-        break;
-      case 5:
-        Block<5>(rest, a_stride, step, depth, b, tail, scale, add, out, c_stride);
-        break;
-      case 4:
-        Block<4>(rest, a_stride, step, depth, b, tail, scale, add, out, c_stride);
-        break;
-      case 3:
-        Block<3>(rest, a_stride, step, depth, b, tail, scale, add, out, c_stride);
-        break;
-      case 2:
-        Block<2>(rest, a_stride, step, depth, b, tail, scale, add, out, c_stride);
-        break;
-      case 1:
-        Block<1>(rest, a_stride, step, depth, b, tail, scale, add, out, c_stride);
-        break;
-      default:
-        break;
+    for (Index block = 0; block < blocks; ++block) {
+      const Index count = (rows - r + blocks - block - 1) / (blocks - block);
+      BlockOf<kRows>(count, a + r * a_stride, a_stride, step, depth, b, tail, scale, added(r), c + r * c_stride + j,
+                     c_stride);
+      r += count;
     }
   }
 }
