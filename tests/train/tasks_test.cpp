@@ -17,7 +17,7 @@ using namespace headscope;
 
 namespace {
 TaskSettings small_stories() {
-  return {.kind = "stories", .seed = 3, .vocabulary = 1024, .vocabulary_stories = 1500};
+  return {.kind = "stories", .seed = 3, .vocabulary = 1536, .vocabulary_stories = 1500};
 }
 std::vector<std::int32_t> row(const std::vector<std::int32_t>& ids, const Batch& batch, int i) {
   const auto begin = ids.begin() + std::ptrdiff_t{i} * batch.length;
