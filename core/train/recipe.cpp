@@ -46,6 +46,7 @@ std::vector<Field> model_fields(Recipe& r) {
           {"heads", &r.model.heads},
           {"kv_heads", &r.model.kv_heads},
           {"width", &r.model.width},
+          {"d_head", &r.model.d_head},
           {"mlp", &r.model.mlp},
           {"context", &r.model.context},
           {"initial_deviation", &r.model.initial_deviation},
@@ -154,7 +155,11 @@ void Recipe::check(const std::string& where) const {
         shape + ": context",
         fmt::format("more than {}, so that what is said with the longest period fits twice", 2 * task.longest_period),
         fmt::format("{}", model.context));
-  if (model.width % model.heads != 0)
+  check_range(model.d_head, 0, 1 << 10, shape + ": d_head");
+  if (model.family == "gpt2" && model.d_head != 0 && model.d_head * model.heads != model.width)
+    throw Error(shape + ": d_head", "width / heads (or 0): gpt2's heads share out the width",
+                fmt::format("{}", model.d_head));
+  if (model.d_head == 0 && model.width % model.heads != 0)
     throw Error(shape + ": heads", fmt::format("a divisor of the width {}", model.width),
                 fmt::format("{}", model.heads));
   if (model.family == "gpt2" && model.kv_heads != model.heads)
@@ -233,6 +238,7 @@ ModelConfig model_config(const Recipe& recipe, const TrainedBpe& vocabulary) {
                    {"num_key_value_heads", shape.kv_heads},
                    {"hidden_size", shape.width},
                    {"intermediate_size", shape.mlp},
+                   {"head_dim", shape.d_head > 0 ? shape.d_head : shape.width / shape.heads},
                    {"max_position_embeddings", shape.context}});
   ModelConfig out = kind.read_config(ConfigReader::parse(config.dump(), "recipe: model"));
   out.family = shape.family;
