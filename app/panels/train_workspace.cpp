@@ -90,6 +90,8 @@ void TrainWorkspace::recipe(Ui& ui) {
   if (segmented(ui, "training family", families, family)) {
     draft.model.family = family == 1 ? "llama" : "gpt2";
     draft.model.kv_heads = draft.model.heads;
+    draft.model.d_head = 0;  // what only one family has
+    draft.model.first_positions = "random";
   }
   shape_fields(ui);
 }
@@ -102,6 +104,8 @@ void TrainWorkspace::shape_fields(Ui& ui) {
   if (number(ui, "Heads", model.heads, 1) && !grouped) model.kv_heads = model.heads;
   if (model.family == "llama") number(ui, "Key heads", model.kv_heads, 1);
   number(ui, "Width", model.width, 16);
+  int d_head = model.head_width();
+  if (model.family == "llama" && number(ui, "Head width", d_head, 2)) model.d_head = d_head;
   number(ui, "MLP width", model.mlp, 64);
   number(ui, "Context", model.context, 16);
   number(ui, "Batch", draft.batch, 4);

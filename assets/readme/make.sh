@@ -41,7 +41,7 @@ if is_wanted corpus; then ./run --cli corpus -m tiny-gpt2 --stories 400 -o build
 window corpus --workspace corpus --corpus build/corpus.json
 window mechanisms --workspace mechanisms --page linear
 window positions --workspace positions models/tiny-llama \
-  --text "Long ago, a weaver named Tekala lived near the village of Zoziford."
+  --text "Long ago, Rosa lived in the village of Zoziford, not far from her neighbour Ben."
 window train --workspace train --recipe induction-2l --train-steps 1200
 window edit --session assets/examples/what-if.json
 

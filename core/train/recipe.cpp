@@ -238,7 +238,7 @@ ModelConfig model_config(const Recipe& recipe, const TrainedBpe& vocabulary) {
                    {"num_key_value_heads", shape.kv_heads},
                    {"hidden_size", shape.width},
                    {"intermediate_size", shape.mlp},
-                   {"head_dim", shape.d_head > 0 ? shape.d_head : shape.width / shape.heads},
+                   {"head_dim", shape.head_width()},
                    {"max_position_embeddings", shape.context}});
   ModelConfig out = kind.read_config(ConfigReader::parse(config.dump(), "recipe: model"));
   out.family = shape.family;

@@ -7,6 +7,7 @@
 //    "model": {"family": "gpt2", "layers": 4, "heads": 4, "width": 128, "mlp": 512, "context": 256},
 //    "training": {"steps": 3000, "batch": 16, "learning_rate": 0.002, "seed": 1, …}}
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -29,6 +30,7 @@ struct ModelShape {
   double initial_deviation = 0.02;         ///< of the first weights (Parameters::initial)
   std::string first_positions = "random";  ///< what learned positions start as: "random" or "sinusoids" (gpt2 only)
   bool operator==(const ModelShape&) const = default;
+  int head_width() const { return d_head > 0 ? d_head : width / std::max(heads, 1); }
 };
 
 struct Recipe {

@@ -20,7 +20,7 @@ Recipe small() {
   recipe.task.kind = "repeated";
   recipe.task.shortest_period = 4;
   recipe.task.longest_period = 8;
-  recipe.model = {"gpt2", 1, 2, 2, 16, 0, 24};
+  recipe.model = {.family = "gpt2", .layers = 1, .heads = 2, .kv_heads = 2, .width = 16, .mlp = 0, .context = 24};
   recipe.steps = 40;
   recipe.batch = 4;
   recipe.evaluate_every = 10;

@@ -43,7 +43,7 @@ TEST_CASE("positions prints tables of every method that needs no model") {
 TEST_CASE("positions rope takes a score of the model apart, and draws it") {
   const auto folder = scratch_dir("cli-positions");
   const std::string picture = (folder / "dials.png").string();
-  const std::string out = out_of({"positions", "rope", "-m", "tiny-llama", "-t", "Once there was a girl named Lily.",
+  const std::string out = out_of({"positions", "rope", "-m", "tiny-llama", "-t", "Long ago, Rosa lived by the sea.",
                                   "--head", "1.2", "--row", "6", "--key", "2", "-o", picture});
   std::istringstream lines(out);
   std::string line;

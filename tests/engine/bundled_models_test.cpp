@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 
 #include "core/base/file.h"
 #include "core/engine/evaluation.h"
 #include "core/engine/model_card.h"
 #include "core/engine/run_request.h"
+#include "core/metrics/next_token.h"
 #include "tests/support/paths.h"
 
 using namespace headscope;
@@ -27,7 +30,7 @@ void check_model(const std::string& name) {
   // Above the floor of the very rows measured: rows differ in how much they can surprise, the excess hardly does.
   const double excess = now.loss - now.floor;
   CHECK(std::fabs(excess - (card["loss"].get<double>() - card["floor"].get<double>())) < 0.03);
-  if (now.recipe.task.kind == "stories") CHECK(excess < 0.15);
+  if (now.recipe.task.kind == "stories") CHECK(excess < (name == "tiny-gpt2" ? 0.15 : 0.2));
   double best_induction = 0;
   const auto dims = load_model(folder, backend).model->config().dims;
   REQUIRE(now.heads.size() == static_cast<std::size_t>(dims.layers * dims.heads));
@@ -63,4 +66,34 @@ TEST_CASE("bundled model tiny-llama is what its card says") {
 }
 TEST_CASE("bundled model induction-2l is what its card says") {
   check_model("induction-2l");
+}
+
+TEST_CASE("tiny-gpt2 knows who sells what by a head for the woman and one for the man, and not without them") {
+  Backend backend(1);
+  const auto folder = testing::source_dir() / "models" / "tiny-gpt2";
+  const LoadedModel loaded = load_model(folder, backend);
+  const auto sold = [&](const char* who, std::initializer_list<const char*> edits) {
+    RunRequest request;
+    request.model = folder;
+    request.text =
+        std::string("In the village of Zoziford there lived Anna and her cousin Ben. Every morning, ") + who + " sold";
+    for (const char* edit : edits) request.edits.push_back(parse_intervention(edit, "test"));
+    return run(loaded, request, Ctx{backend});
+  };
+  const auto share = [&](const Trace& trace, std::initializer_list<const char*> things) {
+    double sum = 0;
+    for (const NextToken& next : top_next(trace, 20))
+      for (const char* thing : things)
+        if (loaded.tokenizer->decode(std::span(&next.id, 1)) == thing) sum += next.probability;
+    return sum;
+  };
+  const auto hers = {" pies", " cakes", " rolls"}, his = {" milk", " butter", " hay"};
+  const auto she = sold("she", {}), he = sold("he", {});
+  CHECK(share(*she, hers) > 0.98);
+  CHECK(share(*he, his) > 0.98);
+  const Index anna = 10, ben = 14, verb = 20;
+  REQUIRE(she->tokens.size() == static_cast<std::size_t>(verb + 1));
+  CHECK(she->map(0, 2).weight(verb, anna) > 0.95f);
+  CHECK(he->map(0, 3).weight(verb, ben) > 0.95f);
+  CHECK(share(*sold("she", {"0.2: ablate zero"}), his) > 0.7);
 }

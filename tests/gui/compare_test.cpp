@@ -129,7 +129,7 @@ TEST_CASE("two moments of a training run: scrubbed apart, ranked, and the same m
   draft.task.kind = "repeated";
   draft.task.shortest_period = 4;
   draft.task.longest_period = 8;
-  draft.model = {"gpt2", 2, 2, 2, 16, 0, 24};
+  draft.model = {.family = "gpt2", .layers = 2, .heads = 2, .kv_heads = 2, .width = 16, .mlp = 0, .context = 24};
   draft.batch = 4;
   draft.evaluate_rows = 8;
   draft.steps = draft.optimizer.schedule_steps = 1'000'000;

@@ -55,6 +55,15 @@ TEST_CASE("recipe: read, written and read again") {
   CHECK(small.task.longest_period == 9);
   CHECK(small.model.kv_heads == 2);
   CHECK(small.model.mlp == 128);
+
+  // Heads may be wider than their share of the width, in a family whose config can say so.
+  CHECK(recipe.model.head_width() == 8);
+  const Recipe wide = parse_recipe(with("\"mlp\": 96", "\"mlp\": 96, \"d_head\": 12"), "r.json");
+  CHECK(wide.model.head_width() == 12);
+  CHECK(parse_recipe(recipe_json(wide), "again").model == wide.model);
+  const TrainedBpe vocabulary = make_task(wide.task)->vocabulary();
+  CHECK(model_config(wide, vocabulary).dims.d_head == 12);
+  CHECK(model_config(recipe, vocabulary).dims.d_head == 8);
 }
 
 TEST_CASE("recipe: every fault names its place") {
@@ -67,6 +76,10 @@ TEST_CASE("recipe: every fault names its place") {
   CHECK(fault(with("\"width\": 64", "\"width\": 65")).find("a divisor of the width 65, found 8") != std::string::npos);
   CHECK(fault(with("stories\", ", "poems\", ")).find("\"stories\" or \"repeated\"") != std::string::npos);
   CHECK(fault(with("\"vocabulary\"", "\"longest_period\"")).find("r.json: task") == 0);
+  CHECK(fault(with("\"width\"", "\"d_head\": -2, \"width\"")).find("d_head: expected a number in 0…1024") !=
+        std::string::npos);
+  CHECK(fault(R"({"name": "a", "task": {"kind": "repeated"}, "model": {"family": "gpt2", "d_head": 7}})") ==
+        "r.json: model: d_head: expected width / heads (or 0): gpt2's heads share out the width, found 7");
   CHECK(fault(with("llama", "bert")).find("\"gpt2\" or \"llama\"") != std::string::npos);
   CHECK(fault(with("llama", "gpt2")).find("no grouped queries") != std::string::npos);
   CHECK(fault(with("\"mlp\": 96", "\"mlp\": -1")).find("model: mlp") != std::string::npos);
