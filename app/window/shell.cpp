@@ -208,10 +208,15 @@ void splitter(const Ui& ui, const char* id, float x, float y, float height, doub
 void column(Ui& ui, const char* id, float x, float y, float width, float height, const std::function<void(Ui&)>& draw) {
   if (width < 1) return;
   ImGui::SetCursorScreenPos({x, y});
+  // What just does not fit gets a scroll bar, is drawn narrower beside it, hence lower, and then fits: so a bar that is
+  // there stays until there is room to spare. Else the column would change its width, and its pictures, for ever.
+  bool& keeps_bar = *ImGui::GetStateStorage()->GetBoolRef(ImGui::GetID(id));
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(16), ui.px(14)});
-  ImGui::BeginChild(id, {width, height}, ImGuiChildFlags_AlwaysUseWindowPadding);
+  ImGui::BeginChild(id, {width, height}, ImGuiChildFlags_AlwaysUseWindowPadding,
+                    keeps_bar ? ImGuiWindowFlags_AlwaysVerticalScrollbar : 0);
   ImGui::PopStyleVar();
   if (draw) draw(ui);
+  keeps_bar = (keeps_bar || ImGui::GetScrollMaxY() > 0) && ImGui::GetCursorPosY() > height - ui.px(60);
   ImGui::EndChild();
 }
 

@@ -10,6 +10,7 @@
 
 #include "app/window/app.h"
 #include "core/base/file.h"
+#include "tests/gui/analyse_page.h"
 #include "tests/gui/driver.h"
 #include "tests/support/model_folder.h"
 #include "tests/support/paths.h"
@@ -229,6 +230,16 @@ TEST_CASE("a screenshot is the window's own frame, of the size that was asked fo
   };
   CHECK(number(16) == 1000);  // IHDR
   CHECK(number(20) == 700);
+}
+
+TEST_CASE("the columns come to rest at every height: no scroll bar comes and goes") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  for (int height = 860; height <= 1020; height += 12) {
+    CAPTURE(height);
+    headscope::testing::AnalysePage page("tiny-gpt2", 1600, height);  // requires that it settles
+    page.driver.frames(20);
+    CHECK(page.app.settled());
+  }
 }
 
 TEST_CASE("closing while a model runs is clean") {
