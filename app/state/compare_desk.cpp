@@ -160,6 +160,11 @@ void CompareDesk::submit(const Question& question) {
     return [this, question, result = std::move(result)] {
       result_ = result;
       result_of_ = question;
+      // A head that only one side has shows nothing: then the one that differs most.
+      if (!result->difference(explorer_.state().document.selected) && !result->ranked.empty()) {
+        const HeadDifference& most = result->heads[result->ranked.front()];
+        explorer_.select({most.layer, most.head});
+      }
     };
   };
   // Other pairs of the same two runs, or words for tokens: these need not run again.

@@ -94,6 +94,7 @@ TEST_CASE("a second text is written, its tokens are paired by hand and set back"
 TEST_CASE("another model reads the same text; the pointer is followed in both maps") {
   HEADSCOPE_NEEDS_DISPLAY();
   Compare c;
+  c.app.explorer().select({0, 3});  // the second model has no such head
   c.driver.click("Model B");
   c.driver.click("Second model");
   c.driver.frames(2);
@@ -102,6 +103,7 @@ TEST_CASE("another model reads the same text; the pointer is followed in both ma
   const Comparison& result = *c.desk.result();
   CHECK(result.a.trace->model.dims.heads == 4);
   CHECK(result.heads.size() == 4);  // heads that both have
+  CHECK(result.difference(c.state().document.selected));
   c.driver.click("difference rank 1");
   REQUIRE(c.settle());
   c.driver.hover("pair/map.a");
