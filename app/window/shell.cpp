@@ -210,13 +210,15 @@ void column(Ui& ui, const char* id, float x, float y, float width, float height,
   ImGui::SetCursorScreenPos({x, y});
   // What just does not fit gets a scroll bar, is drawn narrower beside it, hence lower, and then fits: so a bar that is
   // there stays until there is room to spare. Else the column would change its width, and its pictures, for ever.
-  bool& keeps_bar = *ImGui::GetStateStorage()->GetBoolRef(ImGui::GetID(id));
+  ImGuiStorage& kept = *ImGui::GetStateStorage();
+  const ImGuiID key = ImGui::GetID(id);
+  const bool keeps_bar = kept.GetBool(key);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(16), ui.px(14)});
   ImGui::BeginChild(id, {width, height}, ImGuiChildFlags_AlwaysUseWindowPadding,
                     keeps_bar ? ImGuiWindowFlags_AlwaysVerticalScrollbar : 0);
   ImGui::PopStyleVar();
   if (draw) draw(ui);
-  keeps_bar = (keeps_bar || ImGui::GetScrollMaxY() > 0) && ImGui::GetCursorPosY() > height - ui.px(60);
+  kept.SetBool(key, (keeps_bar || ImGui::GetScrollMaxY() > 0) && ImGui::GetCursorPosY() > height - ui.px(60));
   ImGui::EndChild();
 }
 

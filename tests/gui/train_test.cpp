@@ -57,3 +57,23 @@ TEST_CASE("a run is started, paused, scrubbed back, saved and opened") {
   CHECK(e.app.requests().workspace == 1);
   desk.stop();
 }
+
+TEST_CASE("a recipe of one family becomes one of the other, without what only the first has") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Explore e;
+  TrainingDesk desk(e.app.explorer());
+  TrainWorkspace train(desk);
+  e.app.add(workspace_of(train, desk));
+  e.driver.frames(2);
+  e.driver.click("Train");
+  desk.choose(headscope::testing::source_dir() / "models/tiny-gpt2/recipe.json");
+  REQUIRE(desk.draft().model.first_positions == "sinusoids");
+  CHECK_FALSE(e.driver.shown("##Head width"));
+  e.driver.click("Llama");
+  CHECK(desk.complaint() == "");
+  CHECK(e.driver.shown("##Head width"));
+  desk.draft().model.d_head = 64;
+  e.driver.click("GPT-2");
+  CHECK(desk.complaint() == "");
+  CHECK(desk.draft().model.head_width() == 32);
+}
