@@ -6,15 +6,26 @@
 using namespace headscope;
 using headscope::testing::Explore;
 
+namespace {
+/// The Train workspace with a person in front of it.
+struct Train {
+  Explore e;
+  TrainingDesk desk{e.app.explorer()};
+  TrainWorkspace train{desk};
+  Train() {
+    e.app.add(workspace_of(train, desk));
+    e.driver.frames(2);
+    e.driver.click("Train");
+    e.driver.frames(2);
+  }
+};
+}  // namespace
+
 TEST_CASE("a run is started, paused, scrubbed back, saved and opened") {
   HEADSCOPE_NEEDS_DISPLAY();
-  Explore e;
-  TrainingDesk desk(e.app.explorer());
-  TrainWorkspace train(desk);
-  e.app.add(workspace_of(train, desk));
-  e.driver.frames(2);
-  e.driver.click("Train");
-  e.driver.frames(2);
+  Train t;
+  Explore& e = t.e;
+  TrainingDesk& desk = t.desk;
   Recipe& draft = desk.draft();
   draft.task.kind = "repeated";
   draft.task.shortest_period = 4;
@@ -60,12 +71,9 @@ TEST_CASE("a run is started, paused, scrubbed back, saved and opened") {
 
 TEST_CASE("a recipe of one family becomes one of the other, without what only the first has") {
   HEADSCOPE_NEEDS_DISPLAY();
-  Explore e;
-  TrainingDesk desk(e.app.explorer());
-  TrainWorkspace train(desk);
-  e.app.add(workspace_of(train, desk));
-  e.driver.frames(2);
-  e.driver.click("Train");
+  Train t;
+  Explore& e = t.e;
+  TrainingDesk& desk = t.desk;
   desk.choose(headscope::testing::source_dir() / "models/tiny-gpt2/recipe.json");
   REQUIRE(desk.draft().model.first_positions == "sinusoids");
   CHECK_FALSE(e.driver.shown("##Head width"));
