@@ -6,11 +6,13 @@
 #include <cassert>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "core/attention/softmax_attention.h"
 #include "core/base/error.h"
 #include "core/io/safetensors.h"
 #include "core/model/model_parts.h"
+#include "core/tensor/row_queue.h"
 
 namespace headscope {
 namespace {
@@ -144,7 +146,9 @@ class Model::Pass {
         maps_(maps),
         lengths_(lengths.size() > 1 ? lengths : std::span<const Index>()),
         offset_(cache ? cache->length() : 0),
-        n_(static_cast<Index>(tokens.size())) {}
+        n_(static_cast<Index>(tokens.size())),
+        queue_(ctx.backend.pool()),
+        later_(ctx.tape ? nullptr : &queue_) {}
 
   ForwardResult run(bool all_logits, const LayerRange& range) {
     Tensor x = range.first > 0 ? range.residual : embed();
@@ -152,13 +156,17 @@ class Model::Pass {
     for (int layer = range.first; layer < end; ++layer) {
       if (ctx_.stop.stop_requested()) throw Cancelled();
       x = block(layer, x);
-      check_finite(x, {SiteKind::resid_post, layer});
+      unchecked_ = {x, layer};
       if (ctx_.progress) *ctx_.progress = static_cast<float>(layer + 1) / static_cast<float>(c_.dims.layers + 1);
     }
-    if (range.end >= 0) return std::move(result_);
+    if (range.end >= 0) {
+      settle();
+      return std::move(result_);
+    }
     Tensor last = tap({SiteKind::final_normalized}, norm(m_.final_norm, x));
     if (!all_logits) last = last.slice(0, n_ - 1, n_);
-    result_.logits = tap({SiteKind::logits}, b_.linear(last, m_.unembedding));
+    result_.logits = tap({SiteKind::logits}, b_.linear(last, m_.unembedding, later_));
+    settle();
     check_finite(result_.logits, {SiteKind::logits});
     if (cache_) cache_->advance(static_cast<int>(n_));
     if (ctx_.progress) *ctx_.progress = 1.0f;
@@ -171,7 +179,7 @@ class Model::Pass {
     if (c_.position != PositionKind::learned) return tokens;
     const Tensor positions = lengths_.empty() ? m_.position_embedding.slice(0, offset_, offset_ + n_)
                                               : each_text_from(m_.position_embedding);
-    return b_.add(tokens, tap({SiteKind::pos_embed}, positions));
+    return b_.add(tokens, tap({SiteKind::pos_embed}, positions), later_);
   }
 
   /// The rows of `table` for position 0, 1, … of every text.
@@ -186,36 +194,37 @@ class Model::Pass {
     const Layer& l = m_.layers[static_cast<std::size_t>(layer)];
     const Tensor pre = tap({SiteKind::resid_pre, layer}, x);
     const Tensor attention_in = tap({SiteKind::ln1_normalized, layer}, norm(l.ln1, pre));
-    const Tensor attended = b_.add(pre, attend(layer, l, attention_in));
+    const Tensor attended = b_.add(pre, attend(layer, l, attention_in), later_);
     if (c_.dims.d_mlp == 0) return tap({SiteKind::resid_post, layer}, attended);
     const Tensor mid = tap({SiteKind::resid_mid, layer}, attended);
     const Tensor mlp_in = tap({SiteKind::ln2_normalized, layer}, norm(l.ln2, mid));
-    return tap({SiteKind::resid_post, layer}, b_.add(mid, mlp(layer, l, mlp_in)));
+    return tap({SiteKind::resid_post, layer}, b_.add(mid, mlp(layer, l, mlp_in), later_));
   }
 
   Tensor attend(int layer, const Layer& l, const Tensor& x) {
     const ModelDims& d = c_.dims;
     Tensor q, k, v;
     if (l.qkv.size() == 1) {
-      const Tensor all = b_.linear(x, l.qkv[0]);
+      const Tensor all = b_.linear(x, l.qkv[0], later_);
       const Index q_end = Index{d.heads} * d.d_head, k_end = q_end + Index{d.kv_heads} * d.d_head;
       q = all.slice(1, 0, q_end);
       k = all.slice(1, q_end, k_end);
       v = all.slice(1, k_end, all.dim(1));
     } else {
-      q = b_.linear(x, l.qkv[0]);
-      k = b_.linear(x, l.qkv[1]);
-      v = b_.linear(x, l.qkv[2]);
+      q = b_.linear(x, l.qkv[0], later_);
+      k = b_.linear(x, l.qkv[1], later_);
+      v = b_.linear(x, l.qkv[2], later_);
     }
     q = tap({SiteKind::q, layer}, q.reshape({n_, d.heads, d.d_head}));
     k = tap({SiteKind::k, layer}, k.reshape({n_, d.kv_heads, d.d_head}));
     v = tap({SiteKind::v, layer}, v.reshape({n_, d.kv_heads, d.d_head}));
     if (c_.position == PositionKind::rotary) {
       if (!angles_.cosine.defined()) angles_ = angles();
-      q = tap({SiteKind::rot_q, layer}, b_.rotate(unit_inner(q), angles_.cosine, angles_.sine));
-      k = tap({SiteKind::rot_k, layer}, b_.rotate(unit_inner(k), angles_.cosine, angles_.sine));
+      q = tap({SiteKind::rot_q, layer}, b_.rotate(unit_inner(q), angles_.cosine, angles_.sine, later_));
+      k = tap({SiteKind::rot_k, layer}, b_.rotate(unit_inner(k), angles_.cosine, angles_.sine, later_));
     }
 
+    settle();
     AttentionInput in;
     in.storage =
         maps_.layers && !maps_.layers->empty() && !maps_.layers->contains(layer) ? MapStorage::none : maps_.storage;
@@ -247,7 +256,7 @@ class Model::Pass {
     const Tensor z = tap({SiteKind::z, layer}, out.z);  // (position, head, d_head)
     return tap({SiteKind::attn_out, layer}, wants({SiteKind::result, layer})
                                                 ? sum_of_heads(layer, l, z)
-                                                : b_.linear(z.reshape({n_, z.dim(1) * z.dim(2)}), l.o));
+                                                : b_.linear(z.reshape({n_, z.dim(1) * z.dim(2)}), l.o, later_));
   }
 
   /// The output projection head by head, for a tap that wants to see what each head adds to the residual stream.
@@ -274,16 +283,16 @@ class Model::Pass {
     const Backend::Unary f = activation_op(c_.activation);
     Tensor hidden;
     if (c_.gated_mlp) {
-      const Tensor gate = tap({SiteKind::mlp_pre, layer}, b_.linear(x, l.gate));
-      const Tensor linear = tap({SiteKind::mlp_pre_linear, layer}, b_.linear(x, l.up));
-      hidden = b_.multiply(b_.activate(f, gate), linear);
+      const Tensor gate = tap({SiteKind::mlp_pre, layer}, b_.linear(x, l.gate, later_));
+      const Tensor linear = tap({SiteKind::mlp_pre_linear, layer}, b_.linear(x, l.up, later_));
+      hidden = b_.multiply(b_.activate(f, gate, later_), linear, later_);
     } else {
-      hidden = b_.activate(f, tap({SiteKind::mlp_pre, layer}, b_.linear(x, l.up)));
+      hidden = b_.activate(f, tap({SiteKind::mlp_pre, layer}, b_.linear(x, l.up, later_)), later_);
     }
-    return tap({SiteKind::mlp_out, layer}, b_.linear(tap({SiteKind::mlp_post, layer}, hidden), l.down));
+    return tap({SiteKind::mlp_out, layer}, b_.linear(tap({SiteKind::mlp_post, layer}, hidden), l.down, later_));
   }
 
-  Tensor norm(const NormWeights& w, const Tensor& x) { return normalized(c_, w, b_, x); }
+  Tensor norm(const NormWeights& w, const Tensor& x) { return normalized(c_, w, b_, x, later_); }
 
   RotaryTable angles() {
     if (!lengths_.empty()) {
@@ -302,6 +311,7 @@ class Model::Pass {
 
   Tensor tap(Site site, Tensor value) {
     if (!wants(site)) return value;
+    settle();
     Tensor seen = ctx_.tap->at(site, value);
     if (seen.shape() != value.shape())
       throw Error(name(site), "an edit of shape " + value.shape().str(), seen.shape().str());
@@ -309,6 +319,13 @@ class Model::Pass {
   }
 
   static Tensor unit_inner(const Tensor& t) { return t.stride(-1) == 1 ? t : t.copy(); }
+
+  /// From here on every tensor made so far holds its values.
+  void settle() {
+    queue_.run();
+    if (const auto [x, layer] = std::exchange(unchecked_, {}); x.defined())
+      check_finite(x, {SiteKind::resid_post, layer});
+  }
 
   void check_finite(const Tensor& x, Site site) const {
     if (b_.finite(x)) return;
@@ -332,6 +349,12 @@ class Model::Pass {
   std::vector<std::int32_t> positions_;  // of every row, once somebody asked
   const std::shared_ptr<const AttentionRule> rule_ = causal_rule();
   RotaryTable angles_;
+  RowQueue queue_;
+  RowQueue* const later_;  // null where a tape records
+  struct {
+    Tensor x;
+    int layer = 0;
+  } unchecked_;  // the last block's result
   ForwardResult result_;
 };
 

@@ -43,9 +43,10 @@ std::string_view symbol_of(WeightMatrix matrix) {
   return symbols[static_cast<int>(matrix)];
 }
 
-Tensor normalized(const ModelConfig& config, const NormWeights& norm, Backend& backend, const Tensor& x) {
-  return config.norm == NormKind::rms_norm ? backend.rms_norm(x, norm.gain, config.norm_epsilon)
-                                           : backend.layer_norm(x, norm.gain, norm.bias, config.norm_epsilon);
+Tensor normalized(const ModelConfig& config, const NormWeights& norm, Backend& backend, const Tensor& x,
+                  RowQueue* later) {
+  return config.norm == NormKind::rms_norm ? backend.rms_norm(x, norm.gain, config.norm_epsilon, later)
+                                           : backend.layer_norm(x, norm.gain, norm.bias, config.norm_epsilon, later);
 }
 
 Backend::Unary activation_op(Activation activation) {

@@ -58,7 +58,8 @@ struct Projection {
 };
 
 /// The norm that this model uses, row by row: what its forward pass computes.
-Tensor normalized(const ModelConfig& config, const NormWeights& norm, Backend& backend, const Tensor& x);
+Tensor normalized(const ModelConfig& config, const NormWeights& norm, Backend& backend, const Tensor& x,
+                  RowQueue* later = nullptr);
 
 /// The op that computes this activation function.
 Backend::Unary activation_op(Activation activation);

@@ -15,6 +15,7 @@
 namespace headscope {
 
 class BufferPool;
+class RowQueue;
 
 /// Weight matrices that multiply the same input, side by side, ready to use.
 struct Linear {
@@ -43,20 +44,24 @@ class Backend {
   /// some have one, the others count as 0.
   virtual Linear linear_weights(std::vector<Tensor> weights, const std::vector<Tensor>& biases, bool changing = false);
 
+  // Ops that take `later` work row by row: given a queue, they may note the work down there, and what they return holds
+  // its values once the queue has run. Not with a tape.
+
   /// x (rows, in) → x W + b (rows, Σ out_i)
-  virtual Tensor linear(const Tensor& x, const Linear& w);
+  virtual Tensor linear(const Tensor& x, const Linear& w, RowQueue* later = nullptr);
   /// Rows of `table` (vocab, width) picked by ids → (ids, width). REQUIRES ids inside the table.
   virtual Tensor gather(const Tensor& table, std::span<const std::int32_t> ids);
-  virtual Tensor add(const Tensor& a, const Tensor& b);
-  virtual Tensor multiply(const Tensor& a, const Tensor& b);
+  virtual Tensor add(const Tensor& a, const Tensor& b, RowQueue* later = nullptr);
+  virtual Tensor multiply(const Tensor& a, const Tensor& b, RowQueue* later = nullptr);
   /// (x − mean) / √(var + ε) · gain + bias over the last axis (Ba et al., Layer Normalization, 2016)
-  virtual Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon);
+  virtual Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon,
+                            RowQueue* later = nullptr);
   /// x / √(mean x² + ε) · gain (Zhang & Sennrich, Root Mean Square Layer Normalization, 2019)
-  virtual Tensor rms_norm(const Tensor& x, const Tensor& gain, double epsilon);
+  virtual Tensor rms_norm(const Tensor& x, const Tensor& gain, double epsilon, RowQueue* later = nullptr);
   enum class Unary { relu, gelu, gelu_tanh, silu };
-  virtual Tensor activate(Unary f, const Tensor& x);
+  virtual Tensor activate(Unary f, const Tensor& x, RowQueue* later = nullptr);
   /// x (row, head, d) with pair (i, i + d/2) of row r turned by its angle; cosine and sine are (row, d/2).
-  virtual Tensor rotate(const Tensor& x, const Tensor& cosine, const Tensor& sine);
+  virtual Tensor rotate(const Tensor& x, const Tensor& cosine, const Tensor& sine, RowQueue* later = nullptr);
   /// Mean of −ln softmax(logits)[target] over the rows whose target is not −1, in nats. logits (row, vocab); at least
   /// one target counts, and those that do lie inside the vocabulary.
   struct Loss {
@@ -89,7 +94,10 @@ class Backend {
   virtual std::shared_ptr<const PackedMatrix> pack(std::span<const Tensor> weights);
 
  private:
-  Tensor norm(bool center, const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon);
+  Tensor norm(bool center, const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon, RowQueue* later);
+  /// body(first row, end row), which captures by value: now, or later. `work`: multiply-adds of a row.
+  template <class Body>
+  void each_row(RowQueue* later, Index rows, Index work, Body body);
   void linear_backward(Tape& tape, const Tensor& x, const Linear& w, const Tensor& d_out);
   /// body(begin, end, add, dx) for ranges of a gradient taken as flat; through a copy where it has gaps.
   template <class Body>

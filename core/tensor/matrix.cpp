@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "core/base/thread_pool.h"
+#include "core/tensor/over_rows.h"
 #include "core/tensor/panels.h"
 
 namespace headscope {
@@ -11,8 +12,6 @@ namespace {
 
 // Up to here a matrix stays in one core's second-level cache, and our kernel beats the library's call (tests/bench).
 constexpr std::size_t small_matrix_bytes = std::size_t{1} << 20;
-// Handing out a task costs about as much as this many multiply-adds.
-constexpr Index task_grain = 100'000;
 // Rows of a task: enough to pay for streaming the weights past them, few enough to stay in cache.
 constexpr Index most_tile_rows = 64;
 
@@ -34,11 +33,18 @@ class PanelMatrix final : public PackedMatrix {
   Index in() const override { return in_; }
   Index out() const override { return out_; }
 
+  bool by_rows() const override { return true; }
+  void multiply_rows(const Tensor& x, const float* bias, Tensor& out, Index begin, Index end) const override {
+    panels::multiply(x.data() + begin * x.stride(0), x.stride(0), end - begin, in_, panels_.data(),
+                     panels::width() * in_, out_, 1.0f, bias, out.mutable_data() + begin * out.stride(0),
+                     out.stride(0));
+  }
+
   void multiply(const Tensor& x, const float* bias, Tensor& out, ThreadPool& pool) const override {
     const Index rows = x.dim(0), panel = panels::width(), panel_count = panels::padded(out_) / panel;
     // As many tasks as the work is worth, at most a few per thread. Rows are split among the threads first, so that
     // each goes on with the rows that the op before left in its cache; then the columns, for threads that are held up.
-    const Index wanted = std::clamp<Index>(rows * in_ * out_ / task_grain, 1, 4 * pool.threads());
+    const Index wanted = std::clamp<Index>(rows * in_ * out_ / product_task_grain, 1, 4 * pool.threads());
     const Index shared = std::min<Index>(wanted, pool.threads());
     const Index tile_rows = std::min(most_tile_rows, ((rows + shared - 1) / shared + 7) / 8 * 8);
     const Index across = std::clamp<Index>(wanted * tile_rows / rows, 1, panel_count);
@@ -60,6 +66,10 @@ class PanelMatrix final : public PackedMatrix {
 };
 
 }  // namespace
+
+void PackedMatrix::multiply_rows(const Tensor&, const float*, Tensor&, Index, Index) const {
+  assert(by_rows());
+}
 
 std::shared_ptr<const PackedMatrix> PackedMatrix::pack(std::span<const Tensor> parts, ThreadPool& pool) {
   assert(!parts.empty());

@@ -20,6 +20,10 @@ class PackedMatrix {
   /// out (rows, out) = x (rows, in) · W + bias. Both have unit inner stride; `bias` (out) may be null.
   /// Tiles go to whichever thread is free; the result does not depend on which took which.
   virtual void multiply(const Tensor& x, const float* bias, Tensor& out, ThreadPool& pool) const = 0;
+  /// Whether multiply_rows may be called: for matrices that stay in one core's cache.
+  virtual bool by_rows() const { return false; }
+  /// The same for rows [begin, end) only, on this thread; the same bits.
+  virtual void multiply_rows(const Tensor& x, const float* bias, Tensor& out, Index begin, Index end) const;
   virtual Index in() const = 0;
   virtual Index out() const = 0;
 };

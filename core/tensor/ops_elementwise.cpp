@@ -3,18 +3,20 @@
 #include <cassert>
 
 #include "core/tensor/backend.h"
-#include "core/tensor/over_rows.h"
+#include "core/tensor/each_row.h"
 #include "core/tensor/row_gradients.h"
 #include "core/tensor/row_ops.h"
 
 namespace headscope {
 
-Tensor Backend::add(const Tensor& a, const Tensor& b) {
+Tensor Backend::add(const Tensor& a, const Tensor& b, RowQueue* later) {
   assert(a.shape() == b.shape());
-  const Tensor left = a.packed(), right = b.packed();
+  const Tensor left = gapless(a, later), right = gapless(b, later);
   Tensor out = empty(a.shape());
-  over_rows(pool_, a.size(), 1, 1, [&](Index begin, Index end) {
-    row_ops::add(left.data() + begin, right.data() + begin, end - begin, out.mutable_data() + begin);
+  const Index width = row_width(a);
+  each_row(later, a.dim(0), width, [=](Index begin, Index end) mutable {
+    row_ops::add(left.data() + begin * width, right.data() + begin * width, (end - begin) * width,
+                 out.mutable_data() + begin * width);
   });
   if (tape_ && (tape_->active(a) || tape_->active(b)))
     tape_->record(out, [this, &tape = *tape_, a, b](const Tensor& d_out) {
@@ -24,12 +26,14 @@ Tensor Backend::add(const Tensor& a, const Tensor& b) {
   return out;
 }
 
-Tensor Backend::multiply(const Tensor& a, const Tensor& b) {
+Tensor Backend::multiply(const Tensor& a, const Tensor& b, RowQueue* later) {
   assert(a.shape() == b.shape());
-  const Tensor left = a.packed(), right = b.packed();
+  const Tensor left = gapless(a, later), right = gapless(b, later);
   Tensor out = empty(a.shape());
-  over_rows(pool_, a.size(), 1, 1, [&](Index begin, Index end) {
-    row_ops::multiply(left.data() + begin, right.data() + begin, end - begin, out.mutable_data() + begin);
+  const Index width = row_width(a);
+  each_row(later, a.dim(0), width, [=](Index begin, Index end) mutable {
+    row_ops::multiply(left.data() + begin * width, right.data() + begin * width, (end - begin) * width,
+                      out.mutable_data() + begin * width);
   });
   if (tape_ && (tape_->active(a) || tape_->active(b)))
     tape_->record(out, [this, &tape = *tape_, a, b, left, right](const Tensor& d_out) {
@@ -45,8 +49,8 @@ Tensor Backend::multiply(const Tensor& a, const Tensor& b) {
   return out;
 }
 
-Tensor Backend::activate(Unary f, const Tensor& x) {
-  const Tensor in = x.packed();
+Tensor Backend::activate(Unary f, const Tensor& x, RowQueue* later) {
+  const Tensor in = gapless(x, later);
   Tensor out = empty(x.shape());
   using Row = void (*)(const float*, Index, float*);
   using Gradient = void (*)(const float*, const float*, Index, bool, float*);
@@ -63,8 +67,9 @@ Tensor Backend::activate(Unary f, const Tensor& x) {
     }
     return {row_ops::silu, row_gradients::silu};
   }();
-  over_rows(pool_, x.size(), 1, 4, [&, row = row](Index begin, Index end) {
-    row(in.data() + begin, end - begin, out.mutable_data() + begin);
+  const Index width = row_width(x);
+  each_row(later, x.dim(0), 4 * width, [=, row = row](Index begin, Index end) mutable {
+    row(in.data() + begin * width, (end - begin) * width, out.mutable_data() + begin * width);
   });
   if (tape_ && tape_->active(x))
     tape_->record(out, [this, &tape = *tape_, x, in, gradient = gradient](const Tensor& d_out) {
@@ -84,12 +89,12 @@ void Backend::write_gradient(const Tape::Slot& into, Index cost, Body body) {
   if (!direct) accumulate(to, into);
 }
 
-Tensor Backend::rotate(const Tensor& x, const Tensor& cosine, const Tensor& sine) {
+Tensor Backend::rotate(const Tensor& x, const Tensor& cosine, const Tensor& sine, RowQueue* later) {
   const Index rows = x.dim(0), heads = x.dim(1), width = x.dim(2), half = width / 2;
   assert(x.rank() == 3 && x.stride(2) == 1 && cosine.shape() == Shape({rows, half}) && cosine.contiguous() &&
          sine.contiguous());
   Tensor out = empty(x.shape());
-  over_rows(pool_, rows, heads * width, 2, [&](Index begin, Index end) {
+  each_row(later, rows, 2 * heads * width, [=](Index begin, Index end) mutable {
     for (Index r = begin; r < end; ++r)
       for (Index h = 0; h < heads; ++h)
         row_ops::rotate(x.data() + r * x.stride(0) + h * x.stride(1), cosine.data() + r * half, sine.data() + r * half,

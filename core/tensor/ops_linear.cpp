@@ -9,6 +9,7 @@
 #include "core/tensor/over_rows.h"
 #include "core/tensor/products.h"
 #include "core/tensor/row_gradients.h"
+#include "core/tensor/row_queue.h"
 
 namespace headscope {
 
@@ -62,11 +63,19 @@ Linear Backend::linear_weights(std::vector<Tensor> weights, const std::vector<Te
   return linear;
 }
 
-Tensor Backend::linear(const Tensor& x, const Linear& w) {
-  assert(x.rank() == 2 && x.dim(1) == w.in());
+Tensor Backend::linear(const Tensor& x, const Linear& w, RowQueue* later) {
+  assert(x.rank() == 2 && x.dim(1) == w.in() && !(later && tape_));
+  // A few rows are better shared by columns.
+  const bool noted = later && w.packed && w.packed->by_rows() && x.dim(0) >= 8 * pool_.threads();
+  if (later && (!noted || x.stride(1) != 1)) later->run();
   const Tensor rows = x.stride(1) == 1 ? x : x.copy();
   Tensor out = empty({x.dim(0), w.out()});
-  if (w.packed) {
+  if (noted) {
+    later->add(x.dim(0), w.in() * w.out(),
+               [rows, packed = w.packed, bias = w.bias, out](Index begin, Index end) mutable {
+                 packed->multiply_rows(rows, bias.data(), out, begin, end);
+               });
+  } else if (w.packed) {
     w.packed->multiply(rows, w.bias.defined() ? w.bias.data() : nullptr, out, pool_);
   } else {
     std::vector<Product> products;

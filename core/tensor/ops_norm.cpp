@@ -4,28 +4,29 @@
 #include <cassert>
 
 #include "core/tensor/backend.h"
-#include "core/tensor/over_rows.h"
+#include "core/tensor/each_row.h"
 #include "core/tensor/row_gradients.h"
 #include "core/tensor/row_ops.h"
 
 namespace headscope {
 
-Tensor Backend::layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon) {
+Tensor Backend::layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon, RowQueue* later) {
   assert(bias.contiguous() && bias.size() == x.dim(-1));
-  return norm(true, x, gain, bias, epsilon);
+  return norm(true, x, gain, bias, epsilon, later);
 }
 
-Tensor Backend::rms_norm(const Tensor& x, const Tensor& gain, double epsilon) {
-  return norm(false, x, gain, {}, epsilon);
+Tensor Backend::rms_norm(const Tensor& x, const Tensor& gain, double epsilon, RowQueue* later) {
+  return norm(false, x, gain, {}, epsilon, later);
 }
 
-Tensor Backend::norm(bool center, const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon) {
-  const Tensor in = x.packed();
+Tensor Backend::norm(bool center, const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon,
+                     RowQueue* later) {
+  const Tensor in = gapless(x, later);
   const Index width = x.dim(-1), rows = x.size() / width;
   const auto small = static_cast<float>(epsilon);
   assert(gain.contiguous() && gain.size() == width);
   Tensor out = empty(x.shape());
-  over_rows(pool_, rows, width, 2, [&](Index begin, Index end) {
+  each_row(later, rows, 2 * width, [=](Index begin, Index end) mutable {
     for (Index r = begin; r < end; ++r)
       if (center)
         row_ops::layer_norm(in.data() + r * width, gain.data(), bias.data(), width, small,

@@ -1,5 +1,5 @@
 #pragma once
-// How an element-wise op is shared out. Private to core/tensor.
+// How the rows of an op are shared out. Private to core/tensor.
 
 #include <algorithm>
 
@@ -8,8 +8,9 @@
 
 namespace headscope {
 
-// Handing out a task costs about as much as this many elements of simple arithmetic.
+// Handing out a task costs about as much as this many elements of simple arithmetic, or multiply-adds of a product.
 inline constexpr Index row_task_grain = 4096;
+inline constexpr Index product_task_grain = 100'000;
 
 /// body(first row, end row) over rows of `width` elements: in parallel when the work is worth it.
 template <class Body>

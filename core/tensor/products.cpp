@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/thread_pool.h"
+#include "core/tensor/over_rows.h"
 #include "core/tensor/panels.h"
 
 namespace headscope {
@@ -12,8 +13,6 @@ namespace {
 
 constexpr Index depth_block = 256;  // × 32 columns × 4 bytes: 32 KB of a first-level cache of 48
 constexpr Index widest_panel = 64;
-// Below this many multiply-adds a task costs more to hand out than to do.
-constexpr Index task_grain = 100'000;
 
 /// Some panels of columns of one product, over some of its rows.
 struct Task {
@@ -53,7 +52,7 @@ void multiply(std::span<const Product> products, ThreadPool& pool) {
     assert(p.b.dim(0) == depth && p.c.shape() == Shape({rows, columns}) && p.c.stride(1) == 1);
     assert(!p.bias.defined() || (!p.add && p.bias.dim(0) == columns && p.bias.stride(0) == 1));
     const Index all = panels::padded(columns) / width;
-    const Index wanted = std::clamp<Index>(rows * depth * columns / task_grain, 1, 8 * pool.threads());
+    const Index wanted = std::clamp<Index>(rows * depth * columns / product_task_grain, 1, 8 * pool.threads());
     const Index across = std::min(wanted, all), per_task = (all + across - 1) / across;
     const Index down = std::min((wanted + across - 1) / across, (rows + 63) / 64);
     const Index step = ((rows + down - 1) / down + 7) / 8 * 8;
