@@ -1,6 +1,9 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "app/assets.h"
 #include "app/state/app_state.h"
@@ -9,6 +12,8 @@
 #include "core/attention/masks.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/engine/run_request.h"
+#include "core/metrics/next_token.h"
 #include "core/metrics/next_token_change.h"
 #include "core/text/tokenizer.h"
 
@@ -207,27 +212,34 @@ TEST_CASE("sessions that come with the program open, with the bundled model they
   CHECK(find_model("/nowhere/unknown", "/nowhere/session.json") == "/nowhere/unknown");
 }
 
-TEST_CASE("the session of edits hides what an induction head looks at: what followed the same token before") {
+TEST_CASE("the session of edits hides Anna from what is hers: she sells what is Ben's") {
   const auto file = find_asset("examples/what-if.json");
   REQUIRE(file);
   const Document document = session_from_json(read_file(*file, 1 << 20), "what-if").document;
-  const auto tokenizer = load_tokenizer(*find_bundled_model("tiny-gpt2"));
-  std::vector<std::int32_t> ids{tokenizer->bos().value()};
-  for (const Token& token : tokenizer->encode(document.text)) ids.push_back(token.id);
-  REQUIRE(document.query);
-  CHECK(*document.query == static_cast<int>(ids.size()) - 1);
-  REQUIRE(document.edits.size() == 3);
-  const auto mask = parse_mask(std::get<SetMask>(document.edits[0].action).spec);
-  int hidden = 0;
-  const auto n = static_cast<Index>(ids.size());
-  for (Index q = 0; q < n; ++q)
-    for (Index k = 0; k <= q; ++k)
-      if (masked(*mask, q, k, n)) {
-        ++hidden;
-        REQUIRE(k > 0);
-        CHECK(ids[static_cast<std::size_t>(k - 1)] == ids[static_cast<std::size_t>(q)]);
-      }
-  CHECK(hidden == 3);
+  Backend backend(1);
+  const LoadedModel loaded = load_model(*find_bundled_model("tiny-gpt2"), backend);
+  const auto trace = [&](std::vector<Intervention> edits) {
+    RunRequest request;
+    request.model = *find_bundled_model("tiny-gpt2");
+    request.text = document.text;
+    request.edits = std::move(edits);
+    return run(loaded, request, Ctx{backend});
+  };
+  const auto before = trace({}), after = trace(document.edits);
+  const Index anna = 10, her = 12, ben = 14, sold = 20;
+  REQUIRE(before->tokens.size() == static_cast<std::size_t>(sold + 1));
+  CHECK(before->tokens[anna].label == "␣Anna");
+  CHECK(before->tokens[ben].label == "␣Ben");
+  CHECK(*document.query == sold);
+  CHECK(document.selected == HeadRef{0, 2});
+  CHECK(before->map(0, 2).weight(her, anna) > 0.99f);
+  CHECK(before->map(0, 2).weight(sold, anna) > 0.95f);
+  CHECK(after->map(0, 2).weight(her, anna) == 0.0f);
+  CHECK(after->map(0, 2).weight(sold, anna) == 0.0f);
+  CHECK(after->map(0, 2).weight(sold, ben) == doctest::Approx(0.6));
+  const auto best = [&](const Trace& of) { return loaded.tokenizer->decode(std::span(&top_next(of, 1)[0].id, 1)); };
+  CHECK(best(*before) == " pies");
+  CHECK(best(*after) == " milk");
 }
 
 TEST_CASE("a session file that makes no sense is refused with the key that is wrong") {

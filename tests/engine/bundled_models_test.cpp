@@ -30,7 +30,7 @@ void check_model(const std::string& name) {
   // Above the floor of the very rows measured: rows differ in how much they can surprise, the excess hardly does.
   const double excess = now.loss - now.floor;
   CHECK(std::fabs(excess - (card["loss"].get<double>() - card["floor"].get<double>())) < 0.03);
-  if (now.recipe.task.kind == "stories") CHECK(excess < (name == "tiny-gpt2" ? 0.15 : 0.2));
+  if (now.recipe.task.kind == "stories") CHECK(excess < (name == "tiny-gpt2" ? 0.15 : 0.18));
   double best_induction = 0;
   const auto dims = load_model(folder, backend).model->config().dims;
   REQUIRE(now.heads.size() == static_cast<std::size_t>(dims.layers * dims.heads));
