@@ -148,7 +148,7 @@ class Model::Pass {
         offset_(cache ? cache->length() : 0),
         n_(static_cast<Index>(tokens.size())),
         queue_(ctx.backend.pool()),
-        later_(ctx.tape ? nullptr : &queue_) {}
+        later_(ctx.tape || !queue_.pays(n_) ? nullptr : &queue_) {}
 
   ForwardResult run(bool all_logits, const LayerRange& range) {
     Tensor x = range.first > 0 ? range.residual : embed();
@@ -350,7 +350,7 @@ class Model::Pass {
   const std::shared_ptr<const AttentionRule> rule_ = causal_rule();
   RotaryTable angles_;
   RowQueue queue_;
-  RowQueue* const later_;  // null where a tape records
+  RowQueue* const later_;  // null where a tape records, or there are few rows
   struct {
     Tensor x;
     int layer = 0;

@@ -45,7 +45,8 @@ class Backend {
   virtual Linear linear_weights(std::vector<Tensor> weights, const std::vector<Tensor>& biases, bool changing = false);
 
   // Ops that take `later` work row by row: given a queue, they may note the work down there, and what they return holds
-  // its values once the queue has run. Not with a tape.
+  // its values once the queue has run. Row r of every operand must then be row r of what earlier ops noted (or hold its
+  // values already). Not with a tape.
 
   /// x (rows, in) → x W + b (rows, Σ out_i)
   virtual Tensor linear(const Tensor& x, const Linear& w, RowQueue* later = nullptr);
@@ -95,9 +96,12 @@ class Backend {
 
  private:
   Tensor norm(bool center, const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon, RowQueue* later);
-  /// body(first row, end row), which captures by value: now, or later. `work`: multiply-adds of a row.
+  /// body(begin, end) for ranges of rows, or of elements of x taken as flat, now or later; it captures by value.
+  /// `cost`: of a row, or an element, in elements of simple arithmetic.
   template <class Body>
-  void each_row(RowQueue* later, Index rows, Index work, Body body);
+  void each_row(RowQueue* later, Index rows, Index cost, Body body);
+  template <class Body>
+  void each_element(RowQueue* later, const Tensor& x, Index cost, Body body);
   void linear_backward(Tape& tape, const Tensor& x, const Linear& w, const Tensor& d_out);
   /// body(begin, end, add, dx) for ranges of a gradient taken as flat; through a copy where it has gaps.
   template <class Body>

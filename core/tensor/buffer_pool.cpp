@@ -13,7 +13,7 @@
 namespace headscope {
 namespace {
 
-constexpr std::size_t pooled_from = std::size_t{16} << 10;  // from 64 KB on the heap tidies itself up at every free
+constexpr std::size_t pooled_from = std::size_t{16} << 10;  // below, the heap is as quick
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 constexpr std::size_t idle_limit = std::size_t{1} << 30;  // a trace of a long text is dropped, not hoarded
 

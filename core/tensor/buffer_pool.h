@@ -1,6 +1,7 @@
 #pragma once
 // Storage for the tensors of a pass. A large buffer that is no longer referenced is kept for the next request of its
-// size class: fresh pages cost more than the arithmetic on them. Small ones go to the ordinary heap. Thread-safe.
+// size class: fresh pages cost more than the arithmetic on them, and the heap tidies itself up whenever 64 KB or more
+// are freed. Small ones go to the ordinary heap. Thread-safe.
 
 #include <memory>
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <stdexcept>
 
 #include "core/base/thread_pool.h"
 #include "core/tensor/over_rows.h"
@@ -68,7 +69,7 @@ class PanelMatrix final : public PackedMatrix {
 }  // namespace
 
 void PackedMatrix::multiply_rows(const Tensor&, const float*, Tensor&, Index, Index) const {
-  assert(by_rows());
+  throw std::logic_error("multiply_rows of a matrix that is not multiplied by rows");
 }
 
 std::shared_ptr<const PackedMatrix> PackedMatrix::pack(std::span<const Tensor> parts, ThreadPool& pool) {

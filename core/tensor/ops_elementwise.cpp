@@ -4,6 +4,7 @@
 
 #include "core/tensor/backend.h"
 #include "core/tensor/each_row.h"
+#include "core/tensor/over_rows.h"
 #include "core/tensor/row_gradients.h"
 #include "core/tensor/row_ops.h"
 
@@ -13,10 +14,8 @@ Tensor Backend::add(const Tensor& a, const Tensor& b, RowQueue* later) {
   assert(a.shape() == b.shape());
   const Tensor left = gapless(a, later), right = gapless(b, later);
   Tensor out = empty(a.shape());
-  const Index width = row_width(a);
-  each_row(later, a.dim(0), width, [=](Index begin, Index end) mutable {
-    row_ops::add(left.data() + begin * width, right.data() + begin * width, (end - begin) * width,
-                 out.mutable_data() + begin * width);
+  each_element(later, a, 1, [left, right, out](Index begin, Index end) mutable {
+    row_ops::add(left.data() + begin, right.data() + begin, end - begin, out.mutable_data() + begin);
   });
   if (tape_ && (tape_->active(a) || tape_->active(b)))
     tape_->record(out, [this, &tape = *tape_, a, b](const Tensor& d_out) {
@@ -30,10 +29,8 @@ Tensor Backend::multiply(const Tensor& a, const Tensor& b, RowQueue* later) {
   assert(a.shape() == b.shape());
   const Tensor left = gapless(a, later), right = gapless(b, later);
   Tensor out = empty(a.shape());
-  const Index width = row_width(a);
-  each_row(later, a.dim(0), width, [=](Index begin, Index end) mutable {
-    row_ops::multiply(left.data() + begin * width, right.data() + begin * width, (end - begin) * width,
-                      out.mutable_data() + begin * width);
+  each_element(later, a, 1, [left, right, out](Index begin, Index end) mutable {
+    row_ops::multiply(left.data() + begin, right.data() + begin, end - begin, out.mutable_data() + begin);
   });
   if (tape_ && (tape_->active(a) || tape_->active(b)))
     tape_->record(out, [this, &tape = *tape_, a, b, left, right](const Tensor& d_out) {
@@ -67,9 +64,8 @@ Tensor Backend::activate(Unary f, const Tensor& x, RowQueue* later) {
     }
     return {row_ops::silu, row_gradients::silu};
   }();
-  const Index width = row_width(x);
-  each_row(later, x.dim(0), 4 * width, [=, row = row](Index begin, Index end) mutable {
-    row(in.data() + begin * width, (end - begin) * width, out.mutable_data() + begin * width);
+  each_element(later, x, 4, [in, out, row = row](Index begin, Index end) mutable {
+    row(in.data() + begin, end - begin, out.mutable_data() + begin);
   });
   if (tape_ && tape_->active(x))
     tape_->record(out, [this, &tape = *tape_, x, in, gradient = gradient](const Tensor& d_out) {

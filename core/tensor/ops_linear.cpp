@@ -65,8 +65,7 @@ Linear Backend::linear_weights(std::vector<Tensor> weights, const std::vector<Te
 
 Tensor Backend::linear(const Tensor& x, const Linear& w, RowQueue* later) {
   assert(x.rank() == 2 && x.dim(1) == w.in() && !(later && tape_));
-  // A few rows are better shared by columns.
-  const bool noted = later && w.packed && w.packed->by_rows() && x.dim(0) >= 8 * pool_.threads();
+  const bool noted = later && w.packed && w.packed->by_rows() && later->pays(x.dim(0));
   if (later && (!noted || x.stride(1) != 1)) later->run();
   const Tensor rows = x.stride(1) == 1 ? x : x.copy();
   Tensor out = empty({x.dim(0), w.out()});

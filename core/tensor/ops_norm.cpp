@@ -5,6 +5,7 @@
 
 #include "core/tensor/backend.h"
 #include "core/tensor/each_row.h"
+#include "core/tensor/over_rows.h"
 #include "core/tensor/row_gradients.h"
 #include "core/tensor/row_ops.h"
 

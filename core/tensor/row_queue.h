@@ -19,6 +19,8 @@ class RowQueue {
 
   /// What is done with rows [begin, end): reads only these rows of what earlier steps write, and does not throw.
   using Step = std::function<void(Index begin, Index end)>;
+  /// Whether dividing so many rows keeps all threads busy; fewer are better shared by columns.
+  bool pays(Index rows) const;
   /// `work`: about how many multiply-adds a row takes. A step over another number of rows than those before runs them
   /// first.
   void add(Index rows, Index work, Step step);

@@ -1,8 +1,9 @@
 #pragma once
 // A float32 array of rank 0…4 with shape and strides over shared, reference-counted storage.
-// Copying a Tensor copies a pointer. After an op has returned a tensor nobody writes to it again, which is why
-// recording an activation costs nothing but memory. Views (slice, select, transpose) share storage. Thread rule: const
-// access from any thread; mutable_data() only by the one who just made the tensor.
+// Copying a Tensor copies a pointer. After an op has returned a tensor (or the RowQueue that it was put off to has
+// run) nobody writes to it again, which is why recording an activation costs nothing but memory. Views (slice, select,
+// transpose) share storage. Thread rule: const access from any thread; mutable_data() only by the one who just made the
+// tensor.
 
 #include <array>
 #include <cstdint>

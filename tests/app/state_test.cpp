@@ -9,7 +9,6 @@
 #include "app/state/app_state.h"
 #include "app/state/history.h"
 #include "app/state/session.h"
-#include "core/attention/masks.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/engine/run_request.h"
@@ -230,7 +229,9 @@ TEST_CASE("the session of edits hides Anna from what is hers: she sells what is 
   REQUIRE(before->tokens.size() == static_cast<std::size_t>(sold + 1));
   CHECK(before->tokens[anna].label == "␣Anna");
   CHECK(before->tokens[ben].label == "␣Ben");
-  CHECK(*document.query == sold);
+  CHECK(document.query == sold);
+  REQUIRE(document.edits.size() == 3);
+  CHECK_FALSE(document.edits[2].enabled);
   CHECK(document.selected == HeadRef{0, 2});
   CHECK(before->map(0, 2).weight(her, anna) > 0.99f);
   CHECK(before->map(0, 2).weight(sold, anna) > 0.95f);

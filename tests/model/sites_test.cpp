@@ -94,6 +94,31 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a pass that is looked at everywhere gives the bits of one that nobody looks at") {
+  struct Look final : Tap {
+    // The sum of what each head adds is another sum than the product of all.
+    bool wants(Site site) const override { return site.kind != SiteKind::result; }
+    Tensor at(Site, const Tensor& value) override { return value; }
+  } look;
+  const auto same = [](const Tensor& a, const Tensor& b) { return std::ranges::equal(a.values(), b.values()); };
+  for (const char* name : {"gpt2-random", "llama-gqa"}) {
+    CAPTURE(name);
+    Backend backend(2);
+    const auto model = Model::load(testing::reference(name), backend);
+    std::vector<std::int32_t> ids;
+    for (int i = 0; i < std::min(model->config().context, 40); ++i) ids.push_back(i * 5 % 17);
+    REQUIRE(ids.size() >= 16);
+    const MapRequest maps{MapStorage::dense, nullptr, nullptr};
+    const ForwardResult alone = model->forward({backend}, ids, nullptr, maps),
+                        seen = model->forward({backend, &look}, ids, nullptr, maps);
+    CHECK(same(alone.logits, seen.logits));
+    REQUIRE(alone.maps.size() == seen.maps.size());
+    for (std::size_t i = 0; i < alone.maps.size(); ++i)
+      for (Index q = 0; q < static_cast<Index>(ids.size()); ++q)
+        for (Index k = 0; k <= q; ++k) REQUIRE(alone.maps[i].weight(q, k) == seen.maps[i].weight(q, k));
+  }
+}
+
 TEST_CASE("a cached pass gives the logits and the maps of a whole one") {
   for (const char* folder : {"gpt2-random", "llama-gqa"}) {
     CAPTURE(folder);
@@ -147,7 +172,13 @@ TEST_CASE("what a pass cannot run is refused with the numbers") {
   CHECK_THROWS_WITH_AS(model->forward({backend}, std::vector<std::int32_t>(static_cast<std::size_t>(context + 2), 1)),
                        doctest::Contains("2 too many"), Error);
   struct Blow final : Tap {
-    bool wants(Site site) const override { return site == Site{SiteKind::mlp_out, 1}; }
+    int layer = 1;
+    mutable std::vector<int> attended;
+    bool wants(Site site) const override { return site == Site{SiteKind::mlp_out, layer}; }
+    HeadRule head_rule(int in, int, HeadRule usual) const override {
+      attended.push_back(in);
+      return usual;
+    }
     Tensor at(Site, const Tensor& value) override {
       Tensor other = value.copy();
       other.ref(2, 3) = std::nanf("");
@@ -158,6 +189,16 @@ TEST_CASE("what a pass cannot run is refused with the numbers") {
       model->forward({backend, &blow}, tokens),
       doctest::Contains("blocks.1.hook_resid_post: expected finite numbers, found nan at position 2, dimension 3"),
       Error);
+  // Found before the next layer looks at it, also where that layer is not run.
+  std::vector<std::int32_t> longer;  // whose rows are done together
+  for (int i = 0; i < 24; ++i) longer.push_back(i % 7);
+  blow.layer = 0;
+  blow.attended.clear();
+  const auto first = doctest::Contains("blocks.0.hook_resid_post: expected finite numbers, found nan at position 2");
+  CHECK_THROWS_WITH_AS(model->forward({backend, &blow}, longer), first, Error);
+  CHECK(std::ranges::count(blow.attended, 0) > 0);
+  CHECK(std::ranges::count(blow.attended, 1) == 0);
+  CHECK_THROWS_WITH_AS(model->forward({backend, &blow}, longer, nullptr, {}, true, {0, {}, 1}), first, Error);
   std::stop_source stop;
   stop.request_stop();
   CHECK_THROWS_AS(model->forward({backend, nullptr, stop.get_token()}, tokens), Cancelled);

@@ -3,9 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cmath>
+#include <atomic>
 #include <cstring>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "core/tensor/backend.h"
@@ -27,18 +28,23 @@ TEST_CASE("noted rows go through every step in order, each exactly once, on one 
   for (const Index rows : {1, 7, 16, 63, 64, 200, 1000}) {
     RowQueue queue(pool);
     std::vector<int> steps_done(static_cast<std::size_t>(rows));
-    bool in_order = true;
+    std::vector<std::thread::id> thread(steps_done.size());
+    std::atomic<bool> in_order{true}, one_thread{true};
     for (int step = 0; step < 3; ++step)
       queue.add(rows, 50'000, [&, step](Index begin, Index end) {
         for (Index r = begin; r < end; ++r) {
           int& done = steps_done[static_cast<std::size_t>(r)];
           if (done != step) in_order = false;
+          std::thread::id& by = thread[static_cast<std::size_t>(r)];
+          if (step > 0 && by != std::this_thread::get_id()) one_thread = false;
+          by = std::this_thread::get_id();
           ++done;
         }
       });
     CHECK(std::ranges::all_of(steps_done, [](int done) { return done == 0; }));
     queue.run();
     CHECK(in_order);
+    CHECK(one_thread);
     CHECK(std::ranges::all_of(steps_done, [](int done) { return done == 3; }));
     queue.run();  // nothing is left
     CHECK(std::ranges::all_of(steps_done, [](int done) { return done == 3; }));
@@ -65,9 +71,9 @@ TEST_CASE("work worth sharing is cut into tiles, little work is not, and another
   CHECK(sizes.size() == 16);
   CHECK(*std::ranges::max_element(sizes) == 64);
   sizes.clear();
-  note(10, 100);
+  note(1000, 100);
   queue.run();
-  CHECK(sizes == std::vector<Index>{10});
+  CHECK(sizes == std::vector<Index>{1000});
   sizes.clear();
   note(10, 100);
   note(1, 100);
