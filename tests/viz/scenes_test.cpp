@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/trace/map_difference.h"
 #include "tests/viz/sample.h"
 #include "tests/viz/scene_boxes.h"
 #include "viz/scene/arcs.h"
@@ -188,6 +189,32 @@ TEST_CASE("bars stand as high as the weights of the row, masked keys as a flat f
   CHECK_FALSE(find(scene, "bar.2"));
   CHECK(texts_with(scene, "value.") == std::vector<std::string>{"0.75", "0.25"});
   CHECK(text_of(scene, "title") == "Layer 0 · Head 0 · query 1 “␣John”");
+}
+
+TEST_CASE("the number of a bar that hangs down stands under it, or over the line where labels would be in its way") {
+  const PangoText measure;
+  const Look look{theme("dark"), measure};
+  RowBarsOptions options;
+  options.query = 1;
+  options.height = 200;
+  const auto with = [&](float first) {
+    const auto map = [](float of_first) {
+      const float weights[] = {1, 0, 0, of_first, 1 - of_first, 0, 0, 0, 1};
+      return dense_map(0, 0, Tensor::from({3, 3}, weights), causal_rule());
+    };
+    Trace trace = known_trace();
+    trace.maps[0] = map_difference(map(first), map(1));
+    return row_bars_scene(trace, options, look);
+  };
+  const Scene far = with(0.01f);  // by 0.99 of an axis that ends at 1
+  const Rect hanging = shape<Box>(far, "bar.0").rect;
+  CHECK(hanging.h == doctest::Approx(99));
+  CHECK(shape<Text>(far, "value.0").text == "−0.99");
+  CHECK(shape<Text>(far, "value.0").at.y < hanging.y);
+  const Scene near = with(0.7f);  // by 0.3 of 0.5
+  const Rect shorter = shape<Box>(near, "bar.0").rect;
+  CHECK(shorter.h == doctest::Approx(60));
+  CHECK(shape<Text>(near, "value.0").at.y > shorter.bottom());
 }
 
 TEST_CASE("wrong wishes are errors that say what would be right") {

@@ -91,9 +91,11 @@ void add_values(Scene& scene, const MapCells& cells, const Norm& norm, const Plo
     const float value = cells.values.at(0, c);
     if (strength(c) < 0.005f * static_cast<float>(norm.high)) continue;  // a bar of no height needs no number
     const std::string text = bar_text(value, norm.high);
-    const bool below = value < 0;  // a bar that hangs down carries its number at its lower end
-    const double tip = plot.y + plot.height * (1 - norm(value));
-    const double w = look.measure.width(text, font), baseline = below ? tip + 4 + 2 * half_capital(font) : tip - 5;
+    const double zero = plot.y + plot.height * (1 - norm(0)), tip = plot.y + plot.height * (1 - norm(value));
+    // A bar that hangs down carries its number at its lower end, or, where that would reach the labels, over the line.
+    const double under = tip + 4 + 2 * half_capital(font);
+    const bool below = value < 0 && under <= plot.y + plot.height;
+    const double w = look.measure.width(text, font), baseline = below ? under : std::min(tip, zero) - 5;
     const double middle = std::clamp(plot.x + plot.cell * (static_cast<double>(c) + 0.5), plot.x + w / 2,
                                      std::max(plot.x + w / 2, plot.x + plot.width() - w / 2));
     const Rect box{middle - w / 2 - 3, baseline - font.size, w + 6, font.size + 4};
