@@ -67,6 +67,7 @@ struct Plot {
   double x, y, cell, height;
   Index columns;
   double width() const { return cell * static_cast<double>(columns); }
+  double level(const Norm& norm, double value) const { return y + height * (1 - norm(value)); }
 };
 
 std::string bar_text(float value, double high) {
@@ -91,7 +92,7 @@ void add_values(Scene& scene, const MapCells& cells, const Norm& norm, const Plo
     const float value = cells.values.at(0, c);
     if (strength(c) < 0.005f * static_cast<float>(norm.high)) continue;  // a bar of no height needs no number
     const std::string text = bar_text(value, norm.high);
-    const double zero = plot.y + plot.height * (1 - norm(0)), tip = plot.y + plot.height * (1 - norm(value));
+    const double zero = plot.level(norm, 0), tip = plot.level(norm, value);
     // A bar that hangs down carries its number at its lower end, or, where that would reach the labels, over the line.
     const double under = tip + 4 + 2 * half_capital(font);
     const bool below = value < 0 && under <= plot.y + plot.height;
@@ -108,7 +109,7 @@ void add_values(Scene& scene, const MapCells& cells, const Norm& norm, const Plo
     for (Index n = std::max<Index>(0, static_cast<Index>((box.x - plot.x) / plot.cell));
          clear && n < plot.columns && plot.x + plot.cell * static_cast<double>(n) < box.right(); ++n) {
       if (n == c || strength(n) < 0) continue;
-      const double other = plot.y + plot.height * (1 - norm(cells.values.at(0, n)));
+      const double other = plot.level(norm, cells.values.at(0, n));
       clear = below ? other <= box.y + 2 : other >= box.bottom() - 2;
     }
     if (!clear) continue;
@@ -167,7 +168,7 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Lo
     scene.add({Text{{x - 8, level + half_capital(number)}, tick.text, number, theme.muted, Anchor::end, 0},
                fmt::format("axis.tick.{}", index++), ""});
   }
-  const double zero = y + height * (1 - norm(0)), space = cell >= 12 ? std::round(cell * 0.16) : cell >= 4 ? 1 : 0;
+  const double zero = placed.level(norm, 0), space = cell >= 12 ? std::round(cell * 0.16) : cell >= 4 ? 1 : 0;
   const Heatmap colors = heatmap_of(cells, {x, y, placed.width(), height}, norm, theme);
   for (Index c = 0; c < cells.columns(); ++c) {
     const double at = x + cell * static_cast<double>(c);
@@ -185,7 +186,7 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Lo
                  "not a number"});
       continue;
     }
-    const double tip = y + height * (1 - norm(value));
+    const double tip = placed.level(norm, value);
     scene.add(
         {Box{{at + space / 2, std::min(tip, zero), cell - space, std::abs(zero - tip)},
              visible(colors, c, theme.background),

@@ -101,7 +101,8 @@ Scene token_bars_scene(const TokenBars& bars, const Look& look) {
     for (double x = plot.x; x < plot.right(); x += 8)
       scene.add({Line{{{x, y}, {std::min(x + 4, plot.right()), y}}, theme.muted, 1}, "", ""});
     // Touched at its words: across the bars it would take their clicks.
-    scene.add({Box{{plot.right(), y - 6, right, 12}, touchable, {0, 0, 0, 0}, 0, 0}, "level." + level.text, level.tooltip});
+    scene.add(
+        {Box{{plot.right(), y - 6, right, 12}, touchable, {0, 0, 0, 0}, 0, 0}, "level." + level.text, level.tooltip});
     ends.emplace_back(y, level.text);
   }
   if (!bars.line.empty()) {
