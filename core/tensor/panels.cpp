@@ -197,6 +197,20 @@ void Transpose(const float* HWY_RESTRICT in, Index in_stride, Index rows, Index 
     for (Index k = 0; k < columns; ++k) out[k * out_stride + c] = in[c * in_stride + k];
 }
 
+/// out (rows, panel) = `rows` rows of `columns` floats, in_stride apart; zeros in the columns that are not used.
+void CopyRows(const float* HWY_RESTRICT in, Index in_stride, Index rows, Index columns, float* HWY_RESTRICT out) {
+  const D d;
+  const Index lanes = static_cast<Index>(hn::Lanes(d)), panel = 2 * lanes;
+  for (Index k = 0; k < rows; ++k, in += in_stride, out += panel) {
+    if (columns == panel) {
+      hn::Store(hn::LoadU(d, in), d, out);
+      hn::Store(hn::LoadU(d, in + lanes), d, out + lanes);
+    } else {
+      for (Index c = 0; c < panel; ++c) out[c] = c < columns ? in[c] : 0.0f;
+    }
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace headscope::panels
 HWY_AFTER_NAMESPACE();
@@ -207,6 +221,7 @@ namespace headscope::panels {
 HWY_EXPORT(Width);
 HWY_EXPORT(Multiply);
 HWY_EXPORT(Transpose);
+HWY_EXPORT(CopyRows);
 
 Index width() {
   return HWY_DYNAMIC_DISPATCH(Width)();
@@ -228,10 +243,7 @@ void pack(const Tensor& matrix, float* out) {
     const Index used = std::min(w, columns - j);
     const float* in = matrix.data() + j * column_step;
     if (column_step == 1) {
-      for (Index k = 0; k < depth; ++k) {
-        std::memcpy(out + k * w, in + k * row_step, static_cast<std::size_t>(used) * sizeof(float));
-        std::fill(out + k * w + used, out + (k + 1) * w, 0.0f);
-      }
+      HWY_DYNAMIC_DISPATCH(CopyRows)(in, row_step, depth, used, out);
     } else {  // transposed: read along the matrix's rows
       if (used < w) std::fill(out, out + depth * w, 0.0f);
       if (row_step == 1) {
