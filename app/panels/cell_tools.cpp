@@ -70,7 +70,7 @@ void CellTools::on_map(const PanelContext& c, const SceneTouch& touch, const Att
 }
 
 void CellTools::on_row(const PanelContext& c, const SceneTouch& touch, const Scene& bars, const AttentionMap& map,
-                       Index query, double height) {
+                       Index query) {
   if (!touch.held) {
     if (drag_ && drag_->bar) drag_.reset();
     return;
@@ -82,12 +82,14 @@ void CellTools::on_row(const PanelContext& c, const SceneTouch& touch, const Sce
   drag_->moved |= std::abs(drag_->y - y) > c.ui.px(3);
   double weight = drag_->start;
   if (drag_->moved) {
-    // The tip follows the pointer: the bars stand on one line, and 1 is `height` above it.
-    double base = 0;
+    // The tip follows the pointer: the bars stand on one line, and 1 is the highest line of the axis.
+    double base = 0, one = 0;
     for (const Mark& mark : bars.marks)
       if (const auto* box = std::get_if<Box>(&mark.shape); box && mark.id.starts_with("bar."))
         base = std::max(base, box->rect.bottom());
-    weight = hundredths((base - touch.at.y) / height);
+      else if (const auto* line = std::get_if<Line>(&mark.shape); line && mark.id == "axis.high")
+        one = line->points.front().y;
+    weight = hundredths((base - touch.at.y) / std::max(base - one, 1.0));
     c.explorer.set_weight(drag_->query, drag_->key, weight);
   }
   say(c, weight);

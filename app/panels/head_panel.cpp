@@ -148,7 +148,10 @@ void HeadPanel::main_view(const PanelContext& c, double height) {
   const AttentionMap* map = selected_map(c);
   if (!map) return empty_state(c.ui, "This head was not recorded", "Choose a head in the atlas.");
   const double width = c.room();
-  const double plot = std::floor(std::min(width - 100, height - 100));
+  // Whole pixels for every cell, and rather one too many, drawn a little smaller, than much room left over.
+  const auto positions = static_cast<Index>(c.positions().tokens.size());
+  const double aim = std::floor(std::min(width - 100, height - 100)), side = static_cast<double>(positions),
+               wider = (std::floor(aim / side) + 1) * side, plot = wider <= 1.3 * aim ? wider : aim;
   const Index query = document.query.value_or(c.state().hover.query.value_or(map->n_query() - 1));
   const bool words = run.words != nullptr;
   const std::string place =
@@ -191,6 +194,7 @@ void HeadPanel::main_view(const PanelContext& c, double height) {
                    return arcs_scene(*as_viewed(run, head, FirstToken::show), o, look);
                  });
       how.fit_height = false;
+      how.centered = true;
       break;
     case HeadView::row:
       slot_.want(c.explorer, c.ui, trace, place + fmt::format(" {}", query),
@@ -200,9 +204,7 @@ void HeadPanel::main_view(const PanelContext& c, double height) {
                    o.head = head.head;
                    o.query = row;
                    o.scaling.scale = scale == Scale::log && !run.minus ? Scale::log : Scale::linear;
-                   o.plot = width - 120;
-                   o.height = std::clamp(height - 220, 120.0, 420.0);
-                   o.bare = true;
+                   o.room = {width, std::min(height, 560.0)};
                    return row_bars_scene(*as_viewed(run, head, first), o, look);
                  });
       break;
@@ -233,7 +235,6 @@ void HeadPanel::main_view(const PanelContext& c, double height) {
   const Mark* drawn = find(*slot_.scene(), "map");
   if (!drawn) return;
   const auto& heat = std::get<Heatmap>(drawn->shape);
-  const auto positions = static_cast<Index>(c.positions().tokens.size());
   const Index bin = std::max<Index>(1, (positions + heat.rows() - 1) / heat.rows());
   if (touch.mark == drawn && touch.cell) {
     Index q = touch.cell->row * bin, k = touch.cell->column * bin;
@@ -350,7 +351,7 @@ void HeadPanel::draw(const PanelContext& c) {
   header(c);
   const bool with_row = c.state().view.row_open && c.state().view.head_view == HeadView::map;
   const double room = ImGui::GetContentRegionAvail().y / c.ui.scale;
-  const double row_height = with_row ? std::clamp(0.19 * room, 128.0, 168.0) : 0;
+  const double row_height = with_row ? std::clamp(0.25 * room, 152.0, 208.0) : 0;
   main_view(c, std::max(160.0, room - row_height - footer_height(c)));
   footer(c);
   if (!with_row) return;
@@ -364,29 +365,27 @@ void HeadPanel::draw(const PanelContext& c) {
                       c.words() ? "" : " · drag a bar to change its weight"));
   const ShownRun run = shown_run(c);
   const HeadRef head = document.selected;
-  const double width = c.room(), bars = row_height - 84;
+  const RowBarsOptions::Room size{c.room(), row_height - 30};
   const FirstToken first = c.state().view.first_token;
   const bool dragging = tools_.dragging_bar();
   row_.want(c.explorer, c.ui, run.trace,
-            fmt::format("{} {} {} {} {} {} {}{}", head.layer, head.head, query, width, name(first),
+            fmt::format("{} {} {} {} {} {} {} {}{}", head.layer, head.head, query, size.width, size.height, name(first),
                         run.words != nullptr, run.minus ? "difference" : "", dragging ? " drag" : ""),
             [=, row = c.shown(query)](const Look& look) {
               RowBarsOptions o;
               o.layer = head.layer;
               o.head = head.head;
               o.query = row;
-              o.plot = width - 60;
-              o.height = bars;
-              o.bare = true;
+              o.room = size;
               if (dragging) o.scaling.high = 1;
               return row_bars_scene(*as_viewed(run, head, first), o, look);
             });
   SceneViewOptions how;
   how.tooltips = !dragging;
-  const SceneTouch touch = row_.draw(c.ui, "row", how, width, row_height - 30);
+  const SceneTouch touch = row_.draw(c.ui, "row", how, size.width, size.height);
   if (row_.scene() && !run.minus && !run.words && first == FirstToken::show &&
-      map->n_key() <= static_cast<Index>(width - 60))
-    tools_.on_row(c, touch, *row_.scene(), *map, query, bars);
+      map->n_key() <= static_cast<Index>(size.width))
+    tools_.on_row(c, touch, *row_.scene(), *map, query);
 }
 
 }  // namespace headscope

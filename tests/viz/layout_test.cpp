@@ -103,6 +103,28 @@ TEST_CASE("layout of several heads") {
       }
 }
 
+TEST_CASE("bars in a room fill it and never ask for more, whatever the labels") {
+  const PangoText measure;
+  for (const char* id : {"dark", "projector"})
+    for (const Index n : {1, 2, 6, 14, 30, 66, 99, 180, 512, 1000, 3000})
+      for (const RowBarsOptions::Room room : {RowBarsOptions::Room{588, 140}, {908, 178}, {300, 150}, {588, 560}}) {
+        CAPTURE(id);
+        CAPTURE(n);
+        CAPTURE(room.width);
+        CAPTURE(room.height);
+        RowBarsOptions row;
+        row.query = n - 1;
+        row.room = room;
+        const Look look{theme(id), measure};
+        const Scene scene = row_bars_scene(sample_trace(n, 1, 1), row, look);
+        CHECK(layout_fault(scene, measure) == "");
+        CHECK(scene.height == doctest::Approx(room.height).epsilon(0.01));
+        CHECK(scene.width <= room.width + 1);
+        if (n >= 30) CHECK(scene.width >= 0.97 * room.width);
+        CHECK(find(scene, "axis.high"));
+      }
+}
+
 TEST_CASE("layout of threads and of bars") {
   const PangoText measure;
   for (const char* id : {"dark", "projector"})

@@ -113,15 +113,16 @@ Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Look& loo
 
   Scene scene;
   scene.background = theme.background;
-  scene.width = std::ceil(width) + 2 * margin;
+  const double edge = options.bare ? slim_margin : margin;
+  scene.width = std::ceil(width) + 2 * edge;
   scene.title = fmt::format("{} layer {} head {}, threads", trace.model.name, options.layer, options.head);
-  double y = margin;
+  double y = edge;
   if (!options.bare)
     y = add_header(scene,
                    {fmt::format("Layer {} · Head {}", options.layer, options.head), options.badge, describe_run(trace),
                     options.facts},
                    margin, margin, width, look);
-  const double x0 = std::round(margin + left), x1 = x0 + width - left - right;
+  const double x0 = std::round(edge + left), x1 = x0 + width - left - right;
   Font axis = theme.caption();
   axis.weight = 600;
   y = std::round(y + 14 + 15 * theme.text_scale);
@@ -161,7 +162,7 @@ Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Look& loo
   add_side_axis(scene, queries, x0, y, "query", theme.text, look);
   add_side_axis(scene, keys, x1, y, "key", theme.text, look, Side::right);
   y += tall + 12;
-  y = add_legend(scene, style, high, negative, margin, y, look);
+  y = add_legend(scene, style, high, negative, edge, y, look);
 
   std::string caption = fmt::format("{} of {} weights are {} or more{} and hold {:.0f} % of all attention",
                                     threads.above, threads.visible, short_number(options.threshold),
@@ -172,7 +173,7 @@ Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Look& loo
   caption += " · " + map_name(map) + (trace.source.empty() ? "" : " · " + trace.source);
   scene.description = caption;
   if (!options.bare) y = add_caption(scene, caption, margin, y + 6, width, look);
-  scene.height = std::ceil(y + margin);
+  scene.height = std::ceil(y + edge);
   return scene;
 }
 

@@ -13,6 +13,7 @@
 namespace headscope {
 
 inline constexpr double margin = 24;      ///< free ground round every picture
+inline constexpr double slim_margin = 6;  ///< … of a panel, on its own ground: what letters may be wider than measured
 inline constexpr double narrowest = 340;  ///< room that a title block may always use
 
 /// A short fact about a head, "induction 0.87", in the fixed hue of its class.

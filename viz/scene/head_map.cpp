@@ -109,16 +109,17 @@ Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const Lo
 
   Scene scene;
   scene.background = theme.background;
-  scene.width = width + 2 * margin;
+  const double edge = options.bare ? slim_margin : margin;
+  scene.width = width + 2 * edge;
   scene.title = fmt::format("{} layer {} head {}", trace.model.name, options.layer, options.head);
-  double y = options.bare ? 0 : margin;
+  double y = edge;
   if (!options.bare)
     y = add_header(scene,
                    {fmt::format("Layer {} · Head {}", options.layer, options.head), options.badge, describe_run(trace),
                     options.facts},
                    margin, margin, width, look);
   y = std::round(y + (options.bare ? 2 : 14) + above);
-  const double x = std::round(margin + left);
+  const double x = std::round(edge + left);
 
   const std::string source = map_name(map) + (trace.source.empty() ? "" : " · " + trace.source);
   Heatmap drawn = heatmap_of(cells, {x, y, map_w, map_h}, norm, theme);
@@ -150,11 +151,11 @@ Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const Lo
   y = add_color_bar(scene,
                     {options.weights.empty() ? describe_weights(map.place().kind, norm.scale) : options.weights, norm,
                      drawn.colormap, cells.highest(), cells.any_masked(), cells.any_missing()},
-                    margin, y, width, look);
+                    edge, y, width, look);
   const std::string pooled = pooling_note(cells);
   scene.description = source + (pooled.empty() ? "" : " · " + pooled);
   if (!options.bare) y = add_caption(scene, scene.description, margin, y + 8, width, look);
-  scene.height = std::ceil(y + margin);
+  scene.height = std::ceil(y + edge);
   return scene;
 }
 

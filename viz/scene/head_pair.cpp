@@ -101,7 +101,7 @@ Scene head_pair_scene(const Trace& a, const Trace& b, const HeadPairOptions& opt
   Scene scene;
   scene.background = theme.background;
   scene.title = fmt::format("{} and {}: layer {} head {}", options.name_a, options.name_b, options.layer, options.head);
-  const double edge = options.bare ? 0 : margin;
+  const double edge = options.bare ? slim_margin : margin;
   double width = side_first, x = edge;
   for (std::size_t i = 0; i < tiles.size(); ++i) {
     if (i > 0) width += same ? between : between + tiles[i].side.depth;

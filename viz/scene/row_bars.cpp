@@ -128,27 +128,39 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Lo
   if (options.query < offset || options.query >= offset + map.n_query())
     throw Error("query of the row", fmt::format("a position from {} to {}", offset, offset + map.n_query() - 1),
                 std::to_string(options.query));
-  const double wanted = std::clamp(options.plot, 64.0, 8192.0), height = std::clamp(options.height, 40.0, 2000.0);
-  const MapCells cells = row_cells(map, options.query - offset, static_cast<Index>(1.25 * wanted));
-  const double cell = cell_size(cells.columns(), cells.columns(), wanted).w;
+  const bool bare = options.room.has_value();
+  const double edge = bare ? slim_margin : margin,
+               wanted = std::clamp(bare ? options.room->width - 2 * edge : options.plot, 64.0, 8192.0);
+  const MapCells cells = row_cells(map, options.query - offset, static_cast<Index>(bare ? wanted : 1.25 * wanted));
   const Norm norm = axis_norm(cells, map.place().kind, options.scaling);
-
-  const AxisPlan keys = plan_bottom_axis({trace, 0, map.n_key(), cells.bin, cell, {}}, look);
   const Font number = theme.number();
   const std::vector<Tick> marks = ticks(norm);
   double tick_width = 0;
   for (const Tick& tick : marks) tick_width = std::max(tick_width, look.measure.width(tick.text, number));
-  const double left = std::ceil(std::max(tick_width + 8, keys.overhang));
-  const Plot plot{std::round(margin + left), 0, cell, height, cells.columns()};
-  const double width = std::max(left + plot.width(), narrowest * theme.text_scale);
+  const double top = std::round((bare ? 0 : 20) + 15 * theme.text_scale), below = bare ? 0 : 8;
+  std::optional<double> longest;
+  if (bare) longest = std::min(max_label_width * theme.text_scale, 0.34 * options.room->height);
+  double left = std::ceil(tick_width + 8), cell = 0;
+  AxisPlan keys;
+  // In a room of given width labels that lean out on the left make the cells smaller, and so perhaps the labels fewer.
+  for (int round = 0; round < (bare ? 3 : 1); ++round) {
+    cell = bare ? std::clamp((wanted - left) / static_cast<double>(cells.columns()), 0.5, 56.0)
+                : cell_size(cells.columns(), cells.columns(), wanted).w;
+    keys = plan_bottom_axis({trace, 0, map.n_key(), cells.bin, cell, {}, longest}, look);
+    left = std::ceil(std::max(tick_width + 8, keys.overhang));
+  }
+  const double height = bare ? std::max(options.room->height - 2 * edge - top - keys.depth - below, 16.0)
+                             : std::clamp(options.height, 40.0, 2000.0);
+  const Plot plot{std::round(edge + left), 0, cell, height, cells.columns()};
+  const double width = std::max(left + plot.width(), bare ? 0 : narrowest * theme.text_scale);
 
   Scene scene;
   scene.background = theme.background;
-  scene.width = std::ceil(width) + 2 * margin;
+  scene.width = std::ceil(width) + 2 * edge;
   const std::string query = fmt::format("query {} “{}”", options.query, token_label(trace, options.query));
   scene.title = fmt::format("{} layer {} head {}, {}", trace.model.name, options.layer, options.head, query);
-  double y = options.bare ? 0 : margin;
-  if (!options.bare)
+  double y = edge;
+  if (!bare)
     y = add_header(scene,
                    {fmt::format("Layer {} · Head {} · {}", options.layer, options.head, query),
                     options.badge,
@@ -156,7 +168,7 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Lo
                     {}},
                    margin, margin, width, look);
   Plot placed = plot;
-  placed.y = y = std::round(y + (options.bare ? 4 : 20) + 15 * theme.text_scale);
+  placed.y = y = std::round(y + top);
   const double x = placed.x, x1 = x + placed.width();
   int index = 0;
   // Where the numbers would run into one another only the ends are written.
@@ -164,7 +176,7 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Lo
   for (const Tick& tick : marks) {
     if (crowded && tick.unit != 0 && tick.unit != 1) continue;
     const double level = std::round(y + height * (1 - tick.unit));
-    scene.add({Line{{{x, level - 0.5}, {x1, level - 0.5}}, theme.line, 1}, "", ""});
+    scene.add({Line{{{x, level - 0.5}, {x1, level - 0.5}}, theme.line, 1}, tick.unit == 1 ? "axis.high" : "", ""});
     scene.add({Text{{x - 8, level + half_capital(number)}, tick.text, number, theme.muted, Anchor::end, 0},
                fmt::format("axis.tick.{}", index++), ""});
   }
@@ -207,7 +219,7 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Lo
   scene.series.push_back(std::move(numbers));
   add_values(scene, cells, norm, placed, look);
   add_bottom_axis(scene, keys, x, y + height, "key", theme.text, look);
-  y += height + keys.depth + 8;
+  y += height + keys.depth + below;
 
   std::string caption = "bars: " + describe_weights(map.place().kind, norm.scale);
   if (std::any_of(cells.masked.begin(), cells.masked.end(), [](std::uint8_t m) { return m != 0; }))
@@ -216,8 +228,8 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Lo
   caption += fmt::format(" · {}[{}, :]", map_name(map), options.query - offset) +
              (trace.source.empty() ? "" : " · " + trace.source);
   scene.description = caption;
-  if (!options.bare) y = add_caption(scene, caption, margin, y, width, look);
-  scene.height = std::ceil(y + margin);
+  if (!bare) y = add_caption(scene, caption, margin, y, width, look);
+  scene.height = std::ceil(y + edge);
   return scene;
 }
 

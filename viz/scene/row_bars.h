@@ -18,7 +18,11 @@ struct RowBarsOptions {
   Badge badge;
   double plot = 640;    ///< width that the bars aim at
   double height = 180;  ///< of the tallest bar
-  bool bare = false;    ///< without title and caption, for a panel that says these itself
+  /// For a panel: a picture of this size, labels included, without title, caption and margin; bars take what is left.
+  struct Room {
+    double width = 0, height = 0;
+  };
+  std::optional<Room> room = {};
 };
 
 /// Series: the weights over the keys. Throws Error when the trace has no such map or row, or the scale does not suit

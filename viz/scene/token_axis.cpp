@@ -46,8 +46,8 @@ void fill_labels(AxisPlan& plan, const AxisTokens& tokens, double need, const Lo
     AxisLabel label;
     label.position = position;
     label.center = (std::floor(static_cast<double>((position - tokens.first) / tokens.bin)) + 0.5) * tokens.cell;
-    label.text =
-        elided(token_label(tokens.trace, position), plan.font, max_label_width * look.theme.text_scale, look.measure);
+    label.text = elided(token_label(tokens.trace, position), plan.font,
+                        tokens.longest.value_or(max_label_width * look.theme.text_scale), look.measure);
     label.text_width = look.measure.width(label.text, font_of(plan, label));
     if (numbered) {
       label.number = std::to_string(position);

@@ -39,13 +39,14 @@ struct AxisPlan {
 
 struct AxisTokens {
   const Trace& trace;
-  Index first = 0, count = 0;   ///< positions first … first + count − 1
-  Index bin = 1;                ///< tokens in a cell
-  double cell = 0;              ///< logical pixels along the axis
-  std::optional<Index> marked;  ///< always named
+  Index first = 0, count = 0;          ///< positions first … first + count − 1
+  Index bin = 1;                       ///< tokens in a cell
+  double cell = 0;                     ///< logical pixels along the axis
+  std::optional<Index> marked;         ///< always named
+  std::optional<double> longest = {};  ///< logical pixels; longer labels are elided (by default at max_label_width)
 };
 
-inline constexpr double max_label_width = 130;  ///< longer labels are elided; times the theme's text_scale
+inline constexpr double max_label_width = 130;  ///< times the theme's text_scale
 
 AxisPlan plan_side_axis(const AxisTokens& tokens, const Look& look);
 AxisPlan plan_top_axis(const AxisTokens& tokens, const Look& look);
