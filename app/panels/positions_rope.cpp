@@ -70,14 +70,16 @@ void PositionsWorkspace::rope_middle(const PanelContext& c) {
       desk_.view.scaling == RotaryConfig::Scaling::none
           ? ""
           : fmt::format(" · {} × {}", info(desk_.view.scaling).title, short_number(desk_.view.factor, 3));
-  const std::string formula = fmt::format("head_dim {} → {} pairs · θᵢ = {}^(−2i/d){}", 2 * view->pairs(),
-                                          view->pairs(), short_number(view->config.base, 6), scaled);
+  const std::string angles = fmt::format("θᵢ = {}^(−2i/{}){}", short_number(view->config.base, 6), 2 * view->pairs(),
+                                         scaled),
+                    whole = fmt::format("head_dim {} → {} pairs · {}", 2 * view->pairs(), view->pairs(), angles);
   const double room = static_cast<double>((right_edge - wide - title_end) / ui.scale) - 36;
   if (room > 60) {
     ImGui::SameLine(0, ui.px(12));
     const UseFont font(ui, ui.body());
     ImGui::SetCursorPosY(top + ui.px(6));
-    const std::string text = elided(formula, ui.body(), room, ui.fonts);
+    const std::string& fitting = ui.fonts.width(whole, ui.body()) <= room ? whole : angles;
+    const std::string text = elided(fitting, ui.body(), room, ui.fonts);
     ui.fonts.need(text);
     ImGui::TextColored(vec(ui.theme.muted), "%s", text.c_str());
   }

@@ -198,6 +198,22 @@ void Explorer::open_model(const fs::path& folder) {
   });
 }
 
+void Explorer::suggest_text(const fs::path& folder) {
+  if (!state_.document.text.empty() || !state_.document.ids.empty()) return;
+  const fs::path path = absolute_path(folder / "").parent_path();  // with or without a slash at its end
+  const std::string name = path.filename().string();
+  const auto bundled = find_bundled_model(name);
+  std::error_code missing;
+  const bool own = bundled && fs::equivalent(*bundled, path, missing);
+  auto text = own ? find_asset("examples/" + name + ".txt") : std::nullopt;
+  if (!text) text = find_asset("examples/any-model.txt");
+  try {
+    if (text) set_text(read_file(*text, text_limit));
+  } catch (const Error& unreadable) {
+    show_message({Message::Level::error, unreadable.what(), "load"});
+  }
+}
+
 void Explorer::open_example(const std::string& name) {
   const auto folder = find_bundled_model(name);
   const auto text = find_asset("examples/" + name + ".txt");

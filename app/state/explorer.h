@@ -87,6 +87,8 @@ class Explorer {
 
   // What the user does. Changes to the document are undoable.
   void open_model(const std::filesystem::path& folder);
+  /// Where nothing is written yet: the bundled text of the model in this folder, or one for any model.
+  void suggest_text(const std::filesystem::path& folder);
   /// A bundled model with its text: "tiny-gpt2", "tiny-llama", "induction-2l" (trained by this project), "induction"
   /// (made by hand).
   void open_example(const std::string& name = "induction");

@@ -80,6 +80,24 @@ std::vector<double> round_values(const Axis& axis, int wanted) {
 
 }  // namespace
 
+namespace {
+
+bool named(const Series& s, const PlotOptions& options) {
+  return options.end_labels && !s.quiet && !s.label.empty() && !s.y.empty() && std::isfinite(s.y.back());
+}
+
+/// Room on the right for the names of the lines, where the chart is large enough to give it; 0: they stand among them.
+float names_room(const Ui& ui, std::span<const Series> series, const PlotOptions& options, float width) {
+  if (!options.scales) return 0;
+  double widest = 0;
+  for (const Series& s : series)
+    if (named(s, options)) widest = std::max(widest, ui.fonts.width(s.label, ui.small()));
+  const float room = widest > 0 ? ui.px(widest + 8) : 0;
+  return room <= 0.25f * width ? room : 0;
+}
+
+}  // namespace
+
 PlotTouch plot(const Ui& ui, const char* id, std::span<const Series> series, const PlotOptions& options) {
   PlotTouch touch;
   const float width = std::max(ImGui::GetContentRegionAvail().x, ui.px(40)), height = ui.px(options.height);
@@ -97,7 +115,8 @@ PlotTouch plot(const Ui& ui, const char* id, std::span<const Series> series, con
   const float edge = ui.px(8);
   const float margin = options.scales ? ui.px(34 * ui.theme.text_scale) : 0;
   const float title = options.title.empty() ? 0 : ui.px(ui.small().size + 4);  // stands above the lines, not among them
-  const ImVec2 low{at.x + edge + margin, end.y - edge}, high{end.x - edge, at.y + edge + title};
+  const float names = names_room(ui, series, options, width);
+  const ImVec2 low{at.x + edge + margin, end.y - edge}, high{end.x - edge - names, at.y + edge + title};
   const Axis x = axis(series, false, options), y = axis(series, true, options);
   const auto place = [&](double px, double py) {
     return ImVec2{low.x + static_cast<float>(x.unit(px)) * (high.x - low.x),
@@ -113,7 +132,7 @@ PlotTouch plot(const Ui& ui, const char* id, std::span<const Series> series, con
     const Color thin = with_opacity(ui.theme.line, 0.6);
     for (const double value : round_values(y, static_cast<int>(options.height / 40))) {
       const float line = place(x.low, value).y;
-      draw.AddLine({low.x, line}, {end.x - 1, line}, col(thin), 1);
+      draw.AddLine({low.x, line}, {names > 0 ? high.x : end.x - 1, line}, col(thin), 1);
       draw_text(ui, draw, {{0, 0}, short_number(value, 4), small, ui.theme.faint, Anchor::end, 0},
                 {low.x - ui.px(5), line + ui.px(0.36 * small.size)});
     }
@@ -139,11 +158,11 @@ PlotTouch plot(const Ui& ui, const char* id, std::span<const Series> series, con
     for (std::size_t i = 0; i < std::min(s.x.size(), s.y.size()); ++i)
       std::isfinite(s.y[i]) && std::isfinite(s.x[i]) ? points.push_back(place(s.x[i], s.y[i])) : flush();
     flush();
-    if (!options.end_labels || s.quiet || s.label.empty() || s.y.empty() || !std::isfinite(s.y.back())) continue;
-    float line = place(s.x.back(), s.y.back()).y - ui.px(4);
+    if (!named(s, options)) continue;
+    float line = place(s.x.back(), s.y.back()).y + (names > 0 ? ui.px(half_capital(small)) : -ui.px(4));
     const float least = ui.px(small.size + 2);
     // Labels of neighbouring lines step aside, up or down, whichever is nearer and inside.
-    const float top = at.y + ui.px(small.size), wanted = std::max(line, top);
+    const float top = at.y + ui.px(small.size), bottom = end.y - ui.px(2), wanted = std::clamp(line, top, bottom);
     const auto taken = [&](float place_y) {
       return std::ranges::any_of(label_places, [&](float other) { return std::abs(other - place_y) < least - 0.5f; });
     };
@@ -152,9 +171,11 @@ PlotTouch plot(const Ui& ui, const char* id, std::span<const Series> series, con
       const float shift = least * static_cast<float>((step + 1) / 2);
       line = step % 2 ? wanted - shift : wanted + shift;
       if (line < top) line = wanted + shift;
+      if (line > bottom) line = wanted - shift;
     }
     label_places.push_back(line);
-    draw_text(ui, draw, {{0, 0}, s.label, small, s.color, Anchor::end, 0}, {high.x, line});
+    draw_text(ui, draw, {{0, 0}, s.label, small, s.color, names > 0 ? Anchor::start : Anchor::end, 0},
+              {high.x + (names > 0 ? ui.px(6) : 0), line});
   }
   if (options.marker) {
     const ImVec2 p = place(options.marker->x, options.marker->y);

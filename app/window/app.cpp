@@ -62,7 +62,10 @@ App::App(const AppOptions& options) : options_(options) {
   } else if (options_.model) {
     Workbench bench{*explorer_, settings_, requests_};
     open_path(*options_.model, bench);
-    if (options_.text) explorer_->set_text(*options_.text);
+    if (options_.text)
+      explorer_->set_text(*options_.text);
+    else if (std::filesystem::is_directory(*options_.model))
+      explorer_->suggest_text(*options_.model);
   } else {
     explorer_->open_example(options_.example);
     if (options_.text) explorer_->set_text(*options_.text);

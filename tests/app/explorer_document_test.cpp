@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <vector>
 
@@ -63,6 +64,30 @@ TEST_CASE("another model keeps the text, drops edits of layers and heads it lack
   CHECK(desk.results().run->trace->model.name == "tiny-gpt2");
   CHECK(desk.document().selected == last);
   CHECK(desk.document().edits == asked);
+}
+
+TEST_CASE(
+    "where nothing is written yet a text to begin with is suggested: a bundled model's own, or one for any model") {
+  const auto text_of = [](const std::string& name) { return read_file(source_dir() / "assets/examples" / name, 4096); };
+  const auto elsewhere = scratch_dir("elsewhere") / "tiny-llama";
+  std::filesystem::copy(source_dir() / "models/tiny-llama", elsewhere);
+  for (const auto& [folder, text] : {std::pair{source_dir() / "models/tiny-llama", text_of("tiny-llama.txt")},
+                                     {source_dir() / "models/tiny-gpt2/", text_of("tiny-gpt2.txt")},
+                                     {elsewhere, text_of("any-model.txt")}}) {
+    Desk desk;
+    desk.explorer.open_model(folder);
+    desk.explorer.suggest_text(folder);
+    CHECK(desk.document().text == text);
+    CHECK(text.size() > 40);
+    desk.settle();
+    CHECK(desk.message() == "");
+    REQUIRE(desk.results().run);
+    CHECK(desk.results().run->request.text == text);
+    CHECK(!desk.explorer.can_undo());
+    desk.explorer.set_text("mine");
+    desk.explorer.suggest_text(folder);
+    CHECK(desk.document().text == "mine");
+  }
 }
 
 TEST_CASE("pins and selections outside the text and the model are put back inside") {
