@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
 #include "core/base/duration.h"
 #include "core/base/error.h"
 #include "viz/scene/text.h"
@@ -195,19 +196,11 @@ std::optional<HeadRef> head_cells(const InstrumentContext& c, const Scene& scene
 }
 
 void error_text(const Ui& ui, const std::string& words) {
-  ImGui::PushStyleColor(ImGuiCol_Text, vec(legible(ui.theme, rgb(0xF0616D))));
-  ImGui::PushTextWrapPos(0);
-  ImGui::TextUnformatted(words.c_str());
-  ImGui::PopTextWrapPos();
-  ImGui::PopStyleColor();
+  paragraph(ui, words, legible(ui.theme, rgb(0xF0616D)));
 }
 
 void note(const Ui& ui, const std::string& words) {
-  ImGui::PushStyleColor(ImGuiCol_Text, vec(ui.theme.muted));
-  ImGui::PushTextWrapPos(0);
-  ImGui::TextUnformatted(words.c_str());
-  ImGui::PopTextWrapPos();
-  ImGui::PopStyleColor();
+  paragraph(ui, words, ui.theme.muted);
 }
 
 }  // namespace headscope

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -45,11 +46,7 @@ void AnalyseWorkspace::middle(Ui& ui, Workbench& bench) {
     const UseFont font(ui, ui.body());
     ImGui::TextColored(vec(ui.theme.faint), "%s", open.info->source.c_str());
   }
-  ImGui::PushStyleColor(ImGuiCol_Text, vec(ui.theme.muted));
-  ImGui::PushTextWrapPos(0);
-  ImGui::TextUnformatted(open.info->sentence.c_str());
-  ImGui::PopTextWrapPos();
-  ImGui::PopStyleColor();
+  paragraph(ui, open.info->sentence, ui.theme.muted);
   ImGui::Dummy({0, ui.px(6)});
   ImGui::PushID(open.info->id.c_str());
   open.instrument->middle({ui, bench});

@@ -12,6 +12,7 @@
 
 #include "app/panels/panels.h"
 #include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
 #include "core/base/error.h"
 #include "core/engine/edit_pairs.h"
 #include "viz/scene/text.h"
@@ -221,9 +222,7 @@ void EditsPanel::draw(const PanelContext& c) {
     }
   }
   if (error_.empty()) return;
-  ImGui::PushStyleColor(ImGuiCol_Text, vec(c.ui.theme.key));
-  ImGui::TextWrapped("%s", error_.c_str());
-  ImGui::PopStyleColor();
+  paragraph(c.ui, error_, c.ui.theme.key);
 }
 
 }  // namespace headscope

@@ -9,6 +9,7 @@
 
 #include "app/panels/generate_workspace.h"
 #include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
 #include "viz/scene/candidates.h"
 
 namespace headscope {
@@ -48,12 +49,7 @@ std::string bytes_text(std::size_t bytes) {
 }
 
 void quiet_words(const Ui& ui, const std::string& words) {
-  ui.fonts.need(words);
-  ImGui::PushStyleColor(ImGuiCol_Text, vec(ui.theme.muted));
-  ImGui::PushTextWrapPos(0);
-  ImGui::TextUnformatted(words.c_str());
-  ImGui::PopTextWrapPos();
-  ImGui::PopStyleColor();
+  paragraph(ui, words, ui.theme.muted);
 }
 
 void GenerateWorkspace::right(Ui& ui, Workbench& bench) {

@@ -10,6 +10,7 @@
 
 #include "app/panels/mechanisms_workspace.h"
 #include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
 #include "core/attention/layer_complexity.h"
 #include "core/attention/masks.h"
 #include "core/base/error.h"
@@ -22,11 +23,7 @@ constexpr Index most_rows = 64, most_columns = 64;
 constexpr double long_text = 32768;
 
 void quiet(Ui& ui, const std::string& words) {
-  ImGui::PushStyleColor(ImGuiCol_Text, vec(ui.theme.muted));
-  ImGui::PushTextWrapPos(0);
-  ImGui::TextUnformatted(words.c_str());
-  ImGui::PopTextWrapPos();
-  ImGui::PopStyleColor();
+  paragraph(ui, words, ui.theme.muted);
 }
 
 /// In as many digits as it takes to read the same numbers back.
@@ -191,9 +188,7 @@ void MechanismsWorkspace::by_hand(Ui& ui) {
     }
   }
   if (typed_error_.empty()) return;
-  ImGui::PushStyleColor(ImGuiCol_Text, vec(ui.theme.key));
-  ImGui::TextWrapped("%s", typed_error_.c_str());
-  ImGui::PopStyleColor();
+  paragraph(ui, typed_error_, ui.theme.key);
 }
 
 void MechanismsWorkspace::parameters(Ui& ui) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
 #include "app/widgets/text_draw.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
@@ -133,11 +134,7 @@ void MechanismsWorkspace::header(Ui& ui) {
     if (segmented(ui, "mechanism view", views, view)) desk_.view = static_cast<MechanismDesk::View>(view);
   }
   ImGui::SetCursorPos({at.x, at.y + ui.px(34)});
-  ImGui::PushStyleColor(ImGuiCol_Text, vec(ui.theme.muted));
-  ImGui::PushTextWrapPos(0);
-  ImGui::TextUnformatted(m.meaning.data(), m.meaning.data() + m.meaning.size());
-  ImGui::PopTextWrapPos();
-  ImGui::PopStyleColor();
+  paragraph(ui, m.meaning, ui.theme.muted);
 }
 
 void MechanismsWorkspace::chips(Ui& ui) {
@@ -191,9 +188,7 @@ void MechanismsWorkspace::middle(Ui& ui, Workbench& bench) {
   ImGui::Dummy({0, ui.px(2)});
   chips(ui);
   if (!desk_.error().empty()) {
-    ImGui::PushStyleColor(ImGuiCol_Text, vec(ui.theme.key));
-    ImGui::TextWrapped("%s", desk_.error().c_str());
-    ImGui::PopStyleColor();
+    paragraph(ui, desk_.error(), ui.theme.key);
   }
   const auto& page = desk_.page();
   const Mechanism& m = desk_.mechanism();
@@ -239,11 +234,7 @@ void MechanismsWorkspace::right(Ui& ui, Workbench& bench) {
   const auto& page = desk_.page();
   if (!page || page->choice.mechanism != &desk_.mechanism() || page->look_for.empty()) return;
   section(ui, "WHAT TO LOOK FOR");
-  ImGui::PushStyleColor(ImGuiCol_Text, vec(ui.theme.muted));
-  ImGui::PushTextWrapPos(0);
-  ImGui::TextUnformatted(page->look_for.c_str());
-  ImGui::PopTextWrapPos();
-  ImGui::PopStyleColor();
+  paragraph(ui, page->look_for, ui.theme.muted);
 }
 
 void MechanismsWorkspace::each_frame() {

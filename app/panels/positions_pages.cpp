@@ -9,6 +9,7 @@
 #include "app/panels/positions_workspace.h"
 #include "app/render/positions_picture.h"
 #include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
 #include "core/attention/positions/alibi.h"
 #include "core/attention/positions/position_methods.h"
 #include "core/model/weights.h"
@@ -31,10 +32,7 @@ void heading(const Ui& ui, const PositionMethod& method) {
 }
 
 void remark(const Ui& ui, const std::string& text) {
-  ui.fonts.need(text);
-  ImGui::PushStyleColor(ImGuiCol_Text, vec(ui.theme.muted));
-  ImGui::TextWrapped("%s", text.c_str());
-  ImGui::PopStyleColor();
+  paragraph(ui, text, ui.theme.muted);
 }
 
 bool whole(const Ui& ui, const char* label, int& value, int low, int high, int usual) {

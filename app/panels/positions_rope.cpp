@@ -8,6 +8,7 @@
 
 #include "app/panels/positions_workspace.h"
 #include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
 #include "viz/color/norm.h"
 #include "viz/scene/compose.h"
 #include "viz/scene/text.h"
@@ -242,9 +243,7 @@ void PositionsWorkspace::scaling_controls(Ui& ui) {
   if (slider(ui, "factor", factor, {1, 16, 4, true, "×", 2})) desk_.view.factor = std::round(factor * 20) / 20;
   ImGui::EndDisabled();
   const UseFont font(ui, ui.small());
-  ImGui::PushStyleColor(ImGuiCol_Text, vec(ui.theme.muted));
-  ImGui::TextWrapped("%s", std::string(scaling.formula).c_str());
-  ImGui::PopStyleColor();
+  paragraph(ui, scaling.formula, ui.theme.muted);
   if (ImGui::IsItemHovered()) tooltip(ui, {std::string(scaling.title), std::string(scaling.source)});
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
 #include "core/attention/positions/position_methods.h"
 #include "viz/scene/line_chart.h"
 #include "viz/scene/text.h"
@@ -125,9 +126,7 @@ void PositionsWorkspace::source(const PanelContext& c) {
   }
   if (ready() && vectors) {
     const UseFont font(c.ui, c.ui.small());
-    ImGui::PushStyleColor(ImGuiCol_Text, vec(c.ui.theme.muted));
-    ImGui::TextWrapped("%s", desk_.vectors()->source.c_str());
-    ImGui::PopStyleColor();
+    paragraph(c.ui, desk_.vectors()->source, c.ui.theme.muted);
   }
   if (desk_.view.source == Source::head && c.trace()) atlas_.draw(c);
 }
@@ -153,9 +152,7 @@ void PositionsWorkspace::model_note(Ui& ui) {
   }
   if (note.empty()) return;
   const UseFont font(ui, ui.small());
-  ImGui::PushStyleColor(ImGuiCol_Text, vec(ui.theme.muted));
-  ImGui::TextWrapped("%s", note.c_str());
-  ImGui::PopStyleColor();
+  paragraph(ui, note, ui.theme.muted);
   if (button(ui, fmt::format("Open {}", example).c_str(), ui.px(26))) desk_.explorer().open_example(example);
 }
 
@@ -240,7 +237,7 @@ void PositionsWorkspace::in_the_model(const PanelContext& c) {
       ImGui::TextDisabled("reading long texts …");
     } else if (!long_run->refusal.empty()) {
       const UseFont font(ui, ui.small());
-      ImGui::TextWrapped("%s", long_run->refusal.c_str());
+      paragraph(ui, long_run->refusal, ui.theme.text);
     } else {
       const std::string chosen = desk_.view.method == "chunks" ? "chunks" : std::string(info(desk_.view.scaling).title);
       show(c, loss_, "positions loss", long_run, chosen, width, 190, [long_run, width, chosen](const Look& look) {

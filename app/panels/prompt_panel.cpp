@@ -5,6 +5,7 @@
 
 #include "app/panels/panels.h"
 #include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
 
 namespace headscope {
 
@@ -90,10 +91,8 @@ std::vector<TextMark> token_marks(const PanelContext& c) {
 /// The text has more tokens than the model reads: which shall it be?
 void offer_a_part(const PanelContext& c, const TooLongText& text) {
   const UseFont font(c.ui, c.ui.body());
-  ImGui::PushStyleColor(ImGuiCol_Text, vec(c.ui.theme.text));
-  ImGui::TextWrapped(
-      "%s", fmt::format("The text has {} tokens; this model reads at most {}.", text.tokens, text.context).c_str());
-  ImGui::PopStyleColor();
+  paragraph(c.ui, fmt::format("The text has {} tokens; this model reads at most {}.", text.tokens, text.context),
+            c.ui.theme.text);
   const std::string first = fmt::format("Keep first {}", text.context),
                     last = fmt::format("Keep last {}", text.context);
   if (button(c.ui, first.c_str(), c.ui.px(27))) c.explorer.set_too_long(RunRequest::TooLong::keep_first);
@@ -131,7 +130,7 @@ void PromptPanel::draw(const PanelContext& c) {
   if (c.state().too_long) offer_a_part(c, *c.state().too_long);
   if (c.explorer.behind()) {
     const UseFont font(c.ui, c.ui.body());
-    ImGui::TextWrapped("Not run to its end: the pictures are of what was there before.");
+    paragraph(c.ui, "Not run to its end: the pictures are of what was there before.", c.ui.theme.text);
     if (button(c.ui, "Run again (F5)", c.ui.px(27))) c.explorer.run_again();
   }
   ImGui::Dummy({0, c.ui.px(2)});

@@ -9,6 +9,7 @@
 
 #include "app/panels/panels.h"
 #include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
 #include "core/attention/masks.h"
 #include "core/base/error.h"
 #include "viz/scene/line_chart.h"
@@ -119,11 +120,7 @@ void MaskPanel::draw(const PanelContext& c) {
       }
     }
   }
-  if (!error_.empty()) {
-    ImGui::PushStyleColor(ImGuiCol_Text, vec(c.ui.theme.key));
-    ImGui::TextWrapped("%s", error_.c_str());
-    ImGui::PopStyleColor();
-  }
+  if (!error_.empty()) paragraph(c.ui, error_, c.ui.theme.key);
 }
 
 void draw_facts(const PanelContext& c) {

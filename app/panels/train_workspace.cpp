@@ -8,6 +8,7 @@
 
 #include "app/panels/panels.h"
 #include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
 #include "app/widgets/plots.h"
 #include "core/base/duration.h"
 #include "viz/scene/head_atlas.h"
@@ -118,11 +119,8 @@ void TrainWorkspace::shape_fields(Ui& ui) {
   if (number(ui, "Seed", seed, 1)) draft.seed = static_cast<std::uint64_t>(std::max(seed, 0));
   double rate = draft.optimizer.learning_rate;
   if (slider(ui, "Learning rate", rate, {1e-5, 1e-1, rate, true, "", 5})) desk_.set_learning_rate(rate);
-  if (const std::string wrong = desk_.complaint(); !wrong.empty()) {
-    ImGui::PushStyleColor(ImGuiCol_Text, col(parse_color("#F0616D").value_or(ui.theme.text)));
-    ImGui::TextWrapped("%s", wrong.c_str());
-    ImGui::PopStyleColor();
-  }
+  if (const std::string wrong = desk_.complaint(); !wrong.empty())
+    paragraph(ui, wrong, legible(ui.theme, rgb(0xF0616D)));
 }
 
 void TrainWorkspace::controls(Ui& ui) {
@@ -284,7 +282,7 @@ void TrainWorkspace::history(Ui& ui) {
 void TrainWorkspace::sample(Ui& ui) {
   const TrainingView& view = *desk_.moment()->view;
   section(ui, "THE MODEL WRITES", fmt::format("at step {}, temperature 0.8", view.sample_step));
-  ImGui::TextWrapped("%s", view.sample.empty() ? "(nothing: it ends the text at once)" : view.sample.c_str());
+  paragraph(ui, view.sample.empty() ? "(nothing: it ends the text at once)" : view.sample, ui.theme.text);
 }
 
 void TrainWorkspace::keep(Ui& ui, Workbench& bench) {

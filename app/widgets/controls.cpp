@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "app/widgets/paragraph.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -280,7 +281,8 @@ BarClick bar_list(const Ui& ui, const char* id, std::span<const Bar> bars) {
     if (bar.before >= 0) {
       draw->AddRectFilled({at.x + x0, y - thick}, {at.x + x0 + length(bar.before), y - 1}, paint(ui.theme.faint),
                           ui.px(2));
-      draw->AddRectFilled({at.x + x0, y}, {at.x + x0 + length(bar.now), y + thick - 1}, paint(ui.theme.accent), ui.px(2));
+      draw->AddRectFilled({at.x + x0, y}, {at.x + x0 + length(bar.now), y + thick - 1}, paint(ui.theme.accent),
+                          ui.px(2));
     } else {
       draw->AddRectFilled({at.x + x0, y - thick / 2}, {at.x + x0 + length(bar.now), y + thick / 2},
                           paint(ui.theme.accent), ui.px(2));
@@ -294,19 +296,14 @@ void tooltip(const Ui& ui, const std::vector<std::string>& lines) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(10), ui.px(8)});
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, ui.px(3)});
   if (ImGui::BeginTooltip()) {
-    ImGui::PushTextWrapPos(ui.px(460));
     bool first = true;
     for (const std::string& line : lines) {
-      ui.fonts.need(line);
       Font font = ui.body();
       if (first && lines.size() > 1) font.weight = 600;
       const UseFont use(ui, first ? font : ui.small());
-      ImGui::PushStyleColor(ImGuiCol_Text, vec(first ? ui.theme.text : ui.theme.muted));
-      ImGui::TextUnformatted(line.c_str());
-      ImGui::PopStyleColor();
+      paragraph(ui, line, first ? ui.theme.text : ui.theme.muted, ui.px(460));
       first = false;
     }
-    ImGui::PopTextWrapPos();
     ImGui::EndTooltip();
   }
   ImGui::PopStyleVar(2);

@@ -5,6 +5,7 @@
 
 #include "app/render/picture.h"
 #include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -156,10 +157,7 @@ void draw_message(Ui& ui, Workbench& bench) {
                ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
                    ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoFocusOnAppearing);
   const float dismiss = button_width(ui, "Dismiss");
-  ui.fonts.need(message->text);
-  ImGui::PushTextWrapPos(width - dismiss - ui.px(32));
-  ImGui::TextUnformatted(message->text.c_str());
-  ImGui::PopTextWrapPos();
+  paragraph(ui, message->text, ui.theme.text, width - dismiss - ui.px(32));
   ImGui::SameLine();
   ImGui::SetCursorPosX(width - dismiss - ui.px(12));
   if (button(ui, "Dismiss")) bench.explorer.dismiss_message();

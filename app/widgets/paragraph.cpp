@@ -1,0 +1,35 @@
+#include "app/widgets/paragraph.h"
+
+#include <algorithm>
+
+namespace headscope {
+
+std::string broken_at_spaces(std::string_view text, double room, const std::function<double(std::string_view)>& width) {
+  std::string out(text);
+  std::size_t line = 0, space = std::string::npos;  // where the line begins, and its last space
+  for (std::size_t i = 0; i <= out.size(); ++i) {
+    if (i < out.size() && out[i] != ' ' && out[i] != '\n') continue;
+    if (space != std::string::npos && width(std::string_view(out).substr(line, i - line)) > room) {
+      out[space] = '\n';
+      line = space + 1;
+    }
+    space = i;
+    if (i < out.size() && out[i] == '\n') line = i + 1, space = std::string::npos;
+  }
+  return out;
+}
+
+void paragraph(const Ui& ui, std::string_view text, Color color, float right) {
+  const float room = right > 0 ? std::max(right - ImGui::GetCursorPosX(), ui.px(40)) : ImGui::GetContentRegionAvail().x;
+  const std::string lines = broken_at_spaces(text, static_cast<double>(room), [](std::string_view part) {
+    return static_cast<double>(ImGui::CalcTextSize(part.data(), part.data() + part.size()).x);
+  });
+  ui.fonts.need(lines);
+  ImGui::PushStyleColor(ImGuiCol_Text, vec(color));
+  ImGui::PushTextWrapPos(right);  // for a word that is wider than a line
+  ImGui::TextUnformatted(lines.data(), lines.data() + lines.size());
+  ImGui::PopTextWrapPos();
+  ImGui::PopStyleColor();
+}
+
+}  // namespace headscope
