@@ -384,7 +384,7 @@ void HeadPanel::draw(const PanelContext& c) {
   how.tooltips = !dragging;
   const SceneTouch touch = row_.draw(c.ui, "row", how, size.width, size.height);
   if (row_.scene() && !run.minus && !run.words && first == FirstToken::show &&
-      map->n_key() <= static_cast<Index>(size.width))
+      map->n_key() <= static_cast<Index>(size.width - 2 * slim_margin))  // a bar for every key
     tools_.on_row(c, touch, *row_.scene(), *map, query);
 }
 

@@ -78,10 +78,6 @@ std::vector<double> round_values(const Axis& axis, int wanted) {
   return values;
 }
 
-}  // namespace
-
-namespace {
-
 bool named(const Series& s, const PlotOptions& options) {
   return options.end_labels && !s.quiet && !s.label.empty() && !s.y.empty() && std::isfinite(s.y.back());
 }
