@@ -204,7 +204,7 @@ void HeadPanel::main_view(const PanelContext& c, double height) {
                    o.head = head.head;
                    o.query = row;
                    o.scaling.scale = scale == Scale::log && !run.minus ? Scale::log : Scale::linear;
-                   o.room = {width, std::min(height, 560.0)};
+                   o.room = {width, height};
                    return row_bars_scene(*as_viewed(run, head, first), o, look);
                  });
       break;
