@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cctype>
-#include <cstdio>
 #include <exception>
 #include <string>
 #include <string_view>
@@ -14,6 +13,9 @@
 #include "app/panels/all_workspaces.h"
 #include "app/state/settings.h"
 #include "app/window/app.h"
+#include "core/base/error.h"
+#include "core/base/interrupts.h"
+#include "core/base/standard_streams.h"
 
 namespace {
 
@@ -36,22 +38,33 @@ std::vector<std::string> workspace_names() {
   return names;
 }
 
+enum ExitCode { exit_done = 0, exit_error = 1, exit_usage = 2 };  // as those of headscope-cli; README.md documents them
+
+int usage(const std::string& message) {
+  say(fmt::format("headscope: {}\n  hint: headscope --help\n", message));
+  return exit_usage;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  guard_standard_streams();
   CLI::App cli(
       "Headscope: see and change what attention does inside a transformer.\n"
       "headscope-cli does the same without a display.",
       "headscope");
   AppOptions options;
   std::string size;
-  cli.add_option("model", options.model, "folder of a model to open")->type_name("FOLDER");
+  cli.add_option("model", options.model, "folder of a model to open, or the name of a bundled one")
+      ->type_name("FOLDER");
   cli.add_option("--text", options.text, "prompt to begin with")->type_name("TEXT");
   cli.add_option("--session", options.session, "session file to open")->type_name("FILE");
   cli.add_option("--screenshot", options.screenshot, "draw one frame into a PNG and end")->type_name("FILE");
   cli.add_option("--size", size, "of the window or the picture, as in 1600x1000")->type_name("WxH");
   cli.add_option("--scale", options.scale, "pixels in a logical pixel, 0.5 … 8")->check(CLI::Range(0.5, 8.0));
-  cli.add_option("--theme", options.theme, "dark, light or projector")->type_name("NAME");
+  cli.add_option("--theme", options.theme, "dark, light or projector")
+      ->check(CLI::IsMember({"dark", "light", "projector"}))
+      ->type_name("NAME");
   cli.add_option("--workspace", options.workspace, fmt::format("{}", fmt::join(workspace_names(), ", ")))
       ->check(CLI::IsMember(workspace_names()))
       ->type_name("NAME");
@@ -78,14 +91,28 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1'000'000'000))
       ->type_name("N");
   cli.set_version_flag("--version", "headscope " HEADSCOPE_VERSION);
-  CLI11_PARSE(cli, argc, argv);
+  cli.footer("Exit codes: 0 done, 1 an error in a file or in the data, 2 a mistake in the command.");
   try {
+    cli.parse(argc, argv);
+
     if (!size.empty()) std::tie(options.width, options.height) = parse_size(size);
-    if (!options.screenshot) options.settings = settings_file();
+    if (!options.screenshot) {
+      options.settings = settings_file();
+      options.recovery = recovery_folder();
+    }
+    const Interrupts interrupts;  // before any thread
+    options.stop = interrupts.token();
     run(options);
-    return 0;
+    return interrupts.token().stop_requested() ? interrupted_exit_code : exit_done;
+  } catch (const Cancelled&) {
+    return interrupted_exit_code;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return cli.exit(error);  // --help, --version
+    return usage(error.what());
+  } catch (const OptionError& error) {
+    return usage(error.what());
   } catch (const std::exception& error) {
-    fmt::print(stderr, "headscope: {}\n", error.what());
-    return 1;
+    say(fmt::format("headscope: {}\n", error.what()));
+    return exit_error;
   }
 }

@@ -44,14 +44,6 @@ find_package(OpenGL QUIET)
 if(NOT OpenGL_FOUND)
   list(APPEND missing "OpenGL")
 endif()
-pkg_check_modules(FONTCONFIG QUIET IMPORTED_TARGET fontconfig)
-if(NOT FONTCONFIG_FOUND)
-  list(APPEND missing "fontconfig")
-endif()
-pkg_check_modules(FREETYPE QUIET IMPORTED_TARGET freetype2)
-if(NOT FREETYPE_FOUND)
-  list(APPEND missing "FreeType")
-endif()
 if(missing)
   list(JOIN missing ", " missing)
   message(STATUS "window: not built, for want of ${missing}; everything else is")
@@ -63,11 +55,11 @@ message(STATUS "window: Dear ImGui ${imgui_version} in ${imgui_dir}")
 add_library(imgui STATIC
   ${imgui_dir}/imgui.cpp ${imgui_dir}/imgui_draw.cpp ${imgui_dir}/imgui_tables.cpp ${imgui_dir}/imgui_widgets.cpp
   ${imgui_dir}/backends/imgui_impl_glfw.cpp ${imgui_dir}/backends/imgui_impl_opengl3.cpp
-  ${imgui_dir}/misc/cpp/imgui_stdlib.cpp ${imgui_dir}/misc/freetype/imgui_freetype.cpp)
+  ${imgui_dir}/misc/cpp/imgui_stdlib.cpp)
 target_include_directories(imgui SYSTEM PUBLIC ${imgui_dir} ${imgui_dir}/backends ${imgui_dir}/misc/cpp)
 # 32-bit characters: text of any script. The test-engine hooks let tests find items by their label; the functions they call are
 # in app/widgets/item_registry.cpp.
-target_compile_definitions(imgui PUBLIC IMGUI_USE_WCHAR32 IMGUI_ENABLE_FREETYPE IMGUI_DISABLE_OBSOLETE_FUNCTIONS
+target_compile_definitions(imgui PUBLIC IMGUI_USE_WCHAR32 IMGUI_DISABLE_OBSOLETE_FUNCTIONS
                                         IMGUI_ENABLE_TEST_ENGINE)
 target_compile_options(imgui PRIVATE -w)
-target_link_libraries(imgui PUBLIC glfw PkgConfig::FREETYPE OpenGL::GL ${CMAKE_DL_LIBS})
+target_link_libraries(imgui PUBLIC glfw OpenGL::GL ${CMAKE_DL_LIBS})

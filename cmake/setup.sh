@@ -131,13 +131,25 @@ fetch_imgui() {
   fi
 }
 
-# configure PRESET
+# The newest Clang of at least 16 that is installed, as a command; nothing where there is none.
+find_clang() {
+  local command version
+  for command in $(compgen -c clang++ | sort -Vru); do
+    version=$("$command" -dumpversion 2>/dev/null) || continue
+    if [ "${version%%.*}" -ge 16 ] 2>/dev/null; then
+      printf '%s\n' "$command"
+      return 0
+    fi
+  done
+}
+
+# configure PRESET [FLAGS…]
 configure() {
-  local dir="$root/build/$1" flags=()
+  local dir="$root/build/$1" flags=("${@:2}")
   if [ -f "$dir/CMakeCache.txt" ]; then
     # A checkout that was moved or copied together with its build folder starts that folder afresh.
     if ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$dir/CMakeCache.txt"; then
-      flags=(--fresh)
+      flags+=(--fresh)
     elif [ -f "$dir/build.ninja" ] && [ ! "$root/CMakePresets.json" -nt "$dir/build.ninja" ] &&
       [ ! "$root/cmake/packages-debian.txt" -nt "$dir/build.ninja" ] &&
       [ ! "$root/build/third_party/imgui" -nt "$dir/build.ninja" ]; then
@@ -150,6 +162,18 @@ configure() {
   (cd "$root" && quietly "$1-configure.log" cmake "${flags[@]}" --preset "$1") ||
     fail "CMake could not configure the $1 build" \
       "a library named above is missing or too old: see README.md, \"Building\"; all of the log: build/$1-configure.log"
+}
+
+# The core once more with another compiler, which takes other things amiss; skipped where there is none.
+check_with_clang() {
+  local clang
+  clang=$(find_clang)
+  if [ -z "$clang" ]; then
+    skipped+=" core with Clang (none of version 16 or newer found)"
+    return 0
+  fi
+  configure clang "-DCMAKE_CXX_COMPILER=$clang"
+  build clang headscope_core
 }
 
 # build PRESET TARGET...

@@ -3,6 +3,7 @@
 // entry of a table in actions.cpp.
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,10 @@ struct UiRequests {
   Dialog dialog = Dialog::none;
   bool palette = false;       ///< open it
   bool keys = false;          ///< show the list of keys
+  bool settings = false, about = false, steps = false;  ///< show these pages
+  bool settings_changed = false;                        ///< they are worth writing down now
+  bool add_edit = false;                                ///< open the form for a new edit
+  std::optional<Explorer::Copy> copy;                   ///< of the picture on screen
   bool focus_prompt = false;  ///< put the cursor into the prompt editor
   bool reset_zoom = false;    ///< of the head's picture
   bool quit = false;
@@ -61,7 +66,7 @@ const std::vector<Action>& actions();
 const Action* find_action(std::string_view id);
 
 /// A key with what must be held. `key` is an ASCII capital or digit, "Left", "Right", "Up", "Down", "Home", "End",
-/// "Escape", "Enter", "Space", "?", "[", "]", "+", "-", or "F1" … "F12".
+/// "Escape", "Enter", "Space", "?", "[", "]", "+", "-", ",", or "F1" … "F12".
 struct Shortcut {
   bool ctrl = false, shift = false, alt = false;
   std::string key;

@@ -111,6 +111,13 @@ void add_file(std::vector<Action>& all) {
       {"file.save_session", "Save session…", "Ctrl+S", "File", dialog(Dialog::save_session), has_model, nullptr});
   all.push_back({"file.export", "Export a picture or its numbers…", "Ctrl+E", "File", dialog(Dialog::export_view),
                  nullptr, nullptr});
+  const auto copy = [](Explorer::Copy what) { return [what](Workbench& bench) { bench.ui.copy = what; }; };
+  all.push_back({"file.copy_picture", "Copy the picture on screen", "Ctrl+Alt+C", "File", copy(Explorer::Copy::picture),
+                 has_model, nullptr});
+  all.push_back({"file.copy_numbers", "Copy its numbers", "Ctrl+Shift+C", "File", copy(Explorer::Copy::numbers),
+                 has_model, nullptr});
+  all.push_back({"file.settings", "Settings…", "Ctrl+,", "File", [](Workbench& bench) { bench.ui.settings = true; },
+                 nullptr, nullptr});
   all.push_back(
       {"file.quit", "Quit", "Ctrl+Q", "File", [](Workbench& bench) { bench.ui.quit = true; }, nullptr, nullptr});
 }
@@ -120,6 +127,15 @@ void add_edit(std::vector<Action>& all) {
                  [](const Workbench& bench) { return bench.explorer.can_undo(); }, nullptr});
   all.push_back({"edit.redo", "Redo", "Ctrl+Shift+Z or Ctrl+Y", "Edit", [](Workbench& bench) { bench.explorer.redo(); },
                  [](const Workbench& bench) { return bench.explorer.can_redo(); }, nullptr});
+  all.push_back({"edit.steps", "Undo list…", "Ctrl+H", "Edit", [](Workbench& bench) { bench.ui.steps = true; },
+                 [](const Workbench& bench) { return bench.explorer.can_undo() || bench.explorer.can_redo(); },
+                 nullptr});
+  all.push_back({"edit.add", "Add an edit…", "A", "Edit",
+                 [](Workbench& bench) {
+                   bench.ui.workspace = workspace_index("Explore");
+                   bench.ui.add_edit = true;
+                 },
+                 has_run, nullptr});
   all.push_back({"edit.prompt", "Edit the prompt", "Ctrl+L", "Edit",
                  [](Workbench& bench) { bench.ui.focus_prompt = true; }, nullptr, nullptr});
   const auto has_edits = [](const Workbench& bench) { return !bench.explorer.state().document.edits.empty(); };
@@ -207,6 +223,7 @@ void add_view(std::vector<Action>& all) {
   all.push_back(choice("view.row", "Row", "3", &View::head_view, HeadView::row));
   all.push_back(choice("view.steps", "Steps: scores, mask, softmax", "4", &View::head_view, HeadView::steps));
   all.push_back(choice("view.qk", "q·k by dimension", "5", &View::head_view, HeadView::qk));
+  all.push_back(choice("view.heads", "One token in all heads", "6", &View::head_view, HeadView::heads));
   all.push_back(choice("view.tool.look", "Map tool: look, pin, pan", "V", &View::map_tool, MapTool::look));
   all.push_back(choice("view.tool.weight", "Map tool: set weights by dragging", "E", &View::map_tool, MapTool::weight));
   all.push_back(choice("view.tool.mask", "Map tool: paint the mask", "M", &View::map_tool, MapTool::mask));
@@ -271,13 +288,15 @@ void add_help(std::vector<Action>& all) {
                  [](Workbench& bench) { bench.ui.palette = true; }, nullptr, nullptr});
   all.push_back({"help.keys", "List of keys", "? or F1", "Help", [](Workbench& bench) { bench.ui.keys = true; },
                  nullptr, nullptr});
+  all.push_back({"help.about", "About Headscope…", "", "Help", [](Workbench& bench) { bench.ui.about = true; }, nullptr,
+                 nullptr});
 }
 
 bool is_key(std::string_view key) {
   if (key.size() == 1) {
     const char c = key[0];
     return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("?[]+-").find(c) != std::string_view::npos;
+           std::string_view("?[]+-,").find(c) != std::string_view::npos;
   }
   for (const std::string_view name : {"Left", "Right", "Up", "Down", "Home", "End", "Escape", "Enter", "Space"})
     if (key == name) return true;

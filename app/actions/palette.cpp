@@ -38,7 +38,8 @@ void add_heads(std::vector<PaletteItem>& items, const Results& results) {
         for (const HeadVerdict& verdict : results.facts->verdicts[static_cast<std::size_t>(row)]) {
           if (!detail.empty()) detail += ", ";
           detail += fmt::format("{} {:.2f}", verdict.rule->title, verdict.score);
-          if (std::isfinite(verdict.chance)) detail += fmt::format(" (chance {:.2f})", verdict.chance);
+          if (std::isfinite(verdict.chance))
+            detail += fmt::format(" (chance {:.2f}, {})", verdict.chance, sureness(verdict));
         }
       items.push_back({fmt::format("Layer {} Head {}", layer, head), std::move(detail), "Head",
                        [ref](Workbench& at) { at.explorer.select(ref); }});

@@ -11,6 +11,7 @@
 #include "app/cli/report.h"
 #include "app/cli/table.h"
 #include "core/base/error.h"
+#include "core/base/median.h"
 #include "core/base/random.h"
 #include "core/tensor/matrix.h"
 
@@ -33,12 +34,6 @@ struct Row {
   double flops = 0;               // of the bare products
   std::string plan;
 };
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
 
 std::vector<int> lengths_of(const Options& options, const ModelConfig& config) {
   std::vector<int> lengths = options.lengths;
@@ -147,7 +142,7 @@ void add_bench(CLI::App& app, Shell& shell) {
                                {"products_ms", row.floor},
                                {"ratio", row.forward / row.floor},
                                {"captured", row.plan}});
-      shell.print_line(out.dump(2));
+      shell.print_line(json_text(out));
     };
   });
 }

@@ -13,7 +13,7 @@ namespace headscope::cli {
 namespace {
 struct Options {
   Input input;
-  std::string out, storage = "auto", budget;
+  std::string out, storage = "auto", budget, names = "transformer-lens";
   std::vector<std::string> sites;
   std::vector<int> layers;
   bool list_sites = false, last_logits = false;
@@ -60,6 +60,11 @@ CaptureSpec spec_of(const Options& options, const Model& model) {
   return spec;
 }
 
+HookNames names_of(const Options& options, const Model& model) {
+  if (options.names != "bridge") return HookNames::transformer_lens;
+  return model.config().gated_mlp ? HookNames::bridge_gated : HookNames::bridge;
+}
+
 void check(const Options& options) {
   if (options.out.empty()) throw UsageError("-o is required: the file to write");
   for (const std::string& name : options.sites)
@@ -78,6 +83,7 @@ void capture(Shell& shell, const Options& options) {
   TraceFileOptions file;
   file.sites = request.capture.sites;
   if (!opened.trace->maps.empty()) file.sites.insert(SiteKind::pattern);
+  file.names = names_of(options, *loaded.model);
   shell.with_progress("writing", [&](const Ctx& ctx) {
     file.progress = [&](std::size_t done, std::size_t total) {
       if (ctx.stop.stop_requested()) throw Cancelled();
@@ -92,9 +98,20 @@ void capture(Shell& shell, const Options& options) {
 }
 
 void list_sites(Shell& shell) {
-  Table table({{"site", Table::Align::left}, {"shape", Table::Align::left}, {"meaning", Table::Align::left}});
-  for (const SiteInfo& site : site_table())
-    table.add({std::string(site.pattern), std::string(site.shape), std::string(site.meaning)});
+  Table table({{"site", Table::Align::left},
+               {"of a bridge", Table::Align::left},
+               {"shape", Table::Align::left},
+               {"meaning", Table::Align::left}});
+  for (const SiteInfo& site : site_table()) {
+    const auto bridge = [&](HookNames names) {
+      std::string text = name({site.kind, site.per_layer ? 0 : -1}, names);
+      if (site.per_layer) text.replace(text.find('0'), 1, "{i}");
+      return text;
+    };
+    const std::string plain = bridge(HookNames::bridge), gated = bridge(HookNames::bridge_gated);
+    table.add({std::string(site.pattern), plain == gated ? plain : plain + "; with a gate " + gated,
+               std::string(site.shape), std::string(site.meaning)});
+  }
   shell.print(table.text());
 }
 }  // namespace
@@ -117,6 +134,12 @@ void add_capture(CLI::App& app, Shell& shell) {
                    "How maps are kept while the model runs: auto, dense, factored, or none (no patterns)")
       ->check(CLI::IsMember({"auto", "dense", "factored", "none"}))
       ->type_name("STORAGE")
+      ->capture_default_str();
+  command
+      ->add_option("--names", options->names,
+                   "What tensors are called: TransformerLens' hook names up to version 3, or those of its bridges (4)")
+      ->check(CLI::IsMember({"transformer-lens", "bridge"}))
+      ->type_name("transformer-lens|bridge")
       ->capture_default_str();
   command->add_option("--budget", options->budget, "Memory the trace may take, such as 512M (default 1G)")
       ->type_name("SIZE");

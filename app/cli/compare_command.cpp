@@ -182,7 +182,7 @@ void print_json(Shell& shell, const Compared& c) {
                             {"rows", head.rows},
                             {"metrics", values}});
   }
-  shell.print_line(out.dump(2));
+  shell.print_line(json_text(out));
 }
 
 void draw(Shell& shell, const Compared& c, const Options& options) {

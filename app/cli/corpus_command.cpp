@@ -12,6 +12,7 @@
 #include "app/cli/table.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/standard_streams.h"
 #include "core/engine/corpus.h"
 
 namespace headscope::cli {
@@ -155,8 +156,7 @@ void corpus(Shell& shell, const Options& options) {
       const auto now = Clock::now();
       if (terminal && now - shown > std::chrono::milliseconds(200)) {
         shown = now;
-        fmt::print(stderr, "\r\033[K{:.0f} %  {}", 100 * run->progress(), speed());
-        std::fflush(stderr);
+        say(fmt::format("\r\033[K{:.0f} %  {}", 100 * run->progress(), speed()));
       }
       if (!options.out.empty() && now - kept > std::chrono::minutes(1)) {  // a machine that goes down loses a minute
         save_corpus_results(run->results(), options.out);
@@ -165,14 +165,14 @@ void corpus(Shell& shell, const Options& options) {
       if (stop.stop_requested()) throw Cancelled();
     }
   } catch (const Cancelled&) {
-    if (terminal) fmt::print(stderr, "\n");
+    if (terminal) say("\n");
     if (!options.out.empty()) {
       save_corpus_results(run->results(), options.out);
       shell.say(fmt::format("stopped at {:.0f} %; the same command with --resume goes on", 100 * run->progress()));
     }
     throw;
   }
-  if (terminal) fmt::print(stderr, "\r\033[K");
+  if (terminal) say("\r\033[K");
   shell.say(speed());
   finish(shell, options, run->results());
 }

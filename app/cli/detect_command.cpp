@@ -65,18 +65,19 @@ void print(Shell& shell, const Options& options, const Trace& trace, const CellP
                               {"score", number_json(d.score)},
                               {"chance", number_json(d.chance)},
                               {"rows", d.rows}});
-    return shell.print_line(out.dump(2));
+    return shell.print_line(json_text(out));
   }
   shell.print_line(headline(trace));
   const Index rows = heads.empty() ? 0 : heads.front().rows;
   shell.print_line(fmt::format("{} cells match; {} rows have one that they may see\n", pattern.count(), rows));
   if (rows == 0) return;
   std::vector<Detection> order = heads;
-  std::ranges::stable_sort(order, [](const Detection& a, const Detection& b) { return a.score > b.score; });
+  const auto place = [](const Detection& d) { return std::isnan(d.score) ? -1 : d.score; };
+  std::ranges::stable_sort(order, [&](const Detection& a, const Detection& b) { return place(a) > place(b); });
   Table table({{"head"}, {"score"}, {"chance"}, {"times chance"}});
   for (const Detection& d : order)
-    table.add({fmt::format("{}.{}", d.layer, d.head), fmt::format("{:.3f}", d.score), fmt::format("{:.3f}", d.chance),
-               fmt::format("{:.1f}", d.score / d.chance)});
+    table.add(
+        {fmt::format("{}.{}", d.layer, d.head), number(d.score), number(d.chance), number(d.score / d.chance, 1)});
   shell.print(table.text());
 }
 }  // namespace

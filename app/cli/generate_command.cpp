@@ -24,15 +24,16 @@ struct Options {
 };
 
 /// The text to go on from; the token that begins texts where nothing was given.
-std::vector<Token> prompt_of(const LoadedModel& loaded, const Input& input) {
+RunRequest prompt_of(const LoadedModel& loaded, const Input& input) {
   Input given = input;
   if (!input.has_text()) {
     const auto bos = loaded.tokenizer ? loaded.tokenizer->bos() : loaded.model->config().bos;
     if (!bos) throw UsageError("a text to continue is needed: this model has no token that begins a text");
     given.ids = {*bos};
-    given.no_bos = true;
   }
-  return tokenize(loaded, given.request());
+  RunRequest request = given.request();
+  request.ids_are_whole = !input.has_text();
+  return request;
 }
 
 /// What a step says about its choice.
@@ -102,11 +103,12 @@ void generate(Shell& shell, const Options& options) {
   if (!tokenizer && !options.json && !options.steps)
     throw Error(options.input.model, "a tokenizer beside the model", "none",
                 "without one there is no text to write; --steps and --json list ids");
-  const std::vector<Token> prompt = prompt_of(loaded, options.input);
+  const RunRequest request = prompt_of(loaded, options.input);
+  const std::vector<Token> prompt = tokenize(loaded, request, shell.stop());
   const int room = loaded.model->config().context - static_cast<int>(prompt.size()) + 1;
   auto texts = nlohmann::ordered_json::array();
   for (int text = 0; text < options.texts; ++text) {
-    Generator generator(loaded, options.input.edits(), false);
+    Generator generator(loaded, request, false);
     Generator::Choice choice = options.choice;
     choice.seed += static_cast<std::uint64_t>(text);
     GenerationTape tape;
@@ -145,7 +147,7 @@ void generate(Shell& shell, const Options& options) {
                              {"top_p", options.choice.settings.top_p},
                              {"texts", texts}};
   for (const Token& token : prompt) out["prompt"].push_back({{"id", token.id}, {"label", token.label}});
-  shell.print_line(out.dump(2));
+  shell.print_line(json_text(out));
 }
 
 void add_choice(CLI::App& command, Options& options) {

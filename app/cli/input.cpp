@@ -8,6 +8,7 @@
 #include "core/attention/masks.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/engine/edit_notes.h"
 #include "core/engine/edit_pairs.h"
 #include "core/io/trace_file.h"
 
@@ -119,7 +120,7 @@ RunRequest Input::request() const {
   RunRequest request;
   request.model = model_folder();
   if (!file.empty() && file != "-") {
-    request.text = checked(read_file(file, text_limit), file);
+    request.text = checked(read_input(file, text_limit), file);
   } else if (!dash.empty() || file == "-") {
     request.text = checked(read_standard_input(), "standard input");
   } else if (!ids.empty()) {
@@ -139,6 +140,9 @@ RunRequest Input::request() const {
 Opened run_request(Shell& shell, LoadedModel loaded, const RunRequest& request) {
   Opened opened{std::move(loaded), nullptr};
   shell.with_progress("forward pass", [&](const Ctx& ctx) { opened.trace = run(opened.loaded, request, ctx); });
+  for (const std::string& note :
+       edit_notes(request.edits, opened.trace->model.dims, static_cast<int>(opened.trace->tokens.size())))
+    shell.say("note: " + note);
   for (const Intervention& edit : request.edits)
     if (const auto pairs = edit_pairs(opened.loaded, request, opened.trace->ids(), edit))
       shell.say(fmt::format("{}\n  takes from the other text {}", describe(edit), stretches_of_pairs(pairs->partner)));

@@ -7,9 +7,11 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
+#include "app/cli/report.h"
 #include "app/cli/table.h"
 #include "app/render/head_report.h"
 #include "core/base/error.h"
+#include "core/base/excerpt.h"
 #include "core/io/safetensors.h"
 #include "core/model/family.h"
 #include "core/text/tokenizer.h"
@@ -135,7 +137,7 @@ ordered_json as_json(const Inspected& model, const fs::path& path) {
   out["tensors"] = ordered_json::array();
   for (const auto& [name, entry] : model.file.tensors())
     out["tensors"].push_back(
-        {{"name", name}, {"dtype", dtype_name(entry.dtype)}, {"shape", entry.shape}, {"bytes", entry.bytes.size()}});
+        {{"name", name}, {"dtype", dtype_name(entry.dtype)}, {"shape", entry.shape}, {"bytes", entry.size}});
   return out;
 }
 
@@ -177,8 +179,8 @@ void print_tensors(Shell& shell, const SafetensorsFile& file) {
                {"size", Table::Align::right}});
   std::uint64_t total = 0;
   for (const auto& [name, entry] : file.tensors()) {
-    table.add({name, dtype_name(entry.dtype), shape_text(entry.shape), byte_size(entry.bytes.size())});
-    total += entry.bytes.size();
+    table.add({excerpt(name), dtype_name(entry.dtype), shape_text(entry.shape), byte_size(entry.size)});
+    total += entry.size;
   }
   shell.print(table.text());
   shell.print_line(fmt::format("{} tensors, {}", file.tensors().size(), byte_size(total)));
@@ -202,11 +204,14 @@ void add_inspect(CLI::App& app, Shell& shell) {
       if (options->input.model.empty()) options->input.model = options->path;
       const fs::path folder = options->input.model_folder();
       const Inspected model = inspect(folder);
-      if (options->json) return shell.print_line(as_json(model, folder).dump(2));
+      if (options->json) return shell.print_line(json_text(as_json(model, folder)));
       if (model.config) print_config(shell, model);
       print_tensors(shell, model.file);
-      if (!model.unused.empty())
-        shell.print_line(fmt::format("not used by the model: {}", fmt::join(model.unused, ", ")));
+      if (!model.unused.empty()) {
+        std::string names;
+        for (const std::string& name : model.unused) names += (names.empty() ? "" : ", ") + excerpt(name);
+        shell.print_line("not used by the model: " + names);
+      }
     };
   });
 }

@@ -58,7 +58,36 @@ ordered_json values_json(const Mechanism& m, const MechanismValues& values) {
   return out;
 }
 
-void list(Shell& shell, bool json) {
+ordered_json words_json(const Mechanism& m) {
+  ordered_json out = ordered_json::object();
+  for (const MechanismParameter& p : m.parameters) out[std::string(p.name)] = p.words;
+  return out;
+}
+
+/// One entry of the catalogue: what each parameter does, and what is not the paper's.
+void describe(Shell& shell, const Mechanism& m) {
+  shell.print_line(fmt::format("{} ({})", m.title, m.source));
+  shell.print_line(std::string(m.formula));
+  shell.print_line(std::string(m.meaning));
+  shell.print_line();
+  Table table({{"parameter", Table::Align::left},
+               {"usual", Table::Align::left},
+               {"values", Table::Align::left},
+               {"", Table::Align::left}});
+  for (const MechanismParameter& p : m.parameters) {
+    const std::string values = p.kind == MechanismParameter::Kind::choice
+                                   ? fmt::format("{}", fmt::join(p.choices, ", "))
+                               : p.kind == MechanismParameter::Kind::toggle
+                                   ? "on, off"
+                                   : fmt::format("{} … {}", value_text(p, p.low), value_text(p, p.high));
+    table.add({std::string(p.name), value_text(p, p.usual), values, std::string(p.words)});
+  }
+  if (!m.parameters.empty()) shell.print(table.text());
+  if (!m.ours.empty()) shell.print_line(fmt::format("\nNot the paper's: {}", m.ours));
+}
+
+void list(Shell& shell, bool json, const std::string& id) {
+  if (!json && !id.empty()) return describe(shell, *parse_mechanism(id).mechanism);
   if (json) {
     ordered_json out = ordered_json::array();
     for (const Mechanism& m : mechanisms())
@@ -68,8 +97,10 @@ void list(Shell& shell, bool json) {
                      {"source", m.source},
                      {"formula", m.formula},
                      {"meaning", m.meaning},
-                     {"parameters", values_json(m, m.usual())}});
-    return shell.print_line(out.dump(2));
+                     {"ours", m.ours},
+                     {"parameters", values_json(m, m.usual())},
+                     {"parameter_words", words_json(m)}});
+    return shell.print_line(json_text(out));
   }
   Table table({{"mechanism", Table::Align::left},
                {"title", Table::Align::left},
@@ -81,6 +112,7 @@ void list(Shell& shell, bool json) {
     table.add({std::string(m.id), std::string(m.title), parameters, std::string(m.source)});
   }
   shell.print(table.text());
+  shell.print_line("\nWith an id, --list says what its parameters do and what is not its paper's.");
 }
 
 std::pair<int, int> parse_head(const std::string& text) {
@@ -154,7 +186,7 @@ void print_text(Shell& shell, const MechanismReport& r, const std::string& from)
     table.add({"multiply-adds", grouped(std::llround(plain.multiply_adds)), grouped(std::llround(own.multiply_adds))});
     table.add({"state, bytes", "0", grouped(std::llround(own.state_bytes))});
     table.add({"cache, bytes", grouped(std::llround(plain.cache_bytes)), grouped(std::llround(own.cache_bytes))});
-    if (r.recurrence) table.add({"recurrent − parallel, largest", "", fmt::format("{:.2g}", r.recurrent_gap)});
+    if (r.recurrent_gap) table.add({"recurrent − parallel, largest", "", fmt::format("{:.2g}", *r.recurrent_gap)});
   }
   for (const MechanismFact& fact : r.result.facts) table.add({fact.name, "", fact.value});
   if (const auto layers = layers_beside(m.id, r.input.m(), r.input.d_v()); !layers.empty()) {
@@ -176,6 +208,7 @@ void print_text(Shell& shell, const MechanismReport& r, const std::string& from)
   }
   shell.print_line();
   shell.print_line(r.look_for);
+  if (!m.ours.empty()) shell.print_line(fmt::format("Not the paper's: {}", m.ours));
 }
 
 void print_json(Shell& shell, const MechanismReport& r, const std::string& from) {
@@ -196,13 +229,14 @@ void print_json(Shell& shell, const MechanismReport& r, const std::string& from)
     out["rank90_softmax"] = rank(c.rank90_reference);
     out["weights"] = rows_json(r.result.weights);
     out["output"] = rows_json(r.result.output);
-    if (r.recurrence) out["recurrent_gap"] = r.recurrent_gap;
+    if (r.recurrence) out["recurrent_gap"] = r.recurrent_gap ? ordered_json(*r.recurrent_gap) : ordered_json();
   }
   ordered_json facts = ordered_json::object();
   for (const MechanismFact& fact : r.result.facts) facts[fact.name] = fact.value;
   out["facts"] = facts;
   out["look_for"] = r.look_for;
-  shell.print_line(out.dump(2));
+  out["ours"] = m.ours;
+  shell.print_line(json_text(out));
 }
 
 void draw(Shell& shell, const MechanismReport& r, const Options& options) {
@@ -232,7 +266,7 @@ void add_mechanism(CLI::App& app, Shell& shell) {
   command->add_option("mechanism", options->words, "Its id, then NAME=VALUE for its parameters (--list tells them)")
       ->type_name("ID [NAME=VALUE …]");
   options->input.add_options(*command, false);
-  command->add_flag("--list", options->list, "List the mechanisms with their parameters");
+  command->add_flag("--list", options->list, "List the mechanisms with their parameters; with an ID, what each does");
   command->add_option("--head", options->head, "Whose queries, keys and values, as LAYER.HEAD")->capture_default_str();
   command->add_option("--random", options->random, "So many random tokens instead")
       ->check(CLI::Range(1, 4096))
@@ -250,7 +284,7 @@ void add_mechanism(CLI::App& app, Shell& shell) {
       ->capture_default_str();
   command->callback([options, &shell] {
     shell.command = [options, &shell] {
-      if (options->list) return list(shell, options->json);
+      if (options->list) return list(shell, options->json, options->words.empty() ? "" : options->words.front());
       if (std::erase(options->words, "-") > 0) options->input.dash = "-";
       if (options->words.empty()) throw UsageError("which mechanism? --list names them");
       const MechanismChoice choice = parse_mechanism(fmt::format("{}", fmt::join(options->words, " ")), "mechanism");

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
@@ -12,6 +13,7 @@
 #include "app/cli/table.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/engine/expected_tokens.h"
 #include "core/metrics/even_head.h"
 #include "core/metrics/repeated_tokens.h"
 #include "core/trace/words.h"
@@ -24,7 +26,7 @@ using nlohmann::ordered_json;
 struct Options {
   Input input;
   std::vector<std::string> metrics;
-  std::string format = "table", classes;
+  std::string format = "table", classes, alphabet = "expected", alphabet_file;
   bool json = false, csv = false, list = false, chance = false, repeated = false, words = false;
   int period = 50, repeats = 2;
   std::uint64_t seed = 1;
@@ -39,6 +41,7 @@ ordered_json metric_json(const Metric& metric) {
           {"low", number_json(metric.low)},
           {"high", number_json(metric.high)},
           {"formula", metric.formula},
+          {"any_weights", metric.any_weights},
           {"source", metric.source}};
 }
 
@@ -46,19 +49,25 @@ void list_metrics(Shell& shell, const std::string& format) {
   if (format == "json") {
     ordered_json out = ordered_json::array();
     for (const Metric& each : metrics()) out.push_back(metric_json(each));
-    return shell.print_line(out.dump(2));
+    return shell.print_line(json_text(out));
   }
   Table table({{"metric", Table::Align::left},
                {"unit", Table::Align::left},
                {"range", Table::Align::left},
+               {"weights", Table::Align::left},
                {"formula", Table::Align::left},
                {"source", Table::Align::left}});
   for (const Metric& each : metrics()) {
     const auto end = [](double value) { return std::isfinite(value) ? fmt::format("{}", value) : std::string("…"); };
     table.add({std::string(each.id), each.unit.empty() ? "share" : std::string(each.unit),
-               end(each.low) + "–" + end(each.high), std::string(each.formula), std::string(each.source)});
+               end(each.low) + "–" + end(each.high), each.any_weights ? "any" : "probabilities",
+               std::string(each.formula), std::string(each.source)});
   }
   shell.print(table.text());
+  shell.print_line(
+      "\nWeights that are signed or do not sum to 1 (another mechanism in place of softmax, lost weight) have the "
+      "metrics "
+      "of any\nweights; the others, and head classes, are about probabilities: then null (CSV: empty).");
 }
 
 /// The scores that need to know the period. Chance is the score of a head that spreads its weight evenly.
@@ -72,7 +81,57 @@ std::vector<HeadColumn> repeated_columns(int period, int first) {
           column_of("induction_diagonal", [=](const AttentionMap& map) { return induction_diagonal(map, period); })};
 }
 
-Opened run_repeated(Shell& shell, const Options& options, int& first) {
+/// What the repeated tokens are drawn from, and how that is said.
+struct Alphabet {
+  std::string kind;  ///< "expected", "all", "text" or "file"
+  std::vector<std::int32_t> ids;
+  int vocab = 0;
+  std::string rule;  ///< which tokens those are
+  std::string words() const {
+    return fmt::format("drawn from {} of {} tokens: {}", grouped(static_cast<std::int64_t>(ids.size())), grouped(vocab),
+                       rule);
+  }
+};
+
+Alphabet alphabet_of(Shell& shell, const Options& options, const LoadedModel& loaded, std::optional<std::int32_t> bos) {
+  Alphabet out;
+  out.vocab = loaded.model->config().dims.vocab;
+  if (options.alphabet_file.empty() && options.alphabet == "all") {
+    out.kind = out.rule = "all";
+    out.ids = whole_alphabet(out.vocab, bos);
+    return out;
+  }
+  if (options.alphabet_file.empty() && options.alphabet == "expected") {
+    out.kind = "expected";
+    shell.with_progress("expected tokens", [&](const Ctx& ctx) {
+      out.ids = expected_tokens(*loaded.model, bos, options.seed, ctx).ids;
+    });
+    out.rule = fmt::format(
+        "those whose mean next-token probability, over {} texts drawn from the model's own expectations, is at least "
+        "{} of even",
+        ExpectedTokens::rounds, ExpectedTokens::least_share);
+    return out;
+  }
+  const bool file = !options.alphabet_file.empty();
+  out.kind = file ? "file" : "text";
+  out.rule = file ? "those of " + options.alphabet_file : "those of the text given";
+  const std::string where = file ? "--alphabet-file" : "--alphabet";
+  if (!loaded.tokenizer) throw Error(where, "a model with a tokenizer", "none", "--alphabet all needs none");
+  std::set<std::int32_t> found;
+  for (const Token& token :
+       loaded.tokenizer->encode(file ? read_file(options.alphabet_file) : options.alphabet, Tokenizer::Options{}))
+    if (token.id != bos && token.id < out.vocab) found.insert(token.id);
+  out.ids.assign(found.begin(), found.end());
+  return out;
+}
+
+struct Repeated {
+  Opened opened;
+  Alphabet alphabet;
+  int first = 0;  ///< position of the first block: 1 after a BOS
+};
+
+Repeated run_repeated(Shell& shell, const Options& options) {
   if (options.input.from_trace()) throw UsageError("--repeated runs a model; a trace holds its own text");
   if (options.input.has_text()) throw UsageError("--repeated makes its own tokens; leave the text away");
   const LoadedModel loaded = load_model(options.input.model_folder(), shell.backend());
@@ -80,24 +139,32 @@ Opened run_repeated(Shell& shell, const Options& options, int& first) {
   // As TransformerLens does it: a BOS in front wherever the model has one.
   auto bos = loaded.tokenizer ? loaded.tokenizer->bos() : config.bos;
   if (options.input.no_bos) bos.reset();
-  first = bos ? 1 : 0;
-  const std::int64_t length = first + std::int64_t{options.period} * options.repeats;
+  Repeated out;
+  out.first = bos ? 1 : 0;
+  const std::int64_t length = out.first + std::int64_t{options.period} * options.repeats;
   if (config.context > 0 && length > config.context)
     throw Error("--period", fmt::format("at most {} tokens in all, the context of {}", config.context, config.name),
                 fmt::format("{} ({} × {}{})", length, options.repeats, options.period, bos ? " and BOS" : ""),
-                fmt::format("--period {} fits", (config.context - first) / options.repeats));
+                fmt::format("--period {} fits", (config.context - out.first) / options.repeats));
+  out.alphabet = alphabet_of(shell, options, loaded, bos);
+  if (static_cast<int>(out.alphabet.ids.size()) < options.period)
+    shell.say(fmt::format("the {} tokens are fewer than the period of {}: some stand in a block more than once",
+                          out.alphabet.ids.size(), options.period));
   RunRequest request;
   request.model = options.input.model_folder();
   request.edits = options.input.edits();
-  request.ids = repeated_tokens(config.dims.vocab, options.period, options.repeats, bos, options.seed);
-  return run_request(shell, loaded, request);
+  request.ids = repeated_tokens(out.alphabet.ids, options.period, options.repeats, bos, options.seed);
+  out.opened = run_request(shell, loaded, request);
+  return out;
 }
 
-void print_metrics(Shell& shell, const Options& options, const Trace& trace, const std::vector<HeadColumn>& columns) {
+/// `alphabet`: of repeated tokens; null for a text.
+void print_metrics(Shell& shell, const Options& options, const Trace& trace, const std::vector<HeadColumn>& columns,
+                   const Alphabet* alphabet) {
   if (trace.maps.empty()) throw Error(trace.model.name, "attention maps to measure", "a trace without any");
-  const std::vector<ClassRule> own = options.classes.empty()
-                                         ? std::vector<ClassRule>{}
-                                         : parse_class_rules(read_file(options.classes), options.classes);
+  const std::vector<ClassRule> own =
+      options.classes.empty() ? std::vector<ClassRule>{}
+                              : parse_class_rules(read_input(options.classes, std::size_t{16} << 20), options.classes);
   const std::vector<ClassRule>& rules = options.classes.empty() ? default_class_rules() : own;
   const auto heads = report_heads(trace, rules);
   const std::string format = options.chosen_format();
@@ -105,20 +172,27 @@ void print_metrics(Shell& shell, const Options& options, const Trace& trace, con
   if (format == "json") {
     ordered_json out;
     out["model"] = model_json(trace.model);
-    if (options.repeated)
-      out["repeated"] = {{"period", options.period}, {"repeats", options.repeats}, {"seed", options.seed}};
+    if (alphabet)
+      out["repeated"] = {{"period", options.period},
+                         {"repeats", options.repeats},
+                         {"seed", options.seed},
+                         {"alphabet",
+                          {{"kind", alphabet->kind},
+                           {"tokens", alphabet->ids.size()},
+                           {"vocabulary", alphabet->vocab},
+                           {"rule", alphabet->rule}}}};
     out["tokens"] = tokens_json(trace);
     out["metrics"] = ordered_json::array();
     for (const HeadColumn& each : columns)
       for (const Metric& known : metrics())
         if (known.id == each.id) out["metrics"].push_back(metric_json(known));
     out["heads"] = heads_json(heads, trace, columns);
-    return shell.print_line(out.dump(2));
+    return shell.print_line(json_text(out));
   }
   shell.print_line(headline(trace));
-  if (options.repeated)
-    shell.print_line(
-        fmt::format("{} random tokens said {} times (seed {})", options.period, options.repeats, options.seed));
+  if (alphabet)
+    shell.print_line(fmt::format("{} random tokens said {} times (seed {}), {}", options.period, options.repeats,
+                                 options.seed, alphabet->words()));
   shell.print_line();
   shell.print(heads_text(heads, trace, columns));
 }
@@ -158,6 +232,17 @@ void add_metrics(CLI::App& app, Shell& shell) {
       ->needs(repeated)
       ->capture_default_str();
   command->add_option("--seed", options->seed, "Seed of the random tokens")->needs(repeated)->capture_default_str();
+  auto* alphabet = command
+                       ->add_option("--alphabet", options->alphabet,
+                                    "What they are drawn from: tokens that the model expects, all tokens, or those of "
+                                    "a TEXT")
+                       ->needs(repeated)
+                       ->type_name("expected|all|TEXT")
+                       ->capture_default_str();
+  command->add_option("--alphabet-file", options->alphabet_file, "… or those of a file")
+      ->needs(repeated)
+      ->excludes(alphabet)
+      ->type_name("FILE");
   command->callback([options, &shell] {
     shell.command = [options, &shell] {
       if (options->list) return list_metrics(shell, options->chosen_format());
@@ -165,18 +250,16 @@ void add_metrics(CLI::App& app, Shell& shell) {
       std::vector<HeadColumn> columns;
       if (!options->metrics.empty())
         columns = columns_by_id(options->metrics);  // before the work, so that a typo costs nothing
-      int first = 0;
-      const Opened opened = options->repeated ? run_repeated(shell, *options, first)
-                                              : open_input(shell, options->input, {.all_logits = false});
       if (options->repeated) {
-        auto scores = repeated_columns(options->period, first);
+        const Repeated made = run_repeated(shell, *options);
+        auto scores = repeated_columns(options->period, made.first);
         scores.insert(scores.end(), columns.begin(), columns.end());
-        columns = std::move(scores);
-      } else if (columns.empty()) {
-        columns = table ? usual_columns() : columns_by_id({"all"});
+        return print_metrics(shell, *options, *made.opened.trace, scores, &made.alphabet);
       }
-      if (options->words) return print_metrics(shell, *options, in_words(*opened.trace), columns);
-      print_metrics(shell, *options, *opened.trace, columns);
+      const Opened opened = open_input(shell, options->input, {.all_logits = false});
+      if (columns.empty()) columns = table ? usual_columns() : columns_by_id({"all"});
+      if (options->words) return print_metrics(shell, *options, in_words(*opened.trace), columns, nullptr);
+      print_metrics(shell, *options, *opened.trace, columns, nullptr);
     };
   });
 }

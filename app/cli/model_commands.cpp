@@ -7,6 +7,7 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
+#include "app/cli/report.h"
 #include "app/cli/table.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -45,7 +46,7 @@ void evaluate(Shell& shell, const Options& options) {
                                         {"targets", data.targets},
                                         {"loss", loss},
                                         {"floor", data.floor}};
-    return shell.print_line(out.dump(2));
+    return shell.print_line(json_text(out));
   }
   shell.print_line(fmt::format("{}: held-out loss {:.4f} nats per token over {} tokens; floor {:.4f}, {:.4f} above it",
                                loaded.model->config().name, loss, grouped(data.targets), data.floor,

@@ -166,10 +166,17 @@ void add_read(CLI::App& app, Shell& shell) {
                     "Divided by what heads that spread their weight evenly would give");
     }
     if (is({"massive"})) {
-      one->add_option("--threshold", options->threshold, "Times the median magnitude of the layer")
-          ->check(CLI::PositiveNumber)
-          ->capture_default_str();
-      one->add_flag("--zero", options->zero, "Run again with them set to 0: sinks, loss and answer before and after");
+      auto* threshold =
+          one->add_option("--threshold", options->threshold, "At least so many times the median magnitude of the layer")
+              ->check(CLI::PositiveNumber)
+              ->capture_default_str();
+      auto* magnitude = one->add_option("--magnitude", options->magnitude, "… and above this")
+                            ->check(CLI::NonNegativeNumber)
+                            ->capture_default_str();
+      one->add_flag("--paper", options->paper, "The rule of Sun et al. 2024: --threshold 1000 --magnitude 100")
+          ->excludes(threshold)
+          ->excludes(magnitude);
+      one->add_flag("--zero", options->zero, "Run again with all of them set to 0, listed or not: sinks, loss and answer before and after");
     }
     if (is({"alternatives"})) {
       one->add_option("--key", options->key, "The key that loses its weight (default: the strongest)")->type_name("N");

@@ -6,11 +6,13 @@
 #include <charconv>
 #include <cmath>
 #include <numeric>
+#include <span>
 
 #include "app/cli/reading.h"
 #include "app/render/reading_pictures.h"
 #include "core/attention/mechanisms/spectrum.h"
 #include "core/base/error.h"
+#include "core/base/median.h"
 #include "core/engine/edit_probe.h"
 #include "core/engine/edited_weights.h"
 #include "core/metrics/next_token.h"
@@ -273,17 +275,19 @@ Reading gradients(Shell& shell, const ReadOptions& options, const LoadedModel& l
   out.facts = {{"position", "position", std::int64_t{of.position}},
                {"token", "token", namer(loaded)(of.token)},
                {"value", "value", found.gradients.value}};
-  out.columns = {"what", "token", "gradient_times_input", "attention_times_gradient"};
+  out.columns = {"what", "token", "gradient_times_input", "importance", "reach"};
   std::vector<double> shown;
   for (std::size_t i = 0; i < trace->tokens.size(); ++i) {
     shown.push_back(static_cast<double>(found.gradients.gradient_times_input[i]));
     out.rows.push_back(
-        {fmt::format("position {}", i), token_label(*trace, static_cast<Index>(i)), shown.back(), std::nan("")});
+        {fmt::format("position {}", i), token_label(*trace, static_cast<Index>(i)), shown.back(), std::nan(""),
+         std::nan("")});
   }
   for (Index layer = 0; layer < found.importance.dim(0); ++layer)
     for (Index head = 0; head < found.importance.dim(1); ++head)
       out.rows.push_back({fmt::format("head {}.{}", layer, head), std::string(), std::nan(""),
-                          static_cast<double>(found.importance.at(layer, head))});
+                          static_cast<double>(found.importance.at(layer, head)),
+                          static_cast<double>(found.reach.at(layer, head))});
   Matrix row = token_row(shown, trace, "gradient × input of the logit, per token");
   row.diverging = true;
   out.picture = picture_of(std::move(row), *trace);
@@ -328,7 +332,7 @@ Reading singular(Shell&, const ReadOptions& options, const LoadedModel& loaded, 
       const std::string name(name_of(matrix));
       if (!options.full)
         out.rows.push_back({std::int64_t{layer}, name, std::int64_t{weight.dim(0)}, std::int64_t{weight.dim(1)},
-                            sigma.front(), sigma[sigma.size() / 2], std::int64_t{energy_rank(sigma, 0.9)}});
+                            sigma.front(), median(sigma), std::int64_t{energy_rank(sigma, 0.9)}});
       for (std::size_t i = 0; options.full && i < sigma.size(); ++i)
         out.rows.push_back({std::int64_t{layer}, name, static_cast<std::int64_t>(i + 1), sigma[i]});
     }
@@ -354,14 +358,22 @@ Reading sinks(Shell&, const ReadOptions&, const LoadedModel& loaded, const RunRe
 
 Reading massive(Shell& shell, const ReadOptions& options, const LoadedModel& loaded, const RunRequest& request,
                 TracePtr trace) {
-  const MassiveActivations found =
-      massive_activations(*trace, options.threshold, static_cast<std::size_t>(options.top));
+  const MassiveActivations found = massive_activations(
+      *trace, options.paper ? massive_by_sun : MassiveRule{options.threshold, options.magnitude});
+  Index by_sun = 0;
+  for (const MassiveLayer& line : found.layers) by_sun += line.count_by_sun;
+  const auto rule = [](const MassiveRule& r) {
+    return fmt::format("at least {:g} times the layer's median magnitude{}", r.ratio,
+                       r.magnitude > 0 ? fmt::format(" and above {:g}", r.magnitude) : "");
+  };
   Reading out;
+  out.facts = {{"massive", rule(found.rule), integer(static_cast<Index>(found.found.size()))},
+               {"massive_by_paper", rule(massive_by_sun) + " (Sun et al. 2024)", integer(by_sun)}};
   for (std::size_t layer = 0; layer < found.layers.size(); ++layer) {
     const MassiveLayer& line = found.layers[layer];
     out.facts.push_back(
         {fmt::format("largest_{}", layer),
-         fmt::format("layer {}: median {:.4g}, {} above the threshold, largest ratio (position {}, dimension {})",
+         fmt::format("layer {}: median {:.4g}, {} massive, largest ratio (position {}, dimension {})",
                      layer, line.median, line.count, line.largest.position, line.largest.dimension),
          line.largest.ratio});
   }
@@ -369,6 +381,7 @@ Reading massive(Shell& shell, const ReadOptions& options, const LoadedModel& loa
     ZeroedActivations zeroed;
     shell.with_progress("zeroed",
                         [&](const Ctx& ctx) { zeroed = zero_activations(loaded, request, ctx, found.found); });
+    out.facts.push_back({"zeroed", "set to 0", integer(static_cast<Index>(zeroed.zeroed.size()))});
     out.facts.push_back({"loss_before", "loss before", zeroed.loss_before});
     out.facts.push_back({"loss_after", "loss with them at 0", zeroed.loss_after});
     out.facts.push_back({"kl", "KL(before ‖ after) of the next token", zeroed.kl});
@@ -380,7 +393,8 @@ Reading massive(Shell& shell, const ReadOptions& options, const LoadedModel& loa
     }
   }
   out.columns = {"layer", "position", "token", "dimension", "value", "ratio"};
-  for (const HiddenActivation& a : found.found)
+  for (const HiddenActivation& a : std::span(found.found).first(std::min<std::size_t>(
+           found.found.size(), static_cast<std::size_t>(options.top))))
     out.rows.push_back({std::int64_t{a.layer}, integer(a.position), token_label(*trace, a.position),
                         integer(a.dimension), static_cast<double>(a.value), a.ratio});
   return out;
@@ -439,7 +453,7 @@ const std::vector<ReadTool>& read_tools() {
         {"circuits", "QK and OV circuits of a head, and its copying score", &maps_only, &circuits},
         {"rollout", "Attention rollout through all layers", &maps_only, &rollout},
         {"flow", "Attention flow from one position to the tokens", &maps_only, &flow},
-        {"gradients", "Gradient × input per token, attention × gradient per head", &maps_only, &gradients},
+        {"gradients", "Gradient × input per token; per head |Σ A∘∂A| (importance) and Σ |A∘∂A| (reach)", &maps_only, &gradients},
         {"composition", "Q-, K- and V-composition of heads", &maps_only, &composition},
         {"singular", "Singular values of every weight matrix, which the edit \"singular\" scales", &maps_only,
          &singular},

@@ -35,9 +35,9 @@ struct ReadOptions {
   std::vector<std::string> rows;
   std::optional<int> position, key, width;
   int top = 10, distance = 0, layer = 0, layers = 12, stack_width = 64;
-  double threshold = 100, tolerance = 1e-6, share = 1, residual = 0.5, epsilon = 1e-5;
+  double threshold = 100, magnitude = 0, tolerance = 1e-6, share = 1, residual = 0.5, epsilon = 1e-5;
   std::uint64_t seed = 1;
-  bool full = false, relative = false, zero = false, csv = false, json = false;
+  bool full = false, relative = false, zero = false, paper = false, csv = false, json = false;
   bool placement = false, stack = false, parameters = false, prefixes = false;
 };
 

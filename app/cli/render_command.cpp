@@ -58,8 +58,10 @@ PictureRequest picture_of(const Trace& trace, const std::vector<Head>& chosen, c
                                  : PictureRequest::Kind::map;
   request.scaling = {parse_scale(options.scale == "row" ? "per-row" : options.scale).value(), options.low,
                      options.high};
-  if (chosen.size() == 1) {
-    const AttentionMap& map = trace.map(chosen.front().layer, chosen.front().head);
+  if (chosen.size() == 1 || (chosen.empty() && options.row)) {
+    if (trace.maps.empty()) throw Error("render", "a trace with attention maps", "none");
+    const AttentionMap& map =
+        chosen.empty() ? trace.maps.front() : trace.map(chosen.front().layer, chosen.front().head);
     request.query = position(options.row, "--row", map.n_query());
     request.key = position(options.key, "--key", map.n_key());
   }
@@ -75,8 +77,12 @@ void check(const Options& options, const std::vector<Head>& heads) {
   const bool one = heads.size() == 1;
   if (options.arcs + options.bars + options.steps + options.split > 1)
     throw UsageError("--arcs, --bars, --steps and --split are different pictures; choose one");
-  if ((options.arcs || options.bars || options.steps || options.split || options.row || options.key) && !one)
-    throw UsageError("--arcs, --bars, --steps, --split, --row and --key need one --head");
+  if ((options.arcs || options.bars || options.steps || options.split) && !one)
+    throw UsageError("--arcs, --bars, --steps and --split need one --head");
+  if ((options.row || options.key) && heads.size() > 1)
+    throw UsageError("--row and --key need one --head, or none: then the row of that token in every head");
+  if (options.row && heads.empty() && options.scale == "row")
+    throw UsageError("--row without --head draws the rows of all heads on one scale, linear or log");
   if (options.words && (options.steps || options.split))
     throw UsageError("--steps and --split show scores, which tokens have and words have not; leave --words away");
   if (options.split && !options.key) throw UsageError("--split needs --row and --key: the score to take apart");
@@ -107,7 +113,8 @@ void render(Shell& shell, const Options& options) {
           const auto chosen = [&](const Head& each) { return each.layer == layer && each.head == head; };
           return heads.empty() || std::ranges::any_of(heads, chosen);
         }));
-  if (kind == FileKind::csv && heads.size() != 1) throw UsageError("a .csv holds one map: give one --head");
+  if (kind == FileKind::csv && heads.size() != 1 && !(heads.empty() && options.row))
+    throw UsageError("a .csv holds one map: give one --head, or --row alone for one token in all heads");
   PictureRequest request = picture_of(*opened.trace, heads, options);
   if (opened.loaded.model) request.rotary = opened.loaded.model->config().position == PositionKind::rotary;
   shell.print_line(
@@ -131,7 +138,10 @@ void add_render(CLI::App& app, Shell& shell) {
   command->add_flag("--bars", options->bars, "The weights of one query (--row) as bars");
   command->add_flag("--steps", options->steps, "Scores, mask and softmax side by side");
   command->add_flag("--split", options->split, "The score of one cell (--row, --key) by dimension or rotary pair");
-  command->add_option("--row", options->row, "A query to point out, counted from 0 (negative: from the end)")
+  command
+      ->add_option(
+          "--row", options->row,
+          "A query to point out, counted from 0 (negative: from the end); without --head: its row in every head")
       ->type_name("Q");
   command->add_option("--key", options->key, "With --row: the cell to point out")->type_name("K");
   command->add_option("--threshold", options->threshold, "Threads below this weight are not drawn")

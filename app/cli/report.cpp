@@ -35,6 +35,8 @@ ordered_json verdicts_json(const std::vector<HeadVerdict>& verdicts, const Trace
                    {"score", number_json(verdict.score)},
                    {"chance", number_json(verdict.chance)},
                    {"threshold", verdict.rule->at_least},
+                   {"rows", verdict.rows},
+                   {"p", number_json(verdict.p)},
                    {"evidence", evidence}});
   }
   return out;
@@ -76,7 +78,7 @@ std::string heads_text(const std::vector<HeadReport>& heads, const Trace& trace,
   const TokenLinks links = TokenLinks::of(trace.ids());
   std::vector<Table::Column> titles{{"head", Table::Align::right}};
   for (const HeadColumn& each : columns) titles.push_back({each.id});
-  titles.push_back({"class score (chance)", Table::Align::left});
+  titles.push_back({"class score (chance, rows of evidence, how sure)", Table::Align::left});
   Table table(std::move(titles));
   for (const HeadReport& head : heads) {
     std::vector<std::string> row{fmt::format("{}.{}", head.map->layer(), head.map->head())};
@@ -125,6 +127,10 @@ std::vector<HeadColumn> columns_by_id(const std::vector<std::string>& ids) {
     }
   }
   return result;
+}
+
+std::string json_text(const ordered_json& value) {
+  return value.dump(2, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 ordered_json number_json(double value) {

@@ -47,6 +47,8 @@ nlohmann::ordered_json next_tokens_json(const Trace& trace, const Tokenizer* tok
 nlohmann::ordered_json heads_json(const std::vector<HeadReport>& heads, const Trace& trace,
                                   const std::vector<HeadColumn>& columns);
 nlohmann::ordered_json model_json(const ModelInfo& model);
+/// Indented; bytes that are not UTF-8 (of a folder's name) become U+FFFD.
+std::string json_text(const nlohmann::ordered_json& value);
 /// JSON knows no NaN: null says that the text offers no evidence.
 nlohmann::ordered_json number_json(double value);
 

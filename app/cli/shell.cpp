@@ -1,8 +1,6 @@
 #include "app/cli/shell.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,49 +12,24 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "core/base/standard_streams.h"
 #include "core/cuda/cuda_backend.h"
 
 namespace headscope::cli {
 
-/// Signals as a stop token, without a handler: they are blocked in every thread (threads started later inherit that)
-/// and one thread waits for them.
-class Shell::Interrupts {
- public:
-  Interrupts() {
-    sigemptyset(&signals_);
-    for (const int signal : {SIGINT, SIGTERM, leave}) sigaddset(&signals_, signal);
-    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
-    thread_ = std::thread([this] { wait(); });
-  }
-  ~Interrupts() {
-    pthread_kill(thread_.native_handle(), leave);
-    thread_.join();
-  }
-  std::stop_token token() const { return stop_.get_token(); }
-
- private:
-  static constexpr int leave = SIGUSR2;
-
-  void wait() {
-    for (;;) {
-      int signal = 0;
-      if (sigwait(&signals_, &signal) != 0) continue;
-      if (signal == leave) return;
-      if (stop_.stop_requested()) _exit(exit_interrupted);
-      stop_.request_stop();
-    }
-  }
-
-  sigset_t signals_;
-  std::stop_source stop_;
-  std::thread thread_;
-};
+namespace {
+/// Throws what became of standard output; `error` is errno of the write that failed.
+[[noreturn]] void refuse(int error) {
+  if (error == EPIPE) throw ReaderGone();
+  throw Error("standard output", "room for all of the result", std::strerror(error));
+}
+}  // namespace
 
 Shell::Shell() = default;
 Shell::~Shell() = default;
 
 void Shell::print(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (std::fwrite(text.data(), 1, text.size(), stdout) < text.size()) refuse(errno);
 }
 
 void Shell::print_line(std::string_view text) {
@@ -65,12 +38,11 @@ void Shell::print_line(std::string_view text) {
 }
 
 void Shell::flush() {
-  if (std::fflush(stdout) != 0 || std::ferror(stdout))
-    throw Error("standard output", "room for all of the result", std::strerror(errno));
+  if (std::fflush(stdout) != 0) refuse(errno);
 }
 
 void Shell::say(std::string_view text) {
-  fmt::print(stderr, "{}\n", text);
+  headscope::say(std::string(text) + '\n');
 }
 
 std::stop_token Shell::stop() {
@@ -99,11 +71,10 @@ void Shell::with_progress(std::string_view what, const std::function<void(const 
     while (!ended.wait_for(hold, stop, shown ? between : before_first, [] { return false; }) &&
            !stop.stop_requested()) {
       const int percent = static_cast<int>(progress.load() * 100);
-      fmt::print(stderr, "\r{} {:3d} % ", what, percent < 0 ? 0 : percent > 100 ? 100 : percent);
-      std::fflush(stderr);
+      headscope::say(fmt::format("\r{} {:3d} % ", what, percent < 0 ? 0 : percent > 100 ? 100 : percent));
       shown = true;
     }
-    if (shown) fmt::print(stderr, "\r\033[K");
+    if (shown) headscope::say("\r\033[K");
   });
   work(ctx);
 }

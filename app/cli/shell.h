@@ -1,6 +1,7 @@
 #pragma once
-// What every subcommand shares: data goes to standard output, messages and progress to standard error, Ctrl-C stops the
-// work through a stop token. One Shell per process, made by main() and passed down.
+// What every subcommand shares: data goes to standard output, messages and progress to standard error (say() of
+// core/base/standard_streams.h, which never fails), Ctrl-C stops the work through a stop token. One Shell per process,
+// made by main() and passed down.
 
 #include <atomic>
 #include <functional>
@@ -9,16 +10,28 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/interrupts.h"
 #include "core/model/model.h"
 
 namespace headscope::cli {
 
 /// What a process of the command line ends with; README.md documents them.
-enum ExitCode { exit_ok = 0, exit_error = 1, exit_usage = 2, exit_interrupted = 130 };
+enum ExitCode {
+  exit_ok = 0,
+  exit_error = 1,
+  exit_usage = 2,
+  exit_interrupted = interrupted_exit_code,
+  exit_reader_gone = 141,  ///< as a shell says it of a program that SIGPIPE ended
+};
 
 /// The options do not make sense together. Reported like a mistyped option: one line, exit code 2.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
+};
+
+/// Whoever read our standard output has seen enough: the end, without a word.
+struct ReaderGone : std::runtime_error {
+  ReaderGone() : std::runtime_error("the reader of standard output went away") {}
 };
 
 class Shell {
@@ -32,16 +45,16 @@ class Shell {
   bool cuda = false;              ///< products on an NVIDIA card
   std::function<void()> command;  ///< set by the subcommand that the user chose
 
-  /// Buffered; flush() at the end tells whether all of it arrived.
+  /// Buffered; flush() at the end sends the rest. All throw Error when standard output does not take it (a full disk),
+  /// ReaderGone when it was a pipe that nobody reads any more.
   void print(std::string_view text);
   void print_line(std::string_view text = "");
-  /// Throws Error when standard output could not take everything (a full disk).
   void flush();
-  /// One line on standard error.
+  /// One line on standard error. Never fails.
   void say(std::string_view text);
 
-  /// From the first call on, SIGINT and SIGTERM ask the work to stop (a second one ends the process at once). Before
-  /// that, while options and input are read, they end the process as usual.
+  /// From the first call on, SIGINT, SIGTERM and SIGHUP ask the work to stop (a second one ends the process at once).
+  /// Before that, while options and input are read, they end the process as usual.
   std::stop_token stop();
   Backend& backend();
 
@@ -50,7 +63,6 @@ class Shell {
   void with_progress(std::string_view what, const std::function<void(const Ctx&)>& work);
 
  private:
-  class Interrupts;
   std::unique_ptr<Interrupts> interrupts_;
   std::unique_ptr<Backend> backend_;
 };

@@ -11,6 +11,8 @@
 #include "app/cli/input.h"
 #include "app/cli/sweep_report.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/standard_streams.h"
 #include "core/metrics/temperature_curve.h"
 
 namespace headscope::cli {
@@ -55,7 +57,7 @@ bool go_through(Shell& shell, Sweep& sweep, const char* what) {
   auto shown = begin;
   bool written = false;
   const auto clear = [&] {
-    if (written) fmt::print(stderr, "\r\033[K");
+    if (written) say("\r\033[K");
   };
   try {
     while (!sweep.finished()) {
@@ -66,8 +68,7 @@ bool go_through(Shell& shell, Sweep& sweep, const char* what) {
       const double seconds = std::chrono::duration<double>(now - begin).count();
       const std::string left =
           sweep.share() > 0 ? " · " + seconds_text(seconds * (1 - sweep.share()) / sweep.share()) + " left" : "";
-      fmt::print(stderr, "\r\033[K{} of {} {}{}", sweep.done(), sweep.total(), what, left);
-      std::fflush(stderr);
+      say(fmt::format("\r\033[K{} of {} {}{}", sweep.done(), sweep.total(), what, left));
       written = true;
     }
   } catch (const Cancelled&) {
@@ -89,19 +90,47 @@ void finish(bool whole, bool any, const Print& print) {
   if (!whole) throw Cancelled();
 }
 
-Ablate ablation(const std::string& by, std::uint64_t seed) {
-  return {by == "zero" ? Ablate::By::zero : by == "mean" ? Ablate::By::mean : Ablate::By::resample, seed};
-}
-
 struct AblationOptions : Common {
-  std::string by = "mean";
+  std::string by = "mean", from_file;
+  std::vector<std::string> from;
   std::uint64_t seed = 1;
   void add_ablation(CLI::App& app) {
-    app.add_option("--by", by, "What z becomes: zero, its mean over the text, or that of another position")
-        ->check(CLI::IsMember({"zero", "mean", "resample"}))
-        ->type_name("zero|mean|resample")
+    app.add_option(
+           "--by", by,
+           "What z becomes: zero; its mean over the position and those before it, or over the whole text, later "
+           "positions too; that of another position")
+        ->check(CLI::IsMember({"zero", "mean", "mean-over-text", "resample"}))
+        ->type_name("zero|mean|mean-over-text|resample")
         ->capture_default_str();
+    auto* texts = app.add_option("--from", from, "Mean or resample over this reference text; once for each")
+                      ->type_name("TEXT")
+                      ->take_all();
+    app.add_option("--from-file", from_file, "… or over the lines of a file, each a reference text")
+        ->excludes(texts)
+        ->type_name("FILE");
     app.add_option("--seed", seed, "Of the positions that resample draws")->capture_default_str();
+  }
+  /// Throws UsageError or Error on references that make no sense.
+  Ablate ablation() const {
+    Ablate out{by == "zero"       ? Ablate::By::zero
+               : by == "resample" ? Ablate::By::resample
+                                  : Ablate::By::mean,
+               seed, by == "mean-over-text", from};
+    if (!from_file.empty()) {
+      const std::string all = read_file(from_file);
+      for (std::size_t at = 0; at < all.size();) {
+        const std::size_t end = std::min(all.find('\n', at), all.size());
+        std::string line = all.substr(at, end - at);
+        if (line.ends_with('\r')) line.pop_back();
+        if (!line.empty()) out.from.push_back(std::move(line));
+        at = end + 1;
+      }
+      if (out.from.empty()) throw Error(from_file, "lines, each a reference text", "none");
+    }
+    if (!out.from.empty() && (out.by == Ablate::By::zero || out.over_text))
+      throw UsageError("--from is for --by mean and --by resample");
+    check(out, "--from");
+    return out;
   }
 };
 
@@ -118,7 +147,7 @@ void add_ablate(CLI::App& app, Shell& shell) {
     shell.command = [options, &shell] {
       const RunRequest request = options->input.request();
       const LoadedModel loaded = load_model(request.model, shell.backend());
-      HeadAblationSweep sweep(loaded, {request, ablation(options->by, options->seed), options->answers(loaded)});
+      HeadAblationSweep sweep(loaded, {request, options->ablation(), options->answers(loaded)});
       const bool whole = go_through(shell, sweep, "heads");
       const auto result = sweep.result();
       finish(whole, result != nullptr, [&] { print_ablation(shell, options->form(), loaded, *result, whole); });
@@ -242,8 +271,8 @@ void add_circuit(CLI::App& app, Shell& shell) {
       const LoadedModel loaded = load_model(request.model, shell.backend());
       using Method = HeadCircuitRequest::Method;
       HeadCircuitSearch search(loaded,
-                               {request, ablation(options->by, options->seed),
-                                options->method == "add" ? Method::add : Method::remove, options->answers(loaded)});
+                               {request, options->ablation(), options->method == "add" ? Method::add : Method::remove,
+                                options->answers(loaded)});
       const bool whole = go_through(shell, search, "passes");
       const auto result = search.result();
       finish(whole, result != nullptr,

@@ -73,7 +73,7 @@ void print_ablation(Shell& shell, Form form, const LoadedModel& loaded, const He
                               {"loss_change", number_json(h.loss_change)},
                               {"kl", number_json(h.after.kl)},
                               {"logit_difference_change", number_json(h.logit_difference_change)}});
-    return shell.print_line(out.dump(2));
+    return shell.print_line(json_text(out));
   }
   shell.print_line(headline(*result.before_trace));
   shell.print_line(fmt::format("{}, each head in turn; loss {} nats, logit {} − {} = {}\n",
@@ -121,7 +121,7 @@ void print_patching(Shell& shell, Form form, const LoadedModel& loaded, const Pa
         row.push_back(number_json(known(cell(r, c)) ? result.recovered(cell(r, c)) : nan));
       out["recovered"].push_back(row);
     }
-    return shell.print_line(out.dump(2));
+    return shell.print_line(json_text(out));
   }
   shell.print_line(headline(*result.corrupted));
   shell.print_line(
@@ -184,7 +184,7 @@ void print_temperatures(Shell& shell, Form form, const TemperatureSweep& result,
       curve["loss"].push_back(number_json(p.loss));
       curve["kl"].push_back(number_json(p.kl));
     });
-    return shell.print_line(out.dump(2));
+    return shell.print_line(json_text(out));
   }
   shell.print_line(headline(*result.before_trace));
   shell.print_line(fmt::format("entropy of the head → loss of the model, both in nats; loss as it is {}\n",
@@ -201,6 +201,11 @@ void print_temperatures(Shell& shell, Form form, const TemperatureSweep& result,
   add("mean", result.mean());
   for (std::size_t i = 0; i < result.heads.size(); ++i) add(name(i), result.heads[i]);
   shell.print(table.text());
+}
+
+namespace {
+constexpr const char* faithfulness_meaning =
+    "(logit difference − none) / (whole − none), normalised (Hanna et al. 2024; Marks et al. 2024)";
 }
 
 void print_circuit(Shell& shell, Form form, const LoadedModel& loaded, const HeadCircuit& result, double threshold,
@@ -239,13 +244,15 @@ void print_circuit(Shell& shell, Form form, const LoadedModel& loaded, const Hea
                               {"logit_difference", step.logit_difference},
                               {"faithfulness", result.faithfulness(step.logit_difference)}});
     }
+    out["faithfulness"] = faithfulness_meaning;
     out["threshold"] = threshold;
+    out["caveats"] = result.caveats(threshold);
     out["circuit"] = nullptr;
     if (fewest >= 0) {
       out["circuit"] = ordered_json::array();
       for (const auto& [layer, head] : set) out["circuit"].push_back({layer, head});
     }
-    return shell.print_line(out.dump(2));
+    return shell.print_line(json_text(out));
   }
   shell.print_line(headline(*result.before_trace));
   shell.print_line(fmt::format("greedy {}, heads that are out: {}; logit {} − {}: whole model {:.3f}, no head {:.3f}\n",
@@ -259,6 +266,8 @@ void print_circuit(Shell& shell, Form form, const LoadedModel& loaded, const Hea
                number(step.logit_difference, "{:.3f}"), number(result.faithfulness(step.logit_difference), "{:.3f}")});
   }
   shell.print(table.text());
+  shell.print_line(fmt::format("\nfaithfulness: {}", faithfulness_meaning));
+  for (const std::string& caveat : result.caveats(threshold)) shell.print_line("\n" + caveat);
   if (fewest < 0) return shell.print_line(fmt::format("\nno known set keeps {:.0f} %", 100 * threshold));
   std::string names;
   for (const auto& [layer, head] : set) names += fmt::format(" {}.{}", layer, head);

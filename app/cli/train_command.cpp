@@ -1,16 +1,19 @@
-// headscope-cli train: a recipe becomes a model folder. Interrupted, it leaves a checkpoint and says how to go on.
+// headscope-cli train: a recipe becomes a model folder. However it ends, it leaves the model or a checkpoint, and says how
+// to go on.
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "app/cli/commands.h"
 #include "app/cli/table.h"
 #include "core/base/duration.h"
 #include "core/base/error.h"
-#include "core/train/trainer.h"
+#include "core/base/standard_streams.h"
+#include "core/train/training_folder.h"
 
 namespace headscope::cli {
 
@@ -19,7 +22,7 @@ namespace fs = std::filesystem;
 
 struct Options {
   std::string recipe, out;
-  bool resume = false;
+  bool resume = false, overwrite = false;
 };
 
 std::string progress_line(const TrainingProgress& p) {
@@ -42,12 +45,11 @@ class ProgressLine {
     const auto now = std::chrono::steady_clock::now();
     if (!measured && now - last_ < std::chrono::milliseconds(200)) return;
     last_ = now;
-    fmt::print(stderr, "\r\033[K{}{}", progress_line(p), measured ? "\n" : "");
-    std::fflush(stderr);
+    say(fmt::format("\r\033[K{}{}", progress_line(p), measured ? "\n" : ""));
     open_ = !measured;
   }
   void end() {
-    if (open_) fmt::print(stderr, "\n");
+    if (open_) say("\n");
     open_ = false;
   }
 
@@ -64,48 +66,68 @@ void require_same(const Recipe& given, const Recipe& stored, const fs::path& che
               "train into another folder (-o), or without --resume to begin anew");
 }
 
+/// The checkpoint of a run that ends before its time, and how to go on from it. Never throws: what ended the run is what
+/// has to be told.
+void keep(Shell& shell, const Trainer& trainer, const TrainingFolder& folder, const Options& options) {
+  try {
+    save_checkpoint(trainer.checkpoint(), folder.checkpoint());
+    shell.say(fmt::format("stopped after step {}; go on with\n  headscope-cli train {} -o {} --resume{}",
+                          trainer.progress().step, options.recipe, folder.checkpoint().parent_path().string(),
+                          options.overwrite ? " --overwrite" : ""));
+  } catch (const std::exception& failed) {
+    shell.say(fmt::format("stopped after step {}, and no checkpoint could be written: {}", trainer.progress().step,
+                          failed.what()));
+  }
+}
+
+std::unique_ptr<Trainer> begin(Shell& shell, const Recipe& recipe, const TrainingFolder& folder,
+                               const Options& options) {
+  const fs::path checkpoint = folder.checkpoint();
+  if (options.resume && !folder.has_checkpoint())
+    throw Error(checkpoint.string(), "a checkpoint to go on from", "none", "leave --resume away to begin");
+  if (!options.resume && !options.overwrite && folder.has_checkpoint())
+    throw Error(checkpoint.string(), "a folder without an unfinished training", "one",
+                "--resume goes on; --overwrite begins anew");
+  if (!options.resume) return std::make_unique<Trainer>(recipe, shell.backend());
+  const Checkpoint stored = load_checkpoint(checkpoint);
+  require_same(recipe, stored.recipe, checkpoint);
+  return std::make_unique<Trainer>(stored, shell.backend());
+}
+
 void train(Shell& shell, const Options& options) {
   const Recipe recipe = load_recipe(options.recipe);
   const fs::path out = options.out.empty() ? fs::path(recipe.name) : fs::path(options.out);
-  const fs::path checkpoint = out / "checkpoint.safetensors";
-  std::error_code failure;
-  fs::create_directories(out, failure);
-  if (failure) throw Error(out.string(), "a folder that can be made", failure.message(), "choose another with -o");
-  const bool there = fs::exists(checkpoint, failure);
-  if (options.resume && !there)
-    throw Error(checkpoint.string(), "a checkpoint to go on from", "none", "leave --resume away to begin");
-  if (!options.resume && there)
-    throw Error(checkpoint.string(), "a folder without an unfinished training", "one",
-                "--resume goes on; delete the file to begin anew");
-
-  Backend& backend = shell.backend();
-  std::unique_ptr<Trainer> trainer;
-  if (options.resume) {
-    const Checkpoint stored = load_checkpoint(checkpoint);
-    require_same(recipe, stored.recipe, checkpoint);
-    trainer = std::make_unique<Trainer>(stored, backend);
-  } else {
-    trainer = std::make_unique<Trainer>(recipe, backend);
-  }
+  if (!options.overwrite && holds_model(out))
+    throw Error(out.string(), "a folder without a model", "one with a model in it",
+                "-o names another; --overwrite replaces the model when the new one is done");
+  shell.stop();  // from here on a signal ends it in order: with a checkpoint, without the lock
+  TrainingFolder folder(out, options.overwrite);
+  const std::unique_ptr<Trainer> trainer = begin(shell, recipe, folder, options);
   shell.say(fmt::format("{}: {} parameters, {} steps of {} × {} tokens; the floor of the held-out loss is {:.4f}",
                         recipe.name, grouped(trainer->learner().parameters().count()), recipe.steps, recipe.batch,
                         recipe.model.context, trainer->progress().floor));
   ProgressLine line(shell);
+  bool checkpoints_fail = false;
   try {
     trainer->run(recipe.steps, shell.stop(), [&](const TrainingProgress& p) {
       line.show(p);
-      if (p.step % recipe.checkpoint_every == 0 && !p.finished()) save_checkpoint(trainer->checkpoint(), checkpoint);
+      if (p.step % recipe.checkpoint_every != 0 || p.finished()) return;
+      try {
+        save_checkpoint(trainer->checkpoint(), folder.checkpoint());
+        checkpoints_fail = false;
+      } catch (const Error& failed) {  // a disk that is full now may have room at the end
+        if (std::exchange(checkpoints_fail, true)) return;
+        line.end();
+        shell.say(fmt::format("no checkpoint of step {}: {}\nThe training goes on.", p.step, failed.what()));
+      }
     });
-  } catch (const Cancelled&) {
     line.end();
-    save_checkpoint(trainer->checkpoint(), checkpoint);
-    shell.say(fmt::format("stopped after step {}; go on with\n  headscope-cli train {} -o {} --resume",
-                          trainer->progress().step, options.recipe, out.string()));
+    folder.publish(*trainer);
+  } catch (...) {
+    line.end();
+    keep(shell, *trainer, folder, options);
     throw;
   }
-  line.end();
-  trainer->save_model(out);
-  fs::remove(checkpoint, failure);
   const TrainingProgress& p = trainer->progress();
   shell.print_line(fmt::format("{}: held-out loss {:.4f} nats per token, {:.4f} above the floor, after {} steps in {}",
                                out.string(), p.held_out, p.held_out - p.floor, p.step, duration_text(p.seconds)));
@@ -121,6 +143,8 @@ void add_train(CLI::App& app, Shell& shell) {
   command->add_option("-o,--out", options->out, "Folder for the model and its checkpoint (default: the recipe's name)")
       ->type_name("DIR");
   command->add_flag("--resume", options->resume, "Go on from the checkpoint in that folder");
+  command->add_flag("--overwrite", options->overwrite,
+                    "Replace the model in that folder, once the new one is done; begin anew where one is unfinished");
   command->callback([options, &shell] { shell.command = [options, &shell] { train(shell, *options); }; });
 }
 

@@ -40,6 +40,10 @@ class AlternativesInstrument final : public ReadingInstrument {
     atlas(c);
   }
 
+  void controls(ControlsRecord& r) override {
+    r.field("share", share_, 0, 1);
+    r.field("tolerance", tolerance_, 1e-6, 0.5);
+  }
   void right(const InstrumentContext& c) override {
     section(c.ui, "MOVE THE WEIGHTS", "0: the model's own");
     slider(c.ui, "Share of the way", share_, {0, 1, 1, false, "", 2});

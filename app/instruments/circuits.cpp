@@ -11,6 +11,8 @@
 #include "app/instruments/parts.h"
 #include "app/instruments/reading.h"
 #include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
+#include "viz/scene/text.h"
 
 namespace headscope {
 
@@ -41,6 +43,7 @@ class CircuitsInstrument final : public ReadingInstrument {
     list(c, answer);
   }
 
+  void controls(ControlsRecord& r) override { r.field("circuit", circuit_, 0, 1); }
   void right(const InstrumentContext& c) override {
     const auto& answer = job_.answer();
     if (!answer) return;
@@ -159,12 +162,11 @@ class CircuitsInstrument final : public ReadingInstrument {
         const auto i = static_cast<std::size_t>(line);
         ImGui::TableNextRow();
         ImGui::TableNextColumn();
-        ImGui::TextUnformatted(token_text(answer.source.model, found.tokens[i]).c_str());
+        text_line(c.ui, token_text(answer.source.model, found.tokens[i]));
         ImGui::TableNextColumn();
         const std::string words = raised(answer, i);
         const bool itself = found.raises[i * static_cast<std::size_t>(found.kept)].to == found.tokens[i];
-        c.ui.fonts.need(words);
-        ImGui::TextColored(vec(itself ? c.ui.theme.accent : c.ui.theme.muted), "%s", words.c_str());
+        text_line(c.ui, words, itself ? c.ui.theme.accent : c.ui.theme.muted);
         if (itself && ImGui::IsItemHovered()) tooltip(c.ui, {"Copies: the token raises itself most"});
       }
     ImGui::EndTable();
@@ -192,12 +194,24 @@ class CircuitsInstrument final : public ReadingInstrument {
                             number_cell(pair.value)});
       return out;
     });
+    // Both tokens of a pair are shown: in what a short bar and its number leave, the longer one cut first.
+    const Font font = c.ui.token();
+    const double half = std::max(30.0, (c.room() - 72 - 20 - c.ui.fonts.width(" → ", font) -
+                                        c.ui.fonts.width("00.00", c.ui.number())) /
+                                           2);
+    const auto fitted = [&](const TokenPair& pair) {
+      const std::string from = name(pair.from), to = name(pair.to);
+      const double a = c.ui.fonts.width(from, font), b = c.ui.fonts.width(to, font);
+      return fmt::format("{} → {}", elided(from, font, std::max(half, 2 * half - b), c.ui.fonts),
+                         elided(to, font, std::max(half, 2 * half - a), c.ui.fonts));
+    };
     std::vector<Bar> bars;
     for (std::size_t i = 0; i < std::min<std::size_t>(pairs.size(), 10); ++i)
-      bars.push_back({fmt::format("{} → {}", name(pairs[i].from), name(pairs[i].to)),
+      bars.push_back({fitted(pairs[i]),
                       static_cast<double>(pairs[i].value / std::max(1e-9f, pairs[0].value)), -1,
                       fmt::format("{:.2f}", pairs[i].value),
-                      circuit_ == 0 ? "looked at → made more likely" : "query → key"});
+                      fmt::format("{} → {}: {}", name(pairs[i].from), name(pairs[i].to),
+                                  circuit_ == 0 ? "looked at → made more likely" : "query → key")});
     bar_list(c.ui, "pairs", bars);
   }
 

@@ -62,6 +62,7 @@ class CompositionInstrument final : public ReadingInstrument {
     matrix(c, answer);
   }
 
+  void controls(ControlsRecord& r) override { r.field("kind", kind_, 0, 2); }
   void right(const InstrumentContext& c) override {
     const auto answer = job_.answer();
     if (!answer) return;

@@ -11,7 +11,9 @@
 
 #include "app/instruments/parts.h"
 #include "app/panels/scene_slot.h"
+#include "app/render/head_report.h"
 #include "app/widgets/controls.h"
+#include "app/widgets/keyboard.h"
 #include "core/base/error.h"
 #include "viz/scene/head_map.h"
 
@@ -39,15 +41,16 @@ class DetectorInstrument final : public Instrument {
     const float room = ImGui::GetContentRegionAvail().x, gap = c.ui.px(20), height = ImGui::GetContentRegionAvail().y;
     const float list = std::clamp(room * 0.35f, std::min(c.ui.px(215), room / 2), c.ui.px(380));
     const float left = std::floor(std::min(room - gap - list, height + c.ui.px(60)));
-    ImGui::BeginChild("cells", {left, height});
+    ImGui::BeginChild("cells", {left, height}, ImGuiChildFlags_NavFlattened);
     map(c);
     ImGui::EndChild();
     ImGui::SameLine(0, gap);
-    ImGui::BeginChild("ranking", {room - left - gap, height});
+    ImGui::BeginChild("ranking", {room - left - gap, height}, ImGuiChildFlags_NavFlattened);
     ranking(c);
     ImGui::EndChild();
   }
 
+  void controls(ControlsRecord& r) override { r.field("painting", painting_); }
   void right(const InstrumentContext& c) override {
     section(c.ui, "WHICH CELLS");
     static constexpr const char* ways[] = {"by a rule", "painted"};
@@ -156,14 +159,11 @@ class DetectorInstrument final : public Instrument {
             painting_ ? "drag to paint the cells" : "framed: cells that match");
     const double width = std::floor(c.room());
     const double height = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale) - 4);
-    // A picture a little too large is shrunk to the room: better than cells of two pixels in half of it.
-    const double least = 3 * static_cast<double>(c.trace()->tokens.size());
-    const double plot = std::max({std::min(width - 100, height - 170), least < 1.3 * width ? least : 0.0, 120.0});
-    slot_.want(c.explorer(), c.ui, c.results().run, fmt::format("{}.{} {}", head.layer, head.head, plot),
-               [run = c.results().run, head, plot](const Look& look) {
+    slot_.want(c.explorer(), c.ui, c.results().run, fmt::format("{}.{} {} {}", head.layer, head.head, width, height),
+               [run = c.results().run, head, width, height](const Look& look) {
                  HeadMapOptions options;
                  options.layer = head.layer, options.head = head.head;
-                 options.plot = plot;
+                 options.room = {width, height};
                  options.bare = true;
                  options.values = false;
                  return head_map_scene(*run->trace, options, look);
@@ -265,7 +265,7 @@ class DetectorInstrument final : public Instrument {
         const HeadRef head{d.layer, d.head};
         const ImVec2 at = ImGui::GetCursorScreenPos();
         const std::string name = fmt::format("{}.{}", d.layer, d.head);
-        if (ImGui::InvisibleButton(("match " + name).c_str(), {room, height})) c.explorer().select(head);
+        if (pressable(("match " + name).c_str(), {room, height})) c.explorer().select(head);
         const bool hovered = ImGui::IsItemHovered();
         if (head == c.state().document.selected || hovered)
           draw.AddRectFilled(at, {at.x + room, at.y + height},
@@ -276,19 +276,22 @@ class DetectorInstrument final : public Instrument {
         draw_text(c.ui, draw, {{0, 0}, name, c.ui.number(), c.ui.theme.text, Anchor::start, 0},
                   {at.x + c.ui.px(6), base});
         const auto place = [&](double v) { return x0 + static_cast<float>(v / scale) * std::max(x1 - x0, 4.f); };
-        draw.AddRectFilled({x0, middle - c.ui.px(4)}, {std::max(place(d.score), x0 + 1), middle + c.ui.px(4)},
-                           col(c.ui.theme.accent), c.ui.px(2));
+        const bool told = std::isfinite(d.score);
+        if (told)
+          draw.AddRectFilled({x0, middle - c.ui.px(4)}, {std::max(place(d.score), x0 + 1), middle + c.ui.px(4)},
+                             col(c.ui.theme.accent), c.ui.px(2));
         draw.AddRectFilled({place(d.chance) - 1, middle - c.ui.px(8)}, {place(d.chance) + 1, middle + c.ui.px(8)},
                            col(c.ui.theme.text));
-        draw_text(c.ui, draw, {{0, 0}, fmt::format("{:.3f}", d.score), c.ui.number(), c.ui.theme.text, Anchor::end, 0},
+        draw_text(c.ui, draw, {{0, 0}, number(d.score), c.ui.number(), c.ui.theme.text, Anchor::end, 0},
                   {at.x + room - c.ui.px(46), base});
         draw_text(c.ui, draw,
                   {{0, 0}, fmt::format("{:.3f}", d.chance), c.ui.number(), c.ui.theme.faint, Anchor::end, 0},
                   {at.x + room - c.ui.px(6), base});
         if (hovered)
           tooltip(c.ui, {fmt::format("Layer {} Head {}", d.layer, d.head),
-                         fmt::format("score {:.4f}, chance {:.4f}: {:.1f} times chance", d.score, d.chance,
-                                     d.score / d.chance),
+                         told ? fmt::format("score {:.4f}, chance {:.4f}: {:.1f} times chance", d.score, d.chance,
+                                            d.score / d.chance)
+                              : "no score: the weights of this head are no probabilities",
                          fmt::format("mean over {} rows of the weight on matching keys", d.rows),
                          fmt::format("blocks.{}.attn.hook_pattern[{}], F32", d.layer, d.head)});
       }

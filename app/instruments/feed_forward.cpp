@@ -12,6 +12,7 @@
 #include "app/instruments/reading.h"
 #include "app/render/block_pictures.h"
 #include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
 #include "core/base/error.h"
 #include "core/model/parameter_parts.h"
 #include "viz/scene/map_cells.h"
@@ -49,6 +50,12 @@ class FeedForwardInstrument final : public ReadingInstrument {
     view_ == 1 ? curves(c) : parameters(c);
   }
 
+  void controls(ControlsRecord& r) override {
+    r.field("view", view_, 0, 2);
+    r.field("x", x_, -4, 4);
+    r.field("gate", gate_, -3, 3);
+    r.field("shape", shape_);
+  }
   void right(const InstrumentContext& c) override {
     if (!c.results().model.model) return;
     if (view_ == 0) return neuron_controls(c);
@@ -173,8 +180,7 @@ class FeedForwardInstrument final : public ReadingInstrument {
       ImGui::TableNextRow();
       for (const std::string& text : cells) {
         ImGui::TableNextColumn();
-        c.ui.fonts.need(text);
-        ImGui::TextUnformatted(text.c_str());
+        text_line(c.ui, text);
       }
       if (ImGui::IsItemHovered())
         tooltip(c.ui, {fmt::format("neuron {} writes a · W_down[{}], a = {:+.4f}", n.index, n.index, n.post),

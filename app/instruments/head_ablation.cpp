@@ -61,6 +61,7 @@ class HeadAblationInstrument final : public Instrument {
     list(c);
   }
 
+  void controls(ControlsRecord& r) override { r.field("measure", measure_, 0, 2); }
   void right(const InstrumentContext& c) override {
     section(c.ui, "TAKE OUT", "what the head reads (z) becomes");
     ablation_choice(c, "ablation kind", ablate_);

@@ -11,6 +11,7 @@
 #include "app/instruments/parts.h"
 #include "app/panels/scene_slot.h"
 #include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
 #include "app/widgets/plots.h"
 #include "viz/scene/matrix.h"
 
@@ -34,10 +35,15 @@ class HeadCircuitInstrument final : public Instrument {
                          "Press Start on the right: heads go one by one, each time the one that matters least.");
     }
     const int fewest = result_->fewest(threshold_);
+    for (const std::string& caveat : result_->caveats(threshold_)) paragraph(c.ui, caveat, c.ui.theme.key);
     curve(c, fewest);
     heads(c, fewest);
   }
 
+  void controls(ControlsRecord& r) override {
+    r.field("threshold", threshold_, 0, 1);
+    r.field("method", method_, Method::add);
+  }
   void right(const InstrumentContext& c) override {
     const float room = ImGui::GetContentRegionAvail().x;
     section(c.ui, "KEEP AT LEAST", "of the logit difference");
@@ -73,7 +79,8 @@ class HeadCircuitInstrument final : public Instrument {
       fact(c.ui, "Heads kept", fmt::format("{} of {}", fewest, result_->heads), nullptr,
            {"the fewest heads of the greedy order that reach the threshold"});
       fact(c.ui, "Faithfulness", fmt::format("{:.1f} %", 100 * result_->faithfulness_of(fewest)), nullptr,
-           {"(kept − every head out) / (whole − every head out) of the logit difference"});
+           {"(kept − every head out) / (whole − every head out) of the logit difference",
+            "normalised, as in Hanna et al. 2024 and Marks et al. 2024; Wang et al. 2023 take the plain difference"});
       if (button(c.ui, "Take the others out in Explore")) apply(c, fewest);
     }
     ImGui::Dummy({0, c.ui.px(6)});

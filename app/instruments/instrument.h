@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/actions/action.h"
+#include "app/state/controls_record.h"
 #include "app/widgets/ui.h"
 
 namespace headscope {
@@ -42,6 +43,8 @@ class Instrument {
   virtual void middle(const InstrumentContext& c) = 0;
   /// Inputs and controls, then numbers.
   virtual void right(const InstrumentContext& c) = 0;
+  /// Names what a session keeps of its controls; what belongs to one model or text does not.
+  virtual void controls(ControlsRecord& r) { (void)r; }
   /// Once per frame, also while it is not on screen (`shown` false): keeps a sweep going.
   virtual void each_frame(Explorer& explorer, bool shown) { (void)explorer, (void)shown; }
 };

@@ -9,6 +9,7 @@
 #include "app/instruments/parts.h"
 #include "app/panels/scene_slot.h"
 #include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
 #include "core/attention/key_sharing.h"
 #include "core/engine/key_sharing_sweep.h"
 #include "core/model/published_caches.h"
@@ -41,6 +42,10 @@ class KeySharingInstrument final : public Instrument {
     published(c);
   }
 
+  void controls(ControlsRecord& r) override {
+    r.field("tokens", tokens_, 256, 1048576);
+    r.field("bytes", bytes_choice_, 0, 2);
+  }
   void right(const InstrumentContext& c) override {
     section(c.ui, "CACHE OF");
     slider(c.ui, "tokens", tokens_, {256, 1'048'576, 8192, true, "", 0});
@@ -233,8 +238,7 @@ class KeySharingInstrument final : public Instrument {
                                    std::string(each.source)};
       for (const std::string& cell : cells) {
         ImGui::TableNextColumn();
-        c.ui.fonts.need(cell);
-        ImGui::TextUnformatted(cell.c_str());
+        text_line(c.ui, cell);
       }
     }
     ImGui::EndTable();

@@ -32,6 +32,10 @@ class LogitLensInstrument final : public ReadingInstrument {
     trajectory(c);
   }
 
+  void controls(ControlsRecord& r) override {
+    r.field("color", color_, LensColor::rank);
+    r.field("follow", follow_, Follow::answer);
+  }
   void right(const InstrumentContext& c) override {
     section(c.ui, "FOLLOW", "one token through the stages");
     static constexpr const char* modes[] = {"next in text", "answer", "a token"};

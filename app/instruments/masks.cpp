@@ -48,6 +48,16 @@ class MaskInstrument final : public Instrument {
     picture(c);
   }
 
+  void controls(ControlsRecord& r) override {
+    r.field("join", join_, 0, 3);
+    std::string spec = spec_;
+    r.field("mask", spec);
+    if (!r.reading()) return;
+    try {
+      line_ = spec_ = parse_mask(spec)->describe();
+    } catch (const Error&) {  // of a file that somebody wrote by hand
+    }
+  }
   void right(const InstrumentContext& c) override {
     if (!known_ || !c.trace()) return;
     numbers(c);
@@ -97,7 +107,7 @@ class MaskInstrument final : public Instrument {
     run_asked_ = run_key;
     c.explorer().compute(
         "masks.model",
-        [this, alive = std::weak_ptr(alive_), spec = spec_, run = c.results().run, model = c.results().model,
+        [this, alive = std::weak_ptr(alive_), spec = spec_, run_key, run = c.results().run, model = c.results().model,
          backend = c.explorer().backend()](Worker::Job& job) -> Worker::Deliver {
           RunRequest request = run->request;
           request.capture.maps = MapStorage::none;
@@ -106,11 +116,11 @@ class MaskInstrument final : public Instrument {
           request.edits.push_back({{}, SetMask{spec}});
           const auto after = headscope::run(model, request, Ctx{*backend, nullptr, job.stop});
           const double loss = mean_loss(*after), kl = next_token_change(*run->trace, *after, 1).kl;
-          return [this, alive, loss, kl, spec] {
+          return [this, alive, loss, kl, run_key] {
             if (alive.expired()) return;
             loss_ = loss;
             kl_ = kl;
-            measured_ = spec;
+            measured_ = run_key;
           };
         });
   }
@@ -252,7 +262,7 @@ class MaskInstrument final : public Instrument {
     const double before = losses ? mean_loss(losses->now) : std::nan("");
     fact(c.ui, "Loss as it is", std::isnan(before) ? "…" : fmt::format("{:.3f} nats", before), nullptr,
          {"mean of −ln p(token | what came before)", "the run on screen, with the document's edits"});
-    const bool current = measured_ == spec_;
+    const bool current = measured_ == run_asked_;  // of this mask and this run, not of the text before
     const Color worse = c.ui.theme.key;
     fact(c.ui, "… with this mask", current ? fmt::format("{:.3f} nats", loss_) : "…",
          current && loss_ > before + 5e-4 ? &worse : nullptr,

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "app/instruments/parts.h"
 #include "app/instruments/reading.h"
 #include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
 #include "core/reading/whatif.h"
 #include "viz/scene/map_cells.h"
 
@@ -22,13 +24,15 @@ struct Found {
   Tensor largest;  ///< (layer, position): largest ratio over the dimensions
 };
 
+constexpr std::size_t most_listed = 200;
+
 class MassiveInstrument final : public ReadingInstrument {
  public:
   void middle(const InstrumentContext& c) override {
-    const double threshold = threshold_;
-    job_.want(c, {SiteKind::resid_post}, fmt::format("{:.2f}", threshold),
-              [threshold](const ReadingSource& source, const Ctx& ctx) {
-                Found out{massive_activations(*source.trace, threshold), {}, {}};
+    const MassiveRule rule = by_paper_ ? massive_by_sun : MassiveRule{threshold_, 0};
+    job_.want(c, {SiteKind::resid_post}, fmt::format("{:.2f} {}", rule.ratio, rule.magnitude),
+              [rule](const ReadingSource& source, const Ctx& ctx) {
+                Found out{massive_activations(*source.trace, rule), {}, {}};
                 const auto n = static_cast<Index>(source.trace->tokens.size());
                 out.largest = Tensor::zeros({static_cast<Index>(out.all.layers.size()), n});
                 for (std::size_t layer = 0; layer < out.all.layers.size(); ++layer) {
@@ -50,24 +54,33 @@ class MassiveInstrument final : public ReadingInstrument {
     list(c, answer);
   }
 
+  void controls(ControlsRecord& r) override { r.field("ratio", threshold_, 2, 1000); }
   void right(const InstrumentContext& c) override {
-    section(c.ui, "THRESHOLD", "× the layer's median");
-    slider(c.ui, "Ratio", threshold_, {2, 1000, 100, true, "×", 0});
+    section(c.ui, "MASSIVE", "by how many medians of its layer");
+    static constexpr const char* rules[] = {"by ratio", "as in the paper"};
+    int chosen = by_paper_;
+    if (segmented(c.ui, "massive rule", rules, chosen, ImGui::GetContentRegionAvail().x)) by_paper_ = chosen == 1;
+    if (by_paper_)
+      note(c.ui, "Sun et al. 2024: above 100, and 1,000 times the median or more.");
+    else
+      slider(c.ui, "Ratio", threshold_, {2, 1000, 100, true, "×", 0});
     const auto answer = job_.answer();
     if (!answer) return;
     const Found& found = answer->result;
-    section(c.ui, "LAYERS", "how many exceed it, the largest ratio");
+    section(c.ui, "LAYERS", "how many there are, the largest ratio");
     for (std::size_t layer = 0; layer < found.all.layers.size(); ++layer) {
       const MassiveLayer& line = found.all.layers[layer];
       fact(c.ui, fmt::format("Layer {}", layer), fmt::format("{}   {:.1f}×", line.count, line.largest.ratio), nullptr,
            {fmt::format("blocks.{}.hook_resid_post, F32: median |x| {:.4f}", layer, line.median),
             fmt::format("largest: {:.3f} at position {}, dimension {}", line.largest.value, line.largest.position,
-                        line.largest.dimension)});
+                        line.largest.dimension),
+            fmt::format("{} by the paper's rule: above 100, and 1,000 times the median (Sun et al. 2024)",
+                        line.count_by_sun)});
     }
     section(c.ui, "SET TO ZERO", "before → after, the text run again");
     if (!found.zeroed)
       return note(c.ui,
-                  "None exceeds the threshold in this model on this text. Lower it to see what the largest ones do.");
+                  "None is massive in this model on this text. Lower the ratio to see what the largest ones do.");
     const ZeroedActivations& z = *found.zeroed;
     const auto arrow = [](double a, double b) { return fmt::format("{:.3f} → {:.3f}", a, b); };
     fact(c.ui, "Loss on this text", arrow(z.loss_before, z.loss_after), nullptr,
@@ -114,10 +127,13 @@ class MassiveInstrument final : public ReadingInstrument {
 
   void list(const InstrumentContext& c, const std::shared_ptr<const Answer>& kept) {
     const Answer& answer = *kept;
-    section(c.ui, "ABOVE THE THRESHOLD", fmt::format("{} shown", answer.result.all.found.size()));
-    if (answer.result.all.found.empty()) return note(c.ui, "None.");
-    c.ui.pictures.add_table("massive list", "activations above the threshold", [kept] {
-      Table out{"activations above the threshold",
+    const std::vector<HiddenActivation>& found = answer.result.all.found;
+    section(c.ui, "MASSIVE ACTIVATIONS",
+            found.size() > most_listed ? fmt::format("the {} largest of {}", most_listed, found.size())
+                                       : fmt::format("{} found", found.size()));
+    if (found.empty()) return note(c.ui, "None.");
+    c.ui.pictures.add_table("massive list", "massive activations", [kept] {
+      Table out{"massive activations",
                 {"layer", "position", "token", "dimension", "value", "ratio to the median"},
                 {}};
       for (const HiddenActivation& a : kept->result.all.found)
@@ -134,13 +150,13 @@ class MassiveInstrument final : public ReadingInstrument {
     ImGui::TableSetupScrollFreeze(0, 1);
     for (const char* title : {"layer", "position", "dimension", "value", "ratio"}) ImGui::TableSetupColumn(title);
     ImGui::TableHeadersRow();
-    for (const HiddenActivation& a : answer.result.all.found) {
+    for (const HiddenActivation& a : std::span(found).first(std::min(found.size(), most_listed))) {
       ImGui::TableNextRow();
       for (const std::string& text :
            {std::to_string(a.layer), fmt::format("{} {}", token_label(*answer.source.trace, a.position), a.position),
             std::to_string(a.dimension), fmt::format("{:.3f}", a.value), fmt::format("{:.1f}×", a.ratio)}) {
         ImGui::TableNextColumn();
-        ImGui::TextUnformatted(text.c_str());
+        text_line(c.ui, text);
       }
     }
     ImGui::EndTable();
@@ -148,7 +164,8 @@ class MassiveInstrument final : public ReadingInstrument {
 
   ReadingJob<Found> job_{*this, "read.massive"};
   ReadingSlot slot_{*this, "scene.massive"};
-  double threshold_ = 100;
+  double threshold_ = MassiveRule{}.ratio;
+  bool by_paper_ = false;
 };
 
 }  // namespace

@@ -34,6 +34,11 @@ class NormsInstrument final : public ReadingInstrument {
     view_ == 0 ? by_hand(c) : of_model(c);
   }
 
+  void controls(ControlsRecord& r) override {
+    r.field("view", view_, 0, 1);
+    r.field("norm", which_, 0, 2);
+    r.field("epsilon", epsilon_, 1e-8, 1);
+  }
   void right(const InstrumentContext& c) override { view_ == 0 ? hand_controls(c) : model_controls(c); }
 
  private:

@@ -131,13 +131,23 @@ std::optional<AnswerPair> chosen_answers(const InstrumentContext& c) {
 }
 
 void ablation_choice(const InstrumentContext& c, const char* id, Ablate& ablate) {
-  static constexpr const char* kinds[] = {"zero", "its mean", "another's"};
-  static constexpr const char* words[] = {
-      "z = 0 at every position.", "z = its mean over the positions of this text.",
-      "z of every position becomes that of another one, drawn at random with a fixed seed."};
-  int kind = static_cast<int>(ablate.by);
-  if (segmented(c.ui, id, kinds, kind, ImGui::GetContentRegionAvail().x)) ablate.by = static_cast<Ablate::By>(kind);
-  note(c.ui, words[kind]);
+  struct Choice {
+    Ablate ablate;
+    const char* words;
+  };
+  static const Choice choices[] = {
+      {{Ablate::By::zero}, "z = 0 at every position."},
+      {{Ablate::By::mean}, "z = its mean over the position and those before it: nothing later is told."},
+      {{Ablate::By::mean, 1, true}, "z = its mean over the whole text: earlier rows are told of later ones."},
+      {{Ablate::By::resample},
+       "z of every position becomes that of another one of the text, later ones too, drawn at random with a fixed "
+       "seed."}};
+  static constexpr const char* titles[] = {"zero", "mean", "text mean", "another's"};
+  int chosen = 0;
+  for (int i = 0; i < static_cast<int>(std::size(choices)); ++i)
+    if (choices[i].ablate == ablate) chosen = i;
+  if (segmented(c.ui, id, titles, chosen, ImGui::GetContentRegionAvail().x)) ablate = choices[chosen].ablate;
+  note(c.ui, choices[chosen].words);
 }
 
 std::string token_text(const LoadedModel& model, std::int32_t id) {
@@ -156,7 +166,8 @@ void selected_head(const InstrumentContext& c) {
     for (const HeadVerdict& verdict : facts->verdicts[static_cast<std::size_t>(facts->row(head))]) {
       const std::string chance = fmt::format("{:.2f}", verdict.chance);
       fact(c.ui, verdict.rule->title, fmt::format("{:.2f}", verdict.score), nullptr,
-           {verdict.rule->title, "its score on this text, and what a head that spreads its weight evenly would score"},
+           {verdict.rule->title, "its score on this text, and what a head that spreads its weight evenly would score",
+            sureness(verdict)},
            &chance);
     }
   if (button(c.ui, "Open in Explore")) show_in_explore(c, head);

@@ -121,9 +121,10 @@ void paint_sticky(const InstrumentContext& c, const Scene& scene, const SceneTou
   draw.AddRectFilled({window.x, touch.window({0, 0}).y}, {window.x + width, below}, col(c.ui.theme.background));
   draw.AddRectFilled({window.x, below}, {window.x + ImGui::GetWindowWidth(), end}, col(c.ui.theme.background));
   const auto right = [&](const std::string& text, float y) {
-    c.ui.fonts.need(text);
-    const ImVec2 size = ImGui::CalcTextSize(text.c_str());
-    draw.AddText({window.x + width - c.ui.px(4) - size.x, y - size.y / 2}, col(c.ui.theme.muted), text.c_str());
+    const std::string_view shown = c.ui.fonts.laid_out(text);
+    const char *begin = shown.data(), *finish = begin + shown.size();
+    const ImVec2 size = ImGui::CalcTextSize(begin, finish);
+    draw.AddText({window.x + width - c.ui.px(4) - size.x, y - size.y / 2}, col(c.ui.theme.muted), begin, finish);
   };
   {
     const UseFont font(c.ui, c.ui.theme.small_token());
@@ -160,7 +161,7 @@ SceneTouch wide_scene(const InstrumentContext& c, SceneSlot& slot, const char* i
   const bool fits = scene->width <= room + 1;
   if (!fits) {
     const float height = c.ui.px(scene->height) + ImGui::GetStyle().ScrollbarSize + c.ui.px(2);
-    ImGui::BeginChild(id, {0, height}, ImGuiChildFlags_None, ImGuiWindowFlags_HorizontalScrollbar);
+    ImGui::BeginChild(id, {0, height}, ImGuiChildFlags_NavFlattened, ImGuiWindowFlags_HorizontalScrollbar);
     if (const Heatmap* map = reveal ? matrix_of(*scene) : nullptr; map && *reveal < map->columns())
       ImGui::SetScrollX(c.ui.px(map->cell(0, *reveal).center().x) - ImGui::GetWindowWidth() / 2);
   }

@@ -40,7 +40,7 @@ const std::vector<InstrumentEntry>& instrument_registry() {
         "clean one.",
         "causal tracing mediation layer position resid attention MLP z q k v pattern clean corrupted"},
        make_activation_patching},
-      {{"circuit", "Smallest circuit", "Cause and effect", "Wang et al. 2022",
+      {{"circuit", "Smallest circuit", "Cause and effect", "Wang et al. 2023; Hanna et al. 2024",
         "How few heads are enough for the answer? Heads go one by one, each time the one that is missed least.",
         "minimal set of heads faithfulness greedy prune knock out"},
        make_head_circuit},

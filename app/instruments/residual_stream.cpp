@@ -49,6 +49,7 @@ class ResidualInstrument final : public ReadingInstrument {
     }
   }
 
+  void controls(ControlsRecord& r) override { r.field("view", view_, View::random); }
   void right(const InstrumentContext& c) override {
     if (view_ == View::random) return random_controls(c);
     position_control(c, view_ == View::placement ? "whose numbers stand in the blocks" : "the quiet line");

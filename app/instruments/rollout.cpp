@@ -40,6 +40,7 @@ class RolloutInstrument final : public ReadingInstrument {
     flow(c);
   }
 
+  void controls(ControlsRecord& r) override { r.field("share", residual_, 0, 0.95), r.field("scale", relative_, 0, 1); }
   void right(const InstrumentContext& c) override {
     section(c.ui, "RESIDUAL STREAM", "its share in each layer's mixture");
     slider(c.ui, "Share", residual_, {0, 0.95, 0.5, false, "", 2});
@@ -97,7 +98,7 @@ class RolloutInstrument final : public ReadingInstrument {
   }
 
   void matrix(const InstrumentContext& c, const std::shared_ptr<const ReadingJob<Rolled>::Answer>& answer) {
-    const double width = std::floor(c.room()), height = std::max(220.0, room_below(c) - 190);
+    const double width = std::floor(c.room()), height = std::max(220.0, room_below(c) - flow_room(c));
     slot_.want(c.explorer(), c.ui, answer, fmt::format("{} {} {}", relative_, width, height),
                [answer, relative = relative_, width, height](const Look& look) {
                  Matrix m = token_matrix(
@@ -106,21 +107,35 @@ class RolloutInstrument final : public ReadingInstrument {
                  m.low = 0;
                  m.high = relative ? 4 : 0.2;  // the first rows look at little else than the first token
                  m.width = width, m.height = height;
-                 // Square cells: queries and keys are the same tokens.
-                 m.largest_cell = std::clamp((height - 120) / static_cast<double>(m.values.dim(0)), 3.0, 34.0);
+                 m.square = true;  // queries and keys are the same tokens
+                 m.largest_cell = 34;
                  return matrix_scene(m, look);
                });
     const SceneTouch touch = wide_scene(c, slot_, "rollout");
     const auto cell = matrix_cell(touch);
-    if (!cell || cell->column > cell->row || cell->row >= answer->result.rollout.dim(0)) return;
+    if (!cell) return;
+    const Mark* mark = slot_.scene() ? find(*slot_.scene(), "matrix") : nullptr;
+    const Index bin = mark ? std::get<Heatmap>(mark->shape).row_bin : 1;
+    // Of several numbers in a cell the one that it shows.
+    const Tensor& shown = relative_ ? answer->result.relative : answer->result.rollout;
+    const Index n = shown.dim(0);
+    Index row = -1, column = -1;
+    for (Index q = cell->row * bin; q < std::min(n, (cell->row + 1) * bin); ++q)
+      for (Index k = cell->column * bin; k < std::min(q + 1, (cell->column + 1) * bin); ++k)
+        if (row < 0 || shown.at(q, k) > shown.at(row, column)) row = q, column = k;
+    if (row < 0) return;
     const Trace& trace = *answer->source.trace;
-    tooltip(c.ui,
-            {fmt::format("{} ({}) → {} ({})", token_label(trace, cell->row), cell->row,
-                         token_label(trace, cell->column), cell->column),
-             fmt::format("rollout {:.5f}, ÷ even heads {:.3f}", answer->result.rollout.at(cell->row, cell->column),
-                         answer->result.relative.at(cell->row, cell->column)),
-             "Ã_L · … · Ã_1, Ã = ρ I + (1 − ρ) mean over heads of hook_pattern, F32"});
-    if (touch.clicked) c.explorer().pin(cell->row, cell->column);
+    tooltip(c.ui, {fmt::format("{} ({}) → {} ({})", token_label(trace, row), row, token_label(trace, column), column),
+                   fmt::format("rollout {:.5f}, ÷ even heads {:.3f}", answer->result.rollout.at(row, column),
+                               answer->result.relative.at(row, column)),
+                   "Ã_L · … · Ã_1, Ã = ρ I + (1 − ρ) mean over heads of hook_pattern, F32"});
+    if (touch.clicked) c.explorer().pin(row, column);
+  }
+
+  /// What stands below the matrix: the flow, or why there is none.
+  double flow_room(const InstrumentContext& c) const {
+    const auto& answer = flow_.answer();
+    return (answer && !answer->result.refused.empty() ? 90 : 196) * c.ui.theme.text_scale;
   }
 
   void flow(const InstrumentContext& c) {

@@ -28,11 +28,11 @@ class SaliencyInstrument final : public ReadingInstrument {
     // The heads and the chosen one's cells stand beside each other.
     const ImVec2 start = ImGui::GetCursorPos();
     const double room = c.room(), half = std::floor(0.4 * room), height = std::max(230.0, room_below(c) - 30);
-    ImGui::BeginChild("heads", {c.ui.px(half - 16), c.ui.px(height + 26)});
+    ImGui::BeginChild("heads", {c.ui.px(half - 16), c.ui.px(height + 26)}, ImGuiChildFlags_NavFlattened);
     heads(c, answer, height);
     ImGui::EndChild();
     ImGui::SetCursorPos({start.x + c.ui.px(half), start.y});
-    ImGui::BeginChild("cells", {0, c.ui.px(height + 26)});
+    ImGui::BeginChild("cells", {0, c.ui.px(height + 26)}, ImGuiChildFlags_NavFlattened);
     cells(c, answer, height);
     ImGui::EndChild();
   }
@@ -111,25 +111,39 @@ class SaliencyInstrument final : public ReadingInstrument {
   }
 
   void heads(const InstrumentContext& c, const std::shared_ptr<const Answer>& answer, double height) {
-    section(c.ui, "HEADS", "Σ |attention × gradient| · click a head");
+    struct Measure {
+      const char *title, *unit, *formula;
+      const Tensor& (*of)(const Saliency& found);
+    };
+    static constexpr Measure measures[] = {
+        {"importance", "|Σ over cells of attention × gradient|, logits",
+         "|Σ A ∘ ∂logit/∂A| over its cells, hook_pattern, F32 (Michel et al. 2019)",
+         [](const Saliency& found) -> const Tensor& { return found.importance; }},
+        {"reach", "Σ over cells of |attention × gradient|, logits",
+         "Σ |A ∘ ∂logit/∂A| over its cells, hook_pattern, F32: for and against do not cancel",
+         [](const Saliency& found) -> const Tensor& { return found.reach; }}};
+    static constexpr const char* titles[] = {"importance", "reach"};
+    section(c.ui, "HEADS", "attention × gradient · click a head");
+    segmented(c.ui, "head measure", titles, measure_);
+    const Measure& measure = measures[measure_];
     const double width = std::floor(c.room());
-    heads_.want(
-        c.explorer(), c.ui, answer, fmt::format("{} {}", width, height), [answer, width, height](const Look& look) {
-          const Tensor& importance = answer->result.found.importance;
-          std::vector<double> values;
-          for (const float v : importance.values()) values.push_back(static_cast<double>(v));
-          Matrix m = head_matrix(static_cast<int>(importance.dim(0)), static_cast<int>(importance.dim(1)), values);
-          m.unit = "Σ over cells of |attention × gradient|, logits";
-          m.width = width, m.height = height;
-          return matrix_scene(m, look);
-        });
+    height -= 34;
+    heads_.want(c.explorer(), c.ui, answer, fmt::format("{} {} {}", width, height, measure.title),
+                [answer, width, height, &measure](const Look& look) {
+                  const Tensor& found = measure.of(answer->result.found);
+                  std::vector<double> values;
+                  for (const float v : found.values()) values.push_back(static_cast<double>(v));
+                  Matrix m = head_matrix(static_cast<int>(found.dim(0)), static_cast<int>(found.dim(1)), values);
+                  m.unit = measure.unit;
+                  m.width = width, m.height = height;
+                  return matrix_scene(m, look);
+                });
     const SceneTouch touch = wide_scene(c, heads_, "importance");
     if (!heads_.scene()) return;
-    if (const auto head = head_cells(c, *heads_.scene(), touch);
-        head && head->layer < answer->result.found.importance.dim(0))
-      tooltip(c.ui, {fmt::format("Layer {} Head {}: {:.4f}", head->layer, head->head,
-                                 answer->result.found.importance.at(head->layer, head->head)),
-                     "Σ |A ∘ ∂logit/∂A| over its cells, hook_pattern, F32 (Michel et al. 2019)"});
+    const Tensor& found = measure.of(answer->result.found);
+    if (const auto head = head_cells(c, *heads_.scene(), touch); head && head->layer < found.dim(0))
+      tooltip(c.ui, {fmt::format("Layer {} Head {}: {:.4f}", head->layer, head->head, found.at(head->layer, head->head)),
+                     measure.formula});
   }
 
   void cells(const InstrumentContext& c, const std::shared_ptr<const Answer>& answer, double height) {
@@ -164,6 +178,7 @@ class SaliencyInstrument final : public ReadingInstrument {
   ReadingSlot row_{*this, "scene.saliency.tokens"}, heads_{*this, "scene.saliency.heads"},
       map_{*this, "scene.saliency.cells"};
   LogitFields logit_;
+  int measure_ = 0;  // of heads: importance or reach
 };
 
 }  // namespace

@@ -38,6 +38,7 @@ class SingularValuesInstrument final : public Instrument {
     maps(c);
   }
 
+  void controls(ControlsRecord& r) override { r.field("layer", layer_, 0, 1 << 20); }
   void right(const InstrumentContext& c) override {
     if (!c.results().model.model) return;
     choice(c);

@@ -48,6 +48,7 @@ class SinksInstrument final : public ReadingInstrument {
     received(c, answer);
   }
 
+  void controls(ControlsRecord& r) override { r.field("measure", measure_, 0, 2); }
   void right(const InstrumentContext& c) override {
     const auto answer = job_.answer();
     if (!answer) return;

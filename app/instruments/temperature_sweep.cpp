@@ -47,6 +47,7 @@ class TemperatureInstrument final : public Instrument {
     best(c);
   }
 
+  void controls(ControlsRecord& r) override { r.field("count", count_, 0, 3); }
   void right(const InstrumentContext& c) override {
     section(c.ui, "TEMPERATURES", fmt::format("{:g} … {:g}, on a logarithmic axis", coldest, hottest));
     static constexpr const char* counts[] = {"5", "9", "17", "33"};

@@ -14,6 +14,7 @@
 #include "app/instruments/reading.h"
 #include "app/render/block_pictures.h"
 #include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
 #include "viz/color/norm.h"
 #include "viz/scene/map_cells.h"
 
@@ -159,8 +160,7 @@ class TokenLossInstrument final : public ReadingInstrument {
           ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg1, col(with_opacity(c.ui.theme.accent, 0.25)));
         for (const std::string& text : cells(answer, t)) {
           ImGui::TableNextColumn();
-          c.ui.fonts.need(text);
-          ImGui::TextUnformatted(text.c_str());
+          text_line(c.ui, text);
         }
       }
     ImGui::EndTable();

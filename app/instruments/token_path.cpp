@@ -69,6 +69,7 @@ class TokenPathInstrument final : public ReadingInstrument {
     tooltip(c.ui, lines);
   }
 
+  void controls(ControlsRecord& r) override { r.field("scale", scale_, 0, 1); }
   void right(const InstrumentContext& c) override {
     position_control(c, "whose way is shown");
     const auto answer = job_.answer();

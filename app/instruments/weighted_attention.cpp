@@ -53,6 +53,7 @@ class WeightedAttentionInstrument final : public ReadingInstrument {
     atlas(c, answer);
   }
 
+  void controls(ControlsRecord& r) override { r.field("by", weighted_by_, 0, 1); }
   void right(const InstrumentContext& c) override {
     section(c.ui, "WHAT IS SHOWN");
     note(

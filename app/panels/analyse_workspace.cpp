@@ -60,6 +60,11 @@ void AnalyseWorkspace::right(Ui& ui, Workbench& bench) {
   ImGui::PopID();
 }
 
+void AnalyseWorkspace::controls(ControlsRecord& record) {
+  for (Open& open : instruments_)
+    record.inside(open.info->id.c_str(), [&](ControlsRecord& inner) { open.instrument->controls(inner); });
+}
+
 void AnalyseWorkspace::each_frame() {
   const Open* drawn = std::exchange(drawn_, nullptr);
   for (Open& open : instruments_) open.instrument->each_frame(explorer_, &open == drawn);

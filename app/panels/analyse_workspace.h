@@ -19,6 +19,7 @@ class AnalyseWorkspace {
   void middle(Ui& ui, Workbench& bench);
   void right(Ui& ui, Workbench& bench);
   void each_frame();
+  void controls(ControlsRecord& record);
   const std::vector<CatalogueGroup>& pages() const { return groups_; }
 
  private:

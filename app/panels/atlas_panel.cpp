@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "app/panels/panels.h"
+#include "app/panels/shown_run.h"
 #include "app/widgets/controls.h"
 #include "viz/scene/head_atlas.h"
 
@@ -114,6 +115,9 @@ void AtlasPanel::draw(const PanelContext& c) {
   options.width = std::floor(c.room());
   options.classes = head_marks(facts);
   options.order = order_of(view, facts);
+  for (const AttentionMap& map : trace->maps)
+    if (!taken_out(c.state().document.edits, {map.layer(), map.head()}).empty())
+      options.taken_out.emplace_back(map.layer(), map.head());
   const std::size_t column = column_of(view.coloring);
   const EditEffect* effect = compared(c);
   if (view.coloring == "effect" && effect) {
@@ -129,12 +133,16 @@ void AtlasPanel::draw(const PanelContext& c) {
     const Metric& metric = metrics()[column];
     for (const auto& row : facts->table.value) options.values.push_back(row[column]);
     options.values_title = std::string(metric.title);
-    options.values_low = metric.low;
-    options.values_high = std::isfinite(metric.high) ? metric.high : *std::ranges::max_element(options.values);
+    double low = 0, high = 0;  // of the heads that have a number
+    for (const double value : options.values)
+      if (std::isfinite(value)) low = std::min(low, value), high = std::max(high, value);
+    options.values_low = std::isfinite(metric.low) ? metric.low : low;
+    options.values_high = std::isfinite(metric.high) ? metric.high : high;
   }
   const bool words = c.words() && maps_in_reach(*trace);
   std::string key = fmt::format("{} {} {} {}", options.width, view.coloring, facts ? 1 : 0, words);
   for (const int i : options.order) key += fmt::format(",{}", i);
+  for (const auto& [layer, head] : options.taken_out) key += fmt::format(" -{}.{}", layer, head);
   if (view.coloring == "effect")
     for (const double moved : options.values) key += fmt::format(";{}", moved);
   if (view.only_class.empty() || !options.order.empty())

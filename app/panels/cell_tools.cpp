@@ -40,7 +40,7 @@ void CellTools::say(const PanelContext& c, double weight) const {
                              drag_->query, token_label(trace, drag_->key), drag_->key, 1 - weight)});
 }
 
-void CellTools::on_map(const PanelContext& c, const SceneTouch& touch, const AttentionMap& map, Index bin) {
+void CellTools::on_map(const PanelContext& c, const SceneTouch& touch, const AttentionMap& map, const Heatmap& heat) {
   const MapTool tool = c.state().view.map_tool;
   if (!touch.held) {
     painting_.reset();
@@ -48,7 +48,9 @@ void CellTools::on_map(const PanelContext& c, const SceneTouch& touch, const Att
     return;
   }
   const bool on_cell = touch.mark && touch.mark->id == "map" && touch.cell;
-  const Index query = on_cell ? touch.cell->row * bin : -1, key = on_cell ? touch.cell->column * bin : -1;
+  const Index bin = heat.row_bin;
+  const Index query = on_cell ? heat.first_row - map.place().offset + touch.cell->row * bin : -1,
+              key = on_cell ? heat.first_column + touch.cell->column * bin : -1;
   if (tool == MapTool::mask && on_cell) {
     if (touch.pressed) painting_ = map.masked(query, key);
     if (!painting_ || (!touch.pressed && query == painted_query_ && key == painted_key_)) return;

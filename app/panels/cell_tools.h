@@ -11,8 +11,8 @@ namespace headscope {
 
 class CellTools {
  public:
-  /// Over the heatmap of the selected head; a cell of the picture stands for bin × bin of the map.
-  void on_map(const PanelContext& c, const SceneTouch& touch, const AttentionMap& map, Index bin);
+  /// Over the heatmap "map" of the selected head, or of a part of it, whose cells may stand for several of the map.
+  void on_map(const PanelContext& c, const SceneTouch& touch, const AttentionMap& map, const Heatmap& heat);
   /// Over the bars of a row, whose axis ends at 1 while a bar is dragged.
   void on_row(const PanelContext& c, const SceneTouch& touch, const Scene& bars, const AttentionMap& map, Index query);
   bool dragging_bar() const { return drag_ && drag_->bar; }

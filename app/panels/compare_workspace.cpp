@@ -10,6 +10,7 @@
 #include "app/assets.h"
 #include "app/panels/panels.h"
 #include "app/widgets/controls.h"
+#include "app/widgets/keyboard.h"
 #include "app/widgets/plots.h"
 #include "viz/scene/head_atlas.h"
 #include "viz/scene/head_pair.h"
@@ -203,7 +204,7 @@ void CompareWorkspace::ranking(Ui& ui, Workbench& bench) {
     const HeadDifference& d = c.heads[c.ranked[rank]];
     const HeadRef head{d.layer, d.head};
     const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + width, at.y + height};
-    if (ImGui::InvisibleButton(fmt::format("difference rank {}", rank + 1).c_str(), {width, height}))
+    if (pressable(fmt::format("difference rank {}", rank + 1).c_str(), {width, height}))
       bench.explorer.select(head);
     if (!ImGui::IsItemVisible()) continue;
     const bool hovered = ImGui::IsItemHovered(), chosen = head == bench.explorer.state().document.selected;
@@ -272,7 +273,7 @@ void CompareWorkspace::tokens(Ui& ui, Workbench& bench, float height) {
     ImGui::SetCursorPosY(after);
   }
   ImGui::PushStyleColor(ImGuiCol_ChildBg, vec(ui.theme.background));
-  if (ImGui::BeginChild("token pairs", {0, height}, ImGuiChildFlags_AutoResizeY)) {
+  if (ImGui::BeginChild("token pairs", {0, height}, ImGuiChildFlags_AutoResizeY | ImGuiChildFlags_NavFlattened)) {
     TokenPairsOptions options;
     options.name_a = result->a.name;
     options.name_b = result->b.name;

@@ -12,6 +12,7 @@
 #include "app/state/compare_desk.h"
 #include "app/widgets/catalogue.h"
 #include "app/widgets/prompt_edit.h"
+#include "app/state/desk_controls.h"
 
 namespace headscope {
 
@@ -25,6 +26,7 @@ class CompareWorkspace {
   void right(Ui& ui, Workbench& bench);
   void each_frame();
   const std::vector<CatalogueGroup>& pages() const { return pages_; }
+  void controls(ControlsRecord& record) { controls_of(desk_, record); }  ///< names what a session keeps
 
  private:
   /// A cell or a token of one side; −1 = none.

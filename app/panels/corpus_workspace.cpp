@@ -9,6 +9,8 @@
 #include "app/instruments/parts.h"
 #include "app/panels/panels.h"
 #include "app/widgets/controls.h"
+#include "app/widgets/keyboard.h"
+#include "app/widgets/paragraph.h"
 #include "core/base/duration.h"
 #include "viz/scene/histogram.h"
 #include "viz/scene/matrix.h"
@@ -81,17 +83,18 @@ void wrapped_example(const Ui& ui, const ShownExample& example) {
       end = end == std::string::npos ? text.size() : std::min(text.find_first_of(" \n\r\t", end), text.size());
       std::string word = printable(text.substr(begin, end - begin), 400);
       std::ranges::replace(word, '\n', ' ');
-      ui.fonts.need(word);
-      const float width = ImGui::CalcTextSize(word.c_str()).x;
+      const auto width_of_word = [&] { return static_cast<float>(ui.fonts.width(word, font)) * ui.scale; };
+      const float width = width_of_word();
       if (at.x + width > right && at.x > left) {
         at = {left, at.y + line};
         word.erase(0, word.find_first_not_of(' '));
       }
-      const float shown = ImGui::CalcTextSize(word.c_str()).x;
+      const float shown = width_of_word();
       if (ground)
         draw.AddRectFilled({at.x - ui.px(1), at.y - ui.px(1)}, {at.x + shown + ui.px(1), at.y + line - ui.px(2)},
                            col(with_opacity(ui.theme.accent, 0.28)), ui.px(3));
-      draw.AddText(at, col(color), word.c_str());
+      const std::string_view laid_out = ui.fonts.laid_out(word, font);
+      draw.AddText(at, col(color), laid_out.data(), laid_out.data() + laid_out.size());
       at.x += shown;
       begin = end;
     }
@@ -106,6 +109,18 @@ void wrapped_example(const Ui& ui, const ShownExample& example) {
 
 CorpusWorkspace::CorpusWorkspace(CorpusDesk& desk)
     : desk_(desk), x_(column("entropy")), y_(column("prefix_matching")), shown_(column("entropy")) {}
+
+void CorpusWorkspace::controls(ControlsRecord& record) {
+  controls_of(desk_, record);
+  record.field("spread", spread_, 0, 1);
+  record.field("examples", kind_, 0, 2);
+  for (const auto& [name, chosen] : {std::pair{"x", &x_}, {"y", &y_}, {"shown", &shown_}}) {
+    std::string id(metrics()[*chosen].id);
+    record.field(name, id);
+    const auto found = std::ranges::find(metrics(), id, &Metric::id);
+    if (found != metrics().end()) *chosen = static_cast<std::size_t>(found - metrics().begin());
+  }
+}
 
 void CorpusWorkspace::left(Ui& ui, Workbench& bench) {
   source(ui, bench);
@@ -345,9 +360,10 @@ void CorpusWorkspace::histogram(Ui& ui, Workbench& bench, double width, double h
                   [results, width, height, head, row = *row, metric = shown_, color](const Look& look) {
                     const Distribution& values = results->statistics.of(row, metric);
                     Histogram picture;
-                    picture.counts = values.histogram();
-                    picture.low = values.range().low;
-                    picture.high = values.range().high;
+                    const Distribution::Bars bars = values.bars();
+                    picture.counts = bars.counts;
+                    picture.low = bars.low;
+                    picture.high = bars.high;
                     if (values.count() > 0)
                       for (int i = 1; i <= 9; ++i) picture.deciles.push_back(values.quantile(i / 10.0));
                     picture.mean = values.mean();
@@ -431,7 +447,7 @@ void CorpusWorkspace::examples(Ui& ui, Workbench& bench) {
     const ImVec2 to{from.x + ImGui::GetContentRegionAvail().x, ImGui::GetItemRectMax().y + ui.px(4)};
     ImGui::SetCursorScreenPos(from);
     const std::string id = fmt::format("example {}", i);
-    const bool clicked = ImGui::InvisibleButton(id.c_str(), {to.x - from.x, to.y - from.y});
+    const bool clicked = pressable(id.c_str(), {to.x - from.x, to.y - from.y});
     draw.ChannelsSetCurrent(0);
     if (ImGui::IsItemHovered())
       draw.AddRectFilled({from.x - ui.px(6), from.y - ui.px(2)}, {to.x + ui.px(6), to.y}, col(ui.chrome.hovered),

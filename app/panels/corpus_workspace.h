@@ -7,6 +7,7 @@
 #include "app/actions/action.h"
 #include "app/panels/scene_slot.h"
 #include "app/state/corpus_desk.h"
+#include "app/state/desk_controls.h"
 
 namespace headscope {
 
@@ -18,6 +19,7 @@ class CorpusWorkspace {
   void left(Ui& ui, Workbench& bench);
   void middle(Ui& ui, Workbench& bench);
   void right(Ui& ui, Workbench& bench);
+  void controls(ControlsRecord& record);  ///< names what a session keeps
 
  private:
   void source(Ui& ui, Workbench& bench);

@@ -1,5 +1,5 @@
-// The list of what is changed about the model: every edit can be switched off, moved, taken away, and new ones are
-// chosen from a menu or written in words.
+// The list of what is changed about the model: every edit can be switched off, moved, taken away, opened in the form
+// that new ones are made in, or written in words.
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -14,6 +14,7 @@
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "core/base/error.h"
+#include "core/engine/edit_notes.h"
 #include "core/engine/edit_pairs.h"
 #include "viz/scene/text.h"
 
@@ -42,16 +43,26 @@ void EditsPanel::list(const PanelContext& c) {
     ImGui::PushStyleColor(ImGuiCol_Text, vec(on ? c.ui.theme.text : c.ui.theme.faint));
     const double text_room = static_cast<double>(room / c.ui.scale) - 6;
     // Known by place and words: once it has changed places it is another item, and the drag has done its work.
-    ImGui::Selectable((elided(words, c.ui.body(), text_room, c.ui.fonts) + "###" + words).c_str(), false, 0, {room, 0});
+    const std::string shown(c.ui.fonts.laid_out(elided(words, c.ui.body(), text_room, c.ui.fonts)));
+    const bool released = ImGui::Selectable((shown + "###" + words).c_str(), false, 0, {room, 0});
     ImGui::PopStyleColor();
-    if (ImGui::IsItemHovered())
-      tooltip(c.ui, {words, std::string(form_of(edits[i].action).meaning), "drag to reorder"});
+    c.ui.name(fmt::format("edit {}", i), ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+    if (ImGui::IsItemActivated()) reordered_ = false;
+    if (released && !reordered_) dialog_.ask_change(c, i);
+    if (ImGui::IsItemHovered()) {
+      std::vector<std::string> lines{words, std::string(form_of(edits[i].action).meaning)};
+      if (const auto& run = c.results().run)
+        std::ranges::copy(edit_notes({edits[i]}, run->trace->model.dims, static_cast<int>(run->trace->tokens.size())),
+                          std::back_inserter(lines));
+      lines.emplace_back("click to change it, drag to reorder");
+      tooltip(c.ui, lines);
+    }
     // Dragged past its neighbour, an edit changes places with it: later ones win.
     if (ImGui::IsItemActive() && !ImGui::IsItemHovered()) {
       const std::size_t other = i + (ImGui::GetMouseDragDelta(0).y < 0 ? std::size_t(-1) : 1);
       if (other < edits.size()) {
         std::swap(changed[i], changed[other]);
-        dragged = true;
+        dragged = reordered_ = true;
         ImGui::ResetMouseDragDelta();
       }
     }
@@ -173,42 +184,13 @@ void EditsPanel::pairs_window(const PanelContext& c) {
   ImGui::EndPopup();
 }
 
-void EditsPanel::menu(const PanelContext& c) {
-  if (menu_button(c.ui, "Add an edit", "add an edit", "", c.ui.px(26))) ImGui::OpenPopup("add edit");
-  if (!ImGui::BeginPopup("add edit")) return;
-  const HeadTarget target = target_of(c.state().view.edit_scope, c.state().document.selected);
-  const auto item = [&](const EditForm& form, const EditAction& action) {
-    Intervention edit{target, action};
-    const auto* patch = std::get_if<Patch>(&action);
-    if (!form.per_head) edit.target.head.reset();
-    if (auto* set = std::get_if<SetWeight>(&edit.action)) {  // of the pinned cell
-      set->query = static_cast<int>(c.state().document.query.value_or(set->query));
-      set->key = static_cast<int>(c.state().document.key.value_or(set->key));
-    }
-    if (ImGui::MenuItem(text_of(action).c_str())) {
-      line_ = describe(edit);
-      if (!patch) add(c, edit);  // a patch needs a text first: its words wait in the line
-    }
-    if (ImGui::IsItemHovered()) tooltip(c.ui, {std::string(form.form), std::string(form.meaning)});
-  };
-  for (const EditForm& form : edit_forms()) {
-    item(form, form.usual);
-    if (std::holds_alternative<Ablate>(form.usual)) {
-      item(form, Ablate{Ablate::By::mean, 1});
-      item(form, Ablate{Ablate::By::resample, 1});
-    }
-    if (std::holds_alternative<ForcePattern>(form.usual)) item(form, ForcePattern{ForcePattern::Shape::previous});
-    if (std::holds_alternative<SwitchOff>(form.usual)) item(form, SwitchOff{SwitchOff::Part::attention});
-  }
-  ImGui::EndPopup();
-}
-
 void EditsPanel::draw(const PanelContext& c) {
   section(c.ui, "EDITS", "in order; later ones win");
   want_pairs(c);
   list(c);
   pairs_window(c);
-  menu(c);
+  if (button(c.ui, "Add an edit", c.ui.px(26)) || std::exchange(add_, false)) dialog_.ask_new(c);
+  dialog_.draw(c);
   {
     const UseFont font(c.ui, c.ui.token());
     ImGui::SetNextItemWidth(-1);

@@ -22,6 +22,7 @@ void ExploreWorkspace::middle(Ui& ui, Workbench& bench) {
 void ExploreWorkspace::right(Ui& ui, Workbench& bench) {
   const PanelContext c{ui, bench.explorer, hovered_};
   if (!c.trace()) return empty_state(ui, "No head is chosen", "Its numbers, temperature and mask will stand here.");
+  if (std::exchange(bench.ui.add_edit, false)) edits_.add_one();
   softmax_.draw(c);
   mask_.draw(c);
   edits_.draw(c);

@@ -147,7 +147,8 @@ void GenerateWorkspace::streaming(Ui& ui) {
   quiet_words(
       ui,
       "A stream is longer than the cache may grow, so tokens are evicted: all but the last ones, or all but these and "
-      "a few of the first, on which heads of many models rest as sinks.");
+      "a few of the first, on which heads of many models rest as sinks. Rotary positions are counted inside the cache "
+      "(Xiao et al., § 3.2); learned ones were added as tokens were read, and stay those of the text.");
   if (!view) return waiting(ui, desk_, "The text is continued to the end of the context, then read under each policy.");
   const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
   section(ui, "LOSS PER TOKEN",
@@ -261,7 +262,7 @@ void GenerateWorkspace::forcing(Ui& ui) {
   const float gap = ui.px(4), chip = ui.px(22);
   const Color right_hue = legible(ui.theme, ui.theme.value), wrong_hue = legible(ui.theme, ui.theme.key);
   ImGui::PushStyleColor(ImGuiCol_ChildBg, vec(ui.theme.background));
-  if (ImGui::BeginChild("forcing tokens", {0, ui.px(std::clamp(0.46 * room, 100.0, 420.0))})) {
+  if (ImGui::BeginChild("forcing tokens", {0, ui.px(std::clamp(0.46 * room, 100.0, 420.0))}, ImGuiChildFlags_NavFlattened)) {
     const ImVec2 corner = ImGui::GetCursorScreenPos();
     const float left = ui.px(52), end = ImGui::GetContentRegionAvail().x;
     ImDrawList& draw = *ImGui::GetWindowDrawList();

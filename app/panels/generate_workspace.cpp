@@ -9,6 +9,7 @@
 
 #include "app/panels/panels.h"
 #include "app/widgets/controls.h"
+#include "app/widgets/keyboard.h"
 #include "app/widgets/plots.h"
 #include "viz/scene/head_rows.h"
 #include "viz/scene/text.h"
@@ -65,7 +66,8 @@ void GenerateWorkspace::left(Ui& ui, Workbench& bench) {
 }
 
 void GenerateWorkspace::keys(Ui&, Workbench& bench) {
-  if (study(bench) != Study::tape || ImGui::GetIO().WantTextInput || !desk_.prompt()) return;
+  if (study(bench) != Study::tape || ImGui::GetIO().WantTextInput || !desk_.prompt() || walking_controls())
+    return;
   bench.ui.sideways_taken = true;
   const std::size_t at = desk_.cursor();
   if (ImGui::IsKeyPressed(ImGuiKey_LeftArrow) && at > 0) desk_.show(at - 1);
@@ -201,7 +203,7 @@ void GenerateWorkspace::branches(Ui& ui) {
     ImGui::PushID(branch.id);
     const std::string name = fmt::format("branch {}", branch.id);
     ImGui::SetNextItemAllowOverlap();
-    if (ImGui::InvisibleButton(name.c_str(), {width, height})) desk_.choose(i);
+    if (pressable(name.c_str(), {width, height})) desk_.choose(i);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     if (chosen || ImGui::IsItemHovered())
       draw.AddRectFilled(at, end, col(chosen ? ui.chrome.selected : ui.chrome.hovered), ui.px(5));
@@ -236,7 +238,7 @@ void GenerateWorkspace::branches(Ui& ui) {
               {head, words, "the number: mean −ln p of the tokens written, in nats, under the model's own softmax"});
     if (all.size() > 1) {
       ImGui::SetCursorScreenPos({end.x - close, at.y + ui.px(4)});
-      const bool gone = ImGui::InvisibleButton(fmt::format("remove branch {}", branch.id).c_str(), {close, ui.px(20)});
+      const bool gone = pressable(fmt::format("remove branch {}", branch.id).c_str(), {close, ui.px(20)});
       draw_text(ui, draw,
                 {{0, 0}, "×", ui.body(), ImGui::IsItemHovered() ? ui.theme.text : ui.theme.faint, Anchor::middle, 0},
                 {end.x - close / 2, at.y + ui.px(16)});
@@ -303,7 +305,7 @@ void GenerateWorkspace::chips(Ui& ui, float height) {
   const Trace& text = *desk_.text();
   const float gap = ui.px(3);
   ImGui::PushStyleColor(ImGuiCol_ChildBg, vec(ui.theme.background));
-  if (ImGui::BeginChild("generated text", {0, height})) {
+  if (ImGui::BeginChild("generated text", {0, height}, ImGuiChildFlags_NavFlattened)) {
     const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {gap, gap});
     for (std::size_t i = 0; i < text.tokens.size(); ++i) {

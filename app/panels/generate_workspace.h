@@ -10,6 +10,7 @@
 #include "app/panels/scene_slot.h"
 #include "app/state/generation_desk.h"
 #include "app/widgets/catalogue.h"
+#include "app/state/desk_controls.h"
 
 namespace headscope {
 
@@ -23,6 +24,7 @@ class GenerateWorkspace {
   void right(Ui& ui, Workbench& bench);
   void each_frame();
   const std::vector<CatalogueGroup>& pages() const { return pages_; }
+  void controls(ControlsRecord& record) { controls_of(desk_, record); }  ///< names what a session keeps
 
  private:
   using Study = GenerationDesk::Study;

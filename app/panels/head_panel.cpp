@@ -5,12 +5,14 @@
 #include <cmath>
 #include <limits>
 
+#include "app/panels/evidence_popup.h"
+#include "app/panels/head_map_view.h"
+#include "app/panels/heads_view.h"
 #include "app/panels/panels.h"
+#include "app/panels/shown_run.h"
 #include "app/widgets/controls.h"
-#include "core/trace/first_key.h"
-#include "core/trace/map_difference.h"
+#include "app/widgets/paragraph.h"
 #include "viz/scene/arcs.h"
-#include "viz/scene/head_map.h"
 #include "viz/scene/row_bars.h"
 #include "viz/scene/score_split.h"
 #include "viz/scene/text.h"
@@ -19,85 +21,15 @@ namespace headscope {
 
 namespace {
 
-const HeadVerdict* verdict_of(const PanelContext& c) {
-  const HeadFacts* facts = c.facts();
-  const int row = facts ? facts->row(c.state().document.selected) : -1;
-  if (row < 0 || facts->verdicts[static_cast<std::size_t>(row)].empty()) return nullptr;
-  return &facts->verdicts[static_cast<std::size_t>(row)].front();
-}
-
 Badge badge_of(const PanelContext& c) {
-  const HeadVerdict* verdict = verdict_of(c);
-  if (!verdict) return {};
-  return {fmt::format("{} {:.2f}", verdict->rule->title, verdict->score), class_color(*verdict->rule)};
-}
-
-/// The run whose maps are shown, what they are subtracted from (null: nothing is), and whose words the axes are
-/// (null: tokens).
-struct ShownRun {
-  std::shared_ptr<const Trace> trace, minus;
-  std::shared_ptr<const TracedRun> words;
-};
-ShownRun shown_run(const PanelContext& c) {
-  const EditEffect* effect = compared(c);
-  ShownRun run{c.results().run->trace, nullptr, c.words() ? c.results().run : nullptr};
-  if (!effect || c.state().view.shown == Shown::after) return run;
-  run.trace = c.state().view.shown == Shown::before ? effect->before : effect->after;
-  if (c.state().view.shown == Shown::difference) run.minus = effect->before;
-  return run;
-}
-
-/// The run with the selected head's map as the view wants it; the trace itself when it is shown as it is.
-std::shared_ptr<const Trace> as_viewed(const ShownRun& run, HeadRef head, FirstToken mode) {
-  if (mode == FirstToken::show && !run.minus && !run.words) return run.trace;
-  const auto this_head = [&](int layer, int number) { return HeadRef{layer, number} == head; };
-  const auto in_unit = [&](const Trace& trace) {
-    return run.words ? in_words(trace, run.words->words, this_head) : trace;
-  };
-  const auto viewed = [&](const AttentionMap& map) {
-    return mode == FirstToken::show ? map : without_first_key(map, mode == FirstToken::renormalize);
-  };
-  auto changed = std::make_shared<Trace>(in_unit(*run.trace));
-  std::optional<Trace> minus;
-  if (run.minus) minus = in_unit(*run.minus);
-  for (AttentionMap& map : changed->maps)
-    if (map.layer() == head.layer && map.head() == head.head)
-      map = run.minus ? map_difference(viewed(map), viewed(minus->map(head.layer, head.head))) : viewed(map);
-  return changed;
-}
-
-const AttentionMap* selected_map(const PanelContext& c) {
-  if (!c.trace()) return nullptr;
-  const HeadRef head = c.state().document.selected;
-  for (const AttentionMap& map : c.trace()->maps)
-    if (map.layer() == head.layer && map.head() == head.head) return &map;
-  return nullptr;
+  const std::vector<HeadVerdict>& verdicts = verdicts_of(c);
+  if (verdicts.empty()) return {};
+  const HeadVerdict& first = verdicts.front();
+  return {fmt::format("{} {:.2f}", first.rule->title, first.score), class_color(*first.rule)};
 }
 
 std::string at(const Trace& trace, Index position) {
   return fmt::format("{} {}", token_label(trace, position), position);
-}
-
-/// A highlighted row and column over the map's heatmap.
-void paint_cross(const PanelContext& c, const SceneTouch& touch, const Heatmap& map, Index bin) {
-  const auto shown = [&](std::optional<Index> token) { return token ? std::optional(c.shown(*token)) : std::nullopt; };
-  const struct {
-    std::optional<Index> query, key;
-  } hover{shown(c.state().hover.query), shown(c.state().hover.key)}, document{shown(c.state().document.query), {}};
-  ImDrawList& draw = *ImGui::GetWindowDrawList();
-  const auto frame = [&](const Rect& r, Color color, double width) {
-    draw.AddRect(touch.window({r.x, r.y}), touch.window({r.right(), r.bottom()}), col(color), 0, 0, c.ui.px(width));
-  };
-  const auto row = [&](Index query) {
-    const Rect first = map.cell(std::min(query / bin, map.rows() - 1), 0);
-    return Rect{map.rect.x, first.y, map.rect.w, first.h};
-  };
-  if (hover.key && *hover.key / bin < map.columns()) {
-    const Rect first = map.cell(0, *hover.key / bin);
-    frame({first.x, map.rect.y, first.w, map.rect.h}, with_opacity(c.ui.theme.key, 0.55), 1);
-  }
-  if (hover.query && *hover.query / bin < map.rows()) frame(row(*hover.query), with_opacity(c.ui.theme.query, 0.7), 1);
-  if (document.query && *document.query / bin < map.rows()) frame(row(*document.query), c.ui.theme.accent, 2);
 }
 
 }  // namespace
@@ -110,22 +42,24 @@ void HeadPanel::header(const PanelContext& c) {
     ImGui::AlignTextToFramePadding();
     ImGui::TextUnformatted(fmt::format("Layer {} · Head {}", head.layer, head.head).c_str());
   }
-  if (const HeadVerdict* verdict = verdict_of(c)) {
+  if (!verdicts_of(c).empty()) {
     ImGui::SameLine(0, c.ui.px(12));
     ImGui::SetCursorPosY(ImGui::GetCursorPosY() + c.ui.px(5));  // the title's line is higher than the label
     const Badge mark = badge_of(c);
     badge(c.ui, mark.text, mark.color);
-    if (ImGui::IsItemHovered()) {
-      std::vector<std::string> lines{
-          fmt::format("{}: {:.3f}, chance {:.3f}", verdict->rule->title, verdict->score, verdict->chance),
-          std::string(metric(verdict->rule->metric).formula), "strongest cells:"};
-      for (const Evidence& cell : verdict->evidence)
-        lines.push_back(
-            fmt::format("{} → {}  {:.3f}", at(*c.trace(), cell.query), at(*c.trace(), cell.key), cell.weight));
-      tooltip(c.ui, lines);
-    }
+    evidence_popup(c);
   }
-  static constexpr const char* labels[] = {"Map", "Arcs", "Row", "Steps", "q·k"};
+  if (const std::string out = taken_out(c.state().document.edits, head); !out.empty()) {
+    ImGui::SameLine(0, c.ui.px(8));
+    ImGui::SetCursorPosY(top + c.ui.px(5));
+    badge(c.ui, out, c.ui.theme.key);
+    c.ui.name(out, ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+    if (ImGui::IsItemHovered())
+      tooltip(c.ui, {"An edit takes this head out",
+                     "its map is still computed; what it reads does not reach the next "
+                     "layer (X brings it back)"});
+  }
+  static constexpr const char* labels[] = {"Map", "Arcs", "Row", "Steps", "q·k", "Heads"};
   int view = static_cast<int>(c.state().view.head_view);
   const float width = c.ui.px(segmented_width(c.ui, labels) / c.ui.scale);
   if (ImGui::GetItemRectMax().x + width + c.ui.px(12) <
@@ -134,10 +68,7 @@ void HeadPanel::header(const PanelContext& c) {
     ImGui::SetCursorPosY(top);
   }
   ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(0.0f, ImGui::GetContentRegionAvail().x - width));
-  if (segmented(c.ui, "head view", labels, view)) {
-    c.explorer.view().head_view = static_cast<HeadView>(view);
-    slot_.camera = {};
-  }
+  if (segmented(c.ui, "head view", labels, view)) c.explorer.view().head_view = static_cast<HeadView>(view);
 }
 
 void HeadPanel::main_view(const PanelContext& c, double height) {
@@ -148,40 +79,24 @@ void HeadPanel::main_view(const PanelContext& c, double height) {
   const AttentionMap* map = selected_map(c);
   if (!map) return empty_state(c.ui, "This head was not recorded", "Choose a head in the atlas.");
   const double width = c.room();
-  // Whole pixels for every cell, and rather one too many, drawn a little smaller, than much room left over.
-  const auto positions = static_cast<Index>(c.positions().tokens.size());
-  const double aim = std::floor(std::min(width - 100, height - 100)), side = static_cast<double>(positions),
-               wider = (std::floor(aim / side) + 1) * side, plot = wider <= 1.3 * aim ? wider : aim;
-  const Index query = document.query.value_or(c.state().hover.query.value_or(map->n_query() - 1));
+  const Index query = shown_query(c, *map);
+  if (view.head_view == HeadView::map) return map_->draw(c, *map, tools_, width, height);
+  if (view.head_view == HeadView::heads) return heads_->draw(c, query, width, height);
   const bool words = run.words != nullptr;
   const std::string place =
-      fmt::format("{} {} {} {} {} {} {} {}", head.layer, head.head, static_cast<int>(view.head_view), name(view.scale),
-                  name(view.first_token), plot, words, run.minus ? "difference" : "");
-  const Badge mark = badge_of(c);
+      fmt::format("{} {} {} {} {} {} {} {} {}", head.layer, head.head, static_cast<int>(view.head_view),
+                  name(view.scale), name(view.first_token), width, height, words, run.minus ? "difference" : "");
   const FirstToken first = view.first_token;
   const Scale scale = view.scale;
   const auto trace = run.trace;
   SceneViewOptions how;
-  const bool tool = view.head_view == HeadView::map && view.map_tool != MapTool::look && !c.words();
   switch (view.head_view) {
     case HeadView::map:
-      how.zoomable = how.centered = true;
-      how.pannable = !tool;
-      how.tooltips = !tool;
-      slot_.want(c.explorer, c.ui, trace, place, [=](const Look& look) {
-        HeadMapOptions o;
-        o.layer = head.layer;
-        o.head = head.head;
-        o.scaling.scale = scale;
-        o.plot = plot;
-        o.bare = true;
-        if (run.minus) o.scaling.scale = Scale::linear;  // signed: the other scales have no place for it
-        return head_map_scene(*as_viewed(run, head, first), o, look);
-      });
-      break;
+    case HeadView::heads:
+      return;  // pictures of their own
     case HeadView::arcs:
       slot_.want(c.explorer, c.ui, trace,
-                 place + fmt::format(" {} {}", view.arcs_threshold, document.query.value_or(-1)),
+                 place + fmt::format(" {} {} {}", width, view.arcs_threshold, document.query.value_or(-1)),
                  [=, threshold = view.arcs_threshold,
                   pinned = document.query ? std::optional(c.shown(*document.query)) : std::nullopt](const Look& look) {
                    ArcsOptions o;
@@ -191,6 +106,7 @@ void HeadPanel::main_view(const PanelContext& c, double height) {
                    o.query = pinned;
                    o.skip_first = first != FirstToken::show;
                    o.bare = true;
+                   o.width = o.most_width = width, o.height = height;
                    return arcs_scene(*as_viewed(run, head, FirstToken::show), o, look);
                  });
       how.fit_height = false;
@@ -221,33 +137,16 @@ void HeadPanel::main_view(const PanelContext& c, double height) {
             0, detail->map().stats().max_key[static_cast<std::size_t>(std::min(query, detail->map().n_query() - 1))]));
         const bool rotary =
             c.results().model.model && c.results().model.model->config().position == PositionKind::rotary;
-        slot_.want(c.explorer, c.ui, detail, place + fmt::format(" {} {}", query, key), [=](const Look& look) {
+        slot_.want(c.explorer, c.ui, detail, place + fmt::format(" {} {} {}", query, key, width), [=](const Look& look) {
           return score_split_scene(
-              *detail->trace, {head.layer, head.head, query, key, rotary, width, std::clamp(height - 20, 200.0, 420.0)},
+              *detail->trace, {head.layer, head.head, query, key, rotary, width, std::clamp(height - 20, 200.0, 1400.0)},
               look);
         });
       }
       break;
     }
   }
-  const SceneTouch touch = slot_.draw(c.ui, "head", how, width, height);
-  if (view.head_view != HeadView::map || !slot_.scene()) return;
-  const Mark* drawn = find(*slot_.scene(), "map");
-  if (!drawn) return;
-  const auto& heat = std::get<Heatmap>(drawn->shape);
-  const Index bin = std::max<Index>(1, (positions + heat.rows() - 1) / heat.rows());
-  if (touch.mark == drawn && touch.cell) {
-    Index q = touch.cell->row * bin, k = touch.cell->column * bin;
-    if (const WordGroups* groups = c.words(); groups && q < groups->words() && k < groups->words()) {
-      q = groups->tokens_of(q).end - 1;  // where the model has read the whole word
-      k = groups->tokens_of(k).begin;
-    }
-    c.hovered.query = q;
-    c.hovered.key = k;
-    if (touch.clicked && !tool) c.explorer.pin(q, k);
-  }
-  if (tool) tools_.on_map(c, touch, *map, bin);
-  paint_cross(c, touch, heat, bin);
+  slot_.draw(c.ui, "head", how, width, height);
 }
 
 namespace {
@@ -264,6 +163,7 @@ constexpr const char* first_tokens[] = {"first token", "hidden", "renormalised"}
 constexpr const char* units[] = {"tokens", "words"};
 constexpr const char* map_tools[] = {"look", "weights", "mask"};
 constexpr const char* showns[] = {"after", "before", "Δ"};
+constexpr double read_out_height = 34;
 }  // namespace
 
 double HeadPanel::footer_height(const PanelContext& c) const {
@@ -281,7 +181,7 @@ double HeadPanel::footer_height(const PanelContext& c) const {
   take(units);
   if (c.state().view.head_view == HeadView::map && !c.words()) take(map_tools);
   take(showns);  // also before there is an edit: the map must not move under the hand that makes one
-  return 44 + 38 * (lines - 1);
+  return 44 + 38 * (lines - 1) + read_out_height;
 }
 
 void HeadPanel::footer(const PanelContext& c) {
@@ -309,40 +209,38 @@ void HeadPanel::footer(const PanelContext& c) {
   read_out(c);
 }
 
-/// The cell under the pointer, or the pinned one, in words.
+/// The cell under the pointer, or the pinned one: in words, below them where the number comes from. Lines of its own,
+/// so that neither is cut; free while nothing is pointed at, so that nothing moves.
 void HeadPanel::read_out(const PanelContext& c) {
-  const AttentionMap* map = selected_map(c);
-  const Index query = c.state().hover.query.value_or(c.state().document.query.value_or(-1));
-  const Index key = c.state().hover.key.value_or(c.state().document.key.value_or(-1));
-  if (!map || query < 0 || key < 0 || query >= map->n_query() || key >= map->n_key()) return;
-  const bool scores = c.state().view.head_view == HeadView::steps || c.state().view.head_view == HeadView::qk;
-  const WordGroups* words = scores ? nullptr : c.words();
-  const auto weight_of = [&](const AttentionMap& of) -> std::string {
-    const float weight = words ? weight_in_words(of, *words, words->word_of(query), words->word_of(key))
-                         : of.masked(query, key) ? std::numeric_limits<float>::quiet_NaN()
-                                                 : of.weight(query, key);
-    return std::isnan(weight) ? "masked" : fmt::format("{:.4f}", weight);
+  const Hover& hover = c.state().hover;
+  const Document& document = c.state().document;
+  const auto says =
+      cell_words(c, hover.query.value_or(document.query.value_or(-1)), hover.key.value_or(document.key.value_or(-1)));
+  const double room = c.room();
+  const float top = ImGui::GetCursorPosY();
+  const auto line = [&](const std::string& text, const Font& font, Color color, double y) {
+    const UseFont use(c.ui, font);
+    ImGui::SetCursorPosY(top + c.ui.px(y));
+    text_line(c.ui, text, color);
+    c.ui.name(text, ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
   };
-  std::string value = weight_of(*map);
-  if (const EditEffect* effect = compared(c)) {
-    const AttentionMap& before = effect->before->map(map->layer(), map->head());
-    if (query < before.n_query() && key < before.n_key()) value = fmt::format("{} → {}", weight_of(before), value);
+  if (says) {
+    const std::vector<std::string> words = wrapped(says->words, c.ui.strong(), room, c.ui.fonts);
+    line(words.front(), c.ui.strong(), c.ui.theme.text, 0);
+    if (words.size() > 1)
+      line(words[1], c.ui.strong(), c.ui.theme.text, 17);
+    else
+      line(elided(says->provenance, c.ui.small(), room, c.ui.fonts), c.ui.small(), c.ui.theme.muted, 18);
   }
-  const Trace& axis = words ? c.positions() : *c.trace();
-  const std::string text = fmt::format("q {}  →  k {}   {}", at(axis, words ? words->word_of(query) : query),
-                                       at(axis, words ? words->word_of(key) : key), value);
-  const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
-  const double room = static_cast<double>((right - ImGui::GetItemRectMax().x - c.ui.px(24)) / c.ui.scale);
-  if (room < 60) return;
-  ImGui::SameLine();
-  const std::string shown = elided(text, c.ui.number(), room, c.ui.fonts);
-  c.ui.fonts.need(shown);
-  const UseFont font(c.ui, c.ui.number());
-  const float width = ImGui::CalcTextSize(shown.c_str()).x;
-  ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX() + c.ui.px(12),
-                                ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - width - c.ui.px(4)));
-  ImGui::AlignTextToFramePadding();
-  ImGui::TextUnformatted(shown.c_str());
+  ImGui::SetCursorPosY(top + c.ui.px(read_out_height));
+  ImGui::Dummy({0, 0});
+}
+
+HeadPanel::HeadPanel() : map_(std::make_unique<HeadMapView>()), heads_(std::make_unique<HeadsView>()) {}
+HeadPanel::~HeadPanel() = default;
+
+void HeadPanel::reset_zoom() {
+  map_->reset();
 }
 
 void HeadPanel::draw(const PanelContext& c) {
@@ -358,10 +256,9 @@ void HeadPanel::draw(const PanelContext& c) {
   const AttentionMap* map = selected_map(c);
   if (!map) return;
   const Document& document = c.state().document;
-  const Index query =
-      std::min(document.query.value_or(c.state().hover.query.value_or(map->n_query() - 1)), map->n_query() - 1);
+  const Index query = shown_query(c, *map);
   section(c.ui, "ROW",
-          fmt::format("where {} looks{}", at(c.positions(), c.shown(query)),
+          fmt::format("of {} · where it looks{}", at(c.positions(), c.shown(query)),
                       c.words() ? "" : " · drag a bar to change its weight"));
   const ShownRun run = shown_run(c);
   const HeadRef head = document.selected;

@@ -10,6 +10,7 @@
 #include "app/panels/mechanisms_workspace.h"
 #include "app/state/mechanism_swaps.h"
 #include "app/widgets/controls.h"
+#include "app/widgets/keyboard.h"
 #include "core/metrics/next_token.h"
 #include "viz/scene/line_chart.h"
 #include "viz/scene/text.h"
@@ -66,7 +67,7 @@ void MechanismsWorkspace::grid(Ui& ui, Workbench& bench, double cell_height, boo
         const auto found = swaps.find(row.back());
         count += found != swaps.end() && found->second == own;
       }
-      if (ImGui::InvisibleButton(name.c_str(), {left - gap, height})) desk_.swap_in(row, count < dims.heads);
+      if (pressable(name.c_str(), {left - gap, height})) desk_.swap_in(row, count < dims.heads);
       const Font font = ui.small();
       draw_text(ui, draw,
                 {{0, 0}, name, font, ImGui::IsItemHovered() ? ui.theme.text : ui.theme.muted, Anchor::start, 0},
@@ -79,7 +80,7 @@ void MechanismsWorkspace::grid(Ui& ui, Workbench& bench, double cell_height, boo
       const ImVec2 min{at.x + left + static_cast<float>(head) * (width + gap), y}, max{min.x + width, y + height};
       ImGui::SetCursorScreenPos(min);
       const std::string name = fmt::format("swap {}.{}", layer, head);
-      if (ImGui::InvisibleButton(name.c_str(), {width, height})) desk_.swap_in({ref}, !on);
+      if (pressable(name.c_str(), {width, height})) desk_.swap_in({ref}, !on);
       const bool hovered = ImGui::IsItemHovered();
       const Color fill = on                     ? ui.theme.accent
                          : found != swaps.end() ? mix(ui.theme.accent, ui.chrome.raised, 0.65)

@@ -152,22 +152,25 @@ void MechanismsWorkspace::recurrent(Ui& ui) {
     ImGui::TextUnformatted((r.update + "     " + r.readout).c_str());
   }
   ImGui::PushStyleColor(ImGuiCol_Text, vec(ui.theme.muted));
-  ImGui::TextUnformatted(fmt::format("t = {}   largest difference from the parallel form, over all tokens: {:.2g}",
-                                     place(page, t), page.recurrent_gap)
-                             .c_str());
+  const std::string beside =
+      page.recurrent_gap
+          ? fmt::format("largest difference from the parallel form, over all tokens: {:.2g}", *page.recurrent_gap)
+          : std::string("there is no parallel form: each state needs the one before");
+  ImGui::TextUnformatted(fmt::format("t = {}   {}", place(page, t), beside).c_str());
   ImGui::PopStyleColor();
-  if (ImGui::IsItemHovered())
+  if (page.recurrent_gap && ImGui::IsItemHovered())
     tooltip(ui,
             {"max |o_recurrent − o_parallel| over tokens and channels", "float32: the two add up in another order"});
   using enum MechanismAxis;
-  const std::vector<Shown> shown{
+  std::vector<Shown> shown{
       {"now-k", "kₜ", "the key of this token", other, dimension},
       {"now-v", "vₜ", "is written under it", other, dimension},
       {"now-q", "qₜ", "reads the state", other, dimension},
       {"state", r.last_column_is_z ? "State Sₜ | zₜ" : "State Sₜ",
        r.last_column_is_z ? "last column: zₜ, on the scale of Sₜ" : "what is kept of the past", other, other},
-      {"recurrent", "Outputs, recurrent", "up to t", query, dimension, nullptr, "comes after token t"},
-      {"parallel", "Outputs, parallel", "of the whole text at once", query, dimension}};
+      {"recurrent", "Outputs, recurrent", "up to t", query, dimension, nullptr, "comes after token t"}};
+  if (page.recurrent_gap)
+    shown.push_back({"parallel", "Outputs, parallel", "of the whole text at once", query, dimension});
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
   const double side = std::clamp(std::min((width - 64) / 3, room - 230), 130.0, 420.0);
@@ -197,7 +200,7 @@ void MechanismsWorkspace::recurrent(Ui& ui) {
              for (const Tensor* each : {&whole.output, &from.result.output})
                for (const float value : each->values())
                  if (std::isfinite(value)) most = std::max(most, std::abs(static_cast<double>(value)));
-             for (const std::size_t i : {4, 5}) flow.matrices[i].low = -most, flow.matrices[i].high = most;
+             for (std::size_t i = 4; i < shown.size(); ++i) flow.matrices[i].low = -most, flow.matrices[i].high = most;
              flow.matrices[4].masked = after(whole.output, t);
              return flow;
            });

@@ -232,9 +232,14 @@ void MechanismsWorkspace::right(Ui& ui, Workbench& bench) {
     }
   }
   const auto& page = desk_.page();
-  if (!page || page->choice.mechanism != &desk_.mechanism() || page->look_for.empty()) return;
-  section(ui, "WHAT TO LOOK FOR");
-  paragraph(ui, page->look_for, ui.theme.muted);
+  if (page && page->choice.mechanism == &desk_.mechanism() && !page->look_for.empty()) {
+    section(ui, "WHAT TO LOOK FOR");
+    paragraph(ui, page->look_for, ui.theme.muted);
+  }
+  if (const std::string_view ours = desk_.mechanism().ours; !ours.empty()) {
+    section(ui, "NOT THE PAPER'S");
+    paragraph(ui, std::string(ours), ui.theme.muted);
+  }
 }
 
 void MechanismsWorkspace::each_frame() {

@@ -52,7 +52,7 @@ std::optional<std::vector<int>> PairPicker::draw(Ui& ui, Explorer& explorer, con
   std::optional<std::vector<int>> changed;
   ImGui::SetNextWindowSizeConstraints({0, 0}, {FLT_MAX, most});
   ImGui::PushStyleColor(ImGuiCol_ChildBg, vec(ui.theme.background));
-  if (ImGui::BeginChild(id, {0, 0}, ImGuiChildFlags_AutoResizeY)) {
+  if (ImGui::BeginChild(id, {0, 0}, ImGuiChildFlags_AutoResizeY | ImGuiChildFlags_NavFlattened)) {
     const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale)) - 2;
     slot_.want(explorer, ui, texts, fmt::format("{}", width), [texts, width](const Look& look) {
       TokenPairsOptions options;

@@ -3,10 +3,12 @@
 // called in and tells the Explorer what the user did. Panels do not know one another: what one hovers, all show,
 // through PanelContext::hovered. Thread rule: the UI thread.
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "app/panels/cell_tools.h"
+#include "app/panels/edit_dialog.h"
 #include "app/panels/pair_picker.h"
 #include "app/panels/panel_context.h"
 #include "app/panels/scene_slot.h"
@@ -43,11 +45,16 @@ class DepthPanel {
   SceneSlot slot_{"scene.depth"};
 };
 
-/// The selected head: map, threads, row, steps, q·k.
+class HeadMapView;
+class HeadsView;
+
+/// The selected head: map, threads, row, steps, q·k; and one token in all heads.
 class HeadPanel {
  public:
+  HeadPanel();
+  ~HeadPanel();
   void draw(const PanelContext& c);
-  void reset_zoom() { slot_.camera = {}; }
+  void reset_zoom();
 
  private:
   void header(const PanelContext& c);
@@ -55,7 +62,9 @@ class HeadPanel {
   double footer_height(const PanelContext& c) const;
   void read_out(const PanelContext& c);
   void main_view(const PanelContext& c, double height);
-  SceneSlot slot_{"scene.head"};
+  std::unique_ptr<HeadMapView> map_;
+  std::unique_ptr<HeadsView> heads_;
+  SceneSlot slot_{"scene.view"};
   SceneSlot row_{"scene.row"};
   CellTools tools_;
 };
@@ -78,10 +87,12 @@ class MaskPanel {
   std::string spec_, error_;
 };
 
-/// Everything that is changed about the model, as a list; new edits from a menu or in words.
+/// Everything that is changed about the model, as a list; new edits, and those of the list, in a form or in words.
 class EditsPanel {
  public:
   void draw(const PanelContext& c);
+  /// The form for a new edit, from the next frame on.
+  void add_one() { add_ = true; }
 
  private:
   /// The texts that edits take from, beside the one on screen; made on the worker.
@@ -93,7 +104,6 @@ class EditsPanel {
   };
   void add(const PanelContext& c, const Intervention& edit);
   void list(const PanelContext& c);
-  void menu(const PanelContext& c);
   void want_pairs(const PanelContext& c);
   void pairs_line(const PanelContext& c, std::size_t index);
   void pairs_window(const PanelContext& c);
@@ -102,6 +112,9 @@ class EditsPanel {
   PairPicker picker_{"scene.edit.pairs"};
   std::size_t opened_ = 0;  // the edit whose pairs are shown
   bool ask_ = false;        // … from the next frame on
+  EditDialog dialog_;
+  bool add_ = false;
+  bool reordered_ = false;  // since the button went down: its release opens nothing
 };
 
 /// The numbers of the selected head, with what chance would give, and the cells behind its class.

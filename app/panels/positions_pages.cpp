@@ -27,8 +27,7 @@ void heading(const Ui& ui, const PositionMethod& method) {
   }
   ImGui::SameLine(0, ui.px(12));
   ImGui::AlignTextToFramePadding();
-  ImGui::TextColored(vec(ui.theme.muted), "%s", std::string(method.formula).c_str());
-  ui.fonts.need(method.formula);
+  text_line(ui, method.formula, ui.theme.muted);
 }
 
 void remark(const Ui& ui, const std::string& text) {

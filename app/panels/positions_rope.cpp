@@ -81,8 +81,7 @@ void PositionsWorkspace::rope_middle(const PanelContext& c) {
     ImGui::SetCursorPosY(top + ui.px(6));
     const std::string& fitting = ui.fonts.width(whole, ui.body()) <= room ? whole : angles;
     const std::string text = elided(fitting, ui.body(), room, ui.fonts);
-    ui.fonts.need(text);
-    ImGui::TextColored(vec(ui.theme.muted), "%s", text.c_str());
+    text_line(ui, text, ui.theme.muted);
   }
   ImGui::SameLine();
   ImGui::SetCursorPos({ImGui::GetCursorPosX() + std::max(0.0f, ImGui::GetContentRegionAvail().x - wide), top});

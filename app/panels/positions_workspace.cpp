@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "app/widgets/controls.h"
+#include "app/widgets/keyboard.h"
 #include "app/widgets/paragraph.h"
 #include "core/attention/positions/position_methods.h"
 #include "viz/scene/line_chart.h"
@@ -34,7 +35,7 @@ bool card(const Ui& ui, const char* id, std::string_view title, const std::strin
   const float title_height = ui.px(ui.body().size + 5), line = ui.px(ui.small().size + 4);
   const float height = 2 * ui.px(7) + title_height + line * static_cast<float>(lines.size());
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const bool clicked = ImGui::InvisibleButton(id, {width, height});
+  const bool clicked = pressable(id, {width, height});
   const bool hovered = ImGui::IsItemHovered();
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   const Color fill = chosen ? ui.chrome.selected : hovered ? ui.chrome.hovered : ui.chrome.raised;

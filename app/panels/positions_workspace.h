@@ -11,6 +11,7 @@
 #include "app/render/rotary_picture.h"
 #include "app/state/positions_desk.h"
 #include "app/widgets/catalogue.h"
+#include "app/state/desk_controls.h"
 
 namespace headscope {
 
@@ -24,6 +25,7 @@ class PositionsWorkspace {
   void middle(Ui& ui, Workbench& bench);
   void right(Ui& ui, Workbench& bench);
   void above(Ui& ui, Workbench& bench);
+  void controls(ControlsRecord& record) { controls_of(desk_, record); }  ///< names what a session keeps
 
  private:
   void cards(Ui& ui, Workbench& bench);

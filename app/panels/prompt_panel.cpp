@@ -2,10 +2,14 @@
 #include <imgui.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "app/panels/panels.h"
+#include "app/panels/shown_run.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
+#include "viz/scene/map_cells.h"
 
 namespace headscope {
 
@@ -29,16 +33,44 @@ std::vector<double> attention_received(const PanelContext& c) {
   return shades;
 }
 
+/// Where the pinned token looks in the selected head: its row, as strong as the map's cells. Below 0: masked.
+std::vector<double> row_of_pinned(const PanelContext& c, const AttentionMap& map, Index query) {
+  const WordGroups* words = c.words();
+  std::vector<double> row;
+  double largest = 0;
+  for (Index k = 0; k < static_cast<Index>(c.positions().tokens.size()); ++k) {
+    const bool masked = !words && map.masked(query, k);
+    const float weight = words    ? weight_in_words(map, *words, c.shown(query), k)
+                         : masked ? std::numeric_limits<float>::quiet_NaN()
+                                  : map.weight(query, k);
+    row.push_back(std::isnan(weight) ? -1 : std::abs(static_cast<double>(weight)));
+    largest = std::max(largest, row.back());
+  }
+  // Weights that are no shares of 1 are shown beside their largest.
+  if (map.place().kind == MapKind::effective && largest > 0)
+    for (double& weight : row) weight = weight < 0 ? weight : weight / largest;
+  return row;
+}
+
+/// The row that the strip is shaded by; nullopt while it is shaded by what every token receives.
+std::optional<Index> pinned_row(const PanelContext& c, const AttentionMap* map) {
+  const auto query = c.state().document.query;
+  return map && query && *query < map->n_query() ? query : std::nullopt;
+}
+
 void token_strip(const PanelContext& c) {
   const WordGroups* words = c.words();
   const Trace& trace = c.positions();
-  const std::vector<double> shades = attention_received(c);
-  const float gap = c.ui.px(3), right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
+  const AttentionMap* map = selected_map(c);
+  const std::optional<Index> pinned = pinned_row(c, map);
+  const std::vector<double> shades = pinned ? row_of_pinned(c, *map, *pinned) : attention_received(c);
+  const float gap = c.ui.px(3);
   const Document& document = c.state().document;
   const auto visible_rows = ImGui::BeginChild(
       "tokens", {0, std::min(c.ui.px(118), c.ui.px(26) * std::ceil(static_cast<float>(trace.tokens.size()) / 5 + 1))},
-      ImGuiChildFlags_AutoResizeY);
+      ImGuiChildFlags_AutoResizeY | ImGuiChildFlags_NavFlattened);
   if (visible_rows) {
+    const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;  // left of a scroll bar
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {gap, gap});
     for (std::size_t i = 0; i < trace.tokens.size(); ++i) {
       const auto position = static_cast<Index>(i);
@@ -52,10 +84,15 @@ void token_strip(const PanelContext& c) {
       }
       ChipOptions chip;
       chip.shade = shades[i];
+      chip.faint = pinned && shades[i] < 0;
       chip.selected = here(document.query);
       chip.hovered = here(c.state().hover.key) || here(c.state().hover.query);
       const Touch touch = token_chip(c.ui, trace.tokens[i].label, "token " + std::to_string(i), chip);
-      if (touch.hovered) c.hovered.key = token;
+      if (touch.hovered) {
+        c.hovered.key = token;
+        if (const auto says = pinned ? cell_words(c, *pinned, token) : std::nullopt)
+          tooltip(c.ui, {says->words, says->provenance, says->source});
+      }
       if (touch.clicked) c.explorer.pin(here(document.query) ? std::nullopt : std::optional(token));
     }
     ImGui::PopStyleVar();
@@ -91,7 +128,9 @@ std::vector<TextMark> token_marks(const PanelContext& c) {
 /// The text has more tokens than the model reads: which shall it be?
 void offer_a_part(const PanelContext& c, const TooLongText& text) {
   const UseFont font(c.ui, c.ui.body());
-  paragraph(c.ui, fmt::format("The text has {} tokens; this model reads at most {}.", text.tokens, text.context),
+  paragraph(c.ui,
+            fmt::format("The text has {}{} tokens; this model reads at most {}.", text.counted ? "" : "at least ",
+                        text.tokens, text.context),
             c.ui.theme.text);
   const std::string first = fmt::format("Keep first {}", text.context),
                     last = fmt::format("Keep last {}", text.context);
@@ -140,12 +179,15 @@ void PromptPanel::draw(const PanelContext& c) {
   }
   const std::string part = part_read(*trace);
   const bool words = c.words() != nullptr;
+  const auto pinned = pinned_row(c, selected_map(c));
+  const std::string shaded = pinned
+                                 ? fmt::format("shaded by where {} looks", token_word(c.positions(), c.shown(*pinned)))
+                                 : "shaded by attention received";
   section(c.ui, words ? "WORDS" : "TOKENS",
-          words
-              ? fmt::format("{} of {} tokens · shaded by attention received", c.words()->words(), trace->tokens.size())
+          words ? fmt::format("{} of {} tokens · {}", c.words()->words(), trace->tokens.size(), shaded)
           : c.state().view.text_unit == TextUnit::words
               ? fmt::format("{} · too many words to be shown as words", trace->tokens.size())
-          : part.empty() ? fmt::format("{} · shaded by attention received · click to pin", trace->tokens.size())
+          : part.empty() ? fmt::format("{} · {}{}", trace->tokens.size(), shaded, pinned ? "" : " · click to pin")
                          : fmt::format("the {} {} of the text", part, trace->tokens.size()));
   if (!part.empty() && button(c.ui, "Read another part", c.ui.px(24)))
     c.explorer.set_too_long(RunRequest::TooLong::refuse);

@@ -9,6 +9,7 @@
 
 #include "app/panels/panels.h"
 #include "app/widgets/controls.h"
+#include "app/widgets/keyboard.h"
 #include "app/widgets/paragraph.h"
 #include "core/attention/masks.h"
 #include "core/base/error.h"
@@ -84,7 +85,7 @@ void MaskPanel::draw(const PanelContext& c) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const UseFont font(c.ui, c.ui.small());
     const float height = side + c.ui.px(15 * c.ui.theme.text_scale);
-    if (ImGui::InvisibleButton(id.c_str(), {side, height})) {
+    if (pressable(id.c_str(), {side, height})) {
       error_.clear();
       c.explorer.set_mask(form.id == "causal" ? "" : spec);
     }
@@ -140,12 +141,18 @@ void draw_facts(const PanelContext& c) {
     const Color strong = rgb(0xFFB13B);
     const std::string expected = number(chance, "");
     const bool high = m.high <= 1 && !std::isnan(chance) && value > 0.4 && value > 3 * chance;
-    fact(c.ui, std::string(m.title), number(value, m.unit), high ? &strong : nullptr,
-         {std::string(m.title), std::string(m.formula),
-          fmt::format("from blocks.{}.attn.hook_pattern[{}], F32, {} tokens", head.layer, head.head,
-                      facts->trace->tokens.size()),
-          fmt::format("chance: {}", std::isnan(chance) ? "none" : number(chance, m.unit)), std::string(m.source)},
-         &expected);
+    std::vector<std::string> tip{std::string(m.title)};
+    if (!m.any_weights && !has_probabilities(facts->trace->map(head.layer, head.head)))
+      tip.emplace_back(
+          "no number: the weights of this head are signed or do not sum to 1, so they are no probabilities");
+    else if (std::isnan(value))
+      tip.emplace_back("no number: this text has nothing to measure it on");
+    tip.emplace_back(m.formula);
+    tip.push_back(fmt::format("from blocks.{}.attn.hook_pattern[{}], F32, {} tokens", head.layer, head.head,
+                              facts->trace->tokens.size()));
+    tip.push_back(fmt::format("chance: {}", std::isnan(chance) ? "none" : number(chance, m.unit)));
+    tip.emplace_back(m.source);
+    fact(c.ui, std::string(m.title), number(value, m.unit), high ? &strong : nullptr, tip, &expected);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/widgets/plots.h"
 #include "core/base/duration.h"
+#include "core/train/training_folder.h"
 #include "viz/scene/head_atlas.h"
 
 namespace headscope {
@@ -46,6 +47,16 @@ Series loss_series(const std::vector<TrainingPoint>& curve, Color color) {
   return line;
 }
 
+Series held_out_series(const std::vector<TrainingPoint>& curve, std::string name, Color color, double width) {
+  Series line{std::move(name), {}, {}, color, width};
+  for (const TrainingPoint& point : curve)
+    if (!std::isnan(point.held_out)) {
+      line.x.push_back(static_cast<double>(point.step));
+      line.y.push_back(point.held_out);
+    }
+  return line;
+}
+
 const char* phase_words(Phase phase) {
   switch (phase) {
     case Phase::idle:
@@ -72,6 +83,12 @@ Color head_color(const Ui& ui, const TrainingView& view, std::size_t head) {
 void TrainWorkspace::left(Ui& ui, Workbench&) {
   recipe(ui);
   controls(ui);
+}
+
+void TrainWorkspace::controls(ControlsRecord& record) {
+  controls_of(desk_, record);
+  record.field("history", history_metric_, 0, 3);
+  record.field("folder", folder_);
 }
 
 void TrainWorkspace::recipe(Ui& ui) {
@@ -127,16 +144,20 @@ void TrainWorkspace::controls(Ui& ui) {
   const Phase phase = desk_.phase();
   section(ui, "RUN", phase_words(phase));
   const bool sound = desk_.complaint().empty();
+  const float left = ImGui::GetCursorPosX();  // SameLine counts from the window's edge, which has a margin
   ImGui::BeginDisabled(!sound || phase == Phase::preparing);
   if (button(ui, desk_.has_run() ? "Start again" : "Start training")) desk_.start();
   ImGui::EndDisabled();
-  if (desk_.has_run() && phase != Phase::preparing && phase != Phase::finished) {
-    ImGui::SameLine();
-    if (phase == Phase::running ? button(ui, "Pause") : button(ui, "Resume"))
-      phase == Phase::running ? desk_.pause() : desk_.resume();
-    ImGui::SameLine();
-    if (button(ui, "Step")) desk_.step();
-  }
+  // Each stays in its place whatever is going on: a second click must not meet another button.
+  const float second = left + button_width(ui, "Start training") + ui.px(8),
+              third = second + button_width(ui, "Resume") + ui.px(8);
+  ImGui::BeginDisabled(phase != Phase::running && phase != Phase::paused);
+  ImGui::SameLine(second);
+  if (phase == Phase::running ? button(ui, "Pause") : button(ui, "Resume"))
+    phase == Phase::running ? desk_.pause() : desk_.resume();
+  ImGui::SameLine(third);
+  if (button(ui, "Step")) desk_.step();
+  ImGui::EndDisabled();
   if (!desk_.has_run()) return;
   const TrainingProgress& p = desk_.progress();
   const auto nats = [](double value) {
@@ -152,7 +173,28 @@ void TrainWorkspace::controls(Ui& ui) {
   fact(ui, "Learning rate now", fmt::format("{:.2e}", p.learning_rate));
   fact(ui, "Gradient norm", fmt::format("{:.3f}", p.gradient_norm), nullptr, {"before clipping"});
   fact(ui, "Speed", fmt::format("{:.1f} k tokens/s", p.tokens_per_second / 1000));
-  if (phase == Phase::running) fact(ui, "Time left", duration_text(p.seconds_left));
+  fact(ui, "Time left", phase == Phase::running ? duration_text(p.seconds_left) : "–");
+  branches(ui);
+}
+
+/// Ways that were left, at a fork or for another beginning. A click goes back to the end of one.
+void TrainWorkspace::branches(Ui& ui) {
+  if (desk_.other_branches().empty()) return;
+  section(ui, "BRANCHES", "a click goes back to the end of one");
+  std::vector<const TrainingBranch*> all{&desk_.branch()};
+  for (const TrainingBranch& branch : desk_.other_branches()) all.push_back(&branch);
+  std::ranges::sort(all, {}, &TrainingBranch::id);
+  int wanted = -1;
+  for (const TrainingBranch* branch : all) {
+    const bool now = branch == &desk_.branch();
+    const std::string words =
+        branch->parent < 0 ? fmt::format("{}: {} to step {}", branch->id, branch->recipe.name, branch->progress.step)
+                           : fmt::format("{}: {}'s step {} to {}, rate {:.1e}", branch->id, branch->parent, branch->from,
+                                         branch->progress.step, branch->recipe.optimizer.learning_rate);
+    if (ImGui::Selectable(fmt::format("{}###training branch {}", words, branch->id).c_str(), now) && !now)
+      wanted = branch->id;
+  }
+  if (wanted >= 0) desk_.go_back_to(wanted);
 }
 
 void TrainWorkspace::middle(Ui& ui, Workbench& bench) {
@@ -169,14 +211,13 @@ void TrainWorkspace::loss(Ui& ui) {
   section(ui, "LOSS", "nats per token; the floor is the entropy of the data, computed");
   const TrainingProgress& p = desk_.progress();
   std::vector<Series> lines{loss_series(desk_.curve(), ui.theme.muted)};
-  Series held_out{"held out", {}, {}, ui.theme.accent, 2.25};
-  for (const TrainingPoint& point : desk_.curve())
-    if (!std::isnan(point.held_out)) {
-      held_out.x.push_back(static_cast<double>(point.step));
-      held_out.y.push_back(point.held_out);
-    }
-  lines.push_back(std::move(held_out));
-  const double end = static_cast<double>(std::max<std::int64_t>(p.step, 10));
+  double end = static_cast<double>(std::max<std::int64_t>(p.step, 10));
+  for (const TrainingBranch& branch : desk_.other_branches()) {
+    if (branch.recipe.name != desk_.running().name) continue;  // another task's loss is another scale
+    lines.push_back(held_out_series(branch.curve, fmt::format("branch {}", branch.id), ui.theme.faint, 1.25));
+    end = std::max(end, static_cast<double>(branch.progress.step));
+  }
+  lines.push_back(held_out_series(desk_.curve(), "held out", ui.theme.accent, 2.25));
   lines.push_back({"floor", {0, end}, {p.floor, p.floor}, parse_color("#4CC38A").value_or(ui.theme.text), 1.25});
   PlotOptions options;
   options.height = 240;
@@ -290,19 +331,36 @@ void TrainWorkspace::keep(Ui& ui, Workbench& bench) {
   const std::string usual = desk_.usual_folder().string();
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
   input_line("##training folder", usual.c_str(), folder_);
+  const bool entered = ImGui::IsItemDeactivated() &&
+                       (ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter));
   const std::filesystem::path folder = folder_.empty() ? desk_.usual_folder() : std::filesystem::path(folder_);
-  if (button(ui, "Save")) desk_.save(folder, false);
+  const auto save = [&](bool open, bool overwrite) {
+    replace_.clear();
+    if (!overwrite && holds_model(folder)) {
+      replace_ = folder;
+      replace_opens_ = open;
+      return;
+    }
+    if (open) {
+      desk_.pause();
+      bench.ui.workspace = workspace_index("Explore");
+    }
+    desk_.save(folder, open, overwrite);
+  };
+  if (button(ui, "Save") || entered) save(false, false);
   ImGui::SameLine();
-  if (button(ui, "Open in Explore")) {
-    desk_.pause();
-    desk_.save(folder, true);
-    bench.ui.workspace = workspace_index("Explore");
+  if (button(ui, "Open in Explore")) save(true, false);
+  if (!replace_.empty() && replace_ == folder) {
+    paragraph(ui, "A model lies there already.", ui.theme.text);
+    if (button(ui, "Replace it")) save(replace_opens_, true);
+    ImGui::SameLine();
+    if (button(ui, "Leave it")) replace_.clear();
   }
   ImGui::BeginDisabled(!desk_.shown());
   if (button(ui, "Fork from here")) desk_.fork();
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-    tooltip(ui, {"Train on from the step on screen", "with the learning rate on the left; what came after it goes",
+    tooltip(ui, {"Train on from the step on screen", "with the learning rate on the left; what came after it stays as a branch",
                  "scrub back first"});
 }
 

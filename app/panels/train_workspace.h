@@ -7,6 +7,7 @@
 #include "app/actions/action.h"
 #include "app/panels/scene_slot.h"
 #include "app/state/training_desk.h"
+#include "app/state/desk_controls.h"
 
 namespace headscope {
 
@@ -16,11 +17,13 @@ class TrainWorkspace {
   void left(Ui& ui, Workbench& bench);
   void middle(Ui& ui, Workbench& bench);
   void right(Ui& ui, Workbench& bench);
+  void controls(ControlsRecord& record);  ///< names what a session keeps
 
  private:
   void recipe(Ui& ui);
   void shape_fields(Ui& ui);
   void controls(Ui& ui);
+  void branches(Ui& ui);
   void loss(Ui& ui);
   void scrubber(Ui& ui);
   void heads(Ui& ui, Workbench& bench);
@@ -32,6 +35,8 @@ class TrainWorkspace {
   SceneSlot atlas_{"scene.training"};
   int history_metric_ = 0;
   std::string folder_;
+  std::filesystem::path replace_;  ///< a folder with a model in it: asked about
+  bool replace_opens_ = false;
 };
 
 }  // namespace headscope

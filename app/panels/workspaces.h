@@ -9,6 +9,7 @@
 #include "app/panels/mechanisms_workspace.h"
 #include "app/panels/positions_workspace.h"
 #include "app/panels/train_workspace.h"
+#include "app/state/desk_controls.h"
 #include "app/window/app.h"
 
 namespace headscope {
@@ -29,7 +30,8 @@ inline Workspace workspace_of(PositionsWorkspace& positions) {
           [&](Ui& ui, Workbench& bench) { positions.right(ui, bench); },
           [&](Ui& ui, Workbench& bench) { positions.above(ui, bench); },
           nullptr,
-          positions.pages()};
+          positions.pages(),
+          [&](ControlsRecord& record) { positions.controls(record); }};
 }
 
 inline Workspace workspace_of(GenerateWorkspace& generate) {
@@ -39,7 +41,8 @@ inline Workspace workspace_of(GenerateWorkspace& generate) {
           [&](Ui& ui, Workbench& bench) { generate.right(ui, bench); },
           nullptr,
           [&] { generate.each_frame(); },
-          generate.pages()};
+          generate.pages(),
+          [&](ControlsRecord& record) { generate.controls(record); }};
 }
 
 inline Workspace workspace_of(CompareWorkspace& compare) {
@@ -49,7 +52,8 @@ inline Workspace workspace_of(CompareWorkspace& compare) {
           [&](Ui& ui, Workbench& bench) { compare.right(ui, bench); },
           nullptr,
           [&] { compare.each_frame(); },
-          compare.pages()};
+          compare.pages(),
+          [&](ControlsRecord& record) { compare.controls(record); }};
 }
 
 inline Workspace workspace_of(MechanismsWorkspace& mechanisms) {
@@ -59,7 +63,8 @@ inline Workspace workspace_of(MechanismsWorkspace& mechanisms) {
           [&](Ui& ui, Workbench& bench) { mechanisms.right(ui, bench); },
           nullptr,
           [&] { mechanisms.each_frame(); },
-          mechanisms.pages()};
+          mechanisms.pages(),
+          [&](ControlsRecord& record) { controls_of(mechanisms.desk(), record); }};
 }
 
 inline Workspace workspace_of(AnalyseWorkspace& analyse) {
@@ -69,7 +74,8 @@ inline Workspace workspace_of(AnalyseWorkspace& analyse) {
           [&](Ui& ui, Workbench& bench) { analyse.right(ui, bench); },
           nullptr,
           [&] { analyse.each_frame(); },
-          analyse.pages()};
+          analyse.pages(),
+          [&](ControlsRecord& record) { analyse.controls(record); }};
 }
 
 inline Workspace workspace_of(CorpusWorkspace& corpus, CorpusDesk& desk) {
@@ -78,7 +84,9 @@ inline Workspace workspace_of(CorpusWorkspace& corpus, CorpusDesk& desk) {
           [&](Ui& ui, Workbench& bench) { corpus.middle(ui, bench); },
           [&](Ui& ui, Workbench& bench) { corpus.right(ui, bench); },
           nullptr,
-          [&] { desk.frame(); }};
+          [&] { desk.frame(); },
+          {},
+          [&](ControlsRecord& record) { corpus.controls(record); }};
 }
 
 inline Workspace workspace_of(TrainWorkspace& train, TrainingDesk& desk) {
@@ -87,7 +95,14 @@ inline Workspace workspace_of(TrainWorkspace& train, TrainingDesk& desk) {
           [&](Ui& ui, Workbench& bench) { train.middle(ui, bench); },
           [&](Ui& ui, Workbench& bench) { train.right(ui, bench); },
           nullptr,
-          [&] { desk.frame(); }};
+          [&] { desk.frame(); },
+          {},
+          [&](ControlsRecord& record) { train.controls(record); },
+          {[&] { return desk.unsaved(); },
+           [&](const std::filesystem::path& file) { desk.keep(file); },
+           [&] { return desk.keeping(); },
+           [&](const std::filesystem::path& file) { desk.take_up(file); },
+           workspace_index("Train")}};
 }
 
 }  // namespace headscope

@@ -30,14 +30,16 @@ std::vector<HeadReport> report_heads(const Trace& trace, const std::vector<Class
 }
 
 std::string verdict_text(const HeadVerdict& verdict) {
-  return fmt::format("{} {:.3f} (chance {})", verdict.rule->title, verdict.score, number(verdict.chance));
+  return fmt::format("{} {:.3f} (chance {}, {})", verdict.rule->title, verdict.score, number(verdict.chance),
+                     sureness(verdict));
 }
 
 Badge badge_of(const std::vector<HeadReport>& heads, int layer, int head) {
   const HeadReport* report = find(heads, layer, head);
   if (!report || report->verdicts.empty()) return {};
   const HeadVerdict& verdict = report->verdicts.front();
-  return {verdict_text(verdict), hue_of(*verdict.rule)};
+  return {fmt::format("{} {:.3f} (chance {})", verdict.rule->title, verdict.score, number(verdict.chance)),
+          hue_of(*verdict.rule)};
 }
 
 std::vector<HeadMark> marks_of(const std::vector<HeadReport>& heads) {

@@ -9,6 +9,7 @@
 #include "app/render/head_report.h"
 #include "core/base/error.h"
 #include "core/trace/first_key.h"
+#include "core/trace/query_rows.h"
 #include "viz/export/csv.h"
 #include "viz/export/pango_text.h"
 #include "viz/export/png.h"
@@ -17,6 +18,7 @@
 #include "viz/scene/compose.h"
 #include "viz/scene/head_grid.h"
 #include "viz/scene/head_map.h"
+#include "viz/scene/head_rows.h"
 #include "viz/scene/row_bars.h"
 #include "viz/scene/score_split.h"
 #include "viz/scene/several_heads.h"
@@ -24,6 +26,8 @@
 namespace headscope {
 
 namespace {
+constexpr double usual_plot = 640, smallest_plot = 64;
+
 /// The trace with the maps that are drawn seen without their first key. Badges and facts keep to the real one.
 Trace without_first(const Trace& trace, const PictureRequest& request) {
   Trace seen = trace;
@@ -39,7 +43,7 @@ void need_factors(const Trace& trace, const PictureRequest::Head& head, const ch
 }
 
 Scene one_head(const Trace& trace, const Trace& seen, const std::vector<HeadReport>& reports,
-               const PictureRequest& request, const Look& look) {
+               const PictureRequest& request, double plot, const Look& look) {
   const auto [layer, head] = request.heads.front();
   const Badge badge = badge_of(reports, layer, head);
   const std::string title = fmt::format("Layer {} · Head {}", layer, head);
@@ -47,9 +51,14 @@ Scene one_head(const Trace& trace, const Trace& seen, const std::vector<HeadRepo
   switch (request.kind) {
     case PictureRequest::Kind::bars:
       if (!request.query) throw Error("bars", "a query whose weights are drawn", "none");
-      return row_bars_scene(
-          seen, {.layer = layer, .head = head, .query = *request.query, .scaling = request.scaling, .badge = badge},
-          look);
+      return row_bars_scene(seen,
+                            {.layer = layer,
+                             .head = head,
+                             .query = *request.query,
+                             .scaling = request.scaling,
+                             .badge = badge,
+                             .plot = plot},
+                            look);
     case PictureRequest::Kind::arcs: {
       ArcsOptions arcs;
       arcs.layer = layer;
@@ -88,12 +97,37 @@ Scene one_head(const Trace& trace, const Trace& seen, const std::vector<HeadRepo
   single.query = request.query;
   single.key = request.key;
   single.values = request.values;
+  single.plot = plot;
   return head_map_scene(seen, single, look);
 }
-}  // namespace
+/// One token, every head.
+Scene token_in_all_heads(const Trace& trace, const PictureRequest& request, double plot, const Look& look) {
+  QueryRows rows = query_rows(trace, *request.query);
+  if (request.skip_first || request.renormalize) hide_first_key(rows, request.renormalize);
+  HeadRowsOptions options;
+  options.query = request.query;
+  options.key = request.key;
+  options.kind = rows.kind;
+  options.scale = request.scaling.scale;
+  options.width = plot + 2 * margin;
+  options.height = 0;
+  options.least_row = rows.heads.size() <= 64 ? 16 : rows.heads.size() <= 256 ? 13 : 6;
+  options.values = request.values;
+  options.titled = true;
+  // Whole layers from 0 on stand layer under layer; a selection of heads is a list.
+  const auto heads = std::max(trace.model.dims.heads, 1);
+  bool whole = static_cast<int>(rows.heads.size()) % heads == 0;
+  for (std::size_t i = 0; i < rows.heads.size(); ++i)
+    whole &= rows.heads[i] == std::pair(static_cast<int>(i) / heads, static_cast<int>(i) % heads);
+  options.heads = heads;
+  if (!whole) options.listed = rows.heads;
+  return head_rows_scene(trace, rows.weights, options, look);
+}
 
-Scene picture_scene(const Trace& trace, const PictureRequest& request, const Look& look) {
+/// `plot`: side of the map, or width of the chart, that pictures of one head aim at.
+Scene scene_of(const Trace& trace, const PictureRequest& request, double plot, const Look& look) {
   const auto reports = report_heads(trace, default_class_rules());
+  if (request.heads.empty() && request.query) return token_in_all_heads(trace, request, std::max(plot, 240.0), look);
   if (request.heads.empty()) {
     HeadGridOptions grid;
     grid.scaling = request.scaling;
@@ -103,7 +137,7 @@ Scene picture_scene(const Trace& trace, const PictureRequest& request, const Loo
   std::optional<Trace> changed;
   if (request.skip_first || request.renormalize) changed = without_first(trace, request);
   const Trace& seen = changed ? *changed : trace;
-  if (request.heads.size() == 1) return one_head(trace, seen, reports, request, look);
+  if (request.heads.size() == 1) return one_head(trace, seen, reports, request, plot, look);
   SeveralHeadsOptions several;
   for (const auto& [layer, head] : request.heads)
     several.heads.push_back({layer, head, badge_of(reports, layer, head)});
@@ -111,6 +145,27 @@ Scene picture_scene(const Trace& trace, const PictureRequest& request, const Loo
   several.columns = request.columns;
   several.plot = 280;  // wide enough for a class with its score and chance below each map
   return several_heads_scene(seen, several, look);
+}
+
+/// The picture for a width: where it would have to shrink, it is laid out smaller instead, with fewer labels rather
+/// than small ones. Grids and maps side by side keep their layout.
+Scene readable_scene(const Trace& trace, const PictureRequest& request, const OutputSize& size, const Look& look) {
+  double plot = usual_plot;
+  Scene scene = scene_of(trace, request, plot, look);
+  const double most = size.width_px ? *size.width_px : size.width_inches ? 96 * *size.width_inches : scene.width;
+  for (int round = 0; round < 3 && scene.width > most; ++round) {
+    const double less = std::max(plot - (scene.width - most), smallest_plot);
+    if (less >= plot) break;
+    plot = less;
+    scene = scene_of(trace, request, plot, look);
+  }
+  return scene;
+}
+
+}  // namespace
+
+Scene picture_scene(const Trace& trace, const PictureRequest& request, const Look& look) {
+  return scene_of(trace, request, usual_plot, look);
 }
 
 std::optional<FileKind> kind_of_file(const std::filesystem::path& path) {
@@ -141,14 +196,18 @@ std::string write_scene(const Scene& scene, const std::filesystem::path& path, c
 
 std::string export_picture(const Trace& trace, const PictureRequest& request, const std::string& theme_id,
                            const std::filesystem::path& path, const OutputSize& size) {
+  const PangoText measure;
+  const Look look{theme(theme_id), measure};
+  const bool one_token = request.heads.empty() && request.query;
+  if (kind_of_file(path) == FileKind::csv && one_token)
+    return write_scene(scene_of(trace, request, usual_plot, look), path, size);
   if (kind_of_file(path) == FileKind::csv) {
     if (request.heads.size() != 1)
       throw Error(path.string(), "one head, whose numbers a .csv holds", fmt::format("{} heads", request.heads.size()));
     write_map_csv(path, trace, request.heads.front().layer, request.heads.front().head);
     return path.string();
   }
-  const PangoText measure;
-  return write_picture(picture_scene(trace, request, {theme(theme_id), measure}), path, size);
+  return write_picture(readable_scene(trace, request, size, look), path, size);
 }
 
 }  // namespace headscope

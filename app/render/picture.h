@@ -27,7 +27,8 @@ struct PictureRequest {
     steps,  ///< scores → mask → softmax; needs factored maps
     split,  ///< one score by dimension, or by rotary pair; needs factored maps
   };
-  std::vector<Head> heads;  ///< none: the grid of all; one: `kind`; several: their maps side by side
+  /// None: the grid of all, or, with a query, that token's row in all; one: `kind`; several: their maps side by side.
+  std::vector<Head> heads;
   Kind kind = Kind::map;
   Scaling scaling;
   std::optional<Index> query, key;  ///< pointed out; bars and split need a query, split a key
@@ -54,8 +55,9 @@ std::string write_picture(const Scene& scene, const std::filesystem::path& path,
 /// The same, and a .csv of the picture's numbers (viz/export/csv.h).
 std::string write_scene(const Scene& scene, const std::filesystem::path& path, const OutputSize& size);
 
-/// The whole way: scene and file, or the numbers of the one head as CSV. Returns what was written. Throws as above, and
-/// Error for a CSV of other than one head. Any thread.
+/// The whole way: scene and file, or the numbers of the one head, or of one token in all heads, as CSV. A width in
+/// pixels that is smaller than the picture makes a picture of fewer labels, not of smaller ones. Returns what was
+/// written. Throws as above, and Error for a CSV of anything else. Any thread.
 std::string export_picture(const Trace& trace, const PictureRequest& request, const std::string& theme,
                            const std::filesystem::path& path, const OutputSize& size);
 

@@ -12,11 +12,12 @@ namespace {
 template <class Value, std::size_t count>
 using Names = std::array<std::pair<Value, std::string_view>, count>;
 
-constexpr Names<HeadView, 5> head_views{{{HeadView::map, "map"},
+constexpr Names<HeadView, 6> head_views{{{HeadView::map, "map"},
                                          {HeadView::arcs, "arcs"},
                                          {HeadView::row, "row"},
                                          {HeadView::steps, "steps"},
-                                         {HeadView::qk, "qk"}}};
+                                         {HeadView::qk, "qk"},
+                                         {HeadView::heads, "heads"}}};
 constexpr Names<MapTool, 3> map_tools{{{MapTool::look, "look"}, {MapTool::weight, "weight"}, {MapTool::mask, "mask"}}};
 constexpr Names<Shown, 3> showns{
     {{Shown::after, "after"}, {Shown::before, "before"}, {Shown::difference, "difference"}}};
@@ -130,7 +131,7 @@ double temperature_of(const std::vector<Intervention>& edits, HeadRef head) {
   double tau = 1;
   for (const Intervention& edit : edits)
     if (const auto* action = std::get_if<SetTemperature>(&edit.action);
-        action && edit.enabled && edit.target.reaches(head.layer, head.head))
+        action && edit.enabled && !edit.target.positions && edit.target.reaches(head.layer, head.head))
       tau = action->tau;
   return tau;
 }
@@ -139,7 +140,7 @@ std::string mask_of(const std::vector<Intervention>& edits, HeadRef head) {
   std::string spec;
   for (const Intervention& edit : edits)
     if (const auto* action = std::get_if<SetMask>(&edit.action);
-        action && edit.enabled && edit.target.reaches(head.layer, head.head))
+        action && edit.enabled && !edit.target.positions && edit.target.reaches(head.layer, head.head))
       spec = action->spec;
   return spec;
 }

@@ -46,7 +46,8 @@ struct Document {
   bool operator==(const Document&) const = default;
 };
 
-enum class HeadView { map, arcs, row, steps, qk };
+/// `heads`: the row of one token in every head.
+enum class HeadView { map, arcs, row, steps, qk, heads };
 /// What to do with key 0, where sinks drown everything else.
 enum class FirstToken { show, hide, renormalize };
 /// What stands along the axes: tokens as the model reads them, or words (core/trace/words.h).
@@ -105,6 +106,7 @@ struct Message {
 /// The text cannot be run: it has more tokens than the model reads. The prompt panel offers to keep a part.
 struct TooLongText {
   int tokens = 0, context = 0;
+  bool counted = true;  ///< false: `tokens` is a lower bound
 };
 
 struct AppState {

@@ -7,10 +7,10 @@
 
 #include "app/assets.h"
 #include "app/state/session.h"
+#include "app/state/step_names.h"
 #include "core/attention/masks.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "viz/export/pango_text.h"
 
 namespace headscope {
 
@@ -209,6 +209,7 @@ void Explorer::suggest_text(const fs::path& folder) {
   if (!text) text = find_asset("examples/any-model.txt");
   try {
     if (text) set_text(read_file(*text, text_limit));
+    count_as_saved();
   } catch (const Error& unreadable) {
     show_message({Message::Level::error, unreadable.what(), "load"});
   }
@@ -241,6 +242,7 @@ void Explorer::open_example(const std::string& name) {
       document.query = document.key = std::nullopt;
       document.model = path;
     });
+    if (state_.document.text == prompt) count_as_saved();
     select_telling_ = true;
     if (first) history_.clear();  // there is nothing to go back to
   });
@@ -363,52 +365,31 @@ void Explorer::redo() {
   keep_inside();
 }
 
-void Explorer::export_view(const ExportOptions& options) {
-  if (!results_.run) {
-    show_message({Message::Level::error, "There is nothing to export yet.", "export"});
-    return;
-  }
-  const HeadView shown = state_.view.head_view;
-  auto trace = results_.run->trace;
-  if (!options.all_heads && (shown == HeadView::steps || shown == HeadView::qk)) {
-    if (!results_.detail || results_.detail->of_trace != trace || results_.detail->head != state_.document.selected) {
-      show_message({Message::Level::info, "The scores of this head are still being read; try again.", "export"});
-      return;
-    }
-    trace = results_.detail->trace;
-  }
-  const bool rotary = results_.model.model->config().position == PositionKind::rotary;
-  const bool scores = !options.all_heads && (shown == HeadView::steps || shown == HeadView::qk);
-  const bool words = state_.view.text_unit == TextUnit::words && !scores;
-  worker_.submit(
-      "export",
-      [this, options, trace, rotary, words, run = results_.run, document = state_.document,
-       view = state_.view](Worker::Job&) mutable -> Worker::Deliver {
-        if (words) {
-          trace = std::make_shared<Trace>(in_words(*trace, run->words, [&](int layer, int head) {
-            return options.all_heads || HeadRef{layer, head} == document.selected;
-          }));
-          if (document.query) document.query = run->words.word_of(*document.query);
-          if (document.key) document.key = run->words.word_of(*document.key);
-        }
-        const std::string written =
-            export_picture(*trace, view_picture(document, view, *trace, rotary, options),
-                           options.for_print ? "print" : view.theme, options.file, {{}, {}, options.dpi});
-        return [this, written] { show_message({Message::Level::info, "Written: " + written, "export"}); };
-      },
-      failed("export"));
+std::vector<std::string> Explorer::steps() const {
+  const auto documents = history_.documents(state_.document);
+  std::vector<std::string> names;
+  for (std::size_t i = 1; i < documents.size(); ++i) names.push_back(step_name(*documents[i - 1], *documents[i]));
+  return names;
 }
 
-void Explorer::export_scene(std::function<Scene(const Look&)> build, const ExportOptions& options) {
-  worker_.submit(
-      "export",
-      [this, build = std::move(build), options, theme_id = state_.view.theme](Worker::Job&) -> Worker::Deliver {
-        const PangoText measure;
-        const Scene scene = build({theme(options.for_print ? "print" : theme_id), measure});
-        const std::string written = write_scene(scene, options.file, {{}, {}, options.dpi});
-        return [this, written] { show_message({Message::Level::info, "Written: " + written, "export"}); };
-      },
-      failed("export"));
+void Explorer::go_to(std::size_t done) {
+  while (history_.undoable() > done && history_.undo(state_.document)) changed_ = true;
+  while (history_.undoable() < done && history_.redo(state_.document)) changed_ = true;
+  forget_load();
+  keep_inside();
+}
+
+void Explorer::configure(int threads, std::size_t byte_budget) {
+  if (threads != options_.threads) {
+    options_.threads = threads;
+    backend_ = std::make_shared<Backend>(threads);  // what runs keeps the one it was given
+    memory_ = std::make_shared<PassMemory>();
+    changed_ = true;
+  }
+  if (byte_budget != options_.byte_budget) {
+    options_.byte_budget = byte_budget;
+    changed_ = true;  // the request is another one: it runs again
+  }
 }
 
 void Explorer::save_session(const fs::path& file) const {
@@ -416,7 +397,8 @@ void Explorer::save_session(const fs::path& file) const {
 }
 
 Session Explorer::session() const {
-  Session session{state_.document, state_.view, tape_source_ ? tape_source_() : std::nullopt};
+  Session session{state_.document, state_.view, tape_source_ ? tape_source_() : std::nullopt,
+                  window_source_ ? window_source_() : SessionWindow{}};
   if (session.tape && session.tape->prompt.model != state_.document.model) session.tape.reset();  // of another model
   return session;
 }
@@ -424,8 +406,30 @@ Session Explorer::session() const {
 void Explorer::save_session_soon(const fs::path& file) {
   on_files("session", [this, file, session = session()](Worker::Job&) -> Worker::Deliver {
     write_file_atomically(file, to_json(session));
-    return [this, file] { show_message({Message::Level::info, "Saved " + file.string(), "session"}); };
+    return [this, file, session] {
+      count_as_saved(session);
+      show_message({Message::Level::info, "Saved " + file.string(), "session"});
+    };
   });
+}
+
+void Explorer::count_as_saved(const Session& session) {
+  saved_ = {session.document.text, session.document.ids, session.document.edits, session.tape};
+}
+
+std::string Explorer::unsaved() const {
+  const Document& document = state_.document;
+  std::vector<std::string> parts;
+  if (!document.edits.empty() && document.edits != saved_.edits)
+    parts.push_back(document.edits.size() == 1 ? "an edit" : fmt::format("{} edits", document.edits.size()));
+  const bool empty = document.text.empty() && document.ids.empty();
+  if (!empty && (document.text != saved_.text || document.ids != saved_.ids)) parts.emplace_back("a text");
+  if (const auto tape = session().tape; tape && (!saved_.tape || tape->branches != saved_.tape->branches))
+    parts.emplace_back("what the model wrote");
+  std::string words;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    words += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
+  return words;
 }
 
 namespace {
@@ -446,6 +450,17 @@ void Explorer::open_session_soon(const fs::path& file) {
   });
 }
 
+void Explorer::take_up_session_soon(const fs::path& file) {
+  on_files("session", [this, file](Worker::Job&) -> Worker::Deliver {
+    return [this, read = read_session(file)] {
+      succeeded("session");
+      const Work before = saved_;
+      show_session(read);
+      saved_ = before;
+    };
+  });
+}
+
 void Explorer::open_session(const fs::path& file) {
   show_session(read_session(file));
 }
@@ -460,6 +475,8 @@ void Explorer::show_session(const Session& session) {
   });
   state_.view = session.view;
   opened_tape_ = session.tape;
+  opened_window_ = session.window;
+  count_as_saved(session);
   changed_ = true;
 }
 

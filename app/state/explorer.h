@@ -61,6 +61,9 @@ class Explorer {
   /// What cancel() does with a job: `again` stops it and keeps its work for run_again(); `own` leaves it to who
   /// submitted it, who looks at cancels(): slices of something that goes on.
   enum class OnStop { again, own };
+  /// How many threads compute (0 = one per hardware thread) and what one trace may take, from the next job on.
+  void configure(int threads, std::size_t byte_budget);
+  const Options& options() const { return options_; }
   /// Work for a panel, such as a picture, on the worker. A newer job of the tag replaces an older one; what fails
   /// becomes the message. `work` may be called twice: it does not use up what it captured.
   void compute(const std::string& tag, Worker::Work work, OnStop on_stop = OnStop::again);
@@ -116,6 +119,11 @@ class Explorer {
   void redo();
   bool can_undo() const { return history_.can_undo(); }
   bool can_redo() const { return history_.can_redo(); }
+  /// Every step that can be undone or redone, oldest first, in words (step_names.h); the first `steps_done()` of them
+  /// have been done. go_to(n) undoes or redoes until n are.
+  std::vector<std::string> steps() const;
+  std::size_t steps_done() const { return history_.undoable(); }
+  void go_to(std::size_t done);
   /// The slider was let go, the editor lost the focus: what comes next is a new step.
   void close_step() { history_.close_step(); }
   /// Every frame: whether a mouse button is down. What a held button does is one step.
@@ -127,6 +135,12 @@ class Explorer {
   void export_view(const ExportOptions& options);
   /// The same of any other picture, which `build` draws on the worker: as PNG, SVG, or its numbers as CSV.
   void export_scene(std::function<Scene(const Look&)> build, const ExportOptions& options);
+  /// The same for the clipboard: its numbers as lines of cells with tabs between them, which `put` takes on this
+  /// thread, or the picture, which another program holds (clipboard.h).
+  enum class Copy { picture, numbers };
+  using PutText = std::function<void(const std::string&)>;
+  void copy_view(Copy what, double scale, PutText put);
+  void copy_scene(std::function<Scene(const Look&)> build, Copy what, double scale, PutText put);
   /// Throw Error; the state is unchanged then. Opening a session is one undoable step.
   void save_session(const std::filesystem::path& file) const;
   void open_session(const std::filesystem::path& file);
@@ -134,9 +148,21 @@ class Explorer {
   void set_tape_source(std::function<std::optional<TapeRecord>()> source) { tape_source_ = std::move(source); }
   /// The generated text of the session that was opened, once.
   std::optional<TapeRecord> take_opened_tape() { return std::exchange(opened_tape_, std::nullopt); }
+  /// Who knows what the window shows around the document: likewise.
+  void set_window_source(std::function<SessionWindow()> source) { window_source_ = std::move(source); }
+  /// That of the session that was opened, once.
+  std::optional<SessionWindow> take_opened_window() { return std::exchange(opened_window_, std::nullopt); }
   /// The same beside the UI thread: the message says what became of it.
   void save_session_soon(const std::filesystem::path& file);
   void open_session_soon(const std::filesystem::path& file);
+  /// Opens what was kept of an earlier start: it stays unsaved.
+  void take_up_session_soon(const std::filesystem::path& file);
+  /// What save_session() would write now.
+  Session session() const;
+  /// What was made here and is in no session file, in words: "2 edits and a text"; "" = nothing.
+  std::string unsaved() const;
+  /// The text and the edits as they are now are nothing that could be lost.
+  void count_as_saved() { count_as_saved(session()); }
 
  private:
   void change(const std::string& merge_key, const std::function<void(Document&)>& edit);
@@ -149,6 +175,9 @@ class Explorer {
   void submit_detail();
   void submit_effect();
   void submit_losses();
+  /// The head on screen and how it is drawn, for files and the clipboard; nullopt and a message where there is none.
+  struct ViewSource;
+  std::optional<ViewSource> view_source(const ExportOptions& options);
   void take_run(std::shared_ptr<const TracedRun> run);
   void drop_results();
   void succeeded(const std::string& tag);
@@ -156,7 +185,7 @@ class Explorer {
   RunRequest request() const;
   void keep_inside();
   void show_session(const Session& session);
-  Session session() const;
+  void count_as_saved(const Session& session);
 
   Options options_;
   AppState state_;
@@ -170,6 +199,15 @@ class Explorer {
   bool changed_ = false;
   std::function<std::optional<TapeRecord>()> tape_source_;
   std::optional<TapeRecord> opened_tape_;
+  std::function<SessionWindow()> window_source_;
+  std::optional<SessionWindow> opened_window_;
+  struct Work {  // what unsaved() compares with
+    std::string text;
+    std::vector<std::int32_t> ids;
+    std::vector<Intervention> edits;
+    std::optional<TapeRecord> tape;
+  };
+  Work saved_;
   std::uint64_t cancels_ = 0;
   std::map<std::string, Worker::Work> computing_, stopped_;  // of compute(), by tag: under way; stopped by the user
   double now_ = 0;

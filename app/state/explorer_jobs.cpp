@@ -128,7 +128,7 @@ void Explorer::submit_trace(const RunRequest& wanted) {
             take_run(run);
           };
         } catch (const TextTooLong& refused) {
-          return [this, what = TooLongText{refused.tokens, refused.context}] {
+          return [this, what = TooLongText{refused.tokens, refused.context, refused.counted}] {
             state_.too_long = what;
             succeeded("trace");  // what an earlier text was told is over
           };

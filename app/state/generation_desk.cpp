@@ -108,7 +108,7 @@ void GenerationDesk::begin() {
   explorer_.forget(tag);
   prompt_ = results.run;
   model_ = results.model;
-  generator_ = std::make_shared<Generator>(model_, prompt_->request.edits);
+  generator_ = std::make_shared<Generator>(model_, prompt_->request);
   branches_ = {GenerationBranch{}};
   chosen_ = 0;
   next_id_ = 1;
@@ -424,8 +424,8 @@ void GenerationDesk::study() {
         fmt::format("forcing {} {} {} {} {} {}", static_cast<const void*>(prompt_.get()), given,
                     now.settings.temperature, now.settings.top_k, now.settings.top_p,
                     now.settings.greedy() ? 0 : now.seed),
-        [model, target, given, now, edits = prompt_->request.edits](const Ctx& ctx) {
-          return std::make_shared<const ForcedAndFree>(force_and_run_free(model, target, given, edits, now, ctx));
+        [model, target, given, now, like = prompt_->request](const Ctx& ctx) {
+          return std::make_shared<const ForcedAndFree>(force_and_run_free(model, target, given, like, now, ctx));
         },
         [this](std::shared_ptr<const ForcedAndFree> result) { forcing_ = std::move(result); });
   }

@@ -143,7 +143,7 @@ void GenerationDesk::Replayed::make(const Ctx& ctx, std::atomic<float>& progress
     PassMemory memory;
     prompt = jobs::trace(model, record.prompt, ctx, memory);
   }
-  generator = std::make_shared<Generator>(model, prompt->request.edits);
+  generator = std::make_shared<Generator>(model, prompt->request);
   std::size_t all = 0, done = 0, differing = 0;
   for (const TapeRecord::Branch& branch : record.branches) all += branch.steps.size();
   for (const TapeRecord::Branch& branch : record.branches) {

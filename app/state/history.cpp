@@ -36,6 +36,14 @@ bool History::redo(Document& current) {
   return step(redo_, undo_, current);
 }
 
+std::vector<const Document*> History::documents(const Document& current) const {
+  std::vector<const Document*> all;
+  for (const Document& each : undo_) all.push_back(&each);
+  all.push_back(&current);
+  for (auto each = redo_.rbegin(); each != redo_.rend(); ++each) all.push_back(&*each);
+  return all;
+}
+
 void History::clear() {
   undo_.clear();
   redo_.clear();

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <deque>
 #include <string>
+#include <vector>
 
 #include "app/state/app_state.h"
 
@@ -29,6 +30,10 @@ class History {
   bool undo(Document& current);
   bool redo(Document& current);
   void clear();
+
+  /// All documents that can be gone to, oldest first, `current` among them at [undoable()].
+  std::vector<const Document*> documents(const Document& current) const;
+  std::size_t undoable() const { return undo_.size(); }
 
  private:
   static bool step(std::deque<Document>& from, std::deque<Document>& to, Document& current);

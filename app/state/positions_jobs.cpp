@@ -203,7 +203,7 @@ std::shared_ptr<const LongRun> past_context(const LoadedModel& model, const std:
       request.capture.all_logits = true;
       request.text.clear();
       request.ids = ids;
-      request.add_bos = false;
+      request.ids_are_whole = true;
       request.edits.push_back({{}, edit});
       const auto losses = token_losses(*headscope::run(model, request, Ctx{ctx.backend, nullptr, ctx.stop}));
       for (std::size_t i = 0; i < losses.size(); ++i) {
@@ -235,7 +235,7 @@ std::shared_ptr<const PermutedRun> permuted(const LoadedModel& model, const Trac
     RunRequest request = without_maps(run);
     request.text.clear();
     request.ids = tokens;
-    request.add_bos = false;
+    request.ids_are_whole = true;
     request.edits.clear();
     for (const char* edit : edits) request.edits.push_back(parse_intervention(edit, "permutation"));
     request.capture.sites = {SiteKind::resid_post};

@@ -71,6 +71,35 @@ ordered_json view_json(const View& view) {
             {"row_open", view.row_open}}}};
 }
 
+ordered_json window_json(const SessionWindow& window) {
+  ordered_json out{{"workspace", window.workspace}, {"pages", window.pages}};
+  out["controls"] = ordered_json::object();
+  for (const auto& [workspace, controls] : window.controls) out["controls"][workspace] = ordered_json::parse(controls);
+  return out;
+}
+
+SessionWindow window_from(const json& value, const std::string& where) {
+  JsonFields fields(value, where);
+  SessionWindow window;
+  fields.read("workspace", window.workspace);
+  const auto each = [&](const char* key, const auto& take) {
+    const json* found = fields.find(key);
+    if (!found) return;
+    if (!found->is_object()) fields.refuse(key, "an object with a member for every workspace", json_excerpt(*found));
+    for (const auto& [workspace, member] : found->items()) take(workspace, member);
+  };
+  each("pages", [&](const std::string& workspace, const json& page) {
+    if (!page.is_string()) fields.refuse("pages", "names as texts", json_excerpt(page));
+    window.pages[workspace] = page.get<std::string>();
+  });
+  each("controls", [&](const std::string& workspace, const json& controls) {
+    if (!controls.is_object()) fields.refuse("controls", "objects", json_excerpt(controls));
+    window.controls[workspace] = controls.dump();
+  });
+  fields.done();
+  return window;
+}
+
 std::optional<Index> position_from(JsonFields& fields, const char* key) {
   std::int64_t value = 0;
   if (!fields.read(key, value, 0, most)) return std::nullopt;
@@ -117,7 +146,7 @@ Document document_from(const json& value, const std::string& where) {
 View view_from(const json& value, const std::string& where) {
   JsonFields fields(value, where);
   View view;
-  fields.read_word("head_view", view.head_view, parse_head_view, "map, arcs, row, steps or qk");
+  fields.read_word("head_view", view.head_view, parse_head_view, "map, arcs, row, steps, qk or heads");
   fields.read_word("map_tool", view.map_tool, parse_map_tool, "look, weight or mask");
   fields.read_word("shown", view.shown, parse_shown, "after, before or difference");
   if (const json* contrast = fields.find("contrast")) {
@@ -170,6 +199,7 @@ std::string to_json(const Session& session) {
   out["view"] = view_json(session.view);
   try {
     if (session.tape) out["generation"] = to_json(*session.tape);
+    if (session.window != SessionWindow{}) out["window"] = window_json(session.window);
     return out.dump(2) + "\n";
   } catch (const json::type_error&) {
     throw Error("session", "a text and paths in UTF-8, which JSON needs", "other bytes");
@@ -197,6 +227,7 @@ Session session_from_json(const std::string& text, const std::string& where) {
     session.tape = tape_from_json(*tape, fields.where("generation"));
     session.tape->prompt.model = session.document.model;
   }
+  if (const json* window = fields.find("window")) session.window = window_from(*window, fields.where("window"));
   fields.done();
   return session;
 }

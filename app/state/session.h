@@ -2,6 +2,7 @@
 // Session files: a document and its view as JSON. Numbers of a trace are never stored; opening a session runs it again.
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -10,16 +11,26 @@
 
 namespace headscope {
 
+/// What the window showed around the document.
+struct SessionWindow {
+  std::string workspace;                        ///< title of the one that was shown; "" = the file does not say
+  std::map<std::string, std::string> pages;     ///< by a workspace's title: the id of what it showed
+  std::map<std::string, std::string> controls;  ///< likewise: a JSON object (app/state/controls_record.h)
+  bool operator==(const SessionWindow&) const = default;
+};
+
 struct Session {
   Document document;
   View view;
   std::optional<TapeRecord> tape = {};  ///< what the Generate workspace wrote with the document's model
+  SessionWindow window = {};
   bool operator==(const Session&) const = default;
 };
 
-inline constexpr int session_version = 1;
+/// 1: without window.
+inline constexpr int session_version = 2;
 
-/// {"type": "headscope session", "version": 1, …}. Throws Error when the text is not UTF-8.
+/// {"type": "headscope session", "version": 2, …}. Throws Error when the text is not UTF-8.
 std::string to_json(const Session& session);
 /// Absent keys take their defaults, unknown keys are refused. Throws Error at `where` on a file of another type, a
 /// newer version, or a value that makes no sense.

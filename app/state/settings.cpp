@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <string_view>
 
 #include "app/state/app_state.h"
 #include "app/state/json_fields.h"
@@ -35,6 +37,35 @@ fs::path settings_file() {
   return {};
 }
 
+fs::path recovery_folder() {
+  if (const char* state = std::getenv("XDG_STATE_HOME"); state && *state == '/')
+    return fs::path(state) / "headscope/recovery";
+  if (const char* home = std::getenv("HOME"); home && *home) return fs::path(home) / ".local/state/headscope/recovery";
+  return {};
+}
+
+fs::path documents_folder() {
+  const char* home = std::getenv("HOME");
+  const fs::path own = home ? home : "";
+  std::error_code failed;
+  const auto is_there = [&](const fs::path& folder) { return !folder.empty() && fs::is_directory(folder, failed); };
+  const char* config = std::getenv("XDG_CONFIG_HOME");
+  const fs::path file = (config && *config == '/' ? fs::path(config) : own / ".config") / "user-dirs.dirs";
+  if (fs::is_regular_file(file, failed)) {
+    // Lines such as XDG_DOCUMENTS_DIR="$HOME/Dokumente"; nothing but $HOME/… and absolute paths is allowed in them.
+    std::istringstream lines(read_file(file, size_limit));
+    constexpr std::string_view key = "XDG_DOCUMENTS_DIR=\"", home_mark = "$HOME";
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.starts_with(key)) continue;
+      std::string value = line.substr(key.size(), line.rfind('"') - key.size());
+      if (value.starts_with(home_mark)) value = own.string() + value.substr(home_mark.size());
+      if (value.starts_with('/') && is_there(value)) return fs::path(value).lexically_normal();
+    }
+  }
+  if (is_there(own / "Documents")) return own / "Documents";
+  return is_there(own) ? own : fs::path();
+}
+
 std::string to_json(const Settings& settings) {
   ordered_json out{{"type", settings_type}, {"version", settings_version}};
   out["theme"] = settings.theme;
@@ -48,7 +79,12 @@ std::string to_json(const Settings& settings) {
   out["recent_models"] = ordered_json::array();
   for (const fs::path& model : settings.recent_models) out["recent_models"].push_back(model.generic_string());
   out["last_folder"] = settings.last_folder.generic_string();
+  out["save_folder"] = settings.save_folder.generic_string();
   out["pages"] = settings.pages;
+  out["threads"] = settings.threads;
+  out["memory_mb"] = settings.memory_mb;
+  out["models_folder"] = settings.models_folder.generic_string();
+  out["documents_folder"] = settings.documents_folder.generic_string();
   out["detector_rule"] = settings.detector_rule;
   // A path of other bytes than UTF-8 is not worth losing the rest for.
   return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
@@ -98,18 +134,55 @@ Settings settings_from_json(const std::string& text, const std::string& where) {
       settings.pages[workspace] = page.get<std::string>();
     }
   }
-  std::string last_folder;
-  fields.read("last_folder", last_folder);
-  settings.last_folder = last_folder;
+  std::int64_t threads = settings.threads, memory = settings.memory_mb;
+  fields.read("threads", threads, 0, Settings::most_threads);
+  fields.read("memory_mb", memory, Settings::least_memory_mb, Settings::most_memory_mb);
+  settings.threads = static_cast<int>(threads);
+  settings.memory_mb = static_cast<int>(memory);
+  const auto read_folder = [&](const char* key, fs::path& folder) {
+    std::string written;
+    fields.read(key, written);
+    folder = written;
+  };
+  read_folder("last_folder", settings.last_folder);
+  read_folder("save_folder", settings.save_folder);
+  read_folder("models_folder", settings.models_folder);
+  read_folder("documents_folder", settings.documents_folder);
   return settings;
 }
+
+namespace {
+
+/// Whether these are settings of a version above ours.
+bool newer(const std::string& text) {
+  const json parsed = json::parse(text, nullptr, false);
+  if (!parsed.is_object() || parsed.value("type", json()) != settings_type) return false;
+  const json version = parsed.value("version", json());
+  return version.is_number_integer() && version > settings_version;
+}
+
+bool newer_file(const fs::path& file) {
+  std::error_code failed;
+  return fs::exists(file, failed) && newer(read_file(file, size_limit));
+}
+
+}  // namespace
 
 LoadedSettings load_settings(const fs::path& file) {
   std::error_code failed;
   if (file.empty() || !fs::exists(file, failed)) return {};
+  bool of_newer = false;
   try {
-    return {settings_from_json(read_file(file, size_limit), file.string()), ""};
+    const std::string text = read_file(file, size_limit);
+    of_newer = newer(text);
+    return {settings_from_json(text, file.string()),
+            of_newer ? file.string() + " is of a newer Headscope: it stays as it is, changes here are not kept." : ""};
   } catch (const std::exception& error) {
+    if (of_newer)
+      return {{},
+              file.string() +
+                  " is of a newer Headscope, which this one cannot read: the usual settings are used, the "
+                  "file stays as it is."};
     fs::path kept = file;
     kept += ".broken";
     fs::rename(file, kept, failed);
@@ -121,6 +194,7 @@ LoadedSettings load_settings(const fs::path& file) {
 
 void save_settings(const Settings& settings, const fs::path& file) {
   if (file.empty()) return;
+  if (newer_file(file)) return;
   std::error_code failed;
   fs::create_directories(file.parent_path(), failed);
   if (failed) throw Error(file.parent_path().string(), "a folder for the settings", failed.message());

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <set>
 
 #include "app/assets.h"
 #include "app/state/jobs.h"
 #include "app/state/settings.h"
 #include "core/base/error.h"
 #include "core/engine/generation.h"
+#include "core/train/training_folder.h"
 
 namespace headscope {
 
@@ -26,6 +28,7 @@ constexpr double seconds_between_views = 0.4, seconds_between_samples = 3;
 constexpr int probe_tokens = 96, sample_tokens = 96;
 constexpr const char* history_metrics[] = {"prefix_matching", "previous_token", "sink", "entropy_normalized"};
 constexpr std::size_t history_points = 4000;
+constexpr std::size_t most_branches = 12;
 // Two tags take turns, so that one slice waits while the other runs and the worker never idles.
 constexpr const char* slice_tags[] = {"training", "training "};
 
@@ -91,7 +94,8 @@ struct TrainingDesk::Slice {
   std::string failure;
 };
 
-TrainingDesk::TrainingDesk(Explorer& explorer, std::size_t most_bytes) : explorer_(explorer), most_bytes_(most_bytes) {
+TrainingDesk::TrainingDesk(Explorer& explorer, std::size_t most_bytes)
+    : explorer_(explorer), most_bytes_(most_bytes), documents_(documents_folder()) {
   for (const char* name : {"induction-2l", "tiny-gpt2", "tiny-llama"})
     for (const char* place : {"models", "../models"})
       if (const auto file = find_asset((fs::path(place) / name / "recipe.json").string())) {
@@ -122,8 +126,11 @@ std::string TrainingDesk::complaint() const {
 }
 
 void TrainingDesk::start() {
-  running_ = draft_;
-  begin(nullptr);
+  if (progress().step > 0) leave_branch();
+  now_ = {};
+  now_.id = next_branch_++;
+  now_.recipe = draft_;
+  begin(nullptr, false);
 }
 
 void TrainingDesk::fork() {
@@ -132,36 +139,69 @@ void TrainingDesk::fork() {
   auto checkpoint = std::make_shared<Checkpoint>(*from->checkpoint);
   checkpoint->recipe.optimizer.learning_rate = draft_.optimizer.learning_rate;
   const std::int64_t step = checkpoint->step;
-  std::erase_if(moments_, [&](const TrainingMoment& m) { return m.view->step > step; });
-  for (HeadHistory& history : history_) {
+  leave_branch();
+  const TrainingBranch& left = others_.back();
+  now_ = left;
+  now_.id = next_branch_++;
+  now_.parent = left.id;
+  now_.from = step;
+  now_.recipe = checkpoint->recipe;
+  now_.curve = checkpoint->curve;
+  std::erase_if(now_.moments, [&](const TrainingMoment& m) { return m.view->step > step; });
+  for (HeadHistory& history : now_.history) {
     const auto keep = static_cast<std::size_t>(std::ranges::upper_bound(history.steps, static_cast<double>(step)) -
                                                history.steps.begin());
     history.steps.resize(keep);
     for (auto& head : history.heads) head.resize(keep);
   }
-  const auto kept = std::move(moments_);
-  const auto kept_history = std::move(history_);
-  begin(checkpoint);
-  moments_ = kept;
-  history_ = kept_history;
+  begin(checkpoint, false);
 }
 
-void TrainingDesk::begin(std::shared_ptr<const Checkpoint> from) {
+void TrainingDesk::go_back_to(int branch) {
+  const auto found = std::ranges::find(others_, branch, &TrainingBranch::id);
+  if (found == others_.end() || found->moments.empty()) return;
+  TrainingBranch wanted = std::move(*found);
+  others_.erase(found);
+  leave_branch();
+  now_ = std::move(wanted);
+  begin(now_.moments.back().checkpoint, true);
+}
+
+/// The branch that goes on becomes one that was left. What its run has done since its last moment belongs to it.
+void TrainingDesk::leave_branch() {
+  others_.push_back(now_);
+  if (others_.size() > most_branches) others_.erase(others_.begin());
+  if (!run_ || phase_ == Phase::preparing) return;
+  for (const char* tag : slice_tags) explorer_.forget(tag);
+  explorer_.compute(
+      fmt::format("training branch {}", now_.id),
+      [this, run = run_, id = now_.id](Worker::Job& job) -> Worker::Deliver {
+        Slice slice;
+        slice.moment = TrainingMoment{run->look(job.stop), std::make_shared<Checkpoint>(run->trainer->checkpoint())};
+        slice.progress = run->trainer->progress();
+        slice.curve = run->trainer->curve();
+        slice.recipe = run->trainer->recipe();
+        return [this, id, slice = std::move(slice)] {
+          const auto left = std::ranges::find(others_, id, &TrainingBranch::id);
+          if (left != others_.end()) take(slice, *left);
+        };
+      },
+      Explorer::OnStop::own);
+}
+
+void TrainingDesk::begin(std::shared_ptr<const Checkpoint> from, bool paused) {
   run_ = std::make_shared<Run>();
   run_->backend = explorer_.backend();
   phase_ = Phase::preparing;
   in_flight_ = 0;
   single_ = false;
+  pause_first_ = paused;
   shown_.reset();
-  moments_.clear();
-  history_.clear();
-  curve_.clear();
-  progress_ = {};
   for (const char* tag : slice_tags) explorer_.forget(tag);
   // The task trains its vocabulary first, which takes a moment: on the worker as well.
   explorer_.compute(
       "training recipe",
-      [this, run = run_, recipe = running_, from](Worker::Job& job) -> Worker::Deliver {
+      [this, run = run_, recipe = now_.recipe, from](Worker::Job& job) -> Worker::Deliver {
         Slice slice;
         try {
           run->trainer =
@@ -175,7 +215,7 @@ void TrainingDesk::begin(std::shared_ptr<const Checkpoint> from) {
         }
         return [this, run, slice = std::move(slice)] {
           if (run != run_) return;
-          phase_ = Phase::running;
+          phase_ = pause_first_ ? Phase::paused : Phase::running;
           deliver(run, slice);
         };
       },
@@ -206,7 +246,7 @@ void TrainingDesk::stop() {
 void TrainingDesk::set_learning_rate(double rate) {
   draft_.optimizer.learning_rate = rate;
   if (!run_) return;
-  running_.optimizer.learning_rate = rate;
+  now_.recipe.optimizer.learning_rate = rate;
   explorer_.compute(
       "training rate",
       [run = run_, rate](Worker::Job&) -> Worker::Deliver {
@@ -264,29 +304,33 @@ void TrainingDesk::submit(const std::string& tag, std::int64_t most_steps) {
 
 void TrainingDesk::deliver(const std::shared_ptr<Run>&, const Slice& slice) {
   if (!slice.failure.empty()) {
-    phase_ = phase_ == Phase::preparing || moments_.empty() ? Phase::idle : Phase::paused;
+    phase_ = phase_ == Phase::preparing || moments().empty() ? Phase::idle : Phase::paused;
     explorer_.show_message({Message::Level::error, slice.failure, "training"});
-    if (!slice.recipe.name.empty()) running_ = slice.recipe;
+    if (!slice.recipe.name.empty()) now_.recipe = slice.recipe;
     return;
   }
-  progress_ = slice.progress;
-  curve_ = slice.curve;
-  running_ = slice.recipe;
-  if (slice.moment) add_moment(*slice.moment);
-  if (progress_.finished())
+  take(slice, now_);
+  if (progress().finished())
     phase_ = Phase::finished;
-  else if (single_ || (pause_at_ > 0 && progress_.step >= pause_at_))
+  else if (single_ || (pause_at_ > 0 && progress().step >= pause_at_))
     phase_ = Phase::paused;
   single_ = false;
 }
 
-void TrainingDesk::add_moment(const TrainingMoment& moment) {
-  if (!moments_.empty() && moments_.back().view->step >= moment.view->step) return;  // a fork begins with a known one
+void TrainingDesk::take(const Slice& slice, TrainingBranch& branch) {
+  branch.progress = slice.progress;
+  branch.curve = slice.curve;
+  branch.recipe = slice.recipe;
+  if (slice.moment) add_moment(*slice.moment, branch);
+}
+
+void TrainingDesk::add_moment(const TrainingMoment& moment, TrainingBranch& branch) {
+  if (!branch.moments.empty() && branch.moments.back().view->step >= moment.view->step) return;  // known at a fork
   const HeadTable& table = moment.view->facts->table;
-  if (history_.empty())
+  if (branch.history.empty())
     for (const char* id : history_metrics)
-      history_.push_back({id, {}, std::vector<std::vector<double>>(table.value.size())});
-  for (HeadHistory& history : history_) {
+      branch.history.push_back({id, {}, std::vector<std::vector<double>>(table.value.size())});
+  for (HeadHistory& history : branch.history) {
     const auto column = static_cast<std::size_t>(&metric(history.metric) - metrics().data());
     if (history.steps.size() == history_points) {  // halves its resolution
       const auto thin = [](std::vector<double>& values) {
@@ -301,53 +345,117 @@ void TrainingDesk::add_moment(const TrainingMoment& moment) {
     for (std::size_t head = 0; head < table.value.size(); ++head)
       history.heads[head].push_back(table.value[head][column]);
   }
+  branch.moments.push_back(moment);
+  bound_memory();
+}
 
-  moments_.push_back(moment);
-  const auto bytes = [](const TrainingMoment& m) {
-    std::size_t sum = m.checkpoint->bytes();
-    for (const AttentionMap& map : m.view->facts->trace->maps) sum += map.bytes();
+/// Of all moments of all branches the one whose neighbours are closest goes, until the others fit; never the first or
+/// the last of a branch.
+void TrainingDesk::bound_memory() {
+  std::vector<TrainingBranch*> all{&now_};
+  for (TrainingBranch& branch : others_) all.push_back(&branch);
+  const auto bytes = [&] {
+    std::set<const Checkpoint*> counted;  // branches share what came before their fork
+    std::size_t sum = 0;
+    for (const TrainingBranch* branch : all)
+      for (const TrainingMoment& m : branch->moments) {
+        if (!counted.insert(m.checkpoint.get()).second) continue;
+        sum += m.checkpoint->bytes();
+        for (const AttentionMap& map : m.view->facts->trace->maps) sum += map.bytes();
+      }
     return sum;
   };
-  std::size_t total = 0;
-  for (const TrainingMoment& m : moments_) total += bytes(m);
-  while (total > most_bytes_ && moments_.size() > 3) {
-    // The one whose neighbours are closest goes, never the first or the last.
-    std::size_t least = 1;
-    const auto gap = [&](std::size_t i) { return moments_[i + 1].view->step - moments_[i - 1].view->step; };
-    for (std::size_t i = 2; i + 1 < moments_.size(); ++i)
-      if (gap(i) < gap(least)) least = i;
-    total -= bytes(moments_[least]);
-    moments_.erase(moments_.begin() + static_cast<std::ptrdiff_t>(least));
-    if (shown_ && *shown_ >= least && *shown_ > 0) --*shown_;
+  while (bytes() > most_bytes_) {
+    TrainingBranch* of = nullptr;
+    std::size_t least = 0;
+    std::int64_t closest = 0;
+    for (TrainingBranch* branch : all)
+      for (std::size_t i = 1; i + 1 < branch->moments.size(); ++i) {
+        const std::int64_t gap = branch->moments[i + 1].view->step - branch->moments[i - 1].view->step;
+        if (!of || gap < closest) of = branch, least = i, closest = gap;
+      }
+    if (!of) return;
+    const auto gone = of->moments[least].checkpoint;
+    for (TrainingBranch* branch : all) {
+      const auto at = std::ranges::find(branch->moments, gone, &TrainingMoment::checkpoint);
+      if (at == branch->moments.end() || at == branch->moments.begin() || at + 1 == branch->moments.end()) continue;
+      const auto index = static_cast<std::size_t>(at - branch->moments.begin());
+      branch->moments.erase(at);
+      if (branch == &now_ && shown_ && *shown_ >= index && *shown_ > 0) --*shown_;
+    }
   }
 }
 
+std::string TrainingDesk::unsaved() const {
+  const TrainingProgress& p = progress();
+  if (!run_ || p.step == 0 || (p.finished() && saved_step_ == p.step)) return "";
+  return fmt::format("the training of {}, at step {} of {}", running().name, p.step, p.steps);
+}
+
+void TrainingDesk::keep(const fs::path& file) {
+  if (!run_ || phase_ == Phase::preparing || keeping()) return;
+  ++keeping_;
+  const auto write = [this, file](std::shared_ptr<const Checkpoint> checkpoint) {
+    explorer_.on_files("training checkpoint", [this, file, checkpoint](Worker::Job&) -> Worker::Deliver {
+      std::string failure;
+      try {
+        save_checkpoint(*checkpoint, file);
+      } catch (const Error& error) {
+        failure = error.what();
+      }
+      return [this, failure] {
+        --keeping_;
+        if (!failure.empty())
+          explorer_.show_message({Message::Level::error, "The training could not be kept: " + failure, "training"});
+      };
+    });
+  };
+  // Between two slices: no other than the worker touches a run.
+  explorer_.compute(
+      "training keep",
+      [run = run_, write](Worker::Job&) -> Worker::Deliver {
+        auto checkpoint = std::make_shared<const Checkpoint>(run->trainer->checkpoint());
+        return [checkpoint, write] { write(checkpoint); };
+      },
+      Explorer::OnStop::own);
+}
+
+void TrainingDesk::take_up(const fs::path& file) {
+  explorer_.on_files("training checkpoint", [this, file](Worker::Job&) -> Worker::Deliver {
+    auto checkpoint = std::make_shared<const Checkpoint>(load_checkpoint(file));
+    return [this, checkpoint] {
+      if (progress().step > 0) leave_branch();
+      now_ = {};
+      now_.id = next_branch_++;
+      draft_ = now_.recipe = checkpoint->recipe;
+      begin(checkpoint, true);
+    };
+  });
+}
+
 const TrainingMoment* TrainingDesk::moment() const {
-  if (moments_.empty()) return nullptr;
-  return shown_ && *shown_ < moments_.size() ? &moments_[*shown_] : &moments_.back();
+  if (moments().empty()) return nullptr;
+  return shown_ && *shown_ < moments().size() ? &moments()[*shown_] : &moments().back();
 }
 
 fs::path TrainingDesk::usual_folder() const {
   const TrainingMoment* shown = moment();
-  const fs::path settings = settings_file();
-  const fs::path base = settings.empty() ? fs::temp_directory_path() : settings.parent_path();
-  return base / "models" / fmt::format("{}-step{}", running_.name, shown ? shown->view->step : 0);
+  const fs::path base = documents_.empty() ? fs::temp_directory_path() : documents_;
+  return base / fmt::format("{}-step{}", running().name, shown ? shown->view->step : 0);
 }
 
-void TrainingDesk::save(const fs::path& folder, bool open) {
+void TrainingDesk::save(const fs::path& folder, bool open, bool overwrite) {
   const TrainingMoment* shown = moment();
   if (!shown) return;
   explorer_.compute(
       "training save",
-      [this, folder, open, backend = explorer_.backend(),
+      [this, folder, open, overwrite, backend = explorer_.backend(),
        checkpoint = shown->checkpoint](Worker::Job&) -> Worker::Deliver {
         Trainer trainer(*checkpoint, *backend);
-        std::error_code failure;
-        fs::create_directories(folder, failure);
-        if (failure) throw Error(folder.string(), "a folder that can be made", failure.message());
-        trainer.save_model(folder);
+        TrainingFolder(folder, overwrite).publish(trainer);
         const std::string probe = trainer.task().probe_text(std::min(probe_tokens, checkpoint->recipe.model.context));
-        return [this, folder, open, probe] {
+        return [this, folder, open, probe, step = checkpoint->step] {
+          saved_step_ = step;
           explorer_.show_message({Message::Level::info, "Saved the model in " + folder.string(), "training save"});
           if (!open) return;
           explorer_.open_model(folder);

@@ -29,8 +29,28 @@ struct TrainingMoment {
   std::shared_ptr<const Checkpoint> checkpoint;
 };
 
+/// All views' numbers, also of moments that went: one for each head and metric.
+struct HeadHistory {
+  std::string metric;                      ///< id
+  std::vector<double> steps;               ///< ascending
+  std::vector<std::vector<double>> heads;  ///< [head, layer-major][step]
+};
+
+/// A way that training went: the one that is going on, or one that was left, at a fork or for another beginning, and can
+/// be gone back to.
+struct TrainingBranch {
+  int id = 0, parent = -1;  ///< −1: from the first step
+  std::int64_t from = 0;    ///< the step it shares with its parent last
+  Recipe recipe;
+  TrainingProgress progress;
+  std::vector<TrainingPoint> curve;
+  std::vector<TrainingMoment> moments;  ///< ascending steps
+  std::vector<HeadHistory> history;
+};
+
 class TrainingDesk {
  public:
+  using HeadHistory = headscope::HeadHistory;
   enum class Phase { idle, preparing, running, paused, finished };
 
   /// `explorer` must outlive the desk. Moments take at most `most_bytes` together; when there are more, the ones that
@@ -51,7 +71,7 @@ class TrainingDesk {
   std::string complaint() const;
 
   // ---- the run
-  /// Begins the draft anew; the run before it is dropped.
+  /// Begins the draft anew; the run before it is kept as a branch.
   void start();
   void pause();
   void resume();
@@ -64,18 +84,15 @@ class TrainingDesk {
 
   Phase phase() const { return phase_; }
   bool has_run() const { return run_ != nullptr; }
-  const Recipe& running() const { return running_; }  ///< the recipe of the run
-  const TrainingProgress& progress() const { return progress_; }
-  const std::vector<TrainingPoint>& curve() const { return curve_; }
+  const Recipe& running() const { return now_.recipe; }  ///< the recipe of the run
+  const TrainingProgress& progress() const { return now_.progress; }
+  const std::vector<TrainingPoint>& curve() const { return now_.curve; }
   /// Ascending steps.
-  const std::vector<TrainingMoment>& moments() const { return moments_; }
-  /// All views' numbers, also of moments that went: one for each head and metric of head_history().
-  struct HeadHistory {
-    std::string metric;                      ///< id
-    std::vector<double> steps;               ///< ascending
-    std::vector<std::vector<double>> heads;  ///< [head, layer-major][step]
-  };
-  const std::vector<HeadHistory>& head_history() const { return history_; }
+  const std::vector<TrainingMoment>& moments() const { return now_.moments; }
+  const std::vector<HeadHistory>& head_history() const { return now_.history; }
+  /// The one that goes on, and those that were left at forks, by their numbers.
+  const TrainingBranch& branch() const { return now_; }
+  const std::vector<TrainingBranch>& other_branches() const { return others_; }
 
   // ---- looking back
   /// The moment on screen; nullopt = the newest.
@@ -83,25 +100,48 @@ class TrainingDesk {
   void show(std::optional<std::size_t> moment) { shown_ = moment; }
   /// What is on screen; nullptr before the first view.
   const TrainingMoment* moment() const;
-  /// Goes on from the shown moment, with the draft's learning rate; what came after it is dropped.
+  /// Goes on from the shown moment, with the draft's learning rate; what came after it is kept as a branch.
   void fork();
-  /// Writes the shown moment as a model folder; then opens it in the explorer with the probe text, when asked.
-  void save(const std::filesystem::path& folder, bool open);
+  /// Goes back to the end of a branch that was left, and pauses there; the one that went on is kept in its place.
+  void go_back_to(int branch);
+  /// Writes the shown moment as a model folder; then opens it in the explorer with the probe text, when asked. A model
+  /// that lies there is replaced only with `overwrite`; without, that is the message.
+  void save(const std::filesystem::path& folder, bool open, bool overwrite = false);
   /// Where save() would put the shown moment if nobody says otherwise.
   std::filesystem::path usual_folder() const;
+
+  // ---- nothing lost
+  /// The run that would be lost with the desk, in words: "the training of small, at step 120 of 1000"; "" = none.
+  std::string unsaved() const;
+  /// Writes the run as it is, beside the UI thread; keeping() until it is on the disk, and meanwhile asking again does
+  /// nothing. What fails becomes the message.
+  void keep(const std::filesystem::path& checkpoint);
+  bool keeping() const { return keeping_ > 0; }
+  /// Goes on, bit for bit, where keep() (or `headscope-cli train`) wrote that file: paused.
+  void take_up(const std::filesystem::path& checkpoint);
 
  private:
   struct Run;
   struct Slice;
-  void begin(std::shared_ptr<const Checkpoint> from);
+  /// The run goes on from `from`, or begins with now_.recipe; now_ holds what is known of it.
+  void begin(std::shared_ptr<const Checkpoint> from, bool paused);
+  void leave_branch();
+  void bound_memory();
   void submit(const std::string& tag, std::int64_t most_steps);
   void deliver(const std::shared_ptr<Run>& run, const Slice& slice);
-  void add_moment(const TrainingMoment& moment);
+  void take(const Slice& slice, TrainingBranch& branch);
+  void add_moment(const TrainingMoment& moment, TrainingBranch& branch);
 
   Explorer& explorer_;
   std::size_t most_bytes_;
+  std::filesystem::path documents_;  // of the person
   std::vector<std::pair<std::string, std::filesystem::path>> recipes_;
-  Recipe draft_, running_;
+  Recipe draft_;
+  TrainingBranch now_;
+  std::vector<TrainingBranch> others_;
+  int next_branch_ = 0, keeping_ = 0;
+  bool pause_first_ = false;     // when the run has begun
+  std::int64_t saved_step_ = 0;  // of the model that was saved last
   Phase phase_ = Phase::idle;
   std::shared_ptr<Run> run_;
   int in_flight_ = 0;
@@ -109,10 +149,6 @@ class TrainingDesk {
   bool single_ = false;  // pause after the next step
   std::int64_t pause_at_ = 0;
   std::uint64_t cancels_ = 0;  // of the explorer
-  TrainingProgress progress_;
-  std::vector<TrainingPoint> curve_;
-  std::vector<TrainingMoment> moments_;
-  std::vector<HeadHistory> history_;
   std::optional<std::size_t> shown_;
 };
 

@@ -25,6 +25,10 @@ PictureRequest view_picture(const Document& document, const View& view, const Tr
   switch (view.head_view) {
     case HeadView::map:
       break;
+    case HeadView::heads:
+      request.heads.clear();
+      request.query = query_of(document, map);
+      break;
     case HeadView::arcs:
       request.kind = PictureRequest::Kind::arcs;
       request.scaling = {};  // threads are drawn by their weight as it is

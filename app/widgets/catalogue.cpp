@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "app/widgets/controls.h"
+#include "app/widgets/keyboard.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -32,7 +33,7 @@ bool row(const Ui& ui, const CatalogueEntry& entry, bool chosen) {
   const float width = ImGui::GetContentRegionAvail().x, height = ui.px(25 * ui.theme.text_scale);
   const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + width, at.y + height};
   ImGui::PushID(entry.id.c_str());
-  const bool clicked = ImGui::InvisibleButton(entry.title.c_str(), {std::max(width, 1.f), height});
+  const bool clicked = pressable(entry.title.c_str(), {std::max(width, 1.f), height});
   ImGui::PopID();
   const bool hovered = ImGui::IsItemHovered();
   ImDrawList* draw = ImGui::GetWindowDrawList();
@@ -40,7 +41,6 @@ bool row(const Ui& ui, const CatalogueEntry& entry, bool chosen) {
   const Font font = ui.body();
   const double room = static_cast<double>(width / ui.scale) - 16;
   const std::string shown = elided(entry.title, font, room, ui.fonts);
-  ui.fonts.need(shown);
   draw_text(ui, *draw, {{0, 0}, shown, font, chosen || hovered ? ui.theme.text : ui.theme.muted, Anchor::start, 0},
             {at.x + ui.px(8), at.y + height / 2 + static_cast<float>(half_capital(font)) * ui.scale});
   if (hovered && shown != entry.title) tooltip(ui, {entry.title});
@@ -66,6 +66,8 @@ bool Catalogue::draw(const Ui& ui, const char* id, std::span<const CatalogueGrou
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
   const bool typed = input_line("##search", "Search", query_);
   const bool searching = ImGui::IsItemActive();
+  if (searching)
+    for (const ImGuiKey key : {ImGuiKey_DownArrow, ImGuiKey_UpArrow}) ImGui::SetItemKeyOwner(key);  // they choose below
   const bool taken = ImGui::IsItemDeactivated() && ImGui::IsKeyPressed(ImGuiKey_Enter);
   if (searching && ImGui::IsKeyPressed(ImGuiKey_Escape)) query_.clear();
 
@@ -75,7 +77,7 @@ bool Catalogue::draw(const Ui& ui, const char* id, std::span<const CatalogueGrou
       if (finds(entry, query_)) shown.push_back(&entry);
   const auto present = [&] { return std::ranges::find(shown, chosen, [](const auto* e) { return e->id; }); };
   if (taken && !query_.empty() && !shown.empty() && (typed || present() == shown.end())) chosen = shown.front()->id;
-  if ((takes_arrows_ || searching) && !shown.empty() && !ImGui::IsPopupOpen(nullptr, ImGuiPopupFlags_AnyPopup)) {
+  if (((takes_arrows_ && !walking_controls()) || searching) && !shown.empty() && !ImGui::IsPopupOpen(nullptr, ImGuiPopupFlags_AnyPopup)) {
     const int step =
         (ImGui::IsKeyPressed(ImGuiKey_DownArrow) ? 1 : 0) - (ImGui::IsKeyPressed(ImGuiKey_UpArrow) ? 1 : 0);
     if (step != 0 && (searching || !ImGui::GetIO().WantTextInput)) {

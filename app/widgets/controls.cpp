@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "app/widgets/keyboard.h"
 #include "app/widgets/paragraph.h"
 #include "viz/scene/text.h"
 
@@ -82,7 +83,7 @@ float button_width(const Ui& ui, const char* label) {
 bool button(const Ui& ui, const char* label, float height) {
   if (height <= 0) height = ui.px(30);
   const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + button_width(ui, label), at.y + height};
-  const bool pressed = ImGui::InvisibleButton(label, {end.x - at.x, height});
+  const bool pressed = pressable(label, {end.x - at.x, height});
   const Color text = control_frame(ui, at, end, ImGui::IsItemHovered(), ImGui::IsItemActive());
   middle_text(ui, (at.x + end.x) / 2, (at.y + end.y) / 2, label, ui.body(), text, Anchor::middle);
   return pressed;
@@ -94,7 +95,7 @@ bool menu_button(const Ui& ui, const char* id, const std::string& value, const s
   const std::string quiet = remark.empty() ? "▾" : remark + " ▾";
   const float first = text_width(ui, value, font), second = text_width(ui, quiet, font);
   const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + first + second + ui.px(30), at.y + height};
-  const bool pressed = ImGui::InvisibleButton(id, {end.x - at.x, height});
+  const bool pressed = pressable(id, {end.x - at.x, height});
   const Color text = control_frame(ui, at, end, ImGui::IsItemHovered(), ImGui::IsItemActive());
   const float y = (at.y + end.y) / 2;
   middle_text(ui, at.x + ui.px(11), y, value, font, text);
@@ -132,7 +133,7 @@ bool segmented(const Ui& ui, const char* id, std::span<const char* const> labels
     const float wanted = (text_width(ui, label, ui.body()) + ui.px(20)) * squeeze;
     const float next = i + 1 == count ? end.x : std::round(x + wanted);
     ImGui::SetCursorScreenPos({x, at.y});
-    if (ImGui::InvisibleButton(label, {std::max(next - x, 1.f), height}) && chosen != i) chosen = i, changed = true;
+    if (pressable(label, {std::max(next - x, 1.f), height}) && chosen != i) chosen = i, changed = true;
     const bool hovered = ImGui::IsItemHovered(), on = chosen == i;
     const ImDrawFlags corners =
         (i == 0 ? ImDrawFlags_RoundCornersLeft : 0) | (i + 1 == count ? ImDrawFlags_RoundCornersRight : 0);
@@ -174,7 +175,7 @@ bool slider(const Ui& ui, const char* label, double& value, const SliderOptions&
                                : options.low + t * (options.high - options.low);
   };
   ImGui::SetCursorScreenPos({x0 - grab, at.y});
-  ImGui::InvisibleButton(label, {x1 - x0 + 2 * grab, height});
+  pressable(label, {x1 - x0 + 2 * grab, height});
   const bool active = ImGui::IsItemActive(), hovered = ImGui::IsItemHovered();
   bool changed = false;
   const auto put = [&](double v) {
@@ -182,13 +183,18 @@ bool slider(const Ui& ui, const char* label, double& value, const SliderOptions&
     value = v;
     changed = true;
   };
+  const double finest = std::pow(10.0, -options.decimals);
+  const auto rounded = [&](double v) { return std::clamp(std::round(v / finest) * finest, options.low, options.high); };
+  if (const int steps = sideways_steps(); steps != 0) {  // hundredths of the way, but never less than shows
+    const double moved = value_of(std::clamp(unit_of(value) + steps / 100.0, 0.0, 1.0));
+    put(rounded(std::abs(moved - value) < finest ? value + std::copysign(finest, steps) : moved));
+  }
   if (hovered && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
     put(options.usual);
   else if (active && (ImGui::IsMouseDragging(ImGuiMouseButton_Left, 0) || ImGui::IsItemActivated()) &&
            ImGui::GetMouseClickedCount(ImGuiMouseButton_Left) < 2) {
     const double t = std::clamp(static_cast<double>((ImGui::GetMousePos().x - x0) / (x1 - x0)), 0.0, 1.0);
-    const double step = std::pow(10.0, options.decimals);
-    put(std::clamp(std::round(value_of(t) * step) / step, options.low, options.high));
+    put(rounded(value_of(t)));
   }
   const float x = x0 + static_cast<float>(unit_of(value)) * (x1 - x0);
   ImDrawList* draw = ImGui::GetWindowDrawList();
@@ -209,7 +215,7 @@ Touch token_chip(const Ui& ui, const std::string& text, const std::string& id, c
   const float width = static_cast<float>(token_chip_width(ui, text)) * ui.scale, height = ui.px(22);
   const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + width, at.y + height};
   Touch touch;
-  touch.clicked = ImGui::InvisibleButton(id.c_str(), {std::max(width, 1.f), height});
+  touch.clicked = pressable(id.c_str(), {std::max(width, 1.f), height}, false);
   touch.hovered = ImGui::IsItemHovered();
   ImDrawList* draw = ImGui::GetWindowDrawList();
   Color ground = ui.theme.background;
@@ -231,7 +237,10 @@ void fact(const Ui& ui, const std::string& name, const std::string& value, const
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float y = at.y + height / 2, width = text_width(ui, value, ui.number());
   // As wide for every row, so that the values stand below one another.
-  const float room = remark ? full - text_width(ui, "00.00", ui.number()) - ui.px(14) : full;
+  // What chance gives takes its usual room, or what it needs: a large number does not run into it.
+  const float chance =
+      remark ? std::max(text_width(ui, "00.00", ui.number()), text_width(ui, *remark, ui.number())) : 0.f;
+  const float room = remark ? full - chance - ui.px(14) : full;
   if (remark) middle_text(ui, at.x + full, y, *remark, ui.number(), ui.theme.faint, Anchor::end);
   const double left = static_cast<double>((room - width) / ui.scale) - 10;
   middle_text(ui, at.x, y, elided(name, ui.body(), std::max(left, 10.0), ui.fonts), ui.body(), ui.theme.text);
@@ -259,15 +268,17 @@ BarClick bar_list(const Ui& ui, const char* id, std::span<const Bar> bars) {
   }
   const float room = ImGui::GetContentRegionAvail().x, height = ui.px(22);
   const double logical_room = static_cast<double>(room / ui.scale);
-  label_width = std::min(label_width, logical_room * 0.34);
+  // Labels take the room that bars of a fair length leave them.
+  label_width = std::min(label_width, std::max(logical_room * 0.34, logical_room - text_width_needed - 20 - 72));
   const float x0 = ui.px(label_width + 10), x1 = std::max(x0 + ui.px(10), room - ui.px(text_width_needed + 10));
   ImGui::PushID(id);
   for (const Bar& bar : bars) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float y = at.y + height / 2;
-    ImGui::Dummy({room, height});
+    const std::string name = fmt::format("##bar {}", &bar - bars.data());
+    const bool pressed = pressable(name.c_str(), {std::max(room, 1.f), height}, false) && walking_controls();
     ui.name(bar.label, at, {at.x + room, at.y + height});
-    if (ImGui::IsItemClicked(ImGuiMouseButton_Left)) click.left = static_cast<int>(&bar - bars.data());
+    if (pressed || ImGui::IsItemClicked(ImGuiMouseButton_Left)) click.left = static_cast<int>(&bar - bars.data());
     if (ImGui::IsItemClicked(ImGuiMouseButton_Right)) click.right = static_cast<int>(&bar - bars.data());
     if (!bar.tooltip.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
       tooltip(ui, {bar.label, bar.tooltip});

@@ -1,6 +1,11 @@
 #pragma once
-// Type for the window: faces found through fontconfig, glyphs of any size made when they are first shown, and other
-// scripts' fonts merged in when a text needs them.
+// Type for the window: glyphs of any size, of any script that a font on the machine has, made when they are first
+// shown.
+//
+// The fonts are those of the printers (viz/export/glyphs.h), and so are the glyphs: Dear ImGui's atlas asks for them
+// one by one and keeps them. Dear ImGui itself sets characters one after the other from left to right; text that wants
+// more (scripts that run from right to left or join, marks, emoji) is laid out before: laid_out() writes it as a row of
+// stand-ins, characters that Unicode has not given away, each of which the atlas knows as a picture.
 //
 // A scene's Font gives the em in logical pixels; Dear ImGui wants the height of the line. Fonts knows the ratio of each
 // face, so a size means the same here as in the printers.
@@ -11,6 +16,7 @@
 
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "viz/scene/text_measure.h"
 
@@ -37,10 +43,22 @@ class Fonts final : public TextMeasure {
   /// Logical pixels. Tabs and line breaks count as spaces do.
   TextBox measure(std::string_view text, const Font& font) const override;
 
-  /// Says that `text` will be shown. Glyphs that no face has are looked for on the machine before the next frame.
-  void need(std::string_view text) const;
-  /// Between frames: merges fonts for what was needed and missing. True when something new can be shown.
-  bool merge_missing();
+  /// The text as Dear ImGui can draw and measure it, in that font or in the present one. Valid until the frame ends,
+  /// and as long as `text` is. Line by line, where it has several; `right_to_left`: which way lines run as a whole.
+  std::string_view laid_out(std::string_view text, const Font& font, bool right_to_left = false) const;
+  std::string_view laid_out(std::string_view text) const;
+
+  /// A stretch of a line that is drawn as one.
+  struct Part {
+    std::size_t begin = 0, end = 0;  ///< bytes of the text
+    float width = 0;                 ///< window pixels
+    bool right_to_left = false;
+  };
+  /// One line from left to right. `right_to_left`: which way it runs as a whole.
+  std::vector<Part> parts(std::string_view line, const Font& font, bool right_to_left) const;
+
+  /// Before every frame: forgets layouts when there are too many.
+  void begin_frame();
 
  private:
   struct State;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "app/widgets/keyboard.h"
 #include "app/widgets/text_draw.h"
 #include "viz/scene/text.h"
 
@@ -13,7 +14,7 @@ ThumbnailTouch mask_thumbnail(const Ui& ui, const char* id, const AttentionRule&
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float cell = std::floor(ui.px(side) / static_cast<float>(cells)), extent = cell * static_cast<float>(cells);
   const Font font = ui.small();
-  touch.clicked = ImGui::InvisibleButton(id, {extent, extent + ui.px(font.size + 5)});
+  touch.clicked = pressable(id, {extent, extent + ui.px(font.size + 5)});
   touch.hovered = ImGui::IsItemHovered();
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   const Color seen = chosen ? ui.theme.accent : touch.hovered ? ui.theme.text : ui.theme.muted;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "app/widgets/controls.h"
+#include "app/widgets/keyboard.h"
 #include "app/widgets/text_draw.h"
 #include "viz/scene/text.h"
 
@@ -77,7 +78,7 @@ bool MatrixEdit::draw(const Ui& ui, const char* name, Color role, Tensor& values
         }
         continue;
       }
-      ImGui::InvisibleButton(cell.c_str(), {std::max(width - gap, 1.f), height});
+      const bool pressed = pressable(cell.c_str(), {std::max(width - gap, 1.f), height}) && walking_controls();
       const bool hovered = ImGui::IsItemHovered(), own = held_ && held_->cell == cell;
       const Color fill = ui.theme.diverging->at(most > 0 ? 0.5 + 0.5 * value / most : 0.5);
       const Color ink = contrast(ui.theme.dark_ink, fill) > contrast(ui.theme.light_ink, fill) ? ui.theme.dark_ink
@@ -92,10 +93,10 @@ bool MatrixEdit::draw(const Ui& ui, const char* name, Color role, Tensor& values
       if (hovered && !held_)
         tooltip(ui, {fmt::format("{} [{}, {}] = {:.6g}", name, i, j, value),
                      "drag up or down, with Shift finely; double click: type"});
-      if (hovered && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
+      if (pressed || (hovered && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))) {
         typing_ = cell, text_ = fmt::format("{:.6g}", value), begin_ = true;
         held_.reset();
-      } else if (ImGui::IsItemActivated()) {
+      } else if (ImGui::IsItemActivated() && !walking_controls()) {
         held_ = Held{cell, value, static_cast<double>(ImGui::GetMousePos().y)};
       } else if (own) {
         const double pixels = (held_->y - static_cast<double>(ImGui::GetMousePos().y)) / static_cast<double>(ui.scale);

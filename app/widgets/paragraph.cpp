@@ -19,17 +19,26 @@ std::string broken_at_spaces(std::string_view text, double room, const std::func
   return out;
 }
 
+void text_line(const Ui& ui, std::string_view text) {
+  const std::string_view shown = ui.fonts.laid_out(text);
+  ImGui::TextUnformatted(shown.data(), shown.data() + shown.size());
+}
+
+void text_line(const Ui& ui, std::string_view text, Color color) {
+  ImGui::PushStyleColor(ImGuiCol_Text, vec(color));
+  text_line(ui, text);
+  ImGui::PopStyleColor();
+}
+
 void paragraph(const Ui& ui, std::string_view text, Color color, float right) {
   const float room = right > 0 ? std::max(right - ImGui::GetCursorPosX(), ui.px(40)) : ImGui::GetContentRegionAvail().x;
-  const std::string lines = broken_at_spaces(text, static_cast<double>(room), [](std::string_view part) {
-    return static_cast<double>(ImGui::CalcTextSize(part.data(), part.data() + part.size()).x);
+  const std::string lines = broken_at_spaces(text, static_cast<double>(room), [&](std::string_view part) {
+    const std::string_view shown = ui.fonts.laid_out(part);
+    return static_cast<double>(ImGui::CalcTextSize(shown.data(), shown.data() + shown.size()).x);
   });
-  ui.fonts.need(lines);
-  ImGui::PushStyleColor(ImGuiCol_Text, vec(color));
   ImGui::PushTextWrapPos(right);  // for a word that is wider than a line
-  ImGui::TextUnformatted(lines.data(), lines.data() + lines.size());
+  text_line(ui, lines, color);
   ImGui::PopTextWrapPos();
-  ImGui::PopStyleColor();
 }
 
 }  // namespace headscope

@@ -5,13 +5,31 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/widgets/keyboard.h"
 #include "app/widgets/text_draw.h"
+#include "viz/export/glyphs.h"
 
 namespace headscope {
 
 namespace {
 constexpr double line_height = 19, padding_x = 11, padding_y = 8;
 constexpr int least_lines = 3;
+
+class FontLayout final : public TextLayout {
+ public:
+  FontLayout(const Fonts& fonts, const Font& font) : fonts_(fonts), font_(font) {}
+  bool right_to_left(std::string_view paragraph) const override { return runs_right_to_left(paragraph); }
+  std::vector<Part> parts(std::string_view line, bool right_to_left) const override {
+    std::vector<Part> out;
+    for (const Fonts::Part& part : fonts_.parts(line, font_, right_to_left))
+      out.push_back({part.begin, part.end, part.width, part.right_to_left});
+    return out;
+  }
+
+ private:
+  const Fonts& fonts_;
+  Font font_;
+};
 }  // namespace
 
 /// What was typed and pressed in this frame. True when the text changed.
@@ -59,26 +77,25 @@ PromptTouch PromptEdit::draw(const Ui& ui, const char* id, const std::string& te
     if (!shown_) edit_.move_to(text.size(), false);
   }
   shown_ = true;
-  ui.fonts.need(text);
   const Font font = ui.body();
   ImFont* face = ui.fonts.face(font);
   const float size = ui.fonts.height(font), line = ui.px(line_height), room = ImGui::GetContentRegionAvail().x;
   const float width = std::max(room - 2 * ui.px(padding_x), ui.px(20));
-  ImFontBaked* baked = face->GetFontBaked(size);
   const auto wrap = [&] {
-    edit_.wrap(width, [&](std::string_view character) {
-      unsigned code = 0;
-      ImTextCharFromUtf8(&code, character.data(), character.data() + character.size());
-      const float advance =
-          code == '\t' ? 4 * baked->GetCharAdvance(' ') : baked->GetCharAdvance(static_cast<ImWchar>(code));
-      return advance * size / baked->Size;
-    });
+    const std::pair wanted{width, size};
+    if (wrapped_ == edit_.text() && wrap_ == wanted) return;
+    edit_.wrap(width, FontLayout(ui.fonts, font));
+    wrapped_ = edit_.text();
+    wrap_ = wanted;
   };
   wrap();
 
   if (focus_) active_ = true, focus_ = false;
   ImGuiContext& g = *ImGui::GetCurrentContext();
-  if (active_ && ImGui::IsPopupOpen(nullptr, ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel)) {
+  // A popup above the field takes the keys; one that it stands in does not.
+  const bool covered =
+      !g.OpenPopupStack.empty() && g.OpenPopupStack.back().Window != ImGui::GetCurrentWindow()->RootWindow;
+  if (active_ && covered) {
     active_ = false;
     touch.left = true;
   }
@@ -97,9 +114,12 @@ PromptTouch PromptEdit::draw(const Ui& ui, const char* id, const std::string& te
   const float inner = line * static_cast<float>(std::clamp(lines, least_lines, std::max(most_lines, least_lines)));
   const float content = line * static_cast<float>(lines);
   const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + room, at.y + inner + 2 * ui.px(padding_y)};
-  ImGui::InvisibleButton(id, {room, end.y - at.y});
+  pressable(id, {room, end.y - at.y});
   const bool hovered = ImGui::IsItemHovered(), held = ImGui::IsItemActive();
   const ImGuiIO& io = ImGui::GetIO();
+  const bool reached = walking_controls() && ImGui::IsItemFocused();  // by Tab: typing begins, as in other fields
+  if (reached && !reached_) active_ = true;
+  reached_ = reached;
   if (content > inner) {
     if (hovered) {
       ImGui::SetItemKeyOwner(ImGuiKey_MouseWheelY);
@@ -115,8 +135,9 @@ PromptTouch PromptEdit::draw(const Ui& ui, const char* id, const std::string& te
   };
   if (hovered) {
     ImGui::SetMouseCursor(ImGuiMouseCursor_TextInput);
-    const std::size_t under = offset_under({io.MousePos.x - size / 4, io.MousePos.y});
-    if (under < edit_.text().size()) touch.hovered = under;
+    const float row = std::floor((io.MousePos.y - corner.y + scroll_) / line);
+    if (row >= 0 && row < static_cast<float>(lines))
+      touch.hovered = edit_.character_at(static_cast<std::size_t>(row), io.MousePos.x - corner.x);
   }
   if (ImGui::IsItemActivated() && hovered) {
     active_ = true;
@@ -150,20 +171,28 @@ PromptTouch PromptEdit::draw(const Ui& ui, const char* id, const std::string& te
     const float y = corner.y + line * static_cast<float>(i) - scroll_;
     if (y > end.y) break;
     const auto stretch = [&](std::size_t begin, std::size_t finish, Color ground, Color underline) {
-      begin = std::max(begin, row.begin), finish = std::min(finish, row.end);
-      if (begin >= finish) return;
-      const float x0 = corner.x + row.x[begin - row.begin],
-                  x1 = std::min(corner.x + row.x[finish - row.begin], end.x - ui.px(2));
-      if (ground.a) draw.AddRectFilled({x0, y}, {x1, y + line - 1}, col(ground), ui.px(2));
-      if (underline.a)
-        draw.AddRectFilled({x0 + 1, y + line - ui.px(2.5)}, {std::max(x1 - 1, x0 + 2), y + line - ui.px(1)},
-                           col(underline));
+      const auto inside = [&](const TextEdit::Part& part) { return part.begin < finish && part.end > begin; };
+      // Where scripts of both directions meet, neighbours in the text may stand apart in the line.
+      for (auto part = row.parts.begin(); part != row.parts.end();) {
+        part = std::find_if(part, row.parts.end(), inside);
+        if (part == row.parts.end()) return;
+        const float x0 = corner.x + part->left;
+        while (std::next(part) != row.parts.end() && inside(*std::next(part))) ++part;
+        const float x1 = std::min(corner.x + part->right, end.x - ui.px(2));
+        ++part;
+        if (ground.a) draw.AddRectFilled({x0, y}, {x1, y + line - 1}, col(ground), ui.px(2));
+        if (underline.a)
+          draw.AddRectFilled({x0 + 1, y + line - ui.px(2.5)}, {std::max(x1 - 1, x0 + 2), y + line - ui.px(1)},
+                             col(underline));
+      }
     };
     for (const TextMark& mark : marks) stretch(mark.begin, mark.end, mark.ground, mark.underline);
     if (active_) stretch(from, to, with_opacity(ui.theme.accent, 0.35), {0, 0, 0, 0});
-    const char* first = edit_.text().data() + row.begin;
-    face->RenderText(&draw, size, {corner.x, y + (line - size) / 2}, col(ui.theme.text), {at.x, at.y, end.x, end.y},
-                     first, edit_.text().data() + row.end);
+    const std::string_view text_of_row = std::string_view(edit_.text()).substr(row.begin, row.end - row.begin);
+    const std::string_view shown = ui.fonts.laid_out(text_of_row, font, row.right_to_left);
+    const float left = row.parts.empty() ? 0 : row.parts.front().left;
+    face->RenderText(&draw, size, {corner.x + left, y + (line - size) / 2}, col(ui.theme.text),
+                     {at.x, at.y, end.x, end.y}, shown.data(), shown.data() + shown.size());
   }
   if (active_) {
     const ImVec2 caret{std::min(corner.x + place.x, end.x - ui.px(3)),

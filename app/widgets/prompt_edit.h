@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "app/widgets/text_edit.h"
 #include "app/widgets/ui.h"
@@ -36,7 +37,10 @@ class PromptEdit {
  private:
   bool keys();
   TextEdit edit_;
+  std::string wrapped_;                 ///< the text of the lines that edit_ holds
+  std::pair<float, float> wrap_{0, 0};  ///< their width and type size
   bool active_ = false, focus_ = false, shown_ = false;
+  bool reached_ = false;  // by Tab
   float scroll_ = 0;
 };
 

@@ -104,9 +104,15 @@ double distance(Point p, const Curve& c) {
 
 const Mark* mark_at(const Scene& scene, Point p, double reach, const TextMeasure& measure) {
   const Hit hit{p, reach, measure};
-  for (auto mark = scene.marks.rbegin(); mark != scene.marks.rend(); ++mark)
-    if (!mark->id.empty() && std::visit(hit, mark->shape)) return &*mark;
-  return nullptr;
+  const Mark* written = nullptr;
+  for (auto mark = scene.marks.rbegin(); mark != scene.marks.rend(); ++mark) {
+    if (mark->id.empty() || !std::visit(hit, mark->shape)) continue;
+    // A number written on a cell says what the cell is: it is the cell that is pointed at.
+    const bool plain_text = std::holds_alternative<Text>(mark->shape) && mark->tooltip.empty();
+    if (!plain_text && (!written || std::holds_alternative<Heatmap>(mark->shape))) return &*mark;
+    if (!written) written = &*mark;
+  }
+  return written;
 }
 
 }  // namespace headscope

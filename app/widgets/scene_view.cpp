@@ -12,6 +12,16 @@ namespace headscope {
 
 namespace {
 
+/// Words first, then, quieter, where the number comes from.
+std::vector<std::string> lines_of(const std::string& tooltip) {
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0, end = 0; begin <= tooltip.size(); begin = end + 1) {
+    end = std::min(tooltip.find('\n', begin), tooltip.size());
+    lines.push_back(tooltip.substr(begin, end - begin));
+  }
+  return lines;
+}
+
 /// Draws all marks but heatmaps' cells, which are in the layer already.
 class Painter {
  public:
@@ -241,7 +251,7 @@ SceneTouch SceneView::draw(Ui& ui, const char* id, SceneCamera& camera, const Sc
   touch.double_clicked = touch.hovered && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left);
   if (options.zoomable && touch.double_clicked && !touch.mark) camera = {};
   if (options.tooltips && touch.hovered && touch.mark && !touch.mark->tooltip.empty() && !active)
-    tooltip(ui, {touch.mark->tooltip});
+    tooltip(ui, lines_of(touch.mark->tooltip));
   return touch;
 }
 

@@ -75,7 +75,7 @@ class SceneView {
 };
 
 /// The topmost mark with an id at `p`: inside a filled box, a heatmap or a text, or within `reach` of a line or a
-/// curve.
+/// curve. A text without a tooltip gives way to the heatmap that it is written on.
 const Mark* mark_at(const Scene& scene, Point p, double reach, const TextMeasure& measure);
 
 }  // namespace headscope

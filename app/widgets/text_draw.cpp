@@ -9,11 +9,11 @@ namespace headscope {
 
 void draw_text(const Ui& ui, ImDrawList& draw, const Text& text, ImVec2 origin, double zoom) {
   if (text.text.empty() || text.color.a == 0) return;
-  ui.fonts.need(text.text);
   ImFont* font = ui.fonts.face(text.font);
   const float height = ui.fonts.height(text.font, zoom);
   if (height < 2) return;  // too small to be more than a smear
-  const char *begin = text.text.data(), *end = begin + text.text.size();
+  const std::string_view shown = ui.fonts.laid_out(text.text, text.font);
+  const char *begin = shown.data(), *end = begin + shown.size();
   const float factor = ui.scale * static_cast<float>(zoom);
   const ImVec2 at{origin.x + static_cast<float>(text.at.x) * factor, origin.y + static_cast<float>(text.at.y) * factor};
   float shift = 0;

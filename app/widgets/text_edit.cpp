@@ -3,15 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "viz/scene/text.h"
+
 namespace headscope {
 
 namespace {
-bool inside_character(char c) {
-  return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
-}
-bool begins_long_character(char c) {
-  return static_cast<unsigned char>(c) >= 0xC0;
-}
 bool part_of_word(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return byte >= 0x80 || (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z') ||
@@ -21,14 +17,9 @@ bool part_of_word(char c) {
 
 void TextEdit::set_text(std::string text) {
   text_ = std::move(text);
-  const auto border = [&](std::size_t offset) {
-    offset = std::min(offset, text_.size());
-    while (offset > 0 && offset < text_.size() && inside_character(text_[offset])) --offset;
-    return offset;
-  };
   caret_ = border(caret_);
   anchor_ = border(anchor_);
-  wanted_x_ = -1;
+  wanted_x_.reset();
 }
 
 std::pair<std::size_t, std::size_t> TextEdit::selection() const {
@@ -40,21 +31,18 @@ std::string_view TextEdit::selected() const {
   return std::string_view(text_).substr(begin, end - begin);
 }
 
-// Text that is no UTF-8 may stand here too: a stray byte is a character of its own.
+std::size_t TextEdit::border(std::size_t offset) const {
+  offset = std::min(offset, text_.size());
+  const std::size_t begin = before(offset);
+  return after(begin) > offset ? begin : offset;
+}
+
 std::size_t TextEdit::before(std::size_t offset) const {
-  if (offset == 0) return 0;
-  for (std::size_t back = 1; back <= std::min<std::size_t>(offset, 4); ++back) {
-    if (inside_character(text_[offset - back])) continue;
-    return begins_long_character(text_[offset - back]) ? offset - back : offset - 1;
-  }
-  return offset - 1;
+  return offset == 0 ? 0 : character_begin(text_, offset);
 }
 
 std::size_t TextEdit::after(std::size_t offset) const {
-  if (offset >= text_.size()) return text_.size();
-  const bool is_long = begins_long_character(text_[offset++]);
-  for (int i = 0; is_long && i < 3 && offset < text_.size() && inside_character(text_[offset]); ++i) ++offset;
-  return offset;
+  return offset >= text_.size() ? text_.size() : character_end(text_, offset);
 }
 
 std::size_t TextEdit::word_before(std::size_t offset) const {
@@ -69,44 +57,77 @@ std::size_t TextEdit::word_after(std::size_t offset) const {
   return offset;
 }
 
-void TextEdit::wrap(float width, const Advance& advance) {
-  lines_.clear();
-  Line line;
-  std::size_t space = 0;  // where the line may break: after this, when > begin
-  const auto finish = [&](std::size_t end, std::size_t next) {
-    line.end = end;
-    line.x.resize(end - line.begin + 1);
-    lines_.push_back(std::move(line));
-    line = Line{next, next, {}};
-  };
+/// The line's parts in the order in which they are drawn, their places not yet set.
+void TextEdit::add_line(std::size_t begin, std::size_t end, bool right_to_left, float width,
+                        std::span<const Part> parts) {
+  Line line{begin, end, right_to_left, {}, {}};
   float x = 0;
-  for (std::size_t at = 0; at < text_.size();) {
-    const std::size_t next = after(at);
-    if (text_[at] == '\n') {
-      line.x.push_back(x);
-      finish(at, next);
-      x = 0;
-      at = space = next;
-      continue;
-    }
-    const float step = advance(std::string_view(text_).substr(at, next - at));
-    const bool blank = text_[at] == ' ' || text_[at] == '\t';
-    // Spaces hang over the edge rather than begin a line.
-    if (x + step > width && !blank && at > line.begin) {
-      const std::size_t cut = space > line.begin ? space : at;
-      line.x.push_back(x);
-      finish(cut, cut);
-      x = 0;
-      at = space = cut;  // the rest of the word is laid out again
-      continue;
-    }
-    for (std::size_t byte = at; byte < next; ++byte) line.x.push_back(x);
-    x += step;
-    at = next;
-    if (blank) space = at;
+  for (Part part : parts) {
+    const float advance = part.right - part.left;
+    part.left = x, part.right = x += advance;
+    line.parts.push_back(part);
   }
-  line.x.push_back(x);
-  finish(text_.size(), text_.size());
+  const float total = x, shift = right_to_left ? width - total : 0;
+  for (Part& part : line.parts) part.left += shift, part.right += shift;
+  line.x.assign(end - begin + 1, right_to_left ? shift : total);
+  for (const Part& part : line.parts) {
+    // The caret also stands inside what is drawn as one when people count several characters in it.
+    std::vector<std::size_t> borders;
+    for (std::size_t at = part.begin; at < part.end; at = after(at)) borders.push_back(at);
+    const float step = (part.right - part.left) / static_cast<float>(std::max<std::size_t>(borders.size(), 1));
+    for (std::size_t i = 0; i < borders.size(); ++i) {
+      const float from_start = step * static_cast<float>(i);
+      const std::size_t next = i + 1 < borders.size() ? borders[i + 1] : part.end;
+      for (std::size_t byte = borders[i]; byte < next; ++byte)
+        line.x[byte - begin] = part.right_to_left ? part.right - from_start : part.left + from_start;
+    }
+  }
+  lines_.push_back(std::move(line));
+}
+
+void TextEdit::wrap(float width, const TextLayout& layout) {
+  lines_.clear();
+  for (std::size_t begin = 0; begin <= text_.size();) {
+    const std::size_t end = std::min(text_.find('\n', begin), text_.size());
+    const std::string_view paragraph = std::string_view(text_).substr(begin, end - begin);
+    const bool backwards = layout.right_to_left(paragraph);
+    const auto laid_out = [&](std::size_t from, std::size_t to) {
+      std::vector<Part> parts;
+      for (const TextLayout::Part& p : layout.parts(std::string_view(text_).substr(from, to - from), backwards))
+        parts.push_back({from + p.begin, from + p.end, 0, p.width, p.right_to_left});
+      return parts;
+    };
+    const std::vector<Part> all = laid_out(begin, end);
+    std::vector<Part> read = all;  // in the order in which they are read
+    std::ranges::stable_sort(read, {}, &Part::begin);
+    const bool plain = !backwards && std::ranges::none_of(all, &Part::right_to_left);
+    const auto finish = [&](std::size_t from, std::size_t to) {
+      if (!plain) return add_line(from, to, backwards, width, laid_out(from, to));  // words change places within a line
+      const auto at = [&](std::size_t offset) { return std::ranges::lower_bound(all, offset, {}, &Part::begin); };
+      add_line(from, to, backwards, width, {at(from), at(to)});
+    };
+    std::size_t from = begin, space = begin;  // the line's beginning; it may break at `space` when that lies behind it
+    float x = 0;
+    for (std::size_t i = 0; i < read.size();) {
+      const Part& part = read[i];
+      const char first = text_[part.begin];
+      const bool blank = first == ' ' || first == '\t';
+      // Spaces hang over the edge rather than begin a line.
+      if (x + part.right > width && !blank && part.begin > from) {
+        const std::size_t cut = space > from ? space : part.begin;
+        finish(from, cut);
+        from = space = cut;
+        x = 0;
+        while (i > 0 && read[i - 1].begin >= cut) --i;  // the rest of the word comes again
+        continue;
+      }
+      x += part.right;
+      if (blank) space = part.end;
+      ++i;
+    }
+    finish(from, end);
+    begin = end + 1;
+  }
 }
 
 TextEdit::Place TextEdit::place(std::size_t offset) const {
@@ -120,23 +141,35 @@ TextEdit::Place TextEdit::place(std::size_t offset) const {
 
 std::size_t TextEdit::offset_at(std::size_t index, float x) const {
   const Line& line = lines_[std::min(index, lines_.size() - 1)];
-  x = std::clamp(x, 0.f, line.x.back());
   // The end of a line that goes on is the beginning of the next one.
   const bool soft = line.end < text_.size() && text_[line.end] != '\n';
-  const std::size_t last = soft && line.end > line.begin ? before(line.end) : line.end;
-  std::size_t best = line.begin;
-  for (std::size_t at = line.begin; at <= last; at = after(at)) {
-    if (std::abs(line.x[at - line.begin] - x) < std::abs(line.x[best - line.begin] - x)) best = at;
-    if (at == text_.size()) break;
+  const std::size_t last = soft && line.end > line.begin ? std::max(before(line.end), line.begin) : line.end;
+  if (line.parts.empty()) return line.begin;
+  if (x < line.parts.front().left) return line.right_to_left ? last : line.begin;
+  if (x >= line.parts.back().right) return line.right_to_left ? line.begin : last;
+  for (const Part& part : line.parts) {
+    if (x >= part.right) continue;
+    std::size_t best = part.begin;
+    float nearest = std::abs(line.x[part.begin - line.begin] - x);
+    for (std::size_t at = after(part.begin); at < part.end; at = after(at))
+      if (const float off = std::abs(line.x[at - line.begin] - x); off < nearest) nearest = off, best = at;
+    if (std::abs((part.right_to_left ? part.left : part.right) - x) < nearest) best = part.end;
+    return std::min(border(best), last);
   }
-  return best;
+  return last;
+}
+
+std::optional<std::size_t> TextEdit::character_at(std::size_t index, float x) const {
+  for (const Part& part : lines_[std::min(index, lines_.size() - 1)].parts)
+    if (x >= part.left && x < part.right) return border(part.begin);
+  return std::nullopt;
 }
 
 void TextEdit::erase_selection() {
   const auto [begin, end] = selection();
   text_.erase(begin, end - begin);
   caret_ = anchor_ = begin;
-  wanted_x_ = -1;
+  wanted_x_.reset();
 }
 
 void TextEdit::insert(std::string_view text) {
@@ -149,7 +182,7 @@ void TextEdit::insert(std::string_view text) {
 }
 
 void TextEdit::erase_back(bool word) {
-  if (caret_ == anchor_) anchor_ = word ? word_before(caret_) : before(caret_);
+  if (caret_ == anchor_) anchor_ = word || caret_ == 0 ? word_before(caret_) : backspace_begin(text_, caret_);
   erase_selection();
 }
 
@@ -161,22 +194,19 @@ void TextEdit::erase_ahead(bool word) {
 void TextEdit::move_to(std::size_t offset, bool select) {
   caret_ = std::min(offset, text_.size());
   if (!select) anchor_ = caret_;
-  wanted_x_ = -1;
+  wanted_x_.reset();
 }
 
-void TextEdit::left(bool word, bool select) {
-  if (!select && caret_ != anchor_) return move_to(selection().first, false);
-  move_to(word ? word_before(caret_) : before(caret_), select);
-}
-
-void TextEdit::right(bool word, bool select) {
-  if (!select && caret_ != anchor_) return move_to(selection().second, false);
+void TextEdit::sideways(bool to_the_left, bool word, bool select) {
+  const bool back = to_the_left != lines_[place(caret_).line].right_to_left;
+  if (!select && caret_ != anchor_) return move_to(back ? selection().first : selection().second, false);
+  if (back) return move_to(word ? word_before(caret_) : before(caret_), select);
   move_to(word ? word_after(caret_) : after(caret_), select);
 }
 
 void TextEdit::vertical(int by, bool select) {
   const Place now = place(caret_);
-  const float x = wanted_x_ >= 0 ? wanted_x_ : now.x;
+  const float x = wanted_x_.value_or(now.x);
   if (by < 0 && now.line == 0) return move_to(0, select);
   if (by > 0 && now.line + 1 >= lines_.size()) return move_to(text_.size(), select);
   move_to(offset_at(by < 0 ? now.line - 1 : now.line + 1, x), select);
@@ -188,7 +218,8 @@ void TextEdit::line_begin(bool select) {
 }
 
 void TextEdit::line_end(bool select) {
-  move_to(offset_at(place(caret_).line, 1e9f), select);
+  const std::size_t line = place(caret_).line;
+  move_to(offset_at(line, lines_[line].right_to_left ? -1e9f : 1e9f), select);
 }
 
 void TextEdit::select_all() {

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <stdexcept>
 #include <thread>
 
 #include "app/widgets/controls.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/standard_streams.h"
 #include "viz/export/png.h"
 
 namespace headscope {
@@ -52,6 +54,8 @@ App::App(const AppOptions& options) : options_(options) {
   window_ = std::make_unique<Window>(wanted);
 
   Explorer::Options engine;
+  engine.threads = settings_.threads;
+  engine.byte_budget = static_cast<std::size_t>(settings_.memory_mb) << 20;
   engine.wake = [window = window_.get()] { window->wake(); };
   explorer_ = std::make_unique<Explorer>(engine);
   explorer_->view().theme = wanted.theme;
@@ -64,17 +68,23 @@ App::App(const AppOptions& options) : options_(options) {
     open_path(*options_.model, bench);
     if (options_.text)
       explorer_->set_text(*options_.text);
-    else if (std::filesystem::is_directory(*options_.model))
-      explorer_->suggest_text(*options_.model);
+    else if (!explorer_->state().message)
+      explorer_->suggest_text(folder_of_model(*options_.model));
   } else {
     explorer_->open_example(options_.example);
     if (options_.text) explorer_->set_text(*options_.text);
   }
+  explorer_->count_as_saved();  // what the program was started with
+  explorer_->set_window_source([this] { return session_window(); });
+  unsaved_ = std::make_unique<UnsavedWork>(*explorer_, options_.recovery);
+  if (options_.stop.stop_possible())
+    wake_on_stop_.emplace(options_.stop, [window = window_.get()] { window->wake(); });
   if (!settings_message.empty()) explorer_->show_message({Message::Level::info, settings_message, ""});
 }
 
 App::~App() {
-  explorer_.reset();  // before the window that its worker wakes
+  wake_on_stop_.reset();
+  explorer_.reset();  // before the window that its worker wakes, and before the folder that it writes to
   workspaces_.clear();
 }
 
@@ -92,9 +102,10 @@ void App::add(Workspace workspace) {
     }
   if (workspace.title == wanted && !options_.page.empty()) {
     if (std::ranges::find(ids, options_.page) == ids.end())
-      throw Error("--page", fmt::format("one of {}", fmt::join(ids, ", ")), "'" + options_.page + "'");
+      throw OptionError("--page", fmt::format("one of {}", fmt::join(ids, ", ")), "'" + options_.page + "'");
     settings_.pages[workspace.title] = options_.page;
   }
+  if (workspace.kept.unsaved) unsaved_->add(workspace.kept);
   workspaces_.push_back(std::move(workspace));
 }
 
@@ -153,7 +164,7 @@ void App::draw(Ui& ui) {
   content.model_menu = [&bench](Ui& inner) { model_menu(inner, bench); };
   content.export_menu = [&bench](Ui&) {
     for (const Action& action : actions())
-      if ((action.id == "file.export" || action.id == "file.save_session") &&
+      if ((action.id == "file.export" || action.id.starts_with("file.copy") || action.id == "file.save_session") &&
           ImGui::MenuItem(action.title.c_str(), action.shortcut.c_str(), false, action.is_enabled(bench)))
         action.run(bench);
   };
@@ -167,21 +178,65 @@ void App::draw(Ui& ui) {
   palette_.draw(ui, bench);
   keys_.draw(ui, bench);
   files_.draw(ui, bench);
+  settings_page_.draw(ui, bench);
+  about_.draw(ui, bench);
+  steps_.draw(ui, bench);
+  copying_.draw(ui, bench);
   if (shown.above) shown.above(ui, bench);
+  unsaved_->draw(ui, bench);
   draw_message(ui, bench);
   if (ImGui::IsMouseReleased(ImGuiMouseButton_Left)) explorer_->close_step();  // a drag is one step of undo
 }
 
+SessionWindow App::session_window() const {
+  SessionWindow window;
+  for (std::size_t i = 0; i < workspaces_.size(); ++i) {
+    const Workspace& workspace = workspaces_[i];
+    if (static_cast<int>(i) == requests_.workspace) window.workspace = workspace.title;
+    if (const auto page = settings_.pages.find(workspace.title); page != settings_.pages.end())
+      window.pages.insert(*page);
+    if (!workspace.controls) continue;
+    ControlsRecord record;
+    workspace.controls(record);
+    if (!record.empty()) window.controls[workspace.title] = record.text();
+  }
+  return window;
+}
+
+/// A workspace or a page that this version does not know stays as it is, and so do those that the command line names.
+void App::show(const SessionWindow& window) {
+  const bool named = options_.session && !std::exchange(options_.workspace, "").empty();
+  for (std::size_t i = 0; i < workspaces_.size(); ++i) {
+    const Workspace& workspace = workspaces_[i];
+    if (workspace.title == window.workspace && !named) requests_.workspace = static_cast<int>(i);
+    if (const auto page = window.pages.find(workspace.title); page != window.pages.end() && !named)
+      for (const CatalogueGroup& group : workspace.pages)
+        for (const CatalogueEntry& entry : group.entries)
+          if (entry.id == page->second) settings_.pages[workspace.title] = entry.id;
+    if (const auto controls = window.controls.find(workspace.title);
+        controls != window.controls.end() && workspace.controls) {
+      ControlsRecord record(controls->second);
+      workspace.controls(record);
+    }
+  }
+}
+
 void App::frame() {
-  changed_ = explorer_->frame(options_.clock ? options_.clock() : now());
+  const double time = options_.clock ? options_.clock() : now();
+  changed_ = explorer_->frame(time);
+  if (const auto opened = explorer_->take_opened_window()) show(*opened);
   for (const Workspace& workspace : workspaces_)
     if (workspace.each_frame) workspace.each_frame();
   Workbench bench{*explorer_, settings_, requests_};
   if (const auto dropped = window_->take_dropped(); !dropped.empty()) open_path(dropped.front(), bench);
   if (window_->theme().id != explorer_->state().view.theme) window_->set_theme(explorer_->state().view.theme);
   if (options_.scale <= 0 && window_->zoom() != settings_.ui_scale) window_->set_zoom(settings_.ui_scale);
+  explorer_->configure(settings_.threads, static_cast<std::size_t>(settings_.memory_mb) << 20);
   window_->frame([this](Ui& ui) { draw(ui); });
-  if (std::exchange(requests_.quit, false)) window_->close();
+  if (std::exchange(requests_.settings_changed, false)) write_settings();
+  unsaved_->frame(time);
+  if (std::exchange(requests_.quit, false) || unsaved_->answered()) window_->close();
+  if (window_->closing() && !unsaved_->may_close()) window_->stay_open();
 }
 
 bool App::settled() {
@@ -189,7 +244,7 @@ bool App::settled() {
 }
 
 void App::remember() {
-  if (options_.settings.empty() || !window_->closing()) return;
+  if (options_.settings.empty()) return;
   settings_.theme = explorer_->state().view.theme;
   settings_.words = explorer_->state().view.text_unit == TextUnit::words;
   settings_.maximized = window_->maximized();
@@ -201,9 +256,19 @@ void App::remember() {
   save_settings(settings_, options_.settings);
 }
 
+void App::write_settings() {
+  if (options_.settings.empty()) return;
+  try {
+    save_settings(settings_, options_.settings);
+  } catch (const Error& error) {
+    explorer_->show_message({Message::Level::error, error.what(), ""});
+  }
+}
+
 void App::screenshot() {
   const auto begin = std::chrono::steady_clock::now();
   for (int quiet = 0; quiet < quiet_frames;) {
+    if (options_.stop.stop_requested()) throw Cancelled();
     frame();
     quiet = settled() ? quiet + 1 : 0;
     if (quiet == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -211,6 +276,8 @@ void App::screenshot() {
       throw Error("--screenshot", "the model to be done within " + std::to_string(patience.count()) + " s",
                   explorer_->status().doing, "a shorter text or a smaller model");
   }
+  if (const auto& message = explorer_->state().message; !explorer_->results().model.model)
+    throw std::runtime_error(message ? message->text : "no model is open");
   const double scale = options_.scale > 0 ? options_.scale : 1;
   write_file_atomically(*options_.screenshot,
                         encode_png(window_->capture(), 96 * scale, {.title = "Headscope", .description = ""}));
@@ -221,13 +288,39 @@ void App::run() {
     screenshot();
     return;
   }
-  while (!window_->closing()) {
-    window_->wait();
-    frame();
-    // While a job runs its progress is shown; ten times a second is enough.
-    if (explorer_->busy()) window_->tick(0.1);
+  try {
+    while (!window_->closing() && !options_.stop.stop_requested()) {
+      window_->wait();
+      frame();
+      // While a job runs its progress is shown; ten times a second is enough.
+      if (explorer_->busy())
+        window_->tick(0.1);
+      else if (unsaved_->pending())
+        window_->tick(1);
+    }
+  } catch (...) {
+    leave();
+    throw;
   }
+  options_.stop.stop_requested() ? leave() : unsaved_->finish([this] { turn(); });
   remember();
+}
+
+/// A turn of the loop without a picture: results in, the next job out.
+void App::turn() {
+  explorer_->frame(options_.clock ? options_.clock() : now());
+  for (const Workspace& workspace : workspaces_)
+    if (workspace.each_frame) workspace.each_frame();
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+/// Everything is left for the next start; what fails here is not what ended the program.
+void App::leave() {
+  try {
+    unsaved_->leave_all([this] { turn(); });
+  } catch (const std::exception& failed) {
+    say(fmt::format("headscope: unsaved work could not be kept: {}\n", failed.what()));
+  }
 }
 
 }  // namespace headscope

@@ -7,16 +7,21 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "app/actions/action.h"
+#include "app/state/controls_record.h"
 #include "app/state/explorer.h"
 #include "app/state/settings.h"
 #include "app/widgets/catalogue.h"
 #include "app/window/options.h"
 #include "app/window/overlays.h"
+#include "app/window/pages.h"
 #include "app/window/shell.h"
+#include "app/window/unsaved_work.h"
 #include "app/window/window.h"
 
 namespace headscope {
@@ -27,6 +32,8 @@ struct Workspace {
   std::function<void(Ui&, Workbench&)> above;  ///< drawn last: dialogs of the panels' own
   std::function<void()> each_frame;            ///< after results were taken in, also while another workspace is shown
   std::vector<CatalogueGroup> pages{};         ///< what it can show; Settings::pages[title] says which
+  std::function<void(ControlsRecord&)> controls{};  ///< names what a session keeps of it
+  KeptWork kept{};                                  ///< work of its own that is worth keeping
 };
 
 class App {
@@ -38,8 +45,10 @@ class App {
 
   /// One more tab; the first is shown at the start unless the options name another.
   void add(Workspace workspace);
-  /// Until the user closes the window; or, for a screenshot, until nothing runs any more and the picture is written.
-  /// Saves the settings. Throws Error when a file cannot be written.
+  /// Until the user closes the window (asked first, where something would be lost), or AppOptions::stop; or, for a
+  /// screenshot, until nothing runs any more and the picture is written. Saves the settings. Throws Error when a file
+  /// cannot be written or a screenshot asked for of a model that cannot be opened, Cancelled when a screenshot was
+  /// stopped; whatever ends it, unsaved work is left for the next start.
   void run();
 
   /// One turn of the loop without waiting: results in, one frame out.
@@ -56,17 +65,28 @@ class App {
   void draw(Ui& ui);
   ShellContent content();
   void remember();
+  void write_settings();
   void screenshot();
+  void turn();
+  void leave();
+  SessionWindow session_window() const;
+  void show(const SessionWindow& window);
 
   AppOptions options_;
   Settings settings_;
   UiRequests requests_;
   std::unique_ptr<Window> window_;
   std::unique_ptr<Explorer> explorer_;
+  std::unique_ptr<UnsavedWork> unsaved_;
+  std::optional<std::stop_callback<std::function<void()>>> wake_on_stop_;
   std::vector<Workspace> workspaces_;
   PaletteOverlay palette_;
   KeysOverlay keys_;
   FileDialog files_;
+  SettingsPage settings_page_;
+  AboutPage about_;
+  StepsPage steps_;
+  Copying copying_;
   bool changed_ = true;
 };
 

@@ -13,7 +13,7 @@ std::pair<int, int> parse_size(const std::string& text) {
     const char *first = text.data() + begin, *last = text.data() + end;
     const auto [stop, failed] = std::from_chars(first, last, value);
     const bool good = failed == std::errc() && stop == last && value >= 320 && value <= 16384;
-    if (!good) throw Error("--size", "WIDTHxHEIGHT with sides of 320 … 16384, as in 1600x1000", "'" + text + "'");
+    if (!good) throw OptionError("--size", "WIDTHxHEIGHT with sides of 320 … 16384, as in 1600x1000", "'" + text + "'");
     return value;
   };
   if (cross == std::string::npos) number(0, 0);

@@ -4,12 +4,20 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <stop_token>
 #include <string>
+
+#include "core/base/error.h"
 
 namespace headscope {
 
+/// A mistake in the command, not in a file: exit code 2.
+struct OptionError : Error {
+  using Error::Error;
+};
+
 struct AppOptions {
-  std::optional<std::filesystem::path> model;  ///< folder to open first
+  std::optional<std::filesystem::path> model;  ///< folder to open first, or the name of a bundled model
   std::string example = "tiny-gpt2";           ///< the bundled model that is opened when none is named
   std::optional<std::string> text;
   std::optional<std::filesystem::path> session;
@@ -27,11 +35,13 @@ struct AppOptions {
   std::string recipe;                 ///< of the Train workspace: a file, or the name of a bundled one
   int train_steps = 0;                ///< trains that recipe at once and pauses after so many steps
   std::filesystem::path settings;     ///< file that is read and written; empty = none
+  std::filesystem::path recovery;     ///< folder for work that is in no file yet; empty = none
+  std::stop_token stop;               ///< asked: the end, without questions and with everything kept
   bool offscreen = false, name_items = false;  ///< for tests: see WindowOptions
   std::function<double()> clock;               ///< for tests: seconds, in place of the machine's
 };
 
-/// "1600x1000"; throws Error. Sides 320 … 16384.
+/// "1600x1000"; throws OptionError. Sides 320 … 16384.
 std::pair<int, int> parse_size(const std::string& text);
 
 }  // namespace headscope

@@ -3,28 +3,20 @@
 #include <algorithm>
 #include <iterator>
 
+#include "app/assets.h"
 #include "app/render/picture.h"
 #include "app/widgets/controls.h"
+#include "app/widgets/keyboard.h"
 #include "app/widgets/paragraph.h"
+#include "core/base/error.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
 
 namespace {
 
-/// Opens `id` in the upper middle of the window, `width` logical pixels wide.
-bool begin_floating(const Ui& ui, const char* id, double width, double top) {
-  const ImVec2 size = ImGui::GetIO().DisplaySize;
-  const float across = std::min(ui.px(width), size.x - ui.px(32));
-  ImGui::SetNextWindowPos({size.x / 2, std::min(ui.px(top), size.y * 0.2f)}, ImGuiCond_Always, {0.5f, 0});
-  ImGui::SetNextWindowSize({across, 0});
-  return ImGui::BeginPopup(id, ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings);
-}
-
 /// One row: title on the left, detail on the right, both cut to fit. True when clicked.
 bool result_row(const Ui& ui, const std::string& title, const std::string& detail, bool chosen) {
-  ui.fonts.need(title);
-  ui.fonts.need(detail);
   const float room = ImGui::GetContentRegionAvail().x, height = ui.px(26);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const bool clicked = ImGui::Selectable(("##" + title).c_str(), chosen, 0, {room, height});
@@ -81,6 +73,14 @@ void run(const Action* action, Workbench& bench) {
 
 }  // namespace
 
+bool begin_floating(const Ui& ui, const char* id, double width, double top) {
+  const ImVec2 size = ImGui::GetIO().DisplaySize;
+  const float across = std::min(ui.px(width), size.x - ui.px(32));
+  ImGui::SetNextWindowPos({size.x / 2, std::min(ui.px(top), size.y * 0.2f)}, ImGuiCond_Always, {0.5f, 0});
+  ImGui::SetNextWindowSize({across, 0});
+  return ImGui::BeginPopup(id, ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings);
+}
+
 void PaletteOverlay::draw(Ui& ui, Workbench& bench) {
   if (bench.ui.palette) {
     bench.ui.palette = false;
@@ -95,12 +95,12 @@ void PaletteOverlay::draw(Ui& ui, Workbench& bench) {
   }
   if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(-1);
-  ui.fonts.need(query_);
   if (input_line("##palette query", "Search actions, heads, tokens, models, masks", query_)) chosen_ = 0;
   const std::vector<PaletteHit> hits = search_palette(items_, query_, 50);
   const int count = static_cast<int>(hits.size());
   if (ImGui::IsKeyPressed(ImGuiKey_DownArrow)) ++chosen_;
   if (ImGui::IsKeyPressed(ImGuiKey_UpArrow)) --chosen_;
+  for (const ImGuiKey key : {ImGuiKey_DownArrow, ImGuiKey_UpArrow}) ImGui::SetItemKeyOwner(key);  // the line stays focused
   const bool moved = ImGui::IsKeyPressed(ImGuiKey_DownArrow) || ImGui::IsKeyPressed(ImGuiKey_UpArrow);
   chosen_ = count == 0 ? 0 : std::clamp(chosen_, 0, count - 1);
   int picked =
@@ -166,13 +166,23 @@ void draw_message(Ui& ui, Workbench& bench) {
   ImGui::PopStyleVar();
 }
 
+std::filesystem::path folder_of_model(const std::filesystem::path& path) {
+  std::error_code unreadable;
+  if (std::filesystem::is_directory(path, unreadable)) return path;
+  if (std::filesystem::exists(path, unreadable))  // config.json, or the weights
+    return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  if (path.filename() == path)
+    if (const auto bundled = find_bundled_model(path.string())) return *bundled;
+  throw Error(path.string(), "a model's folder, or the name of a bundled model", "nothing of that name");
+}
+
 void open_path(const std::filesystem::path& path, Workbench& bench) {
   try {
     if (path.extension() == ".json" && path.filename() != "config.json") {
       bench.explorer.open_session_soon(path);
       return;
     }
-    const std::filesystem::path folder = std::filesystem::is_directory(path) ? path : path.parent_path();
+    const std::filesystem::path folder = folder_of_model(path);
     bench.explorer.open_model(folder);
     bench.settings.remember_model(folder);
   } catch (const std::exception& error) {
@@ -188,8 +198,14 @@ void FileDialog::open(Kind kind, Workbench& bench) {
   else if (kind != Kind::open_model)
     shown = {".json"};
   browser_ = FileBrowser(shown);
-  browse(bench, [last = bench.settings.last_folder](FileBrowser& browser) {
-    if (last.empty() || !browser.go(last))
+  named_to_replace_.clear();
+  const bool own = saving();  // one's own files are elsewhere than models and examples
+  const auto& usual = own ? bench.settings.documents_folder : bench.settings.models_folder;
+  const auto& last = own ? bench.settings.save_folder : bench.settings.last_folder;
+  browse(bench, [usual, last, own](FileBrowser& browser) {
+    if (!usual.empty() && browser.go(usual)) return;
+    if (!last.empty() && browser.go(last)) return;
+    if (const std::filesystem::path documents = documents_folder(); !own || documents.empty() || !browser.go(documents))
       for (const FileBrowser::Place& place : FileBrowser::places())
         if (browser.go(place.path)) break;
   });
@@ -234,13 +250,25 @@ const ShownPicture* FileDialog::picture(const Ui& ui, const Workbench& bench) co
   return found == all.end() ? nullptr : &*found;
 }
 
+/// What would be written now.
+std::filesystem::path FileDialog::target() const {
+  std::filesystem::path file =
+      browser_.folder() / std::filesystem::path(reinterpret_cast<const char8_t*>(name_.c_str()));
+  if (kind_ == Kind::export_view && !kind_of_file(file)) file += endings[format_];
+  if (kind_ == Kind::save_session && file.extension() != ".json") file += ".json";
+  return file;
+}
+
 void FileDialog::confirm(Ui& ui, Workbench& bench) {
   error_.clear();
   try {
-    std::filesystem::path file =
-        browser_.folder() / std::filesystem::path(reinterpret_cast<const char8_t*>(name_.c_str()));
+    const std::filesystem::path file = target();
+    std::error_code failed;
+    if (saving() && std::filesystem::exists(file, failed) && named_to_replace_ != file) {
+      named_to_replace_ = file;  // asked below
+      return;
+    }
     if (kind_ == Kind::export_view) {
-      if (!kind_of_file(file)) file += endings[format_];
       const ShownPicture* shown = picture(ui, bench);
       const bool one = kind_of_file(file) == FileKind::csv;
       const ExportOptions options{file, dots_per_inch[dpi_], ground_ == 0, !shown && picture_ == all_heads && !one};
@@ -249,7 +277,6 @@ void FileDialog::confirm(Ui& ui, Workbench& bench) {
       else
         bench.explorer.export_view(options);
     } else if (kind_ == Kind::save_session) {
-      if (file.extension() != ".json") file += ".json";
       bench.explorer.save_session_soon(file);
     } else {
       const std::filesystem::path path = chosen_.empty() ? browser_.folder() : chosen_;
@@ -258,7 +285,7 @@ void FileDialog::confirm(Ui& ui, Workbench& bench) {
       else
         open_path(path, bench);
     }
-    bench.settings.last_folder = browser_.folder();
+    (saving() ? bench.settings.save_folder : bench.settings.last_folder) = browser_.folder();
     ImGui::CloseCurrentPopup();
   } catch (const std::exception& error) {
     error_ = error.what();
@@ -283,8 +310,7 @@ void FileDialog::export_options(Ui& ui, const Workbench& bench) {
       for (const char* each : {this_head, all_heads})
         if (ImGui::MenuItem(each, nullptr, picture_ == each)) choose(each, bench);
     for (const ShownPicture& each : all) {
-      ui.fonts.need(each.title);
-      if (ImGui::MenuItem((each.title + "##" + each.id).c_str(), each.title == each.id ? nullptr : each.id.c_str(),
+      if (ImGui::MenuItem((std::string(ui.fonts.laid_out(each.title)) + "##" + each.id).c_str(), each.title == each.id ? nullptr : each.id.c_str(),
                           picture_ == each.id))
         choose(each.id, bench);
       ui.name("export " + each.id, ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
@@ -329,11 +355,14 @@ void FileDialog::draw(Ui& ui, Workbench& bench) {
     if (button(ui, place.name.c_str())) browse(bench, [to = place.path](FileBrowser& browser) { browser.go(to); });
   }
   const std::string where = browser_.folder().string();
-  ui.fonts.need(where);
-  ImGui::TextColored(vec(ui.theme.muted), "%s", where.c_str());
+  text_line(ui, where, ui.theme.muted);
 
-  bool done = false;
-  ImGui::BeginChild("entries", {0, std::min(ui.px(420), ImGui::GetIO().DisplaySize.y * 0.5f)}, ImGuiChildFlags_Borders);
+  bool done = false, entered = false;
+  const auto entered_key = [] {
+    return ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter);
+  };
+  ImGui::BeginChild("entries", {0, std::min(ui.px(420), ImGui::GetIO().DisplaySize.y * 0.5f)},
+                    ImGuiChildFlags_Borders | ImGuiChildFlags_NavFlattened);
   const FileBrowser::Entry* enter = nullptr;
   for (const FileBrowser::Entry* entry : browser_.entries()) {
     const char* kind = entry->kind == FileBrowser::Kind::model    ? "model"
@@ -361,17 +390,27 @@ void FileDialog::draw(Ui& ui, Workbench& bench) {
   }
   if (kind_ == Kind::export_view) export_options(ui, bench);
   if (saving) {
+    if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
     ImGui::SetNextItemWidth(ui.px(360));
     input_line("##file name", kind_ == Kind::export_view ? "name.png" : "name.json", name_);
+    entered = ImGui::IsItemDeactivated() && entered_key();
     ImGui::SameLine();
+  } else {
+    entered = entered_key() && !walking_controls();
   }
   for (const std::string& text : {browser_.error(), error_})
-    if (!text.empty()) ImGui::TextColored(vec(ui.theme.key), "%s", text.c_str());
+    if (!text.empty()) text_line(ui, text, ui.theme.key);
+  const bool asks = saving && !named_to_replace_.empty() && named_to_replace_ == target();
+  if (asks) {
+    ImGui::NewLine();
+    paragraph(ui, named_to_replace_.filename().string() + " is there already. Replace it?", ui.theme.text);
+  }
   const bool ready = reading_ ? false
                      : saving ? !name_.empty() && (kind_ != Kind::export_view || has_picture_)
                               : !chosen_.empty() || (kind_ == Kind::open_model && browser_.is_model());
   ImGui::BeginDisabled(!ready);
-  done = button(ui, kind_ == Kind::export_view ? "Export" : saving ? "Save" : "Open") || done;
+  const char* verb = kind_ == Kind::export_view ? "Export" : saving ? "Save" : "Open";
+  done = button(ui, asks ? "Replace" : verb) || done || (entered && !asks);  // to replace takes more than Enter
   ImGui::EndDisabled();
   ImGui::SameLine();
   if (button(ui, "Cancel") || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
@@ -385,8 +424,7 @@ void model_menu(Ui& ui, Workbench& bench) {
   const auto recent = bench.settings.recent_models;  // opening one changes the list
   for (const std::filesystem::path& folder : recent) {
     const std::string name = folder.filename().string();
-    ui.fonts.need(name);
-    if (ImGui::MenuItem(name.c_str())) open_path(folder, bench);
+    if (ImGui::MenuItem(std::string(ui.fonts.laid_out(name)).c_str())) open_path(folder, bench);
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(ui, {folder.string()});
   }
   section(ui, "File");
@@ -399,6 +437,8 @@ void model_menu(Ui& ui, Workbench& bench) {
 void run_shortcuts(Workbench& bench) {
   const ImGuiIO& io = ImGui::GetIO();
   if (ImGui::IsPopupOpen(nullptr, ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel)) return;
+  const bool walking = walking_controls() && !io.KeyCtrl && !io.KeyAlt;
+  if (share_keys()) return;
   const auto press = [&](std::string key, bool shift) {
     const Shortcut shortcut{io.KeyCtrl, shift, io.KeyAlt, std::move(key)};
     if (io.WantTextInput && !shortcut.while_typing()) return;
@@ -408,6 +448,7 @@ void run_shortcuts(Workbench& bench) {
   const bool sideways_taken =
       std::exchange(bench.ui.sideways_taken, false) && !io.KeyShift && !io.KeyCtrl && !io.KeyAlt;
   for (const NamedKey& named : named_keys) {
+    if (walking) break;  // they belong to the control that Tab has reached
     if (sideways_taken && (named.key == ImGuiKey_LeftArrow || named.key == ImGuiKey_RightArrow)) continue;
     if (arrows_taken && (named.key == ImGuiKey_UpArrow || named.key == ImGuiKey_DownArrow)) continue;
     if (ImGui::IsKeyPressed(named.key)) press(named.name, io.KeyShift);
@@ -425,6 +466,7 @@ void run_shortcuts(Workbench& bench) {
   for (const auto& [key, sign] : {std::pair{ImGuiKey_Equal, "+"},
                                   {ImGuiKey_KeypadAdd, "+"},
                                   {ImGuiKey_Minus, "-"},
+                                  {ImGuiKey_Comma, ","},
                                   {ImGuiKey_KeypadSubtract, "-"}})
     if (io.KeyCtrl && ImGui::IsKeyPressed(key)) press(sign, false);
   // Signs lie on other keys in other countries: what was typed counts, not where.

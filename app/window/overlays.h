@@ -13,6 +13,9 @@
 
 namespace headscope {
 
+/// Opens `id` in the upper middle of the window, `width` logical pixels wide; then ImGui::EndPopup().
+bool begin_floating(const Ui& ui, const char* id, double width, double top);
+
 /// Ctrl K: one line to find any action, head, token, model or mask.
 class PaletteOverlay {
  public:
@@ -44,6 +47,7 @@ class FileDialog {
   using Kind = UiRequests::Dialog;
   void open(Kind kind, Workbench& bench);
   void confirm(Ui& ui, Workbench& bench);
+  std::filesystem::path target() const;
   void export_options(Ui& ui, const Workbench& bench);
   /// What is exported: the picture on screen that was chosen; null = the head of Explore, or all heads.
   const ShownPicture* picture(const Ui& ui, const Workbench& bench) const;
@@ -57,12 +61,19 @@ class FileDialog {
   bool reading_ = false;
   std::filesystem::path chosen_;
   std::string name_, error_;
+  std::filesystem::path named_to_replace_;  ///< a file that is there; once more, and it is written over
   int format_ = 0, dpi_ = 1, ground_ = 0;  ///< what an export was last asked for
   std::string picture_;                    ///< of Explore this_head or all_heads, else the id of one on screen
   std::string named_;                      ///< the name that was proposed for it
   bool has_picture_ = false;               ///< there is something to export
 };
 
+/// A popup in the upper middle of the window, `width` logical pixels wide; true while it is open.
+bool begin_floating(const Ui& ui, const char* id, double width, double top);
+
+/// What is opened for a path as somebody gave it: a folder, a file in one, the name of a bundled model ("tiny-llama").
+/// Throws Error, which names the path, when there is no such thing.
+std::filesystem::path folder_of_model(const std::filesystem::path& path);
 /// Opens a model's folder, or a session file, and remembers it.
 void open_path(const std::filesystem::path& path, Workbench& bench);
 

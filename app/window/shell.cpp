@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "app/widgets/controls.h"
+#include "app/widgets/keyboard.h"
+#include "app/widgets/paragraph.h"
 
 namespace headscope {
 
@@ -15,9 +17,8 @@ constexpr double bar_height = 44;
 /// Text in a row of height `height`, centred on it; moves the cursor to its right.
 void bar_text(const Ui& ui, float y, float height, const std::string& text, const Font& font, Color color) {
   const UseFont use(ui, font);
-  ui.fonts.need(text);
   ImGui::SetCursorPosY(y + (height - ImGui::GetTextLineHeight()) / 2);
-  ImGui::TextColored(vec(color), "%s", text.c_str());
+  text_line(ui, text, color);
 }
 
 /// One tab, `width` window pixels wide; true when it was clicked.
@@ -26,7 +27,7 @@ bool workspace_tab(Ui& ui, const ShellWorkspace& entry, bool chosen, float width
   font.weight = chosen ? 600 : 400;
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::BeginDisabled(!entry.enabled);
-  const bool clicked = ImGui::InvisibleButton(entry.title.c_str(), {width, height});
+  const bool clicked = pressable(entry.title.c_str(), {width, height});
   ImGui::EndDisabled();
   const bool hovered = ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled);
   if (hovered && !entry.enabled && !entry.why_not.empty()) tooltip(ui, {entry.why_not});
@@ -110,7 +111,7 @@ ShellEvents top_bar(Ui& ui, const ShellContent& content) {
   ShellEvents events;
   const ImVec2 size{ImGui::GetIO().DisplaySize.x, ui.px(bar_height)};
   ImGui::PushStyleColor(ImGuiCol_ChildBg, vec(ui.chrome.bar));
-  ImGui::BeginChild("top bar", size, ImGuiChildFlags_None,
+  ImGui::BeginChild("top bar", size, ImGuiChildFlags_NavFlattened,
                     ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
   ImGui::PopStyleColor();
   const ImVec2 corner = ImGui::GetWindowPos();
@@ -214,7 +215,7 @@ void column(Ui& ui, const char* id, float x, float y, float width, float height,
   const ImGuiID key = ImGui::GetID(id);
   const bool keeps_bar = kept.GetBool(key);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(16), ui.px(14)});
-  ImGui::BeginChild(id, {width, height}, ImGuiChildFlags_AlwaysUseWindowPadding,
+  ImGui::BeginChild(id, {width, height}, ImGuiChildFlags_AlwaysUseWindowPadding | ImGuiChildFlags_NavFlattened,
                     keeps_bar ? ImGuiWindowFlags_AlwaysVerticalScrollbar : 0);
   ImGui::PopStyleVar();
   if (draw) draw(ui);

@@ -170,6 +170,10 @@ void Window::State::open() {
   imgui.emplace();
   ImGuiIO& io = ImGui::GetIO();
   io.IniFilename = nullptr;               // sizes belong to the settings
+  io.ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard;  // Tab and arrows reach the controls: app/widgets/keyboard.h
+  io.ConfigNavEscapeClearFocusItem = false;              // Tab goes on where it was
+  ImGuiContext& context = *ImGui::GetCurrentContext();
+  context.ConfigNavWindowingKeyNext = context.ConfigNavWindowingKeyPrev = 0;  // there is one window to be in
   io.ConfigInputTextCursorBlink = false;  // a still cursor lets the loop sleep
   io.ConfigErrorRecoveryEnableAssert = false;
   io.ConfigErrorRecoveryEnableTooltip = false;
@@ -249,6 +253,8 @@ void Window::wait() {
   State& s = *state_;
   glfwPollEvents();
   if (s.woken.exchange(false)) s.happened();
+  // Dear ImGui hands out a quick typist's keys over several frames; nothing else need happen for the next one.
+  if (!ImGui::GetCurrentContext()->InputEventsQueue.empty()) s.happened();
   while (s.frames_owed == 0 && !closing()) {
     double timeout = s.tick_seconds;
     if (s.late_frame_owed) timeout = timeout > 0 ? std::min(timeout, late_frame_seconds) : late_frame_seconds;
@@ -280,7 +286,7 @@ void Window::frame(const Draw& draw) {
   const double begin = thread_seconds();
   ++s.frames;
   s.frames_owed = std::max(0, s.frames_owed - 1);
-  if (s.fonts->merge_missing()) s.happened();
+  s.fonts->begin_frame();
   const double scale = s.scale();
   if (s.styled_theme != s.theme || s.styled_scale != scale) {
     s.fonts->set_scale(scale);
@@ -307,6 +313,10 @@ void Window::frame(const Draw& draw) {
     ImGui::EndFrame();
     throw;
   }
+  // The control that the keyboard was at went with its page: Tab begins anew.
+  const ImGuiContext& g = *ImGui::GetCurrentContext();
+  if (g.NavCursorVisible && g.NavId != 0 && !g.NavIdIsAlive && g.OpenPopupStack.Size == 0)
+    ImGui::SetNavCursorVisible(false);
   ImGui::Render();
   if (animate || ImGui::IsAnyMouseDown()) s.frames_owed = std::max(s.frames_owed, 1);
 

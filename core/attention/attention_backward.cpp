@@ -93,6 +93,10 @@ class Group {
       row_gradients::softmax(pattern + r * n_key_ + keys.begin, keys.size(), 1.0f, d_scores_ + r * stride + keys.begin);
     if (out_.scores.values.defined()) put(out_.scores, head, first, count, keys, stride);
     if (s_.edited_scores) return;
+    if (const AttentionRule& rule = *rules_[static_cast<std::size_t>(head)].rule; !rule.plain())
+      for (Index r = 0; r < count; ++r)
+        if (const float factor = rule.factor(offset() + first + r); factor != 1)
+          for (Index key = keys.begin; key < keys.end; ++key) d_scores_[r * stride + key] *= factor;
     if (out_.q.values.defined()) {
       float* const dq = at(out_.q.values, first, head);
       const Index row = out_.q.values.stride(0);

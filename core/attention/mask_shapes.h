@@ -1,6 +1,7 @@
 #pragma once
 // The shapes of masks.cpp. A shape says which keys can matter to a query (`bounds`, cut to the text by who asks) and,
-// inside them, which it sees. `solid` shapes see all of them.
+// inside them, which it sees: `sees`, or `row`, for shapes whose rows are worth preparing. `solid` shapes see all of
+// them.
 
 #include <algorithm>
 #include <cmath>
@@ -105,17 +106,31 @@ struct Blocks {
   KeyRange bounds(Index i, Index n) const {
     const Index own = i / block;
     if (own < global) return {0, n};
-    const bool back = global > 0 || random > 0;
-    return {back ? 0 : (own - width + 1) * block, std::max({global, own + width, random > 0 ? own + 1 : 0}) * block};
+    return {global > 0 || random > 0 ? 0 : (own - width + 1) * block, std::max(global, own + width) * block};
   }
-  bool sees(Index i, Index j) const {
-    const Index own = i / block, other = j / block;
-    if (std::abs(own - other) < width || own < global || other < global) return true;
-    // Blocks are drawn from those up to the query's own, so that a longer text does not change what was drawn.
-    Random draws(seed ^ static_cast<std::uint64_t>(own) << 32);
-    for (Index r = 0; r < random; ++r)
-      if (static_cast<Index>(draws.below(static_cast<std::uint64_t>(own + 1))) == other) return true;
-    return false;
+  /// What the query i sees: its random blocks are drawn once for the whole row.
+  struct Row {
+    Index own, block, width, global;
+    std::vector<Index> drawn;  // sorted
+    bool sees(Index j) const {
+      const Index other = j / block;
+      return std::abs(own - other) < width || own < global || other < global ||
+             std::ranges::binary_search(drawn, other);
+    }
+  };
+  Row row(Index i) const {
+    Row out{i / block, block, width, global, {}};
+    // Drawn without repetition from the earlier blocks that are neither global nor in the window, so that a longer text
+    // does not change what was drawn (Floyd's sampling; Bentley & Floyd, Programming Pearls, 1987).
+    const Index choices = out.own - width + 1 - global;
+    Random draws(seed ^ static_cast<std::uint64_t>(out.own) << 32);
+    for (Index t = std::max<Index>(choices - random, 0); t < choices; ++t) {
+      const Index block_drawn = global + static_cast<Index>(draws.below(static_cast<std::uint64_t>(t + 1)));
+      const bool again = std::ranges::find(out.drawn, block_drawn) != out.drawn.end();
+      out.drawn.push_back(again ? global + t : block_drawn);
+    }
+    std::ranges::sort(out.drawn);
+    return out;
   }
 };
 struct Documents {

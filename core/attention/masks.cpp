@@ -45,18 +45,30 @@ class Mask final : public AttentionRule {
   Mask(Shape shape, std::string spec) : shape_(std::move(shape)), spec_(std::move(spec)) {}
   KeyRange keys(Index query, Index n_key) const override {
     const KeyRange range = cut(shape_.bounds(query, n_key), n_key);
-    if constexpr (Shape::solid) return range;
-    return shrunk(range, [&](Index key) { return shape_.sees(query, key); });
+    if constexpr (Shape::solid)
+      return range;
+    else
+      return shrunk(range, seeing(query));
   }
   bool plain() const override { return Shape::solid; }
   void apply(Index query, Index first_key, std::span<float> scores) const override {
-    if constexpr (Shape::solid) return;
-    for (std::size_t c = 0; c < scores.size(); ++c)
-      if (!shape_.sees(query, first_key + static_cast<Index>(c))) scores[c] = -infinity;
+    if constexpr (!Shape::solid) {
+      const auto sees = seeing(query);
+      for (std::size_t c = 0; c < scores.size(); ++c)
+        if (!sees(first_key + static_cast<Index>(c))) scores[c] = -infinity;
+    }
   }
   std::string describe() const override { return spec_; }
 
  private:
+  /// Whether the query sees a key.
+  auto seeing(Index query) const {
+    if constexpr (requires { shape_.row(query); })
+      return [row = shape_.row(query)](Index key) { return row.sees(key); };
+    else
+      return [this, query](Index key) { return shape_.sees(query, key); };
+  }
+
   Shape shape_;
   std::string spec_;
 };
@@ -135,9 +147,10 @@ const std::vector<Entry>& entries() {
         "padding 3"},
        {0},
        [](const Numbers& x, std::string spec) { return mask(Padding{whole(x[0])}, std::move(spec)); }},
-      {{"hidden", "Hidden at random", "hidden P seed S", "j is not hidden, which each is with probability P",
-        "Some tokens are hidden from everybody, as in masked language modelling.", "Devlin et al., BERT, 2018",
-        "hidden 0.3 seed 2"},
+      {{"hidden", "Keys hidden at random", "hidden P seed S", "j is not hidden, which each is with probability P",
+        "Some keys are hidden from every query, their own included. (Not BERT's masking, which puts [MASK] in a "
+        "token's place and hides no key.)",
+        "", "hidden 0.3 seed 2"},
        {0, 0},
        [](const Numbers& x, std::string spec) {
          return mask(Hidden{x[0], static_cast<std::uint64_t>(x[1])}, std::move(spec));
@@ -150,8 +163,8 @@ const std::vector<Entry>& entries() {
          return mask(Chosen{x.list, whole(x[0])}, std::move(spec));
        }},
       {{"bigbird", "BigBird blocks", "bigbird B window W global G random R seed S",
-        "with I = ⌊i/B⌋, J = ⌊j/B⌋: |I − J| < W or I < G or J < G or J is one of R blocks drawn from 0 … I",
-        "Blocks of B tokens see neighbouring blocks, the first G, and R earlier ones drawn once per seed.",
+        "with I = ⌊i/B⌋, J = ⌊j/B⌋: |I − J| < W or I < G or J < G or J is one of R blocks drawn from G … I − W, each once",
+        "Blocks of B tokens see neighbouring blocks, the first G, and R earlier ones outside both, drawn once per seed.",
         "Zaheer et al., Big Bird, 2020", "bigbird 2 window 1 global 1 random 1 seed 1"},
        {1, 1, 0, 0, 0},
        [](const Numbers& x, std::string spec) {
@@ -165,7 +178,7 @@ const std::vector<Entry>& entries() {
        [](const Numbers& x, std::string spec) { return mask(Documents{x.list}, std::move(spec)); }},
       {{"lsh", "Hash buckets", "lsh B rounds R seed S",
         "j = i, or j < i and the hashes of q_i and k_j are equal in one of R rounds; causal where there are no q, k",
-        "Queries meet the keys that point the same way: both are hashed into B buckets, R times.",
+        "Queries meet the keys that point the same way: both are hashed into B buckets (an even number), R times.",
         "Kitaev et al., Reformer, 2020", "lsh 4 rounds 2 seed 1"},
        {2, 1, 0},
        [](const Numbers& x, std::string spec) -> std::shared_ptr<const AttentionRule> {
@@ -211,10 +224,16 @@ double number_of(std::string_view text, const Entry& entry, std::size_t which, c
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool hashed = entry.form.id == "lsh" && which < 2;  // buckets and rounds are work
   const double lowest = entry.lowest[which], highest = share ? 1 : hashed ? most_hashes : largest;
+  const bool paired = hashed && which == 0;  // a direction and its opposite are two buckets
   const bool read = error == std::errc() && end == text.data() + text.size();
-  if (!read || !(value >= lowest && value <= highest) || (!share && value != std::floor(value)))
+  if (!read || !(value >= lowest && value <= highest) || (!share && value != std::floor(value)) ||
+      (paired && std::fmod(value, 2) != 0))
     throw Error(where + ": " + std::string(entry.form.form),
-                fmt::format("a {} from {:.0f} to {:.0f}", share ? "share" : "whole number", lowest, highest),
+                fmt::format("{} from {:.0f} to {:.0f}",
+                            share    ? "a share"
+                            : paired ? "an even number of buckets"
+                                     : "a whole number",
+                            lowest, highest),
                 shortened(text));
   return value;
 }

@@ -35,6 +35,12 @@ struct VocabularyUse {
   std::string from;               ///< "tiny-gpt2, mean of its 57 next-token distributions on this text"
 };
 
+/// The layer that a head belongs to, for mechanisms whose heads differ from one another or are normed together.
+struct HeadsOfLayer {
+  Index layer = 0, layers = 1;
+  std::vector<Tensor> q, k, v;  ///< of every head, each as MechanismInput's; heads that share keys share tensors
+};
+
 /// One head's queries, keys and values, and who may see whom. n queries and m keys need not be equally many.
 struct MechanismInput {
   Tensor q;                                              ///< (n, d), after rotation where the model rotates; contiguous
@@ -44,6 +50,9 @@ struct MechanismInput {
   std::shared_ptr<const AttentionRule> rule;             ///< never null
   std::stop_token stop = {};                             ///< long runs throw Cancelled
   std::shared_ptr<const VocabularyUse> vocabulary = {};  ///< of the open model, where a mechanism reads one; else null
+  float temperature = 1;  ///< what `scale` was divided by already: for scores that are not made with `scale`
+  Index head = 0;         ///< its number in the layer
+  std::shared_ptr<const HeadsOfLayer> layer = {};  ///< null: a layer of this one head
 
   Index n() const { return q.dim(0); }
   Index m() const { return k.dim(0); }
@@ -161,6 +170,14 @@ struct ShapeChip {
 
 enum class Detail { output, weights, steps };
 
+/// What can be done to the scores of a mechanism.
+enum class ScoreEdits {
+  none,    ///< it has none, or only inside: a temperature, ln n or a bias of positions has nothing to act on
+  scaled,  ///< softmax of scale · q·k, approximated or over other keys: one temperature for all rows acts through
+           ///< `scale`
+  all      ///< every cell's score exists before its softmax: what the rule adds or multiplies counts
+};
+
 struct Mechanism {
   std::string_view id;             ///< "linear"
   std::string_view title;          ///< "Linear attention, φ(x) = 1 + elu(x)"
@@ -170,12 +187,15 @@ struct Mechanism {
   std::string_view formula;        ///< "O = φ(Q) (φ(K)ᵀ V) ÷ φ(Q) Σφ(k)"
   std::string_view meaning;        ///< one or two sentences
   std::string_view keywords = "";  ///< further words that find it
+  std::string_view ours = "";      ///< what a head alone cannot take from the paper, and what stands in its place
   std::vector<MechanismParameter> parameters = {};
   MechanismResult (*run)(const MechanismInput&, const MechanismValues&, Detail) = nullptr;
   /// The output alone, in the way and with the cost that the method is made for; nullptr = run(…, Detail::output).
   Tensor (*output)(const MechanismInput&, const MechanismValues&) = nullptr;
   /// nullptr = none. REQUIRES a causal rule and n = m.
   Recurrence (*recurrent)(const MechanismInput&, const MechanismValues&) = nullptr;
+  /// True: run() itself goes token by token, there is no parallel form that the recurrent one could be held against.
+  bool (*only_recurrent)(const MechanismValues&) = nullptr;
   MechanismCost (*cost)(const MechanismShape&, const MechanismValues&) = nullptr;
   std::vector<ShapeChip> (*chips)(const MechanismShape&, const MechanismValues&) = nullptr;
   /// Further sentences that are true of this result; nullptr = none.
@@ -185,6 +205,7 @@ struct Mechanism {
   /// A study of the numbers themselves: run() gives steps and curves, no weights; it cannot take softmax's place.
   bool study = false;
   bool reads_vocabulary = false;  ///< MechanismInput::vocabulary is worth making
+  ScoreEdits score_edits = ScoreEdits::none;
 
   const MechanismParameter* parameter(std::string_view name) const;
   MechanismValues usual() const;

@@ -54,7 +54,8 @@ MechanismReport report_on(const MechanismChoice& choice, MechanismInput input) {
         bytes / 1024, std::floor(most_state_bytes / bytes));
   } else {
     report.recurrence = m.recurrent(report.input, choice.values);
-    report.recurrent_gap = greatest_gap(report.recurrence->output, report.result.output);
+    if (!m.only_recurrent || !m.only_recurrent(choice.values))
+      report.recurrent_gap = greatest_gap(report.recurrence->output, report.result.output);
   }
   return report;
 }

@@ -15,7 +15,8 @@ struct MechanismReport {
   bool looks_ahead = false;              ///< some hidden cell has weight all the same
   std::optional<Recurrence> recurrence;  ///< where there is one and the rule is causal
   std::string no_recurrence;             ///< why there is none
-  double recurrent_gap = 0;              ///< largest difference of an output from the parallel form's
+  std::optional<double>
+      recurrent_gap;  ///< largest difference of an output from the parallel form's, where there is one
   std::string look_for;
 };
 

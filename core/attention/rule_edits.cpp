@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -22,6 +23,7 @@ class Scaled final : public AttentionRule {
     for (float& score : scores)
       if (std::isfinite(score)) score *= factor;  // 0 · −infinity would open a masked cell as NaN
   }
+  float factor(Index query) const override { return base_->factor(query) * factor_(query); }
   std::string describe() const override { return fmt::format("{}, {}", base_->describe(), name_); }
 
  private:
@@ -40,6 +42,7 @@ class Biased final : public AttentionRule {
     if (!base_->plain()) base_->apply(query, first_key, scores);
     for (std::size_t c = 0; c < scores.size(); ++c) scores[c] += bias_(query, first_key + static_cast<Index>(c));
   }
+  float factor(Index query) const override { return base_->factor(query); }
   std::string describe() const override { return fmt::format("{}, {}", base_->describe(), name_); }
 
  private:
@@ -60,6 +63,7 @@ class WithoutFirst final : public AttentionRule {
   void apply(Index query, Index first_key, std::span<float> scores) const override {
     base_->apply(query, first_key, scores);
   }
+  float factor(Index query) const override { return base_->factor(query); }
   std::string describe() const override { return fmt::format("{}, without the first {}", base_->describe(), count_); }
 
  private:
@@ -84,23 +88,33 @@ class OneKey final : public AttentionRule {
   std::string name_;
 };
 
-class At final : public AttentionRule {
+class ByRows final : public AttentionRule {
  public:
-  At(Index first, Index last, RulePtr inside, RulePtr outside)
-      : first_(first), last_(last), inside_(std::move(inside)), outside_(std::move(outside)) {}
+  explicit ByRows(std::vector<RuleOfRows> parts) : parts_(std::move(parts)) {}
   KeyRange keys(Index query, Index n_key) const override { return rule(query).keys(query, n_key); }
-  bool plain() const override { return inside_->plain() && outside_->plain(); }
+  bool plain() const override {
+    return std::ranges::all_of(parts_, [](const RuleOfRows& part) { return part.rule->plain(); });
+  }
   void apply(Index query, Index first_key, std::span<float> scores) const override {
     if (!rule(query).plain()) rule(query).apply(query, first_key, scores);
   }
+  float factor(Index query) const override { return rule(query).factor(query); }
   std::string describe() const override {
-    return fmt::format("{} at {}..{}, else {}", inside_->describe(), first_, last_, outside_->describe());
+    std::string text;
+    Index first = 0;
+    for (const RuleOfRows& part : parts_) {
+      text += fmt::format("{}{} at {}..{}", text.empty() ? "" : "; ", part.rule->describe(), first, part.end - 1);
+      first = part.end;
+    }
+    return text;
   }
 
  private:
-  const AttentionRule& rule(Index query) const { return query >= first_ && query <= last_ ? *inside_ : *outside_; }
-  Index first_, last_;
-  RulePtr inside_, outside_;
+  const AttentionRule& rule(Index query) const {
+    const auto part = std::ranges::upper_bound(parts_, query, {}, &RuleOfRows::end);
+    return part == parts_.end() ? *parts_.back().rule : *part->rule;
+  }
+  std::vector<RuleOfRows> parts_;
 };
 
 }  // namespace
@@ -117,8 +131,43 @@ RulePtr without_first(RulePtr base, Index count) {
 RulePtr one_key_rule(RulePtr base, std::function<Index(Index query)> of, std::string name) {
   return std::make_shared<OneKey>(std::move(base), std::move(of), std::move(name));
 }
-RulePtr rule_at(Index first, Index last, RulePtr inside, RulePtr outside) {
-  return std::make_shared<At>(first, last, std::move(inside), std::move(outside));
+RulePtr rule_by_rows(std::vector<RuleOfRows> parts) {
+  assert(!parts.empty());
+  std::vector<RuleOfRows> merged;
+  for (RuleOfRows& part : parts) {
+    if (!merged.empty() && merged.back().rule == part.rule)
+      merged.back().end = part.end;
+    else
+      merged.push_back(std::move(part));
+  }
+  parts = std::move(merged);
+  return parts.size() == 1 ? parts.front().rule : std::make_shared<ByRows>(std::move(parts));
+}
+
+std::vector<Index> seen_keys(const AttentionRule& rule, Index n_query, Index n_key) {
+  std::vector<Index> counts;
+  std::vector<float> scores;
+  for (Index query = 0; query < n_query; ++query) {
+    const KeyRange keys = rule.keys(query, n_key);
+    counts.push_back(std::max<Index>(keys.size(), 0));
+    if (rule.plain() || keys.size() <= 0) continue;
+    scores.assign(static_cast<std::size_t>(keys.size()), 0.0f);
+    rule.apply(query, keys.begin, scores);
+    counts.back() -= std::ranges::count(scores, -std::numeric_limits<float>::infinity());
+  }
+  return counts;
+}
+
+float length_factor(Index keys, double trained) {
+  return keys > 0 ? static_cast<float>(std::log(static_cast<double>(keys)) / std::log(trained)) : 0;
+}
+
+RulePtr length_scaled_rule(RulePtr base, const std::vector<Index>& seen, double trained) {
+  std::vector<float> factors;
+  for (const Index n : seen) factors.push_back(length_factor(n, trained));
+  return scaled_rule(
+      std::move(base), [factors = std::move(factors)](Index query) { return factors[static_cast<std::size_t>(query)]; },
+      fmt::format("times ln n / ln {}", trained));
 }
 
 }  // namespace headscope

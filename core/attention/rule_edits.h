@@ -4,6 +4,8 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "core/trace/attention_rule.h"
 
@@ -19,7 +21,20 @@ RulePtr biased_rule(RulePtr base, std::function<float(Index query, Index key)> b
 RulePtr without_first(RulePtr base, Index count);
 /// Query i sees the one key of(i) if `base` lets it, else nothing.
 RulePtr one_key_rule(RulePtr base, std::function<Index(Index query)> of, std::string name);
-/// `inside` for queries first … last (both included), `outside` for the others.
-RulePtr rule_at(Index first, Index last, RulePtr inside, RulePtr outside);
+
+/// What holds for the queries from the end of the part before (from 0) up to `end`, not included.
+struct RuleOfRows {
+  Index end = 0;
+  RulePtr rule;
+};
+/// Each part for its queries, the last also for those behind it. REQUIRES at least one part, ends ascending.
+RulePtr rule_by_rows(std::vector<RuleOfRows> parts);
+
+/// How many of the keys [0, n_key) each of the queries [0, n_query) may see.
+std::vector<Index> seen_keys(const AttentionRule& rule, Index n_query, Index n_key);
+/// ln n ÷ ln m for a row that sees n keys; 0 for one that sees none.
+float length_factor(Index keys, double trained);
+/// Scores of row i, with what `base` adds, times length_factor(seen[i], trained).
+RulePtr length_scaled_rule(RulePtr base, const std::vector<Index>& seen, double trained);
 
 }  // namespace headscope

@@ -11,6 +11,16 @@ namespace {
 std::size_t at(Index i) {
   return static_cast<std::size_t>(i);
 }
+
+/// One number of Ā and the factor that makes B̄ of B, for token t, channel e and number i of the state.
+struct Step {
+  double keep, write;
+};
+Step step_of(const SelectiveScan& in, Index t, Index e, Index i) {
+  const double delta = in.delta[at(t * in.x.dim(1) + e)], a = in.a[at(i)];
+  // (exp(Δ a) − 1) ÷ a; expm1 keeps its digits where Δ a is small.
+  return {std::exp(delta * a), in.hold == SelectiveScan::Hold::euler ? delta : std::expm1(delta * a) / a};
+}
 }  // namespace
 
 double softplus(double x) {
@@ -22,14 +32,13 @@ Tensor scan_recurrent(const SelectiveScan& in, std::vector<Tensor>* states) {
   std::vector<double> h(at(size * channels), 0.0);
   Tensor y = Tensor::uninitialized({n, channels});
   for (Index t = 0; t < n; ++t) {
-    const double delta = in.delta[at(t)];
-    for (Index i = 0; i < size; ++i) {
-      const double keep = std::exp(delta * in.a[at(i)]), write = delta * static_cast<double>(in.b.at(t, i));
+    for (Index i = 0; i < size; ++i)
       for (Index e = 0; e < channels; ++e) {
+        const Step step = step_of(in, t, e, i);
         double& state = h[at(i * channels + e)];
-        state = keep * state + write * static_cast<double>(in.x.at(t, e));
+        state =
+            step.keep * state + step.write * static_cast<double>(in.b.at(t, i)) * static_cast<double>(in.x.at(t, e));
       }
-    }
     for (Index e = 0; e < channels; ++e) {
       double sum = 0;
       for (Index i = 0; i < size; ++i) sum += static_cast<double>(in.c.at(t, i)) * h[at(i * channels + e)];
@@ -46,26 +55,25 @@ Tensor scan_recurrent(const SelectiveScan& in, std::vector<Tensor>* states) {
 
 Tensor scan_parallel(const SelectiveScan& in, int* rounds) {
   const Index n = in.x.dim(0), channels = in.x.dim(1), size = in.b.dim(1);
-  // A step is h → a ⊙ h + b: a (N), b (N, channels), for every token.
-  std::vector<double> a(at(n * size)), b(at(n * size * channels));
+  // A step is h → a ⊙ h + b: both (N, channels), for every token.
+  std::vector<double> a(at(n * size * channels)), b(a);
   for (Index t = 0; t < n; ++t)
-    for (Index i = 0; i < size; ++i) {
-      a[at(t * size + i)] = std::exp(in.delta[at(t)] * in.a[at(i)]);
-      for (Index e = 0; e < channels; ++e)
-        b[at((t * size + i) * channels + e)] =
-            in.delta[at(t)] * static_cast<double>(in.b.at(t, i)) * static_cast<double>(in.x.at(t, e));
-    }
+    for (Index i = 0; i < size; ++i)
+      for (Index e = 0; e < channels; ++e) {
+        const Step step = step_of(in, t, e, i);
+        const std::size_t cell = at((t * size + i) * channels + e);
+        a[cell] = step.keep;
+        b[cell] = step.write * static_cast<double>(in.b.at(t, i)) * static_cast<double>(in.x.at(t, e));
+      }
   int count = 0;
   for (Index reach = 1; reach < n; reach *= 2, ++count) {
     // Every token joins what the one `reach` before it has joined: all of them at once.
     const std::vector<double> a_before = a, b_before = b;
-    for (Index t = reach; t < n; ++t)
-      for (Index i = 0; i < size; ++i) {
-        const double later = a_before[at(t * size + i)];
-        a[at(t * size + i)] = later * a_before[at((t - reach) * size + i)];
-        for (Index e = 0; e < channels; ++e)
-          b[at((t * size + i) * channels + e)] += later * b_before[at(((t - reach) * size + i) * channels + e)];
-      }
+    for (Index cell = 0; cell < (n - reach) * size * channels; ++cell) {
+      const std::size_t here = at(reach * size * channels + cell);
+      a[here] = a_before[here] * a_before[at(cell)];
+      b[here] += a_before[here] * b_before[at(cell)];
+    }
   }
   if (rounds) *rounds = count;
   Tensor y = Tensor::uninitialized({n, channels});
@@ -78,18 +86,24 @@ Tensor scan_parallel(const SelectiveScan& in, int* rounds) {
   return y;
 }
 
-Tensor hidden_attention(const SelectiveScan& in, const std::stop_token& stop) {
+Tensor hidden_attention(const SelectiveScan& in, Index channel, const std::stop_token& stop) {
   const Index n = in.x.dim(0), size = in.b.dim(1);
   Tensor weights = Tensor::zeros({n, n});
+  std::vector<Step> steps;
+  for (Index t = 0; t < n; ++t)
+    for (Index i = 0; i < size; ++i) steps.push_back(step_of(in, t, channel, i));
+  std::vector<double> reach(at(size));  // C_t ⊙ what the steps after s leave
   for (Index t = 0; t < n; ++t) {
     if (stop.stop_requested()) throw Cancelled();
-    double passed = 0;  // Σ Δ_r over s < r ≤ t
+    for (Index i = 0; i < size; ++i) reach[at(i)] = static_cast<double>(in.c.at(t, i));
     for (Index s = t; s >= 0; --s) {
       double sum = 0;
-      for (Index i = 0; i < size; ++i)
-        sum += static_cast<double>(in.c.at(t, i)) * std::exp(in.a[at(i)] * passed) * static_cast<double>(in.b.at(s, i));
-      weights.ref(t, s) = static_cast<float>(in.delta[at(s)] * sum);
-      passed += in.delta[at(s)];
+      for (Index i = 0; i < size; ++i) {
+        const Step& step = steps[at(s * size + i)];
+        sum += reach[at(i)] * step.write * static_cast<double>(in.b.at(s, i));
+        reach[at(i)] *= step.keep;
+      }
+      weights.ref(t, s) = static_cast<float>(sum);
     }
   }
   return weights;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -227,7 +228,7 @@ class Pass {
     return replaced;
   }
 
-  /// What a tap put in a pattern's place need be no probabilities.
+  /// What a tap put in a pattern's place need be no probabilities. A row that sees nothing is none of either.
   static MapKind kind_of(const Tensor& weights) {
     for (Index i = 0; i < weights.dim(0); ++i) {
       double sum = 0;
@@ -235,7 +236,7 @@ class Pass {
         if (weights.at(i, j) < 0) return MapKind::effective;
         sum += static_cast<double>(weights.at(i, j));
       }
-      if (sum > 1.001) return MapKind::effective;
+      if (sum != 0 && std::abs(sum - 1) > 1e-3) return MapKind::effective;
     }
     return MapKind::probability;
   }

@@ -67,10 +67,17 @@ void attend(TitansJoined& out, const Tensor& q, const Tensor& keys, const Tensor
   }
 }
 
-/// oᵢ = N(yᵢ) ⊙ σ(N(mᵢ))
-void gate(TitansJoined& out, Index row, const Numbers& answer) {
+double opened(double x) {
+  return 1 / (1 + std::exp(-x));
+}
+
+/// oᵢ = yᵢ ⊗ mᵢ
+void gate(TitansJoined& out, Index row, const Numbers& answer, TitansReading::Gating gating) {
   Numbers share = normalised(answer), product = normalised(row_of(out.attended, row));
-  for (std::size_t c = 0; c < share.size(); ++c) product[c] *= share[c] = 1 / (1 + std::exp(-share[c]));
+  for (std::size_t c = 0; c < share.size(); ++c) {
+    if (gating == TitansReading::Gating::both) product[c] = opened(product[c]);
+    product[c] *= share[c] = opened(share[c]);
+  }
   write(out.gate, row, share);
   write(out.output, row, product);
 }
@@ -90,7 +97,7 @@ PersistentTokens persistent_tokens(Index count, const Tensor& k, const Tensor& v
 
 TitansJoined join_memory(TitansForm form, const Tensor& q, const Tensor& k, const Tensor& v, float scale,
                          const MemoryRates& rates, const MemoryShape& shape, const PersistentTokens& persistent,
-                         Index span) {
+                         Index span, const TitansReading& reading) {
   const Index n = q.dim(0), d_v = v.dim(1);
   TitansJoined out;
   out.mask = titans_mask(form, n, persistent.k.dim(0), span);
@@ -98,10 +105,15 @@ TitansJoined join_memory(TitansForm form, const Tensor& q, const Tensor& k, cons
   out.weights = Tensor::zeros({n, out.mask.columns()});
   out.attended = Tensor::zeros({n, d_v});
   NeuralMemory memory(k.dim(1), d_v, rates, shape);
-  const auto learn = [&](const Tensor& keys, const Tensor& values, Index row) {
-    memory.learn(of_length_one(row_of(keys, row)), row_of(values, row));
+  const auto fitted = [&](const Tensor& x, Index row) {  // to the width of a key
+    Numbers out_row = row_of(x, row);
+    out_row.resize(static_cast<std::size_t>(k.dim(1)), 0.0);
+    return of_length_one(std::move(out_row));
   };
-  const auto ask = [&](const Tensor& queries, Index row) { return memory.answer(of_length_one(row_of(queries, row))); };
+  const auto learn = [&](const Tensor& keys, const Tensor& values, Index row) {
+    memory.learn(fitted(keys, row), row_of(values, row));
+  };
+  const auto ask = [&](const Tensor& queries, Index row) { return memory.answer(fitted(queries, row)); };
 
   if (form == TitansForm::context) {
     out.gate = Tensor::zeros({n, d_v});
@@ -111,8 +123,9 @@ TitansJoined join_memory(TitansForm form, const Tensor& q, const Tensor& k, cons
       const Index end = std::min(begin + span, n);
       for (Index i = begin; i < end; ++i) write(out.recalled, i, ask(q, i));
       attend(out, q, keys, joined({persistent.v, out.recalled, v}), scale, begin, end);
-      for (Index i = begin; i < end; ++i) learn(k, out.attended, i);
-      for (Index i = begin; i < end; ++i) gate(out, i, ask(q, i));
+      const bool output = reading.context == TitansReading::Context::output;
+      for (Index i = begin; i < end; ++i) learn(output ? out.attended : k, out.attended, i);
+      for (Index i = begin; i < end; ++i) gate(out, i, ask(output ? out.attended : q, i), reading.gating);
     }
     return out;
   }
@@ -135,7 +148,7 @@ TitansJoined join_memory(TitansForm form, const Tensor& q, const Tensor& k, cons
   }
   out.gate = Tensor::zeros({n, d_v});
   out.output = Tensor::zeros({n, d_v});
-  for (Index t = 0; t < n; ++t) gate(out, t, row_of(out.recalled, t));
+  for (Index t = 0; t < n; ++t) gate(out, t, row_of(out.recalled, t), reading.gating);
   return out;
 }
 

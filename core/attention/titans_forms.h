@@ -2,14 +2,18 @@
 // The three ways in which Titans (Behrouz, Zhong & Mirrokni 2024, section 4) joins its memory (neural_memory.h) to
 // attention, on the queries, keys and values of one head. Attention sees what titans_mask() lets it see, with
 // softmax(scale · q·k); the memory is asked and taught with queries and keys of length 1. N(x) = x ÷ rms(x).
-//   context  of each segment, memory first recalls hᵢ = M(qᵢ) from the segments before; attention y reads persistent
-//            tokens, what was recalled (under the keys kᵢ) and the segment itself; then memory learns kᵢ → yᵢ, and
-//            oᵢ = N(yᵢ) ⊙ σ(N(M(qᵢ))).
-//   gate     memory and attention with a window read side by side: oₜ = N(yₜ) ⊙ σ(N(Mₜ(qₜ))).
+//   context  of each segment, memory first recalls hᵢ = M(qᵢ) from the segments before (eq. 21); attention y reads
+//            persistent tokens, what was recalled (under the keys kᵢ) and the segment itself (22, 23); then memory is
+//            taught y (24) and asked for it, oᵢ = yᵢ ⊗ M(yᵢ) (25).
+//   gate     memory and attention with a window read side by side: oₜ = yₜ ⊗ Mₜ(qₜ) (26 – 28).
 //   layer    memory reads first; attention with a window reads, under the same keys, what it says:
-//            oₜ = Σ wₜₛ Mₛ(qₛ).
-// Of gate and layer, memory reads the persistent tokens before the text. What the paper learns besides is left at where
-// it begins: gains of 1 in N, projections of its own left out, persistent tokens drawn. Thread rule: pure functions.
+//            oₜ = Σ wₜₛ Mₛ(qₛ) (29 – 31).
+// Of gate and layer, memory reads the persistent tokens before the text. ⊗ is "any non-linear gating"; in the paper's
+// experiments y and M(·) are "normalised using learnable vector-valued weights, followed by a non-linearity σ(.)".
+// Ours: which of the two σ takes in is a choice, N(y) ⊙ σ(N(M)) or σ(N(y)) ⊙ σ(N(M)); and what the paper learns besides
+// is left where it begins: gains of 1 in N, persistent tokens drawn, the projections of y to memory's keys and values
+// the identity (to keys of another width: cut off, or filled with zeros). Or memory is taught and asked as a head's
+// keys and queries are, k → y, o = y ⊗ M(q). Thread rule: pure functions.
 
 #include "core/attention/neural_memory.h"
 
@@ -27,12 +31,17 @@ struct TitansJoined {
   Tensor recalled;  ///< (n, d_v): context: M(qᵢ) of the segments before; else Mₜ(qₜ), the token itself learnt
   Tensor weights;   ///< (n, mask.columns()): attention
   Tensor attended;  ///< (n, d_v): y; of `layer` it is the output
-  Tensor gate;      ///< (n, d_v): σ(N(M(q))), 0 … 1; undefined for `layer`
+  Tensor gate;      ///< (n, d_v): σ(N(M(·))), 0 … 1; undefined for `layer`
   Tensor output;    ///< (n, d_v)
+};
+/// What the paper leaves open, or learns.
+struct TitansReading {
+  enum class Context { output, token } context = Context::output;  ///< MAC's memory: y → y, M(y); or k → y, M(q)
+  enum class Gating { memory, both } gating = Gating::memory;      ///< N(y) ⊙ σ(N(M)), or σ(N(y)) ⊙ σ(N(M))
 };
 /// q, k (n, d); v (n, d_v). Throws Error as run_memory() does.
 TitansJoined join_memory(TitansForm form, const Tensor& q, const Tensor& k, const Tensor& v, float scale,
                          const MemoryRates& rates, const MemoryShape& shape, const PersistentTokens& persistent,
-                         Index span);
+                         Index span, const TitansReading& reading = {});
 
 }  // namespace headscope

@@ -1,7 +1,7 @@
 #include "core/base/file.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,8 +35,13 @@ struct Descriptor {
   Descriptor& operator=(const Descriptor&) = delete;
 };
 
-Descriptor open_to_read(const fs::path& path, int flags = 0) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
+/// O_NONBLOCK: opening a pipe that nobody writes to must not wait for ever. A regular file answers so only while another
+/// program holds a lease on it (a file server): it is asked to let go, and waited for.
+Descriptor open_to_read(const fs::path& path) {
+  constexpr int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY;
+  int fd = ::open(path.c_str(), flags | O_NONBLOCK);
+  std::error_code ignored;
+  if (fd < 0 && errno == EWOULDBLOCK && fs::is_regular_file(path, ignored)) fd = ::open(path.c_str(), flags);
   if (fd < 0) {
     const int error = errno;
     throw Error(path.string(), "a readable file", reason(error),
@@ -50,6 +55,53 @@ struct stat status(const Descriptor& file, const fs::path& path) {
   if (::fstat(file.fd, &info) != 0) throw Error(path.string(), "a readable file", reason(errno));
   if (S_ISDIR(info.st_mode)) throw Error(path.string(), "a file", "a folder");
   return info;
+}
+
+/// Bytes read, 0 at the end; waits for a writer of a pipe that has none ready.
+std::size_t read_some(const Descriptor& file, const fs::path& path, char* to, std::size_t room) {
+  while (true) {
+    const ssize_t got = ::read(file.fd, to, room);
+    if (got >= 0) return static_cast<std::size_t>(got);
+    if (errno == EAGAIN) {
+      pollfd ready{file.fd, POLLIN, 0};
+      ::poll(&ready, 1, -1);
+    } else if (errno != EINTR) {
+      throw Error(path.string(), "a readable file", reason(errno));
+    }
+  }
+}
+
+std::string read_whole(const Descriptor& file, const struct stat& info, const fs::path& path, std::size_t limit) {
+  const auto too_large = [&](const std::string& found) {
+    return Error(path.string(), "at most " + std::to_string(limit) + " bytes", found);
+  };
+  const std::size_t stated = info.st_size > 0 ? static_cast<std::size_t>(info.st_size) : 0;
+  if (stated > limit) throw too_large(std::to_string(stated));
+
+  // The stated size is only a start: pipes say 0, and a file may grow while it is read.
+  std::string bytes;
+  std::size_t filled = 0;
+  bytes.resize(std::min(limit, std::max<std::size_t>(stated, 4096)) + 1);
+  while (const std::size_t got = read_some(file, path, bytes.data() + filled, bytes.size() - filled)) {
+    filled += got;
+    if (filled > limit) throw too_large("more");
+    if (filled == bytes.size()) bytes.resize(std::min(limit, 2 * bytes.size()) + 1);
+  }
+  bytes.resize(filled);
+  return bytes;
+}
+
+/// What a chain of symbolic links leads to, whether that is there or not.
+fs::path behind_links(const fs::path& path) {
+  fs::path at = path;
+  std::error_code failure;
+  for (int links = 0; fs::is_symlink(fs::symlink_status(at, failure)); ++links) {
+    const fs::path to = fs::read_symlink(at, failure);
+    if (failure || links == 40)
+      throw Error(path.string(), "the name of a file to write", links == 40 ? "links in a circle" : failure.message());
+    at = to.is_absolute() ? to : at.parent_path() / to;
+  }
+  return at;
 }
 
 /// A name beside `target` that no other file, process or thread uses; created empty.
@@ -90,58 +142,57 @@ struct Remover {
 
 }  // namespace
 
-std::shared_ptr<const MappedFile> MappedFile::open(const fs::path& path) {
-  // O_NONBLOCK: opening a pipe that nobody writes to must not hang; for regular files it has no effect.
-  const Descriptor file = open_to_read(path, O_NONBLOCK);
-  const struct stat info = status(file, path);
-  if (!S_ISREG(info.st_mode)) throw Error(path.string(), "a regular file", "a pipe or device");
+InputFile::InputFile(fs::path path, int descriptor, std::uint64_t size)
+    : path_(std::move(path)), descriptor_(descriptor), size_(size) {}
 
-  std::shared_ptr<MappedFile> mapped(new MappedFile);
-  mapped->path_ = path;
-  const std::size_t size = static_cast<std::size_t>(info.st_size);
-  if (size == 0) return mapped;  // mmap refuses a length of zero
-  void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
-  if (address == MAP_FAILED) throw Error(path.string(), "a file that can be mapped into memory", reason(errno));
-  mapped->data_ = static_cast<const std::byte*>(address);
-  mapped->size_ = size;
-  return mapped;
+InputFile::~InputFile() {
+  ::close(descriptor_);
 }
 
-MappedFile::~MappedFile() {
-  if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+std::shared_ptr<const InputFile> InputFile::open(const fs::path& path) {
+  Descriptor file = open_to_read(path);
+  const struct stat info = status(file, path);
+  if (!S_ISREG(info.st_mode)) throw Error(path.string(), "a regular file", "a pipe or device");
+  std::shared_ptr<const InputFile> opened(new InputFile(path, file.fd, static_cast<std::uint64_t>(info.st_size)));
+  file.fd = -1;  // it has another owner now
+  return opened;
+}
+
+void InputFile::read(std::uint64_t offset, std::span<std::byte> out) const {
+  for (std::size_t filled = 0; filled < out.size();) {
+    const ssize_t got =
+        ::pread(descriptor_, out.data() + filled, out.size() - filled, static_cast<off_t>(offset + filled));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw Error(path_.string(), "a readable file", reason(errno));
+    if (got == 0)
+      throw Error(path_.string(), "the file of " + std::to_string(size_) + " bytes that was opened",
+                  "its end at byte " + std::to_string(offset + filled),
+                  "another program has cut it short; open it again when that is done");
+    filled += static_cast<std::size_t>(got);
+  }
+}
+
+std::string InputFile::text(std::uint64_t offset, std::size_t size) const {
+  std::string bytes(size, '\0');
+  read(offset, std::as_writable_bytes(std::span(bytes)));
+  return bytes;
 }
 
 std::string read_file(const fs::path& path, std::size_t limit) {
   const Descriptor file = open_to_read(path);
   const struct stat info = status(file, path);
-  const auto too_large = [&](const std::string& found) {
-    return Error(path.string(), "at most " + std::to_string(limit) + " bytes", found);
-  };
-  const std::size_t stated = info.st_size > 0 ? static_cast<std::size_t>(info.st_size) : 0;
-  if (stated > limit) throw too_large(std::to_string(stated));
+  if (!S_ISREG(info.st_mode)) throw Error(path.string(), "a regular file", "a pipe or device");
+  return read_whole(file, info, path, limit);
+}
 
-  // The stated size is only a start: pipes say 0, and a file may grow while it is read.
-  std::string bytes;
-  std::size_t filled = 0;
-  bytes.resize(std::min(limit, std::max<std::size_t>(stated, 4096)) + 1);
-  while (true) {
-    const ssize_t got = ::read(file.fd, bytes.data() + filled, bytes.size() - filled);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw Error(path.string(), "a readable file", reason(errno));
-    if (got == 0) break;
-    filled += static_cast<std::size_t>(got);
-    if (filled > limit) throw too_large("more");
-    if (filled == bytes.size()) bytes.resize(std::min(limit, 2 * bytes.size()) + 1);
-  }
-  bytes.resize(filled);
-  return bytes;
+std::string read_input(const fs::path& path, std::size_t limit) {
+  const Descriptor file = open_to_read(path);
+  return read_whole(file, status(file, path), path, limit);
 }
 
 void write_file_atomically(const fs::path& path, const std::function<void(std::ostream&)>& write) {
   std::error_code failure;
-  // A rename would replace a symbolic link by a file; what it points at is meant.
-  fs::path target = path;
-  if (fs::is_symlink(fs::symlink_status(path, failure))) target = fs::weakly_canonical(path, failure);
+  const fs::path target = behind_links(path);  // a rename would replace the link by a file
   if (target.filename().empty()) throw Error(path.string(), "the name of a file to write", "a folder or a broken link");
   const fs::file_status existing = fs::status(target, failure);
   // Renaming over a device or pipe would destroy it.

@@ -1,7 +1,9 @@
 #pragma once
-// Files: read-only memory maps, whole-file reads, and writes that are never left half done.
+// Files: reads at any place, whole-file reads, and writes that are never left half done. Nothing is mapped into memory:
+// a map of a file that another program cuts short ends the process with SIGBUS, where a read can say what happened.
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <iosfwd>
@@ -12,30 +14,37 @@
 
 namespace headscope {
 
-/// A file mapped read-only. Shared by everything that points into it; unmapped with the last owner. Thread-safe
-/// (const).
-class MappedFile {
+/// A regular file held open. Replacing it by name changes nothing here; its bytes are copied out where they are wanted.
+/// Thread-safe (const).
+class InputFile {
  public:
-  /// Throws Error when the file is missing, a directory, or unreadable. An empty file maps to an empty span.
-  static std::shared_ptr<const MappedFile> open(const std::filesystem::path& path);
-  ~MappedFile();
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
+  /// Throws Error when the file is missing, unreadable, or no regular file (a folder, pipe or device). Never waits.
+  static std::shared_ptr<const InputFile> open(const std::filesystem::path& path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
 
-  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  std::uint64_t size() const { return size_; }  ///< bytes when it was opened
   const std::filesystem::path& path() const { return path_; }
+  /// Fills `out` with the bytes from `offset` on. Throws Error when the file has meanwhile become shorter than that.
+  void read(std::uint64_t offset, std::span<std::byte> out) const;
+  std::string text(std::uint64_t offset, std::size_t size) const;
 
  private:
-  MappedFile() = default;
+  InputFile(std::filesystem::path path, int descriptor, std::uint64_t size);
   std::filesystem::path path_;
-  const std::byte* data_ = nullptr;
-  std::size_t size_ = 0;
+  int descriptor_;
+  std::uint64_t size_;
 };
 
-/// The whole file as a string. Throws Error (missing, directory, unreadable, or larger than `limit` bytes).
+/// The whole of a regular file. Throws Error as InputFile does, and when it is larger than `limit` bytes.
 std::string read_file(const std::filesystem::path& path, std::size_t limit = std::size_t{1} << 30);
+/// What a person names to be read once: a file, or also a pipe or device ("<(command)", /dev/stdin), whose writer is
+/// waited for. A named pipe that nobody writes to is empty. Throws Error as read_file() does.
+std::string read_input(const std::filesystem::path& path, std::size_t limit);
 
-/// Runs `write` on a stream beside `path`, then renames it over `path`: a reader sees the old file or the new one.
+/// Runs `write` on a stream beside `path`, then renames it over `path`: a reader sees the old file or the new one. A
+/// symbolic link stays one: what it points at is written, there already or not. An old file's permissions are kept.
 /// On any failure the temporary file is removed and Error is thrown.
 void write_file_atomically(const std::filesystem::path& path, const std::function<void(std::ostream&)>& write);
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);

@@ -7,5 +7,7 @@ template <class... Arms>
 struct Overloaded : Arms... {
   using Arms::operator()...;
 };
+template <class... Arms>
+Overloaded(Arms...) -> Overloaded<Arms...>;  // Clang 16 does not deduce it for an aggregate with bases
 
 }  // namespace headscope

@@ -75,6 +75,13 @@ CodePoint code_point_at(std::string_view text, std::size_t at) {
   return point;
 }
 
+std::optional<CodePoint> valid_code_point_at(std::string_view text, std::size_t at) {
+  CodePoint point;
+  point.length = read_code_point(text, at, point.value);
+  if (point.length == 0) return std::nullopt;
+  return point;
+}
+
 std::size_t previous_code_point(std::string_view text, std::size_t at) {
   do {
     --at;

@@ -1,6 +1,6 @@
 #pragma once
 // UTF-8, how bytes are shown to people, and the few Unicode properties that tokenizers need. Text handed to these
-// functions (visible_label and first_invalid_utf8 aside) is valid UTF-8. All functions are pure.
+// functions (visible_label, first_invalid_utf8 and valid_code_point_at aside) is valid UTF-8. All functions are pure.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +23,8 @@ struct CodePoint {
 
 /// The character that starts at byte `at` < text.size().
 CodePoint code_point_at(std::string_view text, std::size_t at);
+/// The same in text that may not be UTF-8; nullopt where no valid character starts.
+std::optional<CodePoint> valid_code_point_at(std::string_view text, std::size_t at);
 
 /// Byte length of the character whose first byte is `lead`.
 inline int utf8_length(char lead) {

@@ -71,10 +71,11 @@ class CorpusReader {
 
  private:
   struct Stories;
-  std::optional<CorpusPiece> from_file(std::string_view bytes);
+  class Text;
+  std::optional<CorpusPiece> from_file(Text& text);
   CorpusSource source_;
   std::unique_ptr<Stories> stories_;
-  std::shared_ptr<const MappedFile> open_;
+  std::unique_ptr<Text> open_;
   std::size_t file_ = 0;
   std::int64_t at_ = 0, number_ = 0, before_ = 0, total_ = 0;
   int skipped_ = 0;

@@ -19,7 +19,7 @@ using nlohmann::ordered_json;
 namespace {
 
 constexpr const char* corpus_type = "headscope corpus";
-constexpr int corpus_version = 1;
+constexpr int corpus_version = 2;  // 1: no single values, and even bins for metrics in tokens
 constexpr std::size_t size_limit = std::size_t{1} << 30;
 constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
 
@@ -31,8 +31,10 @@ ordered_json distribution_json(const Distribution& values) {
       bins.push_back(i);
       bins.push_back(stored.histogram[i]);
     }
-  return {{"count", stored.count},       {"sum", stored.sum},         {"squares", stored.squares},
-          {"smallest", stored.smallest}, {"largest", stored.largest}, {"bins", std::move(bins)}};
+  ordered_json out{{"count", stored.count},       {"sum", stored.sum},         {"squares", stored.squares},
+                   {"smallest", stored.smallest}, {"largest", stored.largest}, {"bins", std::move(bins)}};
+  if (!stored.values.empty()) out["values"] = stored.values;
+  return out;
 }
 
 ordered_json place_json(const PassagePlace& place) {
@@ -100,10 +102,14 @@ class Reader {
     stored.squares = text(object, "squares");
     stored.smallest = integer(object, "smallest", std::numeric_limits<std::int64_t>::min());
     stored.largest = integer(object, "largest", std::numeric_limits<std::int64_t>::min());
-    const json& bins = list(object, "bins", 0, std::size_t{2} * Distribution::bins);
+    stored.histogram.resize(static_cast<std::size_t>(range.bins()));
+    const json& bins = list(object, "bins", 0, std::size_t{2} * stored.histogram.size());
     for (std::size_t i = 0; i + 1 < bins.size(); i += 2)
-      stored.histogram[static_cast<std::size_t>(number(bins[i], "bins", 0, Distribution::bins - 1))] =
+      stored.histogram[static_cast<std::size_t>(number(bins[i], "bins", 0, range.bins() - 1))] =
           static_cast<std::uint32_t>(number(bins[i + 1], "bins", 1, std::numeric_limits<std::uint32_t>::max()));
+    if (object.contains("values"))
+      for (const json& each : list(object, "values", 0, Distribution::most_exact))
+        stored.values.push_back(number(each, "values", std::numeric_limits<std::int64_t>::min()));
     return Distribution::from(range, stored, where_);
   }
   PassagePlace place(const json& list, std::size_t at) const {
@@ -130,6 +136,7 @@ ordered_json statistics_json(const CorpusStatistics& statistics) {
   const CorpusStatistics::Parts parts = statistics.parts();
   ordered_json out{{"layers", statistics.layers()},    {"heads", statistics.heads()},
                    {"passages", parts.passages},       {"tokens", parts.tokens},
+                   {"fine_tokens", statistics.fine_tokens()},
                    {"metrics", ordered_json::array()}, {"chance", ordered_json::array()},
                    {"cells", ordered_json::array()},   {"sample", ordered_json::array()}};
   for (const Metric& metric : metrics()) out["metrics"].push_back(metric.id);
@@ -143,7 +150,7 @@ ordered_json statistics_json(const CorpusStatistics& statistics) {
   return out;
 }
 
-CorpusStatistics statistics_from(const Reader& read, const json& object, int window) {
+CorpusStatistics statistics_from(const Reader& read, const json& object, int window, std::int64_t version) {
   const auto all = metrics();
   const int layers = read.small(object, "layers", 1, 4096), heads = read.small(object, "heads", 1, 4096);
   const std::size_t cells = static_cast<std::size_t>(layers) * static_cast<std::size_t>(heads) * all.size();
@@ -154,7 +161,8 @@ CorpusStatistics statistics_from(const Reader& read, const json& object, int win
   CorpusStatistics::Parts parts;
   parts.passages = static_cast<std::uint64_t>(read.integer(object, "passages", 0));
   parts.tokens = static_cast<std::uint64_t>(read.integer(object, "tokens", 0));
-  const auto range = [&](std::size_t metric) { return CorpusStatistics::range_of(all[metric], window); };
+  const bool fine = version >= 2 && read.boolean(object, "fine_tokens");
+  const auto range = [&](std::size_t metric) { return CorpusStatistics::range_of(all[metric], window, fine); };
   const json& chance = read.list(object, "chance", all.size(), all.size());
   for (std::size_t i = 0; i < all.size(); ++i) parts.chance.push_back(read.distribution(chance[i], range(i)));
   const json& stored = read.list(object, "cells", cells, cells);
@@ -203,7 +211,8 @@ CorpusResults corpus_results_from_json(const std::string& text, const std::strin
   const Reader read(where);
   if (!parsed.is_object() || !parsed.contains("type") || parsed["type"] != corpus_type)
     throw Error(where, fmt::format("corpus results, \"type\": \"{}\"", corpus_type), "another file");
-  if (const std::int64_t version = read.integer(parsed, "version", 1); version > corpus_version)
+  const std::int64_t version = read.integer(parsed, "version", 1);
+  if (version > corpus_version)
     throw Error(where, fmt::format("corpus results of version {} or older", corpus_version),
                 fmt::format("version {}", version), "a newer Headscope wrote it; use that one");
   CorpusResults out;
@@ -225,7 +234,7 @@ CorpusResults corpus_results_from_json(const std::string& text, const std::strin
   out.next_window = read.small(parsed, "next_window", 0);
   out.finished = read.boolean(parsed, "finished");
   out.skipped = read.small(parsed, "skipped", 0);
-  out.statistics = statistics_from(read, read.member(parsed, "statistics"), out.window);
+  out.statistics = statistics_from(read, read.member(parsed, "statistics"), out.window, version);
   return out;
 }
 

@@ -48,15 +48,16 @@ void add_folder(std::vector<CorpusFile>& files, const fs::path& folder) {
   for (const fs::path& path : found) files.push_back(file_of(path));
 }
 
-/// Where a piece that begins at `begin` ends: at the end of `bytes` when that is near enough.
-std::size_t end_of_piece(std::string_view bytes, std::size_t begin) {
-  if (bytes.size() - begin <= most_bytes_of_piece) return bytes.size();
-  const std::string_view stretch = bytes.substr(begin, most_bytes_of_piece);
+/// How long the piece is that `window` begins with, of which `left` bytes are left (all of them when that is near
+/// enough). REQUIRES window.size() > most_bytes_of_piece where left is.
+std::size_t length_of_piece(std::string_view window, std::size_t left) {
+  if (left <= most_bytes_of_piece) return left;
+  const std::string_view stretch = window.substr(0, most_bytes_of_piece);
   constexpr std::size_t least = most_bytes_of_piece / 2;
-  if (const auto line = stretch.rfind('\n'); line != std::string_view::npos && line >= least) return begin + line + 1;
-  if (const auto space = stretch.rfind(' '); space != std::string_view::npos && space >= least) return begin + space;
-  std::size_t end = begin + stretch.size();
-  while (end > begin && (static_cast<unsigned char>(bytes[end]) & 0xC0) == 0x80) --end;
+  if (const auto line = stretch.rfind('\n'); line != std::string_view::npos && line >= least) return line + 1;
+  if (const auto space = stretch.rfind(' '); space != std::string_view::npos && space >= least) return space;
+  std::size_t end = stretch.size();
+  while (end > 0 && (static_cast<unsigned char>(window[end]) & 0xC0) == 0x80) --end;
   return end;
 }
 
@@ -64,16 +65,12 @@ bool blank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos;
 }
 
-std::shared_ptr<const MappedFile> open(const CorpusFile& file) {
-  auto mapped = MappedFile::open(file.path);
-  if (static_cast<std::int64_t>(mapped->bytes().size()) != file.bytes)
+std::shared_ptr<const InputFile> open(const CorpusFile& file) {
+  auto opened = InputFile::open(file.path);
+  if (static_cast<std::int64_t>(opened->size()) != file.bytes)
     throw Error(file.path, fmt::format("the file of {} bytes that the corpus began with", file.bytes),
-                fmt::format("{} bytes", mapped->bytes().size()), "start again with the file as it is now");
-  return mapped;
-}
-
-std::string_view text_of(const MappedFile& file) {
-  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+                fmt::format("{} bytes", opened->size()), "start again with the file as it is now");
+  return opened;
 }
 
 /// Every story has random numbers of its own, so that any of them can be told alone.
@@ -123,24 +120,60 @@ std::string describe(const CorpusSource& source) {
 }
 
 std::string passage_text(const CorpusSource& source, const PassagePlace& place) {
-  const auto inside = [&](std::size_t size) {
-    return place.begin >= 0 && place.begin <= place.end && place.end <= static_cast<std::int64_t>(size);
-  };
-  const auto part = [&](std::string_view text, const std::string& where) {
-    if (!inside(text.size()))
+  const auto check_inside = [&](std::uint64_t size, const std::string& where) {
+    if (place.begin < 0 || place.begin > place.end || static_cast<std::uint64_t>(place.end) > size)
       throw Error(where, "a passage inside the text", fmt::format("bytes {} to {}", place.begin, place.end));
-    return std::string(
-        text.substr(static_cast<std::size_t>(place.begin), static_cast<std::size_t>(place.end - place.begin)));
   };
-  if (source.stories > 0)
-    return part(story(Language(Grammar::stories()), source.seed, place.piece), fmt::format("story {}", place.piece));
+  const auto begin = static_cast<std::size_t>(place.begin), length = static_cast<std::size_t>(place.end - place.begin);
+  if (source.stories > 0) {
+    const std::string text = story(Language(Grammar::stories()), source.seed, place.piece);
+    check_inside(text.size(), fmt::format("story {}", place.piece));
+    return text.substr(begin, length);
+  }
   if (place.file < 0 || static_cast<std::size_t>(place.file) >= source.files.size())
     throw Error("passage", fmt::format("one of {} files", source.files.size()), fmt::format("file {}", place.file));
   const CorpusFile& file = source.files[static_cast<std::size_t>(place.file)];
-  std::string text = part(text_of(*open(file)), file.path);
+  const auto opened = open(file);
+  check_inside(opened->size(), file.path);
+  std::string text = opened->text(begin, length);
   if (first_invalid_utf8(text)) throw Error(file.path, "the text that was measured", "bytes that are not UTF-8");
   return text;
 }
+
+/// A file's text, a stretch of it in memory.
+class CorpusReader::Text {
+ public:
+  explicit Text(const CorpusFile& file) : file_(open(file)) {}
+  std::size_t size() const { return file_->size(); }
+
+  bool is_utf8() const {
+    std::string part;  // a character may lie on both sides of a stretch's end: what is cut off goes with the next
+    for (std::size_t at = 0; at < size();) {
+      const std::size_t more = std::min(stretch_bytes, size() - at);
+      part += file_->text(at, more);
+      at += more;
+      const std::size_t good = first_invalid_utf8(part).value_or(part.size());
+      part.erase(0, good);
+      if (part.size() >= 4 || (at == size() && !part.empty())) return false;
+    }
+    return true;
+  }
+  /// The text from `at` on: more than a piece, or all there is.
+  std::string_view from(std::size_t at) {
+    const std::size_t wanted = std::min(most_bytes_of_piece + 1, size() - at);
+    if (at < begin_ || at + wanted > begin_ + stretch_.size()) {
+      stretch_ = file_->text(at, std::min(stretch_bytes, size() - at));
+      begin_ = at;
+    }
+    return std::string_view(stretch_).substr(at - begin_);
+  }
+
+ private:
+  static constexpr std::size_t stretch_bytes = std::size_t{1} << 20;
+  std::shared_ptr<const InputFile> file_;
+  std::string stretch_;
+  std::size_t begin_ = 0;
+};
 
 struct CorpusReader::Stories {
   Language language{Grammar::stories()};
@@ -165,13 +198,13 @@ std::optional<CorpusPiece> CorpusReader::next() {
   }
   while (file_ < source_.files.size()) {
     if (!open_) {
-      open_ = open(source_.files[file_]);
-      if (first_invalid_utf8(text_of(*open_))) {
+      open_ = std::make_unique<Text>(source_.files[file_]);
+      if (!open_->is_utf8()) {
         ++skipped_;
         at_ = source_.files[file_].bytes;
       }
     }
-    if (auto piece = from_file(text_of(*open_))) return piece;
+    if (auto piece = from_file(*open_)) return piece;
     before_ += source_.files[file_].bytes;
     at_ = 0;
     open_.reset();
@@ -180,20 +213,21 @@ std::optional<CorpusPiece> CorpusReader::next() {
   return std::nullopt;
 }
 
-std::optional<CorpusPiece> CorpusReader::from_file(std::string_view bytes) {
-  while (static_cast<std::size_t>(at_) < bytes.size()) {
+std::optional<CorpusPiece> CorpusReader::from_file(Text& text) {
+  while (static_cast<std::size_t>(at_) < text.size()) {
     const auto begin = static_cast<std::size_t>(at_);
-    std::string_view rest = bytes;
-    if (source_.lines) rest = bytes.substr(0, std::min(bytes.find('\n', begin), bytes.size()));
-    const std::size_t end = end_of_piece(rest, begin);
-    const std::string_view text = bytes.substr(begin, end - begin);
-    at_ = static_cast<std::int64_t>(end + (source_.lines && end == rest.size() ? 1 : 0));
-    if (blank(text)) continue;
-    CorpusPiece piece{number_++, static_cast<std::int32_t>(file_), static_cast<std::int64_t>(begin), std::string(text)};
+    const std::string_view window = text.from(begin);
+    std::size_t left = text.size() - begin;
+    if (source_.lines) left = std::min(window.find('\n'), left);
+    const std::size_t length = length_of_piece(window, left);
+    at_ = static_cast<std::int64_t>(begin + length + (source_.lines && length == left ? 1 : 0));
+    if (blank(window.substr(0, length))) continue;
+    CorpusPiece piece{number_++, static_cast<std::int32_t>(file_), static_cast<std::int64_t>(begin),
+                      std::string(window.substr(0, length))};
     if (source_.lines && piece.text.ends_with('\r')) piece.text.pop_back();
     return piece;
   }
-  at_ = std::min(at_, static_cast<std::int64_t>(bytes.size()));
+  at_ = std::min(at_, static_cast<std::int64_t>(text.size()));
   return std::nullopt;
 }
 

@@ -231,11 +231,18 @@ const auto& table() {
          action.align = read_pairing(w);
          return action;
        }},
-      {{"ablate zero | mean | resample SEED", "What the head reads is replaced.", Ablate{}, true},
+      {{"ablate zero | mean | mean over text | mean from \"TEXT\" … | resample SEED [from \"TEXT\" …]",
+        "What the head reads is replaced: the mean is of this position and those before it, of the whole text, or of "
+        "reference texts.",
+        Ablate{}, true},
        "ablate",
        [](Words& w) -> EditAction {
          Ablate action{read_from(w, ablations), 1};
          if (action.by == Ablate::By::resample) action.seed = w.number<std::uint64_t>();
+         action.over_text = action.by == Ablate::By::mean && w.take("over text");
+         if (action.by != Ablate::By::zero && !action.over_text && w.take("from")) do
+             action.from.push_back(w.quoted());
+           while (!w.empty());
          return action;
        }},
       {{"patch SITE from \"TEXT\" [aligned start | end | tokens | I:J,…]",
@@ -269,7 +276,7 @@ const auto& table() {
         false},
        "latent keys",
        [](Words& w) -> EditAction { return LatentKeys{w.number<int>()}; }},
-      {{"singular q | k | v | o | mlp_in | mlp_gate | mlp_out FIRST..LAST=Z …",
+      {{"singular q|k|v|o|mlp_in|mlp_gate|mlp_out FIRST..LAST=Z …",
         "Singular values of a weight matrix times Z; 1 is the largest, 9.. all from the ninth on (Transformer²).",
         ScaleSingular{}, false},
        "singular",
@@ -388,8 +395,12 @@ std::string text_of(const EditAction& action) {
             return a.text.empty() ? "freeze pattern" : "freeze pattern from " + quote(a.text) + aligned_words(a.align);
           },
           [](const Ablate& a) {
-            return fmt::format("ablate {}{}", name_in(ablations, a.by),
-                               a.by == Ablate::By::resample ? fmt::format(" {}", a.seed) : "");
+            std::string text = fmt::format("ablate {}", name_in(ablations, a.by));
+            if (a.by == Ablate::By::resample) text += fmt::format(" {}", a.seed);
+            if (a.over_text) text += " over text";
+            if (!a.from.empty()) text += " from";
+            for (const std::string& each : a.from) text += " " + quote(each);
+            return text;
           },
           [](const Patch& a) {
             return fmt::format("patch {} from {}{}", name_in(sites, a.site), quote(a.text), aligned_words(a.align));
@@ -440,7 +451,12 @@ void check(const EditAction& action, const std::string& where) {
             need(!a.text.empty() || a.align == TextPairing{}, "a text whose positions are aligned", "none");
             check_pairing(a.align, where);
           },
-          [&](const Ablate&) {},
+          [&](const Ablate& a) {
+            need(!a.over_text || (a.by == Ablate::By::mean && a.from.empty()), "\"over text\" of the mean alone",
+                 "both");
+            need(a.from.empty() || a.by != Ablate::By::zero, "a mean or a resampling from texts", "zero");
+            need(std::ranges::none_of(a.from, &std::string::empty), "reference texts", "an empty one");
+          },
           [&](const Patch& a) {
             need(!a.text.empty(), "a text to patch from", "none");
             check_pairing(a.align, where);

@@ -18,7 +18,8 @@
 
 namespace headscope {
 
-/// Scores are divided by τ before the softmax: below 1 sharper, above 1 flatter.
+/// Scores are divided by τ before the softmax, biases of positions included: (q·k/√d − m · distance) / τ. Below 1
+/// sharper, above 1 flatter.
 struct SetTemperature {
   static constexpr double lowest = 1e-6, highest = 1e6;
   double tau = 1;
@@ -31,8 +32,9 @@ struct SetMask {
   bool operator==(const SetMask&) const = default;
 };
 
-/// Scores of a row with n keys are multiplied by ln n / ln m, so that a longer row is not flatter (Su,
-/// Entropy-invariant attention, 2021; Chiang & Cholak, Overcoming a Theoretical Limitation of Self-Attention, 2022).
+/// Scores of a row that sees n keys under the head's mask are multiplied by ln n / ln m, so that a longer row is not
+/// flatter (Su, Entropy-invariant attention, 2021; Chiang & Cholak, Overcoming a Theoretical Limitation of
+/// Self-Attention, 2022).
 struct ScaleByLength {
   int trained = 512;  ///< m, the row length at which nothing changes
   bool operator==(const ScaleByLength&) const = default;
@@ -52,7 +54,8 @@ struct ForcePattern {
 };
 
 /// One weight of one row; the other weights of the row keep their ratios and share the rest. A masked key can be given
-/// weight too. A row with no other key stays as it is.
+/// weight too. A row with no other key stays as it is. After an edit that writes the row's weights themselves (a frozen
+/// pattern, a mechanism, lost weight) it changes those; one listed before is replaced by them.
 struct SetWeight {
   int query = 0, key = 0;  ///< positions; below 0 they count from the end
   double weight = 1;       ///< 0…1
@@ -83,11 +86,20 @@ struct FreezePattern {
   bool operator==(const FreezePattern&) const = default;
 };
 
-/// What the heads read (z) is replaced: by zero, by its mean over this text's positions, or by that of another position
-/// of this text (a permutation drawn with `seed`).
+/// What the heads read (z) is replaced.
+///   zero
+///   mean      by its mean over this position and those before it: nothing that comes later is told. `over_text`: over
+///             all positions of this text, later ones too. `from`: over all positions of reference texts, each counting
+///             once (mean ablation over a data set, as in Wang et al., Interpretability in the Wild, 2023).
+///   resample  by that of another position of this text, later ones too (a permutation drawn with `seed`). `from`: of
+///             one position of the reference texts, drawn with `seed` for each position.
 struct Ablate {
   enum class By { zero, mean, resample } by = By::zero;
   std::uint64_t seed = 1;
+  bool over_text = false;
+  std::vector<std::string> from = {};  ///< the reference texts; empty = this text
+  /// Whether a row may get something of positions after it.
+  bool tells_future() const { return from.empty() && (by == By::resample || (by == By::mean && over_text)); }
   bool operator==(const Ablate&) const = default;
 };
 
@@ -132,7 +144,8 @@ struct LatentKeys {
 
 /// A weight matrix with its singular values scaled, W′ = U diag(z σ) Vᵀ (Sun, Cetin & Tang, Transformer²: Self-adaptive
 /// LLMs, 2025: singular value fine-tuning, whose experts are such vectors z). Every z that is not named is 1. What the
-/// matrix gives is made anew at the positions reached: edits of it that shall stay are listed later.
+/// matrix gives is made anew at the positions reached, before any other edit of it acts; of several edits of one matrix
+/// the last counts, and a latent is made of the model's own matrices.
 struct ScaleSingular {
   static constexpr double largest = 100;  ///< of |z|
   struct Range {

@@ -31,15 +31,21 @@ const TextPairing* pairing_of(const EditAction& action) {
   return find_pairing<const TextPairing>(action);
 }
 
+RunRequest source_request(const RunRequest& request, const std::string& text) {
+  RunRequest source = request;
+  source.edits.clear();
+  if (text.empty()) return source;
+  source.text = text;
+  source.ids.clear();
+  source.ids_are_whole = false;
+  return source;
+}
+
 std::optional<EditPairs> edit_pairs(const LoadedModel& loaded, const RunRequest& request,
                                     const std::vector<std::int32_t>& here, const Intervention& edit) {
   const std::string* text = source_text(edit.action);
   if (!text) return std::nullopt;
-  RunRequest other = request;
-  other.text = *text;
-  other.ids.clear();
-  other.edits.clear();
-  EditPairs out{*text, tokenize(loaded, other), {}};
+  EditPairs out{*text, tokenize(loaded, source_request(request, *text)), {}};
   std::vector<std::int32_t> there;
   for (const Token& token : out.tokens) there.push_back(token.id);
   out.partner = align_positions(*pairing_of(edit.action), here, there);

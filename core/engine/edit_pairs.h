@@ -22,6 +22,10 @@ const std::string* source_text(const EditAction& action);
 TextPairing* pairing_of(EditAction& action);
 const TextPairing* pairing_of(const EditAction& action);
 
+/// The run of a text that edits take from, read as the request reads its own; `text` empty: the request's own, before
+/// any edit. Nowhere else is it decided whether such a text begins with BOS.
+RunRequest source_request(const RunRequest& request, const std::string& text);
+
 /// nullopt when the edit takes from no other text. `here`: the tokens of the request's own text. Reads no more than the
 /// tokenizer. Throws Error as tokenize() does, of the other text, and align_positions().
 std::optional<EditPairs> edit_pairs(const LoadedModel& loaded, const RunRequest& request,

@@ -23,13 +23,17 @@ RulePtr shaped(RulePtr base, ForcePattern::Shape shape);
 /// e^{s_j}. A row that sees no other key stays as it is.
 void set_weight(std::span<float> scores, Index key, double weight);
 
+/// The same for a row of weights that no softmax follows any more: the others keep their ratios, the row its sum.
+void set_final_weight(std::span<float> weights, Index key, double weight);
+
 /// Gives row `query` the weights of `source` at paired keys (see FreezePattern); partner[key] is the key of `source`,
 /// or −1. A row of which no weight finds its key stays as it is.
 void freeze_row(std::span<const float> source, std::span<const int> partner, Index query, std::span<float> row);
 
-/// `value` (position, head, d): rows [first, last] of the heads [first, second) by those of its own permuted rows, or
-/// their mean over all rows, or zero.
-void ablate(const Ablate& action, Tensor& value, std::pair<Index, Index> heads, int first, int last);
+/// `value` (position, head, d): rows [first, last] of the heads [first, second) by what the action says. `reference`:
+/// the same tensor of each text of action.from.
+void ablate(const Ablate& action, std::span<const Tensor> reference, Tensor& value, std::pair<Index, Index> heads,
+            int first, int last);
 
 /// What heads of one layer put out that their weights do not tell (weights · v is something else), until the site z. A
 /// row that a later edit gives other weights is what those say again.

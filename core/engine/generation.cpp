@@ -70,11 +70,11 @@ std::size_t cache_bytes(const ModelDims& dims, int tokens) {
          static_cast<std::size_t>(dims.kv_heads) * static_cast<std::size_t>(dims.d_head);
 }
 
-Generator::Generator(LoadedModel model, std::vector<Intervention> edits, bool rows)
-    : model_(std::move(model)), edits_(std::move(edits)), rows_(rows) {
-  std::erase_if(edits_, [](const Intervention& edit) { return !edit.enabled; });
+Generator::Generator(LoadedModel model, RunRequest like, bool rows)
+    : model_(std::move(model)), like_(std::move(like)), rows_(rows) {
+  std::erase_if(like_.edits, [](const Intervention& edit) { return !edit.enabled; });
   const int context = model_.model->config().context;
-  cached_ = std::ranges::none_of(edits_, [&](const Intervention& edit) { return looks_ahead(edit, context); });
+  cached_ = std::ranges::none_of(like_.edits, [&](const Intervention& edit) { return looks_ahead(edit, context); });
 }
 
 std::shared_ptr<const GenerationStep> Generator::step(const Ctx& ctx, std::span<const std::int32_t> prefix,
@@ -118,7 +118,7 @@ void Generator::read(const Ctx& ctx, std::span<const std::int32_t> prefix, Gener
   EditScene scene{config.dims,        {prefix.begin(), prefix.end()}, {},
                   model_.model.get(), static_cast<int>(held),         &ctx.backend};
   scene.stop = ctx.stop;
-  InterventionTap interventions(edits_, scene);
+  InterventionTap interventions(like_.edits, scene);
   std::vector<Tap*> taps;
   if (!interventions.empty()) taps.push_back(&interventions);
   if (ctx.tap) taps.push_back(ctx.tap);
@@ -137,10 +137,11 @@ void Generator::read(const Ctx& ctx, std::span<const std::int32_t> prefix, Gener
 }
 
 void Generator::read_whole(const Ctx& ctx, std::span<const std::int32_t> prefix, GenerationStep& step) {
-  RunRequest request;
+  RunRequest request = like_;
+  request.text.clear();
   request.ids.assign(prefix.begin(), prefix.end());
-  request.add_bos = false;
-  request.edits = edits_;
+  request.ids_are_whole = true;
+  request.capture = {};
   request.capture.maps = rows_ ? MapStorage::dense : MapStorage::none;
   request.capture.all_logits = false;
   const auto trace = run(model_, request, ctx);
@@ -157,7 +158,7 @@ void sample_text(const LoadedModel& model, const Ctx& ctx, const std::vector<std
   if (given > config.context)
     throw Error("prompt", fmt::format("at most {} tokens, the context of {}", config.context, config.name),
                 fmt::format("{}", given));
-  Generator generator(model, {}, false);
+  Generator generator(model, RunRequest{}, false);
   std::vector<std::int32_t> ids = prompt;
   const int room = config.context - given;  // the last token drawn is not read again
   for (int i = 0; i < std::min(count, room + 1); ++i) {

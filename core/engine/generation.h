@@ -50,12 +50,13 @@ bool looks_ahead(const Intervention& edit, int context);
 /// Bytes of keys and values for `tokens` positions: 2 · layers · tokens · kv_heads · d_head · 4.
 std::size_t cache_bytes(const ModelDims& dims, int tokens);
 
-/// Makes steps of one model with one list of edits, with a cache of what it read last: going back, forking and going on
-/// costs only what is new. Owned by whoever runs passes, one at a time; not thread-safe.
+/// Makes steps of one model with the edits of one request, with a cache of what it read last: going back, forking and
+/// going on costs only what is new. Owned by whoever runs passes, one at a time; not thread-safe.
 class Generator {
  public:
-  /// `rows`: record them. Edits are checked at the first step.
-  explicit Generator(LoadedModel model, std::vector<Intervention> edits = {}, bool rows = true);
+  /// `like` is the request that the prompt was read by: its edits act, and texts that these take from are read as it
+  /// says; its own text does not matter. `rows`: record them. Edits are checked at the first step.
+  explicit Generator(LoadedModel model, RunRequest like = {}, bool rows = true);
 
   struct Choice {
     SamplingSettings settings;
@@ -79,7 +80,7 @@ class Generator {
   void read_whole(const Ctx& ctx, std::span<const std::int32_t> prefix, GenerationStep& step);
 
   LoadedModel model_;
-  std::vector<Intervention> edits_;
+  RunRequest like_;
   bool rows_, cached_ = true;
   std::optional<KvCache> cache_;
   std::vector<std::int32_t> read_;  // what the cache holds

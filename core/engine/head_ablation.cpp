@@ -11,6 +11,7 @@ HeadAblationSweep::HeadAblationSweep(LoadedModel loaded, HeadAblationRequest req
 EditProbe HeadAblationSweep::prepare(std::vector<std::vector<Intervention>>& cells, const Ctx& ctx) {
   EditProbe probe(loaded_, known_.request.run, true, ctx);
   known_.answers = known_.request.answers ? *known_.request.answers : likely_answers(*probe.before());
+  probe.know_sources({{{}, known_.request.ablate}}, ctx);  // reference texts are read once
   probe.set_answers(known_.answers);
   known_.before_trace = probe.before();
   known_.before = probe.outcome(*probe.before());

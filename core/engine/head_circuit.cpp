@@ -50,6 +50,28 @@ int HeadCircuit::fewest(double threshold) const {
   return -1;
 }
 
+std::vector<std::string> HeadCircuit::caveats(double threshold) const {
+  std::vector<std::string> out;
+  const double share = none / whole;  // of the answer that is there without heads
+  if (whole == 0 || share > 1)
+    return {fmt::format(
+        "With every head out the logit difference is {:.2f}, beyond the whole model's {:.2f}: what stands in "
+        "for the heads answers by itself, and a percentage of what the heads add says nothing about which "
+        "of them matter. Let a head that is out become something else, or choose other answers.",
+        none, whole)};
+  if (share >= 0.5)
+    out.push_back(
+        fmt::format("With every head out {:.0f} % of the logit difference is there already; the percentage is "
+                    "of the rest, {:.2f} of {:.2f}.",
+                    100 * share, whole - none, whole));
+  if (const int count = fewest(threshold); count >= 0 && faithfulness_of(count) > 1.005)
+    out.push_back(
+        fmt::format("This set keeps {:.1f} %, more than all heads together: among those left out are heads that "
+                    "work against the answer.",
+                    100 * faithfulness_of(count)));
+  return out;
+}
+
 HeadCircuitSearch::HeadCircuitSearch(LoadedModel loaded, HeadCircuitRequest request) : loaded_(std::move(loaded)) {
   known_.request = std::move(request);
 }
@@ -64,6 +86,7 @@ void HeadCircuitSearch::prepare(const Ctx& ctx) {
   EditProbe probe(loaded_, known_.request.run, false, ctx);
   known_.before_trace = probe.before();
   known_.answers = known_.request.answers ? *known_.request.answers : likely_answers(*probe.before());
+  probe.know_sources({{{}, known_.request.ablate}}, ctx);  // reference texts are read once
   probe.set_answers(known_.answers);
   known_.whole = probe.outcome(*probe.before()).logit_difference;
   std::vector<Head> all;

@@ -5,13 +5,17 @@
 //   the one whose loss leaves the logit difference nearest to the whole model's goes for good. Until none is left.
 // add: begins with none. In every round each head that is out is put back on trial; the one that brings the logit
 //   difference nearest to the whole model's comes back for good. Until all are back.
-// Taken out means: its z is replaced (by its mean over the positions of this text, unless asked otherwise).
+// Taken out means: its z is replaced (by its mean over this position and those before, unless asked otherwise).
 // Either way gives an order of all H heads in H (H + 1) / 2 passes, and one set of every size. Greedy: the set of a
-// size need not be the best of that size, nor the smallest that does (Wang et al., Interpretability in the Wild, 2022,
-// § 4, use the same measure, faithfulness, and discuss why a greedy set can miss heads that stand in for one another).
+// size need not be the best of that size, nor the smallest that does.
+// Faithfulness is the normalised one, (m − none) / (whole − none), of Hanna, Pezzelle & Belinkov, Have Faith in
+// Faithfulness, 2024 and Marks et al., Sparse Feature Circuits, 2024. Wang et al., Interpretability in the Wild (IOI),
+// 2023, § 4, from whom the word comes, take the plain difference |whole − m|, and discuss why a greedy set can miss
+// heads that stand in for one another.
 
 #include <memory>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -49,6 +53,9 @@ struct HeadCircuit {
   std::set<std::pair<int, int>> kept(int kept) const;
   /// The fewest heads whose faithfulness is at least `threshold`; −1 while no known set reaches it.
   int fewest(double threshold) const;
+  /// What keeps the share from saying what one reads in it, a sentence each: a baseline that answers by itself, a set
+  /// that keeps more than all heads do. Empty = nothing does.
+  std::vector<std::string> caveats(double threshold) const;
 };
 
 class HeadCircuitSearch final : public Sweep {

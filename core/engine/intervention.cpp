@@ -60,14 +60,14 @@ HeadTarget split_target(std::string_view& text, const std::string& where) {
   return target;
 }
 
-/// Whether the part that a patch or a switch concerns belongs to the layer as a whole.
+}  // namespace
+
 bool whole_layer(const EditAction& action) {
   if (const auto* patch = std::get_if<Patch>(&action))
     return patch->site != SiteKind::q && patch->site != SiteKind::k && patch->site != SiteKind::v &&
            patch->site != SiteKind::z;
   return !form_of(action).per_head;
 }
-}  // namespace
 
 std::string text_of(const HeadTarget& target) {
   const auto part = [](const std::optional<int>& value) { return value ? std::to_string(*value) : "*"; };

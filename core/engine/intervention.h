@@ -45,6 +45,8 @@ HeadTarget parse_head_target(std::string_view text, const std::string& where);
 std::string describe(const Intervention& edit);
 Intervention parse_intervention(std::string_view text, const std::string& where);
 
+/// Whether the action concerns a layer as a whole: switches, shared keys, patches of the residual stream.
+bool whole_layer(const EditAction& action);
 /// Throws Error at `where` when the action is out of range (see check(EditAction)), or names a head where it concerns a
 /// whole layer.
 void check(const Intervention& edit, const std::string& where);

@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cmath>
-#include <set>
+#include <span>
 #include <utility>
 
 #include "core/attention/masks.h"
 #include "core/attention/mechanism.h"
-#include "core/attention/rule_edits.h"
 #include "core/base/error.h"
 #include "core/base/overloaded.h"
 #include "core/engine/edit_rows.h"
@@ -91,6 +89,8 @@ std::vector<SourceNeed> sources_of(const std::vector<Intervention>& edits) {
     if (!edit.enabled) continue;
     if (const auto* freeze = std::get_if<FreezePattern>(&edit.action)) need(freeze->text).maps = MapStorage::automatic;
     if (const auto* patch = std::get_if<Patch>(&edit.action)) need(patch->text).sites.insert(patch->site);
+    if (const auto* ablate = std::get_if<Ablate>(&edit.action))
+      for (const std::string& text : ablate->from) need(text).sites.insert(SiteKind::z);
   }
   return needs;
 }
@@ -120,6 +120,9 @@ InterventionTap::InterventionTap(const std::vector<Intervention>& edits, const E
                           [&](const Patch& action) {
                             step.source = source(action.text);
                             step.partner = align_positions(action.align, scene.ids, step.source->ids());
+                          },
+                          [&](const Ablate& action) {
+                            for (const std::string& text : action.from) step.references.push_back(source(text).get());
                           },
                           [&](const SetPositions& action) {
                             need_model(scene, where);
@@ -152,8 +155,22 @@ InterventionTap::InterventionTap(const std::vector<Intervention>& edits, const E
                           },
                           [](const auto&) {}},
                step.action);
+    step.after_softmax = std::ranges::any_of(steps_, [&](const Step& earlier) { return hides_scores(earlier, step); });
     steps_.push_back(std::move(step));
   }
+  for (const Step& step : steps_) placed_.push_back({&step.target, &step.action, step.first, step.last});
+}
+
+bool InterventionTap::hides_scores(const Step& earlier, const Step& weight) const {
+  const auto* set = std::get_if<SetWeight>(&weight.action);
+  const auto* drop = std::get_if<DropFirst>(&earlier.action);
+  if (!set || !(std::holds_alternative<FreezePattern>(earlier.action) ||
+                std::holds_alternative<SwapMechanism>(earlier.action) || (drop && !drop->renormalize)))
+    return false;
+  const auto meet = [](std::optional<int> a, std::optional<int> b) { return !a || !b || *a == *b; };
+  const int query = from_end(set->query, static_cast<int>(scene_.ids.size()));
+  return meet(earlier.target.layer, weight.target.layer) && meet(earlier.target.head, weight.target.head) &&
+         query >= earlier.first && query <= earlier.last;
 }
 
 bool InterventionTap::meeting(SiteKind site) const {
@@ -161,60 +178,12 @@ bool InterventionTap::meeting(SiteKind site) const {
   return site == (rotary ? SiteKind::rot_q : SiteKind::q) || site == (rotary ? SiteKind::rot_k : SiteKind::k);
 }
 
-std::shared_ptr<const AttentionRule> InterventionTap::mask_of(const Step& step, int head) const {
-  if (!step.hashes || !meeting_.q.defined()) return step.mask;
-  const MaskVectors vectors{meeting_.q.select(1, head),
-                            meeting_.k.select(1, head / (scene_.dims.heads / scene_.dims.kv_heads))};
-  return parse_mask(std::get<SetMask>(step.action).spec, "mask", &vectors);
-}
-
-HeadRule InterventionTap::head_rule(int layer, int head, HeadRule usual) const {
-  const auto last_of = [&]<class Kind>() -> std::pair<const Step*, const Kind*> {
-    for (auto step = steps_.rbegin(); step != steps_.rend(); ++step)
-      if (const auto* action = std::get_if<Kind>(&step->action); action && step->target.reaches(layer, head))
-        return {&*step, action};
-    return {nullptr, nullptr};
-  };
-  const int n = static_cast<int>(scene_.ids.size());
-  // `edited` where the step reaches; the rule itself when that is every row, so that plain masks stay plain.
-  const auto place = [&](const Step& step, RulePtr edited) {
-    usual.rule = step.first == 0 && step.last == n - 1 ? std::move(edited)
-                                                       : rule_at(step.first, step.last, std::move(edited), usual.rule);
-  };
-  if (const auto [step, mask] = last_of.operator()<SetMask>(); mask) place(*step, mask_of(*step, head));
-  if (const auto [step, positions] = last_of.operator()<SetPositions>(); positions)
-    if (RulePtr biased = positions_rule(*positions, head, scene_.dims.heads, usual.rule); biased != usual.rule)
-      place(*step, std::move(biased));
-  if (const auto [step, drop] = last_of.operator()<DropFirst>(); drop && drop->renormalize)
-    place(*step, without_first(usual.rule, drop->count));
-  if (const auto [step, force] = last_of.operator()<ForcePattern>(); force)
-    place(*step, shaped(usual.rule, force->shape));
-  if (const auto [step, scale] = last_of.operator()<ScaleByLength>(); scale) {
-    const float per_log = static_cast<float>(1 / std::log(static_cast<double>(scale->trained)));
-    place(*step, scaled_rule(
-                     usual.rule, [per_log](Index query) { return per_log * std::log(static_cast<float>(query + 1)); },
-                     fmt::format("times ln n / ln {}", scale->trained)));
-  }
-  if (const auto [step, temperature] = last_of.operator()<SetTemperature>(); temperature) {
-    const double tau = temperature->tau;
-    if (step->first == 0 && step->last == n - 1)
-      usual.scale = static_cast<float>(static_cast<double>(usual.scale) / tau);
-    else
-      place(*step,
-            scaled_rule(
-                usual.rule, [tau](Index) { return static_cast<float>(1 / tau); }, fmt::format("temperature {}", tau)));
-  }
-  if (swaps(layer)) {
-    rules_.resize(static_cast<std::size_t>(scene_.dims.heads));
-    rules_[static_cast<std::size_t>(head)] = usual;
-  }
-  return usual;
-}
-
 bool InterventionTap::acts_at(const Step& step, Site site) const {
   if (step.target.layer && *step.target.layer != site.layer) return false;
   return std::visit(
-      Overloaded{[&](const SetWeight&) { return site.kind == SiteKind::attn_scores; },
+      Overloaded{[&](const SetWeight&) {
+                   return site.kind == (step.after_softmax ? SiteKind::pattern : SiteKind::attn_scores);
+                 },
                  [&](const DropFirst& a) { return !a.renormalize && site.kind == SiteKind::pattern; },
                  [&](const FreezePattern&) { return site.kind == SiteKind::pattern; },
                  [&](const Ablate&) { return site.kind == SiteKind::z; },
@@ -224,7 +193,10 @@ bool InterventionTap::acts_at(const Step& step, Site site) const {
                    return site.kind == SiteKind::ln1_normalized || site.kind == SiteKind::resid_mid ||
                           site.kind == SiteKind::ln2_normalized || site.kind == SiteKind::resid_post;
                  },
-                 [&](const SetPositions& a) { return positions_act_at(a, scene_.model->config().position, site.kind); },
+                 [&](const SetPositions& a) {
+                   const PositionsHeld alone{a.replaces() ? &a : nullptr, a.shift};
+                   return positions_act_at(alone, scene_.model->config().position, site.kind);
+                 },
                  [&](const ShareKeys&) { return site.kind == SiteKind::k || site.kind == SiteKind::v; },
                  [&](const LatentKeys&) { return site.kind == SiteKind::k || site.kind == SiteKind::v; },
                  [&](const ScaleSingular& a) {
@@ -283,17 +255,38 @@ Tensor InterventionTap::at(Site site, const Tensor& value) {
     own = true;
     outputs_.put(edited);
   }
+  const auto write_to = [&]() -> Tensor& {
+    if (!own) edited = edited.defined() ? edited.copy() : value.copy();
+    own = true;
+    return edited;
+  };
+  const bool placed = std::ranges::any_of(steps_, [&](const Step& step) {
+    return std::holds_alternative<SetPositions>(step.action) && acts_at(step, site);
+  });
+  // Queries and keys of a model without rotation are turned when every other edit has made them; elsewhere positions
+  // are what other edits find.
+  const bool turned_last = site.kind == SiteKind::q || site.kind == SiteKind::k;
+  if (placed && !turned_last) place(site, write_to());
+  // Other weights make the tensor anew, so that they come before what is done to it.
+  const auto makes_anew = [](const Step& step) {
+    return std::holds_alternative<ScaleSingular>(step.action) || std::holds_alternative<LatentKeys>(step.action);
+  };
+  for (const Step& step : steps_)
+    if (makes_anew(step) && acts_at(step, site)) act(step, site, write_to());
   for (const Step& step : steps_) {
-    if (!acts_at(step, site)) continue;
+    if (std::holds_alternative<SetPositions>(step.action) || makes_anew(step) || !acts_at(step, site)) continue;
     if (std::holds_alternative<PostNorm>(step.action)) {
       edited = post_norm(step, site, edited.defined() ? edited : value, normed);
       own = false;
       continue;
     }
-    if (!own) edited = edited.defined() ? edited.copy() : value.copy();
-    own = true;
-    act(step, site, edited);
+    act(step, site, write_to());
+    // First tokens that were dropped stay so when a row's weights are written anew.
+    if (std::holds_alternative<SwapMechanism>(step.action) || std::holds_alternative<FreezePattern>(step.action))
+      for (const Step& earlier : std::span(steps_.data(), static_cast<std::size_t>(&step - steps_.data())))
+        if (std::holds_alternative<DropFirst>(earlier.action) && acts_at(earlier, site)) act(earlier, site, edited);
   }
+  if (placed && turned_last) place(site, write_to());
   const Tensor& result = edited.defined() ? edited : value;
   if (site.kind == SiteKind::resid_pre || site.kind == SiteKind::resid_mid) norm_input_ = result;
   if (std::ranges::any_of(steps_, [&](const Step& step) { return multiplies(step, site); }))
@@ -317,35 +310,22 @@ Tensor InterventionTap::post_norm(const Step& step, Site site, const Tensor& val
   const Index first = std::max(step.first, scene_.first_row) - scene_.first_row, last = step.last - scene_.first_row;
   const bool whole = done.empty() && first == 0 && last == value.dim(0) - 1;
   done.resize(static_cast<std::size_t>(value.dim(0)));
-  Tensor rows = whole ? moved : value.copy();  // whole: the tensor itself, gradients flow through it
+  const bool behind = site.kind == SiteKind::resid_mid || site.kind == SiteKind::resid_post;
+  bool all = whole;
+  for (const Step& off : steps_)  // a norm that is switched off does not move either
+    if (const auto* part = std::get_if<SwitchOff>(&off.action);
+        behind && part && part->part == (behind_attention ? SwitchOff::Part::ln1 : SwitchOff::Part::ln2) &&
+        off.target.layer.value_or(site.layer) == site.layer)
+      for (int i = std::max(off.first, scene_.first_row); i <= off.last; ++i) {
+        done[static_cast<std::size_t>(i - scene_.first_row)] = 1;
+        all = false;
+      }
+  Tensor rows = all ? moved : value.copy();  // all: the tensor itself, gradients flow through it
   for (Index i = first; i <= last; ++i) {
-    if (std::exchange(done[static_cast<std::size_t>(i)], 1) || whole) continue;
+    if (std::exchange(done[static_cast<std::size_t>(i)], 1) || all) continue;
     for (Index j = 0; j < rows.dim(1); ++j) rows.ref(i, j) = moved.at(i, j);
   }
   return rows;
-}
-
-void InterventionTap::swap(const Step& step, int layer, Tensor& pattern) {
-  const Index heads = scene_.dims.heads;
-  for (Index head = 0; head < heads; ++head) {
-    if (!step.target.reaches(layer, static_cast<int>(head))) continue;
-    const HeadRule& rule = rules_[static_cast<std::size_t>(head)];
-    const Index shared = head / (heads / k_.dim(1));
-    const MechanismInput in{.q = q_.select(1, head).packed(),
-                            .k = k_.select(1, shared).packed(),
-                            .v = v_.select(1, shared).packed(),
-                            .scale = rule.scale,
-                            .rule = rule.rule,
-                            .stop = scene_.stop};
-    const MechanismResult result = step.swap->mechanism->run(in, step.swap->values, Detail::weights);
-    for (Index i = step.first; i <= step.last; ++i) {
-      for (Index key = 0; key < result.weights.dim(1); ++key) pattern.ref(head, i, key) = result.weights.at(i, key);
-      if (result.output_is_weights_times_v)
-        outputs_.forget(head, i);
-      else
-        outputs_.keep(head, i, result.output);
-    }
-  }
 }
 
 void InterventionTap::act(const Step& step, Site site, Tensor& value) {
@@ -363,16 +343,29 @@ void InterventionTap::act(const Step& step, Site site, Tensor& value) {
           [&](const SetWeight& a) {  // (head, query, key)
             const Index query = from_end(a.query, n), key = from_end(a.key, n);
             if (query < first || query > last) return;
-            for (Index head = 0; head < value.dim(0); ++head)
-              if (!step.target.head || *step.target.head == head)
-                set_weight({&value.ref(head, row(query), 0), static_cast<std::size_t>(value.dim(2))}, key, a.weight);
+            for (Index head = 0; head < value.dim(0); ++head) {
+              if (step.target.head && *step.target.head != head) continue;
+              const std::span<float> weights(&value.ref(head, row(query), 0), static_cast<std::size_t>(value.dim(2)));
+              if (!step.after_softmax) {
+                set_weight(weights, key, a.weight);
+                continue;
+              }
+              set_final_weight(weights, key, a.weight);
+              outputs_.forget(head, query);
+            }
           },
           [&](const DropFirst& a) {
-            rows_of_heads(value.dim(0), [&](Index head, Index i) {
-              float* const weights = &value.ref(head, row(i), 0);
-              std::fill_n(weights, std::min<Index>(a.count, value.dim(2)), 0.0f);
-              outputs_.forget(head, i);
-            });
+            for (Index head = 0; head < value.dim(0); ++head) {
+              Index i = 0;
+              for (const HeldRows& part : held(site.layer, static_cast<int>(head))) {
+                const bool here = part.of(HeldKind::drop_first) == &step - steps_.data();
+                for (; i < part.end; ++i) {
+                  if (!here || i < first) continue;
+                  std::fill_n(&value.ref(head, row(i), 0), std::min<Index>(a.count, value.dim(2)), 0.0f);
+                  outputs_.forget(head, i);
+                }
+              }
+            }
           },
           [&](const FreezePattern&) {
             rows_of_heads(value.dim(0), [&](Index head, Index i) {
@@ -387,8 +380,10 @@ void InterventionTap::act(const Step& step, Site site, Tensor& value) {
             });
           },
           [&](const Ablate& a) {
-            ablate(a, value, heads_of(value, step.target.head, scene_.dims.heads), static_cast<int>(row(first)),
-                   static_cast<int>(row(last)));
+            std::vector<Tensor> reference;
+            for (const Trace* trace : step.references) reference.push_back(trace->sites.at(site));
+            ablate(a, reference, value, heads_of(value, step.target.head, scene_.dims.heads),
+                   static_cast<int>(row(first)), static_cast<int>(row(last)));
           },
           [&](const Patch&) {
             const Tensor& source = step.source->sites.at(site);
@@ -408,20 +403,6 @@ void InterventionTap::act(const Step& step, Site site, Tensor& value) {
             const bool norm = a.part == SwitchOff::Part::ln1 || a.part == SwitchOff::Part::ln2;
             for (Index i = row(first); i <= row(last); ++i)
               for (Index j = 0; j < value.dim(1); ++j) value.ref(i, j) = norm ? norm_input_.at(i, j) : 0.0f;
-          },
-          [&](const SetPositions& a) {
-            if (site.kind == SiteKind::attn_scores) {
-              const HeadRule usual{causal_rule(), score_scale(scene_.model->config(), site.layer)};
-              for (int head = 0; head < scene_.dims.heads; ++head)
-                if (!step.target.head || *step.target.head == head)
-                  rescore_in_chunks(before_rotation_, scene_.model->config(), a.chunk, head,
-                                    head_rule(site.layer, head, usual), step.first, step.last, value);
-              return;
-            }
-            const std::pair<Index, Index> heads =
-                value.rank() == 3 ? heads_of(value, step.target.head, scene_.dims.heads) : std::pair<Index, Index>{};
-            set_positions(a, *scene_.model, site.kind, before_rotation_, heads,
-                          {static_cast<int>(row(first)), static_cast<int>(row(last)), scene_.first_row}, value);
           },
           [&](const ShareKeys& a) { pool_heads(value, a.groups, row(first), row(last)); },
           [&](const LatentKeys&) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/engine/edit_rows.h"
+#include "core/engine/held_edits.h"
 #include "core/engine/intervention.h"
 #include "core/engine/position_tap.h"
 #include "core/engine/weight_edit.h"
@@ -50,7 +51,10 @@ std::vector<int> align_positions(const TextPairing& pairing, const std::vector<s
                                  const std::vector<std::int32_t>& other);
 
 /// Of one pass over the whole text, or over what of it a cache does not hold (then: edits that look at no other row).
-/// Edits act in their order; of several that set a head's temperature, its mask or its pattern's shape the last wins.
+/// Edits that make the rule by which a head looks (held_edits.h: mask, positions, first tokens dropped, pattern,
+/// scaling, temperature) act together: of one kind the last that reaches a row holds there. Scores are ((q·k/√d +
+/// biases) · ln n / ln m) / τ, over the keys that mask and drop leave. All other edits act in their order, on what that
+/// gives.
 class InterventionTap final : public Tap {
  public:
   /// Throws as check() and check_targets() do. `scene` is kept by reference.
@@ -67,11 +71,13 @@ class InterventionTap final : public Tap {
     int first = 0, last = 0;                           // positions reached, both included
     std::shared_ptr<const AttentionRule> mask = {};    // SetMask
     std::shared_ptr<const Trace> source = {};          // FreezePattern, Patch
+    std::vector<const Trace*> references = {};         // Ablate: of its reference texts, which the scene holds
     std::vector<int> partner = {};                     // of the source: its position by position, or −1
     std::map<int, LatentProjector> latent = {};        // LatentKeys: by layer
     std::map<int, Projection> scaled = {};             // ScaleSingular: by layer
     bool hashes = false;                               // SetMask: looks at queries and keys
     std::shared_ptr<const MechanismChoice> swap = {};  // SwapMechanism
+    bool after_softmax = false;  // SetWeight: an edit before it writes the row's weights, whatever its scores
   };
   bool acts_at(const Step& step, Site site) const;
   /// Whether the step multiplies what stands at this site by a matrix of its own.
@@ -79,10 +85,26 @@ class InterventionTap final : public Tap {
   /// Where queries and keys stand as they meet: after rotation, in a model that rotates.
   bool meeting(SiteKind site) const;
   std::shared_ptr<const AttentionRule> mask_of(const Step& step, int head) const;
+  bool hides_scores(const Step& earlier, const Step& weight) const;
+  /// What holds in the rows of a head.
+  std::vector<HeldRows> held(int layer, int head) const;
+  template <class Action>
+  const Action* action(const HeldRows& rows, HeldKind kind) const;  // null = none; intervention_rules.cpp
+  double temperature(const HeldRows& rows) const;
+  /// An edit that multiplies scores or adds to them, temperature apart.
+  std::optional<HeldKind> score_edit(const HeldRows& rows) const;
+  /// Who sees whom: `rule`, or the mask that stands in its place, without dropped tokens.
+  RulePtr visible_rule(const HeldRows& rows, int head, RulePtr rule) const;
+  /// The same with all that changes scores but temperature.
+  RulePtr score_rule(const HeldRows& rows, int head, RulePtr visible) const;
+  /// Positions at a site that they change.
+  void place(Site site, Tensor& value);
   void act(const Step& step, Site site, Tensor& value);
   /// Puts the mechanism's effective weights into `pattern` (head, query, key), and keeps its output for the site z
   /// where that is more than weights · v.
   void swap(const Step& step, int layer, Tensor& pattern);
+  /// Throws Error when an edit of scores reaches rows whose mechanism has no scores that could follow it.
+  void check_scores_heard(const Step& step, int layer, int head) const;
   bool swaps(int layer) const;
   /// PostNorm at a norm's site: what stood before it. Behind a sum: the norm of it. Rows that the step does not reach
   /// are `value`'s own, and so are those that `done` marks; what it reaches is marked.
@@ -90,16 +112,22 @@ class InterventionTap final : public Tap {
 
   const EditScene& scene_;
   std::vector<Step> steps_;
+  std::vector<PlacedEdit> placed_;     // the same, as held_rows() reads them
   Tensor norm_input_;                  // what the next norm is given, while one is switched off or moved
   BeforeRotation before_rotation_;     // while positions are edited
   BeforeRotation meeting_;             // what masks that hash queries and keys look at
   bool rotates_ = false;               // some edit needs that
   std::map<SiteKind, Tensor> inputs_;  // of this layer's matrices, while an edit multiplies by others
   std::vector<std::pair<NormWeights, NormWeights>> norms_;  // by layer: the block's two, while they are moved
-  // Of the layer that is being computed, for swapped mechanisms: q, k (after rotation), v, every head's rule, and the
-  // outputs that its weights do not tell.
+  // Of the layer that is being computed: q, k (after rotation), v, how every head looks, and the outputs that a swapped
+  // mechanism's weights do not tell.
   Tensor q_, k_, v_;
-  mutable std::vector<HeadRule> rules_;  // asked of the const head_rule(), on the thread that runs the pass
+  struct Looks {
+    HeadRule rule;          // with all edits
+    RulePtr usual;          // without any
+    float temperature = 1;  // what the scale was divided by
+  };
+  mutable std::vector<Looks> looks_;  // filled by the const head_rule(), on the thread that runs the pass
   OwnOutputs outputs_;
 };
 

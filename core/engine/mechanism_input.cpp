@@ -35,6 +35,29 @@ std::vector<Intervention> spared(const std::vector<Intervention>& edits, int lay
 
 }  // namespace
 
+std::shared_ptr<const HeadsOfLayer> heads_of_layer(const Tensor& q, const Tensor& k, const Tensor& v, Index layer,
+                                                   Index layers) {
+  auto out = std::make_shared<HeadsOfLayer>();
+  out->layer = layer, out->layers = layers;
+  const Index heads = q.dim(1), group = heads / k.dim(1);
+  for (Index head = 0; head < heads; ++head) {
+    const bool same = head % group != 0;
+    out->q.push_back(q.select(1, head).packed());
+    out->k.push_back(same ? out->k.back() : k.select(1, head / group).packed());
+    out->v.push_back(same ? out->v.back() : v.select(1, head / group).packed());
+  }
+  return out;
+}
+
+MechanismInput input_of_head(std::shared_ptr<const HeadsOfLayer> layer, Index head) {
+  const auto at = static_cast<std::size_t>(head);
+  MechanismInput in;
+  in.q = layer->q[at], in.k = layer->k[at], in.v = layer->v[at];
+  in.head = head;
+  in.layer = std::move(layer);
+  return in;
+}
+
 MechanismInput head_input(const LoadedModel& model, const RunRequest& request, int layer, int head, const Ctx& ctx,
                           std::shared_ptr<const Trace>* out_trace) {
   const ModelConfig& config = model.model->config();
@@ -55,13 +78,15 @@ MechanismInput head_input(const LoadedModel& model, const RunRequest& request, i
   const AttentionMap& map = trace->map(layer, head);
   if (!map.is_factored() || !map.rule())
     throw Error(fmt::format("head {}.{}", layer, head), "its own scores", "a pattern that an edit replaced");
-  const auto of = [&](SiteKind kind) {
-    const Tensor& all = trace->sites.at({kind, layer});  // (query, head, d_head)
-    return all.select(1, head / (config.dims.heads / all.dim(1))).packed();
-  };
+  const auto site = [&](SiteKind kind) -> const Tensor& { return trace->sites.at({kind, layer}); };  // (query, head, d)
+  MechanismInput in =
+      input_of_head(heads_of_layer(site(q_kind), site(k_kind), site(SiteKind::v), layer, config.dims.layers), head);
+  in.scale = map.scale();
+  in.rule = std::shared_ptr<const AttentionRule>(trace, map.rule());
+  in.stop = ctx.stop;
   if (out_trace) *out_trace = trace;
-  return {of(q_kind), of(k_kind), of(SiteKind::v), map.scale(), std::shared_ptr<const AttentionRule>(trace, map.rule()),
-          ctx.stop};
+  in.temperature = score_scale(config, layer) / map.scale();
+  return in;
 }
 
 std::shared_ptr<const VocabularyUse> vocabulary_use(const LoadedModel& model, const RunRequest& request,

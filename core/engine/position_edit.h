@@ -10,7 +10,9 @@
 //   position shift N                             all tokens stand N later: RoPE does not notice, a table does
 //
 // All but "shift" and "on top" take the place of the model's own positions: a rotary model's q and k are left as they
-// were before rotation, a learned table is left out.
+// were before rotation, a learned table is left out. Of several such edits the last that reaches a row holds there. A
+// shift moves whatever positions there are, a bias on top is added to them, and ALiBi and T5 on top add up: none of
+// these is lost to another position edit, whatever their order.
 
 #include <optional>
 #include <string>
@@ -47,7 +49,7 @@ SetPositions parse_positions(std::string_view words, const std::string& where);
 /// Throws Error at `where` when a number is out of range.
 void check(const SetPositions& edit, const std::string& where);
 inline constexpr std::string_view position_words =
-    "position none | rope [base B] [scaling none|linear|ntk|yarn|llama3 FACTOR] | sinusoidal | alibi [on top] | "
+    "position none | rope [base B] [scaling none | linear|ntk|yarn|llama3 FACTOR] | sinusoidal | alibi [on top] | "
     "t5 MAX bias B0,B1,… [on top] | chunks S | shift N";
 
 /// The rotation that "position rope …" means in this model; `own` of a model without rotary positions is base 10000.

@@ -73,58 +73,58 @@ void check_positions(const SetPositions& edit, const HeadTarget& target, const M
                 std::to_string(edit.shift));
 }
 
-bool positions_act_at(const SetPositions& edit, PositionKind own, SiteKind site) {
+bool positions_act_at(const PositionsHeld& held, PositionKind kind, SiteKind site) {
+  const auto own_is = [&](Method method) { return held.own && held.own->method == method; };
   switch (site) {
     case SiteKind::embed:
-      return edit.method == Method::sinusoidal && own != PositionKind::learned;
+      return kind != PositionKind::learned && own_is(Method::sinusoidal);
     case SiteKind::pos_embed:
-      return own == PositionKind::learned && (edit.replaces() || edit.method == Method::shift);
+      return kind == PositionKind::learned && (held.own || held.shift != 0);
     case SiteKind::q:
     case SiteKind::k:
-      return own != PositionKind::rotary && edit.method == Method::rope;
+      return kind != PositionKind::rotary && own_is(Method::rope);
     case SiteKind::rot_q:
     case SiteKind::rot_k:
-      return own == PositionKind::rotary && edit.method != Method::chunks &&
-             (edit.replaces() || edit.method == Method::shift);
+      return kind == PositionKind::rotary && !own_is(Method::chunks) && (held.own || held.shift != 0);
     case SiteKind::attn_scores:
-      return edit.method == Method::chunks;
+      return own_is(Method::chunks);
     default:
       return false;
   }
 }
 
-void set_positions(const SetPositions& edit, const Model& model, SiteKind site, const BeforeRotation& before,
-                   std::pair<Index, Index> heads, const RowsReached& rows, Tensor& value) {
+void set_positions(const PositionsHeld& held, const Model& model, SiteKind site, const BeforeRotation& before,
+                   const Tensor& given, std::pair<Index, Index> heads, const RowsReached& rows, Tensor& value) {
   const ModelConfig& config = model.config();
   const auto width = static_cast<int>(value.dim(-1));
+  const Index start = rows.offset + held.shift;  // where row 0 stands
   switch (site) {
     case SiteKind::embed: {
-      const auto size = static_cast<float>(sinusoid_size(value));
-      const Tensor table = sinusoidal_positions(rows.offset, value.dim(0), width);
+      const auto size = static_cast<float>(sinusoid_size(given));
+      const Tensor table = sinusoidal_positions(start, value.dim(0), width);
       for (Index i = rows.first; i <= rows.last; ++i)
         for (Index c = 0; c < width; ++c) value.ref(i, c) += size * table.at(i, c);
       return;
     }
     case SiteKind::pos_embed: {
-      const bool sinusoids = edit.method == Method::sinusoidal;
+      const bool sinusoids = held.own && held.own->method == Method::sinusoidal;
       const Tensor learned = model.weights().position_embedding;
-      const Tensor table = sinusoids ? sinusoidal_positions(rows.offset, value.dim(0), width) : Tensor();
+      const Tensor table = sinusoids ? sinusoidal_positions(start, value.dim(0), width) : Tensor();
       const auto size = sinusoids ? static_cast<float>(sinusoid_size(learned)) : 0.0f;
       for (Index i = rows.first; i <= rows.last; ++i)
         for (Index c = 0; c < width; ++c)
-          value.ref(i, c) = sinusoids                      ? size * table.at(i, c)
-                            : edit.method == Method::shift ? learned.at(rows.offset + i + edit.shift, c)
-                                                           : 0.0f;
+          value.ref(i, c) = sinusoids ? size * table.at(i, c) : held.own ? 0.0f : learned.at(start + i, c);
       return;
     }
     case SiteKind::q:
     case SiteKind::k:
-      return rotate_rows(value.copy(), rotary_of(edit, config), 0, heads, rows, value);
+      return rotate_rows(given, rotary_of(*held.own, config), held.shift, heads, rows, value);
     case SiteKind::rot_q:
     case SiteKind::rot_k: {
       const Tensor& plain = site == SiteKind::rot_q ? before.q : before.k;
-      if (edit.method == Method::rope) return rotate_rows(plain, rotary_of(edit, config), 0, heads, rows, value);
-      if (edit.method == Method::shift) return rotate_rows(plain, config.rotary, edit.shift, heads, rows, value);
+      if (!held.own || held.own->method == Method::rope)
+        return rotate_rows(plain, held.own ? rotary_of(*held.own, config) : config.rotary, held.shift, heads, rows,
+                           value);
       for (Index i = rows.first; i <= rows.last; ++i)
         for (Index h = heads.first; h < heads.second; ++h)
           for (Index c = 0; c < width; ++c) value.ref(i, h, c) = plain.at(i, h, c);
@@ -133,6 +133,18 @@ void set_positions(const SetPositions& edit, const Model& model, SiteKind site, 
     default:
       return;
   }
+}
+
+float score_at_distance(const BeforeRotation& before, const RotaryTable& table, Index query, Index head, Index key,
+                        Index key_head, Index distance) {
+  const Index half = table.cosine.dim(1);
+  float sum = 0;
+  for (Index p = 0; p < half; ++p) {
+    const float a = before.q.at(query, head, p), b = before.q.at(query, head, p + half),
+                x = before.k.at(key, key_head, p), y = before.k.at(key, key_head, p + half);
+    sum += table.cosine.at(distance, p) * (a * x + b * y) + table.sine.at(distance, p) * (a * y - b * x);
+  }
+  return sum;
 }
 
 void rescore_in_chunks(const BeforeRotation& before, const ModelConfig& config, Index chunk, Index head,
@@ -144,15 +156,8 @@ void rescore_in_chunks(const BeforeRotation& before, const ModelConfig& config, 
   for (Index i = first; i <= last; ++i) {
     const KeyRange keys = rule.rule->keys(i, n);
     for (Index j = keys.begin; j < std::min(keys.end, i + 1); ++j) {
-      // ⟨R(m) q, R(n) k⟩ = Σ over pairs of (q·k) cos δθ + (q × k) sin δθ, with the re-mapped δ.
       const Index distance = dual_chunk_distance(i, j, chunk, config.context);
-      float sum = 0;
-      for (Index p = 0; p < half; ++p) {
-        const float a = before.q.at(i, head, p), b = before.q.at(i, head, p + half), x = before.k.at(j, kv, p),
-                    y = before.k.at(j, kv, p + half);
-        sum += table.cosine.at(distance, p) * (a * x + b * y) + table.sine.at(distance, p) * (a * y - b * x);
-      }
-      scores.ref(head, i, j) = scale * sum;
+      scores.ref(head, i, j) = scale * score_at_distance(before, table, i, head, j, kv, distance);
     }
     if (keys.size() > 0 && !rule.rule->plain())
       rule.rule->apply(i, keys.begin, {&scores.ref(head, i, keys.begin), static_cast<std::size_t>(keys.size())});

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "core/attention/rotary.h"
 #include "core/attention/rule_edits.h"
 #include "core/engine/intervention.h"
 #include "core/model/model.h"
@@ -15,8 +16,14 @@ namespace headscope {
 void check_positions(const SetPositions& edit, const HeadTarget& target, const Model& model, int tokens,
                      const std::string& where);
 
-/// Whether the edit changes the tensor at such a site of this model.
-bool positions_act_at(const SetPositions& edit, PositionKind own, SiteKind site);
+/// The positions that some rows have: the last edit that replaces the model's own (may be null), moved by `shift`.
+struct PositionsHeld {
+  const SetPositions* own = nullptr;
+  int shift = 0;
+};
+
+/// Whether they change the tensor at such a site of a model whose own positions are of this kind.
+bool positions_act_at(const PositionsHeld& held, PositionKind kind, SiteKind site);
 
 /// What stands before a rotation in the layer that is running.
 struct BeforeRotation {
@@ -30,10 +37,16 @@ struct RowsReached {
   Index offset = 0;
 };
 
-/// Those rows of heads [heads.first, heads.second) of `value` as the edit has them. `value` is the tensor at `site`;
-/// embeddings have no heads.
-void set_positions(const SetPositions& edit, const Model& model, SiteKind site, const BeforeRotation& before,
-                   std::pair<Index, Index> heads, const RowsReached& rows, Tensor& value);
+/// Those rows of heads [heads.first, heads.second) of `value` with these positions. `value` is the tensor at `site`,
+/// `given` what it was before any row was placed; embeddings have no heads. A shift has nothing to move where positions
+/// are none or relative.
+void set_positions(const PositionsHeld& held, const Model& model, SiteKind site, const BeforeRotation& before,
+                   const Tensor& given, std::pair<Index, Index> heads, const RowsReached& rows, Tensor& value);
+
+/// The unscaled score of a query and a key as if they stood `distance` apart: ⟨R(δ) q, k⟩ = Σ over pairs of
+/// (q·k) cos δθ + (q × k) sin δθ. `table` from position 0, with the magnitude of queries alone.
+float score_at_distance(const BeforeRotation& before, const RotaryTable& table, Index query, Index head, Index key,
+                        Index key_head, Index distance);
 
 /// Scores (head, query, key) of one head with every distance re-mapped by dual chunk attention, rows [first, last] of
 /// the whole text, by the head's rule.

@@ -9,8 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/engine/edit_pairs.h"
 #include "core/engine/intervention_tap.h"
 #include "core/engine/pass_memory.h"
+#include "core/io/strict_json.h"
 #include "core/trace/recorder.h"
 #include "core/trace/token_links.h"
 
@@ -59,6 +61,7 @@ ordered_json as_json(const RunRequest& request) {
   result["text"] = request.text;
   result["ids"] = request.ids;
   result["add_bos"] = request.add_bos ? ordered_json(*request.add_bos) : ordered_json(nullptr);
+  if (request.ids_are_whole) result["ids_are_whole"] = true;  // left out else, as edits are
   result["parse_special"] = request.parse_special;
   result["too_long"] = name_of(too_long_names, request.too_long);
   result["capture"] = capture;
@@ -110,7 +113,7 @@ class Object {
     return result;
   }
   const json& need(bool holds, const json& value, const char* key, const std::string& expected) const {
-    if (!holds) throw Error(where_ + ": \"" + key + "\"", expected, shortened(value));
+    if (!holds) throw Error(where_ + ": \"" + key + "\"", expected, json_excerpt(value));
     return value;
   }
   void done() const {
@@ -120,12 +123,6 @@ class Object {
   }
 
  private:
-  static std::string shortened(const json& value) {
-    std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
-    if (text.size() > 60) text = text.substr(0, 57) + "...";
-    return text;
-  }
-
   const json& value_;
   std::string where_;
   std::vector<std::string> known_;
@@ -167,18 +164,21 @@ std::vector<Token> tokens_of_ids(const LoadedModel& loaded, const std::vector<st
   return tokens;
 }
 
-std::vector<Token> tokens_of_text(const LoadedModel& loaded, const RunRequest& request, const std::string& model) {
+/// `most`: of the tokens, where more would be refused.
+std::vector<Token> tokens_of_text(const LoadedModel& loaded, const RunRequest& request, const std::string& model,
+                                  std::size_t most, const std::stop_token& stop) {
   if (!loaded.tokenizer)
     throw Error(model,
                 "a tokenizer (tokenizer.json, vocab.json + merges.txt, or tokenizer.model) in the model's folder",
                 "none", "token ids can be given instead of text");
   if (request.text.empty()) throw Error("text", "at least one character", "an empty text");
-  return loaded.tokenizer->encode(request.text, {request.parse_special});
+  return loaded.tokenizer->encode(request.text, {request.parse_special, most, stop});
 }
 
 /// Puts BOS in front when the request or the tokenizer asks for it; says whether it did.
 bool add_bos(const LoadedModel& loaded, const RunRequest& request, const std::string& model,
              std::vector<Token>& tokens) {
+  if (request.ids_are_whole && !request.ids.empty()) return false;
   const bool usual = request.ids.empty() && loaded.tokenizer && loaded.tokenizer->adds_bos();
   if (!request.add_bos.value_or(usual)) return false;
   const auto bos = loaded.tokenizer ? loaded.tokenizer->bos() : loaded.model->config().bos;
@@ -199,7 +199,8 @@ int context_of(const LoadedModel& loaded, const RunRequest& request) {
 void cut(std::vector<Token>& tokens, const RunRequest& request, const ModelConfig& config, int limit, bool has_bos) {
   const auto context = static_cast<std::size_t>(std::max(limit, 0));
   if (context == 0 || tokens.size() <= context) return;
-  switch (request.too_long) {
+  // What was read already is as long as it is; `too_long` is for other texts.
+  switch (request.ids_are_whole ? RunRequest::TooLong::refuse : request.too_long) {
     case RunRequest::TooLong::refuse:
       throw TextTooLong(config.name, static_cast<int>(tokens.size()), limit);
     case RunRequest::TooLong::keep_first:
@@ -236,12 +237,7 @@ std::string to_json(const RunRequest& request) {
 }
 
 RunRequest run_request_from_json(const std::string& text, const std::string& where) {
-  json parsed;
-  try {
-    parsed = json::parse(text);
-  } catch (const json::parse_error& error) {
-    throw Error(where, "JSON", fmt::format("an error at byte {}", error.byte));
-  }
+  const json parsed = parse_strict_json(text, where);
   Object object(parsed, where);
   RunRequest request;
   std::string model;
@@ -256,6 +252,7 @@ RunRequest run_request_from_json(const std::string& text, const std::string& whe
   if (request.text.empty() && request.ids.empty()) throw Error(where, "\"text\" or \"ids\"", "neither");
   if (const json* bos = object.find("add_bos"))
     request.add_bos = object.need(bos->is_boolean(), *bos, "add_bos", "true, false or null").get<bool>();
+  object.read("ids_are_whole", request.ids_are_whole);
   object.read("parse_special", request.parse_special);
   request.too_long = object.choice("too_long", too_long_names, request.too_long);
   if (const json* capture = object.find("capture")) request.capture = capture_from(*capture, where + ": \"capture\"");
@@ -281,18 +278,28 @@ LoadedModel load_model(const std::filesystem::path& folder, Backend& backend, co
   return {Model::load(folder, backend, watch), load_tokenizer(folder)};
 }
 
-TextTooLong::TextTooLong(const std::string& model, int count, int limit)
+TextTooLong::TextTooLong(const std::string& model, int count, int limit, bool exact)
     : Error("text", fmt::format("at most {} tokens, the context of {}", limit, model),
-            fmt::format("{} tokens, {} too many", count, count - limit),
+            fmt::format("{0}{1} tokens, {0}{2} too many", exact ? "" : "at least ", count, count - limit),
             fmt::format("cut the text, or keep its first or last {} tokens (command line: --cut first or --cut last)",
                         limit)),
       tokens(count),
-      context(limit) {}
+      context(limit),
+      counted(exact) {}
 
-std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request) {
+std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request, const std::stop_token& stop) {
   const ModelConfig& config = loaded.model->config();
-  std::vector<Token> tokens =
-      request.ids.empty() ? tokens_of_text(loaded, request, config.name) : tokens_of_ids(loaded, request.ids);
+  const int context = context_of(loaded, request);
+  const bool refuses = context > 0 && request.too_long == RunRequest::TooLong::refuse;
+  std::vector<Token> tokens;
+  try {
+    tokens = request.ids.empty()
+                 ? tokens_of_text(loaded, request, config.name,
+                                  refuses ? static_cast<std::size_t>(context) : Tokenizer::unlimited, stop)
+                 : tokens_of_ids(loaded, request.ids);
+  } catch (const TooManyTokens& refused) {
+    throw TextTooLong(config.name, static_cast<int>(refused.at_least), context, false);
+  }
   const bool has_bos = add_bos(loaded, request, config.name, tokens);
   if (tokens.empty()) throw Error("text", "at least one token", "none");
   for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -300,7 +307,7 @@ std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request
       throw Error(fmt::format("token {}", i), fmt::format("ids from 0 to {} ({})", config.dims.vocab - 1, config.name),
                   std::to_string(tokens[i].id));
   }
-  cut(tokens, request, config, context_of(loaded, request), has_bos);
+  cut(tokens, request, config, context, has_bos);
   return tokens;
 }
 
@@ -346,13 +353,8 @@ EditSources run_sources(const LoadedModel& loaded, const RunRequest& request, co
       sources[need.text] = last;
       continue;
     }
-    RunRequest plain = request;
-    plain.edits.clear();
+    RunRequest plain = source_request(request, need.text);
     plain.capture = need.capture;
-    if (!need.text.empty()) {
-      plain.text = need.text;
-      plain.ids.clear();
-    }
     sources[need.text] = run(loaded, plain, Ctx{ctx.backend, nullptr, ctx.stop});
   }
   return sources;
@@ -365,7 +367,7 @@ std::shared_ptr<Trace> pass(const LoadedModel& loaded, const RunRequest& request
   const auto trace = std::make_shared<Trace>();
   trace->model = loaded.model->info();
   trace->text = request.ids.empty() ? request.text : "";
-  trace->tokens = tokenize(loaded, request);
+  trace->tokens = tokenize(loaded, request, ctx.stop);
   trace->source = "headscope " + ctx.backend.name();
   for (const Intervention& edit : request.edits)
     if (edit.enabled) trace->source += "; edited " + describe(edit);

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,12 @@ struct RunRequest {
   std::filesystem::path model;  ///< folder
   std::string text;             ///< used when `ids` is empty
   std::vector<std::int32_t> ids;
-  std::optional<bool> add_bos;  ///< empty: as the tokenizer says for text, not before given ids
+  /// Empty: as the tokenizer says for text, not before given ids. Texts that edits take activations from are read by
+  /// the same setting as `text`.
+  std::optional<bool> add_bos;
+  /// `ids` are a text that was read already, BOS and all: nothing is put before them, and the settings around here are
+  /// those of the texts that edits take from.
+  bool ids_are_whole = false;
   bool parse_special = false;
   /// What to do with a text longer than the context: refuse (a clear error), keep the first, or keep the last tokens.
   enum class TooLong { refuse, keep_first, keep_last } too_long = TooLong::refuse;
@@ -49,16 +55,18 @@ struct LoadedModel {
 /// Opens the model and, where the folder has one, its tokenizer. Throws Error as Model::load and load_tokenizer do.
 LoadedModel load_model(const std::filesystem::path& folder, Backend& backend, const LoadWatch& watch = {});
 
-/// A text of more tokens than the model can read.
+/// A text of more tokens than the model can read. `counted` false: `tokens` is how many there are at least, told from
+/// the length of a text that is far too long.
 struct TextTooLong : Error {
-  TextTooLong(const std::string& model, int tokens, int context);
+  TextTooLong(const std::string& model, int tokens, int context, bool counted = true);
   int tokens, context;
+  bool counted;
 };
 
 /// Tokens of the request, BOS added, cut to the context as asked (BOS stays when the last tokens are kept). Throws
 /// Error on empty text, ids outside the vocabulary, text longer than the context with TooLong::refuse (TextTooLong,
-/// which says by how much).
-std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request);
+/// which says by how much); Cancelled when `stop` is requested.
+std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request, const std::stop_token& stop = {});
 
 /// The whole pipeline on the calling thread: tokenize, plan, forward, trace. The request's edits come first, then
 /// `ctx.tap`, then the recorder, so what is recorded is what the pass went on with. Without an enabled edit the pass is

@@ -2,12 +2,54 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/error.h"
+#include "core/engine/position_tap.h"
 #include "core/metrics/next_token.h"
 
 namespace headscope {
 
 namespace {
+/// Counts the positions of a rotary model inside a cache of `window` tokens, of which the first `sinks` stay.
+class CachePositions final : public Tap {
+ public:
+  CachePositions(const ModelConfig& config, Index window, Index sinks)
+      : window_(window),
+        sinks_(sinks),
+        group_(config.dims.heads / config.dims.kv_heads),
+        magnitude_(static_cast<float>(rotary_magnitude(config.rotary))),
+        table_(rotary_table(rotary_frequencies(config.rotary, config.dims.d_head), 0, window,
+                            rotary_magnitude(config.rotary))) {}
+  HeadRule head_rule(int, int head, HeadRule usual) const override {
+    scales_.resize(std::max(scales_.size(), static_cast<std::size_t>(head) + 1));
+    scales_[static_cast<std::size_t>(head)] = usual.scale;
+    return usual;
+  }
+  bool wants(Site site) const override {
+    return site.kind == SiteKind::q || site.kind == SiteKind::k || site.kind == SiteKind::attn_scores;
+  }
+  Tensor at(Site site, const Tensor& value) override {
+    if (site.kind == SiteKind::q) before_.q = value;
+    if (site.kind == SiteKind::k) before_.k = value;
+    if (site.kind != SiteKind::attn_scores || value.dim(1) <= window_) return value;
+    Tensor scores = value.copy();  // (head, query, key)
+    for (Index head = 0; head < scores.dim(0); ++head)
+      for (Index i = window_; i < scores.dim(1); ++i)
+        for (Index j = 0; j < sinks_; ++j)
+          scores.ref(head, i, j) = magnitude_ * scales_[static_cast<std::size_t>(head)] *
+                                   score_at_distance(before_, table_, i, head, j, head / group_, window_ - 1 - j);
+    return scores;
+  }
+
+ private:
+  Index window_, sinks_, group_;
+  float magnitude_;
+  RotaryTable table_;
+  BeforeRotation before_;
+  mutable std::vector<float> scales_;  // of the layer that runs, by head; asked of the const head_rule()
+};
+
 std::vector<double> masked_losses(const LoadedModel& model, std::span<const std::int32_t> ids, const std::string& mask,
                                   const Ctx& ctx) {
   RunRequest request;
@@ -48,9 +90,12 @@ std::vector<double> streaming_losses(const LoadedModel& model, std::span<const s
       return masked_losses(model, ids, "", ctx);
     case CachePolicy::window:
       return masked_losses(model, ids, fmt::format("window {}", settings.window), ctx);
-    case CachePolicy::sinks:
-      return masked_losses(model, ids,
-                           fmt::format("sink {} window {}", settings.sinks, settings.window - settings.sinks), ctx);
+    case CachePolicy::sinks: {
+      const std::string mask = fmt::format("sink {} window {}", settings.sinks, settings.window - settings.sinks);
+      if (config.position != PositionKind::rotary) return masked_losses(model, ids, mask, ctx);
+      CachePositions positions(config, settings.window, settings.sinks);
+      return masked_losses(model, ids, mask, {ctx.backend, &positions, ctx.stop, ctx.progress});
+    }
     case CachePolicy::recompute:
       break;
   }

@@ -2,8 +2,10 @@
 // A text longer than the key-value cache may grow: what the model predicts when old tokens are evicted, and when the
 // first few are kept (Xiao et al., Efficient Streaming Language Models with Attention Sinks, 2023).
 // Evicting token j once the cache holds `window` newer ones is, for every layer, the same as never seeing it from a
-// distance of `window` on; so one pass under a mask gives the losses of the whole stream. Positions stay those of the
-// text: the paper counts them inside the cache, which differs for the sinks' distances only.
+// distance of `window` on; so one pass under a mask gives the losses of the whole stream. Positions are counted inside
+// the cache (§ 3.2): a token that is read when the cache is full stands at its end, window − 1, so that the sinks never
+// move farther away than that; all other distances are those of the text. This needs positions that are told when a
+// query meets a key: rotary models. Learned positions were added when the token was read, and stay those of the text.
 
 #include <cstdint>
 #include <span>

@@ -8,8 +8,7 @@
 namespace headscope {
 
 ForcedAndFree force_and_run_free(const LoadedModel& model, std::span<const std::int32_t> ids, std::size_t given,
-                                 const std::vector<Intervention>& edits, const Generator::Choice& choice,
-                                 const Ctx& ctx) {
+                                 const RunRequest& like, const Generator::Choice& choice, const Ctx& ctx) {
   if (given < 1 || given >= ids.size())
     throw Error(
         "teacher forcing",
@@ -19,7 +18,7 @@ ForcedAndFree force_and_run_free(const LoadedModel& model, std::span<const std::
   out.given = given;
   out.target.assign(ids.begin() + static_cast<std::ptrdiff_t>(given), ids.end());
   const Ctx quiet{ctx.backend, ctx.tap, ctx.stop, nullptr};
-  Generator forced(model, edits, false), free(model, edits, false);
+  Generator forced(model, like, false), free(model, like, false);
   std::vector<std::int32_t> own(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(given));
   for (std::size_t i = 0; i < out.target.size(); ++i) {
     const auto taught = forced.step(quiet, ids.first(given + i), i, choice);

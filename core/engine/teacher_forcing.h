@@ -22,9 +22,9 @@ struct ForcedAndFree {
   std::vector<double> free_loss;      ///< −ln p(target token | what the model wrote itself)
 };
 
-/// Both use the same random numbers. Throws Error when not 1 ≤ given < ids.size(), and as Generator::step.
+/// `like`: see Generator. Both use the same random numbers. Throws Error when not 1 ≤ given < ids.size(), and as
+/// Generator::step.
 ForcedAndFree force_and_run_free(const LoadedModel& model, std::span<const std::int32_t> ids, std::size_t given,
-                                 const std::vector<Intervention>& edits, const Generator::Choice& choice,
-                                 const Ctx& ctx);
+                                 const RunRequest& like, const Generator::Choice& choice, const Ctx& ctx);
 
 }  // namespace headscope

@@ -7,6 +7,8 @@
 #include <map>
 
 #include "core/base/error.h"
+#include "core/base/excerpt.h"
+#include "core/base/memory.h"
 #include "core/base/utf8.h"
 #include "core/io/imported_maps.h"
 #include "core/io/npz.h"
@@ -25,10 +27,14 @@ Tensor read_attention(const NpzFile& file) {
   const auto& shape = array.shape;
   const std::size_t rank = shape.size();
   const bool square = rank >= 2 && shape[rank - 1] == shape[rank - 2];
-  constexpr Index most = 1 << 20;  // layers and heads are ints everywhere else
-  if ((rank != 3 && rank != 4) || !square || array.elements() == 0 || shape[0] > most || shape[rank - 3] > most)
+  constexpr Index most = 1024;  // layers, and heads in one: no model has more
+  if ((rank != 3 && rank != 4) || !square || array.elements() == 0)
     throw Error(array.where, "a shape [layer, head, T, T] or [head, T, T] with nothing empty", fmt::format("{}", shape),
                 rank == 5 ? "take one text of the batch: attn[:, 0]" : "");
+  if (shape[0] > most || shape[rank - 3] > most)
+    throw Error(array.where, fmt::format("at most {} layers and {} heads", most, most), fmt::format("{}", shape));
+  const double maps = static_cast<double>(shape[rank - 3]) * (rank == 4 ? static_cast<double>(shape[0]) : 1);
+  require_room(maps, shape[rank - 1], shape[rank - 1], available_memory(), array.where);
   const Tensor weights = array.tensor();
   return rank == 4 ? weights : weights.reshape({1, shape[0], shape[1], shape[2]});
 }
@@ -81,9 +87,9 @@ std::shared_ptr<const Trace> open_attention_npz(const std::filesystem::path& pat
   ModelDims& dims = trace->model.dims;
   dims.layers = static_cast<int>(attention.dim(0));
   dims.heads = dims.kv_heads = static_cast<int>(attention.dim(1));
-  trace->model.name = path.stem().string();
+  trace->model.name = excerpt(path.stem().string());
   trace->model.family = "imported";
-  trace->source = "imported from " + path.filename().string();
+  trace->source = "imported from " + excerpt(path.filename().string());
 
   bool causal = true, probability = true;
   for (Index layer = 0; layer < attention.dim(0); ++layer) {

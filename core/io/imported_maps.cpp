@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/base/memory.h"
 
 namespace headscope {
 
@@ -39,14 +40,27 @@ bool is_probability(const Tensor& weights, double tolerance) {
   return true;
 }
 
+void require_room(double maps, Index n_query, Index n_key, std::uint64_t available, const std::string& where) {
+  constexpr double of_any_map = 1500;  // the map, its statistics' vectors and what the allocator adds
+  const auto rows = static_cast<double>(n_query), keys = static_cast<double>(n_key);
+  const auto cells = static_cast<double>(stored_overview_cells);
+  const double overview = n_query > stored_overview_cells || n_key > stored_overview_cells ? cells * cells : 0;
+  const double each = of_any_map + sizeof(float) * (rows * keys + overview) + 40 * rows + 16 * keys;
+  if (maps * each > static_cast<double>(available))
+    throw Error(where, fmt::format("maps that fit into {} of free memory", memory_text(static_cast<double>(available))),
+                fmt::format("{:.0f} maps of {} × {}, which take {}", maps, n_query, n_key, memory_text(maps * each)),
+                "save fewer layers, heads or positions");
+}
+
 void append_maps(std::vector<AttentionMap>& maps, const AttentionMap::Place& place, const Tensor& weights, int kv_heads,
                  const std::function<std::shared_ptr<const AttentionRule>(int head, const Tensor& weights)>& rule,
-                 const TokenLinks& links) {
+                 const TokenLinks& links, const std::function<MapKind(int head)>& kind) {
   const int heads = static_cast<int>(weights.dim(0));
   const int shared = kv_heads > 0 ? std::max(heads / kv_heads, 1) : 1;  // query heads that read one key head
   for (int head = 0; head < heads; ++head) {
     AttentionMap::Place own = place;
     own.head = head;
+    if (kind) own.kind = kind(head);
     own.kv_head = kv_heads > 0 ? std::min(head / shared, kv_heads - 1) : head;
     const Tensor one = weights.select(0, head);
     maps.push_back(AttentionMap::dense(own, one, rule(head, one), stats_of_weights(one, &links, place.offset)));

@@ -289,7 +289,7 @@ std::vector<std::string> NpyArray::strings() const {
   return out;
 }
 
-NpyArray parse_npy(std::span<const std::byte> bytes, const std::string& where) {
+NpyArray parse_npy(std::vector<std::byte> bytes, const std::string& where) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (text.size() < 10 || text.substr(0, magic.size()) != magic)
     throw Error(where, "a NumPy array (\\x93NUMPY …)", fmt::format("{} bytes of something else", text.size()));
@@ -310,18 +310,20 @@ NpyArray parse_npy(std::span<const std::byte> bytes, const std::string& where) {
   HeaderReader(text.substr(start, length), where).read(array, fortran);
   read_descr(array);
   const std::int64_t count = checked_elements(array);
-  const auto data = bytes.subspan(start + length);
-  if (data.size() != static_cast<std::size_t>(count) * array.item)
+  const std::size_t before = start + length, data = bytes.size() - before;
+  if (data != static_cast<std::size_t>(count) * array.item)
     throw Error(where,
                 fmt::format("{} bytes for shape {} of '{}'", static_cast<std::size_t>(count) * array.item, array.shape,
                             array.descr),
-                fmt::format("{}", data.size()), "the file is cut short or damaged");
+                fmt::format("{}", data), "the file is cut short or damaged");
   if (array.item == 0 && count > (1 << 24))  // items of no bytes could claim any number
     throw Error(where, "at most 16777216 empty texts", fmt::format("{}", count));
-  if (fortran && array.shape.size() > 1)
-    array.data = to_c_order(data.data(), array, count);
-  else
-    array.data.assign(data.begin(), data.end());
+  if (fortran && array.shape.size() > 1) {
+    array.data = to_c_order(bytes.data() + before, array, count);
+  } else {
+    bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(before));
+    array.data = std::move(bytes);
+  }
   return array;
 }
 

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -32,6 +31,6 @@ struct NpyArray {
 };
 
 /// Throws Error at `where` on anything that is not a whole .npy array of a dtype above.
-NpyArray parse_npy(std::span<const std::byte> bytes, const std::string& where);
+NpyArray parse_npy(std::vector<std::byte> bytes, const std::string& where);
 
 }  // namespace headscope

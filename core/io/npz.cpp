@@ -4,9 +4,11 @@
 #include <zip.h>
 
 #include <algorithm>
-#include <cstring>
+#include <cerrno>
 
 #include "core/base/error.h"
+#include "core/base/excerpt.h"
+#include "core/base/memory.h"
 #include "core/base/nearest_names.h"
 
 namespace headscope {
@@ -20,8 +22,65 @@ struct Discard {
 using Archive = std::unique_ptr<zip_t, Discard>;
 using Member = std::unique_ptr<zip_file_t, Discard>;
 
-/// A libzip handle is not thread-safe, so each reader opens its own over the shared map: that reads the directory only.
-Archive open_archive(const MappedFile& file) {
+/// libzip's source of bytes: an open file, read where libzip asks for it. Owned by libzip, which frees it.
+struct ZipSource {
+  const InputFile& file;
+  zip_uint64_t at = 0;
+  zip_error_t error{};
+};
+
+/// The callback that libzip calls with a command (zip_source_function(3)). No exception may cross its C frames.
+zip_int64_t serve(void* state, void* data, zip_uint64_t length, zip_source_cmd_t command) {
+  auto& source = *static_cast<ZipSource*>(state);
+  const zip_uint64_t size = source.file.size();
+  switch (command) {
+    case ZIP_SOURCE_OPEN:
+      source.at = 0;
+      return 0;
+    case ZIP_SOURCE_CLOSE:
+      return 0;
+    case ZIP_SOURCE_READ:
+      try {
+        const auto count = static_cast<std::size_t>(std::min(length, size - source.at));
+        source.file.read(source.at, {static_cast<std::byte*>(data), count});
+        source.at += count;
+        return static_cast<zip_int64_t>(count);
+      } catch (const std::exception&) {  // cut short since it was opened, or a broken disk
+        zip_error_set(&source.error, ZIP_ER_READ, EIO);
+        return -1;
+      }
+    case ZIP_SOURCE_SEEK: {
+      const zip_int64_t to = zip_source_seek_compute_offset(source.at, size, data, length, &source.error);
+      if (to >= 0) source.at = static_cast<zip_uint64_t>(to);
+      return to < 0 ? -1 : 0;
+    }
+    case ZIP_SOURCE_TELL:
+      return static_cast<zip_int64_t>(source.at);
+    case ZIP_SOURCE_STAT: {
+      auto& stat = *static_cast<zip_stat_t*>(data);
+      zip_stat_init(&stat);
+      stat.valid = ZIP_STAT_SIZE;
+      stat.size = size;
+      return sizeof stat;
+    }
+    case ZIP_SOURCE_ERROR:
+      return zip_error_to_data(&source.error, data, length);
+    case ZIP_SOURCE_SUPPORTS:
+      return zip_source_make_command_bitmap(ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE, ZIP_SOURCE_STAT,
+                                            ZIP_SOURCE_ERROR, ZIP_SOURCE_FREE, ZIP_SOURCE_SEEK, ZIP_SOURCE_TELL,
+                                            ZIP_SOURCE_SUPPORTS, -1);
+    case ZIP_SOURCE_FREE:
+      delete &source;
+      return 0;
+    default:
+      zip_error_set(&source.error, ZIP_ER_OPNOTSUPP, 0);
+      return -1;
+  }
+}
+
+/// A libzip handle is not thread-safe, so each reader opens its own over the shared file: that reads the directory
+/// only.
+Archive open_archive(const InputFile& file) {
   const char* const hint = "is it a .npz of numpy.savez, and was it copied whole?";
   zip_error_t error;
   zip_error_init(&error);
@@ -30,8 +89,10 @@ Archive open_archive(const MappedFile& file) {
     zip_error_fini(&error);
     throw Error(file.path().string(), "a zip archive (.npz)", message, hint);
   };
-  zip_source_t* source = zip_source_buffer_create(file.bytes().data(), file.bytes().size(), 0, &error);
+  auto state = std::make_unique<ZipSource>(ZipSource{file});
+  zip_source_t* source = zip_source_function_create(&serve, state.get(), &error);
   if (!source) refuse();
+  static_cast<void>(state.release());  // freed with the source
   zip_t* archive = zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, &error);
   if (!archive) {
     zip_source_free(source);
@@ -41,13 +102,12 @@ Archive open_archive(const MappedFile& file) {
   return Archive(archive);
 }
 
-bool starts_with(const MappedFile& file, std::string_view magic) {
-  return file.bytes().size() >= magic.size() && std::memcmp(file.bytes().data(), magic.data(), magic.size()) == 0;
+bool starts_with(const InputFile& file, std::string_view magic) {
+  return file.size() >= magic.size() && file.text(0, magic.size()) == magic;
 }
 
 /// One member, inflated. libzip checks its CRC when the end is reached.
-std::vector<std::byte> inflate(const MappedFile& file, std::size_t member, const std::string& where,
-                               std::size_t limit) {
+std::vector<std::byte> inflate(const InputFile& file, std::size_t member, const std::string& where, std::size_t limit) {
   const Archive archive = open_archive(file);
   zip_stat_t info;
   zip_stat_init(&info);
@@ -61,7 +121,7 @@ std::vector<std::byte> inflate(const MappedFile& file, std::size_t member, const
                 "save it with numpy.savez or savez_compressed");
   if (info.size > limit) throw Error(where, fmt::format("at most {} bytes", limit), fmt::format("{}", info.size));
   // Deflate never reaches 1032 : 1, so a larger claim is a lie and must not decide how much we allocate.
-  if (info.comp_size > file.bytes().size() || info.size / 1032 > info.comp_size)
+  if (info.comp_size > file.size() || info.size / 1032 > info.comp_size)
     throw Error(where, fmt::format("a size that {} compressed bytes can give", info.comp_size),
                 fmt::format("{} bytes", info.size));
 
@@ -86,7 +146,7 @@ std::vector<std::byte> inflate(const MappedFile& file, std::size_t member, const
 
 NpzFile NpzFile::open(const std::filesystem::path& path) {
   NpzFile out;
-  out.file_ = MappedFile::open(path);
+  out.file_ = InputFile::open(path);
   if (starts_with(*out.file_, "\x93NUMPY")) {
     out.names_.push_back(path.stem().string());
     return out;
@@ -109,7 +169,7 @@ NpzFile NpzFile::open(const std::filesystem::path& path) {
   std::vector<std::string> sorted = out.names_;
   std::ranges::sort(sorted);
   if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end())
-    throw Error(where, "every array name once", *twice + " twice");
+    throw Error(where, "every array name once", excerpt(*twice) + " twice");
   return out;
 }
 
@@ -118,12 +178,19 @@ bool NpzFile::contains(const std::string& name) const {
 }
 
 NpyArray NpzFile::array(const std::string& name, std::size_t limit) const {
+  limit = static_cast<std::size_t>(std::min<std::uint64_t>(limit, available_memory()));
   const auto found = std::ranges::find(names_, name);
   if (found == names_.end())
-    throw Error(path().string(), "array " + name, fmt::format("{} arrays, none of that name", names_.size()),
+    throw Error(path().string(), "array " + excerpt(name), fmt::format("{} arrays, none of that name", names_.size()),
                 nearest_names_hint(name, names_));
-  const std::string where = path().string() + ": array " + name;
-  if (members_.empty()) return parse_npy(file_->bytes(), where);
+  const std::string where = path().string() + ": array " + excerpt(name);
+  if (members_.empty()) {
+    if (file_->size() > limit)
+      throw Error(where, fmt::format("at most {} bytes", limit), fmt::format("{}", file_->size()));
+    std::vector<std::byte> bytes(file_->size());
+    file_->read(0, bytes);
+    return parse_npy(std::move(bytes), where);
+  }
   const auto place = static_cast<std::size_t>(found - names_.begin());
   return parse_npy(inflate(*file_, members_[place], where, limit), where);
 }

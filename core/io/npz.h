@@ -25,14 +25,14 @@ class NpzFile {
   bool contains(const std::string& name) const;
 
   /// Throws Error when absent (naming the nearest), encrypted, of a checksum that does not match, or larger than
-  /// `limit` bytes. The inflated size is believed only as far as the compressed one can reach.
+  /// `limit` bytes or the free memory. The inflated size is believed only as far as the compressed one can reach.
   NpyArray array(const std::string& name, std::size_t limit = std::size_t{1} << 32) const;
   Tensor tensor(const std::string& name) const { return array(name).tensor(); }
   std::vector<std::int64_t> integers(const std::string& name) const { return array(name).integers(); }
   std::vector<std::string> strings(const std::string& name) const { return array(name).strings(); }
 
  private:
-  std::shared_ptr<const MappedFile> file_;
+  std::shared_ptr<const InputFile> file_;
   std::vector<std::string> names_;
   std::vector<std::size_t> members_;  ///< place of each name in the archive; empty for a .npy
 };

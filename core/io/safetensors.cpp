@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/excerpt.h"
 #include "core/base/nearest_names.h"
 #include "core/io/strict_json.h"
 
@@ -71,10 +71,11 @@ struct Span {
   const std::string* name;
 };
 
-/// One header entry, checked against the data section `data`; fills `span` with its place there.
-TensorEntry read_entry(const std::string& name, const json& value, const std::shared_ptr<const MappedFile>& file,
-                       std::span<const std::byte> data, Span& span) {
-  const std::string where = file->path().string() + ": tensor " + name;
+/// One header entry, checked against the data section, which begins at byte `start` of the file; fills `span` with its
+/// place there.
+TensorEntry read_entry(const std::string& name, const json& value, const std::shared_ptr<const InputFile>& file,
+                       std::uint64_t start, Span& span) {
+  const std::string where = file->path().string() + ": tensor " + excerpt(name);
   if (!value.is_object()) throw Error(where, "an object with dtype, shape and data_offsets", json_excerpt(value));
   for (const auto& [key, unused] : value.items())
     if (key != "dtype" && key != "shape" && key != "data_offsets")
@@ -100,8 +101,9 @@ TensorEntry read_entry(const std::string& name, const json& value, const std::sh
     throw Error(where, "data_offsets [begin, end]", json_excerpt(offsets));
   span.begin = static_cast<std::uint64_t>(whole(offsets[0], where, "data_offsets"));
   span.end = static_cast<std::uint64_t>(whole(offsets[1], where, "data_offsets"));
-  if (span.begin > span.end || span.end > data.size())
-    throw Error(where, fmt::format("data_offsets inside the {} bytes of data", data.size()),
+  const std::uint64_t data = file->size() - start;
+  if (span.begin > span.end || span.end > data)
+    throw Error(where, fmt::format("data_offsets inside the {} bytes of data", data),
                 fmt::format("[{}, {}]", span.begin, span.end), "the file is cut short or damaged; fetch it again");
   const auto bytes = byte_size(entry.shape, known->size);
   if (!bytes || *bytes != span.end - span.begin)
@@ -109,12 +111,13 @@ TensorEntry read_entry(const std::string& name, const json& value, const std::sh
                 bytes ? fmt::format("{} bytes for shape {} of {}", *bytes, entry.shape, known->name)
                       : fmt::format("a size that fits 63 bits, for shape {} of {}", entry.shape, known->name),
                 fmt::format("{} bytes", span.end - span.begin));
-  entry.bytes = data.subspan(span.begin, span.end - span.begin);
+  entry.offset = start + span.begin;
+  entry.size = span.end - span.begin;
   return entry;
 }
 
 /// Every byte of data belongs to exactly one tensor: the format forbids holes as well as overlaps.
-void check_spans(std::vector<Span>& spans, std::size_t data_size, const std::string& where) {
+void check_spans(std::vector<Span>& spans, std::uint64_t data_size, const std::string& where) {
   std::ranges::sort(spans,
                     [](const Span& a, const Span& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
   std::uint64_t end = 0;
@@ -122,10 +125,12 @@ void check_spans(std::vector<Span>& spans, std::size_t data_size, const std::str
   const std::string* before = &start;
   for (const Span& s : spans) {
     if (s.begin < end)
-      throw Error(where + ": tensor " + *s.name, fmt::format("data that does not overlap tensor {}", *before),
+      throw Error(where + ": tensor " + excerpt(*s.name),
+                  fmt::format("data that does not overlap tensor {}", excerpt(*before)),
                   fmt::format("a begin at {}, before its end at {}", s.begin, end));
     if (s.begin > end)
-      throw Error(where + ": tensor " + *s.name, fmt::format("data that follows {} at {}", *before, end),
+      throw Error(where + ": tensor " + excerpt(*s.name),
+                  fmt::format("data that follows {} at {}", excerpt(*before), end),
                   fmt::format("a hole of {} bytes", s.begin - end));
     end = s.end;
     before = s.name;
@@ -140,26 +145,25 @@ struct OneFile {
 };
 
 OneFile open_one(const fs::path& path) {
-  const auto file = MappedFile::open(path);
+  const auto file = InputFile::open(path);
   const std::string where = path.string();
-  const auto bytes = file->bytes();
   const char* const hint = "is it a safetensors file, and was it copied whole?";
-  if (bytes.size() < 8)
-    throw Error(where, "a safetensors file (8 bytes of header length)", fmt::format("{} bytes", bytes.size()), hint);
+  if (file->size() < 8)
+    throw Error(where, "a safetensors file (8 bytes of header length)", fmt::format("{} bytes", file->size()), hint);
   std::uint64_t length = 0;
-  std::memcpy(&length, bytes.data(), 8);
+  file->read(0, std::as_writable_bytes(std::span(&length, 1)));
   if (length > header_cap)
     throw Error(where, fmt::format("a header of at most {} bytes", header_cap),
                 fmt::format("a stated length of {}", length), hint);
-  if (length > bytes.size() - 8)
-    throw Error(where, fmt::format("a header inside the file of {} bytes", bytes.size()),
+  if (length > file->size() - 8)
+    throw Error(where, fmt::format("a header inside the file of {} bytes", file->size()),
                 fmt::format("a stated length of {}", length), hint);
 
-  const std::string_view header(reinterpret_cast<const char*>(bytes.data()) + 8, length);
+  const std::string header = file->text(8, length);
   if (header.empty() || header.front() != '{')
     throw Error(where, "a header that begins with '{'", "something else", hint);
   const json root = parse_strict_json(header, where + ": header", 3);  // {name: {shape: []}}
-  const auto data = bytes.subspan(8 + length);
+  const std::uint64_t start = 8 + length;
 
   OneFile out;
   std::vector<Span> spans;
@@ -175,11 +179,11 @@ OneFile open_one(const fs::path& path) {
       continue;
     }
     Span span{};
-    const auto placed = out.tensors.emplace(name, read_entry(name, value, file, data, span)).first;
+    const auto placed = out.tensors.emplace(name, read_entry(name, value, file, start, span)).first;
     span.name = &placed->first;
     spans.push_back(span);
   }
-  check_spans(spans, data.size(), where);
+  check_spans(spans, file->size() - start, where);
   return out;
 }
 
@@ -200,7 +204,7 @@ OneFile open_index(const fs::path& path) {
     // A name with a folder in it could reach any file of the machine.
     if (shard.empty() || shard == "." || shard == ".." ||
         shard.find_first_of(std::string("/\\\0", 3)) != std::string::npos)
-      throw Error(where + ": weight_map: " + name, "the name of a file beside the index", json_excerpt(value));
+      throw Error(where + ": weight_map: " + excerpt(name), "the name of a file beside the index", json_excerpt(value));
     auto opened = shards.find(shard);
     if (opened == shards.end()) {
       opened = shards.emplace(shard, open_one(path.parent_path() / shard)).first;
@@ -208,7 +212,7 @@ OneFile open_index(const fs::path& path) {
     }
     auto entry = opened->second.tensors.extract(name);
     if (!entry)
-      throw Error(where, fmt::format("tensor {} in {}", name, shard), "no such tensor there",
+      throw Error(where, fmt::format("tensor {} in {}", excerpt(name), excerpt(shard)), "no such tensor there",
                   "the index and its files do not belong together");
     out.tensors.insert(std::move(entry));
   }
@@ -240,7 +244,11 @@ std::string dtype_name(DType type) {
 }
 
 std::int64_t TensorEntry::elements() const {
-  return static_cast<std::int64_t>(bytes.size() / dtype_size(dtype));
+  return static_cast<std::int64_t>(size / dtype_size(dtype));
+}
+
+void TensorEntry::read(std::span<std::byte> out) const {
+  file->read(offset, out);
 }
 
 SafetensorsFile SafetensorsFile::open(const fs::path& path) {
@@ -259,13 +267,13 @@ const TensorEntry& SafetensorsFile::entry(const std::string& name) const {
   std::vector<std::string> names;
   names.reserve(tensors_.size());
   for (const auto& [known, unused] : tensors_) names.push_back(known);
-  throw Error(path_.string(), "tensor " + name, fmt::format("{} tensors, none of that name", names.size()),
+  throw Error(path_.string(), "tensor " + excerpt(name), fmt::format("{} tensors, none of that name", names.size()),
               nearest_names_hint(name, names));
 }
 
 Tensor SafetensorsFile::tensor(const std::string& name) const {
   const TensorEntry& found = entry(name);
-  if (reading_) reading_(found.bytes.size());
+  if (reading_) reading_(found.size);
   return to_float(found);
 }
 

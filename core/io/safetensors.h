@@ -1,6 +1,7 @@
 #pragma once
 // Safetensors files (github.com/huggingface/safetensors): 8-byte little-endian header length, JSON header, raw data.
-// Opened by memory map, checked before anything is believed; written as a stream, one tensor at a time.
+// Checked before anything is believed; tensors are read when they are asked for, into memory of their own; written as a
+// stream, one tensor at a time.
 
 #include <cstdint>
 #include <filesystem>
@@ -24,9 +25,18 @@ struct TensorEntry {
   std::string name;
   DType dtype = DType::f32;
   std::vector<std::int64_t> shape;
-  std::span<const std::byte> bytes;               ///< inside the map
-  std::shared_ptr<const MappedFile> file;
+  std::uint64_t offset = 0, size = 0;  ///< its bytes in the file
+  std::shared_ptr<const InputFile> file;
   std::int64_t elements() const;
+  /// REQUIRES out.size() == size. Throws Error when the file has meanwhile been cut short.
+  void read(std::span<std::byte> out) const;
+  /// All of it, as items of type T of the dtype's size.
+  template <class T>
+  std::vector<T> items() const {
+    std::vector<T> out(size / sizeof(T));
+    read(std::as_writable_bytes(std::span(out)));
+    return out;
+  }
 };
 
 /// The tensors of one file, or of all shards that a `*.safetensors.index.json` names. Immutable, thread-safe.
@@ -42,8 +52,7 @@ class SafetensorsFile {
   bool contains(const std::string& name) const { return tensors_.count(name) > 0; }
   /// Throws Error naming the file and the nearest names when absent.
   const TensorEntry& entry(const std::string& name) const;
-  /// As float32: F32 is a view of the mapped file when its data is 4-byte aligned, every other float dtype is converted.
-  /// Throws Error on integer dtypes or rank > 4.
+  /// Read now, as float32. Throws Error on integer dtypes, rank > 4, or a file that was cut short since it was opened.
   Tensor tensor(const std::string& name) const;
   /// Called by every tensor() before it reads, with the tensor's size in the file: for progress. May throw to stop.
   void watch(std::function<void(std::size_t bytes)> reading) { reading_ = std::move(reading); }
@@ -56,7 +65,7 @@ class SafetensorsFile {
   std::function<void(std::size_t)> reading_;
 };
 
-/// Converts any float dtype to float32 (F16 and BF16 exactly, F64 rounded).
+/// Reads any float dtype as float32 (F16 and BF16 exactly, F64 rounded).
 Tensor to_float(const TensorEntry& entry);
 float half_to_float(std::uint16_t bits);
 std::uint16_t float_to_half(float value);  ///< round to nearest even

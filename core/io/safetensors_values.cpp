@@ -3,28 +3,31 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
+#include <span>
+#include <vector>
 
 #include "core/base/error.h"
+#include "core/base/excerpt.h"
 #include "core/io/safetensors.h"
 
 namespace headscope {
 
 namespace {
 
-/// Reads items of type T, which need not be aligned in the file, through `convert`.
+/// Reads items of type T through `convert`, a stretch at a time.
 template <class T, class Convert>
 Tensor converted(const TensorEntry& entry, const Shape& shape, Convert convert) {
   Tensor out = Tensor::uninitialized(shape);
   float* values = out.mutable_data();
-  const std::byte* in = entry.bytes.data();
-  const Index count = entry.elements();
-  for (Index i = 0; i < count; ++i) {
-    T item;
-    std::memcpy(&item, in + static_cast<std::size_t>(i) * sizeof(T), sizeof(T));
-    values[i] = convert(item);
+  const auto count = static_cast<std::size_t>(entry.elements());
+  std::vector<T> stretch(std::min<std::size_t>(count, std::size_t{1} << 18));
+  for (std::size_t done = 0; done < count; done += stretch.size()) {
+    stretch.resize(std::min(stretch.size(), count - done));
+    entry.file->read(entry.offset + done * sizeof(T), std::as_writable_bytes(std::span(stretch)));
+    for (const T item : stretch) *values++ = convert(item);
   }
   return out;
 }
@@ -58,16 +61,15 @@ std::uint16_t float_to_half(float value) {
 }
 
 Tensor to_float(const TensorEntry& entry) {
-  const std::string where = (entry.file ? entry.file->path().string() + ": " : "") + "tensor " + entry.name;
+  const std::string where = (entry.file ? entry.file->path().string() + ": " : "") + "tensor " + excerpt(entry.name);
   if (entry.shape.size() > Shape::max_rank)
     throw Error(where, fmt::format("at most {} axes", Shape::max_rank), fmt::format("shape {}", entry.shape));
   const Shape shape{std::span<const Index>(entry.shape)};
   switch (entry.dtype) {
     case DType::f32: {
-      const void* data = entry.bytes.data();
-      if (data && reinterpret_cast<std::uintptr_t>(data) % alignof(float) == 0)
-        return Tensor::borrow(static_cast<const float*>(data), shape, entry.file);
-      return converted<float>(entry, shape, [](float x) { return x; });
+      Tensor out = Tensor::uninitialized(shape);
+      entry.read(std::as_writable_bytes(std::span(out.mutable_data(), static_cast<std::size_t>(entry.elements()))));
+      return out;
     }
     case DType::f16:
       return converted<std::uint16_t>(entry, shape, half_to_float);

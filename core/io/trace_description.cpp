@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/excerpt.h"
 #include "core/io/strict_json.h"
 
 namespace headscope {
@@ -84,6 +85,8 @@ class Reader {
     if (!found.is_string()) throw Error(at(key), "a string", json_excerpt(found));
     return found.get<std::string>();
   }
+  /// A text that is shown to people as it stands.
+  std::string shown(const char* key) const { return excerpt(bytes(key), 4000, Lines::kept); }
   std::string bytes(const char* key) const {
     const json& found = value(key);
     if (found.is_string()) return found.get<std::string>();
@@ -124,7 +127,7 @@ std::vector<Token> read_tokens(const Reader& root, std::size_t text_size) {
     const Reader reader(item, fmt::format("{}[{}]", root.at("tokens"), tokens.size()));
     Token token;
     token.bytes = reader.bytes("bytes");
-    token.label = reader.bytes("label");
+    token.label = reader.shown("label");
     const auto size = static_cast<std::int64_t>(text_size);
     token.begin = static_cast<int>(reader.integer("begin", -1, size));
     token.end = static_cast<int>(reader.integer("end", -1, size));
@@ -169,8 +172,11 @@ std::string describe_trace(const Trace& trace, const TraceExtents& extents) {
   root["query_offset"] = extents.offset;
   root["map_kind"] = name_of(kind_names, extents.kind);
   root["rule"] = extents.rule ? json(*extents.rule) : json();
+  if (extents.names != HookNames::transformer_lens) root["names"] = text_of(extents.names);
   for (const auto& [head, rule] : extents.head_rules)
     root["head_rules"].push_back({{"layer", head.first}, {"head", head.second}, {"rule", rule}});
+  for (const auto& [head, kind] : extents.head_kinds)
+    root["head_kinds"].push_back({{"layer", head.first}, {"head", head.second}, {"kind", name_of(kind_names, kind)}});
   root["plan"] = {{"maps", name_of(storage_names, trace.plan.maps)},
                   {"bytes", trace.plan.bytes},
                   {"summary", from_bytes(trace.plan.summary)}};
@@ -188,9 +194,9 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
 
   Trace trace;
   const Reader model = root.object("model");
-  trace.model.name = model.bytes("name");
-  trace.model.family = model.bytes("family");
-  trace.model.dtype = model.bytes("dtype");
+  trace.model.name = model.shown("name");
+  trace.model.family = model.shown("family");
+  trace.model.dtype = model.shown("dtype");
   trace.model.parameters = model.integer("parameters", 0, INT64_MAX);
   trace.model.context = model.count("context");
   ModelDims& d = trace.model.dims;
@@ -205,12 +211,17 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
   if (trace.text.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()))
     throw Error(root.at("text"), "a text below 2 GiB", fmt::format("{} bytes", trace.text.size()));
   trace.tokens = read_tokens(root, trace.text.size());
-  trace.source = root.bytes("source");
+  trace.source = root.shown("source");
   extents.n_query = root.count("queries");
   extents.n_key = root.count("keys");
   extents.offset = root.count("query_offset");
   extents.kind = root.choice("map_kind", kind_names);
   if (!root.value("rule").is_null()) extents.rule = root.text("rule");
+  if (root_value.contains("names")) {
+    const auto names = parse_hook_names(root.text("names"));
+    if (!names) throw Error(root.at("names"), "transformer-lens, bridge or bridge-gated", root.text("names"));
+    extents.names = *names;
+  }
   if (const auto rules = root_value.find("head_rules"); rules != root_value.end()) {
     if (!rules->is_array()) throw Error(root.at("head_rules"), "an array", json_excerpt(*rules));
     for (const json& value : *rules) {
@@ -218,10 +229,17 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
       extents.head_rules[{item.count("layer"), item.count("head")}] = item.text("rule");
     }
   }
+  if (const auto kinds = root_value.find("head_kinds"); kinds != root_value.end()) {
+    if (!kinds->is_array()) throw Error(root.at("head_kinds"), "an array", json_excerpt(*kinds));
+    for (const json& value : *kinds) {
+      const Reader item(value, root.at("head_kinds"));
+      extents.head_kinds[{item.count("layer"), item.count("head")}] = item.choice("kind", kind_names);
+    }
+  }
   const Reader plan = root.object("plan");
   trace.plan.maps = plan.choice("maps", storage_names);
   trace.plan.bytes = static_cast<std::size_t>(plan.integer("bytes", 0, INT64_MAX));
-  trace.plan.summary = plan.bytes("summary");
+  trace.plan.summary = plan.shown("summary");
   trace.milliseconds = root.number("milliseconds");
   return trace;
 }

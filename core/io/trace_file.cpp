@@ -4,10 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
 #include <ostream>
 
 #include "core/base/error.h"
+#include "core/base/excerpt.h"
+#include "core/base/memory.h"
 #include "core/io/imported_maps.h"
 #include "core/io/safetensors.h"
 #include "core/io/trace_description.h"
@@ -34,9 +35,11 @@ TraceExtents extents_of(const Trace& trace) {
   extents.offset = first.place().offset;
   extents.kind = first.place().kind;
   if (first.rule()) extents.rule = first.rule()->describe();
-  for (const AttentionMap& map : trace.maps)
+  for (const AttentionMap& map : trace.maps) {
     if (map.rule() && map.rule()->describe() != extents.rule)
       extents.head_rules[{map.layer(), map.head()}] = map.rule()->describe();
+    if (map.place().kind != extents.kind) extents.head_kinds[{map.layer(), map.head()}] = map.place().kind;
+  }
   return extents;
 }
 
@@ -93,10 +96,12 @@ std::map<int, LayerMaps> maps_by_layer(const Trace& trace, const TraceExtents& e
   for (const AttentionMap& map : trace.maps) {
     LayerMaps& layer = layers[map.layer()];
     if (map.head() != static_cast<int>(layer.size()) || map.n_query() != extents.n_query ||
-        map.n_key() != extents.n_key || map.place().offset != extents.offset || map.place().kind != extents.kind)
+        map.n_key() != extents.n_key || map.place().offset != extents.offset)
       throw Error("trace to write",
-                  fmt::format("head {}.{} of {} × {}", map.layer(), layer.size(), extents.n_query, extents.n_key),
-                  fmt::format("head {}.{} of {} × {}", map.layer(), map.head(), map.n_query(), map.n_key()));
+                  fmt::format("head {}.{} of {} × {} after {} cached tokens", map.layer(), layer.size(),
+                              extents.n_query, extents.n_key, extents.offset),
+                  fmt::format("head {}.{} of {} × {} after {}", map.layer(), map.head(), map.n_query(), map.n_key(),
+                              map.place().offset));
     layer.push_back(&map);
   }
   for (const auto& [layer, maps] : layers)
@@ -122,7 +127,7 @@ int add_sites(SafetensorsWriter& writer, const Trace& trace, SiteKind kind, cons
   int count = 0;
   const auto add = [&](Site site, const Tensor& tensor) {
     check_shape(site, tensor.shape(), trace.model.dims, extents, where);
-    writer.add(name(site), tensor);
+    writer.add(name(site, extents.names), tensor);
     ++count;
   };
   if (kind == SiteKind::logits && trace.logits.defined()) {
@@ -147,10 +152,9 @@ std::vector<std::int32_t> read_ids(const SafetensorsFile& file, std::size_t toke
   const std::string at = where + ": tensor " + tokens_name;
   if (entry.dtype != DType::i32 || entry.shape.size() != 1)
     throw Error(at, "I32 with one axis", fmt::format("{} of shape {}", dtype_name(entry.dtype), entry.shape));
-  std::vector<std::int32_t> ids(static_cast<std::size_t>(entry.elements()));
+  std::vector<std::int32_t> ids = entry.items<std::int32_t>();
   if (ids.size() != tokens)
     throw Error(at, fmt::format("{} ids, as many as tokens are described", tokens), fmt::format("{}", ids.size()));
-  if (!ids.empty()) std::memcpy(ids.data(), entry.bytes.data(), entry.bytes.size());
   return ids;
 }
 
@@ -174,7 +178,7 @@ struct Rules {
           if (*stated == causal_rule()->describe())
             throw Error(where, "no weight on later keys, as its rule is causal", "weights above the diagonal");
           throw Error(fmt::format("{}: layer {} head {}", where, layer, head),
-                      "no weight on keys that its rule, " + *stated + ", masks",
+                      "no weight on keys that its rule, " + excerpt(*stated) + ", masks",
                       fmt::format("{} at query {}, key {}", weights.at(q, k), q, k));
         }
     return rule;
@@ -195,7 +199,8 @@ struct Rules {
 
 void write_trace(const Trace& trace, const fs::path& path, const TraceFileOptions& options) {
   const std::string where = path.string();
-  const TraceExtents extents = extents_of(trace);
+  TraceExtents extents = extents_of(trace);
+  extents.names = options.names;
   check_extents(extents, trace.tokens.size(), "trace to write");
 
   SafetensorsWriter writer;
@@ -210,7 +215,7 @@ void write_trace(const Trace& trace, const fs::path& path, const TraceFileOption
     int count = 0;
     if (kind == SiteKind::pattern && !trace.maps.empty()) {
       for (auto& [layer, maps] : maps_by_layer(trace, extents)) {
-        writer.add(name({SiteKind::pattern, layer}), DType::f32,
+        writer.add(name({SiteKind::pattern, layer}, extents.names), DType::f32,
                    {static_cast<Index>(maps.size()), extents.n_query, extents.n_key},
                    [layer_maps = maps](std::ostream& out) { write_maps(layer_maps, out); });
         ++count;
@@ -243,16 +248,16 @@ std::shared_ptr<const Trace> open_trace_file(const fs::path& path, const RulePar
   bool causal = true;
   std::size_t bytes = 0;
   for (const auto& [key, entry] : file.tensors()) {
-    const auto site = parse_site(key);
+    const auto site = parse_site(key, extents.names);
     if (!site) continue;  // `tokens`, and whatever a notebook added
     if (info(site->kind).per_layer && site->layer >= dims.layers)
-      throw Error(where + ": tensor " + key, fmt::format("layers below {}", dims.layers),
+      throw Error(where + ": tensor " + excerpt(key), fmt::format("layers below {}", dims.layers),
                   fmt::format("{}", site->layer));
     const Tensor tensor = to_float(entry);
     check_shape(*site, tensor.shape(), dims, extents, where);
     bytes += tensor.bytes();
     if (site->kind == SiteKind::pattern) {
-      require_finite(tensor, where + ": tensor " + key);
+      require_finite(tensor, where + ": tensor " + excerpt(key));
       causal = causal && is_causal(tensor, extents.offset);
       patterns.emplace(site->layer, tensor);
     } else if (site->kind == SiteKind::logits) {
@@ -262,12 +267,18 @@ std::shared_ptr<const Trace> open_trace_file(const fs::path& path, const RulePar
     }
   }
   if (!patterns.empty()) {
+    require_room(static_cast<double>(patterns.size()) * dims.heads, extents.n_query, extents.n_key, available_memory(),
+                 where);
     const Rules rules{extents, parse, causal, where};
     const TokenLinks links = TokenLinks::of(ids);
     for (const auto& [layer, weights] : patterns)
       append_maps(
           trace->maps, {.layer = layer, .offset = extents.offset, .kind = extents.kind}, weights, dims.kv_heads,
-          [&, at = layer](int head, const Tensor& one) { return rules(at, head, one); }, links);
+          [&, at = layer](int head, const Tensor& one) { return rules(at, head, one); }, links,
+          [&, at = layer](int head) {
+            const auto own = extents.head_kinds.find({at, head});
+            return own != extents.head_kinds.end() ? own->second : extents.kind;
+          });
   }
   trace->plan.maps = patterns.empty() ? MapStorage::none : MapStorage::dense;
   trace->plan.bytes = bytes;

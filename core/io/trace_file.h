@@ -4,7 +4,9 @@
 // `blocks.{i}.attn.hook_pattern` (head, query, key) and whichever recorded sites were asked for (site_table() has names
 // and shapes), `logits`, all F32; __metadata__ holds "format", "version" and, under "headscope", a JSON description:
 // model, text, tokens (bytes, label, span; bytes that are not UTF-8 as {"hex": …}), source, queries, keys,
-// query_offset, map_kind, rule, plan, milliseconds.
+// query_offset, map_kind and rule of the first map, head_kinds and head_rules of the heads that have another one, plan,
+// milliseconds; "names" where tensors have those of TransformerLens' bridges (hook_names.h). Older files call the output
+// of a norm hook_normalized.
 
 #include <cstddef>
 #include <filesystem>
@@ -12,7 +14,7 @@
 #include <memory>
 #include <set>
 
-#include "core/trace/site.h"
+#include "core/trace/hook_names.h"
 #include "core/trace/trace.h"
 
 namespace headscope {
@@ -20,6 +22,7 @@ namespace headscope {
 struct TraceFileOptions {
   std::set<SiteKind> sites{SiteKind::pattern};                  ///< what is written besides tokens and description
   std::function<void(std::size_t, std::size_t)> progress = {};  ///< (done, total) in bytes; may throw to give up
+  HookNames names = HookNames::transformer_lens;                ///< of the tensors
 };
 
 /// Atomic. Maps are written a band of rows at a time: a factored map never stands whole in memory.
@@ -32,7 +35,7 @@ using RuleParser = std::function<std::shared_ptr<const AttentionRule>(const std:
 /// A trace file, or attention of another program (.npz, .npy): see open_attention_npz.
 std::shared_ptr<const Trace> open_trace(const std::filesystem::path& path, const RuleParser& parse = {});
 
-/// Maps are dense views of the mapped file with statistics of stats_of_weights(). Each head's rule is what the file
+/// Maps are dense, with statistics of stats_of_weights(). Each head's rule is what the file
 /// says; where that is nothing, or nothing that `parse` knows, it is causal when every weight above the diagonal is
 /// exactly 0, else not known. Throws Error on weights where a rule masks, on files that are not traces, shapes that
 /// disagree with the description, weights that are not finite, and counts that disagree.

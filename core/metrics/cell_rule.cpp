@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/base/excerpt.h"
 #include "core/metrics/cell_rule_node.h"
 
 namespace headscope {
@@ -121,7 +122,7 @@ std::string quoted(std::string_view rule, std::size_t begin) {
   std::size_t column = 0;
   for (std::size_t i = 0; i < begin && i < rule.size(); ++i)
     if ((static_cast<unsigned char>(rule[i]) & 0xC0) != 0x80) ++column;
-  return fmt::format("rule \"{}\" at character {}", rule, column + 1);
+  return fmt::format("rule \"{}\" at character {}", excerpt(rule), column + 1);
 }
 
 }  // namespace

@@ -74,10 +74,15 @@ std::uint64_t hash_of(const PassagePlace& place) {
 
 }  // namespace
 
-Distribution::Range CorpusStatistics::range_of(const Metric& metric, int window) {
+bool CorpusStatistics::fine_tokens() const {
+  return chance_.empty() || std::ranges::any_of(chance_, [](const Distribution& d) { return d.range().fine; });
+}
+
+Distribution::Range CorpusStatistics::range_of(const Metric& metric, int window, bool fine_tokens) {
   const double n = std::max(window, 2);
   const double unbounded = metric.unit == "nats" ? std::log(n) : metric.unit == "tokens" ? n : 2;
-  return {std::isfinite(metric.low) ? metric.low : -unbounded, std::isfinite(metric.high) ? metric.high : unbounded};
+  return {std::isfinite(metric.low) ? metric.low : -unbounded, std::isfinite(metric.high) ? metric.high : unbounded,
+          fine_tokens && metric.unit == "tokens"};
 }
 
 CorpusStatistics::CorpusStatistics(int layers, int heads, int window)

@@ -52,8 +52,11 @@ class CorpusStatistics {
   /// REQUIRES statistics of the same shape, of other passages.
   void merge(const CorpusStatistics& other);
   bool same_shape(const CorpusStatistics& other) const {
-    return layers_ == other.layers_ && heads_ == other.heads_ && window_ == other.window_;
+    return layers_ == other.layers_ && heads_ == other.heads_ && window_ == other.window_ &&
+           fine_tokens() == other.fine_tokens();
   }
+  /// Whether metrics in tokens are counted in fine bins. Files of older versions have even ones.
+  bool fine_tokens() const;
 
   /// `head` counts layer-major, `metric` as in metrics().
   const Distribution& of(int head, std::size_t metric) const { return cell(head, metric).values; }
@@ -83,7 +86,7 @@ class CorpusStatistics {
   };
   static constexpr std::int64_t no_value = INT64_MIN;
   /// What the bins of a metric share out, for passages of at most `window` tokens.
-  static Distribution::Range range_of(const Metric& metric, int window);
+  static Distribution::Range range_of(const Metric& metric, int window, bool fine_tokens = true);
   struct Parts {
     std::uint64_t passages = 0, tokens = 0;
     std::vector<Cell> cells;  ///< [head × metrics + metric]

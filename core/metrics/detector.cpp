@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/metrics/even_head.h"
+#include "core/metrics/metric.h"
 
 namespace headscope {
 
@@ -70,7 +71,8 @@ Detection detect(const AttentionMap& map, const CellPattern& pattern) {
   }
   const auto rows = static_cast<double>(out.rows);
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-  out.score = out.rows > 0 ? out.score / rows : nan;
+  // A share of attention, which weights that are no probabilities do not have.
+  out.score = out.rows > 0 && has_probabilities(map) ? out.score / rows : nan;
   out.chance = out.rows > 0 ? out.chance / rows : nan;
   return out;
 }

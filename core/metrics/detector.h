@@ -28,8 +28,9 @@ CellPattern no_cells(Index size);
 
 struct Detection {
   int layer = 0, head = 0;
-  double score = 0, chance = 0;  ///< NaN when no row has a chosen key that it may see
-  Index rows = 0;                ///< rows that count
+  /// NaN when no row has a chosen key that it may see; the score also when the weights are no probabilities.
+  double score = 0, chance = 0;
+  Index rows = 0;  ///< rows that count
 };
 Detection detect(const AttentionMap& map, const CellPattern& pattern);
 /// Every head of the trace, in its order. Throws Cancelled; Error when the pattern is of another size.

@@ -129,8 +129,10 @@ AttentionMap even_head(const AttentionMap& like, const TokenLinks& links) {
   }
   stats->column_mass = accumulated(std::move(column_steps));
   stats->distance_mass = accumulated(std::move(distance_steps));
+  AttentionMap::Place place = like.place();
+  place.kind = MapKind::probability;  // whatever the weights of `like` are
   // Scores of zero everywhere: exp(0 − ln visible) = 1 / visible.
-  return AttentionMap::factored(like.place(), Tensor::zeros({n_query, 1}), Tensor::zeros({n_key, 1}), 1,
+  return AttentionMap::factored(place, Tensor::zeros({n_query, 1}), Tensor::zeros({n_key, 1}), 1,
                                 std::make_shared<MaskOnly>(like.rule()), stats);
 }
 

@@ -1,12 +1,16 @@
 #include "core/metrics/head_class.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/metrics/chance_bound.h"
 #include "core/metrics/even_head.h"
 
 namespace headscope {
@@ -19,18 +23,23 @@ using nlohmann::json;
 
 constexpr std::size_t evidence_cells = 5;
 
+/// A value of the wrong kind, short: nothing nested is written out.
+std::string shown(const json& value) {
+  return value.is_structured() ? value.type_name() : value.dump(-1, ' ', true, json::error_handler_t::replace);
+}
+
 std::string text(const json& object, const char* key, const std::string& where) {
   const auto found = object.find(key);
   if (found == object.end()) throw Error(where + "." + key, "a text", "nothing");
   if (!found->is_string() || found->get_ref<const std::string&>().empty())
-    throw Error(where + "." + key, "a text", found->dump());
+    throw Error(where + "." + key, "a text", shown(*found));
   return found->get<std::string>();
 }
 
 double number(const json& object, const char* key, const std::string& where) {
   const auto found = object.find(key);
   if (found == object.end()) throw Error(where + "." + key, "a number", "nothing");
-  if (!found->is_number()) throw Error(where + "." + key, "a number", found->dump());
+  if (!found->is_number()) throw Error(where + "." + key, "a number", shown(*found));
   return found->get<double>();
 }
 
@@ -41,10 +50,13 @@ bool is_color(const std::string& value) {
 
 ClassRule parse_rule(const json& object, const std::string& where) {
   if (!object.is_object()) throw Error(where, "an object", object.type_name());
-  const std::set<std::string> known{"id", "title", "metric", "at_least", "times_chance", "color"};
+  const std::set<std::string> known{"id",           "title", "metric",        "at_least",
+                                    "times_chance", "color", "rows_at_least", "p_at_most"};
   for (const auto& [key, value] : object.items())
     if (known.count(key) == 0)
-      throw Error(where + "." + key, "one of id, title, metric, at_least, times_chance, color", "\"" + key + "\"");
+      throw Error(where + "." + key,
+                  "one of id, title, metric, at_least, times_chance, rows_at_least, p_at_most, color",
+                  "\"" + key + "\"");
   ClassRule rule;
   rule.id = text(object, "id", where);
   rule.title = text(object, "title", where);
@@ -52,6 +64,15 @@ ClassRule parse_rule(const json& object, const std::string& where) {
   rule.at_least = number(object, "at_least", where);
   if (object.contains("times_chance")) rule.times_chance = number(object, "times_chance", where);
   rule.color = text(object, "color", where);
+  const double rows = object.contains("rows_at_least") ? number(object, "rows_at_least", where)
+                                                       : static_cast<double>(rule.rows_at_least);
+  if (!(rows >= 1 && rows <= 1e6 && rows == std::floor(rows)))
+    throw Error(where + ".rows_at_least", "a whole number of rows, 1 or more", object["rows_at_least"].dump());
+  rule.rows_at_least = static_cast<Index>(rows);
+  if (object.contains("p_at_most")) rule.p_at_most = number(object, "p_at_most", where);
+  if (!(rule.p_at_most > 0 && rule.p_at_most <= 1))
+    throw Error(where + ".p_at_most", "a probability above 0, 1 = sureness does not matter",
+                object["p_at_most"].dump());
 
   const auto all = metrics();
   const auto scored =
@@ -71,18 +92,26 @@ ClassRule parse_rule(const json& object, const std::string& where) {
   return rule;
 }
 
-/// The strongest cells that the metric sums. A metric of whole rows (entropy) has no cells of its own: then each row
-/// shows its largest weight, and strength is how many times the even share that is.
-std::vector<Evidence> strongest_cells(const MetricInput& head, const Metric& scored) {
-  const AttentionMap& map = head.map;
-  std::vector<std::pair<double, Evidence>> cells;
-  const auto offer = [&](double strength, Evidence cell) {
+/// What speaks for a class, row by row.
+struct Gathered {
+  std::vector<std::pair<double, Evidence>> cells;  // strongest first
+  Index rows = 0;
+  double score = 0, chance = 0;  // means over these rows; NaN for a metric of whole rows
+
+  void offer(double strength, Evidence cell) {
     const auto place =
         std::find_if(cells.begin(), cells.end(), [&](const auto& kept) { return strength > kept.first; });
     if (place == cells.end() && cells.size() == evidence_cells) return;
     cells.insert(place, {strength, cell});
     if (cells.size() > evidence_cells) cells.pop_back();
-  };
+  }
+};
+
+/// The cells that the metric sums. A metric of whole rows (entropy) has no cells of its own: then each row shows its
+/// largest weight, and strength is how many times the even share that is. A query that sees one key has no choice.
+Gathered gather(const MetricInput& head, const Metric& scored) {
+  const AttentionMap& map = head.map;
+  Gathered out;
   const KeysOfRow keys_of_row = scored.cells(head);
   // Rows in blocks, each read as one tile around the cells in question: of a factored map, cells one by one cost far
   // more.
@@ -94,15 +123,20 @@ std::vector<Evidence> strongest_cells(const MetricInput& head, const Metric& sco
     KeyRange span{map.n_key(), 0};
     for (Index query = first; query < std::min(first + block_rows, map.n_query()); ++query) {
       const Index visible = visible_count(map, query);
-      if (visible < 2) continue;  // a query that sees one key has no choice
+      if (visible < 2) continue;
       if (!keys_of_row) {
         const auto at = static_cast<std::size_t>(query);
         const float weight = map.stats().max_weight[at];
-        offer(static_cast<double>(weight) * static_cast<double>(visible), {query, map.stats().max_key[at], weight});
+        ++out.rows;
+        out.offer(static_cast<double>(weight) * static_cast<double>(visible), {query, map.stats().max_key[at], weight});
         continue;
       }
       keys.clear();
       keys_of_row(query, keys);
+      std::erase_if(keys, [&](Index key) { return map.masked(query, key); });
+      if (keys.empty()) continue;
+      ++out.rows;
+      out.chance += static_cast<double>(keys.size()) / static_cast<double>(visible);
       for (const Index key : keys) {
         wanted.emplace_back(query, key);
         span = {std::min(span.begin, key), std::max(span.end, key + 1)};
@@ -112,12 +146,13 @@ std::vector<Evidence> strongest_cells(const MetricInput& head, const Metric& sco
     const Tensor weights = map.tile({first, std::min(first + block_rows, map.n_query())}, span);
     for (const auto& [query, key] : wanted) {
       const float weight = weights.at(query - first, key - span.begin);
-      if (weight > 0) offer(static_cast<double>(weight), {query, key, weight});
+      out.score += static_cast<double>(weight);
+      if (weight > 0) out.offer(static_cast<double>(weight), {query, key, weight});
     }
   }
-  std::vector<Evidence> evidence;
-  for (const auto& [strength, cell] : cells) evidence.push_back(cell);
-  return evidence;
+  const double count = keys_of_row ? static_cast<double>(out.rows) : std::numeric_limits<double>::quiet_NaN();
+  out.score /= count, out.chance /= count;
+  return out;
 }
 
 }  // namespace
@@ -128,7 +163,9 @@ std::vector<ClassRule> parse_class_rules(std::string_view source, std::string_vi
   try {
     document = json::parse(source);
   } catch (const json::exception& failure) {  // also numbers too large to hold
-    throw Error(file, "JSON", failure.what());
+    const std::string message = failure.what();  // "[json.exception.…] parse error at line 1, column 3: …"
+    const auto close = message.find("] ");
+    throw Error(file, "JSON", message.substr(close == std::string::npos ? 0 : close + 2));
   }
   if (!document.is_object() || !document.contains("classes") || !document["classes"].is_array())
     throw Error(file, "an object with a list named \"classes\"", document.type_name());
@@ -152,6 +189,13 @@ double class_margin(const ClassRule& rule, double score, double chance) {
   return score / (std::isnan(chance) ? rule.at_least : std::max(rule.at_least, rule.times_chance * chance));
 }
 
+std::string sureness(const HeadVerdict& verdict) {
+  const std::string rows = fmt::format("{} {}", verdict.rows, verdict.rows == 1 ? "row" : "rows");
+  if (std::isnan(verdict.p)) return rows;
+  constexpr double least = 30;  // digits beyond say nothing
+  return fmt::format("{}, p ≤ 1e-{}", rows, std::floor(std::min(-std::log10(verdict.p), least)));
+}
+
 std::vector<HeadVerdict> classify(const MetricInput& head, const std::vector<ClassRule>& rules) {
   std::vector<std::pair<double, HeadVerdict>> met;
   if (head.map.n_query() == 0) return {};
@@ -164,7 +208,15 @@ std::vector<HeadVerdict> classify(const MetricInput& head, const std::vector<Cla
     verdict.chance = scored.chance(head);
     const double margin = class_margin(rule, verdict.score, verdict.chance);
     if (margin < 1) continue;
-    verdict.evidence = strongest_cells(head, scored);
+    const Gathered found = gather(head, scored);
+    verdict.rows = found.rows;
+    if (verdict.rows < rule.rows_at_least) continue;
+    // Rows of probabilities: rounding apart, their sums lie within 0 … 1, as the bound requires.
+    verdict.p = std::isnan(found.score) ? found.score
+                                        : chance_bound(std::clamp(found.score, 0.0, 1.0), found.chance, found.rows);
+    if (scored.best_of) verdict.p = std::min(1.0, verdict.p * static_cast<double>(scored.best_of(head)));
+    if (verdict.p > rule.p_at_most) continue;
+    for (const auto& [strength, cell] : found.cells) verdict.evidence.push_back(cell);
     met.emplace_back(margin, std::move(verdict));
   }
   std::stable_sort(met.begin(), met.end(), [](const auto& a, const auto& b) { return a.first > b.first; });

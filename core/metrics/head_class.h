@@ -1,6 +1,8 @@
 #pragma once
-// Head classes from thresholds that are data (assets/head_classes.json; a file of the same form can replace it). A head gets
-// a class only with its score, what chance would score, and the cells that show it: never a bare label.
+// Head classes from thresholds that are data (assets/head_classes.json; a file of the same form can replace it). A head
+// gets a class only with its score, what chance would score, how many rows speak for it, how often chance would do as
+// well on as many rows (chance_bound.h), and the cells that show it: never a bare label, and none from too little
+// evidence.
 
 #include <filesystem>
 #include <string>
@@ -17,6 +19,8 @@ struct ClassRule {
   double at_least = 0;        ///< threshold on the score
   double times_chance = 1;    ///< and at least this many times what chance gives
   std::string color;          ///< "#RRGGBB", fixed hue of the class
+  Index rows_at_least = 5;    ///< query rows that count
+  double p_at_most = 0.001;   ///< what chance_bound() may be, times the candidates of which the metric takes the best
 };
 
 struct Evidence {
@@ -28,6 +32,8 @@ struct HeadVerdict {
   const ClassRule* rule = nullptr;
   double score = 0, chance = 0;
   std::vector<Evidence> evidence;  ///< strongest cells of this class, at most 5
+  Index rows = 0;  ///< that count: they see two keys or more, and a cell of the class (any cell, for whole rows)
+  double p = 0;    ///< bound on how often chance scores as much; NaN for a metric of whole rows, which has none
 };
 
 /// Throws Error naming file and key on malformed JSON, an unknown metric, or a threshold outside the metric's range.
@@ -38,6 +44,9 @@ const std::vector<ClassRule>& default_class_rules();
 /// Score ÷ the threshold that the rule sets where chance scores `chance` (NaN = none); below 1, or NaN, the class is not
 /// met.
 double class_margin(const ClassRule& rule, double score, double chance);
+
+/// "14 rows, p ≤ 1e-12": how much evidence there is, and how sure it is. Powers of ten, rounded up.
+std::string sureness(const HeadVerdict& verdict);
 
 /// Every class whose thresholds a head meets, the largest margin (score / threshold) first. Empty = no class.
 std::vector<HeadVerdict> classify(const MetricInput& head, const std::vector<ClassRule>& rules);

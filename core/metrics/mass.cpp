@@ -41,7 +41,7 @@ double weight_at_distance(const AttentionMap& map, Index distance) {
 
 BestOffset best_offset(const AttentionMap& map) {
   const Index n_query = map.n_query(), n_key = map.n_key(), offset = map.place().offset;
-  BestOffset best{0, std::numeric_limits<double>::quiet_NaN()};
+  BestOffset best{0, std::numeric_limits<double>::quiet_NaN(), 0};
   if (n_query == 0 || n_key == 0) return best;
   // How many rows see a key at each distance: a step up where a row's range of distances begins, one down after its
   // end.
@@ -57,7 +57,8 @@ BestOffset best_offset(const AttentionMap& map) {
     const Index rows = seeing[static_cast<std::size_t>(distance + n_key - 1 - offset)];
     if (rows < 2 || 2 * rows < n_query) return;
     const double weight = weight_at_distance(map, distance);
-    if (std::isnan(best.weight) || weight > best.weight) best = {distance, weight};
+    ++best.tried;
+    if (std::isnan(best.weight) || weight > best.weight) best = {distance, weight, best.tried};
   };
   // Backwards before ahead, near before far: of equals the first stays.
   for (Index distance = std::max<Index>(2, offset - n_key + 1); distance < offset + n_query; ++distance)

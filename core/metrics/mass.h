@@ -22,6 +22,7 @@ double weight_at_distance(const AttentionMap& map, Index distance);
 struct BestOffset {
   Index distance = 0;
   double weight = 0;  ///< mean over the rows that have a key there; NaN when no distance qualifies
+  Index tried = 0;    ///< distances that took part
 };
 /// The distance besides 0 (self) and 1 (previous token) that gets most weight. Only distances that at least half of the
 /// rows and at least two can look at take part: a single far cell says nothing about an offset. Of equals the nearest,

@@ -24,16 +24,24 @@ struct MetricInput {
 using KeysOfRow = std::function<void(Index query, std::vector<Index>& keys)>;
 
 struct Metric {
-  std::string_view id;        ///< "entropy", "prefix_matching": stable, used in CSV, JSON and on the command line
-  std::string_view title;     ///< "Entropy"
-  std::string_view unit;      ///< "nats", "tokens", "" for a share
-  double low, high;           ///< range; high = +inf when it depends on the text
-  std::string_view formula;   ///< for tooltips and the README
-  std::string_view source;    ///< paper, or ""
-  double (*value)(const MetricInput&);   ///< NaN when the text offers no evidence (no repeated token, one token …)
-  double (*chance)(const MetricInput&);  ///< value for a head that spreads its weight evenly over visible keys; NaN if none
+  std::string_view id;       ///< "entropy", "prefix_matching": stable, used in CSV, JSON and on the command line
+  std::string_view title;    ///< "Entropy"
+  std::string_view unit;     ///< "nats", "tokens", "" for a share
+  double low, high;          ///< range; high = +inf when it depends on the text
+  std::string_view formula;  ///< for tooltips and the README
+  std::string_view source;   ///< paper, or ""
+  double (*value)(const MetricInput&);  ///< NaN when the text offers no evidence (no repeated token, one token …)
+  double (*chance)(
+      const MetricInput&);  ///< value for a head that spreads its weight evenly over visible keys; NaN if none
   KeysOfRow (*cells)(const MetricInput&);  ///< which cells the metric sums, so that its evidence can be shown
+  /// Holds for weights that are signed or do not sum to 1, too: it asks only where the largest stand, or for their sum.
+  /// Every other metric takes a row for probabilities, and is NaN for such a map.
+  bool any_weights = false;
+  Index (*best_of)(const MetricInput&) = nullptr;  ///< of how many candidates it takes the best; nullptr = of one
 };
+
+/// Whether the rows of a map are probabilities (exact zeros or not), which most metrics and all classes speak of.
+bool has_probabilities(const AttentionMap& map);
 
 std::span<const Metric> metrics();
 /// Throws Error listing the known ids.

@@ -127,6 +127,10 @@ double fixed_offset(const MetricInput& in) {
   return best_offset(in.map).weight;
 }
 
+Index offsets_tried(const MetricInput& in) {
+  return best_offset(in.map).tried;
+}
+
 double fixed_offset_at(const MetricInput& in) {
   const BestOffset best = best_offset(in.map);
   return std::isnan(best.weight) ? nan : static_cast<double>(best.distance);
@@ -254,6 +258,10 @@ KeysOfRow top_column_cells(const MetricInput& in) {
   return [key](Index, std::vector<Index>& keys) { keys.push_back(key); };
 }
 
+Index columns_tried(const MetricInput& in) {
+  return in.map.n_key();
+}
+
 KeysOfRow whole_row(const MetricInput&) {
   return {};
 }
@@ -270,11 +278,24 @@ double even(const MetricInput& in) {
   return Value({even_head(in.map, in.links), in.links});
 }
 
+/// A formula of probabilities says nothing about a map of other weights.
+template <double (*Value)(const MetricInput&)>
+double of_probabilities(const MetricInput& in) {
+  return has_probabilities(in.map) ? Value(in) : nan;
+}
+
 template <double (*Value)(const MetricInput&)>
 constexpr Metric row(std::string_view id, std::string_view title, std::string_view unit, double high,
                      std::string_view formula, std::string_view source,
-                     KeysOfRow (*cells)(const MetricInput&) = whole_row) {
-  return {id, title, unit, 0, high, formula, source, Value, even<Value>, cells};
+                     KeysOfRow (*cells)(const MetricInput&) = whole_row,
+                     Index (*best_of)(const MetricInput&) = nullptr) {
+  return {id, title, unit, 0, high, formula, source, of_probabilities<Value>, even<Value>, cells, false, best_of};
+}
+
+template <double (*Value)(const MetricInput&)>
+constexpr Metric row_of_any_weights(std::string_view id, std::string_view title, double high,
+                                    std::string_view formula) {
+  return {id, title, "", -infinity, high, formula, "", Value, even<Value>, whole_row, true};
 }
 
 constexpr std::string_view clark = "Clark et al., What Does BERT Look At?, 2019";
@@ -304,9 +325,9 @@ constexpr Metric table[] = {
         "fixed_offset", "Fixed offset", "", 1,
         "largest mean of p(key = query − d) over distances d other than 0 and 1 that at least half of the queries "
         "see",
-        clark, offset_cells),
-    {"fixed_offset_at", "Fixed offset: distance", "tokens", -infinity, infinity, "the d of the largest fixed offset",
-     clark, fixed_offset_at, no_chance, offset_cells},
+        clark, offset_cells, offsets_tried),
+    {"fixed_offset_at", "Fixed offset: distance", "tokens", -infinity, infinity, "the d whose mean weight is largest",
+     clark, fixed_offset_at, no_chance, offset_cells, true},
     row<local>("local", "Local", "", 1, "mean of Σ p(|query − key| ≤ 4) over queries that see keys farther away", vig,
                local_cells),
     row<duplicate_token>("duplicate_token", "Duplicate token", "", 1,
@@ -316,13 +337,17 @@ constexpr Metric table[] = {
         "prefix_matching", "Prefix matching (induction)", "", 1,
         "mean of Σ p(keys right after earlier occurrences of the query's token) over queries that have any", olsson,
         induction_cells),
-    row<row_mass_mean>("row_mass", "Row mass", "", infinity, "mean over queries of Σ_k weight; 1 for probabilities",
-                       ""),
+    row_of_any_weights<row_mass_mean>("row_mass", "Row mass", infinity,
+                                      "mean over queries of Σ_k weight; 1 for probabilities"),
     row<column_mass_top>("column_mass", "Most attended token", "", 1, "max over keys of Σ_q p / number of queries", "",
-                         top_column_cells),
+                         top_column_cells, columns_tried),
 };
 
 }  // namespace
+
+bool has_probabilities(const AttentionMap& map) {
+  return map.place().kind == MapKind::probability || map.place().kind == MapKind::sparse;
+}
 
 std::span<const Metric> metrics() {
   return table;

@@ -7,12 +7,14 @@
 #include "core/base/error.h"
 #include "core/base/random.h"
 #include "core/metrics/mass.h"
+#include "core/metrics/metric.h"
 
 namespace headscope {
 
 namespace {
 
 double mean_after_first_block(const AttentionMap& map, int period, int first, int distance) {
+  if (!has_probabilities(map)) return std::numeric_limits<double>::quiet_NaN();
   const Index offset = map.place().offset;
   double sum = 0;
   Index rows = 0;
@@ -27,23 +29,28 @@ double mean_after_first_block(const AttentionMap& map, int period, int first, in
 
 }  // namespace
 
-std::vector<std::int32_t> repeated_tokens(int vocab, int period, int repeats, std::optional<std::int32_t> bos,
-                                          std::uint64_t seed) {
+std::vector<std::int32_t> whole_alphabet(int vocab, std::optional<std::int32_t> bos) {
+  std::vector<std::int32_t> ids;
+  for (std::int32_t id = 0; id < vocab; ++id)
+    if (id != bos) ids.push_back(id);
+  if (ids.empty())
+    throw Error("repeated tokens: vocabulary", "at least one token besides the BOS", std::to_string(vocab) + " in all");
+  return ids;
+}
+
+std::vector<std::int32_t> repeated_tokens(std::span<const std::int32_t> alphabet, int period, int repeats,
+                                          std::optional<std::int32_t> bos, std::uint64_t seed) {
+  if (alphabet.empty()) throw Error("repeated tokens: alphabet", "at least one token besides the BOS", "none");
   if (period < 1) throw Error("repeated tokens: period", "at least 1", std::to_string(period));
   if (repeats < 2) throw Error("repeated tokens: repeats", "at least 2", std::to_string(repeats));
-  const bool skips_bos = bos && *bos >= 0 && *bos < vocab;
-  const int choices = vocab - skips_bos;
-  if (choices < 1)
-    throw Error("repeated tokens: vocabulary", "at least one token besides the BOS", std::to_string(vocab) + " in all");
 
   Random random(seed);
   std::vector<std::int32_t> block;
   std::unordered_set<std::int32_t> used;
   while (static_cast<int>(block.size()) < period) {
-    auto id = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(choices)));
-    if (skips_bos && id >= *bos) ++id;
+    const std::int32_t id = alphabet[random.below(alphabet.size())];
     // Once every token has been used, they may come again.
-    if (static_cast<int>(used.size()) == choices) used.clear();
+    if (used.size() == alphabet.size()) used.clear();
     if (used.insert(id).second) block.push_back(id);
   }
   std::vector<std::int32_t> ids;
@@ -61,7 +68,7 @@ double duplicate_block(const AttentionMap& map, int period, int first) {
 }
 
 double induction_diagonal(const AttentionMap& map, int period) {
-  return weight_at_distance(map, period - 1);
+  return has_probabilities(map) ? weight_at_distance(map, period - 1) : std::numeric_limits<double>::quiet_NaN();
 }
 
 }  // namespace headscope

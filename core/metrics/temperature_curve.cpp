@@ -36,13 +36,15 @@ void row_scores(const AttentionMap& map, Index query, std::span<double> out) {
   }
   const Index position = map.place().offset + query;
   const KeyRange keys = map.rule() ? map.rule()->keys(position, map.n_key()) : KeyRange{0, map.n_key()};
-  std::vector<float> bias(static_cast<std::size_t>(keys.size()), 0.0f);
-  if (map.rule() && !map.rule()->plain()) map.rule()->apply(position, keys.begin, bias);
+  std::vector<float> scores;
   for (Index j = keys.begin; j < keys.end; ++j) {
     double dot = 0;
     for (Index c = 0; c < map.q().dim(1); ++c) dot += static_cast<double>(map.q().at(query, c)) * map.k().at(j, c);
-    out[static_cast<std::size_t>(j)] = dot * map.scale() + bias[static_cast<std::size_t>(j - keys.begin)];
+    scores.push_back(static_cast<float>(dot * static_cast<double>(map.scale())));
   }
+  // A rule may multiply as well as add, so it is given the scores themselves.
+  if (map.rule() && !map.rule()->plain()) map.rule()->apply(position, keys.begin, scores);
+  std::ranges::copy(scores, out.begin() + keys.begin);
 }
 
 TemperatureCurve temperature_curve(const AttentionMap& map, std::span<const double> taus, Index most_rows,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/base/excerpt.h"
 #include "core/base/file.h"
 #include "core/io/strict_json.h"
 #include "core/model/config_reader.h"
@@ -192,7 +193,7 @@ ModelConfig load_config(const std::filesystem::path& folder) {
   // "models/x/" and "." have no last part of their own.
   std::filesystem::path named = std::filesystem::weakly_canonical(folder);
   if (!named.has_filename()) named = named.parent_path();
-  config.name = named.filename().string();
+  config.name = excerpt(named.filename().string());  // shown everywhere, and written into JSON
   return config;
 }
 

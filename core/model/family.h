@@ -15,7 +15,7 @@
 
 namespace headscope {
 
-/// One block. Matrices are (in, out), whatever the file's order: views into the mapped file, so strides may be
+/// One block. Matrices are (in, out), whatever the file's order: views of what was read, so strides may be
 /// anything. A bias the model does not have is undefined (Tensor::defined() is false).
 struct RawLayer {
   Tensor ln1_gain, ln1_bias;  ///< (d_model)

@@ -55,7 +55,7 @@ std::shared_ptr<const Model> Model::load(const std::filesystem::path& folder, Ba
   const ModelConfig config = load_config(folder);
   SafetensorsFile file = SafetensorsFile::open(folder);
   std::size_t all = 1, done = 0;
-  for (const auto& [name, entry] : file.tensors()) all += entry.bytes.size();
+  for (const auto& [name, entry] : file.tensors()) all += entry.size;
   file.watch([&](std::size_t bytes) {
     if (watch.stop.stop_requested()) throw Cancelled();
     done += bytes;

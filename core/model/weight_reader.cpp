@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/base/excerpt.h"
 
 namespace headscope {
 
@@ -22,11 +23,13 @@ bool same(const std::vector<std::int64_t>& found, const Shape& expected) {
   return true;
 }
 
-/// "a, b, c and 7 more"
-std::string list(const std::vector<std::string>& names, std::size_t limit = 8) {
+/// "a, b, c and 7 more": as many as an error's phrase has room for.
+std::string list(const std::vector<std::string>& names) {
+  constexpr std::size_t room = 120;
   std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), limit); ++i) text += (i ? ", " : "") + names[i];
-  if (names.size() > limit) text += " and " + std::to_string(names.size() - limit) + " more";
+  std::size_t i = 0;
+  for (; i < names.size() && text.size() < room; ++i) text += (i ? ", " : "") + excerpt(names[i], 60);
+  if (i < names.size()) text += " and " + std::to_string(names.size() - i) + " more";
   return text;
 }
 

@@ -57,13 +57,14 @@ Saliency read_saliency(const LoadedModel& loaded, const RunRequest& request, con
   Saliency out;
   out.gradients = input_gradients(*loaded.model, own, ids, of);
   out.importance = Tensor::zeros({dims.layers, dims.heads});
+  out.reach = Tensor::zeros({dims.layers, dims.heads});
   for (int layer = 0; layer < dims.layers; ++layer) {
     const Tensor& gradient = out.gradients.patterns[static_cast<std::size_t>(layer)];
     Tensor& weighted = out.weighted.emplace_back(Tensor::zeros(gradient.shape()));
     std::vector<float> row(static_cast<std::size_t>(gradient.dim(2)));
     for (int head = 0; head < dims.heads; ++head) {
       const AttentionMap& map = trace.map(layer, head);
-      double sum = 0;
+      double sum = 0, sizes = 0;
       for (Index i = 0; i < gradient.dim(1); ++i) {
         map.row(i, row);
         for (Index j = 0; j < gradient.dim(2); ++j) {
@@ -71,10 +72,12 @@ Saliency read_saliency(const LoadedModel& loaded, const RunRequest& request, con
           // Where the rule hides a cell its gradient means nothing.
           if (weight == 0) continue;
           weighted.ref(head, i, j) = weight * gradient.at(head, i, j);
-          sum += std::abs(static_cast<double>(weighted.at(head, i, j)));
+          sum += static_cast<double>(weighted.at(head, i, j));
+          sizes += std::abs(static_cast<double>(weighted.at(head, i, j)));
         }
       }
-      out.importance.ref(layer, head) = static_cast<float>(sum);
+      out.importance.ref(layer, head) = static_cast<float>(std::abs(sum));
+      out.reach.ref(layer, head) = static_cast<float>(sizes);
     }
   }
   return out;

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/median.h"
 #include "core/metrics/even_head.h"
+#include "core/metrics/metric.h"
 #include "core/reading/need.h"
 #include "core/reading/weighted_maps.h"
 
@@ -13,17 +15,8 @@ namespace headscope {
 namespace {
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-double median(std::vector<float> values) {
-  if (values.empty()) return nan;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  if (values.size() % 2) return static_cast<double>(*middle);
-  const float below = *std::max_element(values.begin(), middle);
-  return 0.5 * (static_cast<double>(below) + static_cast<double>(*middle));
-}
-
 double median_after_first(const std::vector<float>& norms) {
-  return median({norms.begin() + 1, norms.end()});
+  return median(std::vector<float>(norms.begin() + 1, norms.end()));
 }
 
 double mean_after_first(const std::vector<float>& rows) {
@@ -62,6 +55,7 @@ SinkHead read_head(const Trace& trace, const ModelWeights& weights, const Attent
   out.mass /= static_cast<double>(rows);
   out.chance /= static_cast<double>(rows);
   out.carried = carrying ? out.carried / static_cast<double>(carrying) : nan;
+  if (!has_probabilities(map)) out.mass = out.carried = out.entropy = out.entropy_without = nan;
   return out;
 }
 
@@ -126,9 +120,13 @@ SinkReport read_sinks(const Trace& trace, const ModelWeights& weights, int parts
   return out;
 }
 
-MassiveActivations massive_activations(const Trace& trace, double threshold, std::size_t most) {
+bool MassiveRule::met(const HiddenActivation& a) const {
+  return a.ratio >= ratio && std::abs(static_cast<double>(a.value)) > magnitude;
+}
+
+MassiveActivations massive_activations(const Trace& trace, const MassiveRule& rule) {
   MassiveActivations out;
-  out.threshold = threshold;
+  out.rule = rule;
   for (int layer = 0; layer < trace.model.dims.layers; ++layer) {
     const Tensor& x = need(trace, {SiteKind::resid_post, layer});
     std::vector<float> sizes;
@@ -140,13 +138,13 @@ MassiveActivations massive_activations(const Trace& trace, double threshold, std
       for (Index d = 0; d < x.dim(1); ++d) {
         const HiddenActivation here{layer, i, d, x.at(i, d), std::abs(static_cast<double>(x.at(i, d))) / line.median};
         if (here.ratio > line.largest.ratio) line.largest = here;
-        if (!(here.ratio > threshold)) continue;
+        line.count_by_sun += massive_by_sun.met(here);
+        if (!rule.met(here)) continue;
         ++line.count;
         out.found.push_back(here);
       }
   }
   std::ranges::stable_sort(out.found, std::ranges::greater{}, &HiddenActivation::ratio);
-  if (out.found.size() > most) out.found.resize(most);
   return out;
 }
 

@@ -10,7 +10,8 @@
 
 namespace headscope {
 
-/// Rows 1 and on of one head; key 0 is the first token. Medians are over the other tokens.
+/// Rows 1 and on of one head; key 0 is the first token. Medians are over the other tokens. Shares and entropies are NaN
+/// for weights that are no probabilities.
 struct SinkHead {
   int layer = 0, head = 0;
   double mass = 0;                            ///< mean weight on key 0
@@ -41,24 +42,36 @@ struct SinkReport {
 /// `trace` must have recorded maps, v and resid_post. Throws Error on a text of fewer than 2 tokens.
 SinkReport read_sinks(const Trace& trace, const ModelWeights& weights, int parts = 12);
 
-/// A hidden dimension that stands out (Sun et al., Massive Activations in Large Language Models, 2024).
+/// A hidden dimension that stands out.
 struct HiddenActivation {
   int layer = 0;  ///< of resid_post
   Index position = 0, dimension = 0;
   float value = 0;
   double ratio = 0;  ///< |value| / median |value| of that layer's residual stream
 };
+/// Which of them are massive. The usual rule is ours: small models have nothing that the paper's would find.
+struct MassiveRule {
+  double ratio = 100;    ///< at least so many times the median magnitude of its layer's residual stream …
+  double magnitude = 0;  ///< … and above this
+  bool met(const HiddenActivation& a) const;
+  bool operator==(const MassiveRule&) const = default;
+};
+/// Sun et al., Massive Activations in Large Language Models, 2024: magnitude above 100, and about 1,000 times or more
+/// the median magnitude of its hidden state.
+inline constexpr MassiveRule massive_by_sun{1000, 100};
+
 struct MassiveLayer {
   double median = 0;
   HiddenActivation largest;
-  Index count = 0;  ///< how many exceed the threshold
+  Index count = 0;         ///< how many meet the rule
+  Index count_by_sun = 0;  ///< … and the paper's
 };
 struct MassiveActivations {
-  double threshold = 100;
+  MassiveRule rule;
   std::vector<MassiveLayer> layers;
-  std::vector<HiddenActivation> found;  ///< ratio > threshold, largest ratio first, at most `most`
+  std::vector<HiddenActivation> found;  ///< all that meet the rule, largest ratio first
 };
-/// Of the recorded resid_post. REQUIRES threshold > 0.
-MassiveActivations massive_activations(const Trace& trace, double threshold = 100, std::size_t most = 200);
+/// Of the recorded resid_post. REQUIRES rule.ratio > 0.
+MassiveActivations massive_activations(const Trace& trace, const MassiveRule& rule = {});
 
 }  // namespace headscope

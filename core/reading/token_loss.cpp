@@ -60,7 +60,7 @@ PrefixCheck check_prefixes(const LoadedModel& loaded, const RunRequest& request,
   const std::vector<std::int32_t> ids = trace.ids();
   RunRequest alone = request;
   alone.text.clear();
-  alone.add_bos = false;  // it is among the ids already
+  alone.ids_are_whole = true;
   alone.capture = {.maps = MapStorage::none};
   alone.capture.all_logits = false;
   PrefixCheck out;

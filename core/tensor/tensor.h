@@ -44,7 +44,7 @@ class Tensor {
   static Tensor zeros(Shape shape);
   static Tensor full(Shape shape, float value);
   static Tensor from(Shape shape, std::span<const float> values);
-  /// Points at memory kept alive by `owner` (a mapped file, a recycled buffer). Contiguous.
+  /// Points at memory kept alive by `owner` (a recycled buffer). Contiguous.
   static Tensor borrow(const float* data, Shape shape, std::shared_ptr<const void> owner);
 
   bool defined() const { return data_ != nullptr; }

@@ -1,5 +1,6 @@
 #include "core/text/added_tokens.h"
 
+#include "core/base/error.h"
 #include "core/base/utf8.h"
 
 namespace headscope {
@@ -40,9 +41,11 @@ std::optional<std::size_t> AddedTokenFinder::longest_at(std::string_view text, s
 }
 
 std::optional<AddedTokenFinder::Match> AddedTokenFinder::find(std::string_view text, std::size_t from,
-                                                              bool with_special) const {
+                                                              bool with_special, const std::stop_token& stop) const {
+  constexpr std::size_t between_looks = 1 << 16;
   if (tokens_.empty()) return std::nullopt;
   for (std::size_t at = from; at < text.size(); ++at) {
+    if (at % between_looks == 0 && stop.stop_requested()) throw Cancelled();
     const auto found = longest_at(text, at, with_special);
     if (!found) continue;
     const AddedToken& token = tokens_[*found];

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,8 +31,9 @@ class AddedTokenFinder {
   AddedTokenFinder() = default;
   explicit AddedTokenFinder(std::vector<AddedToken> tokens);
 
-  /// The first match that begins at `from` or later, or nullopt.
-  std::optional<Match> find(std::string_view text, std::size_t from, bool with_special) const;
+  /// The first match that begins at `from` or later, or nullopt. Throws Cancelled when `stop` is requested.
+  std::optional<Match> find(std::string_view text, std::size_t from, bool with_special,
+                            const std::stop_token& stop = {}) const;
   bool empty() const { return tokens_.empty(); }
 
  private:

@@ -21,10 +21,14 @@ struct AlignedText {
 };
 
 /// Writes a changed copy of an AlignedText from left to right. Skipped source bytes fall to what was written before
-/// them (or, at the start, to what comes next), so nothing of the original is lost.
+/// them (or, at the start, to what comes next), so nothing of the original is lost. Rules of a file may make a text
+/// grow without end (ten that each double it make a thousand of one): throws Error past four times the original and 16
+/// MiB.
 class AlignedTextWriter {
  public:
-  explicit AlignedTextWriter(const AlignedText& source) : source_(source) {
+  explicit AlignedTextWriter(const AlignedText& source)
+      : source_(source),
+        most_(4 * static_cast<std::size_t>(source.origin.back() - source.origin.front()) + (std::size_t{16} << 20)) {
     out_.bytes.reserve(source.bytes.size());
     out_.origin.reserve(source.origin.size());
   }
@@ -36,7 +40,9 @@ class AlignedTextWriter {
   AlignedText finish();
 
  private:
+  void check_room(std::size_t more) const;
   const AlignedText& source_;
+  std::size_t most_;  // bytes
   AlignedText out_;
 };
 

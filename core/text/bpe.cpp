@@ -2,6 +2,7 @@
 
 #include <queue>
 
+#include "core/base/error.h"
 #include "core/base/utf8.h"
 
 namespace headscope {
@@ -69,7 +70,7 @@ std::vector<BpeModel::Piece> BpeModel::symbols(std::string_view word) const {
   return pieces;
 }
 
-void BpeModel::merge(std::vector<Piece>& pieces) const {
+void BpeModel::merge(std::vector<Piece>& pieces, const std::stop_token& stop) const {
   if (pieces.size() < 2) return;
   struct Candidate {
     std::int32_t rank;
@@ -91,7 +92,12 @@ void BpeModel::merge(std::vector<Piece>& pieces) const {
       if (const auto r = rank(piece(i).id, piece(i + 1).id); r >= 0) start.push_back({r, i});
   }
   std::priority_queue queue(std::greater<Candidate>{}, std::move(start));
-  while (!queue.empty()) {
+  constexpr unsigned between_looks = 1 << 14;
+  for (unsigned count_down = between_looks; !queue.empty(); --count_down) {
+    if (count_down == 0) {
+      if (stop.stop_requested()) throw Cancelled();
+      count_down = between_looks;
+    }
     const Candidate best = queue.top();
     queue.pop();
     const std::int32_t left = best.at, right = next_of(left);
@@ -115,7 +121,7 @@ void BpeModel::merge(std::vector<Piece>& pieces) const {
   std::erase_if(pieces, [](const Piece& p) { return p.begin == p.end; });
 }
 
-void BpeModel::encode(std::string_view word, std::vector<Piece>& out) const {
+void BpeModel::encode(std::string_view word, std::vector<Piece>& out, const std::stop_token& stop) const {
   if (word.empty()) return;
   if (options_.ignore_merges)
     if (const auto whole = words_.find(word); whole != words_.end()) {
@@ -123,7 +129,7 @@ void BpeModel::encode(std::string_view word, std::vector<Piece>& out) const {
       return;
     }
   std::vector<Piece> pieces = symbols(word);
-  merge(pieces);
+  merge(pieces, stop);
   out.insert(out.end(), pieces.begin(), pieces.end());
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -39,12 +40,13 @@ class BpeModel {
   BpeModel(std::vector<std::pair<std::string, std::int32_t>> words, std::vector<Merge> merges, Options options);
 
   /// Appends the pieces of `word` (valid UTF-8 unless byte_level) to `out`; they cover it without gaps. Thread-safe.
-  void encode(std::string_view word, std::vector<Piece>& out) const;
+  /// Throws Cancelled when `stop` is requested (a word may be millions of letters long).
+  void encode(std::string_view word, std::vector<Piece>& out, const std::stop_token& stop = {}) const;
   std::size_t merge_count() const { return merges_.size(); }
 
  private:
   std::vector<Piece> symbols(std::string_view word) const;
-  void merge(std::vector<Piece>& pieces) const;
+  void merge(std::vector<Piece>& pieces, const std::stop_token& stop) const;
   /// Rank of the merge of two ids, or −1.
   std::int32_t rank(std::int32_t left, std::int32_t right) const;
 

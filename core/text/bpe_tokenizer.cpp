@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/error.h"
+#include "core/base/excerpt.h"
 #include "core/base/utf8.h"
 #include "core/text/byte_alphabet.h"
 #include "core/text/table_tokenizer.h"
@@ -13,42 +16,73 @@ namespace {
 
 // Words up to this long are encoded once per text and remembered: natural text repeats itself, random text does not.
 constexpr std::size_t kLongestRememberedWord = 64;
+// Rules of a file may make its tokens grow: what one may become, and all together.
+constexpr std::size_t kMostBytesOfToken = std::size_t{1} << 16, kMostBytesOfTokens = std::size_t{1} << 29;
+constexpr std::size_t kWordsBetweenLooks = 256;
+
+/// Bytes of normalised text that no token of the vocabulary is longer than; 0 = there is no such number: runs of
+/// unknown characters become one token, white space goes to an added token beside it, or words are dropped.
+std::size_t longest_token(const BpeParts& parts, const std::vector<AddedToken>& normalized) {
+  const auto& bytes = parts.options.byte_fallback;
+  const bool all_bytes = bytes && std::ranges::none_of(*bytes, [](std::int32_t id) { return id < 0; });
+  if (parts.options.fuse_unk && parts.options.unk && !all_bytes) return 0;
+  std::size_t longest = 4;  // an unknown character
+  for (const PreTokenizerStep& step : parts.pre_tokenizer)
+    if (const auto* split = std::get_if<SplitStep>(&step); split && split->behavior == SplitStep::Behavior::removed)
+      return 0;
+  for (const AddedToken& token : normalized) {
+    if (token.lstrip || token.rstrip) return 0;
+    longest = std::max(longest, token.content.size());
+  }
+  for (std::int32_t id = 0; id < parts.vocabulary.size(); ++id) {
+    const std::string& spelling = parts.vocabulary.spelling(id);
+    const auto meant = parts.options.byte_level ? bytes_from_alphabet(spelling) : std::nullopt;
+    longest = std::max(longest, meant ? meant->size() : spelling.size());
+  }
+  return longest;
+}
 
 class BpeTokenizer final : public TableTokenizer {
  public:
-  BpeTokenizer(Table table, BpeModel model, BpeParts&& parts, std::vector<AddedToken> normalized)
+  BpeTokenizer(Table table, BpeModel model, BpeParts&& parts, std::vector<AddedToken> normalized, std::size_t longest)
       : TableTokenizer(std::move(table)),
         where_(std::move(parts.where)),
         model_(std::move(model)),
         normalizer_(std::move(parts.normalizer)),
         pre_tokenizer_(std::move(parts.pre_tokenizer)),
+        longest_(longest),
         normalized_finder_(std::move(normalized)) {}
 
  protected:
-  void encode_part(std::string_view part, std::int32_t base, bool with_special,
+  void encode_part(std::string_view part, std::int32_t base, const Options& options,
                    std::vector<Token>& out) const override {
-    AlignedText text = normalize(normalizer_, AlignedText::of(part, base));
+    // A normaliser may shorten the text: then its length tells only after it.
+    if (longest_ > 0 && normalizer_.empty()) check_length(part.size(), longest_, out.size(), options);
+    AlignedText text = normalize(normalizer_, AlignedText::of(part, base), options.stop);
+    if (longest_ > 0) check_length(text.bytes.size(), longest_, out.size(), options);
     std::size_t at = 0;
-    while (const auto match = normalized_finder_.find(text.bytes, at, with_special)) {
-      if (match->begin > at) encode_words(text.slice(at, match->begin), out);
+    while (const auto match = normalized_finder_.find(text.bytes, at, options.parse_special, options.stop)) {
+      if (match->begin > at) encode_words(text.slice(at, match->begin), options.stop, out);
       out.push_back(spanned(match->id, text.origin[match->begin], text.origin[match->end]));
       at = match->end;
     }
     if (at > 0) text = text.slice(at, text.bytes.size());
-    encode_words(std::move(text), out);
+    encode_words(std::move(text), options.stop, out);
   }
 
  private:
-  void encode_words(AlignedText text, std::vector<Token>& out) const {
-    const Words words = split_into_words(pre_tokenizer_, std::move(text));
+  void encode_words(AlignedText text, const std::stop_token& stop, std::vector<Token>& out) const {
+    const Words words = split_into_words(pre_tokenizer_, std::move(text), stop);
     const std::string_view bytes = words.text.bytes;
     std::unordered_map<std::string_view, ByteRange> remembered;  // word → its pieces
     std::vector<BpeModel::Piece> pieces, scratch;
+    std::size_t count = 0;
     for (const ByteRange range : words.ranges) {
+      if (++count % kWordsBetweenLooks == 0 && stop.stop_requested()) throw Cancelled();
       const std::string_view word = bytes.substr(range.begin, range.end - range.begin);
       if (word.size() > kLongestRememberedWord) {
         scratch.clear();
-        model_.encode(word, scratch);
+        model_.encode(word, scratch, stop);
         append(scratch, words.text, range.begin, out);
         continue;
       }
@@ -82,6 +116,7 @@ class BpeTokenizer final : public TableTokenizer {
   BpeModel model_;
   std::vector<NormalizerStep> normalizer_;
   std::vector<PreTokenizerStep> pre_tokenizer_;
+  std::size_t longest_;  // see longest_token()
   AddedTokenFinder normalized_finder_;
 };
 
@@ -93,14 +128,30 @@ std::string SpellingRule::bytes_of(const std::string& spelling) const {
   if (byte_level)
     if (auto bytes = bytes_from_alphabet(spelling)) return *std::move(bytes);
   std::string bytes = spelling;
-  for (const auto& [from, to] : replace) bytes = replace_all(bytes, from, to);
+  for (const auto& [from, to] : replace) {
+    std::size_t times = 0;
+    for (auto at = bytes.find(from); at != std::string::npos; at = bytes.find(from, at + from.size())) ++times;
+    if (bytes.size() > kMostBytesOfToken || times * to.size() > kMostBytesOfToken)
+      throw Error("tokenizer: decoder", fmt::format("rules that make at most {} bytes of a token", kMostBytesOfToken),
+                  fmt::format("more of '{}'", excerpt(spelling, 60)));
+    if (times > 0) bytes = replace_all(bytes, from, to);
+  }
   return bytes;
 }
 
 std::shared_ptr<const Tokenizer> make_bpe_tokenizer(BpeParts parts) {
   TableTokenizer::Table table;
-  table.entries = table_entries(parts.vocabulary, parts.added,
-                                [&](const std::string& spelling) { return parts.spelling.bytes_of(spelling); });
+  std::size_t total = 0;
+  const auto counted = [&](std::string bytes) {
+    total += bytes.size();
+    if (total > kMostBytesOfTokens)
+      throw Error(parts.where, fmt::format("rules that make at most {} bytes of all tokens", kMostBytesOfTokens),
+                  "more");
+    return bytes;
+  };
+  table.entries = table_entries(parts.vocabulary, parts.added, [&](const std::string& spelling) {
+    return counted(parts.spelling.bytes_of(spelling));
+  });
   table.bos = parts.special.bos;
   table.eos = parts.special.eos;
   table.adds_bos = parts.special.adds_bos;
@@ -113,7 +164,7 @@ std::shared_ptr<const Tokenizer> make_bpe_tokenizer(BpeParts parts) {
   for (const AddedToken& token : parts.added)
     if (token.normalized) {
       normalized.push_back(token);
-      normalized.back().content = normalize(parts.normalizer, AlignedText::of(token.content, 0)).bytes;
+      normalized.back().content = counted(normalize(parts.normalizer, AlignedText::of(token.content, 0)).bytes);
     }
   table.added = parts.added;
 
@@ -125,16 +176,19 @@ std::shared_ptr<const Tokenizer> make_bpe_tokenizer(BpeParts parts) {
     else if (auto bytes = bytes_from_alphabet(word.spelling))  // what is not in the alphabet cannot come from text
       words.emplace_back(*std::move(bytes), word.id);
   }
+  const std::size_t longest = longest_token(parts, normalized);
   BpeModel model(std::move(words), std::move(parts.merges), parts.options);
-  return std::make_shared<BpeTokenizer>(std::move(table), std::move(model), std::move(parts), std::move(normalized));
+  return std::make_shared<BpeTokenizer>(std::move(table), std::move(model), std::move(parts), std::move(normalized),
+                                        longest);
 }
 
 BpeModel::Merge merge_of(const Vocabulary& vocabulary, const std::string& left, const std::string& right,
                          const std::string& where) {
   const auto id = [&](const std::string& spelling) {
     if (const auto found = vocabulary.find(spelling)) return *found;
-    throw Error(where, "a merge of two tokens into a third, all in the vocabulary",
-                fmt::format("'{}' + '{}', and no token '{}'", left, right, spelling));
+    throw Error(
+        where, "a merge of two tokens into a third, all in the vocabulary",
+        fmt::format("'{}' + '{}', and no token '{}'", excerpt(left, 50), excerpt(right, 50), excerpt(spelling, 50)));
   };
   return {id(left), id(right), id(left + right)};
 }

@@ -25,6 +25,7 @@ struct SpellingRule {
   std::vector<std::pair<std::string, std::string>> replace;  ///< "▁" by " "
   bool strips_leading_space = false;
 
+  /// Throws Error when the replacements make a token grow without measure.
   std::string bytes_of(const std::string& spelling) const;
 };
 

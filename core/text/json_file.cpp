@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/excerpt.h"
 #include "core/base/file.h"
 #include "core/io/strict_json.h"
 
@@ -28,7 +29,7 @@ std::optional<JsonView> JsonView::find(std::string_view key) const {
   const auto found = value_->find(key);
   if (found == value_->end() || found->is_null()) return std::nullopt;
   const bool is_file = where_.find(": ") == std::string::npos;
-  return JsonView(*found, fmt::format("{}{}{}", where_, is_file ? ": " : ".", key));
+  return JsonView(*found, fmt::format("{}{}{}", where_, is_file ? ": " : ".", excerpt(key)));
 }
 
 JsonView JsonView::at(std::string_view key) const {
@@ -48,7 +49,7 @@ std::vector<std::pair<std::string, JsonView>> JsonView::members() const {
   if (!value_->is_object()) refuse("an object", shown());
   std::vector<std::pair<std::string, JsonView>> views;
   for (const auto& [key, value] : value_->items())
-    views.emplace_back(key, JsonView(value, fmt::format("{}.{}", where_, key)));
+    views.emplace_back(key, JsonView(value, fmt::format("{}.{}", where_, excerpt(key, 60))));
   return views;
 }
 

@@ -2,10 +2,9 @@
 
 #include <utf8proc.h>
 
-#include <cstdlib>
-#include <memory>
-#include <new>
+#include <algorithm>
 
+#include "core/base/error.h"
 #include "core/base/utf8.h"
 
 namespace headscope {
@@ -26,27 +25,73 @@ utf8proc_option_t options_of(NormalForm form) {
   return static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT);
 }
 
+/// One character's decomposition, appended; marks not yet in order.
+void decompose(std::int32_t character, utf8proc_option_t options, std::vector<utf8proc_int32_t>& out) {
+  constexpr std::size_t most = 32;  // U+FDFA becomes 18
+  const std::size_t before = out.size();
+  out.resize(before + most);
+  int boundary = 0;
+  const auto length = utf8proc_decompose_char(character, out.data() + before, most, options, &boundary);
+  out.resize(before + static_cast<std::size_t>(std::clamp<utf8proc_ssize_t>(length, 0, most)));
+}
+
+int combining_class(utf8proc_int32_t character) {
+  return utf8proc_get_property(character)->combining_class;
+}
+
+/// Runs of combining marks in canonical order (UAX #15, D109). utf8proc's own ordering takes the square of a run.
+void order_marks(std::vector<utf8proc_int32_t>& text) {
+  for (auto at = text.begin(); at != text.end();) {
+    if (combining_class(*at) == 0) {
+      ++at;
+      continue;
+    }
+    const auto end = std::find_if(at, text.end(), [](utf8proc_int32_t c) { return combining_class(c) == 0; });
+    std::stable_sort(at, end, [](auto a, auto b) { return combining_class(a) < combining_class(b); });
+    at = end;
+  }
+}
+
 std::string normal_form(std::string_view text, NormalForm form) {
-  utf8proc_uint8_t* mapped = nullptr;
-  const auto length = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                                   static_cast<utf8proc_ssize_t>(text.size()), &mapped, options_of(form));
-  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(mapped, &std::free);
-  if (length < 0) throw std::bad_alloc();  // the text is valid UTF-8, so only memory can run out
-  return {reinterpret_cast<const char*>(mapped), static_cast<std::size_t>(length)};
+  const utf8proc_option_t options = options_of(form);
+  std::vector<utf8proc_int32_t> points;
+  points.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const CodePoint point = code_point_at(text, at);
+    decompose(point.value, options, points);
+    at += static_cast<std::size_t>(point.length);
+  }
+  order_marks(points);
+  if (options & UTF8PROC_COMPOSE) {
+    const auto length = utf8proc_normalize_utf32(points.data(), static_cast<utf8proc_ssize_t>(points.size()), options);
+    points.resize(static_cast<std::size_t>(std::max<utf8proc_ssize_t>(length, 0)));
+  }
+  std::string normal;
+  normal.reserve(text.size());
+  for (const utf8proc_int32_t point : points) {
+    utf8proc_uint8_t bytes[4];
+    const auto length = utf8proc_encode_char(point, bytes);
+    normal.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(length));
+  }
+  return normal;
 }
 
 /// End of the shortest run from `begin` that normalises by itself. A character begins a run of its own when it is no
-/// combining mark and normalises to the same with or without what stands before it.
+/// combining mark and normalises to the same with or without what stands before it (of which the last few characters
+/// tell: looking at all of a long run each time would take its square).
 std::size_t end_of_run(const std::string& text, std::size_t begin, NormalForm form) {
+  constexpr std::size_t most_before = 64;  // bytes
   std::size_t at = begin + static_cast<std::size_t>(utf8_length(text[begin]));
   while (at < text.size()) {
     const CodePoint point = code_point_at(text, at);
     const auto length = static_cast<std::size_t>(point.length);
     if (point.value < 0x80) return at;
-    if (utf8proc_get_property(point.value)->combining_class == 0) {
-      const std::string_view before = std::string_view(text).substr(begin, at - begin);
+    if (combining_class(point.value) == 0) {
+      std::size_t from = at - begin > most_before ? at - most_before : begin;
+      while ((static_cast<unsigned char>(text[from]) & 0xC0) == 0x80) ++from;
+      const std::string_view before = std::string_view(text).substr(from, at - from);
       const std::string_view next = std::string_view(text).substr(at, length);
-      const std::string_view both = std::string_view(text).substr(begin, at - begin + length);
+      const std::string_view both = std::string_view(text).substr(from, at - from + length);
       if (normal_form(both, form) == normal_form(before, form) + normal_form(next, form)) return at;
     }
     at += length;
@@ -56,6 +101,7 @@ std::size_t end_of_run(const std::string& text, std::size_t begin, NormalForm fo
 
 struct Apply {
   AlignedText text;
+  const std::stop_token& stop;
 
   AlignedText operator()(const PrependStep& step) {
     if (text.bytes.empty()) return std::move(text);
@@ -68,11 +114,12 @@ struct Apply {
   AlignedText operator()(const ReplaceStep& step) {
     AlignedTextWriter out(text);
     std::size_t done = 0;
-    step.pattern.find_all(text.bytes, {0, text.bytes.size()}, [&](ByteRange match) {
+    const auto replace = [&](ByteRange match) {
       out.copy(done, match.begin);
       out.replace(match.begin, match.end, step.content);
       done = match.end;
-    });
+    };
+    step.pattern.find_all(text.bytes, {0, text.bytes.size()}, replace, stop);
     out.copy(done, text.bytes.size());
     return out.finish();
   }
@@ -82,6 +129,7 @@ struct Apply {
     if (whole == text.bytes) return std::move(text);
     AlignedTextWriter out(text);
     for (std::size_t at = 0; at < text.bytes.size();) {
+      if (stop.stop_requested()) throw Cancelled();
       const std::size_t end = end_of_run(text.bytes, at, step.form);
       const std::string_view run = std::string_view(text.bytes).substr(at, end - at);
       const std::string normal = normal_form(run, step.form);
@@ -135,8 +183,11 @@ struct Apply {
 
 }  // namespace
 
-AlignedText normalize(const std::vector<NormalizerStep>& steps, AlignedText text) {
-  for (const NormalizerStep& step : steps) text = std::visit(Apply{std::move(text)}, step);
+AlignedText normalize(const std::vector<NormalizerStep>& steps, AlignedText text, const std::stop_token& stop) {
+  for (const NormalizerStep& step : steps) {
+    if (stop.stop_requested()) throw Cancelled();
+    text = std::visit(Apply{std::move(text), stop}, step);
+  }
   return text;
 }
 

@@ -2,6 +2,7 @@
 // What a tokenizer does to the text before it looks for tokens ("normalizer" in tokenizer.json). Every step keeps the
 // link back to the original bytes.
 
+#include <stop_token>
 #include <string>
 #include <variant>
 #include <vector>
@@ -32,7 +33,8 @@ struct StripStep {
 
 using NormalizerStep = std::variant<PrependStep, ReplaceStep, NormalFormStep, LowercaseStep, StripStep>;
 
-/// Applies the steps in order.
-AlignedText normalize(const std::vector<NormalizerStep>& steps, AlignedText text);
+/// Applies the steps in order. Throws Error when they make the text grow without measure (AlignedTextWriter) or a
+/// pattern asks for too much, Cancelled when `stop` is requested.
+AlignedText normalize(const std::vector<NormalizerStep>& steps, AlignedText text, const std::stop_token& stop = {});
 
 }  // namespace headscope

@@ -4,7 +4,11 @@
 #include <fmt/format.h>
 #include <pcre2.h>
 
+#include <algorithm>
+#include <new>
+
 #include "core/base/error.h"
+#include "core/base/excerpt.h"
 #include "core/base/utf8.h"
 
 namespace headscope {
@@ -20,6 +24,22 @@ std::string pcre2_message(int code) {
 using CodePtr = std::unique_ptr<pcre2_code, decltype(&pcre2_code_free)>;
 using ContextPtr = std::unique_ptr<pcre2_compile_context, decltype(&pcre2_compile_context_free)>;
 using MatchPtr = std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)>;
+using LimitsPtr = std::unique_ptr<pcre2_match_context, decltype(&pcre2_match_context_free)>;
+
+// Places at which one call looks for the beginning of a match: between calls it can be stopped.
+constexpr std::size_t kPlacesPerCall = 4096;
+// Of PCRE2's steps at one place: a few per byte that a match can reach, and some for short texts.
+constexpr std::size_t kStepsPerByte = 8, kLeastSteps = 1'000'000, kMostSteps = 1'000'000'000;
+constexpr std::uint32_t kMostHeapKiB = 256 * 1024;
+
+LimitsPtr limits_for(std::size_t text_size) {
+  LimitsPtr limits(pcre2_match_context_create(nullptr), &pcre2_match_context_free);
+  if (!limits) throw std::bad_alloc();
+  const std::size_t steps = std::min(kLeastSteps + kStepsPerByte * text_size, kMostSteps);
+  pcre2_set_match_limit(limits.get(), static_cast<std::uint32_t>(steps));
+  pcre2_set_heap_limit(limits.get(), kMostHeapKiB);
+  return limits;
+}
 
 }  // namespace
 
@@ -32,19 +52,21 @@ struct Pattern::Compiled {
     pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
     int error = 0;
     PCRE2_SIZE offset = 0;
+    options |= PCRE2_USE_OFFSET_LIMIT;
     code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), options, &error, &offset,
                              context.get()));
     if (!code)
       throw Error(where, "a regular expression that PCRE2 can compile",
-                  fmt::format("{} at offset {} of '{}'", pcre2_message(error), offset, pattern));
+                  fmt::format("{} at offset {} of '{}'", pcre2_message(error), offset, excerpt(pattern, 80)));
     pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);  // where it is not available the interpreter runs
   }
 };
 
 Pattern Pattern::regex(std::string_view oniguruma, const std::string& where) {
+  // \C would match a part of a character: what comes after it would be read outside the text.
+  constexpr std::uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
   Pattern pattern;
-  pattern.compiled_ = std::make_shared<Compiled>(pcre2_from_oniguruma(oniguruma, where),
-                                                 PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, where);
+  pattern.compiled_ = std::make_shared<Compiled>(pcre2_from_oniguruma(oniguruma, where), options, where);
   return pattern;
 }
 
@@ -55,20 +77,33 @@ Pattern Pattern::literal(std::string_view text, const std::string& where) {
   return pattern;
 }
 
-void Pattern::find_all(std::string_view text, ByteRange range, const std::function<void(ByteRange)>& found) const {
+void Pattern::find_all(std::string_view text, ByteRange range, const std::function<void(ByteRange)>& found,
+                       const std::stop_token& stop) const {
   const MatchPtr match(pcre2_match_data_create(1, nullptr), &pcre2_match_data_free);
   const std::string_view subject = text.substr(range.begin, range.end - range.begin);
+  const LimitsPtr limits = limits_for(subject.size());
   const auto* bytes = reinterpret_cast<PCRE2_SPTR>(subject.data());
+  const auto next_character = [&](std::size_t at) {
+    while (at < subject.size() && (static_cast<unsigned char>(subject[at]) & 0xC0) == 0x80) ++at;
+    return at;
+  };
   std::size_t at = 0, last_end = std::string_view::npos;
   // The text was checked once: without NO_UTF_CHECK every call would check all of it again, quadratic in its length.
   std::uint32_t options = PCRE2_NO_UTF_CHECK;
   while (at <= subject.size()) {
-    int code = pcre2_match(compiled_->code.get(), bytes, subject.size(), at, options, match.get(), nullptr);
+    if (stop.stop_requested()) throw Cancelled();
+    const std::size_t last_place = std::min(at + kPlacesPerCall, subject.size());
+    pcre2_set_offset_limit(limits.get(), last_place);
+    const int code = pcre2_match(compiled_->code.get(), bytes, subject.size(), at, options, match.get(), limits.get());
     if (code == PCRE2_ERROR_JIT_STACKLIMIT) {  // the interpreter keeps its stack on the heap
       options |= PCRE2_NO_JIT;
       continue;
     }
-    if (code == PCRE2_ERROR_NOMATCH) return;
+    if (code == PCRE2_ERROR_NOMATCH) {
+      if (last_place == subject.size()) return;
+      at = next_character(last_place + 1);
+      continue;
+    }
     if (code < 0)
       throw Error(compiled_->where, "a pattern that splits this text within PCRE2's limits",
                   fmt::format("{} at byte {}", pcre2_message(code), range.begin + at));
@@ -77,10 +112,10 @@ void Pattern::find_all(std::string_view text, ByteRange range, const std::functi
     if (begin > end) return;  // \K in a lookahead can put the start after the end
     if (begin != end || begin != last_end) found({range.begin + begin, range.begin + end});
     last_end = end;
-    if (begin != end)
+    if (begin != end && end > at)
       at = end;
     else if (end < subject.size())
-      at = end + static_cast<std::size_t>(utf8_length(subject[end]));
+      at = next_character(end + 1);
     else
       return;
   }

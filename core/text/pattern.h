@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -21,8 +22,10 @@ class Pattern {
 
   /// Calls `found` for each match in `range` of the valid UTF-8 `text`, from left to right, not overlapping. Lookaround
   /// sees only the range. A match may be empty, but not right after another match. Throws Error when the pattern needs
-  /// more work than PCRE2's limits allow.
-  void find_all(std::string_view text, ByteRange range, const std::function<void(ByteRange)>& found) const;
+  /// more work at one place than a text of this length can ask for (it tries ever more ways to match), Cancelled when
+  /// `stop` is requested.
+  void find_all(std::string_view text, ByteRange range, const std::function<void(ByteRange)>& found,
+                const std::stop_token& stop = {}) const;
 
   /// GPT-2's rule for splitting text into words (Radford et al. 2019), as the byte-level tokenizers write it.
   static std::string_view gpt2_words();

@@ -7,8 +7,9 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/text/pattern.h"
+#include "core/base/excerpt.h"
 #include "core/base/utf8.h"
+#include "core/text/pattern.h"
 
 namespace headscope {
 
@@ -65,7 +66,8 @@ class Translator {
 
  private:
   [[noreturn]] void refuse(std::string_view what) const {
-    throw Error(where_, "a pattern with an exact PCRE2 counterpart", fmt::format("{} in '{}'", what, in_));
+    throw Error(where_, "a pattern with an exact PCRE2 counterpart",
+                fmt::format("{} in '{}'", what, excerpt(in_, 120)));
   }
   bool next_is(std::string_view text) const { return in_.substr(at_, text.size()) == text; }
   void copy(std::size_t count = 1) {

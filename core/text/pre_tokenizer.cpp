@@ -11,14 +11,16 @@ struct Part {
   bool match = false;
 };
 
-std::vector<Part> parts_of(const SplitStep& step, const std::string& text, ByteRange word) {
+std::vector<Part> parts_of(const SplitStep& step, const std::string& text, ByteRange word,
+                           const std::stop_token& stop) {
   std::vector<Part> parts;
   std::size_t done = word.begin;
-  step.pattern.find_all(text, word, [&](ByteRange match) {
+  const auto keep = [&](ByteRange match) {
     if (match.begin != done) parts.push_back({{done, match.begin}, step.invert});
     parts.push_back({match, !step.invert});
     done = match.end;
-  });
+  };
+  step.pattern.find_all(text, word, keep, stop);
   if (done != word.end) parts.push_back({{done, word.end}, step.invert});
   return parts;
 }
@@ -41,10 +43,10 @@ void join(std::vector<Part>& parts, bool with_next) {
   parts = std::move(joined);
 }
 
-void split(const SplitStep& step, Words& words) {
+void split(const SplitStep& step, Words& words, const std::stop_token& stop) {
   std::vector<ByteRange> ranges;
   for (const ByteRange word : words.ranges) {
-    std::vector<Part> parts = parts_of(step, words.text.bytes, word);
+    std::vector<Part> parts = parts_of(step, words.text.bytes, word, stop);
     switch (step.behavior) {
       case SplitStep::Behavior::isolated:
         break;
@@ -103,12 +105,12 @@ void prefix(const PrefixStep& step, Words& words) {
 
 }  // namespace
 
-Words split_into_words(const std::vector<PreTokenizerStep>& steps, AlignedText text) {
+Words split_into_words(const std::vector<PreTokenizerStep>& steps, AlignedText text, const std::stop_token& stop) {
   Words words{std::move(text), {}};
   if (!words.text.bytes.empty()) words.ranges.push_back({0, words.text.bytes.size()});
   for (const PreTokenizerStep& step : steps) {
     if (const auto* cut = std::get_if<SplitStep>(&step))
-      split(*cut, words);
+      split(*cut, words, stop);
     else
       prefix(std::get<PrefixStep>(step), words);
   }

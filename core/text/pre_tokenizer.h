@@ -3,6 +3,7 @@
 // across two words. The many kinds that tokenizer.json knows come down to two steps: put a space in front, and split by
 // a pattern.
 
+#include <stop_token>
 #include <string>
 #include <variant>
 #include <vector>
@@ -34,7 +35,7 @@ struct Words {
   std::vector<ByteRange> ranges;  ///< ascending, not empty, not overlapping
 };
 
-/// Applies the steps in order to `text`, which is one word at first.
-Words split_into_words(const std::vector<PreTokenizerStep>& steps, AlignedText text);
+/// Applies the steps in order to `text`, which is one word at first. Throws as normalize() does.
+Words split_into_words(const std::vector<PreTokenizerStep>& steps, AlignedText text, const std::stop_token& stop = {});
 
 }  // namespace headscope

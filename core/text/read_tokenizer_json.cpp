@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/base/excerpt.h"
 #include "core/text/bpe_tokenizer.h"
 #include "core/text/json_file.h"
 #include "core/text/tokenizer_json_steps.h"
@@ -20,7 +21,8 @@ std::vector<Vocabulary::Entry> read_vocab(const JsonView& vocab) {
   std::vector<Vocabulary::Entry> entries;
   entries.reserve(vocab.json().size());
   for (const auto& [spelling, id] : vocab.json().items()) {
-    if (!id.is_number_integer()) JsonView(id, fmt::format("{}.{}", vocab.where(), spelling)).integer();  // throws
+    if (!id.is_number_integer())
+      JsonView(id, fmt::format("{}.{}", vocab.where(), excerpt(spelling))).integer();  // throws
     entries.push_back({spelling, id.get<std::int64_t>()});
   }
   return entries;

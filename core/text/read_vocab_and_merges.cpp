@@ -6,11 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/excerpt.h"
 #include "core/base/file.h"
+#include "core/base/utf8.h"
 #include "core/text/bpe_tokenizer.h"
 #include "core/text/byte_alphabet.h"
 #include "core/text/json_file.h"
-#include "core/base/utf8.h"
 
 namespace headscope {
 
@@ -26,7 +27,8 @@ std::vector<Vocabulary::Entry> read_vocab(const fs::path& path) {
   std::vector<Vocabulary::Entry> entries;
   entries.reserve(document.size());
   for (const auto& [spelling, id] : document.items()) {
-    if (!id.is_number_integer()) JsonView(id, fmt::format("{}: {}", path.string(), spelling)).integer();  // throws
+    if (!id.is_number_integer())
+      JsonView(id, fmt::format("{}: {}", path.string(), excerpt(spelling))).integer();  // throws
     entries.push_back({spelling, id.get<std::int64_t>()});
   }
   return entries;

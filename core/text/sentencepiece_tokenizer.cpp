@@ -4,6 +4,8 @@
 #include <sentencepiece_processor.h>
 
 #include <algorithm>
+#include <new>
+#include <set>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -20,16 +22,59 @@ using sentencepiece::SentencePieceProcessor;
 constexpr std::size_t kLargestModel = std::size_t{256} << 20;
 constexpr std::string_view kSpaceMark = "▁";
 
+/// Calls into the library, whose exceptions (of lengths that a broken file states, for one) become Errors at `where`.
+template <class Call>
+auto guarded(const std::string& where, const Call& call) {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& failure) {
+    throw Error(where, "a model that SentencePiece can use", failure.what(), "the file may be damaged; fetch it again");
+  }
+}
+
+bool letter_or_digit(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/// Letters and digits of ASCII that no token holds more of; 0 = there is no such number, since the vocabulary lacks
+/// one of them and makes one token of a whole run that it does not know.
+std::size_t longest_token(const SentencePieceProcessor& processor) {
+  std::size_t longest = 1;
+  std::set<char> known;
+  for (int id = 0; id < processor.GetPieceSize(); ++id) {
+    const std::string& piece = processor.IdToPiece(id);
+    longest = std::max(longest, piece.size());
+    if (piece.size() == 1 && !processor.IsUnknown(id)) known.insert(piece.front());
+  }
+  for (int c = 0; c < 128; ++c)
+    if (letter_or_digit(static_cast<char>(c)) && !known.contains(static_cast<char>(c))) return 0;
+  return longest;
+}
+
 class SentencePieceTokenizer final : public TableTokenizer {
  public:
-  SentencePieceTokenizer(Table table, std::unique_ptr<const SentencePieceProcessor> processor)
-      : TableTokenizer(std::move(table)), processor_(std::move(processor)) {}
+  SentencePieceTokenizer(Table table, std::unique_ptr<const SentencePieceProcessor> processor, std::string where)
+      : TableTokenizer(std::move(table)),
+        processor_(std::move(processor)),
+        where_(std::move(where)),
+        longest_(longest_token(*processor_)) {}
 
  protected:
-  void encode_part(std::string_view text, std::int32_t base, bool, std::vector<Token>& out) const override {
+  void encode_part(std::string_view text, std::int32_t base, const Options& options,
+                   std::vector<Token>& out) const override {
+    if (options.stop.stop_requested()) throw Cancelled();
+    if (longest_ > 0)  // the library's normaliser may drop or shorten anything but these
+      check_length(static_cast<std::size_t>(std::ranges::count_if(text, letter_or_digit)), longest_, out.size(),
+                   options);
     ImmutableSentencePieceText encoded;
-    const auto status = processor_->Encode(absl::string_view(text.data(), text.size()), encoded.mutable_proto());
-    if (!status.ok()) throw Error("text", "text that SentencePiece can encode", status.ToString());
+    guarded(where_, [&] {
+      const auto status = processor_->Encode(absl::string_view(text.data(), text.size()), encoded.mutable_proto());
+      if (!status.ok()) throw Error("text", "text that SentencePiece can encode", status.ToString());
+    });
     const auto pieces = encoded.pieces();
     for (std::size_t i = 0; i < pieces.size();) {
       // A character without a token becomes byte tokens, of which the library gives the last one all of the character
@@ -54,6 +99,8 @@ class SentencePieceTokenizer final : public TableTokenizer {
   }
 
   std::unique_ptr<const SentencePieceProcessor> processor_;
+  std::string where_;
+  std::size_t longest_;  // see longest_token()
 };
 
 std::string bytes_of(const std::string& piece) {
@@ -72,7 +119,8 @@ bool puts_space_in_front(const SentencePieceProcessor& processor) {
 std::shared_ptr<const Tokenizer> read_sentencepiece(const std::filesystem::path& path, const TokenizerSettings& given) {
   const std::string file = read_file(path, kLargestModel);
   auto processor = std::make_unique<SentencePieceProcessor>();
-  const auto status = processor->LoadFromSerializedProto(absl::string_view(file.data(), file.size()));
+  const auto status = guarded(
+      path.string(), [&] { return processor->LoadFromSerializedProto(absl::string_view(file.data(), file.size())); });
   if (!status.ok())
     throw Error(path.string(), "a SentencePiece model",
                 fmt::format("{} bytes that are none: {}", file.size(), status.ToString()),
@@ -98,9 +146,9 @@ std::shared_ptr<const Tokenizer> read_sentencepiece(const std::filesystem::path&
   table.bos = special.bos;
   table.eos = special.eos;
   table.adds_bos = special.adds_bos;
-  table.strips_leading_space = puts_space_in_front(*processor);
+  table.strips_leading_space = guarded(path.string(), [&] { return puts_space_in_front(*processor); });
   table.description = "SentencePiece";
-  return std::make_shared<SentencePieceTokenizer>(std::move(table), std::move(processor));
+  return std::make_shared<SentencePieceTokenizer>(std::move(table), std::move(processor), path.string());
 }
 
 }  // namespace headscope

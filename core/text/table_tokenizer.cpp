@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/base/excerpt.h"
 #include "core/base/utf8.h"
 
 namespace headscope {
@@ -31,6 +32,14 @@ void close_gaps(std::vector<Token>& tokens, std::size_t text_size) {
 
 }  // namespace
 
+TooManyTokens::TooManyTokens(std::size_t least, std::size_t most)
+    : Error("text", fmt::format("at most {} tokens", most), fmt::format("at least {}", least)), at_least(least) {}
+
+void TableTokenizer::check_length(std::size_t bytes, std::size_t longest, std::size_t before, const Options& options) {
+  const std::size_t at_least = before + (bytes + longest - 1) / longest;
+  if (at_least > options.most_tokens) throw TooManyTokens(at_least, options.most_tokens);
+}
+
 TableTokenizer::TableTokenizer(Table table) : table_(std::move(table)), finder_(looked_for_as_written(table_.added)) {}
 
 std::vector<Token> TableTokenizer::encode(std::string_view text, Options options) const {
@@ -44,9 +53,10 @@ std::vector<Token> TableTokenizer::encode(std::string_view text, Options options
   std::vector<Token> tokens;
   std::size_t at = 0;
   const auto plain = [&](std::size_t end) {
-    if (end > at) encode_part(text.substr(at, end - at), static_cast<std::int32_t>(at), options.parse_special, tokens);
+    if (end > at) encode_part(text.substr(at, end - at), static_cast<std::int32_t>(at), options, tokens);
   };
-  while (const auto match = finder_.find(text, at, options.parse_special)) {
+  while (const auto match = finder_.find(text, at, options.parse_special, options.stop)) {
+    if (options.stop.stop_requested()) throw Cancelled();
     plain(match->begin);
     tokens.push_back(
         spanned(match->id, static_cast<std::int32_t>(match->begin), static_cast<std::int32_t>(match->end)));
@@ -101,7 +111,8 @@ std::vector<TableTokenizer::Entry> table_entries(const Vocabulary& vocabulary, c
   }
   for (const AddedToken& token : added) {
     TableTokenizer::Entry& entry = entries[static_cast<std::size_t>(token.id)];
-    entry = token.special ? TableTokenizer::Entry{"", token.content} : TableTokenizer::Entry{token.content, ""};
+    entry =
+        token.special ? TableTokenizer::Entry{"", excerpt(token.content)} : TableTokenizer::Entry{token.content, ""};
   }
   return entries;
 }

@@ -42,8 +42,11 @@ class TableTokenizer : public Tokenizer {
  protected:
   explicit TableTokenizer(Table table);
   /// Appends the tokens of `text`, a part of the whole text that begins at its byte `base` and holds no added token.
-  virtual void encode_part(std::string_view text, std::int32_t base, bool with_special,
+  virtual void encode_part(std::string_view text, std::int32_t base, const Options& options,
                            std::vector<Token>& out) const = 0;
+  /// Throws TooManyTokens when `bytes` more, after the `before` tokens there are, cannot fit: each token takes at most
+  /// `longest` of them.
+  static void check_length(std::size_t bytes, std::size_t longest, std::size_t before, const Options& options);
   Token spanned(std::int32_t id, std::int32_t begin, std::int32_t end) const;
 
  private:

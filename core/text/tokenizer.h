@@ -3,28 +3,42 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/base/utf8.h"
 #include "core/trace/trace.h"
 
 namespace headscope {
 
+/// A text of more tokens than were asked for, told from its length before it was read.
+struct TooManyTokens : Error {
+  TooManyTokens(std::size_t at_least, std::size_t most);
+  std::size_t at_least;
+};
+
 class Tokenizer {
  public:
+  static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
   struct Options {
     bool parse_special = false;  ///< read "<|endoftext|>" in the text as the special token
+    /// A text that has more tokens than this even if each is the longest of the vocabulary is refused early, with
+    /// TooManyTokens. (A text that has not may still give more.)
+    std::size_t most_tokens = unlimited;
+    std::stop_token stop = {};
   };
   virtual ~Tokenizer() = default;
 
   /// Tokens of `text`, no BOS added. Spans are byte offsets into `text`; the spans of tokens that share one character
   /// nest inside it, so every byte of the text belongs to exactly one token. Throws Error on invalid UTF-8 (names the
-  /// byte offset).
+  /// byte offset), Cancelled when a stop is requested.
   virtual std::vector<Token> encode(std::string_view text, Options options) const = 0;
   std::vector<Token> encode(std::string_view text) const { return encode(text, Options{}); }
   /// A token by id, spans −1. Throws Error when id is outside [0, vocab_size()).

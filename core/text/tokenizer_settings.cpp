@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "core/base/error.h"
+#include "core/base/excerpt.h"
 #include "core/text/json_file.h"
 
 namespace headscope {
@@ -117,9 +118,10 @@ Vocabulary join_vocabulary(const std::string& where, std::vector<Vocabulary::Ent
     if (is_new)
       entries.push_back({token.content, token.id});
     else if (known->second != token.id)
-      throw Error(where,
-                  fmt::format("id {} for the added token '{}', as in the vocabulary", known->second, token.content),
-                  fmt::format("id {}", token.id));
+      throw Error(
+          where,
+          fmt::format("id {} for the added token '{}', as in the vocabulary", known->second, excerpt(token.content)),
+          fmt::format("id {}", token.id));
   }
   for (const std::string& name : settings.special) {
     const auto known = ids.find(name);

@@ -22,6 +22,9 @@ class CausalRule final : public AttentionRule {
 }  // namespace
 
 void AttentionRule::apply(Index, Index, std::span<float>) const {}
+float AttentionRule::factor(Index) const {
+  return 1;
+}
 
 std::shared_ptr<const AttentionRule> full_rule() {
   return std::make_shared<FullRule>();

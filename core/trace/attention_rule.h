@@ -26,6 +26,8 @@ class AttentionRule {
   /// Adds the bias to, and writes -infinity into masked cells of, `scores` = the scores of keys
   /// [first_key, first_key + scores.size()) for `query`, a part of keys(query).
   virtual void apply(Index query, Index first_key, std::span<float> scores) const;
+  /// What apply() multiplies the visible scores of this row by: their derivative by q·k · scale.
+  virtual float factor(Index query) const;
   virtual std::string describe() const = 0;  ///< "causal", "sliding window 128"
 };
 

@@ -18,7 +18,7 @@ constexpr std::array<SiteInfo, site_kind_count> table{{
     {SiteKind::embed, "hook_embed", "(query, d_model)", false, "token embedding"},
     {SiteKind::pos_embed, "hook_pos_embed", "(query, d_model)", false, "learned position embedding"},
     {SiteKind::resid_pre, "blocks.{i}.hook_resid_pre", "(query, d_model)", true, "residual stream entering the block"},
-    {SiteKind::ln1_normalized, "blocks.{i}.ln1.hook_normalized", "(query, d_model)", true,
+    {SiteKind::ln1_normalized, "blocks.{i}.ln1.hook_out", "(query, d_model)", true,
      "output of the norm before attention, gain and bias applied"},
     {SiteKind::q, "blocks.{i}.attn.hook_q", "(query, head, d_head)", true, "queries, before rotation"},
     {SiteKind::k, "blocks.{i}.attn.hook_k", "(query, kv_head, d_head)", true, "keys, before rotation"},
@@ -37,7 +37,7 @@ constexpr std::array<SiteInfo, site_kind_count> table{{
      "what attention adds to the residual stream"},
     {SiteKind::resid_mid, "blocks.{i}.hook_resid_mid", "(query, d_model)", true,
      "residual stream between attention and MLP"},
-    {SiteKind::ln2_normalized, "blocks.{i}.ln2.hook_normalized", "(query, d_model)", true,
+    {SiteKind::ln2_normalized, "blocks.{i}.ln2.hook_out", "(query, d_model)", true,
      "output of the norm before the MLP, gain and bias applied"},
     {SiteKind::mlp_pre, "blocks.{i}.mlp.hook_pre", "(query, d_mlp)", true, "MLP before its activation function"},
     {SiteKind::mlp_pre_linear, "blocks.{i}.mlp.hook_pre_linear", "(query, d_mlp)", true,
@@ -47,7 +47,8 @@ constexpr std::array<SiteInfo, site_kind_count> table{{
     {SiteKind::mlp_out, "blocks.{i}.hook_mlp_out", "(query, d_model)", true,
      "what the MLP adds to the residual stream"},
     {SiteKind::resid_post, "blocks.{i}.hook_resid_post", "(query, d_model)", true, "residual stream leaving the block"},
-    {SiteKind::final_normalized, "ln_final.hook_normalized", "(query, d_model)", false, "output of the last norm"},
+    {SiteKind::final_normalized, "ln_final.hook_out", "(query, d_model)", false,
+     "output of the last norm, gain and bias applied"},
     {SiteKind::logits, "logits", "(query, vocab)", false, "scores of every token of the vocabulary"},
 }};
 
@@ -76,13 +77,22 @@ std::vector<std::string> spellings(const SiteInfo& site) {
   std::string underscored = without_hook(tail);
   std::replace(underscored.begin(), underscored.end(), '.', '_');
   std::vector<std::string> all{std::string(site.pattern), std::string(tail), without_hook(tail), underscored};
-  // Three norms end in "normalized": alone it names none of them.
-  if (last != "hook_normalized") {
+  // Three norms end in "hook_out": alone it names none of them.
+  if (last != "hook_out") {
     all.emplace_back(last);
     all.push_back(without_hook(last));
   }
-  if (site.kind == SiteKind::final_normalized) all.emplace_back("final_normalized");
+  if (site.kind == SiteKind::final_normalized) all.emplace_back("final_out");
   return all;
+}
+
+/// Older versions called the output of a norm "normalized", which in TransformerLens is what stands before gain and
+/// bias.
+std::string with_todays_name(std::string_view text) {
+  constexpr std::string_view old = "normalized", now = "out";
+  std::string out(text);
+  if (text.ends_with(old)) out.replace(out.size() - old.size(), old.size(), now);
+  return out;
 }
 
 }  // namespace
@@ -102,7 +112,9 @@ std::string name(Site site) {
   return "blocks." + std::to_string(site.layer) + "." + std::string(entry.pattern.substr(layer_prefix.size()));
 }
 
-std::optional<Site> parse_site(std::string_view text) {
+std::optional<Site> parse_site(std::string_view given) {
+  const std::string todays = with_todays_name(given);
+  const std::string_view text = todays;
   constexpr std::string_view blocks = "blocks.";
   if (!text.starts_with(blocks)) {
     for (const SiteInfo& entry : table)
@@ -124,7 +136,8 @@ std::optional<Site> parse_site(std::string_view text) {
   return std::nullopt;
 }
 
-std::optional<SiteKind> parse_site_kind(std::string_view text) {
+std::optional<SiteKind> parse_site_kind(std::string_view given) {
+  const std::string text = with_todays_name(given);
   for (const SiteInfo& entry : table) {
     const std::vector<std::string> known = spellings(entry);
     if (std::find(known.begin(), known.end(), text) != known.end()) return entry.kind;

@@ -56,7 +56,7 @@ std::span<const SiteInfo> site_table();
 const SiteInfo& info(SiteKind kind);
 /// "blocks.3.attn.hook_q"
 std::string name(Site site);
-/// The inverse of name(); nullopt for anything else.
+/// The inverse of name(), which also knows the "hook_normalized" of older files; nullopt for anything else.
 std::optional<Site> parse_site(std::string_view name);
 /// A kind by the last part of its name as notebooks abbreviate it: "pattern", "q", "resid_pre", "mlp_out"; also full
 /// patterns.

@@ -9,6 +9,8 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/memory.h"
+#include "core/train/training_memory.h"
 
 namespace headscope {
 
@@ -24,6 +26,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 Trainer::Trainer(const Recipe& recipe, Backend& backend) : recipe_(recipe) {
   recipe_.check("recipe");
+  check_training_memory(recipe_, available_memory(), "recipe");
   recipe_.optimizer.schedule_steps = recipe_.steps;
   task_ = make_task(recipe_.task);
   held_out_ = task_->held_out(recipe_.evaluate_rows, recipe_.batch, recipe_.model.context);

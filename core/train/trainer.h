@@ -33,7 +33,8 @@ struct TrainingProgress {
 
 class Trainer {
  public:
-  /// Step 0 of a recipe. Throws Error as Recipe::check does. `backend` must outlive the trainer.
+  /// Step 0 of a recipe. Throws Error as Recipe::check does, and when it needs more memory than there is. `backend`
+  /// must outlive the trainer.
   Trainer(const Recipe& recipe, Backend& backend);
   /// Goes on where a checkpoint stopped; its recipe may have been given other settings for the optimiser since.
   Trainer(const Checkpoint& checkpoint, Backend& backend);
@@ -60,7 +61,8 @@ class Trainer {
   /// The model as it is now, for tracing and sampling.
   std::shared_ptr<const Model> snapshot(Backend* backend = nullptr) const { return learner_->snapshot(backend); }
   /// folder/model.safetensors (F16), config.json, tokenizer.json, tokenizer_config.json, recipe.json, training.json
-  /// (see TrainingRecord); each atomically. Throws Error when one cannot be written.
+  /// (see TrainingRecord); each atomically, not all together (TrainingFolder does that). Throws Error when one cannot be
+  /// written.
   void save_model(const std::filesystem::path& folder) const;
 
  private:

@@ -176,3 +176,41 @@ TEST_CASE("a text that is typed while the example opens is kept, and opening the
   CHECK(other.document().text == desk.document().text);
   CHECK(other.explorer.can_undo());
 }
+
+TEST_CASE("what is unsaved is told in words: not what came with the program, not what was saved or opened") {
+  const auto file = scratch_dir("unsaved") / "session.json";
+  Desk desk;
+  CHECK(desk.explorer.unsaved() == "");
+  desk.explorer.open_example();
+  desk.settle();
+  CHECK(desk.explorer.unsaved() == "");  // its own text
+  desk.explorer.select({1, 1});
+  desk.explorer.view().scale = Scale::log;
+  CHECK(desk.explorer.unsaved() == "");  // looking is no work
+  desk.explorer.set_text("my own");
+  CHECK(desk.explorer.unsaved() == "a text");
+  desk.explorer.set_edits({{{0, 1}, SetTemperature{2}}});
+  CHECK(desk.explorer.unsaved() == "an edit and a text");
+  desk.explorer.set_edits({{{0, 1}, SetTemperature{2}}, {{1, 0}, Ablate{}}});
+  desk.explorer.save_session_soon(file);
+  CHECK(desk.explorer.unsaved() == "2 edits and a text");  // until it is on the disk
+  desk.settle();
+  CHECK(desk.explorer.unsaved() == "");
+  desk.explorer.set_edits({{{0, 1}, SetTemperature{3}}});
+  CHECK(desk.explorer.unsaved() == "an edit");
+  desk.explorer.undo();
+  CHECK(desk.explorer.unsaved() == "");
+  desk.explorer.set_text("");
+  desk.explorer.set_edits({});
+  CHECK(desk.explorer.unsaved() == "");  // nothing is left that could be lost
+
+  Desk other;
+  other.explorer.open_session_soon(file);
+  other.settle();
+  CHECK(other.explorer.unsaved() == "");
+  Desk after_crash;
+  after_crash.explorer.take_up_session_soon(file);
+  after_crash.settle();
+  CHECK(after_crash.document().edits.size() == 2);
+  CHECK(after_crash.explorer.unsaved() == "2 edits and a text");
+}

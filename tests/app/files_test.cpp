@@ -114,6 +114,10 @@ TEST_CASE("settings survive their file, which keeps each recent model once, newe
   settings.window_height = 720;
   settings.maximized = settings.words = true;
   settings.last_folder = "/somewhere";
+  settings.threads = 3;
+  settings.memory_mb = 256;
+  settings.models_folder = "/models";
+  settings.documents_folder = "/home/me/Documents";
   settings.pages = {{"Analyse", "patch"}, {"Mechanisms", "linear"}};
   settings.detector_rule = "k == 0 and token[k] == \"a\"";
   for (int i = 0; i < 20; ++i) settings.remember_model("/m/" + std::to_string(i % 15));
@@ -161,4 +165,35 @@ TEST_CASE("the settings file lies where XDG says, else under the home folder") {
   CHECK(with("relative", "/h") == "/h/.config/headscope/settings.json");
   CHECK(with(nullptr, "/h") == "/h/.config/headscope/settings.json");
   CHECK(with(nullptr, nullptr).empty());
+}
+
+TEST_CASE("settings of a newer program are read as far as they are known, and stay as they are") {
+  const fs::path file = scratch_dir("newer") / "settings.json";
+  const std::string known =
+      R"({"type": "headscope settings", "version": 2, "theme": "light", "ui_scale": 1.5, "stars": [1, 2]})";
+  write_file_atomically(file, known);
+  LoadedSettings loaded = load_settings(file);
+  CHECK(loaded.settings.theme == "light");
+  CHECK(loaded.settings.ui_scale == 1.5);
+  CHECK(loaded.message.find("of a newer Headscope: it stays as it is") != std::string::npos);
+  loaded.settings.theme = "dark";
+  save_settings(loaded.settings, file);
+  CHECK(read_file(file) == known);
+
+  // A value that only the newer program understands: the usual settings, and the file is no broken one.
+  const std::string strange = R"({"type": "headscope settings", "version": 99, "theme": {"base": "light"}})";
+  write_file_atomically(file, strange);
+  loaded = load_settings(file);
+  CHECK(loaded.settings == Settings{});
+  CHECK(loaded.message.find("which this one cannot read") != std::string::npos);
+  save_settings(loaded.settings, file);
+  CHECK(read_file(file) == strange);
+  CHECK(std::distance(fs::directory_iterator(file.parent_path()), fs::directory_iterator{}) == 1);
+
+  // Our own version, an older one and none are written over.
+  for (const char* version : {"1", "0", "\"2\"", "null"}) {
+    write_file_atomically(file, std::string(R"({"type": "headscope settings", "version": )") + version + "}");
+    save_settings(Settings{}, file);
+    CHECK(read_file(file) == to_json(Settings{}));
+  }
 }

@@ -88,7 +88,8 @@ TEST_CASE("the desk: a page for what is chosen, an edit of the model that follow
   CHECK(desk.page()->choice.mechanism->id == "linear");
   CHECK(desk.page()->input.n() == static_cast<Index>(explorer.results().run->trace->tokens.size()));
   CHECK(desk.page()->recurrence);
-  CHECK(desk.page()->recurrent_gap < 1e-4);
+  REQUIRE(desk.page()->recurrent_gap);
+  CHECK(*desk.page()->recurrent_gap < 1e-4);
   REQUIRE(until(explorer, desk, [&] { return desk.times() && !desk.timing().running(); }));
   CHECK(desk.times()->softmax.n.size() > 2);
   CHECK(desk.times()->mechanism.n.size() > 2);

@@ -44,7 +44,7 @@ class Monkey {
       case 7:
         return session();
       case 8:
-        explorer_.view().head_view = static_cast<HeadView>(number(0, 4));
+        explorer_.view().head_view = static_cast<HeadView>(number(0, 5));
         explorer_.view().first_token = static_cast<FirstToken>(number(0, 2));
         return explorer_.export_view(
             {folder_ / pick<const char*>({"x.svg", "x.csv", "x.nothing"}), 96, true, number(0, 1) == 1});

@@ -193,6 +193,11 @@ TEST_CASE("a session survives JSON in full") {
   tape.chosen = 1;
   tape.next = drawn;
   session.tape = tape;
+  session.window = {"Analyse",
+                    {{"Analyse", "rollout"}, {"Mechanisms", "linear"}},
+                    {{"Analyse", R"({"rollout":{"share":0.25}})"}, {"Train", R"({"recipe":"{}"})"}}};
+  CHECK(session_from_json(to_json(session), "s.json") == session);
+  session.window.controls["Train"] = R"({"recipe":"{\"name\": \"x\"}"})";
   CHECK(session_from_json(to_json(session), "s.json") == session);
   CHECK(session_from_json(session_with(R"("view": {})"), "s.json") == Session{});
   session.document.text = "\xff";
@@ -249,7 +254,7 @@ TEST_CASE("a session file that makes no sense is refused with the key that is wr
   CHECK(refusal("{}").find("found no type") != std::string::npos);
   CHECK(refusal(R"({"type": "headscope settings", "version": 1})").find("found \"headscope settings\"") !=
         std::string::npos);
-  CHECK(refusal(R"({"type": "headscope session", "version": 2})").find("a newer Headscope wrote it") !=
+  CHECK(refusal(R"({"type": "headscope session", "version": 3})").find("a newer Headscope wrote it") !=
         std::string::npos);
   CHECK(refusal(R"({"type": "headscope session", "version": 0})").find("found version 0") != std::string::npos);
   CHECK(refusal(R"({"type": "headscope session"})").find("version") != std::string::npos);
@@ -281,7 +286,8 @@ TEST_CASE("a session file that makes no sense is refused with the key that is wr
 }
 
 TEST_CASE("names of views, modes and scopes parse back") {
-  for (const HeadView view : {HeadView::map, HeadView::arcs, HeadView::row, HeadView::steps, HeadView::qk})
+  for (const HeadView view :
+       {HeadView::map, HeadView::arcs, HeadView::row, HeadView::steps, HeadView::qk, HeadView::heads})
     CHECK(parse_head_view(name(view)) == view);
   for (const FirstToken mode : {FirstToken::show, FirstToken::hide, FirstToken::renormalize})
     CHECK(parse_first_token(name(mode)) == mode);

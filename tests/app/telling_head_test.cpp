@@ -28,7 +28,7 @@ std::optional<HeadRef> chosen(const std::vector<std::vector<Verdict>>& heads) {
     trace->maps.push_back(
         AttentionMap::dense({3, static_cast<int>(i)}, weights, nullptr, stats_of_weights(weights, nullptr)));
     std::vector<HeadVerdict>& row = facts.verdicts.emplace_back();
-    for (const Verdict& v : heads[i]) row.push_back({&rule(v.id), v.score, v.chance, {}});
+    for (const Verdict& v : heads[i]) row.push_back({&rule(v.id), v.score, v.chance, {}, 20, 1e-9});
   }
   facts.trace = trace;
   return telling_head(facts);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <thread>
 
+#include "core/base/file.h"
 #include "tests/support/paths.h"
 
 using namespace headscope;
@@ -200,4 +201,109 @@ TEST_CASE("a recipe that makes no sense says what is wrong, and a run of it beco
   CHECK(room.desk.phase() == TrainingDesk::Phase::idle);
   room.desk.choose("no/such/recipe.json");
   CHECK(room.message().find("no/such/recipe.json") != std::string::npos);
+}
+
+TEST_CASE("a fork keeps the later steps: the branch that was left can be gone back to, and goes on as if never left") {
+  Room room;
+  room.train(small(), 10);
+  room.desk.pause_at(30);
+  room.desk.resume();
+  REQUIRE(room.until([&] { return room.desk.phase() == TrainingDesk::Phase::paused; }));
+  std::size_t at = 0;
+  while (room.desk.moments()[at].view->step < 10) ++at;
+  const std::int64_t from = room.desk.moments()[at].view->step;
+  REQUIRE(from == 10);
+  const auto before = room.desk.curve();
+  room.desk.show(at);
+  room.desk.draft().optimizer.learning_rate = 5e-2;
+  room.desk.pause_at(25);
+  room.desk.fork();
+  REQUIRE(room.until([&] { return room.desk.progress().step == 25; }));
+  REQUIRE(room.desk.other_branches().size() == 1);
+  const TrainingBranch& left = room.desk.other_branches().front();
+  CHECK(left.progress.step == 30);
+  CHECK(left.moments.back().view->step == 30);
+  CHECK(same(left.curve, before));
+  CHECK(room.desk.branch().parent == left.id);
+  CHECK(room.desk.branch().from == from);
+  CHECK(room.desk.curve()[static_cast<std::size_t>(from)].step == from + 1);
+  CHECK(room.desk.curve().back().loss != before[24].loss);  // at the other rate
+  const auto forked = room.desk.curve();
+  const int forked_id = room.desk.branch().id;
+
+  room.desk.pause_at(0);
+  room.desk.go_back_to(left.id);
+  REQUIRE(room.until([&] { return room.desk.phase() == TrainingDesk::Phase::paused; }));
+  CHECK(room.desk.progress().step == 30);
+  room.desk.resume();
+  REQUIRE(room.until([&] { return room.desk.phase() == TrainingDesk::Phase::finished; }));
+  CHECK(same(room.desk.curve(), unbroken(small())));
+  REQUIRE(room.desk.other_branches().size() == 1);
+  CHECK(room.desk.other_branches().front().id == forked_id);
+  CHECK(same(room.desk.other_branches().front().curve, forked));
+}
+
+TEST_CASE("forked while it runs, a branch keeps the steps that were not on screen yet") {
+  Room room;
+  Recipe recipe = small();
+  recipe.steps = recipe.optimizer.schedule_steps = 100'000;
+  room.desk.draft() = recipe;
+  room.desk.start();
+  REQUIRE(room.until([&] { return room.desk.moments().size() >= 2; }));
+  room.desk.show(0);
+  const std::int64_t known = room.desk.progress().step;
+  room.desk.fork();
+  REQUIRE(room.until([&] { return room.desk.phase() == TrainingDesk::Phase::running; }));
+  const TrainingBranch& left = room.desk.other_branches().front();
+  CHECK(left.progress.step >= known);
+  CHECK(left.moments.back().view->step == left.progress.step);
+  CHECK(left.curve.back().step == left.progress.step);
+  room.desk.stop();
+}
+
+TEST_CASE("begun again, the run before is a branch too") {
+  Room room;
+  room.train(small(), 20);
+  room.desk.draft().seed = 9;
+  room.desk.pause_at(5);
+  room.desk.start();
+  REQUIRE(room.until([&] { return room.desk.progress().step == 5; }));
+  REQUIRE(room.desk.other_branches().size() == 1);
+  CHECK(room.desk.other_branches().front().progress.step == 20);
+  CHECK(room.desk.branch().parent == -1);
+}
+
+TEST_CASE("a run that was kept is taken up by another program, and ends with the same bits") {
+  const auto file = scratch_dir("training-keep") / "training.safetensors";
+  {
+    Room room;
+    CHECK(room.desk.unsaved() == "");
+    room.train(small(), 17);
+    CHECK(room.desk.unsaved() == "the training of small, at step 17 of 40");
+    room.desk.keep(file);
+    CHECK(room.desk.keeping());
+    REQUIRE(room.until([&] { return !room.desk.keeping(); }));
+    CHECK(room.message() == "");
+  }
+  Room room;
+  room.desk.take_up(file);
+  REQUIRE(room.until([&] { return room.desk.phase() == TrainingDesk::Phase::paused; }));
+  CHECK(room.desk.progress().step == 17);
+  CHECK(room.desk.draft().name == "small");
+  room.desk.resume();
+  REQUIRE(room.until([&] { return room.desk.phase() == TrainingDesk::Phase::finished; }));
+  CHECK(same(room.desk.curve(), unbroken(small())));
+  CHECK(room.desk.unsaved() != "");  // finished, and no model of it anywhere
+  const auto folder = scratch_dir("training-keep-model") / "model";
+  room.desk.save(folder, false);
+  REQUIRE(room.until([&] { return room.desk.unsaved().empty(); }));
+
+  // A model that lies there is not written over unasked.
+  const std::string first = read_file(folder / "model.safetensors");
+  room.desk.show(0);
+  room.desk.save(folder, false);
+  REQUIRE(room.until([&] { return room.message().find("expected a folder without a model") != std::string::npos; }));
+  CHECK(read_file(folder / "model.safetensors") == first);
+  room.desk.save(folder, false, true);
+  REQUIRE(room.until([&] { return room.message().starts_with("Saved the model"); }));
 }

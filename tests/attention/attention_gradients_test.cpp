@@ -7,6 +7,8 @@
 #include <limits>
 
 #include "core/attention/masks.h"
+#include "core/attention/positions/alibi.h"
+#include "core/attention/rule_edits.h"
 #include "core/attention/softmax_attention.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/random_tensor.h"
@@ -20,6 +22,9 @@ struct Case {
   std::vector<Index> lengths;
   Index heads, kv_heads, d;
   std::vector<HeadRule> rules;  // one per head
+  // What the rule of this head multiplies the scores of odd rows by.
+  Index scaled_head = -1;
+  double factor = 1;
 };
 
 /// z of every text from q, k, v in row-major order; `patterns` (may be null) receives every text's, head by head.
@@ -45,6 +50,7 @@ Numbers attention(const Case& c, const Numbers& q, const Numbers& k, const Numbe
           rule.rule->apply(i, j, {&bias, 1});
           double score = 0;
           for (Index e = 0; e < c.d; ++e) score += q[q_at(i, e)] * k[kv_at(j, e)];
+          if (h == c.scaled_head && i % 2) score *= c.factor;
           weight[static_cast<std::size_t>(j)] = std::exp(score * static_cast<double>(rule.scale) + bias);
           sum += weight[static_cast<std::size_t>(j)];
         }
@@ -66,6 +72,12 @@ AttentionInput input(const Tensor& q, const Tensor& k, const Tensor& v) {
   return in;
 }
 
+/// Odd rows' scores, with what `base` adds, times `factor`.
+RulePtr odd_rows(RulePtr base, float factor) {
+  return scaled_rule(
+      std::move(base), [factor](Index query) { return query % 2 ? factor : 1.0f; }, "odd rows");
+}
+
 /// Gives every head its own rule and scale.
 class Rules final : public Tap {
  public:
@@ -84,7 +96,11 @@ TEST_CASE("gradients: attention of several texts, shared keys, own rules and tem
   const auto causal = causal_rule(), full = full_rule();
   const Case cases[] = {{{5}, 1, 1, 4, {{causal, 0.5f}}},
                         {{4, 1, 7}, 4, 2, 6, {{causal, 0.4f}, {full, 0.4f}, {causal, 1.3f}, {causal, 0.4f}}},
-                        {{70}, 2, 1, 3, {{causal, 0.6f}, {full, 0.2f}}}};
+                        {{70}, 2, 1, 3, {{causal, 0.6f}, {full, 0.2f}}},
+                        // A temperature of some rows, and one over a bias, of which the scores get their share.
+                        {{9}, 2, 1, 4, {{causal, 0.5f}, {odd_rows(causal, 2.5f), 0.5f}}, 1, 2.5},
+                        {{80}, 2, 2, 3, {{odd_rows(alibi_rule(causal, 0.25), 0.4f), 0.7f}, {full, 0.2f}}, 0, 0.4},
+                        {{9}, 1, 1, 4, {{alibi_rule(odd_rows(causal, 3.0f), 0.25), 0.5f}}, 0, 3}};
   std::uint64_t seed = 20;
   for (const Case& c : cases) {
     CAPTURE(c.lengths.size());

@@ -155,13 +155,6 @@ TEST_CASE("hidden tokens are the same for every query, and their share is what w
 }
 
 namespace {
-/// The blocks that the block `own` drew: `count` times one of 0 … own, from a generator of its own.
-std::set<Index> drawn_blocks(Index own, Index count, std::uint64_t seed) {
-  Random draws(seed ^ static_cast<std::uint64_t>(own) << 32);
-  std::set<Index> blocks;
-  for (Index r = 0; r < count; ++r) blocks.insert(static_cast<Index>(draws.below(static_cast<std::uint64_t>(own) + 1)));
-  return blocks;
-}
 std::set<Index> visible_blocks(const AttentionRule& rule, Index i, Index block, Index n) {
   std::set<Index> blocks;
   for (Index j = 0; j < n; j += block)
@@ -170,36 +163,39 @@ std::set<Index> visible_blocks(const AttentionRule& rule, Index i, Index block, 
 }
 }  // namespace
 
-TEST_CASE("random blocks: those drawn beside the window's, none ahead, others for another seed, whatever the length") {
-  const auto rule = parse_mask("bigbird 5 window 1 global 0 random 2 seed 9"),
-             other = parse_mask("bigbird 5 window 1 global 0 random 2 seed 10");
-  double expected = 0;
-  std::size_t seen = 0;
-  int own_differ = 0;
-  for (Index own = 0; own < 40; ++own) {
-    CAPTURE(own);
-    std::set<Index> wanted = drawn_blocks(own, 2, 9);
-    wanted.insert(own);
-    for (Index i = 5 * own; i < 5 * own + 5; ++i) CHECK(visible_blocks(*rule, i, 5, 200) == wanted);
-    CHECK(*wanted.rbegin() == own);
-    seen += wanted.size();
-    own_differ += visible_blocks(*other, 5 * own, 5, 200) != wanted;
-    // Its own, and each of the others with the chance that one of two draws hits it.
-    const double among = static_cast<double>(own + 1);
-    expected += 1 + static_cast<double>(own) * (2 / among - 1 / (among * among));
-  }
-  CHECK(static_cast<double>(seen) == doctest::Approx(expected).epsilon(0.08));  // 110.4; the deviation is 3.1
-  CHECK(own_differ > 30);
-  for (const std::uint64_t seed : {1, 9, 10})
-    for (const Index random : {1, 2, 5}) {
-      const std::string spec =
-          "bigbird 3 window 2 global 1 random " + std::to_string(random) + " seed " + std::to_string(seed);
-      agrees({spec.c_str(), [&](Index i, Index j, Index) {
-                const Index own = i / 3, block = j / 3;
-                return std::abs(own - block) < 2 || own < 1 || block < 1 ||
-                       drawn_blocks(own, random, seed).contains(block);
-              }});
+TEST_CASE("random blocks: so many as asked, each once, outside window and globals, others for another seed") {
+  const Index window = 2, global = 3;
+  for (const Index random : {1, 2, 5}) {
+    const auto spec = [&](int seed) {
+      return "bigbird 5 window 2 global 3 random " + std::to_string(random) + " seed " + std::to_string(seed);
+    };
+    const auto rule = parse_mask(spec(9)), other = parse_mask(spec(10));
+    int differ = 0;
+    for (Index own = global; own < 40; ++own) {
+      CAPTURE(own);
+      const std::set<Index> seen = visible_blocks(*rule, 5 * own, 5, 200);
+      for (Index i = 5 * own; i < 5 * own + 5; ++i) CHECK(visible_blocks(*rule, i, 5, 200) == seen);
+      std::set<Index> drawn;
+      for (const Index block : seen)
+        if (block >= global && std::abs(own - block) >= window) drawn.insert(block);
+      // Earlier blocks that are neither global nor neighbours: G … own − W.
+      const Index choices = std::max<Index>(own - window + 1 - global, 0);
+      CHECK(static_cast<Index>(drawn.size()) == std::min(random, choices));
+      if (!drawn.empty()) CHECK(*drawn.rbegin() <= own - window);
+      differ += visible_blocks(*other, 5 * own, 5, 200) != seen;
+      CHECK(visible_blocks(*rule, 5 * own, 5, 5 * own + 5) ==
+            visible_blocks(*parse_mask("causal & (" + spec(9) + ")"), 5 * own, 5, 200));  // whatever the length
     }
+    CHECK(differ > 20);
+    agrees({spec(9).c_str(), [&](Index i, Index j, Index) { return !masked(*rule, i, j, 200); }});
+  }
+  // Every choice is as likely: block 12 draws 2 of 0 … 11, over 1,200 seeds each about 200 times.
+  std::vector<int> count(12, 0);
+  for (int seed = 0; seed < 1200; ++seed)
+    for (const Index block :
+         visible_blocks(*parse_mask("bigbird 1 window 1 global 0 random 2 seed " + std::to_string(seed)), 12, 1, 13))
+      if (block < 12) ++count[static_cast<std::size_t>(block)];
+  for (const int times : count) CHECK(std::abs(times - 200) < 60);  // 4.6 standard deviations
 }
 
 TEST_CASE("a mask of hashes looks at queries and keys when it has them, also inside others") {
@@ -273,6 +269,9 @@ TEST_CASE("a spec that makes no sense is refused with the form it should have") 
   CHECK(refusal("documents").find("expected \"documents A,B,…\"") != std::string::npos);
   CHECK(refusal("chosen 1,2 window 0").find("a whole number from 1") != std::string::npos);
   CHECK(refusal("lsh 100000 rounds 1 seed 1").find("from 2 to 1024") != std::string::npos);
+  CHECK(refusal("lsh 5 rounds 1 seed 1").find("expected an even number of buckets from 2 to 1024, found \"5\"") !=
+        std::string::npos);
+  CHECK(refusal("window 3 | lsh 7 rounds 1 seed 1").find("even number") != std::string::npos);
   CHECK(parse_mask("chosen 9,3,3 window 2")->describe() == "chosen 3,9 window 2");
   CHECK(parse_mask("dilated 1000000000 1000000000")->keys(5, 9).begin == 5);
 }

@@ -71,8 +71,15 @@ Row normal(Row x) {
   for (double& v : x) v = rms > 0 ? v / rms : 0;
   return x;
 }
-Row gated(const Row& y, const Row& memory) {
+/// y is narrower than a key: memory is taught and asked with zeros beside it.
+Row as_key(Row y) {
+  y.resize(d, 0);
+  return y;
+}
+Row gated(const Row& y, const Row& memory, bool both = false) {
   Row out = normal(y);
+  if (both)
+    for (double& v : out) v = 1 / (1 + std::exp(-v));
   const Row m = normal(memory);
   for (std::size_t i = 0; i < d_v; ++i) out[i] /= 1 + std::exp(-m[i]);
   return out;
@@ -84,34 +91,43 @@ struct Input {
   Matrix q = matrix_of(tq), k = matrix_of(tk), v = matrix_of(tv), pk = matrix_of(always.k), pv = matrix_of(always.v);
   MemoryRates rates{0.4, 0.15, 0.05};
   float scale = 0.5f;
-  TitansJoined joined(TitansForm form) const { return join_memory(form, tq, tk, tv, scale, rates, {}, always, span); }
+  TitansJoined joined(TitansForm form, TitansReading reading = {}) const {
+    return join_memory(form, tq, tk, tv, scale, rates, {}, always, span, reading);
+  }
 };
 
 }  // namespace
 
 TEST_CASE("memory as a context: what a segment recalls, sees and leaves behind") {
+  using enum TitansReading::Context;
+  using enum TitansReading::Gating;
   const Input in;
-  const TitansJoined joined = in.joined(TitansForm::context);
-  NaiveMemory memory{in.rates};
-  Matrix recalled, attended, output;
-  for (std::size_t begin = 0; begin < n; begin += span) {
-    const std::size_t end = std::min<std::size_t>(begin + span, n);
-    for (std::size_t i = begin; i < end; ++i) recalled.push_back(memory(in.q[i]));
-    for (std::size_t i = begin; i < end; ++i) {
-      std::vector<Seen> seen;
-      for (std::size_t p = 0; p < persistent; ++p) seen.push_back({in.pk[p], in.pv[p]});
-      for (std::size_t j = begin; j < end; ++j) seen.push_back({in.k[j], recalled[j]});
-      for (std::size_t j = begin; j <= i; ++j) seen.push_back({in.k[j], in.v[j]});
-      attended.push_back(attention(in.q[i], seen, static_cast<double>(in.scale)));
+  for (const TitansReading reading : {TitansReading{output, memory}, {token, memory}, {output, both}}) {
+    const TitansJoined joined = in.joined(TitansForm::context, reading);
+    NaiveMemory lasting{in.rates};
+    Matrix recalled, attended, out;
+    for (std::size_t begin = 0; begin < n; begin += span) {
+      const std::size_t end = std::min<std::size_t>(begin + span, n);
+      for (std::size_t i = begin; i < end; ++i) recalled.push_back(lasting(in.q[i]));
+      for (std::size_t i = begin; i < end; ++i) {
+        std::vector<Seen> seen;
+        for (std::size_t p = 0; p < persistent; ++p) seen.push_back({in.pk[p], in.pv[p]});
+        for (std::size_t j = begin; j < end; ++j) seen.push_back({in.k[j], recalled[j]});
+        for (std::size_t j = begin; j <= i; ++j) seen.push_back({in.k[j], in.v[j]});
+        attended.push_back(attention(in.q[i], seen, static_cast<double>(in.scale)));
+      }
+      // Eq. 24, M ← M(y), and eq. 25, o = y ⊗ M(y); or the token's own key and query.
+      const bool y = reading.context == output;
+      for (std::size_t i = begin; i < end; ++i) lasting.learn(y ? as_key(attended[i]) : in.k[i], attended[i]);
+      for (std::size_t i = begin; i < end; ++i)
+        out.push_back(gated(attended[i], lasting(y ? as_key(attended[i]) : in.q[i]), reading.gating == both));
     }
-    for (std::size_t i = begin; i < end; ++i) memory.learn(in.k[i], attended[i]);
-    for (std::size_t i = begin; i < end; ++i) output.push_back(gated(attended[i], memory(in.q[i])));
+    CHECK(gap(joined.recalled, recalled) < 1e-6);
+    CHECK(gap(joined.attended, attended) < 1e-6);
+    CHECK(gap(joined.output, out) < 1e-6);
+    for (Index i = 0; i < span; ++i) CHECK(joined.recalled.at(i, 0) == 0);  // nothing was read before
+    CHECK(joined.recalled.at(span, 0) != 0);
   }
-  CHECK(gap(joined.recalled, recalled) < 1e-6);
-  CHECK(gap(joined.attended, attended) < 1e-6);
-  CHECK(gap(joined.output, output) < 1e-6);
-  for (Index i = 0; i < span; ++i) CHECK(joined.recalled.at(i, 0) == 0);  // nothing was read before
-  CHECK(joined.recalled.at(span, 0) != 0);
 }
 
 TEST_CASE("memory as a gate, and as a layer: persistent tokens first, then a window") {

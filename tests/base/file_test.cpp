@@ -1,10 +1,13 @@
 #include "core/base/file.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
+#include <thread>
 
 #include "core/base/error.h"
 #include "tests/support/paths.h"
@@ -24,33 +27,66 @@ void put(const fs::path& path, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a mapped file shows the bytes of the file and keeps them after the name is gone") {
-  const fs::path path = testing::scratch_dir("map") / "a.bin";
+TEST_CASE("an open file gives any of its bytes, and keeps them after the name is gone") {
+  const fs::path path = testing::scratch_dir("open") / "a.bin";
   put(path, std::string("head\0scope", 10));
-  const auto mapped = MappedFile::open(path);
+  const auto file = InputFile::open(path);
   fs::remove(path);
-  REQUIRE(mapped->bytes().size() == 10);
-  CHECK(static_cast<char>(mapped->bytes()[0]) == 'h');
-  CHECK(static_cast<char>(mapped->bytes()[4]) == '\0');
-  CHECK(static_cast<char>(mapped->bytes()[9]) == 'e');
-  CHECK(mapped->path() == path);
+  CHECK(file->size() == 10);
+  CHECK(file->text(0, 10) == std::string("head\0scope", 10));
+  CHECK(file->text(4, 3) == std::string("\0sc", 3));
+  CHECK(file->text(10, 0).empty());
+  CHECK(file->path() == path);
 }
 
-TEST_CASE("an empty file maps to an empty span and reads as an empty string") {
+TEST_CASE("a file that is cut short while it is open gives what is left, then an Error that says where it ends") {
+  const fs::path path = testing::scratch_dir("shrinks") / "a.bin";
+  put(path, std::string(100'000, 'x'));
+  const auto file = InputFile::open(path);
+  fs::resize_file(path, 5000);
+  CHECK(file->text(4000, 1000) == std::string(1000, 'x'));
+  CHECK_THROWS_WITH_AS(
+      file->text(4000, 1001),
+      doctest::Contains("a.bin: expected the file of 100000 bytes that was opened, found its end at byte 5000"), Error);
+  CHECK_THROWS_WITH_AS(file->text(90'000, 10), doctest::Contains("its end at byte 90000"), Error);
+}
+
+TEST_CASE("an empty file is no bytes") {
   const fs::path path = testing::scratch_dir("empty") / "nothing";
   put(path, "");
-  CHECK(MappedFile::open(path)->bytes().empty());
+  CHECK(InputFile::open(path)->size() == 0);
   CHECK(read_file(path).empty());
 }
 
-TEST_CASE("missing files, folders and pipes are errors that name the path, and a pipe does not hang") {
+TEST_CASE("missing files, folders, pipes and devices are errors that name the path, and none of them hangs") {
   const fs::path folder = testing::scratch_dir("bad");
   REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
-  CHECK_THROWS_WITH_AS(MappedFile::open(folder / "absent"), doctest::Contains("absent"), Error);
-  CHECK_THROWS_WITH_AS(MappedFile::open(folder), doctest::Contains("found a folder"), Error);
-  CHECK_THROWS_WITH_AS(MappedFile::open(folder / "pipe"), doctest::Contains("pipe or device"), Error);
-  CHECK_THROWS_WITH_AS(read_file(folder / "absent"), doctest::Contains("absent"), Error);
-  CHECK_THROWS_WITH_AS(read_file(folder), doctest::Contains("found a folder"), Error);
+  const auto both = [](const fs::path& path, const char* said) {
+    CHECK_THROWS_WITH_AS(InputFile::open(path), doctest::Contains(said), Error);
+    CHECK_THROWS_WITH_AS(read_file(path), doctest::Contains(said), Error);
+  };
+  both(folder / "absent", "absent");
+  both(folder, "found a folder");
+  both(folder / "pipe", "pipe or device");
+  both("/dev/null", "pipe or device");
+  both("/dev/zero", "pipe or device");
+}
+
+TEST_CASE("what a person names as input may be a pipe or device, within the limit") {
+  const fs::path folder = testing::scratch_dir("input"), pipe = folder / "pipe";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(read_input(pipe, 1000).empty());  // nobody writes to it
+  const int keeps_it_open = ::open(pipe.c_str(), O_RDWR);
+  std::thread writer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));  // the reader finds it empty, with a writer
+    std::ofstream(pipe) << "from a pipe";
+    ::close(keeps_it_open);
+  });
+  CHECK(read_input(pipe, 1000) == "from a pipe");
+  writer.join();
+  CHECK(read_input("/dev/null", 10).empty());
+  CHECK_THROWS_WITH_AS(read_input("/dev/zero", 100'000), doctest::Contains("at most 100000 bytes"), Error);
+  CHECK_THROWS_WITH_AS(read_input(folder, 10), doctest::Contains("found a folder"), Error);
 }
 
 TEST_CASE("read_file refuses one byte more than its limit and takes exactly the limit") {
@@ -58,8 +94,6 @@ TEST_CASE("read_file refuses one byte more than its limit and takes exactly the 
   put(path, "0123456789");
   CHECK(read_file(path, 10) == "0123456789");
   CHECK_THROWS_WITH_AS(read_file(path, 9), doctest::Contains("at most 9 bytes, found 10"), Error);
-  CHECK_THROWS_AS(read_file("/dev/zero", 100000), Error);  // endless, and its size is stated as 0
-  CHECK(read_file("/dev/null").empty());
 }
 
 TEST_CASE("read_file reads files that do not state their size") {
@@ -123,4 +157,21 @@ TEST_CASE("writing through a symbolic link changes what it points at") {
   write_file_atomically(folder / "link", "new");
   CHECK(fs::is_symlink(folder / "link"));
   CHECK(read_file(folder / "real") == "new");
+}
+
+TEST_CASE("writing through links whose end is not there yet makes that end, and all of them stay links") {
+  const fs::path folder = testing::scratch_dir("dangling");
+  fs::create_directory(folder / "deep");
+  fs::create_symlink("deep/second", folder / "first");  // relative to its own folder …
+  fs::create_symlink("real", folder / "deep/second");   // … as is the next
+  fs::create_symlink(folder / "deep/other", folder / "absolute");
+  fs::create_symlink("circle", folder / "circle");
+  write_file_atomically(folder / "first", "a");
+  write_file_atomically(folder / "absolute", "b");
+  for (const char* link : {"first", "deep/second", "absolute"}) CHECK(fs::is_symlink(folder / link));
+  CHECK(fs::is_regular_file(fs::symlink_status(folder / "deep/real")));
+  CHECK(read_file(folder / "first") == "a");
+  CHECK(read_file(folder / "deep/other") == "b");
+  CHECK(files_in(folder / "deep") == 3);
+  CHECK_THROWS_WITH_AS(write_file_atomically(folder / "circle", "x"), doctest::Contains("circle"), Error);
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/base/median.h"
 #include "core/engine/pass_memory.h"
 #include "core/trace/capture.h"
 #include "tests/bench/random_model.h"
@@ -19,7 +20,6 @@ namespace {
 
 using namespace headscope;
 
-using bench::median;
 using bench::seconds;
 
 Backend& backend() {

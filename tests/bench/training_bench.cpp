@@ -9,6 +9,7 @@
 #include <functional>
 #include <vector>
 
+#include "core/base/median.h"
 #include "core/base/random.h"
 #include "core/tensor/products.h"
 #include "core/train/learner.h"
@@ -18,7 +19,6 @@ namespace {
 
 using namespace headscope;
 
-using bench::median;
 using bench::seconds;
 
 ModelConfig shape() {

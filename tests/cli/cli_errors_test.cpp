@@ -141,3 +141,46 @@ TEST_CASE("Ctrl-C ends the work cleanly with code 130") {
   CHECK(finished.err.find("headscope-cli: interrupted") != std::string::npos);
   CHECK(finished.out.empty());
 }
+
+TEST_CASE("names in a file reach the terminal as text, never as commands to it") {
+  const std::filesystem::path folder = scratch_dir("escape");
+  const auto file = [&](const std::string& name, const std::string& header, std::size_t data) {
+    std::string bytes(8, '\0');
+    bytes[0] = static_cast<char>(header.size() % 256);
+    bytes[1] = static_cast<char>(header.size() / 256);
+    headscope::write_file_atomically(folder / name, bytes + header + std::string(data, '\0'));
+    return (folder / name).string();
+  };
+  const std::string evil = R"(\u001b]0;owned\u0007\u001b[2J)";
+  const Finished good =
+      run_cli({"inspect",
+               file("good.safetensors", "{\"" + evil + R"(":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4)});
+  CHECK(good.code == 0);
+  CHECK(good.out.find("<1B>]0;owned<07><1B>[2J") != std::string::npos);
+  const Finished bad = run_cli(
+      {"inspect", file("bad.safetensors", "{\"" + evil + R"(":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4)});
+  CHECK(bad.code == 1);
+  CHECK(bad.err.find("tensor <1B>]0;owned<07><1B>[2J: expected 8 bytes") != std::string::npos);
+  for (const std::string& said : {good.out, good.err, bad.out, bad.err}) CHECK(said.find('\x1b') == std::string::npos);
+  const Finished long_one =
+      run_cli({"inspect",
+               file("long.safetensors",
+                    "{\"" + std::string(50'000, 'n') + R"(":{"dtype":"F33","shape":[2],"data_offsets":[0,4]}})", 4)});
+  CHECK(long_one.code == 1);
+  CHECK(long_one.err.size() < 1000);
+}
+
+TEST_CASE("a text far too long, pipes and devices are answered at once") {
+  const std::filesystem::path folder = scratch_dir("at-once");
+  headscope::write_file_atomically(folder / "huge.txt", std::string(20'000'000, 'x'));
+  const Finished huge = run_cli({"run", "-m", "tiny-gpt2", "-f", (folder / "huge.txt").string()});
+  CHECK(huge.code == 1);
+  CHECK(huge.first_error().find("found at least ") != std::string::npos);
+  CHECK(run_cli({"run", "-m", "tiny-gpt2", "-f", "/dev/null"}).first_error().find("at least one character") !=
+        std::string::npos);
+  CHECK(run_cli({"run", "-m", "tiny-gpt2", "-f", "/dev/zero"}).first_error().find("at most") != std::string::npos);
+  CHECK(run_cli({"inspect", "/dev/zero"}).first_error().find("pipe or device") != std::string::npos);
+  CHECK(run_cli({"train", "/dev/zero", "-o", (folder / "out").string()}).first_error().find("pipe or device") !=
+        std::string::npos);
+  CHECK(run_cli({"run", "-m", "tiny-gpt2", "-f", "/dev/stdin"}, {.input = "In the village"}).code == 0);
+}

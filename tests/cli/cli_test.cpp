@@ -1,7 +1,6 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -39,10 +38,7 @@ json parsed(const Finished& finished) {
 
 std::vector<std::int32_t> expected_integers(const char* name) {
   const auto file = SafetensorsFile::open(reference("gpt2-random") / "expected.safetensors");
-  const TensorEntry& entry = file.entry(name);
-  std::vector<std::int32_t> values(entry.bytes.size() / sizeof(std::int32_t));
-  std::memcpy(values.data(), entry.bytes.data(), entry.bytes.size());
-  return values;
+  return file.entry(name).items<std::int32_t>();
 }
 
 std::string expected_ids() {
@@ -170,6 +166,45 @@ TEST_CASE("the standard induction score singles out the induction head of the ex
   }
 }
 
+TEST_CASE("repeated tokens are drawn from what the model was trained on, unless told otherwise") {
+  // Its training text is random printable characters: 95 of the 256 bytes that its vocabulary has.
+  const auto scores = [](std::vector<std::string> more) {
+    std::vector<std::string> words{"metrics", "-m", "induction-2l", "--repeated", "--period", "30", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return parsed(run_cli(words));
+  };
+  const auto best = [](const json& out) {
+    double most = 0;
+    for (const json& head : out["heads"])
+      if (head["layer"] == 1) most = std::max(most, head["values"]["induction_block"].get<double>());
+    return most;
+  };
+  for (const char* seed : {"1", "2", "3"}) {
+    const json usual = scores({"--seed", seed}), all = scores({"--seed", seed, "--alphabet", "all"}),
+               own = scores({"--seed", seed, "--alphabet", "abcdefghijklmnopqrstuvwxyzABCDEFGH"});
+    CHECK(usual["repeated"]["alphabet"]["kind"] == "expected");
+    CHECK(usual["repeated"]["alphabet"]["tokens"] == 95);
+    CHECK(usual["repeated"]["alphabet"]["vocabulary"] == 257);
+    for (std::size_t i = 1; i < usual["tokens"].size(); ++i) {
+      const int id = usual["tokens"][i]["id"];
+      CHECK((id < '~' - ' ' || id == 220));  // byte-level ids: "!" is 0, the space 220
+    }
+    CHECK(best(usual) > 0.6);
+    CHECK(all["repeated"]["alphabet"]["tokens"] == 256);
+    CHECK(best(all) < 0.35);
+    CHECK(own["repeated"]["alphabet"]["tokens"] == 34);
+    CHECK(best(own) > 0.6);
+  }
+  const Finished table = run_cli({"metrics", "-m", "induction-2l", "--repeated", "--period", "30"});
+  CHECK(table.out.find("drawn from 95 of 257 tokens: those whose mean next-token probability") != std::string::npos);
+  const Finished few =
+      run_cli({"metrics", "-m", "induction-2l", "--repeated", "--period", "30", "--alphabet", "aab", "--csv"});
+  CHECK(few.code == 0);
+  CHECK(few.err.find("the 2 tokens are fewer than the period of 30") != std::string::npos);
+  CHECK(run_cli({"metrics", "-m", "induction-2l", "--repeated", "--alphabet", "all", "--alphabet-file", "x"}).code ==
+        2);
+}
+
 TEST_CASE("a captured trace opens again, and gives the metrics that the run gave") {
   const auto folder = scratch_dir("cli-capture");
   const std::string file = (folder / "t.safetensors").string();
@@ -195,6 +230,47 @@ TEST_CASE("a captured trace opens again, and gives the metrics that the run gave
         CHECK(std::stod(reopened[r][c]) == doctest::Approx(std::stod(direct[r][c])).epsilon(1e-5));
     }
   }
+}
+
+TEST_CASE("capture names tensors as bridges do, and both ways open to the same metrics") {
+  const auto folder = scratch_dir("cli-names");
+  for (const char* name : {"gpt2-random", "llama-gqa"}) {
+    std::vector<std::string> metrics;
+    for (const char* names : {"transformer-lens", "bridge"}) {
+      const std::string file = (folder / (std::string(name) + names + ".safetensors")).string();
+      REQUIRE(run_cli({"capture", "-m", headscope::testing::reference(name).string(), "--ids", "5,9,5,30", "-o", file,
+                       "--sites", "all", "--names", names})
+                  .code == 0);
+      const Finished inspected = run_cli({"inspect", file});
+      const bool bridge = names[0] == 'b', gated = name[0] == 'l';
+      CHECK((inspected.out.find("blocks.1.attn.o.hook_in") != std::string::npos) == bridge);
+      CHECK((inspected.out.find("blocks.1.attn.hook_z") != std::string::npos) == !bridge);
+      CHECK((inspected.out.find("blocks.1.mlp.gate.hook_out") != std::string::npos) == (bridge && gated));
+      CHECK(inspected.out.find("blocks.1.ln1.hook_out") != std::string::npos);
+      CHECK(inspected.out.find("normalized") == std::string::npos);
+      metrics.push_back(run_cli({"metrics", "--trace", file, "--csv"}).out);
+    }
+    CHECK(metrics[0] == metrics[1]);
+    CHECK(metrics[0].size() > 100);
+  }
+  CHECK(run_cli({"capture", "-m", model(), "-t", "abc", "-o", "x", "--names", "bridges"}).code == 2);
+}
+
+TEST_CASE("run says what an edit lets rows see") {
+  const auto noted = [](const char* edit) {
+    const Finished finished = run_cli({"run", "-m", headscope::testing::reference("llama-gqa").string(), "--ids",
+                                       "5,9,5,30", "--json", "--edit", edit});
+    REQUIRE(finished.code == 0);
+    const json out = json::parse(finished.out);
+    for (const json& note : out["notes"])
+      CHECK(finished.err.find("note: " + note.get<std::string>()) != std::string::npos);
+    return out["notes"];
+  };
+  CHECK(noted("*: mask window 2").empty());
+  REQUIRE(noted("*: mask full").size() == 1);
+  CHECK(noted("*: mask full")[0].get<std::string>().find("3 of 4 rows see later tokens") != std::string::npos);
+  CHECK(noted("0.1: ablate mean").empty());
+  CHECK(noted("0.1: ablate mean over text").size() == 1);
 }
 
 TEST_CASE("capture lists the sites, and records chosen layers") {

@@ -42,7 +42,9 @@ TEST_CASE("generate --json tells what the library draws, step by step") {
   GenerationTape tape;
   for (const Token& token : tokenize(model, request)) tape.prompt.push_back(token.id);
   REQUIRE(out["prompt"].size() == tape.prompt.size());
-  Generator generator(model, {parse_intervention("1.1: ablate zero", "test")});
+  RunRequest like;
+  like.edits = {parse_intervention("1.1: ablate zero", "test")};
+  Generator generator(model, like);
   const Generator::Choice choice{{0.9, 12, 0.95}, 6};
   REQUIRE(out["texts"].size() == 1);
   const json& steps = out["texts"][0]["steps"];

@@ -75,6 +75,33 @@ TEST_CASE("read: numbers agree with one another") {
   CHECK(lens["rows"].back()["kl_to_answer"] == 0);
 }
 
+TEST_CASE("read massive --zero sets to 0 all that the rule finds, however few are listed") {
+  for (const std::string folder : {"gpt2-random", "llama-gqa"}) {
+    const json one = answer("massive", folder, {"--threshold", "2", "--top", "1", "--zero"}),
+               all = answer("massive", folder, {"--threshold", "2", "--top", "100000", "--zero"});
+    CHECK(one["rows"].size() == 1);
+    REQUIRE(all["rows"].size() > 10);
+    CHECK(one["facts"]["massive"] == all["rows"].size());
+    CHECK(one["facts"]["zeroed"] == all["rows"].size());
+    CHECK(one["facts"]["loss_after"] == all["facts"]["loss_after"]);
+    CHECK(one["facts"]["loss_after"] != one["facts"]["loss_before"]);
+    const json paper = answer("massive", folder, {"--paper"});
+    CHECK(paper["facts"]["massive"] == paper["facts"]["massive_by_paper"]);
+  }
+  CHECK(run_cli(with({"--paper", "--threshold", "3"}, "massive", "gpt2-random")).code == 2);
+}
+
+TEST_CASE("read singular: the median of an even count is the mean of the two middle values") {
+  const json every = answer("singular", "gpt2-random", {"--full"});
+  std::vector<double> sigma;
+  for (const json& row : every["rows"])
+    if (row["layer"] == 0 && row["matrix"] == "q") sigma.push_back(row["sigma"].get<double>());
+  REQUIRE(sigma.size() == 32);
+  const json row = answer("singular", "gpt2-random")["rows"][0];
+  CHECK(row["matrix"] == "q");
+  CHECK(row["median"].get<double>() == doctest::Approx((sigma[15] + sigma[16]) / 2).epsilon(1e-12));
+}
+
 TEST_CASE("read: blocks and whole models, their other forms") {
   const json rows = answer("norms", "gpt2-random", {"--row", "4 6 0 0", "--row", "1 2 3 3"});
   std::vector<double> sums;

@@ -164,8 +164,64 @@ TEST_CASE("an edit that cannot be meant is a mistyped option; one that the model
   CHECK(refused({"--mask", "widow 3"}).err.find("nearest names: window") != std::string::npos);
   CHECK(refused({"--temperature", "0"}).code == 2);
   CHECK(refused({"--edit", "0.1: ablate"}).code == 2);
-  CHECK(refused({"--edit", "0.1: ablate"}).err.find("ablate zero | mean | resample SEED") != std::string::npos);
+  CHECK(refused({"--edit", "0.1: ablate"}).err.find("ablate zero | mean | mean over text") != std::string::npos);
   CHECK(refused({"--temperature", "9.9=2"}).code == 1);
   CHECK(refused({"--temperature", "9.9=2"}).err.find("a layer from 0 to 1 and a head from 0 to 3") !=
         std::string::npos);
+}
+
+TEST_CASE("--row without --head draws one token in all heads, and writes its numbers") {
+  const auto folder = scratch_dir("cli-one-token");
+  render({"--row", "-2"}, folder / "rows.png");
+  render({"--row", "3", "--theme", "print", "--scale", "log"}, folder / "rows.svg");
+  CHECK(read_file(folder / "rows.svg").find("All heads · query 3") != std::string::npos);
+  render({"--row", "3"}, folder / "rows.csv");
+  render({"--head", "1.2"}, folder / "head.csv");
+  // The weight of key 1 in head 1.2 is the same number in both files.
+  std::istringstream head(read_file(folder / "head.csv"));
+  std::string line;
+  for (int row = 0; row <= 4; ++row) std::getline(head, line);  // the title, then queries 0 … 3
+  REQUIRE(line.starts_with("3,"));
+  std::size_t at = 0;
+  for (int comma = 0; comma < 3; ++comma) at = line.find(',', at) + 1;
+  const std::string weight = line.substr(at, line.find(',', at) - at);
+  REQUIRE(weight.size() > 4);
+  const std::string rows = read_file(folder / "rows.csv");
+  const std::size_t found = rows.find("\nrows.1,2,2,1,");
+  REQUIRE(found != std::string::npos);
+  CHECK(rows.substr(found, rows.find('\n', found + 1) - found).find("," + weight + ",") != std::string::npos);
+  const auto refused = [&](std::vector<std::string> arguments) {
+    std::vector<std::string> all{"render", "-m", model(), "-t", "Mr Fox", "-o", (folder / "no.png").string()};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    return run_cli(all);
+  };
+  CHECK(refused({"--row", "1", "--scale", "row"}).code == 2);
+  CHECK(refused({"--row", "1", "--head", "0.0,0.1"}).code == 2);
+  CHECK(refused({"--row", "99"}).code == 1);
+}
+
+TEST_CASE("a picture narrower than its layout is laid out anew, with fewer labels, not shrunk") {
+  const auto folder = scratch_dir("cli-narrow");
+  const std::string text(63, 'x');
+  const auto svg = [&](const char* width) {
+    const auto path = folder / (std::string(width) + ".svg");
+    const Finished finished =
+        run_cli({"render", "-m", "induction", "-t", text, "--head", "0.0", "--width", width, "-o", path.string()});
+    CAPTURE(finished.err);
+    REQUIRE(finished.code == 0);
+    return read_file(path);
+  };
+  const auto number_after = [](const std::string& file, const std::string& key) {
+    return std::stod(file.substr(file.find(key) + key.size()));
+  };
+  const auto labels = [](const std::string& file) {
+    int n = 0;
+    for (std::size_t at = 0; (at = file.find(">x<", at)) != std::string::npos; ++at) ++n;
+    return n;
+  };
+  const std::string narrow = svg("500"), wide = svg("1200");
+  CHECK(number_after(narrow, "width=\"") == doctest::Approx(500).epsilon(0.01));
+  CHECK(number_after(narrow, "viewBox=\"0 0 ") <= 505);  // one logical pixel is one pixel: type of 11 stays 11
+  CHECK(labels(narrow) < labels(wide));
+  CHECK(labels(narrow) > 8);
 }

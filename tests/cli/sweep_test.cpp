@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/base/file.h"
 #include "core/engine/head_ablation.h"
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
@@ -49,6 +50,33 @@ TEST_CASE("sweep ablate: JSON holds the library's numbers, CSV and table a line 
   const Finished table = run_cli({"sweep", "ablate", "-m", "induction", "-t", clean});
   CHECK(table.out.find("\n 1.0 ") != std::string::npos);
   CHECK(table.err.empty());
+}
+
+TEST_CASE("sweep ablate: the mean is of earlier positions, unless it is told to be of the text or of reference texts") {
+  const auto folder = scratch_dir("sweep-reference");
+  write_file_atomically(folder / "texts.txt", "bees\r\n\nof honey");
+  const auto changes = [](std::vector<std::string> more, const char* ablation) {
+    std::vector<std::string> words{"sweep", "ablate", "-m", "induction", "-t", clean, "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const json out = parsed(run_cli(words));
+    CHECK(out["ablation"] == ablation);
+    std::vector<double> all;
+    for (const json& head : out["heads"]) all.push_back(head["loss_change"].get<double>());
+    return all;
+  };
+  const auto usual = changes({}, "ablate mean"), text = changes({"--by", "mean-over-text"}, "ablate mean over text");
+  CHECK(usual != text);
+  const auto from = changes({"--from", "bees", "--from", "of honey"}, "ablate mean from \"bees\" \"of honey\"");
+  CHECK(from != usual);
+  CHECK(from == changes({"--from-file", (folder / "texts.txt").string()}, "ablate mean from \"bees\" \"of honey\""));
+  changes({"--by", "resample", "--seed", "3", "--from", "bees"}, "ablate resample 3 from \"bees\"");
+  CHECK(run_cli({"sweep", "ablate", "-m", "induction", "-t", clean, "--by", "zero", "--from", "a"}).code == 2);
+  CHECK(run_cli({"sweep", "ablate", "-m", "induction", "-t", clean, "--from-file", "absent.txt"}).code == 1);
+  // A run with the edit itself says the same.
+  const json plain = parsed(run_cli({"run", "-m", "induction", "-t", clean, "--json"})),
+             without = parsed(run_cli({"run", "-m", "induction", "-t", clean, "--json", "--edit",
+                                       "1.0: ablate mean from \"bees\" \"of honey\""}));
+  CHECK(without["loss"].get<double>() - plain["loss"].get<double>() == doctest::Approx(from[4]).epsilon(1e-4));
 }
 
 TEST_CASE("sweep patch, temperature and circuit on the model made by hand") {

@@ -2,13 +2,19 @@
 
 #include <doctest/doctest.h>
 
+#include <signal.h>
+
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "core/base/file.h"
 #include "core/engine/evaluation.h"
 #include "core/train/recipe.h"
+#include "core/train/checkpoint.h"
 #include "core/train/tasks.h"
+#include "tests/cli/small_recipe.h"
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
 
@@ -17,43 +23,9 @@ using namespace headscope::testing;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-namespace {
-
-/// A training of a second or so: long enough to be interrupted.
-json small_recipe(int steps) {
-  return {
-      {"name", "small"},
-      {"task", {{"kind", "repeated"}, {"seed", 3}, {"shortest_period", 4}, {"longest_period", 8}}},
-      {"model",
-       {{"family", "llama"}, {"layers", 2}, {"heads", 2}, {"kv_heads", 2}, {"width", 32}, {"mlp", 0}, {"context", 24}}},
-      {"training",
-       {{"steps", steps},
-        {"batch", 8},
-        {"seed", 5},
-        {"learning_rate", 0.003},
-        {"final_learning_rate", 0.0003},
-        {"warmup_steps", 10},
-        {"weight_decay", 0.01},
-        {"beta1", 0.9},
-        {"beta2", 0.95},
-        {"epsilon", 1e-8},
-        {"clip_norm", 1.0},
-        {"evaluate_every", 50},
-        {"evaluate_rows", 8},
-        {"checkpoint_every", 40}}}};
-}
-
-fs::path written(const fs::path& folder, const json& recipe) {
-  fs::create_directories(folder);
-  write_file_atomically(folder / "given.json", recipe.dump());
-  return folder / "given.json";
-}
-
-}  // namespace
-
 TEST_CASE("a training that Ctrl-C stops goes on, and ends with the bits of one that nobody stopped") {
   const fs::path folder = scratch_dir("cli-train");
-  const fs::path recipe = written(folder, small_recipe(400));
+  const fs::path recipe = written_recipe(folder, small_recipe(400));
   const std::string whole = (folder / "whole").string(), parts = (folder / "parts").string();
   const Finished at_once = run_cli({"train", recipe.string(), "-o", whole});
   CAPTURE(at_once.err);
@@ -72,7 +44,7 @@ TEST_CASE("a training that Ctrl-C stops goes on, and ends with the bits of one t
 
   // Begun anew by mistake, nothing is lost; with another recipe, nothing is mixed.
   CHECK(run_cli({"train", recipe.string(), "-o", parts}).err.find("unfinished training") != std::string::npos);
-  const fs::path other = written(folder / "other", small_recipe(401));
+  const fs::path other = written_recipe(folder / "other", small_recipe(401));
   const Finished mixed = run_cli({"train", other.string(), "-o", parts, "--resume"});
   CHECK(mixed.code == 1);
   CHECK(mixed.err.find("a checkpoint of the same recipe") != std::string::npos);
@@ -86,7 +58,7 @@ TEST_CASE("a training that Ctrl-C stops goes on, and ends with the bits of one t
 
 TEST_CASE("eval says what the library measures, card what eval says") {
   const fs::path folder = scratch_dir("cli-train-eval");
-  const fs::path recipe = written(folder, small_recipe(60));
+  const fs::path recipe = written_recipe(folder, small_recipe(60));
   const std::string model = (folder / "model").string();
   REQUIRE(run_cli({"train", recipe.string(), "-o", model}).code == 0);
   CHECK(recipe_json(load_recipe(folder / "model" / "recipe.json")) == recipe_json(load_recipe(recipe)));
@@ -112,4 +84,123 @@ TEST_CASE("eval says what the library measures, card what eval says") {
 
   CHECK(run_cli({"eval", (folder / "nothing").string()}).code == 1);
   CHECK(run_cli({"train", (folder / "no-recipe.json").string()}).code == 1);
+}
+
+TEST_CASE("a finished model is not written over unless that is asked for, and then nothing else goes") {
+  const fs::path folder = scratch_dir("cli-train-overwrite");
+  const fs::path recipe = written_recipe(folder, small_recipe(20));
+  const fs::path model = folder / "model";
+  REQUIRE(run_cli({"train", recipe.string(), "-o", model.string()}).code == 0);
+  const std::string first = read_file(model / "model.safetensors");
+  write_file_atomically(model / "notes.txt", "mine");
+  write_file_atomically(model / "trace.safetensors", "of another day");
+
+  const fs::path other = written_recipe(folder / "other", small_recipe(30));
+  const Finished refused = run_cli({"train", other.string(), "-o", model.string()});
+  CHECK(refused.code == 1);
+  CHECK(refused.err.find("expected a folder without a model") != std::string::npos);
+  CHECK(refused.err.find("--overwrite") != std::string::npos);
+  CHECK(read_file(model / "model.safetensors") == first);
+
+  const Finished told = run_cli({"train", other.string(), "-o", model.string(), "--overwrite"});
+  CAPTURE(told.err);
+  REQUIRE(told.code == 0);
+  CHECK(read_file(model / "model.safetensors") != first);
+  CHECK(load_recipe(model / "recipe.json").steps == 30);
+  CHECK(read_file(model / "notes.txt") == "mine");
+  CHECK(read_file(model / "trace.safetensors") == "of another day");
+  CHECK_FALSE(fs::exists(model / "checkpoint.safetensors"));
+  CHECK_FALSE(fs::exists(model / "training.lock"));
+
+  const Finished here = run_cli({"train", recipe.string(), "-o", "."}, {.folder = folder.string()});
+  CHECK(here.code == 1);
+  CHECK(here.err.find("the folder this was started in") != std::string::npos);
+}
+
+TEST_CASE("while one trains into a folder, a second is told who; when it was killed, its place is free") {
+  const fs::path folder = scratch_dir("cli-train-lock");
+  const fs::path recipe = written_recipe(folder, small_recipe(1'000'000));
+  const std::string model = (folder / "model").string();
+  std::thread first([&] { run_cli({"train", recipe.string(), "-o", model}, {.kill_after = 2.5}); });
+  for (int i = 0; i < 400 && !fs::exists(folder / "model" / "training.lock"); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const std::string holder = read_file(folder / "model" / "training.lock");
+  const Finished second = run_cli({"train", recipe.string(), "-o", model});
+  first.join();
+  CHECK(second.code == 1);
+  CHECK(second.err.find("expected a folder that nobody else trains into") != std::string::npos);
+  CHECK(second.err.find("process " + holder.substr(0, holder.find(' ')) + " on ") != std::string::npos);
+
+  // The dead one's lock and what it left half written are no hindrance.
+  REQUIRE(fs::exists(folder / "model" / "training.lock"));
+  write_file_atomically(folder / "model" / "checkpoint.safetensors.part-1-0", "half");
+  fs::create_directories(folder / "model.part-1-0");
+  const fs::path finished = written_recipe(folder / "short", small_recipe(10));
+  const Finished third = run_cli({"train", finished.string(), "-o", model, "--overwrite"});
+  CAPTURE(third.err);
+  CHECK(third.code == 0);
+  CHECK_FALSE(fs::exists(folder / "model" / "training.lock"));
+  CHECK_FALSE(fs::exists(folder / "model" / "checkpoint.safetensors.part-1-0"));
+  CHECK_FALSE(fs::exists(folder / "model.part-1-0"));
+}
+
+TEST_CASE("killed at any moment, a training leaves a folder that loads") {
+  const fs::path folder = scratch_dir("cli-train-killed");
+  const fs::path recipe = written_recipe(folder, small_recipe(2)), other = written_recipe(folder / "b", small_recipe(3));
+  const fs::path model = folder / "model";
+  const auto begin = std::chrono::steady_clock::now();
+  REQUIRE(run_cli({"train", recipe.string(), "-o", model.string()}).code == 0);
+  const double whole = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  Backend backend(1);
+  int killed = 0, done = 0;
+  constexpr int times = 40;
+  for (int i = 0; i < times; ++i) {  // most of them while the model is written
+    const double when = whole * (0.5 + 0.6 * i / times);
+    const Finished finished = run_cli({"train", (i % 2 ? recipe : other).string(), "-o", model.string(), "--overwrite"},
+                                      {.kill_after = when});
+    ++(finished.code == 0 ? done : killed);
+    CAPTURE(i);
+    REQUIRE_NOTHROW(Model::load(model, backend));
+    const TrainingRecord record = load_training_record(model / "training.json");
+    CHECK(record.steps == load_recipe(model / "recipe.json").steps);  // all of one model
+  }
+  CHECK(killed > 0);
+  MESSAGE(killed, " of ", times, " were killed");
+}
+
+TEST_CASE("a training that cannot write its model keeps a checkpoint, and a hang-up too") {
+  const fs::path folder = scratch_dir("cli-train-ways-out");
+  // So long that no machine is through before the signal comes.
+  const fs::path recipe = written_recipe(folder, small_recipe(100'000));
+  const fs::path model = folder / "model";
+  for (const int signal : {SIGTERM, SIGHUP}) {
+    const fs::path out = folder / ("signal" + std::to_string(signal));
+    const Finished ended = run_cli({"train", recipe.string(), "-o", out.string()}, {.interrupt = true, .signal = signal});
+    CHECK(ended.code == 130);
+    CHECK(fs::exists(out / "checkpoint.safetensors"));
+    CHECK_FALSE(fs::exists(out / "training.lock"));
+  }
+  // A step that cannot be taken: the loss is no number any more.
+  nlohmann::json wild = small_recipe(400);
+  for (const char* key : {"learning_rate", "final_learning_rate", "weight_decay"}) wild["training"][key] = 999;
+  for (const char* key : {"warmup_steps", "clip_norm"}) wild["training"][key] = 0;
+  const fs::path away = folder / "away";
+  const Finished lost = run_cli({"train", written_recipe(folder / "wild", wild).string(), "-o", away.string()});
+  CAPTURE(lost.err);
+  CHECK(lost.code == 1);
+  CHECK(fs::exists(away / "checkpoint.safetensors"));
+  CHECK(lost.err.find("stopped after step") != std::string::npos);
+  // A disk on which nothing large has room: said, not a crash; what lay there lies there.
+  const Finished full = run_cli({"train", recipe.string(), "-o", model.string()}, {.file_limit = 20'000});
+  CAPTURE(full.err);
+  CHECK(full.code == 1);
+  CHECK(full.err.find("The training goes on.") != std::string::npos);
+  CHECK(full.err.find("no checkpoint could be written") != std::string::npos);
+  CHECK_FALSE(fs::exists(model / "config.json"));
+  const fs::path blind = folder / "blind";
+  const Finished piped = run_cli({"train", recipe.string(), "-o", blind.string()},
+                                 {.interrupt = true, .err = Stream::one_line});
+  CHECK(piped.code == 130);
+  CHECK(fs::exists(blind / "checkpoint.safetensors"));
 }

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -197,6 +198,30 @@ TEST_CASE("a run that was stopped goes on as if it never had been") {
   CHECK_THROWS_AS(CorpusRun(bench.model, "induction", source, 20, 3, 3), Error);
 }
 
+TEST_CASE("results of the first version are read, go on, and do not mix with finer ones") {
+  Bench bench;
+  const CorpusResults now = bench.run(corpus_of_stories(4, 2), 16, 0, 2);
+  auto old = nlohmann::json::parse(to_json(now));
+  old["version"] = 1;
+  old["statistics"].erase("fine_tokens");
+  const auto coarse = [](nlohmann::json& values) {
+    values.erase("values");
+    std::int64_t count = 0;  // of metrics in tokens the bins were others: any do here
+    for (std::size_t i = 1; i < values["bins"].size(); i += 2) count += values["bins"][i].get<std::int64_t>();
+    values["bins"] = count > 0 ? nlohmann::json{0, count} : nlohmann::json::array();
+  };
+  for (auto& values : old["statistics"]["chance"]) coarse(values);
+  for (auto& cell : old["statistics"]["cells"]) coarse(cell["values"]);
+  const CorpusResults read = corpus_results_from_json(old.dump(), "old.json");
+  CHECK_FALSE(read.statistics.fine_tokens());
+  CHECK(now.statistics.fine_tokens());
+  CHECK(read.statistics.of(0, 0).mean() == now.statistics.of(0, 0).mean());
+  CHECK_FALSE(read.statistics.of(0, 0).exact());
+  CHECK(corpus_results_from_json(to_json(read), "again.json") == read);
+  CorpusResults other = bench.run(corpus_of_stories(4, 2), 16, 1, 2);
+  CHECK_THROWS_AS(merge({read, other}, {"old.json", "new.json"}), Error);
+}
+
 TEST_CASE("broken corpus results are refused with the file's name") {
   Bench bench;
   const std::string good = to_json(bench.run(corpus_of_stories(1, 1), 16));
@@ -210,7 +235,7 @@ TEST_CASE("broken corpus results are refused with the file's name") {
     CHECK_THROWS_WITH_AS(corpus_results_from_json(bad, "bad.json"), doctest::Contains("bad.json"), Error);
   };
   refused("headscope corpus", "headscope session");
-  refused("\"version\":1", "\"version\":2");
+  refused("\"version\":2", "\"version\":3");
   refused("\"window\":16", "\"window\":-1");
   refused("\"shard\":0", "\"shard\":1");
   refused("\"layers\":2", "\"layers\":3");

@@ -27,6 +27,9 @@ TEST_CASE("every action's words read back to the same value") {
                                   SwapMechanism{"entmax alpha=1.25"},
                                   FreezePattern{"He said \"no\"\\ and left.\n"},
                                   Ablate{Ablate::By::mean},
+                                  Ablate{Ablate::By::mean, 1, true},
+                                  Ablate{Ablate::By::mean, 1, false, {"one", "two \"and\" from\n", "over text"}},
+                                  Ablate{Ablate::By::resample, 3, false, {"from \"x\""}},
                                   Ablate{Ablate::By::resample, 18'000'000'000'000'000'000u},
                                   Patch{Patch::Align::tokens, SiteKind::resid_mid, "Łódź ␣ \"x\""},
                                   Patch{Patch::Align::end, SiteKind::k, "a from b"}};
@@ -49,8 +52,15 @@ TEST_CASE("every action's words read back to the same value") {
 
 TEST_CASE("words that are no action are refused with what would be") {
   CHECK(refusal("abate zero").find("edits are: temperature TAU; mask SPEC") != std::string::npos);
-  CHECK(refusal("ablate all").find("expected ablate zero | mean | resample SEED, found \"all\"") != std::string::npos);
+  CHECK(refusal("ablate all").find("expected ablate zero | mean | mean over text | mean from \"TEXT\" … | resample SEED ") !=
+        std::string::npos);
   CHECK(refusal("ablate zero now").find("found \"now\"") != std::string::npos);
+  CHECK(refusal("ablate zero from \"x\"").find("found \"from") != std::string::npos);
+  CHECK(refusal("ablate mean over").find("found \"over\"") != std::string::npos);
+  CHECK(refusal("ablate mean over text from \"x\"").find("found \"from") != std::string::npos);
+  CHECK(refusal("ablate mean from").find("ablate zero | mean") != std::string::npos);
+  CHECK(refusal("ablate mean from \"\"").find("reference texts") != std::string::npos);
+  CHECK(refusal("ablate mean from \"a\" b").find("found \"b\"") != std::string::npos);
   CHECK(refusal("weight 1 2").find("weight QUERY KEY VALUE") != std::string::npos);
   CHECK(refusal("weight 1 2 1.5").find("a weight from 0 to 1, found 1.5") != std::string::npos);
   CHECK(refusal("patch z from \"x").find("patch SITE from") != std::string::npos);

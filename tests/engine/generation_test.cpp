@@ -26,7 +26,9 @@ struct Bench {
   explicit Bench(const char* name) : loaded(load_model(reference(name), backend)) {}
   GenerationTape write(std::vector<const char*> edits, int count, const Generator::Choice& choice,
                        GenerationTape tape = {prompt, {}}) {
-    Generator generator(loaded, parsed(edits));
+    RunRequest like;
+    like.edits = parsed(edits);
+    Generator generator(loaded, like);
     for (int i = 0; i < count; ++i) tape.steps.push_back(generator.step(ctx, tape, choice));
     return tape;
   }
@@ -135,15 +137,22 @@ TEST_CASE("edits act during generation") {
     CAPTURE(name);
     Bench bench(name);
     const Generator::Choice choice{{.temperature = 1}, 4};
-    const std::vector<std::vector<const char*>> with_cache = {{"0.*: ablate zero"},
-                                                              {"*: mask window 3"},
-                                                              {"1.0: temperature 0.3", "0.*@2..: pattern previous"},
-                                                              {"0.1: weight 4 2 0.8"},
-                                                              {"*: drop first 1"},
-                                                              {"1.*: switch off ln2", "0.*@5..: switch off mlp"},
-                                                              {"*: singular v 1=0", "1.*@3..: singular o 2..=0.5"}};
+    const std::vector<std::vector<const char*>> with_cache = {
+        {"0.*: ablate zero"},
+        {"*: mask window 3"},
+        {"1.0: temperature 0.3", "0.*@2..: pattern previous"},
+        {"0.1: weight 4 2 0.8"},
+        {"*: drop first 1"},
+        {"*@0..3: mask window 2", "*@4..: mask window 4"},
+        {"*@0..4: temperature 0.3", "*@5..: temperature 3", "*: scale by length 16", "*@3..: mask window 3"},
+        {"1.*: switch off ln2", "0.*@5..: switch off mlp"},
+        {"*: singular v 1=0", "1.*@3..: singular o 2..=0.5"}};
     const std::vector<std::vector<const char*>> whole = {
-        {"0.*: ablate mean"}, {"*@-1: ablate zero"}, {"0.*: mask full"}};
+        {"0.*: ablate mean"},
+        {"0.*: ablate mean over text"},
+        {"*@-1: ablate zero"},
+        {"0.*: mask full"},
+        {"*@0..3: position alibi on top", "*@4..: position t5 8 bias 0,3 on top", "*: position shift 2"}};
     const auto plain = bench.write({}, 6, choice);
     for (const auto& edits : with_cache) {
       CAPTURE(edits.front());
@@ -158,6 +167,45 @@ TEST_CASE("edits act during generation") {
       CHECK(tape.steps.back()->computed == tape.steps.back()->length);
       compare(bench, edits, tape);
     }
+  }
+}
+
+TEST_CASE("texts that edits take from are read as the prompt was: with the tokenizer's BOS, without it, as asked") {
+  for (const char* name : {"tiny-gpt2", "tiny-llama"}) {
+    CAPTURE(name);
+    Backend backend{1};
+    const Ctx ctx{backend};
+    const LoadedModel loaded = load_model(headscope::testing::source_dir() / "models" / name, backend);
+    REQUIRE(loaded.tokenizer->adds_bos());
+    for (const std::optional<bool> add_bos : {std::optional<bool>(), std::optional<bool>(false)})
+      for (const char* edit : {R"(0.*: patch resid_post from "Ben had a dog and a cat.")",
+                               R"(1.*: freeze pattern from "Ben had a dog and a cat." aligned end)",
+                               R"(*: patch k from "Ben had a dog." aligned tokens)"}) {
+        CAPTURE(edit);
+        RunRequest request;
+        request.text = "Anna had a cow. Every";
+        request.add_bos = add_bos;
+        request.edits = {parse_intervention(edit, "test")};
+        const auto by_run = run(loaded, request, ctx);
+        const auto last = [](const Trace& trace) { return trace.logits.select(0, trace.logits.dim(0) - 1).packed(); };
+        RunRequest other = request;
+        other.add_bos = add_bos.has_value();
+        REQUIRE(largest_difference(last(*by_run), last(*run(loaded, other, ctx))) > 1e-3);
+
+        Generator generator(loaded, request);
+        GenerationTape tape{by_run->ids(), {}};
+        tape.steps.push_back(generator.step(ctx, tape, {}));
+        CHECK(largest_difference(tape.steps[0]->logits.reshape({1, tape.steps[0]->logits.size()}),
+                                 last(*by_run).reshape({1, last(*by_run).size()})) < 1e-4);
+        // By its ids the same text is the same run, whoever says that they are whole.
+        RunRequest by_ids = request;
+        by_ids.text.clear();
+        by_ids.ids = by_run->ids();
+        by_ids.ids_are_whole = true;
+        CHECK(largest_difference(run(loaded, by_ids, ctx)->logits, by_run->logits) == 0);
+        by_ids.ids_are_whole = false;
+        CHECK(largest_difference(run(loaded, by_ids, ctx)->logits, by_run->logits) == 0);
+      }
   }
 }
 

@@ -7,10 +7,12 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <set>
 
 #include "core/attention/mechanism.h"
 #include "core/attention/mechanism_math.h"
 #include "core/base/error.h"
+#include "core/engine/mechanism_input.h"
 #include "core/engine/pass_memory.h"
 #include "core/engine/run_request.h"
 #include "tests/support/largest_difference.h"
@@ -90,13 +92,20 @@ TEST_CASE("ablation by zero, mean and resampling replaces the rows of that head 
   const Site z{SiteKind::z, 1};
   const Tensor plain = bench({}, nullptr, {SiteKind::z})->sites.at(z);
   const auto edited = [&](const char* edit) { return bench({edit}, nullptr, {SiteKind::z})->sites.at(z); };
-  const Tensor zero = edited("1.0@3..5: ablate zero"), mean = edited("1.1: ablate mean"),
-               resampled = edited("1.0: ablate resample 7");
+  const Tensor zero = edited("1.0@3..5: ablate zero"), mean = edited("1.1: ablate mean over text"),
+               before = edited("1.1@2..: ablate mean"), resampled = edited("1.0: ablate resample 7");
   std::vector<int> taken(static_cast<std::size_t>(plain.dim(0)), 0);
   for (Index i = 0; i < plain.dim(0); ++i) {
     double sum = 0;
     for (Index each = 0; each < plain.dim(0); ++each) sum += plain.at(each, 1, 2);
     CHECK(mean.at(i, 1, 2) == doctest::Approx(sum / static_cast<double>(plain.dim(0))).epsilon(1e-5));
+    // By itself the mean is of this position and those before it.
+    double so_far = 0;
+    for (Index each = 0; each <= i; ++each) so_far += plain.at(each, 1, 2);
+    if (i < 2)
+      CHECK(before.at(i, 1, 2) == plain.at(i, 1, 2));
+    else
+      CHECK(before.at(i, 1, 2) == doctest::Approx(so_far / static_cast<double>(i + 1)).epsilon(1e-5));
     CHECK(mean.at(i, 0, 2) == plain.at(i, 0, 2));
     CHECK(zero.at(i, 0, 2) == (i >= 3 && i <= 5 ? 0.0f : plain.at(i, 0, 2)));
     CHECK(zero.at(i, 1, 2) == plain.at(i, 1, 2));
@@ -106,6 +115,78 @@ TEST_CASE("ablation by zero, mean and resampling replaces the rows of that head 
   for (int count : taken) CHECK(count == 1);  // a permutation
   CHECK(largest_difference(resampled, plain) > 0);
   CHECK(largest_difference(resampled, edited("1.0: ablate resample 7")) == 0);
+}
+
+TEST_CASE("ablation by the mean tells no row of later tokens, over the whole text it does") {
+  for (const char* name : {"gpt2-random", "llama-gqa"}) {
+    CAPTURE(name);
+    Backend backend(1);
+    const LoadedModel model = load_model(reference(name), backend);
+    const auto logits = [&](std::vector<std::int32_t> ids, const char* edit) {
+      RunRequest request;
+      request.ids = std::move(ids);
+      request.edits = {parse_intervention(edit, "test"), parse_intervention("1.1: temperature 0.5", "test")};
+      return run(model, request, Ctx{backend})->logits;
+    };
+    const auto change = [&](const char* edit) {
+      const Tensor a = logits({5, 9, 5, 30, 9, 5, 17, 2}, edit), b = logits({5, 9, 5, 30, 9, 5, 41, 40}, edit);
+      double most = 0;
+      for (Index i = 0; i < 6; ++i)
+        for (Index j = 0; j < a.dim(1); ++j)
+          most = std::max(most, std::abs(static_cast<double>(a.at(i, j)) - static_cast<double>(b.at(i, j))));
+      return most;
+    };
+    CHECK(change("0.*: ablate mean") < 1e-6);
+    CHECK(change("*: ablate mean") < 1e-6);
+    CHECK(change("0.*: ablate mean over text") > 1e-3);
+    CHECK(change("0.*: ablate resample 3") > 1e-3);
+  }
+}
+
+TEST_CASE("ablation from reference texts takes their mean, or one of their positions, in every head that it reaches") {
+  Backend backend(1);
+  const LoadedModel model = load_model(headscope::testing::source_dir() / "assets/examples/induction", backend);
+  const Site z{SiteKind::z, 1};
+  const auto z_of = [&](const std::string& text, std::vector<std::string> edits) {
+    RunRequest request;
+    request.text = text;
+    request.capture.sites = {SiteKind::z};
+    for (const std::string& edit : edits) request.edits.push_back(parse_intervention(edit, "test"));
+    return run(model, request, Ctx{backend})->sites.at(z);
+  };
+  const Tensor plain = z_of("a fox and a fox", {}), one = z_of("bees", {}), two = z_of("of honey", {});
+  const Tensor mean = z_of("a fox and a fox", {"1.1: ablate mean from \"bees\" \"of honey\"", "0.*: ablate zero"}),
+               drawn = z_of("a fox and a fox", {"1.2@3..: ablate resample 4 from \"bees\" \"of honey\""}),
+               again = z_of("a fox and a hare", {"1.2@3..: ablate resample 4 from \"bees\" \"of honey\""});
+  const auto rows = static_cast<double>(one.dim(0) + two.dim(0));
+  std::set<Index> places;
+  for (Index i = 0; i < plain.dim(0); ++i) {
+    for (Index j = 0; j < plain.dim(2); ++j) {
+      double sum = 0;
+      for (Index r = 0; r < one.dim(0); ++r) sum += static_cast<double>(one.at(r, 1, j));
+      for (Index r = 0; r < two.dim(0); ++r) sum += static_cast<double>(two.at(r, 1, j));
+      // The references are run without any edit, so that the zero of layer 0 does not show in them.
+      CHECK(mean.at(i, 1, j) == doctest::Approx(sum / rows).epsilon(1e-5).scale(1e-4));
+    }
+    const auto same = [&](const Tensor& x, Index row) {
+      for (Index j = 0; j < plain.dim(2); ++j)
+        if (x.at(row, 2, j) != drawn.at(i, 2, j)) return false;
+      return true;
+    };
+    if (i < 3) {
+      CHECK(same(plain, i));
+      continue;
+    }
+    Index found = -1;
+    for (Index r = 0; r < one.dim(0); ++r)
+      if (same(one, r)) found = r;
+    for (Index r = 0; r < two.dim(0); ++r)
+      if (same(two, r)) found = one.dim(0) + r;
+    CHECK(found >= 0);
+    places.insert(found);
+    if (i < again.dim(0)) CHECK(again.at(i, 2, 0) == drawn.at(i, 2, 0));  // what is drawn hangs on the position alone
+  }
+  CHECK(places.size() > 3);
 }
 
 TEST_CASE("a weight that is set stands there, and the others keep their ratios") {
@@ -311,8 +392,9 @@ TEST_CASE("a mechanism takes the place of softmax: equal where it is equal, and 
       const auto site = [&](SiteKind kind) { return edited->sites.at({kind, 1}); };
       const Tensor q = site(q_kind), k = site(k_kind), v = site(SiteKind::v), z = site(SiteKind::z);
       const Index shared = 2 / (q.dim(1) / k.dim(1));
-      const MechanismInput in{q.select(1, 2).packed(), k.select(1, shared).packed(), v.select(1, shared).packed(),
-                              static_cast<float>(1 / std::sqrt(static_cast<double>(q.dim(2)))), causal_rule()};
+      MechanismInput in{q.select(1, 2).packed(), k.select(1, shared).packed(), v.select(1, shared).packed(),
+                        static_cast<float>(1 / std::sqrt(static_cast<double>(q.dim(2)))), causal_rule()};
+      in.head = 2, in.layer = heads_of_layer(q, k, v, 1, edited->model.dims.layers);
       const MechanismChoice choice = parse_mechanism(spec);
       const MechanismResult own = choice.mechanism->run(in, choice.values, Detail::weights);
       CHECK(largest_difference(edited->map(1, 2).to_dense(), own.weights) < 1e-5);
@@ -331,6 +413,36 @@ TEST_CASE("a mechanism takes the place of softmax: equal where it is equal, and 
     // Signed weights are not shown as probabilities.
     CHECK(bench({"1.2: mechanism lightning"})->map(1, 2).place().kind == MapKind::effective);
     CHECK(bench({"1.2: mechanism linear"})->map(1, 2).place().kind == MapKind::probability);
+  }
+}
+
+TEST_CASE("heads that run Lightning Attention are normed together, and each fades at its own pace") {
+  for (const char* name : {"gpt2-random", "llama-gqa"}) {
+    CAPTURE(name);
+    RandomBench bench(name);
+    const std::set<SiteKind> sites{SiteKind::z};
+    const auto z_of = [&](const Trace& trace, Index head) { return trace.sites.at({SiteKind::z, 1}).select(1, head); };
+    const char* const bare = "1.*: mechanism lightning output-gate=off";
+    const auto edited = bench({bare}, nullptr, sites);
+    // The row of all heads has root mean square 1; no single head's has.
+    const Tensor z = edited->sites.at({SiteKind::z, 1});
+    double most = 0;
+    for (Index i = 2; i < z.dim(0); ++i) {
+      double all = 0, first = 0;
+      for (Index h = 0; h < z.dim(1); ++h)
+        for (Index c = 0; c < z.dim(2); ++c) {
+          const double x = static_cast<double>(z.at(i, h, c));
+          all += x * x, first += h == 0 ? x * x : 0;
+        }
+      const auto width = static_cast<double>(z.dim(2));
+      CHECK(std::sqrt(all / (width * static_cast<double>(z.dim(1)))) == doctest::Approx(1).epsilon(0.05));
+      most = std::max(most, std::abs(std::sqrt(first / width) - 1));
+    }
+    CHECK(most > 0.05);
+    // The same head with the decay of another head is another head.
+    const auto same = bench({bare, "1.0: mechanism lightning output-gate=off decay=0.5"}, nullptr, sites);
+    CHECK(largest_difference(z_of(*same, 0), z_of(*edited, 0)) > 1e-3);
+    CHECK(largest_difference(z_of(*same, 1), z_of(*edited, 1)) == 0);
   }
 }
 

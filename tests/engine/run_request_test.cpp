@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <numeric>
+#include <stop_token>
 
 #include "core/attention/masks.h"
 #include "core/base/error.h"
@@ -21,10 +21,7 @@ using headscope::testing::reference;
 
 namespace {
 std::vector<std::int32_t> expected_ids(const SafetensorsFile& file) {
-  const TensorEntry& entry = file.entry("tokens");
-  std::vector<std::int32_t> ids(entry.bytes.size() / sizeof(std::int32_t));
-  std::memcpy(ids.data(), entry.bytes.data(), entry.bytes.size());
-  return ids;
+  return file.entry("tokens").items<std::int32_t>();
 }
 
 std::vector<std::int32_t> ids_of(const std::vector<Token>& tokens) {
@@ -243,4 +240,45 @@ TEST_CASE("a trace file opens with the mask that every head had") {
   CHECK(plain->map(0, 0).rule()->describe() == "causal");
   CHECK(plain->map(1, 0).rule() == nullptr);
   CHECK(plain->map(1, 2).rule()->describe() == "full");
+}
+
+TEST_CASE("a text far too long is refused from its length, with what is surely there") {
+  Backend backend(1);
+  const LoadedModel loaded = load_model(testing::source_dir() / "models/tiny-gpt2", backend);
+  const int context = loaded.model->config().context;
+  RunRequest request;
+  request.text = std::string(1'000'000, 'q');
+  try {
+    tokenize(loaded, request);
+    FAIL("no error");
+  } catch (const TextTooLong& refused) {
+    CHECK_FALSE(refused.counted);
+    CHECK(refused.context == context);
+    CHECK(refused.tokens > context);
+    CHECK(std::string(refused.what()).find("tokens, at least ") != std::string::npos);
+  }
+  // A little too long: counted, as ever.
+  request.text = std::string(static_cast<std::size_t>(context) + 50, 'q');
+  try {
+    tokenize(loaded, request);
+    FAIL("no error");
+  } catch (const TextTooLong& refused) {
+    CHECK(refused.counted);
+    const int exact = static_cast<int>(loaded.tokenizer->encode(request.text).size());
+    CHECK(refused.tokens == exact + (loaded.tokenizer->adds_bos() ? 1 : 0));
+  }
+  request.too_long = RunRequest::TooLong::keep_first;
+  CHECK(static_cast<int>(tokenize(loaded, request).size()) == context);
+}
+
+TEST_CASE("a stop reaches the tokenizer of a run") {
+  Backend backend(1);
+  const LoadedModel loaded = load_model(testing::source_dir() / "models/tiny-gpt2", backend);
+  RunRequest request;
+  request.text = std::string(300'000, 'a');
+  request.too_long = RunRequest::TooLong::keep_last;
+  std::stop_source stop;
+  stop.request_stop();
+  CHECK_THROWS_AS(tokenize(loaded, request, stop.get_token()), Cancelled);
+  CHECK_THROWS_AS(run(loaded, request, Ctx{backend, nullptr, stop.get_token()}), Cancelled);
 }

@@ -71,8 +71,8 @@ auto finished(S& sweep, const Ctx& ctx) {
 
 TEST_CASE("a head's effect in a sweep is that of one run without it") {
   for (const char* name : {"gpt2-random", "llama-gqa"})
-    for (const Ablate by :
-         {Ablate{Ablate::By::zero, 1}, Ablate{Ablate::By::mean, 1}, Ablate{Ablate::By::resample, 7}}) {
+    for (const Ablate& by : {Ablate{Ablate::By::zero, 1}, Ablate{Ablate::By::mean, 1}, Ablate{Ablate::By::mean, 1, true},
+                            Ablate{Ablate::By::resample, 7}}) {
       CAPTURE(name);
       Bench bench(reference(name));
       bench.request.edits = {{{0, 0}, SetTemperature{2}}};  // what is edited already stays
@@ -276,6 +276,41 @@ TEST_CASE("the greedy order of heads: each round takes the head nearest to the w
     CHECK(result->fewest(1e9) == -1);
     CHECK(result->fewest(0) == 0);
   }
+}
+
+TEST_CASE("a circuit says when its percentage means little: a baseline that answers by itself, more than the whole") {
+  using Step = HeadCircuit::Step;
+  HeadCircuit circuit;
+  circuit.request.method = HeadCircuitRequest::Method::add;
+  circuit.heads = 3;
+  circuit.whole = 6.02, circuit.none = 10.18;
+  circuit.order = {Step{0, 0, 8.0}, Step{0, 1, 5.96}, Step{0, 2, 6.02}};
+  REQUIRE(circuit.fewest(0.9) == 2);
+  CHECK(circuit.faithfulness_of(2) == Approx(1.0144).epsilon(1e-3));
+  auto words = circuit.caveats(0.9);
+  REQUIRE(words.size() == 1);  // and no word on the 101 %, which mean nothing here
+  CHECK(words[0].find("With every head out the logit difference is 10.18, beyond the whole model's 6.02") == 0);
+  // More than the whole, above a baseline that is one.
+  circuit.none = 1;
+  circuit.order[0].logit_difference = 3, circuit.order[1].logit_difference = 6.12;
+  words = circuit.caveats(0.9);
+  REQUIRE(words.size() == 1);
+  CHECK(words[0].find("This set keeps 102.0 %, more than all heads together") == 0);
+  // Half of the answer is there without any head.
+  circuit.none = 4;
+  circuit.order = {Step{0, 0, 5.0}, Step{0, 1, 5.9}, Step{0, 2, 6.02}};
+  words = circuit.caveats(0.9);
+  REQUIRE(words.size() == 1);
+  CHECK(words[0].find("66 % of the logit difference is there already; the percentage is of the rest, 2.02 of 6.02") !=
+        std::string::npos);
+  // Nothing to say, also where the answer is the other one.
+  circuit.none = 0.5;
+  CHECK(circuit.caveats(0.9).empty());
+  circuit.whole = -6.02, circuit.none = 1;
+  circuit.order = {Step{0, 0, -3.0}, Step{0, 1, -6.0}, Step{0, 2, -6.02}};
+  CHECK(circuit.caveats(0.9).empty());
+  circuit.none = -9;
+  CHECK(circuit.caveats(0.9)[0].find("beyond the whole model's -6.02") != std::string::npos);
 }
 
 TEST_CASE("a sweep that is stopped keeps what it has, and goes on to the same end") {

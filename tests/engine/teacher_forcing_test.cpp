@@ -29,7 +29,7 @@ TEST_CASE("forced losses are those of one pass, free ones those of the model's o
   }
 
   // Free running is greedy generation from the first four tokens; the first step is still the same.
-  Generator generator(model, {}, false);
+  Generator generator(model, RunRequest{}, false);
   std::vector<std::int32_t> own(text.begin(), text.begin() + 4);
   for (std::size_t i = 0; i < 6; ++i) {
     RunRequest prefix;
@@ -50,7 +50,7 @@ TEST_CASE("on its own text the model is taught what it does anyway") {
   const Ctx ctx{backend};
   const Generator::Choice greedy{{.temperature = 0}, 1};
   GenerationTape tape{{3, 14, 15}, {}};
-  Generator generator(model, {}, false);
+  Generator generator(model, RunRequest{}, false);
   for (int i = 0; i < 7; ++i) tape.steps.push_back(generator.step(ctx, tape, greedy));
   const ForcedAndFree out = force_and_run_free(model, tape.ids(), 3, {}, greedy, ctx);
   CHECK(out.guessed == out.target);

@@ -153,7 +153,7 @@ TEST_CASE("the picture of a page is exported as it is on screen, and its numbers
   HEADSCOPE_NEEDS_DISPLAY();
   const std::filesystem::path folder = headscope::testing::scratch_dir("gui-export-page");
   Analyse a;
-  a.app.settings().last_folder = folder;
+  a.app.settings().save_folder = folder;
   a.driver.click("Head ablation");
   REQUIRE(a.quiet());
   const auto exported = [&](const char* format, const char* ground) {
@@ -162,6 +162,8 @@ TEST_CASE("the picture of a page is exported as it is on screen, and its numbers
     if (ground) a.driver.click(ground);
     REQUIRE(a.quiet());
     a.driver.click("Export");
+    REQUIRE(a.driver.until([&] { return a.state().message.has_value() || a.driver.shown("Replace"); }));
+    if (a.driver.shown("Replace")) a.driver.click("Replace");  // of the same name, there already
     REQUIRE(a.driver.until([&] { return a.state().message.has_value(); }));
     const std::string said = a.state().message->text;
     CAPTURE(said);

@@ -2,9 +2,12 @@
 
 #include <doctest/doctest.h>
 
-#include <sys/stat.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -92,7 +95,7 @@ TEST_CASE("a session is saved through the dialog and opens again with the same h
   const std::filesystem::path folder = scratch_dir("gui-session");
   {
     Desk s;
-    s.app.settings().last_folder = folder;
+    s.app.settings().save_folder = folder;
     s.app.explorer().select({1, 1});
     s.app.explorer().view().theme = "projector";
     s.driver.key(ImGuiKey_S, ImGuiMod_Ctrl);
@@ -115,7 +118,7 @@ TEST_CASE("the view is exported through the dialog, as PNG, SVG and numbers, and
   HEADSCOPE_NEEDS_DISPLAY();
   const std::filesystem::path folder = scratch_dir("gui-export");
   Desk s;
-  s.app.settings().last_folder = folder;
+  s.app.settings().save_folder = folder;
   s.app.explorer().select({1, 1});
   const auto exported = [&](const char* format, const char* file) {
     s.driver.key(ImGuiKey_E, ImGuiMod_Ctrl);
@@ -133,6 +136,73 @@ TEST_CASE("the view is exported through the dialog, as PNG, SVG and numbers, and
   const std::string numbers = exported("CSV", "layer-1-head-1.csv");
   const auto lines = std::count(numbers.begin(), numbers.end(), '\n');
   CHECK(lines == static_cast<std::ptrdiff_t>(s.app.explorer().results().run->trace->tokens.size()) + 1);
+}
+
+TEST_CASE("a file that is there is written over only when that is said; Enter saves, and only what is new") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  const std::filesystem::path folder = scratch_dir("gui-replace");
+  Desk s;
+  s.app.settings().save_folder = folder;
+  const auto open = [&](ImGuiKey key) {
+    s.driver.key(key, ImGuiMod_Ctrl);
+    REQUIRE(s.driver.until([&] { return s.app.settled() && s.driver.shown("##file name"); }));
+  };
+  open(ImGuiKey_S);
+  s.driver.type("mine");  // over the proposed name, which is selected
+  s.driver.key(ImGuiKey_Enter);
+  REQUIRE(s.driver.until([&] { return s.state().message.has_value(); }));
+  CHECK(s.state().message->text == "Saved " + (folder / "mine.json").string());
+  s.driver.click("Dismiss");
+
+  write_file_atomically(folder / "session.json", "precious");
+  open(ImGuiKey_S);
+  s.driver.key(ImGuiKey_Enter);
+  CHECK(s.driver.shown("Replace"));
+  CHECK_FALSE(s.driver.shown("Save"));
+  s.driver.key(ImGuiKey_Enter);  // once more is not a yes
+  CHECK(s.driver.shown("Replace"));
+  CHECK(read_file(folder / "session.json") == "precious");
+  s.driver.click("Cancel");
+  open(ImGuiKey_S);
+  s.driver.click("Save");
+  CHECK(read_file(folder / "session.json") == "precious");
+  s.driver.click("Replace");
+  REQUIRE(s.driver.until([&] { return s.state().message.has_value(); }));
+  CHECK(read_file(folder / "session.json") != "precious");
+  s.driver.click("Dismiss");
+
+  s.app.explorer().select({1, 1});
+  write_file_atomically(folder / "layer-1-head-1.png", "a picture of another day");
+  open(ImGuiKey_E);
+  s.driver.click("Export");
+  CHECK(read_file(folder / "layer-1-head-1.png") == "a picture of another day");
+  s.driver.click("SVG");  // another name: nothing to be asked
+  CHECK_FALSE(s.driver.shown("Replace"));
+  s.driver.click("Export");
+  REQUIRE(s.driver.until([&] { return s.state().message.has_value(); }));
+  CHECK(std::filesystem::exists(folder / "layer-1-head-1.svg"));
+  CHECK(read_file(folder / "layer-1-head-1.png") == "a picture of another day");
+}
+
+TEST_CASE("saving begins in the person's documents, wherever models were opened from") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  const std::filesystem::path home = scratch_dir("gui-documents");
+  std::filesystem::create_directories(home / "Documents");
+  const std::string before = std::getenv("HOME") ? std::getenv("HOME") : "";
+  setenv("HOME", home.c_str(), 1);
+  setenv("XDG_CONFIG_HOME", (home / "none").c_str(), 1);
+  {
+    Desk s;
+    s.app.settings().last_folder = headscope::testing::source_dir() / "tests" / "reference";
+    s.driver.key(ImGuiKey_S, ImGuiMod_Ctrl);
+    REQUIRE(s.driver.until([&] { return s.app.settled() && s.driver.shown("##file name"); }));
+    s.driver.key(ImGuiKey_Enter);
+    REQUIRE(s.driver.until([&] { return s.state().message.has_value(); }));
+    CHECK(std::filesystem::exists(home / "Documents" / "session.json"));
+    CHECK(s.app.settings().save_folder == home / "Documents");
+  }
+  setenv("HOME", before.c_str(), 1);
+  unsetenv("XDG_CONFIG_HOME");
 }
 
 TEST_CASE("a model is opened by clicking through the dialog; a folder without one is refused in words") {
@@ -162,11 +232,16 @@ TEST_CASE("a long load says what it opens and how far it is; Stop leaves the mod
   HEADSCOPE_NEEDS_DISPLAY();
   const std::filesystem::path folder = scratch_dir("gui-slow") / "slow-model";
   headscope::testing::write_random_gpt2(folder, 2, 2, 16, 32);
-  // The last file of the folder is a pipe into which nobody writes yet: a disk as slow as the test wants it.
-  const std::filesystem::path pipe = folder / "merges.txt";
-  std::filesystem::remove(pipe);
-  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-  const auto let_go = [&] { std::ofstream(pipe) << "#version: 0.2\n"; };
+  // A lease on the last file of the folder: who opens it waits until it is given back. A disk as slow as the test wants it.
+  std::signal(SIGIO, SIG_IGN);  // how the holder is told that somebody waits
+  const int lease = ::open((folder / "merges.txt").c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(lease >= 0);
+  if (::fcntl(lease, F_SETLEASE, F_WRLCK) != 0) {
+    ::close(lease);
+    MESSAGE("skipped: no leases on the file system of temporary files");
+    return;
+  }
+  const auto let_go = [&] { ::close(lease); };
 
   Desk s;
   const std::string before = s.app.explorer().results().model_folder.filename().string();

@@ -92,7 +92,7 @@ TEST_CASE("a list of a page is exported as a table, every row of it") {
   HEADSCOPE_NEEDS_DISPLAY();
   AnalysePage a("tiny-gpt2");
   const std::filesystem::path folder = scratch_dir("gui-export-table");
-  a.app.settings().last_folder = folder;
+  a.app.settings().save_folder = folder;
   a.open("loss per token");
   a.driver.key(ImGuiKey_E, ImGuiMod_Ctrl);
   REQUIRE(a.settle());

@@ -8,7 +8,7 @@
 using namespace headscope;
 using headscope::testing::Explore;
 
-TEST_CASE("a head is ablated by a key, by words and from the menu, switched off, and brought back") {
+TEST_CASE("a head is ablated by a key, by words and in the form, switched off, and brought back") {
   HEADSCOPE_NEEDS_DISPLAY();
   Explore e;
   e.driver.click("Layer 1 Head 0");
@@ -47,7 +47,9 @@ TEST_CASE("a head is ablated by a key, by words and from the menu, switched off,
   e.driver.key(ImGuiKey_Escape);
   e.driver.click("Add an edit");
   e.driver.frames(2);
-  e.driver.click("ablate mean");
+  e.driver.click("mean");
+  e.driver.frames(2);
+  e.driver.click("Add");
   REQUIRE(e.settle());
   REQUIRE(e.state().document.edits.size() == 2);
   CHECK(describe(e.state().document.edits[1]) == "1.0: ablate mean");

@@ -2,6 +2,8 @@
 
 #include "tests/gui/explore.h"
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -33,6 +35,33 @@ TEST_CASE("a token is pinned by a click and let go by Escape") {
   CHECK(*e.state().document.query == 3);
   e.driver.key(ImGuiKey_Escape);
   CHECK_FALSE(e.state().document.query);
+}
+
+TEST_CASE("the badge of a head's class opens the cells that show it, and a click pins one") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Explore e;
+  const HeadFacts& facts = *e.results().facts;
+  const auto row = static_cast<std::size_t>(facts.row(e.state().document.selected));
+  REQUIRE_FALSE(facts.verdicts[row].empty());
+  const HeadVerdict& verdict = facts.verdicts[row].front();
+  CHECK(verdict.rule->id == "induction");
+  REQUIRE(verdict.evidence.size() > 1);
+  const Trace& trace = *e.results().run->trace;
+  const auto words = [&](const Evidence& cell) {
+    return fmt::format("{} {} looks at {} {}: {:.3f}", token_label(trace, cell.query), cell.query,
+                       token_label(trace, cell.key), cell.key, cell.weight);
+  };
+  CHECK_FALSE(e.driver.shown(words(verdict.evidence[0])));
+  e.driver.click(fmt::format("{} {:.2f}", verdict.rule->title, verdict.score));
+  e.driver.frames(2);
+  for (const Evidence& cell : verdict.evidence) CHECK(e.driver.shown(words(cell)));
+  e.driver.click(words(verdict.evidence[1]));
+  CHECK(e.state().document.query == verdict.evidence[1].query);
+  CHECK(e.state().document.key == verdict.evidence[1].key);
+  CHECK(e.driver.shown(words(verdict.evidence[1])));  // the list stays: the next cell is one click away
+  e.driver.click_at({8, 8});  // beside it: closed
+  e.driver.frames(2);
+  CHECK_FALSE(e.driver.shown(words(verdict.evidence[1])));
 }
 
 TEST_CASE("a flatter softmax raises the entropy of the chosen head, live, and undo takes the edit away") {

@@ -150,7 +150,7 @@ TEST_CASE("generated branches come back with their session") {
     g.desk.fork(1, 42);
     REQUIRE(g.reaches(2));
     written = texts(g.desk);
-    g.app.settings().last_folder = file.parent_path();
+    g.app.settings().save_folder = file.parent_path();
     g.driver.key(ImGuiKey_S, ImGuiMod_Ctrl);
     REQUIRE(g.driver.until([&] { return g.driver.shown("Save") && g.app.settled(); }));
     g.driver.click("Save");

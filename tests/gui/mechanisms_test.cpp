@@ -200,6 +200,19 @@ TEST_CASE("matrices as text follow the example, and what was typed is one's own,
   CHECK(desk.source().k.at(0, 3) == 0.123456f);
 }
 
+TEST_CASE("the recurrent view holds outputs against a parallel form only where there is one") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Laboratory lab;
+  lab.open("gated");
+  lab.e.driver.click("Recurrent view");
+  REQUIRE(lab.settled());
+  CHECK(lab.e.driver.shown("mechanism states/recurrent"));
+  CHECK(lab.e.driver.shown("mechanism states/parallel"));
+  lab.open("rnn");
+  CHECK(lab.e.driver.shown("mechanism states/recurrent"));
+  CHECK_FALSE(lab.e.driver.shown("mechanism states/parallel"));
+}
+
 TEST_CASE("a hybrid: every k-th layer keeps softmax, the others run the mechanism; and back again") {
   HEADSCOPE_NEEDS_DISPLAY();
   Laboratory lab("tiny-gpt2");  // four layers: of 7 : 1 the last keeps softmax
@@ -249,7 +262,7 @@ TEST_CASE("the rank of every head on the page is that of its weights by another 
   lab.open("low-rank");
   REQUIRE(e.driver.shown("mechanism ranks/matrix"));
   const auto folder = headscope::testing::scratch_dir("gui-ranks");
-  e.app.settings().last_folder = folder;
+  e.app.settings().save_folder = folder;
   e.driver.key(ImGuiKey_E, ImGuiMod_Ctrl);
   e.driver.click("picture to export");
   e.driver.click("export mechanism ranks");

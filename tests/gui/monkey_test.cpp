@@ -165,7 +165,7 @@ TEST_CASE("whatever is clicked, dragged, typed and resized, the window lives and
   const int seed = from_environment("HEADSCOPE_MONKEY_SEED", 11);
   CAPTURE(seed);
   Program e;
-  e.app.settings().last_folder = headscope::testing::scratch_dir("gui-monkey");
+  e.app.settings().last_folder = e.app.settings().save_folder = headscope::testing::scratch_dir("gui-monkey");
   Monkey monkey(e, static_cast<std::uint64_t>(seed),
                 {headscope::testing::reference("gpt2-random"), headscope::testing::reference("llama-gqa"),
                  headscope::testing::reference("tokenizers"), "/nowhere/at/all"});

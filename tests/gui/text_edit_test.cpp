@@ -2,15 +2,48 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "core/base/random.h"
+#include "viz/scene/text.h"
 
 using namespace headscope;
 
 namespace {
-/// Every character is 10 wide.
-float ten(std::string_view) {
-  return 10;
-}
+/// Every character is 10 wide. Capitals stand for a script that runs from right to left, and so does a paragraph that
+/// begins with one.
+class Tens final : public TextLayout {
+ public:
+  bool right_to_left(std::string_view text) const override { return !text.empty() && backwards(text[0]); }
+  std::vector<Part> parts(std::string_view line, bool right_to_left) const override {
+    std::vector<Part> out;
+    for (std::size_t at = 0; at < line.size();) {
+      const std::size_t end = character_end(line, at);
+      out.push_back({at, end, 10, rtl_ && backwards(line[at])});
+      at = end;
+    }
+    if (!rtl_) return out;
+    // Runs of one direction, each turned round that runs to the left; with the line, their order too.
+    std::vector<std::vector<Part>> runs;
+    for (const Part& part : out) {
+      if (runs.empty() || runs.back().front().right_to_left != part.right_to_left) runs.emplace_back();
+      runs.back().push_back(part);
+    }
+    if (right_to_left) std::ranges::reverse(runs);
+    out.clear();
+    for (std::vector<Part>& run : runs) {
+      if (run.front().right_to_left) std::ranges::reverse(run);
+      out.insert(out.end(), run.begin(), run.end());
+    }
+    return out;
+  }
+  explicit Tens(bool rtl = false) : rtl_(rtl) {}
+
+ private:
+  bool backwards(char c) const { return rtl_ && c >= 'A' && c <= 'Z'; }
+  bool rtl_;
+};
+const Tens ten;
 
 std::vector<std::string> lines(TextEdit& edit, float width) {
   edit.wrap(width, ten);
@@ -85,6 +118,71 @@ TEST_CASE("the caret moves by characters, words and lines; selections are replac
   edit.left(false, false);
   edit.left(false, true);
   CHECK(edit.selected() == "f");
+}
+
+TEST_CASE("a script that runs from right to left: the caret follows the order in which it is read") {
+  const Tens both(true);
+  TextEdit edit;
+  edit.set_text("ab CDE fg");  // on screen: "ab EDC fg", as "CDE " is drawn " EDC" only where the space belongs to it
+  edit.wrap(1000, both);
+  const std::vector<float> x = edit.lines()[0].x;
+  CHECK(x == std::vector<float>{0, 10, 20, 60, 50, 40, 60, 70, 80, 90});
+  CHECK(edit.offset_at(0, 57) == 3);  // the right half of C, which is read first
+  CHECK(edit.offset_at(0, 52) == 4);
+  CHECK(edit.character_at(0, 31) == 5);
+  CHECK_FALSE(edit.character_at(0, 95));
+  edit.move_to(4, false);
+  edit.insert("X");
+  CHECK(edit.text() == "ab CXDE fg");
+  edit.erase_back(false);
+  CHECK(edit.text() == "ab CDE fg");
+
+  // A paragraph that runs to the left begins at the right edge, and there the left arrow goes on.
+  edit.set_text("ABC de\nxy");
+  edit.wrap(100, both);
+  REQUIRE(edit.lines().size() == 2);
+  CHECK(edit.lines()[0].right_to_left);
+  CHECK(edit.lines()[0].parts.front().left == 40);
+  CHECK(edit.lines()[0].x[0] == 100);
+  edit.move_to(0, false);
+  edit.left(false, false);
+  CHECK(edit.caret() == 1);
+  edit.right(false, false);
+  CHECK(edit.caret() == 0);
+  edit.line_end(false);
+  CHECK(edit.caret() == 6);
+  edit.down(false);
+  CHECK(edit.caret() == 9);  // below: the other line stands at the left edge, and ends before that place
+
+  // Lines are broken in the order of reading, and every one is laid out by itself.
+  edit.set_text("AB CD EF");
+  edit.wrap(60, both);
+  REQUIRE(edit.lines().size() == 2);
+  CHECK(edit.lines()[1].begin == 6);
+  CHECK(edit.lines()[1].x == std::vector<float>{60, 50, 40});
+}
+
+TEST_CASE("the caret passes over characters as people count them; Backspace takes the last mark alone") {
+  TextEdit edit;
+  const std::string family = "👨‍👩‍👧", thumb = "👍🏽", flag = "🇫🇷", accent = "e\u0301";
+  edit.set_text("a" + family + thumb + flag + flag + accent);
+  edit.wrap(1000, ten);
+  std::vector<std::size_t> stops;
+  for (edit.move_to(0, false); stops.empty() || stops.back() < edit.text().size(); edit.right(false, false))
+    stops.push_back(edit.caret());
+  CHECK(stops == std::vector<std::size_t>{0, 1, 19, 27, 35, 43, 46});
+  edit.erase_back(false);
+  CHECK(edit.text().ends_with(flag + "e"));
+  edit.erase_back(false);
+  edit.erase_back(false);
+  CHECK(edit.text() == "a" + family + thumb + flag);
+  edit.erase_back(false);
+  edit.erase_back(false);
+  CHECK(edit.text() == "a" + family);
+  edit.left(false, false);
+  CHECK(edit.caret() == 1);
+  edit.erase_ahead(false);
+  CHECK(edit.text() == "a");
 }
 
 TEST_CASE("up and down keep to their column over shorter lines") {

@@ -85,3 +85,65 @@ TEST_CASE("a recipe of one family becomes one of the other, without what only th
   CHECK(desk.complaint() == "");
   CHECK(desk.draft().model.head_width() == 32);
 }
+
+TEST_CASE("the buttons of a run stay in their places; a fork's branch is gone back to by a click; a model is not lost") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Train t;
+  Explore& e = t.e;
+  TrainingDesk& desk = t.desk;
+  Recipe& draft = desk.draft();
+  draft.name = "small";
+  draft.task.kind = "repeated";
+  draft.task.shortest_period = 4;
+  draft.task.longest_period = 8;
+  draft.model = {.family = "gpt2", .layers = 1, .heads = 2, .kv_heads = 2, .width = 16, .mlp = 0, .context = 24};
+  draft.batch = 4;
+  draft.evaluate_rows = 8;
+  draft.steps = draft.optimizer.schedule_steps = 1000;
+  e.driver.frames(2);
+  const Item step = e.driver.item("Step"), pause = e.driver.item("Resume");
+  CHECK(e.driver.item("Start training").max.x < pause.min.x);  // side by side, none over another
+  CHECK(pause.max.x < step.min.x);
+  const auto stays = [&] {
+    const Item now = e.driver.item("Step");
+    CHECK(now.min.x == step.min.x);
+    CHECK(now.min.y == step.min.y);
+    const Item other = e.driver.item(e.driver.shown("Pause") ? "Pause" : "Resume");
+    CHECK(other.min.x == pause.min.x);
+    CHECK(other.min.y == pause.min.y);
+  };
+  desk.pause_at(20);
+  e.driver.click("Start training");
+  stays();
+  REQUIRE(e.driver.until([&] { return desk.phase() == TrainingDesk::Phase::paused; }, 20'000));
+  stays();
+  desk.show(0);
+  desk.pause_at(4);
+  e.driver.click("Fork from here");
+  REQUIRE(e.driver.until([&] { return desk.progress().step == 4; }, 20'000));
+  stays();
+  CHECK(desk.other_branches().size() == 1);
+  const Item branch = e.driver.item("0: small to step 20");
+  e.driver.click_at(branch.center());
+  REQUIRE(e.driver.until([&] { return desk.progress().step == 20; }, 20'000));
+  CHECK(desk.branch().id == 0);
+
+  const auto folder = headscope::testing::scratch_dir("gui-train-replace") / "kept";
+  e.driver.click("##training folder");
+  e.driver.type(folder.string());
+  e.driver.key(ImGuiKey_Enter);
+  REQUIRE(e.driver.until([&] { return e.state().message.has_value(); }, 20'000));
+  CHECK(e.state().message->text == "Saved the model in " + folder.string());
+  e.driver.click("Dismiss");
+  const auto written = std::filesystem::last_write_time(folder / "model.safetensors");
+  e.driver.click("Save");
+  CHECK(e.driver.shown("Replace it"));
+  e.driver.click("Leave it");
+  CHECK_FALSE(e.driver.shown("Replace it"));
+  CHECK(std::filesystem::last_write_time(folder / "model.safetensors") == written);
+  e.driver.click("Save");
+  e.driver.click("Replace it");
+  REQUIRE(e.driver.until([&] { return e.state().message.has_value(); }, 20'000));
+  CHECK(std::filesystem::last_write_time(folder / "model.safetensors") != written);
+  desk.stop();
+}

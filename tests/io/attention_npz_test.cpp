@@ -1,7 +1,10 @@
 // Attention captured by other programs, opened as traces.
 #include <doctest/doctest.h>
 
+#include <fstream>
+
 #include "core/base/error.h"
+#include "core/io/imported_maps.h"
 #include "core/io/npz.h"
 #include "core/io/trace_file.h"
 #include "tests/support/paths.h"
@@ -103,4 +106,32 @@ TEST_CASE("reference captures open as traces, and a file without attn names what
   CHECK(trace->maps.size() == 24);
   CHECK(trace->map(3, 5).weight(23, 23) == 0.19794202f);
   CHECK_THROWS_WITH_AS(open_trace(*folder / "long.npz"), doctest::Contains("attn_sel"), Error);
+}
+
+TEST_CASE("maps are counted before they are made: a file of kilobytes may ask for gigabytes") {
+  const auto array = [](const std::string& shape, std::size_t halves) {
+    const fs::path path = testing::scratch_dir("npz-maps") / "many.npy";
+    const std::string header = "{'descr': '<f2', 'fortran_order': False, 'shape': (" + shape + "), }\n";
+    std::string bytes("\x93NUMPY\1\0", 8);
+    bytes += static_cast<char>(header.size() % 256);
+    bytes += static_cast<char>(header.size() / 256);
+    bytes += header;
+    for (std::size_t i = 0; i < halves; ++i) bytes += std::string("\0\x3c", 2);  // 1.0
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path;
+  };
+  CHECK_THROWS_WITH_AS(open_trace(array("4, 1025, 1, 1", 4100)),
+                       doctest::Contains("at most 1024 layers and 1024 heads"), Error);
+  CHECK_THROWS_WITH_AS(open_trace(array("1025, 4, 1, 1", 4100)), doctest::Contains("found [1025, 4, 1, 1]"), Error);
+  const auto all = open_trace(array("64, 64, 1, 1", 4096));
+  REQUIRE(all->maps.size() == 4096);
+
+  // What is reckoned is about what is taken; and it is refused with the numbers.
+  CHECK_NOTHROW(require_room(4096, 1, 1, 4096 * 1600, "x"));
+  CHECK_THROWS_WITH_AS(require_room(4096, 1, 1, 4096 * 1500, "x"),
+                       doctest::Contains("fit into 6.1 MB of free memory, found 4096 maps of 1 × 1, which take 6.4 MB"),
+                       Error);
+  CHECK_NOTHROW(require_room(144, 1024, 1024, std::uint64_t{700} << 20, "x"));
+  CHECK_THROWS_AS(require_room(144, 1024, 1024, std::uint64_t{500} << 20, "x"), Error);
+  CHECK_THROWS_AS(require_room(1e6, 1, 1, std::uint64_t{1} << 30, "x"), Error);
 }

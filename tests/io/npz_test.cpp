@@ -284,3 +284,18 @@ TEST_CASE("reference captures read as NumPy reads them") {
   MESSAGE(arrays << " arrays in " << files << " files");
   CHECK(files > 30);
 }
+
+TEST_CASE("an archive or array that is cut short after it was opened is an Error") {
+  const fs::path folder = testing::scratch_dir("npz-cut");
+  for (const std::string name : {"deflated.npz", "alone.npy"}) {
+    CAPTURE(name);
+    fs::copy_file(testing::reference("npz/" + name), folder / name);
+    const NpzFile file = NpzFile::open(folder / name);
+    const std::string first = file.names().front();
+    CHECK(file.array(first).elements() > 0);
+    fs::resize_file(folder / name, fs::file_size(folder / name) / 2);
+    CHECK_THROWS_WITH_AS(file.array(first), doctest::Contains(name.c_str()), Error);
+    fs::resize_file(folder / name, 0);
+    CHECK_THROWS_WITH_AS(file.array(first), doctest::Contains(name.c_str()), Error);
+  }
+}

@@ -48,7 +48,7 @@ bool opens(const fs::path& path) {
     const SafetensorsFile file = SafetensorsFile::open(path);
     double sum = 0;
     for (const auto& [name, entry] : file.tensors()) {
-      for (const std::byte b : entry.bytes) sum += static_cast<double>(b);
+      for (const std::byte b : entry.items<std::byte>()) sum += static_cast<double>(b);
       if (entry.dtype == DType::f32 && entry.shape.size() <= 4)
         for (const float x : file.tensor(name).values()) sum += x;
     }

@@ -154,6 +154,30 @@ TEST_CASE("a trace with every recorded site comes back equal, partial characters
   check_equal(trace.logits, back->logits);
 }
 
+TEST_CASE("tensors can have the names of TransformerLens' bridges, and come back the same") {
+  Trace trace = sample();
+  Random random(8);
+  for (const SiteKind kind : {SiteKind::mlp_pre, SiteKind::mlp_pre_linear})
+    trace.sites[{kind, 1}] = random_tensor({4, 20}, random);
+  for (const SiteKind kind : {SiteKind::ln1_normalized, SiteKind::resid_pre, SiteKind::resid_mid})
+    trace.sites[{kind, 1}] = random_tensor({4, 12}, random);
+  const fs::path path = file_in("trace-bridge");
+  TraceFileOptions options{.names = HookNames::bridge_gated};
+  for (const auto& [site, tensor] : trace.sites) options.sites.insert(site.kind);
+  options.sites.insert(SiteKind::logits);
+  write_trace(trace, path, options);
+  const SafetensorsFile file = SafetensorsFile::open(path);
+  for (const char* key : {"blocks.1.mlp.gate.hook_out", "blocks.1.mlp.in.hook_out", "blocks.1.ln1.hook_out",
+                          "blocks.1.hook_in", "blocks.1.ln2.hook_in", "blocks.1.hook_out", "blocks.0.attn.q.hook_out",
+                          "embed.hook_out", "unembed.hook_out", "blocks.0.attn.hook_pattern"})
+    CHECK_MESSAGE(file.tensors().contains(key), key);
+  const auto back = open_trace(path);
+  REQUIRE(back->sites.size() == trace.sites.size());
+  for (const auto& [site, tensor] : trace.sites) check_equal(tensor, back->sites.at(site));
+  check_equal(trace.maps, back->maps);
+  check_equal(trace.logits, back->logits);
+}
+
 TEST_CASE("patterns alone are written by default, and the maps of a reopened trace are written again the same") {
   const Trace trace = sample();
   const fs::path folder = testing::scratch_dir("trace-default");
@@ -296,4 +320,36 @@ TEST_CASE("Python's safetensors opens a trace file and finds the TransformerLens
   CHECK(description["tokens"][1]["bytes"]["hex"] == "c3");
   CHECK(description["tokens"][3]["bytes"] == "!");
   CHECK(description["rule"] == "causal");
+}
+
+TEST_CASE("heads whose weights are of different kinds are written, and come back with their kind each") {
+  Trace trace = sample();
+  std::vector<AttentionMap> maps;
+  for (const AttentionMap& map : trace.maps) {
+    AttentionMap::Place place = map.place();
+    Tensor weights = map.to_dense();
+    if (place.layer == 1 && place.head == 2) {
+      place.kind = MapKind::effective;
+      weights.ref(2, 1) = -0.5f;
+    }
+    if (place.layer == 0 && place.head == 0) place.kind = MapKind::sparse;
+    maps.push_back(AttentionMap::dense(place, weights, causal_rule(), stats_of_weights(weights, nullptr)));
+  }
+  trace.maps = maps;
+  const fs::path path = file_in("trace-kinds");
+  write_trace(trace, path);
+  const auto back = open_trace_file(path);
+  REQUIRE(back->maps.size() == trace.maps.size());
+  for (std::size_t i = 0; i < maps.size(); ++i) {
+    CHECK(back->maps[i].place().kind == maps[i].place().kind);
+    CHECK(back->maps[i].weight(2, 1) == maps[i].weight(2, 1));
+  }
+  CHECK(back->map(1, 2).place().kind == MapKind::effective);
+  CHECK(back->map(0, 0).place().kind == MapKind::sparse);
+  CHECK(back->map(1, 1).place().kind == MapKind::probability);
+  // What cannot be written says what is wrong with it.
+  trace.maps[3] = AttentionMap::dense({.layer = 0, .head = 3, .offset = 1}, maps[3].to_dense(), causal_rule(),
+                                      stats_of_weights(maps[3].to_dense(), nullptr));
+  CHECK_THROWS_WITH_AS(write_trace(trace, path),
+                       doctest::Contains("after 0 cached tokens, found head 0.3 of 4 × 4 after 1"), Error);
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/metrics/chance_bound.h"
 #include "tests/metrics/maps.h"
 
 using namespace headscope;
@@ -134,6 +135,104 @@ TEST_CASE("a short text cannot make a class out of nothing: chance raises the ba
   CHECK(first_class(head).empty());
 }
 
+TEST_CASE("a class needs rows: one cell with all of its row is none, whatever chance would give") {
+  // Thirteen tokens of which one comes twice: one row of evidence for induction, and the head puts all of it there.
+  Tensor weights = Tensor::zeros({13, 13});
+  std::vector<std::int32_t> tokens;
+  for (Index i = 0; i < 13; ++i) {
+    tokens.push_back(i == 12 ? 0 : static_cast<std::int32_t>(i));
+    for (Index j = 0; j <= i; ++j) weights.ref(i, j) = 1 / static_cast<float>(i + 1);
+  }
+  for (Index j = 0; j < 13; ++j) weights.ref(12, j) = j == 1 ? 1.0f : 0.0f;
+  const Head one = head_of(weights, tokens, causal_rule());
+  REQUIRE(one.value("prefix_matching") == 1);
+  for (const HeadVerdict& verdict : classify(one.input(), default_class_rules()))
+    CHECK(verdict.rule->id != "induction");
+  // The same head under a rule that asks for nothing is what it was called before.
+  auto lax = parse_class_rules(
+      R"({"classes": [{"id": "i", "title": "I", "metric": "prefix_matching", "at_least": 0.4, "times_chance": 6,
+          "rows_at_least": 1, "p_at_most": 1, "color": "#000000"}]})",
+      "lax");
+  REQUIRE(classify(one.input(), lax).size() == 1);
+  CHECK(classify(one.input(), lax)[0].rows == 1);
+  CHECK(classify(one.input(), lax)[0].p == Approx(1 / 13.0));  // all of the row on one of its 13 keys
+  lax[0].rows_at_least = 2;
+  CHECK(classify(one.input(), lax).empty());
+}
+
+TEST_CASE("a verdict says how many rows speak for it, and bounds how often chance does as well") {
+  const auto verdict_on = [](const Head& head, const std::string& id) {
+    for (const HeadVerdict& verdict : classify(head.input(), default_class_rules()))
+      if (verdict.rule->id == id) return verdict;
+    FAIL("no class " << id);
+    return HeadVerdict{};
+  };
+  const HeadVerdict induction = verdict_on(planted(0.9f, [](Index i) { return i < 20 ? 0 : i - 19; }), "induction");
+  CHECK(induction.rows == 20);
+  double score = 0, chance = 0;
+  for (Index i = 20; i < 40; ++i) {
+    const double even = 1 / static_cast<double>(i + 1);
+    chance += even / 20, score += (0.9 + 0.1 * even) / 20;
+  }
+  const double bits = score * std::log(score / chance) + (1 - score) * std::log((1 - score) / (1 - chance));
+  CHECK(std::log(induction.p) == Approx(-20 * bits).epsilon(1e-4));
+  CHECK(sureness(induction) == "20 rows, p ≤ 1e-23");
+  // Of the offsets that at least half of the rows can see, 2 … 20, the best was taken.
+  const HeadVerdict offset = verdict_on(planted(0.9f, [](Index i) { return i - 5; }), "fixed_offset");
+  CHECK(offset.rows == 35);
+  double at_five = 0, even_five = 0;
+  for (Index i = 5; i < 40; ++i) {
+    const double even = 1 / static_cast<double>(i + 1);
+    even_five += even / 35, at_five += (0.9 + 0.1 * even) / 35;
+  }
+  CHECK(offset.p / chance_bound(at_five, even_five, 35) == Approx(19).epsilon(1e-3));
+  // A metric of whole rows has no such bound, only rows.
+  const HeadVerdict uniform = verdict_on(planted(0.0f, [](Index) { return 0; }), "uniform");
+  CHECK(uniform.rows == 39);
+  CHECK(std::isnan(uniform.p));
+  CHECK(sureness(uniform) == "39 rows");
+}
+
+TEST_CASE("the bound of Hoeffding 1963: by hand, and never below how often chance really does as well") {
+  CHECK(chance_bound(0.5, 0.5, 100) == 1);
+  CHECK(chance_bound(0.2, 0.5, 100) == 1);
+  CHECK(chance_bound(1, 0.1, 1) == Approx(0.1));
+  CHECK(chance_bound(1, 0.1, 3) == Approx(0.001));
+  CHECK(chance_bound(0.75, 0.5, 4) == Approx(std::exp(-4 * (0.75 * std::log(1.5) + 0.25 * std::log(0.5)))));
+  // Coins with chances 1/2 … 1/9, eight rows: the exact distribution of the number of hits.
+  std::vector<double> hits{1};
+  double chance = 0;
+  for (int i = 2; i <= 9; ++i) {
+    std::vector<double> next(hits.size() + 1, 0.0);
+    for (std::size_t k = 0; k < hits.size(); ++k) next[k] += hits[k] * (1 - 1.0 / i), next[k + 1] += hits[k] / i;
+    hits = next;
+    chance += 1.0 / i / 8;
+  }
+  double tail = 0;
+  for (std::size_t k = 8; k > 2; --k) {
+    tail += hits[k];
+    CAPTURE(k);
+    CHECK(chance_bound(static_cast<double>(k) / 8, chance, 8) >= tail);
+  }
+}
+
+TEST_CASE("heads with random weights on a short text get no class but by the rate that the bound allows") {
+  // 13 tokens, four kinds of token, each row's weight on one key at random: the sharpest head that knows nothing.
+  std::vector<std::int32_t> tokens;
+  for (int i = 0; i < 13; ++i) tokens.push_back(i % 4);
+  int classed = 0, heads = 0;
+  std::uint64_t state = 1;
+  for (; heads < 2000; ++heads) {
+    Tensor weights = Tensor::zeros({13, 13});
+    for (Index i = 0; i < 13; ++i) {
+      state = state * 6364136223846793005ull + 1442695040888963407ull;
+      weights.ref(i, static_cast<Index>((state >> 33) % static_cast<std::uint64_t>(i + 1))) = 1;
+    }
+    classed += !classify(head_of(weights, tokens, causal_rule()).input(), default_class_rules()).empty();
+  }
+  CHECK(classed <= 0.001 * 7 * heads);  // seven classes with a bound
+}
+
 TEST_CASE("the built-in rules name known metrics, and classes come strongest margin first") {
   CHECK(default_class_rules().size() == 8);
   for (const ClassRule& entry : default_class_rules()) CHECK_NOTHROW(metric(entry.metric));
@@ -159,6 +258,11 @@ TEST_CASE("broken rules are refused by name") {
   CHECK(complaint(rule(R"(, "at_least": "x")")).find("expected a number, found \"x\"") != std::string::npos);
   CHECK(complaint(rule(R"(, "at_least": 1e999)")).find("rules.json") != std::string::npos);
   CHECK(complaint(rule(R"(, "times_chance": -1)")).find("classes[0].times_chance") != std::string::npos);
+  CHECK(complaint(rule(R"(, "rows_at_least": 3, "p_at_most": 0.5)")).empty());
+  CHECK(complaint(rule(R"(, "rows_at_least": 0)")).find("classes[0].rows_at_least") != std::string::npos);
+  CHECK(complaint(rule(R"(, "rows_at_least": 2.5)")).find("found 2.5") != std::string::npos);
+  CHECK(complaint(rule(R"(, "p_at_most": 0)")).find("classes[0].p_at_most") != std::string::npos);
+  CHECK(complaint(rule(R"(, "p_at_most": 2)")).find("found 2") != std::string::npos);
   CHECK(complaint(rule(R"(, "color": "red")")).find("found \"red\"") != std::string::npos);
   const std::string one = R"({"id": "a", "title": "A", "metric": "sink", "at_least": 0.5, "color": "#000000"})";
   CHECK(complaint("{\"classes\": [" + one + "," + one + "]}").find("classes[1].id") != std::string::npos);

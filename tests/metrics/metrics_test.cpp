@@ -10,7 +10,9 @@
 #include "core/base/error.h"
 #include "core/base/random.h"
 #include "core/metrics/even_head.h"
+#include "core/metrics/head_class.h"
 #include "core/metrics/mass.h"
+#include "core/metrics/repeated_tokens.h"
 #include "tests/metrics/maps.h"
 
 using namespace headscope;
@@ -283,4 +285,36 @@ TEST_CASE("the head table holds every metric of every head, and NaN where no map
   const std::vector<double> sinks = evaluate(metric("sink"), trace);
   CHECK(sinks[0] == Approx(0.375));
   CHECK(std::isnan(sinks[1]));
+}
+
+TEST_CASE("weights that are no probabilities have the metrics of any weights alone, and no class") {
+  const Tensor signed_weights = rows_of({{1}, {-0.25f, 0.75f}, {-0.5f, 0.25f, 0.9f}}),
+               unnormalised = rows_of({{2}, {0.5f, 1.5f}, {1, 0.5f, 0.5f}});
+  for (const Tensor& weights : {signed_weights, unnormalised}) {
+    const std::vector<std::int32_t> tokens{7, 8, 7};
+    const TokenLinks links = TokenLinks::of(tokens);
+    const AttentionMap map =
+        AttentionMap::dense({.kind = MapKind::effective}, weights, causal_rule(), stats_of_weights(weights, &links));
+    for (const Metric& each : metrics()) {
+      CAPTURE(each.id);
+      CHECK(each.any_weights == (each.id == "row_mass" || each.id == "fixed_offset_at"));
+      if (!each.any_weights) CHECK(std::isnan(each.value({map, links})));
+      // What an even head would give does not hang on them.
+      const double chance = each.chance({map, links}), usual = three().chance(each.id);
+      CHECK((chance == usual || (std::isnan(chance) && std::isnan(usual))));
+    }
+    CHECK(classify({map, links}, default_class_rules()).empty());
+    CHECK(std::isnan(induction_diagonal(map, 2)));
+  }
+  const std::vector<std::int32_t> tokens{7, 8, 7};
+  const TokenLinks links = TokenLinks::of(tokens);
+  const auto of = [&](const Tensor& weights, MapKind kind, std::string_view id) {
+    const AttentionMap map =
+        AttentionMap::dense({.kind = kind}, weights, causal_rule(), stats_of_weights(weights, &links));
+    return metric(id).value({map, links});
+  };
+  CHECK(of(signed_weights, MapKind::effective, "row_mass") == Approx((1 + 0.5 + 0.65) / 3));
+  CHECK(of(unnormalised, MapKind::effective, "row_mass") == Approx(2));
+  // Exact zeros are probabilities.
+  CHECK(of(rows_of({{1}, {0, 1}, {0, 0.5f, 0.5f}}), MapKind::sparse, "sink") == Approx(0));
 }

@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -103,9 +102,7 @@ TEST_CASE("metrics of the small random models equal the reference figures, and s
       if (!std::filesystem::exists(folder.path() / name)) continue;
       const SafetensorsFile file = SafetensorsFile::open(folder.path() / name);
       if (!file.contains("tokens")) continue;  // steps of training, which have another test
-      const TensorEntry& ids = file.entry("tokens");
-      std::vector<std::int32_t> tokens(static_cast<std::size_t>(ids.elements()));
-      std::memcpy(tokens.data(), ids.bytes.data(), ids.bytes.size());
+      const auto tokens = file.entry("tokens").items<std::int32_t>();
       const auto compare_one = [&](const std::string& what, double found, float expected) {
         CHECK_MESSAGE(close(found, static_cast<double>(expected)),
                       file.path() << " " << what << ": " << found << ", expected " << expected);

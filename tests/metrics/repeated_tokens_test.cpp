@@ -14,8 +14,16 @@ using namespace headscope;
 using namespace headscope::testing;
 using doctest::Approx;
 
+namespace {
+/// Out of a whole vocabulary.
+std::vector<std::int32_t> repeated(int vocab, int period, int repeats, std::optional<std::int32_t> bos,
+                                   std::uint64_t seed) {
+  return repeated_tokens(whole_alphabet(vocab, bos), period, repeats, bos, seed);
+}
+}  // namespace
+
 TEST_CASE("repeated tokens are one block of distinct ids said again, after the BOS") {
-  const auto ids = repeated_tokens(257, 32, 3, 256, 7);
+  const auto ids = repeated(257, 32, 3, 256, 7);
   REQUIRE(ids.size() == 1 + 3 * 32);
   CHECK(ids[0] == 256);
   std::set<std::int32_t> block(ids.begin() + 1, ids.begin() + 33);
@@ -23,30 +31,38 @@ TEST_CASE("repeated tokens are one block of distinct ids said again, after the B
   CHECK(block.count(256) == 0);
   CHECK(*block.begin() >= 0);
   for (std::size_t i = 1; i + 32 < ids.size(); ++i) REQUIRE(ids[i + 32] == ids[i]);
-  CHECK(repeated_tokens(257, 32, 3, 256, 7) == ids);
-  CHECK(repeated_tokens(257, 32, 3, 256, 8) != ids);
+  CHECK(repeated(257, 32, 3, 256, 7) == ids);
+  CHECK(repeated(257, 32, 3, 256, 8) != ids);
   // The sequence is the same on every machine.
-  CHECK(repeated_tokens(50257, 4, 2, std::nullopt, 1) ==
+  CHECK(repeated(50257, 4, 2, std::nullopt, 1) ==
         std::vector<std::int32_t>{22649, 6923, 41016, 8860, 22649, 6923, 41016, 8860});
 }
 
 TEST_CASE("a vocabulary smaller than the period is used up evenly before a token comes again") {
-  const auto ids = repeated_tokens(4, 9, 2, 3, 1);  // three tokens besides the BOS
+  const auto ids = repeated(4, 9, 2, 3, 1);  // three tokens besides the BOS
   int count[3] = {};
   for (std::size_t i = 1; i <= 9; ++i) ++count[ids[i]];
   for (const int times : count) CHECK(times == 3);
 }
 
 TEST_CASE("a BOS in the middle of the vocabulary is never drawn, and every other token can be") {
-  const auto ids = repeated_tokens(5, 4, 2, 1, 3);
+  const auto ids = repeated(5, 4, 2, 1, 3);
   CHECK(std::set<std::int32_t>(ids.begin() + 1, ids.begin() + 5) == std::set<std::int32_t>{0, 2, 3, 4});
 }
 
+TEST_CASE("repeated tokens are those of their alphabet alone") {
+  const auto ids = repeated_tokens(std::vector<std::int32_t>{7, 40, 41}, 3, 2, 9, 1);
+  REQUIRE(ids.size() == 7);
+  CHECK(ids[0] == 9);
+  CHECK(std::set<std::int32_t>(ids.begin() + 1, ids.begin() + 4) == std::set<std::int32_t>{7, 40, 41});
+}
+
 TEST_CASE("what cannot be drawn is refused") {
-  CHECK_THROWS_AS(repeated_tokens(10, 0, 2, std::nullopt, 1), Error);
-  CHECK_THROWS_AS(repeated_tokens(10, 5, 1, std::nullopt, 1), Error);
-  CHECK_THROWS_AS(repeated_tokens(0, 5, 2, std::nullopt, 1), Error);
-  CHECK_THROWS_AS(repeated_tokens(1, 5, 2, 0, 1), Error);
+  CHECK_THROWS_AS(repeated(10, 0, 2, std::nullopt, 1), Error);
+  CHECK_THROWS_AS(repeated(10, 5, 1, std::nullopt, 1), Error);
+  CHECK_THROWS_AS(repeated(0, 5, 2, std::nullopt, 1), Error);
+  CHECK_THROWS_AS(repeated(1, 5, 2, 0, 1), Error);
+  CHECK_THROWS_AS(repeated_tokens({}, 5, 2, std::nullopt, 1), Error);
 }
 
 TEST_CASE("the induction scores by hand: BOS and two tokens said twice") {

@@ -45,6 +45,28 @@ TEST_CASE("the curve gives the entropy that the model has when it is run again a
   }
 }
 
+TEST_CASE("scores of a factored map are those that its rule makes of q·k, where it multiplies as where it adds") {
+  Backend backend(1);
+  const LoadedModel loaded{Model::load(reference("gpt2-random"), backend), nullptr};
+  RunRequest request;
+  request.model = reference("gpt2-random");
+  request.ids = {3, 14, 15, 9, 2, 6, 5, 3, 5, 8, 9, 7};
+  request.capture.maps = MapStorage::factored;
+  request.edits = {parse_intervention("1.1@3..: temperature 0.2", "test"),
+                   parse_intervention("1.1: position alibi on top", "test")};
+  const AttentionMap map = run(loaded, request, Ctx{backend})->map(1, 1);
+  REQUIRE(map.is_factored());
+  std::vector<double> scores(12);
+  for (Index i = 1; i < 12; ++i) {
+    row_scores(map, i, scores);
+    for (std::size_t j = 0; j < static_cast<std::size_t>(i); ++j)  // ln of a ratio of weights is a difference of scores
+      CHECK(scores[j] - scores[j + 1] ==
+            doctest::Approx(std::log(static_cast<double>(map.weight(i, static_cast<Index>(j)))) -
+                            std::log(static_cast<double>(map.weight(i, static_cast<Index>(j) + 1))))
+                .epsilon(1e-3));
+  }
+}
+
 TEST_CASE("two keys one nat apart: the entropy of a coin with odds e^(1/τ)") {
   const double p = 1 / (1 + std::exp(-1.0));
   const Tensor weights =

@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <cstring>
 #include <string>
 
 #include "core/base/error.h"
@@ -25,9 +24,7 @@ constexpr double site_tolerance = 5e-6;
 std::vector<std::int32_t> integers(const SafetensorsFile& file, const std::string& name) {
   const TensorEntry& entry = file.entry(name);
   REQUIRE(entry.dtype == DType::i32);
-  std::vector<std::int32_t> values(static_cast<std::size_t>(entry.elements()));
-  std::memcpy(values.data(), entry.bytes.data(), entry.bytes.size());
-  return values;
+  return entry.items<std::int32_t>();
 }
 
 struct Case {

@@ -55,10 +55,14 @@ TEST_CASE("attention × gradient is what a logit loses, to first order, with a c
         sum += std::abs(slope);
       }
       CHECK(sum > 0.01);
-      double importance = 0;
+      double signed_sum = 0, sizes = 0;
       for (Index i = 0; i < 8; ++i)
-        for (Index j = 0; j < 8; ++j) importance += std::abs(static_cast<double>(found.weighted[1].at(2, i, j)));
-      CHECK(found.importance.at(1, 2) == doctest::Approx(importance));
+        for (Index j = 0; j < 8; ++j) {
+          signed_sum += static_cast<double>(found.weighted[1].at(2, i, j));
+          sizes += std::abs(static_cast<double>(found.weighted[1].at(2, i, j)));
+        }
+      CHECK(found.importance.at(1, 2) == doctest::Approx(std::abs(signed_sum)).epsilon(1e-4));
+      CHECK(found.reach.at(1, 2) == doctest::Approx(sizes));
       CHECK(found.weighted[0].at(0, 2, 5) == 0);
     }
   }

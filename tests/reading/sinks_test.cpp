@@ -99,7 +99,7 @@ TEST_CASE("massive activations are found against the median, and zeroing one is 
   for (const float v : x.values()) sizes.push_back(std::abs(v));
   std::sort(sizes.begin(), sizes.end());
   const double median = 0.5 * (static_cast<double>(sizes[127]) + static_cast<double>(sizes[128]));  // of 8 · 32
-  const MassiveActivations found = massive_activations(spiked, 100);
+  const MassiveActivations found = massive_activations(spiked);
   CHECK(found.layers[0].median == doctest::Approx(median));
   CHECK(found.layers[0].count == 2);
   CHECK(found.layers[1].count == 0);
@@ -109,6 +109,28 @@ TEST_CASE("massive activations are found against the median, and zeroing one is 
   CHECK(found.found[0].ratio == doctest::Approx(900 / median));
   CHECK(found.found[1].value == -500);
   CHECK(found.layers[0].largest.value == 900);
+  // The paper's rule beside ours. Layer 0: magnitudes of 1 but for four; layer 1: of 0.01 but for one.
+  Tensor even = x.copy(), small = x.copy();
+  for (float& v : even.mutable_values()) v = 1;
+  for (float& v : small.mutable_values()) v = -0.01f;
+  even.ref(5, 7) = 1000;
+  even.ref(6, 8) = -1100;
+  even.ref(7, 9) = 999;
+  even.ref(7, 10) = 99;
+  small.ref(2, 3) = 50;  // 5,000 times the median, but not above 100
+  spiked.sites[{SiteKind::resid_post, 0}] = even;
+  spiked.sites[{SiteKind::resid_post, 1}] = small;
+  const MassiveActivations ours = massive_activations(spiked), by_sun = massive_activations(spiked, massive_by_sun);
+  CHECK(ours.layers[0].count == 3);
+  CHECK(ours.layers[1].count == 1);
+  CHECK(ours.found.size() == 4);
+  for (const MassiveActivations& each : {ours, by_sun}) {
+    CHECK(each.layers[0].count_by_sun == 2);
+    CHECK(each.layers[1].count_by_sun == 0);
+  }
+  REQUIRE(by_sun.found.size() == 2);
+  CHECK(by_sun.found[0].value == -1100);
+  CHECK(by_sun.found[1].value == 1000);
 
   struct Without final : Tap {
     bool wants(Site site) const override { return site == Site{SiteKind::resid_post, 0}; }

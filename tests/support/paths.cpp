@@ -6,6 +6,10 @@ namespace headscope::testing {
 
 namespace fs = std::filesystem;
 
+fs::path source_dir() {
+  return HEADSCOPE_SOURCE_DIR;
+}
+
 std::optional<fs::path> shared_reference(const std::string& name) {
   const fs::path path = source_dir() / ".." / "shared" / "reference" / name;
   std::error_code ignored;

@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <stdexcept>
 #include <thread>
 
@@ -28,12 +30,22 @@ struct Pipe {
 };
 
 template <class OnText>
-void read_all(int from, std::string& into, OnText&& on_text) {
+void read_all(Pipe& pipe, Stream what, std::string& into, OnText&& on_text) {
   std::array<char, 4096> buffer;
-  for (ssize_t got; (got = read(from, buffer.data(), buffer.size())) > 0;) {
+  for (ssize_t got; (got = read(pipe.ends[0], buffer.data(), buffer.size())) > 0;) {
     into.append(buffer.data(), static_cast<std::size_t>(got));
     on_text();
+    if (what == Stream::one_line && into.find('\n') != std::string::npos) break;
   }
+  pipe.close_end(0);
+}
+
+/// In the child: makes `stream` what the test asked for.
+void lead(int stream, Stream where, const Pipe& pipe) {
+  if (where == Stream::closed)
+    close(stream);
+  else
+    dup2(where == Stream::full ? open("/dev/full", O_WRONLY) : pipe.ends[1], stream);
 }
 }  // namespace
 
@@ -50,8 +62,14 @@ Finished run_cli(const std::vector<std::string>& arguments, const ProcessOptions
   if (child < 0) throw std::runtime_error("fork");
   if (child == 0) {
     dup2(in.ends[0], STDIN_FILENO);
-    dup2(out.ends[1], STDOUT_FILENO);
-    dup2(err.ends[1], STDERR_FILENO);
+    lead(STDOUT_FILENO, options.out, out);
+    lead(STDERR_FILENO, options.err, err);
+    if (options.file_limit > 0) {
+      const auto most = static_cast<rlim_t>(options.file_limit);
+      const rlimit limit{most, most};
+      setrlimit(RLIMIT_FSIZE, &limit);
+    }
+    signal(SIGPIPE, SIG_DFL);  // which the test ignores, and children inherit
     if (!options.folder.empty() && chdir(options.folder.c_str()) != 0) _exit(126);
     execv(program.c_str(), argv.data());
     _exit(127);
@@ -72,14 +90,20 @@ Finished run_cli(const std::vector<std::string>& arguments, const ProcessOptions
   });
   std::thread errors([&] {
     bool waiting = options.interrupt;
-    read_all(err.ends[0], result.err, [&] {
+    read_all(err, options.err, result.err, [&] {
       if (waiting && result.err.find('\n') != std::string::npos) {
-        kill(child, SIGINT);
+        kill(child, options.signal);
         waiting = false;
       }
     });
   });
-  read_all(out.ends[0], result.out, [] {});
+  std::thread killer([&, after = options.kill_after] {
+    if (after <= 0) return;
+    std::this_thread::sleep_for(std::chrono::duration<double>(after));
+    kill(child, SIGKILL);  // which is not waited for before this thread has ended
+  });
+  read_all(out, options.out, result.out, [] {});
+  killer.join();
   writer.join();
   errors.join();
   int status = 0;

@@ -13,9 +13,17 @@ struct Finished {
   std::string first_error() const { return err.substr(0, err.find('\n')); }
 };
 
+/// Where a standard stream of the program leads: to the test; to a full disk; nowhere, it is closed; to the test, which
+/// goes away after the first line (`| head -1`).
+enum class Stream { read, full, closed, one_line };
+
 struct ProcessOptions {
   std::string input = "";   ///< for standard input
   bool interrupt = false;   ///< send SIGINT after the first line on standard error
+  int signal = 2;           ///< … or another
+  Stream out = Stream::read, err = Stream::read;
+  double kill_after = 0;    ///< seconds after which SIGKILL ends it; 0 = never
+  long file_limit = 0;      ///< most bytes of a file that it may write; 0 = any
   std::string folder = "";  ///< to run in; "" = the present one
 };
 

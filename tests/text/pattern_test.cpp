@@ -94,6 +94,53 @@ TEST_CASE("what PCRE2 would understand differently is refused") {
   CHECK_THROWS_AS(Pattern::literal("", "test"), Error);
 }
 
+TEST_CASE("half a character is nothing to match: \\C is refused where the pattern is read") {
+  for (const char* pattern : {"\\C", "a\\C+", "(?:\\C)*é"})
+    CHECK_THROWS_WITH_AS(Pattern::regex(pattern, "tokenizer.json: pattern"),
+                         doctest::Contains("tokenizer.json: pattern: expected a regular expression"), Error);
+}
+
+TEST_CASE("matches are found however far apart they are, also at the very end and as characters of several bytes") {
+  // The search is cut into stretches of some thousand places: matches before, at and over their ends.
+  for (const std::size_t distance : {4094u, 4095u, 4096u, 4097u, 8192u, 8193u, 20'000u}) {
+    CAPTURE(distance);
+    for (const std::string filler : {"a", "灯"}) {
+      std::string text;
+      while (text.size() < distance) text += filler;
+      const std::string two = text + "xyz" + text + "xyz";
+      CHECK(matches("xy?z", two) == Strings{"xyz", "xyz"});
+      CHECK(matches(Pattern::literal("xyz", "test"), two) == Strings{"xyz", "xyz"});
+      CHECK(matches("(?<=xyz)$", two) == Strings{""});
+      CHECK(matches(filler + "+", two) == Strings{text, text});
+      CHECK(matches("(?<=(?:" + filler + ")x)yz$", two) == Strings{"yz"});
+    }
+  }
+  CHECK(matches("b", std::string(10'000, 'a')).empty());
+}
+
+TEST_CASE("a search can be stopped") {
+  std::stop_source stop;
+  const Pattern pattern = Pattern::regex("a", "test");
+  const std::string text(100'000, 'a');
+  int found = 0;
+  const auto count = [&](ByteRange) {
+    if (++found == 1000) stop.request_stop();
+  };
+  CHECK_THROWS_AS(pattern.find_all(text, {0, text.size()}, count, stop.get_token()), Cancelled);
+  CHECK(found == 1000);
+  // Also between two matches that do not come.
+  CHECK_THROWS_AS(Pattern::regex("b", "test").find_all(text, {0, text.size()}, count, stop.get_token()), Cancelled);
+}
+
+TEST_CASE("a run of white space as long as a text may be is within the limits") {
+  const std::string llama3 =
+      R"([^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+  CHECK(matches(llama3, std::string(3'000'000, ' ') + "a").size() == 2);
+}
+
 TEST_CASE("a pattern that explodes stops at a limit") {
+  CHECK_THROWS_WITH_AS(matches("(a|aa)+$", std::string(60, 'a') + "b"),
+                       doctest::Contains("within PCRE2's limits, found match limit exceeded at byte 0"), Error);
+  CHECK_THROWS_AS(matches("^(([a-z])+.)+[A-Z]([a-z])+$", std::string(2000, 'a')), Error);
   CHECK_THROWS_AS(matches("(a+)+$(?<=b)", std::string(40, 'a') + "c"), Error);
 }

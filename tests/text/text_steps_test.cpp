@@ -1,7 +1,17 @@
 // Normalisers and splitters by hand, with the way back to the original bytes.
 
 #include <doctest/doctest.h>
+#include <utf8proc.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <iterator>
+#include <memory>
+
+#include "core/base/error.h"
+#include "core/base/random.h"
+#include "core/base/thread_time.h"
+#include "core/base/utf8.h"
 #include "core/text/added_tokens.h"
 #include "core/text/bpe.h"
 #include "core/text/normalizer.h"
@@ -52,6 +62,76 @@ TEST_CASE("normal forms compose across characters and keep their place") {
   CHECK(normal(NormalFormStep{NormalForm::nfkc}, "ﬁ²").bytes == "fi2");
   CHECK(normal(NormalFormStep{NormalForm::nfkd}, "ﬁé").bytes == "fie\u0301");
   CHECK(normal(NormalFormStep{NormalForm::nfc}, "\u0344").bytes == "\u0308\u0301");
+}
+
+TEST_CASE("normal forms are utf8proc's, whatever marks stand in whatever order") {
+  // Marks of many classes, some with decompositions, one that decomposes into marks though its own class is 0; jamo.
+  const std::int32_t points[] = {'a',    'e',    0x301,  0x316,  0x327, 0x323, 0x344,  0xF73,  0xF71,  0xF72,
+                                 0x1112, 0x1161, 0x11AB, 0xAC00, 0x9C7, 0x9BE, 0x3099, 0x304B, 0xFDFA, 0xE9};
+  Random random(7);
+  for (int round = 0; round < 400; ++round) {
+    std::string text;
+    for (int i = 0; i < 30; ++i) text += to_utf8(points[random.below(std::size(points))]);
+    for (const auto& [form, whole] :
+         {std::pair{NormalForm::nfc, &utf8proc_NFC}, std::pair{NormalForm::nfd, &utf8proc_NFD},
+          std::pair{NormalForm::nfkc, &utf8proc_NFKC}, std::pair{NormalForm::nfkd, &utf8proc_NFKD}}) {
+      const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> expected(
+          whole(reinterpret_cast<const utf8proc_uint8_t*>(text.c_str())), &std::free);
+      const AlignedText found = normal(NormalFormStep{form}, text);
+      REQUIRE(found.bytes == reinterpret_cast<const char*>(expected.get()));
+      REQUIRE(found.origin.size() == found.bytes.size() + 1);
+      REQUIRE(std::ranges::is_sorted(found.origin));
+      REQUIRE(found.origin.back() == static_cast<std::int32_t>(text.size()));
+    }
+  }
+}
+
+TEST_CASE("a run of combining marks takes time by its length, not by its square") {
+  const auto seconds = [](const std::string& unit, int times, NormalForm form) {
+    std::string text = "a";
+    for (int i = 0; i < times; ++i) text += unit;
+    double best = 1e9;
+    for (int i = 0; i < 3; ++i) {
+      const double start = thread_seconds();
+      const AlignedText made = normal(NormalFormStep{form}, text);
+      best = std::min(best, thread_seconds() - start);
+      CHECK(made.bytes.size() >= text.size() / 2);
+    }
+    return best;
+  };
+  for (const NormalForm form : {NormalForm::nfc, NormalForm::nfkd})
+    for (const char* unit : {"\u0301\u0316", "\u0F73", "\u0F72\u0F73"}) {
+      CAPTURE(unit);
+      CHECK(seconds(unit, 16'000, form) / seconds(unit, 1000, form) < 64);  // the square: 256
+    }
+}
+
+TEST_CASE("rules that make a text grow stop at a bound, long before memory does") {
+  std::vector<NormalizerStep> doubling;
+  for (int i = 0; i < 60; ++i) doubling.push_back(ReplaceStep{Pattern::literal("a", "test"), "aa"});
+  CHECK_THROWS_WITH_AS(normalize(doubling, AlignedText::of("a", 0)),
+                       doctest::Contains("rules that make at most 16777220 bytes of this text, found more"), Error);
+  doubling.resize(20);
+  CHECK(normalize(doubling, AlignedText::of("a", 0)).bytes.size() == std::size_t{1} << 20);
+  const ReplaceStep large{Pattern::regex("[a-z]", "test"), std::string(1 << 20, 'x')};
+  CHECK_THROWS_AS(normalize({large}, AlignedText::of(std::string(100, 'b'), 0)), Error);
+  CHECK_THROWS_AS(normalize({PrependStep{std::string(1 << 25, '_')}}, AlignedText::of("b", 0)), Error);
+  const std::vector<PreTokenizerStep> prefixed{SplitStep{Pattern::literal(" ", "test"), SplitStep::Behavior::isolated},
+                                               PrefixStep{.prefix = std::string(1 << 20, '_')}};
+  CHECK(split_into_words(prefixed, AlignedText::of("a b", 0)).ranges.size() == 3);
+  CHECK_THROWS_AS(split_into_words(prefixed, AlignedText::of("a b c d e f g h i j", 0)), Error);
+  // A normal form's worst character stays far inside.
+  std::string worst;
+  for (int i = 0; i < 20'000; ++i) worst += "\uFDFA";
+  CHECK(normalize({NormalFormStep{NormalForm::nfkd}}, AlignedText::of(worst, 0)).bytes.size() == 20'000 * 33);
+}
+
+TEST_CASE("normalising can be stopped between and inside its steps") {
+  std::stop_source stop;
+  stop.request_stop();
+  for (const NormalizerStep& step : {NormalizerStep{LowercaseStep{}}, NormalizerStep{NormalFormStep{NormalForm::nfd}},
+                                     NormalizerStep{ReplaceStep{Pattern::literal("a", "test"), "b"}}})
+    CHECK_THROWS_AS(normalize({step}, AlignedText::of("aé", 0), stop.get_token()), Cancelled);
 }
 
 TEST_CASE("lower case and stripping keep their place too") {

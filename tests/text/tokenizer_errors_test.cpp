@@ -232,3 +232,33 @@ TEST_CASE("a SentencePiece model that is cut off or something else") {
   put(folder / "tokenizer.json", R"({"model":{"type":"Unigram","vocab":[]}})");
   CHECK(load_tokenizer(folder)->describe().starts_with("SentencePiece"));
 }
+
+TEST_CASE("rules that make a token grow without end are refused where the file is read") {
+  const json twice = {{"type", "Replace"}, {"pattern", {{"String", "e"}}}, {"content", "ee"}};
+  const fs::path decoding = changed("metaspace", [&](json& document) {
+    document["decoder"] = {{"type", "Sequence"}, {"decoders", json::array()}};
+    for (int i = 0; i < 60; ++i) document["decoder"]["decoders"].push_back(twice);
+  });
+  has(load_error(decoding), "tokenizer: decoder: expected rules that make at most 65536 bytes of a token");
+  const fs::path normalizing = changed("metaspace", [&](json& document) {
+    document["normalizer"] = {{"type", "Sequence"}, {"normalizers", json::array()}};
+    for (int i = 0; i < 60; ++i) document["normalizer"]["normalizers"].push_back(twice);
+  });
+  CHECK_THROWS_WITH_AS(load_tokenizer(normalizing)->encode("bees"), doctest::Contains("found more"), Error);
+}
+
+TEST_CASE("a tokenizer's pattern that would cut characters is refused by its key") {
+  const fs::path folder = changed("gpt2-json", [](json& document) {
+    document["pre_tokenizer"] = {{"type", "Split"}, {"pattern", {{"Regex", "\\C"}}}, {"behavior", "Isolated"}};
+  });
+  has(load_error(folder), "tokenizer.json: pre_tokenizer.pattern.Regex: expected a regular expression");
+}
+
+TEST_CASE("names from a file are cut and made visible in the error that quotes them") {
+  const std::string evil = "\x1b]0;owned\x07" + std::string(5000, 'z');
+  const fs::path folder = gpt2_files("{\"a\": 0, \"b\": 1}", "a " + evil + "\n");
+  const std::string error = load_error(folder);
+  has(error, "<1B>]0;owned<07>zzz");
+  CHECK(error.find('\x1b') == std::string::npos);
+  CHECK(error.size() < folder.string().size() + 600);
+}

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/random.h"
+#include "core/base/thread_time.h"
 #include "core/text/tokenizer.h"
 #include "tests/support/paths.h"
 #include "tests/text/cases.h"
@@ -205,5 +206,47 @@ TEST_CASE("a word of a hundred thousand letters is no different from a short one
       CHECK(spans_cover(tokens, word));
       CHECK(same_text);
     }
+  }
+}
+
+TEST_CASE("a text that must have too many tokens is refused from its length, before it is read") {
+  for (const char* name : {"gpt2", "gpt2-json", "llama3", "smol", "llama2", "sentencepiece", "metaspace"}) {
+    CAPTURE(name);
+    const auto tokenizer = fixture(name);
+    std::string text;
+    while (text.size() < 30'000) text += "she sold pies and 12 cakes. ";
+    const std::size_t all = tokenizer->encode(text).size();
+    // What it may have is what it has: nothing changes. A bound is never above the truth.
+    CHECK(tokenizer->encode(text, {.most_tokens = all}).size() == all);
+    try {
+      tokenizer->encode(text, {.most_tokens = 10});
+      // No bound can be told: one lacks letters, the other makes one token of all unknown characters in a row.
+      CHECK((std::string(name) == "sentencepiece" || std::string(name) == "metaspace"));
+    } catch (const TooManyTokens& refused) {
+      CHECK(refused.at_least > 10);
+      CHECK(refused.at_least <= all);
+      CHECK(std::string(refused.what()).find("expected at most 10 tokens, found at least") != std::string::npos);
+    }
+    CHECK(tokenizer->encode("pies", {.most_tokens = 100}).size() <= 4);
+  }
+  // To refuse forty megabytes takes less than to read ten: both in processor time of this thread, measured in turns.
+  const auto tokenizer = fixture("gpt2");
+  const std::string huge(40'000'000, 'x');
+  const double start = thread_seconds();
+  CHECK_THROWS_AS(tokenizer->encode(huge, {.most_tokens = 1024}), TooManyTokens);
+  const double refused = thread_seconds();
+  tokenizer->encode(std::string_view(huge).substr(0, 1'000'000));
+  CHECK(refused - start < 10 * (thread_seconds() - refused));
+}
+
+TEST_CASE("a requested stop ends every tokenizer's reading of a text") {
+  std::stop_source stop;
+  stop.request_stop();
+  for (const char* name : {"gpt2", "gpt2-json", "llama3", "smol", "llama2", "sentencepiece", "metaspace"}) {
+    CAPTURE(name);
+    std::string words, one(200'000, 'a');
+    while (words.size() < 50'000) words += "words and words ";
+    for (const std::string& text : {words, one})
+      CHECK_THROWS_AS(fixture(name)->encode(text, {.stop = stop.get_token()}), Cancelled);
   }
 }

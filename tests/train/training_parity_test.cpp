@@ -34,9 +34,7 @@ OptimizerSettings settings() {  // make_training.py's SETTINGS
 std::vector<std::int32_t> integers(const SafetensorsFile& file, const std::string& name) {
   const TensorEntry& entry = file.entry(name);
   REQUIRE(entry.dtype == DType::i32);
-  std::vector<std::int32_t> values(static_cast<std::size_t>(entry.elements()));
-  std::copy_n(entry.bytes.data(), entry.bytes.size(), reinterpret_cast<std::byte*>(values.data()));
-  return values;
+  return entry.items<std::int32_t>();
 }
 
 void compare(const Tensor& found, const Tensor& expected, const std::string& name) {

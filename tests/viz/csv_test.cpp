@@ -347,3 +347,10 @@ TEST_CASE("bars, singular values and counts are numbers, and what a bar and its 
     counted += std::stod(row[5]);
   CHECK(counted == 6);
 }
+
+TEST_CASE("lines with tabs: quotes go, what would break a line or a cell becomes a blank") {
+  CHECK(tab_separated("a,b\n1,\"x, y\"\n") == "a\tb\n1\tx, y\n");
+  CHECK(tab_separated("\"he said \"\"no\"\"\",\"two\nlines\tand a tab\"\r\n,\n") ==
+        "he said \"no\"\ttwo lines and a tab\n\t\n");
+  CHECK(tab_separated("").empty());
+}

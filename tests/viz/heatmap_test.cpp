@@ -103,8 +103,8 @@ TEST_CASE("cells are whole pixels, square, and large enough to be named while th
   CHECK(cell_size(6, 6, 640).w == 44);
   CHECK(cell_size(14, 14, 640).w == 44);
   CHECK(cell_size(40, 40, 640).w == 16);
-  CHECK(cell_size(66, 66, 640).w == 12);  // grows past the plot before labels thin out
-  CHECK(cell_size(74, 74, 640).w == 12);
+  CHECK(cell_size(66, 66, 640).w == 13);  // grows past the plot before labels thin out
+  CHECK(cell_size(68, 68, 640).w == 13);
   CHECK(cell_size(80, 80, 640).w == 8);
   CHECK(cell_size(512, 512, 640).w == 1);
   CHECK(cell_size(10, 20, 640).w == cell_size(10, 20, 640).h);

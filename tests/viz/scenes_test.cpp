@@ -107,7 +107,7 @@ TEST_CASE("labels thin out to every k-th, with positions, when there is no room;
   CHECK(texts_with(all, "label.key.").size() == 66);
   const Scene thinned = labels(180, 101);
   const std::size_t shown = texts_with(thinned, "label.query.").size();
-  CHECK(shown == 36);  // 4 px a cell: every 5th, and 101 in place of 100
+  CHECK(shown == 35);  // 3 px a cell: every 5th, and 101 in place of 100 and 105
   CHECK(find(thinned, "label.query.101"));
   CHECK_FALSE(find(thinned, "label.query.100"));
   CHECK(find(thinned, "label.query.95"));
@@ -235,4 +235,24 @@ TEST_CASE("wrong wishes are errors that say what would be right") {
   ArcsOptions arcs;
   arcs.threshold = std::nan("");
   CHECK_THROWS_AS(arcs_scene(trace, arcs, look), Error);
+}
+
+TEST_CASE("threads fill the room they are given, and no more of it than that") {
+  const PangoText measure;
+  const Look look{theme("dark"), measure};
+  for (const Index tokens : {6, 20, 60}) {
+    const Trace trace = sample_trace(tokens, 1, 1);
+    ArcsOptions options;
+    options.bare = true;
+    const Scene paper = arcs_scene(trace, options, look);
+    options.width = 2400, options.height = 2000;
+    const Scene wide = arcs_scene(trace, options, look);
+    CAPTURE(tokens);
+    CHECK(wide.height > 1.5 * paper.height);
+    CHECK(wide.height <= 2000);
+    CHECK(wide.width <= 2400);
+    if (tokens >= 20) CHECK(wide.width > 1.5 * paper.width);
+    options.width = 620, options.height = 480;  // never smaller than on paper: the view shrinks or scrolls it
+    CHECK(arcs_scene(trace, options, look).height >= paper.height);
+  }
 }

@@ -87,9 +87,10 @@ std::string number(double value) {
 
 void write_cells(std::ostream& out, const std::string& id, const Heatmap& map, const Labels& labels) {
   std::vector<std::string> columns;
-  for (Index c = 0; c < map.columns(); ++c)
-    columns.push_back(
-        fmt::format("{},{}", c * map.column_bin, quoted(labels.of(id, {"column", "key"}, c * map.column_bin))));
+  for (Index c = 0; c < map.columns(); ++c) {
+    const Index stands_for = map.first_column + c * map.column_bin;
+    columns.push_back(fmt::format("{},{}", stands_for, quoted(labels.of(id, {"column", "key"}, stands_for))));
+  }
   for (Index r = 0; r < map.rows(); ++r) {
     const Index stands_for = map.first_row + r * map.row_bin;
     const std::string row =
@@ -103,9 +104,10 @@ void write_cells(std::ostream& out, const std::string& id, const Heatmap& map, c
   }
 }
 
-/// The ramp beside a map is a heatmap too, but of no numbers.
-bool is_colour_bar(const std::string& id) {
-  return id == "colorbar" || id.ends_with(".colorbar");
+/// The ramp beside a map is a heatmap too, but of no numbers; the small map beside a part of it shows where that part
+/// is.
+bool is_aside(const std::string& id) {
+  return id == "colorbar" || id.ends_with(".colorbar") || id == "minimap";
 }
 
 void write_table(std::ostream& out, const SceneTable& table) {
@@ -126,7 +128,7 @@ void write_scene_csv(std::ostream& out, const Scene& scene) {
   std::unordered_set<std::string> said;  // a bar and its place say the same: once is enough
   for (const Mark& mark : scene.marks) {
     if (const auto* map = std::get_if<Heatmap>(&mark.shape)) {
-      if (!is_colour_bar(mark.id)) write_cells(out, mark.id, *map, labels);
+      if (!is_aside(mark.id)) write_cells(out, mark.id, *map, labels);
       continue;
     }
     if (mark.id.empty() || mark.tooltip.empty()) continue;
@@ -147,6 +149,26 @@ void write_scene_csv(const std::filesystem::path& path, const Scene& scene) {
 void write_map_csv(const std::filesystem::path& path, const Trace& trace, int layer, int head) {
   map_of(trace, layer, head);  // an unknown head is reported before the file system is touched
   write_file_atomically(path, [&](std::ostream& out) { write_map_csv(out, trace, layer, head); });
+}
+
+std::string tab_separated(const std::string& csv) {
+  std::string out;
+  out.reserve(csv.size());
+  bool quoted = false;
+  for (std::size_t i = 0; i < csv.size(); ++i) {
+    const char c = csv[i];
+    if (c == '"' && quoted && i + 1 < csv.size() && csv[i + 1] == '"')
+      out += csv[i++];
+    else if (c == '"')
+      quoted = !quoted;
+    else if (c == ',' && !quoted)
+      out += '\t';
+    else if (c == '\r' && !quoted)
+      continue;
+    else
+      out += quoted && (c == '\t' || c == '\n' || c == '\r') ? ' ' : c;
+  }
+  return out;
 }
 
 }  // namespace headscope

@@ -14,6 +14,8 @@ namespace headscope {
 
 namespace {
 
+constexpr double widest_pitch = 72;  // further apart, neighbours are lost from sight
+
 struct Thread {
   Index query = 0, key = 0;
   float weight = 0;
@@ -103,17 +105,23 @@ Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Look& loo
   // Every token has a line of its own while the page allows; then labels thin out and lines close up.
   double pitch = std::floor(std::clamp(640.0 / static_cast<double>(longest), longest <= 75 ? 13.0 : 1.0, 22.0));
   if (longest > 75) pitch = std::max(0.25, std::min(12.0, 960.0 / static_cast<double>(longest)));
-  const AxisPlan queries = plan_side_axis({trace, offset, map.n_query(), 1, pitch, options.query}, look);
-  const AxisPlan keys = plan_side_axis({trace, 0, map.n_key(), 1, pitch, {}}, look);
+  if (options.height > 0) {  // axes, legend and edges take the rest
+    const double roomy = std::floor((options.height - 96 * theme.text_scale) / static_cast<double>(longest));
+    pitch = std::clamp(roomy, pitch, std::max(pitch, widest_pitch));
+  }
+  const double edge = options.bare ? slim_margin : margin, most = std::max(options.most_width - 2 * edge, 240.0);
+  const double longest_label = std::min(max_label_width * theme.text_scale, 0.26 * most);
+  const AxisPlan queries = plan_side_axis({trace, offset, map.n_query(), 1, pitch, options.query, longest_label}, look);
+  const AxisPlan keys = plan_side_axis({trace, 0, map.n_key(), 1, pitch, {}, longest_label}, look);
   const double tall = pitch * static_cast<double>(longest);
-  const double span = std::clamp(std::round(0.55 * tall), 200.0, 340.0);
   const double left = std::max(queries.depth, 56 * theme.text_scale),
                right = std::max(keys.depth, 56 * theme.text_scale);
-  const double width = std::max(left + span + right, narrowest * theme.text_scale);
+  double span = std::min(std::clamp(std::round(0.55 * tall), 200.0, 340.0), std::max(most - left - right, 60.0));
+  if (options.width > 0) span = std::max(span, std::min(options.width - left - right - 2 * edge, std::round(0.9 * tall)));
+  const double width = std::max(left + span + right, std::min(narrowest * theme.text_scale, most));
 
   Scene scene;
   scene.background = theme.background;
-  const double edge = options.bare ? slim_margin : margin;
   scene.width = std::ceil(width) + 2 * edge;
   scene.title = fmt::format("{} layer {} head {}, threads", trace.model.name, options.layer, options.head);
   double y = edge;
@@ -143,10 +151,12 @@ Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Look& loo
     const double bend = 0.45 * (x1 - x0);
     const Point leaving{from.x + bend, from.y}, arriving{to.x - bend, to.y};
     const Color color = style.color(thread.weight, strength, fade);
-    scene.add(
-        {Curve{from, leaving, arriving, to, color, Style::width(strength)},
-         fmt::format("arc.{}.{}", thread.query + offset, thread.key),
-         fmt::format("{}[{}, {}] = {}", map_name(map), thread.query, thread.key, short_number(thread.weight, 4))});
+    scene.add({Curve{from, leaving, arriving, to, color, Style::width(strength)},
+               fmt::format("arc.{}.{}", thread.query + offset, thread.key),
+               fmt::format("{}\n{}[{}, {}] = {}",
+                           weight_says(trace, map.place().kind, thread.query + offset, thread.key,
+                                       static_cast<double>(thread.weight)),
+                           map_name(map), thread.query, thread.key, short_number(thread.weight, 4))});
   };
   for (const Thread& thread : threads.strongest)
     if (!options.query || thread.query + offset != *options.query) draw(thread, others);

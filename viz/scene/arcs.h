@@ -19,7 +19,11 @@ struct ArcsOptions {
   Badge badge;
   std::vector<std::pair<std::string, std::string>> facts;
   Index most = 4000;  ///< of the strongest threads; the caption says when there were more
+  /// Logical pixels to fill: tokens stand further apart and threads run longer where there is more; 0 = as on paper.
+  double width = 0, height = 0;
   bool bare = false;  ///< without title and caption, for a panel that says these itself
+  double most_width =
+      8192;  ///< of the picture, logical pixels: labels are cut and threads stand closer before it shrinks
 };
 
 /// Series: the weights that are drawn, weakest first, labelled "query → key". Throws Error when the trace has no such

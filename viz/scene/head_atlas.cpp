@@ -90,6 +90,9 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
         options.classes, [&](const HeadMark& m) { return m.layer == map.layer() && m.head == map.head(); });
     std::string tip = fmt::format("Layer {} Head {}", map.layer(), map.head());
     if (mark != options.classes.end()) tip += " · " + mark->title;
+    const bool out =
+        std::ranges::find(options.taken_out, std::pair(map.layer(), map.head())) != options.taken_out.end();
+    if (out) tip += " · taken out";
     if (tiles) {
       const double value = options.values[static_cast<std::size_t>(order[i])];
       numbers.x.push_back(static_cast<double>(i));
@@ -112,6 +115,11 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
                      1.5,
                      tiles ? 2.0 : 0.0},
                  "", ""});
+    if (out) {
+      scene.add({Box{rect, with_opacity(theme.background, 0.55), {0, 0, 0, 0}, 0, 0}, "", ""});
+      scene.add({Line{{{rect.x, rect.y}, {rect.right(), rect.bottom()}}, theme.key, 1.5}, "", ""});
+      scene.add({Line{{{rect.right(), rect.y}, {rect.x, rect.bottom()}}, theme.key, 1.5}, "", ""});
+    }
   }
   if (grid)
     for (int layer = 0; layer < layers; ++layer)

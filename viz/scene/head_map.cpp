@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "viz/scene/head_map_layout.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -25,31 +26,6 @@ std::string cell_text(float value) {
   return (value < 0 ? "−" : "") + fmt::format("{:.2f}", size).substr(1);
 }
 
-void add_values(Scene& scene, const Heatmap& map, MapKind kind, const Look& look) {
-  Font font = look.theme.number();
-  const Rect first = map.cell(0, 0);
-  const double room = first.w - map.gap - 6;
-  const std::string widest = kind == MapKind::effective || kind == MapKind::difference ? "−.00" : ".00";
-  while (font.size > 8 && look.measure.width(widest, font) > room) font.size -= 0.5;
-  if (look.measure.width(widest, font) > room || first.h - map.gap < font.size + 4) return;
-  for (Index r = 0; r < map.rows(); ++r)
-    for (Index c = 0; c < map.columns(); ++c) {
-      const float value = map.values.at(r, c);
-      // Cells that round to zero stay quiet: their colour says it.
-      if (map.is_masked(r, c) || !std::isfinite(value) || std::abs(value) < 0.005f) continue;
-      const Rect cell = map.cell(r, c);
-      const std::string text = cell_text(value);
-      if (look.measure.width(text, font) > first.w - map.gap - 2) continue;
-      scene.add({Text{{cell.x + (cell.w - map.gap) / 2, cell.y + (cell.h - map.gap) / 2 + half_capital(font)},
-                      text,
-                      font,
-                      readable_on(map.color(r, c), look.theme.dark_ink, look.theme.light_ink),
-                      Anchor::middle,
-                      0},
-                 fmt::format("value.{}.{}", r, c), ""});
-    }
-}
-
 /// Query and key in their colours, in the corner that the slanted labels leave free.
 void add_axis_titles(Scene& scene, double x, double y, const AxisPlan& side, const Look& look) {
   Font font = look.theme.caption();
@@ -62,25 +38,71 @@ void add_axis_titles(Scene& scene, double x, double y, const AxisPlan& side, con
   scene.add({Text{{x - 7, baseline}, "query ↓", font, look.theme.query, Anchor::end, 0}, "axis.query", ""});
 }
 
+/// The whole map, small, and in it the part that is shown.
+void add_minimap(Scene& scene, const AttentionMap& map, const MapRegion& region, const Norm& norm, Point at,
+                 double side, const Look& look) {
+  const MapCells cells = overview_cells(map, static_cast<Index>(2 * side));
+  const auto rows = static_cast<double>(map.n_query()), columns = static_cast<double>(map.n_key());
+  const double step = side / std::max(rows, columns);
+  const Rect rect{at.x, at.y, std::max(step * columns, 6.0), std::max(step * rows, 6.0)};
+  Heatmap drawn = heatmap_of(cells, rect, norm, look.theme);
+  drawn.gap = 0;
+  drawn.first_row = map.place().offset;
+  scene.add({std::move(drawn), "minimap", "The whole map\nclick or drag to move the part that is shown"});
+  scene.add({Box{{rect.x - 0.5, rect.y - 0.5, rect.w + 1, rect.h + 1}, {0, 0, 0, 0}, look.theme.line, 1, 0}, "", ""});
+  const double w = rect.w / columns, h = rect.h / rows;
+  scene.add({Box{{rect.x + w * static_cast<double>(region.key), rect.y + h * static_cast<double>(region.query),
+                  w * static_cast<double>(region.n_key), h * static_cast<double>(region.n_query)},
+                 {0, 0, 0, 0},
+                 look.theme.accent,
+                 1.5,
+                 0},
+             "minimap.frame", ""});
+}
+
+/// Rows scaled by their largest are scaled so in every part: by the largest of the whole row.
+void keep_row_maxima(Heatmap& drawn, const AttentionMap& map, const MapRegion& region) {
+  const std::vector<float>& largest = map.stats().max_weight;
+  if (drawn.row_high.empty() || static_cast<Index>(largest.size()) != map.n_query()) return;
+  std::ranges::fill(drawn.row_high, 0.f);
+  for (Index q = 0; q < region.n_query; ++q) {
+    float& high = drawn.row_high[static_cast<std::size_t>(q / drawn.row_bin)];
+    high = std::max(high, largest[static_cast<std::size_t>(region.query + q)]);
+  }
+}
+
+MapRegion checked(const std::optional<MapRegion>& region, const AttentionMap& map) {
+  if (!region) return {0, map.n_query(), 0, map.n_key()};
+  const auto fits = [](Index first, Index count, Index all) { return first >= 0 && count > 0 && first + count <= all; };
+  if (!fits(region->query, region->n_query, map.n_query()) || !fits(region->key, region->n_key, map.n_key()))
+    throw Error(
+        "part of a map", fmt::format("rows and keys inside {} × {}", map.n_query(), map.n_key()),
+        fmt::format("{} rows from {}, {} keys from {}", region->n_query, region->query, region->n_key, region->key));
+  return *region;
+}
+
 }  // namespace
 
-CellSize cell_size(Index n_query, Index n_key, double plot) {
-  constexpr double largest = 44, smallest_named = 12;  // the smallest cell beside which a label still fits
-  const auto side = [&](Index n) {
-    const double fit = std::floor(plot / static_cast<double>(std::max<Index>(n, 1)));
-    // A map a little too long for named cells may grow by 40 % before its labels thin out.
-    if (fit < smallest_named && static_cast<double>(n) * smallest_named <= 1.4 * plot) return smallest_named;
-    return std::clamp(fit, 1.0, largest);
-  };
-  CellSize out;
-  out.w = side(n_key);
-  out.h = side(n_query);
-  if (std::max(n_query, n_key) <= 3 * std::min(n_query, n_key))
-    out.w = out.h = std::min(out.w, out.h);
-  else
-    out.w = std::min(out.w, 28.0), out.h = std::min(out.h, 28.0);
-  out.max_cells = std::max<Index>(1, static_cast<Index>(1.25 * plot));
-  return out;
+void add_cell_values(Scene& scene, const Heatmap& map, MapKind kind, const std::string& id, const Look& look) {
+  const Font font = look.theme.number();
+  const Rect first = map.cell(0, 0);
+  const std::string widest = kind == MapKind::effective || kind == MapKind::difference ? "−.00" : ".00";
+  if (look.measure.width(widest, font) > first.w - map.gap - 3 || first.h - map.gap < font.size + 4) return;
+  for (Index r = 0; r < map.rows(); ++r)
+    for (Index c = 0; c < map.columns(); ++c) {
+      const float value = map.values.at(r, c);
+      if (map.is_masked(r, c) || !std::isfinite(value) || std::abs(value) < 0.005f) continue;
+      const Rect cell = map.cell(r, c);
+      const std::string text = cell_text(value);
+      if (look.measure.width(text, font) > first.w - map.gap - 2) continue;
+      scene.add({Text{{cell.x + (cell.w - map.gap) / 2, cell.y + (cell.h - map.gap) / 2 + half_capital(font)},
+                      text,
+                      font,
+                      readable_on(map.color(r, c), look.theme.dark_ink, look.theme.light_ink),
+                      Anchor::middle,
+                      0},
+                 fmt::format("{}.{}.{}", id, map.first_row + r, map.first_column + c), ""});
+    }
 }
 
 Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const Look& look) {
@@ -89,27 +111,36 @@ Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const Lo
   const Index offset = map.place().offset;
   check(options.query, offset, map.n_query(), "query");
   check(options.key, 0, map.n_key(), "key");
-
-  const double plot = std::clamp(options.plot, 64.0, 8192.0);
-  CellSize size = cell_size(map.n_query(), map.n_key(), plot);
-  const MapCells cells = map_cells(map, size.max_cells);
-  if (cells.bin > 1) size = cell_size(cells.rows(), cells.columns(), plot);
-  const Norm norm = norm_for(std::span(&cells, 1), map.place().kind, options.scaling);
-
-  const AxisPlan side = plan_side_axis({trace, offset, map.n_query(), cells.bin, size.h, options.query}, look);
-  const AxisPlan top = plan_top_axis({trace, 0, map.n_key(), cells.bin, size.w, options.key}, look);
+  const MapRegion region = checked(options.region, map);
   Font corner = theme.caption();
   corner.weight = 600;
   const double corner_width = std::max(look.measure.width("query ↓", corner), look.measure.width("key →", corner)) + 7;
-  const double left = std::ceil(std::max(side.depth, corner_width));
-  const double above = std::max(top.depth, std::round(28 * theme.text_scale) + 14);
-  const double map_w = size.w * static_cast<double>(cells.columns()),
-               map_h = size.h * static_cast<double>(cells.rows());
-  const double width = std::max(left + map_w + top.overhang, narrowest * theme.text_scale);
+
+  // What the colour bar will take: its height does not depend on the numbers.
+  const auto bar_height = [&](double room) {
+    Scene aside;
+    return add_color_bar(aside, {"", {}, theme.sequential, 0, true, false}, 0, 0, room, look);
+  };
+  HeadMapFurniture furniture{0, 0, std::ceil(0.6 * theme.token().size), corner_width};
+  if (options.room) {
+    furniture.bar_beside = bar_height(bar_column * theme.text_scale);
+    furniture.bar_below = 14 + bar_height(std::min(narrowest * theme.text_scale, options.room->width));
+  }
+  const HeadMapLayout shape = head_map_layout(trace, map, region, options, furniture, look);
+  const MapCells& cells = shape.cells;
+  const CellSize size = shape.size;
+  // Colours of a part are those of the whole: only their range may depend on numbers that lie elsewhere.
+  const MapCells all = options.region ? overview_cells(map, stored_overview_cells) : MapCells{};
+  const Norm norm = norm_for(std::span(options.region ? &all : &cells, 1), map.place().kind, options.scaling);
+
+  const double map_w = shape.width(), map_h = shape.height();
+  const double edge = options.bare ? slim_margin : margin;
+  double least = narrowest * theme.text_scale;
+  if (options.room) least = std::min(least, options.room->width - 2 * edge);
+  const double width = std::max(shape.left + map_w + shape.right(), least);
 
   Scene scene;
   scene.background = theme.background;
-  const double edge = options.bare ? slim_margin : margin;
   scene.width = width + 2 * edge;
   scene.title = fmt::format("{} layer {} head {}", trace.model.name, options.layer, options.head);
   double y = edge;
@@ -118,27 +149,30 @@ Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const Lo
                    {fmt::format("Layer {} · Head {}", options.layer, options.head), options.badge, describe_run(trace),
                     options.facts},
                    margin, margin, width, look);
-  y = std::round(y + (options.bare ? 2 : 14) + above);
-  const double x = std::round(edge + left);
+  y = std::round(y + (options.bare ? 2 : 14) + shape.above);
+  const double x = std::round(edge + shape.left);
 
   const std::string source = map_name(map) + (trace.source.empty() ? "" : " · " + trace.source);
   Heatmap drawn = heatmap_of(cells, {x, y, map_w, map_h}, norm, theme);
-  drawn.first_row = offset;
+  drawn.first_row = offset + region.query;
+  drawn.first_column = region.key;
+  if (options.region) keep_row_maxima(drawn, map, region);
   scene.add({drawn, "map", source});
-  if (options.values && cells.bin == 1) add_values(scene, drawn, map.place().kind, look);
-  add_axis_titles(scene, x, y, side, look);
-  add_side_axis(scene, side, x, y, "query", theme.text, look);
-  add_top_axis(scene, top, x, y, "key", theme.text, look);
-  if (options.query) {
-    const Index row = (*options.query - offset) / cells.bin;
+  if (options.values && cells.bin == 1) add_cell_values(scene, drawn, map.place().kind, "value", look);
+  add_axis_titles(scene, x, y, shape.side, look);
+  add_side_axis(scene, shape.side, x, y, "query", theme.text, look);
+  add_top_axis(scene, shape.top, x, y, "key", theme.text, look);
+  if (options.region) add_minimap(scene, map, region, norm, {x + map_w + HeadMapLayout::gap, y}, shape.minimap, look);
+  if (shape.side.marked) {
+    const Index row = (*options.query - drawn.first_row) / cells.bin;
     scene.add({Box{{x - 1, y + size.h * static_cast<double>(row) - 1, map_w + 2 - drawn.gap, size.h + 2 - drawn.gap},
                    {0, 0, 0, 0},
                    theme.accent,
                    1.5,
                    0},
                "highlight.query", ""});
-    if (options.key) {
-      const Rect cell = drawn.cell(row, *options.key / cells.bin);
+    if (shape.top.marked) {
+      const Rect cell = drawn.cell(row, (*options.key - region.key) / cells.bin);
       scene.add({Box{{cell.x - 1, cell.y - 1, cell.w + 2 - drawn.gap, cell.h + 2 - drawn.gap},
                      {0, 0, 0, 0},
                      theme.accent,
@@ -147,13 +181,29 @@ Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const Lo
                  "highlight.cell", ""});
     }
   }
-  y += map_h + 14;
-  y = add_color_bar(scene,
-                    {options.weights.empty() ? describe_weights(map.place().kind, norm.scale) : options.weights, norm,
-                     drawn.colormap, cells.highest(), cells.any_masked(), cells.any_missing()},
-                    edge, y, width, look);
+  ColorBar bar{options.weights.empty() ? describe_weights(map.place().kind, norm.scale) : options.weights,
+               norm,
+               drawn.colormap,
+               cells.highest(),
+               cells.any_masked(),
+               cells.any_missing()};
+  if (shape.bar_beside) {
+    // In a narrow column: what a probability is, the axis says.
+    constexpr std::string_view longer = " (probability)";
+    if (const auto at = bar.label.find(longer); at != std::string::npos) bar.label.erase(at, longer.size());
+    const double below_minimap = y + (shape.minimap > 0 ? shape.minimap + 46 : 0);
+    const double top = std::max(y + map_h - furniture.bar_beside, below_minimap);
+    y = std::max(y + map_h + furniture.below,
+                 add_color_bar(scene, bar, x + map_w + HeadMapLayout::gap, top, shape.column, look));
+  } else {
+    y = add_color_bar(scene, bar, edge, y + map_h + 14, width, look);
+  }
+  std::string description = source;
+  if (options.region)
+    description += fmt::format(" · queries {} to {}, keys {} to {}", drawn.first_row,
+                               drawn.first_row + region.n_query - 1, region.key, region.key + region.n_key - 1);
   const std::string pooled = pooling_note(cells);
-  scene.description = source + (pooled.empty() ? "" : " · " + pooled);
+  scene.description = description + (pooled.empty() ? "" : " · " + pooled);
   if (!options.bare) y = add_caption(scene, scene.description, margin, y + 8, width, look);
   scene.height = std::ceil(y + edge);
   return scene;

@@ -22,10 +22,24 @@ struct HeadMapOptions {
   double plot = 640;    ///< side that the map aims at, logical pixels; long labels and titles come on top
   std::string weights;  ///< what the numbers are, at the colour bar; "" = attention weights, as the map's kind says
   bool bare = false;    ///< without title and caption, for a panel that says these itself
+  /// For a panel: the picture, labels included, is no larger than this. Cells take what is left and labels thin out;
+  /// nothing is written smaller. Then `plot` is not read.
+  struct Room {
+    double width = 0, height = 0;
+  };
+  std::optional<Room> room = {};
+  /// The part of the map that is shown, with the whole beside it, small, and in it a frame round this part: marks
+  /// "minimap" and "minimap.frame".
+  std::optional<MapRegion> region = {};
 };
 
-/// Throws Error when the trace has no such map or row, or the scale does not suit the weights.
+/// Throws Error when the trace has no such map or row, the scale does not suit the weights, or the region is not inside
+/// the map. A query or key outside the region is not marked.
 Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const Look& look);
+
+/// Numbers inside the cells of a map, where the cells have room for them: marks "<id>.<row>.<column>", counted as the
+/// map's labels are. Values that round to zero stay quiet: their colour says it.
+void add_cell_values(Scene& scene, const Heatmap& map, MapKind kind, const std::string& id, const Look& look);
 
 /// Cell sizes for n_query × n_key cells on a plot of about `plot` pixels: whole pixels, square unless the map is long
 /// and thin.

@@ -4,114 +4,183 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 #include "core/base/error.h"
+#include "viz/scene/head_map.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
 
 namespace {
 
-constexpr double largest_row = 18, layer_gap = 5;
+constexpr double group_gap = 5;
 
-/// One layer's rows, `bin` positions in a cell by their largest weight.
-Tensor binned(const Tensor& rows, Index bin) {
-  const Index columns = (rows.dim(1) + bin - 1) / bin;
-  Tensor out = Tensor::zeros({rows.dim(0), columns});
-  for (Index r = 0; r < rows.dim(0); ++r)
-    for (Index k = 0; k < rows.dim(1); ++k) out.ref(r, k / bin) = std::max(out.at(r, k / bin), rows.at(r, k));
+/// Rows of one layer, or of the whole list.
+struct Group {
+  std::string id;     ///< of the mark
+  std::string title;  ///< "L3"; "" for a list
+  Index first = 0, count = 0;
+};
+
+std::vector<Group> groups_of(const Tensor& rows, const HeadRowsOptions& options) {
+  if (!options.listed.empty()) return {{"rows", "", 0, rows.dim(0)}};
+  std::vector<Group> out;
+  for (Index layer = 0; layer * options.heads < rows.dim(0); ++layer)
+    out.push_back({fmt::format("rows.{}", layer), fmt::format("L{}", layer), layer * options.heads, options.heads});
   return out;
+}
+
+/// Some of the rows, `bin` positions in a cell by their largest weight; masked where all of them are hidden.
+MapCells cells_of(const Tensor& rows, const Group& group, Index bin) {
+  MapCells out;
+  out.bin = bin;
+  out.n_query = group.count;
+  out.n_key = rows.dim(1);
+  const Index columns = (rows.dim(1) + bin - 1) / bin;
+  out.values = Tensor::zeros({group.count, columns});
+  out.masked.assign(static_cast<std::size_t>(group.count * columns), 1);
+  for (Index r = 0; r < group.count; ++r)
+    for (Index k = 0; k < rows.dim(1); ++k) {
+      const float weight = rows.at(group.first + r, k);
+      if (std::isnan(weight)) continue;
+      std::uint8_t& masked = out.masked[static_cast<std::size_t>(r * columns + k / bin)];
+      float& cell = out.values.ref(r, k / bin);
+      if (masked || std::abs(weight) > std::abs(cell)) cell = weight;
+      masked = 0;
+    }
+  if (!out.any_masked()) out.masked.clear();
+  return out;
+}
+
+void check(const Tensor& rows, const HeadRowsOptions& options) {
+  const bool list = !options.listed.empty();
+  const bool whole = rows.rank() == 2 && rows.dim(0) > 0 &&
+                     (list ? static_cast<Index>(options.listed.size()) == rows.dim(0)
+                           : options.heads >= 1 && rows.dim(0) % options.heads == 0);
+  if (!whole)
+    throw Error(
+        "rows of the heads",
+        list ? fmt::format("{} rows", options.listed.size()) : fmt::format("whole layers of {} heads", options.heads),
+        rows.shape().str());
+  if (options.scale == Scale::per_row)
+    throw Error("rows of the heads", "one scale for all rows, linear or log", "a scale for each row");
 }
 
 }  // namespace
 
+std::optional<Index> head_row_at(const HeadRowsOptions& options, const Mark& mark, const Cell& cell) {
+  if (mark.id == "rows" && !options.listed.empty()) return cell.row;
+  int layer = 0;
+  if (std::sscanf(mark.id.c_str(), "rows.%d", &layer) != 1) return std::nullopt;
+  return Index{layer} * options.heads + cell.row;
+}
+
 Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOptions& options, const Look& look) {
+  check(rows, options);
   const Theme& theme = look.theme;
-  if (rows.rank() != 2 || options.heads < 1 || rows.dim(0) % options.heads != 0 || rows.dim(0) == 0)
-    throw Error("rows of the heads", fmt::format("whole layers of {} heads", options.heads), rows.shape().str());
-  if (options.scale == Scale::per_row)
-    throw Error("rows of the heads", "one scale for all rows, linear or log", "a scale for each row");
-  const auto layers = static_cast<int>(rows.dim(0) / options.heads);
-  const Index positions = rows.dim(1);
+  const std::vector<Group> groups = groups_of(rows, options);
+  const Index positions = rows.dim(1), query = options.query.value_or(positions - 1);
+  const bool list = !options.listed.empty();
+  const auto label_of = [&](const Group& group, Index row) {
+    if (!list) return std::to_string(row);
+    const auto& [layer, head] = options.listed[static_cast<std::size_t>(group.first + row)];
+    return fmt::format("{}.{}", layer, head);
+  };
   const Font number = theme.small_token();
   Font layer_font = theme.caption();
   layer_font.weight = 600;
-  // Labels below lean to the left: the first of them reaches beyond the map.
-  const double first_label = look.measure.width(token_label(tokens, 0), theme.small_token());
-  const double left = std::ceil(std::max(look.measure.width(fmt::format("L{}", layers - 1), layer_font) +
-                                             look.measure.width(std::to_string(options.heads - 1), number) + 16,
-                                         std::min(0.64 * first_label, 64.0) * theme.text_scale));
-  const double room = std::max(options.width - left - 4, 40.0);
-  const Index bin = std::max<Index>(1, static_cast<Index>(std::ceil(static_cast<double>(positions) / room)));
-  const Index columns = (positions + bin - 1) / bin;
-  const double cell = std::clamp(std::floor(4 * room / static_cast<double>(columns)) / 4, 1.0, 44.0);
-  const AxisPlan axis = plan_bottom_axis({tokens, 0, positions, bin, cell, positions - 1}, look);
-  const double furniture = axis.depth + 52 * theme.text_scale;
+  double labels = 0, titles = 0;
+  for (const Group& group : groups) {
+    if (!group.title.empty()) titles = std::max(titles, look.measure.width(group.title, layer_font) + 10);
+    for (Index r = 0; r < group.count; ++r) labels = std::max(labels, look.measure.width(label_of(group, r), number));
+  }
+  const double edge = options.titled ? margin : 0;
+  double left = std::ceil(titles + labels + 6), cell = 0;
+  Index bin = 1, columns = positions;
+  AxisPlan axis;
+  // Labels below lean to the left and reach beyond the map: that makes cells smaller, and so perhaps labels fewer.
+  for (int round = 0; round < 3; ++round) {
+    const double room = std::max(options.width - 2 * edge - left - 4, 40.0);
+    bin = std::max<Index>(1, static_cast<Index>(std::ceil(static_cast<double>(positions) / room)));
+    columns = (positions + bin - 1) / bin;
+    cell = std::clamp(std::floor(4 * room / static_cast<double>(columns)) / 4, 1.0, 44.0);
+    axis = plan_bottom_axis({tokens, 0, positions, bin, cell, options.key.value_or(query)}, look);
+    if (axis.overhang <= left) break;
+    left = std::ceil(axis.overhang);
+  }
+  const double furniture = axis.depth + 54 * theme.text_scale;
   const double row_height =
-      std::clamp(std::floor((options.height - furniture - layer_gap * layers) / static_cast<double>(rows.dim(0))), 2.0,
-                 largest_row);
+      std::clamp(std::floor((options.height - furniture - group_gap * static_cast<double>(groups.size())) /
+                            static_cast<double>(rows.dim(0))),
+                 options.least_row, options.largest_row);
 
   std::vector<MapCells> cells;
-  for (int layer = 0; layer < layers; ++layer) {
-    MapCells strip;
-    strip.bin = bin;
-    strip.values = binned(rows.slice(0, Index{layer} * options.heads, Index{layer + 1} * options.heads), bin);
-    strip.n_query = options.heads;
-    strip.n_key = positions;
-    cells.push_back(std::move(strip));
-  }
-  const Norm norm = norm_for(cells, MapKind::probability, {options.scale, {}, {}});
+  for (const Group& group : groups) cells.push_back(cells_of(rows, group, bin));
+  const Norm norm = norm_for(cells, options.kind, {options.scale, {}, {}});
 
   Scene scene;
   scene.background = theme.background;
   scene.width = options.width;
-  scene.title = "rows of all heads";
-  double y = 1;
-  const double width = cell * static_cast<double>(columns);
+  const std::string asked = fmt::format("query {} “{}”", query, token_label(tokens, query));
+  scene.title = "rows of all heads, " + asked;
+  double y = edge + 1;
+  if (options.titled)
+    y = add_header(scene, {fmt::format("All heads · {}", asked), {}, describe_run(tokens), {}}, edge, y,
+                   options.width - 2 * edge, look) +
+        12;
+  const double x = edge + left, width = cell * static_cast<double>(columns);
   float highest = 0;
-  for (int layer = 0; layer < layers; ++layer) {
-    const MapCells& strip = cells[static_cast<std::size_t>(layer)];
-    const Rect rect{left, y, width, row_height * options.heads};
-    highest = std::max(highest, strip.highest());
-    Heatmap drawn = heatmap_of(strip, rect, norm, theme);
+  bool masked = false;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const Group& group = groups[g];
+    const Rect rect{x, y, width, row_height * static_cast<double>(group.count)};
+    highest = std::max(highest, cells[g].highest());
+    masked |= cells[g].any_masked();
+    Heatmap drawn = heatmap_of(cells[g], rect, norm, theme);
     drawn.row_bin = 1;  // a row is a head
     drawn.gap = row_height >= 8 && cell >= 8 ? 1 : 0;
-    scene.add({std::move(drawn), fmt::format("rows.{}", layer),
-               name(Site{SiteKind::pattern, layer}) + fmt::format("[head, {}, :]", positions - 1)});
-    scene.add({Text{{0, rect.y + rect.h / 2 + half_capital(layer_font)},
-                    fmt::format("L{}", layer),
-                    layer_font,
-                    theme.muted,
-                    Anchor::start,
-                    0},
-               "", ""});
-    for (int head = 0; head < options.heads; ++head)
+    scene.add({drawn, group.id,
+               list ? fmt::format("blocks.[layer].attn.hook_pattern[head, {}, :]", query)
+                    : fmt::format("{}[head, {}, :]", name(Site{SiteKind::pattern, static_cast<int>(g)}), query)});
+    if (options.values && bin == 1) add_cell_values(scene, drawn, options.kind, "value." + group.id, look);
+    if (!group.title.empty())
+      scene.add({Text{{edge, rect.y + rect.h / 2 + half_capital(layer_font)},
+                      group.title,
+                      layer_font,
+                      theme.muted,
+                      Anchor::start,
+                      0},
+                 "", ""});
+    for (Index r = 0; r < group.count; ++r) {
+      const double middle = rect.y + row_height * (static_cast<double>(r) + 0.5);
       if (row_height >= number.size)
-        scene.add({Text{{left - 6, rect.y + row_height * (head + 0.5) + half_capital(number)},
-                        std::to_string(head),
-                        number,
-                        theme.faint,
-                        Anchor::end,
-                        0},
-                   "", ""});
-    if (options.selected && options.selected->first == layer)
-      scene.add({Box{{rect.x - 1, rect.y + row_height * options.selected->second - 1, width + 2, row_height + 2},
-                     {0, 0, 0, 0},
-                     theme.accent,
-                     1.5,
-                     0},
-                 "selected", ""});
-    y = rect.bottom() + layer_gap;
+        scene.add(
+            {Text{{x - 6, middle + half_capital(number)}, label_of(group, r), number, theme.faint, Anchor::end, 0},
+             list ? fmt::format("label.row.{}", r) : fmt::format("label.{}.row.{}", g, r), ""});
+      const std::pair<int, int> head = list ? options.listed[static_cast<std::size_t>(group.first + r)]
+                                            : std::pair(static_cast<int>(g), static_cast<int>(r));
+      if (options.selected == head)
+        scene.add({Box{{rect.x - 1, rect.y + row_height * static_cast<double>(r) - 1, width + 2, row_height + 2},
+                       {0, 0, 0, 0},
+                       theme.accent,
+                       1.5,
+                       0},
+                   "selected", ""});
+    }
+    y = rect.bottom() + group_gap;
   }
-  add_bottom_axis(scene, axis, left, y - layer_gap + 2, "key", theme.accent, look);
+  add_bottom_axis(scene, axis, x, y - group_gap + 2, "key", theme.accent, look);
   y += axis.depth + 4;
   const std::string pooled = bin > 1 ? fmt::format(", max-pooled {} → {}", positions, columns) : "";
-  y = add_color_bar(
-      scene,
-      {describe_weights(MapKind::probability, norm.scale) + pooled, norm, theme.sequential, highest, false, false},
-      left, y, std::max(options.width - left, 200.0), look);
-  scene.description = fmt::format("row {} of every head's pattern", positions - 1) + pooled;
-  scene.height = std::ceil(y + 2);
+  y = add_color_bar(scene,
+                    {describe_weights(options.kind, norm.scale) + pooled, norm,
+                     is_signed(norm) ? theme.diverging : theme.sequential, highest, masked, false},
+                    x, y, std::max(options.width - 2 * edge - left, 200.0), look);
+  scene.description = fmt::format("row {} of every head's pattern", query) + pooled +
+                      (options.titled && !tokens.source.empty() ? " · " + tokens.source : "");
+  if (options.titled) y = add_caption(scene, scene.description, edge, y + 8, options.width - 2 * edge, look);
+  scene.height = std::ceil(y + edge + 2);
   return scene;
 }
 

@@ -1,8 +1,9 @@
 #pragma once
-// Where one token looks, in every head at once: a strip for each head over the tokens before it, layer under layer.
+// Where one token looks, in every head at once: a strip for each head over the tokens, layer under layer or as a list.
 
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "core/trace/trace.h"
 #include "viz/scene/furniture.h"
@@ -13,14 +14,25 @@ namespace headscope {
 
 struct HeadRowsOptions {
   int heads = 1;                                ///< of a layer
-  Scale scale = Scale::linear;                  ///< linear, or log
+  Scale scale = Scale::linear;                  ///< linear, or log where nothing is negative
   std::optional<std::pair<int, int>> selected;  ///< (layer, head), in the accent colour
   double width = 900, height = 360;             ///< that the picture may take, logical pixels
+  /// (layer, head) of every row: the rows are one list, in this order. Empty: layers of `heads` rows, from layer 0.
+  std::vector<std::pair<int, int>> listed = {};
+  std::optional<Index> query = {};  ///< position whose rows these are; by default the last of the keys
+  std::optional<Index> key = {};    ///< a key pointed out on the axis
+  MapKind kind = MapKind::probability;
+  double least_row = 2, largest_row = 18;  ///< height of a row; rows that do not fit make the picture higher
+  bool values = false;                     ///< numbers in cells with room for them
+  bool titled = false;                     ///< with title and caption, for a file
 };
 
-/// `rows` (layer · heads + head, position) of weights; `tokens` names the positions (its maps are not read). Marks
-/// "rows.<layer>" hold one heatmap row for each head. Throws Error when the rows are not of whole layers, or the scale
-/// is per row.
+/// `rows` (layer · heads + head, or place in the list; position) of weights, NaN where a mask hides them; `tokens`
+/// names the positions (its maps are not read). Marks "rows.<layer>", or "rows", hold one heatmap row for each head.
+/// Throws Error when the rows are not of whole layers, or the scale is per row or does not suit the weights.
 Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOptions& options, const Look& look);
+
+/// The row of such a picture that a heatmap's mark and cell stand for: its place among `rows`; nullopt for other marks.
+std::optional<Index> head_row_at(const HeadRowsOptions& options, const Mark& mark, const Cell& cell);
 
 }  // namespace headscope

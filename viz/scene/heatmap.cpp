@@ -17,6 +17,16 @@ Color Heatmap::color(Index row, Index column) const {
   return std::isnan(t) ? missing_color : colormap->at(t);
 }
 
+std::optional<Index> Heatmap::row_of(Index position) const {
+  const Index row = (position - first_row) / row_bin;
+  return position >= first_row && row < rows() ? std::optional(row) : std::nullopt;
+}
+
+std::optional<Index> Heatmap::column_of(Index position) const {
+  const Index column = (position - first_column) / column_bin;
+  return position >= first_column && column < columns() ? std::optional(column) : std::nullopt;
+}
+
 Rect Heatmap::cell(Index row, Index column) const {
   const double w = rect.w / static_cast<double>(columns()), h = rect.h / static_cast<double>(rows());
   return {rect.x + w * static_cast<double>(column), rect.y + h * static_cast<double>(row), w, h};

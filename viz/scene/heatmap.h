@@ -24,8 +24,9 @@ struct Heatmap {
   Color masked_color, missing_color;
   double gap = 0;  ///< ground left free between neighbouring cells, except between two masked ones
   /// What cells stand for, which is what labels count: row r for first_row + r · row_bin and what follows to the next,
-  /// column c for c · column_bin.
-  Index first_row = 0, row_bin = 1, column_bin = 1;
+  /// column c for first_column + c · column_bin.
+  Index first_row = 0, first_column = 0;
+  int row_bin = 1, column_bin = 1;
 
   Index rows() const { return values.dim(0); }
   Index columns() const { return values.dim(1); }
@@ -37,6 +38,9 @@ struct Heatmap {
   Color color(Index row, Index column) const;
   /// The whole cell, gap included.
   Rect cell(Index row, Index column) const;
+  /// The row, or the column, that stands for a position; nullopt where it lies outside.
+  std::optional<Index> row_of(Index position) const;
+  std::optional<Index> column_of(Index position) const;
 };
 
 struct Cell {

@@ -21,13 +21,19 @@ Index ceil_div(Index a, Index b) {
   return (a + b - 1) / b;
 }
 
+MapRegion whole(const AttentionMap& map) {
+  return {0, map.n_query(), 0, map.n_key()};
+}
+
 /// Pools tile by tile, so that a long map never stands in memory. A NaN stays visible: its cell becomes NaN.
-Tensor pooled(const AttentionMap& map, Index bin) {
-  Tensor out =
-      Tensor::full({ceil_div(map.n_query(), bin), ceil_div(map.n_key(), bin)}, -std::numeric_limits<float>::infinity());
+Tensor pooled(const AttentionMap& map, const MapRegion& region, Index bin) {
+  Tensor out = Tensor::full({ceil_div(region.n_query, bin), ceil_div(region.n_key, bin)},
+                            -std::numeric_limits<float>::infinity());
   const Index block = ceil_div(128, bin) * bin;
-  for (Index q0 = 0; q0 < map.n_query(); q0 += block) {
-    const Tensor tile = map.tile({q0, std::min(map.n_query(), q0 + block)}, {0, map.n_key()});
+  for (Index q0 = 0; q0 < region.n_query; q0 += block) {
+    const Index first = region.query + q0;
+    const Tensor tile = map.tile({first, std::min(region.query + region.n_query, first + block)},
+                                 {region.key, region.key + region.n_key});
     for (Index q = 0; q < tile.dim(0); ++q)
       for (Index k = 0; k < tile.dim(1); ++k) {
         float& cell = out.ref((q0 + q) / bin, k / bin);
@@ -38,19 +44,22 @@ Tensor pooled(const AttentionMap& map, Index bin) {
   return out;
 }
 
-std::vector<std::uint8_t> masked_bins(const AttentionMap& map, Index bin, Index rows, Index columns) {
+std::vector<std::uint8_t> masked_bins(const AttentionMap& map, const MapRegion& region, Index bin) {
   const AttentionRule* rule = map.rule();
   if (!rule) return {};
+  const Index rows = ceil_div(region.n_query, bin), columns = ceil_div(region.n_key, bin);
   std::vector<std::uint8_t> masked(static_cast<std::size_t>(rows * columns), 1);
   bool any = false;
-  for (Index q = 0; q < map.n_query(); ++q) {
+  for (Index q = 0; q < region.n_query; ++q) {
     std::uint8_t* row = masked.data() + (q / bin) * columns;
-    const KeyRange range = rule->keys(map.place().offset + q, map.n_key());
+    const KeyRange seen = rule->keys(map.place().offset + region.query + q, map.n_key());
+    // From here on keys count from the region's first.
+    const KeyRange range{std::max<Index>(seen.begin - region.key, 0), std::min(seen.end - region.key, region.n_key)};
     for (Index c = range.begin / bin; c < columns && c * bin < range.end; ++c) {
       if (!row[c]) continue;
       const Index begin = std::max(range.begin, c * bin), end = std::min(range.end, (c + 1) * bin);
       for (Index k = begin; k < end && row[c]; ++k)
-        if (rule->plain() || !map.masked(q, k)) row[c] = 0;
+        if (rule->plain() || !map.masked(region.query + q, region.key + k)) row[c] = 0;
     }
   }
   for (const std::uint8_t m : masked) any |= m != 0;
@@ -70,7 +79,7 @@ void each_shown(const MapCells& cells, Visit visit) {
 MapCells overview_cells(const AttentionMap& map, Index max_cells) {
   const Overview overview = map.overview(max_cells);
   MapCells out{overview.bin, overview.values, {}, map.n_query(), map.n_key()};
-  out.masked = masked_bins(map, out.bin, out.rows(), out.columns());
+  out.masked = masked_bins(map, whole(map), out.bin);
   return out;
 }
 
@@ -97,18 +106,21 @@ float MapCells::highest() const {
 }
 
 MapCells map_cells(const AttentionMap& map, Index max_cells) {
-  MapCells out;
-  out.n_query = map.n_query();
-  out.n_key = map.n_key();
-  out.bin = std::max<Index>(1, ceil_div(std::max(map.n_query(), map.n_key()), std::max<Index>(1, max_cells)));
-  if (out.bin == 1) {
-    out.values = map.to_dense();
-  } else if (!map.is_factored() || map.n_query() * map.n_key() <= weights_worth_computing) {
-    out.values = pooled(map, out.bin);
-  } else {
+  const bool pools = std::max(map.n_query(), map.n_key()) > max_cells;
+  if (pools && map.is_factored() && map.n_query() * map.n_key() > weights_worth_computing)
     return overview_cells(map, max_cells);
-  }
-  out.masked = masked_bins(map, out.bin, out.rows(), out.columns());
+  return map_cells(map, whole(map), max_cells);
+}
+
+MapCells map_cells(const AttentionMap& map, const MapRegion& region, Index max_cells) {
+  MapCells out;
+  out.n_query = region.n_query;
+  out.n_key = region.n_key;
+  out.bin = std::max<Index>(1, ceil_div(std::max(region.n_query, region.n_key), std::max<Index>(1, max_cells)));
+  out.values = out.bin == 1
+                   ? map.tile({region.query, region.query + region.n_query}, {region.key, region.key + region.n_key})
+                   : pooled(map, region, out.bin);
+  out.masked = masked_bins(map, region, out.bin);
   return out;
 }
 
@@ -118,7 +130,8 @@ Norm norm_for(std::span<const MapCells> maps, MapKind kind, const Scaling& scali
     lowest = std::min<double>(lowest, cells.lowest());
     highest = std::max<double>(highest, cells.highest());
   }
-  const bool negative = lowest < 0;
+  // A difference has two signs even where nothing differs, or all of it one way.
+  const bool negative = lowest < 0 || kind == MapKind::difference;
   if (negative && scaling.scale != Scale::linear)
     throw Error("colour scale", "weights that are not negative for a " + std::string(name(scaling.scale)) + " scale",
                 fmt::format("a weight of {:.4g}", lowest), "use the linear scale");
@@ -147,7 +160,7 @@ Heatmap heatmap_of(const MapCells& cells, const Rect& rect, const Norm& norm, co
   map.masked = cells.masked;
   map.colormap = is_signed(norm) ? theme.diverging : theme.sequential;
   map.norm = norm;
-  map.row_bin = map.column_bin = cells.bin;
+  map.row_bin = map.column_bin = static_cast<int>(cells.bin);
   if (norm.scale == Scale::per_row) map.row_high = row_maxima(cells.values, cells.masked);
   map.masked_color = theme.masked;
   map.missing_color = theme.missing;
@@ -168,6 +181,56 @@ std::string token_label(const Trace& trace, Index position) {
   const Token& token = trace.tokens[static_cast<std::size_t>(position)];
   const std::string text = printable(token.label);
   return text.empty() ? fmt::format("#{}", token.id) : text;
+}
+
+std::string token_word(const Trace& trace, Index position) {
+  std::string label = token_label(trace, position);
+  static constexpr std::string_view space = "␣";
+  std::string_view word = label;
+  while (word.starts_with(space)) word.remove_prefix(space.size());
+  while (word.ends_with(space)) word.remove_suffix(space.size());
+  return word.empty() ? label : std::string(word);
+}
+
+namespace {
+
+struct Pair {
+  std::string from, to;
+};
+
+/// The two tokens of a cell, cut where one of them is a long word.
+Pair pair_of(const Trace& trace, Index query, Index key) {
+  const auto word = [&](Index position) {
+    const std::string whole = token_word(trace, position), begin = printable(whole, 48);
+    return begin.size() < whole.size() ? begin + "…" : whole;
+  };
+  return {word(query), query == key ? "itself" : word(key)};
+}
+
+/// "0.99", "0.003", "under 0.001".
+std::string two_digits(double value) {
+  if (std::isnan(value)) return "masked";
+  if (value != 0 && std::abs(value) < 0.0005) return "under 0.001";
+  if (std::abs(value) < 0.005) return short_number(value, 1);
+  return (value < 0 ? "−" : "") + fmt::format("{:.2f}", std::abs(value));
+}
+
+}  // namespace
+
+std::string looks_at(const Trace& trace, Index query, Index key, double weight, std::optional<double> before) {
+  const Pair pair = pair_of(trace, query, key);
+  if (std::isnan(weight) && (!before || std::isnan(*before)))
+    return fmt::format("{} cannot see {}", pair.from, pair.to);
+  return fmt::format("{} looks at {}: {}{}", pair.from, pair.to, before ? two_digits(*before) + " → " : "",
+                     two_digits(weight));
+}
+
+std::string weight_says(const Trace& trace, MapKind kind, Index query, Index key, double weight) {
+  if (kind != MapKind::difference || std::isnan(weight)) return looks_at(trace, query, key, weight);
+  const Pair pair = pair_of(trace, query, key);
+  if (weight == 0) return fmt::format("{} looks at {} as much as before", pair.from, pair.to);
+  return fmt::format("{} looks at {} {} {}", pair.from, pair.to, two_digits(std::abs(weight)),
+                     weight > 0 ? "more" : "less");
 }
 
 std::string map_name(const AttentionMap& map) {

@@ -17,7 +17,7 @@ struct MapCells {
   Index bin = 1;                     ///< queries (and keys) in a cell
   Tensor values;                     ///< (row, column)
   std::vector<std::uint8_t> masked;  ///< row-major; a cell is masked when all of its weights are. Empty = none is
-  Index n_query = 0, n_key = 0;      ///< of the map itself
+  Index n_query = 0, n_key = 0;      ///< of the map itself, or of the part of it
 
   Index rows() const { return values.dim(0); }
   Index columns() const { return values.dim(1); }
@@ -26,9 +26,17 @@ struct MapCells {
   float lowest() const, highest() const;  ///< over finite unmasked cells; 0 when there is none
 };
 
+/// A part of a map: rows and keys, counted from the map's first.
+struct MapRegion {
+  Index query = 0, n_query = 0, key = 0, n_key = 0;
+  bool operator==(const MapRegion&) const = default;
+};
+
 /// At most `max_cells` on a side. A factored map whose weights are too many to go through answers with the overview
 /// stored during its run, which may be coarser.
 MapCells map_cells(const AttentionMap& map, Index max_cells);
+/// The same of a part of it, which alone is computed. REQUIRES a region inside the map, not empty.
+MapCells map_cells(const AttentionMap& map, const MapRegion& region, Index max_cells);
 /// The same from AttentionMap::overview(): cheap for hundreds of long maps, which is what thumbnails need.
 MapCells overview_cells(const AttentionMap& map, Index max_cells);
 
@@ -55,6 +63,17 @@ std::string pooling_note(const MapCells& cells);
 
 /// The label of a position, printable; its number when the trace has no token there.
 std::string token_label(const Trace& trace, Index position);
+
+/// The same as a word of a sentence: "Anna" for "␣Anna". A token of spaces alone keeps its sign.
+std::string token_word(const Trace& trace, Index position);
+
+/// What a cell says, in words: "sold looks at Anna: 0.99", with `before` "… : 0.99 → 0.31", and "sold cannot see Anna"
+/// where the mask hides it (NaN).
+std::string looks_at(const Trace& trace, Index query, Index key, double weight,
+                     std::optional<double> before = std::nullopt);
+
+/// The same of one number of a map: of a difference "sold looks at Anna 0.31 less".
+std::string weight_says(const Trace& trace, MapKind kind, Index query, Index key, double weight);
 
 /// "blocks.5.attn.hook_pattern[1]"
 std::string map_name(const AttentionMap& map);

@@ -49,6 +49,25 @@ Norm norm_of(const Matrix& matrix, const Extent& extent) {
   return {Scale::linear, low, high};
 }
 
+/// `bin` × `bin` numbers in one cell: the largest magnitude, so that no bright cell disappears; pending where all are.
+void pool(const Matrix& matrix, Index bin, Heatmap& map) {
+  const Index rows = matrix.values.dim(0), columns = matrix.values.dim(1);
+  const Index h = (rows + bin - 1) / bin, w = (columns + bin - 1) / bin;
+  map.values = Tensor::full({h, w}, std::numeric_limits<float>::quiet_NaN());
+  map.masked.assign(matrix.pending.empty() ? 0 : static_cast<std::size_t>(h * w), 1);
+  map.row_bin = map.column_bin = bin;
+  for (Index r = 0; r < rows; ++r)
+    for (Index c = 0; c < columns; ++c) {
+      if (!matrix.pending.empty()) {
+        if (matrix.pending[static_cast<std::size_t>(r * columns + c)]) continue;
+        map.masked[static_cast<std::size_t>(r / bin * w + c / bin)] = 0;
+      }
+      const float value = matrix.values.at(r, c);
+      float& cell = map.values.ref(r / bin, c / bin);
+      if (!std::isnan(value) && (std::isnan(cell) || std::abs(value) > std::abs(cell))) cell = value;
+    }
+}
+
 /// "0.0214" → ".021": the colour bar says the unit, the cell has little room.
 std::string cell_text(double value, int digits) {
   std::string text = short_number(std::abs(value), digits);
@@ -100,7 +119,7 @@ void add_texts(Scene& scene, const Heatmap& map, const std::vector<std::string>&
 
 Scene matrix_scene(const Matrix& matrix, const Look& look) {
   const Theme& theme = look.theme;
-  const Index rows = matrix.values.dim(0), columns = matrix.values.dim(1);
+  const Index n_rows = matrix.values.dim(0), n_columns = matrix.values.dim(1);
   const Font label = theme.small_token();
   Font title = theme.caption();
   title.weight = 600;
@@ -114,21 +133,42 @@ Scene matrix_scene(const Matrix& matrix, const Look& look) {
   left = std::ceil(left + gap_to_labels + 3);
   const double bar = std::round(15 * theme.text_scale) * 2 + 32;
 
-  const double w = std::floor(
-      std::clamp((matrix.width - left) / static_cast<double>(std::max<Index>(columns, 1)), 2.0, matrix.largest_cell));
-  std::optional<AxisPlan> tokens;
-  if (matrix.tokens) tokens = plan_top_axis({*matrix.tokens, 0, columns, 1, w, std::nullopt}, look);
   const double line = std::round(14 * theme.text_scale);
-  const double above = std::max(tokens ? tokens->depth : 0.0, 2 * line + gap_to_labels - 2);
-  const double room = matrix.height - above - bar;
-  const double h = std::floor(std::clamp(room / static_cast<double>(std::max<Index>(rows, 1)), lowest_row,
-                                         std::max(matrix.highest_row, lowest_row)));
+  double w = 0, h = 0;
+  std::optional<AxisPlan> tokens;
+  double above = 0;
+  const auto plan = [&](Index bin, double cell) {
+    if (matrix.tokens) tokens = plan_top_axis({*matrix.tokens, 0, n_columns, bin, cell, std::nullopt}, look);
+    above = std::max(tokens ? tokens->depth : 0.0, 2 * line + gap_to_labels - 2);
+  };
+  Index bin = 1;
+  if (matrix.square) {
+    const auto count = static_cast<double>(std::max({n_rows, n_columns, Index{1}}));
+    const auto side = [&] { return std::max(40.0, std::min(matrix.width - left, matrix.height - above - bar)); };
+    plan(1, std::min((matrix.width - left) / count, matrix.largest_cell));  // labels need room before cells have it
+    bin = static_cast<Index>(std::ceil(count / side()));
+    w = h = std::min(side() / std::ceil(count / static_cast<double>(bin)), matrix.largest_cell);
+    if (w > 3) w = h = std::floor(w);  // smaller ones may end inside a pixel: the whole is worth more
+    plan(bin, w);
+  } else {
+    w = std::floor(std::clamp((matrix.width - left) / static_cast<double>(std::max<Index>(n_columns, 1)), 2.0,
+                              matrix.largest_cell));
+    plan(1, w);
+    const double room = matrix.height - above - bar;
+    h = std::floor(std::clamp(room / static_cast<double>(std::max<Index>(n_rows, 1)), lowest_row,
+                              std::max(matrix.highest_row, lowest_row)));
+  }
+  const Index rows = (n_rows + bin - 1) / bin, columns = (n_columns + bin - 1) / bin;
 
   const Extent extent = extent_of(matrix);
   Heatmap map;
   map.rect = {left, above, w * static_cast<double>(columns), h * static_cast<double>(rows)};
-  map.values = matrix.values;
-  map.masked = matrix.pending;
+  if (bin > 1) {
+    pool(matrix, bin, map);
+  } else {
+    map.values = matrix.values;
+    map.masked = matrix.pending;
+  }
   map.norm = norm_of(matrix, extent);
   map.colormap = is_signed(map.norm) ? theme.diverging : theme.sequential;
   map.masked_color = theme.masked;
@@ -148,7 +188,8 @@ Scene matrix_scene(const Matrix& matrix, const Look& look) {
 
   double taken = above - gap_to_labels;  // the title of the rows stands there
   for (std::size_t r = 0; r < matrix.rows.size(); ++r) {
-    const double y = above + h * (static_cast<double>(r) + 0.5);
+    if (static_cast<Index>(r) % bin) continue;
+    const double y = above + h * (static_cast<double>(static_cast<Index>(r) / bin) + 0.5);
     if (y - taken < label.size + 1) continue;  // labels of low rows thin out
     taken = y;
     scene.add({Text{{left - gap_to_labels, y - map.gap / 2 + half_capital(label)},
@@ -174,7 +215,12 @@ Scene matrix_scene(const Matrix& matrix, const Look& look) {
                  fmt::format("column.{}", c), ""});
     }
   }
-  ColorBar legend{matrix.unit, map.norm, map.colormap, extent.high, extent.pending, extent.missing};
+  ColorBar legend{matrix.unit + (bin > 1 ? fmt::format(" · the largest of {0} × {0} in a cell", bin) : ""),
+                  map.norm,
+                  map.colormap,
+                  extent.high,
+                  extent.pending,
+                  extent.missing};
   legend.masked_text = matrix.pending_text;
   legend.missing_text = "no value";
   const double bottom = add_color_bar(scene, legend, left, above + map.rect.h + 10, matrix.width - left, look);

@@ -29,6 +29,9 @@ struct Matrix {
   double height = 400;              ///< … this
   double largest_cell = 64;         ///< no cell is wider
   double highest_row = 44;          ///< … or higher
+  /// All of it inside width × height, its cells as wide as high: where there is less than a pixel for a number, several
+  /// rows and columns share a cell, which shows the largest magnitude (Heatmap::row_bin, column_bin). Without `texts`.
+  bool square = false;
   std::string provenance;           ///< of the whole matrix, for the tooltip and files
 };
 

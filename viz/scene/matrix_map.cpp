@@ -117,7 +117,7 @@ Scene matrix_map_scene(const MatrixMap& matrix, const Look& look) {
   const Rect rect{side, top, cell_w * static_cast<double>(cells.columns()), cell_h * static_cast<double>(cells.rows())};
 
   Heatmap map = heatmap_of(cells, rect, norm, theme);
-  map.row_bin = map.column_bin = every;
+  map.row_bin = map.column_bin = static_cast<int>(every);
   if (matrix.sequential) map.colormap = theme.sequential;
   const auto shown_color = [&](Index r, Index c) { return map.color(r, c); };
   scene.add({map, "map", matrix.provenance});

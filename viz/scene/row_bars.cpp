@@ -119,6 +119,16 @@ void add_values(Scene& scene, const MapCells& cells, const Norm& norm, const Plo
   }
 }
 
+/// In words, then where the number comes from.
+std::string bar_tooltip(const Trace& trace, const AttentionMap& map, Index query, Index key, Index keys, double value) {
+  const Index row = query - map.place().offset;
+  if (keys > 1)
+    return fmt::format("{} looks at keys {} to {}: at most {}\n{}[{}, {}:{}]", token_word(trace, query), key,
+                       key + keys - 1, short_number(value, 2), map_name(map), row, key, key + keys);
+  return fmt::format("{}\n{}[{}, {}] = {}", weight_says(trace, map.place().kind, query, key, value), map_name(map), row,
+                     key, short_number(value, 4));
+}
+
 }  // namespace
 
 Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Look& look) {
@@ -199,14 +209,14 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Lo
       continue;
     }
     const double tip = placed.level(norm, value);
-    scene.add(
-        {Box{{at + space / 2, std::min(tip, zero), cell - space, std::abs(zero - tip)},
-             visible(colors, c, theme.background),
-             {0, 0, 0, 0},
-             0,
-             0},
-         fmt::format("bar.{}", c * cells.bin),
-         fmt::format("{}[{}, {}] = {}", map_name(map), options.query - offset, c * cells.bin, short_number(value, 4))});
+    scene.add({Box{{at + space / 2, std::min(tip, zero), cell - space, std::abs(zero - tip)},
+                   visible(colors, c, theme.background),
+                   {0, 0, 0, 0},
+                   0,
+                   0},
+               fmt::format("bar.{}", c * cells.bin),
+               bar_tooltip(trace, map, options.query, c * cells.bin, std::min(cells.bin, map.n_key() - c * cells.bin),
+                           static_cast<double>(value))});
   }
   scene.add({Line{{{x, std::round(zero) + 0.5}, {x1, std::round(zero) + 0.5}}, theme.faint, 1}, "", ""});
   SceneSeries numbers{fmt::format("{}[{}, :]", map_name(map), options.query - offset), {}, {}, {}};

@@ -65,10 +65,10 @@ Scene head_steps_scene(const Trace& trace, const HeadStepsOptions& options, cons
     for (Index j = 0; j < m; ++j) {
       const auto s = static_cast<float>(score(map, i, j));
       scores.values.ref(i, j) = s;
-      float bias = 0;
+      float left = s;  // a rule may multiply as well as add
       const bool hidden = map.masked(i, j);
-      if (!hidden && map.rule() && !map.rule()->plain()) map.rule()->apply(map.place().offset + i, j, {&bias, 1});
-      allowed.values.ref(i, j) = hidden ? 0.0f : s + bias;
+      if (!hidden && map.rule() && !map.rule()->plain()) map.rule()->apply(map.place().offset + i, j, {&left, 1});
+      allowed.values.ref(i, j) = hidden ? 0.0f : left;
       weights.values.ref(i, j) = pattern.at(i, j);
       allowed.masked[static_cast<std::size_t>(i * m + j)] = weights.masked[static_cast<std::size_t>(i * m + j)] =
           hidden;

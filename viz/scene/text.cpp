@@ -37,18 +37,19 @@ std::string shown(utf8proc_int32_t code, std::string_view own) {
   return invisible ? fmt::format("<U+{:04X}>", code) : std::string(own);
 }
 
-/// Ends of the characters as people count them (grapheme clusters), in bytes.
+/// Ends of the characters as people count them, in bytes.
 std::vector<std::size_t> character_ends(std::string_view text) {
   std::vector<std::size_t> ends;
-  utf8proc_int32_t before = -1, state = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const Point32 p = read(text, at);
-    if (at > 0 && utf8proc_grapheme_break_stateful(before, p.code, &state)) ends.push_back(at);
-    before = p.code;
-    at += p.bytes;
-  }
-  ends.push_back(text.size());
+  for (std::size_t at = 0; at < text.size();) ends.push_back(at = character_end(text, at));
+  if (ends.empty()) ends.push_back(0);
   return ends;
+}
+
+/// Start of the code point before `end`, or of a stray byte.
+std::size_t point_before(std::string_view text, std::size_t end) {
+  for (std::size_t back = 1; back <= std::min<std::size_t>(end, 4); ++back)
+    if (const Point32 p = read(text, end - back); p.code >= 0 && p.bytes == back) return end - back;
+  return end - 1;
 }
 
 }  // namespace
@@ -63,6 +64,39 @@ std::string printable(std::string_view bytes, std::size_t limit) {
     at += p.bytes;
   }
   return out;
+}
+
+std::size_t character_end(std::string_view text, std::size_t begin) {
+  utf8proc_int32_t before = -1, state = 0;
+  std::size_t at = begin;
+  while (at < text.size()) {
+    const Point32 p = read(text, at);
+    if (at > begin && (before < 0 || p.code < 0 || utf8proc_grapheme_break_stateful(before, p.code, &state))) break;
+    before = p.code;
+    at += p.bytes;
+  }
+  return at;
+}
+
+std::size_t character_begin(std::string_view text, std::size_t end) {
+  // From a place where a character surely begins: an ASCII one, or far enough away.
+  std::size_t at = end;
+  for (int steps = 0; at > 0 && steps < 64; ++steps) {
+    at = point_before(text, at);
+    if (static_cast<unsigned char>(text[at]) < 0x80) break;
+  }
+  for (std::size_t next = at; (next = character_end(text, at)) < end;) at = next;
+  return at;
+}
+
+std::size_t backspace_begin(std::string_view text, std::size_t end) {
+  const std::size_t last = point_before(text, end), whole = character_begin(text, end);
+  const utf8proc_int32_t code = read(text, last).code;
+  if (code < 0 || last == whole) return whole;
+  const utf8proc_category_t category = utf8proc_category(code);
+  const bool chooses_form = code >= 0xFE00 && code <= 0xFE0F;  // belongs to an emoji
+  const bool mark = category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_MC;
+  return mark && !chooses_form ? last : whole;
 }
 
 std::string elided(std::string_view text, const Font& font, double width, const TextMeasure& measure) {

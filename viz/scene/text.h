@@ -16,6 +16,14 @@ namespace headscope {
 /// at a character.
 std::string printable(std::string_view bytes, std::size_t limit = 1000);
 
+/// Where the character that begins at `begin` < text.size() ends: a character as people count them (a grapheme cluster:
+/// a letter with its marks, a family of emoji). Bytes that are no UTF-8 are characters of their own.
+std::size_t character_end(std::string_view text, std::size_t begin);
+/// Where the character before `end` > 0 begins.
+std::size_t character_begin(std::string_view text, std::size_t end);
+/// What Backspace takes away before `end` > 0 begins here: the last mark of a letter alone, else the character.
+std::size_t backspace_begin(std::string_view text, std::size_t end);
+
 /// The text itself when it is no wider than `width`, else its longest beginning (whole characters as people count them)
 /// with "…".
 std::string elided(std::string_view text, const Font& font, double width, const TextMeasure& measure);

@@ -29,13 +29,14 @@ struct Theme {
   const Colormap* diverging = nullptr;
   double text_scale = 1;
 
+  // Nothing is smaller than 11: where room runs out, less is written, not smaller.
   Font title() const { return {FontRole::ui, 17 * text_scale, 600}; }
   Font body() const { return {FontRole::ui, 12 * text_scale, 400}; }
-  Font caption() const { return {FontRole::ui, 10.5 * text_scale, 400}; }
+  Font caption() const { return {FontRole::ui, 11 * text_scale, 400}; }
   Font badge() const { return {FontRole::ui, 11.5 * text_scale, 500}; }
   Font token() const { return {FontRole::mono, 11.5 * text_scale, 400}; }
-  Font small_token() const { return {FontRole::mono, 9.5 * text_scale, 400}; }
-  Font number() const { return {FontRole::mono, 10.5 * text_scale, 400}; }
+  Font small_token() const { return {FontRole::mono, 11 * text_scale, 400}; }
+  Font number() const { return {FontRole::mono, 11 * text_scale, 400}; }
 };
 
 /// "dark", "light", "projector" (large, strong), "print" (white paper, thin lines).

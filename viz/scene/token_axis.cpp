@@ -138,6 +138,64 @@ AxisPlan plan_bottom_axis(const AxisTokens& tokens, const Look& look) {
   return plan;
 }
 
+double full_depth(const AxisPlan& plan, const AxisTokens& tokens, const Look& look) {
+  if (plan.every == 1) return plan.depth;
+  // The longest in letters are the longest on paper, or nearly: measuring a few is enough.
+  constexpr std::size_t measured = 12;
+  std::vector<std::string> labels;
+  for (Index position = tokens.first; position < tokens.first + tokens.count; ++position)
+    labels.push_back(token_label(tokens.trace, position));
+  const std::size_t few = std::min(measured, labels.size());
+  std::ranges::partial_sort(labels, labels.begin() + static_cast<std::ptrdiff_t>(few),
+                            [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
+  Font bold = plan.font;
+  bold.weight = 600;
+  const double most = tokens.longest.value_or(max_label_width * look.theme.text_scale);
+  double widest = 0;
+  for (std::size_t i = 0; i < few; ++i) widest = std::max(widest, std::min(most, look.measure.width(labels[i], bold)));
+  const std::string last = std::to_string(tokens.first + tokens.count - 1);
+  const double length = widest + number_gap + look.measure.width(last, number_font(plan.font));
+  if (plan.degrees == 0) return std::max(plan.depth, std::ceil(length + gap_to_map));
+  const double angle = radians(-plan.degrees);
+  return std::max(plan.depth,
+                  std::ceil(length * std::sin(angle) + 2 * half_capital(plan.font) * std::cos(angle) + gap_to_map + 1));
+}
+
+namespace {
+
+PointedLabel pointed(Text text, double room, const Look& look) {
+  text.font.weight = 600;
+  text.text = elided(text.text, text.font, room, look.measure);
+  const TextBox box = look.measure.measure(text.text, text.font);
+  const double start = text.anchor == Anchor::start ? 0 : text.anchor == Anchor::middle ? -box.width / 2 : -box.width;
+  const double angle = radians(text.degrees), c = std::cos(angle), s = std::sin(angle), more = 3;
+  const double x0 = start - more, x1 = start + box.width + more;
+  const double y0 = -line_height(text.font) + 1, y1 = 0.28 * text.font.size + 1;
+  const auto place = [&](double x, double y) { return Point{text.at.x + c * x - s * y, text.at.y + s * x + c * y}; };
+  return {std::move(text), {place(x0, y0), place(x1, y0), place(x1, y1), place(x0, y1)}};
+}
+
+}  // namespace
+
+PointedLabel point_beside(const Text& like, Point edge, const std::string& label, double room, Color color,
+                          const Look& look) {
+  Text text{{edge.x - gap_to_map, edge.y + half_capital(like.font)}, label, like.font, color, Anchor::end, 0};
+  return pointed(std::move(text), room, look);
+}
+
+PointedLabel point_above(const Text& like, Point edge, const std::string& label, double room, Color color,
+                         const Look& look) {
+  const double angle = radians(-like.degrees), half = half_capital(like.font);
+  Text text{{edge.x + half * std::sin(angle), edge.y - gap_to_map + half * std::cos(angle)},
+            label,
+            like.font,
+            color,
+            Anchor::start,
+            like.degrees};
+  if (like.degrees == 0) text.at = {edge.x, edge.y - gap_to_map - 1}, text.anchor = Anchor::middle;
+  return pointed(std::move(text), room, look);
+}
+
 void add_side_axis(Scene& scene, const AxisPlan& plan, double x, double y, const std::string& id, Color marked,
                    const Look& look, Side side) {
   const double away = side == Side::left ? -1 : 1;

@@ -2,6 +2,7 @@
 // Token labels along a side of a map. Where there is room every token is named; where there is not, every k-th with its
 // position, k a round number. Top labels lie flat, lean or stand, whichever needs the least room and stays readable.
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,6 +52,23 @@ inline constexpr double max_label_width = 130;  ///< times the theme's text_scal
 AxisPlan plan_side_axis(const AxisTokens& tokens, const Look& look);
 AxisPlan plan_top_axis(const AxisTokens& tokens, const Look& look);
 AxisPlan plan_bottom_axis(const AxisTokens& tokens, const Look& look);
+
+/// How far labels of these tokens may reach from the map at most, whichever of them are named: what a picture keeps
+/// free so that nothing moves when another token is marked. `plan`: of the same tokens.
+double full_depth(const AxisPlan& plan, const AxisTokens& tokens, const Look& look);
+
+/// The label of a row or a column that is pointed at, where the axis would write it whether or not it does, and the
+/// ground under it that hides its neighbours.
+struct PointedLabel {
+  Text text;
+  std::array<Point, 4> ground;
+};
+/// `like`: any label of that axis, for its type and slant; `edge`: the point of the map's left or upper edge in the
+/// middle of the row or column; `room`: how long the label may be, logical pixels.
+PointedLabel point_beside(const Text& like, Point edge, const std::string& label, double room, Color color,
+                          const Look& look);
+PointedLabel point_above(const Text& like, Point edge, const std::string& label, double room, Color color,
+                         const Look& look);
 
 enum class Side { left, right };
 

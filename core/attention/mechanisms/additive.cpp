@@ -27,7 +27,8 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
     w = times(gaussian(1, h, values.seed() + 2), static_cast<float>(1 / std::sqrt(static_cast<double>(h))))
             .reshape({h});
   }
-  const auto sharpness = static_cast<float>(values.number("sharpness"));
+  // No √d here, but a temperature divides every score.
+  const float sharpness = static_cast<float>(values.number("sharpness")) / in.temperature;
   Tensor scores = Tensor::zeros({in.n(), in.m()});
   for (Index i = 0; i < in.n(); ++i) {
     check(in);
@@ -89,6 +90,7 @@ Mechanism make_additive() {
       number_parameter("sharpness", "Sharpness", "Scores are multiplied by it.", 0.05, 20, 1, true),
       seed_parameter("of W, U and w")};
   m.run = run;
+  m.score_edits = ScoreEdits::all;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     MechanismCost cost = plain_cost(s);
     const auto n = static_cast<double>(s.n), d = static_cast<double>(s.d);

@@ -184,6 +184,7 @@ Mechanism make_rnn() {
     return MechanismCost{2 * n * h * h, h * 4, 0, 4 * (2 * n * h + 2 * h * h)};
   };
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& result) { return faded(result); };
+  m.only_recurrent = [](const MechanismValues&) { return true; };
   m.needs_causal = true;
   return m;
 }
@@ -220,6 +221,7 @@ Mechanism make_lstm() {
     return MechanismCost{8 * n * h * h, 2 * h * 4, 0, 4 * (2 * n * h + 8 * h * h)};
   };
   m.note = [](const MechanismInput&, const MechanismValues&, const MechanismResult& result) { return faded(result); };
+  m.only_recurrent = [](const MechanismValues&) { return true; };
   m.needs_causal = true;
   return m;
 }

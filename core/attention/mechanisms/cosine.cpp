@@ -1,8 +1,11 @@
 // The score taken apart: q·k = ‖q‖ ‖k‖ cos θ (after Su, Key Normalization Aids Length Extrapolation, 2023; cosine
 // attention as in Liu et al., Swin Transformer V2, 2022). The norm of a query sharpens or flattens its whole row, the
-// norm of a key makes its whole column likelier, the angle alone ties one to the other. A norm that is switched off is
-// replaced by its mean over the text, so that the scale of the scores stays.
-// Shapes: norms (n, 1) and (m, 1), cosines (n, m). Cost: that of softmax attention and (n + m) d for the norms.
+// norm of a key makes its whole column likelier, the angle alone ties one to the other.
+// As in Swin V2 a norm that is switched off is 1, and scores are cos θ ÷ τ without √d: τ is learnt there, for each
+// head, from 1/τ = 10, never below 0.01. Ours: τ is a slider that begins there; with both norms on the score is the
+// plain one, whatever τ; and a norm that is off may instead stay at its mean over the text, so that the scale of the
+// scores stays. That mean looks ahead: under a causal mask early rows then know later tokens. Shapes: norms (n, 1) and
+// (m, 1), cosines (n, m). Cost: that of softmax attention and (n + m) d for the norms.
 
 #include <fmt/format.h>
 
@@ -41,11 +44,15 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
       const float both = q_norm.at(i, 0) * k_norm.at(j, 0);
       cosines.ref(i, j) = both > 0 ? cosines.at(i, j) / both : 0;
     }
-  const auto kept = [](const Tensor& norm, bool on) {
-    return on ? norm : Tensor::full(norm.shape(), static_cast<float>(mean_of(norm)));
+  const bool means = values.whole("off-norm") == 1, plain = values.on("query-norm") && values.on("key-norm");
+  const auto kept = [means](const Tensor& norm, bool on) {
+    return on ? norm : Tensor::full(norm.shape(), means ? static_cast<float>(mean_of(norm)) : 1.0f);
   };
   const Tensor a = kept(q_norm, values.on("query-norm")), b = kept(k_norm, values.on("key-norm"));
-  const float factor = in.scale * static_cast<float>(values.number("sharpness"));
+  const bool scaled = means || plain;
+  const double unit =
+      scaled ? static_cast<double>(in.scale) : 1 / (values.number("temperature") * static_cast<double>(in.temperature));
+  const auto factor = static_cast<float>(unit * values.number("sharpness"));
   Tensor scores = Tensor::zeros({in.n(), in.m()});
   for (Index i = 0; i < in.n(); ++i)
     for (Index j = 0; j < in.m(); ++j) scores.ref(i, j) = factor * a.at(i, 0) * b.at(j, 0) * cosines.at(i, j);
@@ -75,7 +82,9 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                      }});
     steps.push_back({.id = "scores",
                      .title = "Scores",
-                     .formula = "scale · ‖q‖ ‖k‖ cos θ, with what is switched off at its mean",
+                     .formula = plain   ? "scale · ‖q‖ ‖k‖ cos θ"
+                                : means ? "scale · ‖q‖ ‖k‖ cos θ, with what is switched off at its mean"
+                                        : "‖q‖ ‖k‖ cos θ ÷ τ, with what is switched off at 1",
                      .value = scores,
                      .explain = [a, b, cosines, factor, scores](Index i, Index j) {
                        return fmt::format("{} · {} · {} · {} = {}", text(factor), text(a.at(i, 0)), text(b.at(j, 0)),
@@ -106,10 +115,20 @@ Mechanism make_cosine() {
       "The query's norm sets how sharp its row is, the key's norm how much every query likes it, the angle who suits "
       "whom. Switch one off and see what it carried.";
   m.keywords = "cosine attention split angle norm key normalization A6";
-  m.parameters = {toggle_parameter("query-norm", "Query norm ‖q‖", "Off: every query gets the mean norm.", false),
-                  toggle_parameter("key-norm", "Key norm ‖k‖", "Off: every key gets the mean norm.", false),
-                  number_parameter("sharpness", "Sharpness", "Scores are multiplied by it.", 0.05, 20, 1, true)};
+  m.ours =
+      "τ is learnt for each head in Swin V2, from 1/τ = 10; here it is a slider. The mean of the norms in place of 1 "
+      "is "
+      "ours too, and looks ahead.";
+  m.parameters = {
+      toggle_parameter("query-norm", "Query norm ‖q‖", "Off: every query gets norm 1, or the mean.", false),
+      toggle_parameter("key-norm", "Key norm ‖k‖", "Off: every key gets norm 1, or the mean.", false),
+      choice_parameter("off-norm", "A norm that is off",
+                       "Is 1, and scores are divided by τ; or is the mean over the text, which looks ahead.",
+                       {"one", "mean"}),
+      number_parameter("temperature", "Temperature τ", "Of cosines: scores are cos θ ÷ τ.", 0.01, 10, 0.1, true),
+      number_parameter("sharpness", "Sharpness", "Scores are multiplied by it.", 0.05, 20, 1, true)};
   m.run = run;
+  m.score_edits = ScoreEdits::all;
   m.cost = [](const MechanismShape& s, const MechanismValues&) {
     MechanismCost cost = plain_cost(s);
     cost.multiply_adds += 2 * static_cast<double>(s.n) * static_cast<double>(s.d);

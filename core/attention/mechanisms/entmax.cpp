@@ -161,6 +161,7 @@ Mechanism make_entmax() {
   m.keywords = "sparse adaptively sparse simplex projection A12";
   m.parameters = {number_parameter("alpha", "α", "1 is softmax, 1.5 entmax, 2 sparsemax.", 1, 2, 1.5)};
   m.run = run;
+  m.score_edits = ScoreEdits::all;
   m.cost = [](const MechanismShape& s, const MechanismValues&) { return plain_cost(s); };
   m.chips = [](const MechanismShape& s, const MechanismValues&) {
     auto chips = softmax_chips(s, "· Kᵀ");

@@ -165,6 +165,7 @@ Mechanism make_flash() {
       whole_parameter("columns", "Keys of a tile", "B_c: keys that are folded in at once.", 1, 128, 8, true),
       number_parameter("done", "Tiles done", "How far the computation has come; 1 is the whole.", 0, 1, 1)};
   m.run = run;
+  m.score_edits = ScoreEdits::all;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     MechanismCost cost = plain_cost(s);
     cost.moved_bytes = moved_bytes(s.n, s.n, s.d, s.d_v, Tiles(s, s.n, v).down);

@@ -1,10 +1,13 @@
 // Gated linear attention (Yang et al., Gated Linear Attention Transformers with Hardware-Efficient Training, 2024):
 //   S_t = G_t ∘ S_{t−1} + k_t v_tᵀ,   o_t = S_tᵀ q_t.
 // The gate forms: none (G = 1: plain linear attention), a fixed scalar γ (RetNet; Sun et al. 2023), a scalar that
-// depends on the token, γ_t = σ(b + w·k_t/√d) (mLSTM, Mamba-2), a vector α_t = σ(b + W k_t/√d) over the rows of S
-// (GLA). w and W are learnt in the papers; a loaded model has none, so they are drawn with the seed, entries N(0, 1).
-// Parallel form: weight(t, s) = Σ_c q_tc k_sc Π_{u = s+1…t} G_uc.
-// Shapes: S (d, d_v), gates (n, d). Cost: 2 n d d_v multiply-adds, n d d_v more for a gate; state d d_v floats.
+// depends on the token, γ_t = σ(b + w·k_t/√d)^(1/τ) (mLSTM, Mamba-2), a vector α_t = σ(b + W k_t/√d)^(1/τ) over the
+// rows of S (GLA, § 4.4: τ = 16 keeps the gates near 1, W = W¹ W² of rank 16). Behind the state, as there: LayerNorm of
+// each output row, and the output gate swish(x W_r). Ours: the paper's gates are learnt maps of the layer's input x; a
+// head has none, so W¹, W² and W_r are drawn with the seed (entries N(0, 1), W² N(0, 1/rank)), the key standing for the
+// token in the one, the query in the other, b a slider that begins at 0; LayerNorm has no gains; queries and keys take
+// √scale each, which it takes off again. Parallel form: weight(t, s) = Σ_c q_tc k_sc Π_{u = s+1…t} G_uc. Shapes: S (d,
+// d_v), gates (n, d). Cost: 2 n d d_v multiply-adds, n d d_v more for a gate; state d d_v floats.
 
 #include <fmt/format.h>
 
@@ -12,8 +15,8 @@
 #include <cmath>
 
 #include "core/attention/mechanism_math.h"
+#include "core/attention/mechanisms/after_state.h"
 #include "core/attention/mechanisms/all.h"
-#include "core/attention/mechanisms/kernel.h"
 
 namespace headscope::mechanism {
 
@@ -24,24 +27,47 @@ enum Gate { none, scalar, data_scalar, data_vector };
 struct Parts {
   Tensor q, k;   // (n, d)
   Tensor gates;  // (n, d): what row c of S is multiplied by before token t is written
-  bool norm;
+  Tensor out;    // (n, d_v): the output gate; undefined where there is none
+  bool norm, centre;
+
+  /// What becomes of Sᵀ q; `factors`: what the rows are multiplied by on the way.
+  Tensor finish(const Tensor& read, std::vector<float>* factors = nullptr) const {
+    return gated(norm ? rms_rows(centre ? centred(read) : read, factors) : read, out);
+  }
+  /// Whether the output is the effective weights times v.
+  bool exact() const { return !out.defined() && !(norm && centre); }
+  std::string words() const {
+    return std::string(norm ? centre ? ", LayerNorm" : ", ÷ its rms" : "") + (out.defined() ? ", ⊙ gate" : "");
+  }
 };
 
 Parts parts_of(const MechanismInput& in, const MechanismValues& values) {
   const float root = std::sqrt(std::abs(in.scale));
   const bool positive = values.on("positive");
   const auto phi = [positive, root](float x) { return positive ? one_plus_elu(x) : root * x; };
-  Parts parts{each(in.q, phi), each(in.k, phi), Tensor::full({in.m(), in.d()}, 1.0f), values.on("norm")};
+  Parts parts{each(in.q, phi),
+              each(in.k, phi),
+              Tensor::full({in.m(), in.d()}, 1.0f),
+              output_gate(in, values, GateCurve::swish),
+              values.on("norm"),
+              values.on("centre")};
   const Index form = values.whole("gate");
   if (form == scalar) parts.gates = Tensor::full({in.m(), in.d()}, static_cast<float>(values.number("decay")));
   if (form == data_scalar || form == data_vector) {
     const Index width = form == data_scalar ? 1 : in.d();
-    const Tensor w = gaussian(in.d(), width, values.seed());
+    Tensor w = gaussian(in.d(), form == data_vector ? std::min(values.whole("rank"), width) : 1, values.seed());
+    if (form == data_vector) {
+      const Index rank = w.dim(1);
+      w = times(product(w, gaussian(rank, width, values.seed() + 1)),
+                static_cast<float>(1 / std::sqrt(static_cast<double>(rank))));
+    }
+    const double power = 1 / values.number("temperature");
     const Tensor drive = times(product(in.k, w), static_cast<float>(1 / std::sqrt(static_cast<double>(in.d()))));
     for (Index t = 0; t < in.m(); ++t)
       for (Index c = 0; c < in.d(); ++c)
-        parts.gates.ref(t, c) = static_cast<float>(
-            1 / (1 + std::exp(-(values.number("bias") + static_cast<double>(drive.at(t, width == 1 ? 0 : c))))));
+        parts.gates.ref(t, c) = static_cast<float>(std::pow(
+            1 / (1 + std::exp(-(values.number("bias") + static_cast<double>(drive.at(t, width == 1 ? 0 : c))))),
+            power));
   }
   return parts;
 }
@@ -68,13 +94,10 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
       negative = negative || sum < 0;
     }
   }
-  result.output = product(result.weights, in.v);
-  if (p.norm) {
-    std::vector<float> factors;
-    result.output = rms_rows(result.output, &factors);
-    for (Index t = 0; t < in.n(); ++t)
-      for (Index s = 0; s <= t; ++s) result.weights.ref(t, s) *= factors[static_cast<std::size_t>(t)];
-  }
+  std::vector<float> factors;
+  result.output = p.finish(product(result.weights, in.v), &factors);
+  result.output_is_weights_times_v = p.exact();
+  if (p.norm) result.weights = scaled_rows(result.weights, factors);
   double mean = 0;
   for (const float g : p.gates.values()) mean += static_cast<double>(g) / static_cast<double>(p.gates.size());
   result.facts.push_back({"Mean gate", text(mean), "mean of G over tokens and rows of the state; 1 forgets nothing"});
@@ -99,8 +122,8 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                           .value = result.weights,
                           .range = negative ? MechanismStep::Range::signed_values : MechanismStep::Range::positive,
                           .masked = hidden_cells(*in.rule, in.n(), in.m())});
-  result.steps.push_back(
-      output_step(result.weights, in.v, result.output, p.norm ? "Sᵀ q, each row ÷ its rms" : "Sᵀ q"));
+  if (p.out.defined()) result.steps.push_back(gate_step(p.out, GateCurve::swish));
+  result.steps.push_back(output_step(p.exact() ? result.weights : Tensor(), in.v, result.output, "Sᵀ q" + p.words()));
   return result;
 }
 
@@ -120,7 +143,7 @@ Tensor recur(const MechanismInput& in, const Parts& p, Keep keep) {
     }
     keep(state);
   }
-  return p.norm ? rms_rows(out) : out;
+  return p.finish(out);
 }
 
 Tensor output(const MechanismInput& in, const MechanismValues& values) {
@@ -133,7 +156,7 @@ Recurrence recurrent(const MechanismInput& in, const MechanismValues& values) {
   const Parts p = parts_of(in, values);
   Recurrence result;
   result.update = "Sₜ = Gₜ ∘ Sₜ₋₁ + kₜ vₜᵀ";
-  result.readout = p.norm ? "oₜ = Sₜᵀ qₜ, ÷ its rms" : "oₜ = Sₜᵀ qₜ";
+  result.readout = "oₜ = Sₜᵀ qₜ" + p.words();
   result.output = recur(in, p, [&](const Tensor& state) { result.states.push_back(state.copy()); });
   return result;
 }
@@ -152,13 +175,23 @@ Mechanism make_gated() {
       "Linear attention writes every token into one matrix and never erases. A gate lets the matrix forget: evenly, or "
       "as the token says, for all of it or row by row.";
   m.keywords = "GLA RetNet Mamba-2 mLSTM decay gate forms E12";
-  m.parameters = {choice_parameter("gate", "Gate", "What the state is multiplied by at each token.",
-                                   {"none", "scalar", "data-scalar", "data-vector"}, 3),
-                  number_parameter("decay", "Decay γ", "Of the scalar gate.", 0.5, 1, 0.9),
-                  number_parameter("bias", "Gate bias b", "Of the gates that depend on the token: σ(b + …).", -2, 8, 2),
-                  toggle_parameter("positive", "φ = 1 + elu", "Off: queries and keys as they are.", false),
-                  toggle_parameter("norm", "Normalise after", "Each output row ÷ its root mean square.", false),
-                  seed_parameter("of the gate's weights")};
+  m.parameters = {
+      choice_parameter("gate", "Gate", "What the state is multiplied by at each token.",
+                       {"none", "scalar", "data-scalar", "data-vector"}, 3),
+      number_parameter("decay", "Decay γ", "Of the scalar gate.", 0.5, 1, 0.9),
+      number_parameter("bias", "Gate bias b",
+                       "Of the gates that depend on the token: σ(b + …); learnt in the paper, from 0.", -2, 8, 0),
+      number_parameter("temperature", "Gate temperature τ",
+                       "The same gates to the power 1/τ: large τ forgets slowly; 16 in the paper.", 1, 64, 16, true),
+      whole_parameter("rank", "Rank of W", "Of the vector gate's W = W¹ W²; 16 in the paper.", 1, 256, 16, true),
+      toggle_parameter("positive", "φ = 1 + elu", "Off: queries and keys as they are.", false),
+      toggle_parameter("norm", "Normalise after", "Each output row ÷ its root mean square.", true),
+      toggle_parameter("centre", "… less its mean", "On: LayerNorm, as in the paper; off: RMS norm.", true),
+      output_gate_parameter(),
+      seed_parameter("of the gates' weights")};
+  m.ours =
+      "Gates are learnt maps of the layer's input in the paper; here they are drawn, on the key, and the output gate's "
+      "on the query. LayerNorm has no learnt gains.";
   m.run = run;
   m.output = output;
   m.recurrent = recurrent;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/attention/mechanism_math.h"
+#include "core/attention/mechanisms/after_state.h"
 
 namespace headscope::mechanism {
 
@@ -54,18 +55,6 @@ std::string sum_formula(Kernel::Norm norm) {
 }
 
 }  // namespace
-
-Tensor rms_rows(const Tensor& x, std::vector<float>* factors) {
-  Tensor out = x.copy();
-  for (Index i = 0; i < x.dim(0); ++i) {
-    double squares = 0;
-    for (Index c = 0; c < x.dim(1); ++c) squares += static_cast<double>(x.at(i, c)) * static_cast<double>(x.at(i, c));
-    const auto factor = static_cast<float>(1 / std::sqrt(squares / static_cast<double>(x.dim(1)) + 1e-6));
-    for (Index c = 0; c < x.dim(1); ++c) out.ref(i, c) *= factor;
-    if (factors) factors->push_back(factor);
-  }
-  return out;
-}
 
 MechanismResult kernel_attention(const MechanismInput& in, const Kernel& kernel, Detail detail) {
   check(in);

@@ -30,8 +30,6 @@ Recurrence kernel_recurrence(const MechanismInput& in, const Kernel& kernel);
 /// With r features: 2 n r d_v multiply-adds, a state of r (d_v + 1) floats, no cache.
 MechanismCost kernel_cost(const MechanismShape& s, Index r, double map_multiply_adds = 0);
 std::vector<ShapeChip> kernel_chips(const MechanismShape& s, Index r, Kernel::Norm norm);
-/// Each row ÷ √(mean of its squares + 1e−6), and the factors it was multiplied by.
-Tensor rms_rows(const Tensor& x, std::vector<float>* factors = nullptr);
 
 /// A mechanism of the group "Low rank & kernel" whose φ comes from `features`. Fills run, output and recurrent.
 template <Kernel (*features)(const MechanismInput&, const MechanismValues&)>

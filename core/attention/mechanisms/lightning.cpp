@@ -1,9 +1,13 @@
 // Lightning Attention (Qin et al., TransNormerLLM, 2023; Lightning Attention-2, 2024; MiniMax-01, 2025): causal linear
-// attention with a decay λ, o_t = Σ_{s ≤ t} λ^{t−s} (φ(q_t)·φ(k_s)) v_s, computed in blocks of B rows: inside a block
-// by the small B × B product and its mask (left product), everything before it by the state that the blocks pass on
-// (right product), O = [(Q Kᵀ) ∘ M] V + Λ Q S, S ← λᴮ S + (Λ' K)ᵀ V. No prefix sum over tokens is needed. φ is SiLU in
-// MiniMax-01; each output row is divided by its root mean square.
-// Shapes: B × B tiles, S (d, d_v). Cost: n B (d + d_v) + 2 n d d_v multiply-adds; state d d_v floats.
+// attention with a decay λ, o_t = Σ_{s ≤ t} λ^{t−s} (φ(q_t)·φ(k_s)) φ(v_s), computed in blocks of B rows: inside a
+// block by the small B × B product and its mask (left product), everything before it by the state that the blocks pass
+// on (right product), O = [(Q Kᵀ) ∘ M] V + Λ Q S, S ← λᴮ S + (Λ' K)ᵀ V. No prefix sum over tokens is needed. As in
+// MiniMax-01: φ is SiLU, of queries, keys and values; λ < 1 is fixed for each head, λ = exp(−s (1 − l ÷ (L − 1 + ε) +
+// ε)), s = 2^(−8 (h + 1) ÷ H), ε = 1e−5, for head h of H in layer l of L; each output row, all heads of the layer side
+// by side, is divided by its root mean square; σ(x W) gates it. Ours: queries and keys take √scale each (the norm takes
+// it off again); the gate as after_state.h says; the norm has no gains; heads of the layer that do not run this
+// mechanism count in the norm as if they did. Shapes: B × B tiles, S (d, d_v). Cost: n B (d + d_v) + 2 n d d_v
+// multiply-adds; state d d_v floats.
 
 #include "core/attention/mechanisms/lightning.h"
 
@@ -13,27 +17,44 @@
 #include <cmath>
 
 #include "core/attention/mechanism_math.h"
+#include "core/attention/mechanisms/after_state.h"
 #include "core/attention/mechanisms/all.h"
-#include "core/attention/mechanisms/kernel.h"
 
 namespace headscope::mechanism {
 
 namespace {
 
+/// One head of the layer, mapped.
 struct Features {
-  Tensor q, k;
+  Tensor q, k, v;
   double decay;
-  bool norm;
 };
 
-Features features_of(const MechanismInput& in, const MechanismValues& values) {
+float silu(float x) {
+  return x / (1 + std::exp(-x));
+}
+
+/// λ of head h of H in layer l of L.
+double own_decay(Index head, Index heads, Index layer, Index layers) {
+  constexpr double epsilon = 1e-5;
+  const double slope = std::exp2(-8 * static_cast<double>(head + 1) / static_cast<double>(heads));
+  const double depth = 1 - static_cast<double>(layer) / (static_cast<double>(layers - 1) + epsilon) + epsilon;
+  return std::exp(-slope * depth);
+}
+
+Features features_of(const MechanismInput& in, const MechanismValues& values, Index head) {
   const float root = std::sqrt(std::abs(in.scale));
   const Index map = values.whole("map");
-  const auto phi = [map, root](float x) {
-    if (map == 0) return root * x / (1 + std::exp(-x));
-    return map == 1 ? one_plus_elu(x) : root * x;
-  };
-  return {each(in.q, phi), each(in.k, phi), values.number("decay"), values.on("norm")};
+  const auto phi = [map, root](float x) { return map == 0 ? root * silu(x) : map == 1 ? one_plus_elu(x) : root * x; };
+  const bool own = head == in.head;
+  const auto at = static_cast<std::size_t>(head);
+  const Tensor& v = own ? in.v : in.layer->v[at];
+  const double given = values.number("decay");
+  return {each(own ? in.q : in.layer->q[at], phi), each(own ? in.k : in.layer->k[at], phi),
+          values.whole("values") == 0 ? each(v, silu) : v,
+          given > 0  ? given
+          : in.layer ? own_decay(head, static_cast<Index>(in.layer->q.size()), in.layer->layer, in.layer->layers)
+                     : own_decay(0, 1, 0, 1)};
 }
 
 /// Part of the output from inside the blocks and from before them.
@@ -49,7 +70,7 @@ Parts blocks(const MechanismInput& in, const Features& f, Index size) {
   for (Index begin = 0; begin < n; begin += size) {
     check(in);
     const Index end = std::min(begin + size, n), rows = end - begin;
-    const Tensor q = f.q.slice(0, begin, end), v = in.v.slice(0, begin, end);
+    const Tensor q = f.q.slice(0, begin, end), v = f.v.slice(0, begin, end);
     parts.states.push_back(state);
     Tensor tile = product_t(q, f.k.slice(0, begin, end));  // (rows, rows)
     for (Index i = 0; i < rows; ++i)
@@ -76,36 +97,62 @@ Parts blocks(const MechanismInput& in, const Features& f, Index size) {
   return parts;
 }
 
-Tensor sum_of(const Tensor& a, const Tensor& b) {
-  return minus(a, times(b, -1));
+Tensor sum_of(const Parts& parts) {
+  return minus(parts.intra, times(parts.inter, -1));
+}
+
+Index block_of(const MechanismInput& in, const MechanismValues& values) {
+  return std::min(values.whole("block"), in.n());
+}
+
+/// What each row is multiplied by: 1 ÷ its root mean square, over all heads or this one's `own` output; empty = no
+/// norm.
+std::vector<float> norm_factors(const MechanismInput& in, const MechanismValues& values, const Tensor& own) {
+  if (!values.on("norm")) return {};
+  std::vector<double> squares = row_squares(own);
+  Index width = own.dim(1);
+  if (in.layer && values.whole("norm-over") == 0)
+    for (Index head = 0; head < static_cast<Index>(in.layer->q.size()); ++head) {
+      if (head == in.head) continue;
+      const Tensor other = sum_of(blocks(in, features_of(in, values, head), block_of(in, values)));
+      const std::vector<double> more = row_squares(other);
+      for (std::size_t i = 0; i < squares.size(); ++i) squares[i] += more[i];
+      width += other.dim(1);
+    }
+  return rms_factors(squares, width);
 }
 
 }  // namespace
 
 MechanismResult lightning_run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   need_causal(in, "lightning");
-  const Features f = features_of(in, values);
-  const Index size = std::min(values.whole("block"), in.n());
+  const Features f = features_of(in, values, in.head);
+  const Index size = block_of(in, values);
   const Parts parts = blocks(in, f, size);
+  const Tensor raw = sum_of(parts), gate = output_gate(in, values, GateCurve::sigmoid);
+  const std::vector<float> factors = norm_factors(in, values, raw);
   MechanismResult result;
   result.kind = MapKind::effective;
-  result.output = sum_of(parts.intra, parts.inter);
-  std::vector<float> factors(static_cast<std::size_t>(in.n()), 1.0f);
-  if (f.norm) {
-    factors.clear();
-    result.output = rms_rows(result.output, &factors);
-  }
+  result.output = gated(factors.empty() ? raw : scaled_rows(raw, factors), gate);
+  result.output_is_weights_times_v = !gate.defined() && values.whole("values") == 1;
   if (detail == Detail::output) return result;
   const Tensor similarity = product_t(f.q, f.k);
   result.weights = Tensor::zeros({in.n(), in.m()});
   bool negative = false;
   for (Index i = 0; i < in.n(); ++i)
     for (Index j = 0; j <= i; ++j) {
-      const float w = factors[static_cast<std::size_t>(i)] * similarity.at(i, j) *
+      const float w = (factors.empty() ? 1 : factors[static_cast<std::size_t>(i)]) * similarity.at(i, j) *
                       static_cast<float>(std::pow(f.decay, static_cast<double>(i - j)));
       result.weights.ref(i, j) = w;
       negative = negative || w < 0;
     }
+  // In the last layer λ is so near 1 that digits of it would hide that it is below.
+  const std::string decay = f.decay < 1 && f.decay > 0.999 ? "1 − " + text(1 - f.decay) : text(f.decay);
+  result.facts.push_back({"Decay λ", decay,
+                          values.number("decay") > 0 ? "as set, the same in every head"
+                          : in.layer ? fmt::format("of head {} of {} in layer {} of {}", in.head, in.layer->q.size(),
+                                                   in.layer->layer, in.layer->layers)
+                                     : "of the one head of one layer"});
   if (detail != Detail::steps) return result;
   auto hidden = hidden_cells(*in.rule, in.n(), in.m());
   add_inputs(result.steps, in);
@@ -117,6 +164,13 @@ MechanismResult lightning_run(const MechanismInput& in, const MechanismValues& v
                           .value = f.k,
                           .rows = MechanismAxis::key,
                           .columns = MechanismAxis::other});
+  if (values.whole("values") == 0)
+    result.steps.push_back({.id = "phi-v",
+                            .title = "SiLU(V)",
+                            .formula = "values are mapped too",
+                            .value = f.v,
+                            .rows = MechanismAxis::key,
+                            .columns = MechanismAxis::dimension});
   Tensor inside = result.weights.copy(), before = result.weights.copy();
   auto inside_hidden = hidden, before_hidden = hidden;
   if (inside_hidden.empty())
@@ -150,7 +204,9 @@ MechanismResult lightning_run(const MechanismInput& in, const MechanismValues& v
                           .value = result.weights,
                           .range = negative ? MechanismStep::Range::signed_values : MechanismStep::Range::positive,
                           .masked = std::move(hidden)});
-  result.steps.push_back(output_step(result.weights, in.v, result.output, "inside + before"));
+  if (gate.defined()) result.steps.push_back(gate_step(gate, GateCurve::sigmoid));
+  result.steps.push_back(output_step(result.output_is_weights_times_v ? result.weights : Tensor(), in.v, result.output,
+                                     gate.defined() ? "(inside + before) ⊙ gate" : "inside + before"));
   return result;
 }
 
@@ -160,22 +216,27 @@ Tensor lightning_output(const MechanismInput& in, const MechanismValues& values)
 
 Recurrence lightning_recurrent(const MechanismInput& in, const MechanismValues& values) {
   need_causal(in, "lightning");
-  const Features f = features_of(in, values);
+  const Features f = features_of(in, values, in.head);
   Recurrence result;
-  result.update = "Sₜ = λ Sₜ₋₁ + φ(kₜ) vₜᵀ";
-  result.readout = f.norm ? "oₜ = φ(qₜ)ᵀ Sₜ, ÷ its rms" : "oₜ = φ(qₜ)ᵀ Sₜ";
+  const bool mapped = values.whole("values") == 0;
+  result.update = fmt::format("Sₜ = λ Sₜ₋₁ + φ(kₜ) {}ᵀ", mapped ? "φ(vₜ)" : "vₜ");
   result.output = Tensor::zeros({in.n(), in.d_v()});
   Tensor state = Tensor::zeros({f.k.dim(1), in.d_v()});
   for (Index t = 0; t < in.n(); ++t) {
     state = times(state, static_cast<float>(f.decay));
     for (Index c = 0; c < state.dim(0); ++c)
       for (Index e = 0; e < in.d_v(); ++e) {
-        state.ref(c, e) += f.k.at(t, c) * in.v.at(t, e);
+        state.ref(c, e) += f.k.at(t, c) * f.v.at(t, e);
         result.output.ref(t, e) += f.q.at(t, c) * state.at(c, e);
       }
     result.states.push_back(state);
   }
-  if (f.norm) result.output = rms_rows(result.output);
+  const std::vector<float> factors = norm_factors(in, values, result.output);
+  const Tensor gate = output_gate(in, values, GateCurve::sigmoid);
+  if (!factors.empty()) result.output = scaled_rows(result.output, factors);
+  result.output = gated(result.output, gate);
+  result.readout =
+      fmt::format("oₜ = φ(qₜ)ᵀ Sₜ{}{}", factors.empty() ? "" : ", ÷ rms", gate.defined() ? ", ⊙ gate" : "");
   return result;
 }
 
@@ -198,9 +259,16 @@ std::vector<ShapeChip> lightning_chips(const MechanismShape& s, const MechanismV
 std::vector<MechanismParameter> lightning_parameters() {
   return {
       whole_parameter("block", "Block B", "Rows computed together; the result does not depend on it.", 1, 256, 8, true),
-      number_parameter("decay", "Decay λ", "What a step back is multiplied by; 1 forgets nothing.", 0.5, 1, 1),
+      number_parameter("decay", "Decay λ",
+                       "What a step back is multiplied by; 1 forgets nothing; 0: each head its own, as in MiniMax-01.",
+                       0, 1, 0),
       choice_parameter("map", "Feature map φ", "Of queries and keys.", {"silu", "elu", "identity"}),
-      toggle_parameter("norm", "Normalise after", "Each output row ÷ its root mean square.", true)};
+      choice_parameter("values", "Map of values", "MiniMax-01 maps values too.", {"silu", "identity"}),
+      toggle_parameter("norm", "Normalise after", "Each output row ÷ its root mean square.", true),
+      choice_parameter("norm-over", "Norm over",
+                       "The row of all heads of the layer, as in MiniMax-01, or of this head.", {"heads", "head"}),
+      output_gate_parameter(),
+      seed_parameter("of the output gate")};
 }
 
 Mechanism make_lightning() {
@@ -215,6 +283,9 @@ Mechanism make_lightning() {
       "Causal linear attention by blocks: inside a block the small matrix with its mask, before it a state that is "
       "passed on. So the sum over tokens runs at the speed of matrix products.";
   m.keywords = "MiniMax TransNormerLLM block intra inter E10";
+  m.ours =
+      "The output gate is drawn, on the query in place of the layer's input; the norm has no learnt gains; queries and "
+      "keys keep the head's scale, which the norm takes off.";
   m.parameters = lightning_parameters();
   m.run = lightning_run;
   m.output = lightning_output;
@@ -223,9 +294,13 @@ Mechanism make_lightning() {
   m.chips = lightning_chips;
   m.needs_causal = true;
   m.note = [](const MechanismInput&, const MechanismValues& v, const MechanismResult&) -> std::string {
-    return v.number("decay") < 1 ? "The decay fades what lies far back: " + text(std::pow(v.number("decay"), 10.0)) +
-                                       " of a weight is left after 10 tokens. The size of the blocks changes nothing."
-                                 : "The size of the blocks changes how it is computed, never the result.";
+    const double decay = v.number("decay");
+    if (decay == 0)
+      return "Each head has a decay of its own: the first heads of a layer forget soon, the last ones late, and the "
+             "last layer's hardly at all. The size of the blocks changes nothing.";
+    return decay < 1 ? "The decay fades what lies far back: " + text(std::pow(decay, 10.0)) +
+                           " of a weight is left after 10 tokens. The size of the blocks changes nothing."
+                     : "The size of the blocks changes how it is computed, never the result.";
   };
   return m;
 }

@@ -1,10 +1,11 @@
 // Linformer (Wang et al., Linformer: Self-Attention with Linear Complexity, 2020): keys and values are projected along
-// the text, from m to r rows, before softmax attention: O = softmax(Q (E K)ᵀ ÷ √d) (E V). The effective weights of the
-// original positions are softmax(…) E. E (r, m) is learnt in the paper; here it is the mean over r segments of the
-// text, or drawn from N(0, 1/r) as in the theorem. The method is for encoders: a projected key mixes the whole text.
-// Under a mask each query gets its own E, cut to the keys that it may see (means over what is left of a segment), which
-// is exact about what is seen but no longer linear. Shapes: E (r, m), E K (r, d), P̄ (n, r). Cost: (n + m) r (d + d_v)
-// multiply-adds where nothing is masked.
+// the text, from m to r rows, before softmax attention: O = softmax(Q (E K)ᵀ ÷ √d) (F V). The effective weights of the
+// original positions are softmax(…) F. E and F (r, m) are two matrices, learnt; the paper also tries F = E ("key-value
+// sharing", § 4). Ours, for want of learnt ones: both are the mean over r segments of the text (one and the same, as in
+// the paper's pooling), or drawn from N(0, 1/r) as in its theorem, F apart from E unless they share.
+// The method is for encoders: a projected key mixes the whole text. Under a mask each query gets its own E and F, cut
+// to the keys that it may see (means over what is left of a segment), which is exact about what is seen but no longer
+// linear. Shapes: E, F (r, m), E K (r, d), P̄ (n, r). Cost: (n + m) r (d + d_v) multiply-adds where nothing is masked.
 
 #include <fmt/format.h>
 
@@ -20,10 +21,21 @@ namespace headscope::mechanism {
 
 namespace {
 
-/// E for a query that sees what `hidden` (may be null, one entry per key) leaves.
-Tensor projection(const MechanismValues& values, Index r, Index m, const std::uint8_t* hidden) {
-  if (values.whole("projection") == 1) {
-    Tensor e = times(gaussian(r, m, values.seed()), static_cast<float>(1 / std::sqrt(static_cast<double>(r))));
+enum class Of { keys, values };
+
+bool drawn(const MechanismValues& values) {
+  return values.whole("projection") == 1;
+}
+/// E and F are one matrix: segments are, whatever is asked.
+bool one_matrix(const MechanismValues& values) {
+  return !drawn(values) || values.whole("sharing") == 1;
+}
+
+/// E or F for a query that sees what `hidden` (may be null, one entry per key) leaves.
+Tensor projection(const MechanismValues& values, Of of, Index r, Index m, const std::uint8_t* hidden) {
+  if (drawn(values)) {
+    const std::uint64_t seed = values.seed() + (of == Of::values && !one_matrix(values) ? 1 : 0);
+    Tensor e = times(gaussian(r, m, seed), static_cast<float>(1 / std::sqrt(static_cast<double>(r))));
     if (hidden)
       for (Index s = 0; s < r; ++s)
         for (Index j = 0; j < m; ++j)
@@ -56,31 +68,40 @@ void weigh(const MechanismInput& in, Index query, const Tensor& keys, const Tens
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
   const Index r = std::min(values.whole("rank"), in.m());
   const auto hidden = hidden_cells(*in.rule, in.n(), in.m());
-  Tensor whole = projection(values, r, in.m(), nullptr), keys = product(whole, in.k);
+  const Tensor whole = projection(values, Of::keys, r, in.m(), nullptr), keys = product(whole, in.k),
+               whole_f = projection(values, Of::values, r, in.m(), nullptr);
   Tensor shares = Tensor::zeros({in.n(), r});
   MechanismResult result;
   result.kind = MapKind::effective;
   result.weights = Tensor::zeros({in.n(), in.m()});
   for (Index i = 0; i < in.n(); ++i) {
     check(in);
-    Tensor e = whole, own = keys;
+    Tensor e = whole, f = whole_f, own = keys;
     if (!hidden.empty()) {
-      e = projection(values, r, in.m(), hidden.data() + i * in.m());
+      e = projection(values, Of::keys, r, in.m(), hidden.data() + i * in.m());
+      f = one_matrix(values) ? e : projection(values, Of::values, r, in.m(), hidden.data() + i * in.m());
       own = product(e, in.k);
     }
     weigh(in, i, own, e, {&shares.ref(i, 0), static_cast<std::size_t>(r)});
     for (Index s = 0; s < r; ++s)
-      for (Index j = 0; j < in.m(); ++j) result.weights.ref(i, j) += shares.at(i, s) * e.at(s, j);
+      for (Index j = 0; j < in.m(); ++j) result.weights.ref(i, j) += shares.at(i, s) * f.at(s, j);
   }
   result.output = product(result.weights, in.v);
   if (detail != Detail::steps) return result;
   add_inputs(result.steps, in);
   result.steps.push_back({.id = "projection",
-                          .title = "E",
+                          .title = one_matrix(values) ? "E = F" : "E",
                           .formula = "along the text, m → r",
                           .value = whole,
                           .rows = MechanismAxis::other,
                           .columns = MechanismAxis::key});
+  if (!one_matrix(values))
+    result.steps.push_back({.id = "projection-f",
+                            .title = "F",
+                            .formula = "of the values",
+                            .value = whole_f,
+                            .rows = MechanismAxis::other,
+                            .columns = MechanismAxis::key});
   result.steps.push_back({.id = "keys",
                           .title = "E K",
                           .formula = hidden.empty() ? "r keys for the whole text" : "for a query that sees everything",
@@ -94,22 +115,24 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                           .value = shares,
                           .range = MechanismStep::Range::probability,
                           .columns = MechanismAxis::other});
-  result.steps.push_back({.id = "weights",
-                          .title = "Effective weights",
-                          .formula = "P̄ E",
-                          .value = result.weights,
-                          .range = values.whole("projection") == 1 ? MechanismStep::Range::signed_values
-                                                                   : MechanismStep::Range::probability,
-                          .masked = hidden});
-  result.steps.push_back(output_step(result.weights, in.v, result.output, "P̄ (E V)"));
+  result.steps.push_back(
+      {.id = "weights",
+       .title = "Effective weights",
+       .formula = "P̄ F",
+       .value = result.weights,
+       .range = drawn(values) ? MechanismStep::Range::signed_values : MechanismStep::Range::probability,
+       .masked = hidden});
+  result.steps.push_back(output_step(result.weights, in.v, result.output, "P̄ (F V)"));
   return result;
 }
 
 Tensor output(const MechanismInput& in, const MechanismValues& values) {
   if (!is_full(*in.rule, in.n(), in.m())) return run(in, values, Detail::output).output;
-  const Tensor e = projection(values, std::min(values.whole("rank"), in.m()), in.m(), nullptr);
+  const Index r = std::min(values.whole("rank"), in.m());
+  const Tensor e = projection(values, Of::keys, r, in.m(), nullptr),
+               f = projection(values, Of::values, r, in.m(), nullptr);
   const Tensor shares = softmax_rows(times(product_t(in.q, product(e, in.k)), in.scale));
-  return product(shares, product(e, in.v));
+  return product(shares, product(f, in.v));
 }
 
 }  // namespace
@@ -121,16 +144,23 @@ Mechanism make_linformer() {
   m.name = "Linformer";
   m.group = "Low rank & kernel";
   m.source = "Wang et al. 2020";
-  m.formula = "O = softmax(Q (E K)ᵀ ÷ √d) (E V)";
+  m.formula = "O = softmax(Q (E K)ᵀ ÷ √d) (F V)";
   m.meaning =
       "Attention matrices are nearly of low rank, so r summaries of the keys stand in for all m of them. Tokens of one "
       "summary cannot be told apart.";
   m.keywords = "low rank projection E2";
-  m.parameters = {whole_parameter("rank", "Projected length r", "Summaries that stand for all keys.", 1, 512, 8, true),
-                  choice_parameter("projection", "Projection E", "Means of segments, or drawn from N(0, 1/r).",
-                                   {"segments", "gaussian"}),
-                  seed_parameter("of a drawn E")};
+  m.ours =
+      "E and F are learnt in the paper; here they are the means of segments, one matrix for both, or drawn. Under a "
+      "mask each query has its own, cut to what it sees.";
+  m.parameters = {
+      whole_parameter("rank", "Projected length r", "Summaries that stand for all keys.", 1, 512, 8, true),
+      choice_parameter("projection", "Projections E, F", "Means of segments, or drawn from N(0, 1/r).",
+                       {"segments", "gaussian"}),
+      choice_parameter("sharing", "F", "Of its own, or F = E (key-value sharing). Segments are one and the same.",
+                       {"own", "key-value"}),
+      seed_parameter("of drawn E and F")};
   m.run = run;
+  m.score_edits = ScoreEdits::scaled;
   m.output = output;
   m.encoder = true;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
@@ -143,13 +173,12 @@ Mechanism make_linformer() {
     const Index r = std::min(v.whole("rank"), s.n);
     return std::vector<ShapeChip>{
         chip(Role::query, "Q", s.n, s.d),     chip(Role::key, "(E K)ᵀ", s.d, r, "·"),
-        chip(Role::plain, "softmax", s.n, r), chip(Role::value, "E V", r, s.d_v, "·"),
+        chip(Role::plain, "softmax", s.n, r), chip(Role::value, "F V", r, s.d_v, "·"),
         chip(Role::output, "O", s.n, s.d_v),  {Role::remark, fmt::format("never builds {}×{}", s.n, s.n), ""}};
   };
   m.note = [](const MechanismInput& in, const MechanismValues& v, const MechanismResult&) -> std::string {
     const Index r = std::min(v.whole("rank"), in.m());
-    if (v.whole("projection") == 1)
-      return "A drawn E mixes every key into every summary, with both signs: weights may be negative.";
+    if (drawn(v)) return "Drawn, E and F mix every key into every summary, with both signs: weights may be negative.";
     if (r == in.m()) return "With as many summaries as keys nothing is summed up: this is softmax attention.";
     const Index least = in.m() / r, most = (in.m() + r - 1) / r;
     return fmt::format("Runs of {} neighbouring keys share one weight: the map turns into steps.",

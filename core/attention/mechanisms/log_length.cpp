@@ -3,30 +3,28 @@
 // ln n ÷ ln m, m the length in training, so that the entropy of a row stays where it was when the text grows.
 // Shapes and cost as softmax attention.
 
-#include <cmath>
-
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/softmax.h"
+#include "core/attention/rule_edits.h"
 
 namespace headscope::mechanism {
 
 namespace {
 
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
-  const double per_log = 1 / std::log(values.number("trained"));
-  const auto hidden = hidden_cells(*in.rule, in.n(), in.m());
+  const double trained = values.number("trained");
+  const std::vector<Index> seen = seen_keys(*in.rule, in.n(), in.m());
   const Tensor plain = raw_scores(in);
-  Tensor scores = plain.copy(), factors = Tensor::zeros({in.n(), 1});
-  for (Index i = 0; i < in.n(); ++i) {
-    Index visible = in.m();
-    if (!hidden.empty())
-      for (Index j = 0; j < in.m(); ++j) visible -= hidden[static_cast<std::size_t>(i * in.m() + j)];
-    factors.ref(i, 0) = visible > 0 ? static_cast<float>(per_log * std::log(static_cast<double>(visible))) : 0;
-    for (Index j = 0; j < in.m(); ++j) scores.ref(i, j) *= factors.at(i, 0);
-  }
+  MechanismInput scaled = in;
+  scaled.rule = length_scaled_rule(in.rule, seen, trained);
   std::vector<MechanismStep> steps;
   if (detail == Detail::steps) {
+    Tensor scores = plain.copy(), factors = Tensor::zeros({in.n(), 1});
+    for (Index i = 0; i < in.n(); ++i) {
+      factors.ref(i, 0) = length_factor(seen[static_cast<std::size_t>(i)], trained);
+      for (Index j = 0; j < in.m(); ++j) scores.ref(i, j) *= factors.at(i, 0);
+    }
     add_inputs(steps, in);
     steps.push_back({.id = "plain",
                      .title = "Plain scores",
@@ -48,7 +46,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
                               text(plain.at(i, j) * factors.at(i, 0));
                      }});
   }
-  return softmax_of(in, std::move(scores), std::move(steps), detail);
+  return softmax_of(scaled, plain, std::move(steps), detail);
 }
 
 }  // namespace
@@ -68,6 +66,7 @@ Mechanism make_log_length() {
   m.parameters = {
       whole_parameter("trained", "Trained length m", "At this many keys nothing changes.", 2, 131072, 16, true)};
   m.run = run;
+  m.score_edits = ScoreEdits::all;
   m.cost = [](const MechanismShape& s, const MechanismValues&) { return plain_cost(s); };
   m.chips = [](const MechanismShape& s, const MechanismValues&) { return softmax_chips(s, "ln n ÷ ln m · Kᵀ"); };
   m.note = [](const MechanismInput& in, const MechanismValues& v, const MechanismResult&) -> std::string {

@@ -86,6 +86,7 @@ Mechanism make_low_rank() {
   m.keywords = "singular values SVD spectrum truncated energy E1";
   m.parameters = {whole_parameter("rank", "Rank r", "Singular values that are kept.", 1, 512, 4, true)};
   m.run = run;
+  m.score_edits = ScoreEdits::all;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     MechanismCost cost = plain_cost(s);
     const double r = std::min(v.number("rank"), static_cast<double>(s.n));

@@ -74,6 +74,7 @@ Mechanism make_polynomial() {
   m.parameters = {choice_parameter("form", "Kernel", "Of the score x.", {"taylor", "affine", "square"}),
                   norm_parameter()};
   use_kernel<features>(m);
+  m.score_edits = ScoreEdits::scaled;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     const auto n = static_cast<double>(s.n), d = static_cast<double>(s.d);
     return kernel_cost(s, count(s.d, form_of(v)), n * d * (d + 1));

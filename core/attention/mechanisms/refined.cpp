@@ -1,4 +1,4 @@
-// Attention over attention (AWRSR; Liu, Kang, Wang, Zhou & others, Pay Attention to Attention for Sequential
+// Attention over attention (AWRSR; Yuli Liu, Min Liu & Xiaojing Liu, Pay Attention to Attention for Sequential
 // Recommendation, RecSys 2024): the softmax weights A are themselves treated as n vectors, and attention is computed
 // between them.
 //   simple           B = softmax((A W_q)(A W_k)ᵀ ÷ √m),            O = B V
@@ -6,13 +6,16 @@
 //   additive         A + B (simple), divided by 2: both levels in balance
 //   stochastic       rows as Gaussians with means A W_μ and deviations elu(A W_σ) + 1; B = softmax(−W₂² ÷ √m), W₂² the
 //                    squared Wasserstein distance ‖μ_i − μ_j‖² + ‖σ_i − σ_j‖² (as in STOSA; Fan et al. 2022)
-// The W are learnt in the paper, for a fixed length m; here each is the identity plus `spread` times a drawn matrix.
-// The source text describes these forms in words; where it leaves the scale open, this file says what was taken.
+// Ours: the W are learnt in the paper, for a fixed length m; here each is the identity plus `spread` times a drawn
+// matrix. The scale 1/√m is softmax attention's own for vectors of m numbers; `sharpness` multiplies it, 1 leaves it as
+// it is (rows of weights are short vectors: only well above 1 does B differ much from the mean). The mask of the head
+// hides cells of B too. value-weighted divides rows by their sums and additive by 2, so that rows sum to 1.
 // Shapes: A, B (n, m), W (m, m); n = m. Cost: softmax attention's and 2 n m² + n² m more.
 
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
@@ -65,8 +68,11 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
     scores = times(product_t(q, k), unit);
   }
   check(in);
+  // Edits of scores act in A; rows are compared under the mask alone.
   Tensor masked = scores.copy();
-  apply_rule(*in.rule, masked);
+  if (const auto hidden = hidden_cells(*in.rule, in.n(), in.m()); !hidden.empty())
+    for (std::size_t cell = 0; cell < hidden.size(); ++cell)
+      if (hidden[cell]) masked.mutable_values()[cell] = -std::numeric_limits<float>::infinity();
   const Tensor b = softmax_rows(std::move(masked));
   MechanismResult result;
   result.weights = b;
@@ -132,14 +138,18 @@ Mechanism make_refined() {
       "Two queries that look at the same keys are related. Attention is computed between rows of the weights "
       "themselves, and refines them.";
   m.keywords = "AWRSR refinement simple value-weighted additive stochastic STOSA sequential recommendation G1";
-  m.parameters = {
-      choice_parameter("form", "Refinement", "Which of the paper's four.",
-                       {"simple", "value-weighted", "additive", "stochastic"}),
-      number_parameter("sharpness", "Sharpness", "Scores between rows are multiplied by it.", 0.1, 100, 10, true),
-      number_parameter("spread", "Spread of W", "0: every W is the identity; else plus so much of a drawn matrix.", 0,
-                       2, 0),
-      seed_parameter("of the W")};
+  m.ours =
+      "The W are learnt in the paper for one length; here they are the identity, or drawn. Sharpness above 1, the mask "
+      "on B, and rows that sum to 1 are ours.";
+  m.parameters = {choice_parameter("form", "Refinement", "Which of the paper's four.",
+                                   {"simple", "value-weighted", "additive", "stochastic"}),
+                  number_parameter("sharpness", "Sharpness", "Scores between rows are multiplied by it; 1: as scaled.",
+                                   0.1, 100, 1, true),
+                  number_parameter("spread", "Spread of W",
+                                   "0: every W is the identity; else plus so much of a drawn matrix.", 0, 2, 0),
+                  seed_parameter("of the W")};
   m.run = run;
+  m.score_edits = ScoreEdits::all;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     MechanismCost cost = plain_cost(s);
     const auto n = static_cast<double>(s.n);

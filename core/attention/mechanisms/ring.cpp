@@ -113,6 +113,7 @@ Mechanism make_ring() {
   m.parameters = {whole_parameter("workers", "Workers P", "Parts that the text is split into.", 1, 16, 4),
                   whole_parameter("rounds", "Rounds done", "From P on the result is whole.", 0, 16, 16)};
   m.run = run;
+  m.score_edits = ScoreEdits::all;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     MechanismCost cost = plain_cost(s);
     const double workers = v.number("workers");

@@ -20,8 +20,13 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
+/// What q·k is multiplied by at the mechanism's own temperature 1.
+float unit_of(const MechanismInput& in, const MechanismValues& values) {
+  return values.on("scaled") ? in.scale : 1 / in.temperature;
+}
+
 float factor_of(const MechanismInput& in, const MechanismValues& values) {
-  return static_cast<float>((values.on("scaled") ? static_cast<double>(in.scale) : 1.0) / values.number("temperature"));
+  return static_cast<float>(static_cast<double>(unit_of(in, values)) / values.number("temperature"));
 }
 
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
@@ -48,7 +53,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   MechanismResult result = softmax_of(in, scores.copy(), std::move(steps), detail);
   if (detail == Detail::steps) {
     MechanismCurve curve{"Entropy of the rows over temperature", "τ", "mean entropy, nats", {{"", {}, {}}}, true, {}};
-    const Tensor unit = times(dots, values.on("scaled") ? in.scale : 1.0f);
+    const Tensor unit = times(dots, unit_of(in, values));
     for (int i = 0; i <= 24; ++i) {
       const double tau = 0.05 * std::pow(400.0, i / 24.0);
       Tensor s = times(unit, static_cast<float>(1 / tau));
@@ -111,6 +116,9 @@ MechanismResult softmax_of(const MechanismInput& in, Tensor scores, std::vector<
   if (detail != Detail::steps) return result;
   result.steps = std::move(score_steps);
   auto hidden = hidden_cells(*in.rule, in.n(), in.m());
+  // Scores of cells that the mask hides are computed, but nothing comes of them: they are no part of any picture.
+  for (MechanismStep& step : result.steps)
+    if (step.rows == MechanismAxis::query && step.columns == MechanismAxis::key) step.masked = hidden;
   Tensor allowed = scores.copy(), exponentials = scores.copy();
   Tensor sums = Tensor::zeros({in.n(), 1}), largest = Tensor::zeros({in.n(), 1}), logs = scores.copy();
   for (Index i = 0; i < in.n(); ++i) {
@@ -193,6 +201,7 @@ Mechanism make_softmax() {
       number_parameter("temperature", "Temperature τ", "Scores are divided by it: below 1 sharper.", 0.05, 20, 1, true),
       toggle_parameter("scaled", "÷ √d", "Off: the scores as they are, unscaled.", true)};
   m.run = run;
+  m.score_edits = ScoreEdits::all;
   m.output = output;
   m.cost = [](const MechanismShape& s, const MechanismValues&) { return plain_cost(s); };
   m.chips = [](const MechanismShape& s, const MechanismValues&) { return softmax_chips(s, "· Kᵀ"); };

@@ -40,7 +40,9 @@ void add_joined(std::vector<MechanismStep>& steps, const MechanismInput& in, con
   const auto form = static_cast<TitansForm>(values.whole("form"));
   const TitansJoined joined =
       join_memory(form, in.q, in.k, in.v, in.scale, rates_of(values), shape_of(values),
-                  persistent_tokens(values.whole("persistent"), in.k, in.v, values.seed()), values.whole("span"));
+                  persistent_tokens(values.whole("persistent"), in.k, in.v, values.seed()), values.whole("span"),
+                  {static_cast<TitansReading::Context>(values.whole("context-memory")),
+                   static_cast<TitansReading::Gating>(values.whole("gating"))});
   using Range = MechanismStep::Range;
   using enum MechanismAxis;
   const auto add = [&](const char* id, std::string title, std::string formula, const Tensor& value, Range range,
@@ -70,10 +72,15 @@ void add_joined(std::vector<MechanismStep>& steps, const MechanismInput& in, con
               : "attention · what memory says",
       joined.attended, Range::signed_values, dimension);
   if (!joined.gate.defined()) return;
-  add("gate", name + ": gate", context ? "σ(N(M(q))), M taught k → y" : "σ(N(recalled))", joined.gate,
-      Range::probability, dimension);
-  add("joined", name + ": joined output", "N(y) ⊙ gate, N(x) = x ÷ rms(x)", joined.output, Range::signed_values,
-      dimension);
+  const bool asks_y = values.whole("context-memory") == 0;
+  add("gate", name + ": gate",
+      !context ? "σ(N(recalled))"
+      : asks_y ? "σ(N(M(y))), M taught y → y: eqs 24, 25"
+               : "σ(N(M(q))), M taught k → y",
+      joined.gate, Range::probability, dimension);
+  add("joined", name + ": joined output",
+      values.whole("gating") == 0 ? "N(y) ⊙ gate, N(x) = x ÷ rms(x)" : "σ(N(y)) ⊙ gate, N(x) = x ÷ rms(x)",
+      joined.output, Range::signed_values, dimension);
 }
 
 MechanismResult run(const MechanismInput& in, const MechanismValues& values, Detail detail) {
@@ -88,6 +95,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   if (detail == Detail::output) return result;
   check(in);
   result.weights = memory_weights(q, k, rates_of(values));
+  if (!deep) result.output = product(result.weights, in.v);  // the parallel form
   if (detail != Detail::steps) return result;
   add_inputs(result.steps, in);
   const auto column = [&](const std::vector<double>& numbers) {
@@ -139,6 +147,11 @@ Mechanism make_titans() {
       "The state is a network trained on the text itself: what surprises it changes it, past surprise carries on as "
       "momentum, and α forgets. Attention joins it as context, gate or layer.";
   m.keywords = "neural memory surprise momentum forgetting MAC MAG MAL test time training F4";
+  m.ours =
+      "η, θ and α are learnt maps of the token in the paper; here they are sliders. Norms have no gains, projections "
+      "of y "
+      "are the identity, persistent tokens are drawn.";
+  m.only_recurrent = [](const MechanismValues& v) { return v.whole("hidden") > 0; };
   m.parameters = {
       number_parameter("learning", "Learning rate θ", "What the momentary surprise counts.", 0.01, 0.5, 0.2, true),
       number_parameter("momentum", "Momentum η", "What is left of the past surprise.", 0, 0.95, 0.3),
@@ -149,6 +162,13 @@ Mechanism make_titans() {
       whole_parameter("persistent", "Persistent tokens",
                       "In front of every text; the paper learns them, here they are drawn.", 0, 16, 2),
       whole_parameter("span", "Attention span", "Tokens that attention itself sees: a segment, or a window.", 1, 64, 4),
+      choice_parameter(
+          "context-memory", "MAC's memory",
+          "Is taught y and asked with y, as in eqs 24 and 25; or taught the tokens' keys, asked with their "
+          "queries.",
+          {"y", "token"}),
+      choice_parameter("gating", "Gating ⊗", "σ of memory's answer alone, N(y) ⊙ σ(N(M)), or of both.",
+                       {"memory", "both"}),
       seed_parameter("of persistent tokens and a deep memory's first weights")};
   m.run = run;
   m.output = [](const MechanismInput& in, const MechanismValues& values) {

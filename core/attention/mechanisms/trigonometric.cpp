@@ -63,6 +63,7 @@ Mechanism make_trigonometric() {
   m.parameters = random_feature_parameters();
   use_kernel<features>(m);
   m.run = run;
+  m.score_edits = ScoreEdits::scaled;
   m.cost = [](const MechanismShape& s, const MechanismValues& v) {
     return kernel_cost(s, 2 * v.whole("features"),
                        2 * static_cast<double>(s.n) * v.number("features") * static_cast<double>(s.d));

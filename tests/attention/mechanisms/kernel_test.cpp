@@ -218,7 +218,8 @@ TEST_CASE("blocks do not change what Lightning Attention computes") {
   const Matrix out = times(w, matrix_of(in.v));
   for (const char* block : {"1", "3", "8", "21", "64"}) {
     CAPTURE(block);
-    const MechanismResult r = run(std::string("lightning decay=0.9 norm=off block=") + block, in);
+    const MechanismResult r =
+        run(std::string("lightning decay=0.9 norm=off values=identity output-gate=off block=") + block, in);
     CHECK(gap(r.output, out) < 1e-5);
     CHECK(gap(r.weights, w) < 1e-5);
   }
@@ -228,20 +229,21 @@ TEST_CASE("blocks do not change what Lightning Attention computes") {
 
 TEST_CASE("gates: 1 is ungated, a scalar fades by distance, data-dependent ones lie between 0 and 1") {
   const MechanismInput in = random_head(12, 12, 5, 4, "causal");
-  const Tensor plain = run("gated gate=none", in).weights;
+  const std::string bare = "gated norm=off output-gate=off ";  // the state alone
+  const Tensor plain = run(bare + "gate=none", in).weights;
   for (Index i = 0; i < 12; ++i)
     for (Index j = 0; j <= i; ++j)
       CHECK(static_cast<double>(plain.at(i, j)) == doctest::Approx(score(in, i, j)).epsilon(1e-4));
-  CHECK(gap(run("gated gate=scalar decay=1", in).weights, plain) < 1e-6);
-  CHECK(gap(run("gated gate=none positive=on", in).weights, run("linear normalise=none", in).weights) > 0);
-  const Tensor faded = run("gated gate=scalar decay=0.8", in).weights;
+  CHECK(gap(run(bare + "gate=scalar decay=1", in).weights, plain) < 1e-6);
+  CHECK(gap(run(bare + "gate=none positive=on", in).weights, run("linear normalise=none", in).weights) > 0);
+  const Tensor faded = run(bare + "gate=scalar decay=0.8", in).weights;
   for (Index i = 0; i < 12; ++i)
     for (Index j = 0; j <= i; ++j)
       CHECK(static_cast<double>(faded.at(i, j)) ==
             doctest::Approx(static_cast<double>(plain.at(i, j)) * std::pow(0.8, static_cast<double>(i - j)))
                 .epsilon(1e-4));
   for (const char* form : {"data-scalar", "data-vector"}) {
-    const MechanismResult r = run(std::string("gated gate=") + form, in, Detail::steps);
+    const MechanismResult r = run(bare + "gate=" + form, in, Detail::steps);
     for (const float g : step_of(r, "gates").value.values()) CHECK((g > 0 && g < 1));
     // S_t = G_t ∘ S_{t−1} + k_t v_tᵀ, in double.
     const Matrix gates = matrix_of(step_of(r, "gates").value), v = matrix_of(in.v);
@@ -258,7 +260,7 @@ TEST_CASE("gates: 1 is ungated, a scalar fades by distance, data-dependent ones 
     }
   }
   // A gate that never closes (σ of a large bias) is no gate.
-  CHECK(gap(run("gated gate=data-vector bias=8", in).weights, plain) < 0.05);
+  CHECK(gap(run(bare + "gate=data-vector bias=8", in).weights, plain) < 0.05);
 }
 
 TEST_CASE("the delta rule: a key that was just written gives its value back, and a repeated key replaces") {

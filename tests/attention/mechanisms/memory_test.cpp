@@ -46,10 +46,10 @@ TEST_CASE("a memory that learns with θ = ½ and nothing else is the delta rule"
 
 TEST_CASE("Mamba's weights without selectivity fade alike, and a decay of nothing is linear attention") {
   const MechanismInput in = random_head(12, 12, 4, 3, "causal");
-  const MechanismResult flat = run("mamba sensitivity=0", in, Detail::steps);
+  const MechanismResult flat = run("mamba steps=shared sensitivity=0", in, Detail::steps);
   const Tensor& delta = step_of(flat, "delta").value;
   for (Index t = 1; t < 12; ++t) CHECK(delta.at(t, 0) == delta.at(0, 0));
-  const MechanismResult slow = run("mamba sensitivity=0 rate=0.001", in, Detail::steps);
+  const MechanismResult slow = run("mamba steps=shared sensitivity=0 rate=0.001", in, Detail::steps);
   for (Index t = 0; t < 12; ++t)
     for (Index s = 0; s <= t; ++s) {
       double score = 0;

@@ -1,0 +1,51 @@
+#pragma once
+// An edit as a form: which heads and positions, what happens there, its values; and the line of words that says the
+// same, in sync both ways. New edits and those of the list are written in it. Thread rule: the UI thread.
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/panels/edit_fields.h"
+#include "app/panels/panel_context.h"
+
+namespace headscope {
+
+class EditDialog {
+ public:
+  /// Opens with the next draw(): a new edit of the heads that the side panel's scope means, or one of the list.
+  void ask_new(const PanelContext& c);
+  void ask_change(const PanelContext& c, std::size_t index);
+  /// Heads are named "edit head 1.0", "edit layer 1", "edit column 0", tokens "edit token 5", kinds "edit: ablate".
+  void draw(const PanelContext& c);
+
+ private:
+  void take(const Intervention& edit);
+  void choose(const PanelContext& c, const EditForm& form);
+  void compose(const PanelContext& c);
+  void read_line(const PanelContext& c);
+  std::optional<Intervention> checked(const PanelContext& c);
+  void confirm(const PanelContext& c);
+
+  bool kinds(const PanelContext& c);
+  bool where(const PanelContext& c);
+  bool heads(const PanelContext& c);
+  bool positions(const PanelContext& c);
+  bool tokens(const PanelContext& c);
+  std::string also() const;
+
+  bool ask_ = false;
+  std::optional<std::size_t> index_;  // of the list; nothing: a new one
+  Intervention start_;                // what the form was opened with
+  const EditForm* form_ = nullptr;
+  std::map<const EditForm*, EditAnswers> answers_;  // also of forms that were left
+  HeadTarget target_;
+  std::vector<HeadRef> more_;  // further heads: an edit for each
+  std::string line_, error_, search_;
+  EditFields fields_;
+  std::optional<int> dragged_from_;  // a token of the strip that went down
+};
+
+}  // namespace headscope

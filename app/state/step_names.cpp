@@ -1,0 +1,69 @@
+#include "app/state/step_names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace headscope {
+
+namespace {
+
+/// The beginning of a text in one line.
+std::string beginning(const std::string& text) {
+  constexpr std::size_t most = 40;
+  std::size_t end = std::min(text.size(), most);
+  while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  std::string line = text.substr(0, end) + (end < text.size() ? "…" : "");
+  std::ranges::replace(line, '\n', ' ');
+  return line;
+}
+
+std::string edits_name(const std::vector<Intervention>& before, const std::vector<Intervention>& after) {
+  const auto all_but_switches = [](Intervention a, const Intervention& b) {
+    a.enabled = b.enabled;
+    return a == b;
+  };
+  if (before.size() == after.size()) {
+    std::size_t changed = 0, first = before.size();
+    for (std::size_t i = 0; i < before.size(); ++i)
+      if (before[i] != after[i]) first = std::min(first, i), ++changed;
+    if (std::ranges::is_permutation(before, after)) return "Edits in another order";
+    const bool switches = std::ranges::equal(before, after, all_but_switches);
+    if (switches)
+      return fmt::format("{} {}", after[first].enabled ? "Switched on" : "Switched off",
+                         changed == 1 ? describe(after[first]) : fmt::format("{} edits", changed));
+    if (changed == 1) return "Changed to " + describe(after[first]);
+    return fmt::format("{} edits changed", changed);
+  }
+  // One that only one of the lists holds.
+  const auto extra = [](const std::vector<Intervention>& longer, const std::vector<Intervention>& shorter) {
+    return *std::ranges::find_if(longer, [&](const Intervention& edit) {
+      return std::ranges::count(longer, edit) > std::ranges::count(shorter, edit);
+    });
+  };
+  if (after.size() == before.size() + 1) return "Edit " + describe(extra(after, before));
+  if (before.size() == after.size() + 1) return "Removed " + describe(extra(before, after));
+  if (after.empty()) return "All edits removed";
+  return after.size() > before.size() ? fmt::format("{} edits added", after.size() - before.size())
+                                      : fmt::format("{} edits removed", before.size() - after.size());
+}
+
+}  // namespace
+
+std::string step_name(const Document& before, const Document& after) {
+  if (before.model != after.model) return "Model " + after.model.filename().string();
+  if (before.text != after.text) return after.text.empty() ? "Text removed" : "Text: " + beginning(after.text);
+  if (before.ids != after.ids) return fmt::format("{} token ids", after.ids.size());
+  if (before.edits != after.edits) return edits_name(before.edits, after.edits);
+  if (before.by_hand != after.by_hand) return "Matrices by hand";
+  if (before.too_long != after.too_long) return "Another part of the text";
+  if (before.add_bos != after.add_bos) return "Beginning of the sequence";
+  if (before.selected != after.selected) return fmt::format("Head {}.{}", after.selected.layer, after.selected.head);
+  if (before.query != after.query || before.key != after.key) {
+    if (!after.query) return "Unpinned";
+    return after.key ? fmt::format("Row {}, key {}", *after.query, *after.key) : fmt::format("Row {}", *after.query);
+  }
+  return "Nothing";
+}
+
+}  // namespace headscope

@@ -1,0 +1,47 @@
+#pragma once
+// Pages that concern the program rather than a model: settings, what it is made of, the steps that can be undone. Each
+// is drawn every frame and shows itself when asked. Thread rule: the UI thread.
+
+#include <string>
+
+#include "app/actions/action.h"
+#include "app/widgets/ui.h"
+
+namespace headscope {
+
+/// Ctrl+,: what is chosen applies at once and is written down when the page closes.
+class SettingsPage {
+ public:
+  void draw(Ui& ui, Workbench& bench);
+
+ private:
+  /// A line for a folder, and what is wrong with it.
+  struct Folder {
+    std::string text, problem;
+  };
+  void folder(Ui& ui, const char* label, const char* hint, Folder& line, std::filesystem::path& setting);
+  Folder models_, documents_;
+  bool open_ = false;
+};
+
+class AboutPage {
+ public:
+  void draw(Ui& ui, Workbench& bench);
+};
+
+/// Every step, done or undone; a click goes there.
+class StepsPage {
+ public:
+  void draw(Ui& ui, Workbench& bench);
+};
+
+/// Does what `bench.ui.copy` asks for: of the head of Explore, else of the largest picture on screen.
+class Copying {
+ public:
+  void draw(Ui& ui, Workbench& bench);
+
+ private:
+  bool asked_ = false;  // the pictures of this frame are being collected
+};
+
+}  // namespace headscope

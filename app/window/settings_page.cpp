@@ -1,0 +1,119 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <thread>
+#include <utility>
+
+#include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
+#include "app/window/overlays.h"
+#include "app/window/pages.h"
+
+namespace headscope {
+
+namespace {
+
+constexpr const char* theme_names[] = {"Dark", "Light", "Projector"};
+constexpr const char* theme_ids[] = {"dark", "light", "projector"};
+constexpr const char* size_names[] = {"80 %", "90 %", "100 %", "110 %", "125 %", "150 %", "175 %", "200 %"};
+constexpr double sizes[] = {0.8, 0.9, 1, 1.1, 1.25, 1.5, 1.75, 2};
+constexpr const char* memory_names[] = {"256 MB", "512 MB", "1 GB", "2 GB", "4 GB", "8 GB", "16 GB"};
+constexpr int memory_sizes[] = {256, 512, 1024, 2048, 4096, 8192, 16384};
+
+/// Names stand below one another, what is chosen beside them.
+void label(const Ui& ui, const char* text) {
+  ImGui::AlignTextToFramePadding();
+  ImGui::TextUnformatted(text);
+  ImGui::SameLine(ui.px(150 * ui.theme.text_scale));
+}
+
+void remark(const Ui& ui, const std::string& text) {
+  const UseFont font(ui, ui.small());
+  paragraph(ui, text, ui.theme.faint);
+}
+
+/// One of a list of values; another one, written into the file by hand, is none of them.
+template <class Value, std::size_t n>
+bool choose(const Ui& ui, const char* id, const char* const (&names)[n], const Value (&values)[n], Value& value) {
+  int chosen = -1;
+  for (std::size_t i = 0; i < n; ++i)
+    if (values[i] == value) chosen = static_cast<int>(i);
+  if (!segmented(ui, id, names, chosen)) return false;
+  value = values[static_cast<std::size_t>(chosen)];
+  return true;
+}
+
+}  // namespace
+
+void SettingsPage::folder(Ui& ui, const char* label_text, const char* hint, Folder& line,
+                          std::filesystem::path& setting) {
+  label(ui, label_text);
+  ImGui::SetNextItemWidth(-1);
+  if (input_line(fmt::format("##{}", label_text).c_str(), hint, line.text)) {
+    const std::filesystem::path path(line.text);
+    std::error_code missing;
+    const bool good = line.text.empty() || (path.is_absolute() && std::filesystem::is_directory(path, missing));
+    line.problem = good ? "" : path.is_absolute() ? "There is no such folder." : "Write the whole path, from / on.";
+    if (good) setting = path;
+  }
+  if (!line.problem.empty()) paragraph(ui, line.problem, ui.theme.key);
+}
+
+void SettingsPage::draw(Ui& ui, Workbench& bench) {
+  Settings& settings = bench.settings;
+  if (std::exchange(bench.ui.settings, false)) {
+    models_ = {settings.models_folder.string(), ""};
+    documents_ = {settings.documents_folder.string(), ""};
+    ImGui::OpenPopup("settings");
+    open_ = true;
+  }
+  if (!begin_floating(ui, "settings", 640 * ui.theme.text_scale, 80)) {
+    if (std::exchange(open_, false)) bench.ui.settings_changed = true;
+    return;
+  }
+  {
+    const UseFont use(ui, ui.heading());
+    ImGui::TextUnformatted("Settings");
+  }
+  section(ui, "LOOK");
+  label(ui, "Theme");
+  const auto known = std::ranges::find(theme_ids, bench.explorer.state().view.theme);
+  int theme = static_cast<int>(known - std::begin(theme_ids));
+  if (segmented(ui, "theme", theme_names, theme))
+    bench.explorer.view().theme = settings.theme = theme_ids[static_cast<std::size_t>(theme)];
+  label(ui, "Text size");
+  choose(ui, "text size", size_names, sizes, settings.ui_scale);
+
+  section(ui, "COMPUTING");
+  label(ui, "Threads");
+  const int most = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const std::string all = fmt::format("All {}", most);
+  // Powers of two below all of them.
+  std::vector<int> counts;
+  for (int count = 1; count < most; count *= 2) counts.push_back(count);
+  std::vector<std::string> words;
+  for (const int count : counts) words.push_back(std::to_string(count));
+  words.push_back(all);
+  counts.push_back(0);
+  std::vector<const char*> names;
+  for (const std::string& each : words) names.push_back(each.c_str());
+  const auto at = std::ranges::find(counts, settings.threads);
+  int threads = at == counts.end() ? -1 : static_cast<int>(at - counts.begin());
+  if (segmented(ui, "threads", names, threads)) settings.threads = counts[static_cast<std::size_t>(threads)];
+  label(ui, "Memory for maps");
+  choose(ui, "memory", memory_names, memory_sizes, settings.memory_mb);
+  remark(ui,
+         "Of one run. Maps that would take more are kept as queries and keys: every weight is computed when it is "
+         "looked at.");
+
+  section(ui, "FOLDERS", "empty: where the last dialog was");
+  folder(ui, "Models", "where “Open model” begins", models_, settings.models_folder);
+  folder(ui, "Documents", "where sessions and pictures are kept", documents_, settings.documents_folder);
+  ImGui::Dummy({0, ui.px(4)});
+  if (const auto file = settings_file(); !file.empty()) remark(ui, "Kept in " + file.string());
+  if (button(ui, "Close") || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
+  ImGui::EndPopup();
+}
+
+}  // namespace headscope

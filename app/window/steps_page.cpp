@@ -1,0 +1,64 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "app/widgets/controls.h"
+#include "app/window/overlays.h"
+#include "app/window/pages.h"
+
+namespace headscope {
+
+void StepsPage::draw(Ui& ui, Workbench& bench) {
+  const bool asked = std::exchange(bench.ui.steps, false);
+  if (asked) ImGui::OpenPopup("steps");
+  if (!begin_floating(ui, "steps", 520 * ui.theme.text_scale, 80)) return;
+  const std::vector<std::string> steps = bench.explorer.steps();
+  const std::size_t done = bench.explorer.steps_done();
+  section(ui, "STEPS", "a click goes there; what is below the mark was undone");
+  const float row = ui.px(26);
+  ImGui::BeginChild("list", {0, std::min(row * static_cast<float>(steps.size() + 1) + ui.px(8),
+                                         ImGui::GetIO().DisplaySize.y * 0.6f)});
+  ImGuiListClipper clipper;
+  clipper.Begin(static_cast<int>(steps.size()) + 1, row);
+  if (ImGui::IsWindowAppearing()) clipper.IncludeItemByIndex(static_cast<int>(done));
+  while (clipper.Step())
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      const std::string words = i == 0 ? "The beginning" : steps[at - 1];
+      const ImVec2 corner = ImGui::GetCursorScreenPos();
+      const float room = ImGui::GetContentRegionAvail().x;
+      ImGui::PushStyleColor(ImGuiCol_Text, vec(at <= done ? ui.theme.text : ui.theme.faint));
+      const bool clicked = ImGui::Selectable(fmt::format("{}##{}", ui.fonts.laid_out(words), i).c_str(), at == done,
+                                             ImGuiSelectableFlags_NoAutoClosePopups, {room, row - ui.px(4)});
+      ImGui::PopStyleColor();
+      ui.name(fmt::format("step {}", i), corner, {corner.x + room, corner.y + row - ui.px(4)});
+      if (ImGui::IsWindowAppearing() && at == done) ImGui::SetScrollHereY();
+      if (clicked) bench.explorer.go_to(at);
+    }
+  ImGui::EndChild();
+  if (button(ui, "Close") || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
+  ImGui::EndPopup();
+}
+
+void Copying::draw(Ui& ui, Workbench& bench) {
+  if (!bench.ui.copy) return;
+  const bool collected = std::exchange(asked_, false);
+  const auto put = [](const std::string& text) { ImGui::SetClipboardText(text.c_str()); };
+  const Explorer::Copy what = *bench.ui.copy;
+  const auto& all = ui.pictures.all;
+  const double scale = std::max(1.0, static_cast<double>(ui.scale));
+  if (bench.ui.workspace == workspace_index("Explore")) {
+    bench.explorer.copy_view(what, scale, put);
+  } else if (!collected) {  // the next frame tells what is on screen
+    asked_ = ui.pictures.asked = *ui.animate = true;
+    return;
+  } else if (all.empty()) {
+    bench.explorer.show_message({Message::Level::info, "Nothing is drawn here yet.", ""});
+  } else {
+    bench.explorer.copy_scene(std::ranges::max_element(all, {}, &ShownPicture::area)->build, what, scale, put);
+  }
+  bench.ui.copy.reset();
+}
+
+}  // namespace headscope

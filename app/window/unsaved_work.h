@@ -1,0 +1,67 @@
+#pragma once
+// What would be lost if the program ended now: kept on the disk in intervals, offered by the next start, asked about
+// before quitting. Draws the offer (a bar that is in nobody's way) and the question. Thread rule: the UI thread.
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/actions/action.h"
+#include "app/state/recovery.h"
+#include "app/widgets/ui.h"
+
+namespace headscope {
+
+/// Work of a workspace's own, which no session file holds.
+struct KeptWork {
+  std::function<std::string()> unsaved;                    ///< in words; "" = nothing would be lost
+  std::function<void(const std::filesystem::path&)> keep;  ///< writes it beside the UI thread
+  std::function<bool()> keeping;                           ///< until it is on the disk
+  std::function<void(const std::filesystem::path&)> take_up;
+  int workspace = 0;  ///< where it is seen again
+};
+
+class UnsavedWork {
+ public:
+  static constexpr double session_seconds = 5, training_seconds = 30;  ///< at most so much is lost
+
+  /// `root`: see Recovery; empty = nothing is kept, but asked about still. `explorer` must outlive this.
+  UnsavedWork(Explorer& explorer, const std::filesystem::path& root);
+  void add(KeptWork work) { work_ = std::move(work); }
+
+  /// Once per frame; `now` in seconds, any origin.
+  void frame(double now);
+  /// Something waits to be kept, though nothing happens: another frame within a second or so, please.
+  bool pending() const { return pending_; }
+  /// What would be lost, a line each.
+  std::vector<std::string> words() const;
+
+  /// True when the window may close: nothing would be lost, or the question was answered. Else it is asked.
+  bool may_close();
+  bool answered() const { return answer_ != Answer::none; }
+  /// Leaves all for the next start, whatever was answered: a signal came. `turn` makes a turn of the loop.
+  void leave_all(const std::function<void()>& turn);
+  /// The last thing before the end: does what was answered. `turn` as above.
+  void finish(const std::function<void()>& turn);
+
+  void draw(Ui& ui, Workbench& bench);
+
+ private:
+  enum class Answer { none, keep, drop };
+  void draw_offer(Ui& ui, Workbench& bench);
+  void draw_question(Ui& ui);
+  void keep_session();
+
+  Explorer& explorer_;
+  std::unique_ptr<Recovery> recovery_;
+  KeptWork work_;
+  Session kept_;  // as it was written last
+  std::string kept_words_, kept_training_;
+  double session_at_ = -1, training_at_ = -1;
+  bool pending_ = false, ask_ = false;
+  Answer answer_ = Answer::none;
+};
+
+}  // namespace headscope

@@ -1,0 +1,41 @@
+#include "core/base/standard_streams.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace headscope {
+
+void guard_standard_streams() {
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) >= 0 || errno != EBADF) continue;
+    // The lowest free number is this one. Opened the other way round, it fails like a closed one.
+    [[maybe_unused]] const int taken = ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
+void say(std::string_view text) noexcept {
+  constexpr int patience_ms = 1000;
+  const int error_before = errno;
+  while (!text.empty()) {
+    const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+    if (written > 0) {
+      text.remove_prefix(static_cast<std::size_t>(written));
+      continue;
+    }
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EAGAIN) {  // another program made the terminal non-blocking
+      pollfd room{STDERR_FILENO, POLLOUT, 0};
+      if (::poll(&room, 1, patience_ms) > 0 && (room.revents & POLLOUT)) continue;
+    }
+    break;
+  }
+  errno = error_before;
+}
+
+}  // namespace headscope

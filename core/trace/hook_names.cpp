@@ -1,0 +1,93 @@
+#include "core/trace/hook_names.h"
+
+#include <array>
+#include <utility>
+
+namespace headscope {
+
+namespace {
+
+constexpr std::array<std::pair<HookNames, std::string_view>, 3> spellings{{
+    {HookNames::transformer_lens, "transformer-lens"},
+    {HookNames::bridge, "bridge"},
+    {HookNames::bridge_gated, "bridge-gated"},
+}};
+
+/// Without "blocks.{i}." where there is one. Empty: as TransformerLens always called it.
+std::string_view bridge_tail(SiteKind kind, bool gated) {
+  switch (kind) {
+    case SiteKind::embed:
+      return "embed.hook_out";
+    case SiteKind::pos_embed:
+      return "pos_embed.hook_out";
+    case SiteKind::resid_pre:
+      return "hook_in";
+    case SiteKind::q:
+      return "attn.q.hook_out";
+    case SiteKind::k:
+      return "attn.k.hook_out";
+    case SiteKind::v:
+      return "attn.v.hook_out";
+    case SiteKind::z:
+      return "attn.o.hook_in";
+    case SiteKind::attn_out:
+      return "attn.hook_out";
+    case SiteKind::resid_mid:
+      return "ln2.hook_in";
+    case SiteKind::mlp_pre:
+      return gated ? "mlp.gate.hook_out" : "mlp.in.hook_out";
+    case SiteKind::mlp_pre_linear:
+      return "mlp.in.hook_out";
+    case SiteKind::mlp_post:
+      return "mlp.out.hook_in";
+    case SiteKind::mlp_out:
+      return "mlp.hook_out";
+    case SiteKind::resid_post:
+      return "hook_out";
+    case SiteKind::logits:
+      return "unembed.hook_out";
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+std::string name(Site site, HookNames names) {
+  const std::string_view tail = names == HookNames::transformer_lens
+                                    ? std::string_view{}
+                                    : bridge_tail(site.kind, names == HookNames::bridge_gated);
+  if (tail.empty()) return name(site);
+  return site.layer < 0 ? std::string(tail) : "blocks." + std::to_string(site.layer) + "." + std::string(tail);
+}
+
+std::optional<Site> parse_site(std::string_view text, HookNames names) {
+  if (names == HookNames::transformer_lens) return parse_site(text);
+  const bool gated = names == HookNames::bridge_gated;
+  // With the tail of a kind put back to what parse_site() knows.
+  for (const SiteInfo& entry : site_table()) {
+    const std::string_view tail = bridge_tail(entry.kind, gated);
+    if (entry.kind == SiteKind::mlp_pre_linear && !gated) continue;
+    if (tail.empty() || !text.ends_with(tail)) continue;
+    const std::string_view head = text.substr(0, text.size() - tail.size());
+    const std::string_view own = entry.pattern.substr(entry.per_layer ? entry.pattern.find("}.") + 2 : 0);
+    if (const auto site = parse_site(std::string(head) + std::string(own)); site && name(*site, names) == text)
+      return site;
+  }
+  const auto site = parse_site(text);
+  return site && name(*site, names) == text ? site : std::nullopt;
+}
+
+std::string_view text_of(HookNames names) {
+  for (const auto& [each, spelling] : spellings)
+    if (each == names) return spelling;
+  return "?";
+}
+
+std::optional<HookNames> parse_hook_names(std::string_view text) {
+  for (const auto& [each, spelling] : spellings)
+    if (spelling == text) return each;
+  return std::nullopt;
+}
+
+}  // namespace headscope

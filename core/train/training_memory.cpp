@@ -1,0 +1,40 @@
+#include "core/train/training_memory.h"
+
+#include <fmt/format.h>
+
+#include "core/base/error.h"
+#include "core/base/memory.h"
+
+namespace headscope {
+
+TrainingMemory training_memory(const Recipe& recipe) {
+  const ModelShape& m = recipe.model;
+  const bool gated = m.family == "llama" && m.mlp > 0;
+  const double width = m.width, mlp = m.mlp, layers = m.layers, context = m.context;
+  const double queries = double(m.heads) * m.head_width(), keys = double(m.kv_heads) * m.head_width();
+  const double vocabulary = recipe.task.kind == "stories" ? recipe.task.vocabulary : 257;  // bytes, and the mark
+  const double rows = double(recipe.batch) * context;
+
+  const double block = width * (2 * queries + 2 * keys) + (gated ? 3 : 2) * width * mlp;
+  const double parameters = layers * block + width * vocabulary + (m.family == "gpt2" ? width * context : 0);
+  // Per row of a block: both norms and the two residual sums, q k v z, and the hidden layer before and after its
+  // activation (and its other branch).
+  const double row = 4 * width + 2 * queries + 2 * keys + (gated ? 3 : 2) * mlp;
+  constexpr double bytes = sizeof(float);
+  return {.weights = 4 * bytes * parameters,
+          .activations = bytes * layers * rows * row,
+          .attention = bytes * layers * recipe.batch * m.heads * context * context,
+          .logits = 2 * bytes * rows * vocabulary};
+}
+
+void check_training_memory(const Recipe& recipe, std::uint64_t available, const std::string& where) {
+  const TrainingMemory need = training_memory(recipe);
+  if (need.total() <= static_cast<double>(available)) return;
+  throw Error(where, fmt::format("a training that fits into {} of free memory", memory_text(double(available))),
+              fmt::format("one that takes {} at least: weights {}, activations {}, attention {}, logits {}",
+                          memory_text(need.total()), memory_text(need.weights), memory_text(need.activations),
+                          memory_text(need.attention), memory_text(need.logits)),
+              "a smaller batch, context, width or number of layers takes less");
+}
+
+}  // namespace headscope

@@ -1,0 +1,134 @@
+// The pages that concern the program: settings, about, the list of steps; and the clipboard.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "core/base/file.h"
+#include "tests/gui/analyse_page.h"
+#include "tests/support/paths.h"
+
+using namespace headscope;
+using headscope::testing::AnalysePage;
+using headscope::testing::Explore;
+using headscope::testing::scratch_dir;
+
+TEST_CASE("settings open with Ctrl+, and from the palette; what is chosen applies at once and is written down") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  const auto folder = scratch_dir("gui-settings");
+  AppOptions options = Explore::options(1280, 720);
+  options.settings = folder / "settings.json";
+  Explore e(options);
+  e.driver.key(ImGuiKey_Comma, ImGuiMod_Ctrl);
+  e.driver.frames(2);
+  e.driver.click("Light");
+  e.driver.frames(3);
+  CHECK(e.app.window().theme().id == "light");
+  const float before = e.driver.item("Light").max.y - e.driver.item("Light").min.y;
+  e.driver.click("125 %");
+  e.driver.frames(3);
+  CHECK(e.driver.item("Light").max.y - e.driver.item("Light").min.y > 1.1f * before);
+  e.driver.click("100 %");
+  e.driver.frames(3);
+  e.driver.click("1");  // thread
+  e.driver.click("256 MB");
+  REQUIRE(e.settle());
+  CHECK(e.app.explorer().options().threads == 1);
+  CHECK(e.app.explorer().backend()->name().find("1 thread") != std::string::npos);
+  CHECK(e.results().run->request.capture.byte_budget == std::size_t{256} << 20);  // it ran again
+  e.driver.click("##Documents");
+  e.driver.type(folder.string());
+  e.driver.frames(2);
+  e.driver.click("Close");
+  e.driver.frames(2);
+  const Settings kept = load_settings(options.settings).settings;
+  CHECK(kept.theme == "light");
+  CHECK(kept.ui_scale == 1);
+  CHECK(kept.threads == 1);
+  CHECK(kept.memory_mb == 256);
+  CHECK(kept.documents_folder == folder);
+  CHECK(kept.models_folder.empty());
+
+  e.driver.key(ImGuiKey_K, ImGuiMod_Ctrl);
+  e.driver.type("settings");
+  e.driver.key(ImGuiKey_Enter);
+  e.driver.frames(2);
+  CHECK(e.driver.shown("256 MB"));
+}
+
+TEST_CASE("about names the version and every library's licence") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Explore e(1280, 720);
+  e.driver.key(ImGuiKey_K, ImGuiMod_Ctrl);
+  e.driver.type("about headscope");
+  e.driver.key(ImGuiKey_Enter);
+  e.driver.frames(3);
+  const Item close = e.driver.item("Close");
+  CHECK(close.max.y <= 720);  // all of it fits
+  e.driver.click("Close");
+  e.driver.frames(2);
+  CHECK_FALSE(e.driver.shown("Close"));
+}
+
+TEST_CASE("the list of steps names what was done, and a click goes there and back") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Explore e(1280, 720);
+  e.driver.click("Layer 1 Head 0");
+  e.driver.key(ImGuiKey_X);
+  REQUIRE(e.settle());
+  e.driver.click("edit 0 on");
+  REQUIRE(e.settle());
+  const auto steps = e.app.explorer().steps();
+  REQUIRE(steps.size() >= 2);
+  CHECK(steps[steps.size() - 2] == "Edit 1.0: ablate zero");
+  CHECK(steps.back() == "Switched off 1.0: ablate zero");
+  e.driver.key(ImGuiKey_H, ImGuiMod_Ctrl);
+  e.driver.frames(2);
+  e.driver.click("step 0");
+  REQUIRE(e.settle());
+  CHECK(e.state().document.edits.empty());
+  CHECK_FALSE(e.app.explorer().can_undo());
+  CHECK(e.app.explorer().steps() == steps);
+  e.driver.click("step " + std::to_string(steps.size() - 1));
+  REQUIRE(e.settle());
+  REQUIRE(e.state().document.edits.size() == 1);
+  CHECK(e.state().document.edits[0].enabled);
+  CHECK(e.app.explorer().can_redo());
+}
+
+TEST_CASE("numbers go to the clipboard as lines of cells with tabs: of a head's map, of a page's largest picture") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  AnalysePage page("induction", 1280, 720);
+  const auto copied = [&] {
+    ImGui::SetClipboardText("nothing");
+    ImGui::GetIO().AddKeyEvent(ImGuiMod_Shift, true);
+    page.driver.key(ImGuiKey_C, ImGuiMod_Ctrl);
+    ImGui::GetIO().AddKeyEvent(ImGuiMod_Shift, false);
+    REQUIRE(page.driver.until([&] { return page.state().message.has_value(); }));
+    CAPTURE(page.state().message->text);
+    CHECK(page.state().message->level == Message::Level::info);
+    page.driver.click("Dismiss");
+    return std::string(ImGui::GetClipboardText());
+  };
+  page.app.explorer().select({1, 0});
+  REQUIRE(page.settle());
+  const std::string map = copied();
+  const auto tokens = static_cast<std::ptrdiff_t>(page.results().run->trace->tokens.size());
+  CHECK(std::ranges::count(map, '\n') == tokens + 1);
+  const std::string first = map.substr(0, map.find('\n'));
+  CHECK(std::ranges::count(first, '\t') == tokens + 1);  // position, token, then its keys
+  const AttentionMap& weights = page.results().run->trace->maps[4];
+  std::string line;
+  std::istringstream lines(map);
+  for (int i = 0; i < 3; ++i) std::getline(lines, line);
+  std::istringstream cells(line);
+  std::string cell;
+  for (int i = 0; i < 3; ++i) std::getline(cells, cell, '\t');
+  CHECK(std::stof(cell) == weights.weight(1, 0));
+
+  page.open("logit lens");
+  const std::string lens = copied();
+  CHECK(lens.find('\t') != std::string::npos);
+  CHECK(lens.find("row_label") != std::string::npos);
+}

@@ -1,0 +1,70 @@
+// The program as a shell starts it: what it opens, and what it ends with.
+
+#include <doctest/doctest.h>
+
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "core/base/file.h"
+#include "tests/gui/driver.h"
+#include "tests/support/paths.h"
+
+using namespace headscope;
+using headscope::testing::scratch_dir;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Ended {
+  int code = -1;
+  std::string said;
+};
+
+Ended run(const std::string& arguments) {
+  const fs::path said = scratch_dir("program") / "said.txt";
+  const fs::path program = fs::read_symlink("/proc/self/exe").parent_path() / "../../app/window/headscope";
+  const int status =
+      std::system(("'" + program.string() + "' " + arguments + " > '" + said.string() + "' 2>&1").c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(said)};
+}
+
+}  // namespace
+
+TEST_CASE("a screenshot of a bundled model by its name; of one that is not there, of a broken one: exit code 1") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  const fs::path folder = scratch_dir("program-pictures");
+  const std::string picture = (folder / "a.png").string(), shot = " --size 640x480 --screenshot '" + picture + "'";
+  Ended ended = run("tiny-llama" + shot);
+  CHECK_MESSAGE(ended.code == 0, ended.said);
+  CHECK(read_file(picture).size() > 1000);
+  fs::remove(picture);
+
+  ended = run("no-such-model" + shot);
+  CHECK(ended.code == 1);
+  CHECK(ended.said.find("no-such-model: expected a model's folder") != std::string::npos);
+  ended = run("/nowhere/at/all" + shot);
+  CHECK(ended.code == 1);
+  CHECK(ended.said.find("/nowhere/at/all") != std::string::npos);  // what was asked for, not the folder above
+  const fs::path broken = folder / "broken";
+  fs::create_directories(broken);
+  write_file_atomically(broken / "config.json", "{");
+  ended = run("'" + broken.string() + "'" + shot);
+  CHECK(ended.code == 1);
+  CHECK(ended.said.find("config.json") != std::string::npos);
+  CHECK_FALSE(fs::exists(picture));
+}
+
+TEST_CASE("a mistake in the command is exit code 2, as of the command line; help and version are 0") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  for (const char* wrong : {"--no-such-option", "--size 12", "--theme pink", "--workspace nothing", "--scale 99",
+                            "--workspace analyse --page nothing --screenshot /dev/null"}) {
+    CAPTURE(wrong);
+    const Ended ended = run(wrong);
+    CHECK_MESSAGE(ended.code == 2, ended.said);
+    CHECK(ended.said.starts_with("headscope: "));
+  }
+  CHECK(run("--help").code == 0);
+  CHECK(run("--version").said.starts_with("headscope "));
+}

@@ -1,0 +1,247 @@
+// Nothing lost: the question before quitting, signals, what the next start offers.
+
+#include <algorithm>
+#include <stop_token>
+
+#include "app/panels/all_workspaces.h"
+#include "core/base/file.h"
+#include "tests/gui/explore.h"
+#include "tests/support/paths.h"
+
+using namespace headscope;
+using headscope::testing::Explore;
+using headscope::testing::scratch_dir;
+namespace fs = std::filesystem;
+
+namespace {
+
+std::size_t entries(const fs::path& folder) {
+  if (!fs::exists(folder)) return 0;
+  return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+}
+
+/// The whole program, as main.cpp puts it together, on a clock of its own.
+struct Program {
+  double time = 0;
+  App app;
+  AllWorkspaces workspaces{app};
+  headscope::testing::Driver driver{app.window(), [this] { app.frame(); }};
+
+  explicit Program(AppOptions options) : app(with_clock(std::move(options))) {
+    REQUIRE(driver.until([&] { return app.settled() && app.explorer().results().facts; }));
+  }
+  AppOptions with_clock(AppOptions options) {
+    options.clock = [this] { return time += 0.01; };
+    return options;
+  }
+  const AppState& state() { return app.explorer().state(); }
+  void quit() { driver.key(ImGuiKey_Q, ImGuiMod_Ctrl); }
+
+  void train_to(std::int64_t step) {
+    TrainingDesk& desk = workspaces.training;
+    Recipe& draft = desk.draft();
+    draft.name = "small";
+    draft.task.kind = "repeated";
+    draft.task.shortest_period = 4;
+    draft.task.longest_period = 8;
+    draft.model = {.family = "gpt2", .layers = 1, .heads = 2, .kv_heads = 2, .width = 16, .mlp = 0, .context = 24};
+    draft.batch = 4;
+    draft.evaluate_rows = 8;
+    draft.steps = draft.optimizer.schedule_steps = 1000;
+    desk.start();
+    desk.pause_at(step);
+    REQUIRE(driver.until([&] { return desk.progress().step == step && desk.phase() == TrainingDesk::Phase::paused; },
+                         20'000));
+  }
+};
+
+AppOptions kept_in(const fs::path& folder) {
+  AppOptions options = Explore::options(1280, 720);
+  options.settings = folder / "settings.json";
+  options.recovery = folder / "recovery";
+  return options;
+}
+
+const std::vector<Intervention> two_edits{{{0, 1}, SetTemperature{2}}, {{1, 0}, Ablate{}}};
+
+}  // namespace
+
+TEST_CASE("with nothing to lose, quitting is not asked about, and leaves nothing behind") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  const fs::path folder = scratch_dir("gui-quit-plain");
+  {
+    Program p(kept_in(folder));
+    p.app.explorer().select({1, 1});
+    p.quit();
+    CHECK(p.app.window().closing());
+    p.app.run();
+  }
+  CHECK(fs::exists(folder / "settings.json"));
+  CHECK(entries(folder / "recovery") == 0);
+}
+
+TEST_CASE("Ctrl Q asks when edits or a training would be lost; Escape and Stay stay, the cross of the window asks too") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  const fs::path folder = scratch_dir("gui-quit-asks");
+  {
+    Program p(kept_in(folder));
+    p.app.explorer().set_edits(two_edits);
+    p.train_to(5);
+    p.quit();
+    CHECK_FALSE(p.app.window().closing());
+    CHECK(p.driver.shown("Quit without it"));
+    p.driver.key(ImGuiKey_Escape);
+    CHECK_FALSE(p.driver.shown("Quit without it"));
+    CHECK_FALSE(p.app.window().closing());
+    p.app.window().close();  // what the cross does
+    p.driver.frames(3);
+    CHECK_FALSE(p.app.window().closing());
+    p.driver.click("Stay");
+    CHECK_FALSE(p.driver.shown("Quit without it"));
+    p.quit();
+    p.driver.click("Quit without it");
+    p.driver.frames(2);
+    CHECK(p.app.window().closing());
+    p.app.run();
+  }
+  CHECK(entries(folder / "recovery") == 0);
+}
+
+TEST_CASE("kept at quitting, session and training are offered by the next start and go on where they were") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  const fs::path folder = scratch_dir("gui-quit-keeps");
+  std::vector<TrainingPoint> curve;
+  {
+    Program p(kept_in(folder));
+    p.app.explorer().set_edits(two_edits);
+    p.app.requests().workspace = workspace_index("Train");
+    p.train_to(7);
+    curve = p.workspaces.training.curve();
+    p.quit();
+    p.driver.key(ImGuiKey_Enter);
+    p.driver.frames(2);
+    REQUIRE(p.app.window().closing());
+    p.app.run();
+  }
+  REQUIRE(entries(folder / "recovery") == 1);
+  {
+    Program p(kept_in(folder));
+    CHECK(p.state().document.edits.empty());  // offered, not forced
+    REQUIRE(p.driver.shown("Take it up"));
+    p.driver.click("Ask again next time");
+    CHECK_FALSE(p.driver.shown("Take it up"));
+    p.quit();
+    p.app.run();
+  }
+  Program p(kept_in(folder));
+  p.driver.click("Take it up");
+  REQUIRE(p.driver.until([&] {
+    return p.state().document.edits == two_edits && p.workspaces.training.phase() == TrainingDesk::Phase::paused;
+  }, 5000));
+  CHECK(p.app.requests().workspace == workspace_index("Train"));
+  const TrainingDesk& desk = p.workspaces.training;
+  CHECK(desk.progress().step == 7);
+  REQUIRE(desk.curve().size() == curve.size());
+  for (std::size_t i = 0; i < curve.size(); ++i) CHECK(desk.curve()[i] == curve[i]);
+  CHECK_FALSE(p.driver.shown("Take it up"));
+  p.workspaces.training.pause_at(9);
+  p.workspaces.training.resume();
+  REQUIRE(p.driver.until([&] { return desk.progress().step == 9; }, 5000));
+  Backend backend(1);
+  Trainer whole(desk.running(), backend);
+  whole.run(9);
+  for (std::size_t i = 0; i < 9; ++i) CHECK(desk.curve()[i] == whole.curve()[i]);  // bit for bit
+  p.quit();
+  p.driver.click("Quit without it");
+  p.driver.frames(2);
+}
+
+TEST_CASE("a signal ends the program in order: settings, session and training are on the disk") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  const fs::path folder = scratch_dir("gui-quit-signal");
+  {
+    std::stop_source signal;
+    AppOptions options = kept_in(folder);
+    options.stop = signal.get_token();
+    Program p(options);
+    p.app.explorer().set_edits(two_edits);
+    p.app.explorer().view().theme = "light";
+    p.train_to(4);
+    p.workspaces.training.pause_at(0);
+    p.workspaces.training.resume();
+    p.driver.until([&] { return p.workspaces.training.progress().step > 8; }, 2000);
+    signal.request_stop();
+    p.app.run();
+  }
+  CHECK(load_settings(folder / "settings.json").settings.theme == "light");
+  REQUIRE(entries(folder / "recovery") == 1);
+  const fs::path left = fs::directory_iterator(folder / "recovery")->path();
+  CHECK(session_from_json(read_file(left / "session.json"), "session").document.edits == two_edits);
+  CHECK(load_checkpoint(left / "training.safetensors").step > 8);
+  CHECK(read_file(left / "words.txt").find("2 edits · the training of small, at step ") == 0);
+}
+
+TEST_CASE("while it runs, unsaved work is on the disk within seconds, and gone when it was saved") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  const fs::path folder = scratch_dir("gui-quit-intervals");
+  Program p(kept_in(folder));
+  const fs::path own = fs::directory_iterator(folder / "recovery")->path();
+  p.app.explorer().set_edits(two_edits);
+  p.train_to(6);
+  const auto passes = [&](double seconds, const std::function<bool()>& done) {
+    p.time += seconds;
+    return p.driver.until(done, 3000);
+  };
+  CHECK(passes(UnsavedWork::session_seconds, [&] { return fs::exists(own / "session.json"); }));
+  CHECK(session_from_json(read_file(own / "session.json"), "session").document.edits == two_edits);
+  CHECK(passes(UnsavedWork::training_seconds, [&] { return fs::exists(own / "training.safetensors"); }));
+  CHECK(load_checkpoint(own / "training.safetensors").step == 6);
+  REQUIRE(p.driver.until([&] { return p.app.settled(); }));
+
+  p.app.explorer().undo();
+  p.workspaces.training.stop();
+  CHECK(passes(UnsavedWork::session_seconds, [&] { return !fs::exists(own / "session.json"); }));
+  CHECK_FALSE(fs::exists(own / "training.safetensors"));
+}
+
+TEST_CASE("a session keeps workspace, page and their controls") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  const fs::path folder = scratch_dir("gui-session-window");
+  {
+    Program p(Explore::options(1280, 720));
+    p.workspaces.generation.settings().sampling.top_k = 7;
+    p.workspaces.generation.settings().seed = 99;
+    p.workspaces.positions_desk.view.factor = 2.5;
+    p.workspaces.mechanisms.desk().choose("performer");
+    p.workspaces.mechanisms.desk().view = MechanismView::recurrent;
+    p.workspaces.comparison.set_with(CompareDesk::With::text);
+    p.workspaces.comparison.text() = "another text";
+    p.workspaces.corpus_desk.draft().count = 12;
+    p.workspaces.training.draft().batch = 6;
+    p.app.requests().workspace = workspace_index("Analyse");
+    p.app.settings().pages["Analyse"] = "rollout";
+    p.driver.frames(3);
+    const Item share = p.driver.item("Share");
+    p.driver.drag(share.center(), {share.min.x + 2, share.center().y});
+    p.driver.click("÷ even heads");
+    p.app.explorer().save_session(folder / "session.json");
+  }
+  const std::string text = read_file(folder / "session.json");
+  CHECK(text.find("\"share\": 0.0") != std::string::npos);
+  AppOptions again = Explore::options(1280, 720);
+  again.session = folder / "session.json";
+  Program p(again);
+  CHECK(p.app.requests().workspace == workspace_index("Analyse"));
+  CHECK(p.app.settings().pages["Analyse"] == "rollout");
+  CHECK(p.workspaces.generation.settings().sampling.top_k == 7);
+  CHECK(p.workspaces.generation.settings().seed == 99);
+  CHECK(p.workspaces.positions_desk.view.factor == 2.5);
+  CHECK(p.workspaces.mechanisms.desk().mechanism().id == "performer");
+  CHECK(p.workspaces.mechanisms.desk().view == MechanismView::recurrent);
+  CHECK(p.workspaces.comparison.with() == CompareDesk::With::text);
+  CHECK(p.workspaces.comparison.text() == "another text");
+  CHECK(p.workspaces.corpus_desk.draft().count == 12);
+  CHECK(p.workspaces.training.draft().batch == 6);
+  p.app.explorer().save_session(folder / "again.json");
+  CHECK(read_file(folder / "again.json") == text);  // the page's own controls too
+}

@@ -1,0 +1,215 @@
+// Everything that reads a file, given thousands of files that are nearly right: each is read, or refused with one Error
+// that is fit to be shown. Nothing else comes out, and none takes long. The same files every time.
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <fstream>
+#include <functional>
+#include <new>
+#include <string>
+
+#include "app/state/session.h"
+#include "app/state/settings.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/random.h"
+#include "core/engine/corpus.h"
+#include "core/engine/intervention.h"
+#include "core/io/npz.h"
+#include "core/io/safetensors.h"
+#include "core/io/trace_file.h"
+#include "core/metrics/cell_rule.h"
+#include "core/metrics/head_class.h"
+#include "core/model/config.h"
+#include "core/text/tokenizer.h"
+#include "core/train/checkpoint.h"
+#include "core/train/grammar.h"
+#include "core/train/recipe.h"
+#include "tests/support/paths.h"
+
+using namespace headscope;
+using testing::reference;
+using testing::scratch_dir;
+using testing::source_dir;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A few changes to `bytes`: one flipped, some lost, some twice, a piece of something else put in, the end cut off.
+std::string mutated(std::string bytes, Random& random) {
+  static const std::array<std::string, 22> pieces = {"null",
+                                                     "-1",
+                                                     "1e999",
+                                                     "0.5",
+                                                     "true",
+                                                     "[]",
+                                                     "{}",
+                                                     "\"\"",
+                                                     "99999999999999999999",
+                                                     "9223372036854775807",
+                                                     "4294967296",
+                                                     "[[[[[[[[[[[[[[[[[[[[",
+                                                     "\x1b[2J\x1b]0;x\x07",
+                                                     "\xff\xfe",
+                                                     std::string(300, 'z'),
+                                                     std::string("\0\0\0\0", 4),
+                                                     "\\ud800",
+                                                     "\"",
+                                                     ",",
+                                                     "}",
+                                                     "\xe2\x80\xae",
+                                                     "(a|aa)+$"};
+  for (std::uint64_t changes = 1 + random.below(3); changes > 0; --changes) {
+    if (bytes.empty()) return bytes;
+    const auto at = static_cast<std::size_t>(random.below(bytes.size()));
+    const auto length = static_cast<std::size_t>(random.below(std::min<std::size_t>(bytes.size() - at, 40)));
+    switch (random.below(6)) {
+      case 0:
+        bytes[at] = static_cast<char>(bytes[at] ^ static_cast<char>(1 << random.below(8)));
+        break;
+      case 1:
+        bytes.erase(at, length);
+        break;
+      case 2:
+        bytes.insert(at, bytes.substr(at, length));
+        break;
+      case 3:
+        bytes.replace(at, length, pieces[random.below(pieces.size())]);
+        break;
+      case 4:
+        bytes.insert(at, pieces[random.below(pieces.size())]);
+        break;
+      default:
+        if (random.below(4) == 0) bytes.resize(at);
+        break;
+    }
+  }
+  return bytes;
+}
+
+/// Reads so many mutants of `whole`; says how many were refused. Fails on anything but success and a decent Error.
+int refused(const std::string& what, const std::string& whole, int count,
+            const std::function<void(const std::string&)>& read) {
+  Random random(20);
+  int errors = 0;
+  REQUIRE_NOTHROW_MESSAGE(read(whole), what, " as it should be");
+  for (int i = 0; i < count; ++i) {
+    const std::string bytes = mutated(whole, random);
+    std::string fault;
+    try {
+      read(bytes);
+    } catch (const Error& error) {
+      ++errors;
+      const std::string said = error.what();
+      for (const char c : said)
+        if (static_cast<unsigned char>(c) < 0x20 && c != '\n') fault = "a control character in: " + said;
+      if (said.find("exception") != std::string::npos) fault = "a library's own words: " + said;
+      if (error.found.size() > 4 * 200 + 3 || said.size() > 3000) fault = "a message of " + std::to_string(said.size());
+    } catch (const std::bad_alloc&) {
+      fault = "out of memory";
+    } catch (const std::exception& other) {
+      fault = std::string("another exception: ") + other.what();
+    }
+    if (!fault.empty()) FAIL_CHECK(what << ", mutant " << i << ": " << fault);
+  }
+  return errors;
+}
+
+/// A reader of files: writes the mutant and opens it.
+std::function<void(const std::string&)> as_file(const std::string& name,
+                                                const std::function<void(const fs::path&)>& open) {
+  const fs::path path = scratch_dir("mutants") / name;
+  return [path, open](const std::string& bytes) {
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+    open(path);
+  };
+}
+
+}  // namespace
+
+TEST_CASE("mutants of safetensors files, traces and arrays are read or refused") {
+  const auto read_all = as_file("m.safetensors", [](const fs::path& path) {
+    const SafetensorsFile file = SafetensorsFile::open(path);
+    for (const auto& [name, entry] : file.tensors())
+      if (entry.dtype == DType::f32 && entry.shape.size() <= 4) file.tensor(name);
+  });
+  const std::string mixed = read_file(reference("safetensors/mixed.safetensors"));
+  CHECK(refused("safetensors", mixed, 1500, read_all) > 700);
+
+  const fs::path saved = scratch_dir("mutants") / "trace.safetensors";
+  write_trace(*open_trace(reference("npz/attention.npz")), saved);
+  const std::string trace = read_file(saved);  // before as_file() makes the folder anew
+  CHECK(refused("trace", trace, 1500,
+                as_file("t.safetensors", [](const fs::path& path) { open_trace(path); })) > 500);
+  for (const char* name : {"attention.npz", "attention_ids.npz"})
+    CHECK(refused(name, read_file(reference(std::string("npz/") + name)), 1000,
+                  as_file("m.npz", [](const fs::path& path) { open_trace(path); })) > 400);
+  CHECK(refused("npz", read_file(reference("npz/deflated.npz")), 300, as_file("d.npz", [](const fs::path& path) {
+                  const NpzFile file = NpzFile::open(path);
+                  if (!file.names().empty()) file.array(file.names().front());
+                })) > 100);
+  CHECK(refused("npy", read_file(reference("npz/one_layer.npy")), 1000,
+                as_file("m.npy", [](const fs::path& path) { open_trace(path); })) > 300);
+}
+
+TEST_CASE("mutants of tokenizer files are read or refused, and what was read reads a text") {
+  const auto tokenizer = [](const fs::path& path) {
+    if (const auto read = load_tokenizer(path.parent_path()))
+      read->encode("It's 12 o'clock, é灯\n  aaaaaaaaaaaaaaaaaaaaaaaaab ");
+  };
+  for (const char* name : {"gpt2-json", "llama2", "metaspace", "smol"}) {
+    const fs::path folder = scratch_dir(std::string("mutants-") + name);
+    const auto read = [&](const std::string& bytes) {
+      std::ofstream(folder / "tokenizer.json", std::ios::binary | std::ios::trunc) << bytes;
+      tokenizer(folder / "tokenizer.json");
+    };
+    CHECK(refused(name, read_file(reference(std::string("tokenizers/") + name + "/tokenizer.json")), 400, read) > 100);
+  }
+  const fs::path folder = scratch_dir("mutants-sentencepiece");
+  refused("sentencepiece", read_file(reference("tokenizers/sentencepiece/tokenizer.model")), 400,
+          [&](const std::string& bytes) {
+            std::ofstream(folder / "tokenizer.model", std::ios::binary | std::ios::trunc) << bytes;
+            tokenizer(folder / "tokenizer.model");
+          });
+}
+
+TEST_CASE("mutants of sessions, settings, recipes, grammars and the other small files are read or refused") {
+  const fs::path assets = source_dir() / "assets", model = source_dir() / "models/tiny-gpt2";
+  const auto json = [](const auto& parse) {
+    return [parse](const std::string& text) { static_cast<void>(parse(text, std::string("file"))); };
+  };
+  CHECK(refused("session", read_file(assets / "examples/what-if.json"), 2000,
+                json([](const auto& text, const auto& where) { return session_from_json(text, where); })) > 1000);
+  Settings settings;
+  settings.remember_model("/a/model");
+  settings.pages = {{"Analyse", "patch"}};
+  CHECK(refused("settings", to_json(settings), 2000,
+                json([](const auto& text, const auto& where) { return settings_from_json(text, where); })) > 500);
+  CHECK(refused("recipe", read_file(model / "recipe.json"), 2000,
+                json([](const auto& text, const auto& where) { return parse_recipe(text, where); })) > 1000);
+  CHECK(refused("class rules", read_file(assets / "head_classes.json"), 1000,
+                json([](const auto& text, const auto& where) { return parse_class_rules(text, where); })) > 300);
+  CHECK(refused("grammar", read_file(assets / "stories.grammar"), 300,
+                json([](const auto& text, const auto& where) { return Grammar::parse(text, where); })) > 50);
+  RunRequest request;
+  request.model = "m";
+  request.text = "Mr and Mrs Qu";
+  request.edits = {parse_intervention("1.0: temperature 0.5", "edit")};
+  CHECK(refused("run request", to_json(request), 2000,
+                json([](const auto& text, const auto& where) { return run_request_from_json(text, where); })) > 500);
+  CHECK(refused("training record", read_file(model / "training.json"), 1000,
+                as_file("training.json", [](const fs::path& path) { load_training_record(path); })) > 300);
+  CHECK(refused("configuration", read_file(model / "config.json"), 1500,
+                as_file("config.json", [](const fs::path& path) { load_config(path.parent_path()); })) > 300);
+}
+
+TEST_CASE("mutants of edits and rules that are typed are read or refused") {
+  for (const char* edit :
+       {"1.0: temperature 0.5", "0.*@3..7: mask window 4", "1.0: patch k from \"a text\"", "*: position alibi on top",
+        "2.*: singular v 33..=0", "1.1@0..9: pattern previous", "0.0: set 3 1 0.5"})
+    refused(edit, "1.0: ablate zero", 1, [](const std::string&) {}),
+        refused(edit, "1.0: temperature 0.5", 200,
+                [&](const std::string& text) { parse_intervention(text, "--edit"); });
+  refused("rule", "token[k-1] == token[q] and k <= q", 1000, [](const std::string& text) { CellRule rule(text); });
+}
