@@ -18,14 +18,14 @@ namespace headscope {
 struct UiRequests {
   enum class Dialog { none, open_model, open_session, save_session, export_view };
   Dialog dialog = Dialog::none;
-  bool palette = false;       ///< open it
-  bool keys = false;          ///< show the list of keys
+  bool palette = false;                                 ///< open it
+  bool keys = false;                                    ///< show the list of keys
   bool settings = false, about = false, steps = false;  ///< show these pages
   bool settings_changed = false;                        ///< they are worth writing down now
   bool add_edit = false;                                ///< open the form for a new edit
   std::optional<Explorer::Copy> copy;                   ///< of the picture on screen
-  bool focus_prompt = false;  ///< put the cursor into the prompt editor
-  bool reset_zoom = false;    ///< of the head's picture
+  bool focus_prompt = false;                            ///< put the cursor into the prompt editor
+  bool reset_zoom = false;                              ///< of the head's picture
   bool quit = false;
   int workspace = 0;  ///< the tab that is shown, of workspace_titles; stays
   /// What the workspaces can show besides themselves, for the palette; Settings::pages says which one each shows.

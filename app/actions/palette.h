@@ -18,8 +18,8 @@ struct PaletteItem {
   std::function<void(Workbench&)> run;
 };
 
-/// Everything that can be done now: enabled actions, then pages of workspaces, heads, tokens, models, masks. Make it once when the palette
-/// opens.
+/// Everything that can be done now: enabled actions, then pages of workspaces, heads, tokens, models, masks. Make it
+/// once when the palette opens.
 std::vector<PaletteItem> palette_items(const Workbench& bench);
 
 struct PaletteHit {

@@ -103,9 +103,8 @@ Alphabet alphabet_of(Shell& shell, const Options& options, const LoadedModel& lo
   }
   if (options.alphabet_file.empty() && options.alphabet == "expected") {
     out.kind = "expected";
-    shell.with_progress("expected tokens", [&](const Ctx& ctx) {
-      out.ids = expected_tokens(*loaded.model, bos, options.seed, ctx).ids;
-    });
+    shell.with_progress("expected tokens",
+                        [&](const Ctx& ctx) { out.ids = expected_tokens(*loaded.model, bos, options.seed, ctx).ids; });
     out.rule = fmt::format(
         "those whose mean next-token probability, over {} texts drawn from the model's own expectations, is at least "
         "{} of even",

@@ -176,7 +176,8 @@ void add_read(CLI::App& app, Shell& shell) {
       one->add_flag("--paper", options->paper, "The rule of Sun et al. 2024: --threshold 1000 --magnitude 100")
           ->excludes(threshold)
           ->excludes(magnitude);
-      one->add_flag("--zero", options->zero, "Run again with all of them set to 0, listed or not: sinks, loss and answer before and after");
+      one->add_flag("--zero", options->zero,
+                    "Run again with all of them set to 0, listed or not: sinks, loss and answer before and after");
     }
     if (is({"alternatives"})) {
       one->add_option("--key", options->key, "The key that loses its weight (default: the strongest)")->type_name("N");

@@ -279,9 +279,8 @@ Reading gradients(Shell& shell, const ReadOptions& options, const LoadedModel& l
   std::vector<double> shown;
   for (std::size_t i = 0; i < trace->tokens.size(); ++i) {
     shown.push_back(static_cast<double>(found.gradients.gradient_times_input[i]));
-    out.rows.push_back(
-        {fmt::format("position {}", i), token_label(*trace, static_cast<Index>(i)), shown.back(), std::nan(""),
-         std::nan("")});
+    out.rows.push_back({fmt::format("position {}", i), token_label(*trace, static_cast<Index>(i)), shown.back(),
+                        std::nan(""), std::nan("")});
   }
   for (Index layer = 0; layer < found.importance.dim(0); ++layer)
     for (Index head = 0; head < found.importance.dim(1); ++head)
@@ -358,8 +357,8 @@ Reading sinks(Shell&, const ReadOptions&, const LoadedModel& loaded, const RunRe
 
 Reading massive(Shell& shell, const ReadOptions& options, const LoadedModel& loaded, const RunRequest& request,
                 TracePtr trace) {
-  const MassiveActivations found = massive_activations(
-      *trace, options.paper ? massive_by_sun : MassiveRule{options.threshold, options.magnitude});
+  const MassiveActivations found =
+      massive_activations(*trace, options.paper ? massive_by_sun : MassiveRule{options.threshold, options.magnitude});
   Index by_sun = 0;
   for (const MassiveLayer& line : found.layers) by_sun += line.count_by_sun;
   const auto rule = [](const MassiveRule& r) {
@@ -371,11 +370,10 @@ Reading massive(Shell& shell, const ReadOptions& options, const LoadedModel& loa
                {"massive_by_paper", rule(massive_by_sun) + " (Sun et al. 2024)", integer(by_sun)}};
   for (std::size_t layer = 0; layer < found.layers.size(); ++layer) {
     const MassiveLayer& line = found.layers[layer];
-    out.facts.push_back(
-        {fmt::format("largest_{}", layer),
-         fmt::format("layer {}: median {:.4g}, {} massive, largest ratio (position {}, dimension {})",
-                     layer, line.median, line.count, line.largest.position, line.largest.dimension),
-         line.largest.ratio});
+    out.facts.push_back({fmt::format("largest_{}", layer),
+                         fmt::format("layer {}: median {:.4g}, {} massive, largest ratio (position {}, dimension {})",
+                                     layer, line.median, line.count, line.largest.position, line.largest.dimension),
+                         line.largest.ratio});
   }
   if (options.zero && !found.found.empty()) {
     ZeroedActivations zeroed;
@@ -393,8 +391,8 @@ Reading massive(Shell& shell, const ReadOptions& options, const LoadedModel& loa
     }
   }
   out.columns = {"layer", "position", "token", "dimension", "value", "ratio"};
-  for (const HiddenActivation& a : std::span(found.found).first(std::min<std::size_t>(
-           found.found.size(), static_cast<std::size_t>(options.top))))
+  for (const HiddenActivation& a :
+       std::span(found.found).first(std::min<std::size_t>(found.found.size(), static_cast<std::size_t>(options.top))))
     out.rows.push_back({std::int64_t{a.layer}, integer(a.position), token_label(*trace, a.position),
                         integer(a.dimension), static_cast<double>(a.value), a.ratio});
   return out;
@@ -453,7 +451,8 @@ const std::vector<ReadTool>& read_tools() {
         {"circuits", "QK and OV circuits of a head, and its copying score", &maps_only, &circuits},
         {"rollout", "Attention rollout through all layers", &maps_only, &rollout},
         {"flow", "Attention flow from one position to the tokens", &maps_only, &flow},
-        {"gradients", "Gradient × input per token; per head |Σ A∘∂A| (importance) and Σ |A∘∂A| (reach)", &maps_only, &gradients},
+        {"gradients", "Gradient × input per token; per head |Σ A∘∂A| (importance) and Σ |A∘∂A| (reach)", &maps_only,
+         &gradients},
         {"composition", "Q-, K- and V-composition of heads", &maps_only, &composition},
         {"singular", "Singular values of every weight matrix, which the edit \"singular\" scales", &maps_only,
          &singular},

@@ -1,5 +1,5 @@
-// headscope-cli train: a recipe becomes a model folder. However it ends, it leaves the model or a checkpoint, and says how
-// to go on.
+// headscope-cli train: a recipe becomes a model folder. However it ends, it leaves the model or a checkpoint, and says
+// how to go on.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -66,8 +66,8 @@ void require_same(const Recipe& given, const Recipe& stored, const fs::path& che
               "train into another folder (-o), or without --resume to begin anew");
 }
 
-/// The checkpoint of a run that ends before its time, and how to go on from it. Never throws: what ended the run is what
-/// has to be told.
+/// The checkpoint of a run that ends before its time, and how to go on from it. Never throws: what ended the run is
+/// what has to be told.
 void keep(Shell& shell, const Trainer& trainer, const TrainingFolder& folder, const Options& options) {
   try {
     save_checkpoint(trainer.checkpoint(), folder.checkpoint());

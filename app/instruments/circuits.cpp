@@ -196,9 +196,8 @@ class CircuitsInstrument final : public ReadingInstrument {
     });
     // Both tokens of a pair are shown: in what a short bar and its number leave, the longer one cut first.
     const Font font = c.ui.token();
-    const double half = std::max(30.0, (c.room() - 72 - 20 - c.ui.fonts.width(" → ", font) -
-                                        c.ui.fonts.width("00.00", c.ui.number())) /
-                                           2);
+    const double half = std::max(
+        30.0, (c.room() - 72 - 20 - c.ui.fonts.width(" → ", font) - c.ui.fonts.width("00.00", c.ui.number())) / 2);
     const auto fitted = [&](const TokenPair& pair) {
       const std::string from = name(pair.from), to = name(pair.to);
       const double a = c.ui.fonts.width(from, font), b = c.ui.fonts.width(to, font);
@@ -207,8 +206,7 @@ class CircuitsInstrument final : public ReadingInstrument {
     };
     std::vector<Bar> bars;
     for (std::size_t i = 0; i < std::min<std::size_t>(pairs.size(), 10); ++i)
-      bars.push_back({fitted(pairs[i]),
-                      static_cast<double>(pairs[i].value / std::max(1e-9f, pairs[0].value)), -1,
+      bars.push_back({fitted(pairs[i]), static_cast<double>(pairs[i].value / std::max(1e-9f, pairs[0].value)), -1,
                       fmt::format("{:.2f}", pairs[i].value),
                       fmt::format("{} → {}: {}", name(pairs[i].from), name(pairs[i].to),
                                   circuit_ == 0 ? "looked at → made more likely" : "query → key")});

@@ -79,8 +79,7 @@ class MassiveInstrument final : public ReadingInstrument {
     }
     section(c.ui, "SET TO ZERO", "before → after, the text run again");
     if (!found.zeroed)
-      return note(c.ui,
-                  "None is massive in this model on this text. Lower the ratio to see what the largest ones do.");
+      return note(c.ui, "None is massive in this model on this text. Lower the ratio to see what the largest ones do.");
     const ZeroedActivations& z = *found.zeroed;
     const auto arrow = [](double a, double b) { return fmt::format("{:.3f} → {:.3f}", a, b); };
     fact(c.ui, "Loss on this text", arrow(z.loss_before, z.loss_after), nullptr,
@@ -133,9 +132,7 @@ class MassiveInstrument final : public ReadingInstrument {
                                        : fmt::format("{} found", found.size()));
     if (found.empty()) return note(c.ui, "None.");
     c.ui.pictures.add_table("massive list", "massive activations", [kept] {
-      Table out{"massive activations",
-                {"layer", "position", "token", "dimension", "value", "ratio to the median"},
-                {}};
+      Table out{"massive activations", {"layer", "position", "token", "dimension", "value", "ratio to the median"}, {}};
       for (const HiddenActivation& a : kept->result.all.found)
         out.rows.push_back({std::to_string(a.layer), std::to_string(a.position),
                             token_label(*kept->source.trace, a.position), std::to_string(a.dimension),

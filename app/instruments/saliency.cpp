@@ -142,8 +142,9 @@ class SaliencyInstrument final : public ReadingInstrument {
     if (!heads_.scene()) return;
     const Tensor& found = measure.of(answer->result.found);
     if (const auto head = head_cells(c, *heads_.scene(), touch); head && head->layer < found.dim(0))
-      tooltip(c.ui, {fmt::format("Layer {} Head {}: {:.4f}", head->layer, head->head, found.at(head->layer, head->head)),
-                     measure.formula});
+      tooltip(c.ui,
+              {fmt::format("Layer {} Head {}: {:.4f}", head->layer, head->head, found.at(head->layer, head->head)),
+               measure.formula});
   }
 
   void cells(const InstrumentContext& c, const std::shared_ptr<const Answer>& answer, double height) {

@@ -204,8 +204,7 @@ void CompareWorkspace::ranking(Ui& ui, Workbench& bench) {
     const HeadDifference& d = c.heads[c.ranked[rank]];
     const HeadRef head{d.layer, d.head};
     const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + width, at.y + height};
-    if (pressable(fmt::format("difference rank {}", rank + 1).c_str(), {width, height}))
-      bench.explorer.select(head);
+    if (pressable(fmt::format("difference rank {}", rank + 1).c_str(), {width, height})) bench.explorer.select(head);
     if (!ImGui::IsItemVisible()) continue;
     const bool hovered = ImGui::IsItemHovered(), chosen = head == bench.explorer.state().document.selected;
     if (hovered || chosen) draw.AddRectFilled(at, end, col(chosen ? ui.chrome.selected : ui.chrome.hovered), ui.px(4));

@@ -10,9 +10,9 @@
 #include "app/actions/action.h"
 #include "app/panels/scene_slot.h"
 #include "app/state/compare_desk.h"
+#include "app/state/desk_controls.h"
 #include "app/widgets/catalogue.h"
 #include "app/widgets/prompt_edit.h"
-#include "app/state/desk_controls.h"
 
 namespace headscope {
 

@@ -106,7 +106,8 @@ bool position_choice(const PanelContext& c, const char* id, int& position) {
   if (!ImGui::BeginPopup(id)) return false;
   const auto offer = [&](int at) {
     const std::string words = name(at);
-    if (ImGui::MenuItem(std::string(c.ui.fonts.laid_out(words)).c_str(), at == -1 ? "the last" : nullptr, at == position)) {
+    if (ImGui::MenuItem(std::string(c.ui.fonts.laid_out(words)).c_str(), at == -1 ? "the last" : nullptr,
+                        at == position)) {
       changed = at != position;
       position = at;
     }

@@ -57,8 +57,8 @@ void evidence_popup(const PanelContext& c) {
           fmt::format("{} looks at {}: {:.3f}", at(*c.trace(), cell.query), at(*c.trace(), cell.key), cell.weight);
       if (ImGui::Selectable(
               fmt::format("{}###{} {} {}", ui.fonts.laid_out(words), verdict.rule->id, cell.query, cell.key).c_str(),
-                            c.state().document.query == cell.query && c.state().document.key == cell.key,
-                            ImGuiSelectableFlags_NoAutoClosePopups))
+              c.state().document.query == cell.query && c.state().document.key == cell.key,
+              ImGuiSelectableFlags_NoAutoClosePopups))
         c.explorer.pin(cell.query, cell.key);
       ui.name(words, ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
       if (ImGui::IsItemHovered()) c.hovered.query = cell.query, c.hovered.key = cell.key;

@@ -262,7 +262,8 @@ void GenerateWorkspace::forcing(Ui& ui) {
   const float gap = ui.px(4), chip = ui.px(22);
   const Color right_hue = legible(ui.theme, ui.theme.value), wrong_hue = legible(ui.theme, ui.theme.key);
   ImGui::PushStyleColor(ImGuiCol_ChildBg, vec(ui.theme.background));
-  if (ImGui::BeginChild("forcing tokens", {0, ui.px(std::clamp(0.46 * room, 100.0, 420.0))}, ImGuiChildFlags_NavFlattened)) {
+  if (ImGui::BeginChild("forcing tokens", {0, ui.px(std::clamp(0.46 * room, 100.0, 420.0))},
+                        ImGuiChildFlags_NavFlattened)) {
     const ImVec2 corner = ImGui::GetCursorScreenPos();
     const float left = ui.px(52), end = ImGui::GetContentRegionAvail().x;
     ImDrawList& draw = *ImGui::GetWindowDrawList();

@@ -66,8 +66,7 @@ void GenerateWorkspace::left(Ui& ui, Workbench& bench) {
 }
 
 void GenerateWorkspace::keys(Ui&, Workbench& bench) {
-  if (study(bench) != Study::tape || ImGui::GetIO().WantTextInput || !desk_.prompt() || walking_controls())
-    return;
+  if (study(bench) != Study::tape || ImGui::GetIO().WantTextInput || !desk_.prompt() || walking_controls()) return;
   bench.ui.sideways_taken = true;
   const std::size_t at = desk_.cursor();
   if (ImGui::IsKeyPressed(ImGuiKey_LeftArrow) && at > 0) desk_.show(at - 1);

@@ -8,9 +8,9 @@
 
 #include "app/actions/action.h"
 #include "app/panels/scene_slot.h"
+#include "app/state/desk_controls.h"
 #include "app/state/generation_desk.h"
 #include "app/widgets/catalogue.h"
-#include "app/state/desk_controls.h"
 
 namespace headscope {
 

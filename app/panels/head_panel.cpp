@@ -137,11 +137,12 @@ void HeadPanel::main_view(const PanelContext& c, double height) {
             0, detail->map().stats().max_key[static_cast<std::size_t>(std::min(query, detail->map().n_query() - 1))]));
         const bool rotary =
             c.results().model.model && c.results().model.model->config().position == PositionKind::rotary;
-        slot_.want(c.explorer, c.ui, detail, place + fmt::format(" {} {} {}", query, key, width), [=](const Look& look) {
-          return score_split_scene(
-              *detail->trace, {head.layer, head.head, query, key, rotary, width, std::clamp(height - 20, 200.0, 1400.0)},
-              look);
-        });
+        slot_.want(
+            c.explorer, c.ui, detail, place + fmt::format(" {} {} {}", query, key, width), [=](const Look& look) {
+              return score_split_scene(
+                  *detail->trace,
+                  {head.layer, head.head, query, key, rotary, width, std::clamp(height - 20, 200.0, 1400.0)}, look);
+            });
       }
       break;
     }

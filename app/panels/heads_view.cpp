@@ -75,8 +75,7 @@ void HeadsView::order_choice(const PanelContext& c, Index query) {
     const UseFont font(c.ui, c.ui.body());
     ImGui::AlignTextToFramePadding();
     const double room = c.room() - static_cast<double>(width / c.ui.scale) - 16;
-    const std::string says =
-        fmt::format("Where {} looks, in every head", token_word(c.positions(), c.shown(query)));
+    const std::string says = fmt::format("Where {} looks, in every head", token_word(c.positions(), c.shown(query)));
     text_line(c.ui, elided(says, c.ui.body(), std::max(room, 40.0), c.ui.fonts));
   }
   ImGui::SameLine();

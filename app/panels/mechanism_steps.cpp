@@ -100,7 +100,7 @@ void MechanismsWorkspace::curves(Ui& ui) {
                       chart.width = width;
                       chart.height = height;
                       chart.log_x = curve.log_x;
-          chart.grid = true;
+                      chart.grid = true;
                       // The other axis is named above: below, its name would meet those of the lines.
                       chart.y_title = curve.y_title;
                       chart.points = !curve.lines.empty() && curve.lines[0].x.size() < 30;

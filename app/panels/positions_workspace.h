@@ -9,9 +9,9 @@
 #include "app/actions/action.h"
 #include "app/panels/panels.h"
 #include "app/render/rotary_picture.h"
+#include "app/state/desk_controls.h"
 #include "app/state/positions_desk.h"
 #include "app/widgets/catalogue.h"
-#include "app/state/desk_controls.h"
 
 namespace headscope {
 

@@ -189,8 +189,8 @@ void TrainWorkspace::branches(Ui& ui) {
     const bool now = branch == &desk_.branch();
     const std::string words =
         branch->parent < 0 ? fmt::format("{}: {} to step {}", branch->id, branch->recipe.name, branch->progress.step)
-                           : fmt::format("{}: {}'s step {} to {}, rate {:.1e}", branch->id, branch->parent, branch->from,
-                                         branch->progress.step, branch->recipe.optimizer.learning_rate);
+                           : fmt::format("{}: {}'s step {} to {}, rate {:.1e}", branch->id, branch->parent,
+                                         branch->from, branch->progress.step, branch->recipe.optimizer.learning_rate);
     if (ImGui::Selectable(fmt::format("{}###training branch {}", words, branch->id).c_str(), now) && !now)
       wanted = branch->id;
   }
@@ -331,8 +331,8 @@ void TrainWorkspace::keep(Ui& ui, Workbench& bench) {
   const std::string usual = desk_.usual_folder().string();
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
   input_line("##training folder", usual.c_str(), folder_);
-  const bool entered = ImGui::IsItemDeactivated() &&
-                       (ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter));
+  const bool entered =
+      ImGui::IsItemDeactivated() && (ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter));
   const std::filesystem::path folder = folder_.empty() ? desk_.usual_folder() : std::filesystem::path(folder_);
   const auto save = [&](bool open, bool overwrite) {
     replace_.clear();
@@ -360,8 +360,8 @@ void TrainWorkspace::keep(Ui& ui, Workbench& bench) {
   if (button(ui, "Fork from here")) desk_.fork();
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-    tooltip(ui, {"Train on from the step on screen", "with the learning rate on the left; what came after it stays as a branch",
-                 "scrub back first"});
+    tooltip(ui, {"Train on from the step on screen",
+                 "with the learning rate on the left; what came after it stays as a branch", "scrub back first"});
 }
 
 }  // namespace headscope

@@ -6,8 +6,8 @@
 
 #include "app/actions/action.h"
 #include "app/panels/scene_slot.h"
-#include "app/state/training_desk.h"
 #include "app/state/desk_controls.h"
+#include "app/state/training_desk.h"
 
 namespace headscope {
 

@@ -98,10 +98,8 @@ inline Workspace workspace_of(TrainWorkspace& train, TrainingDesk& desk) {
           [&] { desk.frame(); },
           {},
           [&](ControlsRecord& record) { train.controls(record); },
-          {[&] { return desk.unsaved(); },
-           [&](const std::filesystem::path& file) { desk.keep(file); },
-           [&] { return desk.keeping(); },
-           [&](const std::filesystem::path& file) { desk.take_up(file); },
+          {[&] { return desk.unsaved(); }, [&](const std::filesystem::path& file) { desk.keep(file); },
+           [&] { return desk.keeping(); }, [&](const std::filesystem::path& file) { desk.take_up(file); },
            workspace_index("Train")}};
 }
 

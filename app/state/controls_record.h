@@ -2,7 +2,8 @@
 // The controls of a page as a session keeps them. A page names each of its controls once, in one function, and that
 // function both writes them and puts them back:
 //
-//   void controls(ControlsRecord& record) { record.field("threshold", threshold_, 0, 1); record.field("words", words_); }
+//   void controls(ControlsRecord& record) { record.field("threshold", threshold_, 0, 1); record.field("words", words_);
+//   }
 //
 // What a file lacks stays as it is, and so does a control for which it holds something else than that control takes.
 

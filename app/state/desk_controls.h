@@ -1,6 +1,6 @@
 #pragma once
-// What a session keeps of the controls behind each workspace. What belongs to one model, text or run does not: positions
-// of a text, moments of a training.
+// What a session keeps of the controls behind each workspace. What belongs to one model, text or run does not:
+// positions of a text, moments of a training.
 
 #include "app/state/controls_record.h"
 

@@ -68,7 +68,8 @@ void Explorer::adopt(const fs::path& folder, const LoadedModel& model) {
   std::erase_if(models_, [&](const auto& known) { return known.first == folder; });
   models_.emplace_back(folder, model);
   if (models_.size() > kept_models) models_.erase(models_.begin());
-  if (results_.model_folder != folder) submitted_ = {};
+  // What an earlier model read, finished or not, goes with it: everything on screen is of one model.
+  if (results_.model_folder != folder) drop_results();
   results_.model = model;
   results_.model_folder = folder;
   succeeded("load");

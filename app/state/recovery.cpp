@@ -21,8 +21,9 @@ constexpr std::size_t words_limit = 4096;
 
 fs::path fresh_folder(const fs::path& root) {
   static std::atomic<unsigned> counter{0};
-  const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(
-                       std::chrono::system_clock::now().time_since_epoch()).count();
+  const auto now =
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
   return root / (std::to_string(::getpid()) + "-" + std::to_string(now) + "-" + std::to_string(counter++));
 }
 }  // namespace
@@ -56,7 +57,8 @@ void Recovery::find_offer() {
   offer_.reset();
   std::error_code failed;
   std::vector<std::pair<fs::file_time_type, fs::path>> candidates;
-  for (auto at = fs::directory_iterator(root_, failed); !failed && at != fs::directory_iterator(); at.increment(failed)) {
+  for (auto at = fs::directory_iterator(root_, failed); !failed && at != fs::directory_iterator();
+       at.increment(failed)) {
     if (at->path() == folder_ || !at->is_directory(failed)) continue;
     std::error_code missing;
     fs::file_time_type newest = fs::file_time_type::min();

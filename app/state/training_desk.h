@@ -36,8 +36,8 @@ struct HeadHistory {
   std::vector<std::vector<double>> heads;  ///< [head, layer-major][step]
 };
 
-/// A way that training went: the one that is going on, or one that was left, at a fork or for another beginning, and can
-/// be gone back to.
+/// A way that training went: the one that is going on, or one that was left, at a fork or for another beginning, and
+/// can be gone back to.
 struct TrainingBranch {
   int id = 0, parent = -1;  ///< −1: from the first step
   std::int64_t from = 0;    ///< the step it shares with its parent last

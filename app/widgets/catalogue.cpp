@@ -77,7 +77,8 @@ bool Catalogue::draw(const Ui& ui, const char* id, std::span<const CatalogueGrou
       if (finds(entry, query_)) shown.push_back(&entry);
   const auto present = [&] { return std::ranges::find(shown, chosen, [](const auto* e) { return e->id; }); };
   if (taken && !query_.empty() && !shown.empty() && (typed || present() == shown.end())) chosen = shown.front()->id;
-  if (((takes_arrows_ && !walking_controls()) || searching) && !shown.empty() && !ImGui::IsPopupOpen(nullptr, ImGuiPopupFlags_AnyPopup)) {
+  if (((takes_arrows_ && !walking_controls()) || searching) && !shown.empty() &&
+      !ImGui::IsPopupOpen(nullptr, ImGuiPopupFlags_AnyPopup)) {
     const int step =
         (ImGui::IsKeyPressed(ImGuiKey_DownArrow) ? 1 : 0) - (ImGui::IsKeyPressed(ImGuiKey_UpArrow) ? 1 : 0);
     if (step != 0 && (searching || !ImGui::GetIO().WantTextInput)) {

@@ -31,8 +31,9 @@ bool segmented(const Ui& ui, const char* id, std::span<const char* const> labels
 float segmented_width(const Ui& ui, std::span<const char* const> labels);
 
 /// Label, a thin line with a round grab, the value: one row as wide as there is room. `logarithmic` spaces by ratios.
-/// Double click puts `usual` back; at the keyboard Left and Right move it by hundredths, with Shift by tenths. True in a frame
-/// that changes the value; a drag is over when ImGui::IsMouseReleased() (the state's history merges what lies between).
+/// Double click puts `usual` back; at the keyboard Left and Right move it by hundredths, with Shift by tenths. True in
+/// a frame that changes the value; a drag is over when ImGui::IsMouseReleased() (the state's history merges what lies
+/// between).
 struct SliderOptions {
   double low = 0, high = 1, usual = 0;
   bool logarithmic = false;

@@ -24,10 +24,14 @@ ThumbnailTouch mask_thumbnail(const Ui& ui, const char* id, const AttentionRule&
       draw.AddRectFilled(from, {from.x + cell - 1, from.y + cell - 1},
                          col(masked(rule, q, k, cells) ? ui.theme.masked : seen));
     }
-  draw_text(
-      ui, draw,
-      {{0, 0}, elided(name, font, side + 16, ui.fonts), font, chosen ? ui.theme.text : ui.theme.muted, Anchor::start, 0},
-      {at.x, at.y + extent + ui.px(font.size + 2)});
+  draw_text(ui, draw,
+            {{0, 0},
+             elided(name, font, side + 16, ui.fonts),
+             font,
+             chosen ? ui.theme.text : ui.theme.muted,
+             Anchor::start,
+             0},
+            {at.x, at.y + extent + ui.px(font.size + 2)});
   return touch;
 }
 

@@ -77,8 +77,7 @@ App::App(const AppOptions& options) : options_(options) {
   explorer_->count_as_saved();  // what the program was started with
   explorer_->set_window_source([this] { return session_window(); });
   unsaved_ = std::make_unique<UnsavedWork>(*explorer_, options_.recovery);
-  if (options_.stop.stop_possible())
-    wake_on_stop_.emplace(options_.stop, [window = window_.get()] { window->wake(); });
+  if (options_.stop.stop_possible()) wake_on_stop_.emplace(options_.stop, [window = window_.get()] { window->wake(); });
   if (!settings_message.empty()) explorer_->show_message({Message::Level::info, settings_message, ""});
 }
 

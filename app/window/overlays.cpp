@@ -100,7 +100,8 @@ void PaletteOverlay::draw(Ui& ui, Workbench& bench) {
   const int count = static_cast<int>(hits.size());
   if (ImGui::IsKeyPressed(ImGuiKey_DownArrow)) ++chosen_;
   if (ImGui::IsKeyPressed(ImGuiKey_UpArrow)) --chosen_;
-  for (const ImGuiKey key : {ImGuiKey_DownArrow, ImGuiKey_UpArrow}) ImGui::SetItemKeyOwner(key);  // the line stays focused
+  for (const ImGuiKey key : {ImGuiKey_DownArrow, ImGuiKey_UpArrow})
+    ImGui::SetItemKeyOwner(key);  // the line stays focused
   const bool moved = ImGui::IsKeyPressed(ImGuiKey_DownArrow) || ImGui::IsKeyPressed(ImGuiKey_UpArrow);
   chosen_ = count == 0 ? 0 : std::clamp(chosen_, 0, count - 1);
   int picked =
@@ -310,8 +311,8 @@ void FileDialog::export_options(Ui& ui, const Workbench& bench) {
       for (const char* each : {this_head, all_heads})
         if (ImGui::MenuItem(each, nullptr, picture_ == each)) choose(each, bench);
     for (const ShownPicture& each : all) {
-      if (ImGui::MenuItem((std::string(ui.fonts.laid_out(each.title)) + "##" + each.id).c_str(), each.title == each.id ? nullptr : each.id.c_str(),
-                          picture_ == each.id))
+      if (ImGui::MenuItem((std::string(ui.fonts.laid_out(each.title)) + "##" + each.id).c_str(),
+                          each.title == each.id ? nullptr : each.id.c_str(), picture_ == each.id))
         choose(each.id, bench);
       ui.name("export " + each.id, ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
     }

@@ -62,10 +62,10 @@ class FileDialog {
   std::filesystem::path chosen_;
   std::string name_, error_;
   std::filesystem::path named_to_replace_;  ///< a file that is there; once more, and it is written over
-  int format_ = 0, dpi_ = 1, ground_ = 0;  ///< what an export was last asked for
-  std::string picture_;                    ///< of Explore this_head or all_heads, else the id of one on screen
-  std::string named_;                      ///< the name that was proposed for it
-  bool has_picture_ = false;               ///< there is something to export
+  int format_ = 0, dpi_ = 1, ground_ = 0;   ///< what an export was last asked for
+  std::string picture_;                     ///< of Explore this_head or all_heads, else the id of one on screen
+  std::string named_;                       ///< the name that was proposed for it
+  bool has_picture_ = false;                ///< there is something to export
 };
 
 /// A popup in the upper middle of the window, `width` logical pixels wide; true while it is open.

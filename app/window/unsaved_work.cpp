@@ -74,12 +74,13 @@ void UnsavedWork::keep_session() {
   kept_ = session;
   if (!write && words == kept_words_) return;
   kept_words_ = words;
-  explorer_.on_files("recovery", [recovery = recovery_.get(), file = recovery_->session(), write, words,
-                                  text = write ? to_json(session) : std::string()](Worker::Job&) -> Worker::Deliver {
-    if (write) write_file_atomically(file, text);
-    recovery->describe(words);
-    return nullptr;
-  });
+  explorer_.on_files("recovery",
+                     [recovery = recovery_.get(), file = recovery_->session(), write, words,
+                      text = write ? to_json(session) : std::string()](Worker::Job&) -> Worker::Deliver {
+                       if (write) write_file_atomically(file, text);
+                       recovery->describe(words);
+                       return nullptr;
+                     });
 }
 
 bool UnsavedWork::may_close() {
@@ -96,7 +97,7 @@ void UnsavedWork::leave_all(const std::function<void()>& turn) {
 void UnsavedWork::finish(const std::function<void()>& turn) {
   if (!recovery_ || answer_ != Answer::keep) return;
   if (words().empty()) return;
-  explorer_.cancel();  // a sweep of hours is not waited for
+  explorer_.cancel();                                               // a sweep of hours is not waited for
   for (int i = 0; i < most_turns && explorer_.busy(); ++i) turn();  // what is being written here is older than this
   const std::vector<std::string> all = words();
   recovery_->leave();
@@ -157,8 +158,8 @@ void UnsavedWork::draw_question(Ui& ui) {
   paragraph(ui, "In no file yet:", ui.theme.muted);
   for (const std::string& line : all) paragraph(ui, "· " + line, ui.theme.text);
   ImGui::Dummy({0, ui.px(4)});
-  const bool enter = !walking_controls() &&
-                     (ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter));
+  const bool enter =
+      !walking_controls() && (ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter));
   const auto answer = [&](Answer chosen) {
     answer_ = chosen;
     ImGui::CloseCurrentPopup();

@@ -169,12 +169,12 @@ void Window::State::open() {
 
   imgui.emplace();
   ImGuiIO& io = ImGui::GetIO();
-  io.IniFilename = nullptr;               // sizes belong to the settings
+  io.IniFilename = nullptr;                              // sizes belong to the settings
   io.ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard;  // Tab and arrows reach the controls: app/widgets/keyboard.h
   io.ConfigNavEscapeClearFocusItem = false;              // Tab goes on where it was
   ImGuiContext& context = *ImGui::GetCurrentContext();
   context.ConfigNavWindowingKeyNext = context.ConfigNavWindowingKeyPrev = 0;  // there is one window to be in
-  io.ConfigInputTextCursorBlink = false;  // a still cursor lets the loop sleep
+  io.ConfigInputTextCursorBlink = false;                                      // a still cursor lets the loop sleep
   io.ConfigErrorRecoveryEnableAssert = false;
   io.ConfigErrorRecoveryEnableTooltip = false;
   backends.emplace(window.get());

@@ -14,7 +14,7 @@ struct AttentionSteps {
   Tensor pattern;                                      ///< (head, query, key)
   Tensor scores;                                       ///< (head, query, key), only where a tap saw them
   bool edited_scores = false, edited_pattern = false;  ///< a tap put others in their place: no gradient flows past
-  float entropy_price = 0;                             ///< added to dP: price · d(entropy of the row without key 0) / dP
+  float entropy_price = 0;  ///< added to dP: price · d(entropy of the row without key 0) / dP
 };
 
 /// Records z of all texts (rows begin[t] … begin[t + 1] are text t's) on the tape, where anything of it is active.

@@ -163,8 +163,10 @@ const std::vector<Entry>& entries() {
          return mask(Chosen{x.list, whole(x[0])}, std::move(spec));
        }},
       {{"bigbird", "BigBird blocks", "bigbird B window W global G random R seed S",
-        "with I = ⌊i/B⌋, J = ⌊j/B⌋: |I − J| < W or I < G or J < G or J is one of R blocks drawn from G … I − W, each once",
-        "Blocks of B tokens see neighbouring blocks, the first G, and R earlier ones outside both, drawn once per seed.",
+        "with I = ⌊i/B⌋, J = ⌊j/B⌋: |I − J| < W or I < G or J < G or J is one of R blocks drawn from G … I − W, each "
+        "once",
+        "Blocks of B tokens see neighbouring blocks, the first G, and R earlier ones outside both, drawn once per "
+        "seed.",
         "Zaheer et al., Big Bird, 2020", "bigbird 2 window 1 global 1 random 1 seed 1"},
        {1, 1, 0, 0, 0},
        [](const Numbers& x, std::string spec) {

@@ -15,10 +15,10 @@ struct MechanismComparison {
   double entropy_reference = 0;
   double top1 =
       0;  ///< share of rows whose largest weight lies on the same key, rows with one visible key left out; NaN = none
-  int rank = -1, rank_reference = -1;       ///< singular values above 10⁻⁶ of the largest; −1 = not computed
-  int rank90 = -1, rank90_reference = -1;   ///< that hold 90 % of the energy
-  double negative = 0;                    ///< share of visible cells with a weight below 0
-  double least_sum = 0, largest_sum = 0;  ///< of the rows' weights
+  int rank = -1, rank_reference = -1;      ///< singular values above 10⁻⁶ of the largest; −1 = not computed
+  int rank90 = -1, rank90_reference = -1;  ///< that hold 90 % of the energy
+  double negative = 0;                     ///< share of visible cells with a weight below 0
+  double least_sum = 0, largest_sum = 0;   ///< of the rows' weights
 };
 
 /// `most_ranks`: maps with more rows or columns than that get no ranks (−1), which take n³.

@@ -29,8 +29,8 @@ struct AttentionInput {
   int layer = 0;
   MapStorage storage = MapStorage::none;  ///< none, dense or factored
   const TokenLinks* links = nullptr;      ///< of the whole text; may be null
-  float entropy_price = 0;                ///< with a tape: what a nat of one row's entropy, without its first key, adds to
-                                          ///< the number that is differentiated
+  float entropy_price = 0;  ///< with a tape: what a nat of one row's entropy, without its first key, adds to
+                            ///< the number that is differentiated
 };
 
 struct AttentionOutput {

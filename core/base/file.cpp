@@ -35,8 +35,8 @@ struct Descriptor {
   Descriptor& operator=(const Descriptor&) = delete;
 };
 
-/// O_NONBLOCK: opening a pipe that nobody writes to must not wait for ever. A regular file answers so only while another
-/// program holds a lease on it (a file server): it is asked to let go, and waited for.
+/// O_NONBLOCK: opening a pipe that nobody writes to must not wait for ever. A regular file answers so only while
+/// another program holds a lease on it (a file server): it is asked to let go, and waited for.
 Descriptor open_to_read(const fs::path& path) {
   constexpr int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY;
   int fd = ::open(path.c_str(), flags | O_NONBLOCK);

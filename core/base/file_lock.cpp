@@ -50,7 +50,8 @@ std::optional<Holder> parse(const std::string& text) {
 
 /// The file is still the one that its name means: its last holder may have removed it while we waited for it.
 bool same_file(int descriptor, const fs::path& file) {
-  struct stat held {}, named {};
+  struct stat held {
+  }, named{};
   return ::fstat(descriptor, &held) == 0 && ::stat(file.c_str(), &named) == 0 && held.st_dev == named.st_dev &&
          held.st_ino == named.st_ino;
 }

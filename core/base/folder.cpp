@@ -118,7 +118,8 @@ void clear_leftovers(const fs::path& folder) {
   std::error_code failed;
   const auto marked = [&](const fs::path& where, const std::string& beginning) {
     std::vector<fs::path> found;
-    for (auto at = fs::directory_iterator(where, failed); !failed && at != fs::directory_iterator(); at.increment(failed))
+    for (auto at = fs::directory_iterator(where, failed); !failed && at != fs::directory_iterator();
+         at.increment(failed))
       if (at->path().filename().string().starts_with(beginning)) found.push_back(at->path());
     return found;
   };

@@ -6,7 +6,6 @@
 #include <cassert>
 #include <optional>
 
-
 namespace headscope {
 
 namespace {

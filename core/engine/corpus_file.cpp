@@ -134,11 +134,15 @@ class Reader {
 
 ordered_json statistics_json(const CorpusStatistics& statistics) {
   const CorpusStatistics::Parts parts = statistics.parts();
-  ordered_json out{{"layers", statistics.layers()},    {"heads", statistics.heads()},
-                   {"passages", parts.passages},       {"tokens", parts.tokens},
+  ordered_json out{{"layers", statistics.layers()},
+                   {"heads", statistics.heads()},
+                   {"passages", parts.passages},
+                   {"tokens", parts.tokens},
                    {"fine_tokens", statistics.fine_tokens()},
-                   {"metrics", ordered_json::array()}, {"chance", ordered_json::array()},
-                   {"cells", ordered_json::array()},   {"sample", ordered_json::array()}};
+                   {"metrics", ordered_json::array()},
+                   {"chance", ordered_json::array()},
+                   {"cells", ordered_json::array()},
+                   {"sample", ordered_json::array()}};
   for (const Metric& metric : metrics()) out["metrics"].push_back(metric.id);
   for (const Distribution& chance : parts.chance) out["chance"].push_back(distribution_json(chance));
   for (const CorpusStatistics::Cell& cell : parts.cells)

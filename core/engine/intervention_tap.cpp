@@ -338,87 +338,88 @@ void InterventionTap::act(const Step& step, Site site, Tensor& value) {
         for (Index i = first; i <= last; ++i) body(head, i);
   };
   const int n = static_cast<int>(scene_.ids.size());
-  std::visit(
-      Overloaded{
-          [&](const SetWeight& a) {  // (head, query, key)
-            const Index query = from_end(a.query, n), key = from_end(a.key, n);
-            if (query < first || query > last) return;
-            for (Index head = 0; head < value.dim(0); ++head) {
-              if (step.target.head && *step.target.head != head) continue;
-              const std::span<float> weights(&value.ref(head, row(query), 0), static_cast<std::size_t>(value.dim(2)));
-              if (!step.after_softmax) {
-                set_weight(weights, key, a.weight);
-                continue;
-              }
-              set_final_weight(weights, key, a.weight);
-              outputs_.forget(head, query);
-            }
-          },
-          [&](const DropFirst& a) {
-            for (Index head = 0; head < value.dim(0); ++head) {
-              Index i = 0;
-              for (const HeldRows& part : held(site.layer, static_cast<int>(head))) {
-                const bool here = part.of(HeldKind::drop_first) == &step - steps_.data();
-                for (; i < part.end; ++i) {
-                  if (!here || i < first) continue;
-                  std::fill_n(&value.ref(head, row(i), 0), std::min<Index>(a.count, value.dim(2)), 0.0f);
-                  outputs_.forget(head, i);
-                }
-              }
-            }
-          },
-          [&](const FreezePattern&) {
-            rows_of_heads(value.dim(0), [&](Index head, Index i) {
-              const AttentionMap& map = step.source->map(site.layer, static_cast<int>(head));
-              const int from = step.partner[static_cast<std::size_t>(i)];
-              if (from < 0 || from >= map.n_query()) return;
-              std::vector<float> frozen(static_cast<std::size_t>(map.n_key()));
-              map.row(from, frozen);
-              freeze_row(frozen, step.partner, i,
-                         {&value.ref(head, row(i), 0), static_cast<std::size_t>(value.dim(2))});
-              outputs_.forget(head, i);
-            });
-          },
-          [&](const Ablate& a) {
-            std::vector<Tensor> reference;
-            for (const Trace* trace : step.references) reference.push_back(trace->sites.at(site));
-            ablate(a, reference, value, heads_of(value, step.target.head, scene_.dims.heads),
-                   static_cast<int>(row(first)), static_cast<int>(row(last)));
-          },
-          [&](const Patch&) {
-            const Tensor& source = step.source->sites.at(site);
-            for (Index i = first; i <= last; ++i) {
-              const int from = step.partner[static_cast<std::size_t>(i)];
-              if (from < 0) continue;
-              if (value.rank() == 2) {
-                for (Index j = 0; j < value.dim(1); ++j) value.ref(row(i), j) = source.at(from, j);
-                continue;
-              }
-              const auto [head, end] = heads_of(value, step.target.head, scene_.dims.heads);
-              for (Index h = head; h < end; ++h)
-                for (Index j = 0; j < value.dim(2); ++j) value.ref(row(i), h, j) = source.at(from, h, j);
-            }
-          },
-          [&](const SwitchOff& a) {
-            const bool norm = a.part == SwitchOff::Part::ln1 || a.part == SwitchOff::Part::ln2;
-            for (Index i = row(first); i <= row(last); ++i)
-              for (Index j = 0; j < value.dim(1); ++j) value.ref(i, j) = norm ? norm_input_.at(i, j) : 0.0f;
-          },
-          [&](const ShareKeys& a) { pool_heads(value, a.groups, row(first), row(last)); },
-          [&](const LatentKeys&) {
-            through_latent(step.latent.at(site.layer), inputs_.at(SiteKind::ln1_normalized), site.kind == SiteKind::v,
-                           static_cast<int>(row(first)), static_cast<int>(row(last)), value);
-          },
-          [&](const ScaleSingular& a) {
-            (site.kind == SiteKind::result ? multiply_heads_anew : multiply_anew)(
-                step.scaled.at(site.layer), inputs_.at(input_site(a.matrix)), static_cast<int>(row(first)),
-                static_cast<int>(row(last)), value);
-          },
-          [&](const SwapMechanism&) {
-            if (site.kind == SiteKind::pattern) swap(step, site.layer, value);
-          },
-          [](const auto&) {}},
-      step.action);
+  std::visit(Overloaded{[&](const SetWeight& a) {  // (head, query, key)
+                          const Index query = from_end(a.query, n), key = from_end(a.key, n);
+                          if (query < first || query > last) return;
+                          for (Index head = 0; head < value.dim(0); ++head) {
+                            if (step.target.head && *step.target.head != head) continue;
+                            const std::span<float> weights(&value.ref(head, row(query), 0),
+                                                           static_cast<std::size_t>(value.dim(2)));
+                            if (!step.after_softmax) {
+                              set_weight(weights, key, a.weight);
+                              continue;
+                            }
+                            set_final_weight(weights, key, a.weight);
+                            outputs_.forget(head, query);
+                          }
+                        },
+                        [&](const DropFirst& a) {
+                          for (Index head = 0; head < value.dim(0); ++head) {
+                            Index i = 0;
+                            for (const HeldRows& part : held(site.layer, static_cast<int>(head))) {
+                              const bool here = part.of(HeldKind::drop_first) == &step - steps_.data();
+                              for (; i < part.end; ++i) {
+                                if (!here || i < first) continue;
+                                std::fill_n(&value.ref(head, row(i), 0), std::min<Index>(a.count, value.dim(2)), 0.0f);
+                                outputs_.forget(head, i);
+                              }
+                            }
+                          }
+                        },
+                        [&](const FreezePattern&) {
+                          rows_of_heads(value.dim(0), [&](Index head, Index i) {
+                            const AttentionMap& map = step.source->map(site.layer, static_cast<int>(head));
+                            const int from = step.partner[static_cast<std::size_t>(i)];
+                            if (from < 0 || from >= map.n_query()) return;
+                            std::vector<float> frozen(static_cast<std::size_t>(map.n_key()));
+                            map.row(from, frozen);
+                            freeze_row(frozen, step.partner, i,
+                                       {&value.ref(head, row(i), 0), static_cast<std::size_t>(value.dim(2))});
+                            outputs_.forget(head, i);
+                          });
+                        },
+                        [&](const Ablate& a) {
+                          std::vector<Tensor> reference;
+                          for (const Trace* trace : step.references) reference.push_back(trace->sites.at(site));
+                          ablate(a, reference, value, heads_of(value, step.target.head, scene_.dims.heads),
+                                 static_cast<int>(row(first)), static_cast<int>(row(last)));
+                        },
+                        [&](const Patch&) {
+                          const Tensor& source = step.source->sites.at(site);
+                          for (Index i = first; i <= last; ++i) {
+                            const int from = step.partner[static_cast<std::size_t>(i)];
+                            if (from < 0) continue;
+                            if (value.rank() == 2) {
+                              for (Index j = 0; j < value.dim(1); ++j) value.ref(row(i), j) = source.at(from, j);
+                              continue;
+                            }
+                            const auto [head, end] = heads_of(value, step.target.head, scene_.dims.heads);
+                            for (Index h = head; h < end; ++h)
+                              for (Index j = 0; j < value.dim(2); ++j) value.ref(row(i), h, j) = source.at(from, h, j);
+                          }
+                        },
+                        [&](const SwitchOff& a) {
+                          const bool norm = a.part == SwitchOff::Part::ln1 || a.part == SwitchOff::Part::ln2;
+                          for (Index i = row(first); i <= row(last); ++i)
+                            for (Index j = 0; j < value.dim(1); ++j)
+                              value.ref(i, j) = norm ? norm_input_.at(i, j) : 0.0f;
+                        },
+                        [&](const ShareKeys& a) { pool_heads(value, a.groups, row(first), row(last)); },
+                        [&](const LatentKeys&) {
+                          through_latent(step.latent.at(site.layer), inputs_.at(SiteKind::ln1_normalized),
+                                         site.kind == SiteKind::v, static_cast<int>(row(first)),
+                                         static_cast<int>(row(last)), value);
+                        },
+                        [&](const ScaleSingular& a) {
+                          (site.kind == SiteKind::result ? multiply_heads_anew : multiply_anew)(
+                              step.scaled.at(site.layer), inputs_.at(input_site(a.matrix)),
+                              static_cast<int>(row(first)), static_cast<int>(row(last)), value);
+                        },
+                        [&](const SwapMechanism&) {
+                          if (site.kind == SiteKind::pattern) swap(step, site.layer, value);
+                        },
+                        [](const auto&) {}},
+             step.action);
 }
 
 }  // namespace headscope

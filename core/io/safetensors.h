@@ -42,9 +42,9 @@ struct TensorEntry {
 /// The tensors of one file, or of all shards that a `*.safetensors.index.json` names. Immutable, thread-safe.
 class SafetensorsFile {
  public:
-  /// A .safetensors file, an index .json, or a model folder (model.safetensors, else model.safetensors.index.json, else the
-  /// only *.safetensors in it). Throws Error on truncated or lying files: header length, JSON, dtype, shape × dtype ≠ bytes,
-  /// offsets outside the file or overlapping, duplicate names, a shard that lacks what the index promises.
+  /// A .safetensors file, an index .json, or a model folder (model.safetensors, else model.safetensors.index.json, else
+  /// the only *.safetensors in it). Throws Error on truncated or lying files: header length, JSON, dtype, shape × dtype
+  /// ≠ bytes, offsets outside the file or overlapping, duplicate names, a shard that lacks what the index promises.
   static SafetensorsFile open(const std::filesystem::path& path);
 
   const std::map<std::string, TensorEntry>& tensors() const { return tensors_; }
@@ -75,10 +75,11 @@ class SafetensorsWriter {
  public:
   using Produce = std::function<void(std::ostream&)>;  ///< must write exactly the declared number of bytes
   void add(std::string name, DType dtype, std::vector<std::int64_t> shape, Produce produce);
-  void add(std::string name, const Tensor& tensor);    ///< F32
+  void add(std::string name, const Tensor& tensor);  ///< F32
   void metadata(std::string key, std::string value);
   /// Atomic (write beside, then rename). Calls `progress(done, total)` in bytes between tensors when given.
-  void write(const std::filesystem::path& path, const std::function<void(std::size_t, std::size_t)>& progress = {}) const;
+  void write(const std::filesystem::path& path,
+             const std::function<void(std::size_t, std::size_t)>& progress = {}) const;
 
  private:
   struct Item {

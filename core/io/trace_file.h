@@ -5,8 +5,8 @@
 // and shapes), `logits`, all F32; __metadata__ holds "format", "version" and, under "headscope", a JSON description:
 // model, text, tokens (bytes, label, span; bytes that are not UTF-8 as {"hex": …}), source, queries, keys,
 // query_offset, map_kind and rule of the first map, head_kinds and head_rules of the heads that have another one, plan,
-// milliseconds; "names" where tensors have those of TransformerLens' bridges (hook_names.h). Older files call the output
-// of a norm hook_normalized.
+// milliseconds; "names" where tensors have those of TransformerLens' bridges (hook_names.h). Older files call the
+// output of a norm hook_normalized.
 
 #include <cstddef>
 #include <filesystem>

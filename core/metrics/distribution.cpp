@@ -153,8 +153,8 @@ Distribution::Bars Distribution::bars() const {
            0};
   for (int bin = 0; bin < (last + 1) * octave_bins; ++bin)
     out.counts[static_cast<std::size_t>(bar_of(bin))] += histogram_[static_cast<std::size_t>(bin)];
-  out.high = range_.low + (range_.high - range_.low) / whole * std::ldexp(static_cast<double>(out.counts.size()), last) /
-                              octave_bins;
+  out.high = range_.low + (range_.high - range_.low) / whole *
+                              std::ldexp(static_cast<double>(out.counts.size()), last) / octave_bins;
   return out;
 }
 
@@ -175,9 +175,9 @@ Distribution Distribution::from(Range range, const Stored& stored, const std::st
   for (const std::uint32_t in_bin : stored.histogram) counted += in_bin;
   const auto n = static_cast<Whole>(stored.count);
   const bool values_fit =
-      stored.values.empty() || (stored.values.size() == stored.count && stored.count <= most_exact &&
-                                std::ranges::is_sorted(stored.values) && stored.values.front() == stored.smallest &&
-                                stored.values.back() == stored.largest);
+      stored.values.empty() ||
+      (stored.values.size() == stored.count && stored.count <= most_exact && std::ranges::is_sorted(stored.values) &&
+       stored.values.front() == stored.smallest && stored.values.back() == stored.largest);
   const bool sound = stored.histogram.size() == static_cast<std::size_t>(range.bins()) && values_fit &&
                      stored.count <= most_values && counted == stored.count && stored.smallest <= stored.largest &&
                      out.sum_ >= n * stored.smallest && out.sum_ <= n * stored.largest && out.squares_ >= 0 &&

@@ -1,9 +1,9 @@
 #pragma once
 // How one number is spread over many texts, in constant memory, and so that parts counted apart and merged are the same
 // bits as one count of everything: values are rounded once to multiples of 2⁻²⁸ and all sums are whole numbers, whose
-// order does not matter. Mean and spread are exact for the rounded values (an error below 2·10⁻⁹). Quantiles are those of
-// the values themselves while there are few; of more they come from a histogram of fixed bins, are good to one bin, and
-// have no more digits than that.
+// order does not matter. Mean and spread are exact for the rounded values (an error below 2·10⁻⁹). Quantiles are those
+// of the values themselves while there are few; of more they come from a histogram of fixed bins, are good to one bin,
+// and have no more digits than that.
 
 #include <cstdint>
 #include <span>

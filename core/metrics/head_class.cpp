@@ -162,7 +162,7 @@ std::vector<ClassRule> parse_class_rules(std::string_view source, std::string_vi
   json document;
   try {
     document = json::parse(source);
-  } catch (const json::exception& failure) {  // also numbers too large to hold
+  } catch (const json::exception& failure) {     // also numbers too large to hold
     const std::string message = failure.what();  // "[json.exception.…] parse error at line 1, column 3: …"
     const auto close = message.find("] ");
     throw Error(file, "JSON", message.substr(close == std::string::npos ? 0 : close + 2));

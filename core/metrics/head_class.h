@@ -14,13 +14,13 @@
 namespace headscope {
 
 struct ClassRule {
-  std::string id, title;      ///< "previous_token", "previous token"
-  std::string metric;         ///< id of the metric that scores it
-  double at_least = 0;        ///< threshold on the score
-  double times_chance = 1;    ///< and at least this many times what chance gives
-  std::string color;          ///< "#RRGGBB", fixed hue of the class
-  Index rows_at_least = 5;    ///< query rows that count
-  double p_at_most = 0.001;   ///< what chance_bound() may be, times the candidates of which the metric takes the best
+  std::string id, title;     ///< "previous_token", "previous token"
+  std::string metric;        ///< id of the metric that scores it
+  double at_least = 0;       ///< threshold on the score
+  double times_chance = 1;   ///< and at least this many times what chance gives
+  std::string color;         ///< "#RRGGBB", fixed hue of the class
+  Index rows_at_least = 5;   ///< query rows that count
+  double p_at_most = 0.001;  ///< what chance_bound() may be, times the candidates of which the metric takes the best
 };
 
 struct Evidence {
@@ -41,8 +41,8 @@ std::vector<ClassRule> parse_class_rules(std::string_view json, std::string_view
 /// The rules built into the program from assets/head_classes.json.
 const std::vector<ClassRule>& default_class_rules();
 
-/// Score ÷ the threshold that the rule sets where chance scores `chance` (NaN = none); below 1, or NaN, the class is not
-/// met.
+/// Score ÷ the threshold that the rule sets where chance scores `chance` (NaN = none); below 1, or NaN, the class is
+/// not met.
 double class_margin(const ClassRule& rule, double score, double chance);
 
 /// "14 rows, p ≤ 1e-12": how much evidence there is, and how sure it is. Powers of ten, rounded up.

@@ -160,13 +160,11 @@ namespace {
 
 /// Hugging Face's names; the first of an activation is the one that is written.
 const std::vector<std::pair<const char*, Activation>>& activation_names() {
-  static const std::vector<std::pair<const char*, Activation>> names = {{"gelu_new", Activation::gelu_tanh},
-                                                                        {"gelu_pytorch_tanh", Activation::gelu_tanh},
-                                                                        {"gelu_fast", Activation::gelu_tanh},
-                                                                        {"gelu", Activation::gelu},
-                                                                        {"relu", Activation::relu},
-                                                                        {"silu", Activation::silu},
-                                                                        {"swish", Activation::silu}};
+  static const std::vector<std::pair<const char*, Activation>> names = {
+      {"gelu_new", Activation::gelu_tanh},  {"gelu_pytorch_tanh", Activation::gelu_tanh},
+      {"gelu_fast", Activation::gelu_tanh}, {"gelu", Activation::gelu},
+      {"relu", Activation::relu},           {"silu", Activation::silu},
+      {"swish", Activation::silu}};
   return names;
 }
 

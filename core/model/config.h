@@ -1,6 +1,6 @@
 #pragma once
-// What a decoder is made of, as data. A family file (gpt2.cpp, llama.cpp) turns a Hugging Face config.json into this and
-// says where each weight is stored; the forward pass (model.cpp) reads only this, never a family's name.
+// What a decoder is made of, as data. A family file (gpt2.cpp, llama.cpp) turns a Hugging Face config.json into this
+// and says where each weight is stored; the forward pass (model.cpp) reads only this, never a family's name.
 
 #include <cstdint>
 #include <filesystem>
@@ -29,13 +29,13 @@ struct ModelConfig {
   bool gated_mlp = false;
   bool attention_bias = true, mlp_bias = true;  ///< whether the projections have biases
   bool tied_embeddings = true;
-  bool scale_by_inverse_sqrt_d = true;   ///< scores ÷ √d_head
-  bool scale_by_inverse_layer = false;   ///< scores ÷ (layer + 1), a GPT-2 training option
+  bool scale_by_inverse_sqrt_d = true;  ///< scores ÷ √d_head
+  bool scale_by_inverse_layer = false;  ///< scores ÷ (layer + 1), a GPT-2 training option
   std::optional<std::int32_t> bos, eos;
 };
 
-/// Reads folder/config.json. Throws Error naming the key on anything missing, absurd (zero, negative, above sane limits, heads
-/// that do not divide) or not supported (another architecture, another rope_scaling).
+/// Reads folder/config.json. Throws Error naming the key on anything missing, absurd (zero, negative, above sane
+/// limits, heads that do not divide) or not supported (another architecture, another rope_scaling).
 ModelConfig load_config(const std::filesystem::path& folder);
 
 }  // namespace headscope

@@ -32,8 +32,8 @@ struct Ctx {
   std::stop_token stop = {};               ///< checked between layers and inside long ones; throws Cancelled
   std::atomic<float>* progress = nullptr;  ///< 0…1, written by the pass
   Tape* tape = nullptr;                    ///< the pass records itself on it; may be null
-  double entropy_price = 0;                ///< with a tape: what a nat of attention entropy (without the first key; mean
-                                           ///< over rows, heads, layers) adds to the number that is differentiated
+  double entropy_price = 0;  ///< with a tape: what a nat of attention entropy (without the first key; mean
+                             ///< over rows, heads, layers) adds to the number that is differentiated
   /// > 0: texts of so many tokens are read, whatever the model's context. For models without learned positions, where
   /// the caller (an edit) says how positions go on.
   int context = 0;

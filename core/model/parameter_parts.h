@@ -27,8 +27,8 @@ ParameterParts parameter_parts(const ModelConfig& config);
 /// defaults to heads, `d_head` to width / heads, `mlp` to 4 · width, `tied` to the family's habit. Throws Error at
 /// `where` on an unknown word, a number out of range, or heads that do not divide.
 ModelConfig parse_shape(std::string_view words, const std::string& where);
-/// The words of a configuration; parse_shape() reads them back to one with the same parts, but for the biases of a Llama
-/// that has some: there are no words for them.
+/// The words of a configuration; parse_shape() reads them back to one with the same parts, but for the biases of a
+/// Llama that has some: there are no words for them.
 std::string shape_words(const ModelConfig& config);
 
 }  // namespace headscope

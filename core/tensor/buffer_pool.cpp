@@ -26,7 +26,7 @@ std::size_t size_class(std::size_t bytes) {
 
 float* allocate(std::size_t bytes) {
   const std::size_t alignment = bytes >= huge_page ? huge_page : 64;
-  void* const data = ::operator new (bytes, std::align_val_t{alignment});
+  void* const data = ::operator new(bytes, std::align_val_t{alignment});
 #ifdef __linux__
   if (alignment == huge_page) madvise(data, bytes, MADV_HUGEPAGE);  // a hint: fewer faults, fewer TLB misses
 #endif
@@ -34,7 +34,7 @@ float* allocate(std::size_t bytes) {
 }
 
 void deallocate(float* data, std::size_t bytes) {
-  ::operator delete (data, std::align_val_t{bytes >= huge_page ? huge_page : 64});
+  ::operator delete(data, std::align_val_t{bytes >= huge_page ? huge_page : 64});
 }
 
 }  // namespace

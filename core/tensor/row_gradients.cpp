@@ -164,13 +164,9 @@ void Entropy(const float* p, Index n, float price, float* dp) {
   const auto log_of = [&](V w) HWY_ATTR {
     return hn::IfThenElseZero(hn::Gt(w, least), hn::Log(d, hn::Max(hn::Mul(w, by), least)));
   };
-  const V entropy =
-      hn::Set(d, -Sum([&](V w) HWY_ATTR { return hn::Mul(hn::Mul(w, by), log_of(w)); }, n, p));
+  const V entropy = hn::Set(d, -Sum([&](V w) HWY_ATTR { return hn::Mul(hn::Mul(w, by), log_of(w)); }, n, p));
   const V slope = hn::Set(d, -price / sum);
-  Map(
-      [&](V w) HWY_ATTR {
-        return hn::IfThenElseZero(hn::Gt(w, least), hn::Mul(slope, hn::Add(log_of(w), entropy)));
-      },
+  Map([&](V w) HWY_ATTR { return hn::IfThenElseZero(hn::Gt(w, least), hn::Mul(slope, hn::Add(log_of(w), entropy))); },
       n, true, dp, p);
 }
 

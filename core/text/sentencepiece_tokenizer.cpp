@@ -9,8 +9,8 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/text/table_tokenizer.h"
 #include "core/base/utf8.h"
+#include "core/text/table_tokenizer.h"
 
 namespace headscope {
 

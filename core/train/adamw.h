@@ -24,8 +24,8 @@ struct OptimizerSettings {
   double weight_decay = 0.1;  ///< of matrices (rank 2, embeddings too), never of gains and biases
   double clip_norm = 1.0;     ///< largest norm of all gradients together; 0 = never clipped
   /// Nats of loss that a nat of attention entropy costs: above 0, heads choose where they look. 0 = free. A row counts
-  /// without its first key, on which it may rest for nothing: −Σ p/S ln(p/S) over the other keys, S their sum. Mean over
-  /// rows, heads and layers.
+  /// without its first key, on which it may rest for nothing: −Σ p/S ln(p/S) over the other keys, S their sum. Mean
+  /// over rows, heads and layers.
   double attention_entropy = 0;
   /// Steps in which it is free; from then on the price rises evenly and is whole at schedule_steps. Heads that pay from
   /// the first step give up before they have learned what to look for.

@@ -24,8 +24,8 @@ struct ModelShape {
   int layers = 4, heads = 4;
   int kv_heads = 4;  ///< fewer than heads: grouped queries (llama only)
   int width = 128;
-  int d_head = 0;     ///< width of a head; 0 = width / heads (another for llama only)
-  int mlp = 512;  ///< width of the hidden layer; 0 = attention only
+  int d_head = 0;  ///< width of a head; 0 = width / heads (another for llama only)
+  int mlp = 512;   ///< width of the hidden layer; 0 = attention only
   int context = 256;
   double initial_deviation = 0.02;         ///< of the first weights (Parameters::initial)
   std::string first_positions = "random";  ///< what learned positions start as: "random" or "sinusoids" (gpt2 only)

@@ -61,8 +61,8 @@ class Trainer {
   /// The model as it is now, for tracing and sampling.
   std::shared_ptr<const Model> snapshot(Backend* backend = nullptr) const { return learner_->snapshot(backend); }
   /// folder/model.safetensors (F16), config.json, tokenizer.json, tokenizer_config.json, recipe.json, training.json
-  /// (see TrainingRecord); each atomically, not all together (TrainingFolder does that). Throws Error when one cannot be
-  /// written.
+  /// (see TrainingRecord); each atomically, not all together (TrainingFolder does that). Throws Error when one cannot
+  /// be written.
   void save_model(const std::filesystem::path& folder) const;
 
  private:

@@ -22,9 +22,10 @@ bool is_weights(std::string_view name) {
 
 /// What says something about one model only, and would be wrong or in the way beside another.
 bool is_part_of_a_model(std::string_view name) {
-  constexpr std::string_view names[] = {"config.json",   "generation_config.json",  "tokenizer.json", "tokenizer.model",
-                                        "vocab.json",    "special_tokens_map.json", "merges.txt",     "added_tokens.json",
-                                        "recipe.json",   "tokenizer_config.json",   "training.json",  "model.safetensors.index.json"};
+  constexpr std::string_view names[] = {
+      "config.json", "generation_config.json",  "tokenizer.json", "tokenizer.model",
+      "vocab.json",  "special_tokens_map.json", "merges.txt",     "added_tokens.json",
+      "recipe.json", "tokenizer_config.json",   "training.json",  "model.safetensors.index.json"};
   return std::ranges::find(names, name) != std::end(names) || is_weights(name);
 }
 
@@ -40,7 +41,8 @@ std::string hindrance(const fs::path& folder) {
   const fs::path here = fs::current_path(failed);
   const auto inside = std::mismatch(place.begin(), place.end(), here.begin(), here.end());
   if (inside.first == place.end()) return "the folder this was started in";
-  struct stat own {}, above {};
+  struct stat own {
+  }, above{};
   if (::stat(place.c_str(), &own) == 0 && ::stat(place.parent_path().c_str(), &above) == 0 &&
       own.st_dev != above.st_dev)
     return "the root of a file system";
@@ -51,7 +53,8 @@ std::string hindrance(const fs::path& folder) {
 
 bool holds_model(const fs::path& folder) {
   std::error_code failed;
-  for (auto at = fs::directory_iterator(folder, failed); !failed && at != fs::directory_iterator(); at.increment(failed)) {
+  for (auto at = fs::directory_iterator(folder, failed); !failed && at != fs::directory_iterator();
+       at.increment(failed)) {
     const std::string name = at->path().filename().string();
     if (name == "config.json" || is_weights(name)) return true;
   }
@@ -88,7 +91,8 @@ bool TrainingFolder::has_checkpoint() const {
 }
 
 void TrainingFolder::publish(const Trainer& trainer) {
-  write_folder_atomically(folder_, [&](const fs::path& part) { trainer.save_model(part); }, goes);
+  write_folder_atomically(
+      folder_, [&](const fs::path& part) { trainer.save_model(part); }, goes);
 }
 
 }  // namespace headscope

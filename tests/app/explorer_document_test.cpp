@@ -2,8 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 #include <vector>
 
 #include "core/base/error.h"
@@ -64,6 +66,29 @@ TEST_CASE("another model keeps the text, drops edits of layers and heads it lack
   CHECK(desk.results().run->trace->model.name == "tiny-gpt2");
   CHECK(desk.document().selected == last);
   CHECK(desk.document().edits == asked);
+}
+
+TEST_CASE("a run that is ready when another model opens is never shown as that model's") {
+  Desk desk;
+  for (const char* model : {"llama-gqa", "gpt2-random"}) {  // both stay open: the second time each opens at once
+    desk.explorer.open_model(reference(model));
+    desk.explorer.set_ids({1, 2, 3, 1, 2});
+    desk.settle();
+  }
+  desk.explorer.set_edits({{{}, SetTemperature{2}}});
+  desk.explorer.frame(desk.now += 0.01);
+  while (!desk.explorer.status().doing.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  REQUIRE(desk.explorer.busy());  // read, and waits for the next frame
+  desk.explorer.open_model(reference("llama-gqa"));
+  for (int frames = 0; frames < 20 || desk.explorer.busy(); ++frames) {
+    desk.explorer.frame(desk.now += 0.01);
+    const Results& results = desk.results();
+    if (results.run) CHECK(results.run->request.model == results.model_folder);
+    if (results.effect) CHECK(results.effect->moved.size() == results.effect->before->maps.size());
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  REQUIRE(desk.results().effect);
+  CHECK(desk.results().effect->before->model.name == "llama-gqa");
 }
 
 TEST_CASE(

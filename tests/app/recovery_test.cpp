@@ -120,7 +120,8 @@ TEST_CASE("own files are looked for in the documents folder that the desktop nam
   fs::create_directories(home / "Dokumente");
   fs::create_directories(home / "config");
   const auto named = [&](const std::string& line) {
-    write_file_atomically(home / "config" / "user-dirs.dirs", "# by xdg-user-dirs-update\nXDG_MUSIC_DIR=\"/\"\n" + line + "\n");
+    write_file_atomically(home / "config" / "user-dirs.dirs",
+                          "# by xdg-user-dirs-update\nXDG_MUSIC_DIR=\"/\"\n" + line + "\n");
     return documents_folder();
   };
   CHECK(named("XDG_DOCUMENTS_DIR=\"$HOME/Dokumente\"") == home / "Dokumente");
@@ -161,7 +162,8 @@ TEST_CASE("controls are written and read by the same line; what does not fit lea
   CHECK(read.words == "ü");
   CHECK(read.kind == Page::Kind::b);
   CHECK(read.inner == 4);
-  for (const char* text : {R"({"count": 11, "share": -1, "on": 1, "words": null, "kind": 3, "part": []})", "no json", "[]"}) {
+  for (const char* text :
+       {R"({"count": 11, "share": -1, "on": 1, "words": null, "kind": 3, "part": []})", "no json", "[]"}) {
     Page usual;
     ControlsRecord wrong(text);
     usual.controls(wrong);

@@ -31,7 +31,8 @@ TEST_CASE("a folder is replaced whole: what was written, and what belongs to som
   put(folder / "gone", "old");
   put(folder / "sub" / "c", "mine");
   write_folder_atomically(
-      folder, [](const fs::path& part) { put(part / "a", "new a"); }, [](std::string_view name) { return name == "gone"; });
+      folder, [](const fs::path& part) { put(part / "a", "new a"); },
+      [](std::string_view name) { return name == "gone"; });
   CHECK(read_file(folder / "a") == "new a");
   CHECK(read_file(folder / "b") == "old b");
   CHECK(read_file(folder / "sub" / "c") == "mine");
@@ -49,7 +50,8 @@ TEST_CASE("a folder is replaced whole: what was written, and what belongs to som
   CHECK(entries(root) == 1);
 }
 
-TEST_CASE("through a link, the folder it points at is replaced; a new folder is made; a trailing slash means no other") {
+TEST_CASE(
+    "through a link, the folder it points at is replaced; a new folder is made; a trailing slash means no other") {
   const fs::path root = scratch_dir("folder-link");
   put(root / "disk" / "model" / "a", "old");
   fs::create_directory_symlink("disk/model", root / "link");

@@ -76,7 +76,8 @@ TEST_CASE("a full or closed standard output is an error with a message, also of 
 
 TEST_CASE("a reader that has seen enough ends a command without a word") {
   // Hours of work, were anybody to read it all.
-  const Finished head = run_cli({"sample", "induction-2l", "--texts", "10000", "--tokens", "60"}, {.out = Stream::one_line});
+  const Finished head =
+      run_cli({"sample", "induction-2l", "--texts", "10000", "--tokens", "60"}, {.out = Stream::one_line});
   CHECK(head.code == 141);
   CHECK(head.err == "");
   const Finished list =

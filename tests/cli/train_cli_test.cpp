@@ -11,8 +11,8 @@
 
 #include "core/base/file.h"
 #include "core/engine/evaluation.h"
-#include "core/train/recipe.h"
 #include "core/train/checkpoint.h"
+#include "core/train/recipe.h"
 #include "core/train/tasks.h"
 #include "tests/cli/small_recipe.h"
 #include "tests/support/paths.h"
@@ -147,7 +147,8 @@ TEST_CASE("while one trains into a folder, a second is told who; when it was kil
 
 TEST_CASE("killed at any moment, a training leaves a folder that loads") {
   const fs::path folder = scratch_dir("cli-train-killed");
-  const fs::path recipe = written_recipe(folder, small_recipe(2)), other = written_recipe(folder / "b", small_recipe(3));
+  const fs::path recipe = written_recipe(folder, small_recipe(2)),
+                 other = written_recipe(folder / "b", small_recipe(3));
   const fs::path model = folder / "model";
   const auto begin = std::chrono::steady_clock::now();
   REQUIRE(run_cli({"train", recipe.string(), "-o", model.string()}).code == 0);
@@ -176,7 +177,8 @@ TEST_CASE("a training that cannot write its model keeps a checkpoint, and a hang
   const fs::path model = folder / "model";
   for (const int signal : {SIGTERM, SIGHUP}) {
     const fs::path out = folder / ("signal" + std::to_string(signal));
-    const Finished ended = run_cli({"train", recipe.string(), "-o", out.string()}, {.interrupt = true, .signal = signal});
+    const Finished ended =
+        run_cli({"train", recipe.string(), "-o", out.string()}, {.interrupt = true, .signal = signal});
     CHECK(ended.code == 130);
     CHECK(fs::exists(out / "checkpoint.safetensors"));
     CHECK_FALSE(fs::exists(out / "training.lock"));
@@ -199,8 +201,8 @@ TEST_CASE("a training that cannot write its model keeps a checkpoint, and a hang
   CHECK(full.err.find("no checkpoint could be written") != std::string::npos);
   CHECK_FALSE(fs::exists(model / "config.json"));
   const fs::path blind = folder / "blind";
-  const Finished piped = run_cli({"train", recipe.string(), "-o", blind.string()},
-                                 {.interrupt = true, .err = Stream::one_line});
+  const Finished piped =
+      run_cli({"train", recipe.string(), "-o", blind.string()}, {.interrupt = true, .err = Stream::one_line});
   CHECK(piped.code == 130);
   CHECK(fs::exists(blind / "checkpoint.safetensors"));
 }

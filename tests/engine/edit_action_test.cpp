@@ -52,7 +52,8 @@ TEST_CASE("every action's words read back to the same value") {
 
 TEST_CASE("words that are no action are refused with what would be") {
   CHECK(refusal("abate zero").find("edits are: temperature TAU; mask SPEC") != std::string::npos);
-  CHECK(refusal("ablate all").find("expected ablate zero | mean | mean over text | mean from \"TEXT\" … | resample SEED ") !=
+  CHECK(refusal("ablate all")
+            .find("expected ablate zero | mean | mean over text | mean from \"TEXT\" … | resample SEED ") !=
         std::string::npos);
   CHECK(refusal("ablate zero now").find("found \"now\"") != std::string::npos);
   CHECK(refusal("ablate zero from \"x\"").find("found \"from") != std::string::npos);

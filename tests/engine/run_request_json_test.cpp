@@ -72,7 +72,8 @@ TEST_CASE("the hash of a request is the same on every machine") {
 }
 
 TEST_CASE("a broken request names the file, the key and what was found") {
-  CHECK(message_of("{") == "r.json: expected valid JSON, found parse error at line 1, column 2: syntax error while parsing object key - "
+  CHECK(message_of("{") ==
+        "r.json: expected valid JSON, found parse error at line 1, column 2: syntax error while parsing object key - "
         "unexpected end of input; expected string literal");
   CHECK(message_of("[]") == "r.json: expected a JSON object, found array");
   CHECK(message_of(R"({"text": "a"})") == "r.json: \"model\": expected the path of a model folder, found none");
@@ -89,7 +90,8 @@ TEST_CASE("a broken request names the file, the key and what was found") {
   CHECK(message_of(R"({"model": "m", "text": "a", "too_long": "keep"})") ==
         "r.json: \"too_long\": expected one of refuse, keep_first, keep_last, found \"keep\"");
   CHECK(message_of(R"({"model": "m", "text": "a", "captures": {}})") ==
-        "r.json: expected only the keys model, text, ids, add_bos, ids_are_whole, parse_special, too_long, capture, edits, "
+        "r.json: expected only the keys model, text, ids, add_bos, ids_are_whole, parse_special, too_long, capture, "
+        "edits, "
         "found \"captures\"");
   CHECK(message_of(R"({"model": "m", "text": "a", "capture": {"sites": ["qq"]}})") ==
         "r.json: \"capture\": \"sites\": expected names of site kinds, such as \"pattern\" or \"resid_pre\", found "

@@ -42,8 +42,8 @@ class Evicting final : public AttentionRule {
 struct Stream final : Tap {
   const ModelConfig& config;
   std::shared_ptr<const AttentionRule> rule;
-  Index sinks, window;  // 0 sinks: nothing walks
-  Index now = 0;        // the token that is read
+  Index sinks, window;                           // 0 sinks: nothing walks
+  Index now = 0;                                 // the token that is read
   std::map<int, std::vector<Tensor>> sink_keys;  // by layer, before rotation: (1, kv_head, d_head) each
   Tensor query;                                  // turned
 

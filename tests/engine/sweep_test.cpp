@@ -71,8 +71,8 @@ auto finished(S& sweep, const Ctx& ctx) {
 
 TEST_CASE("a head's effect in a sweep is that of one run without it") {
   for (const char* name : {"gpt2-random", "llama-gqa"})
-    for (const Ablate& by : {Ablate{Ablate::By::zero, 1}, Ablate{Ablate::By::mean, 1}, Ablate{Ablate::By::mean, 1, true},
-                            Ablate{Ablate::By::resample, 7}}) {
+    for (const Ablate& by : {Ablate{Ablate::By::zero, 1}, Ablate{Ablate::By::mean, 1},
+                             Ablate{Ablate::By::mean, 1, true}, Ablate{Ablate::By::resample, 7}}) {
       CAPTURE(name);
       Bench bench(reference(name));
       bench.request.edits = {{{0, 0}, SetTemperature{2}}};  // what is edited already stays

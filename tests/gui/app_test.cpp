@@ -232,7 +232,8 @@ TEST_CASE("a long load says what it opens and how far it is; Stop leaves the mod
   HEADSCOPE_NEEDS_DISPLAY();
   const std::filesystem::path folder = scratch_dir("gui-slow") / "slow-model";
   headscope::testing::write_random_gpt2(folder, 2, 2, 16, 32);
-  // A lease on the last file of the folder: who opens it waits until it is given back. A disk as slow as the test wants it.
+  // A lease on the last file of the folder: who opens it waits until it is given back. A disk as slow as the test wants
+  // it.
   std::signal(SIGIO, SIG_IGN);  // how the holder is told that somebody waits
   const int lease = ::open((folder / "merges.txt").c_str(), O_RDWR | O_CLOEXEC);
   REQUIRE(lease >= 0);

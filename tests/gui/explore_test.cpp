@@ -59,7 +59,7 @@ TEST_CASE("the badge of a head's class opens the cells that show it, and a click
   CHECK(e.state().document.query == verdict.evidence[1].query);
   CHECK(e.state().document.key == verdict.evidence[1].key);
   CHECK(e.driver.shown(words(verdict.evidence[1])));  // the list stays: the next cell is one click away
-  e.driver.click_at({8, 8});  // beside it: closed
+  e.driver.click_at({8, 8});                          // beside it: closed
   e.driver.frames(2);
   CHECK_FALSE(e.driver.shown(words(verdict.evidence[1])));
 }

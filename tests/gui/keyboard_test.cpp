@@ -22,9 +22,8 @@ struct Program {
   Program() : app(Explore::options(1280, 900)) { settle(); }
   void settle() {
     int quiet = 0;
-    REQUIRE(driver.until([&] {
-      return (quiet = app.settled() && app.explorer().results().facts ? quiet + 1 : 0) > 8;
-    }, 5000));
+    REQUIRE(driver.until([&] { return (quiet = app.settled() && app.explorer().results().facts ? quiet + 1 : 0) > 8; },
+                         5000));
   }
   void go_to(const char* title) {
     for (std::size_t i = 0; i < workspace_titles.size(); ++i)

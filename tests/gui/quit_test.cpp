@@ -80,7 +80,8 @@ TEST_CASE("with nothing to lose, quitting is not asked about, and leaves nothing
   CHECK(entries(folder / "recovery") == 0);
 }
 
-TEST_CASE("Ctrl Q asks when edits or a training would be lost; Escape and Stay stay, the cross of the window asks too") {
+TEST_CASE(
+    "Ctrl Q asks when edits or a training would be lost; Escape and Stay stay, the cross of the window asks too") {
   HEADSCOPE_NEEDS_DISPLAY();
   const fs::path folder = scratch_dir("gui-quit-asks");
   {
@@ -135,9 +136,11 @@ TEST_CASE("kept at quitting, session and training are offered by the next start 
   }
   Program p(kept_in(folder));
   p.driver.click("Take it up");
-  REQUIRE(p.driver.until([&] {
-    return p.state().document.edits == two_edits && p.workspaces.training.phase() == TrainingDesk::Phase::paused;
-  }, 5000));
+  REQUIRE(p.driver.until(
+      [&] {
+        return p.state().document.edits == two_edits && p.workspaces.training.phase() == TrainingDesk::Phase::paused;
+      },
+      5000));
   CHECK(p.app.requests().workspace == workspace_index("Train"));
   const TrainingDesk& desk = p.workspaces.training;
   CHECK(desk.progress().step == 7);

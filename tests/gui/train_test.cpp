@@ -86,7 +86,8 @@ TEST_CASE("a recipe of one family becomes one of the other, without what only th
   CHECK(desk.draft().model.head_width() == 32);
 }
 
-TEST_CASE("the buttons of a run stay in their places; a fork's branch is gone back to by a click; a model is not lost") {
+TEST_CASE(
+    "the buttons of a run stay in their places; a fork's branch is gone back to by a click; a model is not lost") {
   HEADSCOPE_NEEDS_DISPLAY();
   Train t;
   Explore& e = t.e;

@@ -140,8 +140,7 @@ TEST_CASE("mutants of safetensors files, traces and arrays are read or refused")
   const fs::path saved = scratch_dir("mutants") / "trace.safetensors";
   write_trace(*open_trace(reference("npz/attention.npz")), saved);
   const std::string trace = read_file(saved);  // before as_file() makes the folder anew
-  CHECK(refused("trace", trace, 1500,
-                as_file("t.safetensors", [](const fs::path& path) { open_trace(path); })) > 500);
+  CHECK(refused("trace", trace, 1500, as_file("t.safetensors", [](const fs::path& path) { open_trace(path); })) > 500);
   for (const char* name : {"attention.npz", "attention_ids.npz"})
     CHECK(refused(name, read_file(reference(std::string("npz/") + name)), 1000,
                   as_file("m.npz", [](const fs::path& path) { open_trace(path); })) > 400);

@@ -94,7 +94,7 @@ TEST_CASE("fine bins tell small values apart as well as large ones") {
   for (int decile = 1; decile < 10; ++decile) {
     const double q = near.quantile(decile / 10.0);
     CHECK(std::abs(q - all[static_cast<std::size_t>(decile) * 300]) < 0.04);
-    CHECK(100 * q == doctest::Approx(std::round(100 * q)).epsilon(1e-12));  // two decimals
+    CHECK(100 * q == doctest::Approx(std::round(100 * q)).epsilon(1e-12));          // two decimals
     CHECK(far.quantile(decile / 10.0) == std::round(far.quantile(decile / 10.0)));  // bins of 2 to 4 tokens: none
   }
   // Bars of one width hold all of it.

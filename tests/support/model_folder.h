@@ -1,5 +1,6 @@
 #pragma once
-// Models of any shape on disk, for tests and benchmarks that open folders: random weights, the bundled example's tokenizer.
+// Models of any shape on disk, for tests and benchmarks that open folders: random weights, the bundled example's
+// tokenizer.
 
 #include <filesystem>
 

@@ -18,9 +18,9 @@ struct Finished {
 enum class Stream { read, full, closed, one_line };
 
 struct ProcessOptions {
-  std::string input = "";   ///< for standard input
-  bool interrupt = false;   ///< send SIGINT after the first line on standard error
-  int signal = 2;           ///< … or another
+  std::string input = "";  ///< for standard input
+  bool interrupt = false;  ///< send SIGINT after the first line on standard error
+  int signal = 2;          ///< … or another
   Stream out = Stream::read, err = Stream::read;
   double kill_after = 0;    ///< seconds after which SIGKILL ends it; 0 = never
   long file_limit = 0;      ///< most bytes of a file that it may write; 0 = any

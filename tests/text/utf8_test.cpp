@@ -1,8 +1,8 @@
 #include <doctest/doctest.h>
 
+#include "core/base/utf8.h"
 #include "core/text/byte_alphabet.h"
 #include "core/text/tokenizer.h"
-#include "core/base/utf8.h"
 
 using namespace headscope;
 

@@ -23,8 +23,8 @@ void write_map_csv(std::ostream& out, const Trace& trace, int layer, int head);
 void write_scene_csv(std::ostream& out, const Scene& scene);
 void write_scene_csv(const std::filesystem::path& path, const Scene& scene);
 
-/// The same lines with tabs between their cells and no quotes, as spreadsheets paste them: tabs and line breaks inside a
-/// cell become blanks.
+/// The same lines with tabs between their cells and no quotes, as spreadsheets paste them: tabs and line breaks inside
+/// a cell become blanks.
 std::string tab_separated(const std::string& csv);
 
 /// The file appears whole or not at all.

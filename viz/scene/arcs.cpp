@@ -117,7 +117,8 @@ Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Look& loo
   const double left = std::max(queries.depth, 56 * theme.text_scale),
                right = std::max(keys.depth, 56 * theme.text_scale);
   double span = std::min(std::clamp(std::round(0.55 * tall), 200.0, 340.0), std::max(most - left - right, 60.0));
-  if (options.width > 0) span = std::max(span, std::min(options.width - left - right - 2 * edge, std::round(0.9 * tall)));
+  if (options.width > 0)
+    span = std::max(span, std::min(options.width - left - right - 2 * edge, std::round(0.9 * tall)));
   const double width = std::max(left + span + right, std::min(narrowest * theme.text_scale, most));
 
   Scene scene;

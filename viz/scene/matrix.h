@@ -32,7 +32,7 @@ struct Matrix {
   /// All of it inside width × height, its cells as wide as high: where there is less than a pixel for a number, several
   /// rows and columns share a cell, which shows the largest magnitude (Heatmap::row_bin, column_bin). Without `texts`.
   bool square = false;
-  std::string provenance;           ///< of the whole matrix, for the tooltip and files
+  std::string provenance;  ///< of the whole matrix, for the tooltip and files
 };
 
 /// The heatmap is the mark "matrix"; label ids are "row.<i>", "column.<i>" or, of tokens, "label.key.<position>".
