@@ -10,9 +10,9 @@
 #include <tuple>
 #include <vector>
 
-#include "app/panels/all_workspaces.h"
 #include "app/state/settings.h"
 #include "app/window/app.h"
+#include "app/workspaces/all_workspaces.h"
 #include "core/base/error.h"
 #include "core/base/interrupts.h"
 #include "core/base/standard_streams.h"

@@ -11,6 +11,27 @@ function(headscope_target name)
   endif()
 endfunction()
 
+# headscope_precompile(NAME HEADERS… | NAME REUSE_FROM OTHER): the standard headers and these are compiled once, or OTHER's are used.
+# Left out on purpose: nlohmann/json and CLI11, whose templates every file would then instantiate that never names them.
+function(headscope_precompile name)
+  if(HEADSCOPE_PRECOMPILE)
+    if("${ARGV1}" STREQUAL REUSE_FROM)
+      target_precompile_headers(${name} REUSE_FROM ${ARGV2})
+    else()
+      target_precompile_headers(${name} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/precompiled.h ${ARGN})
+    endif()
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      # Of precompiled headers GCC forgets which were the system's, and warns of what it otherwise keeps to itself.
+      target_compile_options(${name} PRIVATE -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds -Wno-restrict)
+    endif()
+  endif()
+endfunction()
+
+# headscope_define(FILE DEFINITION…): for this file alone, which therefore is compiled without precompiled headers.
+function(headscope_define file)
+  set_source_files_properties(${file} PROPERTIES COMPILE_DEFINITIONS "${ARGN}" SKIP_PRECOMPILE_HEADERS ON)
+endfunction()
+
 # headscope_embed(TARGET FILE SYMBOL): the file's text as `extern const std::string_view SYMBOL` in namespace headscope.
 function(headscope_embed target file symbol)
   set(out ${CMAKE_CURRENT_BINARY_DIR}/embed/${symbol}.cpp)

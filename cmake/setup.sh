@@ -1,5 +1,9 @@
-# What ./run and ./test share: install what is missing, configure, build. Sourced, with `root` and `me` set.
+# What ./run and ./test share: install what is missing, configure, build. Sourced, with `root` and `me` set. Both build the same
+# folder, build/release: what is tested is what is started, compiled once.
 # Everything said here goes to stderr, so that the output of a command started through ./run --cli stays clean.
+
+# Where ccache is installed, it may share what uses precompiled headers.
+export CCACHE_SLOPPINESS="${CCACHE_SLOPPINESS:-pch_defines,time_macros}"
 
 say() { printf '%s: %s\n' "$me" "$1" >&2; }
 
@@ -22,6 +26,25 @@ quietly() {
     tail -n 40 "$log" >&2
   fi
   return 1
+}
+
+# with_progress LOG COMMAND...: quietly, and which step of how many a build is at: on a terminal always, elsewhere a line a minute.
+with_progress() {
+  local log="$root/build/$1" job step= told= each=60 waited=0
+  if [ -t 2 ]; then each=1; fi
+  quietly "$@" &
+  job=$!
+  while kill -0 "$job" 2>/dev/null; do
+    sleep 1
+    waited=$((waited + 1))
+    if [ $((waited % each)) -ne 0 ]; then continue; fi
+    step=$(sed -n 's/^\[\([0-9]*\)\/\([0-9]*\)\].*/step \1 of \2/p' "$log" 2>/dev/null | tail -n 1)
+    if [ -z "$step" ] || [ "$step" = "$told" ]; then continue; fi
+    told=$step
+    if [ -t 2 ]; then printf '\r%s: %s ' "$me" "$step" >&2; else say "$step"; fi
+  done
+  if [ -t 2 ] && [ -n "$told" ]; then printf '\r\033[K' >&2; fi
+  wait "$job"
 }
 
 # missing_packages required|optional: those of the list that dpkg does not know as installed.
@@ -164,6 +187,20 @@ configure() {
       "a library named above is missing or too old: see README.md, \"Building\"; all of the log: build/$1-configure.log"
 }
 
+# Every file is in the project's own format; skipped where the Clang-Format that it is defined by is missing, since versions differ.
+check_format() {
+  local tool=clang-format-16
+  if ! command -v "$tool" >/dev/null; then
+    skipped+=" the format of the source (no $tool found)"
+    return 0
+  fi
+  say "checking the format"
+  (cd "$root" && find core viz app tests cmake -name '*.cpp' -o -name '*.h' -o -name '*.cu' | sort |
+    xargs -n 64 -P 4 "$tool" --dry-run -Werror) >"$root/build/format.log" 2>&1 && return 0
+  sed -n 's/: error:.*//p' "$root/build/format.log" | sort -u | head -n 40 >&2
+  fail "files are not in the project's format (the lines above)" "$tool -i FILE…; all of the log: build/format.log"
+}
+
 # The core once more with another compiler, which takes other things amiss; skipped where there is none.
 check_with_clang() {
   local clang
@@ -183,6 +220,6 @@ build() {
   configure "$preset"
   if ninja -C "$dir" -n "$@" 2>/dev/null | grep -q 'no work to do'; then return 0; fi
   say "building ($preset): $*"
-  quietly "$preset-build.log" cmake --build "$dir" --parallel "$(nproc 2>/dev/null || echo 2)" --target "$@" ||
+  with_progress "$preset-build.log" cmake --build "$dir" --parallel "$(nproc 2>/dev/null || echo 2)" --target "$@" ||
     fail "the $preset build failed" "see the lines above; all of the log: build/$preset-build.log"
 }

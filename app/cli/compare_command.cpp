@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
@@ -14,6 +13,7 @@
 #include "app/cli/table.h"
 #include "app/render/picture.h"
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/metrics/next_token.h"
 #include "core/metrics/trace_difference.h"
 #include "viz/export/pango_text.h"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "app/cli/commands.h"
@@ -13,6 +12,7 @@
 #include "app/cli/table.h"
 #include "core/attention/cell_set.h"
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/metrics/detector.h"
 
 namespace headscope::cli {

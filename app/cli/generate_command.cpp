@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
 #include "app/cli/report.h"
 #include "app/cli/table.h"
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/engine/generation.h"
 
 namespace headscope::cli {

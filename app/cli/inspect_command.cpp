@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
@@ -12,6 +11,7 @@
 #include "app/render/head_report.h"
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
+#include "core/base/json.h"
 #include "core/io/safetensors.h"
 #include "core/model/family.h"
 #include "core/text/tokenizer.h"

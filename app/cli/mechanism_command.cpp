@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
@@ -18,6 +17,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanism_report.h"
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/engine/mechanism_input.h"
 #include "viz/export/pango_text.h"
 #include "viz/scene/matrix_flow.h"

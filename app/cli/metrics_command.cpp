@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "app/cli/commands.h"
@@ -13,6 +12,7 @@
 #include "app/cli/table.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/engine/expected_tokens.h"
 #include "core/metrics/even_head.h"
 #include "core/metrics/repeated_tokens.h"

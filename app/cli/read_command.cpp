@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "app/cli/commands.h"
 #include "app/cli/reading.h"
@@ -12,6 +11,7 @@
 #include "app/cli/table.h"
 #include "app/render/picture.h"
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/overloaded.h"
 #include "viz/export/pango_text.h"
 #include "viz/scene/theme.h"

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "app/cli/table.h"
+#include "core/base/json.h"
 #include "core/metrics/next_token.h"
 
 namespace headscope::cli {

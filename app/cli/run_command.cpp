@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
 #include "app/cli/report.h"
+#include "core/base/json.h"
 #include "core/engine/edit_notes.h"
 #include "core/metrics/next_token.h"
 

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "app/cli/report.h"
 #include "app/cli/table.h"
+#include "core/base/json.h"
 #include "core/engine/edit_pairs.h"
 #include "viz/scene/text.h"
 

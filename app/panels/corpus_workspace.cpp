@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/instruments/parts.h"
+#include "app/panels/head_cells.h"
 #include "app/panels/panels.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/keyboard.h"

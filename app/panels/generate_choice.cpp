@@ -48,10 +48,6 @@ std::string bytes_text(std::size_t bytes) {
   return quantity(static_cast<double>(bytes), "B");
 }
 
-void quiet_words(const Ui& ui, const std::string& words) {
-  paragraph(ui, words, ui.theme.muted);
-}
-
 void GenerateWorkspace::right(Ui& ui, Workbench& bench) {
   if (!desk_.prompt()) return empty_state(ui, "The choice of a token", "Its candidates will stand here.");
   switch (study(bench)) {
@@ -70,7 +66,7 @@ void GenerateWorkspace::choice(Ui& ui, Workbench& bench) {
   const ToldStep* told = desk_.at_cursor();
   if (!told) {
     section(ui, "THE CHOICE", desk_.branch().ended);
-    if (!desk_.branch().ended.empty()) quiet_words(ui, "Scrub back to look at any step, or fork there.");
+    if (!desk_.branch().ended.empty()) note(ui, "Scrub back to look at any step, or fork there.");
     return;
   }
   const bool decided = desk_.cursor() < desk_.branch().steps.size();

@@ -10,6 +10,7 @@
 
 #include "app/panels/generate_workspace.h"
 #include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
 #include "app/widgets/plots.h"
 #include "viz/color/norm.h"
 
@@ -61,10 +62,9 @@ std::vector<double> running_sum(const std::vector<double>& values) {
 
 void GenerateWorkspace::cost(Ui& ui) {
   const auto& costs = desk_.costs();
-  quiet_words(
-      ui,
-      "To write token t, the model needs keys and values of all tokens before it. Kept in a cache they cost memory; "
-      "computed anew they cost a pass over the whole prefix, at every step.");
+  note(ui,
+       "To write token t, the model needs keys and values of all tokens before it. Kept in a cache they cost memory; "
+       "computed anew they cost a pass over the whole prefix, at every step.");
   if (costs.empty()) return waiting(ui, desk_, "Each length is run with the cache and without it, several times.");
   const float half = ImGui::GetContentRegionAvail().y / 2;
   const double height = std::max(static_cast<double>(half / ui.scale) - 52, 110.0);
@@ -133,22 +133,20 @@ void GenerateWorkspace::cost_facts(Ui& ui) {
        fmt::format("{:.2f} ×", costs.back().recomputed_ms / std::max(costs.front().recomputed_ms, 1e-9)), nullptr,
        {fmt::format("time at {} tokens ÷ time at {}", costs.back().length, costs.front().length)});
   section(ui, "WHAT TO LOOK FOR");
-  quiet_words(
-      ui,
-      "With the cache a step reads one token: its products cost the same at any length, and only the row of scores "
-      "grows, O(t). Recomputing reads t tokens, O(t) products and O(t²) scores, so the whole text costs a power "
-      "of t more.");
+  note(ui,
+       "With the cache a step reads one token: its products cost the same at any length, and only the row of scores "
+       "grows, O(t). Recomputing reads t tokens, O(t) products and O(t²) scores, so the whole text costs a power "
+       "of t more.");
 }
 
 // ---- streaming
 
 void GenerateWorkspace::streaming(Ui& ui) {
   const auto& view = desk_.streaming();
-  quiet_words(
-      ui,
-      "A stream is longer than the cache may grow, so tokens are evicted: all but the last ones, or all but these and "
-      "a few of the first, on which heads of many models rest as sinks. Rotary positions are counted inside the cache "
-      "(Xiao et al., § 3.2); learned ones were added as tokens were read, and stay those of the text.");
+  note(ui,
+       "A stream is longer than the cache may grow, so tokens are evicted: all but the last ones, or all but these and "
+       "a few of the first, on which heads of many models rest as sinks. Rotary positions are counted inside the cache "
+       "(Xiao et al., § 3.2); learned ones were added as tokens were read, and stay those of the text.");
   if (!view) return waiting(ui, desk_, "The text is continued to the end of the context, then read under each policy.");
   const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
   section(ui, "LOSS PER TOKEN",
@@ -245,17 +243,16 @@ void GenerateWorkspace::streaming_facts(Ui& ui) {
     words +=
         "This model does not lean on its first tokens here (see the sink metric in Explore), so that sinks help "
         "little.";
-  quiet_words(ui, words);
+  note(ui, words);
 }
 
 // ---- teacher forcing
 
 void GenerateWorkspace::forcing(Ui& ui) {
   const auto& view = desk_.forcing();
-  quiet_words(
-      ui,
-      "The same text twice. Taught, the model reads the true tokens and guesses each next one. On its own, it reads "
-      "what it wrote: the first miss changes all that follows.");
+  note(ui,
+       "The same text twice. Taught, the model reads the true tokens and guesses each next one. On its own, it reads "
+       "what it wrote: the first miss changes all that follows.");
   if (!view) return waiting(ui, desk_, "The text is read token by token in both ways.");
   const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
   section(ui, "TOKENS", "the text · guessed after the true tokens · written freely");
@@ -357,10 +354,9 @@ void GenerateWorkspace::forcing_facts(Ui& ui) {
   fact(ui, "On its own, up to the first miss", nats(mean_of(view->free_loss, 0, first_miss + 1)), nullptr,
        {"until then both read the same tokens"});
   section(ui, "WHAT TO LOOK FOR");
-  quiet_words(
-      ui,
-      "Both use the sampling on the left and the same random numbers; choose Greedy for the most probable token. "
-      "After a miss the free text may be good in itself: its loss is measured on another text.");
+  note(ui,
+       "Both use the sampling on the left and the same random numbers; choose Greedy for the most probable token. "
+       "After a miss the free text may be good in itself: its loss is measured on another text.");
 }
 
 }  // namespace headscope

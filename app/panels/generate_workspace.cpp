@@ -10,6 +10,7 @@
 #include "app/panels/panels.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/keyboard.h"
+#include "app/widgets/paragraph.h"
 #include "app/widgets/plots.h"
 #include "viz/scene/head_rows.h"
 #include "viz/scene/text.h"
@@ -82,12 +83,11 @@ void GenerateWorkspace::prompt(Ui& ui) {
   const auto& run = desk_.prompt();
   section(ui, "PROMPT", run ? fmt::format("{} tokens of {}", run->trace->tokens.size(), run->trace->model.name) : "");
   if (desk_.replay_refused()) {
-    quiet_words(ui,
-                "The session's generated text was not made again. It stays in the session until another is written.");
+    note(ui, "The session's generated text was not made again. It stays in the session until another is written.");
     if (button(ui, "Make it again")) desk_.replay_again();
     ImGui::Dummy({0, ui.px(4)});
   }
-  if (!run) return quiet_words(ui, "Open a model and write a text in Explore.");
+  if (!run) return note(ui, "Open a model and write a text in Explore.");
   std::string words = run->trace->text;
   if (words.empty())
     for (const Token& token : run->trace->tokens) words += token.label;
@@ -96,7 +96,7 @@ void GenerateWorkspace::prompt(Ui& ui) {
     while (from < words.size() && (static_cast<unsigned char>(words[from]) & 0xC0) == 0x80) ++from;
     words = "… " + words.substr(from);
   }
-  quiet_words(ui, printable(words));
+  note(ui, printable(words));
   if (std::ranges::any_of(run->request.edits, &Intervention::enabled)) {
     std::string edits;
     for (const Intervention& edit : run->request.edits)
@@ -106,7 +106,7 @@ void GenerateWorkspace::prompt(Ui& ui) {
   }
   if (desk_.prompt_changed()) {
     ImGui::Dummy({0, ui.px(2)});
-    quiet_words(ui, "Explore shows another prompt by now.");
+    note(ui, "Explore shows another prompt by now.");
     if (button(ui, "Start from it")) desk_.take_prompt();
   }
 }
@@ -172,10 +172,9 @@ void GenerateWorkspace::controls(Ui& ui, Workbench& bench) {
        {"2 · layers · tokens · key heads · d_head · 4 bytes",
         fmt::format("2 · {} · {} · {} · {} · 4", dims.layers, length, dims.kv_heads, dims.d_head)});
   if (const std::size_t dropped = desk_.dropped(); dropped > 0)
-    quiet_words(ui,
-                fmt::format("Rows and logits of the oldest {} steps were let go to stay inside {}; they are computed "
-                            "again when you look at them.",
-                            dropped, bytes_text(desk_.byte_budget())));
+    note(ui, fmt::format("Rows and logits of the oldest {} steps were let go to stay inside {}; they are computed "
+                         "again when you look at them.",
+                         dropped, bytes_text(desk_.byte_budget())));
   ImGui::Dummy({0, ui.px(2)});
   if (button(ui, "Open in Explore")) {
     desk_.pause();

@@ -59,7 +59,5 @@ class GenerateWorkspace {
 
 /// "12.3 kB"
 std::string bytes_text(std::size_t bytes);
-/// Words that wrap, in a quiet colour.
-void quiet_words(const Ui& ui, const std::string& words);
 
 }  // namespace headscope

@@ -22,10 +22,6 @@ namespace {
 constexpr Index most_rows = 64, most_columns = 64;
 constexpr double long_text = 32768;
 
-void quiet(Ui& ui, const std::string& words) {
-  paragraph(ui, words, ui.theme.muted);
-}
-
 /// In as many digits as it takes to read the same numbers back.
 std::string written(const Tensor& x) {
   std::string text;
@@ -100,9 +96,9 @@ void MechanismsWorkspace::input(Ui& ui, Workbench& bench) {
   }
   if (source.kind == MechanismSource::Kind::head) {
     const auto& run = bench.explorer.results().run;
-    if (!run) return quiet(ui, "No text is open: type one in Explore, or choose another input.");
-    quiet(ui, fmt::format("Q, K, V of the open text · {} tokens · head_dim {} · arrow keys change the head",
-                          run->trace->tokens.size(), run->trace->model.dims.d_head));
+    if (!run) return note(ui, "No text is open: type one in Explore, or choose another input.");
+    note(ui, fmt::format("Q, K, V of the open text · {} tokens · head_dim {} · arrow keys change the head",
+                         run->trace->tokens.size(), run->trace->model.dims.d_head));
     return;
   }
   if (source.kind == MechanismSource::Kind::random) {

@@ -30,10 +30,6 @@ void heading(const Ui& ui, const PositionMethod& method) {
   text_line(ui, method.formula, ui.theme.muted);
 }
 
-void remark(const Ui& ui, const std::string& text) {
-  paragraph(ui, text, ui.theme.muted);
-}
-
 bool whole(const Ui& ui, const char* label, int& value, int low, int high, int usual) {
   double v = value;
   if (!slider(ui, label, v,
@@ -48,10 +44,10 @@ bool whole(const Ui& ui, const char* label, int& value, int low, int high, int u
 void PositionsWorkspace::none_middle(const PanelContext& c) {
   heading(c.ui, *find_position_method("none"));
   const auto permuted = desk_.permuted();
-  remark(c.ui,
-         "The first tokens of the text, read forwards and backwards. Without positions and without a mask attention "
-         "cannot tell one order from the other: every token's output is the same to the last digits of float32, only "
-         "in another place. The causal mask alone breaks that, and so do positions.");
+  note(c.ui,
+       "The first tokens of the text, read forwards and backwards. Without positions and without a mask attention "
+       "cannot tell one order from the other: every token's output is the same to the last digits of float32, only "
+       "in another place. The causal mask alone breaks that, and so do positions.");
   if (!permuted) return empty_state(c.ui, "Reading the text in both orders …", "");
   const double width = std::floor(c.room()), height = std::floor(ImGui::GetContentRegionAvail().y / c.ui.scale) - 8;
   show(c, main_, "none", permuted, "", width, height, [permuted, width, height](const Look& look) {
@@ -105,10 +101,10 @@ void PositionsWorkspace::binary_middle(const PanelContext& c) {
 
 void PositionsWorkspace::shaw_middle(const PanelContext& c) {
   heading(c.ui, *find_position_method("shaw"));
-  remark(c.ui, fmt::format("Queries and keys as chosen on the left, before any rotation. The embeddings are learnt in "
-                           "training, which the open "
-                           "model was not given; these are drawn from N(0, 1/√d) with seed {}.",
-                           desk_.view.seed));
+  note(c.ui, fmt::format("Queries and keys as chosen on the left, before any rotation. The embeddings are learnt in "
+                         "training, which the open "
+                         "model was not given; these are drawn from N(0, 1/√d) with seed {}.",
+                         desk_.view.seed));
   const auto vectors = desk_.vectors();
   const double width = std::floor(c.room()), height = std::floor(ImGui::GetContentRegionAvail().y / c.ui.scale) - 8;
   show(c, main_, "shaw", vectors, fmt::format("{} {}", desk_.view.window, desk_.view.seed), width, height,
@@ -119,7 +115,7 @@ void PositionsWorkspace::shaw_middle(const PanelContext& c) {
 
 void PositionsWorkspace::transformer_xl_middle(const PanelContext& c) {
   heading(c.ui, *find_position_method("transformer-xl"));
-  remark(
+  note(
       c.ui,
       fmt::format(
           "Queries and keys as chosen on the left, before any rotation. u, v and W_R are learnt in training; these are "
@@ -177,7 +173,7 @@ void PositionsWorkspace::page_controls(const PanelContext& c) {
   const PositionMethod& method = *find_position_method(v.method);
   {
     const UseFont font(ui, ui.small());
-    remark(ui, fmt::format("Acts on {}. {}", method.acts_on, method.source));
+    note(ui, fmt::format("Acts on {}. {}", method.acts_on, method.source));
   }
   if (v.method == "sinusoidal") {
     whole(ui, "position", v.position, 0, 255, 5);
@@ -190,7 +186,7 @@ void PositionsWorkspace::page_controls(const PanelContext& c) {
       const int most = std::max(1, config.context - static_cast<int>(c.trace()->tokens.size()));
       whole(ui, "shift the text", v.table_shift, 0, most, 0);
       v.table_shift = std::min(v.table_shift, most);
-      remark(ui, "A table knows places, not distances: moved along it, the same text is read differently.");
+      note(ui, "A table knows places, not distances: moved along it, the same text is read differently.");
     }
   } else if (v.method == "shaw") {
     whole(ui, "clip at ±w", v.window, 1, 32, 4);
@@ -207,10 +203,9 @@ void PositionsWorkspace::page_controls(const PanelContext& c) {
   } else if (v.method == "chunks") {
     v.chunk = desk_.chunk();
     whole(ui, "chunk", v.chunk, 1, std::max(config.context - 1, 2), std::max(config.context * 3 / 4, 1));
-    remark(
-        ui,
-        "Within a chunk distances are true; to the chunk before they are true for near tokens; all that lies further "
-        "back is met at the largest distance of training. Nothing is learnt anew.");
+    note(ui,
+         "Within a chunk distances are true; to the chunk before they are true for near tokens; all that lies further "
+         "back is met at the largest distance of training. Nothing is learnt anew.");
   } else if (v.method == "alibi") {
     whole(ui, "head", v.head, 0, std::max(1, config.dims.heads - 1), 0);
     v.head = std::min(v.head, config.dims.heads - 1);
@@ -219,10 +214,10 @@ void PositionsWorkspace::page_controls(const PanelContext& c) {
          {"2^(−8h/H), h = 1 … H", "H = heads of a layer"});
     ImGui::Checkbox("on top of the model's own positions", &v.on_top);
   } else if (v.method == "binary") {
-    remark(ui,
-           "Bit b of a position flips every 2^b tokens, hand i of a sinusoid turns every 2π · 10000^(2i/d): the same "
-           "idea, one hard, one smooth. "
-           "Smooth hands make near positions alike, and a shift a rotation.");
+    note(ui,
+         "Bit b of a position flips every 2^b tokens, hand i of a sinusoid turns every 2π · 10000^(2i/d): the same "
+         "idea, one hard, one smooth. "
+         "Smooth hands make near positions alike, and a shift a rotation.");
   }
 }
 

@@ -1,7 +1,6 @@
 #include "app/state/controls_record.h"
 
-#include <nlohmann/json.hpp>
-
+#include "core/base/json.h"
 #include "core/text/tokenizer.h"
 
 namespace headscope {

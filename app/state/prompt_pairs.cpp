@@ -1,11 +1,10 @@
 #include "app/state/prompt_pairs.h"
 
-#include <nlohmann/json.hpp>
-
 #include "app/assets.h"
 #include "app/state/json_fields.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/io/strict_json.h"
 
 namespace headscope {

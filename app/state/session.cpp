@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "app/assets.h"
 #include "app/state/json_fields.h"
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/io/strict_json.h"
 #include "core/text/tokenizer.h"
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string_view>
 
@@ -10,6 +9,7 @@
 #include "app/state/json_fields.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/io/strict_json.h"
 
 namespace headscope {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "app/state/json_fields.h"
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/io/strict_json.h"
 
 namespace headscope {

@@ -41,4 +41,12 @@ void paragraph(const Ui& ui, std::string_view text, Color color, float right) {
   ImGui::PopTextWrapPos();
 }
 
+void note(const Ui& ui, std::string_view text) {
+  paragraph(ui, text, ui.theme.muted);
+}
+
+void error_text(const Ui& ui, std::string_view text) {
+  paragraph(ui, text, legible(ui.theme, rgb(0xF0616D)));
+}
+
 }  // namespace headscope

@@ -20,5 +20,9 @@ void text_line(const Ui& ui, std::string_view text, Color color);
 
 /// In the present font; `right`: where lines end, in the window's coordinates, 0 = at the edge of its content.
 void paragraph(const Ui& ui, std::string_view text, Color color, float right = 0);
+/// Quiet explaining text.
+void note(const Ui& ui, std::string_view text);
+/// What went wrong.
+void error_text(const Ui& ui, std::string_view text);
 
 }  // namespace headscope

@@ -1,19 +1,12 @@
 #include "core/attention/latent_keys.h"
 
-#include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
 
-namespace headscope {
+#include "core/tensor/decompositions.h"
+#include "core/tensor/matrices.h"
 
-namespace {
-Tensor tensor_of(const Eigen::MatrixXd& m) {
-  Tensor out = Tensor::uninitialized({m.rows(), m.cols()});
-  for (Index i = 0; i < m.rows(); ++i)
-    for (Index j = 0; j < m.cols(); ++j) out.ref(i, j) = static_cast<float>(m(i, j));
-  return out;
-}
-}  // namespace
+namespace headscope {
 
 LatentFactors factor_keys(const Tensor& w_k, const Tensor& w_v, int rank) {
   const Index rows = w_k.dim(0), k = w_k.dim(1), v = w_v.dim(1);
@@ -23,18 +16,18 @@ LatentFactors factor_keys(const Tensor& w_k, const Tensor& w_v, int rank) {
     for (Index j = 0; j < v; ++j) w(i, k + j) = static_cast<double>(w_v.at(i, j));
   }
   // W W^T = U Σ² U^T: of the left singular vectors alone, which is all that W_r = U_r U_r^T W needs.
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(w * w.transpose());
+  const SymmetricEigen eigen = symmetric_eigen(w * w.transpose());
   const Index full = std::min(rows, k + v), kept = std::min<Index>(rank, full);
   LatentFactors factors;
   double all = 0, lost = 0;
   for (Index i = 0; i < full; ++i) {  // eigenvalues rise
-    const double square = std::max(solver.eigenvalues()(rows - 1 - i), 0.0);
+    const double square = std::max(eigen.values(rows - 1 - i), 0.0);
     factors.singular.push_back(std::sqrt(square));
     all += square;
     if (i >= kept) lost += square;
   }
   factors.error = all > 0 ? std::sqrt(lost / all) : 0;
-  const Eigen::MatrixXd u = solver.eigenvectors().rightCols(kept).rowwise().reverse();
+  const Eigen::MatrixXd u = eigen.vectors.rightCols(kept).rowwise().reverse();
   const Eigen::MatrixXd up = u.transpose() * w;
   factors.down = tensor_of(u);
   factors.up_k = tensor_of(up.leftCols(k));

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/engine/corpus.h"
 #include "core/io/strict_json.h"
 

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "core/attention/masks.h"
 #include "core/attention/mechanism.h"
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/overloaded.h"
 
 namespace headscope {

@@ -6,13 +6,13 @@
 #include <charconv>
 #include <functional>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
 
 #include "core/attention/masks.h"
 #include "core/attention/mechanism.h"
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/engine/edit_titles.h"
 
 namespace headscope {

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <nlohmann/json.hpp>
 
 #include "core/attention/masks.h"
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/overloaded.h"
 #include "core/io/strict_json.h"
 

@@ -6,9 +6,9 @@
 #include <chrono>
 #include <iterator>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/engine/edit_pairs.h"
 #include "core/engine/intervention_tap.h"
 #include "core/engine/pass_memory.h"

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
+#include "core/base/json.h"
 #include "core/base/nearest_names.h"
 #include "core/io/strict_json.h"
 

@@ -2,11 +2,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/io/safetensors.h"
 
 namespace headscope {

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/metrics/chance_bound.h"
 #include "core/metrics/even_head.h"
 

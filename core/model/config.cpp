@@ -1,10 +1,10 @@
 #include "core/model/config.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/base/excerpt.h"
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/io/strict_json.h"
 #include "core/model/config_reader.h"
 #include "core/model/family.h"

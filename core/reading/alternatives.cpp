@@ -1,13 +1,13 @@
 #include "core/reading/alternatives.h"
 
-#include <Eigen/SVD>
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "core/metrics/even_head.h"
-#include "core/reading/matrices.h"
 #include "core/reading/need.h"
+#include "core/tensor/decompositions.h"
+#include "core/tensor/matrices.h"
 
 namespace headscope {
 
@@ -36,15 +36,13 @@ Projection project(const MatrixXd& values, const VectorXd& gradient, const std::
   const Eigen::RowVectorXd mean = centred.colwise().mean();
   centred.rowwise() -= mean;
   const double g_mean = g.mean();
-  const Eigen::BDCSVD<MatrixXd> svd(centred, Eigen::ComputeThinU | Eigen::ComputeThinV);
-  const VectorXd& sigma = svd.singularValues();
+  const auto [u, sigma, v] = singular_value_decomposition(centred);
   Index rank = 0;
   while (rank < sigma.size() && sigma(rank) > tolerance * sigma(0) && sigma(rank) > 0) ++rank;
   // Least squares of the gradient by the centred values and a constant; what is left over is free.
-  const VectorXd inside = svd.matrixU().leftCols(rank).transpose() * (g.array() - g_mean).matrix();
-  const VectorXd left = (g.array() - g_mean).matrix() - svd.matrixU().leftCols(rank) * inside;
-  const VectorXd slope =
-      svd.matrixV().leftCols(rank) * inside.cwiseQuotient(sigma.head(rank));  // (d): of the fitted plane
+  const VectorXd inside = u.leftCols(rank).transpose() * (g.array() - g_mean).matrix();
+  const VectorXd left = (g.array() - g_mean).matrix() - u.leftCols(rank) * inside;
+  const VectorXd slope = v.leftCols(rank) * inside.cwiseQuotient(sigma.head(rank));  // (d): of the fitted plane
   Projection out;
   out.direction = VectorXd::Zero(n);
   for (Index i = 0; i < m; ++i) out.direction(free[static_cast<std::size_t>(i)]) = left(i);

@@ -2,14 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <atomic>
 
 #include "core/attention/rotary.h"
 #include "core/base/error.h"
 #include "core/model/weights.h"
-#include "core/reading/matrices.h"
+#include "core/tensor/decompositions.h"
+#include "core/tensor/matrices.h"
 
 namespace headscope {
 
@@ -118,7 +118,7 @@ Tensor tensor_of(const Matrix& m) {
 
 /// Σ Re λ / Σ |λ|; 0 for a circuit that does nothing.
 double sign_of_eigenvalues(const Eigen::MatrixXd& m) {
-  const Eigen::VectorXcd values = Eigen::EigenSolver<Eigen::MatrixXd>(m, false).eigenvalues();
+  const Eigen::VectorXcd values = eigenvalues(m);
   const double size = values.cwiseAbs().sum();
   return size > 0 ? values.real().sum() / size : 0;
 }
@@ -136,7 +136,7 @@ TokenCircuits token_circuits(const Model& model, Backend& backend, const Circuit
   }
   if (out.tokens.empty()) throw Error("circuits", "at least one token", "none");
   const Factors f = factors(model, backend, of, out.tokens);
-  out.qk = tensor_of(f.queries * f.keys.transpose());
+  out.qk = tensor_of(Matrix(f.queries * f.keys.transpose()));
   const Matrix effects = f.values * f.outputs;  // (token, vocab)
   const auto n = static_cast<Index>(out.tokens.size());
   out.ov = Tensor::uninitialized({n, n});

@@ -7,7 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/random.h"
 #include "core/model/weights.h"
-#include "core/reading/matrices.h"
+#include "core/tensor/matrices.h"
 
 namespace headscope {
 

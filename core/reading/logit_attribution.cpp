@@ -7,8 +7,8 @@
 
 #include "core/engine/edited_weights.h"
 #include "core/model/weights.h"
-#include "core/reading/matrices.h"
 #include "core/reading/need.h"
+#include "core/tensor/matrices.h"
 
 namespace headscope {
 

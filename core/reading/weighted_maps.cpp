@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "core/reading/matrices.h"
 #include "core/reading/need.h"
+#include "core/tensor/matrices.h"
 
 namespace headscope {
 

@@ -1,40 +1,23 @@
 #include "core/tensor/singular.h"
 
-#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <numeric>
 
+#include "core/tensor/decompositions.h"
+#include "core/tensor/matrices.h"
+
 namespace headscope {
 
-namespace {
-
 using Eigen::MatrixXd;
-
-MatrixXd eigen_of(const Tensor& t) {
-  MatrixXd out(t.dim(0), t.dim(1));
-  for (Index j = 0; j < t.dim(1); ++j)
-    for (Index i = 0; i < t.dim(0); ++i) out(i, j) = static_cast<double>(t.at(i, j));
-  return out;
-}
-
-Tensor tensor_of(const MatrixXd& m) {
-  Tensor out = Tensor::uninitialized({m.rows(), m.cols()});
-  for (Index i = 0; i < m.rows(); ++i)
-    for (Index j = 0; j < m.cols(); ++j) out.ref(i, j) = static_cast<float>(m(i, j));
-  return out;
-}
-
-}  // namespace
 
 SingularDirections singular_directions(const Tensor& w) {
   SingularDirections out;
   out.of_rows = w.dim(0) <= w.dim(1);
-  const MatrixXd m = eigen_of(w);
-  const Eigen::SelfAdjointEigenSolver<MatrixXd> solver(out.of_rows ? MatrixXd(m * m.transpose())
-                                                                   : MatrixXd(m.transpose() * m));
-  const MatrixXd& found = solver.eigenvectors();
+  const MatrixXd m = matrix_of(w);
+  const MatrixXd found =
+      symmetric_eigen(out.of_rows ? MatrixXd(m * m.transpose()) : MatrixXd(m.transpose() * m)).vectors;
   // σ_i = ‖u_iᵀ W‖: the root of an eigenvalue would lose half of the digits of a small one.
   const Eigen::VectorXd norms = out.of_rows ? Eigen::VectorXd((found.transpose() * m).rowwise().norm())
                                             : Eigen::VectorXd((m * found).colwise().norm().transpose());
@@ -58,7 +41,7 @@ Tensor scaled_singular(const Tensor& w, const SingularDirections& of, std::span<
   const bool from_w = off <= on;
   const double base = from_w ? 1 : 0;
   const auto parts = static_cast<Eigen::Index>(from_w ? off : on);
-  const MatrixXd m = eigen_of(w);
+  const MatrixXd m = matrix_of(w);
   if (parts == 0) return tensor_of(base * m);
   MatrixXd chosen(of.directions.dim(0), parts);
   Eigen::VectorXd factor(parts);

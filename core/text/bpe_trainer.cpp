@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <queue>
 #include <unordered_map>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/base/utf8.h"
 #include "core/text/bpe_tokenizer.h"
 #include "core/text/byte_alphabet.h"

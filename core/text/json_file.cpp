@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/io/strict_json.h"
 
 namespace headscope {

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
+#include "core/base/json.h"
 #include "core/text/bpe_tokenizer.h"
 #include "core/text/json_file.h"
 #include "core/text/tokenizer_json_steps.h"

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/base/utf8.h"
 #include "core/text/bpe_tokenizer.h"
 #include "core/text/byte_alphabet.h"

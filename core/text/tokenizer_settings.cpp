@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
+#include "core/base/json.h"
 #include "core/text/json_file.h"
 
 namespace headscope {

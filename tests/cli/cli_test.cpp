@@ -2,11 +2,11 @@
 
 #include <cmath>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <sstream>
 
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/engine/run_request.h"
 #include "core/io/safetensors.h"
 #include "core/io/trace_file.h"

@@ -1,9 +1,9 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/base/json.h"
 #include "core/engine/generation.h"
 #include "core/metrics/trace_difference.h"
 #include "tests/support/paths.h"

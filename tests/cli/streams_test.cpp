@@ -4,11 +4,11 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "tests/cli/small_recipe.h"
 #include "tests/support/paths.h"
 #include "tests/support/process.h"

@@ -2,10 +2,10 @@
 
 #include <doctest/doctest.h>
 
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/engine/head_ablation.h"
 #include "tests/support/paths.h"
 #include "tests/support/process.h"

@@ -6,10 +6,10 @@
 
 #include <chrono>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/engine/evaluation.h"
 #include "core/train/checkpoint.h"
 #include "core/train/recipe.h"

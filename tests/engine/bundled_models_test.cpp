@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/engine/evaluation.h"
 #include "core/engine/model_card.h"
 #include "core/engine/run_request.h"

@@ -1,8 +1,8 @@
 #include "core/engine/corpus.h"
+#include "core/base/json.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>

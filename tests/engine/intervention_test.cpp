@@ -1,10 +1,10 @@
 #include "core/engine/intervention.h"
+#include "core/base/json.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "core/engine/run_request.h"

@@ -2,11 +2,11 @@
 // promises.
 
 #include "core/engine/model_card.h"
+#include "core/base/json.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "core/engine/evaluation.h"

@@ -1,7 +1,7 @@
 // Every page of every workspace while there is nothing to show: before a model is open, and after the text was emptied
 // on pages that still hold answers about it.
 
-#include "app/panels/all_workspaces.h"
+#include "app/workspaces/all_workspaces.h"
 #include "tests/gui/explore.h"
 
 using namespace headscope;

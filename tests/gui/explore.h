@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include "app/panels/workspaces.h"
 #include "app/window/app.h"
+#include "app/workspaces/workspaces.h"
 #include "tests/gui/driver.h"
 
 namespace headscope::testing {

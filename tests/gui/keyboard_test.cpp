@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "app/panels/all_workspaces.h"
+#include "app/workspaces/all_workspaces.h"
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "app/panels/all_workspaces.h"
+#include "app/workspaces/all_workspaces.h"
 #include "core/base/random.h"
 #include "core/base/utf8.h"
 #include "tests/gui/explore.h"

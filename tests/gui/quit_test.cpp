@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stop_token>
 
-#include "app/panels/all_workspaces.h"
+#include "app/workspaces/all_workspaces.h"
 #include "core/base/file.h"
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"

@@ -7,9 +7,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "app/panels/all_workspaces.h"
 #include "app/widgets/prompt_edit.h"
 #include "app/widgets/text_draw.h"
+#include "app/workspaces/all_workspaces.h"
 #include "tests/gui/analyse_page.h"
 #include "tests/support/paths.h"
 #include "viz/export/glyphs.h"

@@ -2,10 +2,10 @@
 
 #include <cstdio>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/io/safetensors.h"
 #include "tests/support/paths.h"
 

@@ -1,10 +1,10 @@
 #include "core/io/strict_json.h"
+#include "core/base/json.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "core/base/thread_time.h"

@@ -4,10 +4,10 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/random.h"
 #include "core/io/safetensors.h"
 #include "core/io/trace_file.h"

@@ -1,11 +1,11 @@
 #include "core/io/trace_file.h"
+#include "core/base/json.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "core/base/error.h"

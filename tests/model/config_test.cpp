@@ -1,9 +1,9 @@
 #include "core/model/config.h"
+#include "core/base/json.h"
 
 #include <doctest/doctest.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "core/base/file.h"

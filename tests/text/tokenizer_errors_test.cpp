@@ -3,10 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/text/tokenizer.h"
 #include "tests/support/paths.h"
 #include "tests/text/cases.h"

@@ -1,25 +1,16 @@
 #include "core/attention/mechanisms/spectrum.h"
 
-#include <Eigen/SVD>
 #include <algorithm>
+
+#include "core/tensor/decompositions.h"
+#include "core/tensor/matrices.h"
 
 namespace headscope {
 
-namespace {
-
-Eigen::MatrixXd eigen_of(const Tensor& matrix) {
-  Eigen::MatrixXd out(matrix.dim(0), matrix.dim(1));
-  for (Index i = 0; i < matrix.dim(0); ++i)
-    for (Index j = 0; j < matrix.dim(1); ++j) out(i, j) = static_cast<double>(matrix.at(i, j));
-  return out;
-}
-
-}  // namespace
-
 std::vector<double> singular_values(const Tensor& matrix) {
   if (matrix.size() == 0) return {};
-  const Eigen::BDCSVD<Eigen::MatrixXd> svd(eigen_of(matrix));
-  return {svd.singularValues().begin(), svd.singularValues().end()};
+  const Eigen::VectorXd sigma = singular_values_of(matrix_of(matrix));
+  return {sigma.begin(), sigma.end()};
 }
 
 int energy_rank(const std::vector<double>& singular, double share) {
@@ -39,14 +30,10 @@ int numeric_rank(const std::vector<double>& singular) {
 }
 
 Cut cut_to_rank(const Tensor& matrix, int rank) {
-  const Eigen::BDCSVD<Eigen::MatrixXd> svd(eigen_of(matrix), Eigen::ComputeThinU | Eigen::ComputeThinV);
-  const auto r = std::min<Eigen::Index>(rank, svd.singularValues().size());
-  const Eigen::MatrixXd low =
-      svd.matrixU().leftCols(r) * svd.singularValues().head(r).asDiagonal() * svd.matrixV().leftCols(r).transpose();
-  Cut cut{{svd.singularValues().begin(), svd.singularValues().end()}, Tensor::zeros(matrix.shape())};
-  for (Index i = 0; i < matrix.dim(0); ++i)
-    for (Index j = 0; j < matrix.dim(1); ++j) cut.matrix.ref(i, j) = static_cast<float>(low(i, j));
-  return cut;
+  const auto [u, sigma, v] = singular_value_decomposition(matrix_of(matrix));
+  const auto r = std::min<Eigen::Index>(rank, sigma.size());
+  return {{sigma.begin(), sigma.end()},
+          tensor_of(u.leftCols(r) * sigma.head(r).asDiagonal() * v.leftCols(r).transpose())};
 }
 
 }  // namespace headscope

@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "app/panels/workspaces.h"
 #include "app/window/app.h"
+#include "app/workspaces/workspaces.h"
 #include "core/base/thread_time.h"
 #include "tests/gui/driver.h"
 #include "tests/support/model_folder.h"

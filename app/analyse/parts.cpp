@@ -1,0 +1,157 @@
+#include "app/analyse/parts.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
+#include "core/base/duration.h"
+#include "core/base/error.h"
+#include "viz/scene/text.h"
+
+namespace headscope {
+
+double expected_seconds(const PageContext& c, double passes) {
+  if (!c.trace()) return std::numeric_limits<double>::quiet_NaN();
+  return passes * c.trace()->milliseconds / 1000;
+}
+
+std::string sweep_remark(const SweepDesk& desk, const std::string& what) {
+  using Phase = SweepDesk::Phase;
+  const std::string count = fmt::format("{} of {} {}", desk.done(), desk.total(), what);
+  switch (desk.phase()) {
+    case Phase::idle:
+      return "";
+    case Phase::running:
+      if (desk.total() == 0) return "running the text";
+      return std::isfinite(desk.seconds_left())
+                 ? count + " · " + duration_text(std::max(desk.seconds_left(), 1.0)) + " left"
+                 : count;
+    case Phase::finished:
+      return fmt::format("{} {}", desk.total(), what);
+    case Phase::cancelled:
+      return "cancelled at " + count;
+    case Phase::failed:
+      return "failed at " + count;
+  }
+  return "";
+}
+
+bool sweep_controls(const PageContext& c, SweepDesk& desk, const std::string& what, bool stale, double expected) {
+  const Ui& ui = c.ui;
+  section(ui, "RUN", desk.phase() == SweepDesk::Phase::finished && stale ? "of an earlier text or setting" : "");
+  bool start = false;
+  if (desk.running()) {
+    const float width = ImGui::GetContentRegionAvail().x, height = ui.px(4);
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    draw->AddRectFilled(at, {at.x + width, at.y + height}, col(ui.theme.line), height / 2);
+    draw->AddRectFilled(at, {at.x + width * static_cast<float>(desk.share()), at.y + height}, col(ui.theme.accent),
+                        height / 2);
+    ImGui::Dummy({width, height});
+    note(ui, sweep_remark(desk, what));
+    if (button(ui, "Cancel")) desk.cancel();
+  } else {
+    ImGui::BeginDisabled(!c.results().model.model);
+    start = button(ui, desk.phase() == SweepDesk::Phase::idle ? "Start" : "Start again");
+    ImGui::EndDisabled();
+    std::string remark = sweep_remark(desk, what);
+    if (remark.empty() && std::isfinite(expected) && expected >= 1) remark = "about " + duration_text(expected);
+    if (!remark.empty()) {
+      ImGui::SameLine();
+      ImGui::AlignTextToFramePadding();
+      ImGui::TextColored(vec(ui.theme.faint), "%s", remark.c_str());
+    }
+  }
+  if (!desk.error().empty()) error_text(ui, desk.error());
+  return start;
+}
+
+void answer_fields(const PageContext& c, AnswerFields& fields, const std::string& automatic_right,
+                   const std::string& automatic_wrong) {
+  section(c.ui, "ANSWERS", "logit difference = first − second");
+  auto& chosen = c.explorer().view().contrast;
+  const LoadedModel& model = c.results().model;
+  if (fields.seen != chosen) {
+    fields = {};
+    if (chosen_answers(c)) {
+      fields.right = token_text(model, chosen->first);
+      fields.wrong = token_text(model, chosen->second);
+    }
+    fields.seen = chosen;
+  }
+  // The label of a token need not read back as it: what still says what was chosen is that.
+  const auto token_of = [&](const std::string& text, std::optional<std::int32_t> was, const char* where) {
+    return was && text == token_text(model, *was) ? *was : answer_token(model, text, where);
+  };
+  bool changed = false;
+  const float half = (ImGui::GetContentRegionAvail().x - c.ui.px(8)) / 2;
+  {
+    const UseFont font(c.ui, c.ui.token());
+    ImGui::SetNextItemWidth(half);
+    changed |= input_line("##first answer", automatic_right.c_str(), fields.right);
+    ImGui::SameLine(0, c.ui.px(8));
+    ImGui::SetNextItemWidth(half);
+    changed |= input_line("##second answer", automatic_wrong.c_str(), fields.wrong);
+  }
+  if (changed) {
+    fields.error.clear();
+    try {
+      if (fields.right.empty() != fields.wrong.empty())
+        throw Error("answers", "two tokens, or none for the usual ones", "one");
+      std::optional<std::pair<std::int32_t, std::int32_t>> written;
+      if (!fields.right.empty())
+        written =
+            std::pair{token_of(fields.right, chosen ? std::optional(chosen->first) : std::nullopt, "first answer"),
+                      token_of(fields.wrong, chosen ? std::optional(chosen->second) : std::nullopt, "second answer")};
+      chosen = written;
+    } catch (const Error& wrong) {
+      fields.error = wrong.what();
+    }
+    fields.seen = chosen;
+  }
+  const UseFont small(c.ui, c.ui.small());
+  if (!fields.error.empty())
+    error_text(c.ui, fields.error);
+  else
+    note(c.ui, chosen ? "The same two as in Explore; empty both for the usual ones."
+                      : "Can also be chosen in Explore, by a click on a next token.");
+}
+
+std::optional<AnswerPair> chosen_answers(const PageContext& c) {
+  const auto& chosen = c.state().view.contrast;
+  if (!chosen || !c.results().model.model) return std::nullopt;
+  const int vocab = c.results().model.model->config().dims.vocab;
+  if (chosen->first >= vocab || chosen->second >= vocab) return std::nullopt;
+  return AnswerPair{chosen->first, chosen->second};
+}
+
+void ablation_choice(const PageContext& c, const char* id, Ablate& ablate) {
+  struct Choice {
+    Ablate ablate;
+    const char* words;
+  };
+  static const Choice choices[] = {
+      {{Ablate::By::zero}, "z = 0 at every position."},
+      {{Ablate::By::mean}, "z = its mean over the position and those before it: nothing later is told."},
+      {{Ablate::By::mean, 1, true}, "z = its mean over the whole text: earlier rows are told of later ones."},
+      {{Ablate::By::resample},
+       "z of every position becomes that of another one of the text, later ones too, drawn at random with a fixed "
+       "seed."}};
+  static constexpr const char* titles[] = {"zero", "mean", "text mean", "another's"};
+  int chosen = 0;
+  for (int i = 0; i < static_cast<int>(std::size(choices)); ++i)
+    if (choices[i].ablate == ablate) chosen = i;
+  if (segmented(c.ui, id, titles, chosen, ImGui::GetContentRegionAvail().x)) ablate = choices[chosen].ablate;
+  note(c.ui, choices[chosen].words);
+}
+
+std::string token_text(const LoadedModel& model, std::int32_t id) {
+  return model.tokenizer ? printable(model.tokenizer->token(id).label) : std::to_string(id);
+}
+
+}  // namespace headscope

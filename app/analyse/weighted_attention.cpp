@@ -1,0 +1,204 @@
+// Attention beside what it carries: α, α ‖v‖, ‖α v W_O‖.
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "app/analyse/parts.h"
+#include "app/analyse/reading.h"
+#include "app/panels/head_cells.h"
+#include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
+#include "core/reading/weighted_maps.h"
+#include "viz/scene/map_cells.h"
+
+namespace headscope {
+
+namespace {
+
+constexpr const char* titles[] = {"ATTENTION", "WEIGHTED BY VALUE", "WEIGHTED BY OUTPUT"};
+constexpr const char* choices[] = {"by value", "by output"};
+
+struct Weighed {
+  ModelWeights weights;
+  std::vector<WeightedHead> heads;
+  /// (head, layer by layer) Norms of its keys, by Weighting.
+  std::vector<std::array<std::vector<float>, 3>> norms;
+};
+
+class WeightedAttentionInstrument final : public ReadingInstrument {
+ public:
+  void middle(const PageContext& c) override {
+    job_.want(c, {SiteKind::v}, "", [](const ReadingSource& source, const Ctx&) {
+      Weighed out{weights_of(source), {}, {}};
+      out.heads = weighted_heads(*source.trace, out.weights);
+      for (const WeightedHead& head : out.heads) {
+        auto& norms = out.norms.emplace_back();
+        for (const Weighting w : {Weighting::attention, Weighting::value, Weighting::output})
+          norms[static_cast<std::size_t>(w)] = key_norms(*source.trace, out.weights, head.layer, head.head, w);
+      }
+      return out;
+    });
+    const auto answer = job_.answer();
+    if (!answer) return no_reading_yet(c);
+    segmented(c.ui, "weighting", choices, weighted_by_);
+    ImGui::SameLine(0, c.ui.px(12));
+    ImGui::AlignTextToFramePadding();
+    const HeadRef head = chosen_head(c, *answer->source.trace);
+    ImGui::TextColored(vec(c.ui.theme.muted), "layer %d head %d", head.layer, head.head);
+    ImGui::Dummy({0, c.ui.px(4)});
+    maps(c, answer);
+    atlas(c, answer);
+  }
+
+  void controls(ControlsRecord& r) override { r.field("by", weighted_by_, 0, 1); }
+  void right(const PageContext& c) override {
+    section(c.ui, "WHAT IS SHOWN");
+    note(
+        c.ui,
+        "A weight says how much of a value is taken, not how large that value is. α ‖v‖ is what is mixed in, ‖α v W_O‖ "
+        "what reaches the residual stream.");
+    const auto& answer = job_.answer();
+    if (answer) {
+      const HeadRef head = chosen_head(c, *answer->source.trace);
+      for (const WeightedHead& w : answer->result.heads) {
+        if (w.layer != head.layer || w.head != head.head) continue;
+        section(c.ui, "FIRST TOKEN'S SHARE", "rows 1 and on");
+        const auto share = [](double v) { return std::isnan(v) ? std::string("–") : fmt::format("{:.3f}", v); };
+        fact(c.ui, "by attention", share(w.first_attention), nullptr, {"Σ α(i, 0) ÷ Σ α"});
+        fact(c.ui, "by value", share(w.first_value), nullptr, {"Σ α(i, 0) ‖v_0‖ ÷ Σ α ‖v‖"});
+        fact(c.ui, "by output", share(w.first_output), nullptr, {"Σ ‖α(i, 0) v_0 W_O‖ ÷ Σ ‖α v W_O‖"});
+        fact(c.ui, "Strongest key stays", fmt::format("{:.0f} % of rows", 100 * w.same_top), nullptr,
+             {"Rows whose strongest key by attention is the strongest by output, too"});
+      }
+      if (hovered_) cell_facts(c, *answer, head);
+    }
+    position_control(c, "the framed row");
+    selected_head(c);
+  }
+
+ private:
+  using Answer = ReadingJob<Weighed>::Answer;
+
+  void cell_facts(const PageContext& c, const Answer& answer, HeadRef head) {
+    const Trace& trace = *answer.source.trace;
+    if (hovered_->row >= static_cast<Index>(trace.tokens.size()) || hovered_->column > hovered_->row) return;
+    section(c.ui, "UNDER THE POINTER",
+            fmt::format("{} → {}", token_label(trace, hovered_->row), token_label(trace, hovered_->column)));
+    for (const Weighting w : {Weighting::attention, Weighting::value, Weighting::output}) {
+      const float norm = key_norm(answer, head, w, hovered_->column);
+      fact(c.ui, std::string(formula(w)),
+           fmt::format("{:.4f}", norm * trace.map(head.layer, head.head).weight(hovered_->row, hovered_->column)));
+    }
+  }
+
+  static float key_norm(const Answer& answer, HeadRef head, Weighting w, Index key) {
+    const int heads = answer.source.trace->model.dims.heads;
+    const auto at = static_cast<std::size_t>(head.layer * heads + head.head);
+    if (at >= answer.result.norms.size()) return std::numeric_limits<float>::quiet_NaN();
+    return answer.result.norms[at][static_cast<std::size_t>(w)][static_cast<std::size_t>(key)];
+  }
+
+  void maps(const PageContext& c, const std::shared_ptr<const Answer>& answer) {
+    const HeadRef head = chosen_head(c, *answer->source.trace);
+    const Index row = pinned_row(c, *answer->source.trace);
+    const double gap = 16, room = c.room(), width = std::floor((room - gap) / 2);
+    const double height = std::min(width + 60, std::max(220.0, room_below(c) - 240));
+    const ImVec2 start = ImGui::GetCursorPos();
+    hovered_.reset();
+    // A map has labels and a colour bar around it, and is drawn smaller where even those find no room.
+    const double fit = std::min(1.0, width / (narrowest + 2 * margin)), around = 165;
+    const double plot = std::min(width, height) / fit - around;
+    for (std::size_t i = 0; i < 2; ++i) {
+      const auto weighting = i == 0 ? Weighting::attention : static_cast<Weighting>(weighted_by_ + 1);
+      const char* title = titles[static_cast<std::size_t>(weighting)];
+      const float x = start.x + c.ui.px(static_cast<double>(i) * (width + gap));
+      ImGui::SetCursorPos({x, start.y});
+      {
+        const UseFont font(c.ui, c.ui.small());
+        ImGui::TextColored(vec(c.ui.theme.muted), "%s", title);
+        ImGui::SameLine(0, c.ui.px(8));
+        ImGui::TextColored(vec(c.ui.theme.faint), "%s", std::string(formula(weighting)).c_str());
+      }
+      ImGui::SetCursorPos({x, start.y + c.ui.px(20)});
+      SceneSlot& slot = slots_[i];
+      slot.want(c.explorer(), c.ui, answer,
+                fmt::format("{} {} {} {} {} {}", head.layer, head.head, row, width, height, weighted_by_),
+                [answer, head, weighting, row, plot](const Look& look) {
+                  return weighted_scene(*answer->source.trace, answer->result.weights, head.layer, head.head, weighting,
+                                        plot, row, look);
+                });
+      SceneViewOptions how;
+      how.largest = 1.5;
+      const SceneTouch touch = slot.draw(c.ui, title, how, width, height);
+      if (!touch.mark || touch.mark->id != "map" || !touch.cell) continue;
+      const auto& map = std::get<Heatmap>(touch.mark->shape);
+      const Index bin =
+          std::max<Index>(1, (static_cast<Index>(answer->source.trace->tokens.size()) + map.rows() - 1) / map.rows());
+      const Cell cell{touch.cell->row * bin, touch.cell->column * bin};
+      hovered_ = cell;
+      const Trace& trace = *answer->source.trace;
+      if (cell.column <= cell.row && cell.row < static_cast<Index>(trace.tokens.size())) {
+        const AttentionMap& attention = trace.map(head.layer, head.head);
+        tooltip(c.ui,
+                {fmt::format("{} ({}) → {} ({})", token_label(trace, cell.row), cell.row,
+                             token_label(trace, cell.column), cell.column),
+                 fmt::format("{} = {:.5f}", formula(weighting),
+                             key_norm(*answer, head, weighting, cell.column) * attention.weight(cell.row, cell.column)),
+                 fmt::format("α {:.5f}, norm {:.4f}", attention.weight(cell.row, cell.column),
+                             key_norm(*answer, head, weighting, cell.column)),
+                 fmt::format("blocks.{}.attn.hook_pattern[{}], hook_v, W_O; F32", head.layer, head.head)});
+      }
+      if (touch.clicked) c.explorer().pin(cell.row, cell.column);
+    }
+    ImGui::SetCursorPos({start.x, start.y + c.ui.px(20 + height + 8)});
+  }
+
+  void atlas(const PageContext& c, const std::shared_ptr<const Answer>& answer) {
+    section(c.ui, "ALL HEADS",
+            "first token's share by attention − by output: weight that carries little · click a head");
+    const double width = std::floor(c.room()), height = std::max(150.0, room_below(c) - 4);
+    atlas_.want(c.explorer(), c.ui, answer, fmt::format("{} {}", width, height),
+                [answer, width, height](const Look& look) {
+                  const ModelDims& dims = answer->source.trace->model.dims;
+                  std::vector<double> values;
+                  for (const WeightedHead& head : answer->result.heads)
+                    values.push_back(head.first_attention - head.first_output);
+                  Matrix matrix = head_matrix(dims.layers, dims.heads, values);
+                  matrix.unit = "share of the first token by attention − by output";
+                  matrix.diverging = true;
+                  matrix.width = width, matrix.height = height;
+                  return matrix_scene(matrix, look);
+                });
+    const SceneTouch touch = wide_scene(c, atlas_, "heads");
+    if (!atlas_.scene()) return;
+    if (const auto head = head_cells(c, *atlas_.scene(), touch)) {
+      const int heads = answer->source.trace->model.dims.heads;
+      const auto at = static_cast<std::size_t>(head->layer * heads + head->head);
+      if (at >= answer->result.heads.size()) return;
+      const WeightedHead& w = answer->result.heads[at];
+      tooltip(c.ui, {fmt::format("Layer {} Head {}", head->layer, head->head),
+                     fmt::format("by attention {:.3f}, by value {:.3f}, by output {:.3f}", w.first_attention,
+                                 w.first_value, w.first_output),
+                     "Σ over rows 1 … of column 0 ÷ Σ of all columns"});
+    }
+  }
+
+  ReadingJob<Weighed> job_{*this, "read.weighted"};
+  ReadingSlot slots_[2] = {ReadingSlot(*this, "scene.weighted.0"), ReadingSlot(*this, "scene.weighted.1")};
+  int weighted_by_ = 1;
+  ReadingSlot atlas_{*this, "scene.weighted.atlas"};
+  std::optional<Cell> hovered_;
+};
+
+}  // namespace
+
+std::unique_ptr<Instrument> make_weighted_attention(Explorer&) {
+  return std::make_unique<WeightedAttentionInstrument>();
+}
+
+}  // namespace headscope

@@ -1,0 +1,61 @@
+#include "app/panels/head_cells.h"
+
+#include <fmt/format.h>
+
+#include "app/widgets/controls.h"
+#include "viz/scene/text.h"
+
+namespace headscope {
+
+std::optional<HeadRef> head_cells(const PageContext& c, const Scene& scene, const SceneTouch& touch, int kv_group) {
+  const Mark* mark = find(scene, "matrix");
+  const auto* map = mark ? std::get_if<Heatmap>(&mark->shape) : nullptr;
+  if (!map) return std::nullopt;
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  const auto corners = [&](Index row, Index column) {
+    const Rect r = map->cell(row, column);
+    return std::pair{touch.window({r.x - 1, r.y - 1}),
+                     touch.window({r.right() - map->gap + 1, r.bottom() - map->gap + 1})};
+  };
+  if (c.ui.items)
+    for (Index row = 0; row < map->rows(); ++row)
+      for (Index column = 0; column < map->columns(); ++column) {
+        const auto [from, to] = corners(row, column);
+        c.ui.name(fmt::format("Layer {} Head {}", row, column * kv_group), from, to);
+      }
+  const HeadRef selected = c.state().document.selected;
+  if (selected.layer < map->rows() && selected.head / kv_group < map->columns()) {
+    const auto [from, to] = corners(selected.layer, selected.head / kv_group);
+    draw.AddRect(from, to, col(c.ui.theme.text), 0, 0, c.ui.px(2));
+  }
+  if (!touch.mark || touch.mark->id != "matrix" || !touch.cell) return std::nullopt;
+  const HeadRef head{static_cast<int>(touch.cell->row), static_cast<int>(touch.cell->column) * kv_group};
+  const auto [from, to] = corners(touch.cell->row, touch.cell->column);
+  if (head != selected) draw.AddRect(from, to, col(c.ui.theme.accent), 0, 0, c.ui.px(1.5));
+  if (touch.double_clicked)
+    show_in_explore(c, head);
+  else if (touch.clicked)
+    c.explorer().select(head);
+  return head;
+}
+
+void selected_head(const PageContext& c) {
+  const HeadRef head = c.state().document.selected;
+  section(c.ui, "SELECTED HEAD", fmt::format("layer {} head {}", head.layer, head.head));
+  if (const auto& facts = c.results().facts; facts && facts->row(head) >= 0)
+    for (const HeadVerdict& verdict : facts->verdicts[static_cast<std::size_t>(facts->row(head))]) {
+      const std::string chance = fmt::format("{:.2f}", verdict.chance);
+      fact(c.ui, verdict.rule->title, fmt::format("{:.2f}", verdict.score), nullptr,
+           {verdict.rule->title, "its score on this text, and what a head that spreads its weight evenly would score",
+            sureness(verdict)},
+           &chance);
+    }
+  if (button(c.ui, "Open in Explore")) show_in_explore(c, head);
+}
+
+void show_in_explore(const PageContext& c, HeadRef head) {
+  c.explorer().select(head);
+  c.bench.ui.workspace = workspace_index("Explore");
+}
+
+}  // namespace headscope

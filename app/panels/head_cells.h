@@ -1,0 +1,20 @@
+#pragma once
+// A head among layers × heads, on whatever page shows such a matrix. Thread rule: the UI thread.
+
+#include <optional>
+
+#include "app/panels/page_context.h"
+#include "app/widgets/scene_view.h"
+
+namespace headscope {
+
+/// Over a matrix of layers × heads that was just drawn: names the cells for tests, outlines the selected head and the
+/// hovered one, selects on click, opens it in Explore on double click. Returns the head under the pointer. `kv_group`:
+/// columns stand for that many heads each.
+std::optional<HeadRef> head_cells(const PageContext& c, const Scene& scene, const SceneTouch& touch, int kv_group = 1);
+
+/// Section SELECTED HEAD with a button that opens it in Explore.
+void selected_head(const PageContext& c);
+void show_in_explore(const PageContext& c, HeadRef head);
+
+}  // namespace headscope

@@ -1,0 +1,64 @@
+#pragma once
+// Everything behind the tabs, wired together and handed to an App. Made after the App, it must outlive the last frame.
+
+#include "app/workspaces/workspaces.h"
+
+namespace headscope {
+
+class AllWorkspaces {
+ public:
+  explicit AllWorkspaces(App& app)
+      : training(app.explorer()),
+        generation(app.explorer()),
+        comparison(app.explorer(), &training),
+        positions_desk(app.explorer()),
+        corpus_desk(app.explorer()),
+        generate(generation),
+        compare(comparison),
+        positions(positions_desk),
+        mechanisms(app.explorer()),
+        analyse(app.explorer()),
+        corpus(corpus_desk),
+        train(training) {
+    // In the order of workspace_titles.
+    app.add(workspace_of(explore));
+    app.add(workspace_of(generate));
+    app.add(workspace_of(compare));
+    app.add(workspace_of(positions));
+    app.add(workspace_of(mechanisms));
+    app.add(workspace_of(analyse));
+    app.add(workspace_of(corpus, corpus_desk));
+    app.add(workspace_of(train, training));
+  }
+  AllWorkspaces(const AllWorkspaces&) = delete;
+  AllWorkspaces& operator=(const AllWorkspaces&) = delete;
+
+  /// What the command line asks the workspaces to begin with. Throws Error.
+  void begin_with(const AppOptions& options) {
+    if (const auto view = parse_mechanism_view(options.view)) mechanisms.desk().view = *view;
+    if (!options.corpus.empty()) corpus_desk.begin_with(options.corpus);
+    generation.write_at_once(options.generate_tokens);
+    comparison.begin_with(options.with_model, options.with_text);
+    if (!options.recipe.empty()) training.choose(options.recipe);
+    if (options.train_steps > 0) {
+      training.start();
+      training.pause_at(options.train_steps);
+    }
+  }
+
+  TrainingDesk training;
+  GenerationDesk generation;
+  CompareDesk comparison;
+  PositionsDesk positions_desk;
+  CorpusDesk corpus_desk;
+  ExploreWorkspace explore;
+  GenerateWorkspace generate;
+  CompareWorkspace compare;
+  PositionsWorkspace positions;
+  MechanismsWorkspace mechanisms;
+  AnalyseWorkspace analyse;
+  CorpusWorkspace corpus;
+  TrainWorkspace train;
+};
+
+}  // namespace headscope
