@@ -11,19 +11,37 @@ function(headscope_target name)
   endif()
 endfunction()
 
-# headscope_precompile(NAME HEADERS… | NAME REUSE_FROM OTHER): the standard headers and these are compiled once, or OTHER's are used.
-# Left out on purpose: nlohmann/json and CLI11, whose templates every file would then instantiate that never names them.
+# headscope_precompile(NAME [TARGET]): what TARGET has compiled of headers, as a rule cmake/precompiled.h, is compiled once for all. A
+# compiler takes it only where macros and the kind of code are the same. Left out of it on purpose: nlohmann/json and CLI11, whose
+# templates every file would then instantiate that never names them.
 function(headscope_precompile name)
-  if(HEADSCOPE_PRECOMPILE)
-    if("${ARGV1}" STREQUAL REUSE_FROM)
-      target_precompile_headers(${name} REUSE_FROM ${ARGV2})
-    else()
-      target_precompile_headers(${name} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/precompiled.h ${ARGN})
-    endif()
-    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      # Of precompiled headers GCC forgets which were the system's, and warns of what it otherwise keeps to itself.
-      target_compile_options(${name} PRIVATE -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds -Wno-restrict)
-    endif()
+  if(NOT HEADSCOPE_PRECOMPILE)
+    return()
+  endif()
+  set(from headscope_precompiled)
+  if(ARGC GREATER 1)
+    set(from ${ARGV1})
+  endif()
+  target_precompile_headers(${name} REUSE_FROM ${from})
+  headscope_as_precompiled(${name})
+endfunction()
+
+# headscope_precompiled(NAME HEADERS…): a target whose headers others may reuse.
+function(headscope_precompiled name)
+  target_precompile_headers(${name} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/precompiled.h ${ARGN})
+  headscope_as_precompiled(${name})
+endfunction()
+
+function(headscope_as_precompiled name)
+  get_target_property(type ${name} TYPE)
+  if(type STREQUAL EXECUTABLE)
+    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${name} PRIVATE -fPIC) # as libraries are, instead of -fPIE
+  endif()
+  target_compile_options(${name} PRIVATE -pthread) # which pkg-config asks for in some targets
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Of precompiled headers GCC forgets which were the system's, and warns of what it otherwise keeps to itself.
+    target_compile_options(${name} PRIVATE -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds -Wno-restrict)
   endif()
 endfunction()
 

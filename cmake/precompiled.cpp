@@ -1,0 +1,1 @@
+// precompiled.h belongs to a target, and a target has a source.
