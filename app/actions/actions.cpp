@@ -27,7 +27,7 @@ Index token_count(const Workbench& bench) {
 /// The next head in reading order of the atlas, round the end.
 void move_head(Workbench& bench, int layers, int heads) {
   const ModelDims& dims = bench.explorer.results().model.model->config().dims;
-  HeadRef head = bench.explorer.state().document.selected;
+  HeadId head = bench.explorer.state().document.selected;
   head.layer = (head.layer + layers + dims.layers) % dims.layers;
   head.head = (head.head + heads + dims.heads) % dims.heads;
   bench.explorer.select(head);
@@ -141,7 +141,7 @@ void add_edit(std::vector<Action>& all) {
   const auto has_edits = [](const Workbench& bench) { return !bench.explorer.state().document.edits.empty(); };
   all.push_back({"edit.ablate", "Ablate the selected head, or bring it back", "X", "Edit",
                  [](Workbench& bench) {
-                   const HeadRef head = bench.explorer.state().document.selected;
+                   const HeadId head = bench.explorer.state().document.selected;
                    const Intervention ablated{{head.layer, head.head}, Ablate{}};
                    auto edits = bench.explorer.state().document.edits;
                    if (std::erase(edits, ablated) == 0) edits.push_back(ablated);
@@ -150,7 +150,7 @@ void add_edit(std::vector<Action>& all) {
                  },
                  has_run,
                  [](const Workbench& bench) {
-                   const HeadRef head = bench.explorer.state().document.selected;
+                   const HeadId head = bench.explorer.state().document.selected;
                    return std::ranges::count(bench.explorer.state().document.edits,
                                              Intervention{{head.layer, head.head}, Ablate{}}) > 0;
                  }});

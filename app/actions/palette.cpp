@@ -31,7 +31,7 @@ void add_heads(std::vector<PaletteItem>& items, const Results& results) {
   const ModelDims& dims = results.model.model->config().dims;
   for (int layer = 0; layer < dims.layers; ++layer)
     for (int head = 0; head < dims.heads; ++head) {
-      const HeadRef ref{layer, head};
+      const HeadId ref{layer, head};
       std::string detail;
       const int row = results.facts ? results.facts->row(ref) : -1;
       if (row >= 0)

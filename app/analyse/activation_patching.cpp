@@ -258,7 +258,7 @@ class PatchingInstrument final : public Instrument {
     const SceneTouch touch = slot_.draw(c.ui, "patching", how, width, scene->height);
     const ModelDims& dims = result_->corrupted->model.dims;
     const bool keys = result_->request.site == SiteKind::k || result_->request.site == SiteKind::v;
-    if (heads) head_cells(c, *scene, touch, keys ? dims.heads / dims.kv_heads : 1);
+    if (heads) head_cells(c, *scene, touch, keys ? dims.group() : 1);
     if (touch.cell && touch.mark && touch.mark->id == "matrix") tip(c, *touch.cell);
   }
 

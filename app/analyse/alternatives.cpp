@@ -76,13 +76,13 @@ class AlternativesInstrument final : public ReadingInstrument {
 
   void keep_up(const PageContext& c) {
     if (!c.trace()) return;
-    const HeadRef head = chosen_head(c, *c.trace());
+    const HeadId head = chosen_head(c, *c.trace());
     const Index row = pinned_row(c, *c.trace());
     const Index key = c.state().document.key && *c.state().document.key <= row ? *c.state().document.key : -1;
     const double tolerance = tolerance_;
     const std::string place = fmt::format("{} {} {} {} {:.3g}", head.layer, head.head, row, key, tolerance);
     job_.want(c, {SiteKind::v}, place, [head, row, key, tolerance](const ReadingSource& source, const Ctx& ctx) {
-      return find_alternatives(*source.trace, head.layer, head.head, row, key, tolerance, ctx.stop);
+      return find_alternatives(*source.trace, head, row, key, tolerance, ctx.stop);
     });
     const auto found = job_.answer();
     if (!found || found->options != place || found->source.run != c.results().run) return;
@@ -98,10 +98,10 @@ class AlternativesInstrument final : public ReadingInstrument {
                   const auto blind = naive_shift(path.weights, path.key, out.difference.variation);
                   out.blind_difference = row_difference(path.values, path.weights, blind);
                   const Ctx own{.backend = ctx.backend, .stop = ctx.stop};
-                  out.replaced = replace_row(source.model, source.run->request, own, *found->source.trace, path.layer,
-                                             path.head, path.query, weights);
-                  out.blind = replace_row(source.model, source.run->request, own, *found->source.trace, path.layer,
-                                          path.head, path.query, blind);
+                  out.replaced = replace_row(source.model, source.run->request, own, *found->source.trace,
+                                             {path.layer, path.head}, path.query, weights);
+                  out.blind = replace_row(source.model, source.run->request, own, *found->source.trace,
+                                          {path.layer, path.head}, path.query, blind);
                   return out;
                 });
   }
@@ -117,8 +117,7 @@ class AlternativesInstrument final : public ReadingInstrument {
                [row, tolerance](const ReadingSource& source, const Ctx& ctx) {
                  std::vector<double> moved;
                  for (const AttentionMap& map : source.trace->maps) {
-                   const Alternatives path =
-                       find_alternatives(*source.trace, map.layer(), map.head(), row, -1, tolerance, ctx.stop);
+                   const Alternatives path = find_alternatives(*source.trace, map.id(), row, -1, tolerance, ctx.stop);
                    moved.push_back(row_difference(path.values, path.weights, path.at(1)).variation);
                    if (ctx.progress)
                      *ctx.progress = static_cast<float>(moved.size()) / static_cast<float>(source.trace->maps.size());

@@ -86,7 +86,7 @@ class AttributionInstrument final : public ReadingInstrument {
                  return matrix_scene(matrix, look);
                });
     const int heads = answer->source.trace->model.dims.heads;
-    const HeadRef selected = chosen_head(c, *answer->source.trace);
+    const HeadId selected = chosen_head(c, *answer->source.trace);
     const SceneTouch touch = wide_scene(c, slot_, "attribution", [&](const Scene& scene, const SceneTouch& at) {
       name_cells(c, scene, at, [heads](Index layer, Index column) {
         return column < heads ? fmt::format("Layer {} Head {}", layer, column)
@@ -99,7 +99,7 @@ class AttributionInstrument final : public ReadingInstrument {
     if (!cell) return;
     tip(c, *answer, *cell);
     if (cell->column >= heads) return;
-    const HeadRef head{static_cast<int>(cell->row), static_cast<int>(cell->column)};
+    const HeadId head{static_cast<int>(cell->row), static_cast<int>(cell->column)};
     if (touch.double_clicked)
       show_in_explore(c, head);
     else if (touch.clicked)
@@ -129,14 +129,14 @@ class AttributionInstrument final : public ReadingInstrument {
   }
 
   /// The selected head first, then those that wrote most.
-  std::vector<std::pair<int, int>> strongest(const Answer& answer, HeadRef selected, std::size_t most) const {
+  std::vector<HeadId> strongest(const Answer& answer, HeadId selected, std::size_t most) const {
     std::vector<AttributionPart> heads;
     for (const AttributionPart& part : answer.result.parts)
       if (part.kind == AttributionPart::Kind::head) heads.push_back(part);
     std::ranges::stable_sort(heads, std::ranges::greater{}, [](const AttributionPart& p) { return std::abs(p.value); });
-    std::vector<std::pair<int, int>> out{{selected.layer, selected.head}};
+    std::vector<HeadId> out{selected};
     for (const AttributionPart& part : heads)
-      if (out.size() < most && !(selected == HeadRef{part.layer, part.head})) out.emplace_back(part.layer, part.head);
+      if (out.size() < most && !(selected == HeadId{part.layer, part.head})) out.emplace_back(part.layer, part.head);
     return out;
   }
 
@@ -148,8 +148,7 @@ class AttributionInstrument final : public ReadingInstrument {
     const double width = std::max(std::floor(c.room()), 80 + 9 * n), height = std::max(150.0, room_below(c) - 18);
     const auto rows = static_cast<std::size_t>(std::clamp((height - 140) / 22, 1.0, 8.0));
     const auto heads = strongest(*answer, chosen_head(c, *answer->source.trace), rows);
-    row_.want(c.explorer(), c.ui, answer,
-              fmt::format("{}.{} {} {} {}", heads[0].first, heads[0].second, rows, width, height),
+    row_.want(c.explorer(), c.ui, answer, fmt::format("{} {} {} {}", to_string(heads[0]), rows, width, height),
               [answer, heads, width, height](const Look& look) {
                 Matrix matrix = source_matrix(answer->result, answer->source.trace, heads);
                 matrix.width = width, matrix.height = height;
@@ -166,7 +165,7 @@ class AttributionInstrument final : public ReadingInstrument {
     tooltip(c.ui, {fmt::format("head {}.{} from {} ({}): {}", layer, head, token_label(*answer->source.trace, key), key,
                                signed_words(static_cast<double>(answer->result.by_source.at(at, key)))),
                    fmt::format("attention {:.4f} · (value · W_O · d)",
-                               answer->source.trace->map(layer, head).weight(answer->result.of.position, key)),
+                               answer->source.trace->map({layer, head}).weight(answer->result.of.position, key)),
                    fmt::format("blocks.{}.attn.hook_pattern[{}, {}, {}], hook_v[{}], F32", layer, head,
                                answer->result.of.position, key, key)});
     if (touch.clicked) {

@@ -22,7 +22,7 @@ namespace {
 constexpr double at_once = 2e10;  // multiplications that need not be asked for
 
 struct HeadCircuits {
-  HeadRef head;
+  HeadId head;
   TokenCircuits tokens;
   CopyingScore score;
 };
@@ -73,12 +73,12 @@ class CircuitsInstrument final : public ReadingInstrument {
 
   void keep_up(const PageContext& c) {
     if (!c.trace() || !c.results().model.model) return;
-    const HeadRef head = chosen_head(c, *c.trace());
+    const HeadId head = chosen_head(c, *c.trace());
     const CircuitOf of{head.layer, head.head, std::min(distance_, c.results().model.model->config().context - 1)};
     const std::string key = fmt::format("{} {} {}", of.layer, of.head, of.distance);
     job_.want(c, {}, key, [of, head](const ReadingSource& source, const Ctx& ctx) {
       return HeadCircuits{head, token_circuits(*source.model.model, ctx.backend, of, source.trace->ids(), 8),
-                          copying_score(*source.model.model, ctx.backend, of.layer, of.head)};
+                          copying_score(*source.model.model, ctx.backend, {of.layer, of.head})};
     });
     const auto& model = c.results().model.model;
     const ModelDims& dims = model->config().dims;
@@ -110,7 +110,7 @@ class CircuitsInstrument final : public ReadingInstrument {
     const auto name = [&](Index i) {
       return token_text(answer->source.model, found.tokens[static_cast<std::size_t>(i)]);
     };
-    const HeadRef head = answer->result.head;
+    const HeadId head = answer->result.head;
     if (shown == Circuit::ov)
       tooltip(c.ui, {fmt::format("looking at {} → {}: {}", name(cell->row), name(cell->column),
                                  signed_words(static_cast<double>(found.ov.at(cell->row, cell->column)))),

@@ -93,8 +93,7 @@ class CompositionInstrument final : public ReadingInstrument {
 
   const Tensor& values(const Composition& found) const { return kind_ == 0 ? found.q : kind_ == 1 ? found.k : found.v; }
   static std::string label(const Composition& found, Index i) {
-    return fmt::format("{}.{}", found.heads[static_cast<std::size_t>(i)].first,
-                       found.heads[static_cast<std::size_t>(i)].second);
+    return to_string(found.heads[static_cast<std::size_t>(i)]);
   }
 
   void matrix(const PageContext& c, const std::shared_ptr<const Answer>& answer) {
@@ -108,7 +107,7 @@ class CompositionInstrument final : public ReadingInstrument {
     const Composition& found = answer->result.all;
     const int heads = answer->source.trace->model.dims.heads;
     const SceneTouch touch = wide_scene(c, slot_, "composition", [&](const Scene& scene, const SceneTouch& at) {
-      const HeadRef selected = chosen_head(c, *answer->source.trace);
+      const HeadId selected = chosen_head(c, *answer->source.trace);
       frame_column(c, scene, at, Index{selected.layer - 1} * heads + selected.head, c.ui.theme.text);
       if (const auto cell = matrix_cell(at)) frame_cell(c, scene, at, *cell, c.ui.theme.accent);
     });
@@ -129,9 +128,7 @@ class CompositionInstrument final : public ReadingInstrument {
                      : kind_ == 1 ? "‖W_OV W_QKᵀ‖ ÷ (‖W_OV‖ ‖W_QK‖)"
                                   : "‖W_OV W_OV‖ ÷ (‖W_OV‖ ‖W_OV‖)",
                      "Frobenius norms, the first norms' gains folded in, F32 weights"});
-    if (touch.clicked)
-      c.explorer().select(
-          {found.heads[static_cast<std::size_t>(reader)].first, found.heads[static_cast<std::size_t>(reader)].second});
+    if (touch.clicked) c.explorer().select(found.heads[static_cast<std::size_t>(reader)]);
   }
 
   ReadingJob<Composed> job_{*this, "read.composition"};

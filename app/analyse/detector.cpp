@@ -156,7 +156,7 @@ class DetectorInstrument final : public Instrument {
   }
 
   void map(const PageContext& c) {
-    const HeadRef head = c.state().document.selected;
+    const HeadId head = c.state().document.selected;
     section(c.ui, fmt::format("LAYER {} HEAD {}", head.layer, head.head),
             painting_ ? "drag to paint the cells" : "framed: cells that match");
     const double width = std::floor(c.room());
@@ -263,9 +263,9 @@ class DetectorInstrument final : public Instrument {
     while (clipper.Step())
       for (int line = clipper.DisplayStart; line < clipper.DisplayEnd; ++line) {
         const Detection& d = found_->heads[order[static_cast<std::size_t>(line)]];
-        const HeadRef head{d.layer, d.head};
+        const HeadId head{d.layer, d.head};
         const ImVec2 at = ImGui::GetCursorScreenPos();
-        const std::string name = fmt::format("{}.{}", d.layer, d.head);
+        const std::string name = to_string(HeadId{d.layer, d.head});
         if (pressable(("match " + name).c_str(), {room, height})) c.explorer().select(head);
         const bool hovered = ImGui::IsItemHovered();
         if (head == c.state().document.selected || hovered)

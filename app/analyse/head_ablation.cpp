@@ -154,7 +154,7 @@ class HeadAblationInstrument final : public Instrument {
     if (const auto head = head_cells(c, *scene, touch)) tip(c, *head);
   }
 
-  void tip(const PageContext& c, HeadRef head) {
+  void tip(const PageContext& c, HeadId head) {
     const auto found = std::ranges::find_if(
         result_->heads, [&](const HeadAblation::Head& h) { return h.layer == head.layer && h.head == head.head; });
     if (found == result_->heads.end()) return tooltip(c.ui, {"Not computed yet"});
@@ -211,7 +211,7 @@ class HeadAblationInstrument final : public Instrument {
     const auto& facts = c.results().facts;
     for (const int i : order) {
       const HeadAblation::Head& head = result_->heads[static_cast<std::size_t>(i)];
-      const HeadRef ref{head.layer, head.head};
+      const HeadId ref{head.layer, head.head};
       ImGui::TableNextRow();
       ImGui::TableNextColumn();
       const std::string label = fmt::format("{}.{}##row", head.layer, head.head);

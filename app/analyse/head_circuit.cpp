@@ -199,7 +199,7 @@ class HeadCircuitInstrument final : public Instrument {
     if (const auto head = head_cells(c, *scene, touch)) tip(c, *head);
   }
 
-  void tip(const PageContext& c, HeadRef head) {
+  void tip(const PageContext& c, HeadId head) {
     const auto step = std::ranges::find_if(
         result_->order, [&](const HeadCircuit::Step& s) { return s.layer == head.layer && s.head == head.head; });
     if (step == result_->order.end()) return tooltip(c.ui, {"Its turn has not come yet"});

@@ -73,7 +73,7 @@ class MaskInstrument final : public Instrument {
   /// The picture and its numbers, made anew when the mask or the text's length changed.
   void ask(const PageContext& c) {
     const Index n = tokens(c);
-    const HeadRef head = c.state().document.selected;
+    const HeadId head = c.state().document.selected;
     const bool hashes = hashes_vectors(spec_);
     const std::string key = hashes ? fmt::format("{} {} {}.{} {}", spec_, n, head.layer, head.head,
                                                  static_cast<const void*>(c.results().run.get()))
@@ -241,7 +241,7 @@ class MaskInstrument final : public Instrument {
                   "B"),
          nullptr, {"2 · layers · key heads · d_head · kept keys · 4 bytes"});
     if (known_->recall >= 0) {
-      const HeadRef head = c.state().document.selected;
+      const HeadId head = c.state().document.selected;
       fact(c.ui, fmt::format("Top {} keys it shows", top_keys), fmt::format("{:.0f} %", 100 * known_->recall), nullptr,
            {fmt::format("of the {} keys with the largest q·k, the share that fell into a shared bucket", top_keys),
             fmt::format("layer {} head {}, mean over the queries", head.layer, head.head)});

@@ -44,8 +44,8 @@ Index pinned_row(const PageContext& c, const Trace& trace) {
   return std::clamp<Index>(c.state().document.query.value_or(n - 1), 0, n - 1);
 }
 
-HeadRef chosen_head(const PageContext& c, const Trace& trace) {
-  const HeadRef head = c.state().document.selected;
+HeadId chosen_head(const PageContext& c, const Trace& trace) {
+  const HeadId head = c.state().document.selected;
   return {std::clamp(head.layer, 0, trace.model.dims.layers - 1), std::clamp(head.head, 0, trace.model.dims.heads - 1)};
 }
 

@@ -156,7 +156,7 @@ class ReadingJob final : KeepsAnswer {
 /// The pinned query, or the last position.
 Index pinned_row(const PageContext& c, const Trace& trace);
 /// The selected head, inside this model.
-HeadRef chosen_head(const PageContext& c, const Trace& trace);
+HeadId chosen_head(const PageContext& c, const Trace& trace);
 /// Section POSITION: which row is asked about; pins it.
 void position_control(const PageContext& c, const char* remark);
 TokenName token_names(const LoadedModel& model);

@@ -149,7 +149,7 @@ class SaliencyInstrument final : public ReadingInstrument {
   }
 
   void cells(const PageContext& c, const std::shared_ptr<const Answer>& answer, double height) {
-    const HeadRef head = chosen_head(c, *answer->source.trace);
+    const HeadId head = chosen_head(c, *answer->source.trace);
     section(c.ui, fmt::format("HEAD {}.{}: ATTENTION × GRADIENT", head.layer, head.head),
             "what the logit would lose without it");
     const double width = std::floor(c.room());
@@ -167,7 +167,7 @@ class SaliencyInstrument final : public ReadingInstrument {
     const auto cell = matrix_cell(touch);
     const Tensor& weighted = answer->result.found.weighted[static_cast<std::size_t>(head.layer)];
     if (!cell || cell->column > cell->row || cell->row >= weighted.dim(1)) return;
-    const float weight = answer->source.trace->map(head.layer, head.head).weight(cell->row, cell->column);
+    const float weight = answer->source.trace->map(head).weight(cell->row, cell->column);
     tooltip(c.ui, {fmt::format("{} ({}) → {} ({}): {}", token_label(*answer->source.trace, cell->row), cell->row,
                                token_label(*answer->source.trace, cell->column), cell->column,
                                signed_words(static_cast<double>(weighted.at(head.head, cell->row, cell->column)))),

@@ -320,7 +320,7 @@ class SingularValuesInstrument final : public Instrument {
     const PanelContext panel{c.ui, c.explorer(), hover_};
     if (!c.trace()) return empty_state(c.ui, "There is no text yet", "Write a prompt in Explore: its maps show here.");
     const EditEffect* effect = compared(panel);
-    const HeadRef head = c.state().document.selected;
+    const HeadId head = c.state().document.selected;
     if (!c.results().map(head)) return;
     section(c.ui, fmt::format("LAYER {} · HEAD {}", head.layer, head.head),
             effect ? "before → after all edits; arrow keys change the head" : "as it is; arrow keys change the head");

@@ -54,7 +54,7 @@ class SinksInstrument final : public ReadingInstrument {
   void right(const PageContext& c) override {
     const auto answer = job_.answer();
     if (!answer) return;
-    const HeadRef head = chosen_head(c, *answer->source.trace);
+    const HeadId head = chosen_head(c, *answer->source.trace);
     const auto number = [](double v) { return std::isnan(v) ? std::string("–") : fmt::format("{:.3f}", v); };
     for (const SinkHead& h : answer->result.heads) {
       if (h.layer != head.layer || h.head != head.head) continue;

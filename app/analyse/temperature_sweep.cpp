@@ -63,7 +63,7 @@ class TemperatureInstrument final : public Instrument {
       section(c.ui, "AS IT IS", "every head at τ = 1");
       fact(c.ui, "Loss on this text", fmt::format("{:.3f} nats", result_->loss_before), nullptr,
            {"mean of −ln p(token | what came before)", "logits, F32, of the model as edited now"});
-      const HeadRef head = c.state().document.selected;
+      const HeadId head = c.state().document.selected;
       if (const auto* curve = curve_of(head); curve && curve->size() == result_->request.taus.size()) {
         const auto least = std::ranges::min_element(*curve, {}, &Point::loss);
         const double tau = result_->request.taus[static_cast<std::size_t>(least - curve->begin())];
@@ -107,7 +107,7 @@ class TemperatureInstrument final : public Instrument {
                 [this](std::shared_ptr<const TemperatureSweep> known) { result_ = std::move(known); });
   }
 
-  const std::vector<Point>* curve_of(HeadRef head) const {
+  const std::vector<Point>* curve_of(HeadId head) const {
     const ModelDims& dims = result_->before_trace->model.dims;
     const auto index = static_cast<std::size_t>(head.layer * dims.heads + head.head);
     return head.head < dims.heads && index < result_->heads.size() ? &result_->heads[index] : nullptr;
@@ -130,7 +130,7 @@ class TemperatureInstrument final : public Instrument {
     if (level) {
       lines.push_back({"as it is", {coldest, hottest}, {*level, *level}, with_opacity(c.ui.theme.text, 0.35), 1, true});
     }
-    const HeadRef head = c.state().document.selected;
+    const HeadId head = c.state().document.selected;
     if (const auto* curve = curve_of(head))
       lines.push_back(
           series(fmt::format("head {}.{}", head.layer, head.head), *curve, legible(c.ui.theme, rgb(0xFFB13B)), 1.75));

@@ -39,7 +39,7 @@ class WeightedAttentionInstrument final : public ReadingInstrument {
       for (const WeightedHead& head : out.heads) {
         auto& norms = out.norms.emplace_back();
         for (const Weighting w : {Weighting::attention, Weighting::value, Weighting::output})
-          norms[static_cast<std::size_t>(w)] = key_norms(*source.trace, out.weights, head.layer, head.head, w);
+          norms[static_cast<std::size_t>(w)] = key_norms(*source.trace, out.weights, head, w);
       }
       return out;
     });
@@ -48,7 +48,7 @@ class WeightedAttentionInstrument final : public ReadingInstrument {
     segmented(c.ui, "weighting", choices, weighted_by_);
     ImGui::SameLine(0, c.ui.px(12));
     ImGui::AlignTextToFramePadding();
-    const HeadRef head = chosen_head(c, *answer->source.trace);
+    const HeadId head = chosen_head(c, *answer->source.trace);
     ImGui::TextColored(vec(c.ui.theme.muted), "layer %d head %d", head.layer, head.head);
     ImGui::Dummy({0, c.ui.px(4)});
     maps(c, answer);
@@ -64,7 +64,7 @@ class WeightedAttentionInstrument final : public ReadingInstrument {
         "what reaches the residual stream.");
     const auto& answer = job_.answer();
     if (answer) {
-      const HeadRef head = chosen_head(c, *answer->source.trace);
+      const HeadId head = chosen_head(c, *answer->source.trace);
       for (const WeightedHead& w : answer->result.heads) {
         if (w.layer != head.layer || w.head != head.head) continue;
         section(c.ui, "FIRST TOKEN'S SHARE", "rows 1 and on");
@@ -84,7 +84,7 @@ class WeightedAttentionInstrument final : public ReadingInstrument {
  private:
   using Answer = ReadingJob<Weighed>::Answer;
 
-  void cell_facts(const PageContext& c, const Answer& answer, HeadRef head) {
+  void cell_facts(const PageContext& c, const Answer& answer, HeadId head) {
     const Trace& trace = *answer.source.trace;
     if (hovered_->row >= static_cast<Index>(trace.tokens.size()) || hovered_->column > hovered_->row) return;
     section(c.ui, "UNDER THE POINTER",
@@ -92,11 +92,11 @@ class WeightedAttentionInstrument final : public ReadingInstrument {
     for (const Weighting w : {Weighting::attention, Weighting::value, Weighting::output}) {
       const float norm = key_norm(answer, head, w, hovered_->column);
       fact(c.ui, std::string(formula(w)),
-           fmt::format("{:.4f}", norm * trace.map(head.layer, head.head).weight(hovered_->row, hovered_->column)));
+           fmt::format("{:.4f}", norm * trace.map(head).weight(hovered_->row, hovered_->column)));
     }
   }
 
-  static float key_norm(const Answer& answer, HeadRef head, Weighting w, Index key) {
+  static float key_norm(const Answer& answer, HeadId head, Weighting w, Index key) {
     const int heads = answer.source.trace->model.dims.heads;
     const auto at = static_cast<std::size_t>(head.layer * heads + head.head);
     if (at >= answer.result.norms.size()) return std::numeric_limits<float>::quiet_NaN();
@@ -104,7 +104,7 @@ class WeightedAttentionInstrument final : public ReadingInstrument {
   }
 
   void maps(const PageContext& c, const std::shared_ptr<const Answer>& answer) {
-    const HeadRef head = chosen_head(c, *answer->source.trace);
+    const HeadId head = chosen_head(c, *answer->source.trace);
     const Index row = pinned_row(c, *answer->source.trace);
     const double gap = 16, room = c.room(), width = std::floor((room - gap) / 2);
     const double height = std::min(width + 60, std::max(220.0, room_below(c) - 240));
@@ -129,8 +129,8 @@ class WeightedAttentionInstrument final : public ReadingInstrument {
       slot.want(c.explorer(), c.ui, answer,
                 fmt::format("{} {} {} {} {} {}", head.layer, head.head, row, width, height, weighted_by_),
                 [answer, head, weighting, row, plot](const Look& look) {
-                  return weighted_scene(*answer->source.trace, answer->result.weights, head.layer, head.head, weighting,
-                                        plot, row, look);
+                  return weighted_scene(*answer->source.trace, answer->result.weights, head, weighting, plot, row,
+                                        look);
                 });
       SceneViewOptions how;
       how.largest = 1.5;
@@ -143,7 +143,7 @@ class WeightedAttentionInstrument final : public ReadingInstrument {
       hovered_ = cell;
       const Trace& trace = *answer->source.trace;
       if (cell.column <= cell.row && cell.row < static_cast<Index>(trace.tokens.size())) {
-        const AttentionMap& attention = trace.map(head.layer, head.head);
+        const AttentionMap& attention = trace.map(head);
         tooltip(c.ui,
                 {fmt::format("{} ({}) → {} ({})", token_label(trace, cell.row), cell.row,
                              token_label(trace, cell.column), cell.column),

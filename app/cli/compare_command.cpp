@@ -76,7 +76,7 @@ struct Side {
   const Trace& trace;
   TokenLinks links = TokenLinks::of(trace.ids());
   double value(const Metric& metric, int layer, int head) const {
-    return metric.value({trace.map(layer, head), links});
+    return metric.value({trace.map({layer, head}), links});
   }
 };
 
@@ -126,7 +126,7 @@ void print_text(Shell& shell, const Compared& c, int top) {
   const Side a{*c.a}, b{*c.b};
   for (const HeadDifference& head :
        std::span(c.heads).first(std::min(c.heads.size(), static_cast<std::size_t>(std::max(top, 0))))) {
-    std::vector<std::string> row{fmt::format("{}.{}", head.layer, head.head), number(head.total_variation),
+    std::vector<std::string> row{to_string(HeadId{head.layer, head.head}), number(head.total_variation),
                                  number(head.jensen_shannon)};
     for (const std::string_view id : shown_metrics)
       row.push_back(number(a.value(metric(id), head.layer, head.head)) + " → " +

@@ -76,8 +76,7 @@ void print(Shell& shell, const Options& options, const Trace& trace, const CellP
   std::ranges::stable_sort(order, [&](const Detection& a, const Detection& b) { return place(a) > place(b); });
   Table table({{"head"}, {"score"}, {"chance"}, {"times chance"}});
   for (const Detection& d : order)
-    table.add(
-        {fmt::format("{}.{}", d.layer, d.head), number(d.score), number(d.chance), number(d.score / d.chance, 1)});
+    table.add({to_string(HeadId{d.layer, d.head}), number(d.score), number(d.chance), number(d.score / d.chance, 1)});
   shell.print(table.text());
 }
 }  // namespace

@@ -152,7 +152,7 @@ MechanismInput input_for(Shell& shell, const Options& options, bool vocabulary, 
   request.edits = options.input.edits();
   MechanismInput in;
   shell.with_progress("running", [&](const Ctx& ctx) {
-    in = head_input(opened.loaded, request, layer, head, ctx);
+    in = head_input(opened.loaded, request, {layer, head}, ctx);
     if (vocabulary) in.vocabulary = vocabulary_use(opened.loaded, request, ctx);
   });
   from = fmt::format("layer {} head {} of {}, {} tokens, {}", layer, head, opened.trace->model.name, in.n(),

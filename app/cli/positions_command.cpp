@@ -64,7 +64,7 @@ Vectors vectors_of(Shell& shell, const Options& options) {
   if (v.layer < 0 || v.head < 0 || v.layer >= config.dims.layers || v.head >= config.dims.heads)
     throw Error("--head", fmt::format("a layer below {} and a head below {}", config.dims.layers, config.dims.heads),
                 options.head);
-  const Index kv = v.head / (config.dims.heads / config.dims.kv_heads);
+  const Index kv = config.dims.kv_of(v.head);
   v.q = v.opened.trace->sites.at({SiteKind::q, v.layer}).select(1, v.head).copy();
   v.k = v.opened.trace->sites.at({SiteKind::k, v.layer}).select(1, kv).copy();
   v.scale = static_cast<double>(score_scale(config, v.layer));

@@ -60,7 +60,7 @@ std::pair<int, int> head_of(const ReadOptions& options, const Trace& trace) {
   if (first.ec != std::errc() || first.ptr == end || *first.ptr != '.' ||
       std::from_chars(first.ptr + 1, end, head).ptr != end)
     throw UsageError(fmt::format("--head: expected LAYER.HEAD such as 1.0, found \"{}\"", options.head));
-  (void)trace.map(layer, head);  // or an Error that says which there are
+  (void)trace.map({layer, head});  // or an Error that says which there are
   return {layer, head};
 }
 
@@ -151,7 +151,7 @@ Reading weighted(Shell&, const ReadOptions& options, const LoadedModel& loaded, 
     if (!options.out.empty()) throw UsageError("-o needs --head: the head whose map is drawn");
     out.columns = {"head", "first_by_attention", "first_by_value", "first_by_output", "same_strongest_key"};
     for (const WeightedHead& head : weighted_heads(*trace, weights))
-      out.rows.push_back({fmt::format("{}.{}", head.layer, head.head), head.first_attention, head.first_value,
+      out.rows.push_back({to_string(HeadId{head.layer, head.head}), head.first_attention, head.first_value,
                           head.first_output, head.same_top});
     return out;
   }
@@ -159,18 +159,18 @@ Reading weighted(Shell&, const ReadOptions& options, const LoadedModel& loaded, 
   Weighting weighting = Weighting::output;
   for (const Weighting each : {Weighting::attention, Weighting::value, Weighting::output})
     if (headscope::name(each) == options.weighting) weighting = each;
-  const AttentionMap map = weighted_map(*trace, weights, layer, head, weighting);
-  const std::vector<float> norms = key_norms(*trace, weights, layer, head, weighting);
+  const AttentionMap map = weighted_map(*trace, weights, {layer, head}, weighting);
+  const std::vector<float> norms = key_norms(*trace, weights, {layer, head}, weighting);
   out.facts.push_back({"weighting", "weighting", std::string(formula(weighting))});
   out.columns = {"key", "token", "norm", "received", "received_by_attention"};
-  const AttentionMap& plain = trace->map(layer, head);
+  const AttentionMap& plain = trace->map({layer, head});
   for (Index key = 0; key < map.n_key(); ++key)
     out.rows.push_back({integer(key), token_label(*trace, key),
                         static_cast<double>(norms[static_cast<std::size_t>(key)]),
                         map.stats().column_mass[static_cast<std::size_t>(key)],
                         plain.stats().column_mass[static_cast<std::size_t>(key)]});
   out.picture = [trace, weights, layer = layer, head = head, weighting](const Look& look) {
-    return weighted_scene(*trace, weights, layer, head, weighting, 640, std::nullopt, look);
+    return weighted_scene(*trace, weights, {layer, head}, weighting, 640, std::nullopt, look);
   };
   return out;
 }
@@ -180,7 +180,7 @@ Reading circuits(Shell& shell, const ReadOptions& options, const LoadedModel& lo
   const auto [layer, head] = head_of(options, *trace);
   const CircuitOf of{layer, head, options.distance};
   const TokenName name = namer(loaded);
-  const CopyingScore score = copying_score(*loaded.model, shell.backend(), layer, head);
+  const CopyingScore score = copying_score(*loaded.model, shell.backend(), {layer, head});
   Reading out;
   out.facts = {{"copying", "copying score (OV eigenvalues)", score.copying},
                {"matching", "matching score (QK eigenvalues)", score.matching}};
@@ -301,10 +301,7 @@ Reading composition(Shell& shell, const ReadOptions& options, const LoadedModel&
   Reading out;
   out.facts = {{"chance", "by chance", found.chance.mean}, {"chance_deviation", "± ", found.chance.deviation}};
   out.columns = {"writes", "reads", "q", "k", "v"};
-  const auto label = [&](Index i) {
-    return fmt::format("{}.{}", found.heads[static_cast<std::size_t>(i)].first,
-                       found.heads[static_cast<std::size_t>(i)].second);
-  };
+  const auto label = [&](Index i) { return to_string(found.heads[static_cast<std::size_t>(i)]); };
   for (Index a = 0; a < found.q.dim(0); ++a)
     for (Index b = 0; b < found.q.dim(1); ++b)
       if (!std::isnan(found.q.at(a, b)))
@@ -347,7 +344,7 @@ Reading sinks(Shell&, const ReadOptions&, const LoadedModel& loaded, const RunRe
   out.columns = {"head",        "mass",          "chance",  "value_norm", "median",
                  "output_norm", "output_median", "carried", "entropy",    "without_first"};
   for (const SinkHead& h : found.heads)
-    out.rows.push_back({fmt::format("{}.{}", h.layer, h.head), h.mass, h.chance, h.value_norm, h.value_median,
+    out.rows.push_back({to_string(HeadId{h.layer, h.head}), h.mass, h.chance, h.value_norm, h.value_median,
                         h.output_norm, h.output_median, h.carried, h.entropy, h.entropy_without});
   out.picture = [found, run = describe_run(*trace)](const Look& look) {
     return framed(v_shape_chart(found, 720, 300, look), {"V shape of the layers", {}, run, {}}, look);
@@ -406,11 +403,12 @@ Reading alternatives(Shell& shell, const ReadOptions& options, const LoadedModel
   RowReplaced replaced, naive;
   std::vector<double> other;
   shell.with_progress("other weights", [&](const Ctx& ctx) {
-    found = find_alternatives(*trace, layer, head, query, options.key.value_or(-1), options.tolerance, ctx.stop);
+    found = find_alternatives(*trace, {layer, head}, query, options.key.value_or(-1), options.tolerance, ctx.stop);
     other = found.at(options.share);
-    replaced = replace_row(loaded, request, ctx, *trace, layer, head, query, other);
+    replaced = replace_row(loaded, request, ctx, *trace, {layer, head}, query, other);
     const double moved = row_difference(found.values, found.weights, other).variation;
-    naive = replace_row(loaded, request, ctx, *trace, layer, head, query, naive_shift(found.weights, found.key, moved));
+    naive =
+        replace_row(loaded, request, ctx, *trace, {layer, head}, query, naive_shift(found.weights, found.key, moved));
   });
   const RowDifference difference = row_difference(found.values, found.weights, other);
   Reading out;

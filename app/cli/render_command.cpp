@@ -61,7 +61,7 @@ PictureRequest picture_of(const Trace& trace, const std::vector<Head>& chosen, c
   if (chosen.size() == 1 || (chosen.empty() && options.row)) {
     if (trace.maps.empty()) throw Error("render", "a trace with attention maps", "none");
     const AttentionMap& map =
-        chosen.empty() ? trace.maps.front() : trace.map(chosen.front().layer, chosen.front().head);
+        chosen.empty() ? trace.maps.front() : trace.map({chosen.front().layer, chosen.front().head});
     request.query = position(options.row, "--row", map.n_query());
     request.key = position(options.key, "--key", map.n_key());
   }

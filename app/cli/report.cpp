@@ -81,7 +81,7 @@ std::string heads_text(const std::vector<HeadReport>& heads, const Trace& trace,
   titles.push_back({"class score (chance, rows of evidence, how sure)", Table::Align::left});
   Table table(std::move(titles));
   for (const HeadReport& head : heads) {
-    std::vector<std::string> row{fmt::format("{}.{}", head.map->layer(), head.map->head())};
+    std::vector<std::string> row{to_string(head.map->id())};
     for (const HeadColumn& each : columns) row.push_back(number(each.value({*head.map, links})));
     std::vector<std::string> verdicts;
     for (const HeadVerdict& verdict : head.verdicts) verdicts.push_back(verdict_text(verdict));

@@ -84,7 +84,7 @@ void print_ablation(Shell& shell, Form form, const LoadedModel& loaded, const He
   std::ranges::stable_sort(heads, [](const auto& a, const auto& b) { return a.loss_change > b.loss_change; });
   Table table({{"head"}, {"loss change"}, {"KL"}, {"logit difference change"}});
   for (const auto& h : heads)
-    table.add({fmt::format("{}.{}", h.layer, h.head), number(h.loss_change, "{:+.4f}"), number(h.after.kl),
+    table.add({to_string(HeadId{h.layer, h.head}), number(h.loss_change, "{:+.4f}"), number(h.after.kl),
                number(h.logit_difference_change, "{:+.3f}")});
   shell.print(table.text());
 }
@@ -262,7 +262,7 @@ void print_circuit(Shell& shell, Form form, const LoadedModel& loaded, const Hea
   Table table({{removing ? "removed" : "added"}, {"heads kept"}, {"logit difference"}, {"faithfulness"}});
   for (std::size_t i = 0; i < result.order.size(); ++i) {
     const auto& step = result.order[i];
-    table.add({fmt::format("{}.{}", step.layer, step.head), std::to_string(kept_after(i)),
+    table.add({to_string(HeadId{step.layer, step.head}), std::to_string(kept_after(i)),
                number(step.logit_difference, "{:.3f}"), number(result.faithfulness(step.logit_difference), "{:.3f}")});
   }
   shell.print(table.text());

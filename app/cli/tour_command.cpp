@@ -84,8 +84,8 @@ void tour(Shell& shell, const fs::path& out) {
     HeadMapOptions map;
     map.layer = head->map->layer();
     map.head = head->map->head();
-    map.badge = badge_of(heads, map.layer, map.head);
-    map.facts = facts_of(heads, trace, map.layer, map.head);
+    map.badge = badge_of(heads, {map.layer, map.head});
+    map.facts = facts_of(heads, trace, {map.layer, map.head});
     const Scene scene = head_map_scene(trace, map, look);
     const std::string name = fmt::format("head-{}.{}", map.layer, map.head);
     written.push_back(write_picture(scene, out / (name + ".png"), {}));

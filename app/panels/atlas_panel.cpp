@@ -116,8 +116,7 @@ void AtlasPanel::draw(const PanelContext& c) {
   options.classes = head_marks(facts);
   options.order = order_of(view, facts);
   for (const AttentionMap& map : trace->maps)
-    if (!taken_out(c.state().document.edits, {map.layer(), map.head()}).empty())
-      options.taken_out.emplace_back(map.layer(), map.head());
+    if (!taken_out(c.state().document.edits, map.id()).empty()) options.taken_out.push_back(map.id());
   const std::size_t column = column_of(view.coloring);
   const EditEffect* effect = compared(c);
   if (view.coloring == "effect" && effect) {
@@ -142,7 +141,7 @@ void AtlasPanel::draw(const PanelContext& c) {
   const bool words = c.words() && maps_in_reach(*trace);
   std::string key = fmt::format("{} {} {} {}", options.width, view.coloring, facts ? 1 : 0, words);
   for (const int i : options.order) key += fmt::format(",{}", i);
-  for (const auto& [layer, head] : options.taken_out) key += fmt::format(" -{}.{}", layer, head);
+  for (const HeadId head : options.taken_out) key += " -" + to_string(head);
   if (view.coloring == "effect")
     for (const double moved : options.values) key += fmt::format(";{}", moved);
   if (view.only_class.empty() || !options.order.empty())
@@ -160,8 +159,8 @@ void AtlasPanel::draw(const PanelContext& c) {
   SceneViewOptions how;
   how.fit_height = false;
   const SceneTouch touch = slot_.draw(c.ui, "atlas", how, options.width, scene->height);
-  const auto head_of = [](const std::string& id) -> std::optional<HeadRef> {
-    HeadRef head;
+  const auto head_of = [](const std::string& id) -> std::optional<HeadId> {
+    HeadId head;
     if (std::sscanf(id.c_str(), "head.%d.%d", &head.layer, &head.head) != 2) return std::nullopt;
     return head;
   };

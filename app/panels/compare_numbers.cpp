@@ -35,7 +35,7 @@ std::string arrow_text(double a, double b, int decimals) {
 /// without a partner follow at the end.
 void CompareWorkspace::row(Ui& ui, Workbench& bench, double height) {
   const Comparison& c = *shown();
-  const HeadRef head = bench.explorer.state().document.selected;
+  const HeadId head = bench.explorer.state().document.selected;
   const AttentionMap &map_a = c.a.trace->maps[static_cast<std::size_t>(c.a.row(head))],
                      &map_b = c.b.trace->maps[static_cast<std::size_t>(c.b.row(head))];
   Place here = linked(place());
@@ -197,7 +197,7 @@ void CompareWorkspace::losses(Ui& ui) {
 
 void CompareWorkspace::numbers(Ui& ui, Workbench& bench) {
   const Comparison& c = *shown();
-  const HeadRef head = bench.explorer.state().document.selected;
+  const HeadId head = bench.explorer.state().document.selected;
   const int row_a = c.a.row(head), row_b = c.b.row(head);
   if (row_a < 0 || row_b < 0) return;
   section(ui, fmt::format("LAYER {} HEAD {}", head.layer, head.head), fmt::format("{} → {}", c.a.name, c.b.name));

@@ -179,7 +179,7 @@ void CompareWorkspace::atlas(Ui& ui, Workbench& bench) {
   SceneViewOptions how;
   how.fit_height = false;
   const SceneTouch touch = atlas_.draw(ui, "compare atlas", how, options.width, scene->height);
-  HeadRef head;
+  HeadId head;
   if (touch.clicked && touch.mark && std::sscanf(touch.mark->id.c_str(), "head.%d.%d", &head.layer, &head.head) == 2)
     bench.explorer.select(head);
   for (const Mark& mark : scene->marks)
@@ -202,7 +202,7 @@ void CompareWorkspace::ranking(Ui& ui, Workbench& bench) {
   const float width = ImGui::GetContentRegionAvail().x, height = ui.px(22);
   for (std::size_t rank = 0; rank < c.ranked.size(); ++rank) {
     const HeadDifference& d = c.heads[c.ranked[rank]];
-    const HeadRef head{d.layer, d.head};
+    const HeadId head{d.layer, d.head};
     const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + width, at.y + height};
     if (pressable(fmt::format("difference rank {}", rank + 1).c_str(), {width, height})) bench.explorer.select(head);
     if (!ImGui::IsItemVisible()) continue;
@@ -236,7 +236,7 @@ void CompareWorkspace::middle(Ui& ui, Workbench& bench) {
     return empty_state(ui, "Two runs, side by side", missing);
   if (!desk_.result()) return empty_state(ui, "Running both sides …", "");
   const Comparison& c = *shown();
-  const HeadRef head = bench.explorer.state().document.selected;
+  const HeadId head = bench.explorer.state().document.selected;
   {
     const UseFont font(ui, ui.heading());
     ImGui::AlignTextToFramePadding();
@@ -323,7 +323,7 @@ void CompareWorkspace::tokens(Ui& ui, Workbench& bench, float height) {
 
 void CompareWorkspace::maps(Ui& ui, Workbench& bench) {
   const auto result = desk_.result();
-  const HeadRef head = bench.explorer.state().document.selected;
+  const HeadId head = bench.explorer.state().document.selected;
   const int row_a = result->a.row(head), row_b = result->b.row(head);
   if (row_a < 0 || row_b < 0)
     return empty_state(ui, fmt::format("Only one of the two has layer {} head {}", head.layer, head.head),
@@ -395,7 +395,7 @@ void CompareWorkspace::maps(Ui& ui, Workbench& bench) {
 
 void CompareWorkspace::reading(Ui& ui, Workbench& bench) {
   const Comparison& c = *shown();
-  const HeadRef head = bench.explorer.state().document.selected;
+  const HeadId head = bench.explorer.state().document.selected;
   const Place here = linked(place());
   static constexpr const char* scales[] = {"linear", "log"};
   int scale = bench.explorer.state().view.scale == Scale::log ? 1 : 0;

@@ -37,7 +37,7 @@ std::string grouped(std::uint64_t value) {
 }
 
 /// The head's number, layer-major, when the results know it.
-std::optional<int> row_of(const CorpusStatistics& all, HeadRef head) {
+std::optional<int> row_of(const CorpusStatistics& all, HeadId head) {
   if (head.layer >= all.layers() || head.head >= all.heads()) return std::nullopt;
   return head.layer * all.heads() + head.head;
 }
@@ -286,7 +286,7 @@ void CorpusWorkspace::scatter(Ui& ui, Workbench& bench, double height) {
                     ScatterPoint point;
                     const int layer = head / all.heads(), number = head % all.heads();
                     point.id = fmt::format("head.{}.{}", layer, number);
-                    point.label = fmt::format("{}.{}", layer, number);
+                    point.label = to_string(HeadId{layer, number});
                     const Distribution &dx = all.of(head, x), &dy = all.of(head, y);
                     point.x = dx.mean();
                     point.y = dy.mean();
@@ -310,9 +310,9 @@ void CorpusWorkspace::scatter(Ui& ui, Workbench& bench, double height) {
   const SceneTouch touch = scatter_.draw(ui, "corpus scatter", {}, width, height);
   if (!scatter_.scene()) return;
   ImDrawList& draw = *ImGui::GetWindowDrawList();
-  const HeadRef selected = bench.explorer.state().document.selected;
+  const HeadId selected = bench.explorer.state().document.selected;
   for (const Mark& mark : scatter_.scene()->marks) {
-    HeadRef head;
+    HeadId head;
     if (std::sscanf(mark.id.c_str(), "head.%d.%d", &head.layer, &head.head) != 2) continue;
     const Rect rect = std::get<Box>(mark.shape).rect;
     const ImVec2 from = touch.window({rect.x, rect.y}), to = touch.window({rect.right(), rect.bottom()});
@@ -352,7 +352,7 @@ void CorpusWorkspace::heads(Ui& ui, Workbench& bench, double width, double heigh
 
 void CorpusWorkspace::histogram(Ui& ui, Workbench& bench, double width, double height) {
   const auto results = desk_.results();
-  const HeadRef head = bench.explorer.state().document.selected;
+  const HeadId head = bench.explorer.state().document.selected;
   const auto row = row_of(results->statistics, head);
   if (!row) return note(ui, "The selected head is of another model than these results.");
   const Color color = class_hue(ui, results->statistics, *row);
@@ -391,7 +391,7 @@ void CorpusWorkspace::right(Ui& ui, Workbench& bench) {
 
 void CorpusWorkspace::numbers(Ui& ui, Workbench& bench) {
   const CorpusStatistics& all = desk_.results()->statistics;
-  const HeadRef head = bench.explorer.state().document.selected;
+  const HeadId head = bench.explorer.state().document.selected;
   section(ui, fmt::format("HEAD {}.{}", head.layer, head.head), "mean ± spread, chance in grey");
   const auto row = row_of(all, head);
   if (!row) return note(ui, "These results are of another model.");
@@ -424,7 +424,7 @@ void CorpusWorkspace::examples(Ui& ui, Workbench& bench) {
                  fmt::format("typical: nearest to the median, of a random sample of {} passages",
                              CorpusStatistics::sampled),
                  "marked: the position where the metric of that row alone is most extreme"});
-  const HeadRef head = bench.explorer.state().document.selected;
+  const HeadId head = bench.explorer.state().document.selected;
   const auto* shown = desk_.examples(head, shown_, static_cast<ExampleKind>(kind_));
   if (!shown) return;
   if (shown->empty()) return note(ui, "No passage offers evidence for this metric.");

@@ -112,7 +112,7 @@ void EditDialog::confirm(const PanelContext& c) {
   auto edit = checked(c);
   if (!edit) return;
   std::vector<Intervention> edits = c.state().document.edits, made{*edit};
-  for (const HeadRef& head : more_) {
+  for (const HeadId& head : more_) {
     edit->target.layer = head.layer, edit->target.head = head.head;
     made.push_back(*edit);
   }
@@ -168,7 +168,7 @@ bool EditDialog::kinds(const PanelContext& c) {
 
 std::string EditDialog::also() const {
   std::string text;
-  for (const HeadRef& head : more_) text += fmt::format("{}{}.{}", text.empty() ? "" : ", ", head.layer, head.head);
+  for (const HeadId& head : more_) text += fmt::format("{}{}.{}", text.empty() ? "" : ", ", head.layer, head.head);
   return text;
 }
 
@@ -182,7 +182,7 @@ bool EditDialog::heads(const PanelContext& c) {
   const bool layers_only = !form_->per_head;
   const auto clear = [&] { more_.clear(); };
   if (button(c.ui, "All", c.ui.px(24))) target_.layer.reset(), target_.head.reset(), clear();
-  const HeadRef selected = c.state().document.selected;
+  const HeadId selected = c.state().document.selected;
   const std::string layer = fmt::format("Layer {}", selected.layer),
                     head = fmt::format("Head {}.{}", selected.layer, selected.head);
   ImGui::SameLine(0, c.ui.px(6));
@@ -207,9 +207,9 @@ bool EditDialog::heads(const PanelContext& c) {
   if (inside && ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
     const ImGuiIO& io = ImGui::GetIO();
     const bool one = row >= 0 && column >= 0 && !layers_only;
-    const HeadRef clicked{row, column};
+    const HeadId clicked{row, column};
     if (one && (io.KeyCtrl || io.KeyShift) && target_.layer && target_.head) {
-      if (std::erase(more_, clicked) == 0 && !(HeadRef{*target_.layer, *target_.head} == clicked))
+      if (std::erase(more_, clicked) == 0 && !(HeadId{*target_.layer, *target_.head} == clicked))
         more_.push_back(clicked);
     } else {
       clear();
@@ -219,7 +219,7 @@ bool EditDialog::heads(const PanelContext& c) {
   }
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   const auto taken = [&](int l, int h) {
-    return target_.reaches(l, h) || std::ranges::find(more_, HeadRef{l, h}) != more_.end();
+    return target_.reaches({l, h}) || std::ranges::find(more_, HeadId{l, h}) != more_.end();
   };
   const auto number = [&](int value, float x, float y, bool strong) {
     draw_text(c.ui, draw,
@@ -241,7 +241,7 @@ bool EditDialog::heads(const PanelContext& c) {
       const ImVec2 min{x + 1, y + 1}, max{x + cell - 1, y + cell - 1};
       draw.AddRectFilled(min, max, col(taken(l, h) ? c.ui.theme.accent : c.ui.chrome.raised), c.ui.px(2));
       const bool pointed = inside && (row < 0 || row == l) && (column < 0 || column == h || layers_only);
-      if (pointed || HeadRef{l, h} == selected)
+      if (pointed || HeadId{l, h} == selected)
         draw.AddRect(min, max, col(pointed ? c.ui.theme.text : c.ui.theme.muted), c.ui.px(2));
       if (c.ui.items) c.ui.name(fmt::format("edit head {}.{}", l, h), min, max);
     }

@@ -42,7 +42,7 @@ class EditDialog {
   const EditForm* form_ = nullptr;
   std::map<const EditForm*, EditAnswers> answers_;  // also of forms that were left
   HeadTarget target_;
-  std::vector<HeadRef> more_;  // further heads: an edit for each
+  std::vector<HeadId> more_;  // further heads: an edit for each
   std::string line_, error_, search_;
   EditFields fields_;
   std::optional<int> dragged_from_;  // a token of the strip that went down

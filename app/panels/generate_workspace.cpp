@@ -389,8 +389,8 @@ void GenerateWorkspace::rows(Ui& ui, Workbench& bench, double height) {
   options.scale = scale == 1 ? Scale::log : Scale::linear;
   options.width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   options.height = std::max(height - 34, 120.0);
-  const HeadRef selected = bench.explorer.state().document.selected;
-  options.selected = {selected.layer, selected.head};
+  const HeadId selected = bench.explorer.state().document.selected;
+  options.selected = selected;
   rows_.want(bench.explorer, ui, told->step,
              fmt::format("{} {} {} {}.{}", options.width, options.height, scale, selected.layer, selected.head),
              [text = desk_.text(), step = told->step, options](const Look& look) {

@@ -7,7 +7,7 @@
 
 namespace headscope {
 
-std::optional<HeadRef> head_cells(const PageContext& c, const Scene& scene, const SceneTouch& touch, int kv_group) {
+std::optional<HeadId> head_cells(const PageContext& c, const Scene& scene, const SceneTouch& touch, int kv_group) {
   const Mark* mark = find(scene, "matrix");
   const auto* map = mark ? std::get_if<Heatmap>(&mark->shape) : nullptr;
   if (!map) return std::nullopt;
@@ -23,13 +23,13 @@ std::optional<HeadRef> head_cells(const PageContext& c, const Scene& scene, cons
         const auto [from, to] = corners(row, column);
         c.ui.name(fmt::format("Layer {} Head {}", row, column * kv_group), from, to);
       }
-  const HeadRef selected = c.state().document.selected;
+  const HeadId selected = c.state().document.selected;
   if (selected.layer < map->rows() && selected.head / kv_group < map->columns()) {
     const auto [from, to] = corners(selected.layer, selected.head / kv_group);
     draw.AddRect(from, to, col(c.ui.theme.text), 0, 0, c.ui.px(2));
   }
   if (!touch.mark || touch.mark->id != "matrix" || !touch.cell) return std::nullopt;
-  const HeadRef head{static_cast<int>(touch.cell->row), static_cast<int>(touch.cell->column) * kv_group};
+  const HeadId head{static_cast<int>(touch.cell->row), static_cast<int>(touch.cell->column) * kv_group};
   const auto [from, to] = corners(touch.cell->row, touch.cell->column);
   if (head != selected) draw.AddRect(from, to, col(c.ui.theme.accent), 0, 0, c.ui.px(1.5));
   if (touch.double_clicked)
@@ -40,7 +40,7 @@ std::optional<HeadRef> head_cells(const PageContext& c, const Scene& scene, cons
 }
 
 void selected_head(const PageContext& c) {
-  const HeadRef head = c.state().document.selected;
+  const HeadId head = c.state().document.selected;
   section(c.ui, "SELECTED HEAD", fmt::format("layer {} head {}", head.layer, head.head));
   if (const auto& facts = c.results().facts; facts && facts->row(head) >= 0)
     for (const HeadVerdict& verdict : facts->verdicts[static_cast<std::size_t>(facts->row(head))]) {
@@ -53,7 +53,7 @@ void selected_head(const PageContext& c) {
   if (button(c.ui, "Open in Explore")) show_in_explore(c, head);
 }
 
-void show_in_explore(const PageContext& c, HeadRef head) {
+void show_in_explore(const PageContext& c, HeadId head) {
   c.explorer().select(head);
   c.bench.ui.workspace = workspace_index("Explore");
 }

@@ -11,10 +11,10 @@ namespace headscope {
 /// Over a matrix of layers × heads that was just drawn: names the cells for tests, outlines the selected head and the
 /// hovered one, selects on click, opens it in Explore on double click. Returns the head under the pointer. `kv_group`:
 /// columns stand for that many heads each.
-std::optional<HeadRef> head_cells(const PageContext& c, const Scene& scene, const SceneTouch& touch, int kv_group = 1);
+std::optional<HeadId> head_cells(const PageContext& c, const Scene& scene, const SceneTouch& touch, int kv_group = 1);
 
 /// Section SELECTED HEAD with a button that opens it in Explore.
 void selected_head(const PageContext& c);
-void show_in_explore(const PageContext& c, HeadRef head);
+void show_in_explore(const PageContext& c, HeadId head);
 
 }  // namespace headscope

@@ -196,7 +196,7 @@ void HeadMapView::reset_button(const PanelContext& c, const SceneTouch& touch, c
 }
 
 void HeadMapView::draw(const PanelContext& c, const AttentionMap& map, CellTools& tools, double width, double height) {
-  const HeadRef head = c.state().document.selected;
+  const HeadId head = c.state().document.selected;
   const View& view = c.state().view;
   const Document& document = c.state().document;
   const ShownRun run = shown_run(c);

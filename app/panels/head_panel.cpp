@@ -35,7 +35,7 @@ std::string at(const Trace& trace, Index position) {
 }  // namespace
 
 void HeadPanel::header(const PanelContext& c) {
-  const HeadRef head = c.state().document.selected;
+  const HeadId head = c.state().document.selected;
   const float top = ImGui::GetCursorPosY();
   {
     const UseFont font(c.ui, c.ui.heading());
@@ -72,7 +72,7 @@ void HeadPanel::header(const PanelContext& c) {
 }
 
 void HeadPanel::main_view(const PanelContext& c, double height) {
-  const HeadRef head = c.state().document.selected;
+  const HeadId head = c.state().document.selected;
   const View& view = c.state().view;
   const Document& document = c.state().document;
   const ShownRun run = shown_run(c);
@@ -262,7 +262,7 @@ void HeadPanel::draw(const PanelContext& c) {
           fmt::format("of {} · where it looks{}", at(c.positions(), c.shown(query)),
                       c.words() ? "" : " · drag a bar to change its weight"));
   const ShownRun run = shown_run(c);
-  const HeadRef head = document.selected;
+  const HeadId head = document.selected;
   const RowBarsOptions::Room size{c.room(), row_height - 30};
   const FirstToken first = c.state().view.first_token;
   const bool dragging = tools_.dragging_bar();

@@ -53,8 +53,8 @@ void sort(QueryRows& rows, std::optional<Index> key) {
 }
 
 /// The head of a row of the picture: by its place in its layer, or by the label that a list writes beside it.
-std::optional<HeadRef> head_at(const Scene& scene, const Mark& mark, Index row) {
-  HeadRef head;
+std::optional<HeadId> head_at(const Scene& scene, const Mark& mark, Index row) {
+  HeadId head;
   if (std::sscanf(mark.id.c_str(), "rows.%d", &head.layer) == 1) {
     head.head = static_cast<int>(row);
     return head;

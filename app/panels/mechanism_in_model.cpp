@@ -25,8 +25,8 @@ std::string token_of(const Results& results, std::int32_t id) {
              : fmt::format("#{}", id);
 }
 
-std::vector<HeadRef> all_heads(const ModelDims& dims) {
-  std::vector<HeadRef> out;
+std::vector<HeadId> all_heads(const ModelDims& dims) {
+  std::vector<HeadId> out;
   for (int layer = 0; layer < dims.layers; ++layer)
     for (int head = 0; head < dims.heads; ++head) out.push_back({layer, head});
   return out;
@@ -61,7 +61,7 @@ void MechanismsWorkspace::grid(Ui& ui, Workbench& bench, double cell_height, boo
       ImGui::SetCursorScreenPos({at.x, y});
       const std::string name = fmt::format("Layer {}", layer);
       int count = 0;
-      std::vector<HeadRef> row;
+      std::vector<HeadId> row;
       for (int head = 0; head < dims.heads; ++head) {
         row.push_back({layer, head});
         const auto found = swaps.find(row.back());
@@ -74,7 +74,7 @@ void MechanismsWorkspace::grid(Ui& ui, Workbench& bench, double cell_height, boo
                 {at.x, y + height / 2 + static_cast<float>(half_capital(font)) * ui.scale});
     }
     for (int head = 0; head < dims.heads; ++head) {
-      const HeadRef ref{layer, head};
+      const HeadId ref{layer, head};
       const auto found = swaps.find(ref);
       const bool on = found != swaps.end() && found->second == own;
       const ImVec2 min{at.x + left + static_cast<float>(head) * (width + gap), y}, max{min.x + width, y + height};
@@ -168,7 +168,7 @@ void MechanismsWorkspace::in_model(Ui& ui, Workbench& bench) {
   if (!model) return empty_state(ui, "No model is open", "Open one from the menu above.");
   const ModelDims& dims = model->config().dims;
   section(ui, "HEADS THAT RUN IT", "click a head or a layer; undo with Ctrl+Z");
-  const std::vector<HeadRef> all = all_heads(dims);
+  const std::vector<HeadId> all = all_heads(dims);
   if (button(ui, "All heads", ui.px(26))) desk_.swap_in(all, true);
   ImGui::SameLine();
   if (button(ui, "This head", ui.px(26))) desk_.swap_in({bench.explorer.state().document.selected}, true);
@@ -178,15 +178,15 @@ void MechanismsWorkspace::in_model(Ui& ui, Workbench& bench) {
   const int period = every ? static_cast<int>(desk_.values().number("every")) : 8;
   const std::string ratio = fmt::format("{} : 1", period - 1);
   if (button(ui, ratio.c_str(), ui.px(26))) {
-    std::vector<HeadRef> linear, softmax;
+    std::vector<HeadId> linear, softmax;
     const int shown = std::min(period, dims.layers);
-    for (const HeadRef head : all) (head.layer % shown == shown - 1 ? softmax : linear).push_back(head);
+    for (const HeadId head : all) (head.layer % shown == shown - 1 ? softmax : linear).push_back(head);
     if (period == 1) linear.clear(), softmax = all;
     bench.explorer.close_step();
     bench.explorer.set_edits([&] {
       MechanismSwaps swaps = swaps_of(bench.explorer.state().document.edits, dims);
-      for (const HeadRef head : softmax) swaps.erase(head);
-      for (const HeadRef head : linear) swaps[head] = text_of(desk_.choice());
+      for (const HeadId head : softmax) swaps.erase(head);
+      for (const HeadId head : linear) swaps[head] = text_of(desk_.choice());
       return with_swaps(bench.explorer.state().document.edits, swaps, dims);
     }());
   }
@@ -197,7 +197,7 @@ void MechanismsWorkspace::in_model(Ui& ui, Workbench& bench) {
   if (button(ui, "Local below", ui.px(26))) {
     std::vector<Intervention> edits;
     MechanismSwaps swaps;
-    for (const HeadRef head : all)
+    for (const HeadId head : all)
       if (head.layer >= dims.layers / 2) swaps[head] = text_of(desk_.choice());
     edits = with_swaps(bench.explorer.state().document.edits, swaps, dims);
     for (int layer = 0; layer < dims.layers / 2; ++layer) {

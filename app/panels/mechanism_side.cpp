@@ -85,7 +85,7 @@ bool idle(const MechanismValues& values, const Mechanism& m, std::string_view na
 
 void MechanismsWorkspace::input(Ui& ui, Workbench& bench) {
   section(ui, "INPUT", "queries, keys, values");
-  const HeadRef head = bench.explorer.state().document.selected;
+  const HeadId head = bench.explorer.state().document.selected;
   const std::string of_head = fmt::format("Layer {} · Head {}", head.layer, head.head);
   const char* const labels[] = {of_head.c_str(), "Random", "By hand"};
   MechanismSource& source = desk_.source();

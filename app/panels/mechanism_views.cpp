@@ -274,7 +274,7 @@ void MechanismsWorkspace::every_head(Ui& ui) {
   how.fit_height = false;
   const SceneTouch touch = ranks_.draw(ui, "mechanism ranks", how, width, scene->height);
   if (!touch.cell || !touch.mark || touch.mark->id != "matrix") return;
-  const HeadRef head{static_cast<int>(touch.cell->row), static_cast<int>(touch.cell->column)};
+  const HeadId head{static_cast<int>(touch.cell->row), static_cast<int>(touch.cell->column)};
   if (touch.clicked) explorer_.select(head);
   const auto& map = std::get<Heatmap>(touch.mark->shape);
   tooltip(ui, {fmt::format("Layer {} · Head {}", head.layer, head.head),

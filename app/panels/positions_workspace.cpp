@@ -102,7 +102,7 @@ void PositionsWorkspace::source(const PanelContext& c) {
   using Source = PositionsView::Source;
   const bool vectors = desk_.view.method == "rope" || relative(desk_.view.method) || desk_.view.method == "alibi";
   section(c.ui, "SOURCE OF Q AND K", vectors ? "" : "for the methods that act on scores");
-  const HeadRef head = c.state().document.selected;
+  const HeadId head = c.state().document.selected;
   const std::string own = fmt::format("Layer {} · Head {}", head.layer, head.head);
   const char* labels[] = {own.c_str(), "Random", "Typed"};
   int chosen = static_cast<int>(desk_.view.source);

@@ -19,7 +19,7 @@ namespace {
 std::vector<double> attention_received(const PanelContext& c) {
   const Trace* trace = c.trace();
   std::vector<double> shades(c.positions().tokens.size(), -1);
-  const HeadRef head = c.state().document.selected;
+  const HeadId head = c.state().document.selected;
   for (const AttentionMap& map : trace->maps) {
     if (map.layer() != head.layer || map.head() != head.head) continue;
     const std::vector<double>& mass = map.stats().column_mass;

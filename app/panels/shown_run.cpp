@@ -21,9 +21,9 @@ ShownRun shown_run(const PanelContext& c) {
   return run;
 }
 
-std::shared_ptr<const Trace> as_viewed(const ShownRun& run, HeadRef head, FirstToken mode) {
+std::shared_ptr<const Trace> as_viewed(const ShownRun& run, HeadId head, FirstToken mode) {
   if (mode == FirstToken::show && !run.minus && !run.words) return run.trace;
-  const auto this_head = [&](int layer, int number) { return HeadRef{layer, number} == head; };
+  const auto this_head = [&](int layer, int number) { return HeadId{layer, number} == head; };
   const auto in_unit = [&](const Trace& trace) {
     return run.words ? in_words(trace, run.words->words, this_head) : trace;
   };
@@ -35,13 +35,13 @@ std::shared_ptr<const Trace> as_viewed(const ShownRun& run, HeadRef head, FirstT
   if (run.minus) minus = in_unit(*run.minus);
   for (AttentionMap& map : changed->maps)
     if (map.layer() == head.layer && map.head() == head.head)
-      map = run.minus ? map_difference(viewed(map), viewed(minus->map(head.layer, head.head))) : viewed(map);
+      map = run.minus ? map_difference(viewed(map), viewed(minus->map(head))) : viewed(map);
   return changed;
 }
 
 const AttentionMap* selected_map(const PanelContext& c) {
   if (!c.trace()) return nullptr;
-  const HeadRef head = c.state().document.selected;
+  const HeadId head = c.state().document.selected;
   for (const AttentionMap& map : c.trace()->maps)
     if (map.layer() == head.layer && map.head() == head.head) return &map;
   return nullptr;
@@ -67,7 +67,7 @@ std::optional<CellWords> cell_words(const PanelContext& c, Index query, Index ke
   };
   std::optional<double> before;
   if (const EditEffect* effect = compared(c)) {
-    const AttentionMap& old = effect->before->map(map->layer(), map->head());
+    const AttentionMap& old = effect->before->map(map->id());
     if (query < old.n_query() && key < old.n_key()) before = weight_of(old);
   }
   const double weight = weight_of(*map);
@@ -79,11 +79,10 @@ std::optional<CellWords> cell_words(const PanelContext& c, Index query, Index ke
       c.trace()->source};
 }
 
-std::string taken_out(const std::vector<Intervention>& edits, HeadRef head) {
+std::string taken_out(const std::vector<Intervention>& edits, HeadId head) {
   std::string some;
   for (const Intervention& edit : edits) {
-    if (!edit.enabled || !std::holds_alternative<Ablate>(edit.action) || !edit.target.reaches(head.layer, head.head))
-      continue;
+    if (!edit.enabled || !std::holds_alternative<Ablate>(edit.action) || !edit.target.reaches(head)) continue;
     if (!edit.target.positions) return "taken out";
     const auto& [first, last] = *edit.target.positions;
     some += (some.empty() ? "taken out at " : ", ") +

@@ -20,7 +20,7 @@ struct ShownRun {
 ShownRun shown_run(const PanelContext& c);
 
 /// The run with this head's map as the view wants it; the trace itself when it is shown as it is.
-std::shared_ptr<const Trace> as_viewed(const ShownRun& run, HeadRef head, FirstToken mode);
+std::shared_ptr<const Trace> as_viewed(const ShownRun& run, HeadId head, FirstToken mode);
 
 /// The selected head's map in the run on screen; nullptr without one.
 const AttentionMap* selected_map(const PanelContext& c);
@@ -37,6 +37,6 @@ struct CellWords {
 std::optional<CellWords> cell_words(const PanelContext& c, Index query, Index key);
 
 /// How an enabled edit takes the head out, for beside its name: "taken out", "taken out at 3 … 5"; "" = it is not.
-std::string taken_out(const std::vector<Intervention>& edits, HeadRef head);
+std::string taken_out(const std::vector<Intervention>& edits, HeadId head);
 
 }  // namespace headscope

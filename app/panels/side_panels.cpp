@@ -137,12 +137,12 @@ void draw_facts(const PanelContext& c) {
     const auto column = static_cast<std::size_t>(&m - metrics().data());
     const double value = facts->table.value[static_cast<std::size_t>(row)][column],
                  chance = facts->table.chance[static_cast<std::size_t>(row)][column];
-    const HeadRef head = c.state().document.selected;
+    const HeadId head = c.state().document.selected;
     const Color strong = rgb(0xFFB13B);
     const std::string expected = number(chance, "");
     const bool high = m.high <= 1 && !std::isnan(chance) && value > 0.4 && value > 3 * chance;
     std::vector<std::string> tip{std::string(m.title)};
-    if (!m.any_weights && !has_probabilities(facts->trace->map(head.layer, head.head)))
+    if (!m.any_weights && !has_probabilities(facts->trace->map(head)))
       tip.emplace_back(
           "no number: the weights of this head are signed or do not sum to 1, so they are no probabilities");
     else if (std::isnan(value))

@@ -303,8 +303,8 @@ void TrainWorkspace::history(Ui& ui) {
   for (std::size_t head = 0; head < history.heads.size(); ++head) {
     const AttentionMap& map = view.facts->trace->maps[head];
     const bool named = history.heads.begin() + static_cast<std::ptrdiff_t>(head) == best;
-    lines.push_back({named ? fmt::format("{}.{}", map.layer(), map.head()) : "", history.steps, history.heads[head],
-                     head_color(ui, view, head), named ? 2.25 : 1.25});
+    lines.push_back({named ? to_string(map.id()) : "", history.steps, history.heads[head], head_color(ui, view, head),
+                     named ? 2.25 : 1.25});
   }
   PlotOptions options;
   options.height = 170;

@@ -9,9 +9,9 @@
 namespace headscope {
 
 namespace {
-const HeadReport* find(const std::vector<HeadReport>& heads, int layer, int head) {
+const HeadReport* find(const std::vector<HeadReport>& heads, HeadId head) {
   for (const HeadReport& each : heads)
-    if (each.map->layer() == layer && each.map->head() == head) return &each;
+    if (each.map->id() == head) return &each;
   return nullptr;
 }
 
@@ -34,8 +34,8 @@ std::string verdict_text(const HeadVerdict& verdict) {
                      sureness(verdict));
 }
 
-Badge badge_of(const std::vector<HeadReport>& heads, int layer, int head) {
-  const HeadReport* report = find(heads, layer, head);
+Badge badge_of(const std::vector<HeadReport>& heads, HeadId head) {
+  const HeadReport* report = find(heads, head);
   if (!report || report->verdicts.empty()) return {};
   const HeadVerdict& verdict = report->verdicts.front();
   return {fmt::format("{} {:.3f} (chance {})", verdict.rule->title, verdict.score, number(verdict.chance)),
@@ -53,9 +53,9 @@ std::vector<HeadMark> marks_of(const std::vector<HeadReport>& heads) {
 }
 
 std::vector<std::pair<std::string, std::string>> facts_of(const std::vector<HeadReport>& heads, const Trace& trace,
-                                                          int layer, int head) {
+                                                          HeadId head) {
   std::vector<std::pair<std::string, std::string>> facts;
-  const HeadReport* report = find(heads, layer, head);
+  const HeadReport* report = find(heads, head);
   if (!report) return facts;
   const TokenLinks links = TokenLinks::of(trace.ids());
   for (const char* id : {"entropy", "effective_tokens", "sink", "mean_distance"}) {

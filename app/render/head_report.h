@@ -24,12 +24,12 @@ std::vector<HeadReport> report_heads(const Trace& trace, const std::vector<Class
 /// "previous token 0.998 (chance 0.171)"
 std::string verdict_text(const HeadVerdict& verdict);
 /// The strongest class with score and chance, in the hue of the class; empty for a head without class.
-Badge badge_of(const std::vector<HeadReport>& heads, int layer, int head);
+Badge badge_of(const std::vector<HeadReport>& heads, HeadId head);
 /// The strongest class of every head, for the grid.
 std::vector<HeadMark> marks_of(const std::vector<HeadReport>& heads);
 /// ("Entropy", "0.94 nats") and the like, for the title block of one head.
 std::vector<std::pair<std::string, std::string>> facts_of(const std::vector<HeadReport>& heads, const Trace& trace,
-                                                          int layer, int head);
+                                                          HeadId head);
 
 /// A number with `decimals` digits; "–" for NaN (the text offers no evidence).
 std::string number(double value, int decimals = 3);

@@ -38,16 +38,16 @@ Trace without_first(const Trace& trace, const PictureRequest& request) {
 }
 
 void need_factors(const Trace& trace, const PictureRequest::Head& head, const char* picture) {
-  if (!trace.map(head.layer, head.head).is_factored())
+  if (!trace.map(head).is_factored())
     throw Error(picture, "a map in factors, which knows its scores", "a dense map of weights");
 }
 
 Scene one_head(const Trace& trace, const Trace& seen, const std::vector<HeadReport>& reports,
                const PictureRequest& request, double plot, const Look& look) {
   const auto [layer, head] = request.heads.front();
-  const Badge badge = badge_of(reports, layer, head);
+  const Badge badge = badge_of(reports, {layer, head});
   const std::string title = fmt::format("Layer {} · Head {}", layer, head);
-  const std::string source = map_name(trace.map(layer, head)) + (trace.source.empty() ? "" : " · " + trace.source);
+  const std::string source = map_name(trace.map({layer, head})) + (trace.source.empty() ? "" : " · " + trace.source);
   switch (request.kind) {
     case PictureRequest::Kind::bars:
       if (!request.query) throw Error("bars", "a query whose weights are drawn", "none");
@@ -67,13 +67,13 @@ Scene one_head(const Trace& trace, const Trace& seen, const std::vector<HeadRepo
       arcs.query = request.query;
       arcs.skip_first = request.skip_first;
       arcs.badge = badge;
-      arcs.facts = facts_of(reports, trace, layer, head);
+      arcs.facts = facts_of(reports, trace, {layer, head});
       return arcs_scene(seen, arcs, look);
     }
     case PictureRequest::Kind::steps:
       need_factors(trace, request.heads.front(), "steps");
       return framed(head_steps_scene(trace, {.layer = layer, .head = head}, look),
-                    {title, badge, describe_run(trace), facts_of(reports, trace, layer, head)}, source, look);
+                    {title, badge, describe_run(trace), facts_of(reports, trace, {layer, head})}, source, look);
     case PictureRequest::Kind::split: {
       need_factors(trace, request.heads.front(), "split");
       if (!request.query || !request.key) throw Error("split", "the query and the key of one score", "none");
@@ -93,7 +93,7 @@ Scene one_head(const Trace& trace, const Trace& seen, const std::vector<HeadRepo
   single.head = head;
   single.scaling = request.scaling;
   single.badge = badge;
-  single.facts = facts_of(reports, trace, layer, head);
+  single.facts = facts_of(reports, trace, {layer, head});
   single.query = request.query;
   single.key = request.key;
   single.values = request.values;
@@ -118,7 +118,7 @@ Scene token_in_all_heads(const Trace& trace, const PictureRequest& request, doub
   const auto heads = std::max(trace.model.dims.heads, 1);
   bool whole = static_cast<int>(rows.heads.size()) % heads == 0;
   for (std::size_t i = 0; i < rows.heads.size(); ++i)
-    whole &= rows.heads[i] == std::pair(static_cast<int>(i) / heads, static_cast<int>(i) % heads);
+    whole &= rows.heads[i] == HeadId{static_cast<int>(i) / heads, static_cast<int>(i) % heads};
   options.heads = heads;
   if (!whole) options.listed = rows.heads;
   return head_rows_scene(trace, rows.weights, options, look);
@@ -140,7 +140,7 @@ Scene scene_of(const Trace& trace, const PictureRequest& request, double plot, c
   if (request.heads.size() == 1) return one_head(trace, seen, reports, request, plot, look);
   SeveralHeadsOptions several;
   for (const auto& [layer, head] : request.heads)
-    several.heads.push_back({layer, head, badge_of(reports, layer, head)});
+    several.heads.push_back({layer, head, badge_of(reports, {layer, head})});
   several.scaling = request.scaling;
   several.columns = request.columns;
   several.plot = 280;  // wide enough for a class with its score and chance below each map

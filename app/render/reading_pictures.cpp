@@ -116,13 +116,13 @@ Matrix attribution_matrix(const LogitAttribution& found, const ModelDims& dims) 
 }
 
 Matrix source_matrix(const LogitAttribution& found, std::shared_ptr<const Trace> trace,
-                     const std::vector<std::pair<int, int>>& heads) {
+                     const std::vector<HeadId>& heads) {
   Matrix out;
   const Index n = found.by_source.dim(1);
   out.values = Tensor::full({static_cast<Index>(heads.size()), n}, nan);
   for (std::size_t i = 0; i < heads.size(); ++i) {
     const auto [layer, head] = heads[i];
-    out.rows.push_back(fmt::format("{}.{}", layer, head));
+    out.rows.push_back(to_string(HeadId{layer, head}));
     for (Index key = 0; key < n; ++key) {
       out.pending.push_back(key > found.of.position);
       out.values.ref(static_cast<Index>(i), key) =
@@ -139,15 +139,15 @@ Matrix source_matrix(const LogitAttribution& found, std::shared_ptr<const Trace>
   return out;
 }
 
-Scene weighted_scene(const Trace& trace, const ModelWeights& weights, int layer, int head, Weighting weighting,
-                     double plot, std::optional<Index> query, const Look& look) {
+Scene weighted_scene(const Trace& trace, const ModelWeights& weights, HeadId head, Weighting weighting, double plot,
+                     std::optional<Index> query, const Look& look) {
   Trace one;
   one.model = trace.model;
   one.tokens = trace.tokens;
-  one.maps.push_back(weighted_map(trace, weights, layer, head, weighting));
+  one.maps.push_back(weighted_map(trace, weights, head, weighting));
   HeadMapOptions o;
-  o.layer = layer;
-  o.head = head;
+  o.layer = head.layer;
+  o.head = head.head;
   o.plot = plot;
   o.bare = true;
   o.query = query;
@@ -182,17 +182,13 @@ Matrix composition_matrix(const Composition& found, CompositionKind kind) {
   // The last layer writes for nobody, the first reads from nobody.
   Index per_layer = 0;
   while (per_layer < static_cast<Index>(found.heads.size()) &&
-         found.heads[static_cast<std::size_t>(per_layer)].first == 0)
+         found.heads[static_cast<std::size_t>(per_layer)].layer == 0)
     ++per_layer;
   const Index n = all.dim(0);
   if (n > per_layer) {
     out.values = all.slice(0, 0, n - per_layer).slice(1, per_layer, n).copy();
-    for (Index i = 0; i < n - per_layer; ++i)
-      out.rows.push_back(fmt::format("{}.{}", found.heads[static_cast<std::size_t>(i)].first,
-                                     found.heads[static_cast<std::size_t>(i)].second));
-    for (Index i = per_layer; i < n; ++i)
-      out.columns.push_back(fmt::format("{}.{}", found.heads[static_cast<std::size_t>(i)].first,
-                                        found.heads[static_cast<std::size_t>(i)].second));
+    for (Index i = 0; i < n - per_layer; ++i) out.rows.push_back(to_string(found.heads[static_cast<std::size_t>(i)]));
+    for (Index i = per_layer; i < n; ++i) out.columns.push_back(to_string(found.heads[static_cast<std::size_t>(i)]));
   } else {
     out.values = Tensor::full({1, 1}, nan);
   }

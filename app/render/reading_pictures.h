@@ -32,11 +32,11 @@ Scene lens_trajectory(const LogitLens& lens, Index position, double width, doubl
 Matrix attribution_matrix(const LogitAttribution& found, const ModelDims& dims);
 /// The parts of some heads by the position they read from.
 Matrix source_matrix(const LogitAttribution& found, std::shared_ptr<const Trace> trace,
-                     const std::vector<std::pair<int, int>>& heads);
+                     const std::vector<HeadId>& heads);
 
 /// One head's map, weighted. `plot` as in HeadMapOptions.
-Scene weighted_scene(const Trace& trace, const ModelWeights& weights, int layer, int head, Weighting weighting,
-                     double plot, std::optional<Index> query, const Look& look);
+Scene weighted_scene(const Trace& trace, const ModelWeights& weights, HeadId head, Weighting weighting, double plot,
+                     std::optional<Index> query, const Look& look);
 
 enum class Circuit { ov, qk };
 Matrix circuit_matrix(const TokenCircuits& found, Circuit circuit, const TokenName& name);

@@ -115,7 +115,7 @@ std::optional<std::string> parse_theme(std::string_view text) {
   return std::nullopt;
 }
 
-HeadTarget target_of(EditScope scope, HeadRef selected) {
+HeadTarget target_of(EditScope scope, HeadId selected) {
   switch (scope) {
     case EditScope::head:
       return {selected.layer, selected.head};
@@ -127,20 +127,20 @@ HeadTarget target_of(EditScope scope, HeadRef selected) {
   return {};
 }
 
-double temperature_of(const std::vector<Intervention>& edits, HeadRef head) {
+double temperature_of(const std::vector<Intervention>& edits, HeadId head) {
   double tau = 1;
   for (const Intervention& edit : edits)
     if (const auto* action = std::get_if<SetTemperature>(&edit.action);
-        action && edit.enabled && !edit.target.positions && edit.target.reaches(head.layer, head.head))
+        action && edit.enabled && !edit.target.positions && edit.target.reaches(head))
       tau = action->tau;
   return tau;
 }
 
-std::string mask_of(const std::vector<Intervention>& edits, HeadRef head) {
+std::string mask_of(const std::vector<Intervention>& edits, HeadId head) {
   std::string spec;
   for (const Intervention& edit : edits)
     if (const auto* action = std::get_if<SetMask>(&edit.action);
-        action && edit.enabled && !edit.target.positions && edit.target.reaches(head.layer, head.head))
+        action && edit.enabled && !edit.target.positions && edit.target.reaches(head))
       spec = action->spec;
   return spec;
 }

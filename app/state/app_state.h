@@ -16,11 +16,6 @@
 
 namespace headscope {
 
-struct HeadRef {
-  int layer = 0, head = 0;
-  auto operator<=>(const HeadRef&) const = default;
-};
-
 /// Queries, keys and values made by hand in the Mechanisms workspace.
 struct MatricesByHand {
   Tensor q, k, v;       ///< (n, d), (m, d), (m, d_v): small, never written to
@@ -35,7 +30,7 @@ struct Document {
   std::string text;               ///< used while `ids` is empty
   std::vector<std::int32_t> ids;  ///< given directly
   std::optional<bool> add_bos;    ///< empty: as the tokenizer says
-  HeadRef selected;
+  HeadId selected;
   std::optional<Index> query, key;  ///< pinned row, and in it a pinned cell
   std::vector<Intervention> edits;  ///< in order; a later one wins
   /// What to read of a text that is longer than the model's context.
@@ -91,7 +86,7 @@ struct View {
 
 /// What the pointer is over, in any panel: every panel shows it.
 struct Hover {
-  std::optional<HeadRef> head;
+  std::optional<HeadId> head;
   std::optional<Index> query, key;
   bool operator==(const Hover&) const = default;
 };
@@ -136,10 +131,10 @@ std::optional<RunRequest::TooLong> parse_too_long(std::string_view text);
 std::optional<std::string> parse_theme(std::string_view text);
 
 /// The heads that `scope` means while `selected` is selected.
-HeadTarget target_of(EditScope scope, HeadRef selected);
+HeadTarget target_of(EditScope scope, HeadId selected);
 /// What the enabled edits make of one head: 1 and "" when they leave it alone.
-double temperature_of(const std::vector<Intervention>& edits, HeadRef head);
-std::string mask_of(const std::vector<Intervention>& edits, HeadRef head);
+double temperature_of(const std::vector<Intervention>& edits, HeadId head);
+std::string mask_of(const std::vector<Intervention>& edits, HeadId head);
 /// Sets τ or the mask for `target` the way a slider does: enabled edits of the same kind that the new one covers go,
 /// and it comes last. τ = 1 or mask "" is the model's own, which needs an edit only to overrule one that reaches
 /// further. τ is cut to its range; a mask's spec that does not parse throws Error.

@@ -24,13 +24,13 @@ std::string ComparedSide::label(std::int32_t id) const {
   return tokenizer && id < tokenizer->vocab_size() ? tokenizer->token(id).label : fmt::format("#{}", id);
 }
 
-int ComparedSide::row(HeadRef head) const {
+int ComparedSide::row(HeadId head) const {
   for (std::size_t i = 0; i < trace->maps.size(); ++i)
     if (trace->maps[i].layer() == head.layer && trace->maps[i].head() == head.head) return static_cast<int>(i);
   return -1;
 }
 
-const HeadDifference* Comparison::difference(HeadRef head) const {
+const HeadDifference* Comparison::difference(HeadId head) const {
   const auto found = std::ranges::find_if(
       heads, [&](const HeadDifference& d) { return d.layer == head.layer && d.head == head.head; });
   return found == heads.end() ? nullptr : &*found;

@@ -26,7 +26,7 @@ struct ComparedSide {
   std::vector<double> losses = {};
   std::string label(std::int32_t id) const;
   /// Row of a head in trace->maps and table; −1 when it has none.
-  int row(HeadRef head) const;
+  int row(HeadId head) const;
 };
 
 /// Immutable, made on the worker.
@@ -40,7 +40,7 @@ struct Comparison {
   std::optional<NextTokenChange> next;  ///< after the last tokens; empty when the vocabularies differ
   std::vector<NextToken> next_a, next_b;
   std::vector<double> kl;  ///< per token of a, NaN without a partner; empty when the vocabularies differ
-  const HeadDifference* difference(HeadRef head) const;
+  const HeadDifference* difference(HeadId head) const;
 };
 
 /// Of the sides name, run and tokenizer are looked at, and table and losses when they are there. Throws Cancelled.

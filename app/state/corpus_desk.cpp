@@ -246,7 +246,7 @@ void CorpusDesk::load(const fs::path& file) {
   });
 }
 
-const std::vector<ShownExample>* CorpusDesk::examples(HeadRef head, std::size_t metric, ExampleKind kind) {
+const std::vector<ShownExample>* CorpusDesk::examples(HeadId head, std::size_t metric, ExampleKind kind) {
   const auto shown = [&] { return examples_ ? &*examples_ : nullptr; };
   if (!results_) return nullptr;
   const bool same = examples_head_ == head && examples_metric_ == metric && examples_kind_ == kind;
@@ -278,7 +278,7 @@ const std::vector<ShownExample>* CorpusDesk::examples(HeadRef head, std::size_t 
   return shown();
 }
 
-void CorpusDesk::open(const ShownExample& shown, HeadRef head) {
+void CorpusDesk::open(const ShownExample& shown, HeadId head) {
   if (!results_) return;
   if (!of_open_model())
     return explorer_.show_message({Message::Level::error,

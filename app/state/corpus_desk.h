@@ -68,9 +68,9 @@ class CorpusDesk {
   bool of_open_model() const;
 
   /// The examples of one head and metric, read beside the UI thread: nullptr until they are there. Call in every frame.
-  const std::vector<ShownExample>* examples(HeadRef head, std::size_t metric, ExampleKind kind);
+  const std::vector<ShownExample>* examples(HeadId head, std::size_t metric, ExampleKind kind);
   /// Opens the passage in the explorer: text, head and position.
-  void open(const ShownExample& example, HeadRef head);
+  void open(const ShownExample& example, HeadId head);
 
  private:
   class Reading;
@@ -87,7 +87,7 @@ class CorpusDesk {
   double seconds_ = 0;
   std::optional<std::vector<ShownExample>> examples_;  // empty while they are read
   std::shared_ptr<const CorpusResults> examples_of_;
-  HeadRef examples_head_;
+  HeadId examples_head_;
   std::size_t examples_metric_ = 0;
   ExampleKind examples_kind_ = ExampleKind::highest;
 };

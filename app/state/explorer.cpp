@@ -255,7 +255,7 @@ void Explorer::set_text(std::string text) {
   });
 }
 
-void Explorer::show_text(std::string text, HeadRef head, std::optional<Index> query) {
+void Explorer::show_text(std::string text, HeadId head, std::optional<Index> query) {
   select_telling_ = false;
   change("", [&](Document& document) {
     document.text = std::move(text);
@@ -275,7 +275,7 @@ void Explorer::set_add_bos(std::optional<bool> add_bos) {
   change("", [&](Document& document) { document.add_bos = add_bos; });
 }
 
-void Explorer::select(HeadRef head) {
+void Explorer::select(HeadId head) {
   select_telling_ = false;
   change("select", [&](Document& document) { document.selected = head; });
   keep_inside();
@@ -319,7 +319,7 @@ void Explorer::set_by_hand(MatricesByHand matrices) {
 }
 
 void Explorer::set_weight(Index query, Index key, double weight) {
-  const HeadRef head = state_.document.selected;
+  const HeadId head = state_.document.selected;
   const SetWeight action{static_cast<int>(query), static_cast<int>(key), std::clamp(weight, 0.0, 1.0)};
   change(fmt::format("weight {}.{} {} {}", head.layer, head.head, query, key), [&](Document& document) {
     const HeadTarget target{head.layer, head.head};
@@ -335,7 +335,7 @@ void Explorer::set_weight(Index query, Index key, double weight) {
 
 void Explorer::paint_mask(Index query, Index key, Index side, bool visible) {
   if (!results_.run) return;
-  const HeadRef head = state_.document.selected;
+  const HeadId head = state_.document.selected;
   const auto tokens = static_cast<Index>(results_.run->trace->tokens.size());
   std::string spec = mask_of(state_.document.edits, head);
   if (spec.empty()) spec = "causal";
@@ -485,7 +485,7 @@ void Explorer::keep_inside() {
   Document& document = state_.document;
   if (document.model == results_.model_folder && results_.model.model) {
     const ModelDims& dims = results_.model.model->config().dims;
-    HeadRef& head = document.selected;
+    HeadId& head = document.selected;
     head = {std::clamp(head.layer, 0, dims.layers - 1), std::clamp(head.head, 0, dims.heads - 1)};
   }
   if (results_.run && results_.run->request == submitted_ && submitted_ == request()) {

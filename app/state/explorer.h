@@ -97,10 +97,10 @@ class Explorer {
   void open_example(const std::string& name = "induction");
   void set_text(std::string text);
   /// Another text with what is looked at in it: one step of undo.
-  void show_text(std::string text, HeadRef head, std::optional<Index> query);
+  void show_text(std::string text, HeadId head, std::optional<Index> query);
   void set_ids(std::vector<std::int32_t> ids);
   void set_add_bos(std::optional<bool> add_bos);
-  void select(HeadRef head);
+  void select(HeadId head);
   void pin(std::optional<Index> query, std::optional<Index> key = std::nullopt);
   void unpin() { pin(std::nullopt); }
   /// For the heads that view().edit_scope means.
@@ -213,7 +213,7 @@ class Explorer {
   double now_ = 0;
   RunRequest submitted_;                    // the trace job's last
   std::shared_ptr<const Trace> detail_of_;  // what the detail job was last submitted for …
-  HeadRef detail_head_;                     // … and the head
+  HeadId detail_head_;                      // … and the head
   RunRequest plain_request_;                // without edits, with its trace: what effects are measured against
   std::shared_ptr<const Trace> plain_;
   std::vector<double> plain_losses_;  // its losses once they are known

@@ -10,13 +10,13 @@
 
 namespace headscope {
 
-int HeadFacts::row(HeadRef head) const {
+int HeadFacts::row(HeadId head) const {
   for (std::size_t i = 0; i < trace->maps.size(); ++i)
     if (trace->maps[i].layer() == head.layer && trace->maps[i].head() == head.head) return static_cast<int>(i);
   return -1;
 }
 
-const AttentionMap* Results::map(HeadRef head) const {
+const AttentionMap* Results::map(HeadId head) const {
   if (!run) return nullptr;
   for (const AttentionMap& each : run->trace->maps)
     if (each.layer() == head.layer && each.head() == head.head) return &each;
@@ -82,13 +82,13 @@ std::shared_ptr<const HeadFacts> facts(std::shared_ptr<const Trace> trace, const
   return result;
 }
 
-std::shared_ptr<const HeadDetail> detail(const LoadedModel& model, const TracedRun& run, HeadRef head, const Ctx& ctx,
+std::shared_ptr<const HeadDetail> detail(const LoadedModel& model, const TracedRun& run, HeadId head, const Ctx& ctx,
                                          const PassMemory& memory) {
   auto result = std::make_shared<HeadDetail>();
   result->head = head;
   result->of_trace = run.trace;
   result->trace = run.trace;
-  if (!run.trace->map(head.layer, head.head).is_factored()) {
+  if (!run.trace->map(head).is_factored()) {
     RunRequest factors = run.request;
     factors.capture.maps = MapStorage::factored;
     factors.capture.sites.clear();

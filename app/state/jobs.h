@@ -15,7 +15,7 @@ std::shared_ptr<const TracedRun> trace(const LoadedModel& model, const RunReques
 std::shared_ptr<const HeadFacts> facts(std::shared_ptr<const Trace> trace, const std::stop_token& stop);
 /// Runs the head's layer again in factors (that layer alone, where `memory` knows what it finds), unless the trace of
 /// `run` holds factors itself.
-std::shared_ptr<const HeadDetail> detail(const LoadedModel& model, const TracedRun& run, HeadRef head, const Ctx& ctx,
+std::shared_ptr<const HeadDetail> detail(const LoadedModel& model, const TracedRun& run, HeadId head, const Ctx& ctx,
                                          const PassMemory& memory);
 /// Of the run on screen; `before` is the loss of the same without its edits, when that is known.
 std::shared_ptr<const TextLosses> losses(const LoadedModel& model, const TracedRun& run, std::vector<double> before,

@@ -50,7 +50,7 @@ MechanismInput input_of(const MechanismSource& source) {
   return in;
 }
 
-std::shared_ptr<const MechanismPage> page_of(MechanismReport report, MechanismSource::Kind source, HeadRef head,
+std::shared_ptr<const MechanismPage> page_of(MechanismReport report, MechanismSource::Kind source, HeadId head,
                                              std::shared_ptr<const Trace> trace) {
   MechanismPage page{std::move(report), source, head, std::move(trace), true, 0};
   if (page.result.weights.defined())
@@ -128,12 +128,12 @@ void MechanismDesk::keep() {
   by_hand_ = explorer_.state().document.by_hand;
 }
 
-void MechanismDesk::swap_in(const std::vector<HeadRef>& heads, bool in) {
+void MechanismDesk::swap_in(const std::vector<HeadId>& heads, bool in) {
   const auto& model = explorer_.results().model.model;
   if (!model || mechanism_->study) return;
   const ModelDims& dims = model->config().dims;
   MechanismSwaps swaps = swaps_of(explorer_.state().document.edits, dims);
-  for (const HeadRef head : heads) {
+  for (const HeadId head : heads) {
     if (in)
       swaps[head] = text_of(choice());
     else
@@ -144,9 +144,9 @@ void MechanismDesk::swap_in(const std::vector<HeadRef>& heads, bool in) {
 }
 
 std::string MechanismDesk::wanted() const {
-  const HeadRef head = explorer_.state().document.selected;
+  const HeadId head = explorer_.state().document.selected;
   return fmt::format("{}|{}|{}", text_of(choice()), source_version_,
-                     source_.kind == MechanismSource::Kind::head ? fmt::format("{}.{}", head.layer, head.head) : "");
+                     source_.kind == MechanismSource::Kind::head ? to_string(HeadId{head.layer, head.head}) : "");
 }
 
 void MechanismDesk::frame(bool shown, bool held) {
@@ -189,7 +189,7 @@ void MechanismDesk::submit() {
   page_have_.clear();
   const MechanismChoice chosen = choice();
   const MechanismSource source = source_;
-  const HeadRef head = explorer_.state().document.selected;
+  const HeadId head = explorer_.state().document.selected;
   // Another value on the same head of the same run needs no other queries, keys and values.
   std::shared_ptr<const MechanismPage> known_page;
   if (page_ && page_->source == MechanismSource::Kind::head && page_run_ == explorer_.results().run &&
@@ -201,10 +201,9 @@ void MechanismDesk::submit() {
     try {
       const bool of_head = source.kind == MechanismSource::Kind::head;
       std::shared_ptr<const Trace> trace = of_head && known_page ? known_page->trace : nullptr;
-      MechanismInput in =
-          of_head && known_page ? known_page->input
-          : of_head ? head_input(model, run->request, head.layer, head.head, Ctx{*backend, nullptr, job.stop}, &trace)
-                    : input_of(source);
+      MechanismInput in = of_head && known_page ? known_page->input
+                          : of_head ? head_input(model, run->request, head, Ctx{*backend, nullptr, job.stop}, &trace)
+                                    : input_of(source);
       in.stop = job.stop;
       if (chosen.mechanism->reads_vocabulary && run && model.model && !in.vocabulary)
         in.vocabulary = vocabulary_use(model, run->request, Ctx{*backend, nullptr, job.stop});

@@ -35,13 +35,13 @@ struct MechanismSource {
 /// What the page shows. Immutable.
 struct MechanismPage : MechanismReport {
   MechanismSource::Kind source = MechanismSource::Kind::head;
-  HeadRef head;                        ///< where q, k, v come from, of a head
+  HeadId head;                         ///< where q, k, v come from, of a head
   std::shared_ptr<const Trace> trace;  ///< whose tokens name the positions; null otherwise
   bool shares = false;                 ///< every effective weight lies within 0 … 1: one scale with softmax
   double most_different = 0;           ///< largest |this − softmax| of the weights
 };
 /// Works n²: for the worker.
-std::shared_ptr<const MechanismPage> page_of(MechanismReport report, MechanismSource::Kind source, HeadRef head,
+std::shared_ptr<const MechanismPage> page_of(MechanismReport report, MechanismSource::Kind source, HeadId head,
                                              std::shared_ptr<const Trace> trace);
 
 MechanismInput input_of(const MechanismSource& source);
@@ -93,7 +93,7 @@ class MechanismDesk {
   void measure(double most_seconds);
 
   /// Puts this mechanism into (or takes it out of) heads of the model, as an edit: undoable.
-  void swap_in(const std::vector<HeadRef>& heads, bool in);
+  void swap_in(const std::vector<HeadId>& heads, bool in);
 
  private:
   std::string wanted() const;

@@ -19,7 +19,7 @@ MechanismSwaps swaps_of(const std::vector<Intervention>& edits, const ModelDims&
     if (const SwapMechanism* swap = whole_swap(edit))
       for (int layer = 0; layer < dims.layers; ++layer)
         for (int head = 0; head < dims.heads; ++head)
-          if (edit.target.reaches(layer, head)) swaps[{layer, head}] = swap->spec;
+          if (edit.target.reaches({layer, head})) swaps[{layer, head}] = swap->spec;
   return swaps;
 }
 

@@ -12,7 +12,7 @@ namespace headscope {
 
 /// Head → spec of the mechanism that an enabled edit puts there, the last one where several do. Edits that reach only
 /// some positions are no part of the table.
-using MechanismSwaps = std::map<HeadRef, std::string>;
+using MechanismSwaps = std::map<HeadId, std::string>;
 MechanismSwaps swaps_of(const std::vector<Intervention>& edits, const ModelDims& dims);
 
 /// `edits` with the table in place of the edits that made it: all heads, whole layers and single heads, in the fewest

@@ -119,7 +119,7 @@ void PositionsDesk::update() {
 
 void PositionsDesk::ask_vectors() {
   const Results& results = explorer_.results();
-  const HeadRef head = explorer_.state().document.selected;
+  const HeadId head = explorer_.state().document.selected;
   const int d_head = results.model.model->config().dims.d_head;
   const std::string key = fmt::format("{} {}.{} {} {} | {}", static_cast<int>(view.source), head.layer, head.head,
                                       view.seed, view.typed_query, view.typed_key);

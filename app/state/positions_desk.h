@@ -42,7 +42,7 @@ struct PositionsView {
 
 /// Queries and keys of one head, as they are before a rotation.
 struct HeadVectors {
-  HeadRef head;
+  HeadId head;
   std::shared_ptr<const Trace> of;  ///< the run on screen; its tokens name the rows
   Tensor q, k;                      ///< (token, d_head)
   Tensor turned_q, turned_k;        ///< as the pass went on with; undefined where the model does not rotate

@@ -95,7 +95,7 @@ std::vector<std::vector<std::int32_t>> long_ids(const LoadedModel& model, const 
 
 }  // namespace
 
-std::shared_ptr<const HeadVectors> head_vectors(const LoadedModel& model, const TracedRun& run, HeadRef head,
+std::shared_ptr<const HeadVectors> head_vectors(const LoadedModel& model, const TracedRun& run, HeadId head,
                                                 const Ctx& ctx) {
   const ModelConfig& config = model.model->config();
   const bool rotary = config.position == PositionKind::rotary;
@@ -105,7 +105,7 @@ std::shared_ptr<const HeadVectors> head_vectors(const LoadedModel& model, const 
   request.capture.layers = {head.layer};
   const auto trace = headscope::run(model, request, ctx);
   auto result = std::make_shared<HeadVectors>();
-  const Index kv = head.head / (config.dims.heads / config.dims.kv_heads);
+  const Index kv = config.dims.kv_of(head.head);
   result->head = head;
   result->of = run.trace;
   result->q = head_of(trace->sites.at({SiteKind::q, head.layer}), head.head);

@@ -6,7 +6,7 @@
 
 namespace headscope::jobs {
 
-std::shared_ptr<const HeadVectors> head_vectors(const LoadedModel& model, const TracedRun& run, HeadRef head,
+std::shared_ptr<const HeadVectors> head_vectors(const LoadedModel& model, const TracedRun& run, HeadId head,
                                                 const Ctx& ctx);
 /// Independent N(0, 1) vectors for every token of the run.
 std::shared_ptr<const HeadVectors> random_vectors(const TracedRun& run, int d_head, std::uint64_t seed);

@@ -33,18 +33,18 @@ struct HeadFacts {
   std::vector<std::vector<HeadVerdict>> verdicts;  ///< strongest class first; empty = no class
   double milliseconds = 0;                         ///< that the metrics took
   /// Row of a head in `table` and `verdicts`; −1 when it was not recorded.
-  int row(HeadRef head) const;
+  int row(HeadId head) const;
 };
 
 /// One head in factors: what the temperature curve, the steps (scores → mask → softmax) and the q·k split are made of.
 struct HeadDetail {
-  HeadRef head;
+  HeadId head;
   std::shared_ptr<const Trace> trace;     ///< of this head's layer alone, its maps factored: q(), k(), scale(), rule()
   std::shared_ptr<const Trace> of_trace;  ///< the trace on screen that it explains
   TemperatureCurve curve;                 ///< over absolute temperatures
   double temperature = 1;                 ///< the present point of the curve …
   double entropy = 0;                     ///< … and the entropy there
-  const AttentionMap& map() const { return trace->map(head.layer, head.head); }
+  const AttentionMap& map() const { return trace->map(head); }
 };
 
 /// Before and after the enabled edits.
@@ -75,7 +75,7 @@ struct Results {
   std::shared_ptr<const TextLosses> losses;
 
   /// The head's map of the run on screen; nullptr when there is none, as for a moment after another model was opened.
-  const AttentionMap* map(HeadRef head) const;
+  const AttentionMap* map(HeadId head) const;
   /// What the tokens cost in the run on screen; nullptr while that is computed, or when it was stopped.
   std::shared_ptr<const TextLosses> current_losses() const;
 };

@@ -14,8 +14,8 @@ constexpr std::string_view by_interest[] = {"induction", "duplicate_token", "pre
 constexpr double clearly = 0.5;
 }  // namespace
 
-std::optional<HeadRef> telling_head(const HeadFacts& facts) {
-  std::optional<HeadRef> best;
+std::optional<HeadId> telling_head(const HeadFacts& facts) {
+  std::optional<HeadId> best;
   // Clear ones before others, then by interest, then by evidence.
   std::pair<std::ptrdiff_t, double> best_rank{};
   for (std::size_t row = 0; row < facts.verdicts.size(); ++row)
@@ -26,7 +26,7 @@ std::optional<HeadRef> telling_head(const HeadFacts& facts) {
       const std::pair<std::ptrdiff_t, double> rank{above >= clearly ? interest : -1, above};
       if (best && rank <= best_rank) continue;
       best_rank = rank;
-      best = HeadRef{facts.trace->maps[row].layer(), facts.trace->maps[row].head()};
+      best = HeadId{facts.trace->maps[row].layer(), facts.trace->maps[row].head()};
     }
   return best;
 }

@@ -11,6 +11,6 @@ namespace headscope {
 /// some head shows clearly (at least half of what is possible above chance). Interest, falling: induction, duplicate
 /// token, previous token, fixed offset, then what looks the same on any text: self, sink, local, uniform. When no head
 /// shows anything clearly, the one with the most evidence for whatever class it has; nullopt when none has one.
-std::optional<HeadRef> telling_head(const HeadFacts& facts);
+std::optional<HeadId> telling_head(const HeadFacts& facts);
 
 }  // namespace headscope

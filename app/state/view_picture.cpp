@@ -21,7 +21,7 @@ PictureRequest view_picture(const Document& document, const View& view, const Tr
   request.key = document.key;
   request.skip_first = view.first_token == FirstToken::hide;
   request.renormalize = view.first_token == FirstToken::renormalize;
-  const AttentionMap& map = trace.map(document.selected.layer, document.selected.head);
+  const AttentionMap& map = trace.map(document.selected);
   switch (view.head_view) {
     case HeadView::map:
       break;

@@ -233,7 +233,7 @@ void FileDialog::browse(Workbench& bench, std::function<void(FileBrowser&)> step
 
 void FileDialog::choose(const std::string& picture, const Workbench& bench) {
   picture_ = picture;
-  const HeadRef head = bench.explorer.state().document.selected;
+  const HeadId head = bench.explorer.state().document.selected;
   std::string name =
       picture == this_head ? "layer-" + std::to_string(head.layer) + "-head-" + std::to_string(head.head) : picture;
   for (char& c : name)

@@ -295,7 +295,7 @@ AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend,
   std::vector<HeadRule> rules;
   for (Index head = 0; head < heads; ++head) {
     const HeadRule usual{input.rule, input.scale};
-    rules.push_back(tap ? tap->head_rule(input.layer, static_cast<int>(head), usual) : usual);
+    rules.push_back(tap ? tap->head_rule({input.layer, static_cast<int>(head)}, usual) : usual);
   }
   const bool watched =
       tap && (tap->wants({SiteKind::attn_scores, input.layer}) || tap->wants({SiteKind::pattern, input.layer}));

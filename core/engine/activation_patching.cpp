@@ -89,7 +89,7 @@ EditProbe PatchingSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
   const bool keys = request.site == SiteKind::k || request.site == SiteKind::v;
   known_.rows = dims.layers;
   known_.columns = !heads ? static_cast<int>(corrupted.size()) : keys ? dims.kv_heads : dims.heads;
-  const int group = keys ? dims.heads / dims.kv_heads : 1;
+  const int group = keys ? dims.group() : 1;
   for (int layer = 0; layer < known_.rows; ++layer)
     for (int column = 0; column < known_.columns; ++column) {
       HeadTarget target{layer, std::nullopt, std::nullopt};

@@ -56,7 +56,7 @@ std::string clearest(const ModelCard& card) {
     const bool clear = most->value >= 2 * most->chance;
     out +=
         fmt::format("| {} | {} | {} | {} | {} | {} |\n", column.title,
-                    clear ? fmt::format("{}.{}", best->layer, best->head) : "none", number(most->value),
+                    clear ? to_string(HeadId{best->layer, best->head}) : "none", number(most->value),
                     number(most->chance), number(most->fixed), clear ? fmt::format("{:+.3f}", best->loss_change) : "");
   }
   return out;

@@ -53,7 +53,7 @@ std::vector<std::string> edit_notes(const std::vector<Intervention>& edits, cons
                     fmt::format("{}: {}: takes from later positions of the text too", where, text_of(EditAction(a))));
             },
             [&](const Patch& a) {
-              const int group = dims.kv_heads > 0 ? dims.heads / dims.kv_heads : 1;
+              const int group = dims.group();
               if (!edit.target.head || group == 1 || (a.site != SiteKind::k && a.site != SiteKind::v)) return;
               std::vector<std::string> others;
               const int first = *edit.target.head / group * group;

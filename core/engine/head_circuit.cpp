@@ -26,8 +26,8 @@ double HeadCircuit::faithfulness_of(int kept) const {
   return step < order.size() ? faithfulness(order[step].logit_difference) : std::numeric_limits<double>::quiet_NaN();
 }
 
-std::set<std::pair<int, int>> HeadCircuit::kept(int kept) const {
-  std::set<std::pair<int, int>> set;
+std::set<HeadId> HeadCircuit::kept(int kept) const {
+  std::set<HeadId> set;
   const ModelDims& dims = before_trace->model.dims;
   const bool removing = request.method == HeadCircuitRequest::Method::remove;
   if (removing)
@@ -76,7 +76,7 @@ HeadCircuitSearch::HeadCircuitSearch(LoadedModel loaded, HeadCircuitRequest requ
   known_.request = std::move(request);
 }
 
-std::vector<Intervention> HeadCircuitSearch::without(const std::vector<Head>& heads) const {
+std::vector<Intervention> HeadCircuitSearch::without(const std::vector<HeadId>& heads) const {
   std::vector<Intervention> edits;
   for (const auto& [layer, head] : heads) edits.push_back({{layer, head}, known_.request.ablate});
   return edits;
@@ -89,7 +89,7 @@ void HeadCircuitSearch::prepare(const Ctx& ctx) {
   probe.know_sources({{{}, known_.request.ablate}}, ctx);  // reference texts are read once
   probe.set_answers(known_.answers);
   known_.whole = probe.outcome(*probe.before()).logit_difference;
-  std::vector<Head> all;
+  std::vector<HeadId> all;
   for (int layer = 0; layer < probe.layers(); ++layer)
     for (int head = 0; head < probe.heads(); ++head) all.emplace_back(layer, head);
   known_.none = probe.after(without(all), ctx).logit_difference;
@@ -108,8 +108,8 @@ void HeadCircuitSearch::step(const Ctx& ctx) {
   if (!probe_) return prepare(ctx);
   const bool removing = known_.request.method == HeadCircuitRequest::Method::remove;
   if (next_ < left_.size()) {
-    const Head trial = left_[next_];
-    std::vector<Head> out = out_;
+    const HeadId trial = left_[next_];
+    std::vector<HeadId> out = out_;
     if (removing)
       out.push_back(trial);
     else
@@ -122,14 +122,14 @@ void HeadCircuitSearch::step(const Ctx& ctx) {
   }
   if (next_ < left_.size()) return;
   // Nothing is decided before the pass that the next round builds on has come through: it may be stopped.
-  std::vector<Head> out = out_;
+  std::vector<HeadId> out = out_;
   if (removing)
     out.push_back(best_->first);
   else
     std::erase(out, best_->first);
   probe_->move_to(without(out), ctx);
   out_ = std::move(out);
-  known_.order.push_back({best_->first.first, best_->first.second, best_->second});
+  known_.order.push_back({best_->first.layer, best_->first.head, best_->second});
   std::erase(left_, best_->first);
   best_.reset();
   next_ = 0;

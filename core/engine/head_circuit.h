@@ -49,8 +49,8 @@ struct HeadCircuit {
   double faithfulness(double logit_difference) const;
   /// Of the set of `kept` heads, 0 … H; NaN while it is not known.
   double faithfulness_of(int kept) const;
-  /// (layer, head) of the set of `kept` heads. REQUIRES that it is known.
-  std::set<std::pair<int, int>> kept(int kept) const;
+  /// The set of `kept` heads. REQUIRES that it is known.
+  std::set<HeadId> kept(int kept) const;
   /// The fewest heads whose faithfulness is at least `threshold`; −1 while no known set reaches it.
   int fewest(double threshold) const;
   /// What keeps the share from saying what one reads in it, a sentence each: a baseline that answers by itself, a set
@@ -71,17 +71,16 @@ class HeadCircuitSearch final : public Sweep {
   std::shared_ptr<const HeadCircuit> result() const;
 
  private:
-  using Head = std::pair<int, int>;
-  std::vector<Intervention> without(const std::vector<Head>& heads) const;
+  std::vector<Intervention> without(const std::vector<HeadId>& heads) const;
   void prepare(const Ctx& ctx);
 
   LoadedModel loaded_;
   std::optional<EditProbe> probe_;
   HeadCircuit known_;
-  std::vector<Head> out_;                        // heads taken out for good
-  std::vector<Head> left_;                       // heads that this round tries …
-  std::size_t next_ = 0;                         // … and the next of them
-  std::optional<std::pair<Head, double>> best_;  // so far in this round, with its logit difference
+  std::vector<HeadId> out_;                        // heads taken out for good
+  std::vector<HeadId> left_;                       // heads that this round tries …
+  std::size_t next_ = 0;                           // … and the next of them
+  std::optional<std::pair<HeadId, double>> best_;  // so far in this round, with its logit difference
   int tried_ = 0;
 };
 

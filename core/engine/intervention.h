@@ -10,6 +10,7 @@
 
 #include "core/engine/edit_action.h"
 #include "core/trace/capture.h"
+#include "core/trace/head_id.h"
 
 namespace headscope {
 
@@ -24,9 +25,7 @@ struct PositionRange {
 struct HeadTarget {
   std::optional<int> layer = {}, head = {};
   std::optional<PositionRange> positions = {};
-  bool reaches(int of_layer, int of_head) const {
-    return (!layer || *layer == of_layer) && (!head || *head == of_head);
-  }
+  bool reaches(HeadId of) const { return (!layer || *layer == of.layer) && (!head || *head == of.head); }
   bool operator==(const HeadTarget&) const = default;
 };
 

@@ -18,14 +18,13 @@ namespace headscope {
 
 std::shared_ptr<const AttentionRule> InterventionTap::mask_of(const Step& step, int head) const {
   if (!step.hashes || !meeting_.q.defined()) return step.mask;
-  const MaskVectors vectors{meeting_.q.select(1, head),
-                            meeting_.k.select(1, head / (scene_.dims.heads / scene_.dims.kv_heads))};
+  const MaskVectors vectors{meeting_.q.select(1, head), meeting_.k.select(1, scene_.dims.kv_of(head))};
   return parse_mask(std::get<SetMask>(step.action).spec, "mask", &vectors);
 }
 
-std::vector<HeldRows> InterventionTap::held(int layer, int head) const {
+std::vector<HeldRows> InterventionTap::held(HeadId head) const {
   return held_rows(placed_, static_cast<int>(scene_.ids.size()),
-                   [&](const HeadTarget& target) { return target.reaches(layer, head); });
+                   [&](const HeadTarget& target) { return target.reaches(head); });
 }
 
 template <class Action>
@@ -71,8 +70,9 @@ std::optional<HeldKind> InterventionTap::score_edit(const HeldRows& rows) const 
   return std::nullopt;
 }
 
-HeadRule InterventionTap::head_rule(int layer, int head, HeadRule usual) const {
-  const std::vector<HeldRows> parts = held(layer, head);
+HeadRule InterventionTap::head_rule(HeadId id, HeadRule usual) const {
+  const int head = id.head;
+  const std::vector<HeldRows> parts = held(id);
   // One temperature for all rows goes into the scale where nothing is added to the scores: rules stay plain. Else it
   // divides what was added, too.
   const bool in_scale = std::ranges::all_of(parts, [&](const HeldRows& part) {
@@ -125,16 +125,16 @@ void InterventionTap::place(Site site, Tensor& value) {
   const Index heads = site.kind == SiteKind::attn_scores ? value.dim(0) : value.dim(1);
   for (Index each = 0; each < heads; ++each) {
     const auto head = static_cast<int>(each * (scene_.dims.heads / heads));
-    rows_of(held(site.layer, head), head, {each, each + 1});
+    rows_of(held({site.layer, head}), head, {each, each + 1});
   }
 }
 
-void InterventionTap::check_scores_heard(const Step& step, int layer, int head) const {
+void InterventionTap::check_scores_heard(const Step& step, HeadId head) const {
   const Mechanism& mechanism = *step.swap->mechanism;
   if (mechanism.score_edits == ScoreEdits::all) return;
-  const bool tau_in_scale = looks_[static_cast<std::size_t>(head)].temperature != 1;
+  const bool tau_in_scale = looks_[static_cast<std::size_t>(head.head)].temperature != 1;
   int first = 0;
-  for (const HeldRows& part : held(layer, head)) {
+  for (const HeldRows& part : held(head)) {
     const bool met = part.end > step.first && first <= step.last;
     first = part.end;
     std::optional<HeldKind> kind = score_edit(part);
@@ -147,7 +147,7 @@ void InterventionTap::check_scores_heard(const Step& step, int layer, int head) 
                             mechanism.score_edits == ScoreEdits::none
                                 ? "no softmax of scores"
                                 : "no score of every cell, only one scale for all of them"),
-                fmt::format("\"{}\" in head {}.{}", describe({unheard.target, unheard.action}), layer, head),
+                fmt::format("\"{}\" in head {}", describe({unheard.target, unheard.action}), to_string(head)),
                 "take one of the two out, or let them reach different heads or positions");
   }
 }
@@ -156,15 +156,15 @@ void InterventionTap::swap(const Step& step, int layer, Tensor& pattern) {
   const Mechanism& mechanism = *step.swap->mechanism;
   const auto whole = heads_of_layer(q_, k_, v_, layer, scene_.dims.layers);
   for (int head = 0; head < scene_.dims.heads; ++head) {
-    if (!step.target.reaches(layer, head)) continue;
-    check_scores_heard(step, layer, head);
+    if (!step.target.reaches({layer, head})) continue;
+    check_scores_heard(step, {layer, head});
     const Looks& looks = looks_[static_cast<std::size_t>(head)];
     RulePtr rule = looks.rule.rule;
     if (mechanism.score_edits != ScoreEdits::all) {
       // Who is seen is all it asks for, and one that runs along the text must not stumble over the mask of other rows.
       std::vector<RuleOfRows> parts;
       int first = 0;
-      for (const HeldRows& part : held(layer, head)) {
+      for (const HeldRows& part : held({layer, head})) {
         RulePtr seen = visible_rule(part, head, looks.usual);
         if (const auto* force = action<ForcePattern>(part, HeldKind::pattern)) seen = shaped(seen, force->shape);
         const bool other = mechanism.needs_causal && (part.end <= step.first || first > step.last);

@@ -356,7 +356,7 @@ void InterventionTap::act(const Step& step, Site site, Tensor& value) {
                         [&](const DropFirst& a) {
                           for (Index head = 0; head < value.dim(0); ++head) {
                             Index i = 0;
-                            for (const HeldRows& part : held(site.layer, static_cast<int>(head))) {
+                            for (const HeldRows& part : held({site.layer, static_cast<int>(head)})) {
                               const bool here = part.of(HeldKind::drop_first) == &step - steps_.data();
                               for (; i < part.end; ++i) {
                                 if (!here || i < first) continue;
@@ -368,7 +368,7 @@ void InterventionTap::act(const Step& step, Site site, Tensor& value) {
                         },
                         [&](const FreezePattern&) {
                           rows_of_heads(value.dim(0), [&](Index head, Index i) {
-                            const AttentionMap& map = step.source->map(site.layer, static_cast<int>(head));
+                            const AttentionMap& map = step.source->map({site.layer, static_cast<int>(head)});
                             const int from = step.partner[static_cast<std::size_t>(i)];
                             if (from < 0 || from >= map.n_query()) return;
                             std::vector<float> frozen(static_cast<std::size_t>(map.n_key()));

@@ -60,7 +60,7 @@ class InterventionTap final : public Tap {
   /// Throws as check() and check_targets() do. `scene` is kept by reference.
   InterventionTap(const std::vector<Intervention>& edits, const EditScene& scene);
   bool empty() const { return steps_.empty(); }
-  HeadRule head_rule(int layer, int head, HeadRule usual) const override;
+  HeadRule head_rule(HeadId head, HeadRule usual) const override;
   bool wants(Site site) const override;
   Tensor at(Site site, const Tensor& value) override;
 
@@ -87,7 +87,7 @@ class InterventionTap final : public Tap {
   std::shared_ptr<const AttentionRule> mask_of(const Step& step, int head) const;
   bool hides_scores(const Step& earlier, const Step& weight) const;
   /// What holds in the rows of a head.
-  std::vector<HeldRows> held(int layer, int head) const;
+  std::vector<HeldRows> held(HeadId head) const;
   template <class Action>
   const Action* action(const HeldRows& rows, HeldKind kind) const;  // null = none; intervention_rules.cpp
   double temperature(const HeldRows& rows) const;
@@ -104,7 +104,7 @@ class InterventionTap final : public Tap {
   /// where that is more than weights · v.
   void swap(const Step& step, int layer, Tensor& pattern);
   /// Throws Error when an edit of scores reaches rows whose mechanism has no scores that could follow it.
-  void check_scores_heard(const Step& step, int layer, int head) const;
+  void check_scores_heard(const Step& step, HeadId head) const;
   bool swaps(int layer) const;
   /// PostNorm at a norm's site: what stood before it. Behind a sum: the norm of it. Rows that the step does not reach
   /// are `value`'s own, and so are those that `done` marks; what it reaches is marked.

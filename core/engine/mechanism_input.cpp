@@ -58,14 +58,15 @@ MechanismInput input_of_head(std::shared_ptr<const HeadsOfLayer> layer, Index he
   return in;
 }
 
-MechanismInput head_input(const LoadedModel& model, const RunRequest& request, int layer, int head, const Ctx& ctx,
+MechanismInput head_input(const LoadedModel& model, const RunRequest& request, HeadId id, const Ctx& ctx,
                           std::shared_ptr<const Trace>* out_trace) {
+  const auto [layer, head] = id;
   const ModelConfig& config = model.model->config();
   const bool rotary = config.position == PositionKind::rotary;
   const SiteKind q_kind = rotary ? SiteKind::rot_q : SiteKind::q, k_kind = rotary ? SiteKind::rot_k : SiteKind::k;
   if (layer < 0 || layer >= config.dims.layers || head < 0 || head >= config.dims.heads)
     throw Error("head", fmt::format("a layer below {} and a head below {}", config.dims.layers, config.dims.heads),
-                fmt::format("{}.{}", layer, head));
+                to_string(id));
   RunRequest wanted = request;
   wanted.edits = spared(request.edits, layer, config.dims.layers);
   wanted.capture = {};
@@ -75,10 +76,12 @@ MechanismInput head_input(const LoadedModel& model, const RunRequest& request, i
   wanted.capture.all_logits = false;
   wanted.capture.byte_budget = request.capture.byte_budget;
   const std::shared_ptr<const Trace> trace = run(model, wanted, ctx);
-  const AttentionMap& map = trace->map(layer, head);
+  const AttentionMap& map = trace->map(id);
   if (!map.is_factored() || !map.rule())
-    throw Error(fmt::format("head {}.{}", layer, head), "its own scores", "a pattern that an edit replaced");
-  const auto site = [&](SiteKind kind) -> const Tensor& { return trace->sites.at({kind, layer}); };  // (query, head, d)
+    throw Error("head " + to_string(id), "its own scores", "a pattern that an edit replaced");
+  const auto site = [&](SiteKind kind) -> const Tensor& {
+    return trace->sites.at({kind, id.layer});
+  };  // (query, head, d)
   MechanismInput in =
       input_of_head(heads_of_layer(site(q_kind), site(k_kind), site(SiteKind::v), layer, config.dims.layers), head);
   in.scale = map.scale();

@@ -17,7 +17,7 @@ MechanismInput input_of_head(std::shared_ptr<const HeadsOfLayer> layer, Index he
 /// As softmax attention would get them: after rotation, under the head's mask and scale. Edits that put other scores or
 /// weights into this head's layer are left out; all others act. `trace` (may be null) gets the run, whose tokens name
 /// the positions. Throws Error as run() does.
-MechanismInput head_input(const LoadedModel& model, const RunRequest& request, int layer, int head, const Ctx& ctx,
+MechanismInput head_input(const LoadedModel& model, const RunRequest& request, HeadId head, const Ctx& ctx,
                           std::shared_ptr<const Trace>* trace = nullptr);
 
 /// How often the model expects each token of its vocabulary on this text: the mean of its next-token distributions over

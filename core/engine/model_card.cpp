@@ -94,17 +94,17 @@ struct LinkBaseline {
 /// Sets the z of one head to zero.
 class WithoutHead final : public Tap {
  public:
-  WithoutHead(int layer, int head) : layer_(layer), head_(head) {}
-  bool wants(Site site) const override { return site.kind == SiteKind::z && site.layer == layer_; }
+  explicit WithoutHead(HeadId head) : head_(head) {}
+  bool wants(Site site) const override { return site.kind == SiteKind::z && site.layer == head_.layer; }
   Tensor at(Site, const Tensor& value) override {
     Tensor out = value.copy();  // (query, head, d_head)
     for (Index i = 0; i < out.dim(0); ++i)
-      for (Index d = 0; d < out.dim(2); ++d) out.ref(i, head_, d) = 0;
+      for (Index d = 0; d < out.dim(2); ++d) out.ref(i, head_.head, d) = 0;
     return out;
   }
 
  private:
-  int layer_, head_;
+  HeadId head_;
 };
 
 std::vector<Story> probe_stories(const Task& task, int texts) {
@@ -204,8 +204,8 @@ std::vector<HeadCard> measure_heads(const LoadedModel& loaded, const Task& task,
   return cards;
 }
 
-double loss_without(const Model& model, const HeldOut& data, int layer, int head, const Ctx& ctx) {
-  WithoutHead tap(layer, head);
+double loss_without(const Model& model, const HeldOut& data, HeadId head, const Ctx& ctx) {
+  WithoutHead tap(head);
   const Ctx with_tap{ctx.backend, &tap, ctx.stop, nullptr};
   return held_out_loss(model, with_tap, data);
 }
@@ -236,7 +236,7 @@ ModelCard measure_card(const std::filesystem::path& folder, const CardSettings& 
   const double whole = held_out_loss(*loaded.model, quiet, few);
   for (std::size_t i = 0; i < card.heads.size(); ++i) {
     HeadCard& head = card.heads[i];
-    head.loss_change = loss_without(*loaded.model, few, head.layer, head.head, quiet) - whole;
+    head.loss_change = loss_without(*loaded.model, few, {head.layer, head.head}, quiet) - whole;
     if (ctx.progress) ctx.progress->store(static_cast<float>(i + 1) / static_cast<float>(card.heads.size()));
   }
   return card;

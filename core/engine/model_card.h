@@ -57,7 +57,7 @@ ModelCard measure_card(const std::filesystem::path& folder, const CardSettings& 
 /// Only the scores of the heads, on `texts` texts of the task.
 std::vector<HeadCard> measure_heads(const LoadedModel& loaded, const Task& task, int texts, const Ctx& ctx);
 /// Held-out loss with one head's z set to zero.
-double loss_without(const Model& model, const HeldOut& data, int layer, int head, const Ctx& ctx);
+double loss_without(const Model& model, const HeldOut& data, HeadId head, const Ctx& ctx);
 
 /// The scores in the order of the card, with their titles.
 struct ScoreColumn {

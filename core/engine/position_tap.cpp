@@ -149,7 +149,7 @@ float score_at_distance(const BeforeRotation& before, const RotaryTable& table, 
 
 void rescore_in_chunks(const BeforeRotation& before, const ModelConfig& config, Index chunk, Index head,
                        const HeadRule& rule, int first, int last, Tensor& scores) {
-  const Index half = before.q.dim(2) / 2, n = before.k.dim(0), kv = head / (config.dims.heads / config.dims.kv_heads);
+  const Index half = before.q.dim(2) / 2, n = before.k.dim(0), kv = config.dims.kv_of(static_cast<int>(head));
   const RotaryTable table = rotary_table(rotary_frequencies(config.rotary, static_cast<int>(2 * half)), 0,
                                          config.context, rotary_magnitude(config.rotary));
   const float scale = rule.scale * static_cast<float>(rotary_magnitude(config.rotary));

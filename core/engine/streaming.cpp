@@ -17,13 +17,14 @@ class CachePositions final : public Tap {
   CachePositions(const ModelConfig& config, Index window, Index sinks)
       : window_(window),
         sinks_(sinks),
-        group_(config.dims.heads / config.dims.kv_heads),
+        group_(config.dims.group()),
         magnitude_(static_cast<float>(rotary_magnitude(config.rotary))),
         table_(rotary_table(rotary_frequencies(config.rotary, config.dims.d_head), 0, window,
                             rotary_magnitude(config.rotary))) {}
-  HeadRule head_rule(int, int head, HeadRule usual) const override {
-    scales_.resize(std::max(scales_.size(), static_cast<std::size_t>(head) + 1));
-    scales_[static_cast<std::size_t>(head)] = usual.scale;
+  HeadRule head_rule(HeadId id, HeadRule usual) const override {
+    const auto head = static_cast<std::size_t>(id.head);
+    scales_.resize(std::max(scales_.size(), head + 1));
+    scales_[head] = usual.scale;
     return usual;
   }
   bool wants(Site site) const override {

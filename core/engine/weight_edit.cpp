@@ -25,7 +25,7 @@ void check_groups(int groups, const ModelDims& dims, const std::string& where) {
 LatentProjector latent_projector(const Model& model, int layer, int rank, const std::string& where) {
   const ModelDims& dims = model.config().dims;
   const BlockWeights block = model.weights().blocks[static_cast<std::size_t>(layer)];
-  const Index d = dims.d_head, width = Index{dims.kv_heads} * d, group = dims.heads / dims.kv_heads;
+  const Index d = dims.d_head, width = Index{dims.kv_heads} * d, group = dims.group();
   // The key heads side by side; each stands in every query head that shares it.
   const auto joined = [&](Tensor HeadWeights::*part) {
     const Tensor& first = block.heads[0].*part;

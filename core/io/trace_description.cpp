@@ -174,9 +174,9 @@ std::string describe_trace(const Trace& trace, const TraceExtents& extents) {
   root["rule"] = extents.rule ? json(*extents.rule) : json();
   if (extents.names != HookNames::transformer_lens) root["names"] = text_of(extents.names);
   for (const auto& [head, rule] : extents.head_rules)
-    root["head_rules"].push_back({{"layer", head.first}, {"head", head.second}, {"rule", rule}});
+    root["head_rules"].push_back({{"layer", head.layer}, {"head", head.head}, {"rule", rule}});
   for (const auto& [head, kind] : extents.head_kinds)
-    root["head_kinds"].push_back({{"layer", head.first}, {"head", head.second}, {"kind", name_of(kind_names, kind)}});
+    root["head_kinds"].push_back({{"layer", head.layer}, {"head", head.head}, {"kind", name_of(kind_names, kind)}});
   root["plan"] = {{"maps", name_of(storage_names, trace.plan.maps)},
                   {"bytes", trace.plan.bytes},
                   {"summary", from_bytes(trace.plan.summary)}};

@@ -17,11 +17,11 @@ inline constexpr int trace_format_version = 1;
 /// Extents and properties that all maps of one trace share.
 struct TraceExtents {
   Index n_query = 0, n_key = 0, offset = 0;
-  MapKind kind = MapKind::probability;                    ///< of the first map
-  std::optional<std::string> rule;                        ///< AttentionRule::describe() of the first map, when known
-  HookNames names = HookNames::transformer_lens;          ///< of the tensors
-  std::map<std::pair<int, int>, std::string> head_rules;  ///< of the heads, (layer, head), that have another one
-  std::map<std::pair<int, int>, MapKind> head_kinds;      ///< likewise
+  MapKind kind = MapKind::probability;            ///< of the first map
+  std::optional<std::string> rule;                ///< AttentionRule::describe() of the first map, when known
+  HookNames names = HookNames::transformer_lens;  ///< of the tensors
+  std::map<HeadId, std::string> head_rules;       ///< of the heads that have another one
+  std::map<HeadId, MapKind> head_kinds;           ///< likewise
 };
 
 /// Everything of `trace` that is not a tensor. Strings that are not UTF-8 become {"hex": "e2"}.

@@ -36,9 +36,8 @@ TraceExtents extents_of(const Trace& trace) {
   extents.kind = first.place().kind;
   if (first.rule()) extents.rule = first.rule()->describe();
   for (const AttentionMap& map : trace.maps) {
-    if (map.rule() && map.rule()->describe() != extents.rule)
-      extents.head_rules[{map.layer(), map.head()}] = map.rule()->describe();
-    if (map.place().kind != extents.kind) extents.head_kinds[{map.layer(), map.head()}] = map.place().kind;
+    if (map.rule() && map.rule()->describe() != extents.rule) extents.head_rules[map.id()] = map.rule()->describe();
+    if (map.place().kind != extents.kind) extents.head_kinds[map.id()] = map.place().kind;
   }
   return extents;
 }

@@ -90,7 +90,7 @@ std::vector<Tensor> mixing_matrices(const Trace& trace, double residual, bool ev
   for (int layer = 0; layer < dims.layers; ++layer) {
     Tensor& mixed = out.emplace_back(Tensor::zeros({n, n}));
     for (int head = 0; head < dims.heads; ++head) {
-      const AttentionMap& map = trace.map(layer, head);
+      const AttentionMap& map = trace.map({layer, head});
       if (map.place().kind == MapKind::effective || map.n_query() != n || map.n_key() != n)
         throw Error("attention through the layers", "probabilities, as many queries as keys", "another kind of map");
       const AttentionMap& read = even ? even_head(map, links) : map;

@@ -89,7 +89,7 @@ ModelWeights Model::weights() const {
     whole(layer.down, block.down, block.down_bias);
     const Index width = d.d_head, keys = Index{d.heads} * width, values = keys + Index{d.kv_heads} * width;
     for (Index head = 0; head < d.heads; ++head) {
-      const Index group = head / (d.heads / d.kv_heads);
+      const Index group = d.kv_of(head);
       const Part q = columns(layer.qkv, head * width, width), k = columns(layer.qkv, keys + group * width, width),
                  v = columns(layer.qkv, values + group * width, width);
       block.heads.push_back({q.weight, q.bias, k.weight, k.bias, v.weight, v.bias,

@@ -68,12 +68,12 @@ std::vector<double> Alternatives::at(double share) const {
   return out;
 }
 
-Alternatives find_alternatives(const Trace& trace, int layer, int head, Index query, Index key, double tolerance,
+Alternatives find_alternatives(const Trace& trace, HeadId head, Index query, Index key, double tolerance,
                                std::stop_token stop) {
-  const AttentionMap& map = trace.map(layer, head);
+  const AttentionMap& map = trace.map(head);
   Alternatives out;
-  out.layer = layer;
-  out.head = head;
+  out.layer = head.layer;
+  out.head = head.head;
   out.query = position_of(trace, query, "alternatives: row");
   const KeyRange seen = visible_range(map, out.query);
   std::vector<float> row(static_cast<std::size_t>(map.n_key()));
@@ -90,7 +90,7 @@ Alternatives find_alternatives(const Trace& trace, int layer, int head, Index qu
     throw Error("alternatives: key",
                 "a key that row " + std::to_string(out.query) + " may see, 0 to " + std::to_string(n - 1),
                 std::to_string(key));
-  out.values = need(trace, {SiteKind::v, layer}).select(1, map.place().kv_head).slice(0, 0, n);
+  out.values = need(trace, {SiteKind::v, head.layer}).select(1, map.place().kv_head).slice(0, 0, n);
 
   const MatrixXd values = matrix_of(out.values);
   VectorXd weights = Eigen::Map<const VectorXd>(out.weights.data(), n);

@@ -31,8 +31,8 @@ struct Alternatives {
 
 /// `key` < 0: the key with most weight. `trace` must have recorded maps and v. Throws Error on a row or a key that is
 /// not there, and Cancelled.
-Alternatives find_alternatives(const Trace& trace, int layer, int head, Index query, Index key = -1,
-                               double tolerance = 1e-6, std::stop_token stop = {});
+Alternatives find_alternatives(const Trace& trace, HeadId head, Index query, Index key = -1, double tolerance = 1e-6,
+                               std::stop_token stop = {});
 
 /// How two rows of weights differ, and what that does to the output.
 struct RowDifference {

@@ -18,9 +18,9 @@ using Matrix = RowMajor<float>;
 
 void check(const Model& model, const CircuitOf& of) {
   const ModelConfig& c = model.config();
-  if (of.layer < 0 || of.layer >= c.dims.layers || of.head < 0 || of.head >= c.dims.heads)
+  if (of.head.layer < 0 || of.head.layer >= c.dims.layers || of.head.head < 0 || of.head.head >= c.dims.heads)
     throw Error("circuits", fmt::format("a head from 0.0 to {}.{}", c.dims.layers - 1, c.dims.heads - 1),
-                fmt::format("{}.{}", of.layer, of.head));
+                to_string(of.head));
   if (of.distance < 0 || of.distance >= c.context)
     throw Error("circuits: distance", fmt::format("0 to {} tokens", c.context - 1), std::to_string(of.distance));
 }
@@ -70,12 +70,13 @@ Matrix embeddings(const Model& model, const ModelWeights& w, Backend& backend, i
 /// Of these tokens; of the whole vocabulary when there are none.
 Factors factors(const Model& model, Backend& backend, const CircuitOf& of, std::span<const std::int32_t> tokens) {
   const ModelWeights w = model.weights();
-  const HeadWeights& head = w.blocks[static_cast<std::size_t>(of.layer)].heads[static_cast<std::size_t>(of.head)];
-  const Matrix e = embeddings(model, w, backend, of.layer, tokens);
+  const HeadWeights& head =
+      w.blocks[static_cast<std::size_t>(of.head.layer)].heads[static_cast<std::size_t>(of.head.head)];
+  const Matrix e = embeddings(model, w, backend, of.head.layer, tokens);
   Factors out;
   out.queries = projected(e, head.q, head.q_bias);
   turn(out.queries, model.config(), of.distance, backend);
-  out.queries *= score_scale(model.config(), of.layer);
+  out.queries *= score_scale(model.config(), of.head.layer);
   out.keys = projected(e, head.k, head.k_bias);
   out.values = projected(e, head.v, {});
   out.outputs = matrix_of<float>(head.o) * output_directions(model.config(), w);
@@ -202,11 +203,11 @@ FullCircuits full_circuits(const Model& model, const Ctx& ctx, const CircuitOf& 
   return out;
 }
 
-CopyingScore copying_score(const Model& model, Backend& backend, int layer, int head) {
-  check(model, {layer, head, 0});
+CopyingScore copying_score(const Model& model, Backend& backend, HeadId head) {
+  check(model, {head, 0});
   const ModelWeights w = model.weights();
-  const HeadWeights& h = w.blocks[static_cast<std::size_t>(layer)].heads[static_cast<std::size_t>(head)];
-  const Matrix e = embeddings(model, w, backend, layer, {});  // (vocab, d_model)
+  const HeadWeights& h = w.blocks[static_cast<std::size_t>(head.layer)].heads[static_cast<std::size_t>(head.head)];
+  const Matrix e = embeddings(model, w, backend, head.layer, {});  // (vocab, d_model)
   const Matrix values = projected(e, h.v, {}), queries = projected(e, h.q, {}), keys = projected(e, h.k, {});
   const Matrix outputs = matrix_of<float>(h.o) * output_directions(model.config(), w);  // (d_head, vocab)
   return {sign_of_eigenvalues((outputs * values).cast<double>()),

@@ -24,7 +24,7 @@
 namespace headscope {
 
 struct CircuitOf {
-  int layer = 0, head = 0;
+  HeadId head;
   int distance = 0;  ///< from key back to query, tokens; only rotary positions care
 };
 
@@ -59,6 +59,6 @@ FullCircuits full_circuits(const Model& model, const Ctx& ctx, const CircuitOf& 
 struct CopyingScore {
   double copying = 0, matching = 0;
 };
-CopyingScore copying_score(const Model& model, Backend& backend, int layer, int head);
+CopyingScore copying_score(const Model& model, Backend& backend, HeadId head);
 
 }  // namespace headscope

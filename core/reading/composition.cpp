@@ -63,7 +63,7 @@ Composition head_composition(const Model& model, const Ctx& ctx, int samples, st
     const BlockWeights& block = weights.blocks[static_cast<std::size_t>(layer)];
     for (int head = 0; head < dims.heads; ++head) {
       const HeadWeights& h = block.heads[static_cast<std::size_t>(head)];
-      out.heads.emplace_back(layer, head);
+      out.heads.push_back({layer, head});
       ov.push_back(low_rank(reading(h.v, config, block.ln1), matrix_of(h.o).transpose()));
       qk.push_back(low_rank(reading(h.q, config, block.ln1), reading(h.k, config, block.ln1)));
     }

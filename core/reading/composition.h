@@ -18,8 +18,8 @@
 namespace headscope {
 
 struct Composition {
-  std::vector<std::pair<int, int>> heads;  ///< (layer, head), layer by layer
-  Tensor q, k, v;                          ///< (earlier head, later head), 0 … 1; NaN unless the layer is a later one
+  std::vector<HeadId> heads;  ///< layer by layer
+  Tensor q, k, v;             ///< (earlier head, later head), 0 … 1; NaN unless the layer is a later one
   struct Chance {
     double mean = 0, deviation = 0;  ///< of `samples` pairs of normal random matrices of these shapes
     int samples = 0;

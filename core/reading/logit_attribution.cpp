@@ -127,8 +127,8 @@ LogitAttribution logit_attribution(const Model& model, const Trace& trace, const
       const RowMajor<double> o = matrix_of(block.heads[static_cast<std::size_t>(head)].o);  // (d_head, d_model)
       add(Kind::head, layer, head, o.transpose() * vector_of(z.select(0, head)));
       const VectorXd of_value = o * along.d;  // (d_head): what one unit of each value dimension adds to the logit
-      const Index group = head / (dims.heads / dims.kv_heads);
-      const AttentionMap& map = trace.map(layer, head);
+      const Index group = dims.kv_of(head);
+      const AttentionMap& map = trace.map({layer, head});
       for (Index key = 0; key < n; ++key) {
         const auto weight = static_cast<double>(map.weight(position, key));
         if (weight == 0) continue;

@@ -63,7 +63,7 @@ Saliency read_saliency(const LoadedModel& loaded, const RunRequest& request, con
     Tensor& weighted = out.weighted.emplace_back(Tensor::zeros(gradient.shape()));
     std::vector<float> row(static_cast<std::size_t>(gradient.dim(2)));
     for (int head = 0; head < dims.heads; ++head) {
-      const AttentionMap& map = trace.map(layer, head);
+      const AttentionMap& map = trace.map({layer, head});
       double sum = 0, sizes = 0;
       for (Index i = 0; i < gradient.dim(1); ++i) {
         map.row(i, row);

@@ -31,8 +31,8 @@ SinkHead read_head(const Trace& trace, const ModelWeights& weights, const Attent
   SinkHead out;
   out.layer = map.layer();
   out.head = map.head();
-  const std::vector<float> values = key_norms(trace, weights, out.layer, out.head, Weighting::value),
-                           outputs = key_norms(trace, weights, out.layer, out.head, Weighting::output);
+  const std::vector<float> values = key_norms(trace, weights, {out.layer, out.head}, Weighting::value),
+                           outputs = key_norms(trace, weights, {out.layer, out.head}, Weighting::output);
   out.value_norm = static_cast<double>(values[0]);
   out.value_median = median_after_first(values);
   out.output_norm = static_cast<double>(outputs[0]);
@@ -81,8 +81,8 @@ SinkLayer read_layer(const Trace& trace, const ModelWeights& weights, int layer,
   out.value_norm = out.received;
   std::vector<double> weight(static_cast<std::size_t>(parts), 0), even = weight;
   for (int head = 0; head < heads; ++head) {
-    const AttentionMap& map = trace.map(layer, head);
-    const std::vector<float> norms = key_norms(trace, weights, layer, head, Weighting::value);
+    const AttentionMap& map = trace.map({layer, head});
+    const std::vector<float> norms = key_norms(trace, weights, {layer, head}, Weighting::value);
     for (std::size_t j = 0; j < norms.size(); ++j) out.value_norm[j] += static_cast<double>(norms[j]) / heads;
     add_shape(map, weight, even);
     std::vector<float> row(static_cast<std::size_t>(n));

@@ -45,14 +45,14 @@ std::string_view formula(Weighting weighting) {
   return formulas[static_cast<std::size_t>(weighting)];
 }
 
-std::vector<float> key_norms(const Trace& trace, const ModelWeights& weights, int layer, int head,
-                             Weighting weighting) {
-  const AttentionMap& map = trace.map(layer, head);
+std::vector<float> key_norms(const Trace& trace, const ModelWeights& weights, HeadId head, Weighting weighting) {
+  const AttentionMap& map = trace.map(head);
   std::vector<float> norms(static_cast<std::size_t>(map.n_key()), 1.0f);
   if (weighting == Weighting::attention) return norms;
-  const Tensor& v = need(trace, {SiteKind::v, layer});
+  const Tensor& v = need(trace, {SiteKind::v, head.layer});
   const RowMajor<double> values = matrix_of(v.select(1, map.place().kv_head));  // (key, d_head)
-  const HeadWeights& w = weights.blocks[static_cast<std::size_t>(layer)].heads[static_cast<std::size_t>(head)];
+  const HeadWeights& w =
+      weights.blocks[static_cast<std::size_t>(head.layer)].heads[static_cast<std::size_t>(head.head)];
   const Eigen::VectorXd lengths = weighting == Weighting::value
                                       ? Eigen::VectorXd(values.rowwise().norm())
                                       : Eigen::VectorXd((values * matrix_of(w.o)).rowwise().norm());
@@ -60,10 +60,10 @@ std::vector<float> key_norms(const Trace& trace, const ModelWeights& weights, in
   return norms;
 }
 
-AttentionMap weighted_map(const Trace& trace, const ModelWeights& weights, int layer, int head, Weighting weighting) {
-  const AttentionMap& map = trace.map(layer, head);
+AttentionMap weighted_map(const Trace& trace, const ModelWeights& weights, HeadId head, Weighting weighting) {
+  const AttentionMap& map = trace.map(head);
   if (weighting == Weighting::attention) return map;
-  Tensor cells = scaled(map, key_norms(trace, weights, layer, head, weighting));
+  Tensor cells = scaled(map, key_norms(trace, weights, head, weighting));
   AttentionMap::Place place = map.place();
   place.kind = MapKind::effective;
   const auto stats = stats_of_weights(cells, nullptr, place.offset);
@@ -80,8 +80,8 @@ std::vector<WeightedHead> weighted_heads(const Trace& trace, const ModelWeights&
     head.layer = map.layer();
     head.head = map.head();
     const Tensor plain = map.to_dense();
-    const Tensor value = scaled(map, key_norms(trace, weights, head.layer, head.head, Weighting::value));
-    const Tensor output = scaled(map, key_norms(trace, weights, head.layer, head.head, Weighting::output));
+    const Tensor value = scaled(map, key_norms(trace, weights, map.id(), Weighting::value));
+    const Tensor output = scaled(map, key_norms(trace, weights, map.id(), Weighting::output));
     head.first_attention = share_of_first(plain);
     head.first_value = share_of_first(value);
     head.first_output = share_of_first(output);

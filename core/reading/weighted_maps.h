@@ -20,11 +20,11 @@ std::string_view name(Weighting weighting);     ///< "attention", "value", "outp
 std::string_view formula(Weighting weighting);  ///< "α ‖v W_O‖"
 
 /// Norm of what each key offers: 1, ‖v_j‖ or ‖v_j W_O‖. `trace` must have recorded the site v of that layer.
-std::vector<float> key_norms(const Trace& trace, const ModelWeights& weights, int layer, int head, Weighting weighting);
+std::vector<float> key_norms(const Trace& trace, const ModelWeights& weights, HeadId head, Weighting weighting);
 
 /// The head's map with every column multiplied by its norm; the same mask. Kind `effective`, unless it is the attention
 /// itself.
-AttentionMap weighted_map(const Trace& trace, const ModelWeights& weights, int layer, int head, Weighting weighting);
+AttentionMap weighted_map(const Trace& trace, const ModelWeights& weights, HeadId head, Weighting weighting);
 
 /// What weighting changes, per head.
 struct WeightedHead {

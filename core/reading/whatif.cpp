@@ -78,10 +78,10 @@ ZeroedActivations zero_activations(const LoadedModel& loaded, const RunRequest& 
 }
 
 RowReplaced replace_row(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx, const Trace& before,
-                        int layer, int head, Index query, const std::vector<double>& weights) {
+                        HeadId head, Index query, const std::vector<double>& weights) {
   RunRequest plain = request;
   plain.capture = {.maps = MapStorage::none};
-  OtherRow row({SiteKind::pattern, layer}, head, query, weights);
+  OtherRow row({SiteKind::pattern, head.layer}, head.head, query, weights);
   Ctx changed = ctx;
   changed.tap = &row;
   const auto after = run(loaded, plain, changed);

@@ -30,6 +30,6 @@ struct RowReplaced {
 };
 /// `before` is the trace of `request`, with all logits. Throws as run().
 RowReplaced replace_row(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx, const Trace& before,
-                        int layer, int head, Index query, const std::vector<double>& weights);
+                        HeadId head, Index query, const std::vector<double>& weights);
 
 }  // namespace headscope

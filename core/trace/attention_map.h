@@ -13,6 +13,7 @@
 
 #include "core/tensor/tensor.h"
 #include "core/trace/attention_rule.h"
+#include "core/trace/head_id.h"
 #include "core/trace/token_links.h"
 
 namespace headscope {
@@ -61,6 +62,7 @@ class AttentionMap {
 
   const Place& place() const { return place_; }
   int layer() const { return place_.layer; }
+  HeadId id() const { return {layer(), head()}; }
   int head() const { return place_.head; }
   Index n_query() const { return n_query_; }
   Index n_key() const { return n_key_; }

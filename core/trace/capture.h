@@ -7,14 +7,10 @@
 #include <set>
 #include <string>
 
+#include "core/trace/model_info.h"
 #include "core/trace/site.h"
 
 namespace headscope {
-
-/// Extents of a model that decide how large each site is. For a text of n tokens.
-struct ModelDims {
-  int layers = 0, heads = 0, kv_heads = 0, d_head = 0, d_model = 0, d_mlp = 0, vocab = 0;
-};
 
 enum class MapStorage { none, automatic, dense, factored };
 

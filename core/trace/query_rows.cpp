@@ -26,7 +26,7 @@ QueryRows query_rows(const Trace& trace, Index query, const WordGroups* words) {
     if (map.n_query() != first.n_query() || map.n_key() != first.n_key() || map.place().offset != offset)
       throw Error("rows of the heads", fmt::format("maps of one shape, {} × {}", first.n_query(), first.n_key()),
                   fmt::format("{} × {} in layer {} head {}", map.n_query(), map.n_key(), map.layer(), map.head()));
-    out.heads.emplace_back(map.layer(), map.head());
+    out.heads.push_back(map.id());
     const auto at = static_cast<Index>(m);
     if (!words) map.row(query - offset, row);
     for (Index k = 0; k < keys; ++k)

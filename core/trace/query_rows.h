@@ -12,8 +12,8 @@
 namespace headscope {
 
 struct QueryRows {
-  Tensor weights;                          ///< (map, key); NaN where the mask hides the key
-  std::vector<std::pair<int, int>> heads;  ///< (layer, head) of every row
+  Tensor weights;             ///< (map, key); NaN where the mask hides the key
+  std::vector<HeadId> heads;  ///< of every row
   MapKind kind = MapKind::probability;
 };
 

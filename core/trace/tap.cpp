@@ -6,8 +6,8 @@
 
 namespace headscope {
 
-HeadRule TapChain::head_rule(int layer, int head, HeadRule usual) const {
-  for (const Tap* tap : taps_) usual = tap->head_rule(layer, head, std::move(usual));
+HeadRule TapChain::head_rule(HeadId head, HeadRule usual) const {
+  for (const Tap* tap : taps_) usual = tap->head_rule(head, std::move(usual));
   return usual;
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/tensor/tensor.h"
 #include "core/trace/attention_rule.h"
+#include "core/trace/head_id.h"
 #include "core/trace/site.h"
 
 namespace headscope {
@@ -22,8 +23,8 @@ class Tap {
   /// Asked once per head and pass, before its scores are computed: returns the rule to go on with. A mask or a
   /// temperature is set here rather than in the scores, so that masked cells can open again and long maps stay
   /// factored.
-  virtual HeadRule head_rule(int layer, int head, HeadRule usual) const {
-    (void)layer, (void)head;
+  virtual HeadRule head_rule(HeadId head, HeadRule usual) const {
+    (void)head;
     return usual;
   }
   /// Asked before the tensor is computed. A site nobody wants may be fused away (scores, pattern, per-head results).
@@ -37,7 +38,7 @@ class Tap {
 class TapChain final : public Tap {
  public:
   explicit TapChain(std::vector<Tap*> taps) : taps_(std::move(taps)) {}
-  HeadRule head_rule(int layer, int head, HeadRule usual) const override;
+  HeadRule head_rule(HeadId head, HeadRule usual) const override;
   bool wants(Site site) const override;
   Tensor at(Site site, const Tensor& value) override;
 

@@ -15,17 +15,13 @@ std::vector<std::int32_t> Trace::ids() const {
   return result;
 }
 
-const AttentionMap& Trace::map(int layer, int head) const {
-  const auto place = std::lower_bound(maps.begin(), maps.end(), std::pair(layer, head),
-                                      [](const AttentionMap& map, const std::pair<int, int>& wanted) {
-                                        return std::pair(map.layer(), map.head()) < wanted;
-                                      });
-  if (place != maps.end() && place->layer() == layer && place->head() == head) return *place;
-  const std::string recorded = maps.empty()
-                                   ? "no maps"
-                                   : fmt::format("{} maps, from {}.{} to {}.{}", maps.size(), maps.front().layer(),
-                                                 maps.front().head(), maps.back().layer(), maps.back().head());
-  throw Error(fmt::format("head {}.{}", layer, head),
+const AttentionMap& Trace::map(HeadId head) const {
+  const auto place = std::ranges::lower_bound(maps, head, {}, &AttentionMap::id);
+  if (place != maps.end() && place->id() == head) return *place;
+  const std::string recorded = maps.empty() ? "no maps"
+                                            : fmt::format("{} maps, from {} to {}", maps.size(),
+                                                          to_string(maps.front().id()), to_string(maps.back().id()));
+  throw Error("head " + to_string(head),
               fmt::format("a recorded head of {} layers with {} heads", model.dims.layers, model.dims.heads), recorded);
 }
 

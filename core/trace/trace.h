@@ -10,6 +10,7 @@
 
 #include "core/trace/attention_map.h"
 #include "core/trace/capture.h"
+#include "core/trace/model_info.h"
 
 namespace headscope {
 
@@ -18,14 +19,6 @@ struct Token {
   std::string bytes;         ///< what the token stands for; may be part of a UTF-8 character; "" for a special token
   std::string label;         ///< for people: spaces as ␣, newlines as ⏎, partial bytes as <E2>, specials by name
   int begin = -1, end = -1;  ///< byte span in the text, −1 when it has none (special tokens, ids given directly)
-};
-
-struct ModelInfo {
-  std::string name, family;  ///< "gpt2-byte-d96", "gpt2"
-  ModelDims dims;
-  int context = 0;  ///< longest text; 0 = no limit known
-  std::int64_t parameters = 0;
-  std::string dtype = "F32";  ///< of the stored weights
 };
 
 struct Trace {
@@ -41,7 +34,7 @@ struct Trace {
   Index merged_tokens = 0;  ///< of how many tokens the positions are words (words.h); 0 = they are tokens
 
   /// Throws Error when that map was not recorded, or the model has no such head.
-  const AttentionMap& map(int layer, int head) const;
+  const AttentionMap& map(HeadId head) const;
   std::vector<std::int32_t> ids() const;
 };
 

@@ -197,7 +197,7 @@ float weight_in_words(const AttentionMap& map, const WordGroups& words, Index qu
   return static_cast<float>(sum / static_cast<double>(q1 - q0));
 }
 
-Trace in_words(const Trace& trace, const WordGroups& words, const std::function<bool(int, int)>& wanted) {
+Trace in_words(const Trace& trace, const WordGroups& words, const std::function<bool(HeadId)>& wanted) {
   Trace out;
   out.model = trace.model;
   out.text = trace.text;
@@ -220,7 +220,7 @@ Trace in_words(const Trace& trace, const WordGroups& words, const std::function<
   }
   const TokenLinks links = TokenLinks::of(out.ids());
   for (const AttentionMap& map : trace.maps)
-    if (!wanted || wanted(map.layer(), map.head())) out.maps.push_back(map_in_words(map, words, &links));
+    if (!wanted || wanted(map.id())) out.maps.push_back(map_in_words(map, words, &links));
   return out;
 }
 

@@ -54,9 +54,8 @@ float weight_in_words(const AttentionMap& map, const WordGroups& words, Index qu
 
 /// The trace with words for tokens: bytes and labels joined; ids number the different words of this text from 0, so
 /// that repeated words are found (they mean nothing to a vocabulary). Logits and recorded sites, which belong to
-/// tokens, are left out, and so are the maps that `wanted` (by layer and head) declines.
-Trace in_words(const Trace& trace, const WordGroups& words,
-               const std::function<bool(int layer, int head)>& wanted = nullptr);
+/// tokens, are left out, and so are the maps that `wanted` declines.
+Trace in_words(const Trace& trace, const WordGroups& words, const std::function<bool(HeadId head)>& wanted = nullptr);
 inline Trace in_words(const Trace& trace) {
   return in_words(trace, word_groups(trace.tokens));
 }

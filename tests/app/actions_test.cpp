@@ -127,14 +127,14 @@ TEST_CASE("the arrow keys walk over the heads, round the ends") {
   Room room;
   room.open();
   room.run("go.head.next");
-  CHECK(room.document().selected == HeadRef{0, 1});
+  CHECK(room.document().selected == HeadId{0, 1});
   room.run("go.layer.next");
-  CHECK(room.document().selected == HeadRef{1, 1});
+  CHECK(room.document().selected == HeadId{1, 1});
   room.run("go.layer.next");
-  CHECK(room.document().selected == HeadRef{0, 1});
+  CHECK(room.document().selected == HeadId{0, 1});
   room.run("go.head.previous");
   room.run("go.head.previous");
-  CHECK(room.document().selected == HeadRef{0, 3});
+  CHECK(room.document().selected == HeadId{0, 3});
 }
 
 TEST_CASE("brackets pin tokens, and in the row its keys, starting from the strongest") {
@@ -195,7 +195,7 @@ TEST_CASE("the palette finds heads, tokens, models, masks and actions, and does 
   };
   CHECK(best("l1h2").title == "Layer 1 Head 2");
   best("layer 1 head 2").run(room.bench);
-  CHECK(room.document().selected == HeadRef{1, 2});
+  CHECK(room.document().selected == HeadId{1, 2});
   CHECK(best("tok 3").title.starts_with("Token 3 "));
   best("token 3").run(room.bench);
   CHECK(room.document().query == 3);

@@ -90,7 +90,7 @@ TEST_CASE("examples are read with their places, and open in the explorer as the 
   Room room;
   room.desk.start();
   REQUIRE(room.finished());
-  const HeadRef head{1, 0};
+  const HeadId head{1, 0};
   const auto induction = static_cast<std::size_t>(&metric("prefix_matching") - metrics().data());
   for (const ExampleKind kind : {ExampleKind::typical, ExampleKind::lowest, ExampleKind::highest}) {
     const std::size_t before = room.desk.results()->statistics.passages();

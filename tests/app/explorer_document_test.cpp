@@ -49,8 +49,8 @@ TEST_CASE("another model keeps the text, drops edits of layers and heads it lack
   desk.settle();
   REQUIRE(desk.results().run);
   REQUIRE(desk.document().edits == asked);
-  const HeadRef last = desk.document().selected;
-  CHECK(last == HeadRef{3, 3});
+  const HeadId last = desk.document().selected;
+  CHECK(last == HeadId{3, 3});
   desk.explorer.open_model(bundled("induction-2l"));  // two layers of two
   desk.settle();
   CHECK(desk.message() == "");
@@ -121,7 +121,7 @@ TEST_CASE("pins and selections outside the text and the model are put back insid
   desk.explorer.set_ids({1, 2, 3, 4});
   desk.settle();
   desk.explorer.select({7, -2});
-  CHECK(desk.document().selected == HeadRef{1, 0});
+  CHECK(desk.document().selected == HeadId{1, 0});
   desk.explorer.pin(3, 2);
   desk.settle();
   CHECK(desk.document().query == 3);
@@ -152,7 +152,7 @@ TEST_CASE("a session brings back model, text, selection, edits and view, and is 
   CHECK(desk.message() == "");
   REQUIRE(desk.results().run);
   CHECK(desk.results().run->trace->text == "to be or not");
-  CHECK(desk.document().selected == HeadRef{1, 1});
+  CHECK(desk.document().selected == HeadId{1, 1});
   CHECK(temperature_of(desk.document().edits, {1, 1}) == 0.5);
   CHECK(desk.document().query == 2);
   CHECK(desk.document().key == 1);

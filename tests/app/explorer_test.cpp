@@ -203,10 +203,10 @@ TEST_CASE("an effect is measured against an unedited run even when none was on s
   REQUIRE(desk.results().effect);
   REQUIRE(desk.results().current_losses());
   CHECK(desk.results().current_losses()->before.size() == desk.results().run->trace->tokens.size() - 1);
-  CHECK(desk.results().effect->before->map(0, 0).weight(3, 1) > 0);
-  CHECK(desk.results().effect->after->map(0, 0).weight(3, 1) == 0);
+  CHECK(desk.results().effect->before->map({0, 0}).weight(3, 1) > 0);
+  CHECK(desk.results().effect->after->map({0, 0}).weight(3, 1) == 0);
   // Every row keeps its own cell alone: what moved is 1 − the diagonal before.
-  const AttentionMap& before = desk.results().effect->before->map(0, 0);
+  const AttentionMap& before = desk.results().effect->before->map({0, 0});
   double moved = 0;
   for (Index i = 0; i < before.n_query(); ++i) moved += 1 - static_cast<double>(before.weight(i, i));
   CHECK(desk.results().effect->moved[0] ==

@@ -70,14 +70,14 @@ TEST_CASE("the page of a head: softmax on its q, k, v is the pattern of the run,
   request.text = "Mr and Mrs Quill of Fox Hythe";
   request.capture.maps = MapStorage::dense;
   const auto trace = run(model, request, Ctx{backend});
-  const MechanismInput in = head_input(model, request, 1, 0, Ctx{backend});
+  const MechanismInput in = head_input(model, request, {1, 0}, Ctx{backend});
   const Mechanism& softmax = *find_mechanism("softmax");
-  CHECK(gap(softmax.run(in, softmax.usual(), Detail::weights).weights, trace->map(1, 0).to_dense()) < 1e-5);
+  CHECK(gap(softmax.run(in, softmax.usual(), Detail::weights).weights, trace->map({1, 0}).to_dense()) < 1e-5);
   request.edits = {parse_intervention("*: mechanism linear", "test"), parse_intervention("1.0: mask window 3", "test")};
-  const MechanismInput edited = head_input(model, request, 1, 0, Ctx{backend});
+  const MechanismInput edited = head_input(model, request, {1, 0}, Ctx{backend});
   CHECK(edited.rule->describe() == "window 3");
   CHECK(gap(edited.q, in.q) > 0);  // layer 0 runs linear attention still
-  CHECK_THROWS_AS(head_input(model, request, 7, 0, Ctx{backend}), Error);
+  CHECK_THROWS_AS(head_input(model, request, {7, 0}, Ctx{backend}), Error);
 }
 
 TEST_CASE("the desk: a page for what is chosen, an edit of the model that follows the parameters, one step to undo") {
@@ -110,7 +110,7 @@ TEST_CASE("the desk: a page for what is chosen, an edit of the model that follow
     return explorer.results().effect && explorer.results().effect->after == explorer.results().run->trace &&
            !explorer.busy();
   }));
-  CHECK(explorer.results().run->trace->map(1, 0).stats().max_weight.size() > 0);
+  CHECK(explorer.results().run->trace->map({1, 0}).stats().max_weight.size() > 0);
   while (explorer.can_undo() && !explorer.state().document.edits.empty()) explorer.undo();
   CHECK(explorer.state().document.edits.empty());
 

@@ -237,12 +237,12 @@ TEST_CASE("the session of edits hides Anna from what is hers: she sells what is 
   CHECK(document.query == sold);
   REQUIRE(document.edits.size() == 3);
   CHECK_FALSE(document.edits[2].enabled);
-  CHECK(document.selected == HeadRef{0, 2});
-  CHECK(before->map(0, 2).weight(her, anna) > 0.99f);
-  CHECK(before->map(0, 2).weight(sold, anna) > 0.95f);
-  CHECK(after->map(0, 2).weight(her, anna) == 0.0f);
-  CHECK(after->map(0, 2).weight(sold, anna) == 0.0f);
-  CHECK(after->map(0, 2).weight(sold, ben) == doctest::Approx(0.6));
+  CHECK(document.selected == HeadId{0, 2});
+  CHECK(before->map({0, 2}).weight(her, anna) > 0.99f);
+  CHECK(before->map({0, 2}).weight(sold, anna) > 0.95f);
+  CHECK(after->map({0, 2}).weight(her, anna) == 0.0f);
+  CHECK(after->map({0, 2}).weight(sold, anna) == 0.0f);
+  CHECK(after->map({0, 2}).weight(sold, ben) == doctest::Approx(0.6));
   const auto best = [&](const Trace& of) { return loaded.tokenizer->decode(std::span(&top_next(of, 1)[0].id, 1)); };
   CHECK(best(*before) == " pies");
   CHECK(best(*after) == " milk");

@@ -20,7 +20,7 @@ struct Verdict {
 };
 
 /// Facts of one layer whose head i has the verdicts of row i.
-std::optional<HeadRef> chosen(const std::vector<std::vector<Verdict>>& heads) {
+std::optional<HeadId> chosen(const std::vector<std::vector<Verdict>>& heads) {
   auto trace = std::make_shared<Trace>();
   HeadFacts facts;
   for (std::size_t i = 0; i < heads.size(); ++i) {
@@ -41,10 +41,10 @@ TEST_CASE("the first head to show is the clearest of the most interesting class"
   CHECK(chosen({{{"previous_token", 1, 0.06}},
                 {{"duplicate_token", 0.94, 0.1}},
                 {{"induction", 0.9, 0.1}},
-                {{"sink", 1, 0.06}}}) == HeadRef{3, 2});
-  CHECK(chosen({{{"induction", 0.7, 0.1}}, {{"induction", 0.9, 0.1}}}) == HeadRef{3, 1});
+                {{"sink", 1, 0.06}}}) == HeadId{3, 2});
+  CHECK(chosen({{{"induction", 0.7, 0.1}}, {{"induction", 0.9, 0.1}}}) == HeadId{3, 1});
   // (0.5 − 0.1) / 0.9 is less than half of what is possible: a clear previous-token head goes first.
-  CHECK(chosen({{{"induction", 0.5, 0.1}}, {{"previous_token", 0.9, 0.1}}}) == HeadRef{3, 1});
-  CHECK(chosen({{{"uniform", 1, 1}}, {{"induction", 0.5, 0.1}}}) == HeadRef{3, 1});
-  CHECK(chosen({{{"self", 0.9, 0.1}, {"local", 1, 0.2}}, {{"sink", 1, 0.06}}}) == HeadRef{3, 0});
+  CHECK(chosen({{{"induction", 0.5, 0.1}}, {{"previous_token", 0.9, 0.1}}}) == HeadId{3, 1});
+  CHECK(chosen({{{"uniform", 1, 1}}, {{"induction", 0.5, 0.1}}}) == HeadId{3, 1});
+  CHECK(chosen({{{"self", 0.9, 0.1}, {"local", 1, 0.2}}, {{"sink", 1, 0.06}}}) == HeadId{3, 0});
 }

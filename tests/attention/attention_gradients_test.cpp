@@ -82,7 +82,7 @@ RulePtr odd_rows(RulePtr base, float factor) {
 class Rules final : public Tap {
  public:
   explicit Rules(std::vector<HeadRule> rules) : rules_(std::move(rules)) {}
-  HeadRule head_rule(int, int head, HeadRule) const override { return rules_[static_cast<std::size_t>(head)]; }
+  HeadRule head_rule(HeadId id, HeadRule) const override { return rules_[static_cast<std::size_t>(id.head)]; }
   bool wants(Site) const override { return false; }
   Tensor at(Site, const Tensor& value) override { return value; }
 

@@ -228,9 +228,9 @@ TEST_CASE("a tap may give each head its own mask and temperature, and the maps s
   struct Rules final : Tap {
     bool wants(Site) const override { return false; }
     Tensor at(Site, const Tensor& value) override { return value; }
-    HeadRule head_rule(int, int head, HeadRule usual) const override {
-      if (head == 1) usual.scale /= 4;          // temperature 4
-      if (head == 2) usual.rule = full_rule();  // the future opens
+    HeadRule head_rule(HeadId id, HeadRule usual) const override {
+      if (id.head == 1) usual.scale /= 4;          // temperature 4
+      if (id.head == 2) usual.rule = full_rule();  // the future opens
       return usual;
     }
   } rules;

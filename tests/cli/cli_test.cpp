@@ -279,7 +279,7 @@ TEST_CASE("capture lists the sites, and records chosen layers") {
   REQUIRE(run_cli({"capture", "-m", model(), "-t", "abc", "-o", file, "--layers", "1", "--last-logits"}).code == 0);
   const auto trace = open_trace(file);
   CHECK(trace->maps.size() == 4);
-  CHECK(trace->map(1, 3).head() == 3);
+  CHECK(trace->map({1, 3}).head() == 3);
 }
 
 TEST_CASE("inspect counts tensors and parameters") {

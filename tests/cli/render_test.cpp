@@ -116,7 +116,7 @@ TEST_CASE("the CSV of a head holds every weight") {
     for (Index key = 0; key < 10; ++key) {
       REQUIRE(std::getline(cells, cell, ','));
       CHECK(cell.empty() == (key > query));
-      if (key <= query) CHECK(std::stof(cell) == doctest::Approx(trace->map(0, 3).weight(query, key)).epsilon(1e-5));
+      if (key <= query) CHECK(std::stof(cell) == doctest::Approx(trace->map({0, 3}).weight(query, key)).epsilon(1e-5));
     }
   }
 }

@@ -93,7 +93,7 @@ TEST_CASE("tiny-gpt2 knows who sells what by a head for the woman and one for th
   CHECK(share(*he, his) > 0.98);
   const Index anna = 10, ben = 14, verb = 20;
   REQUIRE(she->tokens.size() == static_cast<std::size_t>(verb + 1));
-  CHECK(she->map(0, 2).weight(verb, anna) > 0.95f);
-  CHECK(he->map(0, 3).weight(verb, ben) > 0.95f);
+  CHECK(she->map({0, 2}).weight(verb, anna) > 0.95f);
+  CHECK(he->map({0, 3}).weight(verb, ben) > 0.95f);
   CHECK(share(*sold("she", {"0.2: ablate zero"}), his) > 0.7);
 }

@@ -135,8 +135,9 @@ TEST_CASE("two edits of one kind on different rows both act, and where they over
 
 TEST_CASE("of two edits that drop the first tokens the later one holds in a row, whether weight is lost or not") {
   Bench bench("gpt2-random");
-  const auto lost = bench({"0.0@3..5: drop first 2 and its weight", "0.0@6..: drop first 1 and its weight"})->map(0, 0),
-             plain = bench({})->map(0, 0);
+  const auto lost =
+                 bench({"0.0@3..5: drop first 2 and its weight", "0.0@6..: drop first 1 and its weight"})->map({0, 0}),
+             plain = bench({})->map({0, 0});
   for (Index i = 0; i < tokens; ++i)
     for (Index j = 0; j < tokens; ++j)
       CHECK(lost.weight(i, j) == (i >= 3 && j < (i < 6 ? 2 : 1) ? 0.0f : plain.weight(i, j)));
@@ -262,7 +263,7 @@ TEST_CASE("one temperature for all rows divides a bias as it does for some rows"
       const std::string swap = "1.2: mechanism " + spec;
       const auto map = [&](std::vector<std::string> edits) {
         edits.push_back(swap);
-        return bench(edits)->map(1, 2).to_dense();
+        return bench(edits)->map({1, 2}).to_dense();
       };
       const Tensor whole = map({"1.2: temperature 0.5"});
       CHECK(largest_difference(whole, map({})) > 1e-4);
@@ -291,7 +292,7 @@ TEST_CASE("a mechanism refuses the edits of scores that it could not follow, and
       if (mechanism.study) continue;
       CAPTURE(mechanism.id);
       const std::string swap = "1.2: mechanism " + std::string(mechanism.id);
-      const Tensor plain = bench({swap})->map(1, 2).to_dense();
+      const Tensor plain = bench({swap})->map({1, 2}).to_dense();
       for (const char* edit : {"1.2: temperature 0.5", "1.2@3..: temperature 0.5", "1.2: scale by length 64",
                                "1.2: position alibi on top", "1.2: pattern uniform"}) {
         CAPTURE(edit);
@@ -299,7 +300,7 @@ TEST_CASE("a mechanism refuses the edits of scores that it could not follow, and
         const bool whole = std::string(edit) == "1.2: temperature 0.5";
         if (mechanism.score_edits == ScoreEdits::all || (mechanism.score_edits == ScoreEdits::scaled && whole)) {
           REQUIRE(refusal == "accepted");
-          CHECK(largest_difference(bench({edit, swap})->map(1, 2).to_dense(), plain) > 1e-6);
+          CHECK(largest_difference(bench({edit, swap})->map({1, 2}).to_dense(), plain) > 1e-6);
         } else {
           CHECK(refusal.find(edit) != std::string::npos);
           CHECK(refusal.find("mechanism " + std::string(mechanism.id)) != std::string::npos);
@@ -308,11 +309,11 @@ TEST_CASE("a mechanism refuses the edits of scores that it could not follow, and
       // On rows of their own the two do not meet.
       const auto both = bench(
           {"1.2@0..5: mechanism " + std::string(mechanism.id), "1.2@6..: temperature 0.5", "1.2@8..: mask window 2"});
-      const Tensor tempered = bench({"1.2: temperature 0.5"})->map(1, 2).to_dense();
+      const Tensor tempered = bench({"1.2: temperature 0.5"})->map({1, 2}).to_dense();
       if (mechanism.id != "refined" && mechanism.id != "low-rank")
-        CHECK(largest_difference(both->map(1, 2).to_dense().slice(0, 0, 6).packed(), plain.slice(0, 0, 6).packed()) <
+        CHECK(largest_difference(both->map({1, 2}).to_dense().slice(0, 0, 6).packed(), plain.slice(0, 0, 6).packed()) <
               1e-5);
-      CHECK(largest_difference(both->map(1, 2).to_dense().slice(0, 6, 8).packed(), tempered.slice(0, 6, 8).packed()) <
+      CHECK(largest_difference(both->map({1, 2}).to_dense().slice(0, 6, 8).packed(), tempered.slice(0, 6, 8).packed()) <
             1e-5);
     }
   }
@@ -351,7 +352,7 @@ TEST_CASE("a weight set after a pattern was frozen or made by a mechanism stands
     for (const char* before : {"0.1: freeze pattern", "0.1: mechanism entmax", "0.*: mechanism linear",
                                "0.1: mechanism delta", "0.1: mechanism lstm"}) {
       CAPTURE(before);
-      const AttentionMap own = bench({before})->map(0, 1), set = bench({before, "0.1: weight 6 2 0.7"})->map(0, 1);
+      const AttentionMap own = bench({before})->map({0, 1}), set = bench({before, "0.1: weight 6 2 0.7"})->map({0, 1});
       double sum = 0, after = 0;
       for (Index j = 0; j < tokens; ++j) sum += static_cast<double>(own.weight(6, j)), after += set.weight(6, j);
       CHECK(set.weight(6, 2) == doctest::Approx(0.7));
@@ -362,7 +363,7 @@ TEST_CASE("a weight set after a pattern was frozen or made by a mechanism stands
                   .epsilon(1e-3));
       CHECK(set.weight(5, 2) == own.weight(5, 2));
       // Listed before, it is what the later edit replaces.
-      CHECK(largest_difference(bench({"0.1: weight 6 2 0.7", before})->map(0, 1).to_dense(), own.to_dense()) == 0);
+      CHECK(largest_difference(bench({"0.1: weight 6 2 0.7", before})->map({0, 1}).to_dense(), own.to_dense()) == 0);
     }
   }
 }
@@ -372,8 +373,8 @@ TEST_CASE("dropped tokens stay dropped in a pattern that is written later, and a
     CAPTURE(name);
     Bench bench(name);
     for (const char* later : {"0.1: mechanism linear", "0.1: freeze pattern"}) {
-      const AttentionMap map = bench({"0.1: drop first 2 and its weight", later})->map(0, 1),
-                         own = bench({later})->map(0, 1);
+      const AttentionMap map = bench({"0.1: drop first 2 and its weight", later})->map({0, 1}),
+                         own = bench({later})->map({0, 1});
       for (Index i = 0; i < tokens; ++i)
         for (Index j = 0; j < tokens; ++j) CHECK(map.weight(i, j) == (j < 2 ? 0.0f : own.weight(i, j)));
     }
@@ -415,9 +416,9 @@ TEST_CASE("a run in which one head has weights of another kind is written and re
       const bool probabilities = id == "entmax" || id == "linear";
       for (const AttentionMap& map : back->maps) {
         const bool edited = map.layer() == 1 && map.head() >= 2;
-        CHECK(map.place().kind == trace->map(map.layer(), map.head()).place().kind);
+        CHECK(map.place().kind == trace->map(map.id()).place().kind);
         CHECK((map.place().kind == MapKind::effective) == (edited && (map.head() == 3 || !probabilities)));
-        CHECK(largest_difference(map.to_dense(), trace->map(map.layer(), map.head()).to_dense()) == 0);
+        CHECK(largest_difference(map.to_dense(), trace->map(map.id()).to_dense()) == 0);
         CHECK(std::isnan(evaluate(metric("entropy"),
                                   *back)[static_cast<std::size_t>(map.layer() * bench.dims().heads + map.head())]) ==
               (map.place().kind == MapKind::effective));

@@ -109,7 +109,7 @@ TEST_CASE(
   const Index n = plain->logits.dim(0), m = other->logits.dim(0);
   const auto partner = align_positions(TextPairing::By::tokens, plain->ids(), other->ids());
   const auto frozen = bench({{{0, 2}, FreezePattern{there_text, TextPairing::By::tokens}}});
-  const AttentionMap &map = frozen->map(0, 2), &source = other->map(0, 2), &own = plain->map(0, 2);
+  const AttentionMap &map = frozen->map({0, 2}), &source = other->map({0, 2}), &own = plain->map({0, 2});
   int shared = 0;
   for (Index i = 0; i < n; ++i) {
     const Index from = partner[static_cast<std::size_t>(i)];
@@ -133,7 +133,7 @@ TEST_CASE(
   for (Index i = 0; i < n; ++i)
     for (Index j = 0; j <= i; ++j) {
       const bool alone = i == 4 && source.weight(4, 4) > 0;
-      CHECK(one->map(0, 2).weight(i, j) ==
+      CHECK(one->map({0, 2}).weight(i, j) ==
             (alone ? (j == 4 ? doctest::Approx(1) : doctest::Approx(0)) : doctest::Approx(own.weight(i, j))));
     }
 }

@@ -192,12 +192,12 @@ TEST_CASE("ablation from reference texts takes their mean, or one of their posit
 TEST_CASE("a weight that is set stands there, and the others keep their ratios") {
   for (const char* name : {"gpt2-random", "llama-gqa"}) {
     RandomBench bench(name);
-    const AttentionMap plain = bench({})->map(0, 1);
+    const AttentionMap plain = bench({})->map({0, 1});
     for (const char* edit :
          {"0.1: weight 6 2 0.7", "0.1: weight -6 2 0.25", "0.1: weight 6 2 0", "0.1: weight 6 2 1"}) {
       CAPTURE(edit);
       const double wanted = std::get<SetWeight>(parse_intervention(edit, "test").action).weight;
-      const AttentionMap map = bench({edit})->map(0, 1);
+      const AttentionMap map = bench({edit})->map({0, 1});
       CHECK(map.weight(6, 2) == doctest::Approx(wanted).epsilon(1e-5));
       double sum = 0;
       for (Index j = 0; j < map.n_key(); ++j) {
@@ -210,10 +210,10 @@ TEST_CASE("a weight that is set stands there, and the others keep their ratios")
       CHECK(sum == doctest::Approx(1).epsilon(1e-5));
     }
     // a masked key opens; a row with one key has nobody to share with
-    CHECK(bench({"0.1: weight 3 9 0.5"})->map(0, 1).weight(3, 9) == doctest::Approx(0.5).epsilon(1e-5));
-    CHECK(bench({"0.1: weight 0 0 0.5"})->map(0, 1).weight(0, 0) == 1.0f);
+    CHECK(bench({"0.1: weight 3 9 0.5"})->map({0, 1}).weight(3, 9) == doctest::Approx(0.5).epsilon(1e-5));
+    CHECK(bench({"0.1: weight 0 0 0.5"})->map({0, 1}).weight(0, 0) == 1.0f);
     // two weights of a row: the later one shrinks the earlier
-    const AttentionMap two = bench({"0.1: weight 6 2 0.5", "0.1: weight 6 4 0.5"})->map(0, 1);
+    const AttentionMap two = bench({"0.1: weight 6 2 0.5", "0.1: weight 6 4 0.5"})->map({0, 1});
     const double fourth = plain.weight(6, 4) * 0.5 / (1 - plain.weight(6, 2));
     CHECK(two.weight(6, 2) == doctest::Approx(0.5 * 0.5 / (1 - fourth)).epsilon(1e-4));
     CHECK(two.weight(6, 4) == doctest::Approx(0.5).epsilon(1e-5));
@@ -228,21 +228,21 @@ TEST_CASE("forced patterns look by rule, also at some positions only") {
              window = bench({"1.2: mask window 3", "1.2: pattern uniform"});
   for (Index i = 0; i < 12; ++i)
     for (Index j = 0; j < 12; ++j) {
-      CHECK(uniform->map(1, 2).weight(i, j) ==
+      CHECK(uniform->map({1, 2}).weight(i, j) ==
             doctest::Approx(j <= i ? 1.0 / static_cast<double>(i + 1) : 0.0).epsilon(1e-6));
-      CHECK(previous->map(1, 2).weight(i, j) == (i < 4 ? plain->map(1, 2).weight(i, j) : j == i - 1 ? 1.0f : 0.0f));
-      CHECK(self->map(1, 2).weight(i, j) == (i == j ? 1.0f : 0.0f));
-      CHECK(first->map(1, 2).weight(i, j) == (j == 0 ? 1.0f : 0.0f));
-      CHECK(window->map(1, 2).weight(i, j) ==
+      CHECK(previous->map({1, 2}).weight(i, j) == (i < 4 ? plain->map({1, 2}).weight(i, j) : j == i - 1 ? 1.0f : 0.0f));
+      CHECK(self->map({1, 2}).weight(i, j) == (i == j ? 1.0f : 0.0f));
+      CHECK(first->map({1, 2}).weight(i, j) == (j == 0 ? 1.0f : 0.0f));
+      CHECK(window->map({1, 2}).weight(i, j) ==
             doctest::Approx(j <= i && i - j < 3 ? 1.0 / static_cast<double>(std::min<Index>(i + 1, 3)) : 0.0));
-      CHECK(uniform->map(1, 1).weight(i, j) == plain->map(1, 1).weight(i, j));
+      CHECK(uniform->map({1, 1}).weight(i, j) == plain->map({1, 1}).weight(i, j));
     }
 }
 
 TEST_CASE("the first tokens are dropped with or without renormalising") {
   RandomBench bench("gpt2-random");
-  const AttentionMap plain = bench({})->map(0, 0), shared = bench({"0.0: drop first 2"})->map(0, 0),
-                     lost = bench({"0.0: drop first 2 and its weight"})->map(0, 0);
+  const AttentionMap plain = bench({})->map({0, 0}), shared = bench({"0.0: drop first 2"})->map({0, 0}),
+                     lost = bench({"0.0: drop first 2 and its weight"})->map({0, 0});
   for (Index i = 0; i < 12; ++i) {
     double rest = 0;
     for (Index j = 2; j <= i; ++j) rest += plain.weight(i, j);
@@ -265,14 +265,14 @@ TEST_CASE("scores times ln n / ln m, as a tap by hand writes them") {
   CHECK(largest_difference(by_hand->logits, edited->logits) < 1e-5);
   CHECK(largest_difference(bench({})->logits, edited->logits) > 1e-3);
   bench.plain.capture.maps = MapStorage::factored;
-  CHECK(largest_difference(by_hand->map(1, 1).to_dense(), bench({"1.*: scale by length 64"})->map(1, 1).to_dense()) <
-        1e-5);
+  CHECK(largest_difference(by_hand->map({1, 1}).to_dense(),
+                           bench({"1.*: scale by length 64"})->map({1, 1}).to_dense()) < 1e-5);
 }
 
 TEST_CASE("a temperature at some positions changes those rows alone") {
   RandomBench bench("gpt2-random");
-  const auto plain = bench({})->map(0, 0), all = bench({"0.0: temperature 0.5"})->map(0, 0),
-             some = bench({"0.0@7: temperature 0.5"})->map(0, 0);
+  const auto plain = bench({})->map({0, 0}), all = bench({"0.0: temperature 0.5"})->map({0, 0}),
+             some = bench({"0.0@7: temperature 0.5"})->map({0, 0});
   for (Index i = 0; i < 12; ++i)
     for (Index j = 0; j <= i; ++j)
       CHECK(some.weight(i, j) == doctest::Approx((i == 7 ? all : plain).weight(i, j)).epsilon(1e-5));
@@ -299,9 +299,9 @@ TEST_CASE("a frozen pattern stays as it was while what feeds it changes") {
   RandomBench bench("gpt2-random");
   const auto plain = bench({}), loose = bench({"0.*: ablate zero"}),
              frozen = bench({"0.*: ablate zero", "1.0: freeze pattern"});
-  CHECK(largest_difference(plain->map(1, 0).to_dense(), frozen->map(1, 0).to_dense()) == 0);
-  CHECK(largest_difference(plain->map(1, 0).to_dense(), loose->map(1, 0).to_dense()) > 1e-3);
-  CHECK(largest_difference(loose->map(1, 1).to_dense(), frozen->map(1, 1).to_dense()) == 0);
+  CHECK(largest_difference(plain->map({1, 0}).to_dense(), frozen->map({1, 0}).to_dense()) == 0);
+  CHECK(largest_difference(plain->map({1, 0}).to_dense(), loose->map({1, 0}).to_dense()) > 1e-3);
+  CHECK(largest_difference(loose->map({1, 1}).to_dense(), frozen->map({1, 1}).to_dense()) == 0);
 }
 
 TEST_CASE("everything patched from another text gives the other text's logits") {
@@ -317,10 +317,10 @@ TEST_CASE("everything patched from another text gives the other text's logits") 
                     z = "0.2: patch z" + from;
   const auto all = bench({q.c_str(), k.c_str(), v.c_str()}), by_z = bench({z.c_str()});
   CHECK(largest_difference(all->logits, by_z->logits) < 1e-4);
-  CHECK(largest_difference(all->map(0, 2).to_dense(), wanted->map(0, 2).to_dense()) < 1e-5);
-  CHECK(largest_difference(by_z->map(0, 2).to_dense(), plain->map(0, 2).to_dense()) == 0);
+  CHECK(largest_difference(all->map({0, 2}).to_dense(), wanted->map({0, 2}).to_dense()) < 1e-5);
+  CHECK(largest_difference(by_z->map({0, 2}).to_dense(), plain->map({0, 2}).to_dense()) == 0);
   const auto frozen = bench({("0.2: freeze pattern" + from).c_str()});
-  CHECK(largest_difference(frozen->map(0, 2).to_dense(), wanted->map(0, 2).to_dense()) == 0);
+  CHECK(largest_difference(frozen->map({0, 2}).to_dense(), wanted->map({0, 2}).to_dense()) == 0);
 }
 
 TEST_CASE("patches of a shorter text are aligned at its start, its end or its tokens") {
@@ -357,7 +357,7 @@ TEST_CASE("what a memory keeps of other texts changes no number") {
     const auto whole = run(bench.loaded, request, Ctx{bench.backend}),
                partial = run(bench.loaded, request, Ctx{bench.backend}, memory);
     CHECK(largest_difference(whole->logits, partial->logits) == 0);
-    CHECK(largest_difference(whole->map(1, 0).to_dense(), partial->map(1, 0).to_dense()) == 0);
+    CHECK(largest_difference(whole->map({1, 0}).to_dense(), partial->map({1, 0}).to_dense()) == 0);
   }
 }
 
@@ -385,8 +385,8 @@ TEST_CASE("a mechanism takes the place of softmax: equal where it is equal, and 
       CAPTURE(spec);
       const auto edited =
           bench({(std::string("1.2: mechanism ") + spec).c_str()}, nullptr, {q_kind, k_kind, SiteKind::v, SiteKind::z});
-      CHECK(largest_difference(edited->map(1, 2).to_dense(), plain->map(1, 2).to_dense()) > 1e-3);
-      CHECK(largest_difference(edited->map(1, 1).to_dense(), plain->map(1, 1).to_dense()) == 0);
+      CHECK(largest_difference(edited->map({1, 2}).to_dense(), plain->map({1, 2}).to_dense()) > 1e-3);
+      CHECK(largest_difference(edited->map({1, 1}).to_dense(), plain->map({1, 1}).to_dense()) == 0);
       CHECK(largest_difference(edited->logits, plain->logits) > 1e-4);
       // What the pass went on with is what the mechanism makes of its q, k, v.
       const auto site = [&](SiteKind kind) { return edited->sites.at({kind, 1}); };
@@ -397,22 +397,22 @@ TEST_CASE("a mechanism takes the place of softmax: equal where it is equal, and 
       in.head = 2, in.layer = heads_of_layer(q, k, v, 1, edited->model.dims.layers);
       const MechanismChoice choice = parse_mechanism(spec);
       const MechanismResult own = choice.mechanism->run(in, choice.values, Detail::weights);
-      CHECK(largest_difference(edited->map(1, 2).to_dense(), own.weights) < 1e-5);
+      CHECK(largest_difference(edited->map({1, 2}).to_dense(), own.weights) < 1e-5);
       CHECK(largest_difference(z.select(1, 2), own.output) < 1e-4);
     }
     // Only at the positions that it reaches; under the head's mask and temperature.
     const auto part = bench({"1.2@3..5: mechanism linear"});
     for (Index i = 0; i < 12; ++i) {
       const bool reached = i >= 3 && i <= 5;
-      CHECK((largest_difference(part->map(1, 2).to_dense().slice(0, i, i + 1),
-                                plain->map(1, 2).to_dense().slice(0, i, i + 1)) > 0) == reached);
+      CHECK((largest_difference(part->map({1, 2}).to_dense().slice(0, i, i + 1),
+                                plain->map({1, 2}).to_dense().slice(0, i, i + 1)) > 0) == reached);
     }
     const auto windowed = bench({"1.2: mask window 3", "1.2: mechanism linear"});
-    CHECK(windowed->map(1, 2).weight(9, 5) == 0.0f);
-    CHECK(windowed->map(1, 2).weight(9, 7) > 0.0f);
+    CHECK(windowed->map({1, 2}).weight(9, 5) == 0.0f);
+    CHECK(windowed->map({1, 2}).weight(9, 7) > 0.0f);
     // Signed weights are not shown as probabilities.
-    CHECK(bench({"1.2: mechanism lightning"})->map(1, 2).place().kind == MapKind::effective);
-    CHECK(bench({"1.2: mechanism linear"})->map(1, 2).place().kind == MapKind::probability);
+    CHECK(bench({"1.2: mechanism lightning"})->map({1, 2}).place().kind == MapKind::effective);
+    CHECK(bench({"1.2: mechanism linear"})->map({1, 2}).place().kind == MapKind::probability);
   }
 }
 
@@ -449,7 +449,7 @@ TEST_CASE("heads that run Lightning Attention are normed together, and each fade
 TEST_CASE("of several edits that write a head's rows the last one gives the weights and what they mix") {
   RandomBench bench("gpt2-random");
   const auto mixed = [&](const Trace& trace) {  // weights · v of head 1.2
-    return mechanism::product(trace.map(1, 2).to_dense(), trace.sites.at({SiteKind::v, 1}).select(1, 2).packed());
+    return mechanism::product(trace.map({1, 2}).to_dense(), trace.sites.at({SiteKind::v, 1}).select(1, 2).packed());
   };
   const std::set<SiteKind> sites{SiteKind::v, SiteKind::z};
   const auto z_of = [&](const Trace& trace) { return trace.sites.at({SiteKind::z, 1}).select(1, 2); };

@@ -102,7 +102,7 @@ TEST_CASE("a cold softmax takes the largest score, a hot one spreads evenly") {
           for (Index j = 0; j <= i; ++j) worst_hot.add(std::abs(map.weight(i, j) - 1.0 / static_cast<double>(i + 1)));
       for (const AttentionMap& map : cold->maps) {
         if (map.layer() != 0) continue;  // above, the scores themselves have changed
-        const HeadStats& before = plain->map(0, map.head()).stats();
+        const HeadStats& before = plain->map({0, map.head()}).stats();
         for (std::size_t i = 0; i < some_ids.size(); ++i) {
           worst_cold.add(std::abs(map.stats().max_weight[i] - 1.0));
           other_key += map.stats().max_key[i] != before.max_key[i];
@@ -125,9 +125,9 @@ TEST_CASE("a window mask does what writing -infinity into the scores by hand doe
       CHECK(largest_difference(masked->logits, wanted->logits) < 2e-5);
       REQUIRE(masked->maps.size() == 8);
       for (const AttentionMap& map : masked->maps)
-        CHECK(largest_difference(map.to_dense(), wanted->map(map.layer(), map.head()).to_dense()) < 1e-5);
-      CHECK(masked->map(0, 0).masked(5, 2));
-      CHECK_FALSE(masked->map(0, 0).masked(5, 3));
+        CHECK(largest_difference(map.to_dense(), wanted->map(map.id()).to_dense()) < 1e-5);
+      CHECK(masked->map({0, 0}).masked(5, 2));
+      CHECK_FALSE(masked->map({0, 0}).masked(5, 3));
     }
   }
 }
@@ -135,7 +135,7 @@ TEST_CASE("a window mask does what writing -infinity into the scores by hand doe
 TEST_CASE("a window of the first layer holds the weights of before, renormalised") {
   Runner model("gpt2-random");
   const auto plain = model({}), masked = model({mask("window 4")});
-  const AttentionMap &before = plain->map(0, 1), &after = masked->map(0, 1);
+  const AttentionMap &before = plain->map({0, 1}), &after = masked->map({0, 1});
   for (const Index i : {0, 3, 4, 11, 19}) {
     double sum = 0;
     for (Index j = std::max<Index>(0, i - 3); j <= i; ++j) sum += before.weight(i, j);
@@ -154,25 +154,25 @@ TEST_CASE("an edit of one head changes that head's map, and no other in its laye
     const auto edited = model({edit});
     for (const AttentionMap& map : plain->maps) {
       if (map.layer() > 1) continue;
-      const bool same = same_bits(map.to_dense(), edited->map(map.layer(), map.head()).to_dense());
+      const bool same = same_bits(map.to_dense(), edited->map(map.id()).to_dense());
       CHECK(same == !(map.layer() == 1 && map.head() == 0));
     }
     CHECK_FALSE(same_bits(plain->logits, edited->logits));
     CHECK(edited->source == plain->source + "; edited " + describe(edit));
   }
   const auto layer = model({temperature(0.3, {0, {}})}), column = model({temperature(0.3, {{}, 1})});
-  CHECK_FALSE(same_bits(plain->map(0, 0).to_dense(), layer->map(0, 0).to_dense()));
-  CHECK_FALSE(same_bits(plain->map(0, 1).to_dense(), layer->map(0, 1).to_dense()));
-  CHECK(same_bits(plain->map(0, 0).to_dense(), column->map(0, 0).to_dense()));
-  CHECK(same_bits(layer->map(0, 1).to_dense(), column->map(0, 1).to_dense()));
+  CHECK_FALSE(same_bits(plain->map({0, 0}).to_dense(), layer->map({0, 0}).to_dense()));
+  CHECK_FALSE(same_bits(plain->map({0, 1}).to_dense(), layer->map({0, 1}).to_dense()));
+  CHECK(same_bits(plain->map({0, 0}).to_dense(), column->map({0, 0}).to_dense()));
+  CHECK(same_bits(layer->map({0, 1}).to_dense(), column->map({0, 1}).to_dense()));
 }
 
 TEST_CASE("of two edits that set the same thing for a head the later one wins") {
   Runner model("gpt2-random");
   const auto one = model({temperature(0.5), temperature(1, {0, {}}), temperature(1, {1, {}})});
   const auto plain = model({});
-  CHECK(same_bits(one->map(0, 0).to_dense(), plain->map(0, 0).to_dense()));
-  CHECK(same_bits(one->map(1, 1).to_dense(), plain->map(1, 1).to_dense()));
+  CHECK(same_bits(one->map({0, 0}).to_dense(), plain->map({0, 0}).to_dense()));
+  CHECK(same_bits(one->map({1, 1}).to_dense(), plain->map({1, 1}).to_dense()));
   CHECK(same_bits(model({temperature(0.5), temperature(2)})->logits, model({temperature(2)})->logits));
   CHECK(same_bits(model({mask("full"), mask("window 2")})->logits, model({mask("window 2")})->logits));
   CHECK(
@@ -184,12 +184,12 @@ TEST_CASE("a query without any key gets no attention, and the pass stays finite"
   Runner model("gpt2-random");
   for (const MapStorage storage : {MapStorage::dense, MapStorage::factored}) {
     const auto trace = model({mask("padding 20")}, storage);
-    CHECK(trace->map(0, 0).stats().max_key[7] == -1);
-    CHECK(trace->map(0, 0).weight(7, 3) == 0.0f);
+    CHECK(trace->map({0, 0}).stats().max_key[7] == -1);
+    CHECK(trace->map({0, 0}).weight(7, 3) == 0.0f);
     CHECK(std::isfinite(trace->logits.at(7, 0)));
     const auto some = model({mask("window 2 & padding 3")}, storage);
-    CHECK(some->map(1, 1).stats().max_key[19] == -1);
-    CHECK(some->map(1, 1).weight(17, 16) == 1.0f);
+    CHECK(some->map({1, 1}).stats().max_key[19] == -1);
+    CHECK(some->map({1, 1}).weight(17, 16) == 1.0f);
   }
 }
 

@@ -135,10 +135,11 @@ TEST_CASE("a layer alone has the maps of the whole run, in factors, and no logit
         const auto one = run_layer(desk.loaded, factored, layer, desk.ctx, *known);
         CHECK(one->maps.size() == static_cast<std::size_t>(desk.loaded.model->config().dims.heads));
         CHECK_FALSE(one->logits.defined());
-        REQUIRE(one->map(layer, 1).is_factored());
+        REQUIRE(one->map({layer, 1}).is_factored());
         for (Index q = 0; q < 20; ++q)
           for (Index k = 0; k < 20; ++k)
-            CHECK(one->map(layer, 1).weight(q, k) == doctest::Approx(whole->map(layer, 1).weight(q, k)).epsilon(1e-5));
+            CHECK(one->map({layer, 1}).weight(q, k) ==
+                  doctest::Approx(whole->map({layer, 1}).weight(q, k)).epsilon(1e-5));
       }
     CHECK(memory.trace() == whole);  // read, not written
   }

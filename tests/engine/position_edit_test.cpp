@@ -249,7 +249,7 @@ TEST_CASE("a mask of hashes is made of the head's own queries and keys, after ro
       for (Index i = 0; i < 12; ++i)
         for (Index j = 0; j <= i; ++j) {
           const bool shut = masked(*rule, i, j, 12);
-          CHECK((trace->map(0, head).weight(i, j) == 0.0f) == shut);
+          CHECK((trace->map({0, head}).weight(i, j) == 0.0f) == shut);
           hidden += shut;
         }
     }

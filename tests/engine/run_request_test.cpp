@@ -73,7 +73,7 @@ TEST_CASE("a run leaves a trace with the tokens, maps, sites and logits that the
     for (int layer = 0; layer < 2; ++layer) {
       const Tensor patterns = expected.tensor(headscope::name({SiteKind::pattern, layer}));
       for (int head = 0; head < 4; ++head)
-        CHECK(largest_difference(trace->map(layer, head).to_dense(), patterns.select(0, head)) < 1e-5);
+        CHECK(largest_difference(trace->map({layer, head}).to_dense(), patterns.select(0, head)) < 1e-5);
     }
     REQUIRE(trace->sites.size() == 4);
     for (const auto& [site, tensor] : trace->sites)
@@ -92,7 +92,7 @@ TEST_CASE("recorded layers are the only ones in the trace") {
   request.capture.all_logits = false;
   const auto trace = run(loaded, request, {backend});
   REQUIRE(trace->maps.size() == 4);
-  CHECK(trace->map(1, 3).layer() == 1);
+  CHECK(trace->map({1, 3}).layer() == 1);
   CHECK(trace->sites.size() == 1);
   CHECK(trace->sites.count({SiteKind::q, 1}) == 1);
   CHECK(trace->logits.dim(0) == 1);
@@ -107,10 +107,10 @@ TEST_CASE("factored and dense runs give the same weights") {
   const auto dense = run(loaded, request, {backend});
   request.capture.maps = MapStorage::factored;
   const auto factored = run(loaded, request, {backend});
-  REQUIRE(factored->map(1, 2).is_factored());
+  REQUIRE(factored->map({1, 2}).is_factored());
   for (int layer = 0; layer < 2; ++layer)
     for (int head = 0; head < 4; ++head)
-      CHECK(largest_difference(dense->map(layer, head).to_dense(), factored->map(layer, head).to_dense()) < 1e-6);
+      CHECK(largest_difference(dense->map({layer, head}).to_dense(), factored->map({layer, head}).to_dense()) < 1e-6);
 }
 
 TEST_CASE("an intervening tap acts before the recorder, and changes what follows") {
@@ -231,15 +231,15 @@ TEST_CASE("a trace file opens with the mask that every head had") {
     REQUIRE(back->maps[i].rule());
     CHECK(back->maps[i].rule()->describe() == trace->maps[i].rule()->describe());
   }
-  CHECK(back->map(1, 0).masked(7, 2));
-  CHECK_FALSE(back->map(1, 2).masked(0, 7));
-  CHECK(back->map(0, 0).masked(0, 7));
+  CHECK(back->map({1, 0}).masked(7, 2));
+  CHECK_FALSE(back->map({1, 2}).masked(0, 7));
+  CHECK(back->map({0, 0}).masked(0, 7));
   // Who knows no masks still opens it: what is not named by the file's own layer stays unknown where weights look
   // ahead.
   const auto plain = open_trace(file);
-  CHECK(plain->map(0, 0).rule()->describe() == "causal");
-  CHECK(plain->map(1, 0).rule() == nullptr);
-  CHECK(plain->map(1, 2).rule()->describe() == "full");
+  CHECK(plain->map({0, 0}).rule()->describe() == "causal");
+  CHECK(plain->map({1, 0}).rule() == nullptr);
+  CHECK(plain->map({1, 2}).rule()->describe() == "full");
 }
 
 TEST_CASE("a text far too long is refused from its length, with what is surely there") {

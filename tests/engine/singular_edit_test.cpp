@@ -77,8 +77,8 @@ TEST_CASE("scaled singular values: the pass of the model that holds U diag(z σ)
       CHECK(largest_difference(edited->logits, wanted->logits) < 2e-4);
       CHECK(largest_difference(edited->logits, plain->logits) > 1e-2);
       for (int head = 0; head < plain->model.dims.heads; ++head) {
-        CHECK(largest_difference(edited->map(1, head).to_dense(), wanted->map(1, head).to_dense()) < 1e-4);
-        CHECK(largest_difference(edited->map(0, head).to_dense(), plain->map(0, head).to_dense()) == 0);
+        CHECK(largest_difference(edited->map({1, head}).to_dense(), wanted->map({1, head}).to_dense()) < 1e-4);
+        CHECK(largest_difference(edited->map({0, head}).to_dense(), plain->map({0, head}).to_dense()) == 0);
       }
       // Nothing scaled is the model itself, bit for bit.
       CHECK(largest_difference(bench({"1.*: singular " + std::string(name_of(matrix)) + " 1..=1"})->logits,
@@ -99,7 +99,7 @@ TEST_CASE("all singular values at zero leave the bias alone; positions outside t
   // Without its queries a head looks evenly.
   Bench unbiased("llama-gqa");
   const auto even = unbiased({"0.*: singular q 1..=0"});
-  for (Index j = 0; j <= 7; ++j) CHECK(even->map(0, 1).weight(7, j) == doctest::Approx(1.0 / 8));
+  for (Index j = 0; j <= 7; ++j) CHECK(even->map({0, 1}).weight(7, j) == doctest::Approx(1.0 / 8));
 }
 
 TEST_CASE("what each head adds still sums to what the block adds") {

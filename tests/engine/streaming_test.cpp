@@ -49,7 +49,7 @@ struct Stream final : Tap {
 
   Stream(const ModelConfig& c, Index n_sinks, Index recent)
       : config(c), rule(std::make_shared<Evicting>(n_sinks, recent)), sinks(n_sinks), window(n_sinks + recent) {}
-  HeadRule head_rule(int, int, HeadRule usual) const override { return {rule, usual.scale}; }
+  HeadRule head_rule(HeadId, HeadRule usual) const override { return {rule, usual.scale}; }
   bool wants(Site site) const override {
     return config.position == PositionKind::rotary && sinks > 0 &&
            (site.kind == SiteKind::k || site.kind == SiteKind::rot_q || site.kind == SiteKind::attn_scores);

@@ -36,7 +36,7 @@ TEST_CASE("every head is taken out, a head of the atlas is selected, and opened 
   REQUIRE(a.quiet());
   a.driver.click("Layer 1 Head 2");
   a.driver.frames(2);
-  CHECK(a.state().document.selected == HeadRef{1, 2});
+  CHECK(a.state().document.selected == HeadId{1, 2});
   CHECK(a.app.requests().workspace == 1);
   a.driver.click("Open in Explore");
   a.driver.frames(2);
@@ -61,7 +61,7 @@ TEST_CASE("a sweep is started, cancelled and started again") {
   CHECK(a.driver.shown("Start again"));
   a.driver.click("Layer 0 Head 3");
   a.driver.frames(2);
-  CHECK(a.state().document.selected == HeadRef{0, 3});
+  CHECK(a.state().document.selected == HeadId{0, 3});
 }
 
 TEST_CASE("the catalogue: searched, walked with the keys, found by the palette, remembered") {
@@ -72,7 +72,7 @@ TEST_CASE("the catalogue: searched, walked with the keys, found by the palette, 
   CHECK(pages["Analyse"] == "circuit");
   a.driver.click("Head ablation");
   CHECK(pages["Analyse"] == "ablate");
-  const HeadRef before = a.state().document.selected;
+  const HeadId before = a.state().document.selected;
   a.driver.key(ImGuiKey_DownArrow);
   a.driver.frames(2);
   CHECK(pages["Analyse"] != "ablate");           // the next; a slow machine repeats the key
@@ -110,7 +110,7 @@ TEST_CASE("a detector: a rule ranks the heads, a wrong one says where, cells are
   CHECK(a.driver.item("match 0.0").min.y < a.driver.item("match 1.0").min.y);
   a.driver.click("match 0.0");
   a.driver.frames(2);
-  CHECK(a.state().document.selected == HeadRef{0, 0});
+  CHECK(a.state().document.selected == HeadId{0, 0});
   REQUIRE(a.quiet());
   a.driver.click("painted");
   a.driver.frames(2);

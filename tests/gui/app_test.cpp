@@ -55,7 +55,7 @@ TEST_CASE("arrow keys walk heads, Ctrl Z takes them back, numbers choose the vie
   HEADSCOPE_NEEDS_DISPLAY();
   Desk s;
   s.driver.key(ImGuiKey_Home);
-  const HeadRef before = s.state().document.selected;
+  const HeadId before = s.state().document.selected;
   const ModelDims& dims = s.app.explorer().results().run->trace->model.dims;
   REQUIRE(dims.layers * dims.heads > 1);
   const bool last = before.head + 1 == dims.heads;
@@ -84,7 +84,7 @@ TEST_CASE("the palette finds a head and a theme by a few letters") {
   s.driver.frames(3);
   CHECK(s.app.window().theme().id == "light");
   pick("layer 0 head 1");
-  CHECK(s.state().document.selected == HeadRef{0, 1});
+  CHECK(s.state().document.selected == HeadId{0, 1});
   s.driver.key(ImGuiKey_K, ImGuiMod_Ctrl);
   s.driver.key(ImGuiKey_Escape);
   CHECK_FALSE(s.driver.shown("##palette query"));
@@ -110,7 +110,7 @@ TEST_CASE("a session is saved through the dialog and opens again with the same h
   AppOptions again = hidden();
   again.session = folder / "session.json";
   Desk s(again);
-  CHECK(s.state().document.selected == HeadRef{1, 1});
+  CHECK(s.state().document.selected == HeadId{1, 1});
   CHECK(s.app.window().theme().id == "projector");
 }
 

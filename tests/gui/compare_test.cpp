@@ -39,7 +39,7 @@ TEST_CASE("before and after the edits: the head that moved most is clicked") {
   CHECK(first.layer == 1);  // only what reads layer 0 can look elsewhere
   CHECK(result.difference({0, 0})->total_variation == 0);
   c.driver.click("difference rank 1");
-  CHECK(c.state().document.selected == HeadRef{first.layer, first.head});
+  CHECK(c.state().document.selected == HeadId{first.layer, first.head});
   REQUIRE(c.settle());
   CHECK(c.driver.shown("pair/map.difference"));
 }

@@ -33,10 +33,10 @@ TEST_CASE("a corpus is read, stopped and gone on with; a point selects its head,
   REQUIRE(e.driver.until(settled, 20'000));
 
   e.driver.click("Point 1.0");
-  CHECK(e.state().document.selected == HeadRef{1, 0});
+  CHECK(e.state().document.selected == HeadId{1, 0});
   REQUIRE(e.driver.until(settled, 20'000));
   e.driver.click("Layer 0 Head 1");  // the tiles below
-  CHECK(e.state().document.selected == HeadRef{0, 1});
+  CHECK(e.state().document.selected == HeadId{0, 1});
   e.driver.click("Vertical metric");
   e.driver.frames(2);
   e.driver.click("Sink: first token");
@@ -45,12 +45,12 @@ TEST_CASE("a corpus is read, stopped and gone on with; a point selects its head,
   e.driver.click("Highest");
   REQUIRE(e.driver.until(settled, 20'000));
   const std::string before = e.state().document.text;
-  const HeadRef selected_before = e.state().document.selected;
+  const HeadId selected_before = e.state().document.selected;
   e.driver.click("example 0");
   REQUIRE(e.driver.until([&] { return e.state().document.text != before; }, 20'000));
   REQUIRE(e.settle());
   CHECK(e.app.requests().workspace == 0);
-  CHECK(e.state().document.selected == HeadRef{0, 1});
+  CHECK(e.state().document.selected == HeadId{0, 1});
   REQUIRE(e.state().document.query);        // the row that makes it an example
   e.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl);  // one step: text, head and row
   REQUIRE(e.settle());

@@ -17,9 +17,9 @@ using headscope::testing::Explore;
 TEST_CASE("a head is chosen by clicking its name, and undo goes back") {
   HEADSCOPE_NEEDS_DISPLAY();
   Explore e;
-  const HeadRef before = e.state().document.selected;
-  const HeadRef other = before == HeadRef{0, 1} ? HeadRef{1, 0} : HeadRef{0, 1};
-  e.driver.click(other == HeadRef{0, 1} ? "Layer 0 Head 1" : "Layer 1 Head 0");
+  const HeadId before = e.state().document.selected;
+  const HeadId other = before == HeadId{0, 1} ? HeadId{1, 0} : HeadId{0, 1};
+  e.driver.click(other == HeadId{0, 1} ? "Layer 0 Head 1" : "Layer 1 Head 0");
   CHECK(e.state().document.selected == other);
   e.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl);
   CHECK(e.state().document.selected == before);
@@ -89,7 +89,7 @@ TEST_CASE("a flatter softmax raises the entropy of the chosen head, live, and un
 TEST_CASE("a mask is chosen by its picture and reaches the matrix") {
   HEADSCOPE_NEEDS_DISPLAY();
   Explore e;
-  const HeadRef head = e.state().document.selected;
+  const HeadId head = e.state().document.selected;
   e.driver.click("mask full");
   REQUIRE(e.settle());
   CHECK(mask_of(e.state().document.edits, head) == "full");
@@ -159,7 +159,7 @@ TEST_CASE("a drag that pauses for seconds with the button held is still one step
 TEST_CASE("the first head on screen is the one that tells most: the induction head of the example") {
   HEADSCOPE_NEEDS_DISPLAY();
   Explore e(1280, 720);
-  CHECK(e.state().document.selected == HeadRef{1, 0});
+  CHECK(e.state().document.selected == HeadId{1, 0});
 }
 
 TEST_CASE("the prompt wraps; keys, mouse and clipboard edit it, and undo takes typing back") {

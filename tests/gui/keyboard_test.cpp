@@ -101,24 +101,24 @@ TEST_CASE("arrows walk heads until Tab, then the controls, and heads again after
   p.app.explorer().select({0, 0});
   p.driver.frames(2);
   p.driver.key(ImGuiKey_RightArrow);
-  CHECK(head() == HeadRef{0, 1});
+  CHECK(head() == HeadId{0, 1});
   CHECK(p.at() == "");
   p.driver.key(ImGuiKey_Tab);
   CHECK(p.at() != "");
   const std::string first = p.at();
   p.driver.key(ImGuiKey_RightArrow);
   CHECK(p.at() != first);
-  CHECK(head() == HeadRef{0, 1});
+  CHECK(head() == HeadId{0, 1});
   p.driver.key(ImGuiKey_Escape);
   CHECK(p.at() == "");
   p.driver.key(ImGuiKey_DownArrow);
-  CHECK(head() == HeadRef{1, 1});
+  CHECK(head() == HeadId{1, 1});
   p.driver.key(ImGuiKey_Tab);
   CHECK(p.at() != "");
   p.driver.click("Arcs");
   CHECK(p.at() == "");
   p.driver.key(ImGuiKey_LeftArrow);
-  CHECK(head() == HeadRef{1, 0});
+  CHECK(head() == HeadId{1, 0});
 }
 
 TEST_CASE("at the keyboard a slider moves by Left and Right, a button is pressed by Space, a list chosen by Enter") {

@@ -382,22 +382,22 @@ TEST_CASE("one token in all heads: its row in every head, clicked, sorted, and w
     CHECK(step >= 11);  // so that every head has its number beside it
     const float w = (layer.max.x - layer.min.x) / static_cast<float>(tokens(e));
     e.driver.move_to({layer.min.x + 8.5f * w, layer.min.y + 2.5f * step});
-    CHECK(e.state().hover.head == HeadRef{1, 2});
+    CHECK(e.state().hover.head == HeadId{1, 2});
     CHECK(e.state().hover.key == 8);
     CHECK(e.state().hover.query == 20);
     e.driver.click_at({layer.min.x + 8.5f * w, layer.min.y + 2.5f * step});
-    CHECK(e.state().document.selected == HeadRef{1, 2});
+    CHECK(e.state().document.selected == HeadId{1, 2});
     CHECK(e.state().document.query == 20);
     REQUIRE(e.settle());
 
     e.driver.click("strongest first");
     REQUIRE(e.settle());
     const QueryRows rows = query_rows(*e.results().run->trace, 20);
-    std::vector<std::pair<float, HeadRef>> order;
+    std::vector<std::pair<float, HeadId>> order;
     for (std::size_t r = 0; r < rows.heads.size(); ++r) {
       float most = 0;
       for (Index k = 0; k <= 20; ++k) most = std::max(most, rows.weights.at(static_cast<Index>(r), k));
-      order.emplace_back(most, HeadRef{rows.heads[r].first, rows.heads[r].second});
+      order.emplace_back(most, HeadId{rows.heads[r].first, rows.heads[r].second});
     }
     std::ranges::stable_sort(order, [](const auto& a, const auto& b) { return a.first > b.first; });
     const Item list = e.driver.item("heads/rows");

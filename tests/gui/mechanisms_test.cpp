@@ -226,7 +226,7 @@ TEST_CASE("a hybrid: every k-th layer keeps softmax, the others run the mechanis
     REQUIRE(trace.maps.size() == 16);
     for (int layer = 0; layer < 4; ++layer) {
       int softmax = 0;
-      for (int head = 0; head < 4; ++head) softmax += trace.map(layer, head).place().kind == MapKind::probability;
+      for (int head = 0; head < 4; ++head) softmax += trace.map({layer, head}).place().kind == MapKind::probability;
       REQUIRE((softmax == 0 || softmax == 4));  // a layer as a whole
       if (softmax == 4) kept.push_back(layer);
     }
@@ -274,7 +274,7 @@ TEST_CASE("the rank of every head on the page is that of its weights by another 
   REQUIRE(said.starts_with("Written: "));
   // part, row, its label, column, its label, value
   std::istringstream lines(read_file(said.substr(std::string("Written: ").size())));
-  std::map<HeadRef, int> shown;
+  std::map<HeadId, int> shown;
   for (std::string line; std::getline(lines, line);) {
     std::vector<std::string> fields;
     std::istringstream cells(line);

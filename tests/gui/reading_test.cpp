@@ -36,11 +36,11 @@ TEST_CASE("a click in the attribution selects the head it belongs to") {
   a.open("direct logit attribution");
   a.driver.click("Layer 2 Head 5");
   REQUIRE(a.settle());
-  CHECK(a.state().document.selected == HeadRef{2, 5});
+  CHECK(a.state().document.selected == HeadId{2, 5});
   CHECK(a.driver.shown("Sum of all parts"));
   a.driver.click("Layer 1 part 8");  // the MLP is no head
   REQUIRE(a.settle());
-  CHECK(a.state().document.selected == HeadRef{2, 5});
+  CHECK(a.state().document.selected == HeadId{2, 5});
   CHECK_FALSE(a.state().message);
 }
 
@@ -50,8 +50,7 @@ TEST_CASE("the slider of other weights takes weight from a key and gives it back
   a.app.explorer().select({0, 1});  // a head with room: half of this row's weight can lie elsewhere
   a.open("same output, other weights");
   const auto last = static_cast<Index>(a.results().run->trace->tokens.size()) - 1;
-  const AttentionMap& map =
-      a.results().run->trace->map(a.state().document.selected.layer, a.state().document.selected.head);
+  const AttentionMap& map = a.results().run->trace->map(a.state().document.selected);
   Index key = 0;
   for (Index j = 1; j <= last; ++j)
     if (map.weight(last, j) > map.weight(last, key)) key = j;

@@ -27,12 +27,12 @@ TEST_CASE("layers, heads, causality and tokens come from the arrays") {
   CHECK(trace->model.name == "attention");
   CHECK(trace->source == "imported from attention.npz");
   REQUIRE(trace->maps.size() == 6);
-  const AttentionMap& map = trace->map(1, 2);
+  const AttentionMap& map = trace->map({1, 2});
   CHECK(map.place().kind == MapKind::probability);
   CHECK(map.rule()->describe() == "causal");
   CHECK(map.n_key() == 4);
   // attn[l, h, q, k] = 1 / (q + 1) below the diagonal, but head 2 of layer 1 looks at the previous token.
-  CHECK(trace->map(0, 0).weight(3, 1) == 0.25f);
+  CHECK(trace->map({0, 0}).weight(3, 1) == 0.25f);
   CHECK(map.weight(3, 2) == 1.0f);
   CHECK(map.weight(0, 0) == 1.0f);
   CHECK(trace->tokens[1].label == "␣b");
@@ -49,8 +49,8 @@ TEST_CASE("one layer without tokens is numbered by position, and ids give labels
   CHECK(trace->model.dims.heads == 2);
   CHECK(trace->tokens[2].label == "2");
   CHECK(trace->tokens[2].id == 2);
-  CHECK(trace->map(0, 0).rule() == nullptr);                   // attends to later keys
-  CHECK(trace->map(0, 0).place().kind == MapKind::effective);  // rows sum to 2
+  CHECK(trace->map({0, 0}).rule() == nullptr);                   // attends to later keys
+  CHECK(trace->map({0, 0}).place().kind == MapKind::effective);  // rows sum to 2
   const auto with_ids = open_trace(fixture("attention_ids.npz"));
   CHECK(with_ids->ids() == std::vector<std::int32_t>{50, 60, 50});
   CHECK(with_ids->tokens[1].label == "#60");
@@ -62,7 +62,7 @@ TEST_CASE("an imported trace saves as a trace file and opens again") {
   write_trace(*trace, path);
   const auto back = open_trace(path);
   CHECK(back->source == "imported from attention.npz");
-  CHECK(back->map(1, 2).weight(3, 2) == 1.0f);
+  CHECK(back->map({1, 2}).weight(3, 2) == 1.0f);
   CHECK(back->tokens[1].label == "␣b");
 }
 
@@ -85,18 +85,18 @@ TEST_CASE("attention of real pretrained models opens as traces") {
   HEADSCOPE_NEEDS_SHARED(folder, "captures-real");
   const auto gpt2 = open_trace(*folder / "te_gpt2_0.npz");
   CHECK(gpt2->maps.size() == 144);
-  CHECK(gpt2->map(0, 0).rule()->describe() == "causal");
-  CHECK(gpt2->map(0, 0).weight(1, 0) == 0.8388098f);  // printed by NumPy
+  CHECK(gpt2->map({0, 0}).rule()->describe() == "causal");
+  CHECK(gpt2->map({0, 0}).weight(1, 0) == 0.8388098f);  // printed by NumPy
   CHECK(gpt2->tokens[0].label == "#6601");
   const auto bert = open_trace(*folder / "bertviz_bert-base-uncased_b4291bbd_T11.npz");
-  CHECK(bert->map(0, 0).rule() == nullptr);
+  CHECK(bert->map({0, 0}).rule() == nullptr);
   CHECK(bert->tokens[0].label == "[CLS]");
   CHECK(bert->tokens[1].id == bert->tokens[6].id);  // "the" twice
   for (const auto& item : fs::directory_iterator(*folder)) {
     if (item.path().extension() != ".npz") continue;
     const auto trace = open_trace(item.path());
     CAPTURE(item.path().filename().string());
-    CHECK(trace->map(0, 0).place().kind == MapKind::probability);
+    CHECK(trace->map({0, 0}).place().kind == MapKind::probability);
   }
 }
 
@@ -104,7 +104,7 @@ TEST_CASE("reference captures open as traces, and a file without attn names what
   HEADSCOPE_NEEDS_SHARED(folder, "captures/gpt2-byte-d96");
   const auto trace = open_trace(*folder / "capital.npz");
   CHECK(trace->maps.size() == 24);
-  CHECK(trace->map(3, 5).weight(23, 23) == 0.19794202f);
+  CHECK(trace->map({3, 5}).weight(23, 23) == 0.19794202f);
   CHECK_THROWS_WITH_AS(open_trace(*folder / "long.npz"), doctest::Contains("attn_sel"), Error);
 }
 

@@ -147,8 +147,8 @@ TEST_CASE("a trace with every recorded site comes back equal, partial characters
     CHECK(back->tokens[i].end == trace.tokens[i].end);
   }
   check_equal(trace.maps, back->maps);
-  CHECK(back->map(1, 2).rule()->describe() == "causal");
-  CHECK(back->map(1, 2).masked(0, 1));
+  CHECK(back->map({1, 2}).rule()->describe() == "causal");
+  CHECK(back->map({1, 2}).masked(0, 1));
   REQUIRE(back->sites.size() == trace.sites.size());
   for (const auto& [site, tensor] : trace.sites) check_equal(tensor, back->sites.at(site));
   check_equal(trace.logits, back->logits);
@@ -196,10 +196,10 @@ TEST_CASE("queries after cached tokens keep their offset, and one row of logits 
   const fs::path path = file_in("trace-offset");
   write_trace(trace, path, {.sites = {SiteKind::pattern, SiteKind::logits}});
   const auto back = open_trace(path);
-  CHECK(back->map(0, 0).n_query() == 2);
-  CHECK(back->map(0, 0).n_key() == 4);
-  CHECK(back->map(0, 0).masked(0, 3));
-  CHECK_FALSE(back->map(0, 0).masked(0, 2));
+  CHECK(back->map({0, 0}).n_query() == 2);
+  CHECK(back->map({0, 0}).n_key() == 4);
+  CHECK(back->map({0, 0}).masked(0, 3));
+  CHECK_FALSE(back->map({0, 0}).masked(0, 2));
   check_equal(trace.maps, back->maps);
   CHECK(back->logits.shape() == Shape{1, vocab});
 }
@@ -211,8 +211,8 @@ TEST_CASE("a trace of some layers only comes back with those layers") {
   write_trace(trace, path);
   const auto back = open_trace(path);
   CHECK(back->maps.size() == heads);
-  check_equal(trace.map(1, 3).to_dense(), back->map(1, 3).to_dense());
-  CHECK_THROWS_AS(back->map(0, 0), Error);
+  check_equal(trace.map({1, 3}).to_dense(), back->map({1, 3}).to_dense());
+  CHECK_THROWS_AS(back->map({0, 0}), Error);
 }
 
 TEST_CASE("factored maps are written band by band and come back as their dense weights") {
@@ -228,12 +228,12 @@ TEST_CASE("factored maps are written band by band and come back as their dense w
   write_trace(trace, path, {.progress = [&](std::size_t done, std::size_t) { last = done; }});
   CHECK(last == (2 * n * n + n) * 4);
   const auto back = open_trace(path);
-  CHECK_FALSE(back->map(0, 1).is_factored());
+  CHECK_FALSE(back->map({0, 1}).is_factored());
   CHECK(back->plan.maps == MapStorage::dense);
   for (int head = 0; head < 2; ++head) {
-    check_equal(trace.map(0, head).to_dense(), back->map(0, head).to_dense());
+    check_equal(trace.map({0, head}).to_dense(), back->map({0, head}).to_dense());
     std::vector<float> row(n);
-    back->map(0, head).row(n - 1, row);
+    back->map({0, head}).row(n - 1, row);
     double sum = 0;
     for (const float w : row) sum += static_cast<double>(w);
     CHECK(sum == doctest::Approx(1.0).epsilon(1e-6));
@@ -282,9 +282,9 @@ TEST_CASE("weights that see later keys are not called causal") {
   const fs::path path = file_in("trace-full");
   write_trace(trace, path);
   const auto back = open_trace(path);
-  CHECK(back->map(0, 0).rule()->describe() == "full");
-  CHECK(back->map(0, 0).place().kind == MapKind::effective);
-  CHECK(back->map(0, 0).weight(0, 3) == trace.map(0, 0).weight(0, 3));
+  CHECK(back->map({0, 0}).rule()->describe() == "full");
+  CHECK(back->map({0, 0}).place().kind == MapKind::effective);
+  CHECK(back->map({0, 0}).weight(0, 3) == trace.map({0, 0}).weight(0, 3));
 }
 
 TEST_CASE("Python's safetensors opens a trace file and finds the TransformerLens names") {
@@ -312,7 +312,7 @@ TEST_CASE("Python's safetensors opens a trace file and finds the TransformerLens
   CHECK(pattern["dtype"] == "float32");
   CHECK(pattern["shape"] == nlohmann::json::parse("[4,4,4]"));
   // Head 2, query 3, key 1 of (4, 4, 4).
-  CHECK(pattern["values"][2 * 16 + 3 * 4 + 1].get<double>() == static_cast<double>(trace.map(1, 2).weight(3, 1)));
+  CHECK(pattern["values"][2 * 16 + 3 * 4 + 1].get<double>() == static_cast<double>(trace.map({1, 2}).weight(3, 1)));
   CHECK(seen["tensors"]["logits"]["shape"] == nlohmann::json::parse("[4,7]"));
   CHECK(seen["metadata"]["format"] == "headscope-trace");
   CHECK(seen["metadata"]["version"] == "1");
@@ -344,9 +344,9 @@ TEST_CASE("heads whose weights are of different kinds are written, and come back
     CHECK(back->maps[i].place().kind == maps[i].place().kind);
     CHECK(back->maps[i].weight(2, 1) == maps[i].weight(2, 1));
   }
-  CHECK(back->map(1, 2).place().kind == MapKind::effective);
-  CHECK(back->map(0, 0).place().kind == MapKind::sparse);
-  CHECK(back->map(1, 1).place().kind == MapKind::probability);
+  CHECK(back->map({1, 2}).place().kind == MapKind::effective);
+  CHECK(back->map({0, 0}).place().kind == MapKind::sparse);
+  CHECK(back->map({1, 1}).place().kind == MapKind::probability);
   // What cannot be written says what is wrong with it.
   trace.maps[3] = AttentionMap::dense({.layer = 0, .head = 3, .offset = 1}, maps[3].to_dense(), causal_rule(),
                                       stats_of_weights(maps[3].to_dense(), nullptr));

@@ -67,9 +67,9 @@ TEST_CASE("mixing matrices: half the mean of the heads, half the residual stream
     for (Index i = 0; i < 4; ++i) {
       double sum = 0;
       for (Index j = 0; j < 4; ++j) {
-        const float mean =
-            (trace.map(layer, 0).weight(i, j) + trace.map(layer, 1).weight(i, j) + trace.map(layer, 2).weight(i, j)) /
-            3;
+        const float mean = (trace.map({layer, 0}).weight(i, j) + trace.map({layer, 1}).weight(i, j) +
+                            trace.map({layer, 2}).weight(i, j)) /
+                           3;
         const float found = mixing[static_cast<std::size_t>(layer)].at(i, j);
         CHECK(found == doctest::Approx(0.75f * mean + (i == j ? 0.25f : 0.0f)));
         sum += static_cast<double>(found);

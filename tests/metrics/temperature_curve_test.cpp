@@ -35,11 +35,11 @@ TEST_CASE("the curve gives the entropy that the model has when it is run again a
   const std::vector<double> taus{0.05, 0.3, 1, 2.5, 40};
   for (const MapStorage storage : {MapStorage::dense, MapStorage::factored}) {
     const auto plain = run_at(loaded, backend, 1, storage);
-    REQUIRE(plain->map(1, 1).is_factored() == (storage == MapStorage::factored));
-    const TemperatureCurve curve = temperature_curve(plain->map(1, 1), taus);
+    REQUIRE(plain->map({1, 1}).is_factored() == (storage == MapStorage::factored));
+    const TemperatureCurve curve = temperature_curve(plain->map({1, 1}), taus);
     CHECK(curve.rows == 20);
     for (std::size_t t = 0; t < taus.size(); ++t) {
-      const double again = mean_entropy(run_at(loaded, backend, taus[t], storage)->map(1, 1));
+      const double again = mean_entropy(run_at(loaded, backend, taus[t], storage)->map({1, 1}));
       CHECK(curve.entropy[t] == doctest::Approx(again).epsilon(1e-4));
     }
   }
@@ -54,7 +54,7 @@ TEST_CASE("scores of a factored map are those that its rule makes of q·k, where
   request.capture.maps = MapStorage::factored;
   request.edits = {parse_intervention("1.1@3..: temperature 0.2", "test"),
                    parse_intervention("1.1: position alibi on top", "test")};
-  const AttentionMap map = run(loaded, request, Ctx{backend})->map(1, 1);
+  const AttentionMap map = run(loaded, request, Ctx{backend})->map({1, 1});
   REQUIRE(map.is_factored());
   std::vector<double> scores(12);
   for (Index i = 1; i < 12; ++i) {

@@ -42,7 +42,7 @@ void check_maps(const Trace& trace, const NpzFile& capture) {
     const Tensor truth = capture.tensor("attn");
     for (int layer = 0; layer < trace.model.dims.layers; ++layer) {
       for (int head = 0; head < trace.model.dims.heads; ++head) {
-        worst.add(absolute(trace.map(layer, head).to_dense(), truth.select(0, layer).select(0, head)));
+        worst.add(absolute(trace.map({layer, head}).to_dense(), truth.select(0, layer).select(0, head)));
       }
     }
   } else {
@@ -50,7 +50,7 @@ void check_maps(const Trace& trace, const NpzFile& capture) {
     const std::vector<std::int64_t> which = capture.integers("attn_sel_heads");
     for (Index i = 0; i < truth.dim(0); ++i) {
       const auto at = static_cast<std::size_t>(2 * i);
-      const AttentionMap& map = trace.map(static_cast<int>(which[at]), static_cast<int>(which[at + 1]));
+      const AttentionMap& map = trace.map({static_cast<int>(which[at]), static_cast<int>(which[at + 1])});
       worst.add(absolute(map.to_dense(), truth.select(0, i)));
     }
   }

@@ -62,7 +62,7 @@ TEST_CASE("every site of every family holds what the independent definition says
       const Tensor truth = expected.tensor(label);
       if (site->kind == SiteKind::pattern) {
         for (int head = 0; head < trace->model.dims.heads; ++head) {
-          CHECK(absolute(trace->map(site->layer, head).to_dense(), truth.select(0, head)) < 2e-6);
+          CHECK(absolute(trace->map({site->layer, head}).to_dense(), truth.select(0, head)) < 2e-6);
         }
       } else {
         REQUIRE(trace->sites.count(*site) == 1);
@@ -145,8 +145,8 @@ TEST_CASE("factored maps say the same as the definition") {
     for (int layer = 0; layer < trace->model.dims.layers; ++layer) {
       const Tensor truth = expected.tensor(name({SiteKind::pattern, layer}));
       for (int head = 0; head < trace->model.dims.heads; ++head) {
-        REQUIRE(trace->map(layer, head).is_factored());
-        CHECK(absolute(trace->map(layer, head).to_dense(), truth.select(0, head)) < 2e-6);
+        REQUIRE(trace->map({layer, head}).is_factored());
+        CHECK(absolute(trace->map({layer, head}).to_dense(), truth.select(0, head)) < 2e-6);
       }
     }
   });

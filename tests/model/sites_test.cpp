@@ -175,8 +175,8 @@ TEST_CASE("what a pass cannot run is refused with the numbers") {
     int layer = 1;
     mutable std::vector<int> attended;
     bool wants(Site site) const override { return site == Site{SiteKind::mlp_out, layer}; }
-    HeadRule head_rule(int in, int, HeadRule usual) const override {
-      attended.push_back(in);
+    HeadRule head_rule(HeadId id, HeadRule usual) const override {
+      attended.push_back(id.layer);
       return usual;
     }
     Tensor at(Site, const Tensor& value) override {

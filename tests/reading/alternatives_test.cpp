@@ -127,14 +127,14 @@ TEST_CASE("values that pin the row leave no other weights; a tolerance finds nea
   const Alternatives pinned = find_alternatives(trace, 0, 0, 2);
   CHECK(pinned.free == 0);
   CHECK(pinned.at(1) == pinned.weights);
-  const Alternatives nearly = find_alternatives(trace, 0, 0, 2, 2, 0.05);
+  const Alternatives nearly = find_alternatives(trace, {0, 0}, 2, 2, 0.05);
   CHECK(nearly.free == 1);
   const RowDifference difference = row_difference(values, nearly.weights, nearly.at(1));
   CHECK(difference.variation > 0.3);
   CHECK(difference.output < 0.02);
   CHECK(difference.output > 0);
   CHECK_THROWS_AS(find_alternatives(trace, 0, 0, 3), Error);
-  CHECK_THROWS_AS(find_alternatives(trace, 0, 0, 1, 2), Error);  // row 1 cannot see key 2
+  CHECK_THROWS_AS(find_alternatives(trace, {0, 0}, 1, 2), Error);  // row 1 cannot see key 2
 }
 
 TEST_CASE("as much weight moved without looking at the values") {
@@ -153,9 +153,9 @@ TEST_CASE("a replaced row in the model: the same row changes nothing, another on
     const Index row = 12;
     const Alternatives found = find_alternatives(*s.trace, 1, 2, row);
     CHECK(found.free == 13 - 1 - s.dims().d_head);
-    const RowReplaced same = replace_row(s.loaded, s.request, s.ctx(), *s.trace, 1, 2, row, found.weights);
+    const RowReplaced same = replace_row(s.loaded, s.request, s.ctx(), *s.trace, {1, 2}, row, found.weights);
     CHECK(same.kl < 1e-9);
-    const RowReplaced other = replace_row(s.loaded, s.request, s.ctx(), *s.trace, 1, 2, row, found.at(1));
+    const RowReplaced other = replace_row(s.loaded, s.request, s.ctx(), *s.trace, {1, 2}, row, found.at(1));
     const double moved = row_difference(found.values, found.weights, found.at(1)).variation;
     CHECK(moved > 0.002);
     CHECK(other.kl < 1e-8);
@@ -166,7 +166,7 @@ TEST_CASE("a replaced row in the model: the same row changes nothing, another on
         {{1, 2, {}},
          SetWeight{static_cast<int>(row), static_cast<int>(found.key), naive[static_cast<std::size_t>(found.key)]}}};
     const auto expected = next_token_change(*s.trace, *run(s.loaded, edited, s.ctx()), 6, static_cast<int>(row));
-    const RowReplaced shifted = replace_row(s.loaded, s.request, s.ctx(), *s.trace, 1, 2, row, naive);
+    const RowReplaced shifted = replace_row(s.loaded, s.request, s.ctx(), *s.trace, {1, 2}, row, naive);
     CHECK(shifted.kl == doctest::Approx(expected.kl).epsilon(1e-3).scale(1e-7));
     CHECK(shifted.kl > 10 * other.kl);
   }

@@ -138,14 +138,15 @@ TEST_CASE("pairs of the whole vocabulary are those of all tokens, sorted") {
 
 TEST_CASE("the copying score of circuits whose eigenvalues are known") {
   Backend backend(1);
-  CHECK(copying_score(*four_directions(diagonal(1, 2, 1, 3), backend), backend, 0, 0).copying == doctest::Approx(1));
-  CHECK(copying_score(*four_directions(diagonal(-1, -1, -2, -1), backend), backend, 0, 0).copying ==
+  CHECK(copying_score(*four_directions(diagonal(1, 2, 1, 3), backend), backend, {0, 0}).copying == doctest::Approx(1));
+  CHECK(copying_score(*four_directions(diagonal(-1, -1, -2, -1), backend), backend, {0, 0}).copying ==
         doctest::Approx(-1));
-  CHECK(copying_score(*four_directions(diagonal(1, 1, 1, -1), backend), backend, 0, 0).copying == doctest::Approx(0.5));
+  CHECK(copying_score(*four_directions(diagonal(1, 1, 1, -1), backend), backend, {0, 0}).copying ==
+        doctest::Approx(0.5));
   Tensor turn = Tensor::zeros({4, 4});  // a quarter turn in two planes: imaginary eigenvalues
   turn.ref(0, 1) = turn.ref(2, 3) = 1;
   turn.ref(1, 0) = turn.ref(3, 2) = -1;
-  const CopyingScore turned = copying_score(*four_directions(turn, backend), backend, 0, 0);
+  const CopyingScore turned = copying_score(*four_directions(turn, backend), backend, {0, 0});
   CHECK(turned.copying == doctest::Approx(0).epsilon(1e-6));
   CHECK(turned.matching == doctest::Approx(1));  // W_Q W_Kᵀ is the identity
   const FullCircuits full =

@@ -21,7 +21,7 @@ TEST_CASE("sinks: weight on the first token, norms of what it carries") {
     const SinkReport report = read_sinks(*s.trace, s.weights, 4);
     REQUIRE(report.heads.size() == 8);
     for (const SinkHead& head : report.heads) {
-      const AttentionMap& map = s.trace->map(head.layer, head.head);
+      const AttentionMap& map = s.trace->map(head);
       const Tensor& o =
           s.weights.blocks[static_cast<std::size_t>(head.layer)].heads[static_cast<std::size_t>(head.head)].o;
       std::vector<double> values, outputs;
@@ -56,7 +56,7 @@ TEST_CASE("sinks: weight on the first token, norms of what it carries") {
       const SinkLayer& line = report.layers[static_cast<std::size_t>(layer)];
       double received = 0;
       for (int head = 0; head < 4; ++head)
-        for (Index i = 3; i < 8; ++i) received += static_cast<double>(s.trace->map(layer, head).weight(i, 2)) / 4 / 5;
+        for (Index i = 3; i < 8; ++i) received += static_cast<double>(s.trace->map({layer, head}).weight(i, 2)) / 4 / 5;
       CHECK(line.received[2] == doctest::Approx(received).epsilon(1e-5));
       CHECK(std::isnan(line.received[7]));
       CHECK(line.density.size() == 4);
@@ -148,7 +148,7 @@ TEST_CASE("massive activations are found against the median, and zeroing one is 
   CHECK(zeroed.kl > 0);
   double sink = 0;
   for (int head = 0; head < 4; ++head)
-    for (Index i = 1; i < 8; ++i) sink += static_cast<double>(after->map(1, head).weight(i, 0)) / 28;
+    for (Index i = 1; i < 8; ++i) sink += static_cast<double>(after->map({1, head}).weight(i, 0)) / 28;
   CHECK(zeroed.sink_after[1] == doctest::Approx(sink).epsilon(1e-5));
   CHECK(zeroed.sink_after[0] == zeroed.sink_before[0]);  // below the change
 }

@@ -17,9 +17,9 @@ TEST_CASE("weighted maps are the norms of what each cell carries") {
     const auto heads = weighted_heads(*s.trace, s.weights);
     for (int layer = 0; layer < 2; ++layer)
       for (int head = 0; head < 4; ++head) {
-        const AttentionMap& map = s.trace->map(layer, head);
-        const AttentionMap value = weighted_map(*s.trace, s.weights, layer, head, Weighting::value),
-                           output = weighted_map(*s.trace, s.weights, layer, head, Weighting::output);
+        const AttentionMap& map = s.trace->map({layer, head});
+        const AttentionMap value = weighted_map(*s.trace, s.weights, {layer, head}, Weighting::value),
+                           output = weighted_map(*s.trace, s.weights, {layer, head}, Weighting::output);
         CHECK(output.place().kind == MapKind::effective);
         CHECK(output.masked(2, 5));
         const Tensor& o = s.weights.blocks[static_cast<std::size_t>(layer)].heads[static_cast<std::size_t>(head)].o;
@@ -54,6 +54,6 @@ TEST_CASE("weighted maps need the values") {
   const ReadSubject s("gpt2-random");
   Trace poor = *s.trace;
   poor.sites.clear();
-  CHECK_THROWS_AS(weighted_map(poor, s.weights, 0, 0, Weighting::value), Error);
-  CHECK(weighted_map(poor, s.weights, 0, 1, Weighting::attention).weight(3, 1) == s.trace->map(0, 1).weight(3, 1));
+  CHECK_THROWS_AS(weighted_map(poor, s.weights, {0, 0}, Weighting::value), Error);
+  CHECK(weighted_map(poor, s.weights, {0, 1}, Weighting::attention).weight(3, 1) == s.trace->map({0, 1}).weight(3, 1));
 }

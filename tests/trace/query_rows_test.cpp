@@ -16,7 +16,7 @@ TEST_CASE("the row of one query in every head, hidden keys apart") {
   REQUIRE(rows.heads.size() == 6);
   CHECK(rows.heads[4] == std::pair(1, 1));
   for (int r = 0; r < 6; ++r) {
-    for (Index k = 0; k <= 3; ++k) CHECK(rows.weights.at(r, k) == trace.map(r / 3, r % 3).weight(3, k));
+    for (Index k = 0; k <= 3; ++k) CHECK(rows.weights.at(r, k) == trace.map({r / 3, r % 3}).weight(3, k));
     CHECK(std::isnan(rows.weights.at(r, 4)));
     CHECK(std::isnan(rows.weights.at(r, 5)));
   }
@@ -25,7 +25,7 @@ TEST_CASE("the row of one query in every head, hidden keys apart") {
   CHECK_THROWS_AS(query_rows(empty_trace(3), 0), Error);
   // Behind a cache positions count from its end.
   const Trace behind = rectangular_trace(2, 8, 6, true);
-  CHECK(query_rows(behind, 7).weights.at(0, 5) == behind.map(0, 0).weight(1, 5));
+  CHECK(query_rows(behind, 7).weights.at(0, 5) == behind.map({0, 0}).weight(1, 5));
   CHECK_THROWS_AS(query_rows(behind, 5), Error);
 }
 

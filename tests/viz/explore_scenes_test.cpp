@@ -116,7 +116,7 @@ TEST_CASE("a chart's points lie where their numbers say, gaps stay gaps, and the
 
 TEST_CASE("the parts of a score add up to it, by dimension and by rotary pair") {
   const Trace trace = factored_trace();
-  const AttentionMap& map = trace.map(1, 2);
+  const AttentionMap& map = trace.map({1, 2});
   for (const bool rotary : {false, true}) {
     const std::vector<double> parts = score_parts(map, 5, 3, rotary);
     CHECK(parts.size() == (rotary ? 2 : 4));

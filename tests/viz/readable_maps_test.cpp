@@ -102,8 +102,8 @@ TEST_CASE("a part of a map has its own rows and keys, their names, their numbers
   REQUIRE(map.columns() == 8);
   for (Index r = 0; r < 8; ++r)
     for (Index c = 0; c < 8; ++c) {
-      CHECK(map.values.at(r, c) == trace.map(0, 0).weight(30 + r, 20 + c));
-      CHECK(map.is_masked(r, c) == trace.map(0, 0).masked(30 + r, 20 + c));
+      CHECK(map.values.at(r, c) == trace.map({0, 0}).weight(30 + r, 20 + c));
+      CHECK(map.is_masked(r, c) == trace.map({0, 0}).masked(30 + r, 20 + c));
     }
   CHECK(count(scene, "label.query.") == 8);
   CHECK(find(scene, "label.query.30"));
@@ -128,7 +128,7 @@ TEST_CASE("a part of a map has its own rows and keys, their names, their numbers
   CHECK(csv.str().find("map,29,") == std::string::npos);
   CHECK(csv.str().find("minimap,") == std::string::npos);
   const std::string line = fmt::format("map,37,{},27,{},{},", token_label(trace, 37), token_label(trace, 27),
-                                       trace.map(0, 0).weight(37, 27));
+                                       trace.map({0, 0}).weight(37, 27));
   CHECK(csv.str().find(line) != std::string::npos);
 
   // A row outside it is not marked; a part outside the map is refused.
@@ -151,7 +151,7 @@ TEST_CASE("a part of a map has its own rows and keys, their names, their numbers
   float most = 0;
   for (Index q = 0; q < cells.row_bin; ++q)
     for (Index k = 0; k < cells.row_bin; ++k)
-      most = std::max(most, large.map(0, 0).weight(100 + 5 * cells.row_bin + q, 50 + 2 * cells.row_bin + k));
+      most = std::max(most, large.map({0, 0}).weight(100 + 5 * cells.row_bin + q, 50 + 2 * cells.row_bin + k));
   CHECK(cells.values.at(5, 2) == most);
 }
 

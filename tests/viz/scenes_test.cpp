@@ -133,7 +133,7 @@ TEST_CASE("the grid has every recorded head on one scale, its class outlined and
   for (int layer = 0; layer < 3; ++layer)
     for (int head = 0; head < 4; ++head) {
       const Heatmap& map = shape<Heatmap>(scene, "map." + std::to_string(layer) + "." + std::to_string(head));
-      CHECK(map.values.at(9, 9) == trace.map(layer, head).weight(9, 9));
+      CHECK(map.values.at(9, 9) == trace.map({layer, head}).weight(9, 9));
       CHECK(map.norm.high == 1);
       CHECK(map.rect.x == doctest::Approx(shape<Heatmap>(scene, "map.0." + std::to_string(head)).rect.x));
       CHECK(map.rect.y == doctest::Approx(shape<Heatmap>(scene, "map." + std::to_string(layer) + ".0").rect.y));

@@ -28,8 +28,8 @@ std::string quoted(const std::string& field) {
 
 }  // namespace
 
-void write_map_csv(std::ostream& out, const Trace& trace, int layer, int head) {
-  const AttentionMap& map = map_of(trace, layer, head);
+void write_map_csv(std::ostream& out, const Trace& trace, HeadId head) {
+  const AttentionMap& map = map_of(trace, head);
   out << "query,token";
   for (Index k = 0; k < map.n_key(); ++k) out << ',' << quoted(fmt::format("{} {}", k, token_label(trace, k)));
   out << '\n';
@@ -146,9 +146,9 @@ void write_scene_csv(const std::filesystem::path& path, const Scene& scene) {
   write_file_atomically(path, [&](std::ostream& out) { write_scene_csv(out, scene); });
 }
 
-void write_map_csv(const std::filesystem::path& path, const Trace& trace, int layer, int head) {
-  map_of(trace, layer, head);  // an unknown head is reported before the file system is touched
-  write_file_atomically(path, [&](std::ostream& out) { write_map_csv(out, trace, layer, head); });
+void write_map_csv(const std::filesystem::path& path, const Trace& trace, HeadId head) {
+  map_of(trace, head);  // an unknown head is reported before the file system is touched
+  write_file_atomically(path, [&](std::ostream& out) { write_map_csv(out, trace, head); });
 }
 
 std::string tab_separated(const std::string& csv) {

@@ -13,7 +13,7 @@ namespace headscope {
 /// One line per query: position, token label, then one weight per key. The header names every key, "3 ␣John". Weights
 /// are the shortest decimals that read back as the same float; a masked cell is empty. Streams row by row, so length
 /// costs no memory. Throws Error when the trace has no such map.
-void write_map_csv(std::ostream& out, const Trace& trace, int layer, int head);
+void write_map_csv(std::ostream& out, const Trace& trace, HeadId head);
 /// The numbers that any picture shows, one per line: part, row, row_label, column, column_label, value, text.
 /// A heatmap: its cells, by what they stand for (Heatmap::first_row, first_column, row_bin, column_bin), with the
 /// labels that the picture writes; masked cells have no value, colour bars and the small map beside a part of it are
@@ -28,6 +28,6 @@ void write_scene_csv(const std::filesystem::path& path, const Scene& scene);
 std::string tab_separated(const std::string& csv);
 
 /// The file appears whole or not at all.
-void write_map_csv(const std::filesystem::path& path, const Trace& trace, int layer, int head);
+void write_map_csv(const std::filesystem::path& path, const Trace& trace, HeadId head);
 
 }  // namespace headscope

@@ -89,7 +89,7 @@ double add_legend(Scene& scene, const Style& style, double high, bool negative, 
 
 Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Look& look) {
   const Theme& theme = look.theme;
-  const AttentionMap& map = map_of(trace, options.layer, options.head);
+  const AttentionMap& map = map_of(trace, {options.layer, options.head});
   const Index offset = map.place().offset, longest = std::max(map.n_query(), map.n_key());
   if (!(options.threshold >= 0))
     throw Error("threshold of threads", "a number from 0 up", fmt::format("{}", options.threshold));

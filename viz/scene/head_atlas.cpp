@@ -90,14 +90,13 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
         options.classes, [&](const HeadMark& m) { return m.layer == map.layer() && m.head == map.head(); });
     std::string tip = fmt::format("Layer {} Head {}", map.layer(), map.head());
     if (mark != options.classes.end()) tip += " · " + mark->title;
-    const bool out =
-        std::ranges::find(options.taken_out, std::pair(map.layer(), map.head())) != options.taken_out.end();
+    const bool out = std::ranges::find(options.taken_out, map.id()) != options.taken_out.end();
     if (out) tip += " · taken out";
     if (tiles) {
       const double value = options.values[static_cast<std::size_t>(order[i])];
       numbers.x.push_back(static_cast<double>(i));
       numbers.y.push_back(value);
-      numbers.labels.push_back(fmt::format("{}.{}", map.layer(), map.head()));
+      numbers.labels.push_back(to_string(map.id()));
       const Color fill = std::isnan(value) ? (options.quiet_missing ? theme.masked : theme.missing)
                                            : theme.sequential->at(norm(value));
       scene.add(

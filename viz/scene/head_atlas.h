@@ -21,8 +21,8 @@ struct HeadAtlasOptions {
   std::vector<double> values;     ///< one per map: tiles are coloured by it instead of by the map; NaN = missing
   std::string values_title;       ///< "entropy, nats"
   double values_low = 0, values_high = 1;
-  std::vector<std::pair<int, int>> taken_out;  ///< (layer, head) that an edit takes out: crossed through
-  bool quiet_missing = false;                  ///< NaN is nothing to worry about: in the neutral colour of masked cells
+  std::vector<HeadId> taken_out;  ///< that an edit takes out: crossed through
+  bool quiet_missing = false;     ///< NaN is nothing to worry about: in the neutral colour of masked cells
 };
 
 /// Marks are named "head.<layer>.<head>". Series: the values, labelled "layer.head". Throws Error when the trace has no

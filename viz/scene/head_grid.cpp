@@ -49,7 +49,7 @@ struct LegendEntry {
   Color color;
   int heads = 0;
 };
-std::vector<LegendEntry> legend_of(const std::map<std::pair<int, int>, const HeadMark*>& marks) {
+std::vector<LegendEntry> legend_of(const std::map<HeadId, const HeadMark*>& marks) {
   std::vector<LegendEntry> out;
   for (const auto& [place, mark] : marks) {
     const auto known =
@@ -101,7 +101,7 @@ Scene head_grid_scene(const Trace& trace, const HeadGridOptions& options, const 
   for (auto& [layer, row] : row_of_layer) row = rows++;
   std::vector<Thumb> thumbs;
   for (const AttentionMap& map : trace.maps) thumbs.push_back(thumb_of(map, thumb_side(options.thumb, rows, heads)));
-  std::map<std::pair<int, int>, const HeadMark*> marks;
+  std::map<HeadId, const HeadMark*> marks;
   for (const HeadMark& mark : options.classes)
     if (row_of_layer.contains(mark.layer) && mark.head < heads) marks.emplace(std::pair(mark.layer, mark.head), &mark);
 

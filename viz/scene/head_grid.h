@@ -22,8 +22,8 @@ struct HeadMark {
 
 struct HeadGridOptions {
   Scaling scaling;
-  std::vector<HeadMark> classes;                ///< at most one per head is drawn, the first
-  std::optional<std::pair<int, int>> selected;  ///< (layer, head), in the accent colour
+  std::vector<HeadMark> classes;   ///< at most one per head is drawn, the first
+  std::optional<HeadId> selected;  ///< in the accent colour
   double thumb = 0;  ///< largest side of one picture, logical pixels; 0 = 40 … 132, by the number of heads
 };
 

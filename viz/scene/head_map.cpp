@@ -107,7 +107,7 @@ void add_cell_values(Scene& scene, const Heatmap& map, MapKind kind, const std::
 
 Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const Look& look) {
   const Theme& theme = look.theme;
-  const AttentionMap& map = map_of(trace, options.layer, options.head);
+  const AttentionMap& map = map_of(trace, {options.layer, options.head});
   const Index offset = map.place().offset;
   check(options.query, offset, map.n_query(), "query");
   check(options.key, 0, map.n_key(), "key");

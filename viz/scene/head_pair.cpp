@@ -63,7 +63,8 @@ Scene head_pair_scene(const Trace& a, const Trace& b, const HeadPairOptions& opt
   const Theme& theme = look.theme;
   const double plot = std::clamp(options.plot, 48.0, 2048.0);
   std::vector<Tile> tiles(3);
-  const AttentionMap &left = map_of(a, options.layer, options.head), &right = map_of(b, options.layer, options.head);
+  const AttentionMap &left = map_of(a, {options.layer, options.head}),
+                     &right = map_of(b, {options.layer, options.head});
   tiles[0] = {&a, &left, map_cells(left, static_cast<Index>(plot)), "a", printable(options.name_a), {}, {}, 1};
   tiles[1] = {&b, &right, map_cells(right, static_cast<Index>(plot)), "b", printable(options.name_b), {}, {}, 1};
   tiles[2] = {&a,

@@ -13,12 +13,12 @@
 namespace headscope {
 
 struct HeadRowsOptions {
-  int heads = 1;                                ///< of a layer
-  Scale scale = Scale::linear;                  ///< linear, or log where nothing is negative
-  std::optional<std::pair<int, int>> selected;  ///< (layer, head), in the accent colour
-  double width = 900, height = 360;             ///< that the picture may take, logical pixels
+  int heads = 1;                     ///< of a layer
+  Scale scale = Scale::linear;       ///< linear, or log where nothing is negative
+  std::optional<HeadId> selected;    ///< in the accent colour
+  double width = 900, height = 360;  ///< that the picture may take, logical pixels
   /// (layer, head) of every row: the rows are one list, in this order. Empty: layers of `heads` rows, from layer 0.
-  std::vector<std::pair<int, int>> listed = {};
+  std::vector<HeadId> listed = {};
   std::optional<Index> query = {};  ///< position whose rows these are; by default the last of the keys
   std::optional<Index> key = {};    ///< a key pointed out on the axis
   MapKind kind = MapKind::probability;

@@ -237,10 +237,10 @@ std::string map_name(const AttentionMap& map) {
   return fmt::format("{}[{}]", name(Site{SiteKind::pattern, map.layer()}), map.head());
 }
 
-const AttentionMap& map_of(const Trace& trace, int layer, int head) {
+const AttentionMap& map_of(const Trace& trace, HeadId head) {
   if (trace.maps.empty())
     throw Error("picture", "a trace with attention maps", "none", "run it again with maps recorded");
-  return trace.map(layer, head);
+  return trace.map(head);
 }
 
 }  // namespace headscope

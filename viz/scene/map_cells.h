@@ -79,6 +79,6 @@ std::string weight_says(const Trace& trace, MapKind kind, Index query, Index key
 std::string map_name(const AttentionMap& map);
 
 /// The map, or an Error that says which heads the trace holds.
-const AttentionMap& map_of(const Trace& trace, int layer, int head);
+const AttentionMap& map_of(const Trace& trace, HeadId head);
 
 }  // namespace headscope

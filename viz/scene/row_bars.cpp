@@ -133,7 +133,7 @@ std::string bar_tooltip(const Trace& trace, const AttentionMap& map, Index query
 
 Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Look& look) {
   const Theme& theme = look.theme;
-  const AttentionMap& map = map_of(trace, options.layer, options.head);
+  const AttentionMap& map = map_of(trace, {options.layer, options.head});
   const Index offset = map.place().offset;
   if (options.query < offset || options.query >= offset + map.n_query())
     throw Error("query of the row", fmt::format("a position from {} to {}", offset, offset + map.n_query() - 1),

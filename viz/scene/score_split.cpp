@@ -17,7 +17,7 @@ namespace {
 constexpr Index most_steps_tokens = 512;
 
 const AttentionMap& factored_map(const Trace& trace, int layer, int head) {
-  const AttentionMap& map = map_of(trace, layer, head);
+  const AttentionMap& map = map_of(trace, {layer, head});
   if (!map.is_factored())
     throw Error(map_name(map), "queries and keys, of which scores are made", "weights alone",
                 "imported and edited patterns have no scores");

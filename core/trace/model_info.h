@@ -1,0 +1,27 @@
+#pragma once
+// What a model is made of, as a trace remembers it: extents, name, number of parameters.
+
+#include <cstdint>
+#include <string>
+
+namespace headscope {
+
+/// Extents of a model that decide how large each site is. For a text of n tokens.
+struct ModelDims {
+  int layers = 0, heads = 0, kv_heads = 0, d_head = 0, d_model = 0, d_mlp = 0, vocab = 0;
+
+  /// How many query heads read one key head; 1 where nothing is known of key heads.
+  int group() const { return kv_heads > 0 ? heads / kv_heads : 1; }
+  /// The key and value head that a query head reads (grouped queries: Ainslie et al., GQA, 2023).
+  int kv_of(int head) const { return head / group(); }
+};
+
+struct ModelInfo {
+  std::string name, family;  ///< "gpt2-byte-d96", "gpt2"
+  ModelDims dims;
+  int context = 0;  ///< longest text; 0 = no limit known
+  std::int64_t parameters = 0;
+  std::string dtype = "F32";  ///< of the stored weights
+};
+
+}  // namespace headscope
