@@ -74,11 +74,11 @@ class CircuitsInstrument final : public ReadingInstrument {
   void keep_up(const PageContext& c) {
     if (!c.trace() || !c.results().model.model) return;
     const HeadId head = chosen_head(c, *c.trace());
-    const CircuitOf of{head.layer, head.head, std::min(distance_, c.results().model.model->config().context - 1)};
-    const std::string key = fmt::format("{} {} {}", of.layer, of.head, of.distance);
+    const CircuitOf of{head, std::min(distance_, c.results().model.model->config().context - 1)};
+    const std::string key = fmt::format("{} {}", to_string(of.head), of.distance);
     job_.want(c, {}, key, [of, head](const ReadingSource& source, const Ctx& ctx) {
       return HeadCircuits{head, token_circuits(*source.model.model, ctx.backend, of, source.trace->ids(), 8),
-                          copying_score(*source.model.model, ctx.backend, {of.layer, of.head})};
+                          copying_score(*source.model.model, ctx.backend, of.head)};
     });
     const auto& model = c.results().model.model;
     const ModelDims& dims = model->config().dims;

@@ -39,7 +39,7 @@ class WeightedAttentionInstrument final : public ReadingInstrument {
       for (const WeightedHead& head : out.heads) {
         auto& norms = out.norms.emplace_back();
         for (const Weighting w : {Weighting::attention, Weighting::value, Weighting::output})
-          norms[static_cast<std::size_t>(w)] = key_norms(*source.trace, out.weights, head, w);
+          norms[static_cast<std::size_t>(w)] = key_norms(*source.trace, out.weights, {head.layer, head.head}, w);
       }
       return out;
     });

@@ -178,7 +178,7 @@ Reading weighted(Shell&, const ReadOptions& options, const LoadedModel& loaded, 
 Reading circuits(Shell& shell, const ReadOptions& options, const LoadedModel& loaded, const RunRequest&,
                  TracePtr trace) {
   const auto [layer, head] = head_of(options, *trace);
-  const CircuitOf of{layer, head, options.distance};
+  const CircuitOf of{{layer, head}, options.distance};
   const TokenName name = namer(loaded);
   const CopyingScore score = copying_score(*loaded.model, shell.backend(), {layer, head});
   Reading out;

@@ -26,7 +26,7 @@ struct Options {
        no_values = false, words = false;
 };
 
-using Head = PictureRequest::Head;
+using Head = HeadId;
 
 Head parse_head(const std::string& text) {
   Head head;
@@ -108,10 +108,9 @@ void render(Shell& shell, const Options& options) {
   if (options.steps || options.split) capture.maps = MapStorage::factored;
   Opened opened = open_input(shell, options.input, capture);
   if (options.words)
-    opened.trace = std::make_shared<const Trace>(
-        in_words(*opened.trace, word_groups(opened.trace->tokens), [&](int layer, int head) {
-          const auto chosen = [&](const Head& each) { return each.layer == layer && each.head == head; };
-          return heads.empty() || std::ranges::any_of(heads, chosen);
+    opened.trace =
+        std::make_shared<const Trace>(in_words(*opened.trace, word_groups(opened.trace->tokens), [&](HeadId head) {
+          return heads.empty() || std::ranges::find(heads, head) != heads.end();
         }));
   if (kind == FileKind::csv && heads.size() != 1 && !(heads.empty() && options.row))
     throw UsageError("a .csv holds one map: give one --head, or --row alone for one token in all heads");

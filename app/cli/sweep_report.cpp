@@ -224,7 +224,7 @@ void print_circuit(Shell& shell, Form form, const LoadedModel& loaded, const Hea
     }
     return;
   }
-  const auto set = fewest >= 0 ? result.kept(fewest) : std::set<std::pair<int, int>>{};
+  const auto set = fewest >= 0 ? result.kept(fewest) : std::set<HeadId>{};
   if (form == Form::json) {
     ordered_json out;
     out["model"] = model_json(result.before_trace->model);

@@ -23,7 +23,7 @@ ShownRun shown_run(const PanelContext& c) {
 
 std::shared_ptr<const Trace> as_viewed(const ShownRun& run, HeadId head, FirstToken mode) {
   if (mode == FirstToken::show && !run.minus && !run.words) return run.trace;
-  const auto this_head = [&](int layer, int number) { return HeadId{layer, number} == head; };
+  const auto this_head = [&](HeadId each) { return each == head; };
   const auto in_unit = [&](const Trace& trace) {
     return run.words ? in_words(trace, run.words->words, this_head) : trace;
   };

@@ -32,12 +32,12 @@ constexpr double usual_plot = 640, smallest_plot = 64;
 Trace without_first(const Trace& trace, const PictureRequest& request) {
   Trace seen = trace;
   for (AttentionMap& map : seen.maps)
-    for (const auto& [layer, head] : request.heads)
-      if (map.layer() == layer && map.head() == head) map = without_first_key(map, request.renormalize);
+    for (const HeadId head : request.heads)
+      if (map.id() == head) map = without_first_key(map, request.renormalize);
   return seen;
 }
 
-void need_factors(const Trace& trace, const PictureRequest::Head& head, const char* picture) {
+void need_factors(const Trace& trace, HeadId head, const char* picture) {
   if (!trace.map(head).is_factored())
     throw Error(picture, "a map in factors, which knows its scores", "a dense map of weights");
 }
@@ -204,7 +204,7 @@ std::string export_picture(const Trace& trace, const PictureRequest& request, co
   if (kind_of_file(path) == FileKind::csv) {
     if (request.heads.size() != 1)
       throw Error(path.string(), "one head, whose numbers a .csv holds", fmt::format("{} heads", request.heads.size()));
-    write_map_csv(path, trace, request.heads.front().layer, request.heads.front().head);
+    write_map_csv(path, trace, request.heads.front());
     return path.string();
   }
   return write_picture(readable_scene(trace, request, size, look), path, size);

@@ -17,9 +17,6 @@
 namespace headscope {
 
 struct PictureRequest {
-  struct Head {
-    int layer = 0, head = 0;
-  };
   enum class Kind {
     map,
     arcs,
@@ -28,7 +25,7 @@ struct PictureRequest {
     split,  ///< one score by dimension, or by rotary pair; needs factored maps
   };
   /// None: the grid of all, or, with a query, that token's row in all; one: `kind`; several: their maps side by side.
-  std::vector<Head> heads;
+  std::vector<HeadId> heads;
   Kind kind = Kind::map;
   Scaling scaling;
   std::optional<Index> query, key;  ///< pointed out; bars and split need a query, split a key

@@ -25,8 +25,8 @@ struct Explorer::ViewSource {
   /// What to draw, over words where those are shown.
   std::pair<std::shared_ptr<const Trace>, PictureRequest> settled(const ExportOptions& options) const {
     if (!words) return {trace, view_picture(document, view, *trace, rotary, options)};
-    const auto joined = std::make_shared<const Trace>(in_words(*trace, run->words, [&](int layer, int head) {
-      return all_heads || view.head_view == HeadView::heads || HeadId{layer, head} == document.selected;
+    const auto joined = std::make_shared<const Trace>(in_words(*trace, run->words, [&](HeadId head) {
+      return all_heads || view.head_view == HeadView::heads || head == document.selected;
     }));
     Document seen = document;
     if (seen.query) seen.query = run->words.word_of(*seen.query);
@@ -107,9 +107,8 @@ void Explorer::copy_view(Copy what, double scale, PutText put) {
   worker_.submit(
       "export",
       [this, source = std::move(*source), options, put = std::move(put)](Worker::Job&) -> Worker::Deliver {
-        const HeadId head = source.document.selected;
         std::ostringstream csv;
-        write_map_csv(csv, *source.settled(options).first, head.layer, head.head);
+        write_map_csv(csv, *source.settled(options).first, source.document.selected);
         return [this, put, text = tab_separated(csv.str())] {
           put(text);
           show_message({Message::Level::info, "The weights of this head are on the clipboard.", "export"});

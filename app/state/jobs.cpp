@@ -63,8 +63,7 @@ std::shared_ptr<const TracedRun> trace(const LoadedModel& model, const RunReques
   result->trace = headscope::run(model, request, ctx, memory);
   result->next = top_next(*result->trace, next_tokens);
   result->words = word_groups(result->trace->tokens);
-  result->word_tokens =
-      std::make_shared<Trace>(in_words(*result->trace, result->words, [](int, int) { return false; }));
+  result->word_tokens = std::make_shared<Trace>(in_words(*result->trace, result->words, [](HeadId) { return false; }));
   return result;
 }
 

@@ -7,7 +7,7 @@
 namespace headscope {
 
 std::string to_string(HeadId head) {
-  return to_string(HeadId{head.layer, head.head});
+  return fmt::format("{}.{}", head.layer, head.head);
 }
 
 std::optional<HeadId> parse_head_id(std::string_view text) {

@@ -255,7 +255,7 @@ TEST_CASE("the greedy order of heads: each round takes the head nearest to the w
       const auto kept = result->kept(size);
       double best = 1e9, best_difference = 0;
       for (int i = 0; i < 8; ++i) {
-        const std::pair<int, int> trial{i / 4, i % 4};
+        const HeadId trial{i / 4, i % 4};
         if (kept.contains(trial) != (method == Method::remove)) continue;
         auto after = kept;
         if (!after.erase(trial)) after.insert(trial);

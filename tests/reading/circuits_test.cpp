@@ -64,7 +64,7 @@ TEST_CASE("the QK circuit is what the first layer scores when it sees tokens alo
         const std::vector<std::int32_t> pair{s.request.ids[static_cast<std::size_t>(query)],
                                              s.request.ids[static_cast<std::size_t>(key)]};
         const TokenCircuits circuits =
-            token_circuits(s.model(), s.backend, {0, head, static_cast<int>(query - key)}, pair);
+            token_circuits(s.model(), s.backend, {{0, head}, static_cast<int>(query - key)}, pair);
         const float found = circuits.qk.at(0, static_cast<Index>(circuits.tokens.size()) - 1);
         CHECK(found == doctest::Approx(scores.at(head, query, key)).epsilon(1e-3).scale(0.1));
       }
@@ -78,7 +78,7 @@ TEST_CASE("the OV circuit is what a looked-at token does to the logits") {
     const bool centred = s.model().config().norm == NormKind::layer_norm;
     const std::vector<std::int32_t> tokens{5, 9, 30, 17};
     const int layer = 1, head = 2;
-    const TokenCircuits circuits = token_circuits(s.model(), s.backend, {layer, head, 0}, tokens, 4);
+    const TokenCircuits circuits = token_circuits(s.model(), s.backend, {{layer, head}, 0}, tokens, 4);
     const HeadWeights& w = s.weights.blocks[layer].heads[head];
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       const Tensor e = normalized(s.model().config(), s.weights.blocks[layer].ln1, s.backend,
@@ -105,7 +105,7 @@ TEST_CASE("pairs of the whole vocabulary are those of all tokens, sorted") {
   ReadSubject s("llama-gqa");
   std::vector<std::int32_t> all(61);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int32_t>(i);
-  const CircuitOf of{1, 3, 2};
+  const CircuitOf of{{1, 3}, 2};
   const TokenCircuits table = token_circuits(s.model(), s.backend, of, all);
   const FullCircuits full = full_circuits(s.model(), s.ctx(), of, 9);
   std::vector<float> ov, qk;
@@ -150,7 +150,7 @@ TEST_CASE("the copying score of circuits whose eigenvalues are known") {
   CHECK(turned.copying == doctest::Approx(0).epsilon(1e-6));
   CHECK(turned.matching == doctest::Approx(1));  // W_Q W_Kᵀ is the identity
   const FullCircuits full =
-      full_circuits(*four_directions(diagonal(1, 1, 1, -1), backend), Ctx{.backend = backend}, {0, 0, 0});
+      full_circuits(*four_directions(diagonal(1, 1, 1, -1), backend), Ctx{.backend = backend}, {{0, 0}, 0});
   CHECK(full.copies_first == doctest::Approx(0.75));
   CHECK(full.matches_first == doctest::Approx(1));
 }
@@ -158,9 +158,9 @@ TEST_CASE("the copying score of circuits whose eigenvalues are known") {
 TEST_CASE("circuits of what is not there") {
   ReadSubject s("gpt2-random");
   const std::vector<std::int32_t> tokens{1, 2}, outside{1, 257}, none;
-  CHECK_THROWS_AS(token_circuits(s.model(), s.backend, {2, 0, 0}, tokens), Error);
-  CHECK_THROWS_AS(token_circuits(s.model(), s.backend, {0, 4, 0}, tokens), Error);
-  CHECK_THROWS_AS(token_circuits(s.model(), s.backend, {0, 0, -1}, tokens), Error);
-  CHECK_THROWS_AS(token_circuits(s.model(), s.backend, {0, 0, 0}, outside), Error);
-  CHECK_THROWS_AS(token_circuits(s.model(), s.backend, {0, 0, 0}, none), Error);
+  CHECK_THROWS_AS(token_circuits(s.model(), s.backend, {{2, 0}, 0}, tokens), Error);
+  CHECK_THROWS_AS(token_circuits(s.model(), s.backend, {{0, 4}, 0}, tokens), Error);
+  CHECK_THROWS_AS(token_circuits(s.model(), s.backend, {{0, 0}, -1}, tokens), Error);
+  CHECK_THROWS_AS(token_circuits(s.model(), s.backend, {{0, 0}, 0}, outside), Error);
+  CHECK_THROWS_AS(token_circuits(s.model(), s.backend, {{0, 0}, 0}, none), Error);
 }

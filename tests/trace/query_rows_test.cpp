@@ -14,7 +14,7 @@ TEST_CASE("the row of one query in every head, hidden keys apart") {
   const Trace trace = sample_trace(6, 2, 3);
   const QueryRows rows = query_rows(trace, 3);
   REQUIRE(rows.heads.size() == 6);
-  CHECK(rows.heads[4] == std::pair(1, 1));
+  CHECK(rows.heads[4] == HeadId{1, 1});
   for (int r = 0; r < 6; ++r) {
     for (Index k = 0; k <= 3; ++k) CHECK(rows.weights.at(r, k) == trace.map({r / 3, r % 3}).weight(3, k));
     CHECK(std::isnan(rows.weights.at(r, 4)));

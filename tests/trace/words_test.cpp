@@ -156,7 +156,7 @@ TEST_CASE("a trace in words has words for tokens, and metrics that find repeated
   // The only row with an earlier copy of its word is the last: duplicate_token is that weight.
   const double weight = static_cast<double>(words.maps[0].weight(2, 0));
   CHECK(evaluate(metric("duplicate_token"), words)[0] == doctest::Approx(weight));
-  CHECK(in_words(trace, word_groups(trace.tokens), [](int, int) { return false; }).maps.empty());
+  CHECK(in_words(trace, word_groups(trace.tokens), [](HeadId) { return false; }).maps.empty());
 }
 
 TEST_CASE("words of another text, and too many, are refused") {

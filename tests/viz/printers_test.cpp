@@ -327,7 +327,7 @@ TEST_CASE("the SVG of every kind of picture is well formed, no id comes twice") 
   HeadGridOptions grid;
   grid.classes = {
       {0, 1, "a <b> & \"c\"", rgb(0x6FD0B0)}, {1, 1, "a <b> & \"c\"", rgb(0x6FD0B0)}, {2, 0, "sink", rgb(0x808080)}};
-  grid.selected = std::pair(0, 1);
+  grid.selected = HeadId{0, 1};
   SeveralHeadsOptions several;
   several.heads = {{0, 0, {}}, {1, 1, {"sink 0.9", rgb(0x808080)}}, {0, 0, {}}, {2, 3, {}}, {2, 2, {}}, {1, 0, {}}};
   ArcsOptions arcs;
@@ -368,13 +368,13 @@ TEST_CASE("CSV holds every visible weight exactly, masked cells empty, labels qu
   Trace trace = known_trace();
   trace.tokens[1].label = "a,\"b\"";
   const auto path = scratch_dir("csv") / "map.csv";
-  write_map_csv(path, trace, 0, 0);
+  write_map_csv(path, trace, {0, 0});
   CHECK(read_file(path) ==
         "query,token,0 When,\"1 a,\"\"b\"\"\",2 <|endoftext|>\n"
         "0,When,1,,\n"
         "1,\"a,\"\"b\"\"\",0.25,0.75,\n"
         "2,<|endoftext|>,0.2,0,0.8\n");
-  CHECK_THROWS_AS(write_map_csv(path, trace, 3, 0), Error);
+  CHECK_THROWS_AS(write_map_csv(path, trace, {3, 0}), Error);
 }
 
 TEST_CASE("pictures can be made on several threads at once, all alike") {

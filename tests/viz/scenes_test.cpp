@@ -127,7 +127,7 @@ TEST_CASE("the grid has every recorded head on one scale, its class outlined and
   HeadGridOptions options;
   options.classes = {
       {1, 2, "previous token", rgb(0x6FD0B0)}, {0, 0, "induction", rgb(0xFFB454)}, {7, 0, "sink", rgb(0)}};
-  options.selected = std::pair(1, 0);
+  options.selected = HeadId{1, 0};
   Trace trace = sample_trace(10, 3, 4);
   const Scene scene = head_grid_scene(trace, options, look);
   for (int layer = 0; layer < 3; ++layer)

@@ -103,7 +103,7 @@ Scene head_grid_scene(const Trace& trace, const HeadGridOptions& options, const 
   for (const AttentionMap& map : trace.maps) thumbs.push_back(thumb_of(map, thumb_side(options.thumb, rows, heads)));
   std::map<HeadId, const HeadMark*> marks;
   for (const HeadMark& mark : options.classes)
-    if (row_of_layer.contains(mark.layer) && mark.head < heads) marks.emplace(std::pair(mark.layer, mark.head), &mark);
+    if (row_of_layer.contains(mark.layer) && mark.head < heads) marks.emplace(HeadId{mark.layer, mark.head}, &mark);
 
   // One scale for all: collected without copying a value.
   std::vector<MapCells> all;
@@ -176,7 +176,7 @@ Scene head_grid_scene(const Trace& trace, const HeadGridOptions& options, const 
     } else {
       around(0.5, theme.line, 1, "");
     }
-    if (options.selected == std::pair(layer, head)) around(3.75, theme.accent, 2, "selected");
+    if (options.selected == HeadId{layer, head}) around(3.75, theme.accent, 2, "selected");
   }
   y += rows * pitch_y - between + 18;
   const Colormap* colors = is_signed(norm) ? theme.diverging : theme.sequential;

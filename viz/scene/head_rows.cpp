@@ -159,7 +159,7 @@ Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOpt
             {Text{{x - 6, middle + half_capital(number)}, label_of(group, r), number, theme.faint, Anchor::end, 0},
              list ? fmt::format("label.row.{}", r) : fmt::format("label.{}.row.{}", g, r), ""});
       const HeadId head = list ? options.listed[static_cast<std::size_t>(group.first + r)]
-                               : std::pair(static_cast<int>(g), static_cast<int>(r));
+                               : HeadId{static_cast<int>(g), static_cast<int>(r)};
       if (options.selected == head)
         scene.add({Box{{rect.x - 1, rect.y + row_height * static_cast<double>(r) - 1, width + 2, row_height + 2},
                        {0, 0, 0, 0},

@@ -50,7 +50,7 @@ Scene several_heads_scene(const Trace& trace, const SeveralHeadsOptions& options
   bool masked = false, missing = false;
   float highest = 0;
   for (const ChosenHead& chosen : heads) {
-    maps.push_back(&map_of(trace, chosen));
+    maps.push_back(&map_of(trace, {chosen.layer, chosen.head}));
     cells.push_back(map_cells(*maps.back(), static_cast<Index>(plot)));
     masked |= cells.back().any_masked();
     missing |= cells.back().any_missing();
