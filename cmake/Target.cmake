@@ -11,25 +11,22 @@ function(headscope_target name)
   endif()
 endfunction()
 
-# headscope_precompile(NAME [TARGET]): what TARGET has compiled of headers, as a rule cmake/precompiled.h, is compiled once for all. A
-# compiler takes it only where macros and the kind of code are the same. Left out of it on purpose: nlohmann/json and CLI11, whose
+# headscope_precompile(NAME): cmake/precompiled.h, compiled once for all who ask. A compiler takes it only where macros and the kind of
+# code are the same. Left out of it on purpose: nlohmann/json and CLI11, whose
 # templates every file would then instantiate that never names them.
 function(headscope_precompile name)
-  if(NOT HEADSCOPE_PRECOMPILE)
-    return()
+  if(HEADSCOPE_PRECOMPILE)
+    target_precompile_headers(${name} REUSE_FROM headscope_precompiled)
+    headscope_as_precompiled(${name})
   endif()
-  set(from headscope_precompiled)
-  if(ARGC GREATER 1)
-    set(from ${ARGV1})
-  endif()
-  target_precompile_headers(${name} REUSE_FROM ${from})
-  headscope_as_precompiled(${name})
 endfunction()
 
-# headscope_precompiled(NAME HEADERS…): a target whose headers others may reuse.
-function(headscope_precompiled name)
-  target_precompile_headers(${name} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/precompiled.h ${ARGN})
-  headscope_as_precompiled(${name})
+# headscope_precompile_own(NAME HEADERS…): the same and these, for this target alone.
+function(headscope_precompile_own name)
+  if(HEADSCOPE_PRECOMPILE)
+    target_precompile_headers(${name} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/precompiled.h ${ARGN})
+    headscope_as_precompiled(${name})
+  endif()
 endfunction()
 
 function(headscope_as_precompiled name)

@@ -72,7 +72,7 @@ double least_by_corners(const std::vector<double>& weights, const Tensor& values
 
 TEST_CASE("three keys on a line: the middle one gives its weight to both ends") {
   const Trace trace = one_row({0.2f, 0.6f, 0.2f}, Tensor::from({3, 1}, std::vector<float>{0, 1, 2}));
-  const Alternatives found = find_alternatives(trace, 0, 0, 2);
+  const Alternatives found = find_alternatives(trace, {0, 0}, 2);
   CHECK(found.key == 1);
   CHECK(found.free == 1);
   const auto end = found.at(1), half = found.at(0.5);
@@ -101,7 +101,7 @@ TEST_CASE("the path ends at the linear program's optimum, and every point of it 
       sum += weights.back();
     }
     for (float& w : weights) w /= sum;
-    const Alternatives found = find_alternatives(one_row(weights, values), 0, 0, -1);
+    const Alternatives found = find_alternatives(one_row(weights, values), {0, 0}, -1);
     CAPTURE(round);
     CHECK(found.free == static_cast<Index>(n) - 3);
     for (const double share : {0.0, 0.3, 0.7, 1.0}) {
@@ -124,7 +124,7 @@ TEST_CASE("the path ends at the linear program's optimum, and every point of it 
 TEST_CASE("values that pin the row leave no other weights; a tolerance finds nearly equal ones") {
   const Tensor values = Tensor::from({3, 2}, std::vector<float>{0, 0, 1, 0, 0, 0.01f});
   const Trace trace = one_row({0.3f, 0.3f, 0.4f}, values);
-  const Alternatives pinned = find_alternatives(trace, 0, 0, 2);
+  const Alternatives pinned = find_alternatives(trace, {0, 0}, 2);
   CHECK(pinned.free == 0);
   CHECK(pinned.at(1) == pinned.weights);
   const Alternatives nearly = find_alternatives(trace, {0, 0}, 2, 2, 0.05);
@@ -133,7 +133,7 @@ TEST_CASE("values that pin the row leave no other weights; a tolerance finds nea
   CHECK(difference.variation > 0.3);
   CHECK(difference.output < 0.02);
   CHECK(difference.output > 0);
-  CHECK_THROWS_AS(find_alternatives(trace, 0, 0, 3), Error);
+  CHECK_THROWS_AS(find_alternatives(trace, {0, 0}, 3), Error);
   CHECK_THROWS_AS(find_alternatives(trace, {0, 0}, 1, 2), Error);  // row 1 cannot see key 2
 }
 
@@ -151,7 +151,7 @@ TEST_CASE("a replaced row in the model: the same row changes nothing, another on
     CAPTURE(folder);
     ReadSubject s(folder, {5, 9, 5, 30, 9, 5, 17, 2, 11, 3, 8, 14, 20, 6});
     const Index row = 12;
-    const Alternatives found = find_alternatives(*s.trace, 1, 2, row);
+    const Alternatives found = find_alternatives(*s.trace, {1, 2}, row);
     CHECK(found.free == 13 - 1 - s.dims().d_head);
     const RowReplaced same = replace_row(s.loaded, s.request, s.ctx(), *s.trace, {1, 2}, row, found.weights);
     CHECK(same.kl < 1e-9);

@@ -21,7 +21,7 @@ TEST_CASE("sinks: weight on the first token, norms of what it carries") {
     const SinkReport report = read_sinks(*s.trace, s.weights, 4);
     REQUIRE(report.heads.size() == 8);
     for (const SinkHead& head : report.heads) {
-      const AttentionMap& map = s.trace->map(head);
+      const AttentionMap& map = s.trace->map({head.layer, head.head});
       const Tensor& o =
           s.weights.blocks[static_cast<std::size_t>(head.layer)].heads[static_cast<std::size_t>(head.head)].o;
       std::vector<double> values, outputs;

@@ -83,7 +83,7 @@ TEST_CASE("layout of all heads") {
         for (int i = 0; i < std::min(layers, heads); ++i)
           options.classes.push_back(
               {i, (i * 5) % heads, i % 2 ? "previous token" : "duplicate_token_with_a_name", rgb(0xC08CF0)});
-        options.selected = std::pair(0, 0);
+        options.selected = HeadId{0, 0};
         CHECK(layout_fault(head_grid_scene(sample_trace(n, layers, heads), options, {theme(id), measure}), measure) ==
               "");
       }
