@@ -40,19 +40,22 @@ int combining_class(utf8proc_int32_t character) {
 }
 
 /// Runs of combining marks in canonical order (UAX #15, D109). utf8proc's own ordering takes the square of a run.
-void order_marks(std::vector<utf8proc_int32_t>& text) {
+void order_marks(std::vector<utf8proc_int32_t>& text, NormalFormWork& work) {
   for (auto at = text.begin(); at != text.end();) {
     if (combining_class(*at) == 0) {
       ++at;
       continue;
     }
     const auto end = std::find_if(at, text.end(), [](utf8proc_int32_t c) { return combining_class(c) == 0; });
-    std::stable_sort(at, end, [](auto a, auto b) { return combining_class(a) < combining_class(b); });
+    std::stable_sort(at, end, [&](auto a, auto b) {
+      ++work.comparisons;
+      return combining_class(a) < combining_class(b);
+    });
     at = end;
   }
 }
 
-std::string normal_form(std::string_view text, NormalForm form) {
+std::string normal_form(std::string_view text, NormalForm form, NormalFormWork& work) {
   const utf8proc_option_t options = options_of(form);
   std::vector<utf8proc_int32_t> points;
   points.reserve(text.size());
@@ -61,7 +64,8 @@ std::string normal_form(std::string_view text, NormalForm form) {
     decompose(point.value, options, points);
     at += static_cast<std::size_t>(point.length);
   }
-  order_marks(points);
+  work.characters += points.size();
+  order_marks(points, work);
   if (options & UTF8PROC_COMPOSE) {
     const auto length = utf8proc_normalize_utf32(points.data(), static_cast<utf8proc_ssize_t>(points.size()), options);
     points.resize(static_cast<std::size_t>(std::max<utf8proc_ssize_t>(length, 0)));
@@ -79,7 +83,7 @@ std::string normal_form(std::string_view text, NormalForm form) {
 /// End of the shortest run from `begin` that normalises by itself. A character begins a run of its own when it is no
 /// combining mark and normalises to the same with or without what stands before it (of which the last few characters
 /// tell: looking at all of a long run each time would take its square).
-std::size_t end_of_run(const std::string& text, std::size_t begin, NormalForm form) {
+std::size_t end_of_run(const std::string& text, std::size_t begin, NormalForm form, NormalFormWork& work) {
   constexpr std::size_t most_before = 64;  // bytes
   std::size_t at = begin + static_cast<std::size_t>(utf8_length(text[begin]));
   while (at < text.size()) {
@@ -92,7 +96,7 @@ std::size_t end_of_run(const std::string& text, std::size_t begin, NormalForm fo
       const std::string_view before = std::string_view(text).substr(from, at - from);
       const std::string_view next = std::string_view(text).substr(at, length);
       const std::string_view both = std::string_view(text).substr(from, at - from + length);
-      if (normal_form(both, form) == normal_form(before, form) + normal_form(next, form)) return at;
+      if (normal_form(both, form, work) == normal_form(before, form, work) + normal_form(next, form, work)) return at;
     }
     at += length;
   }
@@ -102,6 +106,7 @@ std::size_t end_of_run(const std::string& text, std::size_t begin, NormalForm fo
 struct Apply {
   AlignedText text;
   const std::stop_token& stop;
+  NormalFormWork& work;
 
   AlignedText operator()(const PrependStep& step) {
     if (text.bytes.empty()) return std::move(text);
@@ -125,14 +130,14 @@ struct Apply {
   }
 
   AlignedText operator()(const NormalFormStep& step) {
-    const std::string whole = normal_form(text.bytes, step.form);
+    const std::string whole = normal_form(text.bytes, step.form, work);
     if (whole == text.bytes) return std::move(text);
     AlignedTextWriter out(text);
     for (std::size_t at = 0; at < text.bytes.size();) {
       if (stop.stop_requested()) throw Cancelled();
-      const std::size_t end = end_of_run(text.bytes, at, step.form);
+      const std::size_t end = end_of_run(text.bytes, at, step.form, work);
       const std::string_view run = std::string_view(text.bytes).substr(at, end - at);
-      const std::string normal = normal_form(run, step.form);
+      const std::string normal = normal_form(run, step.form, work);
       if (normal == run)
         out.copy(at, end);
       else
@@ -183,10 +188,12 @@ struct Apply {
 
 }  // namespace
 
-AlignedText normalize(const std::vector<NormalizerStep>& steps, AlignedText text, const std::stop_token& stop) {
+AlignedText normalize(const std::vector<NormalizerStep>& steps, AlignedText text, const std::stop_token& stop,
+                      NormalFormWork* work) {
+  NormalFormWork unasked;
   for (const NormalizerStep& step : steps) {
     if (stop.stop_requested()) throw Cancelled();
-    text = std::visit(Apply{std::move(text), stop}, step);
+    text = std::visit(Apply{std::move(text), stop, work ? *work : unasked}, step);
   }
   return text;
 }

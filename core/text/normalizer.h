@@ -2,6 +2,7 @@
 // What a tokenizer does to the text before it looks for tokens ("normalizer" in tokenizer.json). Every step keeps the
 // link back to the original bytes.
 
+#include <cstddef>
 #include <stop_token>
 #include <string>
 #include <variant>
@@ -33,8 +34,15 @@ struct StripStep {
 
 using NormalizerStep = std::variant<PrependStep, ReplaceStep, NormalFormStep, LowercaseStep, StripStep>;
 
-/// Applies the steps in order. Throws Error when they make the text grow without measure (AlignedTextWriter) or a
-/// pattern asks for too much, Cancelled when `stop` is requested.
-AlignedText normalize(const std::vector<NormalizerStep>& steps, AlignedText text, const std::stop_token& stop = {});
+/// What normal forms took: a run of combining marks must not take the square of its length.
+struct NormalFormWork {
+  std::size_t characters = 0;   ///< decomposed, each as often as it was
+  std::size_t comparisons = 0;  ///< of marks that were put in order
+};
+
+/// Applies the steps in order; adds to `work` what they took. Throws Error when they make the text grow without measure
+/// (AlignedTextWriter) or a pattern asks for too much, Cancelled when `stop` is requested.
+AlignedText normalize(const std::vector<NormalizerStep>& steps, AlignedText text, const std::stop_token& stop = {},
+                      NormalFormWork* work = nullptr);
 
 }  // namespace headscope

@@ -10,7 +10,6 @@
 
 #include "core/base/error.h"
 #include "core/base/random.h"
-#include "core/base/thread_time.h"
 #include "core/base/utf8.h"
 #include "core/text/added_tokens.h"
 #include "core/text/bpe.h"
@@ -86,23 +85,23 @@ TEST_CASE("normal forms are utf8proc's, whatever marks stand in whatever order")
   }
 }
 
-TEST_CASE("a run of combining marks takes time by its length, not by its square") {
-  const auto seconds = [](const std::string& unit, int times, NormalForm form) {
+TEST_CASE("a run of combining marks takes work by its length, not by its square") {
+  const auto taken = [](const std::string& unit, int times, NormalForm form) {
     std::string text = "a";
     for (int i = 0; i < times; ++i) text += unit;
-    double best = 1e9;
-    for (int i = 0; i < 3; ++i) {
-      const double start = thread_seconds();
-      const AlignedText made = normal(NormalFormStep{form}, text);
-      best = std::min(best, thread_seconds() - start);
-      CHECK(made.bytes.size() >= text.size() / 2);
-    }
-    return best;
+    NormalFormWork work;
+    const AlignedText made = normalize({NormalFormStep{form}}, AlignedText::of(text, 0), {}, &work);
+    CHECK(made.bytes.size() >= text.size() / 2);
+    return work;
   };
   for (const NormalForm form : {NormalForm::nfc, NormalForm::nfkd})
     for (const char* unit : {"\u0301\u0316", "\u0F73", "\u0F72\u0F73"}) {
       CAPTURE(unit);
-      CHECK(seconds(unit, 16'000, form) / seconds(unit, 1000, form) < 64);  // the square: 256
+      const NormalFormWork few = taken(unit, 1000, form), many = taken(unit, 16'000, form);
+      CHECK(few.characters > 1000);
+      CHECK(few.comparisons > 1000);
+      CHECK(many.characters < 17 * few.characters);    // sixteen times the text; the square: 256
+      CHECK(many.comparisons < 26 * few.comparisons);  // n log n: 16 · log(32,000) / log(2,000) ≈ 22
     }
 }
 
