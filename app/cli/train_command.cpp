@@ -144,7 +144,8 @@ void add_train(CLI::App& app, Shell& shell) {
       ->type_name("DIR");
   command->add_flag("--resume", options->resume, "Go on from the checkpoint in that folder");
   command->add_flag("--overwrite", options->overwrite,
-                    "Replace the model in that folder, once the new one is done; begin anew where one is unfinished");
+                    "Replace the model in that folder and its card, once the new one is done; begin anew where one is "
+                    "unfinished");
   command->callback([options, &shell] { shell.command = [options, &shell] { train(shell, *options); }; });
 }
 

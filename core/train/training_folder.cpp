@@ -29,9 +29,12 @@ bool is_part_of_a_model(std::string_view name) {
   return std::ranges::find(names, name) != std::end(names) || is_weights(name);
 }
 
-bool goes(std::string_view name) {
+/// A model's card is written as both; a README.md without the other is somebody's own.
+constexpr std::string_view card = "card.json", card_in_words = "README.md";
+
+bool goes(std::string_view name, bool has_card) {
   return is_part_of_a_model(name) || name == TrainingFolder::checkpoint_name || name == TrainingFolder::lock_name ||
-         name.find(".part-") != std::string_view::npos;
+         (has_card && (name == card || name == card_in_words)) || name.find(".part-") != std::string_view::npos;
 }
 
 /// Why the folder as it is cannot be exchanged for another; "" = it can.
@@ -91,8 +94,11 @@ bool TrainingFolder::has_checkpoint() const {
 }
 
 void TrainingFolder::publish(const Trainer& trainer) {
+  std::error_code failed;
+  const bool has_card = fs::exists(folder_ / card, failed);
   write_folder_atomically(
-      folder_, [&](const fs::path& part) { trainer.save_model(part); }, goes);
+      folder_, [&](const fs::path& part) { trainer.save_model(part); },
+      [&](std::string_view name) { return goes(name, has_card); });
 }
 
 }  // namespace headscope

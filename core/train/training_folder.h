@@ -22,8 +22,8 @@ class TrainingFolder {
 
   std::filesystem::path checkpoint() const { return folder_ / checkpoint_name; }
   bool has_checkpoint() const;
-  /// Puts the trainer's model in the place of what is there, the checkpoint included. Files that belong to no model
-  /// stay. Throws Error; the folder is then as it was.
+  /// Puts the trainer's model in the place of what is there, the checkpoint included, and the card that was measured of
+  /// it. Files that belong to no model stay. Throws Error; the folder is then as it was.
   void publish(const Trainer& trainer);
 
   static constexpr const char* checkpoint_name = "checkpoint.safetensors";

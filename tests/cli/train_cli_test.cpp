@@ -94,6 +94,9 @@ TEST_CASE("a finished model is not written over unless that is asked for, and th
   const std::string first = read_file(model / "model.safetensors");
   write_file_atomically(model / "notes.txt", "mine");
   write_file_atomically(model / "trace.safetensors", "of another day");
+  REQUIRE(run_cli({"card", model.string(), "--rows", "8", "--texts", "2", "--ablated-rows", "1"}).code == 0);
+  REQUIRE(read_file(model / "README.md").find("20 steps") != std::string::npos);
+  REQUIRE(fs::exists(model / "card.json"));
 
   const fs::path other = written_recipe(folder / "other", small_recipe(30));
   const Finished refused = run_cli({"train", other.string(), "-o", model.string()});
@@ -111,6 +114,12 @@ TEST_CASE("a finished model is not written over unless that is asked for, and th
   CHECK(read_file(model / "trace.safetensors") == "of another day");
   CHECK_FALSE(fs::exists(model / "checkpoint.safetensors"));
   CHECK_FALSE(fs::exists(model / "training.lock"));
+  // What was said of the model that is gone is gone; a README.md that no card stands beside was written by somebody.
+  CHECK_FALSE(fs::exists(model / "card.json"));
+  CHECK_FALSE(fs::exists(model / "README.md"));
+  write_file_atomically(model / "README.md", "mine too");
+  REQUIRE(run_cli({"train", recipe.string(), "-o", model.string(), "--overwrite"}).code == 0);
+  CHECK(read_file(model / "README.md") == "mine too");
 
   const Finished here = run_cli({"train", recipe.string(), "-o", "."}, {.folder = folder.string()});
   CHECK(here.code == 1);
