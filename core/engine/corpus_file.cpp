@@ -19,7 +19,8 @@ using nlohmann::ordered_json;
 namespace {
 
 constexpr const char* corpus_type = "headscope corpus";
-constexpr int corpus_version = 2;  // 1: no single values, and even bins for metrics in tokens
+// 1: no single values, and even bins for metrics in tokens; 2: no rows.
+constexpr int corpus_version = 3;
 constexpr std::size_t size_limit = std::size_t{1} << 30;
 constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
 
@@ -127,6 +128,11 @@ class Reader {
     }
     return out;
   }
+  CorpusStatistics::RowSums rows(const json& object) const {
+    const json& four = list(object, "rows", 4, 4);
+    const auto take = [&](std::size_t i) { return number(four[i], "rows", 0); };
+    return {take(0), take(1), take(2), take(3)};
+  }
 
  private:
   const std::string& where_;
@@ -148,7 +154,8 @@ ordered_json statistics_json(const CorpusStatistics& statistics) {
   for (const CorpusStatistics::Cell& cell : parts.cells)
     out["cells"].push_back({{"values", distribution_json(cell.values)},
                             {"highest", examples_json(cell.highest)},
-                            {"lowest", examples_json(cell.lowest)}});
+                            {"lowest", examples_json(cell.lowest)},
+                            {"rows", {cell.rows.rows, cell.rows.score, cell.rows.chance, cell.rows.log_candidates}}});
   for (const CorpusStatistics::Sampled& passage : parts.sample)
     out["sample"].push_back({{"hash", passage.hash}, {"place", place_json(passage.place)}, {"values", passage.values}});
   return out;
@@ -172,7 +179,8 @@ CorpusStatistics statistics_from(const Reader& read, const json& object, int win
   const json& stored = read.list(object, "cells", cells, cells);
   for (std::size_t i = 0; i < cells; ++i)
     parts.cells.push_back({read.distribution(read.member(stored[i], "values"), range(i % all.size())),
-                           read.examples(stored[i], "highest"), read.examples(stored[i], "lowest")});
+                           read.examples(stored[i], "highest"), read.examples(stored[i], "lowest"),
+                           version >= 3 ? read.rows(stored[i]) : CorpusStatistics::RowSums{}});
   for (const json& passage : read.list(object, "sample", 0, CorpusStatistics::sampled)) {
     CorpusStatistics::Sampled out;
     const json& hash = read.member(passage, "hash");

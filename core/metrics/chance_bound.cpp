@@ -5,9 +5,13 @@
 namespace headscope {
 
 double chance_bound(double score, double chance, Index rows) {
-  if (!(score > chance)) return 1;
+  return std::exp(log_chance_bound(score, chance, rows));
+}
+
+double log_chance_bound(double score, double chance, Index rows) {
+  if (!(score > chance)) return 0;
   const auto part = [](double a, double b) { return a > 0 ? a * std::log(a / b) : 0; };
-  return std::exp(-static_cast<double>(rows) * (part(score, chance) + part(1 - score, 1 - chance)));
+  return -static_cast<double>(rows) * (part(score, chance) + part(1 - score, 1 - chance));
 }
 
 }  // namespace headscope

@@ -13,5 +13,7 @@ namespace headscope {
 /// For attention: a head that places the weights of each row in random order on the keys that the row may see puts on k
 /// chosen ones of n visible, in expectation, k / n of the row, whatever the weights are.
 double chance_bound(double score, double chance, Index rows);
+/// Its natural logarithm, which does not underflow.
+double log_chance_bound(double score, double chance, Index rows);
 
 }  // namespace headscope

@@ -72,7 +72,24 @@ std::uint64_t hash_of(const PassagePlace& place) {
   return second.next();
 }
 
+constexpr double row_unit = 0x1.0p-20;
+
 }  // namespace
+
+CorpusStatistics::RowSums CorpusStatistics::RowSums::of(const RowEvidence& evidence) {
+  const auto whole = [](double sum) { return static_cast<std::int64_t>(std::llround(sum / row_unit)); };
+  return {evidence.rows, whole(evidence.score), whole(evidence.chance), whole(evidence.log_candidates)};
+}
+
+RowEvidence CorpusStatistics::RowSums::evidence() const {
+  const auto sum = [](std::int64_t whole) { return static_cast<double>(whole) * row_unit; };
+  return {static_cast<Index>(rows), sum(score), sum(chance), sum(log_candidates)};
+}
+
+CorpusStatistics::RowSums& CorpusStatistics::RowSums::operator+=(const RowSums& other) {
+  rows += other.rows, score += other.score, chance += other.chance, log_candidates += other.log_candidates;
+  return *this;
+}
 
 bool CorpusStatistics::fine_tokens() const {
   return chance_.empty() || std::ranges::any_of(chance_, [](const Distribution& d) { return d.range().fine; });
@@ -89,7 +106,7 @@ CorpusStatistics::CorpusStatistics(int layers, int heads, int window)
     : layers_(layers), heads_(heads), window_(window) {
   for (const Metric& metric : metrics()) chance_.emplace_back(range_of(metric, window));
   for (int head = 0; head < layers * heads; ++head)
-    for (const Distribution& like : chance_) cells_.push_back({like, {}, {}});
+    for (const Distribution& like : chance_) cells_.push_back({like, {}, {}, {}});
 }
 
 void CorpusStatistics::add(const Trace& trace, const PassagePlace& place, ThreadPool& pool) {
@@ -106,6 +123,7 @@ void CorpusStatistics::add(const Trace& trace, const PassagePlace& place, Thread
       const double value = all[m].value({map, links});
       cell.values.add(value);
       if (std::isnan(value)) continue;
+      cell.rows += RowSums::of(row_evidence({map, links}, all[m]));
       rounded[at] = Distribution::rounded(value);
       CorpusExample example{rounded[at], place, -1};
       for (const bool largest : {true, false}) {
@@ -139,6 +157,7 @@ void CorpusStatistics::merge(const CorpusStatistics& other) {
   assert(same_shape(other));
   for (std::size_t i = 0; i < cells_.size(); ++i) {
     cells_[i].values.merge(other.cells_[i].values);
+    cells_[i].rows += other.cells_[i].rows;
     for (const CorpusExample& example : other.cells_[i].highest) insert(cells_[i].highest, example, higher);
     for (const CorpusExample& example : other.cells_[i].lowest) insert(cells_[i].lowest, example, lower);
   }
@@ -169,7 +188,8 @@ const ClassRule* CorpusStatistics::class_of(int head, const std::vector<ClassRul
   for (const ClassRule& rule : rules) {
     const auto column = static_cast<std::size_t>(&metric(rule.metric) - metrics().data());
     const double margin = class_margin(rule, of(head, column).mean(), chance(column).mean());
-    if (margin >= 1 && margin > largest) largest = margin, best = &rule;
+    if (margin >= 1 && margin > largest && cell(head, column).rows.evidence().enough_for(rule))
+      largest = margin, best = &rule;
   }
   return best;
 }

@@ -67,15 +67,25 @@ class CorpusStatistics {
   std::span<const CorpusExample> lowest(int head, std::size_t metric) const { return cell(head, metric).lowest; }
   /// Passages of a random sample of the corpus (the same whatever the shards) whose value is nearest to the median.
   std::vector<CorpusExample> typical(int head, std::size_t metric) const;
-  /// The class that the head's means meet with the largest margin, chance being the mean of chance; nullptr = none.
+  /// The class that the head's means meet with the largest margin, chance being the mean of chance, of those for which
+  /// its rows of all passages are evidence enough (RowEvidence, as for a single text); nullptr = none.
   const ClassRule* class_of(int head, const std::vector<ClassRule>& rules) const;
 
   bool operator==(const CorpusStatistics&) const = default;
 
   // ---- what a file holds
+  /// RowEvidence as whole numbers; sums in multiples of 2⁻²⁰.
+  struct RowSums {
+    std::int64_t rows = 0, score = 0, chance = 0, log_candidates = 0;
+    bool operator==(const RowSums&) const = default;
+    RowSums& operator+=(const RowSums& other);
+    static RowSums of(const RowEvidence& evidence);
+    RowEvidence evidence() const;
+  };
   struct Cell {
     Distribution values;
     std::vector<CorpusExample> highest, lowest;
+    RowSums rows;
     bool operator==(const Cell&) const = default;
   };
   struct Sampled {

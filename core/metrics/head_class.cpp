@@ -95,8 +95,7 @@ ClassRule parse_rule(const json& object, const std::string& where) {
 /// What speaks for a class, row by row.
 struct Gathered {
   std::vector<std::pair<double, Evidence>> cells;  // strongest first
-  Index rows = 0;
-  double score = 0, chance = 0;  // means over these rows; NaN for a metric of whole rows
+  RowEvidence all;
 
   void offer(double strength, Evidence cell) {
     const auto place =
@@ -127,7 +126,7 @@ Gathered gather(const MetricInput& head, const Metric& scored) {
       if (!keys_of_row) {
         const auto at = static_cast<std::size_t>(query);
         const float weight = map.stats().max_weight[at];
-        ++out.rows;
+        ++out.all.rows;
         out.offer(static_cast<double>(weight) * static_cast<double>(visible), {query, map.stats().max_key[at], weight});
         continue;
       }
@@ -135,8 +134,8 @@ Gathered gather(const MetricInput& head, const Metric& scored) {
       keys_of_row(query, keys);
       std::erase_if(keys, [&](Index key) { return map.masked(query, key); });
       if (keys.empty()) continue;
-      ++out.rows;
-      out.chance += static_cast<double>(keys.size()) / static_cast<double>(visible);
+      ++out.all.rows;
+      out.all.chance += static_cast<double>(keys.size()) / static_cast<double>(visible);
       for (const Index key : keys) {
         wanted.emplace_back(query, key);
         span = {std::min(span.begin, key), std::max(span.end, key + 1)};
@@ -146,16 +145,31 @@ Gathered gather(const MetricInput& head, const Metric& scored) {
     const Tensor weights = map.tile({first, std::min(first + block_rows, map.n_query())}, span);
     for (const auto& [query, key] : wanted) {
       const float weight = weights.at(query - first, key - span.begin);
-      out.score += static_cast<double>(weight);
+      out.all.score += static_cast<double>(weight);
       if (weight > 0) out.offer(static_cast<double>(weight), {query, key, weight});
     }
   }
-  const double count = keys_of_row ? static_cast<double>(out.rows) : std::numeric_limits<double>::quiet_NaN();
-  out.score /= count, out.chance /= count;
+  if (scored.best_of) out.all.log_candidates = std::log(static_cast<double>(scored.best_of(head)));
   return out;
 }
 
 }  // namespace
+
+double RowEvidence::p() const {
+  if (!(chance > 0)) return std::numeric_limits<double>::quiet_NaN();
+  // Rows of probabilities: rounding apart, their sums lie within 0 … 1, as the bound requires.
+  const auto count = static_cast<double>(rows);
+  const double bound = log_chance_bound(std::clamp(score / count, 0.0, 1.0), std::min(chance / count, 1.0), rows);
+  return std::exp(std::min(0.0, bound + log_candidates));
+}
+
+bool RowEvidence::enough_for(const ClassRule& rule) const {
+  return rows >= rule.rows_at_least && !(p() > rule.p_at_most);
+}
+
+RowEvidence row_evidence(const MetricInput& head, const Metric& scored) {
+  return gather(head, scored).all;
+}
 
 std::vector<ClassRule> parse_class_rules(std::string_view source, std::string_view where) {
   const std::string file(where);
@@ -209,13 +223,9 @@ std::vector<HeadVerdict> classify(const MetricInput& head, const std::vector<Cla
     const double margin = class_margin(rule, verdict.score, verdict.chance);
     if (margin < 1) continue;
     const Gathered found = gather(head, scored);
-    verdict.rows = found.rows;
-    if (verdict.rows < rule.rows_at_least) continue;
-    // Rows of probabilities: rounding apart, their sums lie within 0 … 1, as the bound requires.
-    verdict.p = std::isnan(found.score) ? found.score
-                                        : chance_bound(std::clamp(found.score, 0.0, 1.0), found.chance, found.rows);
-    if (scored.best_of) verdict.p = std::min(1.0, verdict.p * static_cast<double>(scored.best_of(head)));
-    if (verdict.p > rule.p_at_most) continue;
+    if (!found.all.enough_for(rule)) continue;
+    verdict.rows = found.all.rows;
+    verdict.p = found.all.p();
     for (const auto& [strength, cell] : found.cells) verdict.evidence.push_back(cell);
     met.emplace_back(margin, std::move(verdict));
   }

@@ -41,6 +41,18 @@ std::vector<ClassRule> parse_class_rules(std::string_view json, std::string_view
 /// The rules built into the program from assets/head_classes.json.
 const std::vector<ClassRule>& default_class_rules();
 
+/// What rows say for a class: of one text, or of many, added up.
+struct RowEvidence {
+  Index rows = 0;  ///< that count: they see two keys or more, and a cell of the class (any cell, for whole rows)
+  double score = 0, chance = 0;  ///< sums over these rows; 0 for a metric of whole rows
+  double log_candidates = 0;     ///< ln of among how many the metric took its best; of texts, their sum
+  /// Bound on how often chance scores as much; NaN for a metric of whole rows, which has none.
+  double p() const;
+  /// Whether that is enough for the class.
+  bool enough_for(const ClassRule& rule) const;
+};
+RowEvidence row_evidence(const MetricInput& head, const Metric& scored);
+
 /// Score ÷ the threshold that the rule sets where chance scores `chance` (NaN = none); below 1, or NaN, the class is
 /// not met.
 double class_margin(const ClassRule& rule, double score, double chance);

@@ -235,7 +235,7 @@ TEST_CASE("broken corpus results are refused with the file's name") {
     CHECK_THROWS_WITH_AS(corpus_results_from_json(bad, "bad.json"), doctest::Contains("bad.json"), Error);
   };
   refused("headscope corpus", "headscope session");
-  refused("\"version\":2", "\"version\":3");
+  refused("\"version\":3", "\"version\":4");
   refused("\"window\":16", "\"window\":-1");
   refused("\"shard\":0", "\"shard\":1");
   refused("\"layers\":2", "\"layers\":3");
