@@ -44,6 +44,11 @@ class HeadCircuitInstrument final : public Instrument {
   void controls(ControlsRecord& r) override {
     r.field("threshold", threshold_, 0, 1);
     r.field("method", method_, Method::add);
+    bool by_baseline = !ablate_;
+    r.field("ablation_by_baseline", by_baseline);
+    Ablate ablate = ablate_.value_or(Ablate{Ablate::By::mean});
+    ablation_record(r, ablate);
+    ablate_ = by_baseline ? std::nullopt : std::optional(ablate);
   }
   void right(const PageContext& c) override {
     const float room = ImGui::GetContentRegionAvail().x;
@@ -61,7 +66,7 @@ class HeadCircuitInstrument final : public Instrument {
                    : "Begins with no head. In each round every head still out is put back on trial; the one that "
                      "brings the logit difference nearest to the whole model's comes back for good.");
     section(c.ui, "A HEAD THAT IS OUT", "what it reads (z) becomes");
-    ablation_choice(c, "circuit ablation", ablate_);
+    out_of_circuit(c);
     ImGui::Dummy({0, c.ui.px(6)});
     answer_fields(c, fields_, result_ ? token_text(c.results().model, result_->answers.right) : "",
                   result_ ? token_text(c.results().model, result_->answers.wrong) : "");
@@ -89,17 +94,34 @@ class HeadCircuitInstrument final : public Instrument {
   }
 
  private:
+  /// What z of a head that is out becomes: by itself something that leaves the heads an answer to make.
+  void out_of_circuit(const PageContext& c) {
+    Ablate shown = ablate_ ? *ablate_ : result_ ? result_->ablate : Ablate{Ablate::By::mean};
+    if (ablation_choice(c, "circuit ablation", shown)) ablate_ = shown;
+    if (ablate_) {
+      if (button(c.ui, "Choose by what no head leaves")) ablate_.reset();
+      return;
+    }
+    if (!result_ || result_->baselines.empty()) return;
+    std::string others;
+    for (const auto& [ablate, none] : result_->baselines)
+      if (!(ablate == result_->ablate))
+        others += fmt::format("{}{} {:.2f}", others.empty() ? "; " : ", ", ablation_title(ablate), none);
+    note(c.ui, fmt::format("Chosen because with every head out so, {:.2f} of the answer's {:.2f} are left{}.",
+                           result_->none, result_->whole, others));
+  }
+
   struct Wanted {
     RunRequest run;
-    Ablate ablate;
+    std::optional<Ablate> ablate;
     Method method;
     std::optional<AnswerPair> answers;
-    std::filesystem::path model;
+    std::uint64_t model;  // which reading
     bool operator==(const Wanted&) const = default;
   };
   std::optional<Wanted> wanted(const PageContext& c) {
     if (!c.results().run || !c.results().model.model) return std::nullopt;
-    return Wanted{c.results().run->request, ablate_, method_, chosen_answers(c), c.results().model_folder};
+    return Wanted{c.results().run->request, ablate_, method_, chosen_answers(c), c.results().model_reading};
   }
   double expected(const PageContext& c) const {
     if (!c.trace()) return 0;
@@ -127,7 +149,7 @@ class HeadCircuitInstrument final : public Instrument {
     std::vector<Intervention> edits = result_->request.run.edits;
     for (int layer = 0; layer < dims.layers; ++layer)
       for (int head = 0; head < dims.heads; ++head)
-        if (!kept.contains({layer, head})) edits.push_back({{layer, head}, result_->request.ablate});
+        if (!kept.contains({layer, head})) edits.push_back({{layer, head}, result_->ablate});
     c.explorer().close_step();
     c.explorer().set_edits(std::move(edits));
     c.bench.ui.workspace = workspace_index("Explore");
@@ -215,7 +237,7 @@ class HeadCircuitInstrument final : public Instrument {
   SweepDesk desk_;
   SceneSlot slot_{"scene.circuit"};
   Method method_ = Method::remove;
-  Ablate ablate_{Ablate::By::mean, 1};
+  std::optional<Ablate> ablate_;  // empty: by what no head leaves
   double threshold_ = 0.9;
   AnswerFields fields_;
   std::optional<Wanted> started_;

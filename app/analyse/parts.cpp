@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
@@ -130,24 +131,52 @@ std::optional<AnswerPair> chosen_answers(const PageContext& c) {
   return AnswerPair{chosen->first, chosen->second};
 }
 
-void ablation_choice(const PageContext& c, const char* id, Ablate& ablate) {
-  struct Choice {
-    Ablate ablate;
-    const char* words;
-  };
-  static const Choice choices[] = {
-      {{Ablate::By::zero}, "z = 0 at every position."},
-      {{Ablate::By::mean}, "z = its mean over the position and those before it: nothing later is told."},
-      {{Ablate::By::mean, 1, true}, "z = its mean over the whole text: earlier rows are told of later ones."},
-      {{Ablate::By::resample},
+namespace {
+struct AblationChoice {
+  const char* title;
+  Ablate ablate;
+  const char* words;
+};
+const std::vector<AblationChoice>& ablation_choices() {
+  static const std::vector<AblationChoice> choices = {
+      {"zero", {Ablate::By::zero}, "z = 0 at every position."},
+      {"mean", {Ablate::By::mean}, "z = its mean over the position and those before it: nothing later is told."},
+      {"text mean",
+       {Ablate::By::mean, 1, true},
+       "z = its mean over the whole text: earlier rows are told of later ones."},
+      {"another's",
+       {Ablate::By::resample},
        "z of every position becomes that of another one of the text, later ones too, drawn at random with a fixed "
        "seed."}};
-  static constexpr const char* titles[] = {"zero", "mean", "text mean", "another's"};
-  int chosen = 0;
-  for (int i = 0; i < static_cast<int>(std::size(choices)); ++i)
-    if (choices[i].ablate == ablate) chosen = i;
-  if (segmented(c.ui, id, titles, chosen, ImGui::GetContentRegionAvail().x)) ablate = choices[chosen].ablate;
-  note(c.ui, choices[chosen].words);
+  return choices;
+}
+int number_of(const Ablate& ablate) {
+  const auto found = std::ranges::find(ablation_choices(), ablate, &AblationChoice::ablate);
+  return found == ablation_choices().end() ? 0 : static_cast<int>(found - ablation_choices().begin());
+}
+const AblationChoice& ablation_number(int number) {
+  return ablation_choices()[static_cast<std::size_t>(number)];
+}
+}  // namespace
+
+const char* ablation_title(const Ablate& ablate) {
+  return ablation_number(number_of(ablate)).title;
+}
+
+bool ablation_choice(const PageContext& c, const char* id, Ablate& ablate) {
+  std::vector<const char*> titles;
+  for (const AblationChoice& choice : ablation_choices()) titles.push_back(choice.title);
+  int chosen = number_of(ablate);
+  const bool changed = segmented(c.ui, id, titles, chosen, ImGui::GetContentRegionAvail().x);
+  if (changed) ablate = ablation_number(chosen).ablate;
+  note(c.ui, ablation_number(chosen).words);
+  return changed;
+}
+
+void ablation_record(ControlsRecord& record, Ablate& ablate) {
+  int chosen = number_of(ablate);
+  record.field("ablation", chosen, 0, static_cast<int>(ablation_choices().size()) - 1);
+  if (record.reading()) ablate = ablation_number(chosen).ablate;
 }
 
 std::string token_text(const LoadedModel& model, std::int32_t id) {

@@ -40,7 +40,12 @@ void answer_fields(const PageContext& c, AnswerFields& fields, const std::string
 std::optional<AnswerPair> chosen_answers(const PageContext& c);
 
 /// What z becomes where a head is taken out, and the choice in words. `id` names the control.
-void ablation_choice(const PageContext& c, const char* id, Ablate& ablate);
+/// True when it changed.
+bool ablation_choice(const PageContext& c, const char* id, Ablate& ablate);
+/// "zero", "mean", "text mean", "another's": as it is called there.
+const char* ablation_title(const Ablate& ablate);
+/// What a session keeps of it, as "ablation".
+void ablation_record(ControlsRecord& record, Ablate& ablate);
 
 /// The label of a token as panels write it.
 std::string token_text(const LoadedModel& model, std::int32_t id);

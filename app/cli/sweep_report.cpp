@@ -229,7 +229,7 @@ void print_circuit(Shell& shell, Form form, const LoadedModel& loaded, const Hea
     ordered_json out;
     out["model"] = model_json(result.before_trace->model);
     out["tokens"] = tokens_json(*result.before_trace);
-    out["ablation"] = text_of(EditAction(result.request.ablate));
+    out["ablation"] = text_of(EditAction(result.ablate));
     out["method"] = (removing ? "remove" : "add");
     out["answers"] = answers_json(loaded, result.answers);
     out["whole"] = result.whole;
@@ -256,7 +256,7 @@ void print_circuit(Shell& shell, Form form, const LoadedModel& loaded, const Hea
   }
   shell.print_line(headline(*result.before_trace));
   shell.print_line(fmt::format("greedy {}, heads that are out: {}; logit {} − {}: whole model {:.3f}, no head {:.3f}\n",
-                               removing ? "removal" : "addition", text_of(EditAction(result.request.ablate)),
+                               removing ? "removal" : "addition", text_of(EditAction(result.ablate)),
                                label(loaded, result.answers.right), label(loaded, result.answers.wrong), result.whole,
                                result.none));
   Table table({{removing ? "removed" : "added"}, {"heads kept"}, {"logit difference"}, {"faithfulness"}});

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "core/base/error.h"
 
@@ -12,7 +13,13 @@ namespace headscope {
 
 namespace {
 constexpr double least_difference = 1e-4;
+constexpr double large_share = 0.5;  // of the answer, without heads: too much to ask which of them are enough
+
+/// Of the whole model's logit difference, what is there without heads.
+double share_without(double none, double whole) {
+  return whole == 0 ? std::numeric_limits<double>::infinity() : none / whole;
 }
+}  // namespace
 
 double HeadCircuit::faithfulness(double logit_difference) const {
   return (logit_difference - none) / (whole - none);
@@ -52,14 +59,14 @@ int HeadCircuit::fewest(double threshold) const {
 
 std::vector<std::string> HeadCircuit::caveats(double threshold) const {
   std::vector<std::string> out;
-  const double share = none / whole;  // of the answer that is there without heads
-  if (whole == 0 || share > 1)
+  const double share = share_without(none, whole);
+  if (share > 1)
     return {fmt::format(
         "With every head out the logit difference is {:.2f}, beyond the whole model's {:.2f}: what stands in "
         "for the heads answers by itself, and a percentage of what the heads add says nothing about which "
         "of them matter. Let a head that is out become something else, or choose other answers.",
         none, whole)};
-  if (share >= 0.5)
+  if (share >= large_share)
     out.push_back(
         fmt::format("With every head out {:.0f} % of the logit difference is there already; the percentage is "
                     "of the rest, {:.2f} of {:.2f}.",
@@ -78,7 +85,7 @@ HeadCircuitSearch::HeadCircuitSearch(LoadedModel loaded, HeadCircuitRequest requ
 
 std::vector<Intervention> HeadCircuitSearch::without(const std::vector<HeadId>& heads) const {
   std::vector<Intervention> edits;
-  for (const auto& [layer, head] : heads) edits.push_back({{layer, head}, known_.request.ablate});
+  for (const auto& [layer, head] : heads) edits.push_back({{layer, head}, known_.ablate});
   return edits;
 }
 
@@ -86,13 +93,24 @@ void HeadCircuitSearch::prepare(const Ctx& ctx) {
   EditProbe probe(loaded_, known_.request.run, false, ctx);
   known_.before_trace = probe.before();
   known_.answers = known_.request.answers ? *known_.request.answers : likely_answers(*probe.before());
-  probe.know_sources({{{}, known_.request.ablate}}, ctx);  // reference texts are read once
+  std::vector<Ablate> tried{
+      {Ablate::By::mean}, {Ablate::By::zero}, {Ablate::By::mean, 1, true}, {Ablate::By::resample}};
+  if (known_.request.ablate) tried = {*known_.request.ablate};
+  std::vector<Intervention> everywhere;
+  for (const Ablate& each : tried) everywhere.push_back({{}, each});
+  probe.know_sources(everywhere, ctx);  // reference texts are read once
   probe.set_answers(known_.answers);
   known_.whole = probe.outcome(*probe.before()).logit_difference;
   std::vector<HeadId> all;
   for (int layer = 0; layer < probe.layers(); ++layer)
     for (int head = 0; head < probe.heads(); ++head) all.emplace_back(layer, head);
-  known_.none = probe.after(without(all), ctx).logit_difference;
+  for (const Ablate& each : tried) {
+    known_.ablate = each;
+    known_.baselines.emplace_back(each, probe.after(without(all), ctx).logit_difference);
+    if (share_without(known_.baselines.back().second, known_.whole) < large_share) break;
+  }
+  std::tie(known_.ablate, known_.none) = *std::ranges::min_element(
+      known_.baselines, {}, [&](const auto& b) { return share_without(b.second, known_.whole); });
   if (std::abs(known_.whole - known_.none) < least_difference)
     throw Error("answers", "two tokens between which the heads decide",
                 fmt::format("a logit difference of {:.4f} with all heads, {:.4f} with none", known_.whole, known_.none),

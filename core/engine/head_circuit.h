@@ -5,7 +5,8 @@
 //   the one whose loss leaves the logit difference nearest to the whole model's goes for good. Until none is left.
 // add: begins with none. In every round each head that is out is put back on trial; the one that brings the logit
 //   difference nearest to the whole model's comes back for good. Until all are back.
-// Taken out means: its z is replaced (by its mean over this position and those before, unless asked otherwise).
+// Taken out means: its z is replaced. By its mean over this position and those before, unless asked otherwise; or, so
+//   that the share below means something, by the first of several under which the answer goes when every head is out.
 // Either way gives an order of all H heads in H (H + 1) / 2 passes, and one set of every size. Greedy: the set of a
 // size need not be the best of that size, nor the smallest that does.
 // Faithfulness is the normalised one, (m − none) / (whole − none), of Hanna, Pezzelle & Belinkov, Have Faith in
@@ -14,6 +15,7 @@
 // heads that stand in for one another.
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -26,7 +28,9 @@ namespace headscope {
 
 struct HeadCircuitRequest {
   RunRequest run;  ///< its edits stay in force
-  Ablate ablate{Ablate::By::mean, 1};
+  /// What z of a head that is out becomes. Empty: the first of mean, zero, mean over text, resample that leaves less
+  /// than half of the logit difference without any head; where none does, the one that leaves least.
+  std::optional<Ablate> ablate = Ablate{Ablate::By::mean, 1};
   enum class Method { remove, add } method = Method::remove;
   std::optional<AnswerPair> answers;  ///< else the two most probable next tokens
 };
@@ -37,10 +41,13 @@ struct HeadCircuit {
     double logit_difference = 0;  ///< after that
   };
   HeadCircuitRequest request;
+  Ablate ablate;  ///< as asked, or as it was chosen
+  /// The logit difference with every head out, for what was tried; one of them is `ablate`.
+  std::vector<std::pair<Ablate, double>> baselines;
   std::shared_ptr<const Trace> before_trace;
   AnswerPair answers;
   double whole = 0;         ///< logit difference with every head
-  double none = 0;          ///< … with every head taken out
+  double none = 0;          ///< … with every head taken out, by `ablate`
   std::vector<Step> order;  ///< as far as it is known
   int heads = 0;            ///< H
   bool complete() const { return static_cast<int>(order.size()) == heads; }

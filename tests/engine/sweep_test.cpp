@@ -7,6 +7,7 @@
 #include <cstring>
 #include <set>
 
+#include "core/base/file.h"
 #include "core/engine/activation_patching.h"
 #include "core/engine/head_ablation.h"
 #include "core/engine/head_circuit.h"
@@ -19,6 +20,7 @@
 using namespace headscope;
 using doctest::Approx;
 using headscope::testing::reference;
+using headscope::testing::source_dir;
 
 namespace {
 
@@ -26,7 +28,7 @@ const char* const text_a = "Mr and Mrs Quill of Fox Hythe kept bees. Now Mr and 
 const char* const text_b = "Mr and Mrs Quoll of Fox Hythe kept bees. Now Mr and Mrs Qu";
 
 std::filesystem::path example() {
-  return headscope::testing::source_dir() / "assets" / "examples" / "induction";
+  return source_dir() / "assets" / "examples" / "induction";
 }
 
 /// A model of random weights on ids, or the one made by hand on a text.
@@ -276,6 +278,36 @@ TEST_CASE("the greedy order of heads: each round takes the head nearest to the w
     CHECK(result->fewest(1e9) == -1);
     CHECK(result->fewest(0) == 0);
   }
+}
+
+TEST_CASE("a circuit that may choose what heads become takes what leaves the least answer without them") {
+  const auto searched = [](const std::filesystem::path& folder, const char* text, std::optional<Ablate> ablate) {
+    Backend backend(1);
+    HeadCircuitRequest request;
+    request.run.text = read_file(source_dir() / "assets/examples" / text);
+    request.ablate = ablate;
+    HeadCircuitSearch search(load_model(folder, backend), request);
+    search.step(Ctx{backend});
+    return *search.result();
+  };
+  // Here the mean over a song that everybody sings answers by itself, and more so than the whole model.
+  const auto tiny = source_dir() / "models/tiny-gpt2";
+  const HeadCircuit asked = searched(tiny, "tiny-gpt2.txt", Ablate{Ablate::By::mean});
+  CHECK(asked.none / asked.whole > 1.5);
+  CHECK_FALSE(asked.caveats(0.9).empty());
+  const HeadCircuit chosen = searched(tiny, "tiny-gpt2.txt", std::nullopt);
+  CHECK(chosen.ablate == Ablate{Ablate::By::zero});
+  REQUIRE(chosen.baselines.size() == 2);
+  CHECK(chosen.baselines[0].first == Ablate{Ablate::By::mean});
+  CHECK(chosen.baselines[0].second == asked.none);
+  CHECK(chosen.baselines[1].second == chosen.none);
+  CHECK(chosen.none == searched(tiny, "tiny-gpt2.txt", Ablate{Ablate::By::zero}).none);
+  CHECK(chosen.none / chosen.whole < 0.5);
+  CHECK(chosen.caveats(0.9).empty());
+  // Where the mean will do, it is the mean, and nothing else is tried.
+  const HeadCircuit made = searched(example(), "induction.txt", std::nullopt);
+  CHECK(made.ablate == Ablate{Ablate::By::mean});
+  CHECK(made.baselines.size() == 1);
 }
 
 TEST_CASE("a circuit says when its percentage means little: a baseline that answers by itself, more than the whole") {
