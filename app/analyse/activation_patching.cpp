@@ -9,6 +9,7 @@
 #include <cmath>
 #include <iterator>
 #include <span>
+#include <utility>
 
 #include "app/analyse/parts.h"
 #include "app/panels/head_cells.h"
@@ -69,6 +70,19 @@ class PatchingInstrument final : public Instrument {
     map(c);
   }
 
+  void controls(ControlsRecord& r) override {
+    r.field("clean", clean_);
+    r.field("corrupted", corrupted_);
+    r.field("first_answer", usual_right_);
+    r.field("second_answer", usual_wrong_);
+    r.field("site", site_, 0, 2 * by_position - 1);
+    // Pairs by hand are of one model's tokens.
+    TextPairing::By by = align_.by == TextPairing::By::hand ? TextPairing::By::tokens : align_.by;
+    r.field("alignment", by, TextPairing::By::tokens);
+    if (!r.reading()) return;
+    align_ = by;
+    keeps_prompts_ = !clean_.empty();
+  }
   void right(const PageContext& c) override {
     section(c.ui, "CLEAN PROMPT", "where activations come from");
     examples(c);
@@ -140,10 +154,13 @@ class PatchingInstrument final : public Instrument {
     }
   }
 
-  /// A model that is opened brings the example that was made for it.
+  /// A model that is opened brings the example that was made for it, unless it came with a session that has prompts.
   void choose_first(const PageContext& c) {
+    if (c.results().model_folder != c.state().document.model) return;  // which is being opened
+    const bool kept = std::exchange(keeps_prompts_, false);
     if (model_ == c.results().model_folder) return;
     model_ = c.results().model_folder;
+    if (kept) return;
     const std::string name = model_.filename().string();
     const auto made_for = std::ranges::find_if(
         pairs_, [&](const PromptPair& pair) { return std::ranges::find(pair.models, name) != pair.models.end(); });
@@ -189,6 +206,12 @@ class PatchingInstrument final : public Instrument {
   }
 
   void keep_up(const PageContext& c) {
+    const Results& open = c.results();
+    if (started_ && started_->model == open.model_folder && reading_ != open.model_reading) {  // its files changed
+      desk_.cancel();
+      started_.reset();
+      result_.reset();
+    }
     if (clean_.empty() || corrupted_.empty()) return;
     const PatchingRequest now = wanted(c);
     if (!fields_.error.empty() || started_ == now) return;
@@ -200,6 +223,7 @@ class PatchingInstrument final : public Instrument {
     if (!fields_.error.empty()) return;
     if (started_ && started_->model != now.model) result_.reset();
     started_ = now;
+    reading_ = c.results().model_reading;
     desk_.start(std::make_shared<PatchingSweep>(c.results().model, now),
                 [this, folder = now.model](std::shared_ptr<const Patching> known) {
                   result_ = std::move(known);
@@ -285,6 +309,7 @@ class PatchingInstrument final : public Instrument {
   PromptEdit clean_edit_, corrupted_edit_;
   std::string clean_, corrupted_;
   std::filesystem::path model_, model_of_result_;  // that prompts were chosen for; that was patched
+  bool keeps_prompts_ = false;                     // those of a session that was opened
   int site_ = 0;
   TextPairing align_ = TextPairing::By::tokens;
   AnswerFields fields_;
@@ -292,6 +317,7 @@ class PatchingInstrument final : public Instrument {
   PairPicker picker_{"scene.patching.pairs"};
   std::shared_ptr<const PairedTexts> paired_;
   std::optional<PatchingRequest> started_;
+  std::uint64_t reading_ = 0;  // of the model, when it was started
   std::shared_ptr<const Patching> result_;
 };
 

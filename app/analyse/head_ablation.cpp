@@ -63,7 +63,10 @@ class HeadAblationInstrument final : public Instrument {
     list(c);
   }
 
-  void controls(ControlsRecord& r) override { r.field("measure", measure_, 0, 2); }
+  void controls(ControlsRecord& r) override {
+    ablation_record(r, ablate_);
+    r.field("measure", measure_, 0, 2);
+  }
   void right(const PageContext& c) override {
     section(c.ui, "TAKE OUT", "what the head reads (z) becomes");
     ablation_choice(c, "ablation kind", ablate_);
@@ -95,13 +98,13 @@ class HeadAblationInstrument final : public Instrument {
     RunRequest run;
     Ablate ablate;
     std::optional<AnswerPair> answers;
-    std::filesystem::path model;
+    std::uint64_t model;  // which reading
     bool operator==(const Wanted&) const = default;
   };
 
   std::optional<Wanted> wanted(const PageContext& c) {
     if (!c.results().run || !c.results().model.model) return std::nullopt;
-    return Wanted{c.results().run->request, ablate_, chosen_answers(c), c.results().model_folder};
+    return Wanted{c.results().run->request, ablate_, chosen_answers(c), c.results().model_reading};
   }
   bool stale(const PageContext& c) {
     const auto now = wanted(c);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "app/analyse/parts.h"
 #include "app/panels/scene_slot.h"
@@ -98,17 +99,18 @@ class KeySharingInstrument final : public Instrument {
     note(c.ui, "Nothing was trained on: published models learn to share (GQA's paper trains for a twentieth more).");
   }
   int bytes() const { return bytes_choice_ == 0 ? 4 : bytes_choice_ == 1 ? 2 : 1; }
-  bool stale(const PageContext& c) const {
-    return result_ && c.results().run && result_->request != c.results().run->request;
-  }
+  bool stale(const PageContext& c) const { return result_ && c.results().run && is_new(c); }
   double expected(const PageContext& c) const { return expected_seconds(c, 14); }
   void keep_up(const PageContext& c) {
-    if (!c.results().run || !c.results().model.model || started_ == c.results().run->request) return;
+    if (!c.results().run || !c.results().model.model || !is_new(c)) return;
     if (expected(c) <= starts_by_itself_seconds) start(c);
+  }
+  bool is_new(const PageContext& c) const {
+    return started_ != c.results().run->request || reading_ != c.results().model_reading;
   }
   void start(const PageContext& c) {
     if (!c.results().run) return;
-    if (started_.model != c.results().run->request.model) result_.reset();
+    if (std::exchange(reading_, c.results().model_reading) != c.results().model_reading) result_.reset();
     started_ = c.results().run->request;
     desk_.start(std::make_shared<KeySharingSweep>(c.results().model, started_),
                 [this](std::shared_ptr<const KeySharing> known) { result_ = std::move(known); });
@@ -247,6 +249,7 @@ class KeySharingInstrument final : public Instrument {
   SweepDesk desk_;
   SceneSlot slot_{"scene.sharing"};
   RunRequest started_;
+  std::uint64_t reading_ = 0;  // of the model, when it was started
   std::shared_ptr<const KeySharing> result_;
   double tokens_ = 8192;
   int bytes_choice_ = 1;

@@ -80,13 +80,13 @@ class TemperatureInstrument final : public Instrument {
   struct Wanted {
     RunRequest run;
     int count;
-    std::filesystem::path model;
+    std::uint64_t model;  // which reading
     bool operator==(const Wanted&) const = default;
   };
   int points() const { return count_ == 0 ? 5 : count_ == 1 ? 9 : count_ == 2 ? 17 : 33; }
   std::optional<Wanted> wanted(const PageContext& c) const {
     if (!c.results().run || !c.results().model.model) return std::nullopt;
-    return Wanted{c.results().run->request, points(), c.results().model_folder};
+    return Wanted{c.results().run->request, points(), c.results().model_reading};
   }
   double expected(const PageContext& c) const {
     if (!c.trace()) return 0;

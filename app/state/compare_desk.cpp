@@ -125,7 +125,7 @@ CompareDesk::Question CompareDesk::question() const {
       out.runs = fmt::format("text {} {}", address(explorer_.results().run), text_);
       break;
     case With::model:
-      out.runs = fmt::format("model {} {}", address(explorer_.results().run), model_.string());
+      out.runs = fmt::format("model {} {} {}", address(explorer_.results().run), choices_, model_.string());
       break;
     case With::training: {
       const std::size_t last = moment_count() - 1;
@@ -204,8 +204,9 @@ void CompareDesk::submit(const Question& question) {
                         other.ids.clear();
                         b = {"B", headscope::run(model, other, ctx), model.tokenizer};
                       } else {
-                        if (second->folder != folder || !second->model.model)
-                          *second = {folder, load_model(folder, *backend, {job.stop, &job.progress})};
+                        const FilesStamp files = FilesStamp::of(folder);
+                        if (second->folder != folder || !second->model.model || second->files != files)
+                          *second = {folder, files, load_model(folder, *backend, {job.stop, &job.progress})};
                         other.model = folder;
                         other.edits.clear();  // they name layers and heads of the first model
                         if (run->request.ids.empty() || !model.tokenizer) {

@@ -12,6 +12,7 @@
 
 #include "app/state/explorer.h"
 #include "app/state/training_desk.h"
+#include "core/base/folder.h"
 #include "core/metrics/trace_difference.h"
 
 namespace headscope {
@@ -65,7 +66,11 @@ class CompareDesk {
   /// What B is made of; only the one that `with` names is looked at.
   std::string& text() { return text_; }
   const std::filesystem::path& model() const { return model_; }
-  void set_model(std::filesystem::path folder) { model_ = std::move(folder); }
+  /// Also of the folder that is chosen already: it is read again if its files changed.
+  void set_model(std::filesystem::path folder) {
+    model_ = std::move(folder);
+    ++choices_;
+  }
   /// Moments of the training run, by index; A and B.
   std::pair<std::size_t, std::size_t>& moments() { return moments_; }
   std::size_t moment_count() const { return training_ ? training_->moments().size() : 0; }
@@ -106,8 +111,10 @@ class CompareDesk {
   std::uint64_t cancels_ = 0;                            // of the explorer, as last seen
   struct Opened {
     std::filesystem::path folder;
+    FilesStamp files;  // as they were when it was read
     LoadedModel model;
   };
+  std::uint64_t choices_ = 0;                                    // of B's model
   std::shared_ptr<Opened> second_ = std::make_shared<Opened>();  // used by jobs only: B's model, opened once
 };
 

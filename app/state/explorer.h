@@ -24,6 +24,7 @@
 #include "app/state/results.h"
 #include "app/state/session.h"
 #include "app/state/view_picture.h"
+#include "core/base/folder.h"
 #include "core/engine/pass_memory.h"
 #include "core/engine/worker.h"
 
@@ -168,7 +169,13 @@ class Explorer {
   void change(const std::string& merge_key, const std::function<void(Document&)>& edit);
   void load(const std::filesystem::path& folder, std::function<void()> opened);
   void forget_load();
-  void adopt(const std::filesystem::path& folder, const LoadedModel& model);
+  struct Opened {
+    std::filesystem::path folder;
+    FilesStamp files;  // as they were when the model was read
+    std::uint64_t reading = 0;
+    LoadedModel model;
+  };
+  void adopt(Opened opened);
   void submit_changes();
   void submit_trace(const RunRequest& request);
   void submit_metrics();
@@ -194,7 +201,8 @@ class Explorer {
   std::shared_ptr<Backend> backend_;         // used by jobs only
   std::shared_ptr<PassMemory> memory_;       // likewise
   std::filesystem::path loading_, refused_;  // folder being opened; the document's, when it cannot be
-  std::vector<std::pair<std::filesystem::path, LoadedModel>> models_;  // opened lately, newest last
+  std::vector<Opened> models_;               // lately, newest last
+  std::uint64_t readings_ = 0;
   bool select_telling_ = false;  // when the next facts arrive: a model was opened, nobody has chosen a head yet
   bool changed_ = false;
   std::function<std::optional<TapeRecord>()> tape_source_;

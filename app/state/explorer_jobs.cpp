@@ -37,19 +37,28 @@ void Explorer::succeeded(const std::string& tag) {
 }
 
 void Explorer::load(const fs::path& folder, std::function<void()> opened) {
-  const auto known = std::ranges::find(models_, folder, &std::pair<fs::path, LoadedModel>::first);
+  const auto known = std::ranges::find(models_, folder, &Opened::folder);
   if (known != models_.end()) {
-    worker_.cancel("load");
-    loading_.clear();
-    adopt(folder, LoadedModel(known->second));
-    return opened();
+    // A model may have been trained into the folder since. Of one that is gone, what was read of it is all there is.
+    const FilesStamp files = FilesStamp::of(folder);
+    if (files.empty() || files == known->files) {
+      worker_.cancel("load");
+      loading_.clear();
+      adopt(Opened(*known));
+      return opened();
+    }
   }
   loading_ = folder;
   worker_.submit(
       "load",
       [this, folder, backend = backend_, opened](Worker::Job& job) -> Worker::Deliver {
-        return [this, folder, opened, model = load_model(folder, *backend, {job.stop, &job.progress})] {
-          adopt(folder, model);
+        Opened read;
+        read.folder = folder;
+        read.files = FilesStamp::of(folder);  // first: what is written meanwhile is later
+        read.model = load_model(folder, *backend, {job.stop, &job.progress});
+        return [this, opened, read = std::move(read)]() mutable {
+          read.reading = ++readings_;
+          adopt(std::move(read));
           opened();
         };
       },
@@ -63,15 +72,22 @@ void Explorer::forget_load() {
   refused_.clear();
 }
 
-void Explorer::adopt(const fs::path& folder, const LoadedModel& model) {
+void Explorer::adopt(Opened opened) {
   loading_.clear();
-  std::erase_if(models_, [&](const auto& known) { return known.first == folder; });
-  models_.emplace_back(folder, model);
+  // What an earlier model read, finished or not, goes with it: everything on screen is of one model. The run that
+  // effects are measured against is known by its request, which names the folder alone.
+  if (results_.model_reading != opened.reading) {
+    drop_results();
+    plain_request_ = {};
+    plain_.reset();
+    plain_losses_.clear();
+  }
+  results_.model = opened.model;
+  results_.model_folder = opened.folder;
+  results_.model_reading = opened.reading;
+  std::erase_if(models_, [&](const Opened& known) { return known.folder == opened.folder; });
+  models_.push_back(std::move(opened));
   if (models_.size() > kept_models) models_.erase(models_.begin());
-  // What an earlier model read, finished or not, goes with it: everything on screen is of one model.
-  if (results_.model_folder != folder) drop_results();
-  results_.model = model;
-  results_.model_folder = folder;
   succeeded("load");
 }
 

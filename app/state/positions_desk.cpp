@@ -171,8 +171,8 @@ void PositionsDesk::ask_effect() {
 
 void PositionsDesk::ask_long() {
   const Results& results = explorer_.results();
-  const std::string key = fmt::format("{} {} {} {} {}", results.model_folder.string(), rotary().base, view.factor,
-                                      chunk(), results.run->request.text.size() + results.run->request.ids.size());
+  const std::string key = fmt::format("{} {} {} {} {}", results.model_reading, rotary().base, view.factor, chunk(),
+                                      results.run->request.text.size() + results.run->request.ids.size());
   if (long_key_ == key) return;
   long_key_ = key;
   explorer_.compute("positions.long",

@@ -2,6 +2,7 @@
 // What the worker made, immutable and shared. Every struct says which trace it belongs to: while a new trace runs, the
 // last good one stays, and what was computed from it stays with it.
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -68,6 +69,7 @@ struct TextLosses {
 struct Results {
   LoadedModel model;
   std::filesystem::path model_folder;
+  std::uint64_t model_reading = 0;  ///< tells apart what was read from one folder before and after its files changed
   std::shared_ptr<const TracedRun> run;
   std::shared_ptr<const HeadFacts> facts;
   std::shared_ptr<const HeadDetail> detail;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -110,6 +111,23 @@ void write_folder_atomically(const fs::path& folder, const std::function<void(co
     throw refuse(failed.code().message());
   }
   flush_folder(place.parent_path());
+}
+
+FilesStamp FilesStamp::of(const fs::path& place) {
+  FilesStamp stamp;
+  std::error_code failed;
+  const auto add = [&](const fs::path& file) {
+    std::error_code gone;  // between being listed and being looked at
+    if (!fs::is_regular_file(file, gone)) return;
+    File seen{file.filename().string(), fs::file_size(file, gone), {}};
+    if (!gone) seen.written = fs::last_write_time(file, gone);
+    if (!gone) stamp.files_.push_back(std::move(seen));
+  };
+  add(place);
+  for (auto at = fs::directory_iterator(place, failed); !failed && at != fs::directory_iterator(); at.increment(failed))
+    add(at->path());
+  std::ranges::sort(stamp.files_, {}, &File::name);
+  return stamp;
 }
 
 void clear_leftovers(const fs::path& folder) {

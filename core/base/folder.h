@@ -1,9 +1,12 @@
 #pragma once
 // Whole folders that are never half written.
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace headscope {
 
@@ -19,5 +22,25 @@ void write_folder_atomically(const std::filesystem::path& folder,
 /// Removes what dead processes left of writing `folder`, or files in it: NAME.part-…; brings back a folder whose
 /// replacement they were killed in. Call while nobody else writes it.
 void clear_leftovers(const std::filesystem::path& folder);
+
+/// What the files of a folder, or one file, look like from outside: two that differ were taken with a change between
+/// them. Links are followed, folders inside are not looked into.
+class FilesStamp {
+ public:
+  FilesStamp() = default;
+  /// Of nothing where there is nothing that could be looked at.
+  static FilesStamp of(const std::filesystem::path& place);
+  bool empty() const { return files_.empty(); }
+  bool operator==(const FilesStamp&) const = default;
+
+ private:
+  struct File {
+    std::string name;
+    std::uintmax_t bytes = 0;
+    std::filesystem::file_time_type written;
+    bool operator==(const File&) const = default;
+  };
+  std::vector<File> files_;  // by name
+};
 
 }  // namespace headscope

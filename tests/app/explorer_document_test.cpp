@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "tests/app/explorer_desk.h"
+#include "tests/support/model_folder.h"
 
 using namespace headscope;
 using headscope::testing::Desk;
@@ -66,6 +67,55 @@ TEST_CASE("another model keeps the text, drops edits of layers and heads it lack
   CHECK(desk.results().run->trace->model.name == "tiny-gpt2");
   CHECK(desk.document().selected == last);
   CHECK(desk.document().edits == asked);
+}
+
+TEST_CASE("a folder that was written since is read again, open or not; one that was not is at hand") {
+  const auto folder = scratch_dir("explorer-written-since") / "model", other = reference("gpt2-random");
+  // Other weights in files of the same size: the time they were written tells them apart.
+  const auto write = [&](std::uint64_t seed) { testing::write_random_gpt2(folder, 1, 2, 16, 32, seed); };
+  const auto expected = [&] {
+    Backend backend(1);
+    RunRequest request;
+    request.text = "to be or not";
+    request.capture.maps = MapStorage::dense;
+    return run(load_model(folder, backend), request, Ctx{backend})->map({0, 1}).weight(3, 1);
+  };
+  write(1);
+  Desk desk;
+  const auto shown = [&] { return desk.results().run->trace->map({0, 1}).weight(3, 1); };
+  desk.explorer.open_model(folder);
+  desk.explorer.set_text("to be or not");
+  desk.settle();
+  const float first = expected();
+  CHECK(shown() == doctest::Approx(first).epsilon(1e-5));
+
+  write(2);  // the folder on screen
+  const float second = expected();
+  REQUIRE(std::abs(second - first) > 1e-3f);
+  desk.explorer.set_edits({{{0, 0}, SetTemperature{2}}});
+  desk.explorer.open_model(folder);
+  desk.settle();
+  CHECK(desk.message() == "");
+  CHECK(shown() == doctest::Approx(second).epsilon(1e-5));
+  // What the edit is measured against is of the new weights, too.
+  REQUIRE(desk.results().effect);
+  CHECK(desk.results().effect->before->map({0, 1}).weight(3, 1) == doctest::Approx(second).epsilon(1e-5));
+
+  desk.explorer.open_model(other);
+  desk.settle();
+  write(3);  // one that was opened before
+  const float third = expected();
+  REQUIRE(std::abs(third - second) > 1e-3f);
+  desk.explorer.open_model(folder);
+  desk.settle();
+  CHECK(shown() == doctest::Approx(third).epsilon(1e-5));
+
+  const Model* read = desk.results().model.model.get();
+  desk.explorer.open_model(other);
+  desk.settle();
+  desk.explorer.open_model(folder);
+  desk.settle();
+  CHECK(desk.results().model.model.get() == read);
 }
 
 TEST_CASE("a run that is ready when another model opens is never shown as that model's") {

@@ -9,7 +9,8 @@
 
 namespace headscope::testing {
 
-void write_random_gpt2(const std::filesystem::path& folder, int layers, int heads, int d_model, int context) {
+void write_random_gpt2(const std::filesystem::path& folder, int layers, int heads, int d_model, int context,
+                       std::uint64_t seed) {
   constexpr int vocab = 257;
   std::filesystem::create_directories(folder);
   const std::filesystem::path example = source_dir() / "assets/examples/induction";
@@ -21,7 +22,7 @@ void write_random_gpt2(const std::filesystem::path& folder, int layers, int head
  "n_embd": {}, "n_head": {}, "n_layer": {}, "n_positions": {}, "vocab_size": {}, "layer_norm_epsilon": 1e-05,
  "tie_word_embeddings": true, "bos_token_id": 256, "eos_token_id": 256}})",
                   d_model, heads, layers, context, vocab));
-  Random random(1);
+  Random random(seed);
   SafetensorsWriter writer;
   const auto add = [&](const std::string& name, std::initializer_list<Index> shape, double spread) {
     Tensor t = Tensor::uninitialized(Shape(shape));
