@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "app/analyse/parts.h"
 #include "app/analyse/reading.h"
@@ -44,7 +45,10 @@ class CircuitsInstrument final : public ReadingInstrument {
     list(c, answer);
   }
 
-  void controls(ControlsRecord& r) override { r.field("circuit", circuit_, 0, 1); }
+  void controls(ControlsRecord& r) override {
+    r.field("circuit", circuit_, 0, 1);
+    r.field("distance", distance_, 0, 64);
+  }
   void right(const PageContext& c) override {
     const auto& answer = job_.answer();
     if (!answer) return;
@@ -126,14 +130,9 @@ class CircuitsInstrument final : public ReadingInstrument {
   }
 
   /// What looking at token `i` of the text makes more likely, strongest first.
-  static std::string raised(const Answer& answer, std::size_t i) {
-    const TokenCircuits& found = answer.result.tokens;
-    std::string line;
-    for (int k = 0; k < found.kept; ++k) {
-      const TokenPair& pair = found.raises[i * static_cast<std::size_t>(found.kept) + static_cast<std::size_t>(k)];
-      line += fmt::format("{}{} {:+.2f}", k ? "   " : "", token_text(answer.source.model, pair.to), pair.value);
-    }
-    return line;
+  static std::span<const TokenPair> raised(const Answer& answer, std::size_t i) {
+    const auto kept = static_cast<std::size_t>(answer.result.tokens.kept);
+    return std::span(answer.result.tokens.raises).subspan(i * kept, kept);
   }
 
   void list(const PageContext& c, const std::shared_ptr<const Answer>& kept) {
@@ -147,30 +146,58 @@ class CircuitsInstrument final : public ReadingInstrument {
                             token_text(kept->source.model, all.raises[i].to), number_cell(all.raises[i].value)});
       return out;
     });
-    section(c.ui, "LOOKING AT … MAKES MORE LIKELY", "of the whole vocabulary, strongest first");
+    // As many whole columns as there is room for; a row's tooltip has all of them.
+    constexpr double first = 96, column = 128, gap = 12;
+    const double room = c.room() - first - 2 * gap;
+    const int columns = std::clamp(static_cast<int>(room / column), 1, found.kept);
+    section(c.ui, "LOOKING AT … MAKES MORE LIKELY",
+            fmt::format("of the whole vocabulary, the {} strongest{}", columns,
+                        columns < found.kept ? "; point for more" : ""));
     const UseFont font(c.ui, c.ui.number());
-    if (!ImGui::BeginTable("raises", 2,
+    if (!ImGui::BeginTable("raises", columns + 1,
                            ImGuiTableFlags_ScrollY | ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_RowBg |
                                ImGuiTableFlags_NoSavedSettings,
                            {0, std::max(ImGui::GetContentRegionAvail().y, c.ui.px(90))}))
       return;
-    ImGui::TableSetupColumn("token");
-    ImGui::TableSetupColumn("raises", ImGuiTableColumnFlags_WidthStretch);
+    const float pad = 2 * ImGui::GetStyle().CellPadding.x;
+    ImGui::TableSetupColumn("token", ImGuiTableColumnFlags_WidthFixed, c.ui.px(first) - pad);
+    for (int k = 0; k < columns; ++k)
+      ImGui::TableSetupColumn("raises", ImGuiTableColumnFlags_WidthFixed, c.ui.px(column) - pad);
+    const double value_width = c.ui.fonts.width("+00.00 ", c.ui.number());
+    const auto cell = [&](const TokenPair& pair) {
+      return fmt::format("{:+.2f} {}", pair.value,
+                         elided(token_text(answer.source.model, pair.to), c.ui.number(),
+                                column - static_cast<double>(pad / c.ui.scale) - value_width, c.ui.fonts));
+    };
     ImGuiListClipper clipper;
     clipper.Begin(static_cast<int>(found.tokens.size()));
     while (clipper.Step())
       for (int line = clipper.DisplayStart; line < clipper.DisplayEnd; ++line) {
         const auto i = static_cast<std::size_t>(line);
+        const std::span<const TokenPair> pairs = raised(answer, i);
+        const std::string token = token_text(answer.source.model, found.tokens[i]);
+        const bool itself = pairs.front().to == found.tokens[i];
         ImGui::TableNextRow();
+        bool pointed = false;
         ImGui::TableNextColumn();
-        text_line(c.ui, token_text(answer.source.model, found.tokens[i]));
-        ImGui::TableNextColumn();
-        const std::string words = raised(answer, i);
-        const bool itself = found.raises[i * static_cast<std::size_t>(found.kept)].to == found.tokens[i];
-        text_line(c.ui, words, itself ? c.ui.theme.accent : c.ui.theme.muted);
-        if (itself && ImGui::IsItemHovered()) tooltip(c.ui, {"Copies: the token raises itself most"});
+        text_line(c.ui, elided(token, c.ui.number(), first - static_cast<double>(pad / c.ui.scale), c.ui.fonts));
+        pointed |= ImGui::IsItemHovered();
+        for (const TokenPair& pair : pairs.first(static_cast<std::size_t>(columns))) {
+          ImGui::TableNextColumn();
+          text_line(c.ui, cell(pair), pair.to == found.tokens[i] ? c.ui.theme.accent : c.ui.theme.muted);
+          c.ui.name(fmt::format("raised {} {}", line, &pair - pairs.data()), ImGui::GetItemRectMin(),
+                    ImGui::GetItemRectMax());
+          pointed |= ImGui::IsItemHovered();
+        }
+        if (!pointed) continue;
+        std::vector<std::string> lines{fmt::format("looking at {} makes more likely", token)};
+        for (const TokenPair& pair : pairs)
+          lines.push_back(fmt::format("{:+.2f} {}", pair.value, token_text(answer.source.model, pair.to)));
+        if (itself) lines.push_back("copies: the token raises itself most");
+        tooltip(c.ui, lines);
       }
     ImGui::EndTable();
+    c.ui.name("raised", ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
   }
 
   void whole_vocabulary(const PageContext& c, const TokenName& name) {

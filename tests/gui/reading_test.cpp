@@ -88,3 +88,24 @@ TEST_CASE("every reading instrument answers on both kinds of model") {
     }
   }
 }
+
+TEST_CASE("what a token raises is listed in whole columns, as many as there is room for") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  int narrow = 0;
+  for (const auto& [width, height] : {std::pair{1280, 720}, std::pair{1600, 1000}}) {
+    CAPTURE(width);
+    AnalysePage a("tiny-gpt2", width, height);
+    a.open("ov and qk circuits", "circuits", "circuit/colorbar");
+    const Item list = a.driver.item("raised");
+    int columns = 0;
+    for (float left = list.min.x; a.driver.shown(fmt::format("raised 0 {}", columns)); ++columns) {
+      const Item cell = a.driver.item(fmt::format("raised 0 {}", columns));
+      CHECK(cell.min.x > left);
+      CHECK(cell.max.x <= list.max.x);
+      left = cell.max.x;
+    }
+    CHECK(columns >= 3);
+    CHECK(columns > narrow);
+    narrow = columns;
+  }
+}
