@@ -98,6 +98,7 @@ void HeadPanel::main_view(const PanelContext& c, double height) {
       slot_.want(c.explorer, c.ui, trace,
                  place + fmt::format(" {} {} {}", width, view.arcs_threshold, document.query.value_or(-1)),
                  [=, threshold = view.arcs_threshold,
+                  scroll_bar = static_cast<double>(ImGui::GetStyle().ScrollbarSize / c.ui.scale),
                   pinned = document.query ? std::optional(c.shown(*document.query)) : std::nullopt](const Look& look) {
                    ArcsOptions o;
                    o.layer = head.layer;
@@ -106,7 +107,7 @@ void HeadPanel::main_view(const PanelContext& c, double height) {
                    o.query = pinned;
                    o.skip_first = first != FirstToken::show;
                    o.bare = true;
-                   o.width = o.most_width = width, o.height = height;
+                   o.width = o.most_width = width - scroll_bar, o.height = height;
                    return arcs_scene(*as_viewed(run, head, FirstToken::show), o, look);
                  });
       how.fit_height = false;
@@ -147,7 +148,16 @@ void HeadPanel::main_view(const PanelContext& c, double height) {
       break;
     }
   }
-  slot_.draw(c.ui, "head", how, width, height);
+  if (view.head_view != HeadView::arcs) {
+    slot_.draw(c.ui, "head", how, width, height);
+    return;
+  }
+  // Threads of many tokens are longer than the panel: they are scrolled, not cut.
+  ImGui::BeginChild("arcs", {c.ui.px(width), c.ui.px(height)}, ImGuiChildFlags_NavFlattened);
+  slot_.draw(c.ui, "head", how, c.room(), 0);
+  c.ui.name("arcs", ImGui::GetWindowPos(),
+            {ImGui::GetWindowPos().x + ImGui::GetWindowSize().x, ImGui::GetWindowPos().y + ImGui::GetWindowSize().y});
+  ImGui::EndChild();
 }
 
 namespace {

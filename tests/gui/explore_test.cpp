@@ -266,3 +266,19 @@ TEST_CASE("the interface grows and shrinks by keys, and the settings hold its si
   e.driver.key(ImGuiKey_0, ImGuiMod_Ctrl);
   CHECK(e.app.window().zoom() == 1);
 }
+
+TEST_CASE("threads of more tokens than the panel is high are scrolled, not cut") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Explore e(1280, 720);
+  e.app.explorer().set_text("Mr and Mrs Quill of Fox Hythe kept bees. Now Mr and Mrs Quill of Fox Hythe sell honey.");
+  REQUIRE(e.settle());
+  e.driver.click("Arcs");
+  REQUIRE(e.settle());
+  const Item panel = e.driver.item("arcs");
+  CHECK(e.driver.item("head").max.y > panel.max.y + 50);
+  CHECK(e.driver.item("head").max.x <= panel.max.x);
+  e.driver.hover("arcs");
+  for (int i = 0; i < 40; ++i) e.driver.wheel(-5);
+  e.driver.frames(2);
+  CHECK(e.driver.item("head").max.y <= panel.max.y + 1);
+}
