@@ -52,6 +52,7 @@ class FeedForwardInstrument final : public ReadingInstrument {
 
   void controls(ControlsRecord& r) override {
     r.field("view", view_, 0, 2);
+    r.field("layer", layer_, 0, most_layers);
     r.field("x", x_, -4, 4);
     r.field("gate", gate_, -3, 3);
     r.field("shape", shape_);

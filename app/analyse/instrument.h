@@ -23,6 +23,9 @@ struct InstrumentInfo {
   std::string words;     ///< further words that find it
 };
 
+/// A session may be of another model than the one it is opened with: a layer that it names is kept inside by the page.
+inline constexpr int most_layers = 1 << 20;
+
 class Instrument {
  public:
   virtual ~Instrument() = default;

@@ -54,7 +54,10 @@ class MassiveInstrument final : public ReadingInstrument {
     list(c, answer);
   }
 
-  void controls(ControlsRecord& r) override { r.field("ratio", threshold_, 2, 1000); }
+  void controls(ControlsRecord& r) override {
+    r.field("ratio", threshold_, 2, 1000);
+    r.field("by_paper", by_paper_);
+  }
   void right(const PageContext& c) override {
     section(c.ui, "MASSIVE", "by how many medians of its layer");
     static constexpr const char* rules[] = {"by ratio", "as in the paper"};

@@ -38,6 +38,9 @@ class NormsInstrument final : public ReadingInstrument {
   void controls(ControlsRecord& r) override {
     r.field("view", view_, 0, 1);
     r.field("norm", which_, 0, 2);
+    r.field("layer", layer_, 0, most_layers);
+    r.field("row_a", rows_[0]);
+    r.field("row_b", rows_[1]);
     r.field("epsilon", epsilon_, 1e-8, 1);
   }
   void right(const PageContext& c) override { view_ == 0 ? hand_controls(c) : model_controls(c); }

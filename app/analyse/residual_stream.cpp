@@ -7,6 +7,7 @@
 #include <imgui.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "app/analyse/parts.h"
@@ -50,7 +51,15 @@ class ResidualInstrument final : public ReadingInstrument {
     }
   }
 
-  void controls(ControlsRecord& r) override { r.field("view", view_, View::random); }
+  void controls(ControlsRecord& r) override {
+    r.field("view", view_, View::random);
+    r.field("layer", layer_, 0, most_layers);
+    r.field("blocks", stack_.layers, 1, 32);
+    int width = std::countr_zero(static_cast<unsigned>(stack_.width));
+    r.field("log2_width", width, 4, 8);
+    set_width(width);
+    r.field("seed", stack_.seed);
+  }
   void right(const PageContext& c) override {
     if (view_ == View::random) return random_controls(c);
     position_control(c, view_ == View::placement ? "whose numbers stand in the blocks" : "the quiet line");
@@ -191,15 +200,16 @@ class ResidualInstrument final : public ReadingInstrument {
         StackNumber::weight_gradient);
   }
 
+  void set_width(int log2) {
+    stack_.width = 1 << log2;
+    stack_.mlp = 4 * stack_.width;
+  }
   void random_controls(const PageContext& c) {
     section(c.ui, "BLOCKS", "GPT-2's, weights N(0, 1/width), gains 1");
     double layers = stack_.layers, width = std::log2(stack_.width), seed = static_cast<double>(stack_.seed);
     if (slider(c.ui, "Blocks", layers, {1, 32, 12, false, "", 0}))
       stack_.layers = static_cast<int>(std::lround(layers));
-    if (slider(c.ui, "log₂ width", width, {4, 8, 6, false, "", 0})) {
-      stack_.width = 1 << static_cast<int>(std::lround(width));
-      stack_.mlp = 4 * stack_.width;
-    }
+    if (slider(c.ui, "log₂ width", width, {4, 8, 6, false, "", 0})) set_width(static_cast<int>(std::lround(width)));
     if (slider(c.ui, "Seed", seed, {1, 20, 1, false, "", 0}))
       stack_.seed = static_cast<std::uint64_t>(std::lround(seed));
     const auto answer = stacks_.answer();

@@ -39,7 +39,11 @@ class SingularValuesInstrument final : public Instrument {
     maps(c);
   }
 
-  void controls(ControlsRecord& r) override { r.field("layer", layer_, 0, 1 << 20); }
+  void controls(ControlsRecord& r) override {
+    r.field("layer", layer_, 0, most_layers);
+    r.field("matrix", matrix_, static_cast<WeightMatrix>(weight_matrix_count - 1));
+    r.field("split", split_, 0, 1 << 20);
+  }
   void right(const PageContext& c) override {
     if (!c.results().model.model) return;
     choice(c);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stop_token>
 
+#include "app/analyse/instrument.h"
 #include "app/workspaces/all_workspaces.h"
 #include "core/base/file.h"
 #include "tests/gui/explore.h"
@@ -247,4 +248,108 @@ TEST_CASE("a session keeps workspace, page and their controls") {
   CHECK(p.workspaces.training.draft().batch == 6);
   p.app.explorer().save_session(folder / "again.json");
   CHECK(read_file(folder / "again.json") == text);  // the page's own controls too
+}
+
+TEST_CASE("what is chosen on any page of Analyse comes back with the session") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  // By page, what is clicked, near its right end: of a choice that field, of a slider four fifths of its way.
+  static constexpr std::pair<const char*, const char*> choices[] = {
+      {"ablate", "another's"},
+      {"ablate", "KL"},
+      {"patch", "by head"},
+      {"patch", "pattern"},
+      {"patch", "from end"},
+      {"circuit", "Faithfulness"},
+      {"circuit", "put heads back"},
+      {"circuit", "text mean"},
+      {"temperature", "5"},
+      {"singular", "Layer"},
+      {"singular", "W_O"},
+      {"singular", "Largest k"},
+      {"detector", "painted"},
+      {"masks", "and not"},
+      {"sharing", "tokens"},
+      {"sharing", "1 byte"},
+      {"lens", "Entropy"},
+      {"lens", "next in text"},
+      {"weighted", "by value"},
+      {"circuits", "QK: where it looks"},
+      {"circuits", "Tokens"},
+      {"rollout", "Share"},
+      {"rollout", "÷ even heads"},
+      {"gradients", "reach"},
+      {"composition", "V"},
+      {"sinks", "Carried"},
+      {"massive", "Ratio"},
+      {"massive", "as in the paper"},
+      {"alternatives", "Share of the way"},
+      {"alternatives", "Tolerance"},
+      {"residual", "Norm before or behind"},
+      {"residual", "Layer"},
+      {"residual", "Random blocks"},
+      {"residual", "Blocks"},
+      {"residual", "log₂ width"},
+      {"residual", "Seed"},
+      {"norms", "log₁₀ ε"},
+      {"norms", "The model's norms"},
+      {"norms", "before MLP"},
+      {"norms", "Layer"},
+      {"ffn", "Layer"},
+      {"ffn", "Activation functions"},
+      {"ffn", "x"},
+      {"ffn", "Linear branch u"},
+      {"path", "One scale for all"},
+  };
+  // These have none: what can be put there belongs to one text, positions and tokens.
+  static constexpr std::string_view without[] = {"attribution", "loss"};
+  const auto kept = [](Program& p) {
+    ControlsRecord record;
+    p.workspaces.analyse.controls(record);
+    return record.text();
+  };
+  const auto open = [](Program& p, const std::string& page) {
+    p.app.requests().workspace = workspace_index("Analyse");
+    p.app.settings().pages["Analyse"] = page;
+    int quiet = 0;
+    REQUIRE(p.driver.until(
+        [&] {
+          quiet = p.app.settled() ? quiet + 1 : 0;
+          return quiet > 8;
+        },
+        6000));
+  };
+  const fs::path file = scratch_dir("gui-session-pages") / "session.json";
+  AppOptions options = Explore::options(1600, 1200);
+  options.example = "tiny-llama";
+  std::string chosen;
+  {
+    Program p(options);
+    for (const InstrumentEntry& page : instrument_registry()) {
+      CAPTURE(page.info.id);
+      CHECK(std::ranges::any_of(choices, [&](const auto& c) { return c.first == page.info.id; }) !=
+            (std::ranges::find(without, page.info.id) != std::end(without)));
+      open(p, page.info.id);
+      for (const auto& [of, control] : choices) {
+        if (of != page.info.id) continue;
+        CAPTURE(control);
+        const std::string before = kept(p);
+        const Item item = p.driver.item(control);
+        p.driver.click_at({item.min.x + 0.8f * (item.max.x - item.min.x), item.center().y});
+        open(p, page.info.id);
+        CHECK(kept(p) != before);
+      }
+    }
+    open(p, "patch");
+    p.driver.click("##corrupted prompt");
+    p.driver.type("x");
+    open(p, "patch");
+    chosen = kept(p);
+    p.app.explorer().save_session(file);
+  }
+  CHECK(chosen.find("x\"") != std::string::npos);
+  options.session = file;
+  Program p(options);
+  // Also once their pages have been on screen.
+  for (const InstrumentEntry& page : instrument_registry()) open(p, page.info.id);
+  CHECK(kept(p) == chosen);
 }
