@@ -397,7 +397,7 @@ TEST_CASE("one token in all heads: its row in every head, clicked, sorted, and w
     for (std::size_t r = 0; r < rows.heads.size(); ++r) {
       float most = 0;
       for (Index k = 0; k <= 20; ++k) most = std::max(most, rows.weights.at(static_cast<Index>(r), k));
-      order.emplace_back(most, HeadId{rows.heads[r].first, rows.heads[r].second});
+      order.emplace_back(most, rows.heads[r]);
     }
     std::ranges::stable_sort(order, [](const auto& a, const auto& b) { return a.first > b.first; });
     const Item list = e.driver.item("heads/rows");
