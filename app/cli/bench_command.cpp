@@ -97,53 +97,51 @@ void print_rows(Shell& shell, const std::vector<Row>& rows) {
 }
 }  // namespace
 
-void add_bench(CLI::App& app, Shell& shell) {
+void add_bench(Command& app, Shell& shell) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  Command command =
       app.add_subcommand("bench", "Time forward passes with full capture beside the bare matrix products");
-  command->add_option("-m,--model", options->input.model, "Model folder, or the name of a bundled example")
-      ->type_name("DIR")
-      ->required();
+  command.add_option("-m,--model", options->input.model, "Model folder, or the name of a bundled example")
+      .type_name("DIR")
+      .required();
   command
-      ->add_option("--lengths", options->lengths,
-                   "Tokens per pass (default: 16,64,256,1024 as far as the context reaches)")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 1 << 24))
-      ->type_name("N,…");
-  command->add_option("--repeat", options->repeat, "Passes per length; the median counts")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
-  command->add_option("--storage", options->storage, "How maps are kept: auto, dense or factored")
-      ->check(CLI::IsMember({"auto", "dense", "factored"}))
-      ->type_name("STORAGE")
-      ->capture_default_str();
-  command->add_flag("--last-logits", options->last_logits, "Logits of the last position only");
-  command->add_flag("--json", options->json, "JSON instead of a table");
-  command->callback([options, &shell] {
-    shell.command = [options, &shell] {
-      Backend& backend = shell.backend();
-      const LoadedModel loaded = load_model(options->input.model_folder(), backend);
-      const std::vector<int> lengths = lengths_of(*options, loaded.model->config());
-      std::vector<Row> rows;
-      const Ctx ctx{backend, nullptr, shell.stop()};
-      for (const int tokens : lengths) {
-        rows.push_back(measure(loaded, tokens, *options, ctx));
-        if (!options->json) shell.say(fmt::format("{} tokens: {:.3f} ms", tokens, rows.back().forward));
-      }
-      if (!options->json) return print_rows(shell, rows);
-      ordered_json out;
-      out["model"] = model_json(loaded.model->info());
-      out["threads"] = backend.pool().threads();
-      out["matrix_library"] = matrix_library();
-      out["rows"] = ordered_json::array();
-      for (const Row& row : rows)
-        out["rows"].push_back({{"tokens", row.tokens},
-                               {"forward_ms", row.forward},
-                               {"products_ms", row.floor},
-                               {"ratio", row.forward / row.floor},
-                               {"captured", row.plan}});
-      shell.print_line(json_text(out));
-    };
+      .add_option("--lengths", options->lengths,
+                  "Tokens per pass (default: 16,64,256,1024 as far as the context reaches)")
+      .delimiter(',')
+      .check(range(1, 1 << 24))
+      .type_name("N,…");
+  command.add_option("--repeat", options->repeat, "Passes per length; the median counts")
+      .check(range(1, 100000))
+      .show_default();
+  command.add_option("--storage", options->storage, "How maps are kept: auto, dense or factored")
+      .check(one_of({"auto", "dense", "factored"}))
+      .type_name("STORAGE")
+      .show_default();
+  command.add_flag("--last-logits", options->last_logits, "Logits of the last position only");
+  command.add_flag("--json", options->json, "JSON instead of a table");
+  command.does([options, &shell] {
+    Backend& backend = shell.backend();
+    const LoadedModel loaded = load_model(options->input.model_folder(), backend);
+    const std::vector<int> lengths = lengths_of(*options, loaded.model->config());
+    std::vector<Row> rows;
+    const Ctx ctx{backend, nullptr, shell.stop()};
+    for (const int tokens : lengths) {
+      rows.push_back(measure(loaded, tokens, *options, ctx));
+      if (!options->json) shell.say(fmt::format("{} tokens: {:.3f} ms", tokens, rows.back().forward));
+    }
+    if (!options->json) return print_rows(shell, rows);
+    ordered_json out;
+    out["model"] = model_json(loaded.model->info());
+    out["threads"] = backend.pool().threads();
+    out["matrix_library"] = matrix_library();
+    out["rows"] = ordered_json::array();
+    for (const Row& row : rows)
+      out["rows"].push_back({{"tokens", row.tokens},
+                             {"forward_ms", row.forward},
+                             {"products_ms", row.floor},
+                             {"ratio", row.forward / row.floor},
+                             {"captured", row.plan}});
+    shell.print_line(json_text(out));
   });
 }
 

@@ -17,7 +17,6 @@
 namespace headscope::cli {
 
 namespace {
-using TracePtr = std::shared_ptr<const Trace>;
 constexpr double picture_width = 1120, picture_height = 560;
 
 template <class Build>
@@ -37,17 +36,48 @@ std::string site_name(const LogitLens::Stage& stage) {
   return stage.name;
 }
 
-Reading residual(Shell& shell, const ReadOptions& options, const LoadedModel& loaded, const RunRequest& request,
-                 TracePtr trace) {
+/// These sites without any maps.
+CaptureSpec only_sites(std::set<SiteKind> sites) {
+  CaptureSpec spec;
+  spec.maps = MapStorage::none;
+  spec.sites = std::move(sites);
+  return spec;
+}
+
+class Residual final : public ReadTool {
+ public:
+  Residual()
+      : ReadTool("residual",
+                 "Residual stream: its norm through depth and what each part adds; norm before against behind") {}
+  void add_options(Command& command) override {
+    position_.add_to(command);
+    command.add_flag("--placement", placement_,
+                     "The same weights with every norm moved behind its sum: loss, KL, norms by depth");
+    command.add_flag("--stack", stack_, "Blocks with random weights, both ways: norms and gradients by depth");
+    command.add_option("--layers", layers_, "Of the random blocks").show_default();
+    command.add_option("--stack-width", stack_width_, "Width of the random blocks").show_default();
+    command.add_option("--seed", seed_, "Of the random weights and tokens").show_default();
+  }
+  CaptureSpec capture(const Model& model) const override { return only_sites(residual_stream_sites(model)); }
+  Reading read(const ReadRun& run) const override;
+
+ private:
+  PositionOption position_;
+  bool placement_ = false, stack_ = false;
+  int layers_ = 12, stack_width_ = 64;
+  std::uint64_t seed_ = 1;
+};
+
+Reading Residual::read(const ReadRun& run) const {
   Reading out;
-  if (options.stack) {
+  if (stack_) {
     RandomStack stack;
-    stack.layers = options.layers;
-    stack.width = options.stack_width;
+    stack.layers = layers_;
+    stack.width = stack_width_;
     stack.mlp = 4 * stack.width;
-    stack.seed = options.seed;
+    stack.seed = seed_;
     RandomStacks found;
-    shell.with_progress("random stacks", [&](const Ctx& ctx) { found = random_stacks(stack, ctx); });
+    run.shell.with_progress("random stacks", [&](const Ctx& ctx) { found = random_stacks(stack, ctx); });
     out.facts = {{"loss_pre", "loss, norm before each part", found.pre.loss},
                  {"loss_post", "loss, norm behind each sum", found.post.loss},
                  {"seed", "seed of the random weights", static_cast<std::int64_t>(stack.seed)}};
@@ -71,9 +101,10 @@ Reading residual(Shell& shell, const ReadOptions& options, const LoadedModel& lo
     return out;
   }
   ResidualStream found;
-  if (options.placement) {
+  if (placement_) {
     NormPlacement both;
-    shell.with_progress("norms moved", [&](const Ctx& ctx) { both = compare_norm_placement(loaded, request, ctx); });
+    run.shell.with_progress("norms moved",
+                            [&](const Ctx& ctx) { both = compare_norm_placement(run.loaded, run.request, ctx); });
     out.facts = {{"loss_pre", "loss as the model is", both.pre.loss},
                  {"loss_post", "loss with every norm behind its sum (not trained so)", both.post.loss},
                  {"kl_last", "KL of the next token after the last position", both.kl.back()}};
@@ -82,12 +113,12 @@ Reading residual(Shell& shell, const ReadOptions& options, const LoadedModel& lo
       out.rows.push_back({site_name(both.pre.stream.stages[s]),
                           ResidualStream::mean(both.pre.stream.norm, static_cast<Index>(s)),
                           ResidualStream::mean(both.post.stream.norm, static_cast<Index>(s))});
-    out.picture = framed_picture("Norm before and behind, the same weights", *trace,
+    out.picture = framed_picture("Norm before and behind, the same weights", *run.trace,
                                  [both](const Look& look) { return chart_scene(placement_chart(both, look), look); });
     return out;
   }
-  found = read_residual_stream(*trace);
-  const auto position = options.position ? std::optional<Index>(position_in(*trace, options.position)) : std::nullopt;
+  found = read_residual_stream(*run.trace);
+  const auto position = position_.given ? std::optional<Index>(position_.in(*run.trace)) : std::nullopt;
   const auto of = [&](const Tensor& values, Index row) {
     return position ? static_cast<double>(values.at(row, *position)) : ResidualStream::mean(values, row);
   };
@@ -100,18 +131,42 @@ Reading residual(Shell& shell, const ReadOptions& options, const LoadedModel& lo
                         part ? of(found.added, stage - 1) : std::nan(""),
                         part ? of(found.cosine, stage - 1) : std::nan("")});
   }
-  out.picture = framed_picture("Residual stream", *trace, [found, position](const Look& look) {
+  out.picture = framed_picture("Residual stream", *run.trace, [found, position](const Look& look) {
     return chart_scene(stream_chart(found, position, look), look);
   });
   return out;
 }
 
-Reading norms(Shell& shell, const ReadOptions& options, const LoadedModel& loaded, const RunRequest&, TracePtr trace) {
+class Norms final : public ReadTool {
+ public:
+  Norms() : ReadTool("norms", "LayerNorm, RMSNorm, BatchNorm on rows you give, or a norm of the model at work") {}
+  void add_options(Command& command) override {
+    position_.add_to(command);
+    command.add_option("--layer", layer_, "Of which block").show_default();
+    command.add_option("--row", rows_, "A row of numbers instead of the model's own; once for each")
+        .type_name("\"4 6 0 0\"");
+    command.add_option("--epsilon", epsilon_, "Of the norms of such rows").check(range(0.0, 1.0)).show_default();
+    command.add_option("--norm", norm_, "ln1 (before attention), ln2 (before the MLP) or last")
+        .check(one_of({"ln1", "ln2", "last"}))
+        .show_default();
+  }
+  CaptureSpec capture(const Model& model) const override { return only_sites(model_norm_sites(model)); }
+  Reading read(const ReadRun& run) const override;
+
+ private:
+  PositionOption position_;
+  int layer_ = 0;
+  std::vector<std::string> rows_;
+  double epsilon_ = 1e-5;
+  std::string norm_ = "ln1";
+};
+
+Reading Norms::read(const ReadRun& run) const {
   Reading out;
-  if (!options.rows.empty()) {
+  if (!rows_.empty()) {
     std::vector<std::vector<float>> rows;
-    for (const std::string& row : options.rows) rows.push_back(parse_row(row, "--row"));
-    const NormTable table = norm_table(shell.backend(), matrix_of_rows(rows, "--row"), options.epsilon);
+    for (const std::string& row : rows_) rows.push_back(parse_row(row, "--row"));
+    const NormTable table = norm_table(run.shell.backend(), matrix_of_rows(rows, "--row"), epsilon_);
     out.columns = {"norm", "row", "feature", "before", "after"};
     for (std::size_t m = 0; m < table.after.size(); ++m) {
       const OrderKept order = order_kept(table.rows, table.after[m]);
@@ -129,11 +184,11 @@ Reading norms(Shell& shell, const ReadOptions& options, const LoadedModel& loade
     };
     return out;
   }
-  const Index position = position_in(*trace, options.position);
-  const WhichNorm which = options.norm == "ln1"   ? WhichNorm::before_attention
-                          : options.norm == "ln2" ? WhichNorm::before_mlp
-                                                  : WhichNorm::last;
-  const ModelNorm found = read_model_norm(*loaded.model, shell.backend(), *trace, which, options.layer);
+  const Index position = position_.in(*run.trace);
+  const WhichNorm which = norm_ == "ln1"   ? WhichNorm::before_attention
+                          : norm_ == "ln2" ? WhichNorm::before_mlp
+                                           : WhichNorm::last;
+  const ModelNorm found = read_model_norm(*run.loaded.model, run.shell.backend(), *run.trace, which, layer_);
   const LineStatistics before = statistics(found.before.select(0, position).packed().values()),
                        after = statistics(found.after.select(0, position).packed().values());
   out.facts = {{"norm", "norm", std::string(title(found.method))},
@@ -149,7 +204,7 @@ Reading norms(Shell& shell, const ReadOptions& options, const LoadedModel& loade
                         static_cast<double>(found.bare.at(position, d)), static_cast<double>(found.weights.gain.at(d)),
                         found.weights.bias.defined() ? static_cast<double>(found.weights.bias.at(d)) : std::nan(""),
                         static_cast<double>(found.after.at(position, d))});
-  out.picture = framed_picture("A norm of the model", *trace, [found, position](const Look& look) {
+  out.picture = framed_picture("A norm of the model", *run.trace, [found, position](const Look& look) {
     NumberStrips strips = model_norm_strips(found, position);
     strips.width = picture_width;
     return number_strips_scene(strips, look);
@@ -172,25 +227,52 @@ void add_parts(Reading& out, const ParameterParts& parts) {
   out.facts.push_back({"tied", "saved by tying the unembedding to the embedding", parts.tied});
 }
 
-Reading mlp(Shell& shell, const ReadOptions& options, const LoadedModel& loaded, const RunRequest&, TracePtr trace) {
+class Mlp final : public ReadTool {
+ public:
+  Mlp() : ReadTool("ffn", "The MLP of a layer, neuron by neuron; shares of parameters") {}
+  void add_options(Command& command) override {
+    position_.add_to(command);
+    token_.add_to(command);
+    top_.add_to(command);
+    command.add_option("--layer", layer_, "Of which block").show_default();
+    command.add_flag("--parameters", parameters_, "Where the model's parameters sit, instead");
+    command.add_option("--shape", shape_, "Where those of another model would, given by its shape")
+        .type_name("\"gpt2 layers=12 width=768 heads=12 vocab=50257 context=1024\"");
+  }
+  CaptureSpec capture(const Model& model) const override {
+    return only_sites(model.config().dims.d_mlp > 0 ? feed_forward_sites(model) : std::set<SiteKind>{});
+  }
+  Reading read(const ReadRun& run) const override;
+
+ private:
+  PositionOption position_;
+  TokenOption token_;
+  TopOption top_;
+  int layer_ = 0;
+  bool parameters_ = false;
+  std::string shape_;
+};
+
+Reading Mlp::read(const ReadRun& run) const {
   Reading out;
-  if (options.parameters || !options.shape.empty()) {
-    const ModelConfig config = options.shape.empty() ? loaded.model->config() : parse_shape(options.shape, "--shape");
+  if (parameters_ || !shape_.empty()) {
+    const ModelConfig config = shape_.empty() ? run.loaded.model->config() : parse_shape(shape_, "--shape");
     out.facts.push_back({"shape", "shape", shape_words(config)});
     add_parts(out, parameter_parts(config));
     return out;
   }
   AttributionOf of;
-  of.position = position_in(*trace, options.position);
-  of.token = token_or_likely(loaded, *trace, options.token, of.position);
+  of.position = position_.in(*run.trace);
+  of.token = token_.in(run.loaded, *run.trace, of.position);
   const FeedForward found =
-      read_feed_forward(*loaded.model, shell.backend(), *trace, options.layer, of, options.top, 3);
-  const TokenName name = namer(loaded);
+      read_feed_forward(*run.loaded.model, run.shell.backend(), *run.trace, layer_, of, top_.count, 3);
+  const TokenName name = namer(run.loaded);
   out.facts = {
       {"position", "position", std::int64_t{found.of.position}},
       {"token", "token", name(of.token)},
       {"activation", "activation",
-       std::string(title(loaded.model->config().activation)) + (loaded.model->config().gated_mlp ? ", gated" : "")},
+       std::string(title(run.loaded.model->config().activation)) +
+           (run.loaded.model->config().gated_mlp ? ", gated" : "")},
       {"active", "share of neurons with pre > 0 here", found.active[static_cast<std::size_t>(found.of.position)]},
       {"ever_active", "share active at some position of the text", found.ever_active},
       {"half", "share of neurons that write half of Σ ‖a W_down‖ here", found.half},
@@ -198,7 +280,7 @@ Reading mlp(Shell& shell, const ReadOptions& options, const LoadedModel& loaded,
       {"bias_logit", "of it, the output bias", found.bias_logit},
       {"edited_logit", "what edits behind the neurons add", found.edited_logit}};
   out.columns = {"neuron", "pre", "linear", "post", "norm_written", "logit", "raises"};
-  const bool gated = loaded.model->config().gated_mlp;
+  const bool gated = run.loaded.model->config().gated_mlp;
   for (const Neuron& n : found.neurons) {
     std::string raises;
     for (const NextToken& t : n.raises)
@@ -206,7 +288,7 @@ Reading mlp(Shell& shell, const ReadOptions& options, const LoadedModel& loaded,
     out.rows.push_back(
         {std::int64_t{n.index}, n.pre, gated ? n.linear : std::nan(""), n.post, n.norm, n.logit, raises});
   }
-  out.picture = framed_picture(fmt::format("MLP of layer {}", found.layer), *trace, [found](const Look& look) {
+  out.picture = framed_picture(fmt::format("MLP of layer {}", found.layer), *run.trace, [found](const Look& look) {
     Histogram histogram = neuron_histogram(found.post, "after the activation: hook_post", look.theme.accent);
     histogram.width = picture_width;
     histogram.height = 360;
@@ -215,13 +297,24 @@ Reading mlp(Shell& shell, const ReadOptions& options, const LoadedModel& loaded,
   return out;
 }
 
-Reading path(Shell&, const ReadOptions& options, const LoadedModel& loaded, const RunRequest&, TracePtr trace) {
-  const TokenPath found = read_token_path(*loaded.model, *trace, position_in(*trace, options.position));
-  const WeightTying tying = weight_tying(*loaded.model);
-  const TokenName name = namer(loaded);
+class Path final : public ReadTool {
+ public:
+  Path() : ReadTool("path", "The way of one token: embedding, blocks, last norm, unembedding, softmax") {}
+  void add_options(Command& command) override { position_.add_to(command); }
+  CaptureSpec capture(const Model& model) const override { return only_sites(token_path_sites(model)); }
+  Reading read(const ReadRun& run) const override;
+
+ private:
+  PositionOption position_;
+};
+
+Reading Path::read(const ReadRun& run) const {
+  const TokenPath found = read_token_path(*run.loaded.model, *run.trace, position_.in(*run.trace));
+  const WeightTying tying = weight_tying(*run.loaded.model);
+  const TokenName name = namer(run.loaded);
   Reading out;
   out.facts = {{"position", "position", std::int64_t{found.position}},
-               {"token", "token", token_label(*trace, found.position)},
+               {"token", "token", token_label(*run.trace, found.position)},
                {"tied", "unembedding is the embedding again", std::string(tying.tied ? "yes" : "no")},
                {"matrix_bytes", tying.tied ? "bytes saved by it" : "bytes that tying would save",
                 static_cast<std::int64_t>(tying.matrix_bytes)}};
@@ -233,7 +326,7 @@ Reading path(Shell&, const ReadOptions& options, const LoadedModel& loaded, cons
     out.rows.push_back(
         {(s.adds ? "+ " : "") + s.name, headscope::name(s.site), s.shape, s.formula, s.norm, s.mean, s.low, s.high});
   out.picture =
-      framed_picture(fmt::format("The path of position {}", found.position), *trace, [found](const Look& look) {
+      framed_picture(fmt::format("The path of position {}", found.position), *run.trace, [found](const Look& look) {
         NumberStrips strips = path_strips(found);
         strips.width = picture_width;
         return number_strips_scene(strips, look);
@@ -241,19 +334,32 @@ Reading path(Shell&, const ReadOptions& options, const LoadedModel& loaded, cons
   return out;
 }
 
-Reading loss(Shell& shell, const ReadOptions& options, const LoadedModel& loaded, const RunRequest& request,
-             TracePtr trace) {
-  const LossReport found = read_token_losses(*trace);
-  const TokenName name = namer(loaded);
+class Loss final : public ReadTool {
+ public:
+  Loss() : ReadTool("loss", "Cross-entropy and perplexity token by token, beside baselines") {}
+  void add_options(Command& command) override {
+    command.add_flag("--prefixes", prefixes_,
+                     "Beginnings of the text run alone: do they predict the same as the one pass?");
+  }
+  CaptureSpec capture(const Model&) const override { return only_sites({}); }
+  Reading read(const ReadRun& run) const override;
+
+ private:
+  bool prefixes_ = false;
+};
+
+Reading Loss::read(const ReadRun& run) const {
+  const LossReport found = read_token_losses(*run.trace);
+  const TokenName name = namer(run.loaded);
   Reading out;
   out.facts = {{"mean", "loss, nats per token", found.mean},
                {"perplexity", "perplexity", std::exp(found.mean)},
                {"uniform", "uniform baseline ln V", found.uniform},
                {"unigram", "unigram baseline, this text's own counts", found.unigram}};
-  if (options.prefixes) {
+  if (prefixes_) {
     PrefixCheck check;
-    shell.with_progress("beginnings alone",
-                        [&](const Ctx& ctx) { check = check_prefixes(loaded, request, ctx, *trace); });
+    run.shell.with_progress("beginnings alone",
+                            [&](const Ctx& ctx) { check = check_prefixes(run.loaded, run.request, ctx, *run.trace); });
     out.facts.push_back({"prefixes", "beginnings run alone", static_cast<std::int64_t>(check.prefixes.size())});
     out.facts.push_back({"prefix_difference", "largest difference of a logit from the one pass", check.largest});
     out.facts.push_back({"prefix_magnitude", "largest logit compared", check.magnitude});
@@ -263,7 +369,7 @@ Reading loss(Shell& shell, const ReadOptions& options, const LoadedModel& loaded
   for (const TokenLoss& t : found.tokens)
     out.rows.push_back({std::int64_t{t.position}, name(t.target), t.probability, t.loss, std::int64_t{t.rank},
                         name(t.best), t.best_probability, t.running_mean, std::exp(t.running_mean), t.unigram});
-  out.picture = framed_picture("Loss per token", *trace, [found, trace, name](const Look& look) {
+  out.picture = framed_picture("Loss per token", *run.trace, [found, trace = run.trace, name](const Look& look) {
     TokenBars bars = loss_bars(found, trace, name);
     bars.width = picture_width;
     bars.height = picture_height;
@@ -272,30 +378,10 @@ Reading loss(Shell& shell, const ReadOptions& options, const LoadedModel& loaded
   return out;
 }
 
-CaptureSpec of_sites(std::set<SiteKind> sites) {
-  CaptureSpec spec;
-  spec.maps = MapStorage::none;
-  spec.sites = std::move(sites);
-  return spec;
-}
 }  // namespace
 
-std::vector<ReadTool> block_tools() {
-  return {
-      {"residual", "Residual stream: its norm through depth and what each part adds; norm before against behind",
-       [](const Model& m) { return of_sites(residual_stream_sites(m)); }, &residual},
-      {"norms", "LayerNorm, RMSNorm, BatchNorm on rows you give, or a norm of the model at work",
-       [](const Model& m) { return of_sites(model_norm_sites(m)); }, &norms},
-      {"ffn", "The MLP of a layer, neuron by neuron; shares of parameters",
-       [](const Model& m) {
-         return of_sites(m.config().dims.d_mlp > 0 ? feed_forward_sites(m) : std::set<SiteKind>{});
-       },
-       &mlp},
-      {"path", "The way of one token: embedding, blocks, last norm, unembedding, softmax",
-       [](const Model& m) { return of_sites(token_path_sites(m)); }, &path},
-      {"loss", "Cross-entropy and perplexity token by token, beside baselines",
-       [](const Model&) { return of_sites({}); }, &loss},
-  };
+ReadTools block_tools() {
+  return tools_of<Residual, Norms, Mlp, Path, Loss>();
 }
 
 }  // namespace headscope::cli

@@ -116,40 +116,36 @@ void list_sites(Shell& shell) {
 }
 }  // namespace
 
-void add_capture(CLI::App& app, Shell& shell) {
+void add_capture(Command& app, Shell& shell) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("capture", "Run a model on a text and write the trace to a safetensors file");
-  options->input.add_options(*command, false);
-  command->add_option("-o,--out", options->out, "The file to write")->type_name("FILE.safetensors");
+  Command command = app.add_subcommand("capture", "Run a model on a text and write the trace to a safetensors file");
+  options->input.add_to(command);
+  command.add_option("-o,--out", options->out, "The file to write").type_name("FILE.safetensors");
   command
-      ->add_option("--sites", options->sites,
-                   "What to write besides the patterns: q, k, v, z, resid_post, logits, … or all")
-      ->delimiter(',')
-      ->type_name("SITE,…");
-  command->add_option("--layers", options->layers, "Only these layers (default: all)")
-      ->delimiter(',')
-      ->type_name("N,…");
+      .add_option("--sites", options->sites,
+                  "What to write besides the patterns: q, k, v, z, resid_post, logits, … or all")
+      .delimiter(',')
+      .type_name("SITE,…");
+  command.add_option("--layers", options->layers, "Only these layers (default: all)").delimiter(',').type_name("N,…");
   command
-      ->add_option("--storage", options->storage,
-                   "How maps are kept while the model runs: auto, dense, factored, or none (no patterns)")
-      ->check(CLI::IsMember({"auto", "dense", "factored", "none"}))
-      ->type_name("STORAGE")
-      ->capture_default_str();
+      .add_option("--storage", options->storage,
+                  "How maps are kept while the model runs: auto, dense, factored, or none (no patterns)")
+      .check(one_of({"auto", "dense", "factored", "none"}))
+      .type_name("STORAGE")
+      .show_default();
   command
-      ->add_option("--names", options->names,
-                   "What tensors are called: TransformerLens' hook names up to version 3, or those of its bridges (4)")
-      ->check(CLI::IsMember({"transformer-lens", "bridge"}))
-      ->type_name("transformer-lens|bridge")
-      ->capture_default_str();
-  command->add_option("--budget", options->budget, "Memory the trace may take, such as 512M (default 1G)")
-      ->type_name("SIZE");
-  command->add_flag("--last-logits", options->last_logits, "Keep the logits of the last position only");
-  command->add_flag("--list-sites", options->list_sites, "List the sites: name, shape, meaning");
-  command->callback([options, &shell] {
-    shell.command = [options, &shell] {
-      if (options->list_sites) return list_sites(shell);
-      capture(shell, *options);
-    };
+      .add_option("--names", options->names,
+                  "What tensors are called: TransformerLens' hook names up to version 3, or those of its bridges (4)")
+      .check(one_of({"transformer-lens", "bridge"}))
+      .type_name("transformer-lens|bridge")
+      .show_default();
+  command.add_option("--budget", options->budget, "Memory the trace may take, such as 512M (default 1G)")
+      .type_name("SIZE");
+  command.add_flag("--last-logits", options->last_logits, "Keep the logits of the last position only");
+  command.add_flag("--list-sites", options->list_sites, "List the sites: name, shape, meaning");
+  command.does([options, &shell] {
+    if (options->list_sites) return list_sites(shell);
+    capture(shell, *options);
   });
 }
 

@@ -220,26 +220,24 @@ void compare(Shell& shell, const Options& options) {
 }
 }  // namespace
 
-void add_compare(CLI::App& app, Shell& shell) {
+void add_compare(Command& app, Shell& shell) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  Command command =
       app.add_subcommand("compare", "Two runs side by side: another text, another model, or before and after edits");
-  options->input.add_options(*command, false);
-  command->add_option("--with-text", options->with_text, "The second side reads this text")->type_name("TEXT");
-  command->add_option("--with-model", options->with_model, "The second side is this model")->type_name("DIR");
-  command->add_option("--top", options->top, "How many heads to list")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  command->add_flag("--csv", options->csv, "All heads with all metrics of both sides");
-  command->add_flag("--json", options->json, "The same as JSON, with tokens, pairs, losses and next tokens");
-  command->add_option("-o,--out", options->out, "Picture of one head in both, and the difference")
-      ->type_name("FILE.png|.svg");
-  command->add_option("--head", options->head, "Which head; without it the one that differs most")->type_name("L.H");
-  command->add_option("--theme", options->theme, "dark, light, projector or print")
-      ->check(CLI::IsMember({"dark", "light", "projector", "print"}))
-      ->type_name("THEME")
-      ->capture_default_str();
-  command->callback([options, &shell] { shell.command = [options, &shell] { compare(shell, *options); }; });
+  options->input.add_to(command);
+  command.add_option("--with-text", options->with_text, "The second side reads this text").type_name("TEXT");
+  command.add_option("--with-model", options->with_model, "The second side is this model").type_name("DIR");
+  command.add_option("--top", options->top, "How many heads to list").check(range(1, 1 << 20)).show_default();
+  command.add_flag("--csv", options->csv, "All heads with all metrics of both sides");
+  command.add_flag("--json", options->json, "The same as JSON, with tokens, pairs, losses and next tokens");
+  command.add_option("-o,--out", options->out, "Picture of one head in both, and the difference")
+      .type_name("FILE.png|.svg");
+  command.add_option("--head", options->head, "Which head; without it the one that differs most").type_name("L.H");
+  command.add_option("--theme", options->theme, "dark, light, projector or print")
+      .check(one_of({"dark", "light", "projector", "print"}))
+      .type_name("THEME")
+      .show_default();
+  command.does([options, &shell] { compare(shell, *options); });
 }
 
 }  // namespace headscope::cli

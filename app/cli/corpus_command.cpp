@@ -178,31 +178,28 @@ void corpus(Shell& shell, const Options& options) {
 }
 }  // namespace
 
-void add_corpus(CLI::App& app, Shell& shell) {
+void add_corpus(Command& app, Shell& shell) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  Command command =
       app.add_subcommand("corpus", "Every metric of every head over many texts: spread, deciles, examples");
-  command->add_option("inputs", options->inputs, "Text files, or folders of them; with --merge the files of shards")
-      ->type_name("FILE…");
-  command->add_option("-m,--model", options->model, "Model folder (Hugging Face layout), or the name of a bundled one")
-      ->type_name("DIR");
-  command->add_option("-o,--out", options->out, "The results, as JSON")->type_name("FILE.json");
-  command->add_option("--csv", options->csv, "Mean, spread and deciles of every head and metric")
-      ->type_name("FILE.csv");
-  command->add_flag("--lines", options->lines, "Every line is a text of its own");
-  command->add_option("--stories", options->stories, "Instead of files: stories of the bundled models' language")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}))
-      ->type_name("N");
-  command->add_option("--seed", options->seed, "Seed of the stories")->capture_default_str();
-  command->add_option("--window", options->window, "Most tokens of a passage (default: the model's context)")
-      ->check(CLI::Range(2, 1 << 24))
-      ->type_name("N");
-  command->add_option("--shard", options->shard, "Only part i of n of the work")
-      ->type_name("i/n")
-      ->capture_default_str();
-  auto* resume = command->add_flag("--resume", options->resume, "Go on with what -o holds");
-  command->add_flag("--merge", options->merge, "Put the files of all shards together")->excludes(resume);
-  command->callback([options, &shell] { shell.command = [options, &shell] { corpus(shell, *options); }; });
+  command.add_option("inputs", options->inputs, "Text files, or folders of them; with --merge the files of shards")
+      .type_name("FILE…");
+  command.add_option("-m,--model", options->model, "Model folder (Hugging Face layout), or the name of a bundled one")
+      .type_name("DIR");
+  command.add_option("-o,--out", options->out, "The results, as JSON").type_name("FILE.json");
+  command.add_option("--csv", options->csv, "Mean, spread and deciles of every head and metric").type_name("FILE.csv");
+  command.add_flag("--lines", options->lines, "Every line is a text of its own");
+  command.add_option("--stories", options->stories, "Instead of files: stories of the bundled models' language")
+      .check(range(std::int64_t{1}, std::int64_t{1'000'000'000}))
+      .type_name("N");
+  command.add_option("--seed", options->seed, "Seed of the stories").show_default();
+  command.add_option("--window", options->window, "Most tokens of a passage (default: the model's context)")
+      .check(range(2, 1 << 24))
+      .type_name("N");
+  command.add_option("--shard", options->shard, "Only part i of n of the work").type_name("i/n").show_default();
+  const Option resume = command.add_flag("--resume", options->resume, "Go on with what -o holds");
+  command.add_flag("--merge", options->merge, "Put the files of all shards together").excludes(resume);
+  command.does([options, &shell] { corpus(shell, *options); });
 }
 
 }  // namespace headscope::cli

@@ -8,6 +8,7 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
+#include "app/cli/output.h"
 #include "app/cli/report.h"
 #include "app/cli/table.h"
 #include "core/attention/cell_set.h"
@@ -23,7 +24,8 @@ using nlohmann::ordered_json;
 struct Options {
   Input input;
   std::string rule, cells;
-  bool list = false, json = false, csv = false;
+  Output output;
+  bool list = false;
 };
 
 void list_presets(Shell& shell) {
@@ -45,14 +47,14 @@ CellPattern listed_cells(const std::string& text, Index size) {
 
 void print(Shell& shell, const Options& options, const Trace& trace, const CellPattern& pattern,
            const std::vector<Detection>& heads) {
-  if (options.csv) {
+  if (options.output.csv) {
     shell.print_line("layer,head,score,chance,rows");
     const auto exact = [](double v) { return std::isfinite(v) ? fmt::format("{}", v) : std::string(); };
     for (const Detection& d : heads)
       shell.print_line(fmt::format("{},{},{},{},{}", d.layer, d.head, exact(d.score), exact(d.chance), d.rows));
     return;
   }
-  if (options.json) {
+  if (options.output.json) {
     ordered_json out;
     out["model"] = model_json(trace.model);
     out["tokens"] = tokens_json(trace);
@@ -81,40 +83,34 @@ void print(Shell& shell, const Options& options, const Trace& trace, const CellP
 }
 }  // namespace
 
-void add_detect(CLI::App& app, Shell& shell) {
+void add_detect(Command& app, Shell& shell) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("detect", "Rank all heads by their attention on cells of your choice");
+  Command command = app.add_subcommand("detect", "Rank all heads by their attention on cells of your choice");
   command
-      ->add_option("rule", options->rule,
-                   "Which cells: q query, k key, n tokens, token[i]; as in \"token[k-1] == token[q] and k <= q\"")
-      ->type_name("RULE");
-  // The text is an option here: the word after the command is the rule.
-  options->input.add_options(*command, true);
-  command->remove_option(command->get_option_group("text")->get_option("input"));
-  command->add_option("--cells", options->cells, "The cells themselves, QUERY:KEY with ranges: \"3:1 4-6:2\"")
-      ->type_name("CELLS");
-  command->add_flag("--list", options->list, "List rules for the known classes");
-  auto* json = command->add_flag("--json", options->json, "JSON instead of a table");
-  command->add_flag("--csv", options->csv, "CSV instead of a table")->excludes(json);
-  command->callback([options, &shell] {
-    shell.command = [options, &shell] {
-      if (options->list) return list_presets(shell);
-      if (options->rule.empty() == options->cells.empty())
-        throw UsageError("give a rule or --cells, one of the two (--list shows rules)");
-      std::optional<CellRule> rule;
-      try {
-        if (!options->rule.empty()) rule.emplace(options->rule);  // before the work, so that a typo costs nothing
-      } catch (const RuleError& mistyped) {
-        throw UsageError(mistyped.what());
-      }
-      const Opened opened = open_input(shell, options->input, {.all_logits = false});
-      const Trace& trace = *opened.trace;
-      if (trace.maps.empty()) throw Error(trace.model.name, "attention maps to look at", "a trace without any");
-      const auto size = static_cast<Index>(trace.tokens.size());
-      const CellPattern pattern =
-          rule ? cells_of(*rule, trace.tokens, shell.stop()) : listed_cells(options->cells, size);
-      print(shell, *options, trace, pattern, detect_all(trace, pattern, shell.stop()));
-    };
+      .add_option("rule", options->rule,
+                  "Which cells: q query, k key, n tokens, token[i]; as in \"token[k-1] == token[q] and k <= q\"")
+      .type_name("RULE");
+  options->input.add_to(command, {.trace = true});
+  command.add_option("--cells", options->cells, "The cells themselves, QUERY:KEY with ranges: \"3:1 4-6:2\"")
+      .type_name("CELLS");
+  command.add_flag("--list", options->list, "List rules for the known classes");
+  options->output.add_to(command);
+  command.does([options, &shell] {
+    if (options->list) return list_presets(shell);
+    if (options->rule.empty() == options->cells.empty())
+      throw UsageError("give a rule or --cells, one of the two (--list shows rules)");
+    std::optional<CellRule> rule;
+    try {
+      if (!options->rule.empty()) rule.emplace(options->rule);  // before the work, so that a typo costs nothing
+    } catch (const RuleError& mistyped) {
+      throw UsageError(mistyped.what());
+    }
+    const Opened opened = open_input(shell, options->input, {.all_logits = false});
+    const Trace& trace = *opened.trace;
+    if (trace.maps.empty()) throw Error(trace.model.name, "attention maps to look at", "a trace without any");
+    const auto size = static_cast<Index>(trace.tokens.size());
+    const CellPattern pattern = rule ? cells_of(*rule, trace.tokens, shell.stop()) : listed_cells(options->cells, size);
+    print(shell, *options, trace, pattern, detect_all(trace, pattern, shell.stop()));
   });
 }
 

@@ -150,53 +150,50 @@ void generate(Shell& shell, const Options& options) {
   shell.print_line(json_text(out));
 }
 
-void add_choice(CLI::App& command, Options& options) {
-  command
-      .add_option("--temperature", options.choice.settings.temperature, "0 takes the most probable token every time")
-      ->check(CLI::Range(0.0, 1000.0))
-      ->capture_default_str();
+void add_choice(Command& command, Options& options) {
+  command.add_option("--temperature", options.choice.settings.temperature, "0 takes the most probable token every time")
+      .check(range(0.0, 1000.0))
+      .show_default();
   command.add_option("--top-k", options.choice.settings.top_k, "Only the k most probable tokens (0: all)")
-      ->check(CLI::Range(0, 1 << 24))
-      ->capture_default_str();
+      .check(range(0, 1 << 24))
+      .show_default();
   command.add_option("--top-p", options.choice.settings.top_p, "Then the fewest tokens whose shares reach p (1: all)")
-      ->check(CLI::Range(1e-9, 1.0))
-      ->capture_default_str();
+      .check(range(1e-9, 1.0))
+      .show_default();
   command.add_option("--tokens", options.tokens, "At most this many tokens, and no more than the context")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
+      .check(range(1, 1 << 20))
+      .show_default();
   command.add_option("--texts", options.texts, "How many texts, each with the next seed")
-      ->check(CLI::Range(1, 10000))
-      ->capture_default_str();
-  command.add_option("--seed", options.choice.seed, "Seed of the draws")->capture_default_str();
+      .check(range(1, 10000))
+      .show_default();
+  command.add_option("--seed", options.choice.seed, "Seed of the draws").show_default();
   command.add_flag("--past-end", options.past_end, "Go on after the token that ends texts");
 }
 }  // namespace
 
-void add_generate(CLI::App& app, Shell& shell) {
+void add_generate(Command& app, Shell& shell) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
-      app.add_subcommand("generate", "Continue a text, step by step, and say how each token was chosen");
-  options->input.add_text_options(*command, false);
-  options->input.add_edit_options(*command, false, false);
-  add_choice(*command, *options);
-  command->add_flag("--steps", options->steps,
-                    "A table: every token with its probability, rank, random number, entropy, time and cache");
-  command->add_flag("--json", options->json, "JSON, with the most probable candidates of every step");
-  command->add_option("--candidates", options->candidates, "How many candidates --json lists")
-      ->check(CLI::Range(0, 1 << 20))
-      ->capture_default_str();
-  command->callback([options, &shell] { shell.command = [options, &shell] { generate(shell, *options); }; });
+  Command command = app.add_subcommand("generate", "Continue a text, step by step, and say how each token was chosen");
+  options->input.add_to(command, {.short_edits = false});
+  add_choice(command, *options);
+  command.add_flag("--steps", options->steps,
+                   "A table: every token with its probability, rank, random number, entropy, time and cache");
+  command.add_flag("--json", options->json, "JSON, with the most probable candidates of every step");
+  command.add_option("--candidates", options->candidates, "How many candidates --json lists")
+      .check(range(0, 1 << 20))
+      .show_default();
+  command.does([options, &shell] { generate(shell, *options); });
 }
 
-void add_sample(CLI::App& app, Shell& shell) {
+void add_sample(Command& app, Shell& shell) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("sample", "Let a model write: generate, with nothing but the text");
-  command->add_option("model", options->input.model, "Model folder, or the name of a bundled model")
-      ->required()
-      ->type_name("DIR");
-  command->add_option("-p,--prompt", options->input.text, "How the text begins")->type_name("TEXT");
-  add_choice(*command, *options);
-  command->callback([options, &shell] { shell.command = [options, &shell] { generate(shell, *options); }; });
+  Command command = app.add_subcommand("sample", "Let a model write: generate, with nothing but the text");
+  command.add_option("model", options->input.model, "Model folder, or the name of a bundled model")
+      .required()
+      .type_name("DIR");
+  command.add_option("-p,--prompt", options->input.text, "How the text begins").type_name("TEXT");
+  add_choice(command, *options);
+  command.does([options, &shell] { generate(shell, *options); });
 }
 
 }  // namespace headscope::cli

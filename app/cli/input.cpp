@@ -41,54 +41,55 @@ std::string checked(std::string text, const std::string& where) {
 }
 }  // namespace
 
-void Input::add_text_options(CLI::App& app, bool with_trace) {
-  auto* model_option =
-      app.add_option("-m,--model", model, "Model folder (Hugging Face layout), or the name of a bundled one")
-          ->type_name("DIR");
-  auto* group = app.add_option_group("text", "What to read (one of)");
-  group->add_option("-t,--text", text, "The text itself")->type_name("TEXT");
-  group
-      ->add_option("-f,--file", file,
-                   "A UTF-8 text file, read as it is (a final newline is a token); - for standard input")
-      ->type_name("FILE");
-  group->add_option("input", dash, "- reads the text from standard input")->check(CLI::IsMember({"-"}))->type_name("-");
-  group->add_option("--ids", ids, "Token ids, separated by commas")->delimiter(',')->type_name("N,N,…");
-  if (with_trace) {
-    auto* option = group->add_option(
-        "--trace", trace,
-        "Instead of a model and a text: a trace file of `capture`, or attention in an .npz or .npy file");
-    option->excludes(model_option)->type_name("FILE");
-  }
-  group->require_option(0, 1);
-  auto* yes =
-      app.add_flag("--bos", bos, "Put the beginning-of-sequence token in front (default: as the tokenizer says)");
-  app.add_flag("--no-bos", no_bos, "Put nothing in front")->excludes(yes);
-  app.add_flag("--special", special, "Read special tokens such as <|endoftext|> in the text as tokens");
-  app.add_option("--cut", cut, "Of a text longer than the model's context keep the first or the last part")
-      ->check(CLI::IsMember({"first", "last"}))
-      ->type_name("first|last");
-}
+void Input::add_to(Command& command, const Takes& takes) {
+  const Option of_model =
+      command.add_option("-m,--model", model, "Model folder (Hugging Face layout), or the name of a bundled one")
+          .type_name("DIR");
+  Command texts = command.add_choice("text", "What to read (one of)");
+  texts.add_option("-t,--text", text, "The text itself").type_name("TEXT");
+  texts
+      .add_option("-f,--file", file,
+                  "A UTF-8 text file, read as it is (a final newline is a token); - for standard input")
+      .type_name("FILE");
+  texts.add_option("input", dash, "- reads the text from standard input").check(one_of({"-"})).type_name("-");
+  texts.add_option("--ids", ids, "Token ids, separated by commas").delimiter(',').type_name("N,N,…");
+  std::optional<Option> of_trace;
+  if (takes.trace)
+    of_trace = texts
+                   .add_option("--trace", trace,
+                               "Instead of a model and a text: a trace file of `capture`, or attention in an .npz or "
+                               ".npy file")
+                   .excludes(of_model)
+                   .type_name("FILE");
+  const Option yes =
+      command.add_flag("--bos", bos, "Put the beginning-of-sequence token in front (default: as the tokenizer says)");
+  command.add_flag("--no-bos", no_bos, "Put nothing in front").excludes(yes);
+  command.add_flag("--special", special, "Read special tokens such as <|endoftext|> in the text as tokens");
+  command.add_option("--cut", cut, "Of a text longer than the model's context keep the first or the last part")
+      .check(one_of({"first", "last"}))
+      .type_name("first|last");
 
-void Input::add_edit_options(CLI::App& app, bool short_forms, bool with_trace) {
-  std::vector<CLI::Option*> options;
-  if (short_forms) {
-    options.push_back(app.add_option("--temperature", temperatures,
-                                     "Divide the scores by τ before the softmax, of one head (1.0=0.5), a layer "
-                                     "(1.*=0.5) or all (0.5); may be given again")
-                          ->type_name("[L.H=]τ")
-                          ->take_all());
-    options.push_back(
-        app.add_option("--mask", masks, "Another mask for one head, a layer or all: window W, full, sink K window W, …")
-            ->type_name("[L.H=]MASK")
-            ->take_all());
+  std::vector<Option> of_edits;
+  if (takes.short_edits) {
+    of_edits.push_back(command
+                           .add_option("--temperature", temperatures,
+                                       "Divide the scores by τ before the softmax, of one head (1.0=0.5), a layer "
+                                       "(1.*=0.5) or all (0.5); may be given again")
+                           .type_name("[L.H=]τ"));
+    of_edits.push_back(command
+                           .add_option("--mask", masks,
+                                       "Another mask for one head, a layer or all: window W, full, sink K window W, …")
+                           .type_name("[L.H=]MASK"));
   }
-  options.push_back(app.add_option("--edit", actions,
-                                   "Any edit, \"WHERE: WHAT\", such as \"1.0: ablate zero\" or \"0.*@3..: pattern "
-                                   "previous\"; a wrong one lists them all; may be given again")
-                        ->type_name("EDIT")
-                        ->take_all());
-  if (with_trace)
-    for (CLI::Option* edit : options) edit->excludes(app.get_option("--trace"));
+  of_edits.push_back(command
+                         .add_option("--edit", actions,
+                                     "Any edit, \"WHERE: WHAT\", such as \"1.0: ablate zero\" or \"0.*@3..: pattern "
+                                     "previous\"; a wrong one lists them all; may be given again")
+                         .type_name("EDIT"));
+  for (const Option& edit : of_edits) {
+    edit.take_all();
+    if (of_trace) edit.excludes(*of_trace);
+  }
 }
 
 bool Input::has_text() const {

@@ -1,13 +1,13 @@
 #pragma once
 // The options that say what to run on what: a model and a text, or a trace recorded before.
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "app/cli/options.h"
 #include "app/cli/shell.h"
 #include "core/engine/run_request.h"
 
@@ -20,15 +20,14 @@ struct Input {
   std::vector<std::string> actions;              ///< "L.H: action", in order, after those
   bool bos = false, no_bos = false, special = false;
 
-  /// Adds --model, --text, --file, -, --ids, --bos, --no-bos, --special, --cut; and --trace where the command can read
-  /// one.
-  void add_text_options(CLI::App& app, bool with_trace);
-  /// --edit, and its short forms --temperature and --mask where these words are free.
-  void add_edit_options(CLI::App& app, bool short_forms, bool with_trace);
-  void add_options(CLI::App& app, bool with_trace) {
-    add_text_options(app, with_trace);
-    add_edit_options(app, true, with_trace);
-  }
+  /// Which of its options a command takes.
+  struct Takes {
+    bool trace = false;       ///< --trace instead of a model and a text
+    bool short_edits = true;  ///< --temperature and --mask, short forms of --edit
+  };
+  /// Adds --model, --text, --file, -, --ids, --bos, --no-bos, --special, --cut, --edit, and what `takes` says.
+  void add_to(Command& command, const Takes& takes);
+  void add_to(Command& command) { add_to(command, Takes{}); }
   bool has_text() const;
   bool from_trace() const { return !trace.empty(); }
   /// Throws UsageError when no model or no text was given, Error when a file cannot be read.

@@ -187,32 +187,31 @@ void print_tensors(Shell& shell, const SafetensorsFile& file) {
 }
 }  // namespace
 
-void add_inspect(CLI::App& app, Shell& shell) {
+void add_inspect(Command& app, Shell& shell) {
   struct Options {
     Input input;
     std::string path;
     bool json = false;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  Command command =
       app.add_subcommand("inspect", "Configuration, tensors, sizes and parameter counts of a model or file");
-  auto* path = command->add_option("path", options->path, "A model folder or a .safetensors file (a trace file too)");
-  command->add_option("-m,--model", options->input.model, "The same, as the other commands name it")->excludes(path);
-  command->add_flag("--json", options->json, "JSON instead of text");
-  command->callback([options, &shell] {
-    shell.command = [options, &shell] {
-      if (options->input.model.empty()) options->input.model = options->path;
-      const fs::path folder = options->input.model_folder();
-      const Inspected model = inspect(folder);
-      if (options->json) return shell.print_line(json_text(as_json(model, folder)));
-      if (model.config) print_config(shell, model);
-      print_tensors(shell, model.file);
-      if (!model.unused.empty()) {
-        std::string names;
-        for (const std::string& name : model.unused) names += (names.empty() ? "" : ", ") + excerpt(name);
-        shell.print_line("not used by the model: " + names);
-      }
-    };
+  const Option path =
+      command.add_option("path", options->path, "A model folder or a .safetensors file (a trace file too)");
+  command.add_option("-m,--model", options->input.model, "The same, as the other commands name it").excludes(path);
+  command.add_flag("--json", options->json, "JSON instead of text");
+  command.does([options, &shell] {
+    if (options->input.model.empty()) options->input.model = options->path;
+    const fs::path folder = options->input.model_folder();
+    const Inspected model = inspect(folder);
+    if (options->json) return shell.print_line(json_text(as_json(model, folder)));
+    if (model.config) print_config(shell, model);
+    print_tensors(shell, model.file);
+    if (!model.unused.empty()) {
+      std::string names;
+      for (const std::string& name : model.unused) names += (names.empty() ? "" : ", ") + excerpt(name);
+      shell.print_line("not used by the model: " + names);
+    }
   });
 }
 

@@ -126,31 +126,27 @@ void cache(Shell& shell, const CacheOptions& options) {
 
 }  // namespace
 
-void add_mask(CLI::App& app, Shell& shell) {
+void add_mask(Command& app, Shell& shell) {
   auto options = std::make_shared<MaskOptions>();
-  CLI::App* command = app.add_subcommand("mask", "What a mask shows and saves; with a model and a text, what it costs");
-  command->add_option("spec", options->spec, "The mask, such as \"window 8 | sink 1 window 1\"; list names all")
-      ->required()
-      ->type_name("MASK");
-  options->input.add_options(*command, false);
-  command->add_option("-n,--tokens", options->tokens, "Tokens of the picture and the numbers")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  command->add_option("-o,--out", options->out, "A picture of it")->type_name("FILE.png|.svg");
-  command->add_option("--theme", options->theme, "dark, light, projector or print")
-      ->check(CLI::IsMember({"dark", "light", "projector", "print"}));
-  command->callback([options, &shell] { shell.command = [options, &shell] { mask(shell, *options); }; });
+  Command command = app.add_subcommand("mask", "What a mask shows and saves; with a model and a text, what it costs");
+  command.add_option("spec", options->spec, "The mask, such as \"window 8 | sink 1 window 1\"; list names all")
+      .required()
+      .type_name("MASK");
+  options->input.add_to(command);
+  command.add_option("-n,--tokens", options->tokens, "Tokens of the picture and the numbers")
+      .check(range(1, 4096))
+      .show_default();
+  command.add_option("-o,--out", options->out, "A picture of it").type_name("FILE.png|.svg");
+  command.add_option("--theme", options->theme, "dark, light, projector or print")
+      .check(one_of({"dark", "light", "projector", "print"}));
+  command.does([options, &shell] { mask(shell, *options); });
 
   auto sizes = std::make_shared<CacheOptions>();
-  CLI::App* second = app.add_subcommand("cache", "What keys and values take: the open model, and published ones");
-  second->add_option("-m,--model", sizes->model, "A model folder, or the name of a bundled one")->type_name("DIR");
-  second->add_option("--tokens", sizes->tokens, "Tokens of the text")
-      ->check(CLI::Range(1, 1 << 30))
-      ->capture_default_str();
-  second->add_option("--bytes", sizes->bytes, "Per number: 4, 2 or 1")
-      ->check(CLI::IsMember({1, 2, 4}))
-      ->capture_default_str();
-  second->callback([sizes, &shell] { shell.command = [sizes, &shell] { cache(shell, *sizes); }; });
+  Command second = app.add_subcommand("cache", "What keys and values take: the open model, and published ones");
+  second.add_option("-m,--model", sizes->model, "A model folder, or the name of a bundled one").type_name("DIR");
+  second.add_option("--tokens", sizes->tokens, "Tokens of the text").check(range(1, 1 << 30)).show_default();
+  second.add_option("--bytes", sizes->bytes, "Per number: 4, 2 or 1").check(one_of({1, 2, 4})).show_default();
+  second.does([sizes, &shell] { cache(shell, *sizes); });
 }
 
 }  // namespace headscope::cli

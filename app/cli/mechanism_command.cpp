@@ -260,41 +260,37 @@ void draw(Shell& shell, const MechanismReport& r, const Options& options) {
 }
 }  // namespace
 
-void add_mechanism(CLI::App& app, Shell& shell) {
+void add_mechanism(Command& app, Shell& shell) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("mechanism", "Any attention mechanism on a head's queries, keys and values");
-  command->add_option("mechanism", options->words, "Its id, then NAME=VALUE for its parameters (--list tells them)")
-      ->type_name("ID [NAME=VALUE …]");
-  options->input.add_options(*command, false);
-  command->add_flag("--list", options->list, "List the mechanisms with their parameters; with an ID, what each does");
-  command->add_option("--head", options->head, "Whose queries, keys and values, as LAYER.HEAD")->capture_default_str();
-  command->add_option("--random", options->random, "So many random tokens instead")
-      ->check(CLI::Range(1, 4096))
-      ->type_name("N");
-  command->add_option("--width", options->width, "With --random: numbers in a query")
-      ->check(CLI::Range(1, 512))
-      ->capture_default_str();
-  command->add_option("--seed", options->seed, "With --random: of the numbers")->capture_default_str();
-  command->add_option("--sees", options->sees, "With --random: the mask")->type_name("SPEC")->capture_default_str();
-  command->add_option("--example", options->example, "A worked example of the literature instead")->type_name("ID");
-  command->add_flag("--json", options->json, "All numbers, for scripts");
-  command->add_option("-o,--out", options->out, "Picture of all steps")->type_name("FILE.png|.svg");
-  command->add_option("--theme", options->theme, "dark, light, projector or print")
-      ->check(CLI::IsMember({"dark", "light", "projector", "print"}))
-      ->capture_default_str();
-  command->callback([options, &shell] {
-    shell.command = [options, &shell] {
-      if (options->list) return list(shell, options->json, options->words.empty() ? "" : options->words.front());
-      if (std::erase(options->words, "-") > 0) options->input.dash = "-";
-      if (options->words.empty()) throw UsageError("which mechanism? --list names them");
-      const MechanismChoice choice = parse_mechanism(fmt::format("{}", fmt::join(options->words, " ")), "mechanism");
-      std::string from;
-      const MechanismInput in = input_for(shell, *options, choice.mechanism->reads_vocabulary, from);
-      const MechanismReport report = report_on(choice, in);
-      if (!options->out.empty()) draw(shell, report, *options);
-      if (options->json) return print_json(shell, report, from);
-      if (options->out.empty()) print_text(shell, report, from);
-    };
+  Command command = app.add_subcommand("mechanism", "Any attention mechanism on a head's queries, keys and values");
+  command.add_option("mechanism", options->words, "Its id, then NAME=VALUE for its parameters (--list tells them)")
+      .type_name("ID [NAME=VALUE …]");
+  options->input.add_to(command);
+  command.add_flag("--list", options->list, "List the mechanisms with their parameters; with an ID, what each does");
+  command.add_option("--head", options->head, "Whose queries, keys and values, as LAYER.HEAD").show_default();
+  command.add_option("--random", options->random, "So many random tokens instead").check(range(1, 4096)).type_name("N");
+  command.add_option("--width", options->width, "With --random: numbers in a query")
+      .check(range(1, 512))
+      .show_default();
+  command.add_option("--seed", options->seed, "With --random: of the numbers").show_default();
+  command.add_option("--sees", options->sees, "With --random: the mask").type_name("SPEC").show_default();
+  command.add_option("--example", options->example, "A worked example of the literature instead").type_name("ID");
+  command.add_flag("--json", options->json, "All numbers, for scripts");
+  command.add_option("-o,--out", options->out, "Picture of all steps").type_name("FILE.png|.svg");
+  command.add_option("--theme", options->theme, "dark, light, projector or print")
+      .check(one_of({"dark", "light", "projector", "print"}))
+      .show_default();
+  command.does([options, &shell] {
+    if (options->list) return list(shell, options->json, options->words.empty() ? "" : options->words.front());
+    if (std::erase(options->words, "-") > 0) options->input.dash = "-";
+    if (options->words.empty()) throw UsageError("which mechanism? --list names them");
+    const MechanismChoice choice = parse_mechanism(fmt::format("{}", fmt::join(options->words, " ")), "mechanism");
+    std::string from;
+    const MechanismInput in = input_for(shell, *options, choice.mechanism->reads_vocabulary, from);
+    const MechanismReport report = report_on(choice, in);
+    if (!options->out.empty()) draw(shell, report, *options);
+    if (options->json) return print_json(shell, report, from);
+    if (options->out.empty()) print_text(shell, report, from);
   });
 }
 

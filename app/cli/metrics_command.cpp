@@ -197,69 +197,68 @@ void print_metrics(Shell& shell, const Options& options, const Trace& trace, con
 }
 }  // namespace
 
-void add_metrics(CLI::App& app, Shell& shell) {
+void add_metrics(Command& app, Shell& shell) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  Command command =
       app.add_subcommand("metrics", "Metrics of every head, on a text, a trace, or repeated random tokens");
-  options->input.add_options(*command, true);
-  command->add_option("--metric", options->metrics, "Metrics to show, separated by commas; all for every one")
-      ->delimiter(',')
-      ->type_name("ID,…");
-  command->add_flag("--list", options->list, "List the metrics: unit, range, formula, source");
-  auto* format = command->add_option("--format", options->format, "Output as table, csv or json")
-                     ->check(CLI::IsMember({"table", "csv", "json"}))
-                     ->type_name("FORMAT")
-                     ->capture_default_str();
-  auto* json = command->add_flag("--json", options->json, "Same as --format json")->excludes(format);
-  command->add_flag("--csv", options->csv, "Same as --format csv")->excludes(format)->excludes(json);
-  command->add_flag("--chance", options->chance, "Add what chance gives to the CSV (the JSON always has it)");
+  options->input.add_to(command, {.trace = true});
+  command.add_option("--metric", options->metrics, "Metrics to show, separated by commas; all for every one")
+      .delimiter(',')
+      .type_name("ID,…");
+  command.add_flag("--list", options->list, "List the metrics: unit, range, formula, source");
+  const Option format = command.add_option("--format", options->format, "Output as table, csv or json")
+                            .check(one_of({"table", "csv", "json"}))
+                            .type_name("FORMAT")
+                            .show_default();
+  const Option json = command.add_flag("--json", options->json, "Same as --format json").excludes(format);
+  command.add_flag("--csv", options->csv, "Same as --format csv").excludes(format).excludes(json);
+  command.add_flag("--chance", options->chance, "Add what chance gives to the CSV (the JSON always has it)");
   command
-      ->add_option("--classes", options->classes, "Thresholds of head classes, in the form of assets/head_classes.json")
-      ->type_name("FILE");
-  auto* words = command->add_flag("--words", options->words,
-                                  "Attention between words: the sum over a word's tokens as keys, the mean as queries");
-  auto* repeated = command
-                       ->add_flag("--repeated", options->repeated,
-                                  "Measure on random tokens said twice: the standard induction score")
-                       ->excludes(words);
-  command->add_option("--period", options->period, "Tokens that are repeated")
-      ->check(CLI::Range(1, 1 << 20))
-      ->needs(repeated)
-      ->capture_default_str();
-  command->add_option("--repeats", options->repeats, "How often they are said")
-      ->check(CLI::Range(2, 1 << 20))
-      ->needs(repeated)
-      ->capture_default_str();
-  command->add_option("--seed", options->seed, "Seed of the random tokens")->needs(repeated)->capture_default_str();
-  auto* alphabet = command
-                       ->add_option("--alphabet", options->alphabet,
-                                    "What they are drawn from: tokens that the model expects, all tokens, or those of "
-                                    "a TEXT")
-                       ->needs(repeated)
-                       ->type_name("expected|all|TEXT")
-                       ->capture_default_str();
-  command->add_option("--alphabet-file", options->alphabet_file, "… or those of a file")
-      ->needs(repeated)
-      ->excludes(alphabet)
-      ->type_name("FILE");
-  command->callback([options, &shell] {
-    shell.command = [options, &shell] {
-      if (options->list) return list_metrics(shell, options->chosen_format());
-      const bool table = options->chosen_format() == "table";
-      std::vector<HeadColumn> columns;
-      if (!options->metrics.empty())
-        columns = columns_by_id(options->metrics);  // before the work, so that a typo costs nothing
-      if (options->repeated) {
-        const Repeated made = run_repeated(shell, *options);
-        auto scores = repeated_columns(options->period, made.first);
-        scores.insert(scores.end(), columns.begin(), columns.end());
-        return print_metrics(shell, *options, *made.opened.trace, scores, &made.alphabet);
-      }
-      const Opened opened = open_input(shell, options->input, {.all_logits = false});
-      if (columns.empty()) columns = table ? usual_columns() : columns_by_id({"all"});
-      if (options->words) return print_metrics(shell, *options, in_words(*opened.trace), columns, nullptr);
-      print_metrics(shell, *options, *opened.trace, columns, nullptr);
-    };
+      .add_option("--classes", options->classes, "Thresholds of head classes, in the form of assets/head_classes.json")
+      .type_name("FILE");
+  const Option words = command.add_flag(
+      "--words", options->words, "Attention between words: the sum over a word's tokens as keys, the mean as queries");
+  const Option repeated = command
+                              .add_flag("--repeated", options->repeated,
+                                        "Measure on random tokens said twice: the standard induction score")
+                              .excludes(words);
+  command.add_option("--period", options->period, "Tokens that are repeated")
+      .check(range(1, 1 << 20))
+      .needs(repeated)
+      .show_default();
+  command.add_option("--repeats", options->repeats, "How often they are said")
+      .check(range(2, 1 << 20))
+      .needs(repeated)
+      .show_default();
+  command.add_option("--seed", options->seed, "Seed of the random tokens").needs(repeated).show_default();
+  const Option alphabet =
+      command
+          .add_option("--alphabet", options->alphabet,
+                      "What they are drawn from: tokens that the model expects, all tokens, or those of "
+                      "a TEXT")
+          .needs(repeated)
+          .type_name("expected|all|TEXT")
+          .show_default();
+  command.add_option("--alphabet-file", options->alphabet_file, "… or those of a file")
+      .needs(repeated)
+      .excludes(alphabet)
+      .type_name("FILE");
+  command.does([options, &shell] {
+    if (options->list) return list_metrics(shell, options->chosen_format());
+    const bool table = options->chosen_format() == "table";
+    std::vector<HeadColumn> columns;
+    if (!options->metrics.empty())
+      columns = columns_by_id(options->metrics);  // before the work, so that a typo costs nothing
+    if (options->repeated) {
+      const Repeated made = run_repeated(shell, *options);
+      auto scores = repeated_columns(options->period, made.first);
+      scores.insert(scores.end(), columns.begin(), columns.end());
+      return print_metrics(shell, *options, *made.opened.trace, scores, &made.alphabet);
+    }
+    const Opened opened = open_input(shell, options->input, {.all_logits = false});
+    if (columns.empty()) columns = table ? usual_columns() : columns_by_id({"all"});
+    if (options->words) return print_metrics(shell, *options, in_words(*opened.trace), columns, nullptr);
+    print_metrics(shell, *options, *opened.trace, columns, nullptr);
   });
 }
 

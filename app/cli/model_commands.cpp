@@ -65,42 +65,42 @@ void write_card(Shell& shell, const Options& options) {
       fmt::format("Written:\n  {}\n  {}", (folder / "README.md").string(), (folder / "card.json").string()));
 }
 
-void add_rows(CLI::App& command, Options& options) {
+void add_rows(Command& command, Options& options) {
   command
       .add_option("model", options.model,
                   "Model folder with the recipe it was trained by, or the name of a bundled one")
-      ->required()
-      ->type_name("DIR");
+      .required()
+      .type_name("DIR");
   command.add_option("--rows", options.card.rows, "Held-out texts for the loss")
-      ->check(CLI::Range(1, 1 << 16))
-      ->capture_default_str();
+      .check(range(1, 1 << 16))
+      .show_default();
 }
 }  // namespace
 
-void add_eval(CLI::App& app, Shell& shell) {
+void add_eval(Command& app, Shell& shell) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("eval", "Held-out loss of a trained model against the floor of its task");
-  add_rows(*command, *options);
-  command->add_option("--recipe", options->recipe, "Recipe that names the task (default: recipe.json in the folder)")
-      ->type_name("FILE");
-  command->add_flag("--json", options->json, "JSON instead of text");
-  command->callback([options, &shell] { shell.command = [options, &shell] { evaluate(shell, *options); }; });
+  Command command = app.add_subcommand("eval", "Held-out loss of a trained model against the floor of its task");
+  add_rows(command, *options);
+  command.add_option("--recipe", options->recipe, "Recipe that names the task (default: recipe.json in the folder)")
+      .type_name("FILE");
+  command.add_flag("--json", options->json, "JSON instead of text");
+  command.does([options, &shell] { evaluate(shell, *options); });
 }
 
-void add_card(CLI::App& app, Shell& shell) {
+void add_card(Command& app, Shell& shell) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
+  Command command = app.add_subcommand(
       "card", "Measure a trained model and its heads, and write README.md and card.json into its folder");
-  add_rows(*command, *options);
-  command->add_option("--texts", options->card.texts, "Texts that heads are measured on")
-      ->check(CLI::Range(1, 1 << 16))
-      ->capture_default_str();
-  command->add_option("--ablated-rows", options->card.ablated_rows, "Held-out texts for taking heads away")
-      ->check(CLI::Range(1, 1 << 16))
-      ->capture_default_str();
-  command->add_flag("--print", options->print, "Print the card instead of writing it");
-  command->add_flag("--json", options->json, "Print its numbers as JSON instead of writing it")->excludes("--print");
-  command->callback([options, &shell] { shell.command = [options, &shell] { write_card(shell, *options); }; });
+  add_rows(command, *options);
+  command.add_option("--texts", options->card.texts, "Texts that heads are measured on")
+      .check(range(1, 1 << 16))
+      .show_default();
+  command.add_option("--ablated-rows", options->card.ablated_rows, "Held-out texts for taking heads away")
+      .check(range(1, 1 << 16))
+      .show_default();
+  const Option print = command.add_flag("--print", options->print, "Print the card instead of writing it");
+  command.add_flag("--json", options->json, "Print its numbers as JSON instead of writing it").excludes(print);
+  command.does([options, &shell] { write_card(shell, *options); });
 }
 
 }  // namespace headscope::cli

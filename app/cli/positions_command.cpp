@@ -265,62 +265,51 @@ void positions(Shell& shell, const Options& options) {
 
 }  // namespace
 
-void add_positions(CLI::App& app, Shell& shell) {
+void add_positions(Command& app, Shell& shell) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  Command command =
       app.add_subcommand("positions", "Ways of knowing where a token stands: rope, alibi, t5, sinusoidal …");
   std::vector<std::string> methods{"list"};
   for (const PositionMethod& each : position_methods()) methods.emplace_back(each.id);
-  command->add_option("method", options->method, "Which; list describes them")
-      ->check(CLI::IsMember(methods))
-      ->type_name("METHOD");
-  options->input.add_options(*command, false);
-  command->add_option("-o,--out", options->out, "A picture of it")->type_name("FILE.png|.svg");
-  command->add_option("--picture", options->picture, "rope: dials, curve, why, map or wavelengths")
-      ->check(CLI::IsMember({"dials", "curve", "why", "map", "wavelengths"}))
-      ->capture_default_str();
-  command->add_option("--head", options->head, "Whose queries and keys")->type_name("L.H")->capture_default_str();
-  command->add_option("--row", options->row, "rope: the query's position (negative: from the end)")
-      ->type_name("M")
-      ->capture_default_str();
-  command->add_option("--key", options->key, "rope: the key's position")->type_name("N");
-  command->add_option("--shift", options->shift, "rope: added to both")->check(CLI::Range(0, 1 << 24));
-  command->add_option("--base", options->base, "rope: base of the frequencies (default: the model's)");
+  command.add_option("method", options->method, "Which; list describes them")
+      .check(one_of(methods))
+      .type_name("METHOD");
+  options->input.add_to(command);
+  command.add_option("-o,--out", options->out, "A picture of it").type_name("FILE.png|.svg");
+  command.add_option("--picture", options->picture, "rope: dials, curve, why, map or wavelengths")
+      .check(one_of({"dials", "curve", "why", "map", "wavelengths"}))
+      .show_default();
+  command.add_option("--head", options->head, "Whose queries and keys").type_name("L.H").show_default();
+  command.add_option("--row", options->row, "rope: the query's position (negative: from the end)")
+      .type_name("M")
+      .show_default();
+  command.add_option("--key", options->key, "rope: the key's position").type_name("N");
+  command.add_option("--shift", options->shift, "rope: added to both").check(range(0, 1 << 24));
+  command.add_option("--base", options->base, "rope: base of the frequencies (default: the model's)");
   std::vector<std::string> scalings;
   for (const RotaryScalingInfo& each : rotary_scalings()) scalings.emplace_back(each.id);
-  command->add_option("--scaling", options->scaling, "rope: none, linear, ntk, yarn or llama3")
-      ->check(CLI::IsMember(scalings));
-  command->add_option("--factor", options->factor, "rope: how far the scaling stretches")->capture_default_str();
-  command->add_option("--heads", options->heads, "alibi: how many heads")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  command->add_option("--buckets", options->buckets, "t5")->check(CLI::Range(4, 4096))->capture_default_str();
-  command->add_option("--max-distance", options->max_distance, "t5")
-      ->check(CLI::Range(3, 1 << 20))
-      ->capture_default_str();
-  command->add_flag("--both", options->both, "t5: later keys have buckets of their own");
-  command->add_option("--chunk", options->chunk, "chunks: tokens in one")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  command->add_option("--context", options->context, "chunks: trained length")
-      ->check(CLI::Range(2, 1 << 20))
-      ->capture_default_str();
-  command->add_option("--dimensions", options->dimensions, "sinusoidal")
-      ->check(CLI::Range(2, 4096))
-      ->capture_default_str();
-  command->add_option("--count", options->count, "sinusoidal, binary, chunks: positions")
-      ->check(CLI::Range(1, 65536))
-      ->capture_default_str();
-  command->add_option("--window", options->window, "shaw: distances beyond it share an embedding")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  command->add_option("--seed", options->seed, "shaw, transformer-xl: of the parts that training would learn");
-  command->add_option("--theme", options->theme, "dark, light, projector or print")
-      ->check(CLI::IsMember({"dark", "light", "projector", "print"}));
-  command->callback([options, &shell] {
+  command.add_option("--scaling", options->scaling, "rope: none, linear, ntk, yarn or llama3").check(one_of(scalings));
+  command.add_option("--factor", options->factor, "rope: how far the scaling stretches").show_default();
+  command.add_option("--heads", options->heads, "alibi: how many heads").check(range(1, 1024)).show_default();
+  command.add_option("--buckets", options->buckets, "t5").check(range(4, 4096)).show_default();
+  command.add_option("--max-distance", options->max_distance, "t5").check(range(3, 1 << 20)).show_default();
+  command.add_flag("--both", options->both, "t5: later keys have buckets of their own");
+  command.add_option("--chunk", options->chunk, "chunks: tokens in one").check(range(1, 1 << 20)).show_default();
+  command.add_option("--context", options->context, "chunks: trained length").check(range(2, 1 << 20)).show_default();
+  command.add_option("--dimensions", options->dimensions, "sinusoidal").check(range(2, 4096)).show_default();
+  command.add_option("--count", options->count, "sinusoidal, binary, chunks: positions")
+      .check(range(1, 65536))
+      .show_default();
+  command.add_option("--window", options->window, "shaw: distances beyond it share an embedding")
+      .check(range(1, 4096))
+      .show_default();
+  command.add_option("--seed", options->seed, "shaw, transformer-xl: of the parts that training would learn");
+  command.add_option("--theme", options->theme, "dark, light, projector or print")
+      .check(one_of({"dark", "light", "projector", "print"}));
+  command.does([options, &shell] {
     if (options->dimensions % 2 != 0) throw UsageError("--dimensions: an even number, sine and cosine of each pair");
     if (options->max_distance <= options->buckets / 2) throw UsageError("--max-distance: more than half of --buckets");
-    shell.command = [options, &shell] { positions(shell, *options); };
+    positions(shell, *options);
   });
 }
 

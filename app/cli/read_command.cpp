@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "app/cli/commands.h"
+#include "app/cli/input.h"
+#include "app/cli/output.h"
 #include "app/cli/reading.h"
 #include "app/cli/report.h"
 #include "app/cli/table.h"
@@ -46,10 +48,18 @@ ordered_json json_of(const ReadingCell& cell) {
                     cell);
 }
 
-void print(Shell& shell, const ReadOptions& options, const Trace& trace, const ReadTool& tool, const Reading& reading) {
-  if (options.json) {
+/// What every tool is asked for.
+struct Options {
+  Input input;
+  Output output;
+  std::string out, theme = "dark";
+  std::optional<int> width;
+};
+
+void print(Shell& shell, const Output& output, const Trace& trace, const ReadTool& tool, const Reading& reading) {
+  if (output.json) {
     ordered_json out;
-    out["tool"] = tool.name;
+    out["tool"] = tool.id;
     out["model"] = model_json(trace.model);
     out["tokens"] = tokens_json(trace);
     for (const Reading::Fact& fact : reading.facts) out["facts"][fact.id] = json_of(fact.value);
@@ -62,7 +72,7 @@ void print(Shell& shell, const ReadOptions& options, const Trace& trace, const R
     out["source"] = trace.source;
     return shell.print_line(out.dump(2, ' ', false, ordered_json::error_handler_t::replace));
   }
-  if (options.csv) {
+  if (output.csv) {
     shell.print_line(fmt::format("{}", fmt::join(reading.columns, ",")));
     for (const auto& row : reading.rows) {
       std::string line;
@@ -90,7 +100,7 @@ void print(Shell& shell, const ReadOptions& options, const Trace& trace, const R
   shell.print(table.text(1));
 }
 
-void read(Shell& shell, const ReadOptions& options, const ReadTool& tool) {
+void read(Shell& shell, const Options& options, const ReadTool& tool) {
   if (!options.out.empty()) {
     const auto kind = kind_of_file(options.out);
     if (kind != FileKind::png && kind != FileKind::svg)
@@ -100,133 +110,38 @@ void read(Shell& shell, const ReadOptions& options, const ReadTool& tool) {
   LoadedModel loaded = load_model(request.model, shell.backend());
   request.capture = tool.capture(*loaded.model);
   const Opened opened = run_request(shell, std::move(loaded), request);
-  const Reading reading = tool.read(shell, options, opened.loaded, request, opened.trace);
-  if (options.out.empty()) return print(shell, options, *opened.trace, tool, reading);
-  if (!reading.picture) throw UsageError(fmt::format("read {} has no picture; leave -o away", tool.name));
+  const Reading reading =
+      tool.read({shell, opened.loaded, request, opened.trace, options.output.for_scripts(), !options.out.empty()});
+  if (options.out.empty()) return print(shell, options.output, *opened.trace, tool, reading);
+  if (!reading.picture) throw UsageError(fmt::format("read {} has no picture; leave -o away", tool.id));
   const PangoText measure;
   const Scene scene = reading.picture({theme(options.theme), measure});
   OutputSize size;
   size.width_px = options.width;
   shell.print_line(write_picture(scene, options.out, size));
 }
+
+void add_tool(Command& app, Shell& shell, std::shared_ptr<ReadTool> tool) {
+  auto options = std::make_shared<Options>();
+  Command command = app.add_subcommand(tool->id, tool->meaning);
+  options->input.add_to(command);
+  tool->add_options(command);
+  options->output.add_to(command);
+  command.add_option("-o,--out", options->out, "A picture instead of a table").type_name("FILE.png|.svg");
+  command.add_option("--theme", options->theme, "dark, light, projector or print")
+      .check(one_of({"dark", "light", "projector", "print"}))
+      .show_default();
+  command.add_option("--width", options->width, "Width of the picture in pixels")
+      .check(range(1, 30000))
+      .type_name("PX");
+  command.does([options, tool = std::move(tool), &shell] { read(shell, *options, *tool); });
+}
 }  // namespace
 
-void add_read(CLI::App& app, Shell& shell) {
-  CLI::App* command = app.add_subcommand("read", "Reading tools: logit lens, attribution, circuits, rollout, sinks, …");
-  command->require_subcommand(1);
-  for (const ReadTool& tool : read_tools()) {
-    auto options = std::make_shared<ReadOptions>();
-    CLI::App* one = command->add_subcommand(tool.name, tool.meaning);
-    const std::string name = tool.name;
-    const auto is = [&](std::initializer_list<const char*> names) {
-      return std::ranges::find(names, name) != names.end();
-    };
-    options->input.add_options(*one, false);
-    if (is({"weighted", "circuits", "alternatives", "attribution"}))
-      one->add_option("--head", options->head, "One head, as LAYER.HEAD")->type_name("L.H");
-    if (is({"lens", "attribution", "flow", "gradients", "alternatives", "residual", "norms", "ffn", "path"}))
-      one->add_option("--position", options->position,
-                      "A position, counted from 0 (negative: from the end; default: the last)")
-          ->type_name("N");
-    if (is({"lens", "attribution", "gradients", "ffn"}))
-      one->add_option("--token", options->token,
-                      name == "lens" ? "The token to follow (default: the one the text goes on with)"
-                                     : "Whose logit (default: the most probable next token); ␣ is a space")
-          ->type_name("TOKEN");
-    if (is({"attribution", "gradients"}))
-      one->add_option("--against", options->against, "Take the logit of this token away")->type_name("TOKEN");
-    if (is({"lens", "circuits", "attribution", "massive", "ffn"}))
-      one->add_option("--top", options->top, "How many to list")->check(CLI::Range(1, 100000))->capture_default_str();
-    if (is({"weighted"}))
-      one->add_option("--by", options->weighting, "attention (α), value (α ‖v‖) or output (‖α v W_O‖)")
-          ->check(CLI::IsMember({"attention", "value", "output"}))
-          ->capture_default_str();
-    if (is({"circuits"})) {
-      one->add_option("--circuit", options->circuit, "Of the picture: ov or qk")
-          ->check(CLI::IsMember({"ov", "qk"}))
-          ->capture_default_str();
-      one->add_option("--distance", options->distance, "Tokens from key to query, for rotary positions")
-          ->capture_default_str();
-      one->add_flag("--full", options->full,
-                    "The strongest pairs of the whole vocabulary instead of the text's tokens");
-    }
-    if (is({"singular"})) one->add_flag("--full", options->full, "Every value, a line each");
-    if (is({"composition"})) {
-      one->add_option("--kind", options->kind, "Of the picture: q, k or v")
-          ->check(CLI::IsMember({"q", "k", "v"}))
-          ->capture_default_str();
-      one->add_option("--seed", options->seed, "Of the random matrices that chance is measured on")
-          ->capture_default_str();
-    }
-    if (is({"rollout", "flow"})) {
-      one->add_option("--residual", options->residual, "Share of the residual stream in each layer")
-          ->check(CLI::Range(0.0, 1.0))
-          ->capture_default_str();
-      one->add_flag("--relative", options->relative,
-                    "Divided by what heads that spread their weight evenly would give");
-    }
-    if (is({"massive"})) {
-      auto* threshold =
-          one->add_option("--threshold", options->threshold, "At least so many times the median magnitude of the layer")
-              ->check(CLI::PositiveNumber)
-              ->capture_default_str();
-      auto* magnitude = one->add_option("--magnitude", options->magnitude, "… and above this")
-                            ->check(CLI::NonNegativeNumber)
-                            ->capture_default_str();
-      one->add_flag("--paper", options->paper, "The rule of Sun et al. 2024: --threshold 1000 --magnitude 100")
-          ->excludes(threshold)
-          ->excludes(magnitude);
-      one->add_flag("--zero", options->zero,
-                    "Run again with all of them set to 0, listed or not: sinks, loss and answer before and after");
-    }
-    if (is({"alternatives"})) {
-      one->add_option("--key", options->key, "The key that loses its weight (default: the strongest)")->type_name("N");
-      one->add_option("--share", options->share, "How far to go, 0 … 1")
-          ->check(CLI::Range(0.0, 1.0))
-          ->capture_default_str();
-      one->add_option("--tolerance", options->tolerance, "Singular values below this share of the largest count as 0")
-          ->check(CLI::Range(0.0, 1.0))
-          ->capture_default_str();
-    }
-    if (is({"norms", "ffn"})) one->add_option("--layer", options->layer, "Of which block")->capture_default_str();
-    if (is({"residual"})) {
-      one->add_flag("--placement", options->placement,
-                    "The same weights with every norm moved behind its sum: loss, KL, norms by depth");
-      one->add_flag("--stack", options->stack, "Blocks with random weights, both ways: norms and gradients by depth");
-      one->add_option("--layers", options->layers, "Of the random blocks")->capture_default_str();
-      one->add_option("--stack-width", options->stack_width, "Width of the random blocks")->capture_default_str();
-      one->add_option("--seed", options->seed, "Of the random weights and tokens")->capture_default_str();
-    }
-    if (is({"norms"})) {
-      one->add_option("--row", options->rows, "A row of numbers instead of the model's own; once for each")
-          ->type_name("\"4 6 0 0\"");
-      one->add_option("--epsilon", options->epsilon, "Of the norms of such rows")
-          ->check(CLI::Range(0.0, 1.0))
-          ->capture_default_str();
-      one->add_option("--norm", options->norm, "ln1 (before attention), ln2 (before the MLP) or last")
-          ->check(CLI::IsMember({"ln1", "ln2", "last"}))
-          ->capture_default_str();
-    }
-    if (is({"ffn"})) {
-      one->add_flag("--parameters", options->parameters, "Where the model's parameters sit, instead");
-      one->add_option("--shape", options->shape, "Where those of another model would, given by its shape")
-          ->type_name("\"gpt2 layers=12 width=768 heads=12 vocab=50257 context=1024\"");
-    }
-    if (is({"loss"}))
-      one->add_flag("--prefixes", options->prefixes,
-                    "Beginnings of the text run alone: do they predict the same as the one pass?");
-    auto* json = one->add_flag("--json", options->json, "JSON instead of a table");
-    one->add_flag("--csv", options->csv, "CSV instead of a table")->excludes(json);
-    one->add_option("-o,--out", options->out, "A picture instead of a table")->type_name("FILE.png|.svg");
-    one->add_option("--theme", options->theme, "dark, light, projector or print")
-        ->check(CLI::IsMember({"dark", "light", "projector", "print"}))
-        ->capture_default_str();
-    one->add_option("--width", options->width, "Width of the picture in pixels")
-        ->check(CLI::Range(1, 30000))
-        ->type_name("PX");
-    one->callback(
-        [options, &tool, &shell] { shell.command = [options, &tool, &shell] { read(shell, *options, tool); }; });
-  }
+void add_read(Command& app, Shell& shell) {
+  Command command = app.add_subcommand("read", "Reading tools: logit lens, attribution, circuits, rollout, sinks, …");
+  for (const ReadTools& some : {writing_tools(), layers_tools(), sink_tools(), block_tools()})
+    for (const auto& tool : some) add_tool(command, shell, tool);
 }
 
 }  // namespace headscope::cli

@@ -1,16 +1,20 @@
 #pragma once
-// What a reading tool says on the command line: facts, a table and perhaps a picture, written once and printed as text,
-// CSV or JSON.
+// What a tool of `headscope-cli read` is, and what it says: facts, a table and perhaps a picture, written once and
+// printed as text, CSV or JSON.
 
 #include <functional>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "app/cli/input.h"
-#include "viz/scene/scene.h"
+#include "app/cli/options.h"
+#include "app/cli/shell.h"
+#include "core/engine/run_request.h"
+#include "viz/scene/matrix.h"
 #include "viz/scene/token_axis.h"
 
 namespace headscope::cli {
@@ -28,38 +32,85 @@ struct Reading {
   std::function<Scene(const Look&)> picture;  ///< may be empty: the tool has none
 };
 
-struct ReadOptions {
-  Input input;
-  std::string head, token, against, weighting = "output", kind = "v", circuit = "ov", out, theme = "dark";
-  std::string norm = "ln1", shape;
-  std::vector<std::string> rows;
-  std::optional<int> position, key, width;
-  int top = 10, distance = 0, layer = 0, layers = 12, stack_width = 64;
-  double threshold = 100, magnitude = 0, tolerance = 1e-6, share = 1, residual = 0.5, epsilon = 1e-5;
-  std::uint64_t seed = 1;
-  bool full = false, relative = false, zero = false, paper = false, csv = false, json = false;
-  bool placement = false, stack = false, parameters = false, prefixes = false;
+/// What a tool reads.
+struct ReadRun {
+  Shell& shell;
+  const LoadedModel& loaded;
+  const RunRequest& request;
+  std::shared_ptr<const Trace> trace;
+  bool for_scripts = false;  ///< printed as CSV or JSON: every row there is
+  bool draws = false;        ///< the picture is what was asked for
 };
 
-/// One tool: its name, what it is, and the reading of an opened model and text.
-struct ReadTool {
-  const char* name;
-  const char* meaning;
-  /// What to record; the model decides which sites exist.
-  CaptureSpec (*capture)(const Model& model);
-  Reading (*read)(Shell& shell, const ReadOptions& options, const LoadedModel& loaded, const RunRequest& request,
-                  std::shared_ptr<const Trace> trace);
+/// One tool: its id, what it is, the options that are its own, what it records and what it finds. A new one is a
+/// class in the file where it belongs and its name in the list at that file's end.
+class ReadTool {
+ public:
+  ReadTool(std::string word, std::string what) : id(std::move(word)), meaning(std::move(what)) {}
+  virtual ~ReadTool() = default;
+  ReadTool(const ReadTool&) = delete;
+  ReadTool& operator=(const ReadTool&) = delete;
+
+  /// The options store into the tool.
+  virtual void add_options(Command& command);
+  /// What to record; the model decides which sites exist. Without it: the maps.
+  virtual CaptureSpec capture(const Model& model) const;
+  virtual Reading read(const ReadRun& run) const = 0;
+
+  const std::string id, meaning;  ///< "lens", and a line for the help
 };
-/// Every tool (read_tools.cpp).
-const std::vector<ReadTool>& read_tools();
-/// Of them, those about blocks and whole models (block_tools.cpp).
-std::vector<ReadTool> block_tools();
+using ReadTools = std::vector<std::shared_ptr<ReadTool>>;
+template <class... Tool>
+ReadTools tools_of() {
+  return {std::make_shared<Tool>()...};
+}
+
+ReadTools writing_tools();  ///< what streams and heads write
+ReadTools layers_tools();   ///< through all layers, and of all matrices
+ReadTools sink_tools();     ///< weights that carry little
+ReadTools block_tools();    ///< blocks and whole models
+
+/// --position, counted from 0, negative from the end.
+struct PositionOption {
+  std::optional<int> given;
+  void add_to(Command& command);
+  /// Without it the last. Throws Error on one outside the text.
+  Index in(const Trace& trace) const;
+};
+/// --head.
+struct HeadOption {
+  std::string given;
+  void add_to(Command& command);
+  /// Throws UsageError when none or no such thing was given, Error on one that the trace has not.
+  HeadId in(const Trace& trace) const;
+};
+/// --token, whose logit is asked for.
+struct TokenOption {
+  std::string given;
+  void add_to(Command& command);
+  /// Without it the most probable after `position`.
+  std::int32_t in(const LoadedModel& loaded, const Trace& trace, Index position) const;
+};
+/// --against, a token whose logit is taken away.
+struct AgainstOption {
+  std::string given;
+  void add_to(Command& command);
+  std::optional<std::int32_t> in(const LoadedModel& loaded) const;
+};
+/// --top, how many to list.
+struct TopOption {
+  int count = 10;
+  void add_to(Command& command);
+};
 
 /// The label of a token id, or the id itself.
 std::function<std::string(std::int32_t)> namer(const LoadedModel& loaded);
-/// Of --position; without it the last. Throws Error on one outside the text.
-Index position_in(const Trace& trace, std::optional<int> given);
-/// Of --token; without it the most probable after `position`.
-std::int32_t token_or_likely(const LoadedModel& loaded, const Trace& trace, const std::string& given, Index position);
+/// What the heads of this run wrote with.
+ModelWeights weights_of(const ReadRun& run);
+/// The usual maps and these sites besides.
+CaptureSpec with_sites(std::set<SiteKind> sites);
+std::int64_t integer(Index value);
+/// The matrix under its unit and the run; `cell`: pixels that a token's cells take at least.
+std::function<Scene(const Look&)> picture_of(Matrix matrix, const Trace& trace, double cell = 0);
 
 }  // namespace headscope::cli

@@ -121,57 +121,56 @@ void render(Shell& shell, const Options& options) {
 }
 }  // namespace
 
-void add_render(CLI::App& app, Shell& shell) {
+void add_render(Command& app, Shell& shell) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("render", "Picture of one head, of several, or of all, as PNG or SVG");
-  options->input.add_options(*command, true);
-  command->add_option("-o,--out", options->out, "The file to write; .csv gives the numbers of one head")
-      ->type_name("FILE.png|.svg|.csv");
-  command->add_option("--head", options->heads, "Heads to draw, as LAYER.HEAD; none draws the grid of all")
-      ->delimiter(',')
-      ->type_name("L.H,…");
-  command->add_flag("--words", options->words,
-                    "Words instead of tokens: the sum over a word's tokens as keys, the mean as queries; --row and "
-                    "--key count words");
-  command->add_flag("--arcs", options->arcs, "Threads from queries to keys instead of a map");
-  command->add_flag("--bars", options->bars, "The weights of one query (--row) as bars");
-  command->add_flag("--steps", options->steps, "Scores, mask and softmax side by side");
-  command->add_flag("--split", options->split, "The score of one cell (--row, --key) by dimension or rotary pair");
+  Command command = app.add_subcommand("render", "Picture of one head, of several, or of all, as PNG or SVG");
+  options->input.add_to(command, {.trace = true});
+  command.add_option("-o,--out", options->out, "The file to write; .csv gives the numbers of one head")
+      .type_name("FILE.png|.svg|.csv");
+  command.add_option("--head", options->heads, "Heads to draw, as LAYER.HEAD; none draws the grid of all")
+      .delimiter(',')
+      .type_name("L.H,…");
+  command.add_flag("--words", options->words,
+                   "Words instead of tokens: the sum over a word's tokens as keys, the mean as queries; --row and "
+                   "--key count words");
+  command.add_flag("--arcs", options->arcs, "Threads from queries to keys instead of a map");
+  command.add_flag("--bars", options->bars, "The weights of one query (--row) as bars");
+  command.add_flag("--steps", options->steps, "Scores, mask and softmax side by side");
+  command.add_flag("--split", options->split, "The score of one cell (--row, --key) by dimension or rotary pair");
   command
-      ->add_option(
+      .add_option(
           "--row", options->row,
           "A query to point out, counted from 0 (negative: from the end); without --head: its row in every head")
-      ->type_name("Q");
-  command->add_option("--key", options->key, "With --row: the cell to point out")->type_name("K");
-  command->add_option("--threshold", options->threshold, "Threads below this weight are not drawn")
-      ->capture_default_str();
-  command->add_flag("--skip-first", options->skip_first,
-                    "Leave out weights on the first token, where sinks drown the rest");
-  command->add_flag("--renormalize", options->renormalize,
-                    "Leave out weights on the first token and divide each row by the rest");
-  command->add_option("--columns", options->columns, "Maps beside one another when several heads are drawn")
-      ->check(CLI::Range(1, 64));
+      .type_name("Q");
+  command.add_option("--key", options->key, "With --row: the cell to point out").type_name("K");
+  command.add_option("--threshold", options->threshold, "Threads below this weight are not drawn").show_default();
+  command.add_flag("--skip-first", options->skip_first,
+                   "Leave out weights on the first token, where sinks drown the rest");
+  command.add_flag("--renormalize", options->renormalize,
+                   "Leave out weights on the first token and divide each row by the rest");
+  command.add_option("--columns", options->columns, "Maps beside one another when several heads are drawn")
+      .check(range(1, 64));
   command
-      ->add_option("--scale", options->scale,
-                   "How weights become colours: linear, log or row (each row by its own largest)")
-      ->check(CLI::IsMember({"linear", "log", "row"}))
-      ->type_name("SCALE")
-      ->capture_default_str();
-  command->add_option("--low", options->low, "Weight at the lower end of the colours");
-  command->add_option("--high", options->high, "Weight at the upper end of the colours");
-  command->add_option("--theme", options->theme, "dark, light, projector or print")
-      ->check(CLI::IsMember({"dark", "light", "projector", "print"}))
-      ->type_name("THEME")
-      ->capture_default_str();
-  command->add_flag("--no-values", options->no_values, "No numbers inside cells");
-  command->add_option("--width", options->width, "Width of the picture in pixels")
-      ->check(CLI::Range(1, 30000))
-      ->type_name("PX");
-  command->add_option("--dpi", options->dpi, "Pixels per inch")->check(CLI::Range(1.0, 10000.0))->type_name("DPI");
-  command->add_option("--inches", options->inches, "With --dpi: width on paper")
-      ->check(CLI::Range(0.1, 1000.0))
-      ->type_name("W");
-  command->callback([options, &shell] { shell.command = [options, &shell] { render(shell, *options); }; });
+      .add_option("--scale", options->scale,
+                  "How weights become colours: linear, log or row (each row by its own largest)")
+      .check(one_of({"linear", "log", "row"}))
+      .type_name("SCALE")
+      .show_default();
+  command.add_option("--low", options->low, "Weight at the lower end of the colours");
+  command.add_option("--high", options->high, "Weight at the upper end of the colours");
+  command.add_option("--theme", options->theme, "dark, light, projector or print")
+      .check(one_of({"dark", "light", "projector", "print"}))
+      .type_name("THEME")
+      .show_default();
+  command.add_flag("--no-values", options->no_values, "No numbers inside cells");
+  command.add_option("--width", options->width, "Width of the picture in pixels")
+      .check(range(1, 30000))
+      .type_name("PX");
+  command.add_option("--dpi", options->dpi, "Pixels per inch").check(range(1.0, 10000.0)).type_name("DPI");
+  command.add_option("--inches", options->inches, "With --dpi: width on paper")
+      .check(range(0.1, 1000.0))
+      .type_name("W");
+  command.does([options, &shell] { render(shell, *options); });
 }
 
 }  // namespace headscope::cli

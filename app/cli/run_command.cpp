@@ -47,20 +47,16 @@ void print_text(Shell& shell, const Trace& trace, const Tokenizer* tokenizer, co
 }
 }  // namespace
 
-void add_run(CLI::App& app, Shell& shell) {
+void add_run(Command& app, Shell& shell) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("run", "Run a model on a text: next tokens, loss, and a table of all heads");
-  options->input.add_options(*command, false);
-  command->add_option("--top", options->top, "How many next tokens to list")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  command->add_flag("--json", options->json, "JSON instead of text, with every metric of every head");
-  command->callback([options, &shell] {
-    shell.command = [options, &shell] {
-      const Opened opened = open_input(shell, options->input, {});
-      const Tokenizer* tokenizer = opened.loaded.tokenizer.get();
-      (options->json ? print_json : print_text)(shell, *opened.trace, tokenizer, *options);
-    };
+  Command command = app.add_subcommand("run", "Run a model on a text: next tokens, loss, and a table of all heads");
+  options->input.add_to(command);
+  command.add_option("--top", options->top, "How many next tokens to list").check(range(1, 1000)).show_default();
+  command.add_flag("--json", options->json, "JSON instead of text, with every metric of every head");
+  command.does([options, &shell] {
+    const Opened opened = open_input(shell, options->input, {});
+    const Tokenizer* tokenizer = opened.loaded.tokenizer.get();
+    (options->json ? print_json : print_text)(shell, *opened.trace, tokenizer, *options);
   });
 }
 

@@ -24,11 +24,6 @@ enum ExitCode {
   exit_reader_gone = 141,  ///< as a shell says it of a program that SIGPIPE ended
 };
 
-/// The options do not make sense together. Reported like a mistyped option: one line, exit code 2.
-struct UsageError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
 /// Whoever read our standard output has seen enough: the end, without a word.
 struct ReaderGone : std::runtime_error {
   ReaderGone() : std::runtime_error("the reader of standard output went away") {}
@@ -41,9 +36,8 @@ class Shell {
   Shell(const Shell&) = delete;
   Shell& operator=(const Shell&) = delete;
 
-  int threads = 0;                ///< 0 = one per hardware thread; read when the backend is first asked for
-  bool cuda = false;              ///< products on an NVIDIA card
-  std::function<void()> command;  ///< set by the subcommand that the user chose
+  int threads = 0;    ///< 0 = one per hardware thread; read when the backend is first asked for
+  bool cuda = false;  ///< products on an NVIDIA card
 
   /// Buffered; flush() at the end sends the rest. All throw Error when standard output does not take it (a full disk),
   /// ReaderGone when it was a pipe that nobody reads any more.

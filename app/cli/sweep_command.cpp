@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -19,26 +20,67 @@ namespace headscope::cli {
 
 namespace {
 
-/// What all sweeps are asked for.
-struct Common {
-  Input input;
+/// --right and --wrong: the two tokens whose logits are compared.
+struct AnswerOptions {
   std::string right, wrong;
-  bool json = false, csv = false;
-  Form form() const { return json ? Form::json : csv ? Form::csv : Form::table; }
-
-  void add_output(CLI::App& app) {
-    auto* as_json = app.add_flag("--json", json, "JSON instead of a table");
-    app.add_flag("--csv", csv, "CSV instead of a table")->excludes(as_json);
+  /// `otherwise`: what they are when they are not given.
+  void add_to(Command& command, const std::string& otherwise) {
+    const Option first =
+        command.add_option("--right", right, "Token whose logit counts for (␣ or a space in front); " + otherwise)
+            .type_name("TOKEN");
+    const Option second =
+        command.add_option("--wrong", wrong, "Token whose logit counts against").type_name("TOKEN").needs(first);
+    first.needs(second);
   }
-  void add_answers(CLI::App& app, const std::string& otherwise) {
-    auto* first = app.add_option("--right", right, "Token whose logit counts for (␣ or a space in front); " + otherwise)
-                      ->type_name("TOKEN");
-    app.add_option("--wrong", wrong, "Token whose logit counts against")->type_name("TOKEN")->needs(first);
-    first->needs(app.get_option("--wrong"));
-  }
-  std::optional<AnswerPair> answers(const LoadedModel& loaded) const {
+  std::optional<AnswerPair> in(const LoadedModel& loaded) const {
     if (right.empty()) return std::nullopt;
     return AnswerPair{answer_token(loaded, right, "--right"), answer_token(loaded, wrong, "--wrong")};
+  }
+};
+
+/// --by, --from, --from-file, --seed: what a head that is taken out leaves behind.
+struct AblationOptions {
+  std::string by = "mean", from_file;
+  std::vector<std::string> from;
+  std::uint64_t seed = 1;
+  void add_to(Command& command) {
+    command
+        .add_option(
+            "--by", by,
+            "What z becomes: zero; its mean over the position and those before it, or over the whole text, later "
+            "positions too; that of another position")
+        .check(one_of({"zero", "mean", "mean-over-text", "resample"}))
+        .type_name("zero|mean|mean-over-text|resample")
+        .show_default();
+    const Option texts = command.add_option("--from", from, "Mean or resample over this reference text; once for each")
+                             .type_name("TEXT")
+                             .take_all();
+    command.add_option("--from-file", from_file, "… or over the lines of a file, each a reference text")
+        .excludes(texts)
+        .type_name("FILE");
+    command.add_option("--seed", seed, "Of the positions that resample draws").show_default();
+  }
+  /// Throws UsageError or Error on references that make no sense.
+  Ablate get() const {
+    Ablate out{by == "zero"       ? Ablate::By::zero
+               : by == "resample" ? Ablate::By::resample
+                                  : Ablate::By::mean,
+               seed, by == "mean-over-text", from};
+    if (!from_file.empty()) {
+      const std::string all = read_file(from_file);
+      for (std::size_t at = 0; at < all.size();) {
+        const std::size_t end = std::min(all.find('\n', at), all.size());
+        std::string line = all.substr(at, end - at);
+        if (line.ends_with('\r')) line.pop_back();
+        if (!line.empty()) out.from.push_back(std::move(line));
+        at = end + 1;
+      }
+      if (out.from.empty()) throw Error(from_file, "lines, each a reference text", "none");
+    }
+    if (!out.from.empty() && (out.by == Ablate::By::zero || out.over_text))
+      throw UsageError("--from is for --by mean and --by resample");
+    check(out, "--from");
+    return out;
   }
 };
 
@@ -90,207 +132,161 @@ void finish(bool whole, bool any, const Print& print) {
   if (!whole) throw Cancelled();
 }
 
-struct AblationOptions : Common {
-  std::string by = "mean", from_file;
-  std::vector<std::string> from;
-  std::uint64_t seed = 1;
-  void add_ablation(CLI::App& app) {
-    app.add_option(
-           "--by", by,
-           "What z becomes: zero; its mean over the position and those before it, or over the whole text, later "
-           "positions too; that of another position")
-        ->check(CLI::IsMember({"zero", "mean", "mean-over-text", "resample"}))
-        ->type_name("zero|mean|mean-over-text|resample")
-        ->capture_default_str();
-    auto* texts = app.add_option("--from", from, "Mean or resample over this reference text; once for each")
-                      ->type_name("TEXT")
-                      ->take_all();
-    app.add_option("--from-file", from_file, "… or over the lines of a file, each a reference text")
-        ->excludes(texts)
-        ->type_name("FILE");
-    app.add_option("--seed", seed, "Of the positions that resample draws")->capture_default_str();
-  }
-  /// Throws UsageError or Error on references that make no sense.
-  Ablate ablation() const {
-    Ablate out{by == "zero"       ? Ablate::By::zero
-               : by == "resample" ? Ablate::By::resample
-                                  : Ablate::By::mean,
-               seed, by == "mean-over-text", from};
-    if (!from_file.empty()) {
-      const std::string all = read_file(from_file);
-      for (std::size_t at = 0; at < all.size();) {
-        const std::size_t end = std::min(all.find('\n', at), all.size());
-        std::string line = all.substr(at, end - at);
-        if (line.ends_with('\r')) line.pop_back();
-        if (!line.empty()) out.from.push_back(std::move(line));
-        at = end + 1;
-      }
-      if (out.from.empty()) throw Error(from_file, "lines, each a reference text", "none");
-    }
-    if (!out.from.empty() && (out.by == Ablate::By::zero || out.over_text))
-      throw UsageError("--from is for --by mean and --by resample");
-    check(out, "--from");
-    return out;
-  }
-};
-
 // ---- ablate
 
-void add_ablate(CLI::App& app, Shell& shell) {
-  auto options = std::make_shared<AblationOptions>();
-  CLI::App* command = app.add_subcommand("ablate", "Take every head out in turn: change of loss, next token, answer");
-  options->input.add_options(*command, false);
-  options->add_ablation(*command);
-  options->add_answers(*command, "default: the two most probable next tokens");
-  options->add_output(*command);
-  command->callback([options, &shell] {
-    shell.command = [options, &shell] {
-      const RunRequest request = options->input.request();
-      const LoadedModel loaded = load_model(request.model, shell.backend());
-      HeadAblationSweep sweep(loaded, {request, options->ablation(), options->answers(loaded)});
-      const bool whole = go_through(shell, sweep, "heads");
-      const auto result = sweep.result();
-      finish(whole, result != nullptr, [&] { print_ablation(shell, options->form(), loaded, *result, whole); });
-    };
+void add_ablate(Command& app, Shell& shell) {
+  struct Options {
+    Input input;
+    AblationOptions ablation;
+    AnswerOptions answers;
+    Output output;
+  };
+  auto options = std::make_shared<Options>();
+  Command command = app.add_subcommand("ablate", "Take every head out in turn: change of loss, next token, answer");
+  options->input.add_to(command);
+  options->ablation.add_to(command);
+  options->answers.add_to(command, "default: the two most probable next tokens");
+  options->output.add_to(command);
+  command.does([options, &shell] {
+    const RunRequest request = options->input.request();
+    const LoadedModel loaded = load_model(request.model, shell.backend());
+    HeadAblationSweep sweep(loaded, {request, options->ablation.get(), options->answers.in(loaded)});
+    const bool whole = go_through(shell, sweep, "heads");
+    const auto result = sweep.result();
+    finish(whole, result != nullptr, [&] { print_ablation(shell, options->output.form(), loaded, *result, whole); });
   });
 }
 
 // ---- patch
 
-struct PatchOptions : Common {
-  std::string clean, corrupted, site = "resid_pre", align = "tokens";
-};
-
-void add_patch(CLI::App& app, Shell& shell) {
-  auto options = std::make_shared<PatchOptions>();
-  CLI::App* command = app.add_subcommand(
+void add_patch(Command& app, Shell& shell) {
+  struct Options {
+    Input input;
+    std::string clean, corrupted, site = "resid_pre", align = "tokens";
+    AnswerOptions answers;
+    Output output;
+  };
+  auto options = std::make_shared<Options>();
+  Command command = app.add_subcommand(
       "patch", "Activation patching from a clean prompt into a corrupted one, by layer and position or head");
-  command->add_option("-m,--model", options->input.model, "Model folder, or the name of a bundled one")
-      ->required()
-      ->type_name("DIR");
-  command->add_option("--clean", options->clean, "Prompt that is answered as it should be")
-      ->required()
-      ->type_name("TEXT");
-  command->add_option("--corrupted", options->corrupted, "Prompt that is answered otherwise")
-      ->required()
-      ->type_name("TEXT");
+  command.add_option("-m,--model", options->input.model, "Model folder, or the name of a bundled one")
+      .required()
+      .type_name("DIR");
+  command.add_option("--clean", options->clean, "Prompt that is answered as it should be").required().type_name("TEXT");
+  command.add_option("--corrupted", options->corrupted, "Prompt that is answered otherwise")
+      .required()
+      .type_name("TEXT");
   command
-      ->add_option("--site", options->site,
-                   "resid_pre, resid_mid, resid_post, attn_out, mlp_out (by position); z, q, k, v, pattern (by head)")
-      ->type_name("SITE")
-      ->capture_default_str();
+      .add_option("--site", options->site,
+                  "resid_pre, resid_mid, resid_post, attn_out, mlp_out (by position); z, q, k, v, pattern (by head)")
+      .type_name("SITE")
+      .show_default();
   command
-      ->add_option("--align", options->align,
-                   "Which clean token stands for a corrupted one; I:J, corrupted position I by clean position J")
-      ->type_name("tokens|start|end|I:J,…")
-      ->capture_default_str();
-  auto* yes = command->add_flag("--bos", options->input.bos, "Put the beginning-of-sequence token in front");
-  command->add_flag("--no-bos", options->input.no_bos, "Put nothing in front")->excludes(yes);
-  options->add_answers(*command, "default: those whose probability falls and rises most");
-  options->add_output(*command);
-  command->callback([options, &shell] {
-    shell.command = [options, &shell] {
-      const auto site = parse_site_kind(options->site);
-      if (!site || std::ranges::find(patching_sites(), *site) == patching_sites().end())
-        throw UsageError("--site is one of resid_pre, resid_mid, resid_post, attn_out, mlp_out, z, q, k, v, pattern");
-      PatchingRequest request;
-      request.model = options->input.model_folder();
-      request.clean = options->clean;
-      request.corrupted = options->corrupted;
-      if (options->input.bos || options->input.no_bos) request.add_bos = options->input.bos;
-      request.site = *site;
-      request.align = parse_pairing(options->align, "--align");
-      const LoadedModel loaded = load_model(request.model, shell.backend());
-      request.answers = options->answers(loaded);
-      PatchingSweep sweep(loaded, request);
-      const bool whole = go_through(shell, sweep, "cells");
-      const auto result = sweep.result();
-      finish(whole, result != nullptr, [&] { print_patching(shell, options->form(), loaded, *result, whole); });
-    };
+      .add_option("--align", options->align,
+                  "Which clean token stands for a corrupted one; I:J, corrupted position I by clean position J")
+      .type_name("tokens|start|end|I:J,…")
+      .show_default();
+  const Option yes = command.add_flag("--bos", options->input.bos, "Put the beginning-of-sequence token in front");
+  command.add_flag("--no-bos", options->input.no_bos, "Put nothing in front").excludes(yes);
+  options->answers.add_to(command, "default: those whose probability falls and rises most");
+  options->output.add_to(command);
+  command.does([options, &shell] {
+    const auto site = parse_site_kind(options->site);
+    if (!site || std::ranges::find(patching_sites(), *site) == patching_sites().end())
+      throw UsageError("--site is one of resid_pre, resid_mid, resid_post, attn_out, mlp_out, z, q, k, v, pattern");
+    PatchingRequest request;
+    request.model = options->input.model_folder();
+    request.clean = options->clean;
+    request.corrupted = options->corrupted;
+    if (options->input.bos || options->input.no_bos) request.add_bos = options->input.bos;
+    request.site = *site;
+    request.align = parse_pairing(options->align, "--align");
+    const LoadedModel loaded = load_model(request.model, shell.backend());
+    request.answers = options->answers.in(loaded);
+    PatchingSweep sweep(loaded, request);
+    const bool whole = go_through(shell, sweep, "cells");
+    const auto result = sweep.result();
+    finish(whole, result != nullptr, [&] { print_patching(shell, options->output.form(), loaded, *result, whole); });
   });
 }
 
 // ---- temperature
 
-struct TemperatureOptions : Common {
-  double low = 0.1, high = 10;
-  int count = 9;
-};
-
-void add_temperature(CLI::App& app, Shell& shell) {
-  auto options = std::make_shared<TemperatureOptions>();
-  CLI::App* command = app.add_subcommand(
+void add_temperature(Command& app, Shell& shell) {
+  struct Options {
+    Input input;
+    double low = 0.1, high = 10;
+    int count = 9;
+    Output output;
+  };
+  auto options = std::make_shared<Options>();
+  Command command = app.add_subcommand(
       "temperature", "Entropy and loss against the softmax temperature, head by head and all together");
-  options->input.add_options(*command, false);
-  command->add_option("--low", options->low, "Lowest temperature")->check(CLI::PositiveNumber)->capture_default_str();
-  command->add_option("--high", options->high, "Highest temperature")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("--count", options->count, "How many, evenly spaced on a logarithmic axis")
-      ->check(CLI::Range(2, 1000))
-      ->capture_default_str();
-  options->add_output(*command);
-  command->callback([options, &shell] {
-    shell.command = [options, &shell] {
-      if (!(options->low < options->high)) throw UsageError("--low must be below --high");
-      const RunRequest request = options->input.request();
-      TemperatureSweeper sweep(load_model(request.model, shell.backend()),
-                               {request, temperatures(options->low, options->high, options->count)});
-      const bool whole = go_through(shell, sweep, "passes");
-      const auto result = sweep.result();
-      finish(whole, result != nullptr, [&] { print_temperatures(shell, options->form(), *result, whole); });
-    };
+  options->input.add_to(command);
+  command.add_option("--low", options->low, "Lowest temperature").check(positive()).show_default();
+  command.add_option("--high", options->high, "Highest temperature").check(positive()).show_default();
+  command.add_option("--count", options->count, "How many, evenly spaced on a logarithmic axis")
+      .check(range(2, 1000))
+      .show_default();
+  options->output.add_to(command);
+  command.does([options, &shell] {
+    if (!(options->low < options->high)) throw UsageError("--low must be below --high");
+    const RunRequest request = options->input.request();
+    TemperatureSweeper sweep(load_model(request.model, shell.backend()),
+                             {request, temperatures(options->low, options->high, options->count)});
+    const bool whole = go_through(shell, sweep, "passes");
+    const auto result = sweep.result();
+    finish(whole, result != nullptr, [&] { print_temperatures(shell, options->output.form(), *result, whole); });
   });
 }
 
 // ---- circuit
 
-struct CircuitOptions : AblationOptions {
-  std::string method = "remove";
-  double threshold = 0.9;
-};
-
-void add_circuit(CLI::App& app, Shell& shell) {
-  auto options = std::make_shared<CircuitOptions>();
-  CLI::App* command =
-      app.add_subcommand("circuit", "A small set of heads that keeps a logit difference, found greedily");
-  options->input.add_options(*command, false);
-  options->add_ablation(*command);
-  options->add_answers(*command, "default: the two most probable next tokens");
-  command->add_option("--method", options->method, "Take heads out one by one, or put them back")
-      ->check(CLI::IsMember({"remove", "add"}))
-      ->type_name("remove|add")
-      ->capture_default_str();
-  command->add_option("--threshold", options->threshold, "Share of the logit difference that shall be kept")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
-  options->add_output(*command);
-  command->callback([options, &shell] {
-    shell.command = [options, &shell] {
-      const RunRequest request = options->input.request();
-      const LoadedModel loaded = load_model(request.model, shell.backend());
-      using Method = HeadCircuitRequest::Method;
-      HeadCircuitSearch search(loaded,
-                               {request, options->ablation(), options->method == "add" ? Method::add : Method::remove,
-                                options->answers(loaded)});
-      const bool whole = go_through(shell, search, "passes");
-      const auto result = search.result();
-      finish(whole, result != nullptr,
-             [&] { print_circuit(shell, options->form(), loaded, *result, options->threshold, whole); });
-    };
+void add_circuit(Command& app, Shell& shell) {
+  struct Options {
+    Input input;
+    AblationOptions ablation;
+    AnswerOptions answers;
+    std::string method = "remove";
+    double threshold = 0.9;
+    Output output;
+  };
+  auto options = std::make_shared<Options>();
+  Command command = app.add_subcommand("circuit", "A small set of heads that keeps a logit difference, found greedily");
+  options->input.add_to(command);
+  options->ablation.add_to(command);
+  options->answers.add_to(command, "default: the two most probable next tokens");
+  command.add_option("--method", options->method, "Take heads out one by one, or put them back")
+      .check(one_of({"remove", "add"}))
+      .type_name("remove|add")
+      .show_default();
+  command.add_option("--threshold", options->threshold, "Share of the logit difference that shall be kept")
+      .check(range(0.0, 1.0))
+      .show_default();
+  options->output.add_to(command);
+  command.does([options, &shell] {
+    const RunRequest request = options->input.request();
+    const LoadedModel loaded = load_model(request.model, shell.backend());
+    using Method = HeadCircuitRequest::Method;
+    HeadCircuitSearch search(loaded,
+                             {request, options->ablation.get(), options->method == "add" ? Method::add : Method::remove,
+                              options->answers.in(loaded)});
+    const bool whole = go_through(shell, search, "passes");
+    const auto result = search.result();
+    finish(whole, result != nullptr,
+           [&] { print_circuit(shell, options->output.form(), loaded, *result, options->threshold, whole); });
   });
 }
 
 }  // namespace
 
-void add_sweep(CLI::App& app, Shell& shell) {
-  CLI::App* command =
+void add_sweep(Command& app, Shell& shell) {
+  Command command =
       app.add_subcommand("sweep", "Causal evidence from many passes: ablation, patching, temperature, circuits");
-  command->require_subcommand(1);
-  add_ablate(*command, shell);
-  add_patch(*command, shell);
-  add_temperature(*command, shell);
-  add_circuit(*command, shell);
+  add_ablate(command, shell);
+  add_patch(command, shell);
+  add_temperature(command, shell);
+  add_circuit(command, shell);
 }
 
 }  // namespace headscope::cli

@@ -1,6 +1,7 @@
 #pragma once
 // What the sweeps found out, as tables, CSV and JSON. Each takes what is known, whole or not.
 
+#include "app/cli/output.h"
 #include "app/cli/shell.h"
 #include "core/engine/activation_patching.h"
 #include "core/engine/head_ablation.h"
@@ -8,8 +9,6 @@
 #include "core/engine/temperature_sweep.h"
 
 namespace headscope::cli {
-
-enum class Form { table, csv, json };
 
 void print_ablation(Shell& shell, Form form, const LoadedModel& loaded, const HeadAblation& result, bool whole);
 void print_patching(Shell& shell, Form form, const LoadedModel& loaded, const Patching& result, bool whole);

@@ -99,12 +99,11 @@ void tour(Shell& shell, const fs::path& out) {
 }
 }  // namespace
 
-void add_tour(CLI::App& app, Shell& shell) {
+void add_tour(Command& app, Shell& shell) {
   auto out = std::make_shared<std::string>("headscope-tour");
-  CLI::App* command =
-      app.add_subcommand("tour", "What it is all about, on a small bundled model: text, heads, pictures");
-  command->add_option("-o,--out", *out, "Folder for the pictures")->type_name("DIR")->capture_default_str();
-  command->callback([out, &shell] { shell.command = [out, &shell] { tour(shell, *out); }; });
+  Command command = app.add_subcommand("tour", "What it is all about, on a small bundled model: text, heads, pictures");
+  command.add_option("-o,--out", *out, "Folder for the pictures").type_name("DIR").show_default();
+  command.does([out, &shell] { tour(shell, *out); });
 }
 
 }  // namespace headscope::cli

@@ -134,19 +134,19 @@ void train(Shell& shell, const Options& options) {
 }
 }  // namespace
 
-void add_train(CLI::App& app, Shell& shell) {
+void add_train(Command& app, Shell& shell) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("train", "Train a model from nothing, as a recipe says");
-  command->add_option("recipe", options->recipe, "Recipe, a JSON file such as models/tiny-gpt2/recipe.json")
-      ->required()
-      ->type_name("RECIPE");
-  command->add_option("-o,--out", options->out, "Folder for the model and its checkpoint (default: the recipe's name)")
-      ->type_name("DIR");
-  command->add_flag("--resume", options->resume, "Go on from the checkpoint in that folder");
-  command->add_flag("--overwrite", options->overwrite,
-                    "Replace the model in that folder and its card, once the new one is done; begin anew where one is "
-                    "unfinished");
-  command->callback([options, &shell] { shell.command = [options, &shell] { train(shell, *options); }; });
+  Command command = app.add_subcommand("train", "Train a model from nothing, as a recipe says");
+  command.add_option("recipe", options->recipe, "Recipe, a JSON file such as models/tiny-gpt2/recipe.json")
+      .required()
+      .type_name("RECIPE");
+  command.add_option("-o,--out", options->out, "Folder for the model and its checkpoint (default: the recipe's name)")
+      .type_name("DIR");
+  command.add_flag("--resume", options->resume, "Go on from the checkpoint in that folder");
+  command.add_flag("--overwrite", options->overwrite,
+                   "Replace the model in that folder and its card, once the new one is done; begin anew where one is "
+                   "unfinished");
+  command.does([options, &shell] { train(shell, *options); });
 }
 
 }  // namespace headscope::cli

@@ -1,0 +1,170 @@
+// The tools of `headscope-cli read` about weights that carry little: sinks, massive activations, other weights of a
+// row.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+#include "app/cli/reading.h"
+#include "app/render/reading_pictures.h"
+#include "core/reading/alternatives.h"
+#include "core/reading/whatif.h"
+#include "viz/scene/framed.h"
+#include "viz/scene/map_cells.h"
+
+namespace headscope::cli {
+
+namespace {
+class Sinks final : public ReadTool {
+ public:
+  Sinks() : ReadTool("sinks", "Attention sinks: weight on the first token, and what it carries") {}
+  CaptureSpec capture(const Model&) const override { return with_sites({SiteKind::v, SiteKind::resid_post}); }
+  Reading read(const ReadRun& run) const override;
+};
+
+Reading Sinks::read(const ReadRun& run) const {
+  const SinkReport found = read_sinks(*run.trace, weights_of(run));
+  Reading out;
+  for (std::size_t layer = 0; layer < found.layers.size(); ++layer)
+    out.facts.push_back({fmt::format("v_depth_{}", layer), fmt::format("layer {}: ends ÷ middle (V shape)", layer),
+                         found.layers[layer].v_depth});
+  out.columns = {"head",        "mass",          "chance",  "value_norm", "median",
+                 "output_norm", "output_median", "carried", "entropy",    "without_first"};
+  for (const SinkHead& h : found.heads)
+    out.rows.push_back({to_string(HeadId{h.layer, h.head}), h.mass, h.chance, h.value_norm, h.value_median,
+                        h.output_norm, h.output_median, h.carried, h.entropy, h.entropy_without});
+  out.picture = [found, words = describe_run(*run.trace)](const Look& look) {
+    return framed(v_shape_chart(found, 720, 300, look), {"V shape of the layers", {}, words, {}}, look);
+  };
+  return out;
+}
+
+class Massive final : public ReadTool {
+ public:
+  Massive() : ReadTool("massive", "Massive activations, and what they do for the sink") {}
+  void add_options(Command& command) override {
+    top_.add_to(command);
+    const Option threshold =
+        command.add_option("--threshold", threshold_, "At least so many times the median magnitude of the layer")
+            .check(positive())
+            .show_default();
+    const Option magnitude =
+        command.add_option("--magnitude", magnitude_, "… and above this").check(non_negative()).show_default();
+    command.add_flag("--paper", paper_, "The rule of Sun et al. 2024: --threshold 1000 --magnitude 100")
+        .excludes(threshold)
+        .excludes(magnitude);
+    command.add_flag("--zero", zero_,
+                     "Run again with all of them set to 0, listed or not: sinks, loss and answer before and after");
+  }
+  CaptureSpec capture(const Model&) const override { return with_sites({SiteKind::resid_post}); }
+  Reading read(const ReadRun& run) const override;
+
+ private:
+  TopOption top_;
+  double threshold_ = 100, magnitude_ = 0;
+  bool paper_ = false, zero_ = false;
+};
+
+Reading Massive::read(const ReadRun& run) const {
+  const MassiveActivations found =
+      massive_activations(*run.trace, paper_ ? massive_by_sun : MassiveRule{threshold_, magnitude_});
+  Index by_sun = 0;
+  for (const MassiveLayer& line : found.layers) by_sun += line.count_by_sun;
+  const auto rule = [](const MassiveRule& r) {
+    return fmt::format("at least {:g} times the layer's median magnitude{}", r.ratio,
+                       r.magnitude > 0 ? fmt::format(" and above {:g}", r.magnitude) : "");
+  };
+  Reading out;
+  out.facts = {{"massive", rule(found.rule), integer(static_cast<Index>(found.found.size()))},
+               {"massive_by_paper", rule(massive_by_sun) + " (Sun et al. 2024)", integer(by_sun)}};
+  for (std::size_t layer = 0; layer < found.layers.size(); ++layer) {
+    const MassiveLayer& line = found.layers[layer];
+    out.facts.push_back({fmt::format("largest_{}", layer),
+                         fmt::format("layer {}: median {:.4g}, {} massive, largest ratio (position {}, dimension {})",
+                                     layer, line.median, line.count, line.largest.position, line.largest.dimension),
+                         line.largest.ratio});
+  }
+  if (zero_ && !found.found.empty()) {
+    ZeroedActivations zeroed;
+    run.shell.with_progress(
+        "zeroed", [&](const Ctx& ctx) { zeroed = zero_activations(run.loaded, run.request, ctx, found.found); });
+    out.facts.push_back({"zeroed", "set to 0", integer(static_cast<Index>(zeroed.zeroed.size()))});
+    out.facts.push_back({"loss_before", "loss before", zeroed.loss_before});
+    out.facts.push_back({"loss_after", "loss with them at 0", zeroed.loss_after});
+    out.facts.push_back({"kl", "KL(before ‖ after) of the next token", zeroed.kl});
+    for (std::size_t layer = 0; layer < zeroed.sink_before.size(); ++layer) {
+      out.facts.push_back({fmt::format("sink_before_{}", layer),
+                           fmt::format("layer {}: weight on the first token before", layer),
+                           zeroed.sink_before[layer]});
+      out.facts.push_back({fmt::format("sink_after_{}", layer), "  … and after", zeroed.sink_after[layer]});
+    }
+  }
+  out.columns = {"layer", "position", "token", "dimension", "value", "ratio"};
+  for (const HiddenActivation& a :
+       std::span(found.found).first(std::min<std::size_t>(found.found.size(), static_cast<std::size_t>(top_.count))))
+    out.rows.push_back({std::int64_t{a.layer}, integer(a.position), token_label(*run.trace, a.position),
+                        integer(a.dimension), static_cast<double>(a.value), a.ratio});
+  return out;
+}
+
+class AlternativeWeights final : public ReadTool {
+ public:
+  AlternativeWeights() : ReadTool("alternatives", "Other weights of a row that give the same output") {}
+  void add_options(Command& command) override {
+    head_.add_to(command);
+    position_.add_to(command);
+    command.add_option("--key", key_, "The key that loses its weight (default: the strongest)").type_name("N");
+    command.add_option("--share", share_, "How far to go, 0 … 1").check(range(0.0, 1.0)).show_default();
+    command.add_option("--tolerance", tolerance_, "Singular values below this share of the largest count as 0")
+        .check(range(0.0, 1.0))
+        .show_default();
+  }
+  CaptureSpec capture(const Model&) const override { return with_sites({SiteKind::v}); }
+  Reading read(const ReadRun& run) const override;
+
+ private:
+  HeadOption head_;
+  PositionOption position_;
+  std::optional<int> key_;
+  double share_ = 1, tolerance_ = 1e-6;
+};
+
+Reading AlternativeWeights::read(const ReadRun& run) const {
+  const HeadId head = head_.in(*run.trace);
+  const Index query = position_.in(*run.trace);
+  Alternatives found;
+  RowReplaced replaced, naive;
+  std::vector<double> other;
+  run.shell.with_progress("other weights", [&](const Ctx& ctx) {
+    found = find_alternatives(*run.trace, head, query, key_.value_or(-1), tolerance_, ctx.stop);
+    other = found.at(share_);
+    replaced = replace_row(run.loaded, run.request, ctx, *run.trace, head, query, other);
+    const double moved = row_difference(found.values, found.weights, other).variation;
+    naive = replace_row(run.loaded, run.request, ctx, *run.trace, head, query,
+                        naive_shift(found.weights, found.key, moved));
+  });
+  const RowDifference difference = row_difference(found.values, found.weights, other);
+  Reading out;
+  out.facts = {{"free", "free directions", integer(found.free)},
+               {"key", "key that loses weight", integer(found.key)},
+               {"variation", "total variation of the weights", difference.variation},
+               {"divergence", "Jensen–Shannon divergence, nats", difference.divergence},
+               {"output", "relative change of the head's output", difference.output},
+               {"kl", "KL of the next token at this row, nats", replaced.kl},
+               {"kl_last", "KL at the end of the text, nats", replaced.kl_last},
+               {"kl_naive", "KL when as much weight is moved blindly", naive.kl}};
+  out.columns = {"key", "token", "weight", "other"};
+  for (std::size_t j = 0; j < found.weights.size(); ++j)
+    out.rows.push_back(
+        {integer(static_cast<Index>(j)), token_label(*run.trace, static_cast<Index>(j)), found.weights[j], other[j]});
+  return out;
+}
+
+}  // namespace
+
+ReadTools sink_tools() {
+  return tools_of<Sinks, Massive, AlternativeWeights>();
+}
+
+}  // namespace headscope::cli
