@@ -35,12 +35,14 @@ double HeadCircuit::faithfulness_of(int kept) const {
 
 std::set<HeadId> HeadCircuit::kept(int kept) const {
   std::set<HeadId> set;
+  if (kept == 0) return set;
   const ModelDims& dims = before_trace->model.dims;
   const bool removing = request.method == HeadCircuitRequest::Method::remove;
-  if (removing)
+  const bool all = kept == heads;  // known without a step, as none is, whichever way the search goes
+  if (removing || all)
     for (int layer = 0; layer < dims.layers; ++layer)
       for (int head = 0; head < dims.heads; ++head) set.insert({layer, head});
-  const int steps = removing ? heads - kept : kept;
+  const int steps = all ? 0 : removing ? heads - kept : kept;
   for (int i = 0; i < steps; ++i) {
     const Step& step = order[static_cast<std::size_t>(i)];
     if (removing)

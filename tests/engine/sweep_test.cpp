@@ -251,6 +251,17 @@ TEST_CASE("the greedy order of heads: each round takes the head nearest to the w
     CHECK(result->faithfulness_of(0) == 0);
     CHECK(result->kept(8).size() == 8);
     CHECK(result->kept(0).empty());
+    // Of a search under way, whatever share is known has its heads: all of them from the first.
+    for (std::size_t steps = 0; steps < 3; ++steps) {
+      HeadCircuit begun = *result;
+      begun.order.assign(result->order.begin(), result->order.begin() + static_cast<std::ptrdiff_t>(steps));
+      begun.order.shrink_to_fit();
+      for (int count = 0; count <= 8; ++count) {
+        CAPTURE(count);
+        if (std::isnan(begun.faithfulness_of(count))) continue;
+        CHECK(begun.kept(count) == result->kept(count));
+      }
+    }
     // Every round again by hand, with whole passes.
     for (std::size_t round = 0; round < result->order.size(); ++round) {
       const int size = method == Method::remove ? 8 - static_cast<int>(round) : static_cast<int>(round);
