@@ -192,10 +192,9 @@ void draw(Shell& shell, const Compared& c, const Options& options) {
     pair.layer = c.heads.front().layer;
     pair.head = c.heads.front().head;
   } else {
-    const HeadTarget target = parse_head_target(options.head, "--head");
-    if (!target.layer || !target.head || target.positions) throw UsageError("--head: expected LAYER.HEAD such as 1.0");
-    pair.layer = *target.layer;
-    pair.head = *target.head;
+    const HeadId head = parse_head(options.head);
+    pair.layer = head.layer;
+    pair.head = head.head;
   }
   pair.name_a = c.name_a;
   pair.name_b = c.name_b;

@@ -14,6 +14,11 @@
 
 namespace headscope::cli {
 
+HeadId parse_head(const std::string& text) {
+  if (const auto head = parse_head_id(text)) return *head;
+  throw UsageError(fmt::format("--head: expected LAYER.HEAD such as 1.0, found \"{}\"", text));
+}
+
 namespace fs = std::filesystem;
 
 namespace {

@@ -10,8 +10,12 @@
 #include "app/cli/options.h"
 #include "app/cli/shell.h"
 #include "core/engine/run_request.h"
+#include "core/trace/head_id.h"
 
 namespace headscope::cli {
+
+/// What --head says. Throws UsageError where that is no "LAYER.HEAD"; which there are is for the trace to say.
+HeadId parse_head(const std::string& text);
 
 struct Input {
   std::string model, text, file, dash, trace, cut;

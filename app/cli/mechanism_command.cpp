@@ -115,12 +115,6 @@ void list(Shell& shell, bool json, const std::string& id) {
   shell.print_line("\nWith an id, --list says what its parameters do and what is not its paper's.");
 }
 
-std::pair<int, int> parse_head(const std::string& text) {
-  const HeadTarget target = parse_head_target(text, "--head");
-  if (!target.layer || !target.head) throw UsageError("--head: expected LAYER.HEAD such as 1.0");
-  return {*target.layer, *target.head};
-}
-
 MechanismInput input_for(Shell& shell, const Options& options, bool vocabulary, std::string& from) {
   const int ways = (options.random > 0) + !options.example.empty();
   if (ways > 1) throw UsageError("--random and --example are different inputs; choose one");
@@ -144,7 +138,7 @@ MechanismInput input_for(Shell& shell, const Options& options, bool vocabulary, 
     return {drawn(0), drawn(1), drawn(2), static_cast<float>(1 / std::sqrt(static_cast<double>(options.width))),
             parse_mask(options.sees, "--sees")};
   }
-  const auto [layer, head] = parse_head(options.head);
+  const HeadId head = parse_head(options.head);
   const Opened opened = open_input(shell, options.input, {.maps = MapStorage::none, .all_logits = false});
   if (!opened.loaded.model) throw UsageError("a trace holds no queries, keys and values; give --model and a text");
   RunRequest request;
@@ -152,10 +146,10 @@ MechanismInput input_for(Shell& shell, const Options& options, bool vocabulary, 
   request.edits = options.input.edits();
   MechanismInput in;
   shell.with_progress("running", [&](const Ctx& ctx) {
-    in = head_input(opened.loaded, request, {layer, head}, ctx);
+    in = head_input(opened.loaded, request, head, ctx);
     if (vocabulary) in.vocabulary = vocabulary_use(opened.loaded, request, ctx);
   });
-  from = fmt::format("layer {} head {} of {}, {} tokens, {}", layer, head, opened.trace->model.name, in.n(),
+  from = fmt::format("layer {} head {} of {}, {} tokens, {}", head.layer, head.head, opened.trace->model.name, in.n(),
                      in.rule->describe());
   return in;
 }

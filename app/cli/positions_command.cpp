@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <numbers>
 
@@ -44,30 +43,26 @@ struct Options {
 /// One head's queries and keys before rotation, of a run of the model.
 struct Vectors {
   Opened opened;
-  int layer = 0, head = 0;
+  HeadId head;
   Tensor q, k;  // (token, d_head)
   double scale = 1;
 };
 
 Vectors vectors_of(Shell& shell, const Options& options) {
   Vectors v;
-  const char* const end = options.head.data() + options.head.size();
-  const auto layer = std::from_chars(options.head.data(), end, v.layer);
-  const bool dot = layer.ec == std::errc() && layer.ptr != end && *layer.ptr == '.';
-  if (!dot || std::from_chars(layer.ptr + 1, end, v.head).ptr != end)
-    throw UsageError(fmt::format("--head: expected LAYER.HEAD such as 1.0, found \"{}\"", options.head));
+  v.head = parse_head(options.head);
   CaptureSpec capture{.all_logits = false};
   capture.maps = MapStorage::none;
   capture.sites = {SiteKind::q, SiteKind::k};
   v.opened = open_input(shell, options.input, capture);
   const ModelConfig& config = v.opened.loaded.model->config();
-  if (v.layer < 0 || v.head < 0 || v.layer >= config.dims.layers || v.head >= config.dims.heads)
+  if (v.head.layer >= config.dims.layers || v.head.head >= config.dims.heads)
     throw Error("--head", fmt::format("a layer below {} and a head below {}", config.dims.layers, config.dims.heads),
                 options.head);
-  const Index kv = config.dims.kv_of(v.head);
-  v.q = v.opened.trace->sites.at({SiteKind::q, v.layer}).select(1, v.head).copy();
-  v.k = v.opened.trace->sites.at({SiteKind::k, v.layer}).select(1, kv).copy();
-  v.scale = static_cast<double>(score_scale(config, v.layer));
+  const Index kv = config.dims.kv_of(v.head.head);
+  v.q = v.opened.trace->sites.at({SiteKind::q, v.head.layer}).select(1, v.head.head).copy();
+  v.k = v.opened.trace->sites.at({SiteKind::k, v.head.layer}).select(1, kv).copy();
+  v.scale = static_cast<double>(score_scale(config, v.head.layer));
   return v;
 }
 
@@ -120,8 +115,8 @@ RotaryView rotary_view(const Vectors& v, const Options& options) {
   view.scale = v.scale;
   view.context = config.context;
   view.parts = rotary_parts(row_of(v.q, view.query), row_of(v.k, view.key));
-  view.source =
-      fmt::format("blocks.{}.attn.hook_q[{}, {}, :] · hook_k[{}, …], f32", v.layer, view.query, v.head, view.key);
+  view.source = fmt::format("blocks.{}.attn.hook_q[{}, {}, :] · hook_k[{}, …], f32", v.head.layer, view.query,
+                            v.head.head, view.key);
   return view;
 }
 
@@ -160,7 +155,8 @@ void rope(Shell& shell, const Options& options) {
                               map.width = map.height = 640;
                               return matrix_map_scene(map, look);
                             }();
-  write(shell, options, scene, fmt::format("Layer {} · Head {}: {}", v.layer, v.head, options.picture), view.source);
+  write(shell, options, scene, fmt::format("Layer {} · Head {}: {}", v.head.layer, v.head.head, options.picture),
+        view.source);
 }
 
 void added(Shell& shell, const Options& options) {
@@ -246,7 +242,7 @@ void relative(Shell& shell, const Options& options) {
   write(shell, options,
         shaw ? shaw_picture(v.q, v.k, v.scale, options.window, options.seed, {1200, 460}, look)
              : transformer_xl_picture(v.q, v.k, v.scale, options.seed, {1200, 800}, look),
-        fmt::format("Layer {} · Head {}", v.layer, v.head),
+        fmt::format("Layer {} · Head {}", v.head.layer, v.head.head),
         fmt::format("learned parts drawn with seed {}", options.seed));
 }
 

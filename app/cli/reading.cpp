@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
+#include "app/cli/input.h"
 #include "core/base/error.h"
 #include "core/engine/edit_probe.h"
 #include "core/engine/edited_weights.h"
@@ -42,14 +42,9 @@ void HeadOption::add_to(Command& command) {
 
 HeadId HeadOption::in(const Trace& trace) const {
   if (given.empty()) throw UsageError("--head is required: LAYER.HEAD such as 1.0");
-  int layer = -1, head = -1;
-  const char* end = given.data() + given.size();
-  const auto first = std::from_chars(given.data(), end, layer);
-  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '.' ||
-      std::from_chars(first.ptr + 1, end, head).ptr != end)
-    throw UsageError(fmt::format("--head: expected LAYER.HEAD such as 1.0, found \"{}\"", given));
-  (void)trace.map({layer, head});  // or an Error that says which there are
-  return {layer, head};
+  const HeadId head = parse_head(given);
+  (void)trace.map(head);  // or an Error that says which there are
+  return head;
 }
 
 void TokenOption::add_to(Command& command) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
@@ -26,19 +25,6 @@ struct Options {
        no_values = false, words = false;
 };
 
-using Head = HeadId;
-
-Head parse_head(const std::string& text) {
-  Head head;
-  const char* end = text.data() + text.size();
-  const auto layer = std::from_chars(text.data(), end, head.layer);
-  if (layer.ec == std::errc() && layer.ptr != end && *layer.ptr == '.') {
-    const auto number = std::from_chars(layer.ptr + 1, end, head.head);
-    if (number.ec == std::errc() && number.ptr == end && head.layer >= 0 && head.head >= 0) return head;
-  }
-  throw UsageError(fmt::format("--head: expected LAYER.HEAD such as 1.0, found \"{}\"", text));
-}
-
 /// A position of the text; negative ones count from the end. Throws Error outside it.
 std::optional<Index> position(std::optional<int> given, const char* option, Index size) {
   if (!given) return std::nullopt;
@@ -48,7 +34,7 @@ std::optional<Index> position(std::optional<int> given, const char* option, Inde
   return at;
 }
 
-PictureRequest picture_of(const Trace& trace, const std::vector<Head>& chosen, const Options& options) {
+PictureRequest picture_of(const Trace& trace, const std::vector<HeadId>& chosen, const Options& options) {
   PictureRequest request;
   request.heads = chosen;
   request.kind = options.arcs    ? PictureRequest::Kind::arcs
@@ -73,7 +59,7 @@ PictureRequest picture_of(const Trace& trace, const std::vector<Head>& chosen, c
   return request;
 }
 
-void check(const Options& options, const std::vector<Head>& heads) {
+void check(const Options& options, const std::vector<HeadId>& heads) {
   const bool one = heads.size() == 1;
   if (options.arcs + options.bars + options.steps + options.split > 1)
     throw UsageError("--arcs, --bars, --steps and --split are different pictures; choose one");
@@ -101,7 +87,7 @@ void render(Shell& shell, const Options& options) {
   const auto kind = kind_of_file(options.out);
   if (!kind)
     throw UsageError(fmt::format("-o: expected a file ending in .png, .svg or .csv, found \"{}\"", options.out));
-  std::vector<Head> heads;
+  std::vector<HeadId> heads;
   for (const std::string& each : options.heads) heads.push_back(parse_head(each));
   check(options, heads);
   CaptureSpec capture{.all_logits = false};
