@@ -12,8 +12,8 @@ function(headscope_target name)
 endfunction()
 
 # headscope_precompile(NAME): cmake/precompiled.h, compiled once for all who ask. A compiler takes it only where macros and the kind of
-# code are the same. Left out of it on purpose: nlohmann/json and CLI11, whose
-# templates every file would then instantiate that never names them.
+# code are the same. Left out of it on purpose: nlohmann/json and CLI11, whose templates every file would then instantiate that never
+# names them.
 function(headscope_precompile name)
   if(HEADSCOPE_PRECOMPILE)
     target_precompile_headers(${name} REUSE_FROM headscope_precompiled)

@@ -195,6 +195,7 @@ check_format() {
     return 0
   fi
   say "checking the format"
+  mkdir -p "$root/build"
   (cd "$root" && find core viz app tests cmake -name '*.cpp' -o -name '*.h' -o -name '*.cu' | sort |
     xargs -n 64 -P 4 "$tool" --dry-run -Werror) >"$root/build/format.log" 2>&1 && return 0
   sed -n 's/: error:.*//p' "$root/build/format.log" | sort -u | head -n 40 >&2
