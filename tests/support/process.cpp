@@ -70,6 +70,7 @@ Finished run_cli(const std::vector<std::string>& arguments, const ProcessOptions
       setrlimit(RLIMIT_FSIZE, &limit);
     }
     signal(SIGPIPE, SIG_DFL);  // which the test ignores, and children inherit
+    signal(SIGHUP, SIG_DFL);   // ignored where the tests themselves run under nohup
     if (!options.folder.empty() && chdir(options.folder.c_str()) != 0) _exit(126);
     execv(program.c_str(), argv.data());
     _exit(127);
