@@ -203,7 +203,8 @@ TEST_CASE("a training that cannot write its model keeps a checkpoint, and a hang
   CHECK(fs::exists(away / "checkpoint.safetensors"));
   CHECK(lost.err.find("stopped after step") != std::string::npos);
   // A disk on which nothing large has room: said, not a crash; what lay there lies there.
-  const Finished full = run_cli({"train", recipe.string(), "-o", model.string()}, {.file_limit = 20'000});
+  const fs::path brief = written_recipe(folder / "brief", small_recipe(600));  // past the first checkpoint, at 500
+  const Finished full = run_cli({"train", brief.string(), "-o", model.string()}, {.file_limit = 20'000});
   CAPTURE(full.err);
   CHECK(full.code == 1);
   CHECK(full.err.find("The training goes on.") != std::string::npos);
