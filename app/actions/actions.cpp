@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "app/actions/action.h"
+#include "core/edits/ablate_edit.h"
 #include "core/metrics/metric.h"
 
 namespace headscope {

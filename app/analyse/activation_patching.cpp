@@ -20,6 +20,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/widgets/prompt_edit.h"
 #include "core/base/error.h"
+#include "core/edits/text_pairing.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/matrix.h"
 

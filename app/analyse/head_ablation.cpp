@@ -1,6 +1,7 @@
 // Every head taken out in turn: an atlas of effects and a list to sort.
 
 #include "core/engine/head_ablation.h"
+#include "core/edits/ablate_edit.h"
 
 #include <fmt/format.h>
 #include <imgui.h>

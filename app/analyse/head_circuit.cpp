@@ -1,6 +1,7 @@
 // A small set of heads that keeps a logit difference: the greedy order, its faithfulness, a threshold to drag.
 
 #include "core/engine/head_circuit.h"
+#include "core/edits/ablate_edit.h"
 
 #include <fmt/format.h>
 #include <imgui.h>

@@ -12,6 +12,8 @@
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "core/attention/key_sharing.h"
+#include "core/edits/latent_keys_edit.h"
+#include "core/edits/share_keys_edit.h"
 #include "core/engine/key_sharing_sweep.h"
 #include "core/model/published_caches.h"
 #include "viz/color/norm.h"
@@ -205,9 +207,7 @@ class KeySharingInstrument final : public Instrument {
 
   void try_out(const PageContext& c, const KeySharing::Entry& entry) {
     std::vector<Intervention> edits = c.state().document.edits;
-    std::erase_if(edits, [](const Intervention& e) {
-      return std::holds_alternative<ShareKeys>(e.action) || std::holds_alternative<LatentKeys>(e.action);
-    });
+    std::erase_if(edits, [](const Intervention& e) { return e.action.as<ShareKeys>() || e.action.as<LatentKeys>(); });
     edits.push_back({{}, entry.latent ? EditAction(LatentKeys{entry.number}) : EditAction(ShareKeys{entry.number})});
     c.explorer().close_step();
     c.explorer().set_edits(std::move(edits));

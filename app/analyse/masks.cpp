@@ -17,6 +17,7 @@
 #include "core/attention/mask_facts.h"
 #include "core/attention/masks.h"
 #include "core/base/error.h"
+#include "core/edits/mask_edit.h"
 #include "viz/color/norm.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/matrix_map.h"

@@ -12,6 +12,7 @@
 #include "app/widgets/paragraph.h"
 #include "core/base/duration.h"
 #include "core/base/error.h"
+#include "core/edits/ablate_edit.h"
 #include "viz/scene/text.h"
 
 namespace headscope {

@@ -7,6 +7,7 @@
 #include "app/analyse/instrument.h"
 #include "app/state/sweep_desk.h"
 #include "app/widgets/scene_view.h"
+#include "core/edits/ablate_edit.h"
 #include "core/engine/edit_probe.h"
 
 namespace headscope {

@@ -10,7 +10,7 @@
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "core/base/error.h"
-#include "core/engine/edited_weights.h"
+#include "core/edits/singular_edit.h"
 #include "viz/color/norm.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"

@@ -2,6 +2,7 @@
 // model that is open, and in blocks with random weights.
 
 #include "core/reading/residual_stream.h"
+#include "core/edits/post_norm_edit.h"
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -175,7 +176,7 @@ class ResidualInstrument final : public ReadingInstrument {
          "inputs they never saw: the loss says how much they lean on the order, not which order is better. "
          "Untrained blocks are compared under Random blocks.");
     std::vector<Intervention> edits = c.state().document.edits;
-    const auto moved = [](const Intervention& edit) { return std::holds_alternative<PostNorm>(edit.action); };
+    const auto moved = [](const Intervention& edit) { return edit.action.as<PostNorm>(); };
     const bool kept = std::ranges::any_of(edits, moved);
     if (!button(c.ui, kept ? "Take the edit back" : "Keep as an edit")) return;
     if (kept)

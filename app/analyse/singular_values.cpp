@@ -13,6 +13,7 @@
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "core/attention/mechanisms/spectrum.h"
+#include "core/edits/singular_edit.h"
 #include "core/model/weights.h"
 #include "core/tensor/singular.h"
 #include "viz/color/norm.h"
@@ -105,7 +106,7 @@ class SingularValuesInstrument final : public Instrument {
   // ---- the edit
   std::vector<Intervention>::const_iterator own_edit(const std::vector<Intervention>& edits) const {
     return std::ranges::find_if(edits, [&](const Intervention& edit) {
-      const auto* scale = std::get_if<ScaleSingular>(&edit.action);
+      const auto* scale = edit.action.as<ScaleSingular>();
       return scale && scale->matrix == matrix_ && edit.target == HeadTarget{layer_, {}, {}};
     });
   }
@@ -113,7 +114,7 @@ class SingularValuesInstrument final : public Instrument {
     const auto& edits = c.state().document.edits;
     const auto found = own_edit(edits);
     return found == edits.end() || !found->enabled ? std::vector<double>(count(), 1.0)
-                                                   : std::get<ScaleSingular>(found->action).vector(count());
+                                                   : found->action.as<ScaleSingular>()->vector(count());
   }
   void put(const PageContext& c, const std::vector<double>& z) const {
     std::vector<Intervention> edits = c.state().document.edits;

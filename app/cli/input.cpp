@@ -8,7 +8,7 @@
 #include "core/attention/masks.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/engine/edit_notes.h"
+#include "core/edits/edit_notes.h"
 #include "core/engine/edit_pairs.h"
 #include "core/io/trace_file.h"
 

@@ -11,6 +11,7 @@
 #include "core/attention/mask_facts.h"
 #include "core/attention/masks.h"
 #include "core/base/error.h"
+#include "core/edits/mask_edit.h"
 #include "core/metrics/next_token.h"
 #include "core/metrics/next_token_change.h"
 #include "core/model/published_caches.h"

@@ -19,6 +19,7 @@
 #include "core/attention/positions/sinusoidal.h"
 #include "core/attention/positions/t5_bias.h"
 #include "core/base/error.h"
+#include "core/edits/position_edit.h"
 #include "core/model/weights.h"
 #include "viz/color/norm.h"
 #include "viz/export/pango_text.h"

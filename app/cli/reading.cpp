@@ -6,8 +6,8 @@
 
 #include "app/cli/input.h"
 #include "core/base/error.h"
+#include "core/edits/singular_edit.h"
 #include "core/engine/edit_probe.h"
-#include "core/engine/edited_weights.h"
 #include "core/metrics/next_token.h"
 #include "viz/scene/framed.h"
 

@@ -8,7 +8,7 @@
 #include "app/cli/input.h"
 #include "app/cli/report.h"
 #include "core/base/json.h"
-#include "core/engine/edit_notes.h"
+#include "core/edits/edit_notes.h"
 #include "core/metrics/next_token.h"
 
 namespace headscope::cli {

@@ -14,6 +14,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/standard_streams.h"
+#include "core/edits/ablate_edit.h"
 #include "core/metrics/temperature_curve.h"
 
 namespace headscope::cli {

@@ -12,6 +12,7 @@
 #include "app/widgets/controls.h"
 #include "app/widgets/keyboard.h"
 #include "app/widgets/plots.h"
+#include "core/edits/edit.h"
 #include "viz/scene/head_atlas.h"
 #include "viz/scene/head_pair.h"
 #include "viz/scene/text.h"

@@ -10,6 +10,9 @@
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "core/base/error.h"
+#include "core/edits/ablate_edit.h"
+#include "core/edits/edit.h"
+#include "core/edits/weight_edit.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -18,7 +21,7 @@ namespace {
 constexpr const char* title = "edit form";
 
 std::string label_of(const EditForm& form) {
-  return "edit: " + std::string(lead_of(form));
+  return "edit: " + std::string(form.lead);
 }
 }  // namespace
 
@@ -40,7 +43,7 @@ void EditDialog::ask_new(const PanelContext& c) {
   answers_.clear();
   const Document& document = c.state().document;
   for (const EditForm& form : edit_forms())
-    if (auto* set = std::get_if<SetWeight>(&form.usual)) {  // of the pinned cell
+    if (const auto* set = form.usual.as<SetWeight>()) {  // of the pinned cell
       SetWeight action = *set;
       action.query = static_cast<int>(document.query.value_or(action.query));
       action.key = static_cast<int>(document.key.value_or(action.key));
@@ -74,7 +77,7 @@ void EditDialog::choose(const PanelContext& c, const EditForm& form) {
 void EditDialog::compose(const PanelContext& c) {
   const std::string words = words_of(grammar_of(*form_), answers_[form_]);
   try {  // what concerns layers as a whole reaches all of their heads
-    if (target_.head && whole_layer(parse_edit_action(words, "edit"))) target_.head.reset(), more_.clear();
+    if (target_.head && parse_edit_action(words, "edit")->whole_layer()) target_.head.reset(), more_.clear();
   } catch (const Error&) {
     if (!form_->per_head) target_.head.reset(), more_.clear();
   }
@@ -134,10 +137,10 @@ bool EditDialog::kinds(const PanelContext& c) {
   std::string group;
   const EditForm* first = nullptr;
   for (const EditForm& form : edit_forms()) {
-    const std::string text = fmt::format("{} {} {}", lead_of(form), group_of(form), form.meaning);
-    if (!search_.empty() && !fuzzy_match(search_, lead_of(form)) && text.find(search_) == std::string::npos) continue;
-    if (!first || (!lead_of(*first).starts_with(search_) && lead_of(form).starts_with(search_))) first = &form;
-    if (group != group_of(form)) section(c.ui, group = group_of(form));
+    const std::string text = fmt::format("{} {} {}", form.lead, form.group, form.meaning);
+    if (!search_.empty() && !fuzzy_match(search_, form.lead) && text.find(search_) == std::string::npos) continue;
+    if (!first || (!first->lead.starts_with(search_) && form.lead.starts_with(search_))) first = &form;
+    if (group != form.group) section(c.ui, group = form.group);
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float room = ImGui::GetContentRegionAvail().x;
     const auto width = [&](std::string_view line) { return c.ui.fonts.width(std::string(line), c.ui.small()); };
@@ -150,7 +153,7 @@ bool EditDialog::kinds(const PanelContext& c) {
     ImGui::SetCursorScreenPos({at.x + c.ui.px(8), at.y + c.ui.px(2)});
     {
       const UseFont font(c.ui, c.ui.strong());
-      ImGui::TextUnformatted(std::string(lead_of(form)).c_str());
+      ImGui::TextUnformatted(std::string(form.lead).c_str());
     }
     ImGui::SetCursorScreenPos({at.x + c.ui.px(8), at.y + c.ui.px(20 * c.ui.theme.text_scale)});
     {
@@ -348,7 +351,7 @@ void EditDialog::draw(const PanelContext& c) {
   ImGui::SameLine(0, c.ui.px(16));
   ImGui::BeginChild("right", {0, -foot});
   bool changed = where(c);
-  section(c.ui, std::string(lead_of(*form_)));
+  section(c.ui, std::string(form_->lead));
   paragraph(c.ui, form_->meaning, c.ui.theme.muted);
   ImGui::Dummy({0, c.ui.px(2)});
   const FieldTouch touch = fields_.draw(c, grammar_of(*form_), answers_[form_]);

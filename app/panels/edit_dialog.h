@@ -10,6 +10,7 @@
 
 #include "app/panels/edit_fields.h"
 #include "app/panels/panel_context.h"
+#include "core/edits/edit.h"
 
 namespace headscope {
 

@@ -1,5 +1,5 @@
 #pragma once
-// Controls for what an edit's words leave open (core/engine/edit_grammar.h): a slider and a box for a number, choices
+// Controls for what an edit's words leave open (core/edits/edit_grammar.h): a slider and a box for a number, choices
 // side by side or in a list, a token of the text, lines to write in. Knows kinds of values, no edits. Thread rule: the
 // UI thread.
 
@@ -7,7 +7,7 @@
 
 #include "app/panels/panel_context.h"
 #include "app/widgets/prompt_edit.h"
-#include "core/engine/edit_grammar.h"
+#include "core/edits/edit_grammar.h"
 
 namespace headscope {
 

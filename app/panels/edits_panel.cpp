@@ -14,7 +14,9 @@
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "core/base/error.h"
-#include "core/engine/edit_notes.h"
+#include "core/edits/edit.h"
+#include "core/edits/edit_notes.h"
+#include "core/edits/text_pairing.h"
 #include "core/engine/edit_pairs.h"
 #include "viz/scene/text.h"
 
@@ -95,7 +97,7 @@ void EditsPanel::want_pairs(const PanelContext& c) {
     kept.errors.push_back(old ? pairs_->errors[*old] : "");
   }
   *pairs_ = std::move(kept);
-  if (std::ranges::none_of(edits, [](const Intervention& edit) { return source_text(edit.action); })) return;
+  if (std::ranges::none_of(edits, [](const Intervention& edit) { return edit.action->paired_text(); })) return;
   c.explorer.compute(
       "edit pairs",
       [run, edits, model = c.results().model, slot = std::weak_ptr<Pairs>(pairs_)](Worker::Job&) -> Worker::Deliver {
@@ -125,7 +127,7 @@ void EditsPanel::want_pairs(const PanelContext& c) {
 
 /// Under an edit that takes from another text: how many of its tokens have a partner; a click shows which.
 void EditsPanel::pairs_line(const PanelContext& c, std::size_t index) {
-  if (!source_text(c.state().document.edits[index].action) || index >= pairs_->texts.size()) return;
+  if (!c.state().document.edits[index].action->paired_text() || index >= pairs_->texts.size()) return;
   const auto& texts = pairs_->texts[index];
   const std::string words = texts ? count_of_pairs(texts->partner) + " paired" : pairs_->errors[index];
   if (words.empty()) return;
@@ -155,12 +157,12 @@ void EditsPanel::pairs_window(const PanelContext& c) {
   if (!ImGui::BeginPopup("edit pairs", ImGuiWindowFlags_NoSavedSettings)) return;
   std::vector<Intervention> edits = c.state().document.edits;
   if (opened_ >= edits.size() || opened_ >= pairs_->texts.size() || !pairs_->texts[opened_] ||
-      !pairing_of(edits[opened_].action)) {
+      !edits[opened_].action->pairing()) {
     ImGui::CloseCurrentPopup();
     return ImGui::EndPopup();
   }
   const std::shared_ptr<const PairedTexts> texts = pairs_->texts[opened_];
-  TextPairing& pairing = *pairing_of(edits[opened_].action);
+  TextPairing pairing = *edits[opened_].action->pairing();
   section(c.ui, "TOKENS AS THEY ARE PAIRED", picker_.remark(*texts));
   static constexpr const char* names[] = {"by tokens", "from start", "from end", "by hand"};
   static constexpr TextPairing::By ways[] = {TextPairing::By::tokens, TextPairing::By::start, TextPairing::By::end,
@@ -177,6 +179,7 @@ void EditsPanel::pairs_window(const PanelContext& c) {
     changed = true;
   }
   if (changed) {
+    edits[opened_].action = edits[opened_].action->paired(pairing);
     c.explorer.close_step();
     c.explorer.set_edits(std::move(edits));
   }

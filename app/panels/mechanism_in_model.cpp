@@ -11,6 +11,7 @@
 #include "app/state/mechanism_swaps.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/keyboard.h"
+#include "core/edits/mask_edit.h"
 #include "core/metrics/next_token.h"
 #include "viz/scene/line_chart.h"
 #include "viz/scene/text.h"

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/edits/ablate_edit.h"
 #include "core/trace/first_key.h"
 #include "core/trace/map_difference.h"
 #include "viz/scene/map_cells.h"
@@ -82,7 +83,7 @@ std::optional<CellWords> cell_words(const PanelContext& c, Index query, Index ke
 std::string taken_out(const std::vector<Intervention>& edits, HeadId head) {
   std::string some;
   for (const Intervention& edit : edits) {
-    if (!edit.enabled || !std::holds_alternative<Ablate>(edit.action) || !edit.target.reaches(head)) continue;
+    if (!edit.enabled || !edit.action.as<Ablate>() || !edit.target.reaches(head)) continue;
     if (!edit.target.positions) return "taken out";
     const auto& [first, last] = *edit.target.positions;
     some += (some.empty() ? "taken out at " : ", ") +

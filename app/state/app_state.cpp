@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "core/attention/masks.h"
+#include "core/edits/mask_edit.h"
+#include "core/edits/temperature_edit.h"
 
 namespace headscope {
 
@@ -58,10 +60,10 @@ template <class Action>
 void set(std::vector<Intervention>& edits, const HeadTarget& target, const Action& action, bool neutral) {
   // What the new edit covers no longer shows; what is switched off is left for its owner to switch on again.
   std::erase_if(edits, [&](const Intervention& edit) {
-    return edit.enabled && std::holds_alternative<Action>(edit.action) && covers(target, edit.target);
+    return edit.enabled && edit.action.as<Action>() && covers(target, edit.target);
   });
   const bool overrules = std::ranges::any_of(edits, [&](const Intervention& edit) {
-    return edit.enabled && std::holds_alternative<Action>(edit.action) && meets(edit.target, target);
+    return edit.enabled && edit.action.as<Action>() && meets(edit.target, target);
   });
   if (!neutral || overrules) edits.push_back({target, action, true});
 }
@@ -130,7 +132,7 @@ HeadTarget target_of(EditScope scope, HeadId selected) {
 double temperature_of(const std::vector<Intervention>& edits, HeadId head) {
   double tau = 1;
   for (const Intervention& edit : edits)
-    if (const auto* action = std::get_if<SetTemperature>(&edit.action);
+    if (const auto* action = edit.action.as<SetTemperature>();
         action && edit.enabled && !edit.target.positions && edit.target.reaches(head))
       tau = action->tau;
   return tau;
@@ -139,7 +141,7 @@ double temperature_of(const std::vector<Intervention>& edits, HeadId head) {
 std::string mask_of(const std::vector<Intervention>& edits, HeadId head) {
   std::string spec;
   for (const Intervention& edit : edits)
-    if (const auto* action = std::get_if<SetMask>(&edit.action);
+    if (const auto* action = edit.action.as<SetMask>();
         action && edit.enabled && !edit.target.positions && edit.target.reaches(head))
       spec = action->spec;
   return spec;

@@ -11,6 +11,7 @@
 #include "core/attention/masks.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/edits/weight_edit.h"
 
 namespace headscope {
 
@@ -324,9 +325,9 @@ void Explorer::set_weight(Index query, Index key, double weight) {
   change(fmt::format("weight {}.{} {} {}", head.layer, head.head, query, key), [&](Document& document) {
     const HeadTarget target{head.layer, head.head};
     for (Intervention& edit : document.edits)
-      if (auto* set = std::get_if<SetWeight>(&edit.action);
+      if (const auto* set = edit.action.as<SetWeight>();
           set && edit.enabled && edit.target == target && set->query == action.query && set->key == action.key) {
-        *set = action;
+        edit.action = action;
         return;
       }
     document.edits.push_back({target, action});

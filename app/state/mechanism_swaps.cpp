@@ -1,4 +1,5 @@
 #include "app/state/mechanism_swaps.h"
+#include "core/edits/mechanism_edit.h"
 
 #include <algorithm>
 #include <set>
@@ -8,7 +9,7 @@ namespace headscope {
 namespace {
 
 const SwapMechanism* whole_swap(const Intervention& edit) {
-  return edit.enabled && !edit.target.positions ? std::get_if<SwapMechanism>(&edit.action) : nullptr;
+  return edit.enabled && !edit.target.positions ? edit.action.as<SwapMechanism>() : nullptr;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "app/state/positions_jobs.h"
+#include "core/edits/position_edit.h"
 
 namespace headscope {
 
@@ -102,7 +103,7 @@ void PositionsDesk::keep() {
   const auto wanted = edit();
   if (!wanted) return;
   std::vector<Intervention> edits = explorer_.state().document.edits;
-  std::erase_if(edits, [](const Intervention& each) { return std::holds_alternative<SetPositions>(each.action); });
+  std::erase_if(edits, [](const Intervention& each) { return each.action.as<SetPositions>(); });
   edits.push_back({{}, *wanted});
   explorer_.close_step();
   explorer_.set_edits(std::move(edits));

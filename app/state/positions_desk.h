@@ -10,6 +10,7 @@
 
 #include "app/state/explorer.h"
 #include "core/attention/rotary.h"
+#include "core/edits/position_edit.h"
 
 namespace headscope {
 

@@ -3,6 +3,7 @@
 // backend. They throw Error or Cancelled.
 
 #include "app/state/positions_desk.h"
+#include "core/edits/position_edit.h"
 
 namespace headscope::jobs {
 

@@ -181,4 +181,27 @@ Tensor output_of(const Mechanism& mechanism, const MechanismInput& in, const Mec
   return mechanism.output ? mechanism.output(in, values) : mechanism.run(in, values, Detail::output).output;
 }
 
+std::shared_ptr<const HeadsOfLayer> heads_of_layer(const Tensor& q, const Tensor& k, const Tensor& v, Index layer,
+                                                   Index layers) {
+  auto out = std::make_shared<HeadsOfLayer>();
+  out->layer = layer, out->layers = layers;
+  const Index heads = q.dim(1), group = heads / k.dim(1);
+  for (Index head = 0; head < heads; ++head) {
+    const bool same = head % group != 0;
+    out->q.push_back(q.select(1, head).packed());
+    out->k.push_back(same ? out->k.back() : k.select(1, head / group).packed());
+    out->v.push_back(same ? out->v.back() : v.select(1, head / group).packed());
+  }
+  return out;
+}
+
+MechanismInput input_of_head(std::shared_ptr<const HeadsOfLayer> layer, Index head) {
+  const auto at = static_cast<std::size_t>(head);
+  MechanismInput in;
+  in.q = layer->q[at], in.k = layer->k[at], in.v = layer->v[at];
+  in.head = head;
+  in.layer = std::move(layer);
+  return in;
+}
+
 }  // namespace headscope

@@ -60,6 +60,12 @@ struct MechanismInput {
   Index d_v() const { return v.dim(1); }
 };
 
+/// Every head of a layer, from q (query, head, d), k and v (key, head or group of heads, d), which may be views.
+std::shared_ptr<const HeadsOfLayer> heads_of_layer(const Tensor& q, const Tensor& k, const Tensor& v, Index layer,
+                                                   Index layers);
+/// Queries, keys and values of one of them; scale and rule are left to the caller.
+MechanismInput input_of_head(std::shared_ptr<const HeadsOfLayer> layer, Index head);
+
 struct MechanismParameter {
   enum class Kind {
     number,

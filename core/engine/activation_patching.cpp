@@ -8,6 +8,9 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/edits/freeze_pattern_edit.h"
+#include "core/edits/patch_edit.h"
+#include "core/edits/text_pairing.h"
 #include "core/metrics/next_token.h"
 #include "core/metrics/next_token_change.h"
 #include "core/trace/token_alignment.h"

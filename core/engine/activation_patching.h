@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/edits/freeze_pattern_edit.h"
+#include "core/edits/text_pairing.h"
 #include "core/engine/cell_sweep.h"
 
 namespace headscope {

@@ -4,32 +4,11 @@
 
 #include <algorithm>
 
-#include "core/engine/intervention_tap.h"
+#include "core/edits/edit.h"
+
+#include "core/edits/text_pairing.h"
 
 namespace headscope {
-
-const std::string* source_text(const EditAction& action) {
-  if (const auto* patch = std::get_if<Patch>(&action)) return &patch->text;
-  if (const auto* freeze = std::get_if<FreezePattern>(&action); freeze && !freeze->text.empty()) return &freeze->text;
-  return nullptr;
-}
-
-namespace {
-template <class Pairing, class Action>
-Pairing* find_pairing(Action& action) {
-  if (auto* patch = std::get_if<Patch>(&action)) return &patch->align;
-  if (auto* freeze = std::get_if<FreezePattern>(&action); freeze && !freeze->text.empty()) return &freeze->align;
-  return nullptr;
-}
-}  // namespace
-
-TextPairing* pairing_of(EditAction& action) {
-  return find_pairing<TextPairing>(action);
-}
-
-const TextPairing* pairing_of(const EditAction& action) {
-  return find_pairing<const TextPairing>(action);
-}
 
 RunRequest source_request(const RunRequest& request, const std::string& text) {
   RunRequest source = request;
@@ -43,21 +22,21 @@ RunRequest source_request(const RunRequest& request, const std::string& text) {
 
 std::optional<EditPairs> edit_pairs(const LoadedModel& loaded, const RunRequest& request,
                                     const std::vector<std::int32_t>& here, const Intervention& edit) {
-  const std::string* text = source_text(edit.action);
+  const std::string* text = edit.action->paired_text();
   if (!text) return std::nullopt;
   EditPairs out{*text, tokenize(loaded, source_request(request, *text)), {}};
   std::vector<std::int32_t> there;
   for (const Token& token : out.tokens) there.push_back(token.id);
-  out.partner = align_positions(*pairing_of(edit.action), here, there);
+  out.partner = align_positions(*edit.action->pairing(), here, there);
   return out;
 }
 
 std::optional<std::size_t> same_source(const std::vector<Intervention>& edits, const Intervention& edit) {
   const auto unpaired = [](Intervention each) {
-    if (TextPairing* pairing = pairing_of(each.action)) *pairing = {};
+    if (each.action->pairing()) each.action = each.action->paired({});
     return each;
   };
-  if (!source_text(edit.action)) return std::nullopt;
+  if (!edit.action->paired_text()) return std::nullopt;
   auto found = std::ranges::find(edits, edit);
   if (found == edits.end()) found = std::ranges::find(edits, unpaired(edit), unpaired);
   if (found == edits.end()) return std::nullopt;

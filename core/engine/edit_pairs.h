@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/edits/text_pairing.h"
 #include "core/engine/run_request.h"
 
 namespace headscope {
@@ -16,11 +17,6 @@ struct EditPairs {
   std::vector<Token> tokens;  ///< of it, BOS included
   std::vector<int> partner;   ///< position there by position here, −1 = none
 };
-
-/// The text an action takes from, and how it is aligned; nullptr when it takes from none.
-const std::string* source_text(const EditAction& action);
-TextPairing* pairing_of(EditAction& action);
-const TextPairing* pairing_of(const EditAction& action);
 
 /// The run of a text that edits take from, read as the request reads its own; `text` empty: the request's own, before
 /// any edit. Nowhere else is it decided whether such a text begins with BOS.

@@ -5,23 +5,12 @@
 #include <algorithm>
 #include <chrono>
 
-#include "core/attention/masks.h"
 #include "core/base/error.h"
-#include "core/base/overloaded.h"
-#include "core/engine/intervention_tap.h"
+#include "core/edits/intervention_tap.h"
 
 namespace headscope {
 
 namespace {
-
-/// Whether row i of the mask sees nothing after i and is the same in longer texts.
-bool is_causal(const AttentionRule& rule, int context) {
-  for (Index i = 0; i < context; ++i) {
-    const KeyRange now = rule.keys(i, i + 1), later = rule.keys(i, context);
-    if (later.end > i + 1 || now.begin != later.begin || now.end != later.end) return false;
-  }
-  return true;
-}
 
 /// The last row of every map, (map, position).
 Tensor last_rows(const std::vector<AttentionMap>& maps) {
@@ -50,19 +39,7 @@ GenerationTape GenerationTape::until(std::size_t count) const {
 bool looks_ahead(const Intervention& edit, int context) {
   if (!edit.enabled) return false;
   if (const auto& at = edit.target.positions; at && (at->first < 0 || at->last < -1)) return true;
-  return std::visit(
-      Overloaded{[&](const SetMask& a) {
-                   // What hashes queries and keys needs those of the tokens before, too.
-                   return hashes_vectors(a.spec) || !is_causal(*parse_mask(a.spec, "mask"), context);
-                 },
-                 [](const SetTemperature&) { return false; }, [](const ScaleByLength&) { return false; },
-                 [](const DropFirst&) { return false; }, [](const ForcePattern&) { return false; },
-                 [](const SwitchOff&) { return false; }, [](const ScaleSingular&) { return false; },
-                 [](const PostNorm&) { return false; },
-                 [](const SetWeight& a) { return a.query < 0 || a.key < 0 || a.key > a.query; },
-                 [](const Ablate& a) { return a.by != Ablate::By::zero; },
-                 [](const auto&) { return true; }},  // what takes from another run is aligned to a whole text
-      edit.action);
+  return !edit.action->row_by_row(context);
 }
 
 std::size_t cache_bytes(const ModelDims& dims, int tokens) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/edits/ablate_edit.h"
 #include "core/engine/cell_sweep.h"
 
 namespace headscope {

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "core/base/error.h"
+#include "core/edits/ablate_edit.h"
 
 namespace headscope {
 

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/edits/ablate_edit.h"
 #include "core/engine/edit_probe.h"
 #include "core/engine/sweep.h"
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
-#include "core/engine/weight_edit.h"
+#include "core/edits/latent_keys_edit.h"
+#include "core/edits/share_keys_edit.h"
+#include "core/edits/singular_edit.h"
 
 namespace headscope {
 

@@ -5,21 +5,18 @@
 #include <cmath>
 #include <limits>
 
+#include "core/edits/edit.h"
+#include "core/model/weights.h"
+
 namespace headscope {
 
 namespace {
 
-bool overrules_scores(const EditAction& action) {
-  if (const auto* drop = std::get_if<DropFirst>(&action)) return !drop->renormalize;
-  return std::holds_alternative<SwapMechanism>(action) || std::holds_alternative<SetWeight>(action) ||
-         std::holds_alternative<FreezePattern>(action);
-}
-
-/// `edits` without what overrules scores in `layer`; an edit of all layers stays for the others.
+/// `edits` without what gives rows their weights in `layer`; an edit of all layers stays for the others.
 std::vector<Intervention> spared(const std::vector<Intervention>& edits, int layer, int layers) {
   std::vector<Intervention> out;
   for (const Intervention& edit : edits) {
-    if (!overrules_scores(edit.action) || (edit.target.layer && *edit.target.layer != layer)) {
+    if (!edit.action->writes_weights() || !edit.target.reaches_layer(layer)) {
       out.push_back(edit);
       continue;
     }
@@ -34,29 +31,6 @@ std::vector<Intervention> spared(const std::vector<Intervention>& edits, int lay
 }
 
 }  // namespace
-
-std::shared_ptr<const HeadsOfLayer> heads_of_layer(const Tensor& q, const Tensor& k, const Tensor& v, Index layer,
-                                                   Index layers) {
-  auto out = std::make_shared<HeadsOfLayer>();
-  out->layer = layer, out->layers = layers;
-  const Index heads = q.dim(1), group = heads / k.dim(1);
-  for (Index head = 0; head < heads; ++head) {
-    const bool same = head % group != 0;
-    out->q.push_back(q.select(1, head).packed());
-    out->k.push_back(same ? out->k.back() : k.select(1, head / group).packed());
-    out->v.push_back(same ? out->v.back() : v.select(1, head / group).packed());
-  }
-  return out;
-}
-
-MechanismInput input_of_head(std::shared_ptr<const HeadsOfLayer> layer, Index head) {
-  const auto at = static_cast<std::size_t>(head);
-  MechanismInput in;
-  in.q = layer->q[at], in.k = layer->k[at], in.v = layer->v[at];
-  in.head = head;
-  in.layer = std::move(layer);
-  return in;
-}
 
 MechanismInput head_input(const LoadedModel& model, const RunRequest& request, HeadId id, const Ctx& ctx,
                           std::shared_ptr<const Trace>* out_trace) {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/engine/intervention_tap.h"
+#include "core/edits/intervention_tap.h"
 #include "core/engine/run_request.h"
 
 namespace headscope {

@@ -9,8 +9,9 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/edits/edit_scene.h"
+#include "core/edits/intervention_tap.h"
 #include "core/engine/edit_pairs.h"
-#include "core/engine/intervention_tap.h"
 #include "core/engine/pass_memory.h"
 #include "core/io/strict_json.h"
 #include "core/trace/recorder.h"

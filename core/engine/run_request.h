@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/engine/intervention.h"
+#include "core/edits/intervention.h"
 #include "core/model/model.h"
 #include "core/text/tokenizer.h"
 #include "core/trace/capture.h"

@@ -5,7 +5,8 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/engine/position_tap.h"
+#include "core/edits/mask_edit.h"
+#include "core/edits/position_rows.h"
 #include "core/metrics/next_token.h"
 
 namespace headscope {

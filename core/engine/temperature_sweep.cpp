@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/edits/temperature_edit.h"
 #include "core/metrics/metric.h"
 
 namespace headscope {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/edits/temperature_edit.h"
 #include "core/engine/cell_sweep.h"
 
 namespace headscope {

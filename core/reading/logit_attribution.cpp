@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/engine/edited_weights.h"
+#include "core/edits/singular_edit.h"
 #include "core/model/weights.h"
 #include "core/reading/need.h"
 #include "core/tensor/matrices.h"

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/intervention.h"
+#include "core/edits/intervention.h"
 #include "core/model/model.h"
 #include "core/trace/trace.h"
 

@@ -1,4 +1,5 @@
 #include "core/reading/norm_placement.h"
+#include "core/model/weights.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +8,11 @@
 
 #include "core/base/error.h"
 #include "core/base/random.h"
-#include "core/engine/intervention_tap.h"
+#include "core/edits/intervention_tap.h"
+#include "core/edits/post_norm_edit.h"
 #include "core/metrics/next_token.h"
 #include "core/metrics/next_token_change.h"
+#include "core/model/weights.h"
 #include "core/tensor/tape.h"
 #include "core/train/parameters.h"
 
@@ -121,7 +124,7 @@ NormPlacement compare_norm_placement(const LoadedModel& loaded, const RunRequest
   both.capture = {.maps = MapStorage::none,
                   .sites = norm_placement_sites(*loaded.model),
                   .byte_budget = request.capture.byte_budget};
-  std::erase_if(both.edits, [](const Intervention& e) { return std::holds_alternative<PostNorm>(e.action); });
+  std::erase_if(both.edits, [](const Intervention& e) { return e.action.as<PostNorm>(); });
   NormPlacement out;
   out.pre = run_one(loaded, both, ctx);
   both.edits.insert(both.edits.end(), norms_moved().begin(), norms_moved().end());

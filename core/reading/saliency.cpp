@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/engine/intervention_tap.h"
+#include "core/edits/intervention_tap.h"
+#include "core/engine/edit_pairs.h"
 
 namespace headscope {
 
@@ -18,7 +19,7 @@ std::vector<Intervention> past_which_nothing_flows(const std::vector<Interventio
     const auto same_layer = [&](const Intervention& other) {
       return !edit.target.layer || !other.target.layer || *edit.target.layer == *other.target.layer;
     };
-    const bool whole = edit.enabled && std::holds_alternative<PostNorm>(edit.action) && !edit.target.positions;
+    const bool whole = edit.enabled && edit.action->passes_gradients() && !edit.target.positions;
     (whole && std::ranges::none_of(moved, same_layer) ? moved : out).push_back(edit);
   }
   return out;
@@ -33,13 +34,8 @@ Saliency read_saliency(const LoadedModel& loaded, const RunRequest& request, con
   scene.backend = &ctx.backend;
   scene.stop = ctx.stop;
   for (const SourceNeed& source : sources_of(request.edits)) {
-    RunRequest plain = request;
-    plain.edits.clear();
+    RunRequest plain = source_request(request, source.text);
     plain.capture = source.capture;
-    if (!source.text.empty()) {
-      plain.text = source.text;
-      plain.ids.clear();
-    }
     scene.sources[source.text] = run(loaded, plain, Ctx{.backend = ctx.backend, .stop = ctx.stop});
   }
   InterventionTap edits(request.edits, scene);

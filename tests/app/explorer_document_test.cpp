@@ -10,6 +10,9 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/edits/ablate_edit.h"
+#include "core/edits/mask_edit.h"
+#include "core/edits/temperature_edit.h"
 #include "tests/app/explorer_desk.h"
 #include "tests/support/model_folder.h"
 

@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/edits/mask_edit.h"
 #include "core/tensor/backend.h"
 #include "tests/app/explorer_desk.h"
 

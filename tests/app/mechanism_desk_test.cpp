@@ -9,6 +9,8 @@
 #include "app/state/mechanism_swaps.h"
 #include "core/attention/masks.h"
 #include "core/attention/mechanism_math.h"
+#include "core/edits/mechanism_edit.h"
+#include "core/edits/temperature_edit.h"
 #include "core/engine/mechanism_input.h"
 #include "tests/attention/mechanisms/input.h"
 #include "tests/support/paths.h"

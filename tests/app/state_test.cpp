@@ -11,6 +11,8 @@
 #include "app/state/session.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/edits/mask_edit.h"
+#include "core/edits/temperature_edit.h"
 #include "core/engine/run_request.h"
 #include "core/metrics/next_token.h"
 #include "core/metrics/next_token_change.h"

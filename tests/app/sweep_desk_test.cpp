@@ -8,6 +8,7 @@
 
 #include "app/state/prompt_pairs.h"
 #include "core/base/error.h"
+#include "core/edits/patch_edit.h"
 #include "core/engine/activation_patching.h"
 #include "core/engine/head_ablation.h"
 #include "tests/support/paths.h"

@@ -11,6 +11,8 @@
 
 #include "core/base/file.h"
 #include "core/base/median.h"
+#include "core/edits/temperature_edit.h"
+#include "core/edits/weight_edit.h"
 #include "core/engine/pass_memory.h"
 #include "core/trace/capture.h"
 #include "tests/bench/random_model.h"

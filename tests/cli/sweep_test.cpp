@@ -6,6 +6,7 @@
 
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/edits/ablate_edit.h"
 #include "core/engine/head_ablation.h"
 #include "tests/support/paths.h"
 #include "tests/support/process.h"

@@ -7,8 +7,11 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/edits/freeze_pattern_edit.h"
+#include "core/edits/intervention_tap.h"
+#include "core/edits/patch_edit.h"
+#include "core/edits/text_pairing.h"
 #include "core/engine/activation_patching.h"
-#include "core/engine/intervention_tap.h"
 #include "core/metrics/next_token_change.h"
 #include "tests/support/paths.h"
 

@@ -8,6 +8,9 @@
 #include <tuple>
 #include <vector>
 
+#include "core/edits/latent_keys_edit.h"
+#include "core/edits/share_keys_edit.h"
+#include "core/edits/temperature_edit.h"
 #include "core/metrics/next_token.h"
 #include "core/metrics/next_token_change.h"
 #include "core/model/weights.h"

@@ -1,4 +1,6 @@
 #include "core/engine/pass_memory.h"
+#include "core/edits/mask_edit.h"
+#include "core/edits/temperature_edit.h"
 
 #include <doctest/doctest.h>
 

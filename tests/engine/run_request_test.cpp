@@ -10,6 +10,7 @@
 
 #include "core/attention/masks.h"
 #include "core/base/error.h"
+#include "core/edits/mask_edit.h"
 #include "core/io/safetensors.h"
 #include "core/io/trace_file.h"
 #include "tests/support/largest_difference.h"

@@ -8,6 +8,10 @@
 #include <set>
 
 #include "core/base/file.h"
+#include "core/edits/ablate_edit.h"
+#include "core/edits/patch_edit.h"
+#include "core/edits/switch_off_edit.h"
+#include "core/edits/temperature_edit.h"
 #include "core/engine/activation_patching.h"
 #include "core/engine/head_ablation.h"
 #include "core/engine/head_circuit.h"

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "core/base/file.h"
+#include "core/edits/post_norm_edit.h"
 #include "tests/gui/analyse_page.h"
 #include "tests/support/paths.h"
 
@@ -28,7 +29,7 @@ TEST_CASE("the residual stream: by depth, a position pinned, norms moved and kep
   CHECK(b.driver.shown("placement/line.norm behind"));
   b.choose("Keep as an edit");
   REQUIRE(b.state().document.edits.size() == 1);
-  CHECK(std::holds_alternative<PostNorm>(b.state().document.edits[0].action));
+  CHECK(b.state().document.edits[0].action.as<PostNorm>());
   b.choose("Take the edit back");
   CHECK(b.state().document.edits.empty());
   b.choose("Random blocks");

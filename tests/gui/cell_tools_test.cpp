@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/edits/weight_edit.h"
 #include "tests/gui/explore.h"
 
 using namespace headscope;
@@ -35,7 +36,7 @@ TEST_CASE("a bar of the row is dragged to a weight; the others of the row share 
   e.driver.drag({bar.center().x, bar.max.y - 1}, {bar.center().x, bar.max.y - 30}, 6);
   REQUIRE(e.settle());
   REQUIRE(e.state().document.edits.size() == 1);
-  const auto* set = std::get_if<SetWeight>(&e.state().document.edits[0].action);
+  const auto* set = e.state().document.edits[0].action.as<SetWeight>();
   REQUIRE(set);
   CHECK(set->query == 9);
   CHECK(set->key == 4);

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
-#include "core/engine/edit_grammar.h"
+#include "core/edits/edit.h"
+#include "core/edits/edit_grammar.h"
+#include "core/edits/patch_edit.h"
 #include "tests/gui/explore.h"
 
 using namespace headscope;
@@ -195,10 +197,10 @@ TEST_CASE("every kind of edit can be chosen, is filled in from the start, and on
   Form e(1600, 1000);
   e.add();
   for (const EditForm& form : edit_forms()) {
-    CAPTURE(lead_of(form));
-    e.kind(lead_of(form));
-    const bool patch = std::holds_alternative<Patch>(form.usual);
+    CAPTURE(form.lead);
+    e.kind(form.lead);
+    const bool patch = form.usual.as<Patch>() != nullptr;
     CHECK(e.driver.shown("edit error") == patch);
-    CHECK(e.driver.shown("edit: " + std::string(lead_of(form))));
+    CHECK(e.driver.shown("edit: " + std::string(form.lead)));
   }
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/edits/patch_edit.h"
+#include "core/edits/switch_off_edit.h"
 #include "tests/gui/explore.h"
 
 using namespace headscope;
@@ -36,7 +38,7 @@ TEST_CASE("a head is ablated by a key, by words and in the form, switched off, a
   e.driver.key(ImGuiKey_Enter);
   REQUIRE(e.settle());
   REQUIRE(e.state().document.edits.size() == 1);
-  CHECK(std::holds_alternative<SwitchOff>(e.state().document.edits[0].action));
+  CHECK(e.state().document.edits[0].action.as<SwitchOff>());
 
   e.driver.click("##edit words");
   e.driver.type("nonsense");
@@ -67,7 +69,7 @@ TEST_CASE("a patch from a longer text: its pairs are shown, taken apart by hand,
   e.driver.key(ImGuiKey_Enter);
   REQUIRE(e.settle());
   REQUIRE(e.state().document.edits.size() == 1);
-  const auto pairing = [&] { return std::get<Patch>(e.state().document.edits[0].action).align; };
+  const auto pairing = [&] { return e.state().document.edits[0].action.as<Patch>()->align; };
   const auto before = e.results().run->trace->logits.packed();
   e.driver.click("pairs of edit 0");
   REQUIRE(e.driver.until([&] { return e.driver.shown("edit pairs/a.3"); }));

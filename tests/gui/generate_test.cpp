@@ -1,5 +1,6 @@
 // The Generate workspace, used as a person uses it: step, run, pause, scrub, fork, open in Explore.
 
+#include "core/edits/ablate_edit.h"
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
 

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "core/base/file.h"
+#include "core/edits/weight_edit.h"
 #include "core/trace/query_rows.h"
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
@@ -100,7 +101,7 @@ TEST_CASE("a cell with a number in it answers in its middle: pointed at, pinned,
     e.driver.drag(middle.center(), {middle.center().x, middle.center().y - 60}, 5);
     REQUIRE(e.settle());
     REQUIRE(e.state().document.edits.size() == 1);
-    const auto* set = std::get_if<SetWeight>(&e.state().document.edits[0].action);
+    const auto* set = e.state().document.edits[0].action.as<SetWeight>();
     REQUIRE(set);
     CHECK(set->query == query);
     CHECK(set->key == key);

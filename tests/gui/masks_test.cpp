@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/attention/masks.h"
+#include "core/edits/mask_edit.h"
 #include "tests/gui/explore.h"
 
 using namespace headscope;
@@ -26,7 +27,7 @@ struct Analysed : Explore {
   /// The mask that is among the edits; "" = none.
   std::string kept() {
     for (const Intervention& each : state().document.edits)
-      if (const auto* mask = std::get_if<SetMask>(&each.action)) return mask->spec;
+      if (const auto* mask = each.action.as<SetMask>()) return mask->spec;
     return "";
   }
 };

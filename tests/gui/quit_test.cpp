@@ -6,6 +6,8 @@
 #include "app/analyse/instrument.h"
 #include "app/workspaces/all_workspaces.h"
 #include "core/base/file.h"
+#include "core/edits/ablate_edit.h"
+#include "core/edits/temperature_edit.h"
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
 

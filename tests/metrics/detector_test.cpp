@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/edits/mask_edit.h"
 #include "core/engine/run_request.h"
 #include "core/metrics/metric.h"
 #include "tests/metrics/maps.h"

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "core/edits/temperature_edit.h"
 #include "core/engine/run_request.h"
 #include "tests/support/paths.h"
 

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/random.h"
+#include "core/edits/weight_edit.h"
 #include "core/reading/whatif.h"
 #include "tests/reading/subjects.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/engine/intervention_tap.h"
+#include "core/edits/intervention_tap.h"
 #include "core/metrics/next_token.h"
 #include "core/train/gradients.h"
 #include "tests/reading/subjects.h"

@@ -1,0 +1,118 @@
+#include "core/edits/intervention.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "core/attention/masks.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/edits/edit.h"
+#include "core/edits/mask_edit.h"
+#include "core/edits/temperature_edit.h"
+#include "core/io/strict_json.h"
+
+namespace headscope {
+
+namespace {
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+double temperature_of(std::string_view text, const std::string& where) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw Error(where, "a temperature such as 0.5", fmt::format("\"{}\"", text));
+  return value;
+}
+
+/// "L.H=rest" → target and rest; all heads when there is no "=".
+HeadTarget split_target(std::string_view& text, const std::string& where) {
+  const auto equals = text.find('=');
+  if (equals == std::string_view::npos) return {};
+  const HeadTarget target = parse_head_target(text.substr(0, equals), where);
+  text.remove_prefix(equals + 1);
+  return target;
+}
+
+}  // namespace
+
+std::string describe(const Intervention& edit) {
+  return text_of(edit.target) + ": " + text_of(edit.action);
+}
+
+Intervention parse_intervention(std::string_view text, const std::string& where) {
+  const auto colon = text.find(':');
+  if (colon == std::string_view::npos)
+    throw Error(where, "an edit such as \"1.0: ablate zero\"", fmt::format("\"{}\"", text));
+  Intervention edit{parse_head_target(text.substr(0, colon), where), parse_edit_action(text.substr(colon + 1), where)};
+  check(edit, where);
+  return edit;
+}
+
+void check(const Intervention& edit, const std::string& where) {
+  check(edit.action, where);
+  if (edit.target.head && edit.action->whole_layer())
+    throw Error(where, fmt::format("a layer, all of which \"{}\" concerns", text_of(edit.action)), text_of(edit.target),
+                "write " + text_of(HeadTarget{edit.target.layer, {}, edit.target.positions}));
+}
+
+void check_targets(const std::vector<Intervention>& edits, const ModelDims& dims, int positions) {
+  for (const Intervention& edit : edits) {
+    if (!edit.enabled) continue;
+    const auto where = [&] { return "edit " + describe(edit); };
+    if (edit.target.layer.value_or(0) >= dims.layers || edit.target.head.value_or(0) >= dims.heads)
+      throw Error(where(), fmt::format("a layer from 0 to {} and a head from 0 to {}", dims.layers - 1, dims.heads - 1),
+                  text_of(edit.target));
+    const auto inside = [&](int position) {
+      if (position < -positions || position >= positions)
+        throw Error(where(),
+                    fmt::format("positions from 0 to {}, or from -{} counted from the end", positions - 1, positions),
+                    std::to_string(position));
+    };
+    if (const auto& at = edit.target.positions) inside(at->first), inside(at->last);
+    for (const int position : edit.action->positions()) inside(position);
+  }
+}
+
+ordered_json to_json(const Intervention& edit) {
+  return {{"target", text_of(edit.target)}, {"action", text_of(edit.action)}, {"enabled", edit.enabled}};
+}
+
+Intervention intervention_from_json(const json& value, const std::string& where) {
+  if (!value.is_object()) throw Error(where, "an edit as a JSON object", json_excerpt(value));
+  for (const auto& item : value.items())
+    if (item.key() != "target" && item.key() != "action" && item.key() != "enabled")
+      throw Error(where, "only the keys target, action, enabled", "\"" + item.key() + "\"");
+  const auto text = [&](const char* key, const char* expected) {
+    const auto found = value.find(key);
+    if (found == value.end()) throw Error(fmt::format("{}: \"{}\"", where, key), expected, "none");
+    if (!found->is_string()) throw Error(fmt::format("{}: \"{}\"", where, key), expected, json_excerpt(*found));
+    return found->get<std::string>();
+  };
+  Intervention edit{parse_head_target(text("target", "a head such as \"1.0\""), where),
+                    parse_edit_action(text("action", "an action such as \"temperature 0.5\""), where)};
+  if (const auto enabled = value.find("enabled"); enabled != value.end()) {
+    if (!enabled->is_boolean()) throw Error(where + ": \"enabled\"", "true or false", json_excerpt(*enabled));
+    edit.enabled = enabled->get<bool>();
+  }
+  check(edit, where);
+  return edit;
+}
+
+Intervention parse_temperature_edit(std::string_view text, const std::string& where) {
+  Intervention edit;
+  edit.target = split_target(text, where);
+  edit.action = SetTemperature{temperature_of(text, where)};
+  check(edit, where);
+  return edit;
+}
+
+Intervention parse_mask_edit(std::string_view text, const std::string& where) {
+  Intervention edit;
+  edit.target = split_target(text, where);
+  edit.action = SetMask{parse_mask(text, where)->describe()};
+  return edit;
+}
+
+}  // namespace headscope

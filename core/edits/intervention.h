@@ -1,0 +1,41 @@
+#pragma once
+// A change to a forward pass as a plain value: where, and what to do there. Interventions save, compare, undo and run
+// from the command line; an InterventionTap (intervention_tap.h) carries them out.
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/edits/edit_action.h"
+#include "core/edits/head_target.h"
+#include "core/trace/capture.h"
+
+namespace headscope {
+
+struct Intervention {
+  HeadTarget target;
+  EditAction action;
+  bool enabled = true;
+  bool operator==(const Intervention&) const = default;
+};
+
+/// "1.0: temperature 0.5", "*: mask window 8"; parse_intervention reads it back (enabled).
+std::string describe(const Intervention& edit);
+Intervention parse_intervention(std::string_view text, const std::string& where);
+
+/// Throws Error at `where` when the action is out of range (see check(EditAction)), or names a head where it concerns a
+/// whole layer.
+void check(const Intervention& edit, const std::string& where);
+/// Throws Error when an edit names a layer or head that such a model does not have, or a position outside the text.
+void check_targets(const std::vector<Intervention>& edits, const ModelDims& dims, int positions);
+
+/// {"target": "1.0", "action": "temperature 0.5", "enabled": true}. Reading throws Error at `where` on anything else.
+nlohmann::ordered_json to_json(const Intervention& edit);
+Intervention intervention_from_json(const nlohmann::json& value, const std::string& where);
+
+/// What the command line's `--temperature [L.H=]τ` and `--mask [L.H=]spec` mean. Throw Error at `where`.
+Intervention parse_temperature_edit(std::string_view text, const std::string& where);
+Intervention parse_mask_edit(std::string_view text, const std::string& where);
+
+}  // namespace headscope

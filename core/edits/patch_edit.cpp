@@ -1,0 +1,133 @@
+#include "core/edits/patch_edit.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "core/edits/all.h"
+#include "core/edits/edit_pass.h"
+#include "core/edits/edit_step.h"
+
+namespace headscope {
+
+namespace {
+constexpr NamedValue<SiteKind> sites[] = {{"q", SiteKind::q},
+                                          {"k", SiteKind::k},
+                                          {"v", SiteKind::v},
+                                          {"z", SiteKind::z},
+                                          {"attn_out", SiteKind::attn_out},
+                                          {"mlp_out", SiteKind::mlp_out},
+                                          {"resid_pre", SiteKind::resid_pre},
+                                          {"resid_mid", SiteKind::resid_mid},
+                                          {"resid_post", SiteKind::resid_post}};
+
+std::vector<std::string> site_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, site] : sites) names.emplace_back(name);
+  return names;
+}
+
+class PatchStep final : public EditStep {
+ public:
+  PatchStep(EditPlace place, const Patch& patch)
+      : EditStep(std::move(place)),
+        site_(patch.site),
+        source_(pass().scene().source(patch.text)),
+        partner_(align_positions(patch.align, pass().scene().ids, source_.ids())) {}
+  bool acts(Site site) const override { return site.kind == site_; }
+  void act(Site site, EditedTensor& edited) override {
+    Tensor& value = edited.write();  // (position, d) or (position, head, d)
+    const Tensor& source = source_.sites.at(site);
+    for (Index row = first_row(); row <= last_row(); ++row) {
+      const int from = partner_[static_cast<std::size_t>(row + pass().scene().first_row)];
+      if (from < 0) continue;
+      if (value.rank() == 2) {
+        for (Index j = 0; j < value.dim(1); ++j) value.ref(row, j) = source.at(from, j);
+        continue;
+      }
+      const auto [head, end] = heads_of(value);
+      for (Index h = head; h < end; ++h)
+        for (Index j = 0; j < value.dim(2); ++j) value.ref(row, h, j) = source.at(from, h, j);
+    }
+  }
+
+ private:
+  SiteKind site_;
+  const Trace& source_;
+  std::vector<int> partner_;  // in the source, by position; −1 = none
+};
+
+class PatchEdit final : public EditOf<Patch> {
+ public:
+  using EditOf::EditOf;
+  const EditKind& kind() const override { return patch_edit(); }
+  std::string text() const override {
+    return fmt::format("patch {} from {}{}", name_in(sites, value().site), quote(value().text),
+                       aligned_words(value().align));
+  }
+  void check(const std::string& where) const override {
+    need(!value().text.empty(), where, "a text to patch from", "none");
+    headscope::check(value().align, where);
+    need(std::ranges::count(patch_sites(), value().site) == 1, where, "a site that can be patched",
+         info(value().site).pattern);
+  }
+  std::unique_ptr<EditStep> make(EditPlace place) const override {
+    return std::make_unique<PatchStep>(std::move(place), value());
+  }
+  bool whole_layer() const override {
+    return value().site != SiteKind::q && value().site != SiteKind::k && value().site != SiteKind::v &&
+           value().site != SiteKind::z;
+  }
+  std::vector<TakenFrom> takes() const override { return {{value().text, value().site}}; }
+  const std::string* paired_text() const override { return &value().text; }
+  const TextPairing* pairing() const override { return &value().align; }
+  EditAction paired(TextPairing by) const override { return Patch{std::move(by), value().site, value().text}; }
+  /// Whom a patch of a key head that other heads share reaches besides (Ainslie et al., GQA, 2023).
+  std::string note(const HeadTarget& target, const ModelDims& dims, int) const override {
+    const int group = dims.group();
+    if (!target.head || group == 1 || (value().site != SiteKind::k && value().site != SiteKind::v)) return "";
+    std::vector<std::string> others;
+    const int first = *target.head / group * group;
+    for (int head = first; head < first + group; ++head)
+      if (head != *target.head) others.push_back(text_of(HeadTarget{target.layer, head}));
+    return fmt::format("patch {}: the key head is shared, so that it also reaches {}", name_in(sites, value().site),
+                       fmt::join(others, ", "));
+  }
+};
+}  // namespace
+
+const EditKind& patch_edit() {
+  static const EditKind kind{{"patch SITE from \"TEXT\" [aligned start | end | tokens | I:J,…]",
+                              "patch",
+                              "Activations",
+                              "Activations of another text at aligned positions.",
+                              Patch{TextPairing::By::tokens, SiteKind::z, ""},
+                              true,
+                              {{EditField::Kind::choice, "SITE", "Activation", "", 0, 0, false, site_names(), "z"}}},
+                             [](EditWords& words) -> EditAction {
+                               Patch patch;
+                               patch.site = words.one_of(sites);
+                               if (!words.take("from")) words.fail(words.all());
+                               patch.text = words.quoted();
+                               patch.align = read_aligned(words);
+                               return patch;
+                             }};
+  return kind;
+}
+
+std::shared_ptr<const Edit> edit_of(Patch value) {
+  return std::make_shared<PatchEdit>(std::move(value));
+}
+
+std::span<const SiteKind> patch_sites() {
+  static const auto kinds = [] {
+    std::vector<SiteKind> all;
+    for (const auto& [name, kind] : sites) all.push_back(kind);
+    return all;
+  }();
+  return kinds;
+}
+
+}  // namespace headscope

@@ -1,0 +1,68 @@
+#include "core/edits/pattern_edit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/edits/all.h"
+#include "core/edits/edit_step.h"
+
+namespace headscope {
+
+namespace {
+using Shape = ForcePattern::Shape;
+constexpr NamedValue<Shape> shapes[] = {
+    {"uniform", Shape::uniform}, {"previous", Shape::previous}, {"self", Shape::self}, {"first", Shape::first}};
+
+class PatternStep final : public EditStep {
+ public:
+  PatternStep(EditPlace place, Shape shape) : EditStep(std::move(place)), shape_(shape) {}
+  std::optional<HeldKind> held() const override { return HeldKind::pattern; }
+  RulePtr rule(int, RulePtr so_far, const AttentionRule*) const override {
+    switch (shape_) {
+      case Shape::uniform:
+        return scaled_rule(
+            std::move(so_far), [](Index) { return 0.0f; }, "uniform");
+      case Shape::previous:
+        return one_key_rule(
+            std::move(so_far), [](Index query) { return std::max<Index>(query - 1, 0); }, "previous token");
+      case Shape::self:
+        return one_key_rule(
+            std::move(so_far), [](Index query) { return query; }, "self");
+      case Shape::first:
+        return one_key_rule(
+            std::move(so_far), [](Index) { return Index{0}; }, "first token");
+    }
+    return so_far;
+  }
+  bool changes_scores() const override { return shape_ == Shape::uniform; }
+
+ private:
+  Shape shape_;
+};
+
+class PatternEdit final : public EditOf<ForcePattern> {
+ public:
+  using EditOf::EditOf;
+  const EditKind& kind() const override { return pattern_edit(); }
+  std::string text() const override { return fmt::format("pattern {}", name_in(shapes, value().shape)); }
+  void check(const std::string&) const override {}
+  std::unique_ptr<EditStep> make(EditPlace place) const override {
+    return std::make_unique<PatternStep>(std::move(place), value().shape);
+  }
+  bool row_by_row(int) const override { return true; }
+};
+}  // namespace
+
+const EditKind& pattern_edit() {
+  static const EditKind kind{{"pattern uniform | previous | self | first", "pattern", "Attention weights",
+                              "The head looks by rule, not by its queries and keys.", ForcePattern{}},
+                             [](EditWords& words) -> EditAction { return ForcePattern{words.one_of(shapes)}; }};
+  return kind;
+}
+
+std::shared_ptr<const Edit> edit_of(ForcePattern value) {
+  return std::make_shared<PatternEdit>(value);
+}
+
+}  // namespace headscope

@@ -1,0 +1,132 @@
+#include "core/edits/position_rows.h"
+
+#include <cmath>
+
+#include "core/attention/positions/dual_chunk.h"
+#include "core/attention/positions/learned.h"
+#include "core/attention/positions/sinusoidal.h"
+#include "core/model/weights.h"
+
+namespace headscope {
+
+namespace {
+
+using Method = SetPositions::Method;
+
+/// The mean length of the rows of what sinusoids take the place of, or are added to, divided by that of a sinusoid.
+double sinusoid_size(const Tensor& rows) {
+  const Tensor norms = row_norms(rows);
+  double mean = 0;
+  for (Index i = 0; i < norms.dim(0); ++i) mean += static_cast<double>(norms.at(i)) / static_cast<double>(norms.dim(0));
+  return mean / std::sqrt(static_cast<double>(rows.dim(1)) / 2);
+}
+
+/// out[i, heads, :] = `x` turned to its place, `shift` further on.
+void rotate_rows(const Tensor& x, const RotaryConfig& config, Index shift, std::pair<Index, Index> heads,
+                 const RowsReached& rows, Tensor& out) {
+  const Index half = x.dim(2) / 2;
+  const RotaryTable table = rotary_table(rotary_frequencies(config, static_cast<int>(x.dim(2))), rows.offset + shift,
+                                         x.dim(0), rotary_magnitude(config));
+  for (Index i = rows.first; i <= rows.last; ++i)
+    for (Index h = heads.first; h < heads.second; ++h)
+      for (Index p = 0; p < half; ++p) {
+        const float a = x.at(i, h, p), b = x.at(i, h, p + half), c = table.cosine.at(i, p), s = table.sine.at(i, p);
+        out.ref(i, h, p) = a * c - b * s;
+        out.ref(i, h, p + half) = a * s + b * c;
+      }
+}
+
+}  // namespace
+
+bool positions_act_at(const PositionsHeld& held, PositionKind kind, SiteKind site) {
+  const auto own_is = [&](Method method) { return held.own && held.own->method == method; };
+  switch (site) {
+    case SiteKind::embed:
+      return kind != PositionKind::learned && own_is(Method::sinusoidal);
+    case SiteKind::pos_embed:
+      return kind == PositionKind::learned && (held.own || held.shift != 0);
+    case SiteKind::q:
+    case SiteKind::k:
+      return kind != PositionKind::rotary && own_is(Method::rope);
+    case SiteKind::rot_q:
+    case SiteKind::rot_k:
+      return kind == PositionKind::rotary && !own_is(Method::chunks) && (held.own || held.shift != 0);
+    case SiteKind::attn_scores:
+      return own_is(Method::chunks);
+    default:
+      return false;
+  }
+}
+
+void set_positions(const PositionsHeld& held, const Model& model, SiteKind site, const BeforeRotation& before,
+                   const Tensor& given, std::pair<Index, Index> heads, const RowsReached& rows, Tensor& value) {
+  const ModelConfig& config = model.config();
+  const auto width = static_cast<int>(value.dim(-1));
+  const Index start = rows.offset + held.shift;  // where row 0 stands
+  switch (site) {
+    case SiteKind::embed: {
+      const auto size = static_cast<float>(sinusoid_size(given));
+      const Tensor table = sinusoidal_positions(start, value.dim(0), width);
+      for (Index i = rows.first; i <= rows.last; ++i)
+        for (Index c = 0; c < width; ++c) value.ref(i, c) += size * table.at(i, c);
+      return;
+    }
+    case SiteKind::pos_embed: {
+      const bool sinusoids = held.own && held.own->method == Method::sinusoidal;
+      const Tensor learned = model.weights().position_embedding;
+      const Tensor table = sinusoids ? sinusoidal_positions(start, value.dim(0), width) : Tensor();
+      const auto size = sinusoids ? static_cast<float>(sinusoid_size(learned)) : 0.0f;
+      for (Index i = rows.first; i <= rows.last; ++i)
+        for (Index c = 0; c < width; ++c)
+          value.ref(i, c) = sinusoids ? size * table.at(i, c) : held.own ? 0.0f : learned.at(start + i, c);
+      return;
+    }
+    case SiteKind::q:
+    case SiteKind::k:
+      return rotate_rows(given, rotary_of(*held.own, config), held.shift, heads, rows, value);
+    case SiteKind::rot_q:
+    case SiteKind::rot_k: {
+      const Tensor& plain = site == SiteKind::rot_q ? before.q : before.k;
+      if (!held.own || held.own->method == Method::rope)
+        return rotate_rows(plain, held.own ? rotary_of(*held.own, config) : config.rotary, held.shift, heads, rows,
+                           value);
+      for (Index i = rows.first; i <= rows.last; ++i)
+        for (Index h = heads.first; h < heads.second; ++h)
+          for (Index c = 0; c < width; ++c) value.ref(i, h, c) = plain.at(i, h, c);
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+float score_at_distance(const BeforeRotation& before, const RotaryTable& table, Index query, Index head, Index key,
+                        Index key_head, Index distance) {
+  const Index half = table.cosine.dim(1);
+  float sum = 0;
+  for (Index p = 0; p < half; ++p) {
+    const float a = before.q.at(query, head, p), b = before.q.at(query, head, p + half),
+                x = before.k.at(key, key_head, p), y = before.k.at(key, key_head, p + half);
+    sum += table.cosine.at(distance, p) * (a * x + b * y) + table.sine.at(distance, p) * (a * y - b * x);
+  }
+  return sum;
+}
+
+void rescore_in_chunks(const BeforeRotation& before, const ModelConfig& config, Index chunk, Index head,
+                       const HeadRule& rule, int first, int last, Tensor& scores) {
+  const Index half = before.q.dim(2) / 2, n = before.k.dim(0), kv = config.dims.kv_of(static_cast<int>(head));
+  const RotaryTable table = rotary_table(rotary_frequencies(config.rotary, static_cast<int>(2 * half)), 0,
+                                         config.context, rotary_magnitude(config.rotary));
+  const float scale = rule.scale * static_cast<float>(rotary_magnitude(config.rotary));
+  for (Index i = first; i <= last; ++i) {
+    const KeyRange keys = rule.rule->keys(i, n);
+    for (Index j = keys.begin; j < std::min(keys.end, i + 1); ++j) {
+      const Index distance = dual_chunk_distance(i, j, chunk, config.context);
+      scores.ref(head, i, j) = scale * score_at_distance(before, table, i, head, j, kv, distance);
+    }
+    if (keys.size() > 0 && !rule.rule->plain())
+      rule.rule->apply(i, keys.begin, {&scores.ref(head, i, keys.begin), static_cast<std::size_t>(keys.size())});
+  }
+}
+
+}  // namespace headscope

@@ -1,0 +1,67 @@
+#include "core/edits/share_keys_edit.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <vector>
+
+#include "core/attention/key_sharing.h"
+#include "core/base/error.h"
+#include "core/edits/all.h"
+#include "core/edits/edit_pass.h"
+#include "core/edits/edit_step.h"
+
+namespace headscope {
+
+namespace {
+class ShareKeysStep final : public EditStep {
+ public:
+  ShareKeysStep(EditPlace place, int groups) : EditStep(std::move(place)), groups_(groups) {
+    const int heads = pass().scene().dims.kv_heads;
+    if (groups <= heads && heads % groups == 0) return;
+    std::vector<int> possible;
+    for (int g = 1; g <= heads; ++g)
+      if (heads % g == 0) possible.push_back(g);
+    throw Error(this->place().where(),
+                fmt::format("{} key heads in equal groups: {}", heads, fmt::join(possible, ", ")),
+                std::to_string(groups));
+  }
+  bool acts(Site site) const override { return site.kind == SiteKind::k || site.kind == SiteKind::v; }
+  void act(Site, EditedTensor& edited) override { pool_heads(edited.write(), groups_, first_row(), last_row()); }
+
+ private:
+  int groups_;
+};
+
+class ShareKeysEdit final : public EditOf<ShareKeys> {
+ public:
+  using EditOf::EditOf;
+  const EditKind& kind() const override { return share_keys_edit(); }
+  std::string text() const override { return fmt::format("share keys {}", value().groups); }
+  void check(const std::string& where) const override {
+    need(value().groups >= 1, where, "at least 1 group of heads", std::to_string(value().groups));
+  }
+  std::unique_ptr<EditStep> make(EditPlace place) const override {
+    return std::make_unique<ShareKeysStep>(std::move(place), value().groups);
+  }
+};
+}  // namespace
+
+const EditKind& share_keys_edit() {
+  static const EditKind kind{
+      {"share keys GROUPS",
+       "share keys",
+       "Keys and values",
+       "Keys and values of heads become the mean of their group: fewer to keep (GQA, MQA).",
+       ShareKeys{},
+       false,
+       {{EditField::Kind::whole, "GROUPS", "Groups", "1: all heads share keys and values", 1, 16}}},
+      [](EditWords& words) -> EditAction { return ShareKeys{words.number<int>()}; }};
+  return kind;
+}
+
+std::shared_ptr<const Edit> edit_of(ShareKeys value) {
+  return std::make_shared<ShareKeysEdit>(value);
+}
+
+}  // namespace headscope

@@ -1,0 +1,294 @@
+#include "core/edits/singular_edit.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+
+#include "core/base/error.h"
+#include "core/edits/all.h"
+#include "core/edits/edit_pass.h"
+#include "core/edits/edit_step.h"
+#include "core/tensor/singular.h"
+
+namespace headscope {
+
+std::vector<double> ScaleSingular::vector(std::size_t count) const {
+  std::vector<double> z(count, 1.0);
+  for (const Range& range : scales) {
+    const std::size_t end = range.last == 0 ? count : std::min(count, static_cast<std::size_t>(range.last));
+    for (auto i = static_cast<std::size_t>(range.first - 1); i < end; ++i) z[i] = range.z;
+  }
+  return z;
+}
+
+ScaleSingular ScaleSingular::of(WeightMatrix matrix, const std::vector<double>& z) {
+  ScaleSingular action{matrix, {}};
+  for (std::size_t i = 0; i < z.size();) {
+    std::size_t end = i + 1;
+    while (end < z.size() && z[end] == z[i]) ++end;
+    const int first = static_cast<int>(i) + 1, last = static_cast<int>(end);
+    if (z[i] != 1) action.scales.push_back({first, end == z.size() && last > first ? 0 : last, z[i]});
+    i = end;
+  }
+  if (action.scales.empty()) action.scales = {{1, 1, 1.0}};
+  return action;
+}
+
+namespace {
+
+// ---- words
+
+constexpr WeightMatrix matrices[] = {WeightMatrix::q,      WeightMatrix::k,      WeightMatrix::v,
+                                     WeightMatrix::o,      WeightMatrix::mlp_in, WeightMatrix::mlp_gate,
+                                     WeightMatrix::mlp_out};
+
+/// "3=0.5", "3..7=0.5", "3..=0" (to the smallest).
+ScaleSingular::Range read_range(EditWords& words) {
+  const std::string_view word = words.next();
+  const char *at = word.data(), *const end = at + word.size();
+  const auto read = [&](auto& value) {
+    const auto [next, error] = std::from_chars(at, end, value);
+    if (error != std::errc()) words.fail(word);
+    at = next;
+  };
+  const auto take = [&](std::string_view sign) {
+    if (!std::string_view(at, end).starts_with(sign)) return false;
+    at += sign.size();
+    return true;
+  };
+  ScaleSingular::Range range;
+  read(range.first);
+  range.last = range.first;
+  if (take("..")) {
+    range.last = 0;
+    if (at != end && *at != '=') {
+      read(range.last);
+      if (range.last < 1) words.fail(word);
+    }
+  }
+  if (!take("=")) words.fail(word);
+  read(range.z);
+  if (at != end) words.fail(word);
+  return range;
+}
+
+std::string range_text(const ScaleSingular::Range& range) {
+  return fmt::format("{}{}={}", range.first,
+                     range.last == range.first ? ""
+                     : range.last == 0         ? ".."
+                                               : fmt::format("..{}", range.last),
+                     range.z);
+}
+
+EditAction read_singular(EditWords& words) {
+  const std::string_view name = words.next();
+  const auto found = std::ranges::find(matrices, name, [](WeightMatrix m) { return name_of(m); });
+  if (found == std::end(matrices)) words.fail(name);
+  ScaleSingular scale{*found, {}};
+  do scale.scales.push_back(read_range(words));
+  while (!words.empty());
+  return scale;
+}
+
+// ---- matrices
+
+/// Where a matrix of a block is multiplied in, and what comes of it.
+SiteKind input_site(WeightMatrix matrix) {
+  switch (matrix) {
+    case WeightMatrix::o:
+      return SiteKind::z;
+    case WeightMatrix::mlp_in:
+    case WeightMatrix::mlp_gate:
+      return SiteKind::ln2_normalized;
+    case WeightMatrix::mlp_out:
+      return SiteKind::mlp_post;
+    default:
+      return SiteKind::ln1_normalized;
+  }
+}
+
+SiteKind output_site(WeightMatrix matrix, const ModelConfig& config) {
+  switch (matrix) {
+    case WeightMatrix::q:
+      return SiteKind::q;
+    case WeightMatrix::k:
+      return SiteKind::k;
+    case WeightMatrix::v:
+      return SiteKind::v;
+    case WeightMatrix::o:
+      return SiteKind::attn_out;
+    case WeightMatrix::mlp_in:
+      return config.gated_mlp ? SiteKind::mlp_pre_linear : SiteKind::mlp_pre;
+    case WeightMatrix::mlp_gate:
+      return SiteKind::mlp_pre;
+    case WeightMatrix::mlp_out:
+      return SiteKind::mlp_out;
+  }
+  return SiteKind::mlp_out;
+}
+
+/// What the edit makes of one layer's matrix, with its bias; nullopt when every z is 1. Throws Error at `where` when
+/// the model has no such matrix, or not so many singular values.
+std::optional<Projection> scaled_projection(const Model& model, int layer, const ScaleSingular& edit,
+                                            const std::string& where) {
+  const Projection own = model.projection(layer, edit.matrix);
+  const auto found = model.singular(layer, edit.matrix);
+  if (!found) {
+    std::vector<std::string_view> there;
+    for (int each = 0; each < weight_matrix_count; ++each)
+      if (model.projection(layer, static_cast<WeightMatrix>(each)).weight.defined())
+        there.push_back(name_of(static_cast<WeightMatrix>(each)));
+    throw Error(where, fmt::format("a matrix that {} has: {}", model.config().name, fmt::join(there, ", ")),
+                std::string(name_of(edit.matrix)));
+  }
+  const auto count = static_cast<int>(found->values.size());
+  for (const ScaleSingular::Range& range : edit.scales)
+    if (range.first > count || range.last > count)
+      throw Error(where, fmt::format("singular values from 1 to {} of {}", count, symbol_of(edit.matrix)),
+                  std::to_string(std::max(range.first, range.last)));
+  const std::vector<double> z = edit.vector(found->values.size());
+  if (std::ranges::all_of(z, [](double each) { return each == 1; })) return std::nullopt;
+  return Projection{scaled_singular(own.weight, *found, z), own.bias};
+}
+
+using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using View = Eigen::Map<const RowMajor>;
+
+/// Rows [first, last] of `out` (position, …) = input · weight + bias, all but the first axis taken as one.
+void multiply_anew(const Projection& by, const Tensor& input, Index first, Index last, Tensor& out) {
+  if (last < first) return;
+  const Tensor x = input.packed(), w = by.weight.packed();
+  const Index in = w.dim(0), width = w.dim(1), rows = last - first + 1;
+  RowMajor product = View(x.data() + first * in, rows, in) * View(w.data(), in, width);
+  const Index inner = out.rank() == 3 ? out.dim(2) : 1;
+  for (Index i = 0; i < rows; ++i)
+    for (Index c = 0; c < width; ++c) {
+      const float value = product(i, c) + (by.bias.defined() ? by.bias.at(c) : 0.0f);
+      (out.rank() == 3 ? out.ref(first + i, c / inner, c % inner) : out.ref(first + i, c)) = value;
+    }
+}
+
+/// The same for out (position, head, d_model), what each head adds: its columns of `input` (position, head, d_head)
+/// times its rows of the weight, without the bias.
+void multiply_heads_anew(const Projection& by, const Tensor& input, Index first, Index last, Tensor& out) {
+  const Tensor w = by.weight.packed();
+  const Index heads = input.dim(1), d = input.dim(2), width = w.dim(1);
+  for (Index head = 0; head < heads; ++head) {
+    const Tensor z = input.select(1, head).packed();
+    const RowMajor product =
+        View(z.data() + first * d, last - first + 1, d) * View(w.data() + head * d * width, d, width);
+    for (Index i = 0; i < product.rows(); ++i)
+      for (Index c = 0; c < width; ++c) out.ref(first + i, head, c) = product(i, c);
+  }
+}
+
+class SingularStep final : public EditStep {
+ public:
+  SingularStep(EditPlace place, const ScaleSingular& scale) : EditStep(std::move(place)), matrix_(scale.matrix) {
+    const std::string where = this->place().where();
+    const Model& model = pass().model(where);
+    for (int layer = 0; layer < pass().scene().dims.layers; ++layer) {
+      if (!target().reaches_layer(layer)) continue;
+      pass().go_on();
+      if (auto scaled = scaled_projection(model, layer, scale, where)) scaled_.emplace(layer, std::move(*scaled));
+    }
+  }
+  bool acts(Site site) const override {
+    if (!scaled_.contains(site.layer)) return false;
+    // Where heads add apart, the block's sum is made of what they add.
+    if (matrix_ == WeightMatrix::o && pass().scene().heads_apart) return site.kind == SiteKind::result;
+    return site.kind == output_site(matrix_, pass().scene().model->config());
+  }
+  Turn turn(SiteKind) const override { return Turn::anew; }
+  void act(Site site, EditedTensor& edited) override {
+    (site.kind == SiteKind::result ? multiply_heads_anew : multiply_anew)(scaled_.at(site.layer), input_, first_row(),
+                                                                          last_row(), edited.write());
+  }
+  bool sees(Site site) const override { return scaled_.contains(site.layer) && site.kind == input_site(matrix_); }
+  void see(Site, const Tensor& value) override { input_ = value; }
+
+ private:
+  WeightMatrix matrix_;
+  std::map<int, Projection> scaled_;  // by layer
+  Tensor input_;
+};
+
+class SingularEdit final : public EditOf<ScaleSingular> {
+ public:
+  using EditOf::EditOf;
+  const EditKind& kind() const override { return singular_edit(); }
+  std::string text() const override {
+    std::string text = fmt::format("singular {}", name_of(value().matrix));
+    for (const ScaleSingular::Range& range : value().scales) text += " " + range_text(range);
+    return text;
+  }
+  void check(const std::string& where) const override {
+    need(!value().scales.empty(), where, "at least one scale such as 1..4=0.5", "none");
+    for (const ScaleSingular::Range& range : value().scales) {
+      need(range.first >= 1 && (range.last == 0 || range.last >= range.first), where,
+           "singular values counted from 1, the largest", range_text(range));
+      need(std::abs(range.z) <= ScaleSingular::largest, where,
+           fmt::format("a scale from -{0} to {0}", ScaleSingular::largest), fmt::format("{}", range.z));
+    }
+  }
+  std::unique_ptr<EditStep> make(EditPlace place) const override {
+    return std::make_unique<SingularStep>(std::move(place), value());
+  }
+  bool row_by_row(int) const override { return true; }
+};
+}  // namespace
+
+const EditKind& singular_edit() {
+  static const EditKind kind{
+      {"singular q|k|v|o|mlp_in|mlp_gate|mlp_out FIRST..LAST=Z …",
+       "singular",
+       "Weight matrices",
+       "Singular values of a weight matrix times Z; 1 is the largest, 9.. all from the ninth on (Transformer²).",
+       ScaleSingular{},
+       false,
+       {{EditField::Kind::line,
+         "FIRST..LAST=Z …",
+         "Scales",
+         "1=0 takes the largest value out, 1..4=0.5 halves four, 9..=0 the rest",
+         0,
+         0,
+         false,
+         {},
+         "1=0"}}},
+      read_singular};
+  return kind;
+}
+
+std::shared_ptr<const Edit> edit_of(ScaleSingular value) {
+  return std::make_shared<SingularEdit>(std::move(value));
+}
+
+ModelWeights weights_written_with(const Model& model, const std::vector<Intervention>& edits, int tokens,
+                                  std::optional<int> position) {
+  ModelWeights weights = model.weights();
+  const ModelDims& dims = model.config().dims;
+  for (const Intervention& edit : edits) {
+    const auto* scale = edit.action.as<ScaleSingular>();
+    if (!edit.enabled || !scale || scale->matrix != WeightMatrix::o) continue;
+    const PositionRange range = edit.target.positions.value_or(PositionRange{});
+    const int first = from_end(range.first, tokens), last = from_end(range.last, tokens);
+    if (position ? *position < first || *position > last : first > 0 || last < tokens - 1) continue;
+    for (int layer = 0; layer < dims.layers; ++layer) {
+      if (!edit.target.reaches_layer(layer)) continue;
+      const auto scaled = scaled_projection(model, layer, *scale, "edit " + describe(edit));
+      if (!scaled) continue;
+      auto& heads = weights.blocks[static_cast<std::size_t>(layer)].heads;
+      for (std::size_t head = 0; head < heads.size(); ++head)
+        heads[head].o =
+            scaled->weight.slice(0, static_cast<Index>(head) * dims.d_head, static_cast<Index>(head + 1) * dims.d_head);
+    }
+  }
+  return weights;
+}
+
+}  // namespace headscope
