@@ -1,4 +1,4 @@
-# Third-party libraries, by find_package or pkg-config only; README.md says why each is there.
+# Third-party libraries, by find_package or pkg-config only; docs/building.md says why each is there.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)

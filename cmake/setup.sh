@@ -72,7 +72,7 @@ install_packages() {
     for tool in cmake ninja pkg-config; do
       command -v "$tool" >/dev/null ||
         fail "$tool is missing, and only Debian and Ubuntu packages are installed automatically" \
-          "install the packages that README.md lists for your system under \"Other systems\", then run this again"
+          "install the packages that docs/building.md lists for your system, then run this again"
     done
     return 0
   fi
@@ -184,7 +184,7 @@ configure() {
   say "configuring ($1)"
   (cd "$root" && quietly "$1-configure.log" cmake "${flags[@]}" --preset "$1") ||
     fail "CMake could not configure the $1 build" \
-      "a library named above is missing or too old: see README.md, \"Building\"; all of the log: build/$1-configure.log"
+      "a library named above is missing or too old: see docs/building.md; all of the log: build/$1-configure.log"
 }
 
 # Every file is in the project's own format; skipped where the Clang-Format that it is defined by is missing, since versions differ.
