@@ -1,7 +1,6 @@
 #include "app/state/app_state.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "core/attention/masks.h"
@@ -11,40 +10,18 @@
 namespace headscope {
 
 namespace {
-template <class Value, std::size_t count>
-using Names = std::array<std::pair<Value, std::string_view>, count>;
-
-constexpr Names<HeadView, 6> head_views{{{HeadView::map, "map"},
-                                         {HeadView::arcs, "arcs"},
-                                         {HeadView::row, "row"},
-                                         {HeadView::steps, "steps"},
-                                         {HeadView::qk, "qk"},
-                                         {HeadView::heads, "heads"}}};
-constexpr Names<MapTool, 3> map_tools{{{MapTool::look, "look"}, {MapTool::weight, "weight"}, {MapTool::mask, "mask"}}};
-constexpr Names<Shown, 3> showns{
-    {{Shown::after, "after"}, {Shown::before, "before"}, {Shown::difference, "difference"}}};
-constexpr Names<FirstToken, 3> first_tokens{
-    {{FirstToken::show, "show"}, {FirstToken::hide, "hide"}, {FirstToken::renormalize, "renormalize"}}};
-constexpr Names<TextUnit, 2> text_units{{{TextUnit::tokens, "tokens"}, {TextUnit::words, "words"}}};
-constexpr Names<EditScope, 3> edit_scopes{
-    {{EditScope::head, "head"}, {EditScope::layer, "layer"}, {EditScope::all, "all"}}};
-
-constexpr Names<RunRequest::TooLong, 3> too_longs{{{RunRequest::TooLong::refuse, "refuse"},
-                                                   {RunRequest::TooLong::keep_first, "keep_first"},
-                                                   {RunRequest::TooLong::keep_last, "keep_last"}}};
-
-template <class Value, std::size_t count>
-std::string_view name_in(const Names<Value, count>& names, Value value) {
-  for (const auto& [known, text] : names)
-    if (known == value) return text;
-  return "";
-}
-template <class Value, std::size_t count>
-std::optional<Value> parse_in(const Names<Value, count>& names, std::string_view text) {
-  for (const auto& [known, word] : names)
-    if (word == text) return known;
-  return std::nullopt;
-}
+constexpr NamedValue<HeadView> head_views[] = {{"map", HeadView::map}, {"arcs", HeadView::arcs},
+                                               {"row", HeadView::row}, {"steps", HeadView::steps},
+                                               {"qk", HeadView::qk},   {"heads", HeadView::heads}};
+constexpr NamedValue<MapTool> map_tools[] = {
+    {"look", MapTool::look}, {"weight", MapTool::weight}, {"mask", MapTool::mask}};
+constexpr NamedValue<Shown> showns[] = {
+    {"after", Shown::after}, {"before", Shown::before}, {"difference", Shown::difference}};
+constexpr NamedValue<FirstToken> first_tokens[] = {
+    {"show", FirstToken::show}, {"hide", FirstToken::hide}, {"renormalize", FirstToken::renormalize}};
+constexpr NamedValue<TextUnit> text_units[] = {{"tokens", TextUnit::tokens}, {"words", TextUnit::words}};
+constexpr NamedValue<EditScope> edit_scopes[] = {
+    {"head", EditScope::head}, {"layer", EditScope::layer}, {"all", EditScope::all}};
 
 /// True when every head that `inner` reaches is reached by `outer` too.
 bool covers(const HeadTarget& outer, const HeadTarget& inner) {
@@ -73,43 +50,43 @@ std::string_view name(HeadView view) {
   return name_in(head_views, view);
 }
 std::optional<HeadView> parse_head_view(std::string_view text) {
-  return parse_in(head_views, text);
+  return value_in(head_views, text);
 }
 std::string_view name(MapTool tool) {
   return name_in(map_tools, tool);
 }
 std::optional<MapTool> parse_map_tool(std::string_view text) {
-  return parse_in(map_tools, text);
+  return value_in(map_tools, text);
 }
 std::string_view name(Shown shown) {
   return name_in(showns, shown);
 }
 std::optional<Shown> parse_shown(std::string_view text) {
-  return parse_in(showns, text);
+  return value_in(showns, text);
 }
 std::string_view name(FirstToken mode) {
   return name_in(first_tokens, mode);
 }
 std::optional<FirstToken> parse_first_token(std::string_view text) {
-  return parse_in(first_tokens, text);
+  return value_in(first_tokens, text);
 }
 std::string_view name(RunRequest::TooLong what) {
-  return name_in(too_longs, what);
+  return name_in(too_long_names, what);
 }
 std::optional<RunRequest::TooLong> parse_too_long(std::string_view text) {
-  return parse_in(too_longs, text);
+  return value_in(too_long_names, text);
 }
 std::string_view name(TextUnit unit) {
   return name_in(text_units, unit);
 }
 std::optional<TextUnit> parse_text_unit(std::string_view text) {
-  return parse_in(text_units, text);
+  return value_in(text_units, text);
 }
 std::string_view name(EditScope scope) {
   return name_in(edit_scopes, scope);
 }
 std::optional<EditScope> parse_edit_scope(std::string_view text) {
-  return parse_in(edit_scopes, text);
+  return value_in(edit_scopes, text);
 }
 
 std::optional<std::string> parse_theme(std::string_view text) {

@@ -43,12 +43,6 @@ Tensor product_t(const Tensor& a, const Tensor& b) {
   return multiplied(a, b.transpose(0, 1), a.dim(0), b.dim(0));
 }
 
-Tensor each(const Tensor& x, const std::function<float(float)>& f) {
-  Tensor out = x.copy();
-  for (float& value : out.mutable_values()) value = f(value);
-  return out;
-}
-
 Tensor times(const Tensor& x, float factor) {
   return each(x, [factor](float value) { return factor * value; });
 }

@@ -12,7 +12,13 @@ namespace headscope::mechanism {
 
 Tensor product(const Tensor& a, const Tensor& b);    ///< (n, r) · (r, m)
 Tensor product_t(const Tensor& a, const Tensor& b);  ///< (n, r) · (m, r)ᵀ
-Tensor each(const Tensor& x, const std::function<float(float)>& f);
+/// f of every entry; inlined, so that the loop is the compiler's to vectorise.
+template <class Function>
+Tensor each(const Tensor& x, Function f) {
+  Tensor out = x.copy();
+  for (float& value : out.mutable_values()) value = f(value);
+  return out;
+}
 Tensor times(const Tensor& x, float factor);
 /// a − b; REQUIRES equal shapes.
 Tensor minus(const Tensor& a, const Tensor& b);

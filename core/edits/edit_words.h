@@ -1,15 +1,12 @@
 #pragma once
 // The words of one edit, taken one after another, and what writes such words.
 
-#include <span>
 #include <string>
 #include <string_view>
-#include <utility>
+
+#include "core/base/named_values.h"
 
 namespace headscope {
-
-template <class Value>
-using NamedValue = std::pair<std::string_view, Value>;
 
 class EditWords {
  public:
@@ -36,9 +33,9 @@ class EditWords {
   template <class Value, std::size_t n>
   Value one_of(const NamedValue<Value> (&names)[n]) {
     const std::string_view word = next();
-    for (const auto& [name, value] : names)
-      if (name == word) return value;
-    fail(word);
+    const auto value = value_in(names, word);
+    if (!value) fail(word);
+    return *value;
   }
   /// Throws unless all was taken.
   void end();
@@ -53,13 +50,6 @@ class EditWords {
 
 /// The text in quotes, as quoted() reads it.
 std::string quote(const std::string& text);
-
-template <class Value, std::size_t n>
-constexpr std::string_view name_in(const NamedValue<Value> (&names)[n], Value value) {
-  for (const auto& [name, each] : names)
-    if (each == value) return name;
-  return "?";
-}
 
 /// Throws Error at `where` unless it holds.
 void need(bool holds, const std::string& where, std::string_view expected, std::string_view found);

@@ -25,8 +25,7 @@ std::string text_of(const TextPairing& pairing) {
 }
 
 TextPairing parse_pairing(std::string_view word, const std::string& where) {
-  for (const auto& [name, by] : alignments)
-    if (name == word) return by;
+  if (const auto by = value_in(alignments, word)) return *by;
   TextPairing pairing(TextPairing::By::hand);
   if (word == "none") return pairing;
   const auto fail = [&] {

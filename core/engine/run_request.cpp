@@ -23,34 +23,12 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-struct TooLongName {
-  RunRequest::TooLong value;
-  const char* name;
-};
 // Of a text whose positions an edit extends past the trained context: attention costs its square.
 constexpr int longest_edited_text = 65'536;
-constexpr TooLongName too_long_names[] = {{RunRequest::TooLong::refuse, "refuse"},
-                                          {RunRequest::TooLong::keep_first, "keep_first"},
-                                          {RunRequest::TooLong::keep_last, "keep_last"}};
-struct StorageName {
-  MapStorage value;
-  const char* name;
-};
-constexpr StorageName storage_names[] = {{MapStorage::none, "none"},
-                                         {MapStorage::automatic, "automatic"},
-                                         {MapStorage::dense, "dense"},
-                                         {MapStorage::factored, "factored"}};
-
-template <class Table, class Value>
-const char* name_of(const Table& table, Value value) {
-  for (const auto& entry : table)
-    if (entry.value == value) return entry.name;
-  return "";
-}
 
 ordered_json as_json(const RunRequest& request) {
   ordered_json capture;
-  capture["maps"] = name_of(storage_names, request.capture.maps);
+  capture["maps"] = name_in(map_storage_names, request.capture.maps);
   capture["sites"] = json::array();
   for (const SiteKind kind : request.capture.sites) capture["sites"].push_back(std::string(info(kind).pattern));
   capture["layers"] = request.capture.layers;
@@ -64,7 +42,7 @@ ordered_json as_json(const RunRequest& request) {
   result["add_bos"] = request.add_bos ? ordered_json(*request.add_bos) : ordered_json(nullptr);
   if (request.ids_are_whole) result["ids_are_whole"] = true;  // left out else, as edits are
   result["parse_special"] = request.parse_special;
-  result["too_long"] = name_of(too_long_names, request.too_long);
+  result["too_long"] = name_in(too_long_names, request.too_long);
   result["capture"] = capture;
   // Left out when there are none: a run without edits keeps the hash it had before there were any.
   for (const Intervention& edit : request.edits) result["edits"].push_back(to_json(edit));
@@ -100,18 +78,13 @@ class Object {
     const json* value = find(key);
     return value ? &need(value->is_array(), *value, key, std::string("an array of ") + of) : nullptr;
   }
-  template <class Table>
-  auto choice(const char* key, const Table& table, decltype(table[0].value) otherwise) {
-    auto result = otherwise;
+  template <class Value, std::size_t n>
+  Value choice(const char* key, const NamedValue<Value> (&names)[n], Value otherwise) {
     const json* value = find(key);
-    if (!value) return result;
-    std::string names;
-    for (const auto& entry : table) {
-      if (value->is_string() && value->get_ref<const std::string&>() == entry.name) return entry.value;
-      names += (names.empty() ? "" : ", ") + std::string(entry.name);
-    }
-    need(false, *value, key, "one of " + names);
-    return result;
+    if (!value) return otherwise;
+    const auto found = value->is_string() ? value_in(names, value->get_ref<const std::string&>()) : std::nullopt;
+    need(found.has_value(), *value, key, "one of " + listed(names));
+    return *found;
   }
   const json& need(bool holds, const json& value, const char* key, const std::string& expected) const {
     if (!holds) throw Error(where_ + ": \"" + key + "\"", expected, json_excerpt(value));
@@ -132,7 +105,7 @@ class Object {
 CaptureSpec capture_from(const json& value, const std::string& where) {
   Object object(value, where);
   CaptureSpec spec;
-  spec.maps = object.choice("maps", storage_names, spec.maps);
+  spec.maps = object.choice("maps", map_storage_names, spec.maps);
   if (const json* sites = object.array("sites", "site names")) {
     for (const json& item : *sites) {
       const auto kind = item.is_string() ? parse_site_kind(item.get_ref<const std::string&>()) : std::nullopt;

@@ -37,6 +37,9 @@ struct RunRequest {
 
   bool operator==(const RunRequest&) const = default;
 };
+inline constexpr NamedValue<RunRequest::TooLong> too_long_names[] = {{"refuse", RunRequest::TooLong::refuse},
+                                                                     {"keep_first", RunRequest::TooLong::keep_first},
+                                                                     {"keep_last", RunRequest::TooLong::keep_last}};
 
 /// Throws Error when the text is not UTF-8, which JSON cannot hold.
 std::string to_json(const RunRequest& request);

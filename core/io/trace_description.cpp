@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 #include <limits>
 #include <string_view>
@@ -19,18 +18,10 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::array kind_names{std::pair{MapKind::probability, "probability"},
-                                std::pair{MapKind::effective, "effective"}, std::pair{MapKind::sparse, "sparse"},
-                                std::pair{MapKind::difference, "difference"}};
-constexpr std::array storage_names{std::pair{MapStorage::none, "none"}, std::pair{MapStorage::automatic, "automatic"},
-                                   std::pair{MapStorage::dense, "dense"}, std::pair{MapStorage::factored, "factored"}};
-
-template <class Names, class Value>
-const char* name_of(const Names& names, Value value) {
-  for (const auto& [known, name] : names)
-    if (known == value) return name;
-  return names.front().second;
-}
+constexpr NamedValue<MapKind> kind_names[] = {{"probability", MapKind::probability},
+                                              {"effective", MapKind::effective},
+                                              {"sparse", MapKind::sparse},
+                                              {"difference", MapKind::difference}};
 
 constexpr std::string_view hex_digits = "0123456789abcdef";
 
@@ -101,15 +92,11 @@ class Reader {
     if (2 * out.size() != hex.size()) throw Error(at(key), "pairs of the digits 0-9 a-f", json_excerpt(found["hex"]));
     return out;
   }
-  template <class Names>
-  auto choice(const char* key, const Names& names) const {
-    const std::string found = text(key);
-    std::string known_names;
-    for (const auto& [known, name] : names) {
-      if (found == name) return known;
-      known_names += (known_names.empty() ? "" : ", ") + std::string(name);
-    }
-    throw Error(at(key), "one of " + known_names, json_excerpt(value(key)));
+  template <class Value, std::size_t n>
+  Value choice(const char* key, const NamedValue<Value> (&names)[n]) const {
+    const auto found = value_in(names, text(key));
+    if (!found) throw Error(at(key), "one of " + listed(names), json_excerpt(value(key)));
+    return *found;
   }
   Reader object(const char* key) const { return {value(key), at(key)}; }
 
@@ -170,14 +157,14 @@ std::string describe_trace(const Trace& trace, const TraceExtents& extents) {
   root["queries"] = extents.n_query;
   root["keys"] = extents.n_key;
   root["query_offset"] = extents.offset;
-  root["map_kind"] = name_of(kind_names, extents.kind);
+  root["map_kind"] = name_in(kind_names, extents.kind);
   root["rule"] = extents.rule ? json(*extents.rule) : json();
   if (extents.names != HookNames::transformer_lens) root["names"] = text_of(extents.names);
   for (const auto& [head, rule] : extents.head_rules)
     root["head_rules"].push_back({{"layer", head.layer}, {"head", head.head}, {"rule", rule}});
   for (const auto& [head, kind] : extents.head_kinds)
-    root["head_kinds"].push_back({{"layer", head.layer}, {"head", head.head}, {"kind", name_of(kind_names, kind)}});
-  root["plan"] = {{"maps", name_of(storage_names, trace.plan.maps)},
+    root["head_kinds"].push_back({{"layer", head.layer}, {"head", head.head}, {"kind", name_in(kind_names, kind)}});
+  root["plan"] = {{"maps", name_in(map_storage_names, trace.plan.maps)},
                   {"bytes", trace.plan.bytes},
                   {"summary", from_bytes(trace.plan.summary)}};
   root["milliseconds"] = std::isfinite(trace.milliseconds) ? trace.milliseconds : 0.0;  // JSON has no NaN
@@ -237,7 +224,7 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
     }
   }
   const Reader plan = root.object("plan");
-  trace.plan.maps = plan.choice("maps", storage_names);
+  trace.plan.maps = plan.choice("maps", map_storage_names);
   trace.plan.bytes = static_cast<std::size_t>(plan.integer("bytes", 0, INT64_MAX));
   trace.plan.summary = plan.shown("summary");
   trace.milliseconds = root.number("milliseconds");

@@ -7,12 +7,17 @@
 #include <set>
 #include <string>
 
+#include "core/base/named_values.h"
 #include "core/trace/model_info.h"
 #include "core/trace/site.h"
 
 namespace headscope {
 
 enum class MapStorage { none, automatic, dense, factored };
+inline constexpr NamedValue<MapStorage> map_storage_names[] = {{"none", MapStorage::none},
+                                                               {"automatic", MapStorage::automatic},
+                                                               {"dense", MapStorage::dense},
+                                                               {"factored", MapStorage::factored}};
 
 struct CaptureSpec {
   MapStorage maps = MapStorage::automatic;  ///< automatic: dense while all maps fit in budget / 2, else factored

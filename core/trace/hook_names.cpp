@@ -1,17 +1,16 @@
 #include "core/trace/hook_names.h"
 
-#include <array>
+#include "core/base/named_values.h"
+
 #include <utility>
 
 namespace headscope {
 
 namespace {
 
-constexpr std::array<std::pair<HookNames, std::string_view>, 3> spellings{{
-    {HookNames::transformer_lens, "transformer-lens"},
-    {HookNames::bridge, "bridge"},
-    {HookNames::bridge_gated, "bridge-gated"},
-}};
+constexpr NamedValue<HookNames> spellings[] = {{"transformer-lens", HookNames::transformer_lens},
+                                               {"bridge", HookNames::bridge},
+                                               {"bridge-gated", HookNames::bridge_gated}};
 
 /// Without "blocks.{i}." where there is one. Empty: as TransformerLens always called it.
 std::string_view bridge_tail(SiteKind kind, bool gated) {
@@ -79,15 +78,11 @@ std::optional<Site> parse_site(std::string_view text, HookNames names) {
 }
 
 std::string_view text_of(HookNames names) {
-  for (const auto& [each, spelling] : spellings)
-    if (each == names) return spelling;
-  return "?";
+  return name_in(spellings, names);
 }
 
 std::optional<HookNames> parse_hook_names(std::string_view text) {
-  for (const auto& [each, spelling] : spellings)
-    if (spelling == text) return each;
-  return std::nullopt;
+  return value_in(spellings, text);
 }
 
 }  // namespace headscope

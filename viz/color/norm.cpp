@@ -7,16 +7,16 @@
 #include <iterator>
 #include <limits>
 
+#include "core/base/named_values.h"
+
 namespace headscope {
 
 namespace {
 
 constexpr int longest_whole = 4;  // 12000; more zeros are a power of ten
 
-constexpr struct {
-  Scale scale;
-  std::string_view name;
-} scale_names[] = {{Scale::linear, "linear"}, {Scale::log, "log"}, {Scale::per_row, "per-row"}};
+constexpr NamedValue<Scale> scale_names[] = {
+    {"linear", Scale::linear}, {"log", Scale::log}, {"per-row", Scale::per_row}};
 
 /// 1, 2 or 5 times a power of ten: the smallest such step with at most `count` steps in `span`.
 double round_step(double span, int count) {
@@ -49,15 +49,11 @@ std::vector<Tick> log_ticks(const Norm& norm, int count) {
 }  // namespace
 
 std::string_view name(Scale scale) {
-  for (const auto& entry : scale_names)
-    if (entry.scale == scale) return entry.name;
-  return "";
+  return name_in(scale_names, scale);
 }
 
 std::optional<Scale> parse_scale(std::string_view text) {
-  for (const auto& entry : scale_names)
-    if (entry.name == text) return entry.scale;
-  return std::nullopt;
+  return value_in(scale_names, text);
 }
 
 double Norm::operator()(double value, double row_high) const {
