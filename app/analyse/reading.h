@@ -52,7 +52,7 @@ class ReadingInstrument : public Instrument {
     bool went = false;
     for (KeepsAnswer* job : jobs_) went |= job->let_go_of_old(explorer);
     if (went)
-      for (SceneSlot* slot : slots_) slot->let_go();
+      for (SceneSlot* slot : slots_) slot->let_go(explorer);
   }
 
  private:

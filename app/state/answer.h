@@ -71,6 +71,8 @@ class Answer {
         });
   }
   bool asked_for(const Key& key) const { return shared_->asked == key; }
+  /// What was asked last.
+  const std::optional<Key>& asked() const { return shared_->asked; }
 
   State state() const {
     if (shared_->error) return State::failed;
