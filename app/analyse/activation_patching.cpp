@@ -11,10 +11,9 @@
 #include <span>
 #include <utility>
 
-#include "app/analyse/parts.h"
+#include "app/analyse/sweep_instrument.h"
 #include "app/panels/head_cells.h"
 #include "app/panels/pair_picker.h"
-#include "app/panels/scene_slot.h"
 #include "app/state/prompt_pairs.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
@@ -22,7 +21,6 @@
 #include "core/base/error.h"
 #include "core/edits/text_pairing.h"
 #include "viz/scene/map_cells.h"
-#include "viz/scene/matrix.h"
 
 namespace headscope {
 
@@ -44,9 +42,13 @@ constexpr const char* meanings[] = {
 };
 constexpr int by_position = 5;
 
-class PatchingInstrument final : public Instrument {
+class PatchingInstrument final : public SweepInstrument<PatchingSweep, PatchingRequest> {
  public:
-  explicit PatchingInstrument(Explorer& explorer) : desk_(explorer, "patch") {
+  explicit PatchingInstrument(Explorer& explorer)
+      : SweepInstrument(explorer, "patch",
+                        {"cells", "Nothing has been patched yet",
+                         "Write a clean and a corrupted prompt on the right, or take an example, and press Start.",
+                         "Running both prompts"}) {
     try {
       pairs_ = load_prompt_pairs();
     } catch (const Error& broken) {
@@ -54,18 +56,13 @@ class PatchingInstrument final : public Instrument {
     }
   }
 
-  void each_frame(Explorer&, bool) override { desk_.frame(); }
-
   void middle(const PageContext& c) override {
     if (!c.results().model.model)
       return empty_state(c.ui, "No model is open", "Open one from the menu on the left above.");
     if (!c.results().model.tokenizer)
       return empty_state(c.ui, "This model has no tokenizer", "Prompts are texts; open a model folder with one.");
     choose_first(c);
-    keep_up(c);
-    if (!result_)
-      return empty_state(c.ui, desk_.running() ? "Running both prompts" : "Nothing has been patched yet",
-                         "Write a clean and a corrupted prompt on the right, or take an example, and press Start.");
+    if (!keep_up(c)) return;
     alignment(c);
     ImGui::Dummy({0, c.ui.px(4)});
     map(c);
@@ -110,21 +107,20 @@ class PatchingInstrument final : public Instrument {
     if (segmented(c.ui, "alignment", std::span(aligns, hand ? 4u : 3u), align, room)) align_ = ways[align];
     ImGui::Dummy({0, c.ui.px(6)});
 
-    const bool known = result_ != nullptr && model_of_result_ == c.results().model_folder;
-    answer_fields(c, fields_, known ? token_text(c.results().model, result_->answers.right) : "",
-                  known ? token_text(c.results().model, result_->answers.wrong) : "");
+    const bool known = of_open_model(c);
+    answer_fields(c, fields_, known ? &result()->answers : nullptr);
     ImGui::Dummy({0, c.ui.px(6)});
-    if (sweep_controls(c, desk_, "cells", started_ && started_ != wanted(c), expected(c))) start(c);
+    run(c);
     ImGui::Dummy({0, c.ui.px(6)});
     if (known) {
       section(c.ui, "LOGIT DIFFERENCE",
-              fmt::format("{} − {}", token_text(c.results().model, result_->answers.right),
-                          token_text(c.results().model, result_->answers.wrong)));
-      fact(c.ui, "Clean prompt", fmt::format("{:.3f}", result_->clean_difference), nullptr,
+              fmt::format("{} − {}", token_text(c.results().model, result()->answers.right),
+                          token_text(c.results().model, result()->answers.wrong)));
+      fact(c.ui, "Clean prompt", fmt::format("{:.3f}", result()->clean_difference), nullptr,
            {"logit[first] − logit[second]", "logits of the last position, F32"});
-      fact(c.ui, "Corrupted prompt", fmt::format("{:.3f}", result_->corrupted_difference), nullptr,
+      fact(c.ui, "Corrupted prompt", fmt::format("{:.3f}", result()->corrupted_difference), nullptr,
            {"logit[first] − logit[second]", "logits of the last position, F32"});
-      if (is_by_head(result_->request.site)) {
+      if (is_by_head(result()->request.site)) {
         ImGui::Dummy({0, c.ui.px(6)});
         selected_head(c);
       }
@@ -186,7 +182,7 @@ class PatchingInstrument final : public Instrument {
     ImGui::EndPopup();
   }
 
-  PatchingRequest wanted(const PageContext& c) {
+  std::optional<PatchingRequest> wanted(const PageContext& c) const override {
     PatchingRequest request{c.results().model_folder,
                             clean_,
                             corrupted_,
@@ -199,127 +195,93 @@ class PatchingInstrument final : public Instrument {
     return request;
   }
 
-  double expected(const PageContext& c) const {
-    const ModelDims& dims = c.results().model.model ? c.results().model.model->config().dims : ModelDims{};
+  double passes(const PageContext& c) const override {
+    const ModelDims& dims = c.trace()->model.dims;
     // Words of a prompt are about as many as a quarter of its letters.
     const double columns = site_ >= by_position ? dims.heads : static_cast<double>(corrupted_.size()) / 4;
-    return expected_seconds(c, 0.5 * dims.layers * columns);
+    return 0.5 * dims.layers * columns;
   }
-
-  void keep_up(const PageContext& c) {
-    const Results& open = c.results();
-    if (started_ && started_->model == open.model_folder && reading_ != open.model_reading) {  // its files changed
-      desk_.cancel();
-      started_.reset();
-      result_.reset();
-    }
-    if (clean_.empty() || corrupted_.empty()) return;
-    const PatchingRequest now = wanted(c);
-    if (!fields_.error.empty() || started_ == now) return;
-    if (expected(c) <= starts_by_itself_seconds) start(c);
-  }
-
-  void start(const PageContext& c) {
-    const PatchingRequest now = wanted(c);
-    if (!fields_.error.empty()) return;
-    if (started_ && started_->model != now.model) result_.reset();
-    started_ = now;
-    reading_ = c.results().model_reading;
-    desk_.start(std::make_shared<PatchingSweep>(c.results().model, now),
-                [this, folder = now.model](std::shared_ptr<const Patching> known) {
-                  result_ = std::move(known);
-                  model_of_result_ = folder;
-                });
-  }
+  bool mistyped() const override { return !fields_.error.empty(); }
+  bool by_itself() const override { return !clean_.empty() && !corrupted_.empty(); }
 
   /// Both texts, token over token; pairs can be changed by hand.
   void alignment(const PageContext& c) {
     // A sweep tells its result again and again while it runs: the pairs stay the same.
-    if (!paired_ || paired_->a != result_->clean || paired_->b != result_->corrupted) {
+    if (!paired_ || paired_->a != result()->clean || paired_->b != result()->corrupted) {
       paired_ = std::make_shared<const PairedTexts>(
-          PairedTexts{result_->clean, result_->corrupted, inverted(result_->partner, result_->clean->tokens.size()),
+          PairedTexts{result()->clean, result()->corrupted, inverted(result()->partner, result()->clean->tokens.size()),
                       "clean", "corrupted"});
     }
     section(c.ui, "TOKENS AS THEY ARE PAIRED", picker_.remark(*paired_));
     // The map below takes what its rows can use; what it leaves over shows more of the texts.
     const float room = ImGui::GetContentRegionAvail().y;
     constexpr double around_map = 250;  // title, token labels, colour bar
-    const float map = c.ui.px(around_map + Matrix{}.highest_row * result_->rows);
+    const float map = c.ui.px(around_map + Matrix{}.highest_row * result()->rows);
     const float most = std::max(room * 0.3f, room - map);
     const auto changed = picker_.draw(c.ui, c.explorer(), "patching pairs", paired_, most);
-    const PatchingRequest& of = result_->request;
+    const PatchingRequest& of = result()->request;
     if (changed && of.clean == clean_ && of.corrupted == corrupted_)  // else other prompts are being written
-      align_ = TextPairing(TextPairing::By::hand, pairs_of(inverted(*changed, result_->corrupted->tokens.size())));
+      align_ = TextPairing(TextPairing::By::hand, pairs_of(inverted(*changed, result()->corrupted->tokens.size())));
   }
 
   void map(const PageContext& c) {
-    const bool heads = is_by_head(result_->request.site);
+    const bool heads = is_by_head(result()->request.site);
     section(c.ui, "SHARE OF THE CLEAN ANSWER THAT COMES BACK",
             "0 = as corrupted, 1 = as clean; each cell is one run of the model");
-    const double width = std::floor(c.room());
     const double height = std::max(static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale) - 10, 160.0);
-    slot_.want(c.explorer(), c.ui, result_, fmt::format("{} {}", width, height),
-               [result = result_, heads, width, height](const Look& look) {
-                 std::vector<double> values;
-                 for (std::size_t i = 0; i < result->difference.size(); ++i) values.push_back(result->recovered(i));
-                 Matrix matrix = head_matrix(result->rows, result->columns, values);
-                 if (!heads) {
-                   matrix.tokens = result->corrupted;
-                   matrix.column_title = "token →";
-                 }
-                 // Shares are read against 1, whatever the largest of them.
-                 double largest = 1;
-                 for (const double value : values)
-                   if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
-                 matrix.low = -largest, matrix.high = largest;
-                 matrix.unit = "(patched − corrupted) / (clean − corrupted) of the logit difference";
-                 matrix.width = width, matrix.height = height;
-                 return matrix_scene(matrix, look);
-               });
+    const SceneTouch touch = matrix_slot(c, slot_, "patching", result(), "", height, [result = result(), heads] {
+      std::vector<double> values;
+      for (std::size_t i = 0; i < result->difference.size(); ++i) values.push_back(result->recovered(i));
+      Matrix matrix = head_matrix(result->rows, result->columns, values);
+      if (!heads) {
+        matrix.tokens = result->corrupted;
+        matrix.column_title = "token →";
+      }
+      // Shares are read against 1, whatever the largest of them.
+      double largest = 1;
+      for (const double value : values)
+        if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+      matrix.low = -largest, matrix.high = largest;
+      matrix.unit = "(patched − corrupted) / (clean − corrupted) of the logit difference";
+      return matrix;
+    });
     const Scene* scene = slot_.scene();
     if (!scene) return;
-    SceneViewOptions how;
-    how.fit_height = false;
-    const SceneTouch touch = slot_.draw(c.ui, "patching", how, width, scene->height);
-    const ModelDims& dims = result_->corrupted->model.dims;
-    const bool keys = result_->request.site == SiteKind::k || result_->request.site == SiteKind::v;
+    const ModelDims& dims = result()->corrupted->model.dims;
+    const bool keys = result()->request.site == SiteKind::k || result()->request.site == SiteKind::v;
     if (heads) head_cells(c, *scene, touch, keys ? dims.group() : 1);
     if (touch.cell && touch.mark && touch.mark->id == "matrix") tip(c, *touch.cell);
   }
 
   void tip(const PageContext& c, Cell cell) {
-    const auto index = static_cast<std::size_t>(cell.row * result_->columns + cell.column);
-    if (index >= result_->difference.size()) return tooltip(c.ui, {"Not computed yet"});
-    const bool heads = is_by_head(result_->request.site);
+    const auto index = static_cast<std::size_t>(cell.row * result()->columns + cell.column);
+    if (index >= result()->difference.size()) return tooltip(c.ui, {"Not computed yet"});
+    const bool heads = is_by_head(result()->request.site);
     const std::string what = heads ? fmt::format("Layer {} Head {}", cell.row, cell.column)
                                    : fmt::format("Layer {}, {} (position {})", cell.row,
-                                                 token_label(*result_->corrupted, cell.column), cell.column);
-    const Site site{result_->request.site, static_cast<int>(cell.row)};
-    if (std::isnan(result_->difference[index]))
+                                                 token_label(*result()->corrupted, cell.column), cell.column);
+    const Site site{result()->request.site, static_cast<int>(cell.row)};
+    if (std::isnan(result()->difference[index]))
       return tooltip(c.ui, {what, "This token has no partner in the clean prompt."});
     tooltip(c.ui,
-            {what, fmt::format("{:.1f} % of the difference comes back", 100 * result_->recovered(index)),
-             fmt::format("logit difference {:.3f} → {:.3f} (clean {:.3f})", result_->corrupted_difference,
-                         result_->difference[index], result_->clean_difference),
+            {what, fmt::format("{:.1f} % of the difference comes back", 100 * result()->recovered(index)),
+             fmt::format("logit difference {:.3f} → {:.3f} (clean {:.3f})", result()->corrupted_difference,
+                         result()->difference[index], result()->clean_difference),
              fmt::format("{} of the clean prompt, F32; the model run again from block {}", name(site), cell.row)});
   }
 
-  SweepDesk desk_;
   SceneSlot slot_{"scene.patching"};
   std::vector<PromptPair> pairs_;
   PromptEdit clean_edit_, corrupted_edit_;
   std::string clean_, corrupted_;
-  std::filesystem::path model_, model_of_result_;  // that prompts were chosen for; that was patched
-  bool keeps_prompts_ = false;                     // those of a session that was opened
+  std::filesystem::path model_;  // that prompts were chosen for
+  bool keeps_prompts_ = false;   // those of a session that was opened
   int site_ = 0;
   TextPairing align_ = TextPairing::By::tokens;
   AnswerFields fields_;
   std::string usual_right_, usual_wrong_;
   PairPicker picker_{"scene.patching.pairs"};
   std::shared_ptr<const PairedTexts> paired_;
-  std::optional<PatchingRequest> started_;
-  std::uint64_t reading_ = 0;  // of the model, when it was started
-  std::shared_ptr<const Patching> result_;
 };
 
 }  // namespace

@@ -72,7 +72,7 @@ class AlternativesInstrument final : public ReadingInstrument {
   }
 
  private:
-  using Answer = ReadingJob<Alternatives>::Answer;
+  using Reading = ReadingJob<Alternatives>::Reading;
 
   void keep_up(const PageContext& c) {
     if (!c.trace()) return;
@@ -149,7 +149,7 @@ class AlternativesInstrument final : public ReadingInstrument {
                      "hook_pattern, hook_v of this row"});
   }
 
-  void rows(const PageContext& c, const std::shared_ptr<const Answer>& answer) {
+  void rows(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
     const Alternatives& found = answer->result;
     section(c.ui, "ROW",
             fmt::format("of {} {}: the model's weights, other weights with the same output, as much moved blindly",
@@ -197,7 +197,7 @@ class AlternativesInstrument final : public ReadingInstrument {
     if (touch.clicked) c.explorer().pin(found.query, cell->column);
   }
 
-  void verdict(const PageContext& c, const Answer& answer) {
+  void verdict(const PageContext& c, const Reading& answer) {
     const auto moved = moved_.answer();
     section(c.ui, "WHAT CHANGES", "the same amount of weight, moved with an eye on the values, and blindly");
     if (!moved || moved->source.run != answer.source.run || moved->result.place != answer.options)

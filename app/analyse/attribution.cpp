@@ -57,7 +57,7 @@ class AttributionInstrument final : public ReadingInstrument {
   }
 
  private:
-  using Answer = ReadingJob<LogitAttribution>::Answer;
+  using Reading = ReadingJob<LogitAttribution>::Reading;
 
   void keep_up(const PageContext& c) {
     if (!c.results().model.model || !c.trace()) return;
@@ -75,7 +75,7 @@ class AttributionInstrument final : public ReadingInstrument {
               });
   }
 
-  void parts(const PageContext& c, const std::shared_ptr<const Answer>& answer) {
+  void parts(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
     const double width = std::floor(c.room()), height = std::clamp(room_below(c) * 0.5, 180.0, 560.0);
     slot_.want(c.explorer(), c.ui, answer, fmt::format("{} {}", width, height),
                [answer, width, height](const Look& look) {
@@ -106,7 +106,7 @@ class AttributionInstrument final : public ReadingInstrument {
       c.explorer().select(head);
   }
 
-  void tip(const PageContext& c, const Answer& answer, Cell cell) {
+  void tip(const PageContext& c, const Reading& answer, Cell cell) {
     const ModelDims& dims = answer.source.trace->model.dims;
     const LogitAttribution& found = answer.result;
     for (const AttributionPart& part : found.parts) {
@@ -129,7 +129,7 @@ class AttributionInstrument final : public ReadingInstrument {
   }
 
   /// The selected head first, then those that wrote most.
-  std::vector<HeadId> strongest(const Answer& answer, HeadId selected, std::size_t most) const {
+  std::vector<HeadId> strongest(const Reading& answer, HeadId selected, std::size_t most) const {
     std::vector<AttributionPart> heads;
     for (const AttributionPart& part : answer.result.parts)
       if (part.kind == AttributionPart::Kind::head) heads.push_back(part);
@@ -140,7 +140,7 @@ class AttributionInstrument final : public ReadingInstrument {
     return out;
   }
 
-  void sources(const PageContext& c, const std::shared_ptr<const Answer>& answer) {
+  void sources(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
     ImGui::Dummy({0, c.ui.px(6)});
     section(c.ui, "WHERE HEADS READ IT FROM",
             "the selected head, then those that wrote most · click asks about that position");

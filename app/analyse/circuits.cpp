@@ -72,8 +72,8 @@ class CircuitsInstrument final : public ReadingInstrument {
   }
 
  private:
-  using Answer = ReadingJob<HeadCircuits>::Answer;
-  using FullAnswer = ReadingJob<FullCircuits>::Answer;
+  using Reading = ReadingJob<HeadCircuits>::Reading;
+  using FullReading = ReadingJob<FullCircuits>::Reading;
 
   void keep_up(const PageContext& c) {
     if (!c.trace() || !c.results().model.model) return;
@@ -96,7 +96,7 @@ class CircuitsInstrument final : public ReadingInstrument {
       });
   }
 
-  void matrix(const PageContext& c, const std::shared_ptr<const Answer>& answer) {
+  void matrix(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
     const double width = std::floor(c.room()), height = std::clamp(room_below(c) * 0.62, 200.0, 640.0);
     const auto shown = static_cast<Circuit>(circuit_);
     slot_.want(c.explorer(), c.ui, answer, fmt::format("{} {} {}", circuit_, width, height),
@@ -130,13 +130,13 @@ class CircuitsInstrument final : public ReadingInstrument {
   }
 
   /// What looking at token `i` of the text makes more likely, strongest first.
-  static std::span<const TokenPair> raised(const Answer& answer, std::size_t i) {
+  static std::span<const TokenPair> raised(const Reading& answer, std::size_t i) {
     const auto kept = static_cast<std::size_t>(answer.result.tokens.kept);
     return std::span(answer.result.tokens.raises).subspan(i * kept, kept);
   }
 
-  void list(const PageContext& c, const std::shared_ptr<const Answer>& kept) {
-    const Answer& answer = *kept;
+  void list(const PageContext& c, const std::shared_ptr<const Reading>& kept) {
+    const Reading& answer = *kept;
     const TokenCircuits& found = answer.result.tokens;
     c.ui.pictures.add_table("raises", "looking at … makes more likely", [kept] {
       const TokenCircuits& all = kept->result.tokens;

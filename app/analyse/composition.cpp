@@ -89,14 +89,14 @@ class CompositionInstrument final : public ReadingInstrument {
   }
 
  private:
-  using Answer = ReadingJob<Composed>::Answer;
+  using Reading = ReadingJob<Composed>::Reading;
 
   const Tensor& values(const Composition& found) const { return kind_ == 0 ? found.q : kind_ == 1 ? found.k : found.v; }
   static std::string label(const Composition& found, Index i) {
     return to_string(found.heads[static_cast<std::size_t>(i)]);
   }
 
-  void matrix(const PageContext& c, const std::shared_ptr<const Answer>& answer) {
+  void matrix(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
     const double width = std::floor(c.room()), height = std::max(200.0, room_below(c) - 6);
     slot_.want(c.explorer(), c.ui, answer, fmt::format("{} {} {}", kind_, width, height),
                [answer, kind = kind_, width, height](const Look& look) {

@@ -13,6 +13,7 @@
 #include "app/panels/head_cells.h"
 #include "app/panels/scene_slot.h"
 #include "app/render/head_report.h"
+#include "app/state/answer.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/keyboard.h"
 #include "app/widgets/paragraph.h"
@@ -25,10 +26,16 @@ namespace {
 
 constexpr Index most_tokens = 4096;  // a rule is asked about every cell
 
-/// What one rule, or one painting, found on one trace.
-struct Found {
+/// One rule, or one painting, on one trace.
+struct Cells {
   std::shared_ptr<const Trace> trace;
-  CellPattern pattern;
+  std::string rule;                            ///< "" = painted
+  std::shared_ptr<const CellPattern> painted;  ///< null: by the rule
+  bool operator==(const Cells&) const = default;
+};
+/// What it found there.
+struct Found {
+  std::shared_ptr<const CellPattern> pattern;
   std::vector<Detection> heads;
 };
 
@@ -60,14 +67,14 @@ class DetectorInstrument final : public Instrument {
     if (segmented(c.ui, "cells by", ways, way, ImGui::GetContentRegionAvail().x)) {
       painting_ = way == 1;
       // What the rule had chosen is what one goes on painting.
-      if (painting_ && found_ && found_->trace.get() == c.trace()) painted_ = found_->pattern;
+      if (painting_ && found() && found_.last_key()->trace.get() == c.trace()) painted_ = found()->pattern;
     }
     painting_ ? paint_controls(c) : rule_controls(c);
     ImGui::Dummy({0, c.ui.px(6)});
-    if (found_) {
+    if (found()) {
       section(c.ui, "FOUND");
-      const Index rows = found_->heads.empty() ? 0 : found_->heads.front().rows;
-      fact(c.ui, "Cells", std::to_string(found_->pattern.count()), nullptr,
+      const Index rows = found()->heads.empty() ? 0 : found()->heads.front().rows;
+      fact(c.ui, "Cells", std::to_string(found()->pattern->count()), nullptr,
            {"cells that match, of all queries × keys", "those a head may not see do not count for it"});
       fact(c.ui, "Rows that count", std::to_string(rows), nullptr,
            {"query rows with at least one matching key that they may see"});
@@ -80,6 +87,8 @@ class DetectorInstrument final : public Instrument {
   }
 
  private:
+  const std::shared_ptr<const Found>& found() const { return found_.last(); }
+  void clear(Index size) { painted_ = std::make_shared<const CellPattern>(no_cells(size)); }
   /// Remembered from one start to the next.
   static std::string& rule(const PageContext& c) { return c.bench.settings.detector_rule; }
 
@@ -118,18 +127,14 @@ class DetectorInstrument final : public Instrument {
 
   void paint_controls(const PageContext& c) {
     note(c.ui, "Drag over the map: cells are switched on, or off where you begin on one that is on.");
-    if (button(c.ui, "Clear") && c.trace()) painted_ = no_cells(static_cast<Index>(c.trace()->tokens.size()));
+    if (button(c.ui, "Clear") && c.trace()) clear(static_cast<Index>(c.trace()->tokens.size()));
   }
 
   /// Asks for the ranking whenever cells or trace changed.
   void search(const PageContext& c) {
     const auto trace = c.results().run->trace;
     const auto n = static_cast<Index>(trace->tokens.size());
-    if (painting_ && painted_.size != n) painted_ = no_cells(n);
-    const bool same = trace == asked_trace_ && painting_ == asked_painting_ &&
-                      (painting_ ? painted_ == asked_cells_ : rule(c) == asked_rule_);
-    if (same) return;
-    asked_trace_ = trace, asked_painting_ = painting_, asked_rule_ = rule(c), asked_cells_ = painted_;
+    if (painting_ && painted_->size != n) clear(n);
     std::optional<CellRule> rule;
     try {
       if (n > most_tokens)
@@ -146,12 +151,12 @@ class DetectorInstrument final : public Instrument {
       error_at_ = 0;
       return;
     }
-    c.explorer().compute("detector", [this, trace, rule, cells = painted_](Worker::Job& job) -> Worker::Deliver {
-      auto found = std::make_shared<Found>();
-      found->trace = trace;
-      found->pattern = rule ? cells_of(*rule, trace->tokens, job.stop) : cells;
-      found->heads = detect_all(*trace, found->pattern, job.stop);
-      return [this, found] { found_ = found; };
+    const Cells cells{trace, painting_ ? "" : this->rule(c), painting_ ? painted_ : nullptr};
+    found_.want(c.explorer(), cells, [cells, rule](const Ctx& ctx) {
+      Found found{cells.painted, {}};
+      if (rule) found.pattern = std::make_shared<const CellPattern>(cells_of(*rule, cells.trace->tokens, ctx.stop));
+      found.heads = detect_all(*cells.trace, *found.pattern, ctx.stop);
+      return found;
     });
   }
 
@@ -178,7 +183,7 @@ class DetectorInstrument final : public Instrument {
     const auto& heat = std::get<Heatmap>(mark->shape);
     const auto n = static_cast<Index>(c.trace()->tokens.size());
     const Index bin = std::max<Index>(1, (n + heat.rows() - 1) / heat.rows());
-    const CellPattern& shown = painting_ ? painted_ : found_ ? found_->pattern : painted_;
+    const CellPattern& shown = painting_ || !found() ? *painted_ : *found()->pattern;
     if (shown.size == n) frames(c, heat, touch, shown, bin);
     if (painting_ && bin == 1) paint(heat, touch);
     if (touch.cell && touch.mark && touch.mark->id == "map" && bin == 1) {
@@ -231,21 +236,26 @@ class DetectorInstrument final : public Instrument {
     if (!cell || !(touch.hovered || stroke_)) return;
     if (!stroke_) {
       if (!ImGui::IsMouseClicked(ImGuiMouseButton_Left)) return;
-      stroke_ = !painted_.has(cell->row, cell->column);
+      stroke_ = !painted_->has(cell->row, cell->column);
     }
-    painted_.set(cell->row, cell->column, *stroke_);
+    if (painted_->has(cell->row, cell->column) == *stroke_) return;
+    CellPattern painted = *painted_;
+    painted.set(cell->row, cell->column, *stroke_);
+    painted_ = std::make_shared<const CellPattern>(std::move(painted));
   }
 
   void ranking(const PageContext& c) {
     section(c.ui, "HEADS BY MATCH", "score, chance");
-    if (!found_) return;
-    std::vector<std::size_t> order(found_->heads.size());
+    if (!found()) return;
+    std::vector<std::size_t> order(found()->heads.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    const auto score = [&](std::size_t i) { return std::isnan(found_->heads[i].score) ? -1 : found_->heads[i].score; };
+    const auto score = [&](std::size_t i) {
+      return std::isnan(found()->heads[i].score) ? -1 : found()->heads[i].score;
+    };
     std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return score(a) > score(b); });
     if (order.empty() || score(order.front()) < 0)
       return empty_state(c.ui, "No cell matches", "No head may see a matching cell on this text.");
-    c.ui.pictures.add_table("heads by match", "heads by match", [found = found_, order] {
+    c.ui.pictures.add_table("heads by match", "heads by match", [found = found(), order] {
       Table out{"heads by match", {"layer", "head", "score", "chance", "rows"}, {}};
       for (const std::size_t i : order) {
         const Detection& d = found->heads[i];
@@ -255,14 +265,14 @@ class DetectorInstrument final : public Instrument {
       return out;
     });
     const float height = c.ui.px(23 * c.ui.theme.text_scale), room = ImGui::GetContentRegionAvail().x;
-    const double scale = std::max(1e-9, std::max(score(order.front()), found_->heads[order.front()].chance));
+    const double scale = std::max(1e-9, std::max(score(order.front()), found()->heads[order.front()].chance));
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     ImGuiListClipper clipper;
     clipper.Begin(static_cast<int>(order.size()), height);
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
     while (clipper.Step())
       for (int line = clipper.DisplayStart; line < clipper.DisplayEnd; ++line) {
-        const Detection& d = found_->heads[order[static_cast<std::size_t>(line)]];
+        const Detection& d = found()->heads[order[static_cast<std::size_t>(line)]];
         const HeadId head{d.layer, d.head};
         const ImVec2 at = ImGui::GetCursorScreenPos();
         const std::string name = to_string(HeadId{d.layer, d.head});
@@ -304,14 +314,9 @@ class DetectorInstrument final : public Instrument {
   std::string error_;
   std::size_t error_at_ = 0;
   bool painting_ = false;
-  CellPattern painted_;
+  std::shared_ptr<const CellPattern> painted_ = std::make_shared<const CellPattern>();
   std::optional<bool> stroke_;  // while the button is down: cells are switched on, or off
-  std::shared_ptr<const Found> found_;
-  // What was last asked for.
-  std::shared_ptr<const Trace> asked_trace_;
-  std::string asked_rule_;
-  CellPattern asked_cells_;
-  bool asked_painting_ = false;
+  Answer<Cells, Found> found_{"detector"};
 };
 
 }  // namespace

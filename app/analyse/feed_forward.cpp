@@ -97,9 +97,9 @@ class FeedForwardInstrument final : public ReadingInstrument {
     table(c, answer);
   }
 
-  using Answer = ReadingJob<FeedForward>::Answer;
+  using Reading = ReadingJob<FeedForward>::Reading;
 
-  void histogram(const PageContext& c, SceneSlot& slot, const char* id, const std::shared_ptr<const Answer>& answer,
+  void histogram(const PageContext& c, SceneSlot& slot, const char* id, const std::shared_ptr<const Reading>& answer,
                  double width, double height, bool before) {
     slot.want(c.explorer(), c.ui, answer, fmt::format("{} {}", width, height),
               [answer, width, height, before](const Look& look) {
@@ -116,7 +116,7 @@ class FeedForwardInstrument final : public ReadingInstrument {
     slot.draw(c.ui, id, {}, width, height);
   }
 
-  void active(const PageContext& c, const std::shared_ptr<const Answer>& answer, double width, double height) {
+  void active(const PageContext& c, const std::shared_ptr<const Reading>& answer, double width, double height) {
     const Index pinned = pinned_row(c, *answer->source.trace);
     active_.want(c.explorer(), c.ui, answer, fmt::format("{} {} {}", pinned, width, height),
                  [answer, pinned, width, height](const Look& look) {
@@ -138,8 +138,8 @@ class FeedForwardInstrument final : public ReadingInstrument {
       c.explorer().pin(std::stoi(touch.mark->id.substr(touch.mark->id.find('.') + 1)));
   }
 
-  void table(const PageContext& c, const std::shared_ptr<const Answer>& kept) {
-    const Answer& answer = *kept;
+  void table(const PageContext& c, const std::shared_ptr<const Reading>& kept) {
+    const Reading& answer = *kept;
     c.ui.pictures.add_table("neurons", "strongest neurons", [kept] {
       Table out{
           "strongest neurons", {"neuron", "pre", "linear", "post", "norm of what it writes", "logit", "raises"}, {}};

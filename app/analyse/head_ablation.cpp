@@ -10,13 +10,11 @@
 #include <cmath>
 #include <numeric>
 
-#include "app/analyse/parts.h"
+#include "app/analyse/sweep_instrument.h"
 #include "app/panels/head_cells.h"
-#include "app/panels/scene_slot.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "viz/color/norm.h"
-#include "viz/scene/matrix.h"
 
 namespace headscope {
 
@@ -46,19 +44,15 @@ std::string signed_number(double value) {
   return (value < 0 ? "−" : value > 0 ? "+" : "") + short_number(std::abs(value), 3);
 }
 
-class HeadAblationInstrument final : public Instrument {
+class HeadAblationInstrument final : public SweepInstrument<HeadAblationSweep, HeadAblationRequest> {
  public:
-  explicit HeadAblationInstrument(Explorer& explorer) : desk_(explorer, "ablate") {}
-
-  void each_frame(Explorer&, bool) override { desk_.frame(); }
+  explicit HeadAblationInstrument(Explorer& explorer)
+      : SweepInstrument(
+            explorer, "ablate",
+            {"heads", "Nothing has been taken out yet", "Press Start on the right: every head is taken out once."}) {}
 
   void middle(const PageContext& c) override {
-    keep_up(c);
-    if (!result_) {
-      if (!c.trace()) return empty_state(c.ui, "There is no text yet", "Open a model and write a prompt in Explore.");
-      return empty_state(c.ui, desk_.running() ? "Running the text" : "Nothing has been taken out yet",
-                         "Press Start on the right: every head is taken out once.");
-    }
+    if (!keep_up(c)) return;
     atlas(c);
     ImGui::Dummy({0, c.ui.px(4)});
     list(c);
@@ -72,22 +66,21 @@ class HeadAblationInstrument final : public Instrument {
     section(c.ui, "TAKE OUT", "what the head reads (z) becomes");
     ablation_choice(c, "ablation kind", ablate_);
     ImGui::Dummy({0, c.ui.px(6)});
-    const bool known = result_ != nullptr;
-    answer_fields(c, fields_, known ? token_text(c.results().model, result_->answers.right) : "",
-                  known ? token_text(c.results().model, result_->answers.wrong) : "");
+    const bool known = of_open_model(c);
+    answer_fields(c, fields_, known ? &result()->answers : nullptr);
     ImGui::Dummy({0, c.ui.px(6)});
-    if (sweep_controls(c, desk_, "heads", stale(c), expected(c))) start(c);
+    run(c);
     ImGui::Dummy({0, c.ui.px(6)});
     if (known) {
       section(c.ui, "WITH ALL HEADS", "what is compared with");
       const auto number = [](double v) { return std::isfinite(v) ? fmt::format("{:.3f}", v) : std::string("–"); };
-      fact(c.ui, "Loss on this text", number(result_->before.loss) + " nats", nullptr,
+      fact(c.ui, "Loss on this text", number(result()->before.loss) + " nats", nullptr,
            {"mean of −ln p(token | what came before)", "logits, F32, of the model as edited now"});
       fact(c.ui,
-           fmt::format("Logit {} − {}", token_text(c.results().model, result_->answers.right),
-                       token_text(c.results().model, result_->answers.wrong)),
-           number(result_->before.logit_difference), nullptr, {"logits of the last position, F32"});
-      const auto on = std::ranges::count_if(result_->request.run.edits, &Intervention::enabled);
+           fmt::format("Logit {} − {}", token_text(c.results().model, result()->answers.right),
+                       token_text(c.results().model, result()->answers.wrong)),
+           number(result()->before.logit_difference), nullptr, {"logits of the last position, F32"});
+      const auto on = std::ranges::count_if(result()->request.run.edits, &Intervention::enabled);
       if (on > 0) note(c.ui, fmt::format("With {} {} of Explore in force.", on, on == 1 ? "edit" : "edits"));
       ImGui::Dummy({0, c.ui.px(6)});
     }
@@ -95,78 +88,44 @@ class HeadAblationInstrument final : public Instrument {
   }
 
  private:
-  struct Wanted {
-    RunRequest run;
-    Ablate ablate;
-    std::optional<AnswerPair> answers;
-    std::uint64_t model;  // which reading
-    bool operator==(const Wanted&) const = default;
-  };
-
-  std::optional<Wanted> wanted(const PageContext& c) {
-    if (!c.results().run || !c.results().model.model) return std::nullopt;
-    return Wanted{c.results().run->request, ablate_, chosen_answers(c), c.results().model_reading};
+  std::optional<HeadAblationRequest> wanted(const PageContext& c) const override {
+    if (!c.results().run) return std::nullopt;
+    return HeadAblationRequest{c.results().run->request, ablate_, chosen_answers(c)};
   }
-  bool stale(const PageContext& c) {
-    const auto now = wanted(c);
-    return now && started_ && *now != *started_;
-  }
-  double expected(const PageContext& c) const {
-    if (!c.trace()) return 0;
+  double passes(const PageContext& c) const override {
     const ModelDims& dims = c.trace()->model.dims;
-    return expected_seconds(c, 0.5 * dims.layers * dims.heads);  // on average half of the blocks
+    return 0.5 * dims.layers * dims.heads;  // on average half of the blocks
   }
-
-  /// Starts again by itself when text, edits or settings changed and it does not take long.
-  void keep_up(const PageContext& c) {
-    const auto now = wanted(c);
-    if (!now || !fields_.error.empty() || now == started_) return;
-    if (expected(c) <= starts_by_itself_seconds) start(c);
-  }
-
-  void start(const PageContext& c) {
-    const auto now = wanted(c);
-    if (!now || !fields_.error.empty()) return;
-    if (started_ && started_->model != now->model) result_.reset();
-    started_ = now;
-    desk_.start(std::make_shared<HeadAblationSweep>(c.results().model,
-                                                    HeadAblationRequest{now->run, now->ablate, now->answers}),
-                [this](std::shared_ptr<const HeadAblation> known) { result_ = std::move(known); });
-  }
+  bool mistyped() const override { return !fields_.error.empty(); }
 
   void atlas(const PageContext& c) {
     static constexpr const char* labels[] = {measures[0].button, measures[1].button, measures[2].button};
     segmented(c.ui, "effect", labels, measure_);
-    const double width = std::floor(c.room()),
-                 height = std::clamp(ImGui::GetContentRegionAvail().y / c.ui.scale * 0.55, 160.0, 460.0);
+    const double height = std::clamp(ImGui::GetContentRegionAvail().y / c.ui.scale * 0.55, 160.0, 460.0);
     const Measure& shown = measures[measure_];
-    slot_.want(c.explorer(), c.ui, result_, fmt::format("{} {} {}", measure_, width, height),
-               [result = result_, &shown, width, height](const Look& look) {
-                 const ModelDims& dims = result->before_trace->model.dims;
-                 std::vector<double> values;
-                 for (const auto& head : result->heads) values.push_back(shown.value(head));
-                 Matrix matrix = head_matrix(dims.layers, dims.heads, values);
-                 matrix.unit = shown.unit;
-                 matrix.width = width, matrix.height = height;
-                 return matrix_scene(matrix, look);
-               });
+    const SceneTouch touch =
+        matrix_slot(c, slot_, "effects", result(), std::to_string(measure_), height, [result = result(), &shown] {
+          const ModelDims& dims = result->before_trace->model.dims;
+          std::vector<double> values;
+          for (const auto& head : result->heads) values.push_back(shown.value(head));
+          Matrix matrix = head_matrix(dims.layers, dims.heads, values);
+          matrix.unit = shown.unit;
+          return matrix;
+        });
     const Scene* scene = slot_.scene();
     if (!scene) return;
-    SceneViewOptions how;
-    how.fit_height = false;
-    const SceneTouch touch = slot_.draw(c.ui, "effects", how, width, scene->height);
     if (const auto head = head_cells(c, *scene, touch)) tip(c, *head);
   }
 
   void tip(const PageContext& c, HeadId head) {
     const auto found = std::ranges::find_if(
-        result_->heads, [&](const HeadAblation::Head& h) { return h.layer == head.layer && h.head == head.head; });
-    if (found == result_->heads.end()) return tooltip(c.ui, {"Not computed yet"});
-    const Ablate& by = result_->request.ablate;
+        result()->heads, [&](const HeadAblation::Head& h) { return h.layer == head.layer && h.head == head.head; });
+    if (found == result()->heads.end()) return tooltip(c.ui, {"Not computed yet"});
+    const Ablate& by = result()->request.ablate;
     tooltip(c.ui, {fmt::format("Layer {} Head {} without it", head.layer, head.head),
-                   fmt::format("loss {:.4f} → {:.4f} nats", result_->before.loss, found->after.loss),
+                   fmt::format("loss {:.4f} → {:.4f} nats", result()->before.loss, found->after.loss),
                    fmt::format("KL(before ‖ after) {:.4f} nats", found->after.kl),
-                   fmt::format("logit difference {:.3f} → {:.3f}", result_->before.logit_difference,
+                   fmt::format("logit difference {:.3f} → {:.3f}", result()->before.logit_difference,
                                found->after.logit_difference),
                    fmt::format("blocks.{}.attn.hook_z[:, {}] {}, F32; the model run again from block {}", head.layer,
                                head.head, text_of(EditAction(by)), head.layer)});
@@ -174,10 +133,10 @@ class HeadAblationInstrument final : public Instrument {
 
   void list(const PageContext& c) {
     section(c.ui, "HEADS BY EFFECT", "click a column to sort, a row to select, twice to open it in Explore");
-    std::vector<int> order(result_->heads.size());
+    std::vector<int> order(result()->heads.size());
     std::iota(order.begin(), order.end(), 0);
     const auto key = [&](int i) {
-      const HeadAblation::Head& h = result_->heads[static_cast<std::size_t>(i)];
+      const HeadAblation::Head& h = result()->heads[static_cast<std::size_t>(i)];
       if (sort_ == 0) return -static_cast<double>(i);
       const double v = measures[sort_ - 1].value(h);
       return std::isnan(v) ? -1e300 : v;
@@ -186,7 +145,7 @@ class HeadAblationInstrument final : public Instrument {
 
     constexpr ImGuiTableFlags flags = ImGuiTableFlags_Sortable | ImGuiTableFlags_SizingStretchSame |
                                       ImGuiTableFlags_ScrollY | ImGuiTableFlags_NoSavedSettings;
-    c.ui.pictures.add_table("heads by effect", "heads by effect", [result = result_, order] {
+    c.ui.pictures.add_table("heads by effect", "heads by effect", [result = result(), order] {
       Table out{"heads by effect", {"layer", "head", "loss change", "KL", "logit difference"}, {}};
       for (const int i : order) {
         const HeadAblation::Head& head = result->heads[static_cast<std::size_t>(i)];
@@ -214,7 +173,7 @@ class HeadAblationInstrument final : public Instrument {
     }
     const auto& facts = c.results().facts;
     for (const int i : order) {
-      const HeadAblation::Head& head = result_->heads[static_cast<std::size_t>(i)];
+      const HeadAblation::Head& head = result()->heads[static_cast<std::size_t>(i)];
       const HeadId ref{head.layer, head.head};
       ImGui::TableNextRow();
       ImGui::TableNextColumn();
@@ -240,12 +199,9 @@ class HeadAblationInstrument final : public Instrument {
     ImGui::EndTable();
   }
 
-  SweepDesk desk_;
   SceneSlot slot_{"scene.ablation"};
   Ablate ablate_{Ablate::By::mean, 1};
   AnswerFields fields_;
-  std::optional<Wanted> started_;
-  std::shared_ptr<const HeadAblation> result_;
   int measure_ = 0, sort_ = 1;
   bool descending_ = true;
 };

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "app/analyse/parts.h"
+#include "app/analyse/sweep_instrument.h"
 #include "app/panels/scene_slot.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
@@ -28,18 +28,15 @@ std::string bytes_words(double bytes) {
   return quantity(bytes, "B");
 }
 
-class KeySharingInstrument final : public Instrument {
+class KeySharingInstrument final : public SweepInstrument<KeySharingSweep, RunRequest> {
  public:
-  explicit KeySharingInstrument(Explorer& explorer) : desk_(explorer, "sharing") {}
-
-  void each_frame(Explorer&, bool) override { desk_.frame(); }
+  explicit KeySharingInstrument(Explorer& explorer)
+      : SweepInstrument(
+            explorer, "sharing",
+            {"ways", "Nothing has been shared yet", "Press Start on the right: every way of sharing is run once."}) {}
 
   void middle(const PageContext& c) override {
-    keep_up(c);
-    if (!result_)
-      return empty_state(c.ui, c.trace() ? "Nothing has been shared yet" : "There is no text yet",
-                         c.trace() ? "Press Start on the right: every way of sharing is run once."
-                                   : "Open a model and write a prompt in Explore.");
+    if (!keep_up(c)) return;
     charts(c);
     table(c);
     published(c);
@@ -71,10 +68,10 @@ class KeySharingInstrument final : public Instrument {
            bytes_words(static_cast<double>(key_cache_bytes(u(d.layers), u(d.kv_heads), u(d.d_head), 1, u(bytes())))));
     }
     ImGui::Dummy({0, c.ui.px(6)});
-    if (sweep_controls(c, desk_, "ways", stale(c), expected(c))) start(c);
-    if (result_) {
+    run(c);
+    if (result()) {
       section(c.ui, "AS IT IS");
-      fact(c.ui, "Loss on this text", fmt::format("{:.3f} nats", result_->before.loss));
+      fact(c.ui, "Loss on this text", fmt::format("{:.3f} nats", result()->before.loss));
     }
     look_for(c);
   }
@@ -82,47 +79,35 @@ class KeySharingInstrument final : public Instrument {
  private:
   /// The latent beside the most pooled heads, at the same cache: what the runs say, once both have been run.
   void look_for(const PageContext& c) const {
-    if (!result_) return;
+    if (!result()) return;
     const KeySharing::Entry* pooled = nullptr;
-    for (const KeySharing::Entry& each : result_->entries)
+    for (const KeySharing::Entry& each : result()->entries)
       if (!each.latent && (!pooled || each.number < pooled->number)) pooled = &each;
-    const auto latent = std::ranges::find_if(result_->entries, [&](const KeySharing::Entry& each) {
+    const auto latent = std::ranges::find_if(result()->entries, [&](const KeySharing::Entry& each) {
       return pooled && each.latent && each.kept == pooled->kept;
     });
-    if (!pooled || latent == result_->entries.end()) return;
+    if (!pooled || latent == result()->entries.end()) return;
     section(c.ui, "WHAT TO LOOK FOR");
     const double heads = pooled->outcome.loss, rank = latent->outcome.loss;
     note(c.ui,
          fmt::format("In the same room, {} numbers per token and layer, {} key {} costs {:.3f} nats and a latent of "
                      "{} costs {:.3f}.{}",
                      short_number(pooled->kept, 6), pooled->number, pooled->number == 1 ? "head" : "heads",
-                     heads - result_->before.loss, latent->number, rank - result_->before.loss,
+                     heads - result()->before.loss, latent->number, rank - result()->before.loss,
                      rank < heads ? " The latent chooses its directions; pooling only averages what is there." : ""));
     note(c.ui, "Nothing was trained on: published models learn to share (GQA's paper trains for a twentieth more).");
   }
   int bytes() const { return bytes_choice_ == 0 ? 4 : bytes_choice_ == 1 ? 2 : 1; }
-  bool stale(const PageContext& c) const { return result_ && c.results().run && is_new(c); }
-  double expected(const PageContext& c) const { return expected_seconds(c, 14); }
-  void keep_up(const PageContext& c) {
-    if (!c.results().run || !c.results().model.model || !is_new(c)) return;
-    if (expected(c) <= starts_by_itself_seconds) start(c);
+  std::optional<RunRequest> wanted(const PageContext& c) const override {
+    return c.results().run ? std::optional(c.results().run->request) : std::nullopt;
   }
-  bool is_new(const PageContext& c) const {
-    return started_ != c.results().run->request || reading_ != c.results().model_reading;
-  }
-  void start(const PageContext& c) {
-    if (!c.results().run) return;
-    if (std::exchange(reading_, c.results().model_reading) != c.results().model_reading) result_.reset();
-    started_ = c.results().run->request;
-    desk_.start(std::make_shared<KeySharingSweep>(c.results().model, started_),
-                [this](std::shared_ptr<const KeySharing> known) { result_ = std::move(known); });
-  }
+  double passes(const PageContext&) const override { return 14; }
 
   void charts(const PageContext& c) {
     const double width = std::floor(c.room()),
                  height = std::clamp(ImGui::GetContentRegionAvail().y / c.ui.scale * 0.36, 160.0, 300.0);
-    slot_.want(c.explorer(), c.ui, result_, fmt::format("{} {}", width, height),
-               [result = result_, width, height](const Look& look) {
+    slot_.want(c.explorer(), c.ui, result(), fmt::format("{} {}", width, height),
+               [result = result(), width, height](const Look& look) {
                  const double half = std::floor((width - 30) / 2);
                  LineChart loss, error;
                  for (LineChart* chart : {&loss, &error}) {
@@ -164,7 +149,7 @@ class KeySharingInstrument final : public Instrument {
   }
 
   void table(const PageContext& c) {
-    c.ui.pictures.add_table("ways of sharing", "ways of sharing", [result = result_, per_number = bytes()] {
+    c.ui.pictures.add_table("ways of sharing", "ways of sharing", [result = result(), per_number = bytes()] {
       Table out{"ways of sharing", {"way", "numbers per token", "bytes per token", "loss", "KL of the next token"}, {}};
       for (const KeySharing::Entry& each : result->entries) {
         const double kept = each.kept * result->dims.layers;
@@ -180,9 +165,9 @@ class KeySharingInstrument final : public Instrument {
     for (const char* title : {"", "Kept per token", "Cache", "Of as it is", "Loss", "KL of the next token"})
       ImGui::TableSetupColumn(title);
     ImGui::TableHeadersRow();
-    const ModelDims& d = result_->dims;
+    const ModelDims& d = result()->dims;
     const double own = 2.0 * d.kv_heads * d.d_head;
-    for (const KeySharing::Entry& each : result_->entries) {
+    for (const KeySharing::Entry& each : result()->entries) {
       ImGui::TableNextRow();
       ImGui::TableNextColumn();
       const std::string name = way(each, d);
@@ -246,11 +231,7 @@ class KeySharingInstrument final : public Instrument {
     ImGui::EndTable();
   }
 
-  SweepDesk desk_;
   SceneSlot slot_{"scene.sharing"};
-  RunRequest started_;
-  std::uint64_t reading_ = 0;  // of the model, when it was started
-  std::shared_ptr<const KeySharing> result_;
   double tokens_ = 8192;
   int bytes_choice_ = 1;
 };

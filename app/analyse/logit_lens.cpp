@@ -59,7 +59,7 @@ class LogitLensInstrument final : public ReadingInstrument {
   }
 
  private:
-  using Answer = ReadingJob<LogitLens>::Answer;
+  using Reading = ReadingJob<LogitLens>::Reading;
 
   void keep_up(const PageContext& c) {
     if (!c.results().model.model) return;
@@ -75,12 +75,12 @@ class LogitLensInstrument final : public ReadingInstrument {
               });
   }
 
-  std::string followed_name(const Answer& answer, Index position) const {
+  std::string followed_name(const Reading& answer, Index position) const {
     const std::int32_t id = answer.result.followed[static_cast<std::size_t>(position)];
     return id < 0 ? "–" : token_text(answer.source.model, id);
   }
 
-  std::vector<std::string> cell_words(const Answer& answer, Index stage, Index position) const {
+  std::vector<std::string> cell_words(const Reading& answer, Index stage, Index position) const {
     const LogitLens& lens = answer.result;
     const LogitLens::Stage& s = lens.stages[static_cast<std::size_t>(stage)];
     std::vector<std::string> lines{

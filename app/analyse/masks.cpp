@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "app/analyse/parts.h"
-#include "app/panels/scene_slot.h"
+#include "app/analyse/reading.h"
 #include "app/state/positions_jobs.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/mask_thumbnail.h"
@@ -29,19 +29,23 @@ namespace {
 constexpr Index most_drawn = 128;
 constexpr int top_keys = 4;  // whose recall is said of masks that hash
 
-/// What is known of one mask over one text; made on the worker.
+/// What is known of one mask over one text.
 struct MaskPicture {
   std::string spec;
   double recall = -1;  ///< of masks that hash queries and keys: of the true top keys; < 0 = does not apply
+  HeadId head;         ///< whose queries and keys they are
   Index tokens = 0;
   MaskFacts facts;
   std::vector<std::uint8_t> hidden;
 };
 
-class MaskInstrument final : public Instrument {
- public:
-  explicit MaskInstrument(Explorer&) {}
+/// What every head under the mask makes of the text.
+struct MaskedRun {
+  double loss = 0, kl = 0;
+};
 
+class MaskInstrument final : public ReadingInstrument {
+ public:
   void middle(const PageContext& c) override {
     if (!c.trace()) return empty_state(c.ui, "There is no text yet", "Open a model and write a prompt in Explore.");
     ask(c);
@@ -61,70 +65,43 @@ class MaskInstrument final : public Instrument {
     }
   }
   void right(const PageContext& c) override {
-    if (!known_ || !c.trace()) return;
-    numbers(c);
+    if (!picture_.answer() || !c.trace()) return;
+    numbers(c, *picture_.answer());
     in_the_model(c);
   }
 
  private:
-  Index tokens(const PageContext& c) const {
-    return std::min<Index>(static_cast<Index>(c.trace()->tokens.size()), most_drawn);
-  }
+  using Reading = ReadingJob<MaskPicture>::Reading;
 
-  /// The picture and its numbers, made anew when the mask or the text's length changed.
   void ask(const PageContext& c) {
-    const Index n = tokens(c);
-    const HeadId head = c.state().document.selected;
     const bool hashes = hashes_vectors(spec_);
-    const std::string key = hashes ? fmt::format("{} {} {}.{} {}", spec_, n, head.layer, head.head,
-                                                 static_cast<const void*>(c.results().run.get()))
-                                   : fmt::format("{} {}", spec_, n);
-    if (key != asked_) {
-      asked_ = key;
-      c.explorer().compute(
-          "masks.facts",
-          [this, alive = std::weak_ptr(alive_), spec = spec_, n, hashes, head, run = c.results().run,
-           model = c.results().model, backend = c.explorer().backend()](Worker::Job& job) -> Worker::Deliver {
-            auto made = std::make_shared<MaskPicture>();
-            std::shared_ptr<const AttentionRule> rule = parse_mask(spec);
-            if (hashes) {
-              const auto vectors = jobs::head_vectors(model, *run, head, Ctx{*backend, nullptr, job.stop});
-              const bool rotates = vectors->turned_q.defined();
-              const MaskVectors meet{rotates ? vectors->turned_q : vectors->q,
-                                     rotates ? vectors->turned_k : vectors->k};
-              rule = parse_mask(spec, "mask", &meet);
-              made->recall = recall_of_top(meet.q, meet.k, *rule, top_keys);
-            }
-            made->spec = spec;
-            made->tokens = n;
-            made->facts = mask_facts(*rule, n);
-            made->hidden = hidden_cells(*rule, n);
-            return [this, alive, made] {
-              if (!alive.expired()) known_ = made;
-            };
-          });
-    }
-    const std::string run_key = fmt::format("{} {}", spec_, static_cast<const void*>(c.results().run.get()));
-    if (run_key == run_asked_) return;
-    run_asked_ = run_key;
-    c.explorer().compute(
-        "masks.model",
-        [this, alive = std::weak_ptr(alive_), spec = spec_, run_key, run = c.results().run, model = c.results().model,
-         backend = c.explorer().backend()](Worker::Job& job) -> Worker::Deliver {
-          RunRequest request = run->request;
-          request.capture.maps = MapStorage::none;
-          request.capture.sites.clear();
-          request.capture.all_logits = true;
-          request.edits.push_back({{}, SetMask{spec}});
-          const auto after = headscope::run(model, request, Ctx{*backend, nullptr, job.stop});
-          const double loss = mean_loss(*after), kl = next_token_change(*run->trace, *after, 1).kl;
-          return [this, alive, loss, kl, run_key] {
-            if (alive.expired()) return;
-            loss_ = loss;
-            kl_ = kl;
-            measured_ = run_key;
-          };
+    const HeadId head = hashes ? c.state().document.selected : HeadId{};
+    picture_.want(
+        c, {}, fmt::format("{} {}", spec_, to_string(head)),
+        [spec = spec_, hashes, head](const ReadingSource& source, const Ctx& ctx) {
+          const Index n = std::min<Index>(static_cast<Index>(source.trace->tokens.size()), most_drawn);
+          MaskPicture made{spec, -1, head, n, {}, {}};
+          std::shared_ptr<const AttentionRule> rule = parse_mask(spec);
+          if (hashes) {
+            const auto vectors = jobs::head_vectors(source.model, *source.run, head, ctx);
+            const bool rotates = vectors->turned_q.defined();
+            const MaskVectors meet{rotates ? vectors->turned_q : vectors->q, rotates ? vectors->turned_k : vectors->k};
+            rule = parse_mask(spec, "mask", &meet);
+            made.recall = recall_of_top(meet.q, meet.k, *rule, top_keys);
+          }
+          made.facts = mask_facts(*rule, n);
+          made.hidden = hidden_cells(*rule, n);
+          return made;
         });
+    masked_.want(c, {}, spec_, [spec = spec_](const ReadingSource& source, const Ctx& ctx) {
+      RunRequest request = source.run->request;
+      request.capture.maps = MapStorage::none;
+      request.capture.sites.clear();
+      request.capture.all_logits = true;
+      request.edits.push_back({{}, SetMask{spec}});
+      const auto after = headscope::run(source.model, request, ctx);
+      return MaskedRun{mean_loss(*after), next_token_change(*source.trace, *after, 1).kl};
+    });
   }
 
   /// Takes a spec over when it parses.
@@ -177,23 +154,23 @@ class MaskInstrument final : public Instrument {
   }
 
   void picture(const PageContext& c) {
-    if (!known_) return;
+    const auto answer = picture_.answer();
+    if (!answer) return;
     const double width = std::floor(c.room()),
                  height = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale)) - 6;
-    const auto trace = c.results().run->trace;
-    slot_.want(c.explorer(), c.ui, known_,
-               fmt::format("{} {} {}", width, height, static_cast<const void*>(trace.get())),
-               [known = known_, trace, width, height](const Look& look) {
-                 MatrixMap matrix = mask_map(known->tokens, known->hidden);
-                 if (known->tokens <= 40)
-                   for (Index i = 0; i < known->tokens; ++i)
-                     matrix.row_labels.push_back(fmt::format("{} {}", token_label(*trace, i), i));
+    slot_.want(c.explorer(), c.ui, answer, fmt::format("{} {}", width, height),
+               [answer, width, height](const Look& look) {
+                 const MaskPicture& known = answer->result;
+                 MatrixMap matrix = mask_map(known.tokens, known.hidden);
+                 if (known.tokens <= 40)
+                   for (Index i = 0; i < known.tokens; ++i)
+                     matrix.row_labels.push_back(fmt::format("{} {}", token_label(*answer->source.trace, i), i));
                  matrix.width = width;
                  matrix.height = height;
-                 matrix.provenance = "mask " + known->spec;
+                 matrix.provenance = "mask " + known.spec;
                  Scene scene = matrix_map_scene(matrix, look);
                  const Heatmap& map = std::get<Heatmap>(find(scene, "map")->shape);
-                 for (const Index row : known->facts.empty_rows) {
+                 for (const Index row : known.facts.empty_rows) {
                    const Rect at = map.cell(std::min(row, map.rows() - 1), 0);
                    scene.add({Box{{at.x, at.y, map.rect.w, at.h}, {0, 0, 0, 0}, look.theme.key, 1.25, 0},
                               fmt::format("empty.{}", row),
@@ -210,22 +187,25 @@ class MaskInstrument final : public Instrument {
   /// Pressing on a cell opens or closes it; what the pointer is dragged over follows.
   void paint(const PageContext& c, const SceneTouch& touch) {
     if (!ImGui::IsMouseDown(ImGuiMouseButton_Left)) stroke_.reset();
-    if (!touch.hovered || !touch.cell || known_->spec != spec_) return;
+    const auto answer = picture_.current();
+    if (!touch.hovered || !touch.cell || !answer) return;
+    const MaskPicture& known = answer->result;
     const Index i = touch.cell->row, j = touch.cell->column;
-    if (i >= known_->tokens || j >= known_->tokens) return;
-    const bool hidden = known_->hidden[static_cast<std::size_t>(i * known_->tokens + j)] != 0;
+    if (known.spec != spec_ || i >= known.tokens || j >= known.tokens) return;
+    const bool hidden = known.hidden[static_cast<std::size_t>(i * known.tokens + j)] != 0;
     tooltip(c.ui, {fmt::format("query {} {} {}", i, hidden ? "does not see" : "sees", fmt::format("key {}", j)),
                    fmt::format("{} → {}", token_label(*c.trace(), i), token_label(*c.trace(), j)),
                    "press to open or close the cell, drag to paint"});
     if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) stroke_ = hidden;
     if (!stroke_ || hidden != *stroke_) return;
     const MapCell cell{i, j};
-    choose(painted_mask(spec_, {&cell, 1}, *stroke_, known_->tokens));
+    choose(painted_mask(spec_, {&cell, 1}, *stroke_, known.tokens));
   }
 
-  void numbers(const PageContext& c) {
-    const MaskFacts& facts = known_->facts;
-    const ModelDims& d = c.trace()->model.dims;
+  void numbers(const PageContext& c, const Reading& answer) {
+    const MaskPicture& known = answer.result;
+    const MaskFacts& facts = known.facts;
+    const ModelDims& d = answer.source.trace->model.dims;
     section(c.ui, "WHAT IS LEFT", fmt::format("of {} tokens", facts.tokens));
     fact(c.ui, "Cells kept", fmt::format("{} of {}", facts.cells, facts.tokens * facts.tokens));
     fact(c.ui, "… of all", fmt::format("{:.1f} %", 100 * facts.share()));
@@ -241,12 +221,10 @@ class MaskInstrument final : public Instrument {
          quantity(static_cast<double>(key_cache_bytes(u(d.layers), u(d.kv_heads), u(d.d_head), u(facts.kept_keys), 4)),
                   "B"),
          nullptr, {"2 · layers · key heads · d_head · kept keys · 4 bytes"});
-    if (known_->recall >= 0) {
-      const HeadId head = c.state().document.selected;
-      fact(c.ui, fmt::format("Top {} keys it shows", top_keys), fmt::format("{:.0f} %", 100 * known_->recall), nullptr,
+    if (known.recall >= 0)
+      fact(c.ui, fmt::format("Top {} keys it shows", top_keys), fmt::format("{:.0f} %", 100 * known.recall), nullptr,
            {fmt::format("of the {} keys with the largest q·k, the share that fell into a shared bucket", top_keys),
-            fmt::format("layer {} head {}, mean over the queries", head.layer, head.head)});
-    }
+            fmt::format("layer {} head {}, mean over the queries", known.head.layer, known.head.head)});
     if (facts.ahead > 0)
       fact(c.ui, "Cells that look ahead", std::to_string(facts.ahead), nullptr,
            {"a decoder could not be trained with them; \"& causal\" closes them"});
@@ -264,12 +242,13 @@ class MaskInstrument final : public Instrument {
     const double before = losses ? mean_loss(losses->now) : std::nan("");
     fact(c.ui, "Loss as it is", std::isnan(before) ? "…" : fmt::format("{:.3f} nats", before), nullptr,
          {"mean of −ln p(token | what came before)", "the run on screen, with the document's edits"});
-    const bool current = measured_ == run_asked_;  // of this mask and this run, not of the text before
+    const auto masked = masked_.current();
+    const std::string none = masked_.failed() ? "–" : "…";
     const Color worse = c.ui.theme.key;
-    fact(c.ui, "… with this mask", current ? fmt::format("{:.3f} nats", loss_) : "…",
-         current && loss_ > before + 5e-4 ? &worse : nullptr,
+    fact(c.ui, "… with this mask", masked ? fmt::format("{:.3f} nats", masked->result.loss) : none,
+         masked && masked->result.loss > before + 5e-4 ? &worse : nullptr,
          {"*: mask " + spec_, "the same text, run with this mask in every head"});
-    fact(c.ui, "Next-token change (KL)", current ? fmt::format("{:.4f} nats", kl_) : "…", nullptr,
+    fact(c.ui, "Next-token change (KL)", masked ? fmt::format("{:.4f} nats", masked->result.kl) : none, nullptr,
          {"KL(as it is ‖ masked) after the last token"});
     if (button(c.ui, "Keep among the edits", c.ui.px(28))) {
       std::vector<Intervention> edits = c.state().document.edits;
@@ -281,19 +260,18 @@ class MaskInstrument final : public Instrument {
       tooltip(c.ui, {"*: mask " + spec_, "every workspace then shows the model so; Ctrl+Z takes it back"});
   }
 
-  SceneSlot slot_{"scene.masks"};
-  std::string spec_ = "causal", line_ = "causal", error_, asked_, run_asked_, measured_;
+  ReadingJob<MaskPicture> picture_{*this, "masks.facts"};
+  ReadingJob<MaskedRun> masked_{*this, "masks.model"};
+  ReadingSlot slot_{*this, "scene.masks"};
+  std::string spec_ = "causal", line_ = "causal", error_;
   int join_ = 0;
-  std::shared_ptr<const MaskPicture> known_;
   std::optional<bool> stroke_;  // whether the stroke that is being painted opens cells
-  double loss_ = 0, kl_ = 0;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace
 
-std::unique_ptr<Instrument> make_masks(Explorer& explorer) {
-  return std::make_unique<MaskInstrument>(explorer);
+std::unique_ptr<Instrument> make_masks(Explorer&) {
+  return std::make_unique<MaskInstrument>();
 }
 
 }  // namespace headscope

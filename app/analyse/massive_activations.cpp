@@ -96,9 +96,9 @@ class MassiveInstrument final : public ReadingInstrument {
   }
 
  private:
-  using Answer = ReadingJob<Found>::Answer;
+  using Reading = ReadingJob<Found>::Reading;
 
-  void matrix(const PageContext& c, const std::shared_ptr<const Answer>& answer) {
+  void matrix(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
     section(c.ui, "LARGEST BY PLACE", "largest |residual stream| of a position ÷ median of the layer · click pins");
     const double width = std::max(std::floor(c.room()),
                                   60 + 9.0 * static_cast<double>(answer->source.trace->tokens.size())),
@@ -127,8 +127,8 @@ class MassiveInstrument final : public ReadingInstrument {
     if (touch.clicked) c.explorer().pin(cell->column);
   }
 
-  void list(const PageContext& c, const std::shared_ptr<const Answer>& kept) {
-    const Answer& answer = *kept;
+  void list(const PageContext& c, const std::shared_ptr<const Reading>& kept) {
+    const Reading& answer = *kept;
     const std::vector<HiddenActivation>& found = answer.result.all.found;
     section(c.ui, "MASSIVE ACTIVATIONS",
             found.size() > most_listed ? fmt::format("the {} largest of {}", most_listed, found.size())

@@ -148,7 +148,7 @@ class NormsInstrument final : public ReadingInstrument {
                [answer](const Look& look) { return moments(answer->result, look); });
   }
 
-  void draw_strips(const PageContext& c, const std::shared_ptr<const ReadingJob<ModelNorm>::Answer>& answer, Index row,
+  void draw_strips(const PageContext& c, const std::shared_ptr<const ReadingJob<ModelNorm>::Reading>& answer, Index row,
                    double width) {
     const Scene* scene = strips_.scene();
     SceneViewOptions how;

@@ -43,6 +43,22 @@ std::string sweep_remark(const SweepDesk& desk, const std::string& what) {
   return "";
 }
 
+SceneTouch matrix_slot(const PageContext& c, SceneSlot& slot, const char* id, std::shared_ptr<const void> source,
+                       const std::string& options, double height, std::function<Matrix()> make) {
+  const double width = std::floor(c.room());
+  slot.want(c.explorer(), c.ui, std::move(source), fmt::format("{} {} {}", options, width, height),
+            [make = std::move(make), width, height](const Look& look) {
+              Matrix matrix = make();
+              matrix.width = width, matrix.height = height;
+              return matrix_scene(matrix, look);
+            });
+  const Scene* scene = slot.scene();
+  if (!scene) return {};
+  SceneViewOptions how;
+  how.fit_height = false;
+  return slot.draw(c.ui, id, how, width, scene->height);
+}
+
 bool sweep_controls(const PageContext& c, SweepDesk& desk, const std::string& what, bool stale, double expected) {
   const Ui& ui = c.ui;
   section(ui, "RUN", desk.phase() == SweepDesk::Phase::finished && stale ? "of an earlier text or setting" : "");
@@ -73,8 +89,7 @@ bool sweep_controls(const PageContext& c, SweepDesk& desk, const std::string& wh
   return start;
 }
 
-void answer_fields(const PageContext& c, AnswerFields& fields, const std::string& automatic_right,
-                   const std::string& automatic_wrong) {
+void answer_fields(const PageContext& c, AnswerFields& fields, const AnswerPair* automatic) {
   section(c.ui, "ANSWERS", "logit difference = first − second");
   auto& chosen = c.explorer().view().contrast;
   const LoadedModel& model = c.results().model;
@@ -90,15 +105,18 @@ void answer_fields(const PageContext& c, AnswerFields& fields, const std::string
   const auto token_of = [&](const std::string& text, std::optional<std::int32_t> was, const char* where) {
     return was && text == token_text(model, *was) ? *was : answer_token(model, text, where);
   };
+  const auto hint = [&](std::int32_t AnswerPair::*which) {
+    return automatic ? token_text(model, automatic->*which) : std::string();
+  };
   bool changed = false;
   const float half = (ImGui::GetContentRegionAvail().x - c.ui.px(8)) / 2;
   {
     const UseFont font(c.ui, c.ui.token());
     ImGui::SetNextItemWidth(half);
-    changed |= input_line("##first answer", automatic_right.c_str(), fields.right);
+    changed |= input_line("##first answer", hint(&AnswerPair::right).c_str(), fields.right);
     ImGui::SameLine(0, c.ui.px(8));
     ImGui::SetNextItemWidth(half);
-    changed |= input_line("##second answer", automatic_wrong.c_str(), fields.wrong);
+    changed |= input_line("##second answer", hint(&AnswerPair::wrong).c_str(), fields.wrong);
   }
   if (changed) {
     fields.error.clear();

@@ -1,14 +1,17 @@
 #pragma once
 // What several instruments show: how far a sweep is, the two answers of a logit difference. Thread rule: the UI thread.
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "app/analyse/instrument.h"
+#include "app/panels/scene_slot.h"
 #include "app/state/sweep_desk.h"
-#include "app/widgets/scene_view.h"
 #include "core/edits/ablate_edit.h"
 #include "core/engine/edit_probe.h"
+#include "viz/scene/matrix.h"
 
 namespace headscope {
 
@@ -23,6 +26,11 @@ bool sweep_controls(const PageContext& c, SweepDesk& desk, const std::string& wh
 /// The same as one quiet line under a picture: "37 of 144 heads · 3 s left".
 std::string sweep_remark(const SweepDesk& desk, const std::string& what);
 
+/// A matrix as wide as the room and `height` high; made anew when `source`, `options` or the room change. slot.scene()
+/// is null while there is none.
+SceneTouch matrix_slot(const PageContext& c, SceneSlot& slot, const char* id, std::shared_ptr<const void> source,
+                       const std::string& options, double height, std::function<Matrix()> make);
+
 /// Seconds that `passes` whole passes over the text on screen take, by the last one; NaN without a run.
 double expected_seconds(const PageContext& c, double passes);
 
@@ -34,9 +42,8 @@ struct AnswerFields {
   std::optional<std::pair<std::int32_t, std::int32_t>> seen;  ///< what was chosen when the fields were last filled
 };
 /// Section ANSWERS: fills the fields with what was chosen, here or elsewhere, and chooses what is written into them.
-/// `automatic`: labels of what is taken while nothing is chosen.
-void answer_fields(const PageContext& c, AnswerFields& fields, const std::string& automatic_right,
-                   const std::string& automatic_wrong);
+/// `automatic`: what is taken while nothing is chosen; may be null.
+void answer_fields(const PageContext& c, AnswerFields& fields, const AnswerPair* automatic);
 /// What was chosen and the model knows; else nullopt.
 std::optional<AnswerPair> chosen_answers(const PageContext& c);
 

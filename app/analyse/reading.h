@@ -12,6 +12,7 @@
 #include "app/analyse/instrument.h"
 #include "app/panels/scene_slot.h"
 #include "app/render/reading_pictures.h"
+#include "app/state/answer.h"
 #include "viz/scene/line_chart.h"
 
 namespace headscope {
@@ -52,7 +53,7 @@ class ReadingInstrument : public Instrument {
     bool went = false;
     for (KeepsAnswer* job : jobs_) went |= job->let_go_of_old(explorer);
     if (went)
-      for (SceneSlot* slot : slots_) slot->let_go();
+      for (SceneSlot* slot : slots_) slot->let_go(explorer);
   }
 
  private:
@@ -77,80 +78,64 @@ class ReadingSlot : public SceneSlot {
 template <class Result>
 class ReadingJob final : KeepsAnswer {
  public:
-  struct Answer {
+  struct Reading {
     ReadingSource source;
     std::string options;
     Result result;
   };
   using Read = std::function<Result(const ReadingSource&, const Ctx&)>;
 
-  ReadingJob(ReadingInstrument& owner, std::string tag) : tag_(std::move(tag)) { owner.jobs_.push_back(this); }
-  ReadingJob(const ReadingJob&) = delete;
-  ReadingJob& operator=(const ReadingJob&) = delete;
+  ReadingJob(ReadingInstrument& owner, std::string tag) : answer_(std::move(tag)) { owner.jobs_.push_back(this); }
 
   /// Asks for `read` when the run on screen or `options` differ from the last call. Nothing is recorded anew when there
   /// are no sites: then the trace has the logits of the last position only (with_all_logits()).
   void want(const PageContext& c, const std::set<SiteKind>& sites, const std::string& options, Read read) {
-    auto source = new_source(c);
-    if (!source || (source->run == run_ && options == options_)) return;
-    of_weights_ = false;
-    ask(c, std::move(*source), sites, options, std::move(read));
+    if (auto source = reading_source(c)) {
+      const auto run = source->run;
+      ask(c, std::move(*source), run, sites, options, std::move(read));
+    }
   }
   /// The same of what the weights alone decide: another run of the model changes nothing.
   void want_of_weights(const PageContext& c, const std::string& options, Read read) {
-    auto source = new_source(c);
-    if (!source || (run_ && source->model.model == model_.lock() && options == options_)) return;
-    of_weights_ = true;
-    ask(c, std::move(*source), {}, options, std::move(read));
+    if (auto source = reading_source(c)) ask(c, std::move(*source), nullptr, {}, options, std::move(read));
   }
-  const std::shared_ptr<const Answer>& answer() const { return shared_->answer; }
-  const std::string& tag() const { return tag_; }
+  const std::shared_ptr<const Reading>& answer() const { return answer_.last(); }
+  /// Null while answer() is of something else than what was asked last.
+  std::shared_ptr<const Reading> current() const { return answer_.current(); }
+  bool failed() const { return answer_.state() == Answer<Key, Reading>::State::failed; }
+  const std::string& tag() const { return answer_.tag(); }
 
  private:
-  struct Shared {
-    std::shared_ptr<const Answer> answer;  // UI thread
-    ReadingCapture capture;                // worker
+  struct Key {
+    std::shared_ptr<const TracedRun> run;  // null: any of the model
+    std::shared_ptr<const Model> model;
+    std::string options;
+    bool operator==(const Key&) const = default;
   };
 
-  /// The answer of another model goes.
-  std::optional<ReadingSource> new_source(const PageContext& c) {
-    auto source = reading_source(c);
-    if (source && shared_->answer && shared_->answer->source.model.model != source->model.model)
-      shared_->answer.reset();
-    return source;
-  }
-
-  void ask(const PageContext& c, ReadingSource from, const std::set<SiteKind>& sites, const std::string& options,
-           Read read) {
-    run_ = from.run;
-    model_ = from.model.model;
-    options_ = options;
-    c.explorer().compute(tag_,
-                         [from = std::move(from), sites, options, read = std::move(read), shared = shared_,
-                          backend = c.explorer().backend()](Worker::Job& job) -> Worker::Deliver {
-                           const Ctx ctx{.backend = *backend, .stop = job.stop, .progress = &job.progress};
-                           ReadingSource source = from;
-                           source.trace = record(source, sites, ctx, shared->capture);
-                           auto answer = std::make_shared<const Answer>(Answer{source, options, read(source, ctx)});
-                           return [answer, shared] { shared->answer = answer; };
-                         });
+  void ask(const PageContext& c, ReadingSource from, std::shared_ptr<const TracedRun> run,
+           const std::set<SiteKind>& sites, const std::string& options, Read read) {
+    // The answer of another model goes.
+    if (answer() && answer()->source.model.model != from.model.model) answer_.let_go(c.explorer());
+    Key key{std::move(run), from.model.model, options};
+    answer_.want(c.explorer(), std::move(key),
+                 [from = std::move(from), sites, options, read = std::move(read), capture = capture_](const Ctx& ctx) {
+                   ReadingSource source = from;
+                   source.trace = record(source, sites, ctx, *capture);
+                   return Reading{source, options, read(source, ctx)};
+                 });
   }
 
   bool let_go_of_old(Explorer& explorer) override {
-    if (!run_) return false;
     const Results& now = explorer.results();
-    if (of_weights_ ? now.model.model == model_.lock() : now.run == run_) return false;
-    explorer.forget(tag_);
-    shared_ = std::make_shared<Shared>();  // the worker may still be in the old one
-    run_.reset();
-    return true;
+    const auto& asked = answer_.asked();
+    if (!asked || (asked->run ? now.run == asked->run : now.model.model == asked->model)) return false;
+    capture_ = std::make_shared<ReadingCapture>();  // the worker may still be in the old one
+    return answer_.let_go(explorer);
   }
 
-  std::string tag_, options_;
-  std::shared_ptr<const TracedRun> run_;  // of the last question; null: none was asked
-  std::weak_ptr<const Model> model_;
-  bool of_weights_ = false;
-  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+  Answer<Key, Reading> answer_;
+  std::shared_ptr<ReadingCapture> capture_ = std::make_shared<ReadingCapture>();  // used by jobs only
 };
 
 /// The pinned query, or the last position.

@@ -98,7 +98,7 @@ class RolloutInstrument final : public ReadingInstrument {
     });
   }
 
-  void matrix(const PageContext& c, const std::shared_ptr<const ReadingJob<Rolled>::Answer>& answer) {
+  void matrix(const PageContext& c, const std::shared_ptr<const ReadingJob<Rolled>::Reading>& answer) {
     const double width = std::floor(c.room()), height = std::max(220.0, room_below(c) - flow_room(c));
     slot_.want(c.explorer(), c.ui, answer, fmt::format("{} {} {}", relative_, width, height),
                [answer, relative = relative_, width, height](const Look& look) {

@@ -68,7 +68,7 @@ class SaliencyInstrument final : public ReadingInstrument {
     std::int32_t token = 0;
     Saliency found;
   };
-  using Answer = ReadingJob<Read>::Answer;
+  using Reading = ReadingJob<Read>::Reading;
 
   void keep_up(const PageContext& c) {
     if (!c.results().model.model || !c.trace()) return;
@@ -90,7 +90,7 @@ class SaliencyInstrument final : public ReadingInstrument {
         });
   }
 
-  void tokens(const PageContext& c, const std::shared_ptr<const Answer>& answer) {
+  void tokens(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
     section(
         c.ui, "GRADIENT × INPUT",
         "per token: how the logit moves, to first order, as its embedding fades in · click asks about that position");
@@ -112,7 +112,7 @@ class SaliencyInstrument final : public ReadingInstrument {
     if (touch.clicked) c.explorer().pin(cell->column);
   }
 
-  void heads(const PageContext& c, const std::shared_ptr<const Answer>& answer, double height) {
+  void heads(const PageContext& c, const std::shared_ptr<const Reading>& answer, double height) {
     struct Measure {
       const char *title, *unit, *formula;
       const Tensor& (*of)(const Saliency& found);
@@ -149,7 +149,7 @@ class SaliencyInstrument final : public ReadingInstrument {
                measure.formula});
   }
 
-  void cells(const PageContext& c, const std::shared_ptr<const Answer>& answer, double height) {
+  void cells(const PageContext& c, const std::shared_ptr<const Reading>& answer, double height) {
     const HeadId head = chosen_head(c, *answer->source.trace);
     section(c.ui, fmt::format("HEAD {}.{}: ATTENTION × GRADIENT", head.layer, head.head),
             "what the logit would lose without it");

@@ -10,6 +10,7 @@
 #include "app/analyse/parts.h"
 #include "app/panels/panels.h"
 #include "app/panels/scene_slot.h"
+#include "app/state/answer.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "core/attention/mechanisms/spectrum.h"
@@ -58,17 +59,21 @@ class SingularValuesInstrument final : public Instrument {
   }
 
   void each_frame(Explorer& explorer, bool shown) override {
-    if (shown || asked_model_.lock() == explorer.results().model.model) return;
-    known_.reset();  // of a model that is not open any more
-    asked_model_.reset();
+    if (shown || !answer_.asked() || answer_.asked()->model == explorer.results().model.model) return;
+    answer_.let_go(explorer);  // of a model that is not open any more
+    slot_.let_go(explorer);
   }
 
  private:
-  /// What is known of one matrix.
-  struct Known {
+  /// A matrix.
+  struct Key {
     std::shared_ptr<const Model> model;
     int layer = 0;
     WeightMatrix matrix = WeightMatrix::v;
+    bool operator==(const Key&) const = default;
+  };
+  /// What is known of it.
+  struct Known {
     std::shared_ptr<const SingularDirections> singular;
     Index in = 0, out = 0;
   };
@@ -77,30 +82,22 @@ class SingularValuesInstrument final : public Instrument {
     return static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale);
   }
   bool current(const PageContext& c) const {
-    return known_ && known_->model == c.results().model.model && known_->layer == layer_ && known_->matrix == matrix_;
+    return answer_.last() && answer_.last_key() == Key{c.results().model.model, layer_, matrix_};
   }
-  std::size_t count() const { return known_->singular->values.size(); }
+  const Known& known() const { return *answer_.last(); }
+  std::size_t count() const { return known().singular->values.size(); }
 
   /// Decomposes on the worker what is not known yet; the model keeps it.
   void keep_up(const PageContext& c) {
     const auto model = c.results().model.model;
     layer_ = std::clamp(layer_, 0, model->config().dims.layers - 1);
     if (!model->projection(layer_, matrix_).weight.defined()) matrix_ = WeightMatrix::v;
-    if (current(c) || (asked_model_.lock() == model && asked_layer_ == layer_ && asked_matrix_ == matrix_)) return;
-    asked_model_ = model, asked_layer_ = layer_, asked_matrix_ = matrix_;
-    c.explorer().compute("singular",
-                         [this, alive = std::weak_ptr(alive_), model, layer = layer_,
-                          matrix = matrix_](Worker::Job&) -> Worker::Deliver {
-                           const Tensor weight = model->projection(layer, matrix).weight;
-                           auto made = std::make_shared<const Known>(Known{
-                               model, layer, matrix, model->singular(layer, matrix), weight.dim(0), weight.dim(1)});
-                           return [this, alive, made] {
-                             if (alive.expired()) return;
-                             known_ = made;
-                             chosen_ =
-                                 std::clamp<Index>(chosen_, 0, static_cast<Index>(made->singular->values.size()) - 1);
-                           };
-                         });
+    const Key key{model, layer_, matrix_};
+    answer_.want(c.explorer(), key, [key](const Ctx&) {
+      const Tensor weight = key.model->projection(key.layer, key.matrix).weight;
+      return Known{key.model->singular(key.layer, key.matrix), weight.dim(0), weight.dim(1)};
+    });
+    if (current(c)) chosen_ = std::clamp<Index>(chosen_, 0, static_cast<Index>(count()) - 1);
   }
 
   // ---- the edit
@@ -219,7 +216,7 @@ class SingularValuesInstrument final : public Instrument {
 
   void numbers(const PageContext& c) const {
     const std::vector<double> z = z_of(c);
-    const std::vector<double>& sigma = known_->singular->values;
+    const std::vector<double>& sigma = known().singular->values;
     std::vector<double> scaled;
     double moved = 0, all = 0;
     for (std::size_t i = 0; i < z.size(); ++i) {
@@ -229,7 +226,7 @@ class SingularValuesInstrument final : public Instrument {
     }
     std::ranges::sort(scaled, std::ranges::greater{});
     const std::string name(symbol_of(matrix_));
-    section(c.ui, name, fmt::format("layer {}, {} × {}", layer_, known_->in, known_->out));
+    section(c.ui, name, fmt::format("layer {}, {} × {}", layer_, known().in, known().out));
     const auto arrow = [](const std::string& before, const std::string& after) {
       return before == after ? before : before + " → " + after;
     };
@@ -240,7 +237,7 @@ class SingularValuesInstrument final : public Instrument {
          {"fewest singular values whose squares sum to 90 % of all squares", fmt::format("of {}", count())});
     fact(c.ui, "‖W′ − W‖ ÷ ‖W‖", fmt::format("{:.3g}", all > 0 ? std::sqrt(moved / all) : 0), nullptr,
          {"√(Σ (z − 1)² σ² ÷ Σ σ²), the Frobenius norm"});
-    fact(c.ui, "Numbers in z", fmt::format("{} for {}", count(), known_->in * known_->out), nullptr,
+    fact(c.ui, "Numbers in z", fmt::format("{} for {}", count(), known().in * known().out), nullptr,
          {"what singular value fine-tuning trains, and what the matrix holds",
           "min(in, out) of in · out; U and V stay as they are"});
     ImGui::Dummy({0, c.ui.px(4)});
@@ -254,7 +251,7 @@ class SingularValuesInstrument final : public Instrument {
       return note(c.ui,
                   fmt::format("{} of {} values hold 90 % of {}'s energy. Take the others away (Low rank k) and see "
                               "how much of the answer stays; then take the largest ones.",
-                              energy_rank(known_->singular->values, 0.9), count(), symbol_of(matrix_)));
+                              energy_rank(known().singular->values, 0.9), count(), symbol_of(matrix_)));
     if (!effect || c.state().document.edits != c.results().run->request.edits) return;
     const bool alone = c.state().document.edits.size() == 1;
     note(c.ui, fmt::format("{} changes the next token's distribution by {:.3g} nats (KL). Transformer² trains one such "
@@ -268,9 +265,10 @@ class SingularValuesInstrument final : public Instrument {
     const double width = std::floor(c.room());
     std::string key = fmt::format("{} {} {} ", width, height, chosen_);
     for (const double each : z) key += fmt::format("{} ", each);
-    slot_.want(c.explorer(), c.ui, known_, key, [known = known_, z, chosen = chosen_, width, height](const Look& look) {
-      return singular_values_scene({known->singular->values, z, chosen, width, height}, look);
-    });
+    slot_.want(c.explorer(), c.ui, answer_.last(), key,
+               [known = answer_.last(), z, chosen = chosen_, width, height](const Look& look) {
+                 return singular_values_scene({known->singular->values, z, chosen, width, height}, look);
+               });
     SceneViewOptions how;
     how.tooltips = false;
     const SceneTouch touch = slot_.draw(c.ui, "singular values", how, width, height);
@@ -305,7 +303,7 @@ class SingularValuesInstrument final : public Instrument {
     const auto index =
         std::min<Index>(static_cast<Index>((touch.at.x - values.x) / values.w * static_cast<double>(count())),
                         static_cast<Index>(count()) - 1);
-    const double sigma = known_->singular->values[static_cast<std::size_t>(index)],
+    const double sigma = known().singular->values[static_cast<std::size_t>(index)],
                  own = z[static_cast<std::size_t>(index)];
     tooltip(c.ui, {fmt::format("σ {} = {:.4g}{}", index + 1, sigma,
                                own == 1 ? "" : fmt::format(", times {:.2f} = {:.4g}", own, own * sigma)),
@@ -361,14 +359,10 @@ class SingularValuesInstrument final : public Instrument {
   WeightMatrix matrix_ = WeightMatrix::v;
   Index chosen_ = 0;
   std::optional<Held> held_;
-  std::shared_ptr<const Known> known_;
-  std::weak_ptr<const Model> asked_model_;
-  int asked_layer_ = 0;
-  WeightMatrix asked_matrix_ = WeightMatrix::v;
+  Answer<Key, Known> answer_{"singular"};
   SceneSlot slot_{"scene.singular"}, pair_{"scene.singular.maps"};
   NextPanel next_;
   Hover hover_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace

@@ -86,9 +86,9 @@ class SinksInstrument final : public ReadingInstrument {
   }
 
  private:
-  using Answer = ReadingJob<SinkReport>::Answer;
+  using Reading = ReadingJob<SinkReport>::Reading;
 
-  void heads(const PageContext& c, const std::shared_ptr<const Answer>& answer) {
+  void heads(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
     const double width = std::floor(c.room()), height = std::clamp(room_below(c) * 0.42, 160.0, 420.0);
     const Measure& shown = measures[measure_];
     heads_.want(c.explorer(), c.ui, answer, fmt::format("{} {} {}", measure_, width, height),
@@ -116,7 +116,7 @@ class SinksInstrument final : public ReadingInstrument {
              fmt::format("‖v‖ {:.3f}, median elsewhere {:.3f}", h.value_norm, h.value_median), shown.formula});
   }
 
-  void shape(const PageContext& c, const std::shared_ptr<const Answer>& answer) {
+  void shape(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
     section(c.ui, "ATTENTION BY PLACE IN THE ROW", "first token left, the query itself right; high at both ends = a V");
     const double width = std::floor(c.room()), height = std::clamp(room_below(c) * 0.5, 110.0, 220.0);
     chart_.want(
@@ -125,7 +125,7 @@ class SinksInstrument final : public ReadingInstrument {
     chart_.draw(c.ui, "v shape", {}, width, height);
   }
 
-  void received(const PageContext& c, const std::shared_ptr<const Answer>& answer) {
+  void received(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
     section(c.ui, "RECEIVED BY EACH TOKEN", "mean weight over the rows after it, mean of the heads");
     const double width = std::max(std::floor(c.room()),
                                   60 + 9.0 * static_cast<double>(answer->source.trace->tokens.size())),

@@ -103,9 +103,9 @@ class TokenLossInstrument final : public ReadingInstrument {
   }
 
  private:
-  using Answer = ReadingJob<LossReport>::Answer;
+  using Reading = ReadingJob<LossReport>::Reading;
 
-  void predictions(const PageContext& c, const Answer& answer) {
+  void predictions(const PageContext& c, const Reading& answer) {
     section(c.ui, "ONE PASS, ALL PREDICTIONS", fmt::format("{} at once", answer.result.tokens.size()));
     const auto checked = check_.answer();
     if (!checked) return;
@@ -123,7 +123,7 @@ class TokenLossInstrument final : public ReadingInstrument {
 
   static constexpr const char* titles[] = {"position", "target",        "p",           "−ln p",
                                            "rank",     "most probable", "mean so far", "perplexity so far"};
-  static std::vector<std::string> cells(const Answer& answer, const TokenLoss& t) {
+  static std::vector<std::string> cells(const Reading& answer, const TokenLoss& t) {
     return {std::to_string(t.position),
             token_text(answer.source.model, t.target),
             fmt::format("{:.4f}", t.probability),
@@ -134,8 +134,8 @@ class TokenLossInstrument final : public ReadingInstrument {
             fmt::format("{:.2f}", std::exp(t.running_mean))};
   }
 
-  void table(const PageContext& c, const std::shared_ptr<const Answer>& kept, Index pinned) {
-    const Answer& answer = *kept;
+  void table(const PageContext& c, const std::shared_ptr<const Reading>& kept, Index pinned) {
+    const Reading& answer = *kept;
     c.ui.pictures.add_table("losses table", "loss of each token, as a table", [kept] {
       Table out{"loss of each token", {std::begin(titles), std::end(titles)}, {}};
       for (const TokenLoss& t : kept->result.tokens) out.rows.push_back(cells(*kept, t));

@@ -82,9 +82,9 @@ class WeightedAttentionInstrument final : public ReadingInstrument {
   }
 
  private:
-  using Answer = ReadingJob<Weighed>::Answer;
+  using Reading = ReadingJob<Weighed>::Reading;
 
-  void cell_facts(const PageContext& c, const Answer& answer, HeadId head) {
+  void cell_facts(const PageContext& c, const Reading& answer, HeadId head) {
     const Trace& trace = *answer.source.trace;
     if (hovered_->row >= static_cast<Index>(trace.tokens.size()) || hovered_->column > hovered_->row) return;
     section(c.ui, "UNDER THE POINTER",
@@ -96,14 +96,14 @@ class WeightedAttentionInstrument final : public ReadingInstrument {
     }
   }
 
-  static float key_norm(const Answer& answer, HeadId head, Weighting w, Index key) {
+  static float key_norm(const Reading& answer, HeadId head, Weighting w, Index key) {
     const int heads = answer.source.trace->model.dims.heads;
     const auto at = static_cast<std::size_t>(head.layer * heads + head.head);
     if (at >= answer.result.norms.size()) return std::numeric_limits<float>::quiet_NaN();
     return answer.result.norms[at][static_cast<std::size_t>(w)][static_cast<std::size_t>(key)];
   }
 
-  void maps(const PageContext& c, const std::shared_ptr<const Answer>& answer) {
+  void maps(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
     const HeadId head = chosen_head(c, *answer->source.trace);
     const Index row = pinned_row(c, *answer->source.trace);
     const double gap = 16, room = c.room(), width = std::floor((room - gap) / 2);
@@ -158,7 +158,7 @@ class WeightedAttentionInstrument final : public ReadingInstrument {
     ImGui::SetCursorPos({start.x, start.y + c.ui.px(20 + height + 8)});
   }
 
-  void atlas(const PageContext& c, const std::shared_ptr<const Answer>& answer) {
+  void atlas(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
     section(c.ui, "ALL HEADS",
             "first token's share by attention − by output: weight that carries little · click a head");
     const double width = std::floor(c.room()), height = std::max(150.0, room_below(c) - 4);

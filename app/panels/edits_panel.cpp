@@ -84,52 +84,51 @@ void EditsPanel::list(const PanelContext& c) {
 
 /// Reading a text and aligning it takes a moment: on the worker, once for each list of edits.
 void EditsPanel::want_pairs(const PanelContext& c) {
-  const auto& run = c.results().run;
-  const std::vector<Intervention>& edits = c.state().document.edits;
-  if (!run || (pairs_->run == run && pairs_->edits == edits)) return;
-  // Until the new ones come, an edit keeps its own pairs wherever it stands now; those of another are none of its.
-  Pairs kept{run, edits, {}, {}};
-  const bool same_text =
-      pairs_->run && pairs_->run->request.model == run->request.model && pairs_->run->trace->ids() == run->trace->ids();
-  for (const Intervention& edit : edits) {
-    const auto old = same_text ? same_source(pairs_->edits, edit) : std::nullopt;
-    kept.texts.push_back(old ? pairs_->texts[*old] : nullptr);
-    kept.errors.push_back(old ? pairs_->errors[*old] : "");
+  EditsOfRun now{c.results().run, c.state().document.edits};
+  if (!now.run) return;
+  if (now != of_) {
+    // Until the new ones come, an edit keeps its own pairs wherever it stands now; those of another are none of its.
+    Pairs kept;
+    const bool same_text =
+        of_.run && of_.run->request.model == now.run->request.model && of_.run->trace->ids() == now.run->trace->ids();
+    for (const Intervention& edit : now.edits) {
+      const auto old = same_text ? same_source(of_.edits, edit) : std::nullopt;
+      kept.texts.push_back(old ? pairs_.texts[*old] : nullptr);
+      kept.errors.push_back(old ? pairs_.errors[*old] : "");
+    }
+    pairs_ = std::move(kept);
+    of_ = now;
+    carried_ = true;
   }
-  *pairs_ = std::move(kept);
-  if (std::ranges::none_of(edits, [](const Intervention& edit) { return edit.action->paired_text(); })) return;
-  c.explorer.compute(
-      "edit pairs",
-      [run, edits, model = c.results().model, slot = std::weak_ptr<Pairs>(pairs_)](Worker::Job&) -> Worker::Deliver {
-        Pairs found{run, edits, {}, {}};
-        for (const Intervention& edit : edits) {
-          found.texts.emplace_back();
-          found.errors.emplace_back();
-          try {
-            if (auto pairs = edit_pairs(model, run->request, run->trace->ids(), edit)) {
-              auto other = std::make_shared<Trace>();
-              other->model = run->trace->model;
-              other->text = pairs->text;
-              other->tokens = std::move(pairs->tokens);
-              found.texts.back() = std::make_shared<const PairedTexts>(
-                  PairedTexts{run->trace, std::move(other), std::move(pairs->partner), "this text", "the other"});
-            }
-          } catch (const Error& error) {
-            found.errors.back() = error.what();
-          }
+  if (std::ranges::none_of(now.edits, [](const Intervention& edit) { return edit.action->paired_text(); })) return;
+  answer_.want(c.explorer, now, [now, model = c.results().model](const Ctx&) {
+    Pairs found;
+    for (const Intervention& edit : now.edits) {
+      found.texts.emplace_back();
+      found.errors.emplace_back();
+      try {
+        if (auto pairs = edit_pairs(model, now.run->request, now.run->trace->ids(), edit)) {
+          auto other = std::make_shared<Trace>();
+          other->model = now.run->trace->model;
+          other->text = pairs->text;
+          other->tokens = std::move(pairs->tokens);
+          found.texts.back() = std::make_shared<const PairedTexts>(
+              PairedTexts{now.run->trace, std::move(other), std::move(pairs->partner), "this text", "the other"});
         }
-        return [found = std::move(found), slot] {
-          const auto alive = slot.lock();
-          if (alive && alive->run == found.run && alive->edits == found.edits) *alive = found;
-        };
-      });
+      } catch (const Error& error) {
+        found.errors.back() = error.what();
+      }
+    }
+    return found;
+  });
+  if (const auto found = answer_.current(); found && std::exchange(carried_, false)) pairs_ = *found;
 }
 
 /// Under an edit that takes from another text: how many of its tokens have a partner; a click shows which.
 void EditsPanel::pairs_line(const PanelContext& c, std::size_t index) {
-  if (!c.state().document.edits[index].action->paired_text() || index >= pairs_->texts.size()) return;
-  const auto& texts = pairs_->texts[index];
-  const std::string words = texts ? count_of_pairs(texts->partner) + " paired" : pairs_->errors[index];
+  if (!c.state().document.edits[index].action->paired_text() || index >= pairs_.texts.size()) return;
+  const auto& texts = pairs_.texts[index];
+  const std::string words = texts ? count_of_pairs(texts->partner) + " paired" : pairs_.errors[index];
   if (words.empty()) return;
   ImGui::SetCursorPosX(ImGui::GetCursorPosX() + c.ui.px(28));
   const UseFont font(c.ui, c.ui.small());
@@ -156,13 +155,13 @@ void EditsPanel::pairs_window(const PanelContext& c) {
   ImGui::SetNextWindowSize({std::min(c.ui.px(900), size.x - c.ui.px(64)), 0});
   if (!ImGui::BeginPopup("edit pairs", ImGuiWindowFlags_NoSavedSettings)) return;
   std::vector<Intervention> edits = c.state().document.edits;
-  if (opened_ >= edits.size() || opened_ >= pairs_->texts.size() || !pairs_->texts[opened_] ||
-      !edits[opened_].action->pairing()) {
+  if (opened_ >= edits.size() || opened_ >= pairs_.texts.size() || !pairs_.texts[opened_] ||
+      !pairing_of(edits[opened_].action)) {
     ImGui::CloseCurrentPopup();
     return ImGui::EndPopup();
   }
-  const std::shared_ptr<const PairedTexts> texts = pairs_->texts[opened_];
-  TextPairing pairing = *edits[opened_].action->pairing();
+  const std::shared_ptr<const PairedTexts> texts = pairs_.texts[opened_];
+  TextPairing& pairing = *pairing_of(edits[opened_].action);
   section(c.ui, "TOKENS AS THEY ARE PAIRED", picker_.remark(*texts));
   static constexpr const char* names[] = {"by tokens", "from start", "from end", "by hand"};
   static constexpr TextPairing::By ways[] = {TextPairing::By::tokens, TextPairing::By::start, TextPairing::By::end,
@@ -175,7 +174,7 @@ void EditsPanel::pairs_window(const PanelContext& c) {
     pairing = TextPairing(TextPairing::By::hand, pairs_of(*by_hand));
     auto shown = std::make_shared<PairedTexts>(*texts);  // the next click goes on from this one
     shown->partner = *by_hand;
-    pairs_->texts[opened_] = std::move(shown);
+    pairs_.texts[opened_] = std::move(shown);
     changed = true;
   }
   if (changed) {

@@ -61,11 +61,11 @@ std::vector<double> running_sum(const std::vector<double>& values) {
 // ---- cost
 
 void GenerateWorkspace::cost(Ui& ui) {
-  const auto& costs = desk_.costs();
   note(ui,
        "To write token t, the model needs keys and values of all tokens before it. Kept in a cache they cost memory; "
        "computed anew they cost a pass over the whole prefix, at every step.");
-  if (costs.empty()) return waiting(ui, desk_, "Each length is run with the cache and without it, several times.");
+  if (!desk_.costs()) return waiting(ui, desk_, "Each length is run with the cache and without it, several times.");
+  const std::vector<GenerationCost>& costs = *desk_.costs();
   const float half = ImGui::GetContentRegionAvail().y / 2;
   const double height = std::max(static_cast<double>(half / ui.scale) - 52, 110.0);
   section(ui, "MILLISECONDS PER TOKEN", "measured on this machine · by tokens before it");
@@ -98,7 +98,6 @@ void GenerateWorkspace::cost(Ui& ui) {
 }
 
 void GenerateWorkspace::cost_facts(Ui& ui) {
-  const auto& costs = desk_.costs();
   const ModelDims& dims = desk_.model().model->config().dims;
   section(ui, "KV CACHE", "keys and values of every layer · kilobytes by tokens");
   fact(ui, "Bytes per token", fmt::format("{}", cache_bytes(dims, 1)), nullptr,
@@ -109,7 +108,8 @@ void GenerateWorkspace::cost_facts(Ui& ui) {
          fmt::format("{}", cache_bytes(dims, 1) / static_cast<std::size_t>(dims.kv_heads) *
                                static_cast<std::size_t>(dims.heads)),
          nullptr, {fmt::format("{} query heads share {} key heads (GQA)", dims.heads, dims.kv_heads)});
-  if (costs.empty()) return;
+  if (!desk_.costs()) return;
+  const std::vector<GenerationCost>& costs = *desk_.costs();
   std::vector<double> x, y;
   for (const GenerationCost& cost : costs) {
     x.push_back(cost.length);

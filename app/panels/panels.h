@@ -95,10 +95,13 @@ class EditsPanel {
   void add_one() { add_ = true; }
 
  private:
-  /// The texts that edits take from, beside the one on screen; made on the worker.
-  struct Pairs {
+  struct EditsOfRun {
     std::shared_ptr<const TracedRun> run;
     std::vector<Intervention> edits;
+    bool operator==(const EditsOfRun&) const = default;
+  };
+  /// The texts that edits take from, beside the one on screen.
+  struct Pairs {
     std::vector<std::shared_ptr<const PairedTexts>> texts;  ///< by edit, null where it takes from no other text
     std::vector<std::string> errors;
   };
@@ -108,7 +111,10 @@ class EditsPanel {
   void pairs_line(const PanelContext& c, std::size_t index);
   void pairs_window(const PanelContext& c);
   std::string line_, error_;
-  std::shared_ptr<Pairs> pairs_ = std::make_shared<Pairs>();  // a late result may outlive the panel
+  Answer<EditsOfRun, Pairs> answer_{"edit pairs"};
+  EditsOfRun of_;         // as they are now …
+  Pairs pairs_;           // … and what is shown of them
+  bool carried_ = false;  // over from other edits, until their own come
   PairPicker picker_{"scene.edit.pairs"};
   std::size_t opened_ = 0;  // the edit whose pairs are shown
   bool ask_ = false;        // … from the next frame on

@@ -101,7 +101,7 @@ void PositionsWorkspace::rope_middle(const PanelContext& c) {
       });
       break;
     case Rope::map:
-      show(c, main_, "score maps", view, fmt::format("{}", static_cast<const void*>(vectors.get())), width, main_height,
+      show(c, main_, "score maps", view, "", width, main_height,
            [view, vectors, config, layout, width, main_height](const Look& look) {
              const Index most = 256, count = std::min<Index>(vectors->tokens(), most);
              MatrixMap own = head_scores(vectors->q.slice(0, 0, count), vectors->k.slice(0, 0, count), config, layout,

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "app/state/explorer.h"
+#include "app/state/answer.h"
 #include "app/widgets/scene_view.h"
 
 namespace headscope {
@@ -14,7 +14,7 @@ namespace headscope {
 class SceneSlot {
  public:
   /// `tag` names the job: a newer picture of the same place takes an older one's turn.
-  explicit SceneSlot(std::string tag);
+  explicit SceneSlot(std::string tag) : answer_(std::move(tag)) {}
 
   using Build = std::function<Scene(const Look&)>;
   /// Asks for `build` when `source` (what the numbers come from), `options` or the theme differ from the last call.
@@ -23,19 +23,19 @@ class SceneSlot {
   /// The last scene that came, in the next room of width × height logical pixels.
   SceneTouch draw(Ui& ui, const char* id, const SceneViewOptions& view, double width, double height);
   /// Forgets the picture and what it was made from, until the next want().
-  void let_go();
-  const Scene* scene() const { return shared_->view.scene().get(); }
+  void let_go(Explorer& explorer);
+  const Scene* scene() const { return answer_.last().get(); }
   SceneCamera camera;
 
  private:
-  struct Shared {
-    SceneView view;
+  struct Key {
+    std::shared_ptr<const void> source;
+    std::string options, theme;
+    bool operator==(const Key&) const = default;
   };
-  std::string tag_;
-  std::shared_ptr<const void> source_;
-  std::string options_;
-  std::shared_ptr<const Build> build_;                           // of what was last wanted: for files
-  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();  // a late result may outlive the slot
+  Answer<Key, Scene> answer_;
+  std::shared_ptr<const Build> build_;  // of what was last wanted: for files
+  SceneView view_;
 };
 
 }  // namespace headscope

@@ -14,7 +14,6 @@
 namespace headscope {
 
 namespace {
-constexpr const char* tag = "comparison";
 constexpr int next_tokens = 12;
 // Rows of a head that stand for all of a longer text.
 constexpr Index compared_rows = 512;
@@ -111,132 +110,113 @@ std::string CompareDesk::missing() const {
   return "";
 }
 
-CompareDesk::Question CompareDesk::question() const {
-  Question out;
-  const auto address = [&](const std::shared_ptr<const void>& of) {
-    out.kept.push_back(of);
-    return of.get();
-  };
+const std::shared_ptr<const TrainingView>& CompareDesk::moment(std::size_t index) const {
+  return training_->moments()[std::min(index, moment_count() - 1)].view;
+}
+
+CompareDesk::Runs CompareDesk::runs() const {
   switch (with_) {
     case With::edits:
-      out.runs = fmt::format("edits {}", address(explorer_.results().run));
       break;
     case With::text:
-      out.runs = fmt::format("text {} {}", address(explorer_.results().run), text_);
-      break;
+      return {with_, explorer_.results().run, {}, text_, {}, 0};
     case With::model:
-      out.runs = fmt::format("model {} {} {}", address(explorer_.results().run), choices_, model_.string());
-      break;
-    case With::training: {
-      const std::size_t last = moment_count() - 1;
-      out.runs = fmt::format("training {} {}", address(training_->moments()[std::min(moments_.first, last)].view),
-                             address(training_->moments()[std::min(moments_.second, last)].view));
-    }
+      return {with_, explorer_.results().run, {}, {}, model_, choices_};
+    case With::training:
+      return {with_, moment(moments_.first), moment(moments_.second), {}, {}, 0};
   }
-  out.paired = fmt::format("{}: {}", name(explorer_.state().view.text_unit), out.runs);
+  return {with_, explorer_.results().run, {}, {}, {}, 0};
+}
+
+CompareDesk::Question CompareDesk::question() const {
+  Question out{runs(), explorer_.state().view.text_unit, {}};
+  if (by_hand_of_ != out.runs) return out;
+  if (const auto by_hand = by_hand_.find(out.unit); by_hand != by_hand_.end()) out.by_hand = by_hand->second;
   return out;
 }
 
 void CompareDesk::frame(bool shown) {
-  if (std::exchange(cancels_, explorer_.cancels()) != cancels_) explorer_.forget(tag);  // the user pressed Stop
+  if (std::exchange(cancels_, explorer_.cancels()) != cancels_) answer_.stop(explorer_);  // the user pressed Stop
   if (!shown || !missing().empty()) return;
   const Results& results = explorer_.results();
   // Just after another model was opened the last run is still the old one's.
   if (with_ != With::training && results.run->request.model != results.model_folder) return;
   const Question now = question();
-  if (std::exchange(by_hand_of_, now.runs) != now.runs) by_hand_.clear();
-  const auto by_hand = by_hand_.find(now.paired);
-  const std::string all =
-      by_hand == by_hand_.end() ? now.paired : fmt::format("{} | {}", now.paired, fmt::join(by_hand->second, ","));
-  if (all == asked_) return;
-  asked_ = all;
-  asked_kept_ = now.kept;
-  submit(now);
+  if (by_hand_of_ != now.runs) {
+    by_hand_of_ = now.runs;
+    by_hand_.clear();
+  }
+  if (!answer_.asked_for(now)) ask(now);
+  const auto known = answer_.current();
+  if (!known || known == seen_) return;
+  seen_ = known;
+  // A head that only one side has shows nothing: then the one that differs most.
+  if (known->difference(explorer_.state().document.selected) || known->ranked.empty()) return;
+  const HeadDifference& most = known->heads[known->ranked.front()];
+  explorer_.select({most.layer, most.head});
 }
 
-void CompareDesk::submit(const Question& question) {
-  const TextUnit unit = explorer_.state().view.text_unit;
-  const auto deliver = [this, question](std::shared_ptr<const Comparison> result) -> Worker::Deliver {
-    return [this, question, result = std::move(result)] {
-      result_ = result;
-      result_of_ = question;
-      // A head that only one side has shows nothing: then the one that differs most.
-      if (!result->difference(explorer_.state().document.selected) && !result->ranked.empty()) {
-        const HeadDifference& most = result->heads[result->ranked.front()];
-        explorer_.select({most.layer, most.head});
-      }
-    };
-  };
+void CompareDesk::ask(const Question& question) {
+  const TextUnit unit = question.unit;
   // Other pairs of the same two runs, or words for tokens: these need not run again.
-  if (result_ && result_of_.runs == question.runs) {
-    std::optional<std::vector<int>> partner;
-    if (const auto by_hand = by_hand_.find(question.paired); by_hand != by_hand_.end()) partner = by_hand->second;
-    explorer_.compute(tag, [deliver, unit, known = result_, partner](Worker::Job& job) {
-      return deliver(compare_sides(known->a, known->b, unit, partner, job.stop));
+  if (result() && answer_.last_key()->runs == question.runs)
+    return answer_.want(explorer_, question, [unit, known = result(), partner = question.by_hand](const Ctx& ctx) {
+      return compare_sides(known->a, known->b, unit, partner, ctx.stop);
     });
-    return;
-  }
-  if (with_ == With::training) {
-    const std::size_t last = moment_count() - 1;
-    const auto& before = training_->moments()[std::min(moments_.first, last)].view;
-    const auto& after = training_->moments()[std::min(moments_.second, last)].view;
-    explorer_.compute(tag, [deliver, unit, before, after](Worker::Job& job) {
-      return deliver(compare_sides({fmt::format("step {}", before->step), before->facts->trace},
-                                   {fmt::format("step {}", after->step), after->facts->trace}, unit, {}, job.stop));
-    });
-    return;
-  }
-  explorer_.compute(tag,
-                    [deliver, unit, with = with_, text = text_, folder = model_, run = explorer_.results().run,
-                     model = explorer_.results().model, second = second_, backend = explorer_.backend(),
-                     memory = explorer_.memory()](Worker::Job& job) -> Worker::Deliver {
-                      const Ctx ctx{*backend, nullptr, job.stop, &job.progress};
-                      const auto shown = with_all_logits(model, run->request, run->trace, ctx, *memory);
-                      ComparedSide a{"A", shown, model.tokenizer}, b;
-                      RunRequest other = run->request;
-                      other.capture.all_logits = true;
-                      if (with == With::edits) {
-                        other.edits.clear();
-                        b = {"after", shown, model.tokenizer};
-                        a = {"before", headscope::run(model, other, ctx), model.tokenizer};
-                      } else if (with == With::text) {
-                        other.text = text;
-                        other.ids.clear();
-                        b = {"B", headscope::run(model, other, ctx), model.tokenizer};
-                      } else {
-                        const FilesStamp files = FilesStamp::of(folder);
-                        if (second->folder != folder || !second->model.model || second->files != files)
-                          *second = {folder, files, load_model(folder, *backend, {job.stop, &job.progress})};
-                        other.model = folder;
-                        other.edits.clear();  // they name layers and heads of the first model
-                        if (run->request.ids.empty() || !model.tokenizer) {
-                          b.run = headscope::run(second->model, other, ctx);
-                        } else {  // ids mean nothing to another vocabulary: the text they stand for
-                          other.text = model.tokenizer->decode(run->request.ids);
-                          other.ids.clear();
-                          b.run = headscope::run(second->model, other, ctx);
-                        }
-                        b.tokenizer = second->model.tokenizer;
-                        a.name = run->trace->model.name;
-                        b.name = b.run->model.name;
-                        if (a.name == b.name) b.name += " (2)";
-                      }
-                      return deliver(compare_sides(std::move(a), std::move(b), unit, {}, job.stop));
-                    });
+  if (with_ == With::training)
+    return answer_.want(
+        explorer_, question, [unit, before = moment(moments_.first), after = moment(moments_.second)](const Ctx& ctx) {
+          return compare_sides({fmt::format("step {}", before->step), before->facts->trace},
+                               {fmt::format("step {}", after->step), after->facts->trace}, unit, {}, ctx.stop);
+        });
+  answer_.want(explorer_, question,
+               [unit, with = with_, text = text_, folder = model_, run = explorer_.results().run,
+                model = explorer_.results().model, second = second_, memory = explorer_.memory()](const Ctx& ctx) {
+                 const auto shown = with_all_logits(model, run->request, run->trace, ctx, *memory);
+                 ComparedSide a{"A", shown, model.tokenizer}, b;
+                 RunRequest other = run->request;
+                 other.capture.all_logits = true;
+                 if (with == With::edits) {
+                   other.edits.clear();
+                   b = {"after", shown, model.tokenizer};
+                   a = {"before", headscope::run(model, other, ctx), model.tokenizer};
+                 } else if (with == With::text) {
+                   other.text = text;
+                   other.ids.clear();
+                   b = {"B", headscope::run(model, other, ctx), model.tokenizer};
+                 } else {
+                   const FilesStamp files = FilesStamp::of(folder);
+                   if (second->folder != folder || !second->model.model || second->files != files)
+                     *second = {folder, files, load_model(folder, ctx.backend, {ctx.stop, ctx.progress})};
+                   other.model = folder;
+                   other.edits.clear();  // they name layers and heads of the first model
+                   if (run->request.ids.empty() || !model.tokenizer) {
+                     b.run = headscope::run(second->model, other, ctx);
+                   } else {  // ids mean nothing to another vocabulary: the text they stand for
+                     other.text = model.tokenizer->decode(run->request.ids);
+                     other.ids.clear();
+                     b.run = headscope::run(second->model, other, ctx);
+                   }
+                   b.tokenizer = second->model.tokenizer;
+                   a.name = run->trace->model.name;
+                   b.name = b.run->model.name;
+                   if (a.name == b.name) b.name += " (2)";
+                 }
+                 return compare_sides(std::move(a), std::move(b), unit, {}, ctx.stop);
+               });
 }
 
 void CompareDesk::pair(int of_a, int of_b) {
   const Question now = question();
-  if (!result_ || result_of_.paired != now.paired) return;
+  if (!result() || answer_.last_key()->runs != now.runs || answer_.last_key()->unit != now.unit) return;
   // The pairs of a click before may not have been computed yet.
-  const auto known = by_hand_.find(now.paired);
-  std::vector<int> changed = paired(known == by_hand_.end() ? result_->partner : known->second, of_a, of_b);
-  by_hand_.erase(now.paired);
-  if (changed != result_->aligned) by_hand_[now.paired] = std::move(changed);
+  std::vector<int> changed = paired(now.by_hand.value_or(result()->partner), of_a, of_b);
+  by_hand_.erase(now.unit);
+  if (changed != result()->aligned) by_hand_[now.unit] = std::move(changed);
 }
 
 void CompareDesk::reset_pairs() {
-  by_hand_.erase(question().paired);
+  by_hand_.erase(explorer_.state().view.text_unit);
 }
 
 }  // namespace headscope

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "app/state/explorer.h"
+#include "app/state/answer.h"
 #include "app/state/training_desk.h"
 #include "core/base/folder.h"
 #include "core/metrics/trace_difference.h"
@@ -79,22 +79,34 @@ class CompareDesk {
   /// Why there is nothing to compare; "" = there is, or it is under way.
   std::string missing() const;
   /// The last comparison that came; it stays while a new one is made.
-  const std::shared_ptr<const Comparison>& result() const { return result_; }
+  const std::shared_ptr<const Comparison>& result() const { return answer_.last(); }
 
   /// Pairs two tokens, or words where these are shown, or takes them apart; the numbers follow.
   void pair(int of_a, int of_b);
   void reset_pairs();
-  bool pairs_changed() const { return by_hand_.contains(question().paired); }
+  bool pairs_changed() const { return question().by_hand.has_value(); }
 
  private:
-  /// Two runs, and what is paired of them: their tokens or words. Runs are known by their addresses; `kept` sees to it
-  /// that no other run is given one.
-  struct Question {
-    std::string runs, paired;
-    std::vector<std::shared_ptr<const void>> kept;
+  /// Two runs.
+  struct Runs {
+    With with;
+    std::shared_ptr<const void> a, b;  ///< of the explorer, or two moments
+    std::string text;
+    std::filesystem::path model;
+    std::uint64_t choices = 0;  ///< of that model
+    bool operator==(const Runs&) const = default;
   };
+  /// And what is paired of them, how.
+  struct Question {
+    Runs runs;
+    TextUnit unit;
+    std::optional<std::vector<int>> by_hand;
+    bool operator==(const Question&) const = default;
+  };
+  const std::shared_ptr<const TrainingView>& moment(std::size_t index) const;
+  Runs runs() const;
   Question question() const;
-  void submit(const Question& question);
+  void ask(const Question& question);
 
   Explorer& explorer_;
   const TrainingDesk* training_;
@@ -102,13 +114,11 @@ class CompareDesk {
   std::string text_;
   std::filesystem::path model_;
   std::pair<std::size_t, std::size_t> moments_{0, std::size_t(-1)};
-  std::map<std::string, std::vector<int>> by_hand_;  // of the question's runs, by what they pair
-  std::string by_hand_of_;                           // those runs
-  std::string asked_;                                // question under way or answered, pairs included
-  std::shared_ptr<const Comparison> result_;
-  Question result_of_;
-  std::vector<std::shared_ptr<const void>> asked_kept_;  // as Question::kept, of asked_
-  std::uint64_t cancels_ = 0;                            // of the explorer, as last seen
+  std::map<TextUnit, std::vector<int>> by_hand_;  // pairs …
+  std::optional<Runs> by_hand_of_;                // … of these
+  Answer<Question, Comparison> answer_{"comparison"};
+  std::shared_ptr<const Comparison> seen_;  // the last that was current
+  std::uint64_t cancels_ = 0;               // of the explorer, as last seen
   struct Opened {
     std::filesystem::path folder;
     FilesStamp files;  // as they were when it was read

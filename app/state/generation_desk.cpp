@@ -15,7 +15,6 @@ using Clock = std::chrono::steady_clock;
 namespace {
 // Steps handed over at once while running at full speed: long enough to cost little, short enough to be seen.
 constexpr double slice_seconds = 0.03;
-constexpr const char* study_tag = "generation study";
 constexpr int cost_points = 16;
 
 double seconds_since(Clock::time_point begin) {
@@ -25,10 +24,6 @@ double seconds_since(Clock::time_point begin) {
 /// Just after another model was opened the last run is still the old one's.
 bool run_is_of_model(const Results& results) {
   return results.run && results.model.model && results.run->request.model == results.model_folder;
-}
-
-bool same_choice(const Generator::Choice& a, const Generator::Choice& b) {
-  return a.settings == b.settings && a.seed == b.seed && a.given == b.given;
 }
 }  // namespace
 
@@ -66,7 +61,7 @@ GenerationDesk::~GenerationDesk() {
 }
 
 /// What a job has to say: steps to append, and the one after them.
-struct GenerationDesk::Answer {
+struct GenerationDesk::Written {
   std::uint64_t version = 0;
   std::vector<ToldStep> steps;
   std::optional<ToldStep> next;
@@ -122,10 +117,9 @@ void GenerationDesk::forget_tape() {
   recalled_.reset();
   running_ = in_flight_ = appending_ = false;
   owed_ = 0;
-  costs_.clear();
-  streaming_.reset();
-  forcing_.reset();
-  studied_.clear();
+  costs_.let_go(explorer_);
+  streaming_.let_go(explorer_);
+  forcing_.let_go(explorer_);
   forcing_given_ = std::max(1, static_cast<int>(prompt_->trace->tokens.size()) / 3);
   const int context = model_.model->config().context;
   streaming_settings_.window = std::clamp(context / 4, 2, 64);
@@ -160,7 +154,7 @@ void GenerationDesk::append(const ToldStep& step) {
 void GenerationDesk::submit(std::optional<std::int32_t> given, bool append) {
   in_flight_ = true;
   appending_ = append;
-  Answer question;
+  Written question;
   question.version = version_;
   question.choice = choice();
   const bool fast = running_ && settings_.pace <= 0;
@@ -172,7 +166,7 @@ void GenerationDesk::submit(std::optional<std::int32_t> given, bool append) {
                      backend = explorer_.backend()](Worker::Job& job) mutable -> Worker::Deliver {
                       const Ctx ctx{*backend, nullptr, job.stop, nullptr};
                       const auto context = static_cast<std::size_t>(model.model->config().context);
-                      Answer answer = question;
+                      Written answer = question;
                       try {
                         const auto begin = Clock::now();
                         const auto ends = [&] {
@@ -199,7 +193,7 @@ void GenerationDesk::submit(std::optional<std::int32_t> given, bool append) {
                     });
 }
 
-void GenerationDesk::deliver(const Answer& answer) {
+void GenerationDesk::deliver(const Written& answer) {
   if (answer.version != version_) return;  // of a text that is no longer the chosen one
   in_flight_ = appending_ = false;
   if (!answer.failure.empty()) {
@@ -228,8 +222,11 @@ void GenerationDesk::deliver(const Answer& answer) {
 
 void GenerationDesk::frame(bool shown) {
   if (std::exchange(cancels_, explorer_.cancels()) != cancels_) {  // the user pressed Stop
-    for (const char* each : {tag, study_tag}) explorer_.forget(each);
-    running_ = in_flight_ = appending_ = studying_ = false;
+    explorer_.forget(tag);
+    costs_.stop(explorer_);
+    streaming_.stop(explorer_);
+    forcing_.stop(explorer_);
+    running_ = in_flight_ = appending_ = false;
     if (replay_state_ == ReplayState::running) replay_state_ = ReplayState::refused;
     recalled_.reset();
     owed_ = 0;
@@ -257,14 +254,10 @@ void GenerationDesk::frame(bool shown) {
     submit(std::nullopt, true);
   // What comes next under the settings as they are now.
   if (shown && !running_ && !in_flight_ && !reading_failed_ && branch().ended.empty() &&
-      (!next_ || !same_choice(next_choice_, choice())))
+      (!next_ || next_choice_ != choice()))
     submit(std::nullopt, false);
   if (shown) return study();
-  if (studying_) {  // nobody looks: the worker is for others
-    explorer_.forget(study_tag);
-    studying_ = false;
-    studied_.clear();
-  }
+  put_off_studies(Study::tape);  // nobody looks: the worker is for others
 }
 
 void GenerationDesk::step() {
@@ -351,83 +344,51 @@ void GenerationDesk::open_in_explore() {
 
 // ---- studies
 
-template <class Result>
-void GenerationDesk::submit_study(const std::string& key, std::function<Result(const Ctx&)> work,
-                                  std::function<void(Result)> take) {
-  if (key == studied_) return;
-  studied_ = key;
-  studying_ = true;
-  explorer_.compute(study_tag,
-                    [this, key, work = std::move(work), take = std::move(take),
-                     backend = explorer_.backend()](Worker::Job& job) -> Worker::Deliver {
-                      std::optional<Result> result;
-                      std::string failure;
-                      try {
-                        result = work({*backend, nullptr, job.stop, &job.progress});
-                      } catch (const Error& error) {
-                        failure = error.what();
-                      }
-                      return [this, key, take, result = std::move(result), failure] {
-                        if (key != studied_) return;
-                        studying_ = false;
-                        if (result)
-                          take(*result);
-                        else
-                          explorer_.show_message({Message::Level::error, failure, study_tag});
-                      };
-                    });
+void GenerationDesk::put_off_studies(Study except) {
+  if (except != Study::cost) costs_.put_off(explorer_);
+  if (except != Study::streaming) streaming_.put_off(explorer_);
+  if (except != Study::forcing) forcing_.put_off(explorer_);
 }
 
 void GenerationDesk::study() {
   if (running_ || in_flight_ || wanted_ == Study::tape) return;
+  put_off_studies(wanted_);
   const LoadedModel model = model_;
   const std::vector<std::int32_t> ids = branch().tape(prompt_->trace->ids()).ids();
   const auto context = static_cast<std::size_t>(model.model->config().context);
-  const std::string text = fmt::format("{} {} {}", static_cast<const void*>(model.model.get()), version_, ids.size());
   if (wanted_ == Study::cost) {
-    submit_study<std::vector<GenerationCost>>(
-        "cost " + fmt::format("{}", static_cast<const void*>(model.model.get())),
-        [model, ids, context](const Ctx& ctx) {
-          // To the end of the context whatever the text says: time does not depend on which tokens they are.
-          std::vector<std::int32_t> whole = ids;
-          for (std::size_t i = 0; whole.size() < context; ++i) whole.push_back(ids[i % ids.size()]);
-          whole.resize(context);
-          return measure_generation(*model.model, whole, cost_points, ctx);
-        },
-        [this](std::vector<GenerationCost> costs) { costs_ = std::move(costs); });
+    costs_.want(explorer_, model.model, [model, ids, context](const Ctx& ctx) {
+      // To the end of the context whatever the text says: time does not depend on which tokens they are.
+      std::vector<std::int32_t> whole = ids;
+      for (std::size_t i = 0; whole.size() < context; ++i) whole.push_back(ids[i % ids.size()]);
+      whole.resize(context);
+      return measure_generation(*model.model, whole, cost_points, ctx);
+    });
   } else if (wanted_ == Study::streaming) {
-    StreamingSettings settings = streaming_settings_;
-    const Generator::Choice choice{{.temperature = 1}, settings_.seed, {}};
-    submit_study<std::shared_ptr<const StreamingView>>(
-        fmt::format("streaming {} {} {} {}", text, settings.window, settings.sinks, settings_.seed),
-        [model, ids, context, settings, choice](const Ctx& ctx) -> std::shared_ptr<const StreamingView> {
-          auto view = std::make_shared<StreamingView>();
-          view->ids = ids;
-          view->ids.resize(std::min(ids.size(), context));
-          view->given = view->ids.size();
-          view->settings = settings;
-          sample_text(model, ctx, view->ids, static_cast<int>(context - view->ids.size()), choice,
-                      [&](std::int32_t id) { return view->ids.push_back(id), true; });
-          for (const CachePolicy policy :
-               {CachePolicy::whole, CachePolicy::window, CachePolicy::sinks, CachePolicy::recompute})
-            view->losses.push_back(streaming_losses(model, view->ids, policy, settings, ctx));
-          return view;
-        },
-        [this](std::shared_ptr<const StreamingView> view) { streaming_ = std::move(view); });
+    const StreamingOf key{model.model, version_, streaming_settings_, settings_.seed};
+    streaming_.want(explorer_, key, [model, ids, context, key](const Ctx& ctx) {
+      StreamingView view;
+      view.ids = ids;
+      view.ids.resize(std::min(ids.size(), context));
+      view.given = view.ids.size();
+      view.settings = key.settings;
+      sample_text(model, ctx, view.ids, static_cast<int>(context - view.ids.size()),
+                  Generator::Choice{{.temperature = 1}, key.seed, {}},
+                  [&](std::int32_t id) { return view.ids.push_back(id), true; });
+      for (const CachePolicy policy :
+           {CachePolicy::whole, CachePolicy::window, CachePolicy::sinks, CachePolicy::recompute})
+        view.losses.push_back(streaming_losses(model, view.ids, policy, key.settings, ctx));
+      return view;
+    });
   } else if (wanted_ == Study::forcing) {
     const std::vector<std::int32_t> target = prompt_->trace->ids();
     if (target.size() < 2) return;
     forcing_given_ = std::clamp(forcing_given_, 1, static_cast<int>(target.size()) - 1);
-    const auto given = static_cast<std::size_t>(forcing_given_);
-    const Generator::Choice now = choice();
-    submit_study<std::shared_ptr<const ForcedAndFree>>(
-        fmt::format("forcing {} {} {} {} {} {}", static_cast<const void*>(prompt_.get()), given,
-                    now.settings.temperature, now.settings.top_k, now.settings.top_p,
-                    now.settings.greedy() ? 0 : now.seed),
-        [model, target, given, now, like = prompt_->request](const Ctx& ctx) {
-          return std::make_shared<const ForcedAndFree>(force_and_run_free(model, target, given, like, now, ctx));
-        },
-        [this](std::shared_ptr<const ForcedAndFree> result) { forcing_ = std::move(result); });
+    ForcingOf key{prompt_, static_cast<std::size_t>(forcing_given_), choice()};
+    if (key.choice.settings.greedy()) key.choice.seed = 0;  // which chooses nothing then
+    forcing_.want(explorer_, key, [model, target, key](const Ctx& ctx) {
+      return force_and_run_free(model, target, key.given, key.prompt->request, key.choice, ctx);
+    });
   }
 }
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "app/state/explorer.h"
+#include "app/state/answer.h"
 #include "app/state/tape_record.h"
 #include "core/engine/generation.h"
 #include "core/engine/generation_cost.h"
@@ -131,7 +131,7 @@ class GenerationDesk {
   void open_in_explore();
 
   // ---- studies, computed when they are asked for in frame after frame
-  const std::vector<GenerationCost>& costs() const { return costs_; }
+  const std::shared_ptr<const std::vector<GenerationCost>>& costs() const { return costs_.last(); }
   struct StreamingView {
     std::vector<std::int32_t> ids;
     std::size_t given = 0;  ///< tokens of `ids` that were there; the model wrote the others
@@ -139,14 +139,14 @@ class GenerationDesk {
     std::vector<std::vector<double>> losses;  ///< by CachePolicy
   };
   StreamingSettings& streaming_settings() { return streaming_settings_; }
-  const std::shared_ptr<const StreamingView>& streaming() const { return streaming_; }
+  const std::shared_ptr<const StreamingView>& streaming() const { return streaming_.last(); }
   int& forcing_given() { return forcing_given_; }
-  const std::shared_ptr<const ForcedAndFree>& forcing() const { return forcing_; }
+  const std::shared_ptr<const ForcedAndFree>& forcing() const { return forcing_.last(); }
   void want(Study study) { wanted_ = study; }
-  bool studying() const { return studying_; }
+  bool studying() const { return costs_.under_way() || streaming_.under_way() || forcing_.under_way(); }
 
  private:
-  struct Answer;
+  struct Written;
   struct Replayed;  // a tape made again
   void begin();
   void submit_replay();
@@ -159,13 +159,25 @@ class GenerationDesk {
   void replace_step(const std::shared_ptr<const GenerationStep>& old, std::shared_ptr<const GenerationStep> now);
   void forget_tape();
   void submit(std::optional<std::int32_t> given, bool append);
-  void deliver(const Answer& answer);
+  void deliver(const Written& answer);
   void append(const ToldStep& step);
   void changed_branch();
   Generator::Choice choice() const;
   void study();
-  template <class Result>
-  void submit_study(const std::string& key, std::function<Result(const Ctx&)> work, std::function<void(Result)> take);
+  void put_off_studies(Study except);
+  struct StreamingOf {
+    std::shared_ptr<const Model> model;
+    std::uint64_t version;  // of the text
+    StreamingSettings settings;
+    std::uint64_t seed;
+    bool operator==(const StreamingOf&) const = default;
+  };
+  struct ForcingOf {
+    std::shared_ptr<const TracedRun> prompt;
+    std::size_t given;
+    Generator::Choice choice;
+    bool operator==(const ForcingOf&) const = default;
+  };
 
   Explorer& explorer_;
   Settings settings_;
@@ -198,11 +210,9 @@ class GenerationDesk {
   StreamingSettings streaming_settings_;
   int forcing_given_ = 0;
   Study wanted_ = Study::tape;
-  std::string studied_;  // what the study under way, or the last, is about
-  bool studying_ = false;
-  std::vector<GenerationCost> costs_;
-  std::shared_ptr<const StreamingView> streaming_;
-  std::shared_ptr<const ForcedAndFree> forcing_;
+  Answer<std::shared_ptr<const Model>, std::vector<GenerationCost>> costs_{"generation study cost"};
+  Answer<StreamingOf, StreamingView> streaming_{"generation study streaming"};
+  Answer<ForcingOf, ForcedAndFree> forcing_{"generation study forcing"};
 };
 
 }  // namespace headscope

@@ -71,9 +71,7 @@ MechanismDesk::MechanismDesk(Explorer& explorer)
 
 void MechanismDesk::choose(const std::string& id) {
   const Mechanism* found = find_mechanism(id);
-  if (!found || found == mechanism_) return;
-  mechanism_ = found;
-  error_.clear();
+  if (found) mechanism_ = found;
 }
 
 void MechanismDesk::set_value(std::string_view name, double value) {
@@ -143,12 +141,6 @@ void MechanismDesk::swap_in(const std::vector<HeadId>& heads, bool in) {
   explorer_.set_edits(with_swaps(explorer_.state().document.edits, swaps, dims));
 }
 
-std::string MechanismDesk::wanted() const {
-  const HeadId head = explorer_.state().document.selected;
-  return fmt::format("{}|{}|{}", text_of(choice()), source_version_,
-                     source_.kind == MechanismSource::Kind::head ? to_string(HeadId{head.layer, head.head}) : "");
-}
-
 void MechanismDesk::frame(bool shown, bool held) {
   timing_.frame();
   if (const auto& kept = explorer_.state().document.by_hand; kept != by_hand_) {  // undo or redo went to other ones
@@ -158,19 +150,11 @@ void MechanismDesk::frame(bool shown, bool held) {
     if (!kept) source_.kind = shown_kind;  // a head on screen stays there when the last matrices by hand are undone
   }
   if (!shown) return;
-  const bool of_head = source_.kind == MechanismSource::Kind::head;
-  const auto& run = explorer_.results().run;
-  if (of_head && !run) return;
-  const std::shared_ptr<const void> trace =
-      of_head || mechanism_->reads_vocabulary ? std::shared_ptr<const void>(run) : nullptr;
-  if (const std::string now = wanted(); now != page_wanted_ || trace != trace_wanted_) {
-    page_wanted_ = now;
-    trace_wanted_ = trace;
-    submit();
-  }
+  if (source_.kind == MechanismSource::Kind::head && !explorer_.results().run) return;
+  ask();
   // The times are of the shape and the values on the page; measured anew once the hand rests.
   if (!current() || held || mechanism_->study) return;
-  if (const std::string now = fmt::format("{} {}×{}", text_of(choice()), page_->input.d(), page_->input.d_v());
+  if (const std::string now = fmt::format("{} {}×{}", text_of(choice()), page()->input.d(), page()->input.d_v());
       now != timed_) {
     timed_ = now;
     measure(usual_most_seconds);
@@ -178,50 +162,35 @@ void MechanismDesk::frame(bool shown, bool held) {
 }
 
 void MechanismDesk::measure(double most_seconds) {
-  if (!page_) return;
+  if (!page()) return;
   timing_.start(
-      std::make_shared<MechanismTiming>(choice(), page_->input.d(), page_->input.d_v(), most_seconds, times_.get()),
+      std::make_shared<MechanismTiming>(choice(), page()->input.d(), page()->input.d_v(), most_seconds, times_.get()),
       [this](std::shared_ptr<const MechanismTimes> times) { times_ = std::move(times); });
 }
 
-void MechanismDesk::submit() {
-  const std::string key = page_wanted_;
-  page_have_.clear();
-  const MechanismChoice chosen = choice();
-  const MechanismSource source = source_;
+void MechanismDesk::ask() {
+  const auto& run = explorer_.results().run;
   const HeadId head = explorer_.state().document.selected;
+  const bool of_head = source_.kind == MechanismSource::Kind::head;
+  PageOf key{text_of(choice()), source_version_, of_head ? std::optional(head) : std::nullopt,
+             of_head || mechanism_->reads_vocabulary ? run : nullptr};
+  if (page_.asked_for(key)) return;
   // Another value on the same head of the same run needs no other queries, keys and values.
-  std::shared_ptr<const MechanismPage> known_page;
-  if (page_ && page_->source == MechanismSource::Kind::head && page_run_ == explorer_.results().run &&
-      page_->head == head)
-    known_page = page_;
-  const auto work = [this, key, chosen, source, head, known_page, run = explorer_.results().run,
-                     model = explorer_.results().model,
-                     backend = explorer_.backend()](Worker::Job& job) -> Worker::Deliver {
-    try {
-      const bool of_head = source.kind == MechanismSource::Kind::head;
-      std::shared_ptr<const Trace> trace = of_head && known_page ? known_page->trace : nullptr;
-      MechanismInput in = of_head && known_page ? known_page->input
-                          : of_head ? head_input(model, run->request, head, Ctx{*backend, nullptr, job.stop}, &trace)
-                                    : input_of(source);
-      in.stop = job.stop;
-      if (chosen.mechanism->reads_vocabulary && run && model.model && !in.vocabulary)
-        in.vocabulary = vocabulary_use(model, run->request, Ctx{*backend, nullptr, job.stop});
-      const auto page = page_of(report_on(chosen, std::move(in)), source.kind, head, trace);
-      return [this, key, page, run] {
-        page_ = page;
-        page_run_ = run;
-        page_have_ = key;
-        error_.clear();
-      };
-    } catch (const Error& wrong) {
-      return [this, key, words = std::string(wrong.what())] {
-        page_have_ = key;
-        error_ = words;
-      };
-    }
-  };
-  explorer_.compute("mechanism", work);
+  const auto& last = page_.last_key();
+  const auto known = last && of_head && last->head == head && last->run == run ? page() : nullptr;
+  page_.want(explorer_, std::move(key),
+             [chosen = choice(), source = source_, head, of_head, known, run,
+              model = explorer_.results().model](const Ctx& ctx) {
+               const Ctx quiet{.backend = ctx.backend, .stop = ctx.stop};
+               std::shared_ptr<const Trace> trace = known ? known->trace : nullptr;
+               MechanismInput in = known     ? known->input
+                                   : of_head ? head_input(model, run->request, head, quiet, &trace)
+                                             : input_of(source);
+               in.stop = ctx.stop;
+               if (chosen.mechanism->reads_vocabulary && run && model.model && !in.vocabulary)
+                 in.vocabulary = vocabulary_use(model, run->request, quiet);
+               return page_of(report_on(chosen, std::move(in)), source.kind, head, trace);
+             });
 }
 
 }  // namespace headscope

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "app/state/explorer.h"
+#include "app/state/answer.h"
 #include "app/state/sweep_desk.h"
 #include "core/attention/mechanism_report.h"
 #include "core/engine/mechanism_timing.h"
@@ -85,9 +85,10 @@ class MechanismDesk {
   bool playing = false;    ///< the recurrent view runs through the tokens
 
   /// The newest page that could be computed; null before the first. It may still be of another mechanism.
-  const std::shared_ptr<const MechanismPage>& page() const { return page_; }
-  bool current() const { return page_ && page_wanted_ == page_have_; }
-  const std::string& error() const { return error_; }  ///< why the page cannot follow what was asked for
+  const std::shared_ptr<const MechanismPage>& page() const { return page_.last(); }
+  /// Nothing that was asked for is still to come.
+  bool current() const { return page() && !page_.under_way(); }
+  std::string error() const { return page_.error(); }  ///< why the page cannot follow what was asked for
   const std::shared_ptr<const MechanismTimes>& times() const { return times_; }
   SweepDesk& timing() { return timing_; }
   void measure(double most_seconds);
@@ -96,10 +97,16 @@ class MechanismDesk {
   void swap_in(const std::vector<HeadId>& heads, bool in);
 
  private:
-  std::string wanted() const;
+  struct PageOf {
+    std::string choice;
+    std::uint64_t source;                  // version
+    std::optional<HeadId> head;            // that it is of …
+    std::shared_ptr<const TracedRun> run;  // … or whose vocabulary it reads
+    bool operator==(const PageOf&) const = default;
+  };
   void take(const MatricesByHand& matrices);
   void keep();
-  void submit();
+  void ask();
 
   Explorer& explorer_;
   const Mechanism* mechanism_;
@@ -107,9 +114,7 @@ class MechanismDesk {
   MechanismSource source_;
   std::uint64_t source_version_ = 0, numbers_version_ = 0;
   std::shared_ptr<const MatricesByHand> by_hand_;  // of the document, as last seen
-  std::shared_ptr<const MechanismPage> page_;
-  std::string page_wanted_, page_have_, error_;
-  std::shared_ptr<const void> trace_wanted_, page_run_;
+  Answer<PageOf, MechanismPage> page_{"mechanism", Answer<PageOf, MechanismPage>::OnFailure::keep};
   SweepDesk timing_;
   std::string timed_;  // what the times are of
   std::shared_ptr<const MechanismTimes> times_;

@@ -15,7 +15,7 @@ constexpr int long_times = 4;  // the trained context
 }
 
 Index PositionsDesk::query() const {
-  const Index n = vectors_ ? vectors_->tokens() : 1;
+  const Index n = vectors() ? vectors()->tokens() : 1;
   return std::clamp<Index>(view.query.value_or(explorer_.state().document.query.value_or(n - 1)), 0, n - 1);
 }
 
@@ -79,10 +79,10 @@ std::optional<SetPositions> PositionsDesk::edit() const {
     edit.chunk = chunk();
     return edit;
   }
-  if (view.method == "t5" && view.fitted && !fitted_.empty()) {
+  if (view.method == "t5" && view.fitted && !fitted().empty()) {
     edit.method = Method::t5;
     edit.max_distance = view.max_distance;
-    edit.bias = fitted_;
+    edit.bias = fitted();
     return edit;
   }
   if (view.method == "learned" && own == PositionKind::learned && view.table_shift > 0) {
@@ -120,86 +120,47 @@ void PositionsDesk::update() {
 
 void PositionsDesk::ask_vectors() {
   const Results& results = explorer_.results();
-  const HeadId head = explorer_.state().document.selected;
-  const int d_head = results.model.model->config().dims.d_head;
-  const std::string key = fmt::format("{} {}.{} {} {} | {}", static_cast<int>(view.source), head.layer, head.head,
-                                      view.seed, view.typed_query, view.typed_key);
-  const std::string fit = fmt::format(" {} {} {}", view.method == "t5", view.buckets, view.max_distance);
-  if (vectors_run_ == results.run && vectors_key_ == key + fit) return;
-  vectors_run_ = results.run;
-  vectors_key_ = key + fit;
-  explorer_.compute("positions.vectors",
-                    [this, alive = std::weak_ptr(alive_), run = results.run, model = results.model, head, d_head,
-                     options = view, backend = explorer_.backend()](Worker::Job& job) -> Worker::Deliver {
-                      std::shared_ptr<const HeadVectors> made =
-                          options.source == PositionsView::Source::random
-                              ? jobs::random_vectors(*run, d_head, options.seed)
-                          : options.source == PositionsView::Source::typed
-                              ? jobs::typed_vectors(*run, options.typed_query, options.typed_key)
-                              : jobs::head_vectors(model, *run, head, Ctx{*backend, nullptr, job.stop});
-                      std::vector<float> fitted;
-                      if (options.method == "t5")
-                        fitted = jobs::fitted_bias(*made, options.buckets, options.max_distance);
-                      return [this, alive, made, fitted] {
-                        if (alive.expired()) return;
-                        vectors_ = made;
-                        fitted_ = fitted;
-                      };
-                    });
+  const VectorsOf key{results.run,         view.source,      explorer_.state().document.selected,
+                      view.seed,           view.typed_query, view.typed_key,
+                      view.method == "t5", view.buckets,     view.max_distance};
+  vectors_.want(explorer_, key, [key, model = results.model](const Ctx& ctx) {
+    using Source = PositionsView::Source;
+    Vectors made;
+    made.vectors = key.source == Source::random
+                       ? jobs::random_vectors(*key.run, model.model->config().dims.d_head, key.seed)
+                   : key.source == Source::typed ? jobs::typed_vectors(*key.run, key.query, key.key)
+                                                 : jobs::head_vectors(model, *key.run, key.head, ctx);
+    if (key.fits) made.fitted = jobs::fitted_bias(*made.vectors, key.buckets, key.max_distance);
+    return made;
+  });
 }
 
 void PositionsDesk::ask_effect() {
   const Results& results = explorer_.results();
   const auto wanted = edit();
-  const std::string key = wanted ? text_of(*wanted) : "";
-  if (effect_run_ == results.run && effect_key_ == key) return;
-  effect_run_ = results.run;
-  effect_key_ = key;
   if (!wanted) {
-    explorer_.forget("positions.effect");
-    effect_.reset();
+    effect_.let_go(explorer_);
     return;
   }
-  explorer_.compute("positions.effect",
-                    [this, alive = std::weak_ptr(alive_), run = results.run, model = results.model, edit = *wanted,
-                     backend = explorer_.backend()](Worker::Job& job) -> Worker::Deliver {
-                      const auto effect = jobs::positions_effect(model, *run, edit, Ctx{*backend, nullptr, job.stop});
-                      return [this, alive, effect] {
-                        if (!alive.expired()) effect_ = effect;
-                      };
-                    });
+  effect_.want(explorer_, {results.run, *wanted},
+               [run = results.run, model = results.model, edit = *wanted](const Ctx& ctx) {
+                 return jobs::positions_effect(model, *run, edit, ctx);
+               });
 }
 
 void PositionsDesk::ask_long() {
   const Results& results = explorer_.results();
-  const std::string key = fmt::format("{} {} {} {} {}", results.model_reading, rotary().base, view.factor, chunk(),
-                                      results.run->request.text.size() + results.run->request.ids.size());
-  if (long_key_ == key) return;
-  long_key_ = key;
-  explorer_.compute("positions.long",
-                    [this, alive = std::weak_ptr(alive_), run = results.run, model = results.model,
-                     folder = results.model_folder, base = rotary().base, factor = view.factor, chunk = chunk(),
-                     backend = explorer_.backend()](Worker::Job& job) -> Worker::Deliver {
-                      const auto made = jobs::past_context(model, folder, *run, base, factor, chunk, long_times,
-                                                           Ctx{*backend, nullptr, job.stop, &job.progress});
-                      return [this, alive, made] {
-                        if (!alive.expired()) long_ = made;
-                      };
-                    });
+  const LongRunOf key{results.run, rotary().base, view.factor, chunk()};
+  long_.want(explorer_, key, [key, model = results.model, folder = results.model_folder](const Ctx& ctx) {
+    return jobs::past_context(model, folder, *key.run, key.base, key.factor, key.chunk, long_times, ctx);
+  });
 }
 
 void PositionsDesk::ask_permuted() {
   const Results& results = explorer_.results();
-  if (permuted_run_ == results.run) return;
-  permuted_run_ = results.run;
-  explorer_.compute("positions.permuted",
-                    [this, alive = std::weak_ptr(alive_), run = results.run, model = results.model,
-                     backend = explorer_.backend()](Worker::Job& job) -> Worker::Deliver {
-                      const auto made = jobs::permuted(model, *run, Ctx{*backend, nullptr, job.stop});
-                      return [this, alive, made] {
-                        if (!alive.expired()) permuted_ = made;
-                      };
-                    });
+  permuted_.want(explorer_, results.run, [run = results.run, model = results.model](const Ctx& ctx) {
+    return jobs::permuted(model, *run, ctx);
+  });
 }
 
 }  // namespace headscope

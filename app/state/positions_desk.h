@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "app/state/explorer.h"
+#include "app/state/answer.h"
 #include "core/attention/rotary.h"
 #include "core/edits/position_edit.h"
 
@@ -91,11 +91,12 @@ class PositionsDesk {
   void update();
 
   /// nullptr while nothing has come. May belong to an earlier run; `of` says so.
-  const std::shared_ptr<const HeadVectors>& vectors() const { return vectors_; }
-  const std::shared_ptr<const PositionsEffect>& effect() const { return effect_; }
-  const std::shared_ptr<const LongRun>& long_run() const { return long_; }
-  const std::shared_ptr<const PermutedRun>& permuted() const { return permuted_; }
-  const std::vector<float>& fitted() const { return fitted_; }
+  std::shared_ptr<const HeadVectors> vectors() const { return vectors_.last() ? vectors_.last()->vectors : nullptr; }
+  const std::shared_ptr<const PositionsEffect>& effect() const { return effect_.last(); }
+  const std::shared_ptr<const LongRun>& long_run() const { return long_.last(); }
+  const std::shared_ptr<const PermutedRun>& permuted() const { return permuted_.last(); }
+  /// T5's numbers from these vectors; empty on other pages.
+  std::vector<float> fitted() const { return vectors_.last() ? vectors_.last()->fitted : std::vector<float>(); }
 
   /// Positions of the query and the key, inside the text; the key never after the query.
   Index query() const;
@@ -112,21 +113,42 @@ class PositionsDesk {
   void keep();
 
  private:
+  using Run = std::shared_ptr<const TracedRun>;
+  struct VectorsOf {
+    Run run;
+    PositionsView::Source source;
+    HeadId head;
+    std::uint64_t seed;
+    std::string query, key;  // typed
+    bool fits;               // T5's numbers
+    int buckets, max_distance;
+    bool operator==(const VectorsOf&) const = default;
+  };
+  struct Vectors {
+    std::shared_ptr<const HeadVectors> vectors;
+    std::vector<float> fitted;
+  };
+  struct EffectOf {
+    Run run;
+    SetPositions edit;
+    bool operator==(const EffectOf&) const = default;
+  };
+  struct LongRunOf {
+    Run run;
+    double base, factor;
+    int chunk;
+    bool operator==(const LongRunOf&) const = default;
+  };
   void ask_vectors();
   void ask_effect();
   void ask_long();
   void ask_permuted();
 
   Explorer& explorer_;
-  std::shared_ptr<const HeadVectors> vectors_;
-  std::shared_ptr<const PositionsEffect> effect_;
-  std::shared_ptr<const LongRun> long_;
-  std::shared_ptr<const PermutedRun> permuted_;
-  std::vector<float> fitted_;
-  // What was last asked for.
-  std::shared_ptr<const TracedRun> vectors_run_, effect_run_, permuted_run_;
-  std::string vectors_key_, effect_key_, long_key_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // late results ask whether the desk is still there
+  Answer<VectorsOf, Vectors> vectors_{"positions.vectors"};
+  Answer<EffectOf, PositionsEffect> effect_{"positions.effect"};
+  Answer<LongRunOf, LongRun> long_{"positions.long"};
+  Answer<Run, PermutedRun> permuted_{"positions.permuted"};
 };
 
 }  // namespace headscope

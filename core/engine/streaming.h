@@ -27,6 +27,7 @@ std::string_view title_of(CachePolicy policy);  ///< "whole cache", "window only
 struct StreamingSettings {
   int window = 64;  ///< tokens that the cache holds
   int sinks = 4;
+  bool operator==(const StreamingSettings&) const = default;
 };
 
 /// −ln p(token i + 1) after token i, i = 0 … n − 2, in nats. Throws Error when the text has fewer than two tokens or

@@ -12,6 +12,7 @@ namespace headscope {
 struct TemperatureSweepRequest {
   RunRequest run;            ///< its edits stay in force; a temperature among them is overruled for the head in turn
   std::vector<double> taus;  ///< each > 0
+  bool operator==(const TemperatureSweepRequest&) const = default;
 };
 
 struct TemperatureSweep {

@@ -30,6 +30,14 @@ struct Analysed : Explore {
       if (const auto* mask = each.action.as<SetMask>()) return mask->spec;
     return "";
   }
+  /// The value of a fact, as it is painted.
+  std::vector<Color> value(const Item& row) {
+    const Image seen = app.window().capture();
+    std::vector<Color> out;
+    for (int y = static_cast<int>(row.min.y) + 1; y < static_cast<int>(row.max.y) - 1; ++y)
+      for (int x = static_cast<int>(row.center().x); x < static_cast<int>(row.max.x); ++x) out.push_back(seen.at(x, y));
+    return out;
+  }
 };
 
 }  // namespace
@@ -67,6 +75,27 @@ TEST_CASE("a mask is taken, joined, painted, and kept among the edits") {
   CHECK(masked(*rule, 2, 10, tokens));
   a.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl);
   CHECK(a.kept() == "window 4 | sink 1 window 4");
+}
+
+TEST_CASE("what a mask costs is told of the text on screen, never of an earlier one") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Analysed a("masks");
+  const Item plain = a.driver.item("Loss as it is"), with = a.driver.item("… with this mask");
+  const auto as_it_is = [&] { return a.value(plain); };
+  const auto masked = [&] { return a.value(with); };
+  // The first mask, causal, changes nothing: both lines show one number.
+  REQUIRE(as_it_is() == masked());
+  const auto before = masked();
+
+  // While the new text's is under way, there is none.
+  const std::string text = a.results().run->request.text;
+  a.app.explorer().set_text("the bees of Fox Hythe, the bees of");
+  REQUIRE(a.driver.until([&] { return a.results().run->request.text != text; }));
+  const auto none = masked();
+  CHECK(none != before);
+  REQUIRE(a.still());
+  CHECK(masked() != none);
+  CHECK(masked() == as_it_is());
 }
 
 TEST_CASE("sharing keys is measured by itself, and a row of the table is tried out in Explore") {

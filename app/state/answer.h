@@ -1,0 +1,132 @@
+#pragma once
+// What is known of one question that is put to the explorer's worker: it is asked when what it depends on has changed,
+// and until the answer has come, the last one stays and is known to be old. Thread rule: the UI thread.
+
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "app/state/explorer.h"
+#include "core/base/error.h"
+
+namespace headscope {
+
+/// `Key`: everything that the answer depends on, a struct with ==. It owns what it names by address, as a shared_ptr,
+/// so that no other object can be given that address.
+template <class Key, class Result>
+class Answer {
+ public:
+  enum class State {
+    none,       ///< nothing is known
+    under_way,  ///< nothing is known yet
+    current,    ///< last() answers what was asked last
+    old,        ///< last() answers something that was asked before
+    failed      ///< what was asked last has no answer: error(). last() may be old
+  };
+  enum class OnFailure { tell, keep };  ///< as the explorer's message; for error() alone
+
+  /// `tag` names the job; no two answers share one.
+  explicit Answer(std::string tag, OnFailure on_failure = OnFailure::tell)
+      : tag_(std::move(tag)), on_failure_(on_failure) {}
+  Answer(const Answer&) = delete;
+  Answer& operator=(const Answer&) = delete;
+
+  /// Asks for make(const Ctx&), a Result or a shared one, unless `key` was asked last: then its answer is here or under
+  /// way, or it failed, or was stopped (Explorer::run_again() takes it up). The key of last() needs no asking.
+  template <class Make>
+  void want(Explorer& explorer, Key key, Make make) {
+    if (asked_for(key)) return;
+    shared_->asked = key;
+    shared_->error.reset();
+    if (shared_->known && shared_->of == key) return stop(explorer);
+    shared_->under_way = true;
+    explorer.compute(
+        tag_,
+        [&explorer, key = std::move(key), make = std::move(make), tag = tag_, how = on_failure_,
+         slot = std::weak_ptr(shared_), backend = explorer.backend()](Worker::Job& job) -> Worker::Deliver {
+          std::shared_ptr<const Result> made;
+          std::optional<std::string> error;
+          try {
+            made = share(make(Ctx{.backend = *backend, .stop = job.stop, .progress = &job.progress}));
+          } catch (const Error& wrong) {
+            error = wrong.what();
+          } catch (const std::bad_alloc&) {
+            error = "out of memory";
+          }
+          return [&explorer, key, made, error, tag, how, slot] {
+            const auto shared = slot.lock();
+            if (!shared || shared->asked != key) return;
+            shared->under_way = false;
+            shared->error = error;
+            if (!error) {
+              shared->known = made;
+              shared->of = key;
+            } else if (how == OnFailure::tell) {
+              explorer.show_message({Message::Level::error, *error, tag});
+            }
+          };
+        });
+  }
+  bool asked_for(const Key& key) const { return shared_->asked == key; }
+  /// What was asked last.
+  const std::optional<Key>& asked() const { return shared_->asked; }
+
+  State state() const {
+    if (shared_->error) return State::failed;
+    if (!shared_->known) return shared_->under_way ? State::under_way : State::none;
+    return shared_->asked == shared_->of ? State::current : State::old;
+  }
+  /// Also of an answer that follows an old one.
+  bool under_way() const { return shared_->under_way; }
+  /// The last answer that came, whatever it answers; null before the first.
+  const std::shared_ptr<const Result>& last() const { return shared_->known; }
+  /// What last() answers.
+  const std::optional<Key>& last_key() const { return shared_->of; }
+  /// The answer to what was asked last; null unless it is known.
+  std::shared_ptr<const Result> current() const { return state() == State::current ? shared_->known : nullptr; }
+  /// Of what was asked last; "" = it has not failed.
+  std::string error() const { return shared_->error.value_or(""); }
+  const std::string& tag() const { return tag_; }
+
+  /// What is under way is dropped and not asked again, until another key is wanted.
+  void stop(Explorer& explorer) {
+    explorer.forget(tag_);
+    shared_->under_way = false;
+  }
+  /// What is under way is dropped; who wants it asks again.
+  void put_off(Explorer& explorer) {
+    if (!shared_->under_way) return;
+    stop(explorer);
+    shared_->asked.reset();
+  }
+  /// As if nothing had been asked: keys and answers go. True when something went.
+  bool let_go(Explorer& explorer) {
+    if (!shared_->asked && !shared_->known) return false;
+    stop(explorer);
+    shared_ = std::make_shared<Shared>();
+    return true;
+  }
+
+ private:
+  static std::shared_ptr<const Result> share(std::shared_ptr<const Result> made) { return made; }
+  template <class Made>
+    requires(!std::is_convertible_v<Made, std::shared_ptr<const Result>>)
+  static std::shared_ptr<const Result> share(Made made) {
+    return std::make_shared<const Result>(std::move(made));
+  }
+
+  struct Shared {
+    std::optional<Key> asked, of;  // last; what `known` answers
+    std::shared_ptr<const Result> known;
+    std::optional<std::string> error;
+    bool under_way = false;
+  };
+  std::string tag_;
+  OnFailure on_failure_;
+  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();  // a late answer may outlive this
+};
+
+}  // namespace headscope

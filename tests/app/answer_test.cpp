@@ -1,0 +1,235 @@
+#include "app/state/answer.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "tests/app/explorer_desk.h"
+
+using namespace headscope;
+using headscope::testing::Desk;
+
+namespace {
+
+/// A question about an object and a number.
+struct Key {
+  std::shared_ptr<const int> of;
+  int number = 0;
+  bool operator==(const Key&) const = default;
+};
+using Sum = Answer<Key, int>;
+using State = Sum::State;
+
+struct Bench {
+  Desk desk;
+  std::shared_ptr<const int> ten = std::make_shared<const int>(10);
+  std::atomic<int> asked = 0;    // how often the worker was
+  std::atomic<bool> gate{true};  // shut: it waits
+  Sum sum{"sum"};
+
+  /// As a page does, in every frame.
+  void want(int number) {
+    sum.want(desk.explorer, {ten, number}, [this, of = ten, number](const Ctx& ctx) {
+      ++asked;
+      while (!gate) {
+        if (ctx.stop.stop_requested()) throw Cancelled();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      if (number < 0) throw Error("sum", "a number from 0 on", std::to_string(number), "");
+      return *of + number;
+    });
+  }
+  /// Until the worker has begun.
+  void begun(int count) {
+    while (asked < count) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ~Bench() { gate = true; }
+};
+
+/// The worker lets go of a job a moment after it has handed over its result.
+bool soon(const std::function<bool()>& done) {
+  for (int i = 0; i < 5000 && !done(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return done();
+}
+
+}  // namespace
+
+TEST_CASE("an answer is none, under way, current, and old until the next has come") {
+  Bench b;
+  CHECK(b.sum.state() == State::none);
+  CHECK_FALSE(b.sum.last());
+  b.gate = false;
+  b.want(1);
+  CHECK(b.sum.state() == State::under_way);
+  CHECK(b.sum.under_way());
+  b.gate = true;
+  b.desk.settle();
+  CHECK(b.sum.state() == State::current);
+  REQUIRE(b.sum.current());
+  CHECK(*b.sum.current() == 11);
+  for (int i = 0; i < 5; ++i) b.want(1);  // frame after frame
+  CHECK_FALSE(b.sum.under_way());
+  CHECK(b.asked == 1);
+
+  b.gate = false;
+  b.want(2);
+  CHECK(b.sum.state() == State::old);
+  CHECK(b.sum.under_way());
+  CHECK(*b.sum.last() == 11);
+  CHECK(b.sum.last_key()->number == 1);
+  CHECK_FALSE(b.sum.current());
+  b.gate = true;
+  b.desk.settle();
+  CHECK(b.sum.state() == State::current);
+  CHECK(*b.sum.last() == 12);
+}
+
+TEST_CASE("what was asked before the key changed is stopped and never shown") {
+  Bench b;
+  b.gate = false;
+  b.want(1);
+  b.begun(1);
+  b.want(2);
+  b.gate = true;
+  b.desk.settle();
+  CHECK(*b.sum.current() == 12);
+
+  // Finished, but not yet handed over when another is wanted.
+  b.want(3);
+  b.begun(3);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  b.gate = false;
+  b.want(4);
+  b.desk.explorer.frame(b.desk.now += 0.01);
+  CHECK(b.sum.state() == State::old);
+  CHECK(*b.sum.last() == 12);
+  b.gate = true;
+  b.desk.settle();
+  CHECK(*b.sum.current() == 14);
+}
+
+TEST_CASE("back at what is known nothing is asked, and what was under way is dropped") {
+  Bench b;
+  b.want(1);
+  b.desk.settle();
+  b.gate = false;
+  b.want(2);
+  b.begun(2);
+  b.want(1);
+  CHECK(b.sum.state() == State::current);
+  CHECK_FALSE(b.sum.under_way());
+  b.gate = true;
+  b.desk.settle();
+  CHECK(*b.sum.current() == 11);
+  CHECK(b.asked == 2);
+}
+
+TEST_CASE("a failure is remembered, told once, and not asked again in every frame") {
+  Bench b;
+  b.want(1);
+  b.desk.settle();
+  b.want(-1);
+  b.desk.settle();
+  CHECK(b.sum.state() == State::failed);
+  CHECK(b.sum.error().find("a number from 0 on") != std::string::npos);
+  CHECK(b.desk.message() == b.sum.error());
+  CHECK_FALSE(b.sum.under_way());
+  CHECK(*b.sum.last() == 11);
+  CHECK_FALSE(b.sum.current());
+  b.desk.explorer.dismiss_message();
+  for (int i = 0; i < 5; ++i) {
+    b.want(-1);
+    b.desk.settle();
+  }
+  CHECK(b.asked == 2);
+  CHECK(b.desk.message().empty());
+
+  b.want(1);  // known from before
+  CHECK(b.sum.state() == State::current);
+  CHECK(b.sum.error().empty());
+  CHECK(b.asked == 2);
+
+  Sum quiet("quiet", Sum::OnFailure::keep);
+  quiet.want(b.desk.explorer, {}, [](const Ctx&) -> int { throw Error("sum", "this", "that", ""); });
+  b.desk.settle();
+  CHECK(quiet.state() == State::failed);
+  CHECK(b.desk.message().empty());
+}
+
+TEST_CASE("what the user stopped waits for run_again; what was stopped or put off by its owner does not") {
+  Bench b;
+  b.gate = false;
+  b.want(1);
+  b.begun(1);
+  b.desk.explorer.cancel();
+  b.desk.settle();
+  b.want(1);
+  CHECK(b.asked == 1);
+  CHECK(b.desk.explorer.was_stopped("sum"));
+  CHECK(b.sum.state() == State::under_way);
+  b.gate = true;
+  b.desk.explorer.run_again();
+  b.desk.settle();
+  CHECK(*b.sum.current() == 11);
+
+  b.gate = false;
+  b.want(2);
+  b.begun(3);
+  b.sum.stop(b.desk.explorer);
+  b.want(2);
+  CHECK(b.sum.state() == State::old);
+  CHECK_FALSE(b.sum.under_way());
+  b.want(3);
+  b.begun(4);
+  b.sum.put_off(b.desk.explorer);
+  CHECK_FALSE(b.sum.under_way());
+  b.gate = true;
+  b.want(3);
+  b.desk.settle();
+  CHECK(*b.sum.current() == 13);
+  b.sum.put_off(b.desk.explorer);  // nothing is under way
+  CHECK(b.sum.current());
+}
+
+TEST_CASE("a key owns what it names, so that nothing else comes to lie at its address") {
+  Bench b;
+  const std::weak_ptr<const int> first = b.ten;
+  b.want(1);
+  b.desk.settle();
+  for (int i = 0; i < 100; ++i) b.ten = std::make_shared<const int>(20);
+  CHECK_FALSE(first.expired());
+  b.want(1);
+  CHECK(b.sum.state() == State::old);
+  b.desk.settle();
+  CHECK(*b.sum.current() == 21);
+  CHECK(soon([&] { return first.expired(); }));
+
+  CHECK(b.sum.let_go(b.desk.explorer));
+  CHECK(b.sum.state() == State::none);
+  CHECK_FALSE(b.sum.let_go(b.desk.explorer));
+  CHECK(soon([&] { return b.ten.use_count() == 1; }));
+  b.want(1);
+  b.desk.settle();
+  CHECK(*b.sum.current() == 21);
+}
+
+TEST_CASE("an answer that comes late finds nobody") {
+  Bench b;
+  b.gate = false;
+  auto gone = std::make_unique<Sum>("gone");
+  std::atomic<bool> begun = false;
+  gone->want(b.desk.explorer, {b.ten, 1}, [&](const Ctx&) {
+    begun = true;
+    while (!b.gate) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return std::make_shared<const int>(1);
+  });
+  while (!begun) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  gone.reset();
+  b.gate = true;
+  b.desk.settle();
+  CHECK(b.desk.message().empty());
+}
