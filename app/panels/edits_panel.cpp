@@ -156,12 +156,12 @@ void EditsPanel::pairs_window(const PanelContext& c) {
   if (!ImGui::BeginPopup("edit pairs", ImGuiWindowFlags_NoSavedSettings)) return;
   std::vector<Intervention> edits = c.state().document.edits;
   if (opened_ >= edits.size() || opened_ >= pairs_.texts.size() || !pairs_.texts[opened_] ||
-      !pairing_of(edits[opened_].action)) {
+      !edits[opened_].action->pairing()) {
     ImGui::CloseCurrentPopup();
     return ImGui::EndPopup();
   }
   const std::shared_ptr<const PairedTexts> texts = pairs_.texts[opened_];
-  TextPairing& pairing = *pairing_of(edits[opened_].action);
+  TextPairing pairing = *edits[opened_].action->pairing();
   section(c.ui, "TOKENS AS THEY ARE PAIRED", picker_.remark(*texts));
   static constexpr const char* names[] = {"by tokens", "from start", "from end", "by hand"};
   static constexpr TextPairing::By ways[] = {TextPairing::By::tokens, TextPairing::By::start, TextPairing::By::end,
