@@ -7,10 +7,12 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "app/analyse/parts.h"
 #include "app/analyse/reading.h"
 #include "app/panels/head_cells.h"
+#include "app/panels/map_part.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "core/reading/weighted_maps.h"
@@ -110,9 +112,19 @@ class WeightedAttentionInstrument final : public ReadingInstrument {
     const double height = std::min(width + 60, std::max(220.0, room_below(c) - 240));
     const ImVec2 start = ImGui::GetCursorPos();
     hovered_.reset();
-    // A map has labels and a colour bar around it, and is drawn smaller where even those find no room.
-    const double fit = std::min(1.0, width / (narrowest + 2 * margin)), around = 165;
-    const double plot = std::min(width, height) / fit - around;
+    const auto n = static_cast<Index>(answer->source.trace->tokens.size());
+    if (shown_.lock() != answer->source.run || std::exchange(c.bench.ui.reset_zoom, false)) part_.reset();
+    shown_ = answer->source.run;
+    part_.of(n, n);
+    HeadMapOptions options;
+    options.layer = head.layer;
+    options.head = head.head;
+    options.query = row;
+    options.room = {width, height};
+    options.region = part_.region();
+    std::string wanted = fmt::format("{} {} {} {} {} {}", head.layer, head.head, row, width, height, weighted_by_);
+    if (const auto& part = options.region)
+      wanted += fmt::format(" {} {} {} {}", part->query, part->n_query, part->key, part->n_key);
     for (std::size_t i = 0; i < 2; ++i) {
       const auto weighting = i == 0 ? Weighting::attention : static_cast<Weighting>(weighted_by_ + 1);
       const char* title = titles[static_cast<std::size_t>(weighting)];
@@ -126,20 +138,20 @@ class WeightedAttentionInstrument final : public ReadingInstrument {
       }
       ImGui::SetCursorPos({x, start.y + c.ui.px(20)});
       SceneSlot& slot = slots_[i];
-      slot.want(c.explorer(), c.ui, answer,
-                fmt::format("{} {} {} {} {} {}", head.layer, head.head, row, width, height, weighted_by_),
-                [answer, head, weighting, row, plot](const Look& look) {
-                  return weighted_scene(*answer->source.trace, answer->result.weights, head, weighting, plot, row,
-                                        look);
-                });
-      SceneViewOptions how;
-      how.largest = 1.5;
-      const SceneTouch touch = slot.draw(c.ui, title, how, width, height);
-      if (!touch.mark || touch.mark->id != "map" || !touch.cell) continue;
-      const auto& map = std::get<Heatmap>(touch.mark->shape);
-      const Index bin =
-          std::max<Index>(1, (static_cast<Index>(answer->source.trace->tokens.size()) + map.rows() - 1) / map.rows());
-      const Cell cell{touch.cell->row * bin, touch.cell->column * bin};
+      slot.want(c.explorer(), c.ui, answer, wanted, [answer, weighting, options](const Look& look) {
+        return weighted_scene(*answer->source.trace, answer->result.weights, weighting, options, look);
+      });
+      ImGui::SetNextItemAllowOverlap();  // the button beside the map
+      const SceneTouch touch = slot.draw(c.ui, title, MapPart::view(), width, height);
+      const Mark* drawn = slot.scene() ? find(*slot.scene(), "map") : nullptr;
+      if (!drawn) continue;
+      const auto& map = std::get<Heatmap>(drawn->shape);
+      if (part_.use_minimap(touch, *slot.scene()) || part_.follow(touch, map.rect, true)) *c.ui.animate = true;
+      part_.reset_button(c.ui, touch, *slot.scene());
+      if (touch.mark != drawn || !touch.cell) continue;
+      const Index offset = answer->source.trace->map(head).place().offset;
+      const Cell cell{map.first_row - offset + touch.cell->row * map.row_bin,
+                      map.first_column + touch.cell->column * map.column_bin};
       hovered_ = cell;
       const Trace& trace = *answer->source.trace;
       if (cell.column <= cell.row && cell.row < static_cast<Index>(trace.tokens.size())) {
@@ -190,6 +202,8 @@ class WeightedAttentionInstrument final : public ReadingInstrument {
 
   ReadingJob<Weighed> job_{*this, "read.weighted"};
   ReadingSlot slots_[2] = {ReadingSlot(*this, "scene.weighted.0"), ReadingSlot(*this, "scene.weighted.1")};
+  MapPart part_;  // the same of both
+  std::weak_ptr<const TracedRun> shown_;
   int weighted_by_ = 1;
   ReadingSlot atlas_{*this, "scene.weighted.atlas"};
   std::optional<Cell> hovered_;

@@ -159,7 +159,10 @@ Report Weighted::read(const ReadRun& run) const {
               map.stats().column_mass[static_cast<std::size_t>(key)],
               plain.stats().column_mass[static_cast<std::size_t>(key)]});
   out.picture = [trace = run.trace, weights, head, weighting](const Look& look) {
-    return weighted_scene(*trace, weights, head, weighting, 640, std::nullopt, look);
+    HeadMapOptions options;
+    options.layer = head.layer;
+    options.head = head.head;
+    return weighted_scene(*trace, weights, weighting, options, look);
   };
   return out;
 }

@@ -51,6 +51,7 @@ void CompareWorkspace::each_frame() {
     seen_ = shown();
     pinned_ = hover_ = {};
     picked_a_ = picked_b_ = -1;
+    part_.reset();
   }
 }
 
@@ -322,6 +323,22 @@ void CompareWorkspace::tokens(Ui& ui, Workbench& bench, float height) {
   ImGui::PopStyleColor();
 }
 
+MapRegion CompareWorkspace::beside(const MapRegion& of_a, const Comparison& c) {
+  const auto n = static_cast<Index>(c.b.trace->tokens.size());
+  const auto along = [&](Index first, Index count) {
+    Index low = n, high = -1;
+    for (Index i = first; i < first + count && i < static_cast<Index>(c.partner.size()); ++i)
+      if (const Index partner = c.partner[static_cast<std::size_t>(i)]; partner >= 0)
+        low = std::min(low, partner), high = std::max(high, partner);
+    if (high < 0) low = high = first;
+    count = std::min(count, n);
+    return std::pair(std::clamp<Index>((low + high + 1 - count) / 2, 0, n - count), count);
+  };
+  const auto [query, n_query] = along(of_a.query, of_a.n_query);
+  const auto [key, n_key] = along(of_a.key, of_a.n_key);
+  return {query, n_query, key, n_key};
+}
+
 void CompareWorkspace::maps(Ui& ui, Workbench& bench) {
   const auto result = desk_.result();
   const HeadId head = bench.explorer.state().document.selected;
@@ -332,8 +349,6 @@ void CompareWorkspace::maps(Ui& ui, Workbench& bench) {
   reading(ui, bench);
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   const double room = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale)) - 4;
-  const bool same =
-      std::ranges::equal(result->a.trace->tokens, result->b.trace->tokens, {}, &Token::label, &Token::label);
   HeadPairOptions options;
   options.layer = head.layer;
   options.head = head.head;
@@ -341,27 +356,30 @@ void CompareWorkspace::maps(Ui& ui, Workbench& bench) {
   options.name_b = result->b.name;
   options.scaling.scale = bench.explorer.state().view.scale == Scale::log ? Scale::log : Scale::linear;
   // What three maps side by side leave below them shows one row of both.
-  const double across = (width - (same ? 140 : 290)) / 3;
-  double row_height = std::clamp(room - across - 150, 0.0, 210.0);
+  const bool same =
+      std::ranges::equal(result->a.trace->tokens, result->b.trace->tokens, {}, &Token::label, &Token::label);
+  double row_height = std::clamp(room - (width - (same ? 140 : 290)) / 3 - 150, 0.0, 210.0);
   if (row_height < 90) row_height = 0;
   const double height = room - row_height;
-  options.plot = std::max(90.0, std::min(across, height - 150));
+  options.room = {width, height};
   options.bare = true;
-  maps_.want(bench.explorer, ui, result,
-             fmt::format("{}.{} {} {}", head.layer, head.head, options.plot, name(options.scaling.scale)),
-             [result, options](const Look& look) {
-               HeadPairOptions all = options;
-               all.partner = result->partner;
-               return head_pair_scene(*result->a.trace, *result->b.trace, all, look);
-             });
-  const Scene* scene = maps_.scene();
-  if (!scene) return;
-  SceneViewOptions how;
-  how.tooltips = false;
-  how.zoomable = true;
-  const SceneTouch touch = maps_.draw(ui, "pair", how, width, height);
   const AttentionMap &map_a = result->a.trace->maps[static_cast<std::size_t>(row_a)],
                      &map_b = result->b.trace->maps[static_cast<std::size_t>(row_b)];
+  if (std::exchange(bench.ui.reset_zoom, false)) part_.reset();
+  part_.of(map_a.n_query(), map_a.n_key());
+  options.region_a = part_.region();
+  if (options.region_a) options.region_b = beside(*options.region_a, *result);
+  std::string wanted = fmt::format("{}.{} {} {} {}", head.layer, head.head, width, height, name(options.scaling.scale));
+  if (const auto& part = options.region_a)
+    wanted += fmt::format(" {} {} {} {}", part->query, part->n_query, part->key, part->n_key);
+  maps_.want(bench.explorer, ui, result, wanted, [result, options](const Look& look) {
+    HeadPairOptions all = options;
+    all.partner = result->partner;
+    return head_pair_scene(*result->a.trace, *result->b.trace, all, look);
+  });
+  const Scene* scene = maps_.scene();
+  if (!scene) return;
+  const SceneTouch touch = maps_.draw(ui, "pair", MapPart::view(), width, height);
   const Place here = linked(place());
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   ImGui::PushClipRect(ImGui::GetItemRectMin(), ImGui::GetItemRectMax(), true);
@@ -371,24 +389,28 @@ void CompareWorkspace::maps(Ui& ui, Workbench& bench) {
     const auto& heat = std::get<Heatmap>(mark->shape);
     const bool of_b = std::string_view(id) == "map.b";
     const AttentionMap& map = of_b ? map_b : map_a;
-    const auto bin = static_cast<int>((map.n_key() + heat.columns() - 1) / heat.columns());
+    const Index offset = map.place().offset;
     const int query = of_b ? here.query_b : here.query_a, key = of_b ? here.key_b : here.key_a;
+    const auto row = query < 0 ? std::nullopt : heat.row_of(offset + query);
+    const auto column = key < 0 ? std::nullopt : heat.column_of(key);
     const auto frame = [&](const Rect& r, Color color, double thick) {
       draw.AddRect(touch.window({r.x, r.y}), touch.window({r.right(), r.bottom()}), col(color), 0, 0, ui.px(thick));
     };
-    if (key >= 0 && key / bin < heat.columns()) {
-      const Rect cell = heat.cell(0, key / bin);
+    if (column) {
+      const Rect cell = heat.cell(0, *column);
       frame({cell.x, heat.rect.y, cell.w, heat.rect.h}, with_opacity(ui.theme.key, 0.6), 1);
     }
-    if (query >= 0 && query / bin < heat.rows()) {
-      const Rect cell = heat.cell(query / bin, 0);
+    if (row) {
+      const Rect cell = heat.cell(*row, 0);
       frame({heat.rect.x, cell.y, heat.rect.w, cell.h}, with_opacity(ui.theme.query, 0.8), 1);
     }
     if (touch.mark == mark && touch.cell) {
-      const int q = static_cast<int>(touch.cell->row) * bin, k = static_cast<int>(touch.cell->column) * bin;
+      const int q = static_cast<int>(heat.first_row - offset + touch.cell->row * heat.row_bin),
+                k = static_cast<int>(heat.first_column + touch.cell->column * heat.column_bin);
       hovered_ = of_b ? Place{-1, -1, q, k} : Place{q, k, -1, -1};
       if (touch.clicked) pinned_ = pinned_ == hovered_ ? Place{} : hovered_;
     }
+    if (touch.mark == mark && part_.follow(touch, heat.rect, true)) *ui.animate = true;
   }
   ImGui::PopClipRect();
   if (row_height > 0) row(ui, bench, row_height);
@@ -411,6 +433,11 @@ void CompareWorkspace::reading(Ui& ui, Workbench& bench) {
     tooltip(ui, {"Tokens, or words (W)", "to a word: the sum over its tokens; from a word: the mean over its tokens",
                  c.unit == c.asked ? "predictions and losses are those of tokens"
                                    : "this text is too long to compare every head in words"});
+  if (!part_.whole()) {
+    ImGui::SameLine(0, ui.px(10));
+    if (button(ui, "Whole maps")) part_.reset();
+    if (ImGui::IsItemHovered()) tooltip(ui, {"The whole maps again (0)"});
+  }
   ImGui::SameLine(0, ui.px(14));
   std::string text = fmt::format("Point at a cell or a {}: it is pointed out in both. Click keeps it.",
                                  c.unit == TextUnit::words ? "word" : "token");

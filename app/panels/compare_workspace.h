@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/actions/action.h"
+#include "app/panels/map_part.h"
 #include "app/panels/scene_slot.h"
 #include "app/state/compare_desk.h"
 #include "app/state/desk_controls.h"
@@ -48,12 +49,15 @@ class CompareWorkspace {
   void numbers(Ui& ui, Workbench& bench);
   /// The partner in the other text fills what is empty.
   Place linked(Place place) const;
+  /// What B shows beside a part of A: where the partners of its queries and keys lie.
+  static MapRegion beside(const MapRegion& of_a, const Comparison& c);
   const Place& place() const { return hover_.any() ? hover_ : pinned_; }
 
   CompareDesk& desk_;
   std::vector<CatalogueGroup> pages_;
   std::string page_;  // of the settings, as last seen
   SceneSlot atlas_{"scene.compare.atlas"}, tokens_{"scene.compare.tokens"}, maps_{"scene.compare.maps"};
+  MapPart part_;  // of A's map
   PromptEdit edit_;
   bool drawn_ = false;
   Place hover_, hovered_, pinned_;     // hovered_: collected in this frame, shown in the next

@@ -18,9 +18,6 @@ namespace headscope {
 
 namespace {
 
-constexpr Index fewest_shown = 4;
-constexpr double wheel_step = 1.2;
-
 /// Any label of an axis, and whether all of its positions have one.
 struct AxisFound {
   const Text* like = nullptr;
@@ -108,15 +105,6 @@ std::pair<Index, Index> strongest(const AttentionMap& map, Index query, Index ke
 
 }  // namespace
 
-std::optional<MapRegion> HeadMapView::region() const {
-  if (!part_) return std::nullopt;
-  const auto first = [](double at, Index count, Index all) {
-    return std::clamp<Index>(std::lround(at), 0, std::max<Index>(all - count, 0));
-  };
-  return MapRegion{first(part_->query, part_->n_query, n_query_), std::min(part_->n_query, n_query_),
-                   first(part_->key, part_->n_key, n_key_), std::min(part_->n_key, n_key_)};
-}
-
 /// Another text, or words for tokens: its map is another one, and is seen whole first.
 void HeadMapView::keep_to_text(const PanelContext& c) {
   std::vector<std::int32_t> ids;
@@ -129,70 +117,8 @@ void HeadMapView::keep_to_text(const PanelContext& c) {
 /// A row that was pinned outside the part comes into it.
 void HeadMapView::follow_pin(const PanelContext& c) {
   const auto pinned = c.state().document.query ? std::optional(c.shown(*c.state().document.query)) : std::nullopt;
-  if (pinned == std::exchange(pinned_, pinned) || !pinned || !part_) return;
-  const MapRegion shown = *region();
-  const Index row = *pinned;
-  if (row < shown.query) place(static_cast<double>(row), part_->key);
-  if (row >= shown.query + shown.n_query) place(static_cast<double>(row - shown.n_query + 1), part_->key);
-}
-
-void HeadMapView::place(double query, double key) {
-  part_->query = std::clamp(query, 0.0, static_cast<double>(n_query_ - part_->n_query));
-  part_->key = std::clamp(key, 0.0, static_cast<double>(n_key_ - part_->n_key));
-}
-
-/// The cell under the pointer stays under it.
-void HeadMapView::zoom(const SceneTouch& touch, const Heatmap& heat, double lines) {
-  const Part before = part_.value_or(Part{0, 0, n_query_, n_key_});
-  const double factor = std::pow(wheel_step, -lines);
-  // Every turn of the wheel changes something, also where few cells are left.
-  const auto count = [&](Index now, Index all) {
-    const auto next = static_cast<Index>(std::lround(static_cast<double>(now) * factor));
-    return std::clamp(lines > 0 ? std::min(next, now - 1) : std::max(next, now + 1), std::min(fewest_shown, all), all);
-  };
-  Part next{0, 0, count(before.n_query, n_query_), count(before.n_key, n_key_)};
-  if (next.n_query == n_query_ && next.n_key == n_key_) return reset();
-  const MapRegion shown = region().value_or(MapRegion{0, n_query_, 0, n_key_});
-  const double across = std::clamp((touch.at.x - heat.rect.x) / heat.rect.w, 0.0, 0.9999),
-               down = std::clamp((touch.at.y - heat.rect.y) / heat.rect.h, 0.0, 0.9999);
-  const auto cells = [](double share, Index of) { return std::floor(share * static_cast<double>(of)); };
-  part_ = next;
-  place(static_cast<double>(shown.query) + cells(down, shown.n_query) - cells(down, next.n_query),
-        static_cast<double>(shown.key) + cells(across, shown.n_key) - cells(across, next.n_key));
-}
-
-void HeadMapView::pan(const PanelContext& c, const SceneTouch& touch, const Heatmap& heat) {
-  if (!touch.held || !part_ || !ImGui::IsMouseDragging(ImGuiMouseButton_Left, 4)) return;
-  const ImVec2 moved = ImGui::GetMouseDragDelta(ImGuiMouseButton_Left, 4);
-  ImGui::ResetMouseDragDelta(ImGuiMouseButton_Left);
-  const double pixels = static_cast<double>(touch.pixels);
-  place(part_->query - static_cast<double>(moved.y) / pixels / heat.rect.h * static_cast<double>(part_->n_query),
-        part_->key - static_cast<double>(moved.x) / pixels / heat.rect.w * static_cast<double>(part_->n_key));
-  *c.ui.animate = true;
-}
-
-/// Press or drag on the small map: that place comes into the middle. True while the hand is on it.
-bool HeadMapView::use_minimap(const SceneTouch& touch, const Scene& scene) {
-  const Mark* mark = find(scene, "minimap");
-  if (!touch.held || !mark || !part_) return on_minimap_ = false;
-  if (touch.pressed) on_minimap_ = touch.mark == mark;
-  if (!on_minimap_) return false;
-  const Rect& rect = std::get<Heatmap>(mark->shape).rect;
-  place((touch.at.y - rect.y) / rect.h * static_cast<double>(n_query_) - static_cast<double>(part_->n_query) / 2,
-        (touch.at.x - rect.x) / rect.w * static_cast<double>(n_key_) - static_cast<double>(part_->n_key) / 2);
-  return true;
-}
-
-void HeadMapView::reset_button(const PanelContext& c, const SceneTouch& touch, const Scene& scene) {
-  const Mark* mark = find(scene, "minimap");
-  if (!mark || !part_) return;
-  const Rect& rect = std::get<Heatmap>(mark->shape).rect;
-  const ImVec2 after = ImGui::GetCursorScreenPos(), at = touch.window({rect.x - 1, rect.bottom() + 8});
-  ImGui::SetCursorScreenPos({std::floor(at.x), std::floor(at.y)});
-  const UseFont font(c.ui, c.ui.small());
-  if (button(c.ui, "Whole map", c.ui.px(22))) reset();
-  if (ImGui::IsItemHovered()) tooltip(c.ui, {"The whole map again (0)"});
-  ImGui::SetCursorScreenPos(after);
+  if (pinned == std::exchange(pinned_, pinned) || !pinned) return;
+  part_.reveal(*pinned);
 }
 
 void HeadMapView::draw(const PanelContext& c, const AttentionMap& map, CellTools& tools, double width, double height) {
@@ -200,9 +126,8 @@ void HeadMapView::draw(const PanelContext& c, const AttentionMap& map, CellTools
   const View& view = c.state().view;
   const Document& document = c.state().document;
   const ShownRun run = shown_run(c);
-  n_query_ = c.words() ? c.words()->words() : map.n_query();
-  n_key_ = c.words() ? c.words()->words() : map.n_key();
   keep_to_text(c);
+  part_.of(c.words() ? c.words()->words() : map.n_query(), c.words() ? c.words()->words() : map.n_key());
   follow_pin(c);
 
   const std::optional<MapRegion> shown = region();
@@ -228,12 +153,8 @@ void HeadMapView::draw(const PanelContext& c, const AttentionMap& map, CellTools
   });
 
   const bool tool = view.map_tool != MapTool::look && !c.words();
-  SceneViewOptions how;
+  SceneViewOptions how = MapPart::view();
   how.centered = true;
-  how.zoomable = true;  // the wheel is this view's, which makes a picture of the part instead of enlarging the whole
-  how.most_zoom = 1;
-  how.pannable = false;
-  how.tooltips = false;
   const ImVec2 from = ImGui::GetCursorScreenPos(), to{from.x + c.ui.px(width), from.y + c.ui.px(height)};
   ImGui::SetNextItemAllowOverlap();  // the button beside the map
   const SceneTouch touch = slot_.draw(c.ui, "head", how, width, height);
@@ -242,12 +163,8 @@ void HeadMapView::draw(const PanelContext& c, const AttentionMap& map, CellTools
   if (!drawn) return;
   const auto& heat = std::get<Heatmap>(drawn->shape);
   const Index bin = heat.row_bin;
-  if (const double lines = static_cast<double>(ImGui::GetIO().MouseWheel); touch.hovered && lines != 0) {
-    zoom(touch, heat, lines);
-    *c.ui.animate = true;
-  }
-  const bool moving = use_minimap(touch, *scene);
-  if (!moving && !tool) pan(c, touch, heat);
+  const bool moving = part_.use_minimap(touch, *scene);
+  if (part_.follow(touch, heat.rect, !moving && !tool)) *c.ui.animate = true;
 
   if (touch.mark == drawn && touch.cell && !moving) {
     Index q = heat.first_row + touch.cell->row * bin - map.place().offset,
@@ -274,7 +191,7 @@ void HeadMapView::draw(const PanelContext& c, const AttentionMap& map, CellTools
   if (tool && !moving) tools.on_map(c, touch, map, heat);
   paint_evidence(c, touch, heat);
   paint_cross(c, touch, *scene, heat, from, to);
-  reset_button(c, touch, *scene);
+  part_.reset_button(c.ui, touch, *scene);
 }
 
 }  // namespace headscope

@@ -139,21 +139,16 @@ Matrix source_matrix(const LogitAttribution& found, std::shared_ptr<const Trace>
   return out;
 }
 
-Scene weighted_scene(const Trace& trace, const ModelWeights& weights, HeadId head, Weighting weighting, double plot,
-                     std::optional<Index> query, const Look& look) {
+Scene weighted_scene(const Trace& trace, const ModelWeights& weights, Weighting weighting, HeadMapOptions options,
+                     const Look& look) {
   Trace one;
   one.model = trace.model;
   one.tokens = trace.tokens;
-  one.maps.push_back(weighted_map(trace, weights, head, weighting));
-  HeadMapOptions o;
-  o.layer = head.layer;
-  o.head = head.head;
-  o.plot = plot;
-  o.bare = true;
-  o.query = query;
+  one.maps.push_back(weighted_map(trace, weights, {options.layer, options.head}, weighting));
+  options.bare = true;
   constexpr const char* units[] = {"α, attention", "α ‖v‖, what is mixed in", "‖α v W_O‖, what is written"};
-  o.weights = units[static_cast<std::size_t>(weighting)];
-  return head_map_scene(one, o, look);
+  options.weights = units[static_cast<std::size_t>(weighting)];
+  return head_map_scene(one, options, look);
 }
 
 Matrix circuit_matrix(const TokenCircuits& found, Circuit circuit, const TokenName& name) {

@@ -12,6 +12,7 @@
 #include "core/reading/logit_lens.h"
 #include "core/reading/sinks.h"
 #include "core/reading/weighted_maps.h"
+#include "viz/scene/head_map.h"
 #include "viz/scene/matrix.h"
 #include "viz/scene/scene.h"
 #include "viz/scene/token_axis.h"
@@ -34,9 +35,9 @@ Matrix attribution_matrix(const LogitAttribution& found, const ModelDims& dims);
 Matrix source_matrix(const LogitAttribution& found, std::shared_ptr<const Trace> trace,
                      const std::vector<HeadId>& heads);
 
-/// One head's map, weighted. `plot` as in HeadMapOptions.
-Scene weighted_scene(const Trace& trace, const ModelWeights& weights, HeadId head, Weighting weighting, double plot,
-                     std::optional<Index> query, const Look& look);
+/// The map of the head that the options name, weighted; without title and caption.
+Scene weighted_scene(const Trace& trace, const ModelWeights& weights, Weighting weighting, HeadMapOptions options,
+                     const Look& look);
 
 enum class Circuit { ov, qk };
 Matrix circuit_matrix(const TokenCircuits& found, Circuit circuit, const TokenName& name);

@@ -21,9 +21,9 @@ class Pattern {
   static Pattern literal(std::string_view text, const std::string& where);
 
   /// Calls `found` for each match in `range` of the valid UTF-8 `text`, from left to right, not overlapping. Lookaround
-  /// sees only the range. A match may be empty, but not right after another match. Throws Error when the pattern needs
-  /// more work at one place than a text of this length can ask for (it tries ever more ways to match), Cancelled when
-  /// `stop` is requested.
+  /// sees only the range. A match may be empty, but not right after another match. Throws Error when the pattern tries
+  /// more ways to match than a text of this length can ask for, at one place or at all of them together; Cancelled when
+  /// `stop` is requested, which is looked at between bounded calls.
   void find_all(std::string_view text, ByteRange range, const std::function<void(ByteRange)>& found,
                 const std::stop_token& stop = {}) const;
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_set>
 
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
@@ -61,9 +63,11 @@ std::vector<BpeModel::Merge> read_merges(const fs::path& path, const Vocabulary&
 /// Without merges every token must be one symbol, or else the merges are missing and all longer tokens would be lost.
 void require_single_symbols(const fs::path& path, const std::vector<Vocabulary::Entry>& words,
                             const std::vector<AddedToken>& added) {
+  std::unordered_set<std::string_view> known;
+  for (const AddedToken& token : added) known.insert(token.content);
   for (const Vocabulary::Entry& word : words) {
     if (word.spelling.size() == static_cast<std::size_t>(utf8_length(word.spelling.front()))) continue;
-    if (std::ranges::find(added, word.spelling, &AddedToken::content) != added.end()) continue;
+    if (known.contains(word.spelling)) continue;
     throw Error(path.string(), "merges.txt beside it, or only tokens of one character",
                 fmt::format("no merges.txt, and the token '{}' (id {})", word.spelling, word.id),
                 "fetch the model's merges.txt or tokenizer.json into the same folder");

@@ -20,6 +20,8 @@ using sentencepiece::ImmutableSentencePieceText;
 using sentencepiece::SentencePieceProcessor;
 
 constexpr std::size_t kLargestModel = std::size_t{256} << 20;
+// The library reads a text to its end once it began, about a megabyte in a second.
+constexpr std::size_t kLongestPart = std::size_t{1} << 20;
 constexpr std::string_view kSpaceMark = "▁";
 
 /// Calls into the library, whose exceptions (of lengths that a broken file states, for one) become Errors at `where`.
@@ -70,6 +72,11 @@ class SentencePieceTokenizer final : public TableTokenizer {
     if (longest_ > 0)  // the library's normaliser may drop or shorten anything but these
       check_length(static_cast<std::size_t>(std::ranges::count_if(text, letter_or_digit)), longest_, out.size(),
                    options);
+    if (text.size() > kLongestPart)
+      throw Error(
+          "text",
+          fmt::format("at most {} bytes in a row for SentencePiece, whose reading cannot be stopped", kLongestPart),
+          fmt::format("{}, too long", text.size()), "cut it into several texts");
     ImmutableSentencePieceText encoded;
     guarded(where_, [&] {
       const auto status = processor_->Encode(absl::string_view(text.data(), text.size()), encoded.mutable_proto());

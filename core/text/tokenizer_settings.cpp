@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 #include <unordered_map>
 
@@ -61,14 +60,22 @@ void read_added_tokens_decoder(const JsonView& decoder, TokenizerSettings& setti
   }
 }
 
+/// Where each content is first listed.
+std::unordered_map<std::string, std::size_t> places_of(const std::vector<AddedToken>& added) {
+  std::unordered_map<std::string, std::size_t> places;
+  for (std::size_t i = 0; i < added.size(); ++i) places.emplace(added[i].content, i);
+  return places;
+}
+
 void read_added_tokens(const JsonView& file, TokenizerSettings& settings) {
+  const auto listed = places_of(settings.added);  // the file itself names nothing twice
   for (const auto& [content, value] : file.members()) {
     const std::int32_t id = token_id(value, value.integer());
-    const auto same = std::ranges::find(settings.added, content, &AddedToken::content);
-    if (same == settings.added.end())
+    const auto same = listed.find(content);
+    if (same == listed.end())
       settings.added.push_back({.content = content, .id = id, .normalized = true});
-    else if (same->id != id)
-      value.refuse(fmt::format("id {}, as in tokenizer_config.json", same->id), fmt::format("{}", id));
+    else if (const std::int32_t before = settings.added[same->second].id; before != id)
+      value.refuse(fmt::format("id {}, as in tokenizer_config.json", before), fmt::format("{}", id));
   }
 }
 
@@ -123,14 +130,15 @@ Vocabulary join_vocabulary(const std::string& where, std::vector<Vocabulary::Ent
           fmt::format("id {} for the added token '{}', as in the vocabulary", known->second, excerpt(token.content)),
           fmt::format("id {}", token.id));
   }
+  auto listed = places_of(added);
   for (const std::string& name : settings.special) {
     const auto known = ids.find(name);
     if (known == ids.end()) continue;
-    const auto listed = std::ranges::find(added, name, &AddedToken::content);
-    if (listed == added.end())
+    const auto [place, is_new] = listed.emplace(name, added.size());
+    if (is_new)
       added.push_back({.content = name, .id = static_cast<std::int32_t>(known->second), .special = true});
     else
-      listed->special = true;
+      added[place->second].special = true;
   }
   return Vocabulary(where, std::move(entries));
 }

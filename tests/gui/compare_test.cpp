@@ -13,7 +13,7 @@ namespace {
 struct Compare : Explore {
   CompareDesk desk{app.explorer(), nullptr};
   CompareWorkspace compare{desk};
-  Compare() {
+  explicit Compare(int width = 1280, int height = 720) : Explore(width, height) {
     app.add(workspace_of(compare));
     driver.frames(2);
     driver.click("Compare");
@@ -175,4 +175,61 @@ TEST_CASE("two moments of a training run: scrubbed apart, ranked, and the same m
   ends("##moment b", false);  // the first moment with itself
   for (const HeadDifference& head : desk.result()->heads) CHECK(head.total_variation == 0);
   training.stop();
+}
+
+TEST_CASE("maps of long texts keep labels that can be read; the wheel shows a part of all three with its axes") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  for (const auto& [width, height] : {std::pair{1280, 720}, {1600, 1000}}) {
+    CAPTURE(width);
+    Compare c(width, height);
+    std::string text;
+    for (int i = 0; i < 100; ++i) text += static_cast<char>('a' + (i * 7) % 26);
+    c.app.explorer().set_text("It was " + text);
+    REQUIRE(c.settle());
+    c.desk.set_with(CompareDesk::With::text);
+    c.desk.text() = "It then was " + text;
+    REQUIRE(c.arrives([&](const Comparison& r) { return r.b.trace->text == c.desk.text(); }));
+    const auto labels = [&](const std::string& axis) {
+      c.driver.frames(3);
+      std::vector<Item> out;
+      for (const Item& item : c.app.window().items().items())
+        if (item.label.starts_with("pair/label." + axis + ".")) out.push_back(item);
+      return out;
+    };
+    const auto readable = [&] {
+      for (const char* axis : {"a.query", "b.query", "difference.query"}) {
+        const auto all = labels(axis);
+        CHECK(all.size() >= 3);
+        for (const Item& label : all) CHECK(label.max.y - label.min.y >= 13.5f);  // the line of a face of 11 pixels
+      }
+    };
+    readable();
+    CHECK_FALSE(c.driver.shown("Whole maps"));
+    const Item whole = c.driver.item("pair/map.a");
+    for (int i = 0; i < 14; ++i) {
+      c.driver.move_to(c.driver.item("pair/map.a").center());
+      c.driver.wheel(1);
+      REQUIRE(c.settle());
+    }
+    readable();
+    // The pictures are not enlarged: they show less.
+    CHECK(c.driver.item("pair/map.a").max.x - c.driver.item("pair/map.a").min.x < 1.4f * (whole.max.x - whole.min.x));
+    const auto rows = labels("a.query"), partners = labels("b.query");
+    CHECK(rows.size() < 20);
+    CHECK(rows.size() == partners.size());
+    // B shows the same place of its own text: an inserted token further on.
+    const auto position = [](const Item& item) {
+      return std::atoi(item.label.substr(item.label.rfind('.') + 1).c_str());
+    };
+    CHECK(c.desk.result()->partner[static_cast<std::size_t>(position(rows[0]))] == position(partners[0]));
+    c.driver.click("Whole maps");
+    REQUIRE(c.settle());
+    CHECK(labels("a.query").front().label == "pair/label.a.query.0");
+    c.driver.move_to(c.driver.item("pair/map.b").center());
+    c.driver.wheel(3);
+    REQUIRE(c.settle());
+    CHECK(c.driver.shown("Whole maps"));
+    c.driver.key(ImGuiKey_0);
+    CHECK_FALSE(c.driver.shown("Whole maps"));
+  }
 }

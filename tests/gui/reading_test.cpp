@@ -109,3 +109,35 @@ TEST_CASE("what a token raises is listed in whole columns, as many as there is r
     narrow = columns;
   }
 }
+
+TEST_CASE("weighted maps of a long text have labels that can be read, and the wheel shows a part of both") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  AnalysePage a("tiny-gpt2", 1280, 720);
+  std::string text = "It was";
+  for (int i = 0; i < 60; ++i) text += i % 2 ? " day" : " night";
+  a.app.explorer().set_text(text);
+  REQUIRE(a.settle());
+  a.open("weighted attention", "weighted", "ATTENTION/map");
+  const auto labels = [&] {
+    a.driver.frames(3);
+    std::vector<Item> out;
+    for (const Item& item : a.app.window().items().items())
+      if (item.label.starts_with("ATTENTION/label.query.")) out.push_back(item);
+    return out;
+  };
+  for (const Item& label : labels()) CHECK(label.max.y - label.min.y >= 13.5f);  // the line of a face of 11 pixels
+  CHECK(labels().size() >= 3);
+  CHECK_FALSE(a.driver.shown("Whole map"));
+  a.driver.move_to(a.driver.item("ATTENTION/map").center());
+  a.driver.wheel(9);
+  REQUIRE(a.settle());
+  CHECK(a.driver.shown("ATTENTION/minimap"));
+  CHECK(a.driver.shown("WEIGHTED BY OUTPUT/minimap"));
+  for (const Item& label : labels()) CHECK(label.max.y - label.min.y >= 13.5f);
+  const Item map = a.driver.item("ATTENTION/map");
+  a.driver.click_at({map.min.x + 3, map.min.y + 3});  // the first cell that is shown, not the first of the map
+  CHECK(a.state().document.query.value_or(0) > 5);
+  a.driver.click("Whole map");
+  REQUIRE(a.settle());
+  CHECK_FALSE(a.driver.shown("ATTENTION/minimap"));
+}

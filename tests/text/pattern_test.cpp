@@ -144,3 +144,20 @@ TEST_CASE("a pattern that explodes stops at a limit") {
   CHECK_THROWS_AS(matches("^(([a-z])+.)+[A-Z]([a-z])+$", std::string(2000, 'a')), Error);
   CHECK_THROWS_AS(matches("(a+)+$(?<=b)", std::string(40, 'a') + "c"), Error);
 }
+
+TEST_CASE("a pattern that takes few ways at every place, but ever more in all of them, stops at a limit of the text") {
+  // From each a to the end and back: n²/2 = 2 · 10¹⁰ ways, each place within what a single match may take.
+  CHECK_THROWS_WITH_AS(matches("(?:a|b)+\\d", std::string(200'000, 'a')),
+                       doctest::Contains("test: expected a pattern that splits this text within PCRE2's limits, found "
+                                         "match limit exceeded at byte"),
+                       Error);
+  CHECK_THROWS_WITH(matches("(?:a|b)+\\d", std::string(200'000, 'a')), doctest::Contains("(?:a|b)+"));
+  // The same where places that take many ways stand between thousands that take none.
+  std::string sparse;
+  for (int i = 0; i < 40; ++i) sparse += std::string(20'000, 'a') + std::string(9000, '.');
+  CHECK_THROWS_AS(matches("(?:a|b)+\\d", sparse), Error);
+  // Many long matches are within it: each is paid once.
+  std::string runs;
+  for (int i = 0; i < 100; ++i) runs += std::string(30'000, 'a') + "7 ";
+  CHECK(matches("(?:a|b)+\\d", runs).size() == 100);
+}

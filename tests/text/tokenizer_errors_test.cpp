@@ -1,6 +1,7 @@
 // Broken tokenizer files: one clear error each, naming file and key.
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <fstream>
 
@@ -186,6 +187,23 @@ TEST_CASE("tokenizer_config.json overrules ByteLevel's space, and added_tokens.j
   CHECK(ids_of(load_tokenizer(added)->encode("abbab")) == std::vector<std::int32_t>{2, 3});
   put(added / "added_tokens.json", R"({"bab":2})");
   has(load_error(added), "id 2 for both");
+}
+
+TEST_CASE("hundreds of thousands of added tokens, and of special names, are read once each") {
+  // Whoever looks through all that came before for each has 5 · 10¹⁰ names to compare, which takes minutes.
+  constexpr int count = 300'000;
+  std::string added, special;
+  for (int i = 0; i < count; ++i) {
+    added += fmt::format(R"({}"added{:06}":{})", i ? "," : "{", i, i + 2);
+    if (i % 2) special += fmt::format(R"({}"added{:06}")", special.empty() ? "" : ",", i);
+  }
+  const fs::path folder = gpt2_files(R"({"a":0,"b":1})", "");
+  put(folder / "added_tokens.json", added + "}");
+  put(folder / "tokenizer_config.json", "{\"additional_special_tokens\":[" + special + "]}");
+  const auto tokenizer = load_tokenizer(folder);
+  CHECK(tokenizer->vocab_size() == count + 2);
+  CHECK(ids_of(tokenizer->encode("aadded299998b")) == std::vector<std::int32_t>{0, 300'000, 1});
+  CHECK(ids_of(tokenizer->encode("added299999", {.parse_special = true})) == std::vector<std::int32_t>{300'001});
 }
 
 TEST_CASE("bytes that a splitter removes belong to the token after them, or to the last") {

@@ -253,3 +253,14 @@ TEST_CASE("a requested stop ends every tokenizer's reading of a text") {
       CHECK_THROWS_AS(fixture(name)->encode(text, {.stop = stop.get_token()}), Cancelled);
   }
 }
+
+TEST_CASE("SentencePiece, which cannot be stopped, is given no text that it reads for long") {
+  const auto tokenizer = fixture("sentencepiece");
+  const std::string longest(std::size_t{1} << 20, 'a');
+  CHECK(tokenizer->encode(longest).size() > 1000);
+  CHECK_THROWS_WITH_AS(
+      tokenizer->encode(longest + "a"),
+      doctest::Contains("text: expected at most 1048576 bytes in a row for SentencePiece, whose reading "
+                        "cannot be stopped, found 1048577, too long"),
+      Error);
+}

@@ -78,6 +78,46 @@ TEST_CASE("pairs of maps of every size keep their text inside and apart") {
     }
 }
 
+TEST_CASE(
+    "a pair of maps, or parts of them, takes no more than its room: labels thin out, nothing is written smaller") {
+  const PangoText measure;
+  for (const auto& [width, height] : {std::pair{590.0, 265.0}, {930.0, 430.0}, {1800.0, 900.0}})
+    for (const Index n : {3, 14, 100, 700}) {
+      CAPTURE(width);
+      CAPTURE(n);
+      const Trace a = sample_trace(n, 1, 1), b = sample_trace(n + 2, 1, 1);
+      const std::vector<int> partner = same(static_cast<std::size_t>(n));
+      HeadPairOptions options;
+      options.partner = partner;
+      options.bare = true;
+      options.room = {width, height};
+      const Look look{theme("dark"), measure};
+      for (const Trace* other : {&a, &b}) {
+        const Scene scene = head_pair_scene(a, *other, options, look);
+        CHECK(layout_fault(scene, measure) == "");
+        CHECK(scene.width <= width);
+        CHECK(scene.height <= height);
+      }
+      if (n < 14) continue;
+      HeadPairOptions part = options;
+      part.region_a = MapRegion{n - 9, 8, 2, 8};
+      part.region_b = MapRegion{n - 8, 8, 3, 8};
+      const Scene scene = head_pair_scene(a, b, part, look);
+      CHECK(layout_fault(scene, measure) == "");
+      CHECK(scene.width <= width);
+      CHECK(scene.height <= height);
+      const auto& map = shape<Heatmap>(scene, "map.b");
+      CHECK(map.first_row == n - 8);
+      CHECK(map.first_column == 3);
+      CHECK(map.values.at(1, 2) == b.maps[0].weight(n - 7, 5));
+      // Colours are those of the whole.
+      CHECK(shape<Heatmap>(scene, "map.difference").norm.high ==
+            shape<Heatmap>(head_pair_scene(a, b, options, look), "map.difference").norm.high);
+      part.region_b = MapRegion{n, 8, 0, 8};
+      CHECK_THROWS_AS(head_pair_scene(a, b, part, look), Error);
+    }
+}
+
 TEST_CASE("token strips: every token once, lines between partners, blocks inside the width") {
   const PangoText measure;
   const Look look{theme("dark"), measure};

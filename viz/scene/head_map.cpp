@@ -71,7 +71,9 @@ void keep_row_maxima(Heatmap& drawn, const AttentionMap& map, const MapRegion& r
   }
 }
 
-MapRegion checked(const std::optional<MapRegion>& region, const AttentionMap& map) {
+}  // namespace
+
+MapRegion shown_region(const std::optional<MapRegion>& region, const AttentionMap& map) {
   if (!region) return {0, map.n_query(), 0, map.n_key()};
   const auto fits = [](Index first, Index count, Index all) { return first >= 0 && count > 0 && first + count <= all; };
   if (!fits(region->query, region->n_query, map.n_query()) || !fits(region->key, region->n_key, map.n_key()))
@@ -80,8 +82,6 @@ MapRegion checked(const std::optional<MapRegion>& region, const AttentionMap& ma
         fmt::format("{} rows from {}, {} keys from {}", region->n_query, region->query, region->n_key, region->key));
   return *region;
 }
-
-}  // namespace
 
 void add_cell_values(Scene& scene, const Heatmap& map, MapKind kind, const std::string& id, const Look& look) {
   const Font font = look.theme.number();
@@ -111,7 +111,7 @@ Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const Lo
   const Index offset = map.place().offset;
   check(options.query, offset, map.n_query(), "query");
   check(options.key, 0, map.n_key(), "key");
-  const MapRegion region = checked(options.region, map);
+  const MapRegion region = shown_region(options.region, map);
   Font corner = theme.caption();
   corner.weight = 600;
   const double corner_width = std::max(look.measure.width("query ↓", corner), look.measure.width("key →", corner)) + 7;

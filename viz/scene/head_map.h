@@ -37,6 +37,9 @@ struct HeadMapOptions {
 /// the map. A query or key outside the region is not marked.
 Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const Look& look);
 
+/// The region, or the whole map. Throws Error when it is not inside the map, or empty.
+MapRegion shown_region(const std::optional<MapRegion>& region, const AttentionMap& map);
+
 /// Numbers inside the cells of a map, where the cells have room for them: marks "<id>.<row>.<column>", counted as the
 /// map's labels are. Values that round to zero stay quiet: their colour says it.
 void add_cell_values(Scene& scene, const Heatmap& map, MapKind kind, const std::string& id, const Look& look);
