@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 
+#include "core/base/nth.h"
 #include "core/tensor/panels.h"
 #include "core/tensor/row_gradients.h"
 
@@ -84,7 +85,7 @@ class Group {
                      d_scores_ + keys.begin, stride);
     if (out_.pattern.values.defined()) put(out_.pattern, head, first, count, keys, stride);
     if (!past_pattern()) return;
-    const float scale = rules_[static_cast<std::size_t>(head)].scale;
+    const float scale = nth(rules_, head).scale;
     if (s_.entropy_price != 0)
       for (Index r = 0, after_sink = std::max<Index>(keys.begin, 1); r < count; ++r)
         row_gradients::entropy(pattern + r * n_key_ + after_sink, std::max<Index>(keys.end - after_sink, 0),
@@ -93,7 +94,7 @@ class Group {
       row_gradients::softmax(pattern + r * n_key_ + keys.begin, keys.size(), 1.0f, d_scores_ + r * stride + keys.begin);
     if (out_.scores.values.defined()) put(out_.scores, head, first, count, keys, stride);
     if (s_.edited_scores) return;
-    if (const AttentionRule& rule = *rules_[static_cast<std::size_t>(head)].rule; !rule.plain())
+    if (const AttentionRule& rule = *nth(rules_, head).rule; !rule.plain())
       for (Index r = 0; r < count; ++r)
         if (const float factor = rule.factor(offset() + first + r); factor != 1)
           for (Index key = keys.begin; key < keys.end; ++key) d_scores_[r * stride + key] *= factor;
@@ -131,7 +132,7 @@ class Group {
   /// An edit may have put weight on cells that the rule hides.
   KeyRange keys_with_weight(Index head, Index first, Index count) const {
     if (s_.edited_scores || s_.edited_pattern) return {0, n_key_};
-    const AttentionRule& rule = *rules_[static_cast<std::size_t>(head)].rule;
+    const AttentionRule& rule = *nth(rules_, head).rule;
     KeyRange hull{n_key_, 0};
     for (Index i = first; i < first + count; ++i) {
       const KeyRange keys = rule.keys(offset() + i, n_key_);
@@ -181,7 +182,7 @@ void record_attention(Tape& tape, Backend& backend, const Tensor& z, std::vector
     backend.pool().parallel(static_cast<int>(static_cast<Index>(steps.size()) * kv_heads), [&](int task, int thread) {
       const auto text = static_cast<std::size_t>(task / kv_heads);
       Group(steps[text], gradients[text], rules, d_z.slice(0, begin[text], begin[text + 1]), task % kv_heads,
-            scratch[static_cast<std::size_t>(thread)])
+            nth(scratch, thread))
           .run();
     });
   });

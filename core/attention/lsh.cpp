@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/base/nth.h"
 #include "core/base/random.h"
 
 namespace headscope {
@@ -31,9 +32,7 @@ class LshRule final : public AttentionRule {
   bool sees(Index query, Index key) const {
     if (key >= query || query >= tokens_) return key == query;
     for (int round = 0; round < rounds_; ++round)
-      if (query_[static_cast<std::size_t>(round * tokens_ + query)] ==
-          key_[static_cast<std::size_t>(round * tokens_ + key)])
-        return true;
+      if (nth(query_, round * tokens_ + query) == nth(key_, round * tokens_ + key)) return true;
     return false;
   }
   std::vector<int> query_, key_;
@@ -56,8 +55,7 @@ std::vector<int> lsh_buckets(const Tensor& x, const LshSettings& settings) {
       double most = -1;
       for (Index b = 0; b < half; ++b) {
         double along = 0;
-        for (Index c = 0; c < d; ++c)
-          along += static_cast<double>(x.at(i, c)) * directions[static_cast<std::size_t>(c * half + b)];
+        for (Index c = 0; c < d; ++c) along += static_cast<double>(x.at(i, c)) * nth(directions, c * half + b);
         if (std::abs(along) > most) {
           most = std::abs(along);
           best = static_cast<int>(along >= 0 ? b : b + half);
@@ -85,11 +83,9 @@ double recall_of_top(const Tensor& q, const Tensor& k, const AttentionRule& rule
     }
     std::vector<Index> order(scores.size());
     std::iota(order.begin(), order.end(), Index{0});
-    std::ranges::stable_sort(order, [&](Index a, Index b) {
-      return scores[static_cast<std::size_t>(a)] > scores[static_cast<std::size_t>(b)];
-    });
+    std::ranges::stable_sort(order, [&](Index a, Index b) { return nth(scores, a) > nth(scores, b); });
     int seen = 0;
-    for (int t = 0; t < top; ++t) seen += !masked(rule, i, order[static_cast<std::size_t>(t)], q.dim(0));
+    for (int t = 0; t < top; ++t) seen += !masked(rule, i, nth(order, t), q.dim(0));
     sum += static_cast<double>(seen) / top;
     queries += 1;
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/base/nth.h"
+
 namespace headscope {
 namespace {
 
@@ -29,7 +31,7 @@ void for_each_seen(const AttentionRule& rule, Index query, Index first_key, Inde
   std::vector<float> scores(static_cast<std::size_t>(end - begin), 0.0f);
   if (!rule.plain()) rule.apply(query, begin, scores);
   for (Index key = begin; key < end; ++key)
-    if (scores[static_cast<std::size_t>(key - begin)] != -infinity) seen(static_cast<std::size_t>(key - first_key));
+    if (nth(scores, key - begin) != -infinity) seen(static_cast<std::size_t>(key - first_key));
 }
 
 class Both final : public AttentionRule {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/base/nth.h"
+
 namespace headscope {
 
 namespace {
@@ -33,7 +35,7 @@ MaskFacts mask_facts(const AttentionRule& rule, Index tokens) {
   std::vector<bool> kept(static_cast<std::size_t>(tokens), false);
   for (Index i = tokens; i < 2 * tokens; ++i)
     each_key(rule, i, i + 1, scratch, [&](Index j) {
-      if (j < tokens) kept[static_cast<std::size_t>(j)] = true;
+      if (j < tokens) nth(kept, j) = true;
     });
   facts.kept_keys = std::ranges::count(kept, true);
   return facts;
@@ -43,7 +45,7 @@ std::vector<std::uint8_t> hidden_cells(const AttentionRule& rule, Index tokens) 
   std::vector<std::uint8_t> hidden(static_cast<std::size_t>(tokens * tokens), 1);
   std::vector<float> scratch;
   for (Index i = 0; i < tokens; ++i)
-    each_key(rule, i, tokens, scratch, [&](Index j) { hidden[static_cast<std::size_t>(i * tokens + j)] = 0; });
+    each_key(rule, i, tokens, scratch, [&](Index j) { nth(hidden, i * tokens + j) = 0; });
   return hidden;
 }
 

@@ -11,6 +11,7 @@
 #include "core/attention/mechanisms/all.h"
 #include "core/base/error.h"
 #include "core/base/nearest_names.h"
+#include "core/base/nth.h"
 
 namespace headscope {
 
@@ -116,7 +117,7 @@ const Mechanism* find_mechanism(std::string_view id) {
 std::string value_text(const MechanismParameter& p, double value) {
   switch (p.kind) {
     case MechanismParameter::Kind::choice:
-      return std::string(p.choices[static_cast<std::size_t>(value)]);
+      return std::string(nth(p.choices, static_cast<Index>(value)));
     case MechanismParameter::Kind::toggle:
       return value != 0 ? "on" : "off";
     case MechanismParameter::Kind::whole:

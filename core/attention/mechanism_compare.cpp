@@ -9,6 +9,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/softmax.h"
 #include "core/attention/mechanisms/spectrum.h"
+#include "core/base/nth.h"
 
 namespace headscope {
 
@@ -27,7 +28,7 @@ double norm(const Tensor& x) {
 Index largest(const Tensor& weights, Index row, const std::vector<std::uint8_t>& hidden) {
   Index best = -1;
   for (Index j = 0; j < weights.dim(1); ++j) {
-    if (!hidden.empty() && hidden[static_cast<std::size_t>(row * weights.dim(1) + j)]) continue;
+    if (!hidden.empty() && nth(hidden, row * weights.dim(1) + j)) continue;
     if (best < 0 || weights.at(row, j) > weights.at(row, best)) best = j;
   }
   return best;
@@ -52,7 +53,7 @@ MechanismComparison compare(const MechanismInput& in, const MechanismResult& res
     Index visible = 0;
     double sum = 0;
     for (Index j = 0; j < in.m(); ++j) {
-      const bool shown = hidden.empty() || !hidden[static_cast<std::size_t>(i * in.m() + j)];
+      const bool shown = hidden.empty() || !nth(hidden, i * in.m() + j);
       visible += shown;
       negative += shown && result.weights.at(i, j) < 0;
       sum += static_cast<double>(result.weights.at(i, j));

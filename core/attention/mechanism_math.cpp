@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/base/random.h"
 #include "core/base/thread_pool.h"
 #include "core/tensor/products.h"
@@ -163,7 +164,7 @@ std::string sum_text(Index terms, const std::function<std::pair<double, double>(
     });
   std::string out;
   for (Index i = 0; i < (all ? terms : told_terms); ++i) {
-    const auto [a, b] = term(order[static_cast<std::size_t>(i)]);
+    const auto [a, b] = term(nth(order, i));
     out += (i ? " + " : "") + text(a) + "·" + text(b);
   }
   if (!all) out += fmt::format(" + {} smaller", terms - told_terms);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/base/random.h"
 
 namespace headscope {
@@ -30,8 +31,8 @@ Numbers before_gates(const Tensor& w_x, const Tensor& w_h, const Tensor& bias, c
   for (Index i = 0; i < w_x.dim(0); ++i) {
     double sum = static_cast<double>(bias.at(i));
     for (Index j = 0; j < w_x.dim(1); ++j) sum += static_cast<double>(w_x.at(i, j)) * static_cast<double>(x.at(t, j));
-    for (Index j = 0; j < w_h.dim(1); ++j) sum += static_cast<double>(w_h.at(i, j)) * h[static_cast<std::size_t>(j)];
-    out[static_cast<std::size_t>(i)] = sum;
+    for (Index j = 0; j < w_h.dim(1); ++j) sum += static_cast<double>(w_h.at(i, j)) * nth(h, j);
+    nth(out, i) = sum;
   }
   return out;
 }
@@ -42,7 +43,7 @@ Numbers product(const Numbers& a, Index rows, const Tensor& b) {
   Numbers out(static_cast<std::size_t>(rows * columns), 0.0);
   for (Index i = 0; i < rows; ++i)
     for (Index k = 0; k < depth; ++k) {
-      const double factor = a[static_cast<std::size_t>(i * depth + k)];
+      const double factor = nth(a, i * depth + k);
       if (factor == 0) continue;
       double* const row = out.data() + i * columns;
       for (Index j = 0; j < columns; ++j) row[j] += factor * static_cast<double>(b.at(k, j));
@@ -58,7 +59,7 @@ double norm(const Numbers& values) {
 
 Numbers identity(Index n) {
   Numbers out(static_cast<std::size_t>(n * n), 0.0);
-  for (Index i = 0; i < n; ++i) out[static_cast<std::size_t>(i * n + i)] = 1;
+  for (Index i = 0; i < n; ++i) nth(out, i * n + i) = 1;
   return out;
 }
 
@@ -103,7 +104,7 @@ CellRun run_rnn(const RnnCell& cell, const Tensor& x) {
   for (Index t = 0; t < n; ++t) {
     Numbers next = before_gates(cell.w_x, cell.w_h, cell.bias, x, t, state);
     for (Index i = 0; i < h; ++i) {
-      double& value = next[static_cast<std::size_t>(i)];
+      double& value = nth(next, i);
       value = std::tanh(value);
       run.hidden.ref(t, i) = static_cast<float>(value);
     }
@@ -121,19 +122,19 @@ CellRun run_lstm(const LstmCell& cell, const Tensor& x) {
   Numbers hidden(static_cast<std::size_t>(h), 0.0), memory = hidden;
   for (Index t = 0; t < n; ++t) {
     const Numbers raw = before_gates(cell.w_x, cell.w_h, cell.bias, x, t, hidden);
-    const auto at = [&](Index gate, Index i) { return raw[static_cast<std::size_t>(gate * h + i)]; };
+    const auto at = [&](Index gate, Index i) { return nth(raw, gate * h + i); };
     for (Index i = 0; i < h; ++i) {
       const double in = sigmoid(at(0, i)), forget = sigmoid(at(1, i)), value = std::tanh(at(2, i)),
                    out = sigmoid(at(3, i));
-      double& c = memory[static_cast<std::size_t>(i)];
+      double& c = nth(memory, i);
       c = forget * c + in * value;
-      hidden[static_cast<std::size_t>(i)] = out * std::tanh(c);
+      nth(hidden, i) = out * std::tanh(c);
       run.gates.ref(t, i) = static_cast<float>(in);
       run.gates.ref(t, h + i) = static_cast<float>(forget);
       run.gates.ref(t, 2 * h + i) = static_cast<float>(value);
       run.gates.ref(t, 3 * h + i) = static_cast<float>(out);
       run.cell.ref(t, i) = static_cast<float>(c);
-      run.hidden.ref(t, i) = static_cast<float>(hidden[static_cast<std::size_t>(i)]);
+      run.hidden.ref(t, i) = static_cast<float>(nth(hidden, i));
     }
   }
   return run;
@@ -150,7 +151,7 @@ Tensor rnn_influence(const RnnCell& cell, const Tensor& x, bool only_last, std::
       for (Index i = 0; i < h; ++i)
         for (Index j = 0; j < h; ++j) {
           const double value = static_cast<double>(run.hidden.at(s, j));
-          at_hidden[static_cast<std::size_t>(i * h + j)] *= 1 - value * value;  // through tanh
+          nth(at_hidden, i * h + j) *= 1 - value * value;  // through tanh
         }
       out.ref(row, s) = static_cast<float>(norm(product(at_hidden, h, cell.w_x)));
       at_hidden = product(at_hidden, h, cell.w_h);
@@ -172,10 +173,10 @@ Tensor lstm_influence(const LstmCell& cell, const Tensor& x, bool only_last, std
           const double in = gate(0, j), forget = gate(1, j), value = gate(2, j), open = gate(3, j);
           const double squashed = std::tanh(static_cast<double>(run.cell.at(s, j)));
           const double before = s > 0 ? static_cast<double>(run.cell.at(s - 1, j)) : 0;
-          const double hidden = at_hidden[static_cast<std::size_t>(i * h + j)];
-          double& memory = at_cell[static_cast<std::size_t>(i * h + j)];
+          const double hidden = nth(at_hidden, i * h + j);
+          double& memory = nth(at_cell, i * h + j);
           memory += hidden * open * (1 - squashed * squashed);
-          const auto put = [&](Index which, double v) { raw[static_cast<std::size_t>(i * 4 * h + which * h + j)] = v; };
+          const auto put = [&](Index which, double v) { nth(raw, i * 4 * h + which * h + j) = v; };
           put(0, memory * value * in * (1 - in));
           put(1, memory * before * forget * (1 - forget));
           put(2, memory * in * (1 - value * value));

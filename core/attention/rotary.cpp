@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/base/nth.h"
+
 namespace headscope {
 
 namespace {
@@ -91,7 +93,7 @@ RotaryTable rotary_table(const std::vector<double>& frequencies, Index first, In
   RotaryTable table{Tensor::uninitialized({count, half}), Tensor::uninitialized({count, half})};
   for (Index p = 0; p < count; ++p)
     for (Index i = 0; i < half; ++i) {
-      const double angle = static_cast<double>(first + p) * frequencies[static_cast<std::size_t>(i)];
+      const double angle = static_cast<double>(first + p) * nth(frequencies, i);
       table.cosine.ref(p, i) = static_cast<float>(magnitude * std::cos(angle));
       table.sine.ref(p, i) = static_cast<float>(magnitude * std::sin(angle));
     }
@@ -109,9 +111,9 @@ std::vector<double> rotated(std::span<const double> x, double position, std::spa
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
     const auto [a, b] = rotary_pair(static_cast<Index>(i), static_cast<Index>(x.size()), layout);
     const double angle = position * frequencies[i], c = magnitude * std::cos(angle), s = magnitude * std::sin(angle);
-    const double left = x[static_cast<std::size_t>(a)], right = x[static_cast<std::size_t>(b)];
-    out[static_cast<std::size_t>(a)] = left * c - right * s;
-    out[static_cast<std::size_t>(b)] = left * s + right * c;
+    const double left = nth(x, a), right = nth(x, b);
+    nth(out, a) = left * c - right * s;
+    nth(out, b) = left * s + right * c;
   }
   return out;
 }

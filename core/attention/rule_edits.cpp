@@ -8,6 +8,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/base/nth.h"
+
 namespace headscope {
 namespace {
 
@@ -166,7 +168,7 @@ RulePtr length_scaled_rule(RulePtr base, const std::vector<Index>& seen, double 
   std::vector<float> factors;
   for (const Index n : seen) factors.push_back(length_factor(n, trained));
   return scaled_rule(
-      std::move(base), [factors = std::move(factors)](Index query) { return factors[static_cast<std::size_t>(query)]; },
+      std::move(base), [factors = std::move(factors)](Index query) { return nth(factors, query); },
       fmt::format("times ln n / ln {}", trained));
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/attention/attention_backward.h"
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/tensor/panels.h"
 #include "core/trace/row_stats.h"
 
@@ -56,7 +57,7 @@ class Pass {
   AttentionSteps fused() {
     std::vector<Tensor> scratch(static_cast<std::size_t>(backend_.pool().threads()));
     for_each_tile([&](Index head, int tile, KeyRange rows, int thread) {
-      Tensor& scores = scratch[static_cast<std::size_t>(thread)];
+      Tensor& scores = nth(scratch, thread);
       if (!scores.defined()) scores = backend_.empty({block_rows, stride_});
       const auto collect = stats_tile(head, tile);
       for (Index first = rows.begin; first < rows.end; first += block_rows) {
@@ -115,7 +116,7 @@ class Pass {
     for_each_tile([&](Index head, int tile, KeyRange rows, int thread) {
       if (edited_pattern) {
         if (const auto collect = stats_tile(head, tile)) {
-          std::vector<float>& copy = copies[static_cast<std::size_t>(thread)];
+          std::vector<float>& copy = nth(copies, thread);
           for (Index i = rows.begin; i < rows.end; ++i) {
             const float* const row = &weights_.ref(head, i, 0);
             copy.assign(row, row + n_key_);
@@ -144,7 +145,7 @@ class Pass {
   }
 
   void new_stats(Index head, bool have_scores, Tensor kept) {
-    stats_[static_cast<std::size_t>(head)] =
+    nth(stats_, head) =
         std::make_unique<HeadStatsBuilder>(n_query_, n_key_, in_.offset, in_.links, have_scores, std::move(kept));
   }
 
@@ -152,7 +153,7 @@ class Pass {
 
   std::unique_ptr<HeadStatsBuilder::Tile> stats_tile(Index head, int tile) {
     if (stats_.empty()) return nullptr;
-    return std::make_unique<HeadStatsBuilder::Tile>(*stats_[static_cast<std::size_t>(head)], tile);
+    return std::make_unique<HeadStatsBuilder::Tile>(*nth(stats_, head), tile);
   }
 
   /// body(head, tile, rows, thread) for every tile of rows of every head; the last rows first, since under a causal
@@ -188,8 +189,8 @@ class Pass {
     const Index panel = panels::width() * d_;
     panels::multiply(in_.q.data() + first * in_.q.stride(0) + head * in_.q.stride(1), in_.q.stride(0), count, d_,
                      keys_.data() + kv(head) * keys_.stride(0) + hull.begin / panels::width() * panel, panel,
-                     hull.size(), rules_[static_cast<std::size_t>(head)].scale, nullptr, out + hull.begin, stride);
-    const AttentionRule& rule = *rules_[static_cast<std::size_t>(head)].rule;
+                     hull.size(), nth(rules_, head).scale, nullptr, out + hull.begin, stride);
+    const AttentionRule& rule = *nth(rules_, head).rule;
     if (!rule.plain())
       for (Index i = first; i < first + count; ++i) {
         const KeyRange keys = visible(head, i);
@@ -244,14 +245,13 @@ class Pass {
   void make_maps(bool edited) {
     if (in_.storage == MapStorage::none) return;
     std::vector<std::shared_ptr<const HeadStats>> stats(static_cast<std::size_t>(heads_));
-    backend_.pool().parallel(static_cast<int>(heads_), [&](int head, int) {
-      stats[static_cast<std::size_t>(head)] = stats_[static_cast<std::size_t>(head)]->finish();
-    });
+    backend_.pool().parallel(static_cast<int>(heads_),
+                             [&](int head, int) { nth(stats, head) = nth(stats_, head)->finish(); });
     for (Index head = 0; head < heads_; ++head) {
       const AttentionMap::Place place{in_.layer, static_cast<int>(head), static_cast<int>(kv(head)), in_.offset,
                                       edited ? kind_of(weights_.select(0, head)) : MapKind::probability};
-      const auto& head_stats = stats[static_cast<std::size_t>(head)];
-      const HeadRule& rule = rules_[static_cast<std::size_t>(head)];
+      const auto& head_stats = nth(stats, head);
+      const HeadRule& rule = nth(rules_, head);
       if (in_.storage == MapStorage::factored && !edited)
         out_.maps.push_back(AttentionMap::factored(place, in_.q.select(1, head), in_.k.select(1, kv(head)), rule.scale,
                                                    rule.rule, head_stats));
@@ -263,15 +263,13 @@ class Pass {
 
   /// An edit may put weight on cells that the rule hides; then nobody can tell any more what is masked.
   bool weight_outside(Index head) const {
-    const AttentionRule& rule = *rules_[static_cast<std::size_t>(head)].rule;
+    const AttentionRule& rule = *nth(rules_, head).rule;
     for (Index i = 0; i < n_query_; ++i)
       for (Index j = 0; j < n_key_; ++j)
         if (weights_.at(head, i, j) != 0 && masked(rule, in_.offset + i, j, n_key_)) return true;
     return false;
   }
-  KeyRange visible(Index head, Index query) const {
-    return rules_[static_cast<std::size_t>(head)].rule->keys(in_.offset + query, n_key_);
-  }
+  KeyRange visible(Index head, Index query) const { return nth(rules_, head).rule->keys(in_.offset + query, n_key_); }
   Index kv(Index head) const { return head / (heads_ / kv_heads_); }
 
   const AttentionInput& in_;

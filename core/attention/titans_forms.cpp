@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/attention/mechanism_math.h"
+#include "core/base/nth.h"
 
 namespace headscope {
 
@@ -37,7 +38,7 @@ Numbers of_length_one(Numbers x) {
 }
 
 void write(Tensor& to, Index row, const Numbers& values) {
-  for (Index c = 0; c < to.dim(1); ++c) to.ref(row, c) = static_cast<float>(values[static_cast<std::size_t>(c)]);
+  for (Index c = 0; c < to.dim(1); ++c) to.ref(row, c) = static_cast<float>(nth(values, c));
 }
 
 Tensor joined(std::initializer_list<Tensor> parts) {
@@ -58,7 +59,7 @@ void attend(TitansJoined& out, const Tensor& q, const Tensor& keys, const Tensor
   Tensor scores = mechanism::times(mechanism::product_t(q.slice(0, begin, end).packed(), keys), scale);
   for (Index i = begin; i < end; ++i)
     for (Index j = 0; j < out.mask.columns(); ++j)
-      if (out.mask.hidden[static_cast<std::size_t>(i * out.mask.columns() + j)])
+      if (nth(out.mask.hidden, i * out.mask.columns() + j))
         scores.ref(i - begin, j) = -std::numeric_limits<float>::infinity();
   const Tensor weights = mechanism::softmax_rows(std::move(scores)), mixed = mechanism::product(weights, values);
   for (Index i = begin; i < end; ++i) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/nth.h"
 #include "core/base/random.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
@@ -22,7 +23,7 @@ std::vector<std::vector<double>> running_means(const Tensor& value, Index head, 
   std::vector<double> sum(static_cast<std::size_t>(d), 0.0);
   std::vector<std::vector<double>> means;
   for (Index i = 0; i < n; ++i) {
-    for (Index j = 0; j < d; ++j) sum[static_cast<std::size_t>(j)] += static_cast<double>(value.at(i, head, j));
+    for (Index j = 0; j < d; ++j) nth(sum, j) += static_cast<double>(value.at(i, head, j));
     std::vector<double>& mean = means.emplace_back(sum);
     for (double& each : mean) each /= static_cast<double>(i + 1);
   }
@@ -64,15 +65,14 @@ class AblateStep final : public EditStep {
         std::vector<double> mean(static_cast<std::size_t>(d), 0.0);
         for (const auto& [tensor, row] : rows)
           for (Index j = 0; j < d; ++j)
-            mean[static_cast<std::size_t>(j)] +=
-                static_cast<double>(tensor->at(row, head, j)) / static_cast<double>(rows.size());
+            nth(mean, j) += static_cast<double>(tensor->at(row, head, j)) / static_cast<double>(rows.size());
         means.assign(static_cast<std::size_t>(n), mean);
       }
       for (Index i = first_row(); i <= last_row(); ++i)
         for (Index j = 0; j < d; ++j) {
           const auto at = static_cast<std::size_t>(i);
           value.ref(i, head, j) = !taken.empty()   ? taken[at].first->at(taken[at].second, head, j)
-                                  : !means.empty() ? static_cast<float>(means[at][static_cast<std::size_t>(j)])
+                                  : !means.empty() ? static_cast<float>(nth(means[at], j))
                                                    : 0.0f;
         }
     }

@@ -13,6 +13,7 @@
 #include "core/attention/mechanism.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/base/nth.h"
 #include "core/edits/edit.h"
 #include "core/edits/edit_field.h"
 
@@ -422,7 +423,7 @@ void write(const EditPart& part, const EditAnswers& answers, bool& glued, std::s
 const EditPart& grammar_of(const EditForm& form) {
   const auto forms = edit_forms();
   const auto found = std::ranges::find(forms, &form, [](const EditForm& each) { return &each; });
-  return trees()[static_cast<std::size_t>(found - forms.begin())];
+  return nth(trees(), found - forms.begin());
 }
 
 std::size_t chosen(const EditPart& choice, const EditAnswers& answers) {

@@ -7,6 +7,7 @@
 
 #include "core/attention/rule_edits.h"
 #include "core/base/error.h"
+#include "core/base/nth.h"
 
 namespace headscope {
 
@@ -162,7 +163,7 @@ HeadRule EditPass::head_rule(HeadId id, HeadRule usual) {
     rules.push_back({part.end, std::move(rule)});
   }
   looks_.resize(static_cast<std::size_t>(scene_.dims.heads));
-  Looks& looks = looks_[static_cast<std::size_t>(id.head)];
+  Looks& looks = nth(looks_, id.head);
   looks.usual = usual.rule;
   const double tau = in_scale ? temperature_of(parts.front()) : 1;
   looks.temperature = static_cast<float>(tau);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/nth.h"
 #include "core/edits/edit_scene.h"
 #include "core/edits/edit_step.h"
 #include "core/trace/tap.h"
@@ -67,7 +68,7 @@ class EditPass {
     float temperature = 1;  ///< what the scale was divided by
   };
   /// Of the layer that is being computed, once head_rule() was asked.
-  const Looks& looks(int head) const { return looks_[static_cast<std::size_t>(head)]; }
+  const Looks& looks(int head) const { return nth(looks_, head); }
   HeadRule head_rule(HeadId head, HeadRule usual);
 
   OwnOutputs outputs;

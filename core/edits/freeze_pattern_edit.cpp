@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "core/base/nth.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
@@ -21,7 +22,7 @@ void freeze_row(std::span<const float> source, std::span<const int> partner, Ind
   for (std::size_t key = 0; key < row.size() && static_cast<Index>(key) <= query; ++key) {
     const int from = partner[key];
     if (from < 0 || from >= static_cast<int>(source.size())) continue;
-    found[key] = source[static_cast<std::size_t>(from)];
+    found[key] = nth(source, from);
     taken += static_cast<double>(found[key]);
     used += found[key] != 0;
   }
@@ -46,7 +47,7 @@ class FreezeStep final : public EditStep {
     each_row(pattern.dim(0), [&](Index head, Index row) {
       const Index query = row + pass().scene().first_row;
       const AttentionMap& map = source_.map({site.layer, static_cast<int>(head)});
-      const int from = partner_[static_cast<std::size_t>(query)];
+      const int from = nth(partner_, query);
       if (from < 0 || from >= map.n_query()) return;
       std::vector<float> frozen(static_cast<std::size_t>(map.n_key()));
       map.row(from, frozen);

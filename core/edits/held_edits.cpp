@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "core/base/nth.h"
 #include "core/edits/edit_step.h"
 
 namespace headscope {
@@ -21,7 +22,7 @@ std::vector<HeldRows> held_rows(const std::vector<std::unique_ptr<EditStep>>& st
     if (end <= first || end > rows) continue;
     HeldRows part{end};
     for (const EditStep* each : held)
-      if (each->first() <= first && each->last() >= end - 1) part.step[static_cast<std::size_t>(*each->held())] = each;
+      if (each->first() <= first && each->last() >= end - 1) nth(part.step, *each->held()) = each;
     if (!parts.empty() && parts.back().step == part.step)
       parts.back().end = end;
     else

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/base/nth.h"
 #include "core/edits/head_target.h"
 
 namespace headscope {
@@ -32,7 +33,7 @@ inline constexpr std::size_t held_kinds = 9;
 struct HeldRows {
   int end = 0;
   std::array<const EditStep*, held_kinds> step = {};
-  const EditStep* of(HeldKind kind) const { return step[static_cast<std::size_t>(kind)]; }
+  const EditStep* of(HeldKind kind) const { return nth(step, kind); }
 };
 
 /// All `rows` of a head in as few parts as hold the same edits; at least one part when rows > 0. `reaches` says whether

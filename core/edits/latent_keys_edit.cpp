@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
@@ -16,7 +17,7 @@ namespace headscope {
 
 LatentProjector latent_projector(const Model& model, int layer, int rank, const std::string& where) {
   const ModelDims& dims = model.config().dims;
-  const BlockWeights block = model.weights().blocks[static_cast<std::size_t>(layer)];
+  const BlockWeights block = nth(model.weights().blocks, layer);
   const Index d = dims.d_head, width = Index{dims.kv_heads} * d, group = dims.group();
   // The key heads side by side; each stands in every query head that shares it.
   const auto joined = [&](Tensor HeadWeights::*part) {
@@ -25,7 +26,7 @@ LatentProjector latent_projector(const Model& model, int layer, int rank, const 
     const bool matrix = first.rank() == 2;
     Tensor all = Tensor::uninitialized(matrix ? Shape{first.dim(0), width} : Shape{width});
     for (Index kv = 0; kv < dims.kv_heads; ++kv) {
-      const Tensor& own = block.heads[static_cast<std::size_t>(kv * group)].*part;
+      const Tensor& own = nth(block.heads, kv * group).*part;
       for (Index c = 0; c < d; ++c) {
         if (!matrix) all.ref(kv * d + c) = own.at(c);
         for (Index row = 0; matrix && row < own.dim(0); ++row) all.ref(row, kv * d + c) = own.at(row, c);
@@ -55,12 +56,11 @@ void through_latent(const LatentProjector& latent, const Tensor& input, bool val
     std::ranges::fill(code, 0.0);
     for (Index a = 0; a < width; ++a)
       for (Index r = 0; r < rank; ++r)
-        code[static_cast<std::size_t>(r)] += static_cast<double>(input.at(i, a)) * static_cast<double>(down.at(a, r));
+        nth(code, r) += static_cast<double>(input.at(i, a)) * static_cast<double>(down.at(a, r));
     for (Index h = 0; h < out.dim(1); ++h)
       for (Index c = 0; c < d; ++c) {
         double sum = bias.defined() ? static_cast<double>(bias.at(h * d + c)) : 0;
-        for (Index r = 0; r < rank; ++r)
-          sum += code[static_cast<std::size_t>(r)] * static_cast<double>(up.at(r, h * d + c));
+        for (Index r = 0; r < rank; ++r) sum += nth(code, r) * static_cast<double>(up.at(r, h * d + c));
         out.ref(i, h, c) = static_cast<float>(sum);
       }
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/base/nth.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
@@ -41,7 +42,7 @@ class PatchStep final : public EditStep {
     Tensor& value = edited.write();  // (position, d) or (position, head, d)
     const Tensor& source = source_.sites.at(site);
     for (Index row = first_row(); row <= last_row(); ++row) {
-      const int from = partner_[static_cast<std::size_t>(row + pass().scene().first_row)];
+      const int from = nth(partner_, row + pass().scene().first_row);
       if (from < 0) continue;
       if (value.rank() == 2) {
         for (Index j = 0; j < value.dim(1); ++j) value.ref(row, j) = source.at(from, j);

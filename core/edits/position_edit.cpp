@@ -10,6 +10,7 @@
 #include "core/attention/positions/alibi.h"
 #include "core/attention/positions/t5_bias.h"
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
@@ -181,7 +182,7 @@ class PositionStep final : public EditStep {
   }
   RulePtr rule(int head, RulePtr so_far, const AttentionRule*) const override {
     if (set_.method == Method::alibi)
-      return alibi_rule(std::move(so_far), alibi_slopes(pass().scene().dims.heads)[static_cast<std::size_t>(head)]);
+      return alibi_rule(std::move(so_far), nth(alibi_slopes(pass().scene().dims.heads), head));
     if (set_.method == Method::t5) return t5_rule(std::move(so_far), set_.bias, set_.max_distance);
     return so_far;
   }

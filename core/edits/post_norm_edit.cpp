@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/nth.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
@@ -25,7 +26,7 @@ class PostNormStep final : public EditStep {
   /// At a norm: what stood before it. Behind a sum: the norm of it. Of several edits that move a row's norm one does.
   void act(Site site, EditedTensor& edited) override {
     const EditScene& scene = pass().scene();
-    const auto& [first_norm, second_norm] = norms_[static_cast<std::size_t>(site.layer)];
+    const auto& [first_norm, second_norm] = nth(norms_, site.layer);
     const bool behind_attention = site.kind == SiteKind::resid_mid || scene.dims.d_mlp == 0;
     const Tensor& value = edited.read();
     const Tensor moved =
@@ -37,13 +38,13 @@ class PostNormStep final : public EditStep {
       if (other.get() != this && other->target().reaches_layer(site.layer) &&
           (moves_before(*other) || (behind(site.kind) && stays_out(*other, behind_attention))))
         for (int row = std::max(other->first() - scene.first_row, 0); row <= other->last() - scene.first_row; ++row)
-          done[static_cast<std::size_t>(row)] = true;
+          nth(done, row) = true;
     }
     if (first_row() == 0 && last_row() == value.dim(0) - 1 && std::ranges::none_of(done, std::identity()))
       return edited.replace(moved);  // the tensor itself: gradients flow through it
     Tensor& rows = edited.write();
     for (Index i = first_row(); i <= last_row(); ++i) {
-      if (done[static_cast<std::size_t>(i)]) continue;
+      if (nth(done, i)) continue;
       for (Index j = 0; j < rows.dim(1); ++j) rows.ref(i, j) = moved.at(i, j);
     }
   }

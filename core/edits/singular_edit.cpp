@@ -10,6 +10,7 @@
 #include <map>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
@@ -282,7 +283,7 @@ ModelWeights weights_written_with(const Model& model, const std::vector<Interven
       if (!edit.target.reaches_layer(layer)) continue;
       const auto scaled = scaled_projection(model, layer, *scale, "edit " + describe(edit));
       if (!scaled) continue;
-      auto& heads = weights.blocks[static_cast<std::size_t>(layer)].heads;
+      auto& heads = nth(weights.blocks, layer).heads;
       for (std::size_t head = 0; head < heads.size(); ++head)
         heads[head].o =
             scaled->weight.slice(0, static_cast<Index>(head) * dims.d_head, static_cast<Index>(head + 1) * dims.d_head);

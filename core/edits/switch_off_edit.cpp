@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/nth.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_step.h"
 
@@ -24,7 +25,7 @@ constexpr PartInfo sites[] = {{Part::attention, SiteKind::attn_out, SiteKind::at
 
 class SwitchOffStep final : public EditStep {
  public:
-  SwitchOffStep(EditPlace place, Part part) : EditStep(std::move(place)), at_(sites[static_cast<std::size_t>(part)]) {}
+  SwitchOffStep(EditPlace place, Part part) : EditStep(std::move(place)), at_(nth(sites, part)) {}
   bool acts(Site site) const override { return site.kind == at_.output; }
   void act(Site, EditedTensor& edited) override {
     Tensor& value = edited.write();  // (position, d_model)

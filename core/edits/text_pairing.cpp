@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/edits/edit_words.h"
 #include "core/trace/token_alignment.h"
 
@@ -78,7 +79,7 @@ std::vector<int> align_positions(const TextPairing& pairing, const std::vector<s
       if (here < 0 || here >= n || there < 0 || there >= m)
         throw Error("aligned positions", fmt::format("pairs inside texts of {} and {} tokens", n, m),
                     fmt::format("{}:{}", here, there));
-      result[static_cast<std::size_t>(here)] = there;
+      nth(result, here) = there;
     }
     return result;
   }

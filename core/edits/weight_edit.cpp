@@ -7,6 +7,7 @@
 #include <limits>
 #include <span>
 
+#include "core/base/nth.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
@@ -26,7 +27,7 @@ void set_weight(std::span<float> scores, Index key, double weight) {
   };
   float max = -infinity;
   others([&](float s) { max = std::max(max, s); });
-  float& own = scores[static_cast<std::size_t>(key)];
+  float& own = nth(scores, key);
   if (max == -infinity) return;  // no other key to share with
   if (weight == 1) {
     std::ranges::fill(scores, -infinity);
@@ -42,7 +43,7 @@ void set_weight(std::span<float> scores, Index key, double weight) {
 void set_final_weight(std::span<float> weights, Index key, double weight) {
   double sum = 0;
   for (const float each : weights) sum += static_cast<double>(each);
-  float& own = weights[static_cast<std::size_t>(key)];
+  float& own = nth(weights, key);
   const double others = sum - static_cast<double>(own);
   if (others == 0) return;  // no other key to share with
   for (float& each : weights) each = static_cast<float>(static_cast<double>(each) * (sum - weight) / others);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/edits/freeze_pattern_edit.h"
 #include "core/edits/patch_edit.h"
 #include "core/edits/text_pairing.h"
@@ -44,9 +45,8 @@ bool is_by_head(SiteKind site) {
 AnswerPair likely_answers(const Trace& clean, const Trace& corrupted) {
   const int vocab = static_cast<int>(clean.logits.dim(1));
   std::vector<double> change(static_cast<std::size_t>(vocab));
-  for (const NextToken& token : top_next(clean, vocab)) change[static_cast<std::size_t>(token.id)] += token.probability;
-  for (const NextToken& token : top_next(corrupted, vocab))
-    change[static_cast<std::size_t>(token.id)] -= token.probability;
+  for (const NextToken& token : top_next(clean, vocab)) nth(change, token.id) += token.probability;
+  for (const NextToken& token : top_next(corrupted, vocab)) nth(change, token.id) -= token.probability;
   return {static_cast<std::int32_t>(std::ranges::max_element(change) - change.begin()),
           static_cast<std::int32_t>(std::ranges::min_element(change) - change.begin())};
 }
@@ -107,8 +107,7 @@ EditProbe PatchingSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
 }
 
 void PatchingSweep::measure(const EditProbe& probe, int index, const std::vector<Intervention>& edits, const Ctx& ctx) {
-  const bool alone =
-      !is_by_head(known_.request.site) && known_.partner[static_cast<std::size_t>(index % known_.columns)] < 0;
+  const bool alone = !is_by_head(known_.request.site) && nth(known_.partner, index % known_.columns) < 0;
   known_.difference.push_back(alone ? std::nan("") : probe.after(edits, ctx).logit_difference);
 }
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/base/nth.h"
+
 namespace headscope {
 
 void CellSweep::step(const Ctx& ctx) {
@@ -15,13 +17,13 @@ void CellSweep::step(const Ctx& ctx) {
     probe_ = std::move(probe);
     return;
   }
-  measure(*probe_, done_, cells_[static_cast<std::size_t>(done_)], ctx);
+  measure(*probe_, done_, nth(cells_, done_), ctx);
   ++done_;
 }
 
 double CellSweep::share() const {
   if (!probe_) return 0;
-  return total() == 0 ? 1 : cost_[static_cast<std::size_t>(done_)] / cost_.back();
+  return total() == 0 ? 1 : nth(cost_, done_) / cost_.back();
 }
 
 }  // namespace headscope

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 
 namespace headscope {
 
@@ -120,7 +121,7 @@ CorpusResults merge(const std::vector<CorpusResults>& parts, const std::vector<s
     if (!part.finished)
       throw Error(name(i), "a finished shard", fmt::format("one that stopped at piece {}", part.next_piece),
                   "--resume goes on with it");
-    int& place = order[static_cast<std::size_t>(part.shard)];
+    int& place = nth(order, part.shard);
     if (place >= 0)
       throw Error(name(i), "every shard once",
                   fmt::format("shard {}/{} as in {}", part.shard, part.shards, name(static_cast<std::size_t>(place))));
@@ -130,9 +131,8 @@ CorpusResults merge(const std::vector<CorpusResults>& parts, const std::vector<s
     if (order[shard] < 0)
       throw Error("merge", fmt::format("all {} shards", order.size()),
                   fmt::format("none of {}/{}", shard, order.size()));
-  CorpusResults out = parts[static_cast<std::size_t>(order.front())];
-  for (std::size_t shard = 1; shard < order.size(); ++shard)
-    out.statistics.merge(parts[static_cast<std::size_t>(order[shard])].statistics);
+  CorpusResults out = nth(parts, order.front());
+  for (std::size_t shard = 1; shard < order.size(); ++shard) out.statistics.merge(nth(parts, order[shard]).statistics);
   out.shard = 0;
   out.shards = 1;
   return out;

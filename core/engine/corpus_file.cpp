@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/base/nth.h"
 #include "core/engine/corpus.h"
 #include "core/io/strict_json.h"
 
@@ -106,7 +107,7 @@ class Reader {
     stored.histogram.resize(static_cast<std::size_t>(range.bins()));
     const json& bins = list(object, "bins", 0, std::size_t{2} * stored.histogram.size());
     for (std::size_t i = 0; i + 1 < bins.size(); i += 2)
-      stored.histogram[static_cast<std::size_t>(number(bins[i], "bins", 0, range.bins() - 1))] =
+      nth(stored.histogram, number(bins[i], "bins", 0, range.bins() - 1)) =
           static_cast<std::uint32_t>(number(bins[i + 1], "bins", 1, std::numeric_limits<std::uint32_t>::max()));
     if (object.contains("values"))
       for (const json& each : list(object, "values", 0, Distribution::most_exact))

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/base/random.h"
 #include "core/base/utf8.h"
 #include "core/engine/corpus.h"
@@ -132,7 +133,7 @@ std::string passage_text(const CorpusSource& source, const PassagePlace& place) 
   }
   if (place.file < 0 || static_cast<std::size_t>(place.file) >= source.files.size())
     throw Error("passage", fmt::format("one of {} files", source.files.size()), fmt::format("file {}", place.file));
-  const CorpusFile& file = source.files[static_cast<std::size_t>(place.file)];
+  const CorpusFile& file = nth(source.files, place.file);
   const auto opened = open(file);
   check_inside(opened->size(), file.path);
   std::string text = opened->text(begin, length);

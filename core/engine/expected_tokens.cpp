@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/nth.h"
 #include "core/base/random.h"
 
 namespace headscope {
@@ -55,7 +56,7 @@ ExpectedTokens expected_tokens(const Model& model, std::optional<std::int32_t> b
   ExpectedTokens out;
   out.vocab = vocab;
   for (std::int32_t id = 0; id < vocab; ++id)
-    if (id != bos && mean[static_cast<std::size_t>(id)] * vocab >= ExpectedTokens::least_share) out.ids.push_back(id);
+    if (id != bos && nth(mean, id) * vocab >= ExpectedTokens::least_share) out.ids.push_back(id);
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/edits/ablate_edit.h"
 
 namespace headscope {
@@ -45,7 +46,7 @@ std::set<HeadId> HeadCircuit::kept(int kept) const {
       for (int head = 0; head < dims.heads; ++head) set.insert({layer, head});
   const int steps = all ? 0 : removing ? heads - kept : kept;
   for (int i = 0; i < steps; ++i) {
-    const Step& step = order[static_cast<std::size_t>(i)];
+    const Step& step = nth(order, i);
     if (removing)
       set.erase({step.layer, step.head});
     else

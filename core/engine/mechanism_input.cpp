@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/nth.h"
 #include "core/edits/edit.h"
 #include "core/model/weights.h"
 
@@ -83,8 +84,7 @@ std::shared_ptr<const VocabularyUse> vocabulary_use(const LoadedModel& model, co
     for (Index w = 0; w < words; ++w) most = std::max(most, static_cast<double>(logits.at(i, w)));
     for (Index w = 0; w < words; ++w) sum += std::exp(static_cast<double>(logits.at(i, w)) - most);
     for (Index w = 0; w < words; ++w)
-      use->frequency[static_cast<std::size_t>(w)] +=
-          std::exp(static_cast<double>(logits.at(i, w)) - most) / (sum * static_cast<double>(n));
+      nth(use->frequency, w) += std::exp(static_cast<double>(logits.at(i, w)) - most) / (sum * static_cast<double>(n));
   }
   use->hidden = normalized.slice(0, n - 1, n).copy();
   use->from = fmt::format("{}, mean of its {} next-token distributions on this text", trace->model.name, n);

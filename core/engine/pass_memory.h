@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/base/nth.h"
 #include "core/edits/intervention_tap.h"
 #include "core/engine/run_request.h"
 
@@ -24,7 +25,7 @@ class PassMemory {
   int first_changed(const Model& model, const std::vector<std::int32_t>& ids,
                     const std::vector<Intervention>& edits) const;
   /// The residual stream that block `layer` ≥ 1 finds. REQUIRES layer ≤ first_changed().
-  const Tensor& before(int layer) const { return kept_.residuals[static_cast<std::size_t>(layer)]; }
+  const Tensor& before(int layer) const { return nth(kept_.residuals, layer); }
   /// The trace of the last pass; its blocks below first_changed() are those of the next one.
   const std::shared_ptr<const Trace>& trace() const { return trace_; }
   /// Whether that trace recorded what `spec` asks for.

@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/base/nth.h"
 #include "core/edits/edit_scene.h"
 #include "core/edits/intervention_tap.h"
 #include "core/engine/edit_pairs.h"
@@ -366,7 +367,7 @@ std::shared_ptr<Trace> pass(const LoadedModel& loaded, const RunRequest& request
       layers.first = first;
     }
     if (layers.first > 0) layers.residual = known->before(layers.first);
-    for (int i = 1; i <= layers.first; ++i) keeper.found[static_cast<std::size_t>(i)] = known->before(i);
+    for (int i = 1; i <= layers.first; ++i) nth(keeper.found, i) = known->before(i);
   }
   if (only) layers.end = *only + 1;
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/edits/mask_edit.h"
 #include "core/edits/position_rows.h"
 #include "core/metrics/next_token.h"
@@ -39,7 +40,7 @@ class CachePositions final : public Tap {
     for (Index head = 0; head < scores.dim(0); ++head)
       for (Index i = window_; i < scores.dim(1); ++i)
         for (Index j = 0; j < sinks_; ++j)
-          scores.ref(head, i, j) = magnitude_ * scales_[static_cast<std::size_t>(head)] *
+          scores.ref(head, i, j) = magnitude_ * nth(scales_, head) *
                                    score_at_distance(before_, table_, i, head, j, head / group_, window_ - 1 - j);
     return scores;
   }
@@ -109,7 +110,7 @@ std::vector<double> streaming_losses(const LoadedModel& model, std::span<const s
         ids.subspan(static_cast<std::size_t>(end - settings.window), static_cast<std::size_t>(settings.window));
     const Tensor logits =
         model.model->forward({ctx.backend, ctx.tap, ctx.stop, nullptr}, part, nullptr, {}, false).logits;
-    losses.push_back(next_token_loss(logits.select(0, 0), ids[static_cast<std::size_t>(end)]));
+    losses.push_back(next_token_loss(logits.select(0, 0), nth(ids, end)));
     if (ctx.progress) *ctx.progress = static_cast<float>(end) / static_cast<float>(n);
   }
   return losses;

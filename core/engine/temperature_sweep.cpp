@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/edits/temperature_edit.h"
 #include "core/metrics/metric.h"
 
@@ -61,7 +62,7 @@ void TemperatureSweeper::measure(const EditProbe& probe, int index, const std::v
   const std::vector<double> entropy = evaluate(metric("entropy"), *trace);
   TemperatureSweep::Point point{0, outcome.loss, outcome.kl};
   if (target.head) {
-    point.entropy = entropy[static_cast<std::size_t>(*target.head)];
+    point.entropy = nth(entropy, *target.head);
   } else {
     point.entropy = std::accumulate(entropy.begin(), entropy.end(), 0.0) / static_cast<double>(entropy.size());
   }
@@ -69,7 +70,7 @@ void TemperatureSweeper::measure(const EditProbe& probe, int index, const std::v
   if (index < taus)
     known_.all.push_back(point);
   else
-    known_.heads[static_cast<std::size_t>((index - taus) / taus)].push_back(point);
+    nth(known_.heads, (index - taus) / taus).push_back(point);
 }
 
 std::shared_ptr<const TemperatureSweep> TemperatureSweeper::result() const {

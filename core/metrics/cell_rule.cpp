@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/excerpt.h"
+#include "core/base/nth.h"
 #include "core/metrics/cell_rule_node.h"
 
 namespace headscope {
@@ -70,7 +71,7 @@ struct Cell {
   const Token* token(const Node& node) const {
     const auto at = number(*node.parts[0]);
     if (!at || *at < 0 || *at >= static_cast<Whole>(tokens.size())) return nullptr;
-    return &tokens[static_cast<std::size_t>(*at)];
+    return &nth(tokens, *at);
   }
 
   bool compare_tokens(const Node& node) const {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <tuple>
 
+#include "core/base/nth.h"
 #include "core/base/random.h"
 #include "core/base/thread_pool.h"
 
@@ -115,7 +116,7 @@ void CorpusStatistics::add(const Trace& trace, const PassagePlace& place, Thread
   const TokenLinks links = TokenLinks::of(trace.ids());
   std::vector<std::int64_t> rounded(cells_.size(), no_value);
   pool.parallel(static_cast<int>(trace.maps.size()), [&](int head, int) {
-    const AttentionMap& map = trace.maps[static_cast<std::size_t>(head)];
+    const AttentionMap& map = nth(trace.maps, head);
     std::optional<Rows> rows;  // made when the passage is an example of anything
     for (std::size_t m = 0; m < all.size(); ++m) {
       const std::size_t at = static_cast<std::size_t>(head) * all.size() + m;

@@ -5,17 +5,18 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/base/nth.h"
 #include "core/metrics/even_head.h"
 #include "core/metrics/metric.h"
 
 namespace headscope {
 
 bool CellPattern::has(Index query, Index key) const {
-  return query >= 0 && query < size && std::ranges::binary_search(keys[static_cast<std::size_t>(query)], key);
+  return query >= 0 && query < size && std::ranges::binary_search(nth(keys, query), key);
 }
 
 void CellPattern::set(Index query, Index key, bool chosen) {
-  auto& row = keys[static_cast<std::size_t>(query)];
+  auto& row = nth(keys, query);
   const auto at = std::ranges::lower_bound(row, key);
   const bool is = at != row.end() && *at == key;
   if (chosen && !is) row.insert(at, key);
@@ -38,7 +39,7 @@ CellPattern cells_of(const CellRule& rule, const std::vector<Token>& tokens, std
   for (Index query = 0; query < n; ++query) {
     if (stop.stop_requested()) throw Cancelled();
     for (Index key = 0; key < n; ++key)
-      if (rule.matches(tokens, query, key)) out.keys[static_cast<std::size_t>(query)].push_back(key);
+      if (rule.matches(tokens, query, key)) nth(out.keys, query).push_back(key);
   }
   return out;
 }
@@ -50,7 +51,7 @@ std::vector<Index> visible_keys(const AttentionMap& map, const CellPattern& patt
   std::vector<Index> keys;
   const Index position = map.place().offset + query;
   if (position < 0 || position >= pattern.size) return keys;
-  for (const Index key : pattern.keys[static_cast<std::size_t>(position)])
+  for (const Index key : nth(pattern.keys, position))
     if (key < map.n_key() && !map.masked(query, key)) keys.push_back(key);
   return keys;
 }
@@ -65,7 +66,7 @@ Detection detect(const AttentionMap& map, const CellPattern& pattern) {
     if (keys.empty()) continue;
     ++out.rows;
     map.row(query, row);
-    for (const Index key : keys) out.score += static_cast<double>(row[static_cast<std::size_t>(key)]);
+    for (const Index key : keys) out.score += static_cast<double>(nth(row, key));
     // An even head gives each visible key the same share.
     out.chance += static_cast<double>(keys.size()) / static_cast<double>(visible_count(map, query));
   }

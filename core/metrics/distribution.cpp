@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 
 namespace headscope {
 
@@ -67,7 +68,7 @@ Distribution::Distribution(Range range) : range_(range), histogram_(static_cast<
 void Distribution::add(double given) {
   if (std::isnan(given)) return;
   const std::int64_t fixed = rounded(given);
-  ++histogram_[static_cast<std::size_t>(range_.bin(value(fixed)))];
+  ++nth(histogram_, range_.bin(value(fixed)));
   smallest_ = count_ == 0 ? fixed : std::min(smallest_, fixed);
   largest_ = count_ == 0 ? fixed : std::max(largest_, fixed);
   if (exact() && count_ < most_exact)
@@ -151,8 +152,7 @@ Distribution::Bars Distribution::bars() const {
   };
   Bars out{std::vector<std::uint32_t>(static_cast<std::size_t>(bar_of((last + 1) * octave_bins - 1)) + 1), range_.low,
            0};
-  for (int bin = 0; bin < (last + 1) * octave_bins; ++bin)
-    out.counts[static_cast<std::size_t>(bar_of(bin))] += histogram_[static_cast<std::size_t>(bin)];
+  for (int bin = 0; bin < (last + 1) * octave_bins; ++bin) nth(out.counts, bar_of(bin)) += nth(histogram_, bin);
   out.high = range_.low + (range_.high - range_.low) / whole *
                               std::ldexp(static_cast<double>(out.counts.size()), last) / octave_bins;
   return out;

@@ -5,6 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "core/base/nth.h"
+
 namespace headscope {
 
 namespace {
@@ -44,7 +46,7 @@ void visible_runs(const AttentionMap& map, Index query, std::vector<KeyRange>& r
   scratch.assign(static_cast<std::size_t>(range.size()), 0.0f);
   map.rule()->apply(map.place().offset + query, range.begin, scratch);
   for (Index key = range.begin; key < range.end; ++key) {
-    if (scratch[static_cast<std::size_t>(key - range.begin)] == minus_infinity) continue;
+    if (nth(scratch, key - range.begin) == minus_infinity) continue;
     if (!runs.empty() && runs.back().end == key) {
       ++runs.back().end;
     } else {
@@ -120,11 +122,11 @@ AttentionMap even_head(const AttentionMap& like, const TokenLinks& links) {
           static_cast<float>(weight * static_cast<double>(links_inside(links.induction.row(row), runs))));
     }
     for (const KeyRange& run : runs) {
-      column_steps[static_cast<std::size_t>(run.begin)] += weight;
-      column_steps[static_cast<std::size_t>(run.end)] -= weight;
+      nth(column_steps, run.begin) += weight;
+      nth(column_steps, run.end) -= weight;
       // Entry query + n_key − 1 − key: the run's last key comes first.
-      distance_steps[static_cast<std::size_t>(query + n_key - run.end)] += weight;
-      distance_steps[static_cast<std::size_t>(query + n_key - run.begin)] -= weight;
+      nth(distance_steps, query + n_key - run.end) += weight;
+      nth(distance_steps, query + n_key - run.begin) -= weight;
     }
   }
   stats->column_mass = accumulated(std::move(column_steps));

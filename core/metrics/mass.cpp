@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/base/nth.h"
 #include "core/metrics/even_head.h"
 
 namespace headscope {
@@ -36,7 +37,7 @@ double weight_at_distance(const AttentionMap& map, Index distance) {
   const Index rows = rows_at_distance(map, distance);
   if (rows == 0) return std::numeric_limits<double>::quiet_NaN();
   const Index entry = distance + map.n_key() - 1 - map.place().offset;
-  return map.stats().distance_mass[static_cast<std::size_t>(entry)] / static_cast<double>(rows);
+  return nth(map.stats().distance_mass, entry) / static_cast<double>(rows);
 }
 
 BestOffset best_offset(const AttentionMap& map) {
@@ -49,12 +50,12 @@ BestOffset best_offset(const AttentionMap& map) {
   for (Index query = 0; query < n_query; ++query) {
     const KeyRange keys = visible_range(map, query);
     if (keys.size() <= 0) continue;
-    ++seeing[static_cast<std::size_t>(query + n_key - keys.end)];
-    --seeing[static_cast<std::size_t>(query + n_key - keys.begin)];
+    ++nth(seeing, query + n_key - keys.end);
+    --nth(seeing, query + n_key - keys.begin);
   }
   std::partial_sum(seeing.begin(), seeing.end(), seeing.begin());
   const auto consider = [&](Index distance) {
-    const Index rows = seeing[static_cast<std::size_t>(distance + n_key - 1 - offset)];
+    const Index rows = nth(seeing, distance + n_key - 1 - offset);
     if (rows < 2 || 2 * rows < n_query) return;
     const double weight = weight_at_distance(map, distance);
     ++best.tried;

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/metrics/even_head.h"
 #include "core/metrics/mass.h"
 #include "core/metrics/metric.h"
@@ -39,7 +40,7 @@ double mean_over_rows(const MetricInput& in, F&& of_row) {
 }
 
 double at(const std::vector<float>& values, Index i) {
-  return static_cast<double>(values[static_cast<std::size_t>(i)]);
+  return static_cast<double>(nth(values, i));
 }
 
 Index position(const MetricInput& in, Index query) {
@@ -207,7 +208,7 @@ double linked_weight(const MetricInput& in, const TokenLinks::List& list, const 
     in.map.row(query, row);
     double sum = 0;
     for (const std::int32_t key : links)
-      if (key < in.map.n_key()) sum += static_cast<double>(row[static_cast<std::size_t>(key)]);
+      if (key < in.map.n_key()) sum += static_cast<double>(nth(row, key));
     return sum;
   });
 }
@@ -250,7 +251,7 @@ Index top_column(const MetricInput& in) {
 
 double column_mass_top(const MetricInput& in) {
   if (in.map.n_query() == 0 || column_mass(in.map).empty()) return nan;
-  return column_mass(in.map)[static_cast<std::size_t>(top_column(in))] / static_cast<double>(in.map.n_query());
+  return nth(column_mass(in.map), top_column(in)) / static_cast<double>(in.map.n_query());
 }
 
 KeysOfRow top_column_cells(const MetricInput& in) {

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 
 namespace headscope {
 
@@ -72,7 +73,7 @@ std::vector<NextToken> top_next(const Trace& trace, int k, int query) {
   });
   std::vector<NextToken> top;
   for (std::ptrdiff_t i = 0; i < count; ++i) {
-    const std::int32_t id = order[static_cast<std::size_t>(i)];
+    const std::int32_t id = nth(order, i);
     top.push_back({id, std::exp(static_cast<double>(logits.at(id)) - total), logits.at(id)});
   }
   return top;

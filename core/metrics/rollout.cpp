@@ -7,6 +7,7 @@
 #include <span>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/metrics/even_head.h"
 
 namespace headscope {
@@ -17,10 +18,10 @@ class FlowGraph {
  public:
   explicit FlowGraph(std::size_t nodes) : first_(nodes, -1) {}
   void add(int from, int to, double capacity) {
-    arcs_.push_back({to, first_[static_cast<std::size_t>(from)], capacity, capacity});
-    first_[static_cast<std::size_t>(from)] = static_cast<int>(arcs_.size()) - 1;
-    arcs_.push_back({from, first_[static_cast<std::size_t>(to)], 0, 0});
-    first_[static_cast<std::size_t>(to)] = static_cast<int>(arcs_.size()) - 1;
+    arcs_.push_back({to, nth(first_, from), capacity, capacity});
+    nth(first_, from) = static_cast<int>(arcs_.size()) - 1;
+    arcs_.push_back({from, nth(first_, to), 0, 0});
+    nth(first_, to) = static_cast<int>(arcs_.size()) - 1;
   }
   double largest(int source, int sink, std::stop_token stop) {
     for (Arc& arc : arcs_) arc.left = arc.capacity;
@@ -41,32 +42,31 @@ class FlowGraph {
   };
   bool label(int source, int sink) {
     level_.assign(first_.size(), -1);
-    level_[static_cast<std::size_t>(source)] = 0;
+    nth(level_, source) = 0;
     std::queue<int> waiting({source});
     while (!waiting.empty()) {
       const int node = waiting.front();
       waiting.pop();
-      for (int a = first_[static_cast<std::size_t>(node)]; a >= 0; a = arcs_[static_cast<std::size_t>(a)].next) {
-        const Arc& arc = arcs_[static_cast<std::size_t>(a)];
-        int& level = level_[static_cast<std::size_t>(arc.to)];
+      for (int a = nth(first_, node); a >= 0; a = nth(arcs_, a).next) {
+        const Arc& arc = nth(arcs_, a);
+        int& level = nth(level_, arc.to);
         if (arc.left <= empty || level >= 0) continue;
-        level = level_[static_cast<std::size_t>(node)] + 1;
+        level = nth(level_, node) + 1;
         waiting.push(arc.to);
       }
     }
-    return level_[static_cast<std::size_t>(sink)] >= 0;
+    return nth(level_, sink) >= 0;
   }
   /// As deep as there are layers, so recursion is safe.
   double push(int node, int sink, double most) {
     if (node == sink) return most;
-    for (int& a = next_[static_cast<std::size_t>(node)]; a >= 0; a = arcs_[static_cast<std::size_t>(a)].next) {
-      Arc& arc = arcs_[static_cast<std::size_t>(a)];
-      if (arc.left <= empty || level_[static_cast<std::size_t>(arc.to)] != level_[static_cast<std::size_t>(node)] + 1)
-        continue;
+    for (int& a = nth(next_, node); a >= 0; a = nth(arcs_, a).next) {
+      Arc& arc = nth(arcs_, a);
+      if (arc.left <= empty || nth(level_, arc.to) != nth(level_, node) + 1) continue;
       const double pushed = push(arc.to, sink, std::min(most, arc.left));
       if (pushed <= 0) continue;
       arc.left -= pushed;
-      arcs_[static_cast<std::size_t>(a ^ 1)].left += pushed;
+      nth(arcs_, a ^ 1).left += pushed;
       return pushed;
     }
     return 0;
@@ -97,8 +97,7 @@ std::vector<Tensor> mixing_matrices(const Trace& trace, double residual, bool ev
       for (Index i = 0; i < n; ++i) {
         read.row(i, row);
         for (Index j = 0; j < n; ++j)
-          mixed.ref(i, j) +=
-              static_cast<float>((1 - residual) / dims.heads * static_cast<double>(row[static_cast<std::size_t>(j)]));
+          mixed.ref(i, j) += static_cast<float>((1 - residual) / dims.heads * static_cast<double>(nth(row, j)));
       }
     }
     for (Index i = 0; i < n; ++i) mixed.ref(i, i) += static_cast<float>(residual);
@@ -116,18 +115,17 @@ Tensor attention_rollout(const std::vector<Tensor>& mixing) {
     // What a row reaches: in a causal model nothing behind it, which halves the work.
     std::vector<std::size_t> reach(static_cast<std::size_t>(n), 0);
     for (Index k = 0; k < n; ++k)
-      for (Index j = n; j-- > 0 && reach[static_cast<std::size_t>(k)] == 0;)
-        if (so_far.at(k, j) != 0) reach[static_cast<std::size_t>(k)] = static_cast<std::size_t>(j) + 1;
+      for (Index j = n; j-- > 0 && nth(reach, k) == 0;)
+        if (so_far.at(k, j) != 0) nth(reach, k) = static_cast<std::size_t>(j) + 1;
     for (Index i = 0; i < n; ++i) {
       std::ranges::fill(sum, 0);
       for (Index k = 0; k < n; ++k) {
         const auto weight = static_cast<double>(mixing[layer].at(i, k));
         if (weight == 0) continue;
         const float* row = below.data() + k * n;
-        for (std::size_t j = 0; j < reach[static_cast<std::size_t>(k)]; ++j)
-          sum[j] += weight * static_cast<double>(row[j]);
+        for (std::size_t j = 0; j < nth(reach, k); ++j) sum[j] += weight * static_cast<double>(row[j]);
       }
-      for (Index j = 0; j < n; ++j) next.ref(i, j) = static_cast<float>(sum[static_cast<std::size_t>(j)]);
+      for (Index j = 0; j < n; ++j) next.ref(i, j) = static_cast<float>(nth(sum, j));
     }
     so_far = next;
   }
@@ -147,7 +145,7 @@ std::vector<double> attention_flow(const std::vector<Tensor>& mixing, Index quer
   for (Index level = layers; level >= 1; --level)
     for (Index i = 0; i < n; ++i)
       for (Index j = 0; j < n; ++j)
-        if (const float weight = mixing[static_cast<std::size_t>(level - 1)].at(i, j); weight > 0)
+        if (const float weight = nth(mixing, level - 1).at(i, j); weight > 0)
           graph.add(static_cast<int>(level * n + i), static_cast<int>((level - 1) * n + j),
                     static_cast<double>(weight));
   std::vector<double> flow;

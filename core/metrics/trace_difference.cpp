@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/trace/token_alignment.h"
 
 namespace headscope {
@@ -20,7 +21,7 @@ double part_of_kl(double p, double m) {
 }
 
 int partner_of(std::span<const int> partner, Index position, Index limit) {
-  const int other = position < static_cast<Index>(partner.size()) ? partner[static_cast<std::size_t>(position)] : -1;
+  const int other = position < static_cast<Index>(partner.size()) ? nth(partner, position) : -1;
   return other < limit ? other : -1;
 }
 }  // namespace
@@ -55,7 +56,7 @@ HeadDifference head_difference(const AttentionMap& a, const AttentionMap& b, std
   const auto used = std::min<Index>(std::max<Index>(most_rows, 1), static_cast<Index>(rows.size()));
   double variation = 0, divergence = 0;
   for (Index r = 0; r < used; ++r) {
-    const auto [i, j] = rows[static_cast<std::size_t>((r + 1) * static_cast<Index>(rows.size()) / used - 1)];
+    const auto [i, j] = nth(rows, (r + 1) * static_cast<Index>(rows.size()) / used - 1);
     a.row(i, left);
     b.row(j, right);
     std::ranges::fill(paired, 0);
@@ -65,9 +66,8 @@ HeadDifference head_difference(const AttentionMap& a, const AttentionMap& b, std
     };
     for (Index k = 0; k < a.n_key(); ++k) {
       const int other = partner_of(partner, k, b.n_key());
-      if (other >= 0) paired[static_cast<std::size_t>(other)] = 1;
-      add(static_cast<double>(left[static_cast<std::size_t>(k)]),
-          other >= 0 ? static_cast<double>(right[static_cast<std::size_t>(other)]) : 0);
+      if (other >= 0) nth(paired, other) = 1;
+      add(static_cast<double>(nth(left, k)), other >= 0 ? static_cast<double>(nth(right, other)) : 0);
     }
     for (std::size_t k = 0; k < right.size(); ++k)
       if (!paired[k]) add(0, static_cast<double>(right[k]));
@@ -100,7 +100,7 @@ Tensor aligned_difference(const AttentionMap& a, const AttentionMap& b, std::spa
     b.row(row, right);
     for (Index k = 0; k < a.n_key(); ++k)
       if (const int other = partner_of(partner, k, b.n_key()); other >= 0)
-        out.ref(i, k) = right[static_cast<std::size_t>(other)] - left[static_cast<std::size_t>(k)];
+        out.ref(i, k) = nth(right, other) - nth(left, k);
   }
   return out;
 }

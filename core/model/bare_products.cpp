@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/base/nth.h"
 #include "core/model/model_parts.h"
 #include "core/tensor/panels.h"
 #include "core/tensor/products.h"
@@ -16,7 +17,7 @@ void attention_products(Backend& backend, const ModelDims& d, Index n, const Ten
   std::vector<Tensor> scratch(static_cast<std::size_t>(backend.pool().threads()));
   const Index panel = panels::width();
   backend.pool().parallel(blocks * d.heads, [&](int task, int thread) {
-    Tensor& scores = scratch[static_cast<std::size_t>(thread)];
+    Tensor& scores = nth(scratch, thread);
     if (!scores.defined()) scores = backend.empty({block_rows, panels::padded(n)});
     const Index first = (blocks - 1 - task / d.heads) * block_rows, rows = std::min(block_rows, n - first),
                 head = task % d.heads;

@@ -2,6 +2,7 @@
 // before each sublayer, one MLP branch, biases everywhere. Matrices are stored (in, out), q, k and v side by side in
 // c_attn.
 
+#include "core/base/nth.h"
 #include "core/model/config_reader.h"
 #include "core/model/family.h"
 #include "core/model/weight_reader.h"
@@ -51,7 +52,7 @@ RawWeights gpt2_weights(const WeightSource& source, const ModelConfig& config) {
   reader.take("wpe.weight", {config.context, d}, weights.position_embedding);
   weights.layers.resize(static_cast<std::size_t>(dims.layers));
   for (int layer = 0; layer < dims.layers; ++layer) {
-    RawLayer& raw = weights.layers[static_cast<std::size_t>(layer)];
+    RawLayer& raw = nth(weights.layers, layer);
     const std::string block = "h." + std::to_string(layer) + ".";
     reader.take(block + "ln_1.weight", {d}, raw.ln1_gain);
     reader.take(block + "ln_1.bias", {d}, raw.ln1_bias);

@@ -1,6 +1,7 @@
 // Llama (Touvron et al., LLaMA, 2023; Grattafiori et al., The Llama 3 Herd of Models, 2024): rotary positions in the
 // half-split layout, RMSNorm before each sublayer, grouped-query attention, gated MLP. Matrices are stored (out, in).
 
+#include "core/base/nth.h"
 #include "core/model/config_reader.h"
 #include "core/model/family.h"
 #include "core/model/weight_reader.h"
@@ -89,7 +90,7 @@ RawWeights llama_weights(const WeightSource& source, const ModelConfig& config) 
   reader.take("embed_tokens.weight", {dims.vocab, d}, weights.token_embedding);
   weights.layers.resize(static_cast<std::size_t>(dims.layers));
   for (int layer = 0; layer < dims.layers; ++layer) {
-    RawLayer& raw = weights.layers[static_cast<std::size_t>(layer)];
+    RawLayer& raw = nth(weights.layers, layer);
     const std::string block = "layers." + std::to_string(layer) + ".";
     const auto linear = [&](const std::string& name, Index in, Index out, bool bias, Tensor& weight,
                             Tensor& into_bias) {

@@ -10,6 +10,7 @@
 
 #include "core/attention/softmax_attention.h"
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/io/safetensors.h"
 #include "core/model/model_parts.h"
 #include "core/tensor/row_queue.h"
@@ -191,7 +192,7 @@ class Model::Pass {
   }
 
   Tensor block(int layer, const Tensor& x) {
-    const Layer& l = m_.layers[static_cast<std::size_t>(layer)];
+    const Layer& l = nth(m_.layers, layer);
     const Tensor pre = tap({SiteKind::resid_pre, layer}, x);
     const Tensor attention_in = tap({SiteKind::ln1_normalized, layer}, norm(l.ln1, pre));
     const Tensor attended = b_.add(pre, attend(layer, l, attention_in), later_);

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
+#include "core/base/nth.h"
 
 namespace headscope {
 
@@ -18,7 +19,7 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 bool same(const std::vector<std::int64_t>& found, const Shape& expected) {
   if (static_cast<int>(found.size()) != expected.rank()) return false;
   for (int axis = 0; axis < expected.rank(); ++axis) {
-    if (found[static_cast<std::size_t>(axis)] != expected[axis]) return false;
+    if (nth(found, axis) != expected[axis]) return false;
   }
   return true;
 }

@@ -3,6 +3,7 @@
 #include <cassert>
 #include <cmath>
 
+#include "core/base/nth.h"
 #include "core/model/model_parts.h"
 
 namespace headscope {
@@ -100,7 +101,7 @@ ModelWeights Model::weights() const {
 }
 
 Projection Model::projection(int layer, WeightMatrix matrix) const {
-  const Layer& l = parts_->layers[static_cast<std::size_t>(layer)];
+  const Layer& l = nth(parts_->layers, layer);
   const ModelDims& d = parts_->config.dims;
   const Index queries = Index{d.heads} * d.d_head, keys = Index{d.kv_heads} * d.d_head;
   const auto part = [](const Part& p) { return Projection{p.weight, p.bias}; };

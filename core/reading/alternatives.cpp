@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/nth.h"
 #include "core/metrics/even_head.h"
 #include "core/reading/need.h"
 #include "core/tensor/decompositions.h"
@@ -27,12 +28,11 @@ Projection project(const MatrixXd& values, const VectorXd& gradient, const std::
   const Index n = values.rows(), d = values.cols();
   std::vector<Index> free;
   for (Index j = 0; j < n; ++j)
-    if (!fixed[static_cast<std::size_t>(j)]) free.push_back(j);
+    if (!nth(fixed, j)) free.push_back(j);
   const auto m = static_cast<Index>(free.size());
   MatrixXd centred(m, d);
   VectorXd g(m);
-  for (Index i = 0; i < m; ++i)
-    centred.row(i) = values.row(free[static_cast<std::size_t>(i)]), g(i) = gradient(free[static_cast<std::size_t>(i)]);
+  for (Index i = 0; i < m; ++i) centred.row(i) = values.row(nth(free, i)), g(i) = gradient(nth(free, i));
   const Eigen::RowVectorXd mean = centred.colwise().mean();
   centred.rowwise() -= mean;
   const double g_mean = g.mean();
@@ -45,7 +45,7 @@ Projection project(const MatrixXd& values, const VectorXd& gradient, const std::
   const VectorXd slope = v.leftCols(rank) * inside.cwiseQuotient(sigma.head(rank));  // (d): of the fitted plane
   Projection out;
   out.direction = VectorXd::Zero(n);
-  for (Index i = 0; i < m; ++i) out.direction(free[static_cast<std::size_t>(i)]) = left(i);
+  for (Index i = 0; i < m; ++i) out.direction(nth(free, i)) = left(i);
   out.gain = gradient - ((values.rowwise() - mean) * slope) - VectorXd::Constant(n, g_mean);
   out.dimension = std::max<Index>(0, m - 1 - rank);
   return out;
@@ -79,11 +79,10 @@ Alternatives find_alternatives(const Trace& trace, HeadId head, Index query, Ind
   std::vector<float> row(static_cast<std::size_t>(map.n_key()));
   map.row(out.query, row);
   double sum = 0;
-  for (Index j = seen.begin; j < seen.end; ++j) sum += static_cast<double>(row[static_cast<std::size_t>(j)]);
+  for (Index j = seen.begin; j < seen.end; ++j) sum += static_cast<double>(nth(row, j));
   if (seen.begin != 0 || seen.size() < 1 || !(sum > 0))
     throw Error("alternatives", "a row that looks at keys from the first token on", "one that does not");
-  for (Index j = 0; j < seen.end; ++j)
-    out.weights.push_back(static_cast<double>(row[static_cast<std::size_t>(j)]) / sum);
+  for (Index j = 0; j < seen.end; ++j) out.weights.push_back(static_cast<double>(nth(row, j)) / sum);
   const auto n = static_cast<Index>(out.weights.size());
   out.key = key >= 0 ? key : std::ranges::max_element(out.weights) - out.weights.begin();
   if (out.key >= n)
@@ -108,9 +107,9 @@ Alternatives find_alternatives(const Trace& trace, HeadId head, Index query, Ind
       // A vertex of what is left: let go of the key that would gain most, or be done.
       Index best = -1;
       for (Index j = 0; j < n; ++j)
-        if (fixed[static_cast<std::size_t>(j)] && p.gain(j) > 1e-7 && (best < 0 || p.gain(j) > p.gain(best))) best = j;
+        if (nth(fixed, j) && p.gain(j) > 1e-7 && (best < 0 || p.gain(j) > p.gain(best))) best = j;
       if (best < 0) break;
-      fixed[static_cast<std::size_t>(best)] = false;
+      nth(fixed, best) = false;
       continue;
     }
     double step = std::numeric_limits<double>::infinity();
@@ -121,7 +120,7 @@ Alternatives find_alternatives(const Trace& trace, HeadId head, Index query, Ind
     if (blocked < 0) break;
     weights = (weights + step * p.direction).cwiseMax(0);
     weights(blocked) = 0;
-    fixed[static_cast<std::size_t>(blocked)] = true;
+    nth(fixed, blocked) = true;
     if (const double moved = 0.5 * step * p.direction.cwiseAbs().sum(); moved > 1e-12) {
       out.corners.push_back(list(weights));
       out.lengths.push_back(out.lengths.back() + moved);
@@ -157,7 +156,7 @@ RowDifference row_difference(const Tensor& values, const std::vector<double>& be
 
 std::vector<double> naive_shift(const std::vector<double>& weights, Index key, double variation) {
   std::vector<double> out = weights;
-  double& own = out[static_cast<std::size_t>(key)];
+  double& own = nth(out, key);
   const double rest = 1 - own, given = std::min(variation, own);
   if (rest <= 0) return out;
   for (std::size_t j = 0; j < out.size(); ++j)

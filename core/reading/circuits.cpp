@@ -7,6 +7,7 @@
 
 #include "core/attention/rotary.h"
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/model/weights.h"
 #include "core/tensor/decompositions.h"
 #include "core/tensor/matrices.h"
@@ -64,14 +65,13 @@ Matrix output_directions(const ModelConfig& c, const ModelWeights& w) {
 Matrix embeddings(const Model& model, const ModelWeights& w, Backend& backend, int layer,
                   std::span<const std::int32_t> tokens) {
   const Tensor rows = tokens.empty() ? w.token_embedding.packed() : backend.gather(w.token_embedding, tokens);
-  return matrix_of<float>(normalized(model.config(), w.blocks[static_cast<std::size_t>(layer)].ln1, backend, rows));
+  return matrix_of<float>(normalized(model.config(), nth(w.blocks, layer).ln1, backend, rows));
 }
 
 /// Of these tokens; of the whole vocabulary when there are none.
 Factors factors(const Model& model, Backend& backend, const CircuitOf& of, std::span<const std::int32_t> tokens) {
   const ModelWeights w = model.weights();
-  const HeadWeights& head =
-      w.blocks[static_cast<std::size_t>(of.head.layer)].heads[static_cast<std::size_t>(of.head.head)];
+  const HeadWeights& head = nth(nth(w.blocks, of.head.layer).heads, of.head.head);
   const Matrix e = embeddings(model, w, backend, of.head.layer, tokens);
   Factors out;
   out.queries = projected(e, head.q, head.q_bias);
@@ -143,10 +143,10 @@ TokenCircuits token_circuits(const Model& model, Backend& backend, const Circuit
   out.ov = Tensor::uninitialized({n, n});
   out.kept = std::min(keep, model.config().dims.vocab);
   for (Index i = 0; i < n; ++i) {
-    for (Index j = 0; j < n; ++j) out.ov.ref(i, j) = effects(i, out.tokens[static_cast<std::size_t>(j)]);
+    for (Index j = 0; j < n; ++j) out.ov.ref(i, j) = effects(i, nth(out.tokens, j));
     Strongest raised(static_cast<std::size_t>(out.kept));
     for (Index t = 0; t < effects.cols(); ++t)
-      raised.offer({out.tokens[static_cast<std::size_t>(i)], static_cast<std::int32_t>(t), effects(i, t)});
+      raised.offer({nth(out.tokens, i), static_cast<std::int32_t>(t), effects(i, t)});
     std::ranges::move(std::move(raised).sorted(), std::back_inserter(out.raises));
   }
   return out;
@@ -168,7 +168,7 @@ FullCircuits full_circuits(const Model& model, const Ctx& ctx, const CircuitOf& 
   std::atomic<int> done = 0;
   ctx.backend.pool().parallel(blocks, [&](int block, int thread) {
     if (ctx.stop.stop_requested()) throw Cancelled();
-    Found& mine = found[static_cast<std::size_t>(thread)];
+    Found& mine = nth(found, thread);
     const Index begin = block * rows, count = std::min(rows, vocab - begin);
     const auto go_through = [&](const Matrix& table, Strongest& strongest, auto&& own_rank) {
       for (Index i = 0; i < count; ++i) {
@@ -206,7 +206,7 @@ FullCircuits full_circuits(const Model& model, const Ctx& ctx, const CircuitOf& 
 CopyingScore copying_score(const Model& model, Backend& backend, HeadId head) {
   check(model, {head, 0});
   const ModelWeights w = model.weights();
-  const HeadWeights& h = w.blocks[static_cast<std::size_t>(head.layer)].heads[static_cast<std::size_t>(head.head)];
+  const HeadWeights& h = nth(nth(w.blocks, head.layer).heads, head.head);
   const Matrix e = embeddings(model, w, backend, head.layer, {});  // (vocab, d_model)
   const Matrix values = projected(e, h.v, {}), queries = projected(e, h.q, {}), keys = projected(e, h.k, {});
   const Matrix outputs = matrix_of<float>(h.o) * output_directions(model.config(), w);  // (d_head, vocab)

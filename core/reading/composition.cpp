@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/base/random.h"
 #include "core/model/weights.h"
 #include "core/tensor/matrices.h"
@@ -60,9 +61,9 @@ Composition head_composition(const Model& model, const Ctx& ctx, int samples, st
   Composition out;
   std::vector<LowRank> ov, qk;
   for (int layer = 0; layer < dims.layers; ++layer) {
-    const BlockWeights& block = weights.blocks[static_cast<std::size_t>(layer)];
+    const BlockWeights& block = nth(weights.blocks, layer);
     for (int head = 0; head < dims.heads; ++head) {
-      const HeadWeights& h = block.heads[static_cast<std::size_t>(head)];
+      const HeadWeights& h = nth(block.heads, head);
       out.heads.push_back({layer, head});
       ov.push_back(low_rank(reading(h.v, config, block.ln1), matrix_of(h.o).transpose()));
       qk.push_back(low_rank(reading(h.q, config, block.ln1), reading(h.k, config, block.ln1)));
@@ -75,9 +76,9 @@ Composition head_composition(const Model& model, const Ctx& ctx, int samples, st
   std::atomic<int> done = 0;
   ctx.backend.pool().parallel(static_cast<int>(n), [&](int a, int) {
     if (ctx.stop.stop_requested()) throw Cancelled();
-    const LowRank& writer = ov[static_cast<std::size_t>(a)];
+    const LowRank& writer = nth(ov, a);
     for (Index b = (a / dims.heads + 1) * dims.heads; b < n; ++b) {
-      const LowRank &scores = qk[static_cast<std::size_t>(b)], &values = ov[static_cast<std::size_t>(b)];
+      const LowRank &scores = nth(qk, b), &values = nth(ov, b);
       out.q.ref(a, b) = static_cast<float>(score(writer, scores.left, scores.right_gram, scores.norm));
       out.k.ref(a, b) = static_cast<float>(score(writer, scores.right, scores.left_gram, scores.norm));
       out.v.ref(a, b) = static_cast<float>(score(writer, values.left, values.right_gram, values.norm));

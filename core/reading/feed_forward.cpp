@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/base/nth.h"
 #include "core/model/weights.h"
 #include "core/reading/need.h"
 #include "core/reading/residual_stream.h"
@@ -64,7 +65,7 @@ std::vector<std::vector<NextToken>> raised(const Model& model, Backend& backend,
     });
     std::vector<NextToken>& most = out.emplace_back();
     for (std::ptrdiff_t k = 0; k < count; ++k) {
-      const std::int32_t id = order[static_cast<std::size_t>(k)];
+      const std::int32_t id = nth(order, k);
       most.push_back({id, 0, static_cast<float>(static_cast<double>(logits.at(i, id)) - mean)});
     }
   }
@@ -74,13 +75,13 @@ std::vector<std::vector<NextToken>> raised(const Model& model, Backend& backend,
 
 std::string_view title(Activation activation) {
   constexpr std::string_view titles[] = {"ReLU", "GELU", "GELU (tanh)", "SiLU"};
-  return titles[static_cast<std::size_t>(activation)];
+  return nth(titles, activation);
 }
 
 std::string_view formula(Activation activation) {
   constexpr std::string_view formulas[] = {"max(0, x)", "x Φ(x) = ½ x (1 + erf(x ÷ √2))",
                                            "½ x (1 + tanh(√(2/π) (x + 0.044715 x³)))", "x ÷ (1 + e⁻ˣ)"};
-  return formulas[static_cast<std::size_t>(activation)];
+  return nth(formulas, activation);
 }
 
 ActivationCurve activation_curve(Backend& backend, Activation activation, double low, double high, int count) {
@@ -123,12 +124,12 @@ FeedForward read_feed_forward(const Model& model, Backend& backend, const Trace&
   for (Index i = 0; i < n; ++i) {
     Index active = 0;
     for (Index j = 0; j < width; ++j)
-      if (pre.at(i, j) > 0) ++active, ever[static_cast<std::size_t>(j)] = 1;
+      if (pre.at(i, j) > 0) ++active, nth(ever, j) = 1;
     out.active.push_back(static_cast<double>(active) / static_cast<double>(width));
   }
   out.ever_active = static_cast<double>(std::ranges::count(ever, 1)) / static_cast<double>(width);
 
-  const BlockWeights block = model.weights().blocks[static_cast<std::size_t>(layer)];
+  const BlockWeights block = nth(model.weights().blocks, layer);
   std::vector<Neuron> all;
   double total = 0;
   for (Index j = 0; j < width; ++j) {
@@ -149,7 +150,7 @@ FeedForward read_feed_forward(const Model& model, Backend& backend, const Trace&
   std::ranges::stable_sort(all, std::ranges::greater{}, &Neuron::norm);
   double sum = 0;
   Index counted = 0;
-  while (counted < width && sum < total / 2) sum += all[static_cast<std::size_t>(counted++)].norm;
+  while (counted < width && sum < total / 2) sum += nth(all, counted++).norm;
   out.half = static_cast<double>(counted) / static_cast<double>(width);
 
   all.resize(std::min(all.size(), static_cast<std::size_t>(std::max(keep, 1))));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/nth.h"
 #include "core/edits/singular_edit.h"
 #include "core/model/weights.h"
 #include "core/reading/need.h"
@@ -121,10 +122,10 @@ LogitAttribution logit_attribution(const Model& model, const Trace& trace, const
     add(Kind::position_embedding, -1, -1, row_of(need(trace, {SiteKind::pos_embed}), position));
   out.by_source = Tensor::zeros({Index{dims.layers} * dims.heads, n});
   for (int layer = 0; layer < dims.layers; ++layer) {
-    const BlockWeights& block = weights.blocks[static_cast<std::size_t>(layer)];
+    const BlockWeights& block = nth(weights.blocks, layer);
     const Tensor z = need(trace, {SiteKind::z, layer}).select(0, position), v = need(trace, {SiteKind::v, layer});
     for (int head = 0; head < dims.heads; ++head) {
-      const RowMajor<double> o = matrix_of(block.heads[static_cast<std::size_t>(head)].o);  // (d_head, d_model)
+      const RowMajor<double> o = matrix_of(nth(block.heads, head).o);  // (d_head, d_model)
       add(Kind::head, layer, head, o.transpose() * vector_of(z.select(0, head)));
       const VectorXd of_value = o * along.d;  // (d_head): what one unit of each value dimension adds to the logit
       const Index group = dims.kv_of(head);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/nth.h"
 #include "core/reading/need.h"
 
 namespace headscope {
@@ -37,7 +38,7 @@ class RowReader {
     return std::max(0.0, sum);
   }
   std::int32_t rank(std::int32_t token) const {
-    const float value = logits_[static_cast<std::size_t>(token)];
+    const float value = nth(logits_, token);
     std::int32_t rank = 1;
     for (std::size_t id = 0; id < logits_.size(); ++id)
       rank += logits_[id] > value || (logits_[id] == value && static_cast<std::int32_t>(id) < token);
@@ -120,9 +121,7 @@ LogitLens logit_lens(const Model& model, const Ctx& ctx, const Trace& trace, std
     const Tensor answer = decode(need(trace, out.stages.back().site), begin, end);
     for (Index stage = 0; stage < stages; ++stage) {
       if (ctx.stop.stop_requested()) throw Cancelled();
-      const Tensor logits = stage + 1 == stages
-                                ? answer
-                                : decode(need(trace, out.stages[static_cast<std::size_t>(stage)].site), begin, end);
+      const Tensor logits = stage + 1 == stages ? answer : decode(need(trace, nth(out.stages, stage).site), begin, end);
       const auto row_of = [&](const Tensor& all, Index row) {
         const auto width = static_cast<std::size_t>(all.dim(1));
         return all.values().subspan(static_cast<std::size_t>(row) * width, width);
@@ -136,8 +135,8 @@ LogitLens logit_lens(const Model& model, const Ctx& ctx, const Trace& trace, std
         out.entropy.ref(stage, position) = static_cast<float>(reader.entropy());
         out.kl.ref(stage, position) =
             stage + 1 == stages ? 0.0f : static_cast<float>(reader.kl_from(RowReader(row_of(answer, row))));
-        if (followed.empty() || followed[static_cast<std::size_t>(position)] < 0) return;
-        const std::int32_t token = followed[static_cast<std::size_t>(position)];
+        if (followed.empty() || nth(followed, position) < 0) return;
+        const std::int32_t token = nth(followed, position);
         const auto id = static_cast<std::size_t>(token);
         out.followed_probability.ref(stage, position) = static_cast<float>(std::exp(reader.log_probability(id)));
         out.followed_logit.ref(stage, position) = logits.at(row, token);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/nth.h"
 #include "core/metrics/next_token.h"
 #include "core/model/model.h"
 #include "core/trace/trace.h"
@@ -39,9 +40,7 @@ struct LogitLens {
     const auto n = static_cast<std::size_t>(kept);
     return std::span(top).subspan(static_cast<std::size_t>(stage * positions + position) * n, n);
   }
-  std::int32_t rank(Index stage, Index position) const {
-    return followed_rank[static_cast<std::size_t>(stage * positions + position)];
-  }
+  std::int32_t rank(Index stage, Index position) const { return nth(followed_rank, stage * positions + position); }
 };
 
 /// The places where a residual stream can be read, in order of depth: before the first block, after every attention

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/base/nth.h"
 #include "core/reading/need.h"
 #include "core/tensor/gap.h"
 
@@ -29,14 +30,14 @@ Tensor divided_by_sums(const Tensor& rows) {
 
 std::string_view title(NormMethod method) {
   constexpr std::string_view titles[] = {"Sum, per sequence", "Sum, per feature", "LayerNorm", "RMSNorm", "BatchNorm"};
-  return titles[static_cast<std::size_t>(method)];
+  return nth(titles, method);
 }
 
 std::string_view formula(NormMethod method) {
   constexpr std::string_view formulas[] = {"x ÷ Σ of the row", "x ÷ Σ of the column",
                                            "(x − mean) ÷ √(var + ε), per row", "x ÷ √(mean x² + ε), per row",
                                            "(x − mean) ÷ √(var + ε), per column"};
-  return formulas[static_cast<std::size_t>(method)];
+  return nth(formulas, method);
 }
 
 bool per_column(NormMethod method) {
@@ -107,7 +108,7 @@ Tensor matrix_of_rows(std::span<const std::vector<float>> rows, const std::strin
     if (rows[i].size() != rows[0].size())
       throw Error(where, fmt::format("{} numbers in every row, as in the first", width),
                   std::to_string(rows[i].size()));
-    for (Index j = 0; j < width; ++j) out.ref(static_cast<Index>(i), j) = rows[i][static_cast<std::size_t>(j)];
+    for (Index j = 0; j < width; ++j) out.ref(static_cast<Index>(i), j) = nth(rows[i], j);
   }
   return out;
 }
@@ -131,12 +132,12 @@ ModelNorm read_model_norm(const Model& model, Backend& backend, const Trace& tra
     case WhichNorm::before_attention:
       out.before_site = {SiteKind::resid_pre, layer};
       out.after_site = {SiteKind::ln1_normalized, layer};
-      out.weights = weights.blocks[static_cast<std::size_t>(layer)].ln1;
+      out.weights = nth(weights.blocks, layer).ln1;
       break;
     case WhichNorm::before_mlp:
       out.before_site = {SiteKind::resid_mid, layer};
       out.after_site = {SiteKind::ln2_normalized, layer};
-      out.weights = weights.blocks[static_cast<std::size_t>(layer)].ln2;
+      out.weights = nth(weights.blocks, layer).ln2;
       break;
     case WhichNorm::last:
       out.before_site = {SiteKind::resid_post, config.dims.layers - 1};

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/edits/intervention_tap.h"
 #include "core/engine/edit_pairs.h"
 
@@ -55,7 +56,7 @@ Saliency read_saliency(const LoadedModel& loaded, const RunRequest& request, con
   out.importance = Tensor::zeros({dims.layers, dims.heads});
   out.reach = Tensor::zeros({dims.layers, dims.heads});
   for (int layer = 0; layer < dims.layers; ++layer) {
-    const Tensor& gradient = out.gradients.patterns[static_cast<std::size_t>(layer)];
+    const Tensor& gradient = nth(out.gradients.patterns, layer);
     Tensor& weighted = out.weighted.emplace_back(Tensor::zeros(gradient.shape()));
     std::vector<float> row(static_cast<std::size_t>(gradient.dim(2)));
     for (int head = 0; head < dims.heads; ++head) {
@@ -64,7 +65,7 @@ Saliency read_saliency(const LoadedModel& loaded, const RunRequest& request, con
       for (Index i = 0; i < gradient.dim(1); ++i) {
         map.row(i, row);
         for (Index j = 0; j < gradient.dim(2); ++j) {
-          const float weight = row[static_cast<std::size_t>(j)];
+          const float weight = nth(row, j);
           // Where the rule hides a cell its gradient means nothing.
           if (weight == 0) continue;
           weighted.ref(head, i, j) = weight * gradient.at(head, i, j);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/base/median.h"
+#include "core/base/nth.h"
 #include "core/metrics/even_head.h"
 #include "core/metrics/metric.h"
 #include "core/reading/need.h"
@@ -67,7 +68,7 @@ void add_shape(const AttentionMap& map, std::vector<double>& weight, std::vector
     map.row(i, row);
     for (Index j = 0; j <= i; ++j) {
       const auto part = static_cast<std::size_t>(j * parts / (i + 1));
-      weight[part] += static_cast<double>(row[static_cast<std::size_t>(j)]);
+      weight[part] += static_cast<double>(nth(row, j));
       even[part] += 1 / static_cast<double>(i + 1);
     }
   }
@@ -89,8 +90,7 @@ SinkLayer read_layer(const Trace& trace, const ModelWeights& weights, int layer,
     for (Index i = 0; i < n; ++i) {
       map.row(i, row);
       for (Index j = 0; j < i; ++j)
-        out.received[static_cast<std::size_t>(j)] +=
-            static_cast<double>(row[static_cast<std::size_t>(j)]) / heads / static_cast<double>(n - 1 - j);
+        nth(out.received, j) += static_cast<double>(nth(row, j)) / heads / static_cast<double>(n - 1 - j);
     }
   }
   out.received.back() = nan;

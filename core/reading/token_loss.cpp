@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "core/base/nth.h"
 #include "core/metrics/next_token.h"
 #include "core/tensor/gap.h"
 
@@ -70,8 +71,7 @@ PrefixCheck check_prefixes(const LoadedModel& loaded, const RunRequest& request,
     const auto short_run = run(loaded, alone, Ctx{.backend = ctx.backend, .stop = ctx.stop});
     PrefixCheck::Prefix& prefix = out.prefixes.emplace_back();
     prefix.length = length;
-    prefix.loss = next_token_loss(short_run->logits.select(0, short_run->logits.dim(0) - 1),
-                                  ids[static_cast<std::size_t>(length)]);
+    prefix.loss = next_token_loss(short_run->logits.select(0, short_run->logits.dim(0) - 1), nth(ids, length));
     const Tensor whole = trace.logits.select(0, length - 1);
     prefix.difference = greatest_gap(whole, short_run->logits.select(0, short_run->logits.dim(0) - 1));
     out.magnitude = std::max(out.magnitude, greatest_gap(whole, Tensor::zeros(whole.shape())));

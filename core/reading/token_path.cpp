@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/base/nth.h"
 #include "core/model/weights.h"
 #include "core/reading/need.h"
 #include "core/reading/norms.h"
@@ -50,8 +51,7 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
     add({kind, layer}, std::move(name), std::move(formula), adds, need(trace, {kind, layer}));
   };
   const bool mlp = config.dims.d_mlp > 0;
-  site(SiteKind::embed, -1, "token embedding",
-       fmt::format("row {} of W_E", trace.tokens[static_cast<std::size_t>(out.position)].id));
+  site(SiteKind::embed, -1, "token embedding", fmt::format("row {} of W_E", nth(trace.tokens, out.position).id));
   if (config.position == PositionKind::learned) {
     site(SiteKind::pos_embed, -1, "position", fmt::format("row {} of W_pos", out.position), true);
     site(SiteKind::resid_pre, 0, "sum", "token + position");

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/nth.h"
 #include "core/reading/need.h"
 #include "core/tensor/matrices.h"
 
@@ -13,7 +14,7 @@ namespace {
 Tensor scaled(const AttentionMap& map, const std::vector<float>& norms) {
   Tensor out = map.to_dense();
   for (Index i = 0; i < out.dim(0); ++i)
-    for (Index j = 0; j < out.dim(1); ++j) out.ref(i, j) *= norms[static_cast<std::size_t>(j)];
+    for (Index j = 0; j < out.dim(1); ++j) out.ref(i, j) *= nth(norms, j);
   return out;
 }
 
@@ -37,12 +38,12 @@ Index strongest(const Tensor& weights, Index row) {
 
 std::string_view name(Weighting weighting) {
   constexpr std::string_view names[] = {"attention", "value", "output"};
-  return names[static_cast<std::size_t>(weighting)];
+  return nth(names, weighting);
 }
 
 std::string_view formula(Weighting weighting) {
   constexpr std::string_view formulas[] = {"α", "α ‖v‖", "‖α v W_O‖"};
-  return formulas[static_cast<std::size_t>(weighting)];
+  return nth(formulas, weighting);
 }
 
 std::vector<float> key_norms(const Trace& trace, const ModelWeights& weights, HeadId head, Weighting weighting) {
@@ -51,8 +52,7 @@ std::vector<float> key_norms(const Trace& trace, const ModelWeights& weights, He
   if (weighting == Weighting::attention) return norms;
   const Tensor& v = need(trace, {SiteKind::v, head.layer});
   const RowMajor<double> values = matrix_of(v.select(1, map.place().kv_head));  // (key, d_head)
-  const HeadWeights& w =
-      weights.blocks[static_cast<std::size_t>(head.layer)].heads[static_cast<std::size_t>(head.head)];
+  const HeadWeights& w = nth(nth(weights.blocks, head.layer).heads, head.head);
   const Eigen::VectorXd lengths = weighting == Weighting::value
                                       ? Eigen::VectorXd(values.rowwise().norm())
                                       : Eigen::VectorXd((values * matrix_of(w.o)).rowwise().norm());

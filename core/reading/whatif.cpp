@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/nth.h"
 #include "core/metrics/next_token.h"
 
 namespace headscope {
@@ -34,7 +35,7 @@ class OtherRow final : public Tap {
     Tensor changed = value.copy();
     for (Index j = 0; j < changed.dim(2); ++j)
       changed.ref(head_, query_, j) =
-          j < static_cast<Index>(weights_.size()) ? static_cast<float>(weights_[static_cast<std::size_t>(j)]) : 0.0f;
+          j < static_cast<Index>(weights_.size()) ? static_cast<float>(nth(weights_, j)) : 0.0f;
     return changed;
   }
 
@@ -51,8 +52,7 @@ std::vector<double> sink_by_layer(const Trace& trace) {
     double sum = 0;
     const std::vector<float>& first = map.stats().first;
     for (std::size_t i = 1; i < first.size(); ++i) sum += static_cast<double>(first[i]);
-    if (first.size() > 1)
-      out[static_cast<std::size_t>(map.layer())] += sum / static_cast<double>(first.size() - 1) / dims.heads;
+    if (first.size() > 1) nth(out, map.layer()) += sum / static_cast<double>(first.size() - 1) / dims.heads;
   }
   return out;
 }

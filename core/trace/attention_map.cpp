@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/nth.h"
 #include "core/tensor/panels.h"
 
 namespace headscope {
@@ -45,7 +46,7 @@ struct Factors {
     if (seen.size() == 0) return;
     float* const first = scores + (seen.begin - keys.begin);
     if (rule && !rule->plain()) rule->apply(offset + query, seen.begin, {first, static_cast<std::size_t>(seen.size())});
-    const double lse = log_sum_exp[static_cast<std::size_t>(query)];
+    const double lse = nth(log_sum_exp, query);
     for (Index i = 0; i < seen.size(); ++i) {
       // A row whose every key is masked has lse −∞ too: a masked cell must not become exp(−∞ + ∞).
       if (first[i] == -std::numeric_limits<float>::infinity()) continue;
@@ -159,7 +160,7 @@ bool AttentionMap::masked(Index query, Index key) const {
 void AttentionMap::row(Index query, std::span<float> out) const {
   assert(query >= 0 && query < n_query_ && static_cast<Index>(out.size()) == n_key_);
   if (!is_factored()) {
-    for (Index key = 0; key < n_key_; ++key) out[static_cast<std::size_t>(key)] = weights_.at(query, key);
+    for (Index key = 0; key < n_key_; ++key) nth(out, key) = weights_.at(query, key);
     return;
   }
   std::fill(out.begin(), out.end(), 0.0f);

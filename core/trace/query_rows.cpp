@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 
 namespace headscope {
 
@@ -32,7 +33,7 @@ QueryRows query_rows(const Trace& trace, Index query, const WordGroups* words) {
     for (Index k = 0; k < keys; ++k)
       out.weights.ref(at, k) = words                           ? weight_in_words(map, *words, query, k)
                                : map.masked(query - offset, k) ? std::numeric_limits<float>::quiet_NaN()
-                                                               : row[static_cast<std::size_t>(k)];
+                                                               : nth(row, k);
   }
   return out;
 }

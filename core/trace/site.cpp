@@ -6,6 +6,8 @@
 #include <charconv>
 #include <vector>
 
+#include "core/base/nth.h"
+
 namespace headscope {
 
 namespace {
@@ -102,7 +104,7 @@ std::span<const SiteInfo> site_table() {
 }
 
 const SiteInfo& info(SiteKind kind) {
-  return table[static_cast<std::size_t>(kind)];
+  return nth(table, kind);
 }
 
 std::string name(Site site) {

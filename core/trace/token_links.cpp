@@ -2,6 +2,8 @@
 
 #include <unordered_map>
 
+#include "core/base/nth.h"
+
 namespace headscope {
 
 TokenLinks TokenLinks::of(std::span<const std::int32_t> tokens) {
@@ -27,7 +29,7 @@ TokenLinks TokenLinks::of(std::span<const std::int32_t> tokens) {
     const std::size_t t = number[i];
     list.begin[i] = first[t];
     list.count[i] = seen[t];
-    list.keys[static_cast<std::size_t>(first[t] + seen[t])] = static_cast<std::int32_t>(i);
+    nth(list.keys, first[t] + seen[t]) = static_cast<std::int32_t>(i);
     ++seen[t];
   }
   links.induction = list;

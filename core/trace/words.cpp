@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/base/utf8.h"
 
 namespace headscope {
@@ -152,11 +153,9 @@ AttentionMap map_in_words(const AttentionMap& map, const WordGroups& words, cons
   std::vector<double> row(static_cast<std::size_t>(words.words()));
   for (Index band = 0; band < rows;) {
     // As many whole words as make up a band.
-    const Index q0 = std::max(words.begin[static_cast<std::size_t>(first + band)] - offset, Index{0});
+    const Index q0 = std::max(nth(words.begin, first + band) - offset, Index{0});
     Index end = band + 1;
-    const auto row_of = [&](Index word) {
-      return std::min(words.begin[static_cast<std::size_t>(first + word)] - offset, map.n_query());
-    };
+    const auto row_of = [&](Index word) { return std::min(nth(words.begin, first + word) - offset, map.n_query()); };
     while (end < rows && row_of(end + 1) - q0 <= band_rows) ++end;
     const Index q1 = row_of(end);
     Index k1 = map.rule() ? 0 : map.n_key();
@@ -168,10 +167,10 @@ AttentionMap map_in_words(const AttentionMap& map, const WordGroups& words, cons
       for (Index q = from; q < to; ++q)
         for (Index k = 0, at = 0; k < k1; ++k) {
           while (k >= words.begin[static_cast<std::size_t>(at) + 1]) ++at;
-          row[static_cast<std::size_t>(at)] += static_cast<double>(tile.at(q - q0, k));
+          nth(row, at) += static_cast<double>(tile.at(q - q0, k));
         }
       for (Index k = 0; k < words.words(); ++k)
-        weights.ref(word, k) = static_cast<float>(row[static_cast<std::size_t>(k)] / static_cast<double>(to - from));
+        weights.ref(word, k) = static_cast<float>(nth(row, k) / static_cast<double>(to - from));
     }
     band = end;
   }
@@ -209,11 +208,11 @@ Trace in_words(const Trace& trace, const WordGroups& words, const std::function<
   for (Index word = 0; word < words.words(); ++word) {
     const KeyRange range = words.tokens_of(word);
     Token joined;
-    joined.begin = trace.tokens[static_cast<std::size_t>(range.begin)].begin;
+    joined.begin = nth(trace.tokens, range.begin).begin;
     joined.end = trace.tokens[static_cast<std::size_t>(range.end) - 1].end;
-    for (Index i = range.begin; i < range.end; ++i) joined.bytes += trace.tokens[static_cast<std::size_t>(i)].bytes;
-    joined.label = joined.bytes.empty() || range.size() == 1 ? trace.tokens[static_cast<std::size_t>(range.begin)].label
-                                                             : visible_label(joined.bytes);
+    for (Index i = range.begin; i < range.end; ++i) joined.bytes += nth(trace.tokens, i).bytes;
+    joined.label =
+        joined.bytes.empty() || range.size() == 1 ? nth(trace.tokens, range.begin).label : visible_label(joined.bytes);
     const std::string key = joined.bytes.empty() ? "special " + joined.label : "bytes " + joined.bytes;
     joined.id = numbers.emplace(key, static_cast<std::int32_t>(numbers.size())).first->second;
     out.tokens.push_back(std::move(joined));

@@ -18,6 +18,7 @@
 #include <span>
 #include <vector>
 
+#include "core/base/nth.h"
 #include "core/trace/trace.h"
 
 namespace headscope {
@@ -28,9 +29,7 @@ struct WordGroups {
 
   Index words() const { return begin.empty() ? 0 : static_cast<Index>(begin.size()) - 1; }
   Index tokens() const { return begin.empty() ? 0 : begin.back(); }
-  KeyRange tokens_of(Index word) const {
-    return {begin[static_cast<std::size_t>(word)], begin[static_cast<std::size_t>(word) + 1]};
-  }
+  KeyRange tokens_of(Index word) const { return {nth(begin, word), begin[static_cast<std::size_t>(word) + 1]}; }
   /// REQUIRES 0 ≤ token < tokens().
   Index word_of(Index token) const;
 };

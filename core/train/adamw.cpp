@@ -9,6 +9,7 @@
 #include <numbers>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/base/thread_pool.h"
 #include "core/tensor/row_gradients.h"
 #include "core/train/adamw_row.h"
@@ -31,7 +32,7 @@ void over_pieces(const std::vector<Tensor>& tensors, ThreadPool& pool, Body body
     for (Index begin = 0; begin < tensors[t].size(); begin += piece)
       pieces.push_back({t, begin, std::min(begin + piece, tensors[t].size())});
   pool.parallel(static_cast<int>(pieces.size()), [&](int i, int) {
-    const Piece& p = pieces[static_cast<std::size_t>(i)];
+    const Piece& p = nth(pieces, i);
     body(p.tensor, p.begin, p.end, static_cast<std::size_t>(i));
   });
 }

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nearest_names.h"
+#include "core/base/nth.h"
 
 namespace headscope {
 
@@ -238,12 +239,12 @@ class CallChecker {
     bool open = false, done = false, draws = false;
   };
   bool visit(int index) {
-    Seen& seen = seen_[static_cast<std::size_t>(index)];
-    const std::string& where = sources_[static_cast<std::size_t>(index)].where;
+    Seen& seen = nth(seen_, index);
+    const std::string& where = nth(sources_, index).where;
     if (seen.open) throw Error(where, "rules that do not call themselves", "a circle");
     if (seen.done) return seen.draws;
     seen.open = true;
-    for (const auto& alternative : rules_[static_cast<std::size_t>(index)].alternatives)
+    for (const auto& alternative : nth(rules_, index).alternatives)
       for (const Grammar::Item& item : alternative.items) {
         if (item.rule < 0) continue;
         const bool inside = visit(item.rule);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/train/derivation.h"
 
 namespace headscope {
@@ -40,7 +41,7 @@ void search(const Grammar& grammar, int start, const std::string_view* target, s
 }  // namespace
 
 Language::Language(const Grammar& grammar, std::string_view start) : grammar_(grammar), start_(grammar.rule(start)) {
-  if (!grammar.rules()[static_cast<std::size_t>(start_)].parameters.empty())
+  if (!nth(grammar.rules(), start_).parameters.empty())
     throw Error(std::string(start), "a first rule without parameters", "parameters");
 }
 

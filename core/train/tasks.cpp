@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 
 namespace headscope {
 
@@ -100,7 +101,7 @@ class Stories final : public Task {
     }
     // No story is that short: the beginning of one.
     const std::vector<Token> tokens = tokenizer()->encode(text);
-    return text.substr(0, static_cast<std::size_t>(tokens[static_cast<std::size_t>(std::max(length - 2, 0))].end));
+    return text.substr(0, static_cast<std::size_t>(nth(tokens, std::max(length - 2, 0)).end));
   }
 
   std::vector<Story> stories(int count) const {
@@ -206,7 +207,7 @@ std::string repeated_text(Random& random, int period, int length) {
   std::string text;
   for (int i = 0; i < length; ++i)
     text += i < period ? static_cast<char>(first_printable + static_cast<char>(random.below(printable)))
-                       : text[static_cast<std::size_t>(i - period)];
+                       : nth(text, i - period);
   return text;
 }
 

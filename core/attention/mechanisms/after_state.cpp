@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/attention/mechanism_math.h"
+#include "core/base/nth.h"
 
 namespace headscope::mechanism {
 
@@ -67,7 +68,7 @@ Tensor centred(const Tensor& x) {
 Tensor scaled_rows(const Tensor& x, const std::vector<float>& factors) {
   Tensor out = x.copy();
   for (Index i = 0; i < x.dim(0); ++i)
-    for (Index c = 0; c < x.dim(1); ++c) out.ref(i, c) *= factors[static_cast<std::size_t>(i)];
+    for (Index c = 0; c < x.dim(1); ++c) out.ref(i, c) *= nth(factors, i);
   return out;
 }
 

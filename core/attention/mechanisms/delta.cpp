@@ -12,6 +12,7 @@
 
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
+#include "core/base/nth.h"
 
 namespace headscope::mechanism {
 
@@ -46,13 +47,13 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   std::vector<double> u(static_cast<std::size_t>(in.d()));
   for (Index t = 0; t < in.n(); ++t) {
     check(in);
-    for (Index c = 0; c < in.d(); ++c) u[static_cast<std::size_t>(c)] = static_cast<double>(p.q.at(t, c));
+    for (Index c = 0; c < in.d(); ++c) nth(u, c) = static_cast<double>(p.q.at(t, c));
     for (Index s = t; s >= 0; --s) {
       double along = 0;
-      for (Index c = 0; c < in.d(); ++c) along += u[static_cast<std::size_t>(c)] * static_cast<double>(p.k.at(s, c));
+      for (Index c = 0; c < in.d(); ++c) along += nth(u, c) * static_cast<double>(p.k.at(s, c));
       result.weights.ref(t, s) = static_cast<float>(p.beta * along);
       for (Index c = 0; c < in.d(); ++c) {
-        double& part = u[static_cast<std::size_t>(c)];
+        double& part = nth(u, c);
         part = p.decay * (part - p.beta * along * static_cast<double>(p.k.at(s, c)));
       }
     }
@@ -96,11 +97,11 @@ Tensor recur(const MechanismInput& in, const Parts& p, Keep keep) {
       for (Index e = 0; e < in.d_v(); ++e) {
         // The first token has nothing before it; from then on the past fades before it is read.
         state.ref(c, e) *= fade;
-        held[static_cast<std::size_t>(e)] += p.k.at(t, c) * state.at(c, e);
+        nth(held, e) += p.k.at(t, c) * state.at(c, e);
       }
     for (Index c = 0; c < in.d(); ++c)
       for (Index e = 0; e < in.d_v(); ++e) {
-        state.ref(c, e) += beta * p.k.at(t, c) * (in.v.at(t, e) - held[static_cast<std::size_t>(e)]);
+        state.ref(c, e) += beta * p.k.at(t, c) * (in.v.at(t, e) - nth(held, e));
         out.ref(t, e) += p.q.at(t, c) * state.at(c, e);
       }
     keep(state);

@@ -10,6 +10,7 @@
 
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
+#include "core/base/nth.h"
 #include "core/base/random.h"
 
 namespace headscope::mechanism {
@@ -45,10 +46,9 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
     for (int scaled = 0; scaled < 2; ++scaled) {
       const double factor = scaled ? std::log(static_cast<double>(n)) / std::log(trained) : 1;
       const Row row = row_of(n, margin, factor, drawn, values.seed());
-      for (auto* curve : {&weight, &entropy})
-        curve->lines[static_cast<std::size_t>(scaled)].x.push_back(static_cast<double>(n));
-      weight.lines[static_cast<std::size_t>(scaled)].y.push_back(row.largest);
-      entropy.lines[static_cast<std::size_t>(scaled)].y.push_back(row.entropy);
+      for (auto* curve : {&weight, &entropy}) nth(curve->lines, scaled).x.push_back(static_cast<double>(n));
+      nth(weight.lines, scaled).y.push_back(row.largest);
+      nth(entropy.lines, scaled).y.push_back(row.entropy);
     }
     entropy.lines[2].x.push_back(static_cast<double>(n));
     entropy.lines[2].y.push_back(std::log(static_cast<double>(n)));

@@ -10,6 +10,7 @@
 
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
+#include "core/base/nth.h"
 #include "core/base/random.h"
 
 namespace headscope::mechanism {
@@ -44,7 +45,7 @@ MechanismCurve::Line histogram(const std::vector<double>& x, double factor, doub
   for (int b = 0; b < bins; ++b) line.x.push_back(-reach + (b + 0.5) * width);
   for (const double v : x) {
     const int b = static_cast<int>(std::floor((factor * v + reach) / width));
-    if (b >= 0 && b < bins) line.y[static_cast<std::size_t>(b)] += 1 / (static_cast<double>(x.size()) * width);
+    if (b >= 0 && b < bins) nth(line.y, b) += 1 / (static_cast<double>(x.size()) * width);
   }
   return line;
 }

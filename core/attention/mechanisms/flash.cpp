@@ -19,6 +19,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/online_softmax.h"
+#include "core/base/nth.h"
 
 namespace headscope::mechanism {
 
@@ -82,7 +83,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
     skipped += !needed;
     schedule.ref(tile / tiles.across, tile % tiles.across) = !needed ? 0.25f : tile + 1 == upto ? 1.0f : 0.6f;
     for (Index i = rows.begin; i < rows.end; ++i)
-      for (Index j = keys.begin; j < keys.end; ++j) done[static_cast<std::size_t>(i * m + j)] = 1;
+      for (Index j = keys.begin; j < keys.end; ++j) nth(done, i * m + j) = 1;
   }
   MechanismResult result;
   result.output = state.output();

@@ -17,6 +17,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/after_state.h"
 #include "core/attention/mechanisms/all.h"
+#include "core/base/nth.h"
 
 namespace headscope::mechanism {
 
@@ -86,9 +87,8 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
     for (Index s = t; s >= 0; --s) {
       double sum = 0;
       for (Index c = 0; c < in.d(); ++c) {
-        sum +=
-            reach[static_cast<std::size_t>(c)] * static_cast<double>(p.q.at(t, c)) * static_cast<double>(p.k.at(s, c));
-        reach[static_cast<std::size_t>(c)] *= static_cast<double>(p.gates.at(s, c));
+        sum += nth(reach, c) * static_cast<double>(p.q.at(t, c)) * static_cast<double>(p.k.at(s, c));
+        nth(reach, c) *= static_cast<double>(p.gates.at(s, c));
       }
       result.weights.ref(t, s) = static_cast<float>(sum);
       negative = negative || sum < 0;

@@ -7,6 +7,7 @@
 
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/after_state.h"
+#include "core/base/nth.h"
 
 namespace headscope::mechanism {
 
@@ -86,7 +87,7 @@ MechanismResult kernel_attention(const MechanismInput& in, const Kernel& kernel,
   if (kernel.norm == Kernel::Norm::rms) {
     result.output = rms_rows(result.output, &factors);
     for (Index i = 0; i < in.n(); ++i)
-      for (Index j = 0; j < in.m(); ++j) result.weights.ref(i, j) *= factors[static_cast<std::size_t>(i)];
+      for (Index j = 0; j < in.m(); ++j) result.weights.ref(i, j) *= nth(factors, i);
   }
   if (negative > 0) {
     const auto seen = static_cast<double>(hidden.empty() ? in.n() * in.m() : std::ranges::count(hidden, 0));

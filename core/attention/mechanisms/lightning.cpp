@@ -10,6 +10,7 @@
 // multiply-adds; state d d_v floats.
 
 #include "core/attention/mechanisms/lightning.h"
+#include "core/base/nth.h"
 
 #include <fmt/format.h>
 
@@ -141,7 +142,7 @@ MechanismResult lightning_run(const MechanismInput& in, const MechanismValues& v
   bool negative = false;
   for (Index i = 0; i < in.n(); ++i)
     for (Index j = 0; j <= i; ++j) {
-      const float w = (factors.empty() ? 1 : factors[static_cast<std::size_t>(i)]) * similarity.at(i, j) *
+      const float w = (factors.empty() ? 1 : nth(factors, i)) * similarity.at(i, j) *
                       static_cast<float>(std::pow(f.decay, static_cast<double>(i - j)));
       result.weights.ref(i, j) = w;
       negative = negative || w < 0;

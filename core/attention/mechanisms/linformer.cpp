@@ -15,6 +15,7 @@
 
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
+#include "core/base/nth.h"
 #include "core/trace/row_stats.h"
 
 namespace headscope::mechanism {
@@ -60,7 +61,7 @@ void weigh(const MechanismInput& in, Index query, const Tensor& keys, const Tens
     for (Index j = 0; j < e.dim(1) && !any; ++j) any = e.at(s, j) != 0;
     float dot = 0;
     for (Index c = 0; c < in.d(); ++c) dot += in.q.at(query, c) * keys.at(s, c);
-    row[static_cast<std::size_t>(s)] = any ? in.scale * dot : -std::numeric_limits<float>::infinity();
+    nth(row, s) = any ? in.scale * dot : -std::numeric_limits<float>::infinity();
   }
   softmax_row(row);
 }

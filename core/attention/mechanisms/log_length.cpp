@@ -7,6 +7,7 @@
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/softmax.h"
 #include "core/attention/rule_edits.h"
+#include "core/base/nth.h"
 
 namespace headscope::mechanism {
 
@@ -22,7 +23,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   if (detail == Detail::steps) {
     Tensor scores = plain.copy(), factors = Tensor::zeros({in.n(), 1});
     for (Index i = 0; i < in.n(); ++i) {
-      factors.ref(i, 0) = length_factor(seen[static_cast<std::size_t>(i)], trained);
+      factors.ref(i, 0) = length_factor(nth(seen, i), trained);
       for (Index j = 0; j < in.m(); ++j) scores.ref(i, j) *= factors.at(i, 0);
     }
     add_inputs(steps, in);

@@ -11,6 +11,7 @@
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/softmax.h"
 #include "core/attention/mechanisms/spectrum.h"
+#include "core/base/nth.h"
 
 namespace headscope::mechanism {
 
@@ -65,7 +66,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
     curve.lines[0].x.push_back(static_cast<double>(i + 1));
     curve.lines[0].y.push_back(all > 0 ? 100 * sum / all : 0);
   }
-  if (rank > 0) curve.marker = {static_cast<double>(rank), curve.lines[0].y[static_cast<std::size_t>(rank - 1)]};
+  if (rank > 0) curve.marker = {static_cast<double>(rank), nth(curve.lines[0].y, rank - 1)};
   result.curves.push_back(std::move(curve));
   return result;
 }

@@ -17,6 +17,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/selective_scan.h"
+#include "core/base/nth.h"
 #include "core/base/random.h"
 #include "core/tensor/gap.h"
 
@@ -85,13 +86,12 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   for (Index t = 0; t < in.n(); ++t) {
     double mean = 0;
     for (Index e = 0; e < channels; ++e) {
-      const double length = scan.delta[static_cast<std::size_t>(t * channels + e)];
+      const double length = nth(scan.delta, t * channels + e);
       delta.ref(t, e) = static_cast<float>(length);
       mean += length / static_cast<double>(channels);
     }
     const double shown = channel < 0 ? mean : static_cast<double>(delta.at(t, channel));
-    for (Index i = 0; i < in.d(); ++i)
-      keep.ref(t, i) = static_cast<float>(std::exp(shown * scan.a[static_cast<std::size_t>(i)]));
+    for (Index i = 0; i < in.d(); ++i) keep.ref(t, i) = static_cast<float>(std::exp(shown * nth(scan.a, i)));
     steps.lines[0].x.push_back(static_cast<double>(t));
     steps.lines[0].y.push_back(mean);
   }

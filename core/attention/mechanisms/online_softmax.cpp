@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/attention/mechanism_math.h"
+#include "core/base/nth.h"
 
 namespace headscope::mechanism {
 
@@ -63,7 +64,7 @@ Tensor online_weights(const MechanismInput& in, const OnlineSoftmax& state, cons
   for (Index i = 0; i < in.n(); ++i)
     for (Index j = 0; j < in.m(); ++j) {
       float& w = weights.ref(i, j);
-      const bool counts = done[static_cast<std::size_t>(i * in.m() + j)] && w != -infinity && state.sum.at(i, 0) > 0;
+      const bool counts = nth(done, i * in.m() + j) && w != -infinity && state.sum.at(i, 0) > 0;
       w = counts ? std::exp(w - state.max.at(i, 0)) / state.sum.at(i, 0) : 0;
     }
   return weights;

@@ -13,6 +13,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/online_softmax.h"
+#include "core/base/nth.h"
 
 namespace headscope::mechanism {
 
@@ -41,7 +42,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
       busy.ref(worker, round) = needed ? 1.0f : 0.15f;
       ++(needed ? worked : idle);
       for (Index i = rows.begin; i < rows.end; ++i)
-        for (Index j = keys.begin; j < keys.end; ++j) done[static_cast<std::size_t>(i * m + j)] = 1;
+        for (Index j = keys.begin; j < keys.end; ++j) nth(done, i * m + j) = 1;
     }
   MechanismResult result;
   result.output = state.output();
@@ -59,7 +60,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   add_inputs(result.steps, in);
   std::vector<std::uint8_t> later(static_cast<std::size_t>(workers * workers), 0);
   for (Index w = 0; w < workers; ++w)
-    for (Index r = rounds; r < workers; ++r) later[static_cast<std::size_t>(w * workers + r)] = 1;
+    for (Index r = rounds; r < workers; ++r) nth(later, w * workers + r) = 1;
   result.steps.push_back({.id = "schedule",
                           .title = "Schedule",
                           .formula = "row: worker, column: round; colour: whose keys it holds",

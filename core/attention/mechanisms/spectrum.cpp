@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/nth.h"
 #include "core/tensor/decompositions.h"
 #include "core/tensor/matrices.h"
 
@@ -19,7 +20,7 @@ int energy_rank(const std::vector<double>& singular, double share) {
   double sum = 0;
   int rank = 0;
   while (all > 0 && sum < share * all * (1 - 1e-12) && rank < static_cast<int>(singular.size())) {
-    sum += singular[static_cast<std::size_t>(rank)] * singular[static_cast<std::size_t>(rank)];
+    sum += nth(singular, rank) * nth(singular, rank);
     ++rank;
   }
   return rank;

@@ -11,6 +11,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/state_space.h"
+#include "core/base/nth.h"
 #include "core/tensor/gap.h"
 
 namespace headscope::mechanism {
@@ -36,8 +37,7 @@ std::vector<double> channel(const Tensor& v, Index e) {
 Tensor matrix(const std::vector<double>& numbers, Index rows, Index columns) {
   Tensor out = Tensor::uninitialized({rows, columns});
   for (Index i = 0; i < rows; ++i)
-    for (Index j = 0; j < columns; ++j)
-      out.ref(i, j) = static_cast<float>(numbers[static_cast<std::size_t>(i * columns + j)]);
+    for (Index j = 0; j < columns; ++j) out.ref(i, j) = static_cast<float>(nth(numbers, i * columns + j));
   return out;
 }
 
@@ -48,7 +48,7 @@ Tensor by_transforms(const MechanismInput& in, const MechanismValues& values) {
   for (Index e = 0; e < in.d_v(); ++e) {
     check(in);
     const auto y = convolve_fft(k, channel(in.v, e));
-    for (Index t = 0; t < in.n(); ++t) out.ref(t, e) = static_cast<float>(y[static_cast<std::size_t>(t)]);
+    for (Index t = 0; t < in.n(); ++t) out.ref(t, e) = static_cast<float>(nth(y, t));
   }
   return out;
 }
@@ -62,10 +62,9 @@ Recurrence recurrent(const MechanismInput& in, const MechanismValues& values) {
     std::vector<double> states;
     const auto y = run_recurrence(system, channel(in.v, e), &states);
     for (Index t = 0; t < in.n(); ++t) {
-      result.output.ref(t, e) = static_cast<float>(y[static_cast<std::size_t>(t)]);
+      result.output.ref(t, e) = static_cast<float>(nth(y, t));
       for (Index i = 0; i < system.size; ++i)
-        result.states[static_cast<std::size_t>(t)].ref(i, e) =
-            static_cast<float>(states[static_cast<std::size_t>(t * system.size + i)]);
+        nth(result.states, t).ref(i, e) = static_cast<float>(nth(states, t * system.size + i));
     }
   }
   return result;
@@ -92,7 +91,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   result.kind = MapKind::effective;
   result.weights = Tensor::zeros({in.n(), in.m()});
   for (Index t = 0; t < in.n(); ++t)
-    for (Index s = 0; s <= t; ++s) result.weights.ref(t, s) = static_cast<float>(k[static_cast<std::size_t>(t - s)]);
+    for (Index s = 0; s <= t; ++s) result.weights.ref(t, s) = static_cast<float>(nth(k, t - s));
   result.output = product(result.weights, in.v);
   if (detail != Detail::steps) return result;
   const bool hippo = values.whole("system") == 1;

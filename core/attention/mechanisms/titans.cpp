@@ -13,6 +13,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/titans_forms.h"
+#include "core/base/nth.h"
 
 namespace headscope::mechanism {
 
@@ -100,7 +101,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
   add_inputs(result.steps, in);
   const auto column = [&](const std::vector<double>& numbers) {
     Tensor out = Tensor::uninitialized({in.n(), 1});
-    for (Index t = 0; t < in.n(); ++t) out.ref(t, 0) = static_cast<float>(numbers[static_cast<std::size_t>(t)]);
+    for (Index t = 0; t < in.n(); ++t) out.ref(t, 0) = static_cast<float>(nth(numbers, t));
     return out;
   };
   result.steps.push_back({.id = "loss",

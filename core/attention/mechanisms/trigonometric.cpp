@@ -13,6 +13,7 @@
 #include "core/attention/mechanisms/all.h"
 #include "core/attention/mechanisms/kernel.h"
 #include "core/attention/mechanisms/random_features.h"
+#include "core/base/nth.h"
 
 namespace headscope::mechanism {
 
@@ -25,11 +26,10 @@ Tensor waves(const Tensor& x, const Tensor& w, bool lengths) {
   std::vector<double> half(static_cast<std::size_t>(x.dim(0)), 0.0);
   for (Index i = 0; i < x.dim(0); ++i)
     for (Index c = 0; c < x.dim(1); ++c)
-      half[static_cast<std::size_t>(i)] += static_cast<double>(x.at(i, c)) * static_cast<double>(x.at(i, c)) / 2;
+      nth(half, i) += static_cast<double>(x.at(i, c)) * static_cast<double>(x.at(i, c)) / 2;
   const double max = half.empty() ? 0 : *std::ranges::max_element(half);
   for (Index i = 0; i < x.dim(0); ++i) {
-    const double factor =
-        (lengths ? std::exp(half[static_cast<std::size_t>(i)] - max) : 1) / std::sqrt(static_cast<double>(r));
+    const double factor = (lengths ? std::exp(nth(half, i) - max) : 1) / std::sqrt(static_cast<double>(r));
     for (Index c = 0; c < r; ++c) {
       out.ref(i, c) = static_cast<float>(factor * std::sin(static_cast<double>(turned.at(i, c))));
       out.ref(i, r + c) = static_cast<float>(factor * std::cos(static_cast<double>(turned.at(i, c))));

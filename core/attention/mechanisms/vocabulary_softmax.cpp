@@ -16,6 +16,7 @@
 
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanisms/all.h"
+#include "core/base/nth.h"
 #include "core/base/random.h"
 
 namespace headscope::mechanism {
@@ -45,8 +46,8 @@ Tree huffman(const std::vector<double>& frequency) {
     const int node = static_cast<int>(tree.parent.size());
     tree.parent.push_back(-1);
     tree.is_right.push_back(false);
-    tree.parent[static_cast<std::size_t>(a.second)] = tree.parent[static_cast<std::size_t>(b.second)] = node;
-    tree.is_right[static_cast<std::size_t>(b.second)] = true;
+    nth(tree.parent, a.second) = nth(tree.parent, b.second) = node;
+    nth(tree.is_right, b.second) = true;
     open.emplace(a.first + b.first, node);
   }
   return tree;
@@ -55,7 +56,7 @@ Tree huffman(const std::vector<double>& frequency) {
 std::vector<double> zipf(Index words) {
   std::vector<double> f(static_cast<std::size_t>(words));
   double sum = 0;
-  for (Index i = 0; i < words; ++i) sum += f[static_cast<std::size_t>(i)] = 1 / static_cast<double>(i + 1);
+  for (Index i = 0; i < words; ++i) sum += nth(f, i) = 1 / static_cast<double>(i + 1);
   for (double& each : f) each /= sum;
   return f;
 }
@@ -70,7 +71,7 @@ std::vector<double> drives(Index nodes, const Tensor& h, const MechanismInput& i
     if (node % 4096 == 0) check(in);
     double sum = 0;
     for (Index c = 0; c < d; ++c) sum += static_cast<double>(random.normal()) * static_cast<double>(h.at(0, c));
-    out[static_cast<std::size_t>(node)] = sum * spread;
+    nth(out, node) = sum * spread;
   }
   return out;
 }
@@ -101,26 +102,25 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
     int steps = 0;
     for (auto node = static_cast<std::size_t>(word); tree.parent[node] >= 0;
          node = static_cast<std::size_t>(tree.parent[node])) {
-      const double x = drive[static_cast<std::size_t>(tree.parent[node] - words)] * (tree.is_right[node] ? 1 : -1);
+      const double x = nth(drive, tree.parent[node] - words) * (tree.is_right[node] ? 1 : -1);
       log_p -= std::log1p(std::exp(-x));
       ++steps;
     }
     total += std::exp(log_p);
-    mean_path += frequency[static_cast<std::size_t>(word)] * steps;
+    mean_path += nth(frequency, word) * steps;
     if (word % every && word > 20) continue;
     const auto rank = static_cast<double>(word + 1);
     for (auto& line : probability.lines) line.x.push_back(rank);
     for (auto& line : lengths.lines) line.x.push_back(rank);
     probability.lines[0].y.push_back(std::exp(log_p));
-    probability.lines[1].y.push_back(frequency[static_cast<std::size_t>(word)]);
+    probability.lines[1].y.push_back(nth(frequency, word));
     lengths.lines[0].y.push_back(steps);
     lengths.lines[1].y.push_back(std::log2(static_cast<double>(words)));
   }
   // Adaptive: a head of a fifth of the words, two clusters of the rest, the rarer the larger; widths d, d/4, d/16.
   const Index head = std::max<Index>(1, words / 5), middle = (words - head) / 3, tail = words - head - middle;
   double in_middle = 0, in_tail = 0;
-  for (Index i = head; i < words; ++i)
-    (i < head + middle ? in_middle : in_tail) += frequency[static_cast<std::size_t>(i)];
+  for (Index i = head; i < words; ++i) (i < head + middle ? in_middle : in_tail) += nth(frequency, i);
   const auto size = static_cast<double>(d);
   const double plain = static_cast<double>(words) * size, hierarchical = mean_path * size,
                adaptive = static_cast<double>(head + 2) * size +

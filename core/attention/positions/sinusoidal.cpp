@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/attention/rotary.h"
+#include "core/base/nth.h"
 
 namespace headscope {
 
@@ -12,7 +13,7 @@ Tensor sinusoidal_shift(double shift, int d, double base) {
   Tensor matrix = Tensor::zeros({d, d});
   const std::vector<double> omega = rotary_frequencies({.base = base}, d);
   for (Index i = 0; i < d / 2; ++i) {
-    const double angle = shift * omega[static_cast<std::size_t>(i)];
+    const double angle = shift * nth(omega, i);
     const auto c = static_cast<float>(std::cos(angle)), s = static_cast<float>(std::sin(angle));
     // sin(a + b) = sin a cos b + cos a sin b; cos(a + b) = cos a cos b − sin a sin b.
     matrix.ref(2 * i, 2 * i) = c;

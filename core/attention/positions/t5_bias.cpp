@@ -6,6 +6,8 @@
 #include <cassert>
 #include <cmath>
 
+#include "core/base/nth.h"
+
 namespace headscope {
 
 int t5_bucket(Index key_minus_query, bool bidirectional, int buckets, int max_distance) {
@@ -31,7 +33,7 @@ RulePtr t5_rule(RulePtr base, std::vector<float> bias, int max_distance, bool bi
   return biased_rule(
       std::move(base),
       [bias = std::move(bias), buckets, max_distance, bidirectional](Index query, Index key) {
-        return bias[static_cast<std::size_t>(t5_bucket(key - query, bidirectional, buckets, max_distance))];
+        return nth(bias, t5_bucket(key - query, bidirectional, buckets, max_distance));
       },
       name);
 }
