@@ -7,10 +7,8 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
-#include "app/cli/report.h"
-#include "app/cli/table.h"
+#include "app/cli/trace_report.h"
 #include "core/base/error.h"
-#include "core/base/json.h"
 #include "core/base/median.h"
 #include "core/base/random.h"
 #include "core/tensor/matrix.h"
@@ -18,8 +16,6 @@
 namespace headscope::cli {
 
 namespace {
-using nlohmann::ordered_json;
-
 struct Options {
   Input input;
   std::vector<int> lengths;
@@ -80,20 +76,21 @@ Row measure(const LoadedModel& loaded, int tokens, const Options& options, const
   return row;
 }
 
-void print_rows(Shell& shell, const std::vector<Row>& rows) {
-  Table table({{"tokens"},
-               {"forward ms"},
-               {"products ms"},
-               {"ratio"},
-               {"GFLOP/s of products"},
-               {"captured", Table::Align::left}});
-  for (const Row& row : rows) {
-    table.add({std::to_string(row.tokens), number(row.forward, 3), number(row.floor, 3),
-               number(row.forward / row.floor, 2), number(row.flops / row.floor * 1e-6, 1), row.plan});
-  }
-  shell.print(table.text());
-  shell.print_line(
-      "forward: all maps and their metrics; products: its matrix products alone, same library and threads");
+Report bench_report(const LoadedModel& loaded, Backend& backend, const std::vector<Row>& measured) {
+  Report out;
+  out.data("model", model_json(loaded.model->info()));
+  out.data("threads", backend.pool().threads());
+  out.data("matrix_library", matrix_library());
+  auto& rows = out.table("rows", {"tokens",
+                                  {"forward_ms", "forward", "{:.3f}", "ms"},
+                                  {"products_ms", "products", "{:.3f}", "ms"},
+                                  {"ratio", "ratio", "{:.2f}"},
+                                  for_people("GFLOP/s of products", "{:.1f}"),
+                                  "captured"});
+  for (const Row& row : measured)
+    rows.add({row.tokens, row.forward, row.floor, row.forward / row.floor, row.flops / row.floor * 1e-6, row.plan});
+  out.line("forward: all maps and their metrics; products: its matrix products alone, same library and threads");
+  return out;
 }
 }  // namespace
 
@@ -129,19 +126,7 @@ void add_bench(Command& app, Shell& shell) {
       rows.push_back(measure(loaded, tokens, *options, ctx));
       if (!options->json) shell.say(fmt::format("{} tokens: {:.3f} ms", tokens, rows.back().forward));
     }
-    if (!options->json) return print_rows(shell, rows);
-    ordered_json out;
-    out["model"] = model_json(loaded.model->info());
-    out["threads"] = backend.pool().threads();
-    out["matrix_library"] = matrix_library();
-    out["rows"] = ordered_json::array();
-    for (const Row& row : rows)
-      out["rows"].push_back({{"tokens", row.tokens},
-                             {"forward_ms", row.forward},
-                             {"products_ms", row.floor},
-                             {"ratio", row.forward / row.floor},
-                             {"captured", row.plan}});
-    shell.print_line(json_text(out));
+    shell.print(bench_report(loaded, backend, rows).printed(options->json ? Form::json : Form::text));
   });
 }
 

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "app/cli/reading.h"
-#include "app/cli/report.h"
 #include "app/render/block_pictures.h"
 #include "core/base/error.h"
 #include "core/model/parameter_parts.h"
@@ -32,10 +31,6 @@ Scene chart_scene(LineChart chart, const Look& look) {
   return line_chart_scene(chart, look);
 }
 
-std::string site_name(const LogitLens::Stage& stage) {
-  return stage.name;
-}
-
 /// These sites without any maps.
 CaptureSpec only_sites(std::set<SiteKind> sites) {
   CaptureSpec spec;
@@ -59,7 +54,7 @@ class Residual final : public ReadTool {
     command.add_option("--seed", seed_, "Of the random weights and tokens").show_default();
   }
   CaptureSpec capture(const Model& model) const override { return only_sites(residual_stream_sites(model)); }
-  Reading read(const ReadRun& run) const override;
+  Report read(const ReadRun& run) const override;
 
  private:
   PositionOption position_;
@@ -68,8 +63,8 @@ class Residual final : public ReadTool {
   std::uint64_t seed_ = 1;
 };
 
-Reading Residual::read(const ReadRun& run) const {
-  Reading out;
+Report Residual::read(const ReadRun& run) const {
+  Report out;
   if (stack_) {
     RandomStack stack;
     stack.layers = layers_;
@@ -78,20 +73,14 @@ Reading Residual::read(const ReadRun& run) const {
     stack.seed = seed_;
     RandomStacks found;
     run.shell.with_progress("random stacks", [&](const Ctx& ctx) { found = random_stacks(stack, ctx); });
-    out.facts = {{"loss_pre", "loss, norm before each part", found.pre.loss},
-                 {"loss_post", "loss, norm behind each sum", found.post.loss},
-                 {"seed", "seed of the random weights", static_cast<std::int64_t>(stack.seed)}};
-    out.columns = {"block",
-                   "norm_pre",
-                   "norm_post",
-                   "stream_gradient_pre",
-                   "stream_gradient_post",
-                   "weight_gradient_pre",
-                   "weight_gradient_post"};
+    out.facts({{"loss_pre", "loss, norm before each part", found.pre.loss},
+               {"loss_post", "loss, norm behind each sum", found.post.loss},
+               {"seed", "seed of the random weights", stack.seed}});
+    auto& rows = out.table("rows", {"block", "norm_pre", "norm_post", "stream_gradient_pre", "stream_gradient_post",
+                                    "weight_gradient_pre", "weight_gradient_post"});
     for (std::size_t i = 0; i < found.pre.residual.size(); ++i)
-      out.rows.push_back({static_cast<std::int64_t>(i), found.pre.residual[i], found.post.residual[i],
-                          found.pre.residual_gradient[i], found.post.residual_gradient[i], found.pre.weight_gradient[i],
-                          found.post.weight_gradient[i]});
+      rows.add({i, found.pre.residual[i], found.post.residual[i], found.pre.residual_gradient[i],
+                found.post.residual_gradient[i], found.pre.weight_gradient[i], found.post.weight_gradient[i]});
     out.picture = [found](const Look& look) {
       const std::string words =
           fmt::format("{} random blocks of width {}, seed {}", found.stack.layers, found.stack.width, found.stack.seed);
@@ -105,14 +94,13 @@ Reading Residual::read(const ReadRun& run) const {
     NormPlacement both;
     run.shell.with_progress("norms moved",
                             [&](const Ctx& ctx) { both = compare_norm_placement(run.loaded, run.request, ctx); });
-    out.facts = {{"loss_pre", "loss as the model is", both.pre.loss},
-                 {"loss_post", "loss with every norm behind its sum (not trained so)", both.post.loss},
-                 {"kl_last", "KL of the next token after the last position", both.kl.back()}};
-    out.columns = {"stage", "norm_pre", "norm_post"};
+    out.facts({{"loss_pre", "loss as the model is", both.pre.loss},
+               {"loss_post", "loss with every norm behind its sum (not trained so)", both.post.loss},
+               {"kl_last", "KL of the next token after the last position", both.kl.back()}});
+    auto& rows = out.table("rows", {"stage", "norm_pre", "norm_post"});
     for (std::size_t s = 0; s < both.pre.stream.stages.size(); ++s)
-      out.rows.push_back({site_name(both.pre.stream.stages[s]),
-                          ResidualStream::mean(both.pre.stream.norm, static_cast<Index>(s)),
-                          ResidualStream::mean(both.post.stream.norm, static_cast<Index>(s))});
+      rows.add({both.pre.stream.stages[s].name, ResidualStream::mean(both.pre.stream.norm, static_cast<Index>(s)),
+                ResidualStream::mean(both.post.stream.norm, static_cast<Index>(s))});
     out.picture = framed_picture("Norm before and behind, the same weights", *run.trace,
                                  [both](const Look& look) { return chart_scene(placement_chart(both, look), look); });
     return out;
@@ -122,14 +110,13 @@ Reading Residual::read(const ReadRun& run) const {
   const auto of = [&](const Tensor& values, Index row) {
     return position ? static_cast<double>(values.at(row, *position)) : ResidualStream::mean(values, row);
   };
-  out.facts = {{"of", "of", position ? fmt::format("position {}", *position) : std::string("mean over positions")}};
-  out.columns = {"stage", "norm", "added", "cosine"};
+  out.facts({{"of", "of", position ? fmt::format("position {}", *position) : "mean over positions"}});
+  auto& rows = out.table("rows", {"stage", "norm", "added", "cosine"});
   for (std::size_t s = 0; s < found.stages.size(); ++s) {
     const auto stage = static_cast<Index>(s);
     const bool part = s > 0;  // the parts lie between the stages
-    out.rows.push_back({site_name(found.stages[s]), of(found.norm, stage),
-                        part ? of(found.added, stage - 1) : std::nan(""),
-                        part ? of(found.cosine, stage - 1) : std::nan("")});
+    rows.add({found.stages[s].name, of(found.norm, stage), part ? of(found.added, stage - 1) : std::nan(""),
+              part ? of(found.cosine, stage - 1) : std::nan("")});
   }
   out.picture = framed_picture("Residual stream", *run.trace, [found, position](const Look& look) {
     return chart_scene(stream_chart(found, position, look), look);
@@ -151,7 +138,7 @@ class Norms final : public ReadTool {
         .show_default();
   }
   CaptureSpec capture(const Model& model) const override { return only_sites(model_norm_sites(model)); }
-  Reading read(const ReadRun& run) const override;
+  Report read(const ReadRun& run) const override;
 
  private:
   PositionOption position_;
@@ -161,24 +148,23 @@ class Norms final : public ReadTool {
   std::string norm_ = "ln1";
 };
 
-Reading Norms::read(const ReadRun& run) const {
-  Reading out;
+Report Norms::read(const ReadRun& run) const {
+  Report out;
   if (!rows_.empty()) {
-    std::vector<std::vector<float>> rows;
-    for (const std::string& row : rows_) rows.push_back(parse_row(row, "--row"));
-    const NormTable table = norm_table(run.shell.backend(), matrix_of_rows(rows, "--row"), epsilon_);
-    out.columns = {"norm", "row", "feature", "before", "after"};
+    std::vector<std::vector<float>> given;
+    for (const std::string& row : rows_) given.push_back(parse_row(row, "--row"));
+    const NormTable table = norm_table(run.shell.backend(), matrix_of_rows(given, "--row"), epsilon_);
     for (std::size_t m = 0; m < table.after.size(); ++m) {
       const OrderKept order = order_kept(table.rows, table.after[m]);
-      out.facts.push_back(
-          {fmt::format("turned_{}", m),
-           fmt::format("{}: pairs within a row whose order changed, of {}", title(norm_methods[m]), order.pairs),
-           static_cast<std::int64_t>(order.turned)});
+      out.fact({fmt::format("turned_{}", m),
+                fmt::format("{}: pairs within a row whose order changed, of {}", title(norm_methods[m]), order.pairs),
+                order.turned});
+    }
+    auto& rows = out.table("rows", {"norm", "row", "feature", "before", "after"});
+    for (std::size_t m = 0; m < table.after.size(); ++m)
       for (Index i = 0; i < table.rows.dim(0); ++i)
         for (Index j = 0; j < table.rows.dim(1); ++j)
-          out.rows.push_back({std::string(title(norm_methods[m])), std::int64_t{i}, std::int64_t{j},
-                              static_cast<double>(table.rows.at(i, j)), static_cast<double>(table.after[m].at(i, j))});
-    }
+          rows.add({title(norm_methods[m]), i, j, table.rows.at(i, j), table.after[m].at(i, j)});
     out.picture = [table](const Look& look) {
       return framed(norm_table_scene(table, picture_width, look), {"Norms of the same rows", {}, "", {}}, look);
     };
@@ -191,19 +177,17 @@ Reading Norms::read(const ReadRun& run) const {
   const ModelNorm found = read_model_norm(*run.loaded.model, run.shell.backend(), *run.trace, which, layer_);
   const LineStatistics before = statistics(found.before.select(0, position).packed().values()),
                        after = statistics(found.after.select(0, position).packed().values());
-  out.facts = {{"norm", "norm", std::string(title(found.method))},
-               {"position", "position", std::int64_t{position}},
-               {"mean", "mean before", before.mean},
-               {"variance", "variance before", before.variance},
-               {"mean_after", "mean after", after.mean},
-               {"variance_after", "variance after", after.variance},
-               {"difference", "largest difference from the norm computed anew", found.difference}};
-  out.columns = {"feature", "before", "normalised", "gain", "bias", "after"};
+  out.facts({{"norm", "norm", title(found.method)},
+             {"position", "position", position},
+             {"mean", "mean before", before.mean},
+             {"variance", "variance before", before.variance},
+             {"mean_after", "mean after", after.mean},
+             {"variance_after", "variance after", after.variance},
+             {"difference", "largest difference from the norm computed anew", found.difference}});
+  auto& rows = out.table("rows", {"feature", "before", "normalised", "gain", "bias", "after"});
   for (Index d = 0; d < found.before.dim(1); ++d)
-    out.rows.push_back({std::int64_t{d}, static_cast<double>(found.before.at(position, d)),
-                        static_cast<double>(found.bare.at(position, d)), static_cast<double>(found.weights.gain.at(d)),
-                        found.weights.bias.defined() ? static_cast<double>(found.weights.bias.at(d)) : std::nan(""),
-                        static_cast<double>(found.after.at(position, d))});
+    rows.add({d, found.before.at(position, d), found.bare.at(position, d), found.weights.gain.at(d),
+              found.weights.bias.defined() ? found.weights.bias.at(d) : std::nan(""), found.after.at(position, d)});
   out.picture = framed_picture("A norm of the model", *run.trace, [found, position](const Look& look) {
     NumberStrips strips = model_norm_strips(found, position);
     strips.width = picture_width;
@@ -212,19 +196,18 @@ Reading Norms::read(const ReadRun& run) const {
   return out;
 }
 
-void add_parts(Reading& out, const ParameterParts& parts) {
+void add_parts(Report& out, const ParameterParts& parts) {
   const auto total = static_cast<double>(parts.total());
-  out.columns = {"part", "parameters", "share"};
+  out.facts({{"parameters", "parameters", parts.total()},
+             {"tied", "saved by tying the unembedding to the embedding", parts.tied}});
+  auto& rows = out.table("rows", {"part", "parameters", "share"});
   const std::pair<const char*, std::int64_t> lines[] = {{"token embedding", parts.embedding},
                                                         {"positions", parts.positions},
                                                         {"attention", parts.attention},
                                                         {"MLP", parts.mlp},
                                                         {"norms", parts.norms},
                                                         {"unembedding", parts.unembedding}};
-  for (const auto& [name, count] : lines)
-    out.rows.push_back({std::string(name), count, static_cast<double>(count) / total});
-  out.facts.push_back({"parameters", "parameters", parts.total()});
-  out.facts.push_back({"tied", "saved by tying the unembedding to the embedding", parts.tied});
+  for (const auto& [name, count] : lines) rows.add({name, count, count / total});
 }
 
 class Mlp final : public ReadTool {
@@ -242,7 +225,7 @@ class Mlp final : public ReadTool {
   CaptureSpec capture(const Model& model) const override {
     return only_sites(model.config().dims.d_mlp > 0 ? feed_forward_sites(model) : std::set<SiteKind>{});
   }
-  Reading read(const ReadRun& run) const override;
+  Report read(const ReadRun& run) const override;
 
  private:
   PositionOption position_;
@@ -253,11 +236,11 @@ class Mlp final : public ReadTool {
   std::string shape_;
 };
 
-Reading Mlp::read(const ReadRun& run) const {
-  Reading out;
+Report Mlp::read(const ReadRun& run) const {
+  Report out;
   if (parameters_ || !shape_.empty()) {
     const ModelConfig config = shape_.empty() ? run.loaded.model->config() : parse_shape(shape_, "--shape");
-    out.facts.push_back({"shape", "shape", shape_words(config)});
+    out.fact({"shape", "shape", shape_words(config)});
     add_parts(out, parameter_parts(config));
     return out;
   }
@@ -267,26 +250,25 @@ Reading Mlp::read(const ReadRun& run) const {
   const FeedForward found =
       read_feed_forward(*run.loaded.model, run.shell.backend(), *run.trace, layer_, of, top_.count, 3);
   const TokenName name = namer(run.loaded);
-  out.facts = {
-      {"position", "position", std::int64_t{found.of.position}},
-      {"token", "token", name(of.token)},
-      {"activation", "activation",
-       std::string(title(run.loaded.model->config().activation)) +
-           (run.loaded.model->config().gated_mlp ? ", gated" : "")},
-      {"active", "share of neurons with pre > 0 here", found.active[static_cast<std::size_t>(found.of.position)]},
-      {"ever_active", "share active at some position of the text", found.ever_active},
-      {"half", "share of neurons that write half of Σ ‖a W_down‖ here", found.half},
-      {"logit", "part of the whole MLP in the logit", found.logit},
-      {"bias_logit", "of it, the output bias", found.bias_logit},
-      {"edited_logit", "what edits behind the neurons add", found.edited_logit}};
-  out.columns = {"neuron", "pre", "linear", "post", "norm_written", "logit", "raises"};
+  out.facts(
+      {{"position", "position", found.of.position},
+       {"token", "token", name(of.token)},
+       {"activation", "activation",
+        std::string(title(run.loaded.model->config().activation)) +
+            (run.loaded.model->config().gated_mlp ? ", gated" : "")},
+       {"active", "share of neurons with pre > 0 here", found.active[static_cast<std::size_t>(found.of.position)]},
+       {"ever_active", "share active at some position of the text", found.ever_active},
+       {"half", "share of neurons that write half of Σ ‖a W_down‖ here", found.half},
+       {"logit", "part of the whole MLP in the logit", found.logit},
+       {"bias_logit", "of it, the output bias", found.bias_logit},
+       {"edited_logit", "what edits behind the neurons add", found.edited_logit}});
+  auto& rows = out.table("rows", {"neuron", "pre", "linear", "post", "norm_written", "logit", "raises"});
   const bool gated = run.loaded.model->config().gated_mlp;
   for (const Neuron& n : found.neurons) {
     std::string raises;
     for (const NextToken& t : n.raises)
       raises += fmt::format("{}{} {:+.2f}", raises.empty() ? "" : "  ", name(t.id), t.logit);
-    out.rows.push_back(
-        {std::int64_t{n.index}, n.pre, gated ? n.linear : std::nan(""), n.post, n.norm, n.logit, raises});
+    rows.add({n.index, n.pre, gated ? n.linear : std::nan(""), n.post, n.norm, n.logit, raises});
   }
   out.picture = framed_picture(fmt::format("MLP of layer {}", found.layer), *run.trace, [found](const Look& look) {
     Histogram histogram = neuron_histogram(found.post, "after the activation: hook_post", look.theme.accent);
@@ -302,28 +284,26 @@ class Path final : public ReadTool {
   Path() : ReadTool("path", "The way of one token: embedding, blocks, last norm, unembedding, softmax") {}
   void add_options(Command& command) override { position_.add_to(command); }
   CaptureSpec capture(const Model& model) const override { return only_sites(token_path_sites(model)); }
-  Reading read(const ReadRun& run) const override;
+  Report read(const ReadRun& run) const override;
 
  private:
   PositionOption position_;
 };
 
-Reading Path::read(const ReadRun& run) const {
+Report Path::read(const ReadRun& run) const {
   const TokenPath found = read_token_path(*run.loaded.model, *run.trace, position_.in(*run.trace));
   const WeightTying tying = weight_tying(*run.loaded.model);
   const TokenName name = namer(run.loaded);
-  Reading out;
-  out.facts = {{"position", "position", std::int64_t{found.position}},
-               {"token", "token", token_label(*run.trace, found.position)},
-               {"tied", "unembedding is the embedding again", std::string(tying.tied ? "yes" : "no")},
-               {"matrix_bytes", tying.tied ? "bytes saved by it" : "bytes that tying would save",
-                static_cast<std::int64_t>(tying.matrix_bytes)}};
+  Report out;
+  out.facts({{"position", "position", found.position},
+             {"token", "token", token_label(*run.trace, found.position)},
+             {"tied", "unembedding is the embedding again", tying.tied ? "yes" : "no"},
+             {"matrix_bytes", tying.tied ? "bytes saved by it" : "bytes that tying would save", tying.matrix_bytes}});
   for (std::size_t i = 0; i < found.answers.size(); ++i)
-    out.facts.push_back(
-        {fmt::format("answer_{}", i), "softmax: " + name(found.answers[i].id), found.answers[i].probability});
-  out.columns = {"stage", "site", "shape", "formula", "norm", "mean", "low", "high"};
+    out.fact({fmt::format("answer_{}", i), "softmax: " + name(found.answers[i].id), found.answers[i].probability});
+  auto& rows = out.table("rows", {"stage", "site", "shape", "formula", "norm", "mean", "low", "high"});
   for (const PathStage& s : found.stages)
-    out.rows.push_back(
+    rows.add(
         {(s.adds ? "+ " : "") + s.name, headscope::name(s.site), s.shape, s.formula, s.norm, s.mean, s.low, s.high});
   out.picture =
       framed_picture(fmt::format("The path of position {}", found.position), *run.trace, [found](const Look& look) {
@@ -342,33 +322,33 @@ class Loss final : public ReadTool {
                      "Beginnings of the text run alone: do they predict the same as the one pass?");
   }
   CaptureSpec capture(const Model&) const override { return only_sites({}); }
-  Reading read(const ReadRun& run) const override;
+  Report read(const ReadRun& run) const override;
 
  private:
   bool prefixes_ = false;
 };
 
-Reading Loss::read(const ReadRun& run) const {
+Report Loss::read(const ReadRun& run) const {
   const LossReport found = read_token_losses(*run.trace);
   const TokenName name = namer(run.loaded);
-  Reading out;
-  out.facts = {{"mean", "loss, nats per token", found.mean},
-               {"perplexity", "perplexity", std::exp(found.mean)},
-               {"uniform", "uniform baseline ln V", found.uniform},
-               {"unigram", "unigram baseline, this text's own counts", found.unigram}};
+  Report out;
+  out.facts({{"mean", "loss, nats per token", found.mean},
+             {"perplexity", "perplexity", std::exp(found.mean)},
+             {"uniform", "uniform baseline ln V", found.uniform},
+             {"unigram", "unigram baseline, this text's own counts", found.unigram}});
   if (prefixes_) {
     PrefixCheck check;
     run.shell.with_progress("beginnings alone",
                             [&](const Ctx& ctx) { check = check_prefixes(run.loaded, run.request, ctx, *run.trace); });
-    out.facts.push_back({"prefixes", "beginnings run alone", static_cast<std::int64_t>(check.prefixes.size())});
-    out.facts.push_back({"prefix_difference", "largest difference of a logit from the one pass", check.largest});
-    out.facts.push_back({"prefix_magnitude", "largest logit compared", check.magnitude});
+    out.fact({"prefixes", "beginnings run alone", check.prefixes.size()});
+    out.fact({"prefix_difference", "largest difference of a logit from the one pass", check.largest});
+    out.fact({"prefix_magnitude", "largest logit compared", check.magnitude});
   }
-  out.columns = {"position",         "target",       "probability",        "loss",        "rank", "best",
-                 "best_probability", "running_mean", "running_perplexity", "unigram_loss"};
+  auto& rows = out.table("rows", {"position", "target", "probability", "loss", "rank", "best", "best_probability",
+                                  "running_mean", "running_perplexity", "unigram_loss"});
   for (const TokenLoss& t : found.tokens)
-    out.rows.push_back({std::int64_t{t.position}, name(t.target), t.probability, t.loss, std::int64_t{t.rank},
-                        name(t.best), t.best_probability, t.running_mean, std::exp(t.running_mean), t.unigram});
+    rows.add({t.position, name(t.target), t.probability, t.loss, t.rank, name(t.best), t.best_probability,
+              t.running_mean, std::exp(t.running_mean), t.unigram});
   out.picture = framed_picture("Loss per token", *run.trace, [found, trace = run.trace, name](const Look& look) {
     TokenBars bars = loss_bars(found, trace, name);
     bars.width = picture_width;

@@ -4,6 +4,7 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
+#include "app/cli/report.h"
 #include "app/cli/table.h"
 #include "core/base/error.h"
 #include "core/io/trace_file.h"
@@ -97,11 +98,9 @@ void capture(Shell& shell, const Options& options) {
                                opened.trace->tokens.size(), opened.trace->plan.summary));
 }
 
-void list_sites(Shell& shell) {
-  Table table({{"site", Table::Align::left},
-               {"of a bridge", Table::Align::left},
-               {"shape", Table::Align::left},
-               {"meaning", Table::Align::left}});
+Report sites_report() {
+  Report out;
+  auto& rows = out.table("", {"site", "of a bridge", "shape", "meaning"});
   for (const SiteInfo& site : site_table()) {
     const auto bridge = [&](HookNames names) {
       std::string text = name({site.kind, site.per_layer ? 0 : -1}, names);
@@ -109,10 +108,9 @@ void list_sites(Shell& shell) {
       return text;
     };
     const std::string plain = bridge(HookNames::bridge), gated = bridge(HookNames::bridge_gated);
-    table.add({std::string(site.pattern), plain == gated ? plain : plain + "; with a gate " + gated,
-               std::string(site.shape), std::string(site.meaning)});
+    rows.add({site.pattern, plain == gated ? plain : plain + "; with a gate " + gated, site.shape, site.meaning});
   }
-  shell.print(table.text());
+  return out;
 }
 }  // namespace
 
@@ -144,7 +142,7 @@ void add_capture(Command& app, Shell& shell) {
   command.add_flag("--last-logits", options->last_logits, "Keep the logits of the last position only");
   command.add_flag("--list-sites", options->list_sites, "List the sites: name, shape, meaning");
   command.does([options, &shell] {
-    if (options->list_sites) return list_sites(shell);
+    if (options->list_sites) return shell.print(sites_report().printed(Form::text));
     capture(shell, *options);
   });
 }

@@ -4,19 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
-#include "app/cli/report.h"
-#include "app/cli/table.h"
-#include "app/render/picture.h"
+#include "app/cli/output.h"
+#include "app/cli/trace_report.h"
 #include "core/base/error.h"
-#include "core/base/json.h"
 #include "core/metrics/next_token.h"
 #include "core/metrics/trace_difference.h"
-#include "viz/export/pango_text.h"
 #include "viz/scene/head_pair.h"
 
 namespace headscope::cli {
@@ -24,9 +20,12 @@ namespace headscope::cli {
 namespace {
 struct Options {
   Input input;
-  std::string with_text, with_model, head, out, theme = "dark";
+  PictureOutput picture;
+  std::string with_text, with_model, head;
   int top = 12;
   bool csv = false, json = false;
+
+  Form form() const { return json ? Form::json : csv ? Form::csv : Form::text; }
 };
 
 struct Compared {
@@ -93,96 +92,88 @@ std::string losses_text(const Compared& c) {
   return text;
 }
 
-std::string next_text(const Compared& c, int top) {
-  if (!c.a->logits.defined() || !c.b->logits.defined()) return "";
-  Table table({{"next token", Table::Align::left}, {c.name_a}, {c.name_b}});
+void add_next(Report& report, const Compared& c, int top) {
+  if (!c.a->logits.defined() || !c.b->logits.defined()) return;
+  const auto share = [](const std::string& title) { return Column("", title, "{:.4f}"); };
   if (c.a->logits.dim(1) != c.b->logits.dim(1)) {  // vocabularies differ: two lists
-    Table two({{c.name_a, Table::Align::left}, {"probability"}, {c.name_b, Table::Align::left}, {"probability"}});
+    auto& rows = report.table("", {c.name_a, share("probability"), c.name_b, share("probability")}, Form::text);
     const auto a = top_next(*c.a, top), b = top_next(*c.b, top);
     for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
-      two.add({label_of(c.tokenizer_a.get(), a[i].id), number(a[i].probability, 4),
-               label_of(c.tokenizer_b.get(), b[i].id), number(b[i].probability, 4)});
-    return two.text();
+      rows.add({label_of(c.tokenizer_a.get(), a[i].id), a[i].probability, label_of(c.tokenizer_b.get(), b[i].id),
+                b[i].probability});
+    return;
   }
+  auto& rows = report.table("", {"next token", share(c.name_a), share(c.name_b)}, Form::text);
   const auto change = next_token_change(*c.a, *c.b, top, static_cast<int>(c.a->tokens.size()) - 1,
                                         static_cast<int>(c.b->tokens.size()) - 1);
   for (const auto& token : change.tokens)
-    table.add({label_of(c.tokenizer_a.get(), token.id), number(token.before, 4), number(token.after, 4)});
-  return table.text();
+    rows.add({label_of(c.tokenizer_a.get(), token.id), token.before, token.after});
 }
 
-constexpr std::string_view shown_metrics[] = {"entropy", "sink", "mean_distance"};
+/// One side, for scripts.
+Cell side_json(const Trace& trace, const Tokenizer* tokenizer) {
+  Report out;
+  out.data("model", model_json(trace.model));
+  out.data("source", trace.source);
+  out.data("tokens", tokens_json(trace));
+  add_next_tokens(out, trace, tokenizer, 10);
+  out.data("loss", mean_loss(trace));
+  out.data("token_losses", token_losses(trace));
+  return out.json();
+}
 
-void print_text(Shell& shell, const Compared& c, int top) {
-  shell.print_line(c.name_a + "  " + headline(*c.a));
-  shell.print_line(c.name_b + "  " + headline(*c.b));
-  const auto paired = std::ranges::count_if(c.partner, [](int p) { return p >= 0; });
-  shell.print_line(fmt::format("{} of {} and {} tokens paired\n", paired, c.a->tokens.size(), c.b->tokens.size()));
-  shell.print_line(next_text(c, 5));
-  shell.print_line(losses_text(c) + "\n");
-  std::vector<Table::Column> columns{{"head"}, {"total_variation"}, {"jensen_shannon"}};
-  for (const std::string_view id : shown_metrics) columns.push_back({std::string(id)});
-  Table table(columns);
-  const Side a{*c.a}, b{*c.b};
-  for (const HeadDifference& head :
-       std::span(c.heads).first(std::min(c.heads.size(), static_cast<std::size_t>(std::max(top, 0))))) {
-    std::vector<std::string> row{to_string(HeadId{head.layer, head.head}), number(head.total_variation),
-                                 number(head.jensen_shannon)};
-    for (const std::string_view id : shown_metrics)
-      row.push_back(number(a.value(metric(id), head.layer, head.head)) + " → " +
-                    number(b.value(metric(id), head.layer, head.head)));
-    table.add(row);
+/// `all`: every head with every metric, else the `top` first with a few.
+void add_heads(Report& report, const Compared& c, bool all, std::size_t top) {
+  std::vector<const Metric*> shown{&metric("entropy"), &metric("sink"), &metric("mean_distance")};
+  if (all) {
+    shown.clear();
+    for (const Metric& each : metrics()) shown.push_back(&each);
   }
-  shell.print(table.text());
-}
-
-void print_csv(Shell& shell, const Compared& c) {
-  std::string out = "layer,head,total_variation,jensen_shannon,rows";
-  for (const Metric& metric : metrics()) out += fmt::format(",{0}_a,{0}_b", metric.id);
-  out += '\n';
+  std::vector<Column> titles{{"total_variation", "total_variation", "{:.3f}"},
+                             {"jensen_shannon", "jensen_shannon", "{:.3f}"},
+                             only_in(Form::scripts, "rows"),
+                             only_in(Form::json, "metrics")};
+  for (const Metric* each : shown) {
+    const std::string id(each->id);
+    for (const Column& column : {for_people(id), only_in(Form::csv, id + "_a"), only_in(Form::csv, id + "_b")})
+      titles.push_back(column);
+  }
+  auto& rows = report.table("heads", by_head(std::move(titles)));
   const Side a{*c.a}, b{*c.b};
-  const auto cell = [&](double value) { out += std::isfinite(value) ? fmt::format(",{}", value) : ","; };
-  for (const HeadDifference& head : c.heads) {
-    out += fmt::format("{},{}", head.layer, head.head);
-    cell(head.total_variation);
-    cell(head.jensen_shannon);
-    out += fmt::format(",{}", head.rows);
-    for (const Metric& metric : metrics()) {
-      cell(a.value(metric, head.layer, head.head));
-      cell(b.value(metric, head.layer, head.head));
+  for (const HeadDifference& head : std::span(c.heads).first(all ? c.heads.size() : std::min(c.heads.size(), top))) {
+    Cell both = Cell::object();
+    std::vector<Cell> values;
+    for (const Metric* each : shown) {
+      const double before = a.value(*each, head.layer, head.head), after = b.value(*each, head.layer, head.head);
+      both[std::string(each->id)] = {before, after};
+      values.insert(values.end(), {number(before) + " → " + number(after), before, after});
     }
-    out += '\n';
+    std::vector<Cell> row{to_string(HeadId{head.layer, head.head}),
+                          head.layer,
+                          head.head,
+                          head.total_variation,
+                          head.jensen_shannon,
+                          head.rows,
+                          both};
+    row.insert(row.end(), values.begin(), values.end());
+    rows.add(std::move(row));
   }
-  shell.print(out);
 }
 
-void print_json(Shell& shell, const Compared& c) {
-  const auto side = [](const Trace& trace, const Tokenizer* tokenizer) {
-    nlohmann::ordered_json out{
-        {"model", model_json(trace.model)},      {"source", trace.source},
-        {"tokens", tokens_json(trace)},          {"next", next_tokens_json(trace, tokenizer, 10)},
-        {"loss", number_json(mean_loss(trace))}, {"token_losses", token_losses(trace)}};
-    return out;
-  };
-  nlohmann::ordered_json out{{"a", side(*c.a, c.tokenizer_a.get())}, {"b", side(*c.b, c.tokenizer_b.get())}};
-  out["partner"] = c.partner;
-  out["kl"] = nlohmann::ordered_json::array();
-  for (const double kl : aligned_kl(*c.a, *c.b, c.partner)) out["kl"].push_back(number_json(kl));
-  out["heads"] = nlohmann::ordered_json::array();
-  const Side a{*c.a}, b{*c.b};
-  for (const HeadDifference& head : c.heads) {
-    nlohmann::ordered_json values = nlohmann::ordered_json::object();
-    for (const Metric& metric : metrics())
-      values[std::string(metric.id)] = {number_json(a.value(metric, head.layer, head.head)),
-                                        number_json(b.value(metric, head.layer, head.head))};
-    out["heads"].push_back({{"layer", head.layer},
-                            {"head", head.head},
-                            {"total_variation", number_json(head.total_variation)},
-                            {"jensen_shannon", number_json(head.jensen_shannon)},
-                            {"rows", head.rows},
-                            {"metrics", values}});
-  }
-  shell.print_line(json_text(out));
+Report compare_report(const Compared& c, bool for_scripts, int top) {
+  Report out;
+  out.data("a", side_json(*c.a, c.tokenizer_a.get()));
+  out.data("b", side_json(*c.b, c.tokenizer_b.get()));
+  out.data("partner", c.partner);
+  out.data("kl", aligned_kl(*c.a, *c.b, c.partner));
+  out.line(c.name_a + "  " + headline(*c.a));
+  out.line(c.name_b + "  " + headline(*c.b));
+  const auto paired = std::ranges::count_if(c.partner, [](int p) { return p >= 0; });
+  out.line(fmt::format("{} of {} and {} tokens paired", paired, c.a->tokens.size(), c.b->tokens.size()));
+  add_next(out, c, 5);
+  out.line(losses_text(c));
+  add_heads(out, c, for_scripts, static_cast<std::size_t>(top));
+  return out;
 }
 
 void draw(Shell& shell, const Compared& c, const Options& options) {
@@ -203,19 +194,15 @@ void draw(Shell& shell, const Compared& c, const Options& options) {
     if (head.layer == pair.layer && head.head == pair.head)
       pair.facts = {{"Total variation", number(head.total_variation)},
                     {"Jensen–Shannon", number(head.jensen_shannon) + " nats"}};
-  const PangoText measure;
-  shell.print_line(write_picture(head_pair_scene(*c.a, *c.b, pair, {theme(options.theme), measure}), options.out, {}));
+  options.picture.write(shell, [&](const Look& look) { return head_pair_scene(*c.a, *c.b, pair, look); });
 }
 
 void compare(Shell& shell, const Options& options) {
   if (options.csv && options.json) throw UsageError("--csv and --json exclude one another");
-  if (!options.out.empty() && kind_of_file(options.out).value_or(FileKind::csv) == FileKind::csv)
-    throw UsageError(fmt::format("-o: expected a file ending in .png or .svg, found \"{}\"", options.out));
+  options.picture.check();
   const Compared compared = compare_runs(shell, options);
-  if (!options.out.empty()) return draw(shell, compared, options);
-  if (options.json) return print_json(shell, compared);
-  if (options.csv) return print_csv(shell, compared);
-  print_text(shell, compared, options.top);
+  if (options.picture.wanted()) return draw(shell, compared, options);
+  shell.print(compare_report(compared, options.form() != Form::text, options.top).printed(options.form()));
 }
 }  // namespace
 
@@ -229,13 +216,8 @@ void add_compare(Command& app, Shell& shell) {
   command.add_option("--top", options->top, "How many heads to list").check(range(1, 1 << 20)).show_default();
   command.add_flag("--csv", options->csv, "All heads with all metrics of both sides");
   command.add_flag("--json", options->json, "The same as JSON, with tokens, pairs, losses and next tokens");
-  command.add_option("-o,--out", options->out, "Picture of one head in both, and the difference")
-      .type_name("FILE.png|.svg");
+  options->picture.add_to(command, "Picture of one head in both, and the difference");
   command.add_option("--head", options->head, "Which head; without it the one that differs most").type_name("L.H");
-  command.add_option("--theme", options->theme, "dark, light, projector or print")
-      .check(one_of({"dark", "light", "projector", "print"}))
-      .type_name("THEME")
-      .show_default();
   command.does([options, &shell] { compare(shell, *options); });
 }
 

@@ -5,10 +5,10 @@
 
 #include <charconv>
 #include <chrono>
-#include <cmath>
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
+#include "app/cli/report.h"
 #include "app/cli/table.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -49,57 +49,58 @@ std::pair<int, int> parse_shard(const std::string& text) {
   throw UsageError(fmt::format("--shard: expected i/n with 0 ≤ i < n, such as 0/4, found \"{}\"", text));
 }
 
-void print_heads(Shell& shell, const CorpusStatistics& all) {
-  std::vector<Table::Column> columns{{"head", Table::Align::left}};
-  for (const char* id : shown_metrics) columns.push_back({std::string(id) + " ± spread"});
-  columns.push_back({"class of the means", Table::Align::left});
-  Table table(std::move(columns));
-  const auto cell = [](const Distribution& values) {
-    return values.count() == 0 ? std::string("–") : fmt::format("{:.3f} ± {:.3f}", values.mean(), values.spread());
-  };
-  for (int head = 0; head < all.layers() * all.heads(); ++head) {
-    std::vector<std::string> row{fmt::format("{}.{}", head / all.heads(), head % all.heads())};
-    for (const char* id : shown_metrics) row.push_back(cell(all.of(head, column(id))));
-    const ClassRule* rule = all.class_of(head, default_class_rules());
-    row.push_back(rule ? rule->title : "");
+/// People see some metrics; CSV has all, one line per head and metric, with an empty field where no passage offered
+/// evidence.
+Report corpus_report(const CorpusResults& results) {
+  const CorpusStatistics& all = results.statistics;
+  Report out;
+  out.line(fmt::format("{} on {}: {} passages of at most {} tokens, {} tokens{}{}", results.model,
+                       describe(results.source), grouped(static_cast<std::int64_t>(all.passages())), results.window,
+                       grouped(static_cast<std::int64_t>(all.tokens())),
+                       results.shards > 1 ? fmt::format(", shard {}/{}", results.shard, results.shards) : "",
+                       results.skipped > 0 ? fmt::format(", {} files left out: not UTF-8", results.skipped) : ""));
+  std::vector<Column> titles{"head"};
+  for (const char* id : shown_metrics) titles.push_back(for_people(std::string(id) + " ± spread"));
+  titles.emplace_back("class of the means");
+  auto& table = out.table("", titles, Form::text);
+  const auto line = [&](const std::string& name, const auto& values_of, const std::string& last) {
+    std::vector<Cell> row{name};
+    for (const char* id : shown_metrics) {
+      const Distribution& values = values_of(column(id));
+      row.emplace_back(values.count() == 0 ? "–" : fmt::format("{:.3f} ± {:.3f}", values.mean(), values.spread()));
+    }
+    row.emplace_back(last);
     table.add(std::move(row));
-  }
-  std::vector<std::string> chance{"chance"};
-  for (const char* id : shown_metrics) chance.push_back(cell(all.chance(column(id))));
-  chance.emplace_back();
-  table.add(std::move(chance));
-  shell.print(table.text());
-}
+  };
 
-/// One line per head and metric; numbers round-trip, an empty field says that no passage offered evidence.
-std::string csv_of(const CorpusStatistics& all) {
-  std::string out = "layer,head,metric,passages,mean,spread,smallest";
-  for (int decile = 1; decile <= 9; ++decile) out += fmt::format(",decile_{}", decile);
-  out += ",largest,chance_mean\n";
-  const auto number = [](double value) { return std::isnan(value) ? std::string() : fmt::format("{}", value); };
-  for (int head = 0; head < all.layers() * all.heads(); ++head)
+  titles = {"layer", "head", "metric", "passages", "mean", "spread", "smallest"};
+  for (int decile = 1; decile <= 9; ++decile) titles.emplace_back(fmt::format("decile_{}", decile));
+  titles.insert(titles.end(), {"largest", "chance_mean"});
+  auto& rows = out.table("", titles, Form::csv);
+  for (int head = 0; head < all.layers() * all.heads(); ++head) {
+    const HeadId id{head / all.heads(), head % all.heads()};
+    const ClassRule* rule = all.class_of(head, default_class_rules());
+    line(
+        to_string(id), [&](std::size_t m) -> const Distribution& { return all.of(head, m); }, rule ? rule->title : "");
     for (std::size_t m = 0; m < metrics().size(); ++m) {
       const Distribution& values = all.of(head, m);
-      out += fmt::format("{},{},{},{},{},{},{}", head / all.heads(), head % all.heads(), metrics()[m].id,
-                         values.count(), number(values.mean()), number(values.spread()), number(values.smallest()));
-      for (int decile = 1; decile <= 9; ++decile) out += "," + number(values.quantile(decile / 10.0));
-      out += fmt::format(",{},{}\n", number(values.largest()), number(all.chance(m).mean()));
+      std::vector<Cell> row{id.layer,      id.head,         metrics()[m].id,  values.count(),
+                            values.mean(), values.spread(), values.smallest()};
+      for (int decile = 1; decile <= 9; ++decile) row.emplace_back(values.quantile(decile / 10.0));
+      row.insert(row.end(), {values.largest(), all.chance(m).mean()});
+      rows.add(std::move(row));
     }
+  }
+  line(
+      "chance", [&](std::size_t m) -> const Distribution& { return all.chance(m); }, "");
   return out;
 }
 
 void finish(Shell& shell, const Options& options, const CorpusResults& results) {
-  const CorpusStatistics& all = results.statistics;
-  shell.print_line(
-      fmt::format("{} on {}: {} passages of at most {} tokens, {} tokens{}{}", results.model, describe(results.source),
-                  grouped(static_cast<std::int64_t>(all.passages())), results.window,
-                  grouped(static_cast<std::int64_t>(all.tokens())),
-                  results.shards > 1 ? fmt::format(", shard {}/{}", results.shard, results.shards) : "",
-                  results.skipped > 0 ? fmt::format(", {} files left out: not UTF-8", results.skipped) : ""));
-  shell.print_line();
-  print_heads(shell, all);
+  const Report report = corpus_report(results);
+  shell.print(report.printed(Form::text));
   if (!options.out.empty()) save_corpus_results(results, options.out);
-  if (!options.csv.empty()) write_file_atomically(options.csv, csv_of(all));
+  if (!options.csv.empty()) write_file_atomically(options.csv, report.printed(Form::csv));
 }
 
 void merge_parts(Shell& shell, const Options& options) {

@@ -3,24 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
 #include "app/cli/output.h"
-#include "app/cli/report.h"
-#include "app/cli/table.h"
+#include "app/cli/trace_report.h"
 #include "core/attention/cell_set.h"
 #include "core/base/error.h"
-#include "core/base/json.h"
 #include "core/metrics/detector.h"
 
 namespace headscope::cli {
 
 namespace {
-using nlohmann::ordered_json;
-
 struct Options {
   Input input;
   std::string rule, cells;
@@ -28,10 +22,11 @@ struct Options {
   bool list = false;
 };
 
-void list_presets(Shell& shell) {
-  Table table({{"rule", Table::Align::left}, {"finds", Table::Align::left}});
-  for (const DetectorPreset& preset : detector_presets()) table.add({preset.rule, preset.title});
-  shell.print(table.text());
+Report presets_report() {
+  Report out;
+  auto& rows = out.table("", {"rule", "finds"});
+  for (const DetectorPreset& preset : detector_presets()) rows.add({preset.rule, preset.title});
+  return out;
 }
 
 CellPattern listed_cells(const std::string& text, Index size) {
@@ -45,41 +40,24 @@ CellPattern listed_cells(const std::string& text, Index size) {
   return pattern;
 }
 
-void print(Shell& shell, const Options& options, const Trace& trace, const CellPattern& pattern,
-           const std::vector<Detection>& heads) {
-  if (options.output.csv) {
-    shell.print_line("layer,head,score,chance,rows");
-    const auto exact = [](double v) { return std::isfinite(v) ? fmt::format("{}", v) : std::string(); };
-    for (const Detection& d : heads)
-      shell.print_line(fmt::format("{},{},{},{},{}", d.layer, d.head, exact(d.score), exact(d.chance), d.rows));
-    return;
-  }
-  if (options.output.json) {
-    ordered_json out;
-    out["model"] = model_json(trace.model);
-    out["tokens"] = tokens_json(trace);
-    if (!options.rule.empty()) out["rule"] = options.rule;
-    out["cells"] = pattern.count();
-    out["heads"] = ordered_json::array();
-    for (const Detection& d : heads)
-      out["heads"].push_back({{"layer", d.layer},
-                              {"head", d.head},
-                              {"score", number_json(d.score)},
-                              {"chance", number_json(d.chance)},
-                              {"rows", d.rows}});
-    return shell.print_line(json_text(out));
-  }
-  shell.print_line(headline(trace));
+Report detect_report(const std::string& rule, const Trace& trace, const CellPattern& pattern,
+                     const std::vector<Detection>& heads) {
   const Index rows = heads.empty() ? 0 : heads.front().rows;
-  shell.print_line(fmt::format("{} cells match; {} rows have one that they may see\n", pattern.count(), rows));
-  if (rows == 0) return;
-  std::vector<Detection> order = heads;
-  const auto place = [](const Detection& d) { return std::isnan(d.score) ? -1 : d.score; };
-  std::ranges::stable_sort(order, [&](const Detection& a, const Detection& b) { return place(a) > place(b); });
-  Table table({{"head"}, {"score"}, {"chance"}, {"times chance"}});
-  for (const Detection& d : order)
-    table.add({to_string(HeadId{d.layer, d.head}), number(d.score), number(d.chance), number(d.score / d.chance, 1)});
-  shell.print(table.text());
+  Report out;
+  describe(out, trace);
+  if (!rule.empty()) out.data("rule", rule);
+  out.data("cells", pattern.count());
+  out.line(fmt::format("{} cells match; {} rows have one that they may see", pattern.count(), rows));
+  auto& table = out.table("heads",
+                          by_head({{"score", "score", "{:.3f}"},
+                                   {"chance", "chance", "{:.3f}"},
+                                   only_in(Form::scripts, "rows"),
+                                   for_people("times chance", "{:.1f}")}),
+                          rows == 0 ? Form::scripts : Form::all);
+  table.largest_first = "score";
+  for (const Detection& d : heads)
+    table.add({to_string(HeadId{d.layer, d.head}), d.layer, d.head, d.score, d.chance, d.rows, d.score / d.chance});
+  return out;
 }
 }  // namespace
 
@@ -96,7 +74,7 @@ void add_detect(Command& app, Shell& shell) {
   command.add_flag("--list", options->list, "List rules for the known classes");
   options->output.add_to(command);
   command.does([options, &shell] {
-    if (options->list) return list_presets(shell);
+    if (options->list) return shell.print(presets_report().printed(options->output.form()));
     if (options->rule.empty() == options->cells.empty())
       throw UsageError("give a rule or --cells, one of the two (--list shows rules)");
     std::optional<CellRule> rule;
@@ -110,7 +88,8 @@ void add_detect(Command& app, Shell& shell) {
     if (trace.maps.empty()) throw Error(trace.model.name, "attention maps to look at", "a trace without any");
     const auto size = static_cast<Index>(trace.tokens.size());
     const CellPattern pattern = rule ? cells_of(*rule, trace.tokens, shell.stop()) : listed_cells(options->cells, size);
-    print(shell, *options, trace, pattern, detect_all(trace, pattern, shell.stop()));
+    const Report report = detect_report(options->rule, trace, pattern, detect_all(trace, pattern, shell.stop()));
+    shell.print(report.printed(options->output.form()));
   });
 }
 

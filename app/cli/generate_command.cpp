@@ -7,10 +7,9 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
-#include "app/cli/report.h"
 #include "app/cli/table.h"
+#include "app/cli/trace_report.h"
 #include "core/base/error.h"
-#include "core/base/json.h"
 #include "core/engine/generation.h"
 
 namespace headscope::cli {
@@ -47,25 +46,25 @@ Told told(const GenerationStep& step) {
   return out;
 }
 
-nlohmann::ordered_json step_json(const GenerationStep& step, const Tokenizer* tokenizer, int candidates) {
+Cell step_json(const GenerationStep& step, const Tokenizer* tokenizer, int candidates) {
   const Told t = told(step);
   const TokenDistribution& d = t.distribution;
-  nlohmann::ordered_json out{{"token", step.token},
-                             {"label", label_of(tokenizer, step.token)},
-                             {"by", step.by == GenerationStep::By::greedy ? "greedy" : "sampled"},
-                             {"rank", t.rank + 1},
-                             {"probability", d.plain[t.rank]},
-                             {"tempered", d.tempered[t.rank]},
-                             {"kept", d.kept[t.rank]},
-                             {"random", number_json(step.random)},
-                             {"tokens_kept", d.count},
-                             {"entropy", entropy_of(d.plain)},
-                             {"entropy_kept", entropy_of(d.kept)},
-                             {"length", step.length},
-                             {"computed", step.computed},
-                             {"milliseconds", step.milliseconds},
-                             {"cache_bytes", step.cache_bytes}};
-  auto& first = out["candidates"] = nlohmann::ordered_json::array();
+  Cell out{{"token", step.token},
+           {"label", label_of(tokenizer, step.token)},
+           {"by", step.by == GenerationStep::By::greedy ? "greedy" : "sampled"},
+           {"rank", t.rank + 1},
+           {"probability", d.plain[t.rank]},
+           {"tempered", d.tempered[t.rank]},
+           {"kept", d.kept[t.rank]},
+           {"random", step.random},
+           {"tokens_kept", d.count},
+           {"entropy", entropy_of(d.plain)},
+           {"entropy_kept", entropy_of(d.kept)},
+           {"length", step.length},
+           {"computed", step.computed},
+           {"milliseconds", step.milliseconds},
+           {"cache_bytes", step.cache_bytes}};
+  auto& first = out["candidates"] = Cell::array();
   for (std::size_t i = 0; i < std::min(d.ids.size(), static_cast<std::size_t>(candidates)); ++i)
     first.push_back({{"token", d.ids[i]},
                      {"label", label_of(tokenizer, d.ids[i])},
@@ -74,26 +73,27 @@ nlohmann::ordered_json step_json(const GenerationStep& step, const Tokenizer* to
   return out;
 }
 
-std::string steps_text(const GenerationTape& tape, const Tokenizer* tokenizer) {
-  Table table({{"step"},
-               {"token", Table::Align::left},
-               {"probability"},
-               {"rank"},
-               {"drawn from"},
-               {"share"},
-               {"random"},
-               {"entropy"},
-               {"ms"},
-               {"cache"}});
+Report steps_report(const GenerationTape& tape, const Tokenizer* tokenizer) {
+  Report out;
+  auto& rows = out.table("", {"step",
+                              "token",
+                              {"", "probability", "{:.4f}"},
+                              "rank",
+                              for_people("drawn from"),
+                              {"", "share", "{:.4f}"},
+                              {"", "random", "{:.4f}"},
+                              {"", "entropy", "{:.3f}"},
+                              {"", "ms", "{:.2f}"},
+                              for_people("cache")});
   for (std::size_t i = 0; i < tape.steps.size(); ++i) {
     const GenerationStep& step = *tape.steps[i];
     const Told t = told(step);
-    table.add({std::to_string(i + 1), label_of(tokenizer, step.token), number(t.distribution.plain[t.rank], 4),
-               std::to_string(t.rank + 1), grouped(static_cast<std::int64_t>(t.distribution.count)),
-               number(t.distribution.kept[t.rank], 4), std::isnan(step.random) ? "" : number(step.random, 4),
-               number(entropy_of(t.distribution.plain)), number(step.milliseconds, 2), byte_size(step.cache_bytes)});
+    rows.add({i + 1, label_of(tokenizer, step.token), t.distribution.plain[t.rank], t.rank + 1,
+              grouped(static_cast<std::int64_t>(t.distribution.count)), t.distribution.kept[t.rank],
+              std::isnan(step.random) ? Cell() : Cell(step.random), entropy_of(t.distribution.plain), step.milliseconds,
+              byte_size(step.cache_bytes)});
   }
-  return table.text();
+  return out;
 }
 
 void generate(Shell& shell, const Options& options) {
@@ -106,7 +106,7 @@ void generate(Shell& shell, const Options& options) {
   const RunRequest request = prompt_of(loaded, options.input);
   const std::vector<Token> prompt = tokenize(loaded, request, shell.stop());
   const int room = loaded.model->config().context - static_cast<int>(prompt.size()) + 1;
-  auto texts = nlohmann::ordered_json::array();
+  auto texts = Cell::array();
   for (int text = 0; text < options.texts; ++text) {
     Generator generator(loaded, request, false);
     Generator::Choice choice = options.choice;
@@ -127,25 +127,25 @@ void generate(Shell& shell, const Options& options) {
     std::vector<std::int32_t> ids = tape.ids();
     if (ended) ids.pop_back();
     if (options.json) {
-      auto steps = nlohmann::ordered_json::array();
+      auto steps = Cell::array();
       for (const auto& step : tape.steps) steps.push_back(step_json(*step, tokenizer, options.candidates));
       texts.push_back({{"seed", choice.seed},
-                       {"text", tokenizer ? nlohmann::ordered_json(tokenizer->decode(ids)) : nullptr},
+                       {"text", tokenizer ? Cell(tokenizer->decode(ids)) : nullptr},
                        {"ids", tape.ids()},
                        {"ended", ended},
                        {"steps", steps}});
       continue;
     }
     if (tokenizer) shell.print_line(tokenizer->decode(ids));
-    if (options.steps) shell.print((tokenizer ? "\n" : "") + steps_text(tape, tokenizer));
+    if (options.steps) shell.print((tokenizer ? "\n" : "") + steps_report(tape, tokenizer).printed(Form::text));
   }
   if (!options.json) return;
-  nlohmann::ordered_json out{{"model", model_json(loaded.model->info())},
-                             {"prompt", nlohmann::ordered_json::array()},
-                             {"temperature", options.choice.settings.temperature},
-                             {"top_k", options.choice.settings.top_k},
-                             {"top_p", options.choice.settings.top_p},
-                             {"texts", texts}};
+  Cell out{{"model", model_json(loaded.model->info())},
+           {"prompt", Cell::array()},
+           {"temperature", options.choice.settings.temperature},
+           {"top_k", options.choice.settings.top_k},
+           {"top_p", options.choice.settings.top_p},
+           {"texts", texts}};
   for (const Token& token : prompt) out["prompt"].push_back({{"id", token.id}, {"label", token.label}});
   shell.print_line(json_text(out));
 }

@@ -11,7 +11,6 @@
 #include "app/render/head_report.h"
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
-#include "core/base/json.h"
 #include "core/io/safetensors.h"
 #include "core/model/family.h"
 #include "core/text/tokenizer.h"
@@ -19,7 +18,6 @@
 namespace headscope::cli {
 
 namespace {
-using nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 const char* name_of(NormKind kind) {
@@ -77,10 +75,6 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
   return parts;
 }
 
-std::string shape_text(const std::vector<std::int64_t>& shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
-}
-
 /// A folder without config.json, or one file, is only a set of tensors.
 struct Inspected {
   SafetensorsFile file;
@@ -105,11 +99,11 @@ Inspected inspect(const fs::path& path) {
   return result;
 }
 
-ordered_json config_json(const ModelConfig& c) {
-  ordered_json out{{"layers", c.dims.layers},        {"heads", c.dims.heads},          {"kv_heads", c.dims.kv_heads},
-                   {"d_head", c.dims.d_head},        {"d_model", c.dims.d_model},      {"d_mlp", c.dims.d_mlp},
-                   {"vocab", c.dims.vocab},          {"context", c.context},           {"norm", name_of(c.norm)},
-                   {"norm_epsilon", c.norm_epsilon}, {"position", name_of(c.position)}};
+Cell config_json(const ModelConfig& c) {
+  Cell out{{"layers", c.dims.layers},        {"heads", c.dims.heads},          {"kv_heads", c.dims.kv_heads},
+           {"d_head", c.dims.d_head},        {"d_model", c.dims.d_model},      {"d_mlp", c.dims.d_mlp},
+           {"vocab", c.dims.vocab},          {"context", c.context},           {"norm", name_of(c.norm)},
+           {"norm_epsilon", c.norm_epsilon}, {"position", name_of(c.position)}};
   if (c.position == PositionKind::rotary) out["rope_base"] = c.rotary.base;
   out["activation"] = name_of(c.activation);
   out["gated_mlp"] = c.gated_mlp;
@@ -117,73 +111,64 @@ ordered_json config_json(const ModelConfig& c) {
   return out;
 }
 
-ordered_json as_json(const Inspected& model, const fs::path& path) {
-  ordered_json out;
-  out["path"] = path.string();
-  if (model.config) {
-    out["name"] = model.config->name;
-    out["family"] = model.config->family;
-    out["config"] = config_json(*model.config);
-    out["parameters"]["total"] = model.parameters;
-    for (const Part& part : model.parts) out["parameters"]["parts"][part.name] = part.parameters;
-    out["dtype"] = model.dtype;
-    out["tokenizer"] = model.tokenizer ? ordered_json{{"kind", model.tokenizer->describe()},
-                                                      {"vocab", model.tokenizer->vocab_size()},
-                                                      {"adds_bos", model.tokenizer->adds_bos()}}
-                                       : ordered_json(nullptr);
-    out["unused_tensors"] = model.unused;
-  }
-  if (!model.file.metadata().empty()) out["metadata"] = model.file.metadata();
-  out["tensors"] = ordered_json::array();
-  for (const auto& [name, entry] : model.file.tensors())
-    out["tensors"].push_back(
-        {{"name", name}, {"dtype", dtype_name(entry.dtype)}, {"shape", entry.shape}, {"bytes", entry.size}});
-  return out;
-}
-
-void print_config(Shell& shell, const Inspected& model) {
+void add_config(Report& out, const Inspected& model) {
   const ModelConfig& c = *model.config;
-  shell.print_line(fmt::format("{}  ({}: {})", c.name, c.family, family(c.family, c.name).summary));
-  shell.print_line(fmt::format(
+  out.line(fmt::format("{}  ({}: {})", c.name, c.family, family(c.family, c.name).summary));
+  out.line(fmt::format(
       "  {} layers, {} heads of {}{}, width {}, MLP {}{}, vocabulary {}, context {}", c.dims.layers, c.dims.heads,
       c.dims.d_head, c.dims.kv_heads != c.dims.heads ? fmt::format(" on {} key-value heads", c.dims.kv_heads) : "",
       c.dims.d_model, c.dims.d_mlp, c.gated_mlp ? " gated" : "", grouped(c.dims.vocab), grouped(c.context)));
-  shell.print_line(fmt::format("  {} (epsilon {}), positions {}{}, {}, embeddings {}", name_of(c.norm), c.norm_epsilon,
-                               name_of(c.position),
-                               c.position == PositionKind::rotary ? fmt::format(" base {}", c.rotary.base) : "",
-                               name_of(c.activation), c.tied_embeddings ? "tied" : "not tied"));
-  if (model.tokenizer) {
-    shell.print_line(fmt::format("  tokenizer: {}, {}", model.tokenizer->describe(),
-                                 model.tokenizer->adds_bos() ? "adds BOS" : "adds no BOS"));
-  } else {
-    shell.print_line("  no tokenizer: runs on --ids only");
-  }
+  out.line(fmt::format("  {} (epsilon {}), positions {}{}, {}, embeddings {}", name_of(c.norm), c.norm_epsilon,
+                       name_of(c.position),
+                       c.position == PositionKind::rotary ? fmt::format(" base {}", c.rotary.base) : "",
+                       name_of(c.activation), c.tied_embeddings ? "tied" : "not tied"));
+  out.line(model.tokenizer ? fmt::format("  tokenizer: {}, {}", model.tokenizer->describe(),
+                                         model.tokenizer->adds_bos() ? "adds BOS" : "adds no BOS")
+                           : "  no tokenizer: runs on --ids only");
   const auto per_token = std::uint64_t{2} * sizeof(float) * static_cast<std::uint64_t>(c.dims.layers) *
                          static_cast<std::uint64_t>(c.dims.kv_heads) * static_cast<std::uint64_t>(c.dims.d_head);
-  shell.print_line(fmt::format("  key-value cache {} per token", byte_size(per_token)));
-  shell.print_line();
+  out.line(fmt::format("  key-value cache {} per token", byte_size(per_token)));
 
-  Table table({{"parameters", Table::Align::left}, {"", Table::Align::right}, {"share", Table::Align::right}});
+  auto& table = out.table("", {"parameters", for_people(""), for_people("share")}, Form::text);
+  Cell parts = Cell::object();
   for (const Part& part : model.parts) {
     const double share = 100.0 * static_cast<double>(part.parameters) / static_cast<double>(model.parameters);
     table.add({part.name, grouped(part.parameters), number(share, 1) + " %"});
+    parts[part.name] = part.parameters;
   }
-  table.add({"total (" + model.dtype + ")", grouped(model.parameters)});
-  shell.print_line(table.text());
+  table.add({"total (" + model.dtype + ")", grouped(model.parameters), ""});
+
+  out.data("name", c.name);
+  out.data("family", c.family);
+  out.data("config", config_json(c));
+  out.data("parameters", {{"total", model.parameters}, {"parts", std::move(parts)}});
+  out.data("dtype", model.dtype);
+  out.data("tokenizer", model.tokenizer ? Cell{{"kind", model.tokenizer->describe()},
+                                               {"vocab", model.tokenizer->vocab_size()},
+                                               {"adds_bos", model.tokenizer->adds_bos()}}
+                                        : Cell());
+  out.data("unused_tensors", model.unused);
 }
 
-void print_tensors(Shell& shell, const SafetensorsFile& file) {
-  Table table({{"tensor", Table::Align::left},
-               {"dtype", Table::Align::left},
-               {"shape", Table::Align::left},
-               {"size", Table::Align::right}});
+Report inspect_report(const Inspected& model, const fs::path& path) {
+  Report out;
+  out.data("path", path.string());
+  if (model.config) add_config(out, model);
+  if (!model.file.metadata().empty()) out.data("metadata", model.file.metadata());
+  auto& table = out.table("tensors", {for_people("tensor", "", Column::Align::left), only_in(Form::json, "name"),
+                                      "dtype", for_people("shape", "", Column::Align::left),
+                                      only_in(Form::json, "shape"), for_people("size"), only_in(Form::json, "bytes")});
   std::uint64_t total = 0;
-  for (const auto& [name, entry] : file.tensors()) {
-    table.add({excerpt(name), dtype_name(entry.dtype), shape_text(entry.shape), byte_size(entry.size)});
+  for (const auto& [name, entry] : model.file.tensors()) {
+    table.add({excerpt(name), name, dtype_name(entry.dtype), fmt::format("[{}]", fmt::join(entry.shape, ", ")),
+               entry.shape, byte_size(entry.size), entry.size});
     total += entry.size;
   }
-  shell.print(table.text());
-  shell.print_line(fmt::format("{} tensors, {}", file.tensors().size(), byte_size(total)));
+  out.line(fmt::format("{} tensors, {}", model.file.tensors().size(), byte_size(total)));
+  std::string unused;
+  for (const std::string& name : model.unused) unused += (unused.empty() ? "" : ", ") + excerpt(name);
+  if (!unused.empty()) out.line("not used by the model: " + unused);
+  return out;
 }
 }  // namespace
 
@@ -203,15 +188,7 @@ void add_inspect(Command& app, Shell& shell) {
   command.does([options, &shell] {
     if (options->input.model.empty()) options->input.model = options->path;
     const fs::path folder = options->input.model_folder();
-    const Inspected model = inspect(folder);
-    if (options->json) return shell.print_line(json_text(as_json(model, folder)));
-    if (model.config) print_config(shell, model);
-    print_tensors(shell, model.file);
-    if (!model.unused.empty()) {
-      std::string names;
-      for (const std::string& name : model.unused) names += (names.empty() ? "" : ", ") + excerpt(name);
-      shell.print_line("not used by the model: " + names);
-    }
+    shell.print(inspect_report(inspect(folder), folder).printed(options->json ? Form::json : Form::text));
   });
 }
 

@@ -33,22 +33,20 @@ class Rollout final : public ReadTool {
  public:
   Rollout() : ReadTool("rollout", "Attention rollout through all layers") {}
   void add_options(Command& command) override { mixing_.add_to(command); }
-  Reading read(const ReadRun& run) const override;
+  Report read(const ReadRun& run) const override;
 
  private:
   MixingOptions mixing_;
 };
 
-Reading Rollout::read(const ReadRun& run) const {
+Report Rollout::read(const ReadRun& run) const {
   const Tensor found = attention_rollout(mixing_matrices(*run.trace, mixing_.residual));
   const Tensor relative = relative_to(found, attention_rollout(mixing_matrices(*run.trace, mixing_.residual, true)));
-  Reading out;
-  out.columns = {"query", "key", "token", "rollout", "relative"};
+  Report out;
+  auto& rows = out.table("rows", {"query", "key", "token", "rollout", "relative"});
   const Index n = found.dim(0);
   for (Index i = run.for_scripts ? 0 : n - 1; i < n; ++i)
-    for (Index j = 0; j <= i; ++j)
-      out.rows.push_back({integer(i), integer(j), token_label(*run.trace, j), static_cast<double>(found.at(i, j)),
-                          static_cast<double>(relative.at(i, j))});
+    for (Index j = 0; j <= i; ++j) rows.add({i, j, token_label(*run.trace, j), found.at(i, j), relative.at(i, j)});
   out.picture =
       picture_of(token_matrix(mixing_.relative ? relative : found, run.trace,
                               mixing_.relative ? "attention rollout ÷ that of even heads" : "attention rollout"),
@@ -63,30 +61,29 @@ class Flow final : public ReadTool {
     position_.add_to(command);
     mixing_.add_to(command);
   }
-  Reading read(const ReadRun& run) const override;
+  Report read(const ReadRun& run) const override;
 
  private:
   PositionOption position_;
   MixingOptions mixing_;
 };
 
-Reading Flow::read(const ReadRun& run) const {
+Report Flow::read(const ReadRun& run) const {
   const Index query = position_.in(*run.trace);
   std::vector<double> found, even;
   run.shell.with_progress("attention flow", [&](const Ctx& ctx) {
     found = attention_flow(mixing_matrices(*run.trace, mixing_.residual), query, ctx.stop);
     even = attention_flow(mixing_matrices(*run.trace, mixing_.residual, true), query, ctx.stop);
   });
-  Reading out;
-  out.facts.push_back({"query", "from position", integer(query)});
-  out.columns = {"key", "token", "flow", "relative"};
+  Report out;
+  out.fact({"query", "from position", query});
+  auto& rows = out.table("rows", {"key", "token", "flow", "relative"});
   std::vector<double> shown;
   for (std::size_t j = 0; j < found.size(); ++j) {
     const double relative = even[j] > 0 ? found[j] / even[j] : std::nan("");
     shown.push_back(mixing_.relative ? relative : found[j]);
     if (static_cast<Index>(j) <= query)
-      out.rows.push_back(
-          {integer(static_cast<Index>(j)), token_label(*run.trace, static_cast<Index>(j)), found[j], relative});
+      rows.add({j, token_label(*run.trace, static_cast<Index>(j)), found[j], relative});
   }
   out.picture =
       picture_of(token_row(shown, run.trace,
@@ -104,7 +101,7 @@ class Gradients final : public ReadTool {
     token_.add_to(command);
     against_.add_to(command);
   }
-  Reading read(const ReadRun& run) const override;
+  Report read(const ReadRun& run) const override;
 
  private:
   PositionOption position_;
@@ -112,7 +109,7 @@ class Gradients final : public ReadTool {
   AgainstOption against_;
 };
 
-Reading Gradients::read(const ReadRun& run) const {
+Report Gradients::read(const ReadRun& run) const {
   GradientOf of;
   of.position = static_cast<int>(position_.in(*run.trace));
   of.token = token_.in(run.loaded, *run.trace, of.position);
@@ -123,22 +120,21 @@ Reading Gradients::read(const ReadRun& run) const {
   Saliency found;
   run.shell.with_progress("gradients",
                           [&](const Ctx& ctx) { found = read_saliency(run.loaded, run.request, ctx, *run.trace, of); });
-  Reading out;
-  out.facts = {{"position", "position", std::int64_t{of.position}},
-               {"token", "token", namer(run.loaded)(of.token)},
-               {"value", "value", found.gradients.value}};
-  out.columns = {"what", "token", "gradient_times_input", "importance", "reach"};
+  Report out;
+  out.facts({{"position", "position", of.position},
+             {"token", "token", namer(run.loaded)(of.token)},
+             {"value", "value", found.gradients.value}});
+  auto& rows = out.table("rows", {"what", "token", "gradient_times_input", "importance", "reach"});
   std::vector<double> shown;
   for (std::size_t i = 0; i < run.trace->tokens.size(); ++i) {
     shown.push_back(static_cast<double>(found.gradients.gradient_times_input[i]));
-    out.rows.push_back({fmt::format("position {}", i), token_label(*run.trace, static_cast<Index>(i)), shown.back(),
-                        std::nan(""), std::nan("")});
+    rows.add({fmt::format("position {}", i), token_label(*run.trace, static_cast<Index>(i)), shown.back(), std::nan(""),
+              std::nan("")});
   }
   for (Index layer = 0; layer < found.importance.dim(0); ++layer)
     for (Index head = 0; head < found.importance.dim(1); ++head)
-      out.rows.push_back({fmt::format("head {}.{}", layer, head), std::string(), std::nan(""),
-                          static_cast<double>(found.importance.at(layer, head)),
-                          static_cast<double>(found.reach.at(layer, head))});
+      rows.add({fmt::format("head {}.{}", layer, head), "", std::nan(""), found.importance.at(layer, head),
+                found.reach.at(layer, head)});
   Matrix row = token_row(shown, run.trace, "gradient × input of the logit, per token");
   row.diverging = true;
   out.picture = picture_of(std::move(row), *run.trace);
@@ -152,26 +148,25 @@ class CompositionTool final : public ReadTool {
     command.add_option("--kind", kind_, "Of the picture: q, k or v").check(one_of({"q", "k", "v"})).show_default();
     command.add_option("--seed", seed_, "Of the random matrices that chance is measured on").show_default();
   }
-  Reading read(const ReadRun& run) const override;
+  Report read(const ReadRun& run) const override;
 
  private:
   std::string kind_ = "v";
   std::uint64_t seed_ = 1;
 };
 
-Reading CompositionTool::read(const ReadRun& run) const {
+Report CompositionTool::read(const ReadRun& run) const {
   Composition found;
   run.shell.with_progress("composition",
                           [&](const Ctx& ctx) { found = head_composition(*run.loaded.model, ctx, 32, seed_); });
-  Reading out;
-  out.facts = {{"chance", "by chance", found.chance.mean}, {"chance_deviation", "± ", found.chance.deviation}};
-  out.columns = {"writes", "reads", "q", "k", "v"};
+  Report out;
+  out.facts({{"chance", "by chance", found.chance.mean}, {"chance_deviation", "± ", found.chance.deviation}});
+  auto& rows = out.table("rows", {"writes", "reads", "q", "k", "v"});
   const auto label = [&](Index i) { return to_string(found.heads[static_cast<std::size_t>(i)]); };
   for (Index a = 0; a < found.q.dim(0); ++a)
     for (Index b = 0; b < found.q.dim(1); ++b)
       if (!std::isnan(found.q.at(a, b)))
-        out.rows.push_back({label(a), label(b), static_cast<double>(found.q.at(a, b)),
-                            static_cast<double>(found.k.at(a, b)), static_cast<double>(found.v.at(a, b))});
+        rows.add({label(a), label(b), found.q.at(a, b), found.k.at(a, b), found.v.at(a, b)});
   const auto kind = kind_ == "q" ? CompositionKind::q : kind_ == "k" ? CompositionKind::k : CompositionKind::v;
   out.picture = picture_of(composition_matrix(found, kind), *run.trace);
   return out;
@@ -181,16 +176,17 @@ class Singular final : public ReadTool {
  public:
   Singular() : ReadTool("singular", "Singular values of every weight matrix, which the edit \"singular\" scales") {}
   void add_options(Command& command) override { command.add_flag("--full", full_, "Every value, a line each"); }
-  Reading read(const ReadRun& run) const override;
+  Report read(const ReadRun& run) const override;
 
  private:
   bool full_ = false;
 };
 
-Reading Singular::read(const ReadRun& run) const {
-  Reading out;
-  out.columns = full_ ? std::vector<std::string>{"layer", "matrix", "i", "sigma"}
-                      : std::vector<std::string>{"layer", "matrix", "in", "out", "largest", "median", "rank90"};
+Report Singular::read(const ReadRun& run) const {
+  Report out;
+  auto& rows =
+      out.table("rows", full_ ? std::vector<Column>{"layer", "matrix", "i", "sigma"}
+                              : std::vector<Column>{"layer", "matrix", "in", "out", "largest", "median", "rank90"});
   for (int layer = 0; layer < run.loaded.model->config().dims.layers; ++layer)
     for (int each = 0; each < weight_matrix_count; ++each) {
       const auto matrix = static_cast<WeightMatrix>(each);
@@ -200,10 +196,8 @@ Reading Singular::read(const ReadRun& run) const {
       const std::vector<double>& sigma = found->values;
       const std::string name(name_of(matrix));
       if (!full_)
-        out.rows.push_back({std::int64_t{layer}, name, std::int64_t{weight.dim(0)}, std::int64_t{weight.dim(1)},
-                            sigma.front(), median(sigma), std::int64_t{energy_rank(sigma, 0.9)}});
-      for (std::size_t i = 0; full_ && i < sigma.size(); ++i)
-        out.rows.push_back({std::int64_t{layer}, name, static_cast<std::int64_t>(i + 1), sigma[i]});
+        rows.add({layer, name, weight.dim(0), weight.dim(1), sigma.front(), median(sigma), energy_rank(sigma, 0.9)});
+      for (std::size_t i = 0; full_ && i < sigma.size(); ++i) rows.add({layer, name, i + 1, sigma[i]});
     }
   return out;
 }

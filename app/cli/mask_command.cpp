@@ -5,8 +5,8 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
+#include "app/cli/output.h"
 #include "app/cli/table.h"
-#include "app/render/picture.h"
 #include "core/attention/key_sharing.h"
 #include "core/attention/mask_facts.h"
 #include "core/attention/masks.h"
@@ -14,7 +14,6 @@
 #include "core/metrics/next_token.h"
 #include "core/metrics/next_token_change.h"
 #include "core/model/published_caches.h"
-#include "viz/export/pango_text.h"
 #include "viz/scene/compose.h"
 #include "viz/scene/matrix_map.h"
 
@@ -24,17 +23,17 @@ namespace {
 
 struct MaskOptions {
   Input input;
-  std::string spec, out, theme = "dark";
+  PictureOutput picture;
+  std::string spec;
   int tokens = 16;
 };
 
-void list_masks(Shell& shell) {
-  Table table(
-      {{"mask", Table::Align::left}, {"query i sees key j where", Table::Align::left}, {"source", Table::Align::left}});
-  for (const MaskForm& each : mask_forms())
-    table.add({std::string(each.form), std::string(each.predicate), std::string(each.source)});
-  shell.print(table.text());
-  shell.print_line("\njoined by: A & B, A | B, not A, ( )");
+Report masks_report() {
+  Report out;
+  auto& rows = out.table("", {"mask", "query i sees key j where", "source"});
+  for (const MaskForm& each : mask_forms()) rows.add({each.form, each.predicate, each.source});
+  out.line("joined by: A & B, A | B, not A, ( )");
+  return out;
 }
 
 void draw(Shell& shell, const AttentionRule& rule, Index n) {
@@ -47,7 +46,8 @@ void draw(Shell& shell, const AttentionRule& rule, Index n) {
 }
 
 void mask(Shell& shell, const MaskOptions& options) {
-  if (options.spec == "list") return list_masks(shell);
+  if (options.spec == "list") return shell.print(masks_report().printed(Form::text));
+  options.picture.check();
   const auto rule = [&] {
     try {
       return parse_mask(options.spec);
@@ -73,14 +73,12 @@ void mask(Shell& shell, const MaskOptions& options) {
                                  mean_loss(*before.trace), mean_loss(*after.trace),
                                  next_token_change(*before.trace, *after.trace, 1).kl));
   }
-  if (options.out.empty()) return;
-  MatrixMap map = mask_map(facts.tokens, hidden_cells(*rule, facts.tokens));
-  map.width = map.height = 560;
-  const PangoText measure;
-  const Look look{theme(options.theme), measure};
-  shell.print_line(write_picture(framed(matrix_map_scene(map, look), {rule->describe(), {}, "", {}},
-                                        fmt::format("{:.1f} % of the cells", 100 * facts.share()), look),
-                                 options.out, {}));
+  options.picture.write(shell, [&](const Look& look) {
+    MatrixMap map = mask_map(facts.tokens, hidden_cells(*rule, facts.tokens));
+    map.width = map.height = 560;
+    return framed(matrix_map_scene(map, look), {rule->describe(), {}, "", {}},
+                  fmt::format("{:.1f} % of the cells", 100 * facts.share()), look);
+  });
 }
 
 struct CacheOptions {
@@ -88,40 +86,35 @@ struct CacheOptions {
   int tokens = 8192, bytes = 2;
 };
 
-void cache(Shell& shell, const CacheOptions& options) {
-  Table table({{"model", Table::Align::left},
-               {"sharing", Table::Align::left},
-               {"layers"},
-               {"key_heads"},
-               {"d_head"},
-               {"per_token"},
-               {"cache"},
-               {"source", Table::Align::left}});
+Report cache_report(const CacheOptions& options) {
+  Report out;
+  auto& rows = out.table("", {"model", "sharing", "layers", for_people("key_heads"), "d_head", for_people("per_token"),
+                              for_people("cache"), "source"});
   const auto u = [](auto v) { return static_cast<std::uint64_t>(v); };
   if (!options.model.empty()) {
     Input input;
     input.model = options.model;
     const ModelConfig config = load_config(input.model_folder());
     const ModelDims& d = config.dims;
-    table.add({config.name,
-               d.kv_heads == d.heads ? "MHA"
-               : d.kv_heads == 1     ? "MQA"
-                                     : "GQA",
-               std::to_string(d.layers), std::to_string(d.kv_heads), std::to_string(d.d_head),
-               byte_size(key_cache_bytes(u(d.layers), u(d.kv_heads), u(d.d_head), 1, u(options.bytes))),
-               byte_size(key_cache_bytes(u(d.layers), u(d.kv_heads), u(d.d_head), u(options.tokens), u(options.bytes))),
-               "its config.json"});
+    const auto bytes = [&](int tokens) {
+      return byte_size(key_cache_bytes(u(d.layers), u(d.kv_heads), u(d.d_head), u(tokens), u(options.bytes)));
+    };
+    rows.add({config.name,
+              d.kv_heads == d.heads ? "MHA"
+              : d.kv_heads == 1     ? "MQA"
+                                    : "GQA",
+              d.layers, d.kv_heads, d.d_head, bytes(1), bytes(options.tokens), "its config.json"});
   }
   for (const PublishedCache& each : published_caches())
-    table.add({std::string(each.model), std::string(each.sharing), std::to_string(each.layers),
-               each.latent > 0 ? fmt::format("{}+{}", each.latent, each.rotary) : std::to_string(each.kv_heads),
-               std::to_string(each.d_head), byte_size(each.bytes(1, u(options.bytes))),
-               byte_size(each.bytes(u(options.tokens), u(options.bytes))), std::string(each.source)});
-  shell.print(table.text());
-  shell.print_line(
-      fmt::format("\n{} tokens at {} bytes per number: 2 · layers · key heads · d_head · tokens · bytes; MLA: layers · "
+    rows.add({each.model, each.sharing, each.layers,
+              each.latent > 0 ? fmt::format("{}+{}", each.latent, each.rotary) : std::to_string(each.kv_heads),
+              each.d_head, byte_size(each.bytes(1, u(options.bytes))),
+              byte_size(each.bytes(u(options.tokens), u(options.bytes))), each.source});
+  out.line(
+      fmt::format("{} tokens at {} bytes per number: 2 · layers · key heads · d_head · tokens · bytes; MLA: layers · "
                   "(latent + rotary) · tokens · bytes",
                   options.tokens, options.bytes));
+  return out;
 }
 
 }  // namespace
@@ -136,9 +129,7 @@ void add_mask(Command& app, Shell& shell) {
   command.add_option("-n,--tokens", options->tokens, "Tokens of the picture and the numbers")
       .check(range(1, 4096))
       .show_default();
-  command.add_option("-o,--out", options->out, "A picture of it").type_name("FILE.png|.svg");
-  command.add_option("--theme", options->theme, "dark, light, projector or print")
-      .check(one_of({"dark", "light", "projector", "print"}));
+  options->picture.add_to(command, "A picture of it");
   command.does([options, &shell] { mask(shell, *options); });
 
   auto sizes = std::make_shared<CacheOptions>();
@@ -146,7 +137,7 @@ void add_mask(Command& app, Shell& shell) {
   second.add_option("-m,--model", sizes->model, "A model folder, or the name of a bundled one").type_name("DIR");
   second.add_option("--tokens", sizes->tokens, "Tokens of the text").check(range(1, 1 << 30)).show_default();
   second.add_option("--bytes", sizes->bytes, "Per number: 4, 2 or 1").check(one_of({1, 2, 4})).show_default();
-  second.does([sizes, &shell] { cache(shell, *sizes); });
+  second.does([sizes, &shell] { shell.print(cache_report(*sizes).printed(Form::text)); });
 }
 
 }  // namespace headscope::cli

@@ -9,45 +9,41 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
-#include "app/cli/report.h"
+#include "app/cli/output.h"
 #include "app/cli/table.h"
-#include "app/render/picture.h"
 #include "core/attention/layer_complexity.h"
 #include "core/attention/masks.h"
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanism_report.h"
 #include "core/base/error.h"
-#include "core/base/json.h"
 #include "core/engine/mechanism_input.h"
-#include "viz/export/pango_text.h"
 #include "viz/scene/matrix_flow.h"
 
 namespace headscope::cli {
 
 namespace {
-using nlohmann::ordered_json;
-
 struct Options {
   Input input;
   std::vector<std::string> words;
-  std::string head = "0.0", example, sees = "causal", out, theme = "dark";
+  PictureOutput picture;
+  std::string head = "0.0", example, sees = "causal";
   int random = 0, width = 32;
   std::uint64_t seed = 1;
   bool list = false, json = false;
 };
 
-ordered_json rows_json(const Tensor& x) {
-  ordered_json rows = ordered_json::array();
+Cell rows_json(const Tensor& x) {
+  Cell rows = Cell::array();
   for (Index i = 0; i < x.dim(0); ++i) {
-    ordered_json row = ordered_json::array();
-    for (Index j = 0; j < x.dim(1); ++j) row.push_back(number_json(static_cast<double>(x.at(i, j))));
+    Cell row = Cell::array();
+    for (Index j = 0; j < x.dim(1); ++j) row.push_back(x.at(i, j));
     rows.push_back(std::move(row));
   }
   return rows;
 }
 
-ordered_json values_json(const Mechanism& m, const MechanismValues& values) {
-  ordered_json out = ordered_json::object();
+Cell values_json(const Mechanism& m, const MechanismValues& values) {
+  Cell out = Cell::object();
   for (const MechanismParameter& p : m.parameters) {
     const double value = values.number(p.name);
     if (p.kind == MechanismParameter::Kind::number || p.kind == MechanismParameter::Kind::whole)
@@ -58,61 +54,53 @@ ordered_json values_json(const Mechanism& m, const MechanismValues& values) {
   return out;
 }
 
-ordered_json words_json(const Mechanism& m) {
-  ordered_json out = ordered_json::object();
+Cell words_json(const Mechanism& m) {
+  Cell out = Cell::object();
   for (const MechanismParameter& p : m.parameters) out[std::string(p.name)] = p.words;
   return out;
 }
 
 /// One entry of the catalogue: what each parameter does, and what is not the paper's.
-void describe(Shell& shell, const Mechanism& m) {
-  shell.print_line(fmt::format("{} ({})", m.title, m.source));
-  shell.print_line(std::string(m.formula));
-  shell.print_line(std::string(m.meaning));
-  shell.print_line();
-  Table table({{"parameter", Table::Align::left},
-               {"usual", Table::Align::left},
-               {"values", Table::Align::left},
-               {"", Table::Align::left}});
+Report describe(const Mechanism& m) {
+  Report out;
+  out.line(fmt::format("{} ({})", m.title, m.source));
+  out.line(std::string(m.formula));
+  out.line(std::string(m.meaning));
+  out.line();
+  auto& rows = out.table("", {"parameter", "usual", "values", Column("", "")});
   for (const MechanismParameter& p : m.parameters) {
     const std::string values = p.kind == MechanismParameter::Kind::choice
                                    ? fmt::format("{}", fmt::join(p.choices, ", "))
                                : p.kind == MechanismParameter::Kind::toggle
                                    ? "on, off"
                                    : fmt::format("{} … {}", value_text(p, p.low), value_text(p, p.high));
-    table.add({std::string(p.name), value_text(p, p.usual), values, std::string(p.words)});
+    rows.add({p.name, value_text(p, p.usual), values, p.words});
   }
-  if (!m.parameters.empty()) shell.print(table.text());
-  if (!m.ours.empty()) shell.print_line(fmt::format("\nNot the paper's: {}", m.ours));
+  if (!m.ours.empty()) out.line(fmt::format("Not the paper's: {}", m.ours));
+  return out;
 }
 
-void list(Shell& shell, bool json, const std::string& id) {
-  if (!json && !id.empty()) return describe(shell, *parse_mechanism(id).mechanism);
-  if (json) {
-    ordered_json out = ordered_json::array();
-    for (const Mechanism& m : mechanisms())
-      out.push_back({{"id", m.id},
-                     {"title", m.title},
-                     {"group", m.group},
-                     {"source", m.source},
-                     {"formula", m.formula},
-                     {"meaning", m.meaning},
-                     {"ours", m.ours},
-                     {"parameters", values_json(m, m.usual())},
-                     {"parameter_words", words_json(m)}});
-    return shell.print_line(json_text(out));
-  }
-  Table table({{"mechanism", Table::Align::left},
-               {"title", Table::Align::left},
-               {"parameters", Table::Align::left},
-               {"source", Table::Align::left}});
+Report catalogue() {
+  Report out;
+  auto& rows = out.table("", {"mechanism", "title", "parameters", "source"}, Form::text);
+  Cell all = Cell::array();
   for (const Mechanism& m : mechanisms()) {
     std::string parameters = text_of({&m, m.usual()});
     parameters.erase(0, std::min(m.id.size() + 1, parameters.size()));
-    table.add({std::string(m.id), std::string(m.title), parameters, std::string(m.source)});
+    rows.add({m.id, m.title, parameters, m.source});
+    all.push_back({{"id", m.id},
+                   {"title", m.title},
+                   {"group", m.group},
+                   {"source", m.source},
+                   {"formula", m.formula},
+                   {"meaning", m.meaning},
+                   {"ours", m.ours},
+                   {"parameters", values_json(m, m.usual())},
+                   {"parameter_words", words_json(m)}});
   }
-  shell.print(table.text());
-  shell.print_line("\nWith an id, --list says what its parameters do and what is not its paper's.");
+  out.data("", std::move(all));
+  out.line("With an id, --list says what its parameters do and what is not its paper's.");
+  return out;
 }
 
 MechanismInput input_for(Shell& shell, const Options& options, bool vocabulary, std::string& from) {
@@ -154,91 +142,47 @@ MechanismInput input_for(Shell& shell, const Options& options, bool vocabulary, 
   return in;
 }
 
-std::string shown(double value) {
-  return std::isnan(value) ? "–" : fmt::format("{:.4g}", value);
-}
-
-void print_text(Shell& shell, const MechanismReport& r, const std::string& from) {
+/// The numbers beside softmax attention, as people see them.
+void add_comparison(Report& out, const MechanismReport& r) {
   const Mechanism& m = *r.choice.mechanism;
-  shell.print_line(fmt::format("{} ({})", m.title, m.source));
-  shell.print_line(text_of(r.choice));
-  shell.print_line(from);
-  shell.print_line();
   const MechanismComparison& c = r.comparison;
-  Table table({{"", Table::Align::left}, {"softmax"}, {"this"}});
+  auto& rows = out.table("", {Column("", ""), for_people("softmax"), for_people("this")}, Form::text);
   if (r.result.weights.defined()) {
-    table.add({"output error ‖ΔO‖/‖O‖", "", shown(c.output_error)});
-    table.add({"entropy, nats", shown(c.entropy_reference), shown(c.entropy)});
-    table.add({"top-1 agreement", "", shown(c.top1)});
-    const auto rank = [](int found) { return found < 0 ? std::string("–") : std::to_string(found); };
-    table.add({"rank for 90 % energy", rank(c.rank90_reference), rank(c.rank90)});
-    table.add({"rank", rank(c.rank_reference), rank(c.rank)});
-    table.add({"row sums", "1", fmt::format("{} … {}", shown(c.least_sum), shown(c.largest_sum))});
+    rows.add({"output error ‖ΔO‖/‖O‖", "", c.output_error});
+    rows.add({"entropy, nats", c.entropy_reference, c.entropy});
+    rows.add({"top-1 agreement", "", c.top1});
+    const auto rank = [](int found) { return found < 0 ? Cell("–") : Cell(found); };
+    rows.add({"rank for 90 % energy", rank(c.rank90_reference), rank(c.rank90)});
+    rows.add({"rank", rank(c.rank_reference), rank(c.rank)});
+    rows.add({"row sums", "1", fmt::format("{:.4g} … {:.4g}", c.least_sum, c.largest_sum)});
     const MechanismShape shape{r.input.m(), r.input.d(), r.input.d_v()};
     const Mechanism& softmax = *find_mechanism("softmax");
     const MechanismCost plain = softmax.cost(shape, softmax.usual()), own = m.cost(shape, r.choice.values);
-    table.add({"multiply-adds", grouped(std::llround(plain.multiply_adds)), grouped(std::llround(own.multiply_adds))});
-    table.add({"state, bytes", "0", grouped(std::llround(own.state_bytes))});
-    table.add({"cache, bytes", grouped(std::llround(plain.cache_bytes)), grouped(std::llround(own.cache_bytes))});
-    if (r.recurrent_gap) table.add({"recurrent − parallel, largest", "", fmt::format("{:.2g}", *r.recurrent_gap)});
+    rows.add({"multiply-adds", grouped(std::llround(plain.multiply_adds)), grouped(std::llround(own.multiply_adds))});
+    rows.add({"state, bytes", "0", grouped(std::llround(own.state_bytes))});
+    rows.add({"cache, bytes", grouped(std::llround(plain.cache_bytes)), grouped(std::llround(own.cache_bytes))});
+    if (r.recurrent_gap) rows.add({"recurrent − parallel, largest", "", fmt::format("{:.2g}", *r.recurrent_gap)});
   }
-  for (const MechanismFact& fact : r.result.facts) table.add({fact.name, "", fact.value});
+  for (const MechanismFact& fact : r.result.facts) rows.add({fact.name, "", fact.value});
   if (const auto layers = layers_beside(m.id, r.input.m(), r.input.d_v()); !layers.empty()) {
     const LayerComplexity plain = self_attention_layer(r.input.m(), r.input.d_v());
-    table.add({"operations in sequence", shown(plain.sequential), shown(layers.front().sequential)});
-    table.add({"longest path", shown(plain.longest_path), shown(layers.front().longest_path)});
+    rows.add({"operations in sequence", plain.sequential, layers.front().sequential});
+    rows.add({"longest path", plain.longest_path, layers.front().longest_path});
   }
-  shell.print(table.text());
-  if (r.input.n() <= 8 && r.result.weights.defined() && r.input.m() <= 8) {
-    for (const auto& [name, matrix] : {std::pair{"weights", r.result.weights}, {"output", r.result.output}}) {
-      shell.print_line();
-      shell.print_line(name);
-      for (Index i = 0; i < matrix.dim(0); ++i) {
-        std::string line;
-        for (Index j = 0; j < std::min<Index>(matrix.dim(1), 8); ++j) line += fmt::format("{:>10.4f}", matrix.at(i, j));
-        shell.print_line(line + (matrix.dim(1) > 8 ? " …" : ""));
-      }
-    }
-  }
-  shell.print_line();
-  shell.print_line(r.look_for);
-  if (!m.ours.empty()) shell.print_line(fmt::format("Not the paper's: {}", m.ours));
 }
 
-void print_json(Shell& shell, const MechanismReport& r, const std::string& from) {
-  const Mechanism& m = *r.choice.mechanism;
-  const MechanismComparison& c = r.comparison;
-  ordered_json out{{"mechanism", m.id},   {"values", values_json(m, r.choice.values)},
-                   {"input", from},       {"n", r.input.n()},
-                   {"m", r.input.m()},    {"d", r.input.d()},
-                   {"d_v", r.input.d_v()}};
-  if (r.result.weights.defined()) {
-    out["output_error"] = number_json(c.output_error);
-    out["entropy"] = number_json(c.entropy);
-    out["entropy_softmax"] = number_json(c.entropy_reference);
-    out["top1_agreement"] = number_json(c.top1);
-    const auto rank = [](int found) { return found < 0 ? ordered_json() : ordered_json(found); };
-    out["rank"] = rank(c.rank);
-    out["rank90"] = rank(c.rank90);
-    out["rank90_softmax"] = rank(c.rank90_reference);
-    out["weights"] = rows_json(r.result.weights);
-    out["output"] = rows_json(r.result.output);
-    if (r.recurrence) out["recurrent_gap"] = r.recurrent_gap ? ordered_json(*r.recurrent_gap) : ordered_json();
+/// Small matrices are shown whole; of wide ones the first columns.
+void add_matrix(Report& out, const char* name, const Tensor& matrix) {
+  out.line();
+  out.line(name);
+  for (Index i = 0; i < matrix.dim(0); ++i) {
+    std::string line;
+    for (Index j = 0; j < std::min<Index>(matrix.dim(1), 8); ++j) line += fmt::format("{:>10.4f}", matrix.at(i, j));
+    out.line(line + (matrix.dim(1) > 8 ? " …" : ""));
   }
-  ordered_json facts = ordered_json::object();
-  for (const MechanismFact& fact : r.result.facts) facts[fact.name] = fact.value;
-  out["facts"] = facts;
-  out["look_for"] = r.look_for;
-  out["ours"] = m.ours;
-  shell.print_line(json_text(out));
 }
 
-void draw(Shell& shell, const MechanismReport& r, const Options& options) {
-  const auto kind = kind_of_file(options.out);
-  if (!kind || *kind == FileKind::csv)
-    throw UsageError(fmt::format("-o: expected a file ending in .png or .svg, found \"{}\"", options.out));
-  const Theme& look = theme(options.theme);
-  const PangoText measure;
+Scene steps_picture(const MechanismReport& r, const Look& look) {
   MatrixFlow flow;
   flow.width = 1200;
   for (const MechanismStep& step : r.result.steps) {
@@ -247,10 +191,58 @@ void draw(Shell& shell, const MechanismReport& r, const Options& options) {
     if (step.range == MechanismStep::Range::positive) m.low = 0;
     flow.matrices.push_back(std::move(m));
   }
-  Scene scene = matrix_flow_scene(flow, {look, measure});
+  Scene scene = matrix_flow_scene(flow, look);
   scene.title = r.choice.mechanism->title;
   scene.description = text_of(r.choice);
-  shell.print_line(write_picture(scene, options.out, {}));
+  return scene;
+}
+
+/// `matrices`: whole, for scripts; they may be large.
+Report mechanism_report(const MechanismReport& r, const std::string& from, bool matrices) {
+  const Mechanism& m = *r.choice.mechanism;
+  const MechanismComparison& c = r.comparison;
+  const bool weights = r.result.weights.defined();
+  Report out;
+  out.line(fmt::format("{} ({})", m.title, m.source));
+  out.line(text_of(r.choice));
+  out.line(from);
+  out.line();
+  add_comparison(out, r);
+  if (r.input.n() <= 8 && weights && r.input.m() <= 8) {
+    add_matrix(out, "weights", r.result.weights);
+    add_matrix(out, "output", r.result.output);
+  }
+  out.line();
+  out.line(r.look_for);
+  if (!m.ours.empty()) out.line(fmt::format("Not the paper's: {}", m.ours));
+
+  out.data("mechanism", m.id);
+  out.data("values", values_json(m, r.choice.values));
+  out.data("input", from);
+  out.data("n", r.input.n());
+  out.data("m", r.input.m());
+  out.data("d", r.input.d());
+  out.data("d_v", r.input.d_v());
+  if (weights) {
+    const auto rank = [](int found) { return found < 0 ? Cell() : Cell(found); };
+    out.data("output_error", c.output_error);
+    out.data("entropy", c.entropy);
+    out.data("entropy_softmax", c.entropy_reference);
+    out.data("top1_agreement", c.top1);
+    out.data("rank", rank(c.rank));
+    out.data("rank90", rank(c.rank90));
+    out.data("rank90_softmax", rank(c.rank90_reference));
+    if (matrices) out.data("weights", rows_json(r.result.weights));
+    if (matrices) out.data("output", rows_json(r.result.output));
+    if (r.recurrence) out.data("recurrent_gap", r.recurrent_gap ? Cell(*r.recurrent_gap) : Cell());
+  }
+  Cell facts = Cell::object();
+  for (const MechanismFact& fact : r.result.facts) facts[fact.name] = fact.value;
+  out.data("facts", std::move(facts));
+  out.data("look_for", r.look_for);
+  out.data("ours", m.ours);
+  out.picture = [r](const Look& look) { return steps_picture(r, look); };
+  return out;
 }
 }  // namespace
 
@@ -270,21 +262,22 @@ void add_mechanism(Command& app, Shell& shell) {
   command.add_option("--sees", options->sees, "With --random: the mask").type_name("SPEC").show_default();
   command.add_option("--example", options->example, "A worked example of the literature instead").type_name("ID");
   command.add_flag("--json", options->json, "All numbers, for scripts");
-  command.add_option("-o,--out", options->out, "Picture of all steps").type_name("FILE.png|.svg");
-  command.add_option("--theme", options->theme, "dark, light, projector or print")
-      .check(one_of({"dark", "light", "projector", "print"}))
-      .show_default();
+  options->picture.add_to(command, "Picture of all steps");
   command.does([options, &shell] {
-    if (options->list) return list(shell, options->json, options->words.empty() ? "" : options->words.front());
+    const Form form = options->json ? Form::json : Form::text;
+    if (options->list)
+      return shell.print(form == Form::text && !options->words.empty()
+                             ? describe(*parse_mechanism(options->words.front()).mechanism).printed(form)
+                             : catalogue().printed(form));
+    options->picture.check();
     if (std::erase(options->words, "-") > 0) options->input.dash = "-";
     if (options->words.empty()) throw UsageError("which mechanism? --list names them");
     const MechanismChoice choice = parse_mechanism(fmt::format("{}", fmt::join(options->words, " ")), "mechanism");
     std::string from;
     const MechanismInput in = input_for(shell, *options, choice.mechanism->reads_vocabulary, from);
-    const MechanismReport report = report_on(choice, in);
-    if (!options->out.empty()) draw(shell, report, *options);
-    if (options->json) return print_json(shell, report, from);
-    if (options->out.empty()) print_text(shell, report, from);
+    const Report report = mechanism_report(report_on(choice, in), from, options->json);
+    options->picture.write(shell, report.picture);
+    if (options->json || !options->picture.wanted()) shell.print(report.printed(form));
   });
 }
 

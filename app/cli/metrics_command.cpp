@@ -8,11 +8,10 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
-#include "app/cli/report.h"
 #include "app/cli/table.h"
+#include "app/cli/trace_report.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/base/json.h"
 #include "core/engine/expected_tokens.h"
 #include "core/metrics/even_head.h"
 #include "core/metrics/repeated_tokens.h"
@@ -21,8 +20,6 @@
 namespace headscope::cli {
 
 namespace {
-using nlohmann::ordered_json;
-
 struct Options {
   Input input;
   std::vector<std::string> metrics;
@@ -31,43 +28,36 @@ struct Options {
   int period = 50, repeats = 2;
   std::uint64_t seed = 1;
 
-  std::string chosen_format() const { return json ? "json" : csv ? "csv" : format; }
+  Form form() const { return json || format == "json" ? Form::json : csv || format == "csv" ? Form::csv : Form::text; }
 };
 
-ordered_json metric_json(const Metric& metric) {
+Cell metric_json(const Metric& metric) {
   return {{"id", metric.id},
           {"title", metric.title},
           {"unit", metric.unit},
-          {"low", number_json(metric.low)},
-          {"high", number_json(metric.high)},
+          {"low", metric.low},
+          {"high", metric.high},
           {"formula", metric.formula},
           {"any_weights", metric.any_weights},
           {"source", metric.source}};
 }
 
-void list_metrics(Shell& shell, const std::string& format) {
-  if (format == "json") {
-    ordered_json out = ordered_json::array();
-    for (const Metric& each : metrics()) out.push_back(metric_json(each));
-    return shell.print_line(json_text(out));
-  }
-  Table table({{"metric", Table::Align::left},
-               {"unit", Table::Align::left},
-               {"range", Table::Align::left},
-               {"weights", Table::Align::left},
-               {"formula", Table::Align::left},
-               {"source", Table::Align::left}});
+Report metrics_report() {
+  Report out;
+  Cell list = Cell::array();
+  auto& rows = out.table("", {"metric", "unit", "range", "weights", "formula", "source"}, Form::text | Form::csv);
   for (const Metric& each : metrics()) {
     const auto end = [](double value) { return std::isfinite(value) ? fmt::format("{}", value) : std::string("…"); };
-    table.add({std::string(each.id), each.unit.empty() ? "share" : std::string(each.unit),
-               end(each.low) + "–" + end(each.high), each.any_weights ? "any" : "probabilities",
-               std::string(each.formula), std::string(each.source)});
+    rows.add({each.id, each.unit.empty() ? "share" : each.unit, end(each.low) + "–" + end(each.high),
+              each.any_weights ? "any" : "probabilities", each.formula, each.source});
+    list.push_back(metric_json(each));
   }
-  shell.print(table.text());
-  shell.print_line(
-      "\nWeights that are signed or do not sum to 1 (another mechanism in place of softmax, lost weight) have the "
+  out.data("", std::move(list));
+  out.line(
+      "Weights that are signed or do not sum to 1 (another mechanism in place of softmax, lost weight) have the "
       "metrics "
       "of any\nweights; the others, and head classes, are about probabilities: then null (CSV: empty).");
+  return out;
 }
 
 /// The scores that need to know the period. Chance is the score of a head that spreads its weight evenly.
@@ -165,35 +155,29 @@ void print_metrics(Shell& shell, const Options& options, const Trace& trace, con
       options.classes.empty() ? std::vector<ClassRule>{}
                               : parse_class_rules(read_input(options.classes, std::size_t{16} << 20), options.classes);
   const std::vector<ClassRule>& rules = options.classes.empty() ? default_class_rules() : own;
-  const auto heads = report_heads(trace, rules);
-  const std::string format = options.chosen_format();
-  if (format == "csv") return shell.print(heads_csv(heads, trace, columns, options.chance));
-  if (format == "json") {
-    ordered_json out;
-    out["model"] = model_json(trace.model);
-    if (alphabet)
-      out["repeated"] = {{"period", options.period},
-                         {"repeats", options.repeats},
-                         {"seed", options.seed},
-                         {"alphabet",
-                          {{"kind", alphabet->kind},
-                           {"tokens", alphabet->ids.size()},
-                           {"vocabulary", alphabet->vocab},
-                           {"rule", alphabet->rule}}}};
-    out["tokens"] = tokens_json(trace);
-    out["metrics"] = ordered_json::array();
-    for (const HeadColumn& each : columns)
-      for (const Metric& known : metrics())
-        if (known.id == each.id) out["metrics"].push_back(metric_json(known));
-    out["heads"] = heads_json(heads, trace, columns);
-    return shell.print_line(json_text(out));
+  Report out;
+  out.line(headline(trace));
+  out.data("model", model_json(trace.model));
+  if (alphabet) {
+    out.line(fmt::format("{} random tokens said {} times (seed {}), {}", options.period, options.repeats, options.seed,
+                         alphabet->words()));
+    out.data("repeated", {{"period", options.period},
+                          {"repeats", options.repeats},
+                          {"seed", options.seed},
+                          {"alphabet",
+                           {{"kind", alphabet->kind},
+                            {"tokens", alphabet->ids.size()},
+                            {"vocabulary", alphabet->vocab},
+                            {"rule", alphabet->rule}}}});
   }
-  shell.print_line(headline(trace));
-  if (alphabet)
-    shell.print_line(fmt::format("{} random tokens said {} times (seed {}), {}", options.period, options.repeats,
-                                 options.seed, alphabet->words()));
-  shell.print_line();
-  shell.print(heads_text(heads, trace, columns));
+  out.data("tokens", tokens_json(trace));
+  Cell known = Cell::array();
+  for (const HeadColumn& each : columns)
+    for (const Metric& metric : metrics())
+      if (metric.id == each.id) known.push_back(metric_json(metric));
+  out.data("metrics", std::move(known));
+  add_heads(out, report_heads(trace, rules), trace, columns, options.chance || options.form() == Form::json);
+  shell.print(out.printed(options.form()));
 }
 }  // namespace
 
@@ -244,8 +228,7 @@ void add_metrics(Command& app, Shell& shell) {
       .excludes(alphabet)
       .type_name("FILE");
   command.does([options, &shell] {
-    if (options->list) return list_metrics(shell, options->chosen_format());
-    const bool table = options->chosen_format() == "table";
+    if (options->list) return shell.print(metrics_report().printed(options->form()));
     std::vector<HeadColumn> columns;
     if (!options->metrics.empty())
       columns = columns_by_id(options->metrics);  // before the work, so that a typo costs nothing
@@ -256,7 +239,7 @@ void add_metrics(Command& app, Shell& shell) {
       return print_metrics(shell, *options, *made.opened.trace, scores, &made.alphabet);
     }
     const Opened opened = open_input(shell, options->input, {.all_logits = false});
-    if (columns.empty()) columns = table ? usual_columns() : columns_by_id({"all"});
+    if (columns.empty()) columns = options->form() == Form::text ? usual_columns() : columns_by_id({"all"});
     if (options->words) return print_metrics(shell, *options, in_words(*opened.trace), columns, nullptr);
     print_metrics(shell, *options, *opened.trace, columns, nullptr);
   });

@@ -6,11 +6,10 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
-#include "app/cli/report.h"
 #include "app/cli/table.h"
+#include "app/cli/trace_report.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/base/json.h"
 #include "core/engine/evaluation.h"
 #include "core/engine/model_card.h"
 
@@ -39,18 +38,16 @@ void evaluate(Shell& shell, const Options& options) {
   const HeldOut data = task->held_out(options.card.rows, recipe.batch, recipe.model.context);
   double loss = 0;
   shell.with_progress("evaluating", [&](const Ctx& ctx) { loss = held_out_loss(*loaded.model, ctx, data); });
-  if (options.json) {
-    const nlohmann::ordered_json out = {{"model", loaded.model->config().name},
-                                        {"task", recipe.task.kind},
-                                        {"rows", options.card.rows},
-                                        {"targets", data.targets},
-                                        {"loss", loss},
-                                        {"floor", data.floor}};
-    return shell.print_line(json_text(out));
-  }
-  shell.print_line(fmt::format("{}: held-out loss {:.4f} nats per token over {} tokens; floor {:.4f}, {:.4f} above it",
-                               loaded.model->config().name, loss, grouped(data.targets), data.floor,
-                               loss - data.floor));
+  Report out;
+  out.data("model", loaded.model->config().name);
+  out.data("task", recipe.task.kind);
+  out.data("rows", options.card.rows);
+  out.data("targets", data.targets);
+  out.data("loss", loss);
+  out.data("floor", data.floor);
+  out.line(fmt::format("{}: held-out loss {:.4f} nats per token over {} tokens; floor {:.4f}, {:.4f} above it",
+                       loaded.model->config().name, loss, grouped(data.targets), data.floor, loss - data.floor));
+  shell.print(out.printed(options.json ? Form::json : Form::text));
 }
 
 void write_card(Shell& shell, const Options& options) {

@@ -1,23 +1,36 @@
 #pragma once
-// What a command prints: a table for people, CSV or JSON for scripts.
+// Options that say in which form a report is wanted.
+
+#include <optional>
+#include <string>
 
 #include "app/cli/options.h"
+#include "app/cli/report.h"
+#include "app/cli/shell.h"
 
 namespace headscope::cli {
-
-enum class Form { table, csv, json };
 
 /// --json and --csv.
 struct Output {
   bool json = false, csv = false;
 
-  void add_to(Command& command) {
-    const Option as_json = command.add_flag("--json", json, "JSON instead of a table");
-    command.add_flag("--csv", csv, "CSV instead of a table").excludes(as_json);
-  }
-  Form form() const { return json ? Form::json : csv ? Form::csv : Form::table; }
+  void add_to(Command& command);
+  Form form() const { return json ? Form::json : csv ? Form::csv : Form::text; }
   /// A script takes all there is; a person what fits on a screen.
   bool for_scripts() const { return json || csv; }
+};
+
+/// -o and --theme: the picture of a report.
+struct PictureOutput {
+  std::string out, theme = "dark";
+  std::optional<int> width;  ///< for a command that takes one
+
+  void add_to(Command& command, const std::string& meaning);
+  bool wanted() const { return !out.empty(); }
+  /// Throws UsageError on a file that is no picture; before the work, so that a typo costs nothing.
+  void check() const;
+  /// Where it is wanted; says what was written. Throws Error from the file system.
+  void write(Shell& shell, const std::function<Scene(const Look&)>& picture) const;
 };
 
 }  // namespace headscope::cli

@@ -7,8 +7,7 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
-#include "app/cli/table.h"
-#include "app/render/picture.h"
+#include "app/cli/output.h"
 #include "app/render/positions_picture.h"
 #include "app/render/rotary_picture.h"
 #include "core/attention/positions/alibi.h"
@@ -21,7 +20,6 @@
 #include "core/base/error.h"
 #include "core/model/weights.h"
 #include "viz/color/norm.h"
-#include "viz/export/pango_text.h"
 #include "viz/scene/compose.h"
 
 namespace headscope::cli {
@@ -30,7 +28,8 @@ namespace {
 
 struct Options {
   Input input;
-  std::string method = "list", out, picture = "dials", scaling = "none", theme = "dark", head = "0.0";
+  PictureOutput output;
+  std::string method = "list", picture = "dials", scaling = "none", head = "0.0";
   int row = -1, chunk = 6, context = 10, shift = 0, heads = 8, buckets = 32, max_distance = 128, dimensions = 32,
       count = 16, window = 4;
   std::optional<int> key;
@@ -73,25 +72,24 @@ Index inside(int given, const char* option, Index size) {
   return at;
 }
 
-void write(Shell& shell, const Options& options, const Scene& scene, const std::string& title,
-           const std::string& source) {
-  if (options.out.empty()) return;
-  const PangoText measure;
-  const Look look{theme(options.theme), measure};
-  shell.print_line(write_picture(framed(scene, {title, {}, "", {}}, source, look), options.out, {}));
+using Draw = std::function<Scene(const Look&)>;
+Draw titled(std::string title, std::string source, Draw draw) {
+  return [title = std::move(title), source = std::move(source), draw = std::move(draw)](const Look& look) {
+    return framed(draw(look), {title, {}, "", {}}, source, look);
+  };
 }
 
-void print_list(Shell& shell) {
-  Table table({{"method", Table::Align::left}, {"acts on", Table::Align::left}, {"formula", Table::Align::left}});
-  for (const PositionMethod& each : position_methods())
-    table.add({std::string(each.id), std::string(each.acts_on), std::string(each.formula)});
-  shell.print(table.text());
-  shell.print_line();
-  Table scalings(
-      {{"scaling of rope", Table::Align::left}, {"formula", Table::Align::left}, {"source", Table::Align::left}});
-  for (const RotaryScalingInfo& each : rotary_scalings())
-    scalings.add({std::string(each.id), std::string(each.formula), std::string(each.source)});
-  shell.print(scalings.text());
+std::string source_of(const char* method) {
+  return std::string(find_position_method(method)->source);
+}
+
+Report list() {
+  Report out;
+  auto& methods = out.table("", {"method", "acts on", "formula"});
+  for (const PositionMethod& each : position_methods()) methods.add({each.id, each.acts_on, each.formula});
+  auto& scalings = out.table("", {"scaling of rope", "formula", "source"});
+  for (const RotaryScalingInfo& each : rotary_scalings()) scalings.add({each.id, each.formula, each.source});
+  return out;
 }
 
 RotaryView rotary_view(const Vectors& v, const Options& options) {
@@ -120,143 +118,152 @@ RotaryView rotary_view(const Vectors& v, const Options& options) {
   return view;
 }
 
-void rope(Shell& shell, const Options& options) {
+Report rope(Shell& shell, const Options& options) {
   const Vectors v = vectors_of(shell, options);
   const RotaryView view = rotary_view(v, options);
   const auto m = static_cast<double>(view.query + view.shift), n = static_cast<double>(view.key + view.shift);
   const std::vector<double> theta = rotary_frequencies(view.config, 2 * view.pairs()), parts = view.split(m, n);
-  Table table(
-      {{"pair"}, {"theta"}, {"wavelength"}, {"turns_in_context"}, {"query_norm"}, {"key_norm"}, {"angle"}, {"part"}});
+  Report out;
+  auto& rows = out.table("", {"pair",
+                              {"theta", "theta", "{:.6g}"},
+                              {"wavelength", "wavelength", "{:.1f}"},
+                              {"turns_in_context", "turns_in_context", "{:.3f}"},
+                              {"query_norm", "query_norm", "{:.3f}"},
+                              {"key_norm", "key_norm", "{:.3f}"},
+                              {"angle", "angle", "{:.1f}"},
+                              {"part", "part", "{:+.4f}"}});
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const RotaryPart& part = view.parts[i];
-    const double angle = std::remainder(part.phase + (m - n) * theta[i], 2 * std::numbers::pi) * 180 / std::numbers::pi;
-    table.add({std::to_string(i), fmt::format("{:.6g}", theta[i]),
-               fmt::format("{:.1f}", 2 * std::numbers::pi / theta[i]),
-               fmt::format("{:.3f}", view.context * theta[i] / (2 * std::numbers::pi)),
-               fmt::format("{:.3f}", part.query_norm), fmt::format("{:.3f}", part.key_norm),
-               fmt::format("{:.1f}", angle), fmt::format("{:+.4f}", parts[i])});
+    rows.add({i, theta[i], 2 * std::numbers::pi / theta[i], view.context * theta[i] / (2 * std::numbers::pi),
+              part.query_norm, part.key_norm,
+              std::remainder(part.phase + (m - n) * theta[i], 2 * std::numbers::pi) * 180 / std::numbers::pi,
+              parts[i]});
   }
-  shell.print(table.text());
-  shell.print_line(fmt::format("\nscore at ({}, {}): {:.6f}; at ({}, {}): {:.6f}", view.query, view.key,
-                               view.score(static_cast<double>(view.query), static_cast<double>(view.key)),
-                               view.query + 100, view.key + 100,
-                               view.score(static_cast<double>(view.query + 100), static_cast<double>(view.key + 100))));
-  if (options.out.empty()) return;
-  const PangoText measure;
-  const Look look{theme(options.theme), measure};
-  const Scene scene = options.picture == "dials" ? rotary_dials_picture(view, 900, 420, look)
-                      : options.picture == "curve"
-                          ? score_against_distance(view, std::max<Index>(v.q.dim(0), 128), 900, 320, look)
-                      : options.picture == "why" ? why_this_score(view, 900, 220, look)
-                      : options.picture == "wavelengths"
-                          ? rotary_wavelengths(view, 900, 360, look)
-                          : [&] {
-                              MatrixMap map = head_scores(v.q, v.k, view.config, RotaryLayout::half_split, v.scale);
-                              map.width = map.height = 640;
-                              return matrix_map_scene(map, look);
-                            }();
-  write(shell, options, scene, fmt::format("Layer {} · Head {}: {}", v.head.layer, v.head.head, options.picture),
-        view.source);
+  out.line(fmt::format("score at ({}, {}): {:.6f}; at ({}, {}): {:.6f}", view.query, view.key,
+                       view.score(static_cast<double>(view.query), static_cast<double>(view.key)), view.query + 100,
+                       view.key + 100,
+                       view.score(static_cast<double>(view.query + 100), static_cast<double>(view.key + 100))));
+  out.picture = titled(fmt::format("Layer {} · Head {}: {}", v.head.layer, v.head.head, options.picture), view.source,
+                       [v, view, picture = options.picture](const Look& look) {
+                         if (picture == "dials") return rotary_dials_picture(view, 900, 420, look);
+                         if (picture == "curve")
+                           return score_against_distance(view, std::max<Index>(v.q.dim(0), 128), 900, 320, look);
+                         if (picture == "why") return why_this_score(view, 900, 220, look);
+                         if (picture == "wavelengths") return rotary_wavelengths(view, 900, 360, look);
+                         MatrixMap map = head_scores(v.q, v.k, view.config, RotaryLayout::half_split, v.scale);
+                         map.width = map.height = 640;
+                         return matrix_map_scene(map, look);
+                       });
+  return out;
 }
 
-void added(Shell& shell, const Options& options) {
-  const PangoText measure;
-  const Look look{theme(options.theme), measure};
-  if (options.method == "learned") {
-    const LoadedModel loaded = load_model(options.input.model_folder(), shell.backend());
-    const Tensor table = loaded.model->weights().position_embedding;
-    if (!table.defined())
-      throw Error(loaded.model->config().name, "a table of learned positions", "rotary positions", "tiny-gpt2 has one");
-    const Tensor norms = row_norms(table), likeness = cosine_similarity(table);
-    Table rows({{"position"}, {"length"}, {"cosine to the next"}});
-    for (Index p = 0; p < table.dim(0); ++p)
-      rows.add({std::to_string(p), fmt::format("{:.4f}", norms.at(p)),
-                p + 1 < table.dim(0) ? fmt::format("{:.4f}", likeness.at(p, p + 1)) : ""});
-    shell.print(rows.text());
-    return write(shell, options, learned_picture(table, false, "", {1000, 560}, look),
-                 "Learned positions of " + loaded.model->config().name,
-                 fmt::format("position embedding, {} × {}", table.dim(0), table.dim(1)));
-  }
+Report learned(Shell& shell, const Options& options) {
+  const LoadedModel loaded = load_model(options.input.model_folder(), shell.backend());
+  const Tensor table = loaded.model->weights().position_embedding;
+  if (!table.defined())
+    throw Error(loaded.model->config().name, "a table of learned positions", "rotary positions", "tiny-gpt2 has one");
+  const Tensor norms = row_norms(table), likeness = cosine_similarity(table);
+  Report out;
+  auto& rows = out.table("", {"position", {"length", "length", "{:.4f}"}, {"", "cosine to the next", "{:.4f}"}});
+  for (Index p = 0; p < table.dim(0); ++p)
+    rows.add({p, norms.at(p), p + 1 < table.dim(0) ? Cell(likeness.at(p, p + 1)) : Cell()});
+  out.picture =
+      titled("Learned positions of " + loaded.model->config().name,
+             fmt::format("position embedding, {} × {}", table.dim(0), table.dim(1)), [table](const Look& look) {
+               return learned_picture(table, false, "", {1000, 560}, look);
+             });
+  return out;
+}
+
+/// Binary or sinusoidal.
+Report added(const Options& options) {
   const bool binary = options.method == "binary";
-  const int columns = binary ? 4 : options.dimensions;
-  const Tensor table = binary ? binary_table(options.count, columns) : sinusoidal_positions(0, options.count, columns);
+  const int count = options.count, columns = binary ? 4 : options.dimensions;
+  const Tensor table = binary ? binary_table(count, columns) : sinusoidal_positions(0, count, columns);
+  Report out;
   for (Index p = 0; p < table.dim(0); ++p) {
     std::string line = std::to_string(p);
-    for (Index c = 0; c < table.dim(1); ++c)
-      line += binary ? fmt::format(" {:.0f}", table.at(p, c)) : fmt::format(" {:.4f}", table.at(p, c));
-    shell.print_line(line);
+    for (Index c = 0; c < table.dim(1); ++c) line += fmt::format(" {:.{}f}", table.at(p, c), binary ? 0 : 4);
+    out.line(line);
   }
-  write(shell, options,
-        binary ? binary_picture(options.count, columns, {900, 560}, look)
-               : sinusoidal_picture(columns, std::max(options.count, 64), 5, {1000, 760}, look),
-        binary ? "Binary positions" : "Sinusoidal positions",
-        std::string(find_position_method(options.method)->source));
+  out.picture = titled(binary ? "Binary positions" : "Sinusoidal positions", source_of(options.method.c_str()),
+                       [=](const Look& look) {
+                         return binary ? binary_picture(count, columns, {900, 560}, look)
+                                       : sinusoidal_picture(columns, std::max(count, 64), 5, {1000, 760}, look);
+                       });
+  return out;
 }
 
-void biases(Shell& shell, const Options& options) {
-  const PangoText measure;
-  const Look look{theme(options.theme), measure};
-  if (options.method == "alibi") {
-    Table table({{"head"}, {"slope"}});
-    const auto slopes = alibi_slopes(options.heads);
-    for (int h = 0; h < options.heads; ++h)
-      table.add({std::to_string(h), fmt::format("{:.10g}", slopes[static_cast<std::size_t>(h)])});
-    shell.print(table.text());
-    return write(shell, options, alibi_picture(options.heads, 0, 64, {1000, 560}, look), "ALiBi",
-                 std::string(find_position_method("alibi")->source));
-  }
-  Table table({{"bucket"}, {"from"}, {"to"}});
+Report alibi(const Options& options) {
+  Report out;
+  auto& rows = out.table("", {"head", {"slope", "slope", "{:.10g}"}});
+  const auto slopes = alibi_slopes(options.heads);
+  for (std::size_t h = 0; h < slopes.size(); ++h) rows.add({h, slopes[h]});
+  out.picture = titled("ALiBi", source_of("alibi"), [heads = options.heads](const Look& look) {
+    return alibi_picture(heads, 0, 64, {1000, 560}, look);
+  });
+  return out;
+}
+
+Report t5(const Options& options) {
+  Report out;
+  auto& rows = out.table("", {"bucket", "from", for_people("to")});
   int first = 0;
   for (int d = 0; d <= options.max_distance; ++d) {
     const int bucket = t5_bucket(-d, options.both, options.buckets, options.max_distance),
               next = t5_bucket(-d - 1, options.both, options.buckets, options.max_distance);
     if (next == bucket && d < options.max_distance) continue;
-    table.add({std::to_string(bucket), std::to_string(first), d < options.max_distance ? std::to_string(d) : "…"});
+    rows.add({bucket, first, d < options.max_distance ? std::to_string(d) : "…"});
     first = d + 1;
   }
-  shell.print(table.text());
-  write(shell, options, t5_picture(options.buckets, options.max_distance, options.both, {}, 64, {1000, 560}, look),
-        "T5 relative bias", std::string(find_position_method("t5")->source));
+  out.picture = titled("T5 relative bias", source_of("t5"),
+                       [buckets = options.buckets, most = options.max_distance, both = options.both](const Look& look) {
+                         return t5_picture(buckets, most, both, {}, 64, {1000, 560}, look);
+                       });
+  return out;
 }
 
-void chunks(Shell& shell, const Options& options) {
-  if (options.chunk >= options.context) throw UsageError("--chunk: fewer tokens than --context");
-  for (Index i = 0; i < options.count; ++i) {
+Report chunks(const Options& options) {
+  const int chunk = options.chunk, context = options.context, count = options.count;
+  if (chunk >= context) throw UsageError("--chunk: fewer tokens than --context");
+  Report out;
+  for (Index i = 0; i < count; ++i) {
     std::string line;
-    for (Index j = 0; j <= i; ++j)
-      line += fmt::format("{:4}", dual_chunk_distance(i, j, options.chunk, options.context));
-    shell.print_line(line);
+    for (Index j = 0; j <= i; ++j) line += fmt::format("{:4}", dual_chunk_distance(i, j, chunk, context));
+    out.line(line);
   }
-  const PangoText measure;
-  const Look look{theme(options.theme), measure};
-  write(shell, options, chunk_picture(options.chunk, options.context, options.count, {1000, 560}, look),
-        "Dual chunk attention", std::string(find_position_method("chunks")->source));
+  out.picture = titled("Dual chunk attention", source_of("chunks"), [=](const Look& look) {
+    return chunk_picture(chunk, context, count, {1000, 560}, look);
+  });
+  return out;
 }
 
-void relative(Shell& shell, const Options& options) {
+/// Shaw's or Transformer-XL's: a picture alone.
+Report relative(Shell& shell, const Options& options) {
   const Vectors v = vectors_of(shell, options);
-  const PangoText measure;
-  const Look look{theme(options.theme), measure};
-  const bool shaw = options.method == "shaw";
-  if (options.out.empty()) throw UsageError("-o is required: the picture of " + options.method);
-  write(shell, options,
-        shaw ? shaw_picture(v.q, v.k, v.scale, options.window, options.seed, {1200, 460}, look)
-             : transformer_xl_picture(v.q, v.k, v.scale, options.seed, {1200, 800}, look),
-        fmt::format("Layer {} · Head {}", v.head.layer, v.head.head),
-        fmt::format("learned parts drawn with seed {}", options.seed));
+  if (!options.output.wanted()) throw UsageError("-o is required: the picture of " + options.method);
+  Report out;
+  out.picture =
+      titled(fmt::format("Layer {} · Head {}", v.head.layer, v.head.head),
+             fmt::format("learned parts drawn with seed {}", options.seed),
+             [v, shaw = options.method == "shaw", window = options.window, seed = options.seed](const Look& look) {
+               return shaw ? shaw_picture(v.q, v.k, v.scale, window, seed, {1200, 460}, look)
+                           : transformer_xl_picture(v.q, v.k, v.scale, seed, {1200, 800}, look);
+             });
+  return out;
 }
 
-void positions(Shell& shell, const Options& options) {
-  if (!options.out.empty() && kind_of_file(options.out).value_or(FileKind::csv) == FileKind::csv)
-    throw UsageError(fmt::format("-o: expected a file ending in .png or .svg, found \"{}\"", options.out));
-  if (options.method == "list") return print_list(shell);
+Report positions_report(Shell& shell, const Options& options) {
+  if (options.method == "list") return list();
   if (options.method == "rope") return rope(shell, options);
   if (options.method == "shaw" || options.method == "transformer-xl") return relative(shell, options);
-  if (options.method == "alibi" || options.method == "t5") return biases(shell, options);
-  if (options.method == "chunks") return chunks(shell, options);
+  if (options.method == "alibi") return alibi(options);
+  if (options.method == "t5") return t5(options);
+  if (options.method == "chunks") return chunks(options);
+  if (options.method == "learned") return learned(shell, options);
   if (options.method == "none")
     throw UsageError("none has no picture: try run --edit \"*: position none\", with and without --mask full");
-  added(shell, options);
+  return added(options);
 }
 
 }  // namespace
@@ -271,7 +278,7 @@ void add_positions(Command& app, Shell& shell) {
       .check(one_of(methods))
       .type_name("METHOD");
   options->input.add_to(command);
-  command.add_option("-o,--out", options->out, "A picture of it").type_name("FILE.png|.svg");
+  options->output.add_to(command, "A picture of it");
   command.add_option("--picture", options->picture, "rope: dials, curve, why, map or wavelengths")
       .check(one_of({"dials", "curve", "why", "map", "wavelengths"}))
       .show_default();
@@ -300,12 +307,13 @@ void add_positions(Command& app, Shell& shell) {
       .check(range(1, 4096))
       .show_default();
   command.add_option("--seed", options->seed, "shaw, transformer-xl: of the parts that training would learn");
-  command.add_option("--theme", options->theme, "dark, light, projector or print")
-      .check(one_of({"dark", "light", "projector", "print"}));
   command.does([options, &shell] {
     if (options->dimensions % 2 != 0) throw UsageError("--dimensions: an even number, sine and cosine of each pair");
     if (options->max_distance <= options->buckets / 2) throw UsageError("--max-distance: more than half of --buckets");
-    positions(shell, *options);
+    options->output.check();
+    const Report report = positions_report(shell, *options);
+    shell.print(report.printed(Form::text));
+    if (report.picture) options->output.write(shell, report.picture);
   });
 }
 

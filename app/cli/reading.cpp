@@ -85,10 +85,6 @@ CaptureSpec with_sites(std::set<SiteKind> sites) {
   return spec;
 }
 
-std::int64_t integer(Index value) {
-  return static_cast<std::int64_t>(value);
-}
-
 std::function<Scene(const Look&)> picture_of(Matrix matrix, const Trace& trace, double cell) {
   matrix.width = std::max(picture_width, cell * static_cast<double>(trace.tokens.size()));
   matrix.height = picture_height;

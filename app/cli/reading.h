@@ -1,6 +1,5 @@
 #pragma once
-// What a tool of `headscope-cli read` is, and what it says: facts, a table and perhaps a picture, written once and
-// printed as text, CSV or JSON.
+// What a tool of `headscope-cli read` is, and what it says: facts, a table of rows and perhaps a picture.
 
 #include <functional>
 #include <memory>
@@ -8,29 +7,16 @@
 #include <set>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "app/cli/options.h"
+#include "app/cli/report.h"
 #include "app/cli/shell.h"
 #include "core/engine/run_request.h"
 #include "viz/scene/matrix.h"
 #include "viz/scene/token_axis.h"
 
 namespace headscope::cli {
-
-using ReadingCell = std::variant<std::string, double, std::int64_t>;  ///< a NaN is "–", empty, or null
-
-struct Reading {
-  struct Fact {
-    std::string id, text;  ///< "sum_of_parts", "sum of parts"
-    ReadingCell value;
-  };
-  std::vector<Fact> facts;
-  std::vector<std::string> columns;
-  std::vector<std::vector<ReadingCell>> rows;
-  std::function<Scene(const Look&)> picture;  ///< may be empty: the tool has none
-};
 
 /// What a tool reads.
 struct ReadRun {
@@ -55,7 +41,8 @@ class ReadTool {
   virtual void add_options(Command& command);
   /// What to record; the model decides which sites exist. Without it: the maps.
   virtual CaptureSpec capture(const Model& model) const;
-  virtual Reading read(const ReadRun& run) const = 0;
+  /// Facts, and the table "rows".
+  virtual Report read(const ReadRun& run) const = 0;
 
   const std::string id, meaning;  ///< "lens", and a line for the help
 };
@@ -109,7 +96,6 @@ std::function<std::string(std::int32_t)> namer(const LoadedModel& loaded);
 ModelWeights weights_of(const ReadRun& run);
 /// The usual maps and these sites besides.
 CaptureSpec with_sites(std::set<SiteKind> sites);
-std::int64_t integer(Index value);
 /// The matrix under its unit and the run; `cell`: pixels that a token's cells take at least.
 std::function<Scene(const Look&)> picture_of(Matrix matrix, const Trace& trace, double cell = 0);
 

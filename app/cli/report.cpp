@@ -4,194 +4,176 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "app/cli/table.h"
-#include "core/base/json.h"
-#include "core/metrics/next_token.h"
 
 namespace headscope::cli {
 
-using nlohmann::ordered_json;
-
 namespace {
-std::string label_in(const Tokenizer* tokenizer, const Trace& trace, std::int32_t id) {
-  for (const Token& token : trace.tokens)
-    if (token.id == id && !(tokenizer && id < tokenizer->vocab_size())) return token.label;
-  return label_of(tokenizer, id);
+bool has(Form forms, Form form) {
+  return (static_cast<unsigned>(forms) & static_cast<unsigned>(form)) != 0;
 }
 
-ordered_json verdicts_json(const std::vector<HeadVerdict>& verdicts, const Trace& trace) {
-  ordered_json out = ordered_json::array();
-  for (const HeadVerdict& verdict : verdicts) {
-    ordered_json evidence = ordered_json::array();
-    for (const Evidence& cell : verdict.evidence)
-      evidence.push_back({{"query", cell.query},
-                          {"key", cell.key},
-                          {"weight", cell.weight},
-                          {"query_token", trace.tokens[static_cast<std::size_t>(cell.query)].label},
-                          {"key_token", trace.tokens[static_cast<std::size_t>(cell.key)].label}});
-    out.push_back({{"class", verdict.rule->id},
-                   {"metric", verdict.rule->metric},
-                   {"score", number_json(verdict.score)},
-                   {"chance", number_json(verdict.chance)},
-                   {"threshold", verdict.rule->at_least},
-                   {"rows", verdict.rows},
-                   {"p", number_json(verdict.p)},
-                   {"evidence", evidence}});
+std::string words(const Cell& cell, const std::string& format) {
+  if (cell.is_null()) return "";
+  if (cell.is_string()) return cell.get<std::string>();
+  if (!cell.is_number_float()) return cell.dump();
+  const auto value = cell.get<double>();
+  return std::isnan(value) ? "–" : fmt::format(fmt::runtime(format), value);
+}
+
+std::string csv_field(const Cell& cell) {
+  if (cell.is_null()) return "";
+  if (cell.is_number_float()) {
+    const auto value = cell.get<double>();
+    return std::isfinite(value) ? fmt::format("{}", value) : "";
+  }
+  std::string text = words(cell, "");
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  for (std::size_t at = 0; (at = text.find('"', at)) != std::string::npos; at += 2) text.insert(at, 1, '"');
+  return '"' + text + '"';
+}
+
+/// The rows in the order that people see.
+std::vector<const std::vector<Cell>*> shown_rows(const Report::Table& table) {
+  std::vector<const std::vector<Cell>*> rows;
+  for (const auto& row : table.rows) rows.push_back(&row);
+  const auto key = std::ranges::find(table.columns, table.largest_first, &Column::id);
+  if (!table.largest_first.empty() && key != table.columns.end()) {
+    const auto value = [at = static_cast<std::size_t>(key - table.columns.begin())](const std::vector<Cell>* row) {
+      const double number = (*row)[at].is_number() ? (*row)[at].get<double>() : std::nan("");
+      return std::isnan(number) ? -std::numeric_limits<double>::infinity() : number;
+    };
+    std::ranges::stable_sort(rows, std::ranges::greater{}, value);
+  }
+  return rows;
+}
+
+std::string table_text(const Report::Table& table) {
+  const auto rows = shown_rows(table);
+  std::vector<std::size_t> which;
+  std::vector<TextTable::Column> titles;
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    const Column& column = table.columns[c];
+    if (!has(column.forms, Form::text)) continue;
+    const bool left = column.align == Column::Align::automatic
+                          ? std::ranges::any_of(rows, [&](const auto* row) { return (*row)[c].is_string(); })
+                          : column.align == Column::Align::left;
+    which.push_back(c);
+    titles.push_back({column.title + (column.unit.empty() ? "" : " " + column.unit),
+                      left ? TextTable::Align::left : TextTable::Align::right});
+  }
+  TextTable text(std::move(titles));
+  for (const auto* row : rows) {
+    std::vector<std::string> cells;
+    for (const std::size_t c : which) cells.push_back(words((*row)[c], table.columns[c].format));
+    text.add(std::move(cells));
+  }
+  return text.text();
+}
+
+std::string table_csv(const Report::Table& table) {
+  std::string out;
+  const auto line = [&](const auto& field) {
+    std::string text;
+    for (std::size_t c = 0; c < table.columns.size(); ++c)
+      if (has(table.columns[c].forms, Form::csv)) text += "," + csv_field(field(c));
+    out += text.substr(std::min<std::size_t>(text.size(), 1)) + '\n';
+  };
+  line([&](std::size_t c) { return Cell(table.columns[c].id); });
+  for (const auto& row : table.rows) line([&](std::size_t c) -> const Cell& { return row[c]; });
+  return out;
+}
+
+Cell table_json(const Report::Table& table) {
+  Cell out = Cell::array();
+  for (const auto& row : table.rows) {
+    Cell line = Cell::object();
+    for (std::size_t c = 0; c < table.columns.size(); ++c)
+      if (has(table.columns[c].forms, Form::json)) line[table.columns[c].id] = row[c];
+    out.push_back(std::move(line));
   }
   return out;
 }
 }  // namespace
 
-std::string label_of(const Tokenizer* tokenizer, std::int32_t id) {
-  return tokenizer && id < tokenizer->vocab_size() ? tokenizer->token(id).label : fmt::format("#{}", id);
+Column for_people(std::string title, std::string format, Column::Align align) {
+  Column column("", std::move(title), std::move(format));
+  column.forms = Form::text;
+  column.align = align;
+  return column;
 }
 
-std::string headline(const Trace& trace) {
-  std::string text = fmt::format("{}: {}, {} layers × {} heads, ", trace.model.name, trace.model.family,
-                                 trace.model.dims.layers, trace.model.dims.heads);
-  text += trace.merged_tokens > 0 ? fmt::format("{} words of {} tokens", trace.tokens.size(), trace.merged_tokens)
-                                  : fmt::format("{} tokens", trace.tokens.size());
-  if (trace.milliseconds > 0) text += fmt::format(", {:.3g} ms", trace.milliseconds);
-  if (!trace.plan.summary.empty()) text += "; " + trace.plan.summary;
-  return text;
+Column only_in(Form forms, Column column) {
+  column.forms = forms;
+  return column;
 }
 
-std::string next_tokens_text(const Trace& trace, const Tokenizer* tokenizer, int k) {
-  if (!trace.logits.defined()) return "";
-  Table table({{"next token", Table::Align::left}, {"probability"}, {"logit"}, {"id"}});
-  for (const NextToken& next : top_next(trace, k))
-    table.add({label_in(tokenizer, trace, next.id), number(next.probability, 4), number(next.logit, 2),
-               std::to_string(next.id)});
-  return table.text();
+void Report::line(std::string words) {
+  parts_.push_back({Form::text, {}, std::move(words), {}, {}});
 }
 
-std::string loss_text(const Trace& trace) {
-  const double loss = mean_loss(trace);
-  if (std::isnan(loss)) return "";
-  return fmt::format("loss {:.4f} nats per token, perplexity {:.2f} (uniform over the vocabulary: {:.4f}, {})", loss,
-                     std::exp(loss), std::log(static_cast<double>(trace.model.dims.vocab)), trace.model.dims.vocab);
+void Report::fact(Fact fact) {
+  std::string line = fmt::format("{}: {}", fact.words, words(fact.value, "{:.4g}"));
+  if (!fact.unit.empty()) line += " " + fact.unit;
+  parts_.push_back({Form::text | Form::json, std::move(fact.id), std::move(line), std::move(fact.value), {}, true});
 }
 
-std::string heads_text(const std::vector<HeadReport>& heads, const Trace& trace,
-                       const std::vector<HeadColumn>& columns) {
-  const TokenLinks links = TokenLinks::of(trace.ids());
-  std::vector<Table::Column> titles{{"head", Table::Align::right}};
-  for (const HeadColumn& each : columns) titles.push_back({each.id});
-  titles.push_back({"class score (chance, rows of evidence, how sure)", Table::Align::left});
-  Table table(std::move(titles));
-  for (const HeadReport& head : heads) {
-    std::vector<std::string> row{to_string(head.map->id())};
-    for (const HeadColumn& each : columns) row.push_back(number(each.value({*head.map, links})));
-    std::vector<std::string> verdicts;
-    for (const HeadVerdict& verdict : head.verdicts) verdicts.push_back(verdict_text(verdict));
-    row.push_back(fmt::format("{}", fmt::join(verdicts, ", ")));
-    table.add(std::move(row));
-  }
-  return table.text();
+void Report::facts(std::vector<Fact> facts) {
+  for (Fact& each : facts) fact(std::move(each));
 }
 
-std::string heads_csv(const std::vector<HeadReport>& heads, const Trace& trace, const std::vector<HeadColumn>& columns,
-                      bool with_chance) {
-  const TokenLinks links = TokenLinks::of(trace.ids());
-  std::string out = "layer,head";
-  for (const HeadColumn& each : columns) out += "," + each.id + (with_chance ? "," + each.id + "_chance" : "");
-  out += '\n';
-  const auto cell = [&](double value) { out += std::isfinite(value) ? fmt::format(",{}", value) : ","; };
-  for (const HeadReport& head : heads) {
-    out += fmt::format("{},{}", head.map->layer(), head.map->head());
-    for (const HeadColumn& each : columns) {
-      cell(each.value({*head.map, links}));
-      if (with_chance) cell(each.chance({*head.map, links}));
-    }
-    out += '\n';
+void Report::data(std::string id, Cell value) {
+  parts_.push_back({Form::json, std::move(id), {}, std::move(value), {}});
+}
+
+Report::Table& Report::table(std::string id, std::vector<Column> columns, Form forms) {
+  parts_.push_back({forms, std::move(id), {}, {}, {std::move(columns)}});
+  return parts_.back().table;
+}
+
+void Report::append(Report other) {
+  std::ranges::move(other.parts_, std::back_inserter(parts_));
+  if (other.picture) picture = std::move(other.picture);
+}
+
+std::string Report::text() const {
+  std::string out;
+  bool after_table = false;
+  for (const Part& part : parts_) {
+    const bool is_table = !part.table.columns.empty();
+    if (!has(part.forms, Form::text) || (is_table && part.table.rows.empty())) continue;
+    if ((is_table || after_table) && !out.empty() && !out.ends_with("\n\n") && !(part.line.empty() && !is_table))
+      out += '\n';
+    out += is_table ? table_text(part.table) : part.line + '\n';
+    after_table = is_table;
   }
   return out;
 }
 
-HeadColumn column(const Metric& metric) {
-  return {std::string(metric.id), metric.value, metric.chance};
+std::string Report::csv() const {
+  for (const Part& part : parts_)
+    if (has(part.forms, Form::csv)) return table_csv(part.table);
+  return "";
 }
 
-std::vector<HeadColumn> usual_columns() {
-  return columns_by_id({"entropy", "sink", "max_weight", "mean_distance"});
-}
-
-std::vector<HeadColumn> columns_by_id(const std::vector<std::string>& ids) {
-  std::vector<HeadColumn> result;
-  for (const std::string& id : ids) {
-    if (id == "all") {
-      for (const Metric& each : metrics()) result.push_back(column(each));
-    } else {
-      result.push_back(column(metric(id)));
-    }
-  }
-  return result;
-}
-
-std::string json_text(const ordered_json& value) {
-  return value.dump(2, ' ', false, ordered_json::error_handler_t::replace);
-}
-
-ordered_json number_json(double value) {
-  return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
-}
-
-ordered_json tokens_json(const Trace& trace) {
-  ordered_json out = ordered_json::array();
-  for (const Token& token : trace.tokens) {
-    ordered_json item{{"id", token.id}, {"label", token.label}};
-    if (token.begin >= 0) {
-      item["begin"] = token.begin;
-      item["end"] = token.end;
-    }
-    out.push_back(item);
+Cell Report::json() const {
+  Cell out = Cell::object();
+  for (const Part& part : parts_) {
+    if (!has(part.forms, Form::json)) continue;
+    Cell value = part.table.columns.empty() ? part.value : table_json(part.table);
+    (part.id.empty() ? out : part.fact ? out["facts"][part.id] : out[part.id]) = std::move(value);
   }
   return out;
 }
 
-ordered_json next_tokens_json(const Trace& trace, const Tokenizer* tokenizer, int k) {
-  ordered_json out = ordered_json::array();
-  if (!trace.logits.defined()) return out;
-  for (const NextToken& next : top_next(trace, k))
-    out.push_back({{"id", next.id},
-                   {"label", label_in(tokenizer, trace, next.id)},
-                   {"probability", next.probability},
-                   {"logit", next.logit}});
-  return out;
+std::string Report::printed(Form form) const {
+  return form == Form::json ? json_text(json()) + '\n' : form == Form::csv ? csv() : text();
 }
 
-ordered_json heads_json(const std::vector<HeadReport>& heads, const Trace& trace,
-                        const std::vector<HeadColumn>& columns) {
-  const TokenLinks links = TokenLinks::of(trace.ids());
-  ordered_json out = ordered_json::array();
-  for (const HeadReport& head : heads) {
-    ordered_json values = ordered_json::object(), chances = ordered_json::object();
-    for (const HeadColumn& each : columns) {
-      values[each.id] = number_json(each.value({*head.map, links}));
-      chances[each.id] = number_json(each.chance({*head.map, links}));
-    }
-    out.push_back({{"layer", head.map->layer()},
-                   {"head", head.map->head()},
-                   {"values", values},
-                   {"chance", chances},
-                   {"classes", verdicts_json(head.verdicts, trace)}});
-  }
-  return out;
-}
-
-ordered_json model_json(const ModelInfo& model) {
-  return {{"name", model.name},
-          {"family", model.family},
-          {"layers", model.dims.layers},
-          {"heads", model.dims.heads},
-          {"kv_heads", model.dims.kv_heads},
-          {"d_head", model.dims.d_head},
-          {"d_model", model.dims.d_model},
-          {"vocab", model.dims.vocab},
-          {"context", model.context},
-          {"parameters", model.parameters},
-          {"dtype", model.dtype}};
+std::string json_text(const Cell& value) {
+  return value.dump(2, ' ', false, Cell::error_handler_t::replace);
 }
 
 }  // namespace headscope::cli

@@ -6,8 +6,7 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
-#include "app/cli/report.h"
-#include "core/base/json.h"
+#include "app/cli/trace_report.h"
 #include "core/engine/edit_notes.h"
 #include "core/metrics/next_token.h"
 
@@ -20,30 +19,22 @@ struct Options {
   bool json = false;
 };
 
-void print_json(Shell& shell, const Trace& trace, const Tokenizer* tokenizer, const Options& options) {
-  const auto heads = report_heads(trace, default_class_rules());
+Report run_report(const Trace& trace, const Tokenizer* tokenizer, const Options& options) {
   const double loss = mean_loss(trace);
-  nlohmann::ordered_json out;
-  out["model"] = model_json(trace.model);
-  out["tokens"] = tokens_json(trace);
-  out["next"] = next_tokens_json(trace, tokenizer, options.top);
-  out["loss"] = number_json(loss);
-  out["perplexity"] = number_json(std::exp(loss));
-  out["token_losses"] = token_losses(trace);
-  out["heads"] = heads_json(heads, trace, columns_by_id({"all"}));
-  out["source"] = trace.source;
-  out["notes"] = edit_notes(options.input.edits(), trace.model.dims, static_cast<int>(trace.tokens.size()));
-  out["capture"] = {{"summary", trace.plan.summary}, {"bytes", trace.plan.bytes}};
-  out["milliseconds"] = trace.milliseconds;
-  shell.print_line(json_text(out));
-}
-
-void print_text(Shell& shell, const Trace& trace, const Tokenizer* tokenizer, const Options& options) {
-  shell.print_line(headline(trace));
-  shell.print_line();
-  shell.print_line(next_tokens_text(trace, tokenizer, options.top));
-  if (const std::string loss = loss_text(trace); !loss.empty()) shell.print_line(loss + "\n");
-  shell.print(heads_text(report_heads(trace, default_class_rules()), trace, usual_columns()));
+  Report out;
+  describe(out, trace);
+  add_next_tokens(out, trace, tokenizer, options.top);
+  if (const std::string words = loss_text(trace); !words.empty()) out.line(words);
+  out.data("loss", loss);
+  out.data("perplexity", std::exp(loss));
+  out.data("token_losses", token_losses(trace));
+  add_heads(out, report_heads(trace, default_class_rules()), trace,
+            options.json ? columns_by_id({"all"}) : usual_columns(), options.json);
+  out.data("source", trace.source);
+  out.data("notes", edit_notes(options.input.edits(), trace.model.dims, static_cast<int>(trace.tokens.size())));
+  out.data("capture", {{"summary", trace.plan.summary}, {"bytes", trace.plan.bytes}});
+  out.data("milliseconds", trace.milliseconds);
+  return out;
 }
 }  // namespace
 
@@ -55,8 +46,8 @@ void add_run(Command& app, Shell& shell) {
   command.add_flag("--json", options->json, "JSON instead of text, with every metric of every head");
   command.does([options, &shell] {
     const Opened opened = open_input(shell, options->input, {});
-    const Tokenizer* tokenizer = opened.loaded.tokenizer.get();
-    (options->json ? print_json : print_text)(shell, *opened.trace, tokenizer, *options);
+    const Report report = run_report(*opened.trace, opened.loaded.tokenizer.get(), *options);
+    shell.print(report.printed(options->json ? Form::json : Form::text));
   });
 }
 

@@ -20,20 +20,20 @@ class Sinks final : public ReadTool {
  public:
   Sinks() : ReadTool("sinks", "Attention sinks: weight on the first token, and what it carries") {}
   CaptureSpec capture(const Model&) const override { return with_sites({SiteKind::v, SiteKind::resid_post}); }
-  Reading read(const ReadRun& run) const override;
+  Report read(const ReadRun& run) const override;
 };
 
-Reading Sinks::read(const ReadRun& run) const {
+Report Sinks::read(const ReadRun& run) const {
   const SinkReport found = read_sinks(*run.trace, weights_of(run));
-  Reading out;
+  Report out;
   for (std::size_t layer = 0; layer < found.layers.size(); ++layer)
-    out.facts.push_back({fmt::format("v_depth_{}", layer), fmt::format("layer {}: ends ÷ middle (V shape)", layer),
-                         found.layers[layer].v_depth});
-  out.columns = {"head",        "mass",          "chance",  "value_norm", "median",
-                 "output_norm", "output_median", "carried", "entropy",    "without_first"};
+    out.fact({fmt::format("v_depth_{}", layer), fmt::format("layer {}: ends ÷ middle (V shape)", layer),
+              found.layers[layer].v_depth});
+  auto& rows = out.table("rows", {"head", "mass", "chance", "value_norm", "median", "output_norm", "output_median",
+                                  "carried", "entropy", "without_first"});
   for (const SinkHead& h : found.heads)
-    out.rows.push_back({to_string(HeadId{h.layer, h.head}), h.mass, h.chance, h.value_norm, h.value_median,
-                        h.output_norm, h.output_median, h.carried, h.entropy, h.entropy_without});
+    rows.add({to_string(HeadId{h.layer, h.head}), h.mass, h.chance, h.value_norm, h.value_median, h.output_norm,
+              h.output_median, h.carried, h.entropy, h.entropy_without});
   out.picture = [found, words = describe_run(*run.trace)](const Look& look) {
     return framed(v_shape_chart(found, 720, 300, look), {"V shape of the layers", {}, words, {}}, look);
   };
@@ -58,7 +58,7 @@ class Massive final : public ReadTool {
                      "Run again with all of them set to 0, listed or not: sinks, loss and answer before and after");
   }
   CaptureSpec capture(const Model&) const override { return with_sites({SiteKind::resid_post}); }
-  Reading read(const ReadRun& run) const override;
+  Report read(const ReadRun& run) const override;
 
  private:
   TopOption top_;
@@ -66,7 +66,7 @@ class Massive final : public ReadTool {
   bool paper_ = false, zero_ = false;
 };
 
-Reading Massive::read(const ReadRun& run) const {
+Report Massive::read(const ReadRun& run) const {
   const MassiveActivations found =
       massive_activations(*run.trace, paper_ ? massive_by_sun : MassiveRule{threshold_, magnitude_});
   Index by_sun = 0;
@@ -75,36 +75,34 @@ Reading Massive::read(const ReadRun& run) const {
     return fmt::format("at least {:g} times the layer's median magnitude{}", r.ratio,
                        r.magnitude > 0 ? fmt::format(" and above {:g}", r.magnitude) : "");
   };
-  Reading out;
-  out.facts = {{"massive", rule(found.rule), integer(static_cast<Index>(found.found.size()))},
-               {"massive_by_paper", rule(massive_by_sun) + " (Sun et al. 2024)", integer(by_sun)}};
+  Report out;
+  out.facts({{"massive", rule(found.rule), found.found.size()},
+             {"massive_by_paper", rule(massive_by_sun) + " (Sun et al. 2024)", by_sun}});
   for (std::size_t layer = 0; layer < found.layers.size(); ++layer) {
     const MassiveLayer& line = found.layers[layer];
-    out.facts.push_back({fmt::format("largest_{}", layer),
-                         fmt::format("layer {}: median {:.4g}, {} massive, largest ratio (position {}, dimension {})",
-                                     layer, line.median, line.count, line.largest.position, line.largest.dimension),
-                         line.largest.ratio});
+    out.fact({fmt::format("largest_{}", layer),
+              fmt::format("layer {}: median {:.4g}, {} massive, largest ratio (position {}, dimension {})", layer,
+                          line.median, line.count, line.largest.position, line.largest.dimension),
+              line.largest.ratio});
   }
   if (zero_ && !found.found.empty()) {
     ZeroedActivations zeroed;
     run.shell.with_progress(
         "zeroed", [&](const Ctx& ctx) { zeroed = zero_activations(run.loaded, run.request, ctx, found.found); });
-    out.facts.push_back({"zeroed", "set to 0", integer(static_cast<Index>(zeroed.zeroed.size()))});
-    out.facts.push_back({"loss_before", "loss before", zeroed.loss_before});
-    out.facts.push_back({"loss_after", "loss with them at 0", zeroed.loss_after});
-    out.facts.push_back({"kl", "KL(before ‖ after) of the next token", zeroed.kl});
+    out.fact({"zeroed", "set to 0", zeroed.zeroed.size()});
+    out.fact({"loss_before", "loss before", zeroed.loss_before});
+    out.fact({"loss_after", "loss with them at 0", zeroed.loss_after});
+    out.fact({"kl", "KL(before ‖ after) of the next token", zeroed.kl});
     for (std::size_t layer = 0; layer < zeroed.sink_before.size(); ++layer) {
-      out.facts.push_back({fmt::format("sink_before_{}", layer),
-                           fmt::format("layer {}: weight on the first token before", layer),
-                           zeroed.sink_before[layer]});
-      out.facts.push_back({fmt::format("sink_after_{}", layer), "  … and after", zeroed.sink_after[layer]});
+      out.fact({fmt::format("sink_before_{}", layer), fmt::format("layer {}: weight on the first token before", layer),
+                zeroed.sink_before[layer]});
+      out.fact({fmt::format("sink_after_{}", layer), "  … and after", zeroed.sink_after[layer]});
     }
   }
-  out.columns = {"layer", "position", "token", "dimension", "value", "ratio"};
+  auto& rows = out.table("rows", {"layer", "position", "token", "dimension", "value", "ratio"});
   for (const HiddenActivation& a :
        std::span(found.found).first(std::min<std::size_t>(found.found.size(), static_cast<std::size_t>(top_.count))))
-    out.rows.push_back({std::int64_t{a.layer}, integer(a.position), token_label(*run.trace, a.position),
-                        integer(a.dimension), static_cast<double>(a.value), a.ratio});
+    rows.add({a.layer, a.position, token_label(*run.trace, a.position), a.dimension, a.value, a.ratio});
   return out;
 }
 
@@ -121,7 +119,7 @@ class AlternativeWeights final : public ReadTool {
         .show_default();
   }
   CaptureSpec capture(const Model&) const override { return with_sites({SiteKind::v}); }
-  Reading read(const ReadRun& run) const override;
+  Report read(const ReadRun& run) const override;
 
  private:
   HeadOption head_;
@@ -130,7 +128,7 @@ class AlternativeWeights final : public ReadTool {
   double share_ = 1, tolerance_ = 1e-6;
 };
 
-Reading AlternativeWeights::read(const ReadRun& run) const {
+Report AlternativeWeights::read(const ReadRun& run) const {
   const HeadId head = head_.in(*run.trace);
   const Index query = position_.in(*run.trace);
   Alternatives found;
@@ -145,19 +143,18 @@ Reading AlternativeWeights::read(const ReadRun& run) const {
                         naive_shift(found.weights, found.key, moved));
   });
   const RowDifference difference = row_difference(found.values, found.weights, other);
-  Reading out;
-  out.facts = {{"free", "free directions", integer(found.free)},
-               {"key", "key that loses weight", integer(found.key)},
-               {"variation", "total variation of the weights", difference.variation},
-               {"divergence", "Jensen–Shannon divergence, nats", difference.divergence},
-               {"output", "relative change of the head's output", difference.output},
-               {"kl", "KL of the next token at this row, nats", replaced.kl},
-               {"kl_last", "KL at the end of the text, nats", replaced.kl_last},
-               {"kl_naive", "KL when as much weight is moved blindly", naive.kl}};
-  out.columns = {"key", "token", "weight", "other"};
+  Report out;
+  out.facts({{"free", "free directions", found.free},
+             {"key", "key that loses weight", found.key},
+             {"variation", "total variation of the weights", difference.variation},
+             {"divergence", "Jensen–Shannon divergence, nats", difference.divergence},
+             {"output", "relative change of the head's output", difference.output},
+             {"kl", "KL of the next token at this row, nats", replaced.kl},
+             {"kl_last", "KL at the end of the text, nats", replaced.kl_last},
+             {"kl_naive", "KL when as much weight is moved blindly", naive.kl}});
+  auto& rows = out.table("rows", {"key", "token", "weight", "other"});
   for (std::size_t j = 0; j < found.weights.size(); ++j)
-    out.rows.push_back(
-        {integer(static_cast<Index>(j)), token_label(*run.trace, static_cast<Index>(j)), found.weights[j], other[j]});
+    rows.add({j, token_label(*run.trace, static_cast<Index>(j)), found.weights[j], other[j]});
   return out;
 }
 

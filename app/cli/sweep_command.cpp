@@ -10,6 +10,7 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
+#include "app/cli/output.h"
 #include "app/cli/sweep_report.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -125,10 +126,10 @@ bool go_through(Shell& shell, Sweep& sweep, const char* what) {
   return true;
 }
 
-/// Prints what is known, then ends as an interrupted command does.
-template <class Print>
-void finish(bool whole, bool any, const Print& print) {
-  if (any) print();
+/// Prints what is known, then ends as an interrupted command does. `report(result)` says it.
+template <class Result>
+void finish(Shell& shell, const Output& output, bool whole, const Result& result, const auto& report) {
+  if (result) shell.print(report(*result).printed(output.form()));
   if (!whole) throw Cancelled();
 }
 
@@ -152,8 +153,8 @@ void add_ablate(Command& app, Shell& shell) {
     const LoadedModel loaded = load_model(request.model, shell.backend());
     HeadAblationSweep sweep(loaded, {request, options->ablation.get(), options->answers.in(loaded)});
     const bool whole = go_through(shell, sweep, "heads");
-    const auto result = sweep.result();
-    finish(whole, result != nullptr, [&] { print_ablation(shell, options->output.form(), loaded, *result, whole); });
+    finish(shell, options->output, whole, sweep.result(),
+           [&](const auto& result) { return ablation_report(loaded, result, whole); });
   });
 }
 
@@ -205,8 +206,8 @@ void add_patch(Command& app, Shell& shell) {
     request.answers = options->answers.in(loaded);
     PatchingSweep sweep(loaded, request);
     const bool whole = go_through(shell, sweep, "cells");
-    const auto result = sweep.result();
-    finish(whole, result != nullptr, [&] { print_patching(shell, options->output.form(), loaded, *result, whole); });
+    finish(shell, options->output, whole, sweep.result(),
+           [&](const auto& result) { return patching_report(loaded, result, whole); });
   });
 }
 
@@ -235,8 +236,8 @@ void add_temperature(Command& app, Shell& shell) {
     TemperatureSweeper sweep(load_model(request.model, shell.backend()),
                              {request, temperatures(options->low, options->high, options->count)});
     const bool whole = go_through(shell, sweep, "passes");
-    const auto result = sweep.result();
-    finish(whole, result != nullptr, [&] { print_temperatures(shell, options->output.form(), *result, whole); });
+    finish(shell, options->output, whole, sweep.result(),
+           [&](const auto& result) { return temperature_report(result, whole); });
   });
 }
 
@@ -272,9 +273,8 @@ void add_circuit(Command& app, Shell& shell) {
                              {request, options->ablation.get(), options->method == "add" ? Method::add : Method::remove,
                               options->answers.in(loaded)});
     const bool whole = go_through(shell, search, "passes");
-    const auto result = search.result();
-    finish(whole, result != nullptr,
-           [&] { print_circuit(shell, options->output.form(), loaded, *result, options->threshold, whole); });
+    finish(shell, options->output, whole, search.result(),
+           [&](const auto& result) { return circuit_report(loaded, result, options->threshold, whole); });
   });
 }
 

@@ -27,7 +27,7 @@ int display_width(std::string_view text) {
   return width;
 }
 
-std::string Table::text(int indent) const {
+std::string TextTable::text() const {
   std::vector<int> widths;
   for (const Column& column : columns_) widths.push_back(display_width(column.title));
   for (const auto& row : rows_)
@@ -36,7 +36,7 @@ std::string Table::text(int indent) const {
 
   std::string out;
   const auto line = [&](const auto& cell) {
-    std::string text(static_cast<std::size_t>(indent), ' ');
+    std::string text;
     for (std::size_t c = 0; c < columns_.size(); ++c) {
       const std::string& value = cell(c);
       const auto padding = static_cast<std::size_t>(widths[c] - display_width(value));

@@ -11,19 +11,19 @@ namespace headscope::cli {
 /// Cells that a UTF-8 string takes in a terminal.
 int display_width(std::string_view text);
 
-class Table {
+class TextTable {
  public:
   enum class Align { left, right };
   struct Column {
     std::string title;
     Align align = Align::right;
   };
-  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
   /// Missing cells are empty.
   void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
   bool empty() const { return rows_.empty(); }
-  /// Title line and rows, each ended by a newline, without trailing spaces; `indent` spaces before each.
-  std::string text(int indent = 0) const;
+  /// Title line and rows, each ended by a newline, without trailing spaces.
+  std::string text() const;
 
  private:
   std::vector<Column> columns_;

@@ -6,7 +6,7 @@
 #include "app/assets.h"
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
-#include "app/cli/report.h"
+#include "app/cli/trace_report.h"
 #include "app/render/picture.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -64,11 +64,13 @@ void tour(Shell& shell, const fs::path& out) {
   const Trace& trace = *opened.trace;
   const auto heads = report_heads(trace, default_class_rules());
 
-  shell.print_line(headline(trace));
-  shell.print_line(fmt::format("\n  {}\n", request.text));
-  shell.print_line(next_tokens_text(trace, opened.loaded.tokenizer.get(), 5));
-  shell.print_line(loss_text(trace) + "\n");
-  shell.print_line(heads_text(heads, trace, usual_columns()));
+  Report report;
+  report.line(headline(trace));
+  report.line(fmt::format("\n  {}", request.text));
+  add_next_tokens(report, trace, opened.loaded.tokenizer.get(), 5);
+  report.line(loss_text(trace));
+  add_heads(report, heads, trace, usual_columns(), false);
+  shell.print_line(report.printed(Form::text));
 
   std::error_code failed;
   fs::create_directories(out, failed);

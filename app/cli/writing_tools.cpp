@@ -25,7 +25,7 @@ class Lens final : public ReadTool {
     top_.add_to(command);
   }
   CaptureSpec capture(const Model& model) const override { return with_sites(logit_lens_sites(model)); }
-  Reading read(const ReadRun& run) const override;
+  Report read(const ReadRun& run) const override;
 
  private:
   PositionOption position_;
@@ -33,19 +33,19 @@ class Lens final : public ReadTool {
   TopOption top_;
 };
 
-Reading Lens::read(const ReadRun& run) const {
+Report Lens::read(const ReadRun& run) const {
   const Index position = position_.in(*run.trace);
   const std::int32_t token = token_.empty() ? -1 : answer_token(run.loaded, token_, "--token");
   LogitLens found;
   run.shell.with_progress("logit lens", [&](const Ctx& ctx) {
     found = logit_lens(*run.loaded.model, ctx, *run.trace, follow(*run.trace, token), std::min(top_.count, 10));
   });
-  Reading out;
+  Report out;
   const TokenName name = namer(run.loaded);
-  out.facts.push_back({"follows", "follows", token >= 0 ? name(token) : std::string("the text's next token")});
+  out.fact({"follows", "follows", token >= 0 ? name(token) : "the text's next token"});
   const bool all = run.for_scripts && !position_.given;
-  out.columns = {"position",      "stage",    "top", "probability", "entropy", "kl_to_answer", "followed_probability",
-                 "followed_rank", "next_best"};
+  auto& rows = out.table("rows", {"position", "stage", "top", "probability", "entropy", "kl_to_answer",
+                                  "followed_probability", "followed_rank", "next_best"});
   for (Index i = all ? 0 : position; i <= (all ? found.positions - 1 : position); ++i)
     for (Index s = 0; s < static_cast<Index>(found.stages.size()); ++s) {
       const auto cell = found.cell(s, i);
@@ -53,11 +53,9 @@ Reading Lens::read(const ReadRun& run) const {
       for (std::size_t k = 1; k < cell.size() && k < 4; ++k)
         rest += fmt::format("{}{} {:.3f}", k > 1 ? "  " : "", name(cell[k].id), cell[k].probability);
       const bool followed = found.rank(s, i) > 0;
-      out.rows.push_back({integer(i), found.stages[static_cast<std::size_t>(s)].name, name(cell[0].id),
-                          cell[0].probability, static_cast<double>(found.entropy.at(s, i)),
-                          static_cast<double>(found.kl.at(s, i)),
-                          static_cast<double>(found.followed_probability.at(s, i)),
-                          followed ? ReadingCell(std::int64_t{found.rank(s, i)}) : ReadingCell(std::nan("")), rest});
+      rows.add({i, found.stages[static_cast<std::size_t>(s)].name, name(cell[0].id), cell[0].probability,
+                found.entropy.at(s, i), found.kl.at(s, i), found.followed_probability.at(s, i),
+                followed ? Cell(found.rank(s, i)) : Cell(std::nan("")), rest});
     }
   out.picture = picture_of(lens_matrix(found, run.trace, LensColor::probability, name), *run.trace, 46);
   return out;
@@ -74,7 +72,7 @@ class Attribution final : public ReadTool {
     top_.add_to(command);
   }
   CaptureSpec capture(const Model& model) const override { return with_sites(attribution_sites(model)); }
-  Reading read(const ReadRun& run) const override;
+  Report read(const ReadRun& run) const override;
 
  private:
   HeadOption head_;
@@ -84,38 +82,36 @@ class Attribution final : public ReadTool {
   TopOption top_;
 };
 
-Reading Attribution::read(const ReadRun& run) const {
+Report Attribution::read(const ReadRun& run) const {
   AttributionOf of;
   of.position = position_.in(*run.trace);
   of.token = token_.in(run.loaded, *run.trace, of.position);
   of.against = against_.in(run.loaded);
   const LogitAttribution found = logit_attribution(*run.loaded.model, *run.trace, of, run.request.edits);
   const TokenName name = namer(run.loaded);
-  Reading out;
-  out.facts = {{"position", "position", integer(of.position)},
-               {"token", "token", name(of.token)},
-               {"against", "against", of.against ? name(*of.against) : std::string("–")},
-               {"logit", of.against ? "logit difference" : "logit", found.logit},
-               {"sum_of_parts", "sum of parts", found.sum()},
-               {"norm_scale", "final norm's scale, frozen", found.scale}};
+  Report out;
+  out.facts({{"position", "position", of.position},
+             {"token", "token", name(of.token)},
+             {"against", "against", of.against ? name(*of.against) : "–"},
+             {"logit", of.against ? "logit difference" : "logit", found.logit},
+             {"sum_of_parts", "sum of parts", found.sum()},
+             {"norm_scale", "final norm's scale, frozen", found.scale}});
   if (!head_.given.empty()) {
     const HeadId head = head_.in(*run.trace);
-    out.columns = {"key", "token", "part"};
+    auto& rows = out.table("rows", {"key", "token", "part"});
     for (Index key = 0; key <= found.of.position; ++key)
-      out.rows.push_back(
-          {integer(key), token_label(*run.trace, key),
-           static_cast<double>(found.by_source.at(Index{head.layer} * run.trace->model.dims.heads + head.head, key))});
+      rows.add({key, token_label(*run.trace, key),
+                found.by_source.at(Index{head.layer} * run.trace->model.dims.heads + head.head, key)});
     out.picture = picture_of(source_matrix(found, run.trace, {head}), *run.trace);
     return out;
   }
-  out.columns = {"part", "value", "share"};
+  auto& rows = out.table("rows", {"part", "value", "share"});
   std::vector<AttributionPart> parts = found.parts;
   if (!run.for_scripts) {
     std::ranges::stable_sort(parts, std::ranges::greater{}, [](const AttributionPart& p) { return std::abs(p.value); });
     parts.resize(std::min(parts.size(), static_cast<std::size_t>(top_.count)));
   }
-  for (const AttributionPart& part : parts)
-    out.rows.push_back({headscope::name(part), part.value, part.value / found.logit});
+  for (const AttributionPart& part : parts) rows.add({headscope::name(part), part.value, part.value / found.logit});
   out.picture = picture_of(attribution_matrix(found, run.trace->model.dims), *run.trace);
   return out;
 }
@@ -130,22 +126,23 @@ class Weighted final : public ReadTool {
         .show_default();
   }
   CaptureSpec capture(const Model&) const override { return with_sites({SiteKind::v}); }
-  Reading read(const ReadRun& run) const override;
+  Report read(const ReadRun& run) const override;
 
  private:
   HeadOption head_;
   std::string weighting_ = "output";
 };
 
-Reading Weighted::read(const ReadRun& run) const {
+Report Weighted::read(const ReadRun& run) const {
   const ModelWeights weights = weights_of(run);
-  Reading out;
+  Report out;
   if (head_.given.empty()) {
     if (run.draws) throw UsageError("-o needs --head: the head whose map is drawn");
-    out.columns = {"head", "first_by_attention", "first_by_value", "first_by_output", "same_strongest_key"};
+    auto& rows =
+        out.table("rows", {"head", "first_by_attention", "first_by_value", "first_by_output", "same_strongest_key"});
     for (const WeightedHead& head : weighted_heads(*run.trace, weights))
-      out.rows.push_back({to_string(HeadId{head.layer, head.head}), head.first_attention, head.first_value,
-                          head.first_output, head.same_top});
+      rows.add({to_string(HeadId{head.layer, head.head}), head.first_attention, head.first_value, head.first_output,
+                head.same_top});
     return out;
   }
   const HeadId head = head_.in(*run.trace);
@@ -154,14 +151,13 @@ Reading Weighted::read(const ReadRun& run) const {
     if (headscope::name(each) == weighting_) weighting = each;
   const AttentionMap map = weighted_map(*run.trace, weights, head, weighting);
   const std::vector<float> norms = key_norms(*run.trace, weights, head, weighting);
-  out.facts.push_back({"weighting", "weighting", std::string(formula(weighting))});
-  out.columns = {"key", "token", "norm", "received", "received_by_attention"};
+  out.fact({"weighting", "weighting", formula(weighting)});
+  auto& rows = out.table("rows", {"key", "token", "norm", "received", "received_by_attention"});
   const AttentionMap& plain = run.trace->map(head);
   for (Index key = 0; key < map.n_key(); ++key)
-    out.rows.push_back({integer(key), token_label(*run.trace, key),
-                        static_cast<double>(norms[static_cast<std::size_t>(key)]),
-                        map.stats().column_mass[static_cast<std::size_t>(key)],
-                        plain.stats().column_mass[static_cast<std::size_t>(key)]});
+    rows.add({key, token_label(*run.trace, key), norms[static_cast<std::size_t>(key)],
+              map.stats().column_mass[static_cast<std::size_t>(key)],
+              plain.stats().column_mass[static_cast<std::size_t>(key)]});
   out.picture = [trace = run.trace, weights, head, weighting](const Look& look) {
     return weighted_scene(*trace, weights, head, weighting, 640, std::nullopt, look);
   };
@@ -178,7 +174,7 @@ class Circuits final : public ReadTool {
     command.add_option("--distance", distance_, "Tokens from key to query, for rotary positions").show_default();
     command.add_flag("--full", full_, "The strongest pairs of the whole vocabulary instead of the text's tokens");
   }
-  Reading read(const ReadRun& run) const override;
+  Report read(const ReadRun& run) const override;
 
  private:
   HeadOption head_;
@@ -188,31 +184,29 @@ class Circuits final : public ReadTool {
   bool full_ = false;
 };
 
-Reading Circuits::read(const ReadRun& run) const {
+Report Circuits::read(const ReadRun& run) const {
   const HeadId head = head_.in(*run.trace);
   const CircuitOf of{head, distance_};
   const TokenName name = namer(run.loaded);
   const CopyingScore score = copying_score(*run.loaded.model, run.shell.backend(), head);
-  Reading out;
-  out.facts = {{"copying", "copying score (OV eigenvalues)", score.copying},
-               {"matching", "matching score (QK eigenvalues)", score.matching}};
+  Report out;
+  out.facts({{"copying", "copying score (OV eigenvalues)", score.copying},
+             {"matching", "matching score (QK eigenvalues)", score.matching}});
   if (full_) {
     FullCircuits found;
     run.shell.with_progress("circuits",
                             [&](const Ctx& ctx) { found = full_circuits(*run.loaded.model, ctx, of, top_.count); });
-    out.facts.push_back({"copies_first", "tokens that raise themselves most", found.copies_first});
-    out.facts.push_back({"copies_ten", "… or among the ten they raise most", found.copies_ten});
-    out.facts.push_back({"matches_first", "tokens that look at themselves most", found.matches_first});
-    out.columns = {"circuit", "from", "to", "value"};
-    for (const TokenPair& pair : found.ov)
-      out.rows.push_back({std::string("OV"), name(pair.from), name(pair.to), static_cast<double>(pair.value)});
-    for (const TokenPair& pair : found.qk)
-      out.rows.push_back({std::string("QK"), name(pair.from), name(pair.to), static_cast<double>(pair.value)});
+    out.fact({"copies_first", "tokens that raise themselves most", found.copies_first});
+    out.fact({"copies_ten", "… or among the ten they raise most", found.copies_ten});
+    out.fact({"matches_first", "tokens that look at themselves most", found.matches_first});
+    auto& rows = out.table("rows", {"circuit", "from", "to", "value"});
+    for (const TokenPair& pair : found.ov) rows.add({"OV", name(pair.from), name(pair.to), pair.value});
+    for (const TokenPair& pair : found.qk) rows.add({"QK", name(pair.from), name(pair.to), pair.value});
     return out;
   }
   const TokenCircuits found =
       token_circuits(*run.loaded.model, run.shell.backend(), of, run.trace->ids(), std::min(top_.count, 10));
-  out.columns = {"looked_at", "raises", "strongest_key", "score"};
+  auto& rows = out.table("rows", {"looked_at", "raises", "strongest_key", "score"});
   for (std::size_t i = 0; i < found.tokens.size(); ++i) {
     std::string raised;
     for (int k = 0; k < std::min(found.kept, 5); ++k) {
@@ -224,8 +218,8 @@ Reading Circuits::read(const ReadRun& run) const {
       if (found.qk.at(static_cast<Index>(i), static_cast<Index>(j)) >
           found.qk.at(static_cast<Index>(i), static_cast<Index>(best)))
         best = j;
-    out.rows.push_back({name(found.tokens[i]), raised, name(found.tokens[best]),
-                        static_cast<double>(found.qk.at(static_cast<Index>(i), static_cast<Index>(best)))});
+    rows.add({name(found.tokens[i]), raised, name(found.tokens[best]),
+              found.qk.at(static_cast<Index>(i), static_cast<Index>(best))});
   }
   out.picture = picture_of(circuit_matrix(found, circuit_ == "qk" ? Circuit::qk : Circuit::ov, name), *run.trace);
   return out;

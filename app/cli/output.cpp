@@ -1,0 +1,36 @@
+#include "app/cli/output.h"
+
+#include <fmt/format.h>
+
+#include "app/render/picture.h"
+#include "viz/export/pango_text.h"
+
+namespace headscope::cli {
+
+void Output::add_to(Command& command) {
+  const Option as_json = command.add_flag("--json", json, "JSON instead of a table");
+  command.add_flag("--csv", csv, "CSV instead of a table").excludes(as_json);
+}
+
+void PictureOutput::add_to(Command& command, const std::string& meaning) {
+  command.add_option("-o,--out", out, meaning).type_name("FILE.png|.svg");
+  command.add_option("--theme", theme, "dark, light, projector or print")
+      .check(one_of({"dark", "light", "projector", "print"}))
+      .type_name("THEME")
+      .show_default();
+}
+
+void PictureOutput::check() const {
+  if (wanted() && kind_of_file(out).value_or(FileKind::csv) == FileKind::csv)
+    throw UsageError(fmt::format("-o: expected a file ending in .png or .svg, found \"{}\"", out));
+}
+
+void PictureOutput::write(Shell& shell, const std::function<Scene(const Look&)>& picture) const {
+  if (!wanted()) return;
+  const PangoText measure;
+  OutputSize size;
+  size.width_px = width;
+  shell.print_line(write_picture(picture({headscope::theme(theme), measure}), out, size));
+}
+
+}  // namespace headscope::cli

@@ -1,0 +1,158 @@
+#include "app/cli/trace_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/metrics/next_token.h"
+
+namespace headscope::cli {
+
+namespace {
+std::string label_in(const Tokenizer* tokenizer, const Trace& trace, std::int32_t id) {
+  for (const Token& token : trace.tokens)
+    if (token.id == id && !(tokenizer && id < tokenizer->vocab_size())) return token.label;
+  return label_of(tokenizer, id);
+}
+
+Cell verdicts_json(const std::vector<HeadVerdict>& verdicts, const Trace& trace) {
+  Cell out = Cell::array();
+  for (const HeadVerdict& verdict : verdicts) {
+    Cell evidence = Cell::array();
+    for (const Evidence& cell : verdict.evidence)
+      evidence.push_back({{"query", cell.query},
+                          {"key", cell.key},
+                          {"weight", cell.weight},
+                          {"query_token", trace.tokens[static_cast<std::size_t>(cell.query)].label},
+                          {"key_token", trace.tokens[static_cast<std::size_t>(cell.key)].label}});
+    out.push_back({{"class", verdict.rule->id},
+                   {"metric", verdict.rule->metric},
+                   {"score", verdict.score},
+                   {"chance", verdict.chance},
+                   {"threshold", verdict.rule->at_least},
+                   {"rows", verdict.rows},
+                   {"p", verdict.p},
+                   {"evidence", evidence}});
+  }
+  return out;
+}
+}  // namespace
+
+std::string label_of(const Tokenizer* tokenizer, std::int32_t id) {
+  return tokenizer && id < tokenizer->vocab_size() ? tokenizer->token(id).label : fmt::format("#{}", id);
+}
+
+std::string headline(const Trace& trace) {
+  std::string text = fmt::format("{}: {}, {} layers × {} heads, ", trace.model.name, trace.model.family,
+                                 trace.model.dims.layers, trace.model.dims.heads);
+  text += trace.merged_tokens > 0 ? fmt::format("{} words of {} tokens", trace.tokens.size(), trace.merged_tokens)
+                                  : fmt::format("{} tokens", trace.tokens.size());
+  if (trace.milliseconds > 0) text += fmt::format(", {:.3g} ms", trace.milliseconds);
+  if (!trace.plan.summary.empty()) text += "; " + trace.plan.summary;
+  return text;
+}
+
+void describe(Report& report, const Trace& trace) {
+  report.line(headline(trace));
+  report.data("model", model_json(trace.model));
+  report.data("tokens", tokens_json(trace));
+}
+
+void add_next_tokens(Report& report, const Trace& trace, const Tokenizer* tokenizer, int k) {
+  auto& rows = report.table("next", {only_in(Form::json, "id"),
+                                     {"label", "next token"},
+                                     {"probability", "probability", "{:.4f}"},
+                                     {"logit", "logit", "{:.2f}"},
+                                     for_people("id")});
+  if (!trace.logits.defined()) return;
+  for (const NextToken& next : top_next(trace, k))
+    rows.add({next.id, label_in(tokenizer, trace, next.id), next.probability, next.logit, next.id});
+}
+
+std::string loss_text(const Trace& trace) {
+  const double loss = mean_loss(trace);
+  if (std::isnan(loss)) return "";
+  return fmt::format("loss {:.4f} nats per token, perplexity {:.2f} (uniform over the vocabulary: {:.4f}, {})", loss,
+                     std::exp(loss), std::log(static_cast<double>(trace.model.dims.vocab)), trace.model.dims.vocab);
+}
+
+std::vector<Column> by_head(std::vector<Column> rest) {
+  rest.insert(rest.begin(), {for_people("head"), only_in(Form::scripts, "layer"), only_in(Form::scripts, "head")});
+  return rest;
+}
+
+void add_heads(Report& report, const std::vector<HeadReport>& heads, const Trace& trace,
+               const std::vector<HeadColumn>& columns, bool with_chance) {
+  std::vector<Column> titles;
+  for (const HeadColumn& each : columns) {
+    titles.push_back(only_in(Form::text | Form::csv, {each.id, each.id, "{:.3f}"}));
+    if (with_chance) titles.push_back(only_in(Form::csv, each.id + "_chance"));
+  }
+  for (const char* id : {"values", "chance", "classes"}) titles.push_back(only_in(Form::json, id));
+  titles.push_back(for_people("class score (chance, rows of evidence, how sure)", "", Column::Align::left));
+  auto& rows = report.table("heads", by_head(std::move(titles)));
+  const TokenLinks links = TokenLinks::of(trace.ids());
+  for (const HeadReport& head : heads) {
+    std::vector<Cell> row{to_string(head.map->id()), head.map->layer(), head.map->head()};
+    Cell values = Cell::object(), chances = Cell::object();
+    for (const HeadColumn& each : columns) {
+      row.push_back(values[each.id] = each.value({*head.map, links}));
+      if (with_chance) row.push_back(chances[each.id] = each.chance({*head.map, links}));
+    }
+    std::vector<std::string> verdicts;
+    for (const HeadVerdict& verdict : head.verdicts) verdicts.push_back(verdict_text(verdict));
+    row.insert(row.end(),
+               {values, chances, verdicts_json(head.verdicts, trace), fmt::format("{}", fmt::join(verdicts, ", "))});
+    rows.add(std::move(row));
+  }
+}
+
+HeadColumn column(const Metric& metric) {
+  return {std::string(metric.id), metric.value, metric.chance};
+}
+
+std::vector<HeadColumn> usual_columns() {
+  return columns_by_id({"entropy", "sink", "max_weight", "mean_distance"});
+}
+
+std::vector<HeadColumn> columns_by_id(const std::vector<std::string>& ids) {
+  std::vector<HeadColumn> result;
+  for (const std::string& id : ids) {
+    if (id == "all") {
+      for (const Metric& each : metrics()) result.push_back(column(each));
+    } else {
+      result.push_back(column(metric(id)));
+    }
+  }
+  return result;
+}
+
+Cell tokens_json(const Trace& trace) {
+  Cell out = Cell::array();
+  for (const Token& token : trace.tokens) {
+    Cell item{{"id", token.id}, {"label", token.label}};
+    if (token.begin >= 0) {
+      item["begin"] = token.begin;
+      item["end"] = token.end;
+    }
+    out.push_back(item);
+  }
+  return out;
+}
+
+Cell model_json(const ModelInfo& model) {
+  return {{"name", model.name},
+          {"family", model.family},
+          {"layers", model.dims.layers},
+          {"heads", model.dims.heads},
+          {"kv_heads", model.dims.kv_heads},
+          {"d_head", model.dims.d_head},
+          {"d_model", model.dims.d_model},
+          {"vocab", model.dims.vocab},
+          {"context", model.context},
+          {"parameters", model.parameters},
+          {"dtype", model.dtype}};
+}
+
+}  // namespace headscope::cli
