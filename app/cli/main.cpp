@@ -36,26 +36,7 @@ int main(int argc, char** argv) {
       .check(range(1, 1024))
       .type_name("N");
   app.add_flag("--cuda", shell.cuda, "Multiply matrices on an NVIDIA card (needs a build of the preset cuda)");
-  add_run(app, shell);
-  add_capture(app, shell);
-  add_metrics(app, shell);
-  add_render(app, shell);
-  add_mechanism(app, shell);
-  add_read(app, shell);
-  add_inspect(app, shell);
-  add_positions(app, shell);
-  add_mask(app, shell);
-  add_bench(app, shell);
-  add_corpus(app, shell);
-  add_train(app, shell);
-  add_generate(app, shell);
-  add_sample(app, shell);
-  add_compare(app, shell);
-  add_eval(app, shell);
-  add_card(app, shell);
-  add_sweep(app, shell);
-  add_detect(app, shell);
-  add_tour(app, shell);
+  for (AddCommand* add : all_commands) add(app, shell);
 
   try {
     if (const auto text = app.parse(argc, argv))
