@@ -52,25 +52,18 @@ std::vector<const std::vector<Cell>*> shown_rows(const Report::Table& table) {
 
 std::string table_text(const Report::Table& table) {
   const auto rows = shown_rows(table);
-  std::vector<std::size_t> which;
-  std::vector<TextTable::Column> titles;
+  std::vector<std::vector<std::string>> lines(rows.size() + 1);
+  std::vector<bool> left;
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
     const Column& column = table.columns[c];
     if (!has(column.forms, Form::text)) continue;
-    const bool left = column.align == Column::Align::automatic
-                          ? std::ranges::any_of(rows, [&](const auto* row) { return (*row)[c].is_string(); })
-                          : column.align == Column::Align::left;
-    which.push_back(c);
-    titles.push_back({column.title + (column.unit.empty() ? "" : " " + column.unit),
-                      left ? TextTable::Align::left : TextTable::Align::right});
+    left.push_back(column.align == Column::Align::automatic
+                       ? std::ranges::any_of(rows, [&](const auto* row) { return (*row)[c].is_string(); })
+                       : column.align == Column::Align::left);
+    lines[0].push_back(column.title + (column.unit.empty() ? "" : " " + column.unit));
+    for (std::size_t r = 0; r < rows.size(); ++r) lines[r + 1].push_back(words((*rows[r])[c], column.format));
   }
-  TextTable text(std::move(titles));
-  for (const auto* row : rows) {
-    std::vector<std::string> cells;
-    for (const std::size_t c : which) cells.push_back(words((*row)[c], table.columns[c].format));
-    text.add(std::move(cells));
-  }
-  return text.text();
+  return aligned(lines, left);
 }
 
 std::string table_csv(const Report::Table& table) {

@@ -4,8 +4,6 @@
 #include <utf8proc.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdint>
 
 namespace headscope::cli {
 
@@ -27,31 +25,21 @@ int display_width(std::string_view text) {
   return width;
 }
 
-std::string TextTable::text() const {
-  std::vector<int> widths;
-  for (const Column& column : columns_) widths.push_back(display_width(column.title));
-  for (const auto& row : rows_)
-    for (std::size_t c = 0; c < std::min(row.size(), widths.size()); ++c)
-      widths[c] = std::max(widths[c], display_width(row[c]));
+std::string aligned(const std::vector<std::vector<std::string>>& lines, const std::vector<bool>& left) {
+  std::vector<int> widths(left.size());
+  for (const auto& line : lines)
+    for (std::size_t c = 0; c < widths.size(); ++c) widths[c] = std::max(widths[c], display_width(line[c]));
 
   std::string out;
-  const auto line = [&](const auto& cell) {
+  for (const auto& line : lines) {
     std::string text;
-    for (std::size_t c = 0; c < columns_.size(); ++c) {
-      const std::string& value = cell(c);
-      const auto padding = static_cast<std::size_t>(widths[c] - display_width(value));
-      if (c > 0) text += "  ";
-      if (columns_[c].align == Align::right) text.append(padding, ' ');
-      text += value;
-      if (columns_[c].align == Align::left) text.append(padding, ' ');
+    for (std::size_t c = 0; c < widths.size(); ++c) {
+      const std::string padding(static_cast<std::size_t>(widths[c] - display_width(line[c])), ' ');
+      text += (c > 0 ? "  " : "") + (left[c] ? line[c] + padding : padding + line[c]);
     }
     text.erase(text.find_last_not_of(' ') + 1);
     out += text + '\n';
-  };
-  const std::string nothing;
-  line([&](std::size_t c) -> const std::string& { return columns_[c].title; });
-  for (const auto& row : rows_)
-    line([&](std::size_t c) -> const std::string& { return c < row.size() ? row[c] : nothing; });
+  }
   return out;
 }
 
