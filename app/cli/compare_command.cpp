@@ -23,9 +23,7 @@ struct Options {
   PictureOutput picture;
   std::string with_text, with_model, head;
   int top = 12;
-  bool csv = false, json = false;
-
-  Form form() const { return json ? Form::json : csv ? Form::csv : Form::text; }
+  Output output;
 };
 
 struct Compared {
@@ -198,11 +196,10 @@ void draw(Shell& shell, const Compared& c, const Options& options) {
 }
 
 void compare(Shell& shell, const Options& options) {
-  if (options.csv && options.json) throw UsageError("--csv and --json exclude one another");
   options.picture.check();
   const Compared compared = compare_runs(shell, options);
   if (options.picture.wanted()) return draw(shell, compared, options);
-  shell.print(compare_report(compared, options.form() != Form::text, options.top).printed(options.form()));
+  shell.print(compare_report(compared, options.output.for_scripts(), options.top).printed(options.output.form()));
 }
 }  // namespace
 
@@ -214,8 +211,8 @@ void add_compare(Command& app, Shell& shell) {
   command.add_option("--with-text", options->with_text, "The second side reads this text").type_name("TEXT");
   command.add_option("--with-model", options->with_model, "The second side is this model").type_name("DIR");
   command.add_option("--top", options->top, "How many heads to list").check(range(1, 1 << 20)).show_default();
-  command.add_flag("--csv", options->csv, "All heads with all metrics of both sides");
-  command.add_flag("--json", options->json, "The same as JSON, with tokens, pairs, losses and next tokens");
+  options->output.add_to(command, "All heads with all metrics of both sides, tokens, pairs, losses and next tokens",
+                         "The heads as CSV");
   options->picture.add_to(command, "Picture of one head in both, and the difference");
   command.add_option("--head", options->head, "Which head; without it the one that differs most").type_name("L.H");
   command.does([options, &shell] { compare(shell, *options); });

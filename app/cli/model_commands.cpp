@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
+#include "app/cli/report.h"
 #include "app/cli/table.h"
-#include "app/cli/trace_report.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/engine/evaluation.h"

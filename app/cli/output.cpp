@@ -7,9 +7,9 @@
 
 namespace headscope::cli {
 
-void Output::add_to(Command& command) {
-  const Option as_json = command.add_flag("--json", json, "JSON instead of a table");
-  command.add_flag("--csv", csv, "CSV instead of a table").excludes(as_json);
+void Output::add_to(Command& command, const std::string& as_json, const std::string& as_csv) {
+  const Option first = command.add_flag("--json", json, as_json);
+  command.add_flag("--csv", csv, as_csv).excludes(first);
 }
 
 void PictureOutput::add_to(Command& command, const std::string& meaning) {

@@ -14,7 +14,8 @@ namespace headscope::cli {
 struct Output {
   bool json = false, csv = false;
 
-  void add_to(Command& command);
+  void add_to(Command& command, const std::string& as_json = "JSON instead of a table",
+              const std::string& as_csv = "CSV instead of a table");
   Form form() const { return json ? Form::json : csv ? Form::csv : Form::text; }
   /// A script takes all there is; a person what fits on a screen.
   bool for_scripts() const { return json || csv; }
