@@ -332,7 +332,7 @@ Report Loss::read(const ReadRun& run) const {
   const LossReport found = read_token_losses(*run.trace);
   const TokenName name = namer(run.loaded);
   Report out;
-  out.facts({{"mean", "loss, nats per token", found.mean},
+  out.facts({{"mean", "loss", found.mean, "nats per token"},
              {"perplexity", "perplexity", std::exp(found.mean)},
              {"uniform", "uniform baseline ln V", found.uniform},
              {"unigram", "unigram baseline, this text's own counts", found.unigram}});

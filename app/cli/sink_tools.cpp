@@ -147,11 +147,11 @@ Report AlternativeWeights::read(const ReadRun& run) const {
   out.facts({{"free", "free directions", found.free},
              {"key", "key that loses weight", found.key},
              {"variation", "total variation of the weights", difference.variation},
-             {"divergence", "Jensen–Shannon divergence, nats", difference.divergence},
+             {"divergence", "Jensen–Shannon divergence", difference.divergence, "nats"},
              {"output", "relative change of the head's output", difference.output},
-             {"kl", "KL of the next token at this row, nats", replaced.kl},
-             {"kl_last", "KL at the end of the text, nats", replaced.kl_last},
-             {"kl_naive", "KL when as much weight is moved blindly", naive.kl}});
+             {"kl", "KL of the next token at this row", replaced.kl, "nats"},
+             {"kl_last", "KL at the end of the text", replaced.kl_last, "nats"},
+             {"kl_naive", "KL when as much weight is moved blindly", naive.kl, "nats"}});
   auto& rows = out.table("rows", {"key", "token", "weight", "other"});
   for (std::size_t j = 0; j < found.weights.size(); ++j)
     rows.add({j, token_label(*run.trace, static_cast<Index>(j)), found.weights[j], other[j]});

@@ -4,9 +4,12 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <string_view>
 
 namespace headscope::cli {
 
+namespace {
+/// Cells that a UTF-8 string takes in a terminal.
 int display_width(std::string_view text) {
   int width = 0;
   const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
@@ -24,6 +27,7 @@ int display_width(std::string_view text) {
   }
   return width;
 }
+}  // namespace
 
 std::string aligned(const std::vector<std::vector<std::string>>& lines, const std::vector<bool>& left) {
   std::vector<int> widths(left.size());

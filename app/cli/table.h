@@ -4,13 +4,9 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace headscope::cli {
-
-/// Cells that a UTF-8 string takes in a terminal.
-int display_width(std::string_view text);
 
 /// Lines of as many cells each, the first of them the titles, every one ended by a newline and without trailing spaces.
 /// `left`: the columns of words.
