@@ -2,7 +2,7 @@
 // An instrument of the Analyse workspace: one question that can be put to the model and text that are open. A new one
 // is one file beside this one and its line in registry.cpp; catalogue, palette, `--page` and settings then know it.
 // Instruments do not know one another. Thread rule: the UI thread; what takes time is a job of the explorer's worker
-// (SceneSlot for pictures, SweepDesk for sweeps).
+// (SceneSlot for pictures, ReadingJob and Answer for questions, SweepInstrument for sweeps).
 
 #include <memory>
 #include <string>

@@ -2,6 +2,7 @@
 // What is known of one question that is put to the explorer's worker: it is asked when what it depends on has changed,
 // and until the answer has come, the last one stays and is known to be old. Thread rule: the UI thread.
 
+#include <exception>
 #include <memory>
 #include <new>
 #include <optional>
@@ -51,10 +52,12 @@ class Answer {
           std::optional<std::string> error;
           try {
             made = share(make(Ctx{.backend = *backend, .stop = job.stop, .progress = &job.progress}));
-          } catch (const Error& wrong) {
-            error = wrong.what();
+          } catch (const Cancelled&) {
+            throw;
           } catch (const std::bad_alloc&) {
             error = "out of memory";
+          } catch (const std::exception& wrong) {
+            error = wrong.what();
           }
           return [&explorer, key, made, error, tag, how, slot] {
             const auto shared = slot.lock();

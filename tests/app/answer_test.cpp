@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <new>
 #include <thread>
 
 #include "tests/app/explorer_desk.h"
@@ -158,6 +159,9 @@ TEST_CASE("a failure is remembered, told once, and not asked again in every fram
   b.desk.settle();
   CHECK(quiet.state() == State::failed);
   CHECK(b.desk.message().empty());
+  quiet.want(b.desk.explorer, {b.ten, 0}, [](const Ctx&) -> int { throw std::bad_alloc(); });
+  b.desk.settle();
+  CHECK(quiet.error() == "out of memory");
 }
 
 TEST_CASE("what the user stopped waits for run_again; what was stopped or put off by its owner does not") {
