@@ -97,7 +97,7 @@ class DetectorInstrument final : public Instrument {
     {
       const UseFont font(c.ui, c.ui.token());
       ImGui::SetNextItemWidth(-1);
-      if (input_line("##rule", "k == q - 1", rule)) error_.clear();
+      if (input_line(c.ui, "##rule", "k == q - 1", rule)) error_.clear();
     }
     if (menu_button(c.ui, "Known classes", "Known classes", "", c.ui.px(26))) ImGui::OpenPopup("known classes");
     if (ImGui::BeginPopup("known classes")) {

@@ -302,7 +302,7 @@ class FeedForwardInstrument final : public ReadingInstrument {
     {
       const UseFont font(c.ui, c.ui.token());
       ImGui::SetNextItemWidth(-1);
-      input_line("##shape", presets[0].words, shape_);
+      input_line(c.ui, "##shape", presets[0].words, shape_);
     }
     if (!shape_error_.empty()) error_text(c.ui, shape_error_);
     for (const Preset& preset : presets)

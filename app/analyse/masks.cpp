@@ -149,7 +149,7 @@ class MaskInstrument final : public ReadingInstrument {
   void words(const PageContext& c) {
     const UseFont font(c.ui, c.ui.token());
     ImGui::SetNextItemWidth(-1);
-    if (input_line("##mask words", "window 8 & not padding 2", line_)) choose(line_);
+    if (input_line(c.ui, "##mask words", "window 8 & not padding 2", line_)) choose(line_);
     if (!error_.empty()) error_text(c.ui, error_);
   }
 

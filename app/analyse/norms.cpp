@@ -98,9 +98,9 @@ class NormsInstrument final : public ReadingInstrument {
     {
       const UseFont font(c.ui, c.ui.token());
       ImGui::SetNextItemWidth(-1);
-      input_line("##row a", hello, rows_[0]);
+      input_line(c.ui, "##row a", hello, rows_[0]);
       ImGui::SetNextItemWidth(-1);
-      input_line("##row b", machine_learning, rows_[1]);
+      input_line(c.ui, "##row b", machine_learning, rows_[1]);
     }
     if (!error_.empty()) error_text(c.ui, error_);
     if (button(c.ui, "“hello” and “machine learning”")) rows_[0] = hello, rows_[1] = machine_learning;

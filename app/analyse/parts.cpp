@@ -113,10 +113,10 @@ void answer_fields(const PageContext& c, AnswerFields& fields, const AnswerPair*
   {
     const UseFont font(c.ui, c.ui.token());
     ImGui::SetNextItemWidth(half);
-    changed |= input_line("##first answer", hint(&AnswerPair::right).c_str(), fields.right);
+    changed |= input_line(c.ui, "##first answer", hint(&AnswerPair::right).c_str(), fields.right);
     ImGui::SameLine(0, c.ui.px(8));
     ImGui::SetNextItemWidth(half);
-    changed |= input_line("##second answer", hint(&AnswerPair::wrong).c_str(), fields.wrong);
+    changed |= input_line(c.ui, "##second answer", hint(&AnswerPair::wrong).c_str(), fields.wrong);
   }
   if (changed) {
     fields.error.clear();

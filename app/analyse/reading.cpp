@@ -70,7 +70,7 @@ bool token_field(const PageContext& c, const char* name, const std::string& hint
   {
     const UseFont font(c.ui, c.ui.token());
     ImGui::SetNextItemWidth(-1);
-    changed = input_line(name, hint.c_str(), field.text);
+    changed = input_line(c.ui, name, hint.c_str(), field.text);
   }
   if (changed) {
     field.error.clear();

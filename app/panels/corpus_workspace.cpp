@@ -142,7 +142,7 @@ void CorpusWorkspace::source(Ui& ui, Workbench& bench) {
     note(ui, "Drawn from the language of the bundled models.");
   } else {
     ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
-    input_line("##corpus path", "path of a text file or a folder", draft.path);
+    input_line(ui, "##corpus path", "path of a text file or a folder", draft.path);
     static constexpr const char* units[] = {"Whole files", "By lines"};
     int unit = draft.lines ? 1 : 0;
     if (segmented(ui, "corpus unit", units, unit)) draft.lines = unit == 1;
@@ -200,7 +200,7 @@ void CorpusWorkspace::progress(Ui& ui) {
 void CorpusWorkspace::keep(Ui& ui) {
   section(ui, "FILE", "save, and go on another day");
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
-  input_line("##corpus file", "results.json, or a folder of shards", file_);
+  input_line(ui, "##corpus file", "results.json, or a folder of shards", file_);
   ImGui::BeginDisabled(file_.empty() || !desk_.results());
   if (button(ui, "Save results")) desk_.save(file_);
   ImGui::EndDisabled();

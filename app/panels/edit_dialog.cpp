@@ -131,7 +131,7 @@ void EditDialog::confirm(const PanelContext& c) {
 bool EditDialog::kinds(const PanelContext& c) {
   ImGui::SetNextItemWidth(-1);
   if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
-  input_line("##search edits", "Search edits", search_);
+  input_line(c.ui, "##search edits", "Search edits", search_);
   const bool chosen_by_key = ImGui::IsItemDeactivated() && ImGui::IsKeyPressed(ImGuiKey_Enter);
   ImGui::BeginChild("kinds");
   std::string group;
@@ -363,7 +363,7 @@ void EditDialog::draw(const PanelContext& c) {
   {
     const UseFont font(c.ui, c.ui.token());
     ImGui::SetNextItemWidth(-1);
-    if (input_line("##edit line", std::string(form_->form).c_str(), line_)) read_line(c);
+    if (input_line(c.ui, "##edit line", std::string(form_->form).c_str(), line_)) read_line(c);
     entered = ImGui::IsItemDeactivated() && ImGui::IsKeyPressed(ImGuiKey_Enter);
   }
   ImGui::BeginChild("said", {0, c.ui.px(40 * c.ui.theme.text_scale)});

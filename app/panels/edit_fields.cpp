@@ -80,7 +80,7 @@ bool number_field(const PanelContext& c, const EditField& field, std::string& an
   }
   const UseFont font(c.ui, c.ui.number());
   ImGui::SetNextItemWidth(box);
-  changed |= ImGui::InputText(("##edit " + field.name).c_str(), &answer);
+  changed |= input_line(c.ui, ("##edit " + field.name).c_str(), "", answer);
   return changed;
 }
 
@@ -163,7 +163,7 @@ FieldTouch EditFields::field(const PanelContext& c, const EditPart& part, std::s
       label(c, field.title, field.words);
       const UseFont font(c.ui, c.ui.token());
       ImGui::SetNextItemWidth(-1);
-      touch.changed = ImGui::InputTextWithHint(("##edit " + field.name).c_str(), field.usual.c_str(), &answer);
+      touch.changed = input_line(c.ui, ("##edit " + field.name).c_str(), field.usual.c_str(), answer);
       break;
     }
     case Kind::text: {

@@ -196,7 +196,7 @@ void EditsPanel::draw(const PanelContext& c) {
   {
     const UseFont font(c.ui, c.ui.token());
     ImGui::SetNextItemWidth(-1);
-    if (ImGui::InputTextWithHint("##edit words", "1.0: ablate zero ⏎", &line_, ImGuiInputTextFlags_EnterReturnsTrue)) {
+    if (input_line(c.ui, "##edit words", "1.0: ablate zero ⏎", line_, ImGuiInputTextFlags_EnterReturnsTrue)) {
       try {
         add(c, parse_intervention(line_, "edit"));
         line_.clear();

@@ -120,7 +120,7 @@ void PositionsWorkspace::source(const PanelContext& c) {
       ImGui::TextUnformatted(label);
       ImGui::SameLine(c.ui.px(40));
       ImGui::SetNextItemWidth(-1);
-      input_line(id, "1 0 1 0", text);
+      input_line(c.ui, id, "1 0 1 0", text);
     };
     line("q", "##typed query", desk_.view.typed_query);
     line("k", "##typed key", desk_.view.typed_key);

@@ -330,7 +330,7 @@ void TrainWorkspace::keep(Ui& ui, Workbench& bench) {
   section(ui, "KEEP", fmt::format("the model of step {}", desk_.moment()->view->step));
   const std::string usual = desk_.usual_folder().string();
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
-  input_line("##training folder", usual.c_str(), folder_);
+  input_line(ui, "##training folder", usual.c_str(), folder_);
   const bool entered =
       ImGui::IsItemDeactivated() && (ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter));
   const std::filesystem::path folder = folder_.empty() ? desk_.usual_folder() : std::filesystem::path(folder_);

@@ -1,6 +1,7 @@
 #include "app/widgets/controls.h"
 
 #include <fmt/format.h>
+#include <imgui_internal.h>
 #include <imgui_stdlib.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 
 #include "app/widgets/keyboard.h"
 #include "app/widgets/paragraph.h"
+#include "viz/export/glyphs.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -103,8 +105,23 @@ bool menu_button(const Ui& ui, const char* id, const std::string& value, const s
   return pressed;
 }
 
-bool input_line(const char* id, const char* hint, std::string& text) {
-  return ImGui::InputTextWithHint(id, hint, &text);
+bool input_line(const Ui& ui, const char* id, const char* hint, std::string& text, ImGuiInputTextFlags flags) {
+  // Dear ImGui sets letter by letter. While nobody types, text that wants more is laid out as everywhere else.
+  const bool waits = ImGui::GetActiveID() != ImGui::GetID(id);
+  const bool set_here = waits && !stands_alone(text.empty() ? std::string_view(hint) : text);
+  const ImU32 color = ImGui::GetColorU32(text.empty() ? ImGuiCol_TextDisabled : ImGuiCol_Text);
+  if (set_here)
+    for (const ImGuiCol hidden : {ImGuiCol_Text, ImGuiCol_TextDisabled}) ImGui::PushStyleColor(hidden, 0);
+  const bool changed = ImGui::InputTextWithHint(id, hint, &text, flags);
+  if (!set_here) return changed;
+  ImGui::PopStyleColor(2);
+  const ImVec2 from = ImGui::GetItemRectMin(), to = ImGui::GetItemRectMax(), padding = ImGui::GetStyle().FramePadding;
+  const std::string_view line = ui.fonts.laid_out(text.empty() ? std::string_view(hint) : text);
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  draw->PushClipRect({from.x + padding.x, from.y}, {to.x - padding.x, to.y}, true);
+  draw->AddText({from.x + padding.x, from.y + padding.y}, color, line.data(), line.data() + line.size());
+  draw->PopClipRect();
+  return changed;
 }
 
 float segmented_width(const Ui& ui, std::span<const char* const> labels) {

@@ -21,9 +21,10 @@ float button_width(const Ui& ui, const char* label);
 /// A button that shows a value, a quiet remark and "▾"; `id` is its name for tests.
 bool menu_button(const Ui& ui, const char* id, const std::string& value, const std::string& remark, float height = 0);
 
-/// One line to type in; `hint` stands in it while it is empty. True when the text changed. Width:
+/// One line to type in; `hint` stands in it while it is empty. While it is typed in, scripts that join are shown letter
+/// by letter. True when the text changed. Width:
 /// ImGui::SetNextItemWidth.
-bool input_line(const char* id, const char* hint, std::string& text);
+bool input_line(const Ui& ui, const char* id, const char* hint, std::string& text, ImGuiInputTextFlags flags = 0);
 
 /// Choices side by side, one of them on: [Map|Entropy|Sink]. True when `chosen` changed. `width` 0 = as needed.
 /// Items are named by their labels.

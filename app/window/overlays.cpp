@@ -95,7 +95,7 @@ void PaletteOverlay::draw(Ui& ui, Workbench& bench) {
   }
   if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(-1);
-  if (input_line("##palette query", "Search actions, heads, tokens, models, masks", query_)) chosen_ = 0;
+  if (input_line(ui, "##palette query", "Search actions, heads, tokens, models, masks", query_)) chosen_ = 0;
   const std::vector<PaletteHit> hits = search_palette(items_, query_, 50);
   const int count = static_cast<int>(hits.size());
   if (ImGui::IsKeyPressed(ImGuiKey_DownArrow)) ++chosen_;
@@ -393,7 +393,7 @@ void FileDialog::draw(Ui& ui, Workbench& bench) {
   if (saving) {
     if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
     ImGui::SetNextItemWidth(ui.px(360));
-    input_line("##file name", kind_ == Kind::export_view ? "name.png" : "name.json", name_);
+    input_line(ui, "##file name", kind_ == Kind::export_view ? "name.png" : "name.json", name_);
     entered = ImGui::IsItemDeactivated() && entered_key();
     ImGui::SameLine();
   } else {

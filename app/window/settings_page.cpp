@@ -50,7 +50,7 @@ void SettingsPage::folder(Ui& ui, const char* label_text, const char* hint, Fold
                           std::filesystem::path& setting) {
   label(ui, label_text);
   ImGui::SetNextItemWidth(-1);
-  if (input_line(fmt::format("##{}", label_text).c_str(), hint, line.text)) {
+  if (input_line(ui, fmt::format("##{}", label_text).c_str(), hint, line.text)) {
     const std::filesystem::path path(line.text);
     std::error_code missing;
     const bool good = line.text.empty() || (path.is_absolute() && std::filesystem::is_directory(path, missing));

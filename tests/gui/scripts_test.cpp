@@ -7,9 +7,11 @@
 #include <cmath>
 #include <numeric>
 
+#include "app/widgets/controls.h"
 #include "app/widgets/prompt_edit.h"
 #include "app/widgets/text_draw.h"
 #include "app/workspaces/all_workspaces.h"
+#include "core/base/utf8.h"
 #include "tests/gui/analyse_page.h"
 #include "tests/support/paths.h"
 #include "viz/export/glyphs.h"
@@ -216,6 +218,47 @@ TEST_CASE("the prompt is edited in every script: what is seen is under the point
   CHECK(red > 60);
 }
 
+TEST_CASE("a field of one line shows every script as it is read, and holds what is typed") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  for (const char* words : {"Effective tokens", arabic, hebrew, hindi, chinese})
+    for (const bool as_hint : {false, true}) {
+      CAPTURE(std::string(words));
+      CAPTURE(as_hint);
+      const Font font{FontRole::ui, 26, 400};
+      Window window(offscreen());
+      std::string text = as_hint ? "" : words;
+      Driver driver(window, [&](Ui& ui) {
+        ImGui::SetNextWindowPos({0, 0});
+        ImGui::SetNextWindowSize({600, 400});
+        ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, 0);
+        for (const ImGuiCol bare : {ImGuiCol_FrameBg, ImGuiCol_FrameBgHovered, ImGuiCol_WindowBg, ImGuiCol_Border})
+          ImGui::PushStyleColor(bare, 0);
+        for (const ImGuiCol ink : {ImGuiCol_Text, ImGuiCol_TextDisabled}) ImGui::PushStyleColor(ink, IM_COL32_WHITE);
+        ImGui::Begin("page", nullptr, ImGuiWindowFlags_NoDecoration);
+        const UseFont use(ui, font);
+        ImGui::SetNextItemWidth(500);
+        input_line(ui, "##line", words, text);
+        ui.name("##line", ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+        ImGui::End();
+        ImGui::PopStyleColor(6);
+        ImGui::PopStyleVar();
+      });
+      driver.frames(3);
+      const Color ground = window.capture().at(700, 410);
+      const std::vector<double> shown = profile(window.capture(), ground),
+                                wanted = profile(in_a_file({{20, 60}, words, font, rgb(0xFFFFFF), Anchor::start, 0}),
+                                                 theme("dark").background);
+      CHECK(std::abs(static_cast<double>(shown.size()) - static_cast<double>(wanted.size())) <
+            3 + 0.03 * static_cast<double>(wanted.size()));
+      CHECK(alike(shown, wanted) > 0.75);
+      driver.click("##line");
+      driver.key(ImGuiKey_End);
+      driver.type("م");
+      driver.click_at({700, 300});
+      CHECK(text == (as_hint ? "" : std::string(words)) + "م");
+    }
+}
+
 TEST_CASE("every workspace and page lives with text of every script") {
   HEADSCOPE_NEEDS_DISPLAY();
   AppOptions options = Explore::options(900, 640);
@@ -241,6 +284,52 @@ TEST_CASE("every workspace and page lives with text of every script") {
   }
   CHECK(app.window().fonts().width("iiii", {FontRole::ui, 13, 400}) == proportional);
   CHECK(proportional < app.window().fonts().width("mmmm", {FontRole::ui, 13, 400}) / 2);
+}
+
+TEST_CASE("Generate shows line breaks, and characters that two tokens share, under every set of fonts") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  AppOptions options = Explore::options(900, 640);
+  options.example = "tiny-gpt2";
+  options.text = std::string(arabic) + "\n" + chinese + "\n\n" + hindi + "\r\n🙂\t\n" + arabic;
+  App app(options);
+  AllWorkspaces workspaces(app);
+  Driver driver(app.window(), [&] { app.frame(); });
+  REQUIRE(driver.until([&] { return app.settled() && app.explorer().results().run; }, 3000));
+  driver.click("Generate");
+  GenerationDesk& desk = workspaces.generation;
+  desk.settings().past_end = true;
+  REQUIRE(driver.until([&] { return desk.next().has_value(); }, 3000));
+  desk.write_at_once(3);
+  REQUIRE(driver.until([&] { return desk.branch().steps.size() >= 3 && app.settled(); }, 3000));
+  const Trace& text = *desk.text();
+  int shared = 0, breaks = 0;
+  const Color ground = app.window().theme().background;
+  // The text is scrolled through: every chip is drawn once.
+  for (const float wheel : {50.f, -2.f, -2.f, -2.f, -2.f, -2.f, -2.f, -2.f}) {
+    driver.hover("tape next");
+    driver.wheel(wheel);
+    driver.frames(3);
+  }
+  for (std::size_t i = 0; i < text.tokens.size(); ++i) {
+    const Token& token = text.tokens[i];
+    shared += first_invalid_utf8(token.bytes).has_value();
+    breaks += token.bytes.find('\n') != std::string::npos;
+    // What stands on the chip is UTF-8 that one line holds; half a character is seen to be one.
+    CHECK_FALSE(first_invalid_utf8(token.label));
+    CHECK(token.label.find('\n') == std::string::npos);
+    CHECK_FALSE(token.label.empty());
+  }
+  CHECK(shared > 4);
+  CHECK(breaks >= 4);
+  // Beside one another in the order of the text, in whole lines: a break stays a chip among others.
+  const Item first = driver.item("tape 0");
+  CHECK(first.max.x > first.min.x);
+  const Image image = app.window().capture();
+  int ink = 0;
+  for (int y = static_cast<int>(first.min.y); y < static_cast<int>(first.max.y); ++y)
+    for (int x = static_cast<int>(first.min.x); x < static_cast<int>(first.max.x); ++x)
+      ink += !(image.at(x, y) == ground);
+  CHECK(ink > 20);
 }
 
 TEST_SUITE_END();
