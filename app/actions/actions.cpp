@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "app/actions/action.h"
+#include "core/base/nth.h"
 #include "core/edits/ablate_edit.h"
 #include "core/metrics/metric.h"
 
@@ -48,7 +49,7 @@ void move_key(Workbench& bench, Index step) {
   if (!document.query) return;
   const AttentionMap* map = bench.explorer.results().map(document.selected);
   if (!map || *document.query >= map->n_query()) return;
-  const Index strongest = std::max(map->stats().max_key[static_cast<std::size_t>(*document.query)], 0);
+  const Index strongest = std::max(nth(map->stats().max_key, *document.query), 0);
   const Index key = document.key ? *document.key + step : strongest;
   bench.explorer.pin(document.query, std::clamp<Index>(key, 0, map->n_key() - 1));
 }
@@ -181,8 +182,7 @@ void add_edit(std::vector<Action>& all) {
 
 void add_go(std::vector<Action>& all) {
   for (int i = 0; i < static_cast<int>(workspace_titles.size()); ++i)
-    all.push_back({"go.workspace." + std::to_string(i + 1),
-                   "Workspace: " + std::string(workspace_titles[static_cast<std::size_t>(i)]),
+    all.push_back({"go.workspace." + std::to_string(i + 1), "Workspace: " + std::string(nth(workspace_titles, i)),
                    "Alt+" + std::to_string(i + 1), "Go", [i](Workbench& bench) { bench.ui.workspace = i; }, nullptr,
                    [i](const Workbench& bench) { return bench.ui.workspace == i; }});
   using Generation = UiRequests::Generation;

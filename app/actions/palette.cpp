@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/attention/masks.h"
+#include "core/base/nth.h"
 
 namespace headscope {
 
@@ -35,7 +36,7 @@ void add_heads(std::vector<PaletteItem>& items, const Results& results) {
       std::string detail;
       const int row = results.facts ? results.facts->row(ref) : -1;
       if (row >= 0)
-        for (const HeadVerdict& verdict : results.facts->verdicts[static_cast<std::size_t>(row)]) {
+        for (const HeadVerdict& verdict : nth(results.facts->verdicts, row)) {
           if (!detail.empty()) detail += ", ";
           detail += fmt::format("{} {:.2f}", verdict.rule->title, verdict.score);
           if (std::isfinite(verdict.chance))

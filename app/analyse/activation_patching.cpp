@@ -1,6 +1,7 @@
 // Activation patching: two prompts, how their tokens are paired, and a map of where the clean answer comes back.
 
 #include "core/engine/activation_patching.h"
+#include "core/base/nth.h"
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -183,13 +184,8 @@ class PatchingInstrument final : public SweepInstrument<PatchingSweep, PatchingR
   }
 
   std::optional<PatchingRequest> wanted(const PageContext& c) const override {
-    PatchingRequest request{c.results().model_folder,
-                            clean_,
-                            corrupted_,
-                            c.state().document.add_bos,
-                            patching_sites()[static_cast<std::size_t>(site_)],
-                            align_,
-                            std::nullopt};
+    PatchingRequest request{c.results().model_folder,     clean_, corrupted_,  c.state().document.add_bos,
+                            nth(patching_sites(), site_), align_, std::nullopt};
     request.answers = chosen_answers(c);
     if (!request.answers) request.answers = usual_answers(c.results().model);
     return request;

@@ -1,6 +1,7 @@
 // Different weights, same output: how far a row can be moved without the head noticing.
 
 #include "core/reading/alternatives.h"
+#include "core/base/nth.h"
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -63,8 +64,7 @@ class AlternativesInstrument final : public ReadingInstrument {
           fmt::format("blocks.{}.attn.hook_v, F32", found.layer)});
     fact(c.ui, "Gives its weight away", token_label(*answer->source.trace, found.key), nullptr,
          {"the pinned key, or the strongest one",
-          fmt::format("{:.4f} → {:.4f} at the end", found.weights[static_cast<std::size_t>(found.key)],
-                      found.at(1)[static_cast<std::size_t>(found.key)])});
+          fmt::format("{:.4f} → {:.4f} at the end", nth(found.weights, found.key), nth(found.at(1), found.key))});
     if (found.free == 0)
       note(c.ui,
            "The values pin this row: no other weights give the same output. Pin a later row, or raise the tolerance.");

@@ -10,6 +10,7 @@
 #include "app/analyse/reading.h"
 #include "app/panels/head_cells.h"
 #include "app/widgets/controls.h"
+#include "core/base/nth.h"
 #include "core/metrics/next_token.h"
 #include "core/reading/logit_attribution.h"
 #include "viz/scene/map_cells.h"
@@ -160,7 +161,7 @@ class AttributionInstrument final : public ReadingInstrument {
     });
     const auto cell = matrix_cell(touch);
     if (!cell || cell->column > answer->result.of.position || cell->row >= static_cast<Index>(heads.size())) return;
-    const auto [layer, head] = heads[static_cast<std::size_t>(cell->row)];
+    const auto [layer, head] = nth(heads, cell->row);
     const Index key = cell->column, at = Index{layer} * answer->source.trace->model.dims.heads + head;
     tooltip(c.ui, {fmt::format("head {}.{} from {} ({}): {}", layer, head, token_label(*answer->source.trace, key), key,
                                signed_words(static_cast<double>(answer->result.by_source.at(at, key)))),

@@ -1,6 +1,7 @@
 // What a head would do for any pair of tokens, read off its weights.
 
 #include "core/reading/circuits.h"
+#include "core/base/nth.h"
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -111,9 +112,7 @@ class CircuitsInstrument final : public ReadingInstrument {
     if (!cell || cell->row >= static_cast<Index>(found.tokens.size()) ||
         cell->column >= static_cast<Index>(found.tokens.size()))
       return;
-    const auto name = [&](Index i) {
-      return token_text(answer->source.model, found.tokens[static_cast<std::size_t>(i)]);
-    };
+    const auto name = [&](Index i) { return token_text(answer->source.model, nth(found.tokens, i)); };
     const HeadId head = answer->result.head;
     if (shown == Circuit::ov)
       tooltip(c.ui, {fmt::format("looking at {} → {}: {}", name(cell->row), name(cell->column),

@@ -1,6 +1,7 @@
 // How much a head reads what an earlier one wrote.
 
 #include "core/reading/composition.h"
+#include "core/base/nth.h"
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -75,7 +76,7 @@ class CompositionInstrument final : public ReadingInstrument {
     fact(c.ui, "Deviation", fmt::format("{:.4f}", found.chance.deviation), nullptr, {"of one such pair"});
     section(c.ui, "STRONGEST", "earlier → later, times chance");
     const Tensor& all = values(found);
-    const auto& order = answer->result.strongest[static_cast<std::size_t>(kind_)];
+    const auto& order = nth(answer->result.strongest, kind_);
     std::vector<Bar> bars;
     for (const auto& [writer, reader] : order) {
       const double value = static_cast<double>(all.at(writer, reader));
@@ -92,9 +93,7 @@ class CompositionInstrument final : public ReadingInstrument {
   using Reading = ReadingJob<Composed>::Reading;
 
   const Tensor& values(const Composition& found) const { return kind_ == 0 ? found.q : kind_ == 1 ? found.k : found.v; }
-  static std::string label(const Composition& found, Index i) {
-    return to_string(found.heads[static_cast<std::size_t>(i)]);
-  }
+  static std::string label(const Composition& found, Index i) { return to_string(nth(found.heads, i)); }
 
   void matrix(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
     const double width = std::floor(c.room()), height = std::max(200.0, room_below(c) - 6);
@@ -128,7 +127,7 @@ class CompositionInstrument final : public ReadingInstrument {
                      : kind_ == 1 ? "‖W_OV W_QKᵀ‖ ÷ (‖W_OV‖ ‖W_QK‖)"
                                   : "‖W_OV W_OV‖ ÷ (‖W_OV‖ ‖W_OV‖)",
                      "Frobenius norms, the first norms' gains folded in, F32 weights"});
-    if (touch.clicked) c.explorer().select(found.heads[static_cast<std::size_t>(reader)]);
+    if (touch.clicked) c.explorer().select(nth(found.heads, reader));
   }
 
   ReadingJob<Composed> job_{*this, "read.composition"};

@@ -1,6 +1,7 @@
 // A head class of one's own: cells by a rule or painted on the map, and all heads ranked by their attention there.
 
 #include "core/metrics/detector.h"
+#include "core/base/nth.h"
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -207,7 +208,7 @@ class DetectorInstrument final : public Instrument {
     constexpr int most = 20'000;  // more rectangles than can be told apart
     int drawn = 0;
     for (Index q = 0; q < cells.size; ++q) {
-      const auto& keys = cells.keys[static_cast<std::size_t>(q)];
+      const auto& keys = nth(cells.keys, q);
       for (std::size_t i = 0; i < keys.size() && drawn < most;) {
         std::size_t end = i + 1;
         while (!large && end < keys.size() && keys[end] == keys[end - 1] + 1) ++end;
@@ -272,7 +273,7 @@ class DetectorInstrument final : public Instrument {
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
     while (clipper.Step())
       for (int line = clipper.DisplayStart; line < clipper.DisplayEnd; ++line) {
-        const Detection& d = found()->heads[order[static_cast<std::size_t>(line)]];
+        const Detection& d = found()->heads[nth(order, line)];
         const HeadId head{d.layer, d.head};
         const ImVec2 at = ImGui::GetCursorScreenPos();
         const std::string name = to_string(HeadId{d.layer, d.head});

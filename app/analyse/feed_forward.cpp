@@ -1,6 +1,7 @@
 // The feed-forward layer: its activation functions, its neurons on this text, and the share of parameters it holds.
 
 #include "core/reading/feed_forward.h"
+#include "core/base/nth.h"
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -203,7 +204,7 @@ class FeedForwardInstrument final : public ReadingInstrument {
     section(c.ui, "HERE", fmt::format("{}{}", title(config.activation), config.gated_mlp ? ", gated" : ""));
     const auto percent = [](double share) { return fmt::format("{:.1f} %", 100 * share); };
     fact(c.ui, "Neurons", std::to_string(config.dims.d_mlp), nullptr, {"d_mlp of the model's configuration"});
-    fact(c.ui, "Active at this position", percent(f.active[static_cast<std::size_t>(f.of.position)]), nullptr,
+    fact(c.ui, "Active at this position", percent(nth(f.active, f.of.position)), nullptr,
          {fmt::format("share with {} > 0", name(Site{SiteKind::mlp_pre, f.layer}))});
     fact(c.ui, "Active somewhere in the text", percent(f.ever_active), nullptr, {"at one position or more"});
     fact(c.ui, "Write half of it all", percent(f.half), nullptr,

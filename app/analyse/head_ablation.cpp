@@ -1,6 +1,7 @@
 // Every head taken out in turn: an atlas of effects and a list to sort.
 
 #include "core/engine/head_ablation.h"
+#include "core/base/nth.h"
 #include "core/edits/ablate_edit.h"
 
 #include <fmt/format.h>
@@ -136,7 +137,7 @@ class HeadAblationInstrument final : public SweepInstrument<HeadAblationSweep, H
     std::vector<int> order(result()->heads.size());
     std::iota(order.begin(), order.end(), 0);
     const auto key = [&](int i) {
-      const HeadAblation::Head& h = result()->heads[static_cast<std::size_t>(i)];
+      const HeadAblation::Head& h = nth(result()->heads, i);
       if (sort_ == 0) return -static_cast<double>(i);
       const double v = measures[sort_ - 1].value(h);
       return std::isnan(v) ? -1e300 : v;
@@ -148,7 +149,7 @@ class HeadAblationInstrument final : public SweepInstrument<HeadAblationSweep, H
     c.ui.pictures.add_table("heads by effect", "heads by effect", [result = result(), order] {
       Table out{"heads by effect", {"layer", "head", "loss change", "KL", "logit difference"}, {}};
       for (const int i : order) {
-        const HeadAblation::Head& head = result->heads[static_cast<std::size_t>(i)];
+        const HeadAblation::Head& head = nth(result->heads, i);
         out.rows.push_back({std::to_string(head.layer), std::to_string(head.head)});
         for (const Measure& measure : measures) out.rows.back().push_back(number_cell(measure.value(head)));
       }
@@ -173,7 +174,7 @@ class HeadAblationInstrument final : public SweepInstrument<HeadAblationSweep, H
     }
     const auto& facts = c.results().facts;
     for (const int i : order) {
-      const HeadAblation::Head& head = result()->heads[static_cast<std::size_t>(i)];
+      const HeadAblation::Head& head = nth(result()->heads, i);
       const HeadId ref{head.layer, head.head};
       ImGui::TableNextRow();
       ImGui::TableNextColumn();
@@ -188,9 +189,9 @@ class HeadAblationInstrument final : public SweepInstrument<HeadAblationSweep, H
       if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tip(c, ref);
       ImGui::TableNextColumn();
       const int row = facts ? facts->row(ref) : -1;
-      const bool classed = row >= 0 && !facts->verdicts[static_cast<std::size_t>(row)].empty();
+      const bool classed = row >= 0 && !nth(facts->verdicts, row).empty();
       ImGui::TextColored(vec(c.ui.theme.muted), "%s",
-                         classed ? facts->verdicts[static_cast<std::size_t>(row)].front().rule->title.c_str() : "–");
+                         classed ? nth(facts->verdicts, row).front().rule->title.c_str() : "–");
       for (const Measure& measure : measures) {
         ImGui::TableNextColumn();
         ImGui::TextUnformatted(signed_number(measure.value(head)).c_str());

@@ -1,6 +1,7 @@
 // A small set of heads that keeps a logit difference: the greedy order, its faithfulness, a threshold to drag.
 
 #include "core/engine/head_circuit.h"
+#include "core/base/nth.h"
 #include "core/edits/ablate_edit.h"
 
 #include <fmt/format.h>
@@ -166,9 +167,9 @@ class HeadCircuitInstrument final : public SweepInstrument<HeadCircuitSearch, He
       const bool removing = result->request.method == Method::remove;
       const auto known = static_cast<int>(result->order.size());
       for (int i = 0; i < known; ++i) {
-        const HeadCircuit::Step& step = result->order[static_cast<std::size_t>(i)];
+        const HeadCircuit::Step& step = nth(result->order, i);
         matrix.values.ref(step.layer, step.head) = static_cast<float>(removing ? i : result->heads - 1 - i);
-        matrix.pending[static_cast<std::size_t>(step.layer * dims.heads + step.head)] = 0;
+        nth(matrix.pending, step.layer * dims.heads + step.head) = 0;
       }
       matrix.low = 0, matrix.high = std::max(result->heads - 1, 1);
       matrix.digits = 3;

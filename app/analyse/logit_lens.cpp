@@ -1,6 +1,7 @@
 // What every residual stream would answer, and the way of one token through the layers.
 
 #include "core/reading/logit_lens.h"
+#include "core/base/nth.h"
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -50,7 +51,7 @@ class LogitLensInstrument final : public ReadingInstrument {
     section(c.ui, "STAGES", "top token, rank of the followed");
     const auto name = token_names(answer->source.model);
     for (Index s = 0; s < static_cast<Index>(lens.stages.size()); ++s) {
-      const LogitLens::Stage& stage = lens.stages[static_cast<std::size_t>(s)];
+      const LogitLens::Stage& stage = nth(lens.stages, s);
       const NextToken& top = lens.cell(s, position)[0];
       const std::string rank = lens.rank(s, position) > 0 ? fmt::format("#{}", lens.rank(s, position)) : "–";
       fact(c.ui, stage.name, fmt::format("{} {:.1f} %", name(top.id), 100 * top.probability), nullptr,
@@ -76,13 +77,13 @@ class LogitLensInstrument final : public ReadingInstrument {
   }
 
   std::string followed_name(const Reading& answer, Index position) const {
-    const std::int32_t id = answer.result.followed[static_cast<std::size_t>(position)];
+    const std::int32_t id = nth(answer.result.followed, position);
     return id < 0 ? "–" : token_text(answer.source.model, id);
   }
 
   std::vector<std::string> cell_words(const Reading& answer, Index stage, Index position) const {
     const LogitLens& lens = answer.result;
-    const LogitLens::Stage& s = lens.stages[static_cast<std::size_t>(stage)];
+    const LogitLens::Stage& s = nth(lens.stages, stage);
     std::vector<std::string> lines{
         fmt::format("{} at {} ({})", s.name, token_label(*answer.source.trace, position), position)};
     for (const NextToken& token : lens.cell(stage, position))
@@ -147,9 +148,8 @@ class LogitLensInstrument final : public ReadingInstrument {
     Index first = -1;  // stage from which on the followed token stays on top
     for (auto s = static_cast<Index>(lens.stages.size()) - 1; s >= 0 && lens.rank(s, position) == 1; --s) first = s;
     section(c.ui, "WAY OF " + followed_name(*answer, position),
-            fmt::format(
-                "at {} {}{}", token_label(*answer->source.trace, position), position,
-                first >= 0 ? ", most probable from " + lens.stages[static_cast<std::size_t>(first)].name + " on" : ""));
+            fmt::format("at {} {}{}", token_label(*answer->source.trace, position), position,
+                        first >= 0 ? ", most probable from " + nth(lens.stages, first).name + " on" : ""));
     const double width = std::floor(c.room()), height = std::clamp(room_below(c) - 6, 96.0, 220.0);
     way_.want(c.explorer(), c.ui, answer, fmt::format("{} {} {}", position, width, height),
               [answer, position, width, height](const Look& look) {

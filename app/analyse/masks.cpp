@@ -17,6 +17,7 @@
 #include "core/attention/mask_facts.h"
 #include "core/attention/masks.h"
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/edits/mask_edit.h"
 #include "viz/color/norm.h"
 #include "viz/scene/map_cells.h"
@@ -192,7 +193,7 @@ class MaskInstrument final : public ReadingInstrument {
     const MaskPicture& known = answer->result;
     const Index i = touch.cell->row, j = touch.cell->column;
     if (known.spec != spec_ || i >= known.tokens || j >= known.tokens) return;
-    const bool hidden = known.hidden[static_cast<std::size_t>(i * known.tokens + j)] != 0;
+    const bool hidden = nth(known.hidden, i * known.tokens + j) != 0;
     tooltip(c.ui, {fmt::format("query {} {} {}", i, hidden ? "does not see" : "sees", fmt::format("key {}", j)),
                    fmt::format("{} → {}", token_label(*c.trace(), i), token_label(*c.trace(), j)),
                    "press to open or close the cell, drag to paint"});

@@ -12,6 +12,7 @@
 #include "app/widgets/paragraph.h"
 #include "core/base/duration.h"
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/edits/ablate_edit.h"
 #include "viz/scene/text.h"
 
@@ -174,7 +175,7 @@ int number_of(const Ablate& ablate) {
   return found == ablation_choices().end() ? 0 : static_cast<int>(found - ablation_choices().begin());
 }
 const AblationChoice& ablation_number(int number) {
-  return ablation_choices()[static_cast<std::size_t>(number)];
+  return nth(ablation_choices(), number);
 }
 }  // namespace
 

@@ -2,6 +2,7 @@
 // model that is open, and in blocks with random weights.
 
 #include "core/reading/residual_stream.h"
+#include "core/base/nth.h"
 #include "core/edits/post_norm_edit.h"
 
 #include <fmt/format.h>
@@ -72,13 +73,11 @@ class ResidualInstrument final : public ReadingInstrument {
     section(c.ui, "STAGES", "‖x‖ here, mean over positions in grey");
     for (Index stage = 0; stage <= last; ++stage) {
       const std::string mean = fmt::format("{:.2f}", ResidualStream::mean(s.norm, stage));
-      std::vector<std::string> words{
-          fmt::format("{}[{}], F32, Euclidean norm", name(s.stages[static_cast<std::size_t>(stage)].site), row)};
+      std::vector<std::string> words{fmt::format("{}[{}], F32, Euclidean norm", name(nth(s.stages, stage).site), row)};
       if (stage > 0)
         words.push_back(fmt::format("added just before: ‖f‖ {:.3f}, cosine with the stream {:+.3f}",
                                     s.added.at(stage - 1, row), s.cosine.at(stage - 1, row)));
-      fact(c.ui, s.stages[static_cast<std::size_t>(stage)].name, fmt::format("{:.2f}", s.norm.at(stage, row)), nullptr,
-           words, &mean);
+      fact(c.ui, nth(s.stages, stage).name, fmt::format("{:.2f}", s.norm.at(stage, row)), nullptr, words, &mean);
     }
     fact(c.ui, "Last ÷ first, of the means",
          fmt::format("{:.2f}×", ResidualStream::mean(s.norm, last) / ResidualStream::mean(s.norm, 0)), nullptr,
@@ -124,7 +123,7 @@ class ResidualInstrument final : public ReadingInstrument {
     });
     const auto cell = matrix_cell(touch);
     if (!cell || cell->row >= s.norm.dim(0) || cell->column >= s.norm.dim(1)) return;
-    const LogitLens::Stage& stage = s.stages[static_cast<std::size_t>(cell->row)];
+    const LogitLens::Stage& stage = nth(s.stages, cell->row);
     tooltip(c.ui,
             {fmt::format("{} at {} ({}): ‖x‖ {:.4f}", stage.name, token_label(*answer->source.trace, cell->column),
                          cell->column, s.norm.at(cell->row, cell->column)),

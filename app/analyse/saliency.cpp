@@ -1,6 +1,7 @@
 // Gradients: what a logit depends on, by token and by attention weight.
 
 #include "core/reading/saliency.h"
+#include "core/base/nth.h"
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -49,9 +50,7 @@ class SaliencyInstrument final : public ReadingInstrument {
     std::vector<Index> order;
     for (std::size_t i = 0; i < found.gradients.gradient_times_input.size(); ++i)
       order.push_back(static_cast<Index>(i));
-    const auto value = [&](Index i) {
-      return static_cast<double>(found.gradients.gradient_times_input[static_cast<std::size_t>(i)]);
-    };
+    const auto value = [&](Index i) { return static_cast<double>(nth(found.gradients.gradient_times_input, i)); };
     std::ranges::stable_sort(order, [&](Index a, Index b) { return std::abs(value(a)) > std::abs(value(b)); });
     std::vector<Bar> bars;
     for (std::size_t i = 0; i < std::min<std::size_t>(order.size(), 8); ++i)
@@ -107,7 +106,7 @@ class SaliencyInstrument final : public ReadingInstrument {
     const auto cell = matrix_cell(touch);
     if (!cell || cell->column >= static_cast<Index>(values.size())) return;
     tooltip(c.ui, {fmt::format("{} ({}): {}", token_label(*answer->source.trace, cell->column), cell->column,
-                               signed_words(static_cast<double>(values[static_cast<std::size_t>(cell->column)]))),
+                               signed_words(static_cast<double>(nth(values, cell->column)))),
                    "Σ over d of hook_embed[d] · ∂logit/∂hook_embed[d], F32"});
     if (touch.clicked) c.explorer().pin(cell->column);
   }
@@ -156,8 +155,7 @@ class SaliencyInstrument final : public ReadingInstrument {
     const double width = std::floor(c.room());
     map_.want(c.explorer(), c.ui, answer, fmt::format("{} {} {} {}", head.layer, head.head, width, height),
               [answer, head, width, height](const Look& look) {
-                const Tensor values =
-                    answer->result.found.weighted[static_cast<std::size_t>(head.layer)].select(0, head.head);
+                const Tensor values = nth(answer->result.found.weighted, head.layer).select(0, head.head);
                 Matrix m = token_matrix(values, answer->source.trace, "attention × gradient, logits");
                 m.diverging = true;
                 m.width = width, m.height = height;
@@ -166,7 +164,7 @@ class SaliencyInstrument final : public ReadingInstrument {
               });
     const SceneTouch touch = wide_scene(c, map_, "cells");
     const auto cell = matrix_cell(touch);
-    const Tensor& weighted = answer->result.found.weighted[static_cast<std::size_t>(head.layer)];
+    const Tensor& weighted = nth(answer->result.found.weighted, head.layer);
     if (!cell || cell->column > cell->row || cell->row >= weighted.dim(1)) return;
     const float weight = answer->source.trace->map(head).weight(cell->row, cell->column);
     tooltip(c.ui, {fmt::format("{} ({}) → {} ({}): {}", token_label(*answer->source.trace, cell->row), cell->row,

@@ -14,6 +14,7 @@
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "core/attention/mechanisms/spectrum.h"
+#include "core/base/nth.h"
 #include "core/edits/singular_edit.h"
 #include "core/model/weights.h"
 #include "core/tensor/singular.h"
@@ -151,8 +152,7 @@ class SingularValuesInstrument final : public Instrument {
     std::vector<const char*> labels;
     for (const std::string& name : names) labels.push_back(name.c_str());
     int chosen = static_cast<int>(std::ranges::find(there, matrix_) - there.begin());
-    if (segmented(c.ui, "matrix", labels, chosen, ImGui::GetContentRegionAvail().x))
-      matrix_ = there[static_cast<std::size_t>(chosen)];
+    if (segmented(c.ui, "matrix", labels, chosen, ImGui::GetContentRegionAvail().x)) matrix_ = nth(there, chosen);
     ImGui::Dummy({0, c.ui.px(4)});
   }
 
@@ -209,7 +209,7 @@ class SingularValuesInstrument final : public Instrument {
       chosen_ = static_cast<Index>(std::lround(at)) - 1;
     chosen_ = std::clamp<Index>(chosen_, 0, static_cast<Index>(count()) - 1);
     std::vector<double> z = z_of(c);
-    double& value = z[static_cast<std::size_t>(chosen_)];
+    double& value = nth(z, chosen_);
     if (slider(c.ui, "z of it", value, {0, largest_z, 1, false, "", 2})) put(c, z);
     ImGui::Dummy({0, c.ui.px(4)});
   }
@@ -294,7 +294,7 @@ class SingularValuesInstrument final : public Instrument {
     if (held_) {
       const double moved = (held_->y - static_cast<double>(ImGui::GetMousePos().y)) / static_cast<double>(c.ui.scale);
       const double now = std::clamp(rounded(held_->z + moved / pixels_per_z), 0.0, largest_z);
-      auto& own = z[static_cast<std::size_t>(held_->index)];
+      auto& own = nth(z, held_->index);
       if (std::abs(moved) > 2 && own != now) own = now, put(c, z);
       tooltip(c.ui, {fmt::format("z of σ {}: {:.2f}", held_->index + 1, own)});
       return;
@@ -303,14 +303,13 @@ class SingularValuesInstrument final : public Instrument {
     const auto index =
         std::min<Index>(static_cast<Index>((touch.at.x - values.x) / values.w * static_cast<double>(count())),
                         static_cast<Index>(count()) - 1);
-    const double sigma = known().singular->values[static_cast<std::size_t>(index)],
-                 own = z[static_cast<std::size_t>(index)];
+    const double sigma = nth(known().singular->values, index), own = nth(z, index);
     tooltip(c.ui, {fmt::format("σ {} = {:.4g}{}", index + 1, sigma,
                                own == 1 ? "" : fmt::format(", times {:.2f} = {:.4g}", own, own * sigma)),
                    fmt::format("of {}, layer {}, F32, decomposed in F64", symbol_of(matrix_), layer_),
                    "drag up or down: z; double click: 1"});
     if (touch.double_clicked) {
-      z[static_cast<std::size_t>(index)] = 1;
+      nth(z, index) = 1;
       c.explorer().close_step();
       return put(c, z);
     }

@@ -2,6 +2,7 @@
 // layers.
 
 #include "core/reading/sinks.h"
+#include "core/base/nth.h"
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -139,8 +140,7 @@ class SinksInstrument final : public ReadingInstrument {
                    for (std::size_t l = 0; l < layers.size(); ++l) {
                      m.rows.push_back(std::to_string(l));
                      for (Index j = 0; j < n; ++j)
-                       m.values.ref(static_cast<Index>(l), j) =
-                           static_cast<float>(layers[l].received[static_cast<std::size_t>(j)]);
+                       m.values.ref(static_cast<Index>(l), j) = static_cast<float>(nth(layers[l].received, j));
                    }
                    for (const float v : m.values.values()) m.pending.push_back(std::isnan(v));
                    m.pending_text = "no row after it";
@@ -157,7 +157,7 @@ class SinksInstrument final : public ReadingInstrument {
     if (!cell || cell->row >= static_cast<Index>(answer->result.layers.size()) ||
         cell->column >= static_cast<Index>(answer->source.trace->tokens.size()))
       return;
-    const SinkLayer& layer = answer->result.layers[static_cast<std::size_t>(cell->row)];
+    const SinkLayer& layer = nth(answer->result.layers, cell->row);
     const auto at = static_cast<std::size_t>(cell->column);
     tooltip(c.ui, {fmt::format("{} ({}) in layer {}", token_label(*answer->source.trace, cell->column), cell->column,
                                cell->row),

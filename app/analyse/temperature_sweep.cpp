@@ -1,6 +1,7 @@
 // Entropy and loss against the softmax temperature: every head alone, their mean, all together.
 
 #include "core/engine/temperature_sweep.h"
+#include "core/base/nth.h"
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -59,7 +60,7 @@ class TemperatureInstrument final : public SweepInstrument<TemperatureSweeper, T
       const HeadId head = c.state().document.selected;
       if (const auto* curve = curve_of(head); curve && curve->size() == result()->request.taus.size()) {
         const auto least = std::ranges::min_element(*curve, {}, &Point::loss);
-        const double tau = result()->request.taus[static_cast<std::size_t>(least - curve->begin())];
+        const double tau = nth(result()->request.taus, least - curve->begin());
         fact(c.ui, fmt::format("Lowest with head {}.{}", head.layer, head.head),
              fmt::format("{:.3f} at τ {:.2f}", least->loss, tau), nullptr,
              {"the least loss among the temperatures tried for this head alone"});

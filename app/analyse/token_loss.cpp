@@ -2,6 +2,7 @@
 // predictions as the text has tokens.
 
 #include "core/reading/token_loss.h"
+#include "core/base/nth.h"
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -92,7 +93,7 @@ class TokenLossInstrument final : public ReadingInstrument {
     const Index row = pinned_row(c, *answer->source.trace);
     if (row >= static_cast<Index>(r.tokens.size()))
       return note(c.ui, "After the last token there is nothing to compare with.");
-    const TokenLoss& t = r.tokens[static_cast<std::size_t>(row)];
+    const TokenLoss& t = nth(r.tokens, row);
     fact(c.ui, "Target", token_text(answer->source.model, t.target), nullptr, {"the token that follows in the text"});
     fact(c.ui, "p, −ln p", fmt::format("{:.4f}, {:.4f}", t.probability, t.loss), nullptr,
          {fmt::format("softmax(logits[{}])[{}]", t.position, t.target)});
@@ -154,7 +155,7 @@ class TokenLossInstrument final : public ReadingInstrument {
     clipper.Begin(static_cast<int>(answer.result.tokens.size()));
     while (clipper.Step())
       for (int line = clipper.DisplayStart; line < clipper.DisplayEnd; ++line) {
-        const TokenLoss& t = answer.result.tokens[static_cast<std::size_t>(line)];
+        const TokenLoss& t = nth(answer.result.tokens, line);
         ImGui::TableNextRow();
         if (t.position == pinned)
           ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg1, col(with_opacity(c.ui.theme.accent, 0.25)));

@@ -15,6 +15,7 @@
 #include "app/panels/map_part.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
+#include "core/base/nth.h"
 #include "core/reading/weighted_maps.h"
 #include "viz/scene/map_cells.h"
 
@@ -41,7 +42,7 @@ class WeightedAttentionInstrument final : public ReadingInstrument {
       for (const WeightedHead& head : out.heads) {
         auto& norms = out.norms.emplace_back();
         for (const Weighting w : {Weighting::attention, Weighting::value, Weighting::output})
-          norms[static_cast<std::size_t>(w)] = key_norms(*source.trace, out.weights, {head.layer, head.head}, w);
+          nth(norms, w) = key_norms(*source.trace, out.weights, {head.layer, head.head}, w);
       }
       return out;
     });
@@ -102,7 +103,7 @@ class WeightedAttentionInstrument final : public ReadingInstrument {
     const int heads = answer.source.trace->model.dims.heads;
     const auto at = static_cast<std::size_t>(head.layer * heads + head.head);
     if (at >= answer.result.norms.size()) return std::numeric_limits<float>::quiet_NaN();
-    return answer.result.norms[at][static_cast<std::size_t>(w)][static_cast<std::size_t>(key)];
+    return nth(nth(answer.result.norms[at], w), key);
   }
 
   void maps(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
@@ -127,7 +128,7 @@ class WeightedAttentionInstrument final : public ReadingInstrument {
       wanted += fmt::format(" {} {} {} {}", part->query, part->n_query, part->key, part->n_key);
     for (std::size_t i = 0; i < 2; ++i) {
       const auto weighting = i == 0 ? Weighting::attention : static_cast<Weighting>(weighted_by_ + 1);
-      const char* title = titles[static_cast<std::size_t>(weighting)];
+      const char* title = nth(titles, weighting);
       const float x = start.x + c.ui.px(static_cast<double>(i) * (width + gap));
       ImGui::SetCursorPos({x, start.y});
       {

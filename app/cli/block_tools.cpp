@@ -8,6 +8,7 @@
 #include "app/cli/reading.h"
 #include "app/render/block_pictures.h"
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/model/parameter_parts.h"
 #include "viz/scene/compose.h"
 #include "viz/scene/framed.h"
@@ -250,18 +251,17 @@ Report Mlp::read(const ReadRun& run) const {
   const FeedForward found =
       read_feed_forward(*run.loaded.model, run.shell.backend(), *run.trace, layer_, of, top_.count, 3);
   const TokenName name = namer(run.loaded);
-  out.facts(
-      {{"position", "position", found.of.position},
-       {"token", "token", name(of.token)},
-       {"activation", "activation",
-        std::string(title(run.loaded.model->config().activation)) +
-            (run.loaded.model->config().gated_mlp ? ", gated" : "")},
-       {"active", "share of neurons with pre > 0 here", found.active[static_cast<std::size_t>(found.of.position)]},
-       {"ever_active", "share active at some position of the text", found.ever_active},
-       {"half", "share of neurons that write half of Σ ‖a W_down‖ here", found.half},
-       {"logit", "part of the whole MLP in the logit", found.logit},
-       {"bias_logit", "of it, the output bias", found.bias_logit},
-       {"edited_logit", "what edits behind the neurons add", found.edited_logit}});
+  out.facts({{"position", "position", found.of.position},
+             {"token", "token", name(of.token)},
+             {"activation", "activation",
+              std::string(title(run.loaded.model->config().activation)) +
+                  (run.loaded.model->config().gated_mlp ? ", gated" : "")},
+             {"active", "share of neurons with pre > 0 here", nth(found.active, found.of.position)},
+             {"ever_active", "share active at some position of the text", found.ever_active},
+             {"half", "share of neurons that write half of Σ ‖a W_down‖ here", found.half},
+             {"logit", "part of the whole MLP in the logit", found.logit},
+             {"bias_logit", "of it, the output bias", found.bias_logit},
+             {"edited_logit", "what edits behind the neurons add", found.edited_logit}});
   auto& rows = out.table("rows", {"neuron", "pre", "linear", "post", "norm_written", "logit", "raises"});
   const bool gated = run.loaded.model->config().gated_mlp;
   for (const Neuron& n : found.neurons) {

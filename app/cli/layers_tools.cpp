@@ -8,6 +8,7 @@
 #include "app/render/reading_pictures.h"
 #include "core/attention/mechanisms/spectrum.h"
 #include "core/base/median.h"
+#include "core/base/nth.h"
 #include "core/metrics/rollout.h"
 #include "core/reading/saliency.h"
 #include "core/tensor/singular.h"
@@ -46,10 +47,10 @@ Report Rollout::read(const ReadRun& run) const {
   const Index n = found.dim(0);
   for (Index i = run.for_scripts ? 0 : n - 1; i < n; ++i)
     for (Index j = 0; j <= i; ++j) rows.add({i, j, token_label(*run.trace, j), found.at(i, j), relative.at(i, j)});
-  out.picture =
-      picture_of(token_matrix(mixing_.relative ? relative : found, run.trace,
-                              mixing_.relative ? "attention rollout ÷ that of even heads" : "attention rollout"),
-                 *run.trace);
+  Matrix picture = token_matrix(mixing_.relative ? relative : found, run.trace,
+                                mixing_.relative ? "attention rollout ÷ that of even heads" : "attention rollout");
+  picture.square = true;  // queries and keys are the same tokens
+  out.picture = picture_of(std::move(picture), *run.trace);
   return out;
 }
 
@@ -161,7 +162,7 @@ Report CompositionTool::read(const ReadRun& run) const {
   Report out;
   out.facts({{"chance", "by chance", found.chance.mean}, {"chance_deviation", "± ", found.chance.deviation}});
   auto& rows = out.table("rows", {"writes", "reads", "q", "k", "v"});
-  const auto label = [&](Index i) { return to_string(found.heads[static_cast<std::size_t>(i)]); };
+  const auto label = [&](Index i) { return to_string(nth(found.heads, i)); };
   for (Index a = 0; a < found.q.dim(0); ++a)
     for (Index b = 0; b < found.q.dim(1); ++b)
       if (!std::isnan(found.q.at(a, b)))

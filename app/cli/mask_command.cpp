@@ -11,6 +11,7 @@
 #include "core/attention/mask_facts.h"
 #include "core/attention/masks.h"
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/edits/mask_edit.h"
 #include "core/metrics/next_token.h"
 #include "core/metrics/next_token_change.h"
@@ -41,7 +42,7 @@ void draw(Shell& shell, const AttentionRule& rule, Index n) {
   const auto hidden = hidden_cells(rule, n);
   for (Index i = 0; i < n; ++i) {
     std::string line;
-    for (Index j = 0; j < n; ++j) line += hidden[static_cast<std::size_t>(i * n + j)] ? " ·" : " #";
+    for (Index j = 0; j < n; ++j) line += nth(hidden, i * n + j) ? " ·" : " #";
     shell.print_line(line);
   }
 }

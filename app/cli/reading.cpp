@@ -87,7 +87,7 @@ CaptureSpec with_sites(std::set<SiteKind> sites) {
 
 std::function<Scene(const Look&)> picture_of(Matrix matrix, const Trace& trace, double cell) {
   matrix.width = std::max(picture_width, cell * static_cast<double>(trace.tokens.size()));
-  matrix.height = picture_height;
+  matrix.height = matrix.square ? matrix.width : picture_height;
   return [matrix = std::move(matrix), run = describe_run(trace)](const Look& look) {
     return framed(matrix_scene(matrix, look), {matrix.unit, {}, run, {}}, look);
   };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "app/cli/trace_report.h"
+#include "core/base/nth.h"
 #include "core/engine/edit_pairs.h"
 #include "viz/scene/text.h"
 
@@ -95,8 +96,8 @@ Report patching_report(const LoadedModel& loaded, const Patching& result, bool w
   for (int c = 0; c < result.columns; ++c) {
     std::vector<Cell> line{c};
     if (!heads) {
-      const int from = result.partner[static_cast<std::size_t>(c)];
-      line.emplace_back(result.corrupted->tokens[static_cast<std::size_t>(c)].label);
+      const int from = nth(result.partner, c);
+      line.emplace_back(nth(result.corrupted->tokens, c).label);
       line.emplace_back(from < 0 ? "–" : fmt::format("{} {}", from, token_label(*result.clean, from)));
     }
     for (int r = 0; r < result.rows; ++r) line.push_back(recovered(r, c));
@@ -163,7 +164,7 @@ Report circuit_report(const LoadedModel& loaded, const HeadCircuit& result, doub
                                     {"logit_difference", "logit difference", "{:.3f}"},
                                     {"faithfulness", "faithfulness", "{:.3f}"}});
   for (int i = 0; i < static_cast<int>(result.order.size()); ++i) {
-    const auto& step = result.order[static_cast<std::size_t>(i)];
+    const auto& step = nth(result.order, i);
     steps.add({to_string(HeadId{step.layer, step.head}), removing ? result.heads - i - 1 : i + 1, step.layer, step.head,
                step.logit_difference, result.faithfulness(step.logit_difference)});
   }

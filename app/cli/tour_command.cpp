@@ -10,6 +10,7 @@
 #include "app/render/picture.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/nth.h"
 #include "viz/export/pango_text.h"
 #include "viz/scene/head_map.h"
 
@@ -53,8 +54,8 @@ void print_evidence(Shell& shell, const HeadReport& head, const Trace& trace) {
                                head.map->head(), verdict_text(verdict)));
   for (const Evidence& cell : verdict.evidence)
     shell.print_line(fmt::format("  {:.3f}  from \"{}\" at {} to \"{}\" at {}", cell.weight,
-                                 trace.tokens[static_cast<std::size_t>(cell.query)].label, cell.query,
-                                 trace.tokens[static_cast<std::size_t>(cell.key)].label, cell.key));
+                                 nth(trace.tokens, cell.query).label, cell.query, nth(trace.tokens, cell.key).label,
+                                 cell.key));
   shell.print_line();
 }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "core/base/nth.h"
 #include "core/metrics/next_token.h"
 
 namespace headscope::cli {
@@ -23,8 +24,8 @@ Cell verdicts_json(const std::vector<HeadVerdict>& verdicts, const Trace& trace)
       evidence.push_back({{"query", cell.query},
                           {"key", cell.key},
                           {"weight", cell.weight},
-                          {"query_token", trace.tokens[static_cast<std::size_t>(cell.query)].label},
-                          {"key_token", trace.tokens[static_cast<std::size_t>(cell.key)].label}});
+                          {"query_token", nth(trace.tokens, cell.query).label},
+                          {"key_token", nth(trace.tokens, cell.key).label}});
     out.push_back({{"class", verdict.rule->id},
                    {"metric", verdict.rule->metric},
                    {"score", verdict.score},

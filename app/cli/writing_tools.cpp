@@ -7,6 +7,7 @@
 
 #include "app/cli/reading.h"
 #include "app/render/reading_pictures.h"
+#include "core/base/nth.h"
 #include "core/engine/edit_probe.h"
 #include "core/reading/whatif.h"
 #include "viz/scene/framed.h"
@@ -53,8 +54,8 @@ Report Lens::read(const ReadRun& run) const {
       for (std::size_t k = 1; k < cell.size() && k < 4; ++k)
         rest += fmt::format("{}{} {:.3f}", k > 1 ? "  " : "", name(cell[k].id), cell[k].probability);
       const bool followed = found.rank(s, i) > 0;
-      rows.add({i, found.stages[static_cast<std::size_t>(s)].name, name(cell[0].id), cell[0].probability,
-                found.entropy.at(s, i), found.kl.at(s, i), found.followed_probability.at(s, i),
+      rows.add({i, nth(found.stages, s).name, name(cell[0].id), cell[0].probability, found.entropy.at(s, i),
+                found.kl.at(s, i), found.followed_probability.at(s, i),
                 followed ? Cell(found.rank(s, i)) : Cell(std::nan("")), rest});
     }
   out.picture = picture_of(lens_matrix(found, run.trace, LensColor::probability, name), *run.trace, 46);
@@ -155,9 +156,8 @@ Report Weighted::read(const ReadRun& run) const {
   auto& rows = out.table("rows", {"key", "token", "norm", "received", "received_by_attention"});
   const AttentionMap& plain = run.trace->map(head);
   for (Index key = 0; key < map.n_key(); ++key)
-    rows.add({key, token_label(*run.trace, key), norms[static_cast<std::size_t>(key)],
-              map.stats().column_mass[static_cast<std::size_t>(key)],
-              plain.stats().column_mass[static_cast<std::size_t>(key)]});
+    rows.add({key, token_label(*run.trace, key), nth(norms, key), nth(map.stats().column_mass, key),
+              nth(plain.stats().column_mass, key)});
   out.picture = [trace = run.trace, weights, head, weighting](const Look& look) {
     HeadMapOptions options;
     options.layer = head.layer;

@@ -6,6 +6,8 @@
 #include <limits>
 #include <numeric>
 
+#include "core/base/nth.h"
+
 #include "app/panels/panels.h"
 #include "app/panels/shown_run.h"
 #include "app/widgets/controls.h"
@@ -43,12 +45,12 @@ std::vector<int> order_of(const AtlasView& view, const HeadFacts* facts) {
   std::iota(order.begin(), order.end(), 0);
   if (!view.only_class.empty())
     std::erase_if(order, [&](int i) {
-      const auto& verdicts = facts->verdicts[static_cast<std::size_t>(i)];
+      const auto& verdicts = nth(facts->verdicts, i);
       return verdicts.empty() || verdicts.front().rule->id != view.only_class;
     });
   if (const std::size_t column = column_of(view.sort); column < metrics().size()) {
     const auto value = [&](int i) {
-      const double v = facts->table.value[static_cast<std::size_t>(i)][column];
+      const double v = nth(facts->table.value, i)[column];
       return std::isnan(v) ? -1e300 : view.ascending ? -v : v;
     };
     std::ranges::stable_sort(order, [&](int a, int b) { return value(a) > value(b); });

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/nth.h"
+
 #include "app/panels/compare_workspace.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/plots.h"
@@ -36,8 +38,7 @@ std::string arrow_text(double a, double b, int decimals) {
 void CompareWorkspace::row(Ui& ui, Workbench& bench, double height) {
   const Comparison& c = *shown();
   const HeadId head = bench.explorer.state().document.selected;
-  const AttentionMap &map_a = c.a.trace->maps[static_cast<std::size_t>(c.a.row(head))],
-                     &map_b = c.b.trace->maps[static_cast<std::size_t>(c.b.row(head))];
+  const AttentionMap &map_a = nth(c.a.trace->maps, c.a.row(head)), &map_b = nth(c.b.trace->maps, c.b.row(head));
   Place here = linked(place());
   if (here.query_a < 0 && here.query_b < 0) {  // the last query that has a partner
     for (std::size_t i = 0; i < c.partner.size(); ++i)
@@ -57,14 +58,14 @@ void CompareWorkspace::row(Ui& ui, Workbench& bench, double height) {
   std::vector<char> paired(c.b.trace->tokens.size());
   const auto last_a = here.query_a < 0 ? static_cast<int>(c.a.trace->tokens.size()) - 1 : here.query_a;
   for (int k = 0; k <= last_a; ++k) {
-    const int other = c.partner[static_cast<std::size_t>(k)];
-    if (other >= 0) paired[static_cast<std::size_t>(other)] = 1;
+    const int other = nth(c.partner, k);
+    if (other >= 0) nth(paired, other) = 1;
     keys.push_back(
         {token_label(*c.a.trace, k), weight(map_a, here.query_a, k), weight(map_b, here.query_b, other), k, other});
   }
   const std::size_t of_a = keys.size();
   for (int k = 0; k <= here.query_b && k < static_cast<int>(paired.size()); ++k)
-    if (!paired[static_cast<std::size_t>(k)] && weight(map_b, here.query_b, k) > 0)
+    if (!nth(paired, k) && weight(map_b, here.query_b, k) > 0)
       keys.push_back({token_label(*c.b.trace, k), 0, weight(map_b, here.query_b, k), -1, k});
   const std::string query = here.query_a >= 0
                                 ? fmt::format("{} {}", token_label(*c.a.trace, here.query_a), here.query_a)
@@ -206,8 +207,7 @@ void CompareWorkspace::numbers(Ui& ui, Workbench& bench) {
   for (const std::string_view id : ids) {
     const Metric& m = metric(id);
     const auto column = static_cast<std::size_t>(&m - metrics().data());
-    const double a = c.a.table.value[static_cast<std::size_t>(row_a)][column],
-                 b = c.b.table.value[static_cast<std::size_t>(row_b)][column];
+    const double a = nth(c.a.table.value, row_a)[column], b = nth(c.b.table.value, row_b)[column];
     const bool moved = !std::isnan(a) && !std::isnan(b) && std::abs(b - a) > 0.1 * std::max(std::abs(a), 0.1);
     fact(ui, std::string(m.title), arrow_text(a, b, 2), moved ? &ui.theme.accent : nullptr,
          {std::string(m.title), std::string(m.formula),

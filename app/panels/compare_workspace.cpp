@@ -12,6 +12,7 @@
 #include "app/widgets/controls.h"
 #include "app/widgets/keyboard.h"
 #include "app/widgets/plots.h"
+#include "core/base/nth.h"
 #include "core/edits/edit.h"
 #include "viz/scene/head_atlas.h"
 #include "viz/scene/head_pair.h"
@@ -63,9 +64,7 @@ CompareWorkspace::Place CompareWorkspace::linked(Place place) const {
     if (position >= static_cast<int>(side.trace->tokens.size())) position = -1;
   };
   there(place.query_a, c->a), there(place.key_a, c->a), there(place.query_b, c->b), there(place.key_b, c->b);
-  const auto to_b = [&](int a) {
-    return a >= 0 && a < static_cast<int>(c->partner.size()) ? c->partner[static_cast<std::size_t>(a)] : -1;
-  };
+  const auto to_b = [&](int a) { return a >= 0 && a < static_cast<int>(c->partner.size()) ? nth(c->partner, a) : -1; };
   const auto to_a = [&](int b) {
     const auto found = std::ranges::find(c->partner, b);
     return b >= 0 && found != c->partner.end() ? static_cast<int>(found - c->partner.begin()) : -1;
@@ -328,7 +327,7 @@ MapRegion CompareWorkspace::beside(const MapRegion& of_a, const Comparison& c) {
   const auto along = [&](Index first, Index count) {
     Index low = n, high = -1;
     for (Index i = first; i < first + count && i < static_cast<Index>(c.partner.size()); ++i)
-      if (const Index partner = c.partner[static_cast<std::size_t>(i)]; partner >= 0)
+      if (const Index partner = nth(c.partner, i); partner >= 0)
         low = std::min(low, partner), high = std::max(high, partner);
     if (high < 0) low = high = first;
     count = std::min(count, n);
@@ -363,8 +362,7 @@ void CompareWorkspace::maps(Ui& ui, Workbench& bench) {
   const double height = room - row_height;
   options.room = {width, height};
   options.bare = true;
-  const AttentionMap &map_a = result->a.trace->maps[static_cast<std::size_t>(row_a)],
-                     &map_b = result->b.trace->maps[static_cast<std::size_t>(row_b)];
+  const AttentionMap &map_a = nth(result->a.trace->maps, row_a), &map_b = nth(result->b.trace->maps, row_b);
   if (std::exchange(bench.ui.reset_zoom, false)) part_.reset();
   part_.of(map_a.n_query(), map_a.n_key());
   options.region_a = part_.region();
@@ -444,7 +442,7 @@ void CompareWorkspace::reading(Ui& ui, Workbench& bench) {
   const auto weight = [&](const ComparedSide& side, int query, int key) {
     const int row = side.row(head);
     if (row < 0 || query < 0 || key < 0) return std::nan("");
-    const AttentionMap& map = side.trace->maps[static_cast<std::size_t>(row)];
+    const AttentionMap& map = nth(side.trace->maps, row);
     return query < map.n_query() && key < map.n_key() ? static_cast<double>(map.weight(query, key)) : std::nan("");
   };
   const bool cell = here.any() && (here.query_a != here.key_a || here.query_b != here.key_b || pinned_.any());

@@ -10,6 +10,7 @@
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/edits/ablate_edit.h"
 #include "core/edits/edit.h"
 #include "core/edits/weight_edit.h"
@@ -273,7 +274,7 @@ bool EditDialog::tokens(const PanelContext& c) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const ImVec2 mouse = ImGui::GetMousePos();
   for (int i = 0; i < count; ++i) {
-    const std::string& label = trace.tokens[static_cast<std::size_t>(i)].label;
+    const std::string& label = nth(trace.tokens, i).label;
     const float width = static_cast<float>(token_chip_width(c.ui, label)) * c.ui.scale;
     if (x > 0 && x + width > right) x = 0, y += line_height;
     const ImVec2 min{at.x + x, at.y + y}, max{min.x + width, min.y + chip};

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/nth.h"
+
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 
@@ -40,15 +42,15 @@ bool choose(const PanelContext& c, const char* id, const std::vector<const char*
   if (titles.size() <= 9 && segmented_width(c.ui, titles) <= ImGui::GetContentRegionAvail().x)
     return segmented(c.ui, id, titles, chosen);
   bool changed = false;
-  if (menu_button(c.ui, id, titles[static_cast<std::size_t>(chosen)], "", c.ui.px(28))) ImGui::OpenPopup(id);
+  if (menu_button(c.ui, id, nth(titles, chosen), "", c.ui.px(28))) ImGui::OpenPopup(id);
   ImGui::SetNextWindowSizeConstraints({c.ui.px(320), 0}, {c.ui.px(560), ImGui::GetIO().DisplaySize.y * 0.6f});
   if (!ImGui::BeginPopup(id)) return false;
   std::string group;
   for (int i = 0; i < static_cast<int>(titles.size()); ++i) {
-    const EditPart* part = parts.empty() ? nullptr : parts[static_cast<std::size_t>(i)];
+    const EditPart* part = parts.empty() ? nullptr : nth(parts, i);
     if (part && part->group != group) section(c.ui, group = part->group);
     if (ImGui::IsWindowAppearing() && i == chosen) ImGui::SetScrollHereY();
-    if (ImGui::MenuItem(titles[static_cast<std::size_t>(i)], nullptr, i == chosen)) {
+    if (ImGui::MenuItem(nth(titles, i), nullptr, i == chosen)) {
       changed = i != chosen;
       chosen = i;
     }
@@ -97,7 +99,7 @@ bool position_choice(const PanelContext& c, const char* id, int& position) {
   const auto name = [&](int at) {
     const int place = at < 0 ? at + count : at;
     const bool there = place >= 0 && place < count;
-    return fmt::format("{}  {}", at, there ? trace->tokens[static_cast<std::size_t>(place)].label : "not in this text");
+    return fmt::format("{}  {}", at, there ? nth(trace->tokens, place).label : "not in this text");
   };
   bool changed = false;
   const std::string shown = name(position);
@@ -149,7 +151,7 @@ FieldTouch EditFields::field(const PanelContext& c, const EditPart& part, std::s
       int chosen = static_cast<int>(std::ranges::find(field.choices, answer) - field.choices.begin());
       if (chosen == static_cast<int>(titles.size())) chosen = 0;
       touch.changed = choose(c, field.title.c_str(), titles, {}, chosen);
-      if (touch.changed) answer = field.choices[static_cast<std::size_t>(chosen)];
+      if (touch.changed) answer = nth(field.choices, chosen);
       break;
     }
     case Kind::toggle: {
@@ -238,7 +240,7 @@ FieldTouch EditFields::draw(const PanelContext& c, const EditPart& part, EditAns
         answers[part.id] = std::to_string(index);
         touch.changed = true;
       }
-      const EditPart& now = part.parts[static_cast<std::size_t>(index)];
+      const EditPart& now = nth(part.parts, index);
       if (!now.meaning.empty()) {
         const UseFont font(c.ui, c.ui.small());
         paragraph(c.ui, now.meaning, c.ui.theme.muted);

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/nth.h"
+
 #include "app/panels/panels.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
@@ -29,7 +31,7 @@ const std::vector<HeadVerdict>& verdicts_of(const PanelContext& c) {
   static const std::vector<HeadVerdict> none;
   const HeadFacts* facts = c.facts();
   const int row = facts ? facts->row(c.state().document.selected) : -1;
-  return row < 0 ? none : facts->verdicts[static_cast<std::size_t>(row)];
+  return row < 0 ? none : nth(facts->verdicts, row);
 }
 
 void evidence_popup(const PanelContext& c) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "core/base/nth.h"
+
 #include "app/widgets/controls.h"
 #include "viz/scene/text.h"
 
@@ -43,7 +45,7 @@ void selected_head(const PageContext& c) {
   const HeadId head = c.state().document.selected;
   section(c.ui, "SELECTED HEAD", fmt::format("layer {} head {}", head.layer, head.head));
   if (const auto& facts = c.results().facts; facts && facts->row(head) >= 0)
-    for (const HeadVerdict& verdict : facts->verdicts[static_cast<std::size_t>(facts->row(head))]) {
+    for (const HeadVerdict& verdict : nth(facts->verdicts, facts->row(head))) {
       const std::string chance = fmt::format("{:.2f}", verdict.chance);
       fact(c.ui, verdict.rule->title, fmt::format("{:.2f}", verdict.score), nullptr,
            {verdict.rule->title, "its score on this text, and what a head that spreads its weight evenly would score",

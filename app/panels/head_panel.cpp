@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/nth.h"
+
 #include "app/panels/evidence_popup.h"
 #include "app/panels/head_map_view.h"
 #include "app/panels/heads_view.h"
@@ -134,8 +136,8 @@ void HeadPanel::main_view(const PanelContext& c, double height) {
           return head_steps_scene(*detail->trace, {head.layer, head.head, width}, look);
         });
       } else {
-        const Index key = document.key.value_or(std::max<Index>(
-            0, detail->map().stats().max_key[static_cast<std::size_t>(std::min(query, detail->map().n_query() - 1))]));
+        const Index key = document.key.value_or(
+            std::max<Index>(0, nth(detail->map().stats().max_key, std::min(query, detail->map().n_query() - 1))));
         const bool rotary =
             c.results().model.model && c.results().model.model->config().position == PositionKind::rotary;
         slot_.want(

@@ -12,6 +12,7 @@
 #include "app/panels/shown_run.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
+#include "core/base/nth.h"
 #include "core/trace/query_rows.h"
 #include "viz/scene/head_rows.h"
 #include "viz/scene/text.h"
@@ -46,7 +47,7 @@ void sort(QueryRows& rows, std::optional<Index> key) {
   std::ranges::stable_sort(order, [&](Index a, Index b) { return strength(a) > strength(b); });
   QueryRows sorted{Tensor::zeros({weights.dim(0), weights.dim(1)}), {}, rows.kind};
   for (std::size_t i = 0; i < order.size(); ++i) {
-    sorted.heads.push_back(rows.heads[static_cast<std::size_t>(order[i])]);
+    sorted.heads.push_back(nth(rows.heads, order[i]));
     for (Index k = 0; k < weights.dim(1); ++k) sorted.weights.ref(static_cast<Index>(i), k) = weights.at(order[i], k);
   }
   rows = std::move(sorted);

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/nth.h"
+
 #include "app/panels/mechanisms_workspace.h"
 #include "app/widgets/controls.h"
 #include "viz/scene/line_chart.h"
@@ -181,7 +183,7 @@ void MechanismsWorkspace::recurrent(Ui& ui) {
              flow.side = side;
              flow.arrows = false;
              const Recurrence& whole = *from.recurrence;
-             const Tensor& state = whole.states[static_cast<std::size_t>(t)];
+             const Tensor& state = nth(whole.states, t);
              const Tensor values[] = {
                  row_of(from.input.k, t), row_of(from.input.v, t), row_of(from.input.q, t), state, whole.output,
                  from.result.output};

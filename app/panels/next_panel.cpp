@@ -9,6 +9,7 @@
 
 #include "app/panels/panels.h"
 #include "app/widgets/controls.h"
+#include "core/base/nth.h"
 #include "core/text/tokenizer.h"
 #include "viz/scene/line_chart.h"
 
@@ -61,7 +62,7 @@ void NextPanel::tokens(const PanelContext& c, const EditEffect* effect) {
   const BarClick click = bar_list(c.ui, "next tokens", bars);
   if (const int which = std::max(click.left, click.right); which >= 0) {
     auto pair = contrast_of(c.state(), c.results()).value_or(std::pair{ids.front(), ids.back()});
-    (click.left >= 0 ? pair.first : pair.second) = ids[static_cast<std::size_t>(which)];
+    (click.left >= 0 ? pair.first : pair.second) = nth(ids, which);
     c.explorer.view().contrast = pair;
   }
   if (effect)
@@ -128,7 +129,7 @@ void NextPanel::moved_heads(const PanelContext& c, const EditEffect& effect) {
   }
   const BarClick click = bar_list(c.ui, "moved heads", bars);
   if (click.left < 0) return;
-  const AttentionMap& map = effect.before->maps[order[static_cast<std::size_t>(click.left)]];
+  const AttentionMap& map = effect.before->maps[nth(order, click.left)];
   c.explorer.select({map.layer(), map.head()});
 }
 

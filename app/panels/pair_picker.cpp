@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "core/base/nth.h"
+
 #include "app/state/compare_desk.h"
 #include "viz/scene/token_pairs.h"
 
@@ -22,15 +24,14 @@ std::vector<std::pair<int, int>> pairs_of(const std::vector<int>& partner) {
 
 std::vector<int> inverted(const std::vector<int>& partner, std::size_t size) {
   std::vector<int> out(size, -1);
-  for (const auto& [a, b] : pairs_of(partner)) out[static_cast<std::size_t>(b)] = a;
+  for (const auto& [a, b] : pairs_of(partner)) nth(out, b) = a;
   return out;
 }
 
 int first_difference(const PairedTexts& texts) {
   for (std::size_t i = 0; i < texts.partner.size(); ++i) {
     const int with = texts.partner[i];
-    if (with < 0 || texts.a->tokens[i].id != texts.b->tokens[static_cast<std::size_t>(with)].id)
-      return static_cast<int>(i);
+    if (with < 0 || texts.a->tokens[i].id != nth(texts.b->tokens, with).id) return static_cast<int>(i);
   }
   return -1;
 }

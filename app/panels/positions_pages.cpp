@@ -12,6 +12,7 @@
 #include "app/widgets/paragraph.h"
 #include "core/attention/positions/alibi.h"
 #include "core/attention/positions/position_methods.h"
+#include "core/base/nth.h"
 #include "core/model/weights.h"
 #include "viz/color/norm.h"
 
@@ -210,7 +211,7 @@ void PositionsWorkspace::page_controls(const PanelContext& c) {
     whole(ui, "head", v.head, 0, std::max(1, config.dims.heads - 1), 0);
     v.head = std::min(v.head, config.dims.heads - 1);
     const auto slopes = alibi_slopes(config.dims.heads);
-    fact(ui, "Slope of this head", short_number(slopes[static_cast<std::size_t>(v.head)], 4), nullptr,
+    fact(ui, "Slope of this head", short_number(nth(slopes, v.head), 4), nullptr,
          {"2^(−8h/H), h = 1 … H", "H = heads of a layer"});
     ImGui::Checkbox("on top of the model's own positions", &v.on_top);
   } else if (v.method == "binary") {

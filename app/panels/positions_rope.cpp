@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/nth.h"
+
 #include "app/panels/positions_workspace.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
@@ -235,7 +237,7 @@ void PositionsWorkspace::scaling_controls(Ui& ui) {
     labels[count++] = each.id == "linear" ? "PI" : each.title.data();
   }
   if (segmented(ui, "rope scaling", std::span<const char* const>(labels, static_cast<std::size_t>(count)), chosen))
-    desk_.view.scaling = rotary_scalings()[static_cast<std::size_t>(chosen)].scaling;
+    desk_.view.scaling = nth(rotary_scalings(), chosen).scaling;
   const RotaryScalingInfo& scaling = info(desk_.view.scaling);
   ImGui::BeginDisabled(desk_.view.scaling == RotaryConfig::Scaling::none);
   double factor = desk_.view.factor;

@@ -13,6 +13,7 @@
 #include "app/widgets/paragraph.h"
 #include "core/attention/masks.h"
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "viz/scene/line_chart.h"
 
 namespace headscope {
@@ -135,8 +136,7 @@ void draw_facts(const PanelContext& c) {
   for (const std::string_view id : shown) {
     const Metric& m = metric(id);
     const auto column = static_cast<std::size_t>(&m - metrics().data());
-    const double value = facts->table.value[static_cast<std::size_t>(row)][column],
-                 chance = facts->table.chance[static_cast<std::size_t>(row)][column];
+    const double value = nth(facts->table.value, row)[column], chance = nth(facts->table.chance, row)[column];
     const HeadId head = c.state().document.selected;
     const Color strong = rgb(0xFFB13B);
     const std::string expected = number(chance, "");

@@ -11,6 +11,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/widgets/plots.h"
 #include "core/base/duration.h"
+#include "core/base/nth.h"
 #include "core/train/training_folder.h"
 #include "viz/scene/head_atlas.h"
 
@@ -293,7 +294,7 @@ void TrainWorkspace::history(Ui& ui) {
   segmented(ui, "training history", labels, history_metric_);
   const auto& all = desk_.head_history();
   if (all.empty()) return;
-  const TrainingDesk::HeadHistory& history = all[static_cast<std::size_t>(history_metric_)];
+  const TrainingDesk::HeadHistory& history = nth(all, history_metric_);
   const TrainingView& view = *desk_.moment()->view;
   std::vector<Series> lines;
   const auto score = [](const std::vector<double>& values) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/nth.h"
+
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
 
@@ -139,7 +141,7 @@ LineChart stack_chart(const RandomStacks& found, StackNumber what, const Look& l
   static constexpr const char* titles[] = {"mean ‖x‖ leaving block i", "‖∂loss/∂x‖ of the stream leaving block i",
                                            "‖∂loss/∂W‖ of the MLP's output matrix in block i"};
   LineChart chart;
-  chart.y_title = titles[static_cast<std::size_t>(what)];
+  chart.y_title = nth(titles, what);
   chart.grid = chart.points = true;
   chart.y_low = 0;
   chart.x_title = "block";

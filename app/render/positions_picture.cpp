@@ -15,6 +15,7 @@
 #include "core/attention/positions/t5_bias.h"
 #include "core/attention/positions/transformer_xl.h"
 #include "core/attention/rotary.h"
+#include "core/base/nth.h"
 #include "core/base/random.h"
 #include "viz/color/norm.h"
 #include "viz/scene/compose.h"
@@ -53,7 +54,7 @@ Scene titled(const std::string& title, const Scene& body, const Look& look) {
 std::vector<std::uint8_t> later_keys(Index n) {
   std::vector<std::uint8_t> masked(static_cast<std::size_t>(n * n), 0);
   for (Index i = 0; i < n; ++i)
-    for (Index j = i + 1; j < n; ++j) masked[static_cast<std::size_t>(i * n + j)] = 1;
+    for (Index j = i + 1; j < n; ++j) nth(masked, i * n + j) = 1;
   return masked;
 }
 
@@ -361,8 +362,7 @@ Scene t5_picture(int buckets, int max_distance, bool both_directions, const std:
     step_to(steps, distance, t5_bucket(-distance, both_directions, buckets, max_distance));
     if (!bias.empty())
       step_to(numbers, distance,
-              static_cast<double>(
-                  bias[static_cast<std::size_t>(std::min<int>(bucket, static_cast<int>(bias.size()) - 1))]));
+              static_cast<double>(nth(bias, std::min<int>(bucket, static_cast<int>(bias.size()) - 1))));
   }
   by_distance.y_low = 0;
   by_distance.series = {steps};
@@ -433,11 +433,9 @@ Scene alibi_picture(int heads, int head, Index tokens, Room room, const Look& lo
   const Index n = std::clamp<Index>(tokens, 8, 64);
   Tensor bias = Tensor::zeros({n, n});
   for (Index i = 0; i < n; ++i)
-    for (Index j = 0; j <= i; ++j)
-      bias.ref(i, j) = static_cast<float>(-slopes[static_cast<std::size_t>(head)] * static_cast<double>(i - j));
-  MatrixMap map = causal_map(
-      bias, fmt::format("What head {} adds, slope {}", head, short_number(slopes[static_cast<std::size_t>(head)], 4)),
-      "−slope · (i − j)", side);
+    for (Index j = 0; j <= i; ++j) bias.ref(i, j) = static_cast<float>(-nth(slopes, head) * static_cast<double>(i - j));
+  MatrixMap map = causal_map(bias, fmt::format("What head {} adds, slope {}", head, short_number(nth(slopes, head), 4)),
+                             "−slope · (i − j)", side);
   map.sequential = true;
   map.high = 0;
   const Room chart{side.width, std::floor(room.height / 2 - 34)};
@@ -447,7 +445,7 @@ Scene alibi_picture(int heads, int head, Index tokens, Room room, const Look& lo
     ChartSeries line{"",
                      h == head ? look.theme.accent : with_opacity(mix(look.theme.query, look.theme.key, t), 0.6),
                      {0, static_cast<double>(n)},
-                     {0, -slopes[static_cast<std::size_t>(h)] * static_cast<double>(n)},
+                     {0, -nth(slopes, h) * static_cast<double>(n)},
                      h == head ? 2.5 : 1.2};
     by_distance.series.push_back(std::move(line));
   }
@@ -456,10 +454,10 @@ Scene alibi_picture(int heads, int head, Index tokens, Room room, const Look& lo
   ChartSeries dots{"", look.theme.accent, {}, {}, 1.75};
   for (int h = 0; h < heads; ++h) {
     dots.x.push_back(h);
-    dots.y.push_back(std::log2(slopes[static_cast<std::size_t>(h)]));
+    dots.y.push_back(std::log2(nth(slopes, h)));
   }
   by_head.series = {dots};
-  by_head.marker = Point{static_cast<double>(head), dots.y[static_cast<std::size_t>(head)]};
+  by_head.marker = Point{static_cast<double>(head), nth(dots.y, head)};
   const Scene charts[] = {titled("Every head forgets at its own pace", line_chart_scene(by_distance, look), look),
                           titled(fmt::format("Slopes of {} heads", heads), line_chart_scene(by_head, look), look)};
   const Scene parts[] = {matrix_map_scene(map, look), below(charts, 20)};

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/nth.h"
+
 #include "viz/scene/head_map.h"
 #include "viz/scene/line_chart.h"
 #include "viz/scene/map_cells.h"
@@ -25,12 +27,12 @@ Matrix lens_matrix(const LogitLens& lens, std::shared_ptr<const Trace> trace, Le
   out.values = Tensor::full({stages, lens.positions}, nan);
   out.low = 0;
   for (Index s = 0; s < stages; ++s) {
-    out.rows.push_back(lens.stages[static_cast<std::size_t>(s)].name);
+    out.rows.push_back(nth(lens.stages, s).name);
     for (Index i = 0; i < lens.positions; ++i) {
       const NextToken& top = lens.cell(s, i)[0];
       std::string text = name(top.id);
       float value = nan;
-      const bool followed = !lens.followed.empty() && lens.followed[static_cast<std::size_t>(i)] >= 0;
+      const bool followed = !lens.followed.empty() && nth(lens.followed, i) >= 0;
       switch (color) {
         case LensColor::probability:
           value = static_cast<float>(top.probability);
@@ -61,7 +63,7 @@ Matrix lens_matrix(const LogitLens& lens, std::shared_ptr<const Trace> trace, Le
   constexpr const char* units[] = {"probability of the most probable token", "entropy of the answer, nats",
                                    "KL(the model's answer ‖ this stage), nats", "probability of the followed token",
                                    "1 ÷ rank of the followed token; its rank is written in the cell"};
-  out.unit = units[static_cast<std::size_t>(color)];
+  out.unit = nth(units, color);
   if (color != LensColor::entropy && color != LensColor::kl) out.high = 1;
   out.tokens = std::move(trace);
   out.row_title = "stage ↓";
@@ -80,10 +82,10 @@ Scene lens_trajectory(const LogitLens& lens, Index position, double width, doubl
   ChartSeries probability{"probability", look.theme.accent, {}, {}}, rank{"1 ÷ rank", look.theme.muted, {}, {}};
   for (Index s = 0; s < static_cast<Index>(lens.stages.size()); ++s) {
     chart.x_ticks.push_back(static_cast<double>(s));
-    chart.x_labels.push_back(lens.stages[static_cast<std::size_t>(s)].name);
+    chart.x_labels.push_back(nth(lens.stages, s).name);
     probability.x.push_back(static_cast<double>(s));
     rank.x.push_back(static_cast<double>(s));
-    const bool followed = !lens.followed.empty() && lens.followed[static_cast<std::size_t>(position)] >= 0;
+    const bool followed = !lens.followed.empty() && nth(lens.followed, position) >= 0;
     probability.y.push_back(followed ? static_cast<double>(lens.followed_probability.at(s, position)) : std::nan(""));
     rank.y.push_back(followed ? 1.0 / lens.rank(s, position) : std::nan(""));
   }
@@ -147,7 +149,7 @@ Scene weighted_scene(const Trace& trace, const ModelWeights& weights, Weighting 
   one.maps.push_back(weighted_map(trace, weights, {options.layer, options.head}, weighting));
   options.bare = true;
   constexpr const char* units[] = {"α, attention", "α ‖v‖, what is mixed in", "‖α v W_O‖, what is written"};
-  options.weights = units[static_cast<std::size_t>(weighting)];
+  options.weights = nth(units, weighting);
   return head_map_scene(one, options, look);
 }
 
@@ -176,14 +178,12 @@ Matrix composition_matrix(const Composition& found, CompositionKind kind) {
   const Tensor& all = kind == CompositionKind::q ? found.q : kind == CompositionKind::k ? found.k : found.v;
   // The last layer writes for nobody, the first reads from nobody.
   Index per_layer = 0;
-  while (per_layer < static_cast<Index>(found.heads.size()) &&
-         found.heads[static_cast<std::size_t>(per_layer)].layer == 0)
-    ++per_layer;
+  while (per_layer < static_cast<Index>(found.heads.size()) && nth(found.heads, per_layer).layer == 0) ++per_layer;
   const Index n = all.dim(0);
   if (n > per_layer) {
     out.values = all.slice(0, 0, n - per_layer).slice(1, per_layer, n).copy();
-    for (Index i = 0; i < n - per_layer; ++i) out.rows.push_back(to_string(found.heads[static_cast<std::size_t>(i)]));
-    for (Index i = per_layer; i < n; ++i) out.columns.push_back(to_string(found.heads[static_cast<std::size_t>(i)]));
+    for (Index i = 0; i < n - per_layer; ++i) out.rows.push_back(to_string(nth(found.heads, i)));
+    for (Index i = per_layer; i < n; ++i) out.columns.push_back(to_string(nth(found.heads, i)));
   } else {
     out.values = Tensor::full({1, 1}, nan);
   }
@@ -193,9 +193,8 @@ Matrix composition_matrix(const Composition& found, CompositionKind kind) {
   out.column_title = "reads →";
   out.low = 0;
   constexpr const char* names[] = {"Q", "K", "V"};
-  out.unit = fmt::format("{}-composition; {:.3f} ± {:.3f} by chance ({} random pairs, seed {})",
-                         names[static_cast<std::size_t>(kind)], found.chance.mean, found.chance.deviation,
-                         found.chance.samples, found.chance.seed);
+  out.unit = fmt::format("{}-composition; {:.3f} ± {:.3f} by chance ({} random pairs, seed {})", nth(names, kind),
+                         found.chance.mean, found.chance.deviation, found.chance.samples, found.chance.seed);
   out.provenance = "‖W_A W_B‖ ÷ (‖W_A‖ ‖W_B‖), Frobenius, the norms' gains folded in";
   return out;
 }

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/base/nth.h"
+
 #include "viz/color/norm.h"
 #include "viz/scene/line_chart.h"
 #include "viz/scene/part_bars.h"
@@ -164,8 +166,8 @@ MatrixMap score_by_positions(const RotaryView& view, Index count) {
   matrix.masked.assign(static_cast<std::size_t>(count * count), 1);
   for (Index m = 0; m < count; ++m)
     for (Index n = 0; n <= m; ++n) {
-      matrix.values.ref(m, n) = static_cast<float>(by_distance[static_cast<std::size_t>(m - n)]);
-      matrix.masked[static_cast<std::size_t>(m * count + n)] = 0;
+      matrix.values.ref(m, n) = static_cast<float>(nth(by_distance, m - n));
+      nth(matrix.masked, m * count + n) = 0;
     }
   matrix.bar = "score of this query and key";
   matrix.columns = "key at n";
@@ -192,10 +194,9 @@ MatrixMap head_scores(const Tensor& q, const Tensor& k, const RotaryConfig& conf
   for (Index m = 0; m < count; ++m)
     for (Index n = 0; n <= m; ++n) {
       double sum = 0;
-      for (std::size_t c = 0; c < queries[0].size(); ++c)
-        sum += queries[static_cast<std::size_t>(m)][c] * keys[static_cast<std::size_t>(n)][c];
+      for (std::size_t c = 0; c < queries[0].size(); ++c) sum += nth(queries, m)[c] * nth(keys, n)[c];
       matrix.values.ref(m, n) = static_cast<float>(scale * sum);
-      matrix.masked[static_cast<std::size_t>(m * count + n)] = 0;
+      nth(matrix.masked, m * count + n) = 0;
     }
   matrix.sequential = true;
   matrix.bar = "score, scale · ⟨R(m) q, R(n) k⟩";

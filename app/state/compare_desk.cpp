@@ -10,6 +10,7 @@
 
 #include "app/assets.h"
 #include "core/base/error.h"
+#include "core/base/nth.h"
 
 namespace headscope {
 
@@ -75,7 +76,7 @@ std::shared_ptr<const Comparison> compare_sides(ComparedSide a, ComparedSide b, 
 
 std::vector<int> paired(std::vector<int> partner, int of_a, int of_b) {
   if (of_a < 0 || of_a >= static_cast<int>(partner.size())) return partner;
-  int& mine = partner[static_cast<std::size_t>(of_a)];
+  int& mine = nth(partner, of_a);
   const bool apart = mine == of_b;
   std::ranges::replace(partner, of_b, -1);
   mine = apart ? -1 : of_b;

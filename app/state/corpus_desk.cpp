@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/base/utf8.h"
 
 namespace headscope {
@@ -37,7 +38,7 @@ std::string place_words(const CorpusSource& source, const PassagePlace& place) {
   if (source.stories > 0)
     return fmt::format("story {}{}", place.piece, place.window > 0 ? fmt::format(", part {}", place.window + 1) : "");
   const std::string file = static_cast<std::size_t>(place.file) < source.files.size()
-                               ? fs::path(source.files[static_cast<std::size_t>(place.file)].path).filename().string()
+                               ? fs::path(nth(source.files, place.file).path).filename().string()
                                : "?";
   return fmt::format("{}, byte {}", file, place.begin);
 }
@@ -68,7 +69,7 @@ ShownExample shown_example(const CorpusResults& results, const CorpusExample& ex
   if (model && model->tokenizer && query >= 0) {
     const auto tokens = model->tokenizer->encode(text);
     if (static_cast<std::size_t>(query) < tokens.size()) {
-      const Token& token = tokens[static_cast<std::size_t>(query)];
+      const Token& token = nth(tokens, query);
       auto begin = static_cast<std::size_t>(token.begin), end = static_cast<std::size_t>(token.end);
       while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
       while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) ++end;

@@ -8,6 +8,7 @@
 
 #include "core/attention/positions/t5_bias.h"
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/base/random.h"
 #include "core/model/weights.h"
 #include "core/train/recipe.h"
@@ -227,8 +228,8 @@ std::shared_ptr<const PermutedRun> permuted(const LoadedModel& model, const Trac
   std::vector<std::int32_t> turned(ids.size());
   for (int i = 0; i < n; ++i) {
     result->order.push_back(n - 1 - i);  // "man bites dog"
-    turned[static_cast<std::size_t>(i)] = ids[static_cast<std::size_t>(n - 1 - i)];
-    result->labels.push_back(run.trace->tokens[static_cast<std::size_t>(i)].label);
+    nth(turned, i) = nth(ids, n - 1 - i);
+    result->labels.push_back(nth(run.trace->tokens, i).label);
   }
   const int last = model.model->config().dims.layers - 1;
   const auto outputs = [&](const std::vector<std::int32_t>& tokens, std::vector<const char*> edits) {
@@ -247,9 +248,8 @@ std::shared_ptr<const PermutedRun> permuted(const LoadedModel& model, const Trac
     std::vector<double> most(ids.size());
     for (int i = 0; i < n; ++i)
       for (Index c = 0; c < a.dim(1); ++c) {
-        most[static_cast<std::size_t>(i)] =
-            std::max(most[static_cast<std::size_t>(i)],
-                     std::abs(static_cast<double>(a.at(i, c)) - static_cast<double>(b.at(n - 1 - i, c))));
+        nth(most, i) =
+            std::max(nth(most, i), std::abs(static_cast<double>(a.at(i, c)) - static_cast<double>(b.at(n - 1 - i, c))));
         result->size = std::max(result->size, std::abs(static_cast<double>(a.at(i, c))));
       }
     return most;

@@ -9,6 +9,7 @@
 #include "app/state/json_fields.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/base/nth.h"
 #include "core/io/strict_json.h"
 
 namespace headscope {
@@ -71,9 +72,9 @@ TapeRecord::Branch branch_from(const json& value, const std::string& where,
   if (chosen.size() != tokens.size())
     fields.refuse("choices", fmt::format("one for each of {} tokens", tokens.size()), std::to_string(chosen.size()));
   for (std::size_t i = 0; i < tokens.size(); ++i)
-    branch.steps.push_back({static_cast<std::int32_t>(tokens[i]), choices[static_cast<std::size_t>(chosen[i])]});
+    branch.steps.push_back({static_cast<std::int32_t>(tokens[i]), nth(choices, chosen[i])});
   for (const std::int64_t step : numbers_from(fields, "given", static_cast<std::int64_t>(tokens.size()))) {
-    TapeRecord::Step& given = branch.steps[static_cast<std::size_t>(step)];
+    TapeRecord::Step& given = nth(branch.steps, step);
     given.choice.given = given.token;
   }
   fields.done();

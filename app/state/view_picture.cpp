@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/nth.h"
+
 namespace headscope {
 
 namespace {
@@ -45,8 +47,7 @@ PictureRequest view_picture(const Document& document, const View& view, const Tr
     case HeadView::qk:
       request.kind = PictureRequest::Kind::split;
       request.query = query_of(document, map);
-      request.key =
-          document.key.value_or(std::max<Index>(0, map.stats().max_key[static_cast<std::size_t>(*request.query)]));
+      request.key = document.key.value_or(std::max<Index>(0, nth(map.stats().max_key, *request.query)));
       request.rotary = rotary;
       break;
   }

@@ -4,6 +4,8 @@
 #include <cctype>
 #include <utility>
 
+#include "core/base/nth.h"
+
 #include "app/widgets/controls.h"
 #include "app/widgets/keyboard.h"
 #include "viz/scene/text.h"
@@ -85,7 +87,7 @@ bool Catalogue::draw(const Ui& ui, const char* id, std::span<const CatalogueGrou
       const auto at = present();
       const auto count = static_cast<std::ptrdiff_t>(shown.size());
       const auto next = at == shown.end() ? 0 : std::clamp<std::ptrdiff_t>(at - shown.begin() + step, 0, count - 1);
-      chosen = shown[static_cast<std::size_t>(next)]->id;
+      chosen = nth(shown, next)->id;
       follow_ = true;
     }
   }

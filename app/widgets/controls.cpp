@@ -8,6 +8,8 @@
 #include <cctype>
 #include <cmath>
 
+#include "core/base/nth.h"
+
 #include "app/widgets/keyboard.h"
 #include "app/widgets/paragraph.h"
 #include "viz/export/glyphs.h"
@@ -146,7 +148,7 @@ bool segmented(const Ui& ui, const char* id, std::span<const char* const> labels
   float x = at.x;
   const int count = static_cast<int>(labels.size());
   for (int i = 0; i < count; ++i) {
-    const char* label = labels[static_cast<std::size_t>(i)];
+    const char* label = nth(labels, i);
     const float wanted = (text_width(ui, label, ui.body()) + ui.px(20)) * squeeze;
     const float next = i + 1 == count ? end.x : std::round(x + wanted);
     ImGui::SetCursorScreenPos({x, at.y});

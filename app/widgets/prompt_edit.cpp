@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/nth.h"
+
 #include "app/widgets/keyboard.h"
 #include "app/widgets/text_draw.h"
 #include "viz/export/glyphs.h"
@@ -167,7 +169,7 @@ PromptTouch PromptEdit::draw(const Ui& ui, const char* id, const std::string& te
               {corner.x, corner.y + (line - size) / 2 + ui.fonts.ascent(font)});
   const auto [from, to] = edit_.selection();
   for (int i = static_cast<int>(scroll_ / line); i < lines; ++i) {
-    const TextEdit::Line& row = edit_.lines()[static_cast<std::size_t>(i)];
+    const TextEdit::Line& row = nth(edit_.lines(), i);
     const float y = corner.y + line * static_cast<float>(i) - scroll_;
     if (y > end.y) break;
     const auto stretch = [&](std::size_t begin, std::size_t finish, Color ground, Color underline) {

@@ -11,6 +11,7 @@
 #include "app/widgets/controls.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/nth.h"
 #include "core/base/standard_streams.h"
 #include "viz/export/png.h"
 
@@ -156,7 +157,7 @@ void App::draw(Ui& ui) {
   };
   requests_.workspace = std::clamp(requests_.workspace, 0, std::max(static_cast<int>(workspaces_.size()) - 1, 0));
   const Workspace none{};
-  const Workspace& shown = workspaces_.empty() ? none : workspaces_[static_cast<std::size_t>(requests_.workspace)];
+  const Workspace& shown = workspaces_.empty() ? none : nth(workspaces_, requests_.workspace);
   content.left = column(shown.left);
   content.middle = column(shown.middle);
   content.right = column(shown.right);

@@ -9,6 +9,7 @@
 #include "app/widgets/keyboard.h"
 #include "app/widgets/paragraph.h"
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -109,7 +110,7 @@ void PaletteOverlay::draw(Ui& ui, Workbench& bench) {
   if (count == 0) ImGui::TextColored(vec(ui.theme.muted), "Nothing is called that.");
   ImGui::BeginChild("hits", {0, std::min(ui.px(30) * static_cast<float>(std::max(count, 1)), ui.px(380))});
   for (int i = 0; i < count; ++i) {
-    const PaletteItem& item = items_[hits[static_cast<std::size_t>(i)].item];
+    const PaletteItem& item = items_[nth(hits, i).item];
     ImGui::PushID(i);
     if (result_row(ui, item.title, item.detail.empty() ? item.group : item.detail, i == chosen_)) picked = i;
     if (i == chosen_ && moved) ImGui::SetScrollHereY();
@@ -118,7 +119,7 @@ void PaletteOverlay::draw(Ui& ui, Workbench& bench) {
   ImGui::EndChild();
   if (ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
   if (picked >= 0) {
-    const auto action = items_[hits[static_cast<std::size_t>(picked)].item].run;
+    const auto action = items_[nth(hits, picked).item].run;
     ImGui::CloseCurrentPopup();
     if (action) action(bench);
   }

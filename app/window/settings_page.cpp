@@ -5,6 +5,8 @@
 #include <thread>
 #include <utility>
 
+#include "core/base/nth.h"
+
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "app/window/overlays.h"
@@ -40,7 +42,7 @@ bool choose(const Ui& ui, const char* id, const char* const (&names)[n], const V
   for (std::size_t i = 0; i < n; ++i)
     if (values[i] == value) chosen = static_cast<int>(i);
   if (!segmented(ui, id, names, chosen)) return false;
-  value = values[static_cast<std::size_t>(chosen)];
+  value = nth(values, chosen);
   return true;
 }
 
@@ -80,8 +82,7 @@ void SettingsPage::draw(Ui& ui, Workbench& bench) {
   label(ui, "Theme");
   const auto known = std::ranges::find(theme_ids, bench.explorer.state().view.theme);
   int theme = static_cast<int>(known - std::begin(theme_ids));
-  if (segmented(ui, "theme", theme_names, theme))
-    bench.explorer.view().theme = settings.theme = theme_ids[static_cast<std::size_t>(theme)];
+  if (segmented(ui, "theme", theme_names, theme)) bench.explorer.view().theme = settings.theme = nth(theme_ids, theme);
   label(ui, "Text size");
   choose(ui, "text size", size_names, sizes, settings.ui_scale);
 
@@ -100,7 +101,7 @@ void SettingsPage::draw(Ui& ui, Workbench& bench) {
   for (const std::string& each : words) names.push_back(each.c_str());
   const auto at = std::ranges::find(counts, settings.threads);
   int threads = at == counts.end() ? -1 : static_cast<int>(at - counts.begin());
-  if (segmented(ui, "threads", names, threads)) settings.threads = counts[static_cast<std::size_t>(threads)];
+  if (segmented(ui, "threads", names, threads)) settings.threads = nth(counts, threads);
   label(ui, "Memory for maps");
   choose(ui, "memory", memory_names, memory_sizes, settings.memory_mb);
   remark(ui,

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <vector>
 
+#include "core/base/nth.h"
+
 #include "app/widgets/controls.h"
 #include "app/widgets/keyboard.h"
 #include "app/widgets/paragraph.h"
@@ -59,18 +61,17 @@ void workspace_tabs(Ui& ui, const ShellContent& content, float height, float rig
   const bool all = total(padding) <= room + 1;
   // The chosen one is always in sight.
   std::vector<int> hidden;
-  float used = all || content.workspace < 0 || content.workspace >= count
-                   ? 0
-                   : text[static_cast<std::size_t>(content.workspace)] + padding + more;
+  float used =
+      all || content.workspace < 0 || content.workspace >= count ? 0 : nth(text, content.workspace) + padding + more;
   for (int i = 0; i < count; ++i) {
-    const float width = text[static_cast<std::size_t>(i)] + padding;
+    const float width = nth(text, i) + padding;
     const bool chosen = i == content.workspace;
     if (!all && !chosen && (used += width) > room) {
       hidden.push_back(i);
       continue;
     }
     ImGui::SetCursorPosY(top);  // SameLine() goes back to the top of the line, which lies elsewhere
-    if (workspace_tab(ui, content.workspaces[static_cast<std::size_t>(i)], chosen, width, height)) events.workspace = i;
+    if (workspace_tab(ui, nth(content.workspaces, i), chosen, width, height)) events.workspace = i;
     ImGui::SameLine(0, 0);
   }
   if (hidden.empty()) return;
@@ -78,7 +79,7 @@ void workspace_tabs(Ui& ui, const ShellContent& content, float height, float rig
   if (button(ui, "more ▾", ui.px(30))) ImGui::OpenPopup("more workspaces");
   if (ImGui::BeginPopup("more workspaces")) {
     for (const int i : hidden) {
-      const ShellWorkspace& entry = content.workspaces[static_cast<std::size_t>(i)];
+      const ShellWorkspace& entry = nth(content.workspaces, i);
       if (ImGui::MenuItem(entry.title.c_str(), nullptr, false, entry.enabled)) events.workspace = i;
     }
     ImGui::EndPopup();

@@ -1,6 +1,7 @@
 #include "core/text/added_tokens.h"
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/base/utf8.h"
 
 namespace headscope {
@@ -12,17 +13,17 @@ AddedTokenFinder::AddedTokenFinder(std::vector<AddedToken> tokens) : tokens_(std
       std::int32_t next = child(node, byte);
       if (next < 0) {
         next = static_cast<std::int32_t>(nodes_.size());
-        nodes_[static_cast<std::size_t>(node)].children.emplace_back(static_cast<unsigned char>(byte), next);
+        nth(nodes_, node).children.emplace_back(static_cast<unsigned char>(byte), next);
         nodes_.emplace_back();
       }
       node = next;
     }
-    if (node != 0) nodes_[static_cast<std::size_t>(node)].token = static_cast<std::int32_t>(i);
+    if (node != 0) nth(nodes_, node).token = static_cast<std::int32_t>(i);
   }
 }
 
 std::int32_t AddedTokenFinder::child(std::int32_t node, char byte) const {
-  for (const auto& [label, next] : nodes_[static_cast<std::size_t>(node)].children)
+  for (const auto& [label, next] : nth(nodes_, node).children)
     if (label == static_cast<unsigned char>(byte)) return next;
   return -1;
 }
@@ -33,9 +34,8 @@ std::optional<std::size_t> AddedTokenFinder::longest_at(std::string_view text, s
   for (std::int32_t node = 0; at < text.size(); ++at) {
     node = child(node, text[at]);
     if (node < 0) break;
-    const std::int32_t token = nodes_[static_cast<std::size_t>(node)].token;
-    if (token >= 0 && (with_special || !tokens_[static_cast<std::size_t>(token)].special))
-      best = static_cast<std::size_t>(token);
+    const std::int32_t token = nth(nodes_, node).token;
+    if (token >= 0 && (with_special || !nth(tokens_, token).special)) best = static_cast<std::size_t>(token);
   }
   return best;
 }

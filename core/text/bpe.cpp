@@ -3,6 +3,7 @@
 #include <queue>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/base/utf8.h"
 
 namespace headscope {
@@ -82,9 +83,9 @@ void BpeModel::merge(std::vector<Piece>& pieces, const std::stop_token& stop) co
   std::vector<std::int32_t> next(pieces.size()), previous(pieces.size());
   std::vector<Candidate> start;
   start.reserve(pieces.size());
-  const auto piece = [&](std::int32_t at) -> Piece& { return pieces[static_cast<std::size_t>(at)]; };
-  const auto next_of = [&](std::int32_t at) -> std::int32_t& { return next[static_cast<std::size_t>(at)]; };
-  const auto previous_of = [&](std::int32_t at) -> std::int32_t& { return previous[static_cast<std::size_t>(at)]; };
+  const auto piece = [&](std::int32_t at) -> Piece& { return nth(pieces, at); };
+  const auto next_of = [&](std::int32_t at) -> std::int32_t& { return nth(next, at); };
+  const auto previous_of = [&](std::int32_t at) -> std::int32_t& { return nth(previous, at); };
   for (std::int32_t i = 0; i < count; ++i) {
     next_of(i) = i + 1 < count ? i + 1 : -1;
     previous_of(i) = i - 1;
@@ -101,7 +102,7 @@ void BpeModel::merge(std::vector<Piece>& pieces, const std::stop_token& stop) co
     const Candidate best = queue.top();
     queue.pop();
     const std::int32_t left = best.at, right = next_of(left);
-    const Merge& merge = merges_[static_cast<std::size_t>(best.rank)];
+    const Merge& merge = nth(merges_, best.rank);
     // Stale when one of the two has meanwhile become part of something else.
     if (right < 0 || piece(left).id != merge.left || piece(right).id != merge.right) continue;
     piece(left).id = merge.result;

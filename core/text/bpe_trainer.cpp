@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/base/nth.h"
 #include "core/base/utf8.h"
 #include "core/text/bpe_tokenizer.h"
 #include "core/text/byte_alphabet.h"
@@ -171,8 +172,7 @@ TrainedBpe train_bpe(std::span<const std::string> texts, const BpeTrainerOptions
     const auto [pair, count] = pairs.best();
     if (count < std::max<std::int64_t>(options.at_least, 1)) break;
     const auto made = static_cast<std::int32_t>(bpe.tokens.size());
-    bpe.tokens.push_back(bpe.tokens[static_cast<std::size_t>(pair.first)] +
-                         bpe.tokens[static_cast<std::size_t>(pair.second)]);
+    bpe.tokens.push_back(nth(bpe.tokens, pair.first) + nth(bpe.tokens, pair.second));
     bpe.merges.push_back(pair);
     pairs.merge(pair, made);
   }
@@ -188,8 +188,7 @@ std::string tokenizer_json(const TrainedBpe& bpe) {
   for (std::size_t id = 0; id + 1 < bpe.tokens.size(); ++id) vocab[spelling(bpe.tokens[id])] = id;
   vocab[end] = end_id;
   for (const auto& [left, right] : bpe.merges)
-    merges.push_back(
-        {spelling(bpe.tokens[static_cast<std::size_t>(left)]), spelling(bpe.tokens[static_cast<std::size_t>(right)])});
+    merges.push_back({spelling(nth(bpe.tokens, left)), spelling(nth(bpe.tokens, right))});
   const ordered_json byte_level = {
       {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
   const ordered_json special = {{"SpecialToken", {{"id", end}, {"type_id", 0}}}};

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 
+#include "core/base/nth.h"
 #include "core/base/utf8.h"
 
 namespace headscope {
@@ -24,8 +25,8 @@ constexpr Alphabet make_alphabet() {
   std::int32_t next = 0x100;
   for (std::int32_t b = 0; b < 256; ++b) {
     const std::int32_t symbol = printable(b) ? b : next++;
-    alphabet.symbol[static_cast<std::size_t>(b)] = symbol;
-    alphabet.byte[static_cast<std::size_t>(symbol)] = b;
+    nth(alphabet.symbol, b) = symbol;
+    nth(alphabet.byte, symbol) = b;
   }
   return alphabet;
 }

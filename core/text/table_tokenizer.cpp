@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
+#include "core/base/nth.h"
 #include "core/base/utf8.h"
 
 namespace headscope {
@@ -70,7 +71,7 @@ std::vector<Token> TableTokenizer::encode(std::string_view text, Options options
 const TableTokenizer::Entry& TableTokenizer::entry(std::int32_t id) const {
   if (id < 0 || id >= vocab_size())
     throw Error("token id", fmt::format("a number from 0 to {}", vocab_size() - 1), fmt::format("{}", id));
-  return table_.entries[static_cast<std::size_t>(id)];
+  return nth(table_.entries, id);
 }
 
 Token TableTokenizer::token(std::int32_t id) const {
@@ -103,14 +104,14 @@ std::vector<TableTokenizer::Entry> table_entries(const Vocabulary& vocabulary, c
                                                  const std::function<std::string(const std::string&)>& bytes_of) {
   std::vector<TableTokenizer::Entry> entries(static_cast<std::size_t>(vocabulary.size()));
   for (std::int32_t id = 0; id < vocabulary.size(); ++id) {
-    TableTokenizer::Entry& entry = entries[static_cast<std::size_t>(id)];
+    TableTokenizer::Entry& entry = nth(entries, id);
     if (const std::string& spelling = vocabulary.spelling(id); spelling.empty())
       entry.name = fmt::format("<no token {}>", id);
     else
       entry.bytes = bytes_of(spelling);
   }
   for (const AddedToken& token : added) {
-    TableTokenizer::Entry& entry = entries[static_cast<std::size_t>(token.id)];
+    TableTokenizer::Entry& entry = nth(entries, token.id);
     entry =
         token.special ? TableTokenizer::Entry{"", excerpt(token.content)} : TableTokenizer::Entry{token.content, ""};
   }

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 
 namespace headscope {
 
@@ -23,7 +24,7 @@ Vocabulary::Vocabulary(const std::string& where, std::vector<Entry> entries) {
   spellings_.resize(static_cast<std::size_t>(largest) + 1);
   ids_.reserve(entries.size());
   for (Entry& entry : entries) {
-    std::string& place = spellings_[static_cast<std::size_t>(entry.id)];
+    std::string& place = nth(spellings_, entry.id);
     if (!place.empty())
       throw Error(where, "one token per id",
                   fmt::format("id {} for both '{}' and '{}'", entry.id, place, entry.spelling));

@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/nth.h"
+
 namespace headscope {
 
 class Vocabulary {
@@ -27,7 +29,7 @@ class Vocabulary {
   std::int32_t size() const { return static_cast<std::int32_t>(spellings_.size()); }  ///< largest id + 1
   std::optional<std::int32_t> find(std::string_view spelling) const;
   /// "" for an id that no token has.
-  const std::string& spelling(std::int32_t id) const { return spellings_[static_cast<std::size_t>(id)]; }
+  const std::string& spelling(std::int32_t id) const { return nth(spellings_, id); }
 
  private:
   std::vector<std::string> spellings_;

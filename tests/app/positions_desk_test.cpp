@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "core/edits/temperature_edit.h"
 #include "tests/app/explorer_desk.h"
 
 using namespace headscope;

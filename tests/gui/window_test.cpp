@@ -238,9 +238,9 @@ TEST_CASE("keys typed faster than frames are all taken in, with nothing else hap
   HEADSCOPE_NEEDS_DISPLAY();
   Window window(offscreen(640, 420));
   std::string text;
-  Driver driver(window, page([&](Ui&) {
+  Driver driver(window, page([&](Ui& ui) {
                   ImGui::SetKeyboardFocusHere();
-                  input_line("##line", "", text);
+                  input_line(ui, "##line", "", text);
                 }));
   driver.frames(10);
   // Dear ImGui takes one change of a key in a frame: forty of them, more than the frames owed after an event.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 
 namespace headscope {
 
@@ -78,8 +79,7 @@ Colormap cook(const Recipe& recipe) {
   Colormap map{recipe.id, recipe.title, recipe.diverging, {}};
   for (int i = 0; i < Colormap::size; ++i) {
     const double x = static_cast<double>(i) * static_cast<double>(L.size() - 1) / (Colormap::size - 1);
-    map.table[static_cast<std::size_t>(i)] =
-        from_oklab({cubic(L, slope_L, x), cubic(a, slope_a, x), cubic(b, slope_b, x)});
+    nth(map.table, i) = from_oklab({cubic(L, slope_L, x), cubic(a, slope_a, x), cubic(b, slope_b, x)});
   }
   return map;
 }
@@ -88,7 +88,7 @@ Colormap cook(const Recipe& recipe) {
 
 Color Colormap::at(double t) const {
   if (!(t > 0)) return table.front();
-  return table[static_cast<std::size_t>(std::lround(std::min(t, 1.0) * (size - 1)))];
+  return nth(table, std::lround(std::min(t, 1.0) * (size - 1)));
 }
 
 std::span<const Colormap> colormaps() {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/base/nth.h"
 #include "viz/scene/map_cells.h"
 
 namespace headscope {
@@ -40,7 +41,7 @@ void write_map_csv(std::ostream& out, const Trace& trace, HeadId head) {
     out << position << ',' << quoted(token_label(trace, position));
     for (Index k = 0; k < map.n_key(); ++k) {
       out << ',';
-      if (!map.masked(q, k)) out << fmt::format("{}", row[static_cast<std::size_t>(k)]);
+      if (!map.masked(q, k)) out << fmt::format("{}", nth(row, k));
     }
     out << '\n';
   }
@@ -98,8 +99,7 @@ void write_cells(std::ostream& out, const std::string& id, const Heatmap& map, c
     for (Index c = 0; c < map.columns(); ++c) {
       const float value = map.values.at(r, c);
       const bool told = !map.is_masked(r, c) && std::isfinite(value);
-      out << row << ',' << columns[static_cast<std::size_t>(c)] << ',' << (told ? fmt::format("{}", value) : "")
-          << ",\n";
+      out << row << ',' << nth(columns, c) << ',' << (told ? fmt::format("{}", value) : "") << ",\n";
     }
   }
 }

@@ -10,6 +10,7 @@
 #include <numbers>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "viz/export/pango_text.h"
 
 namespace headscope {
@@ -135,7 +136,7 @@ class Painter {
   std::vector<int> edges(double begin, double length, Index count) const {
     std::vector<int> out(static_cast<std::size_t>(count) + 1);
     for (Index i = 0; i <= count; ++i)
-      out[static_cast<std::size_t>(i)] = static_cast<int>(
+      nth(out, i) = static_cast<int>(
           std::lround((begin + length * static_cast<double>(i) / static_cast<double>(count)) * scale_));
     return out;
   }
@@ -152,11 +153,9 @@ class Painter {
     const int gap = wanted < 0.75 ? 0 : static_cast<int>(std::lround(wanted));
     const auto masked = [&](Index r, Index c) { return r < map.rows() && c < map.columns() && map.is_masked(r, c); };
     for (Index r = 0; r < map.rows(); ++r) {
-      const int y0 = y[static_cast<std::size_t>(r)], y1 = y[static_cast<std::size_t>(r) + 1],
-                inner_y = std::max(y1 - gap, y0);
+      const int y0 = nth(y, r), y1 = y[static_cast<std::size_t>(r) + 1], inner_y = std::max(y1 - gap, y0);
       for (Index c = 0; c < map.columns(); ++c) {
-        const int x0 = x[static_cast<std::size_t>(c)], x1 = x[static_cast<std::size_t>(c) + 1],
-                  inner_x = std::max(x1 - gap, x0);
+        const int x0 = nth(x, c), x1 = x[static_cast<std::size_t>(c) + 1], inner_x = std::max(x1 - gap, x0);
         const Color color = map.color(r, c);
         fill(x0, inner_x, y0, inner_y, color);
         if (gap == 0 || !map.is_masked(r, c)) continue;

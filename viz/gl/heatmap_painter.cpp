@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "viz/gl/gl.h"
 
 namespace headscope {
@@ -154,7 +155,7 @@ GLfloat part(std::uint8_t channel) {
 void edges(std::vector<GLint>& out, double begin, double length, Index count, double scale, double shift) {
   for (Index i = 0; i <= count; ++i) {
     const double at = (begin + length * static_cast<double>(i) / static_cast<double>(count)) * scale + shift;
-    out[static_cast<std::size_t>(i)] = static_cast<GLint>(std::lround(std::clamp(at, -1e6, 1e6)));
+    nth(out, i) = static_cast<GLint>(std::lround(std::clamp(at, -1e6, 1e6)));
   }
 }
 
@@ -268,8 +269,8 @@ void HeatmapPainter::State::draw(const Item& item, const LayerView& view) {
   std::vector<GLint> x(across, 0), y(across, 0);
   headscope::edges(x, map.rect.x, map.rect.w, map.columns(), view.scale, view.dx);
   headscope::edges(y, map.rect.y, map.rect.h, map.rows(), view.scale, view.dy);
-  const GLint x0 = x.front(), x1 = x[static_cast<std::size_t>(map.columns())];
-  const GLint y0 = y.front(), y1 = y[static_cast<std::size_t>(map.rows())];
+  const GLint x0 = x.front(), x1 = nth(x, map.columns());
+  const GLint y0 = y.front(), y1 = nth(y, map.rows());
   const bool pooled = x1 - x0 < map.columns() || y1 - y0 < map.rows();
   const GLint right = pooled ? std::max(x1, x0 + 1) : x1, bottom = pooled ? std::max(y1, y0 + 1) : y1;
   if (right <= 0 || bottom <= 0 || x0 >= view.width || y0 >= view.height) return;

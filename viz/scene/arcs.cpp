@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
 #include "viz/scene/token_axis.h"
@@ -35,7 +36,7 @@ Threads collect(const AttentionMap& map, const ArcsOptions& options) {
   for (Index q = 0; q < map.n_query(); ++q) {
     map.row(q, row);
     for (Index k = 0; k < map.n_key(); ++k) {
-      const float weight = row[static_cast<std::size_t>(k)];
+      const float weight = nth(row, k);
       out.visible += !map.masked(q, k);
       if (!std::isfinite(weight)) continue;
       out.all += std::abs(weight);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/nth.h"
+
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -54,9 +56,7 @@ Scene flow_diagram_scene(const FlowDiagram& diagram, const Look& look) {
     for (const FlowStep& s : column.steps) widest = std::max(widest, look.measure.width(s.text, font));
     const double w = std::ceil(widest) + 28 * scale, side = 22 * scale, middle = x + side + w / 2;
     const auto center = [&](int i) { return Point{middle, head + step * (static_cast<double>(i) + 0.5)}; };
-    const auto half = [&](int i) {
-      return column.steps[static_cast<std::size_t>(i)].kind == FlowStep::Kind::sum ? radius : box / 2;
-    };
+    const auto half = [&](int i) { return nth(column.steps, i).kind == FlowStep::Kind::sum ? radius : box / 2; };
     for (int i = 0; i + 1 < static_cast<int>(column.steps.size()); ++i)
       add_arrow(scene, {middle, center(i).y + half(i)}, {middle, center(i + 1).y - half(i + 1) - 1}, theme.muted);
     for (const auto& [from, to] : column.past) {
@@ -66,7 +66,7 @@ Scene flow_diagram_scene(const FlowDiagram& diagram, const Look& look) {
     }
     SceneSeries numbers{column.title, {}, {}, {}};
     for (int i = 0; i < static_cast<int>(column.steps.size()); ++i) {
-      const FlowStep& s = column.steps[static_cast<std::size_t>(i)];
+      const FlowStep& s = nth(column.steps, i);
       const Point p = center(i);
       const std::string id = fmt::format("column.{}.{}", c, i);
       if (s.kind == FlowStep::Kind::sum) {

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -65,8 +66,7 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
   const double gap = pitch > 24 ? 3 : pitch > 12 ? 2 : 1, side = pitch - gap;
 
   std::vector<MapCells> cells;
-  for (const int index : order)
-    cells.push_back(overview_cells(trace.maps[static_cast<std::size_t>(index)], static_cast<Index>(2 * side)));
+  for (const int index : order) cells.push_back(overview_cells(nth(trace.maps, index), static_cast<Index>(2 * side)));
   const bool tiles = !options.values.empty();
   const Norm norm =
       tiles ? Norm{Scale::linear, options.values_low, std::max(options.values_high, options.values_low + 1e-9)}
@@ -80,7 +80,7 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
   double bottom = 0;
   SceneSeries numbers{options.values_title + ", in the order shown", {}, {}, {}};
   for (std::size_t i = 0; i < order.size(); ++i) {
-    const AttentionMap& map = trace.maps[static_cast<std::size_t>(order[i])];
+    const AttentionMap& map = nth(trace.maps, order[i]);
     const int row = grid ? (map.layer() - first_layer) * wraps + map.head() / columns : static_cast<int>(i) / columns;
     const int column = grid ? map.head() % columns : static_cast<int>(i) % columns;
     const Rect rect{left + column * pitch + 1, row * pitch + 1, side, side};
@@ -93,7 +93,7 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
     const bool out = std::ranges::find(options.taken_out, map.id()) != options.taken_out.end();
     if (out) tip += " · taken out";
     if (tiles) {
-      const double value = options.values[static_cast<std::size_t>(order[i])];
+      const double value = nth(options.values, order[i]);
       numbers.x.push_back(static_cast<double>(i));
       numbers.y.push_back(value);
       numbers.labels.push_back(to_string(map.id()));

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "viz/scene/head_map_layout.h"
 #include "viz/scene/text.h"
 
@@ -66,8 +67,8 @@ void keep_row_maxima(Heatmap& drawn, const AttentionMap& map, const MapRegion& r
   if (drawn.row_high.empty() || static_cast<Index>(largest.size()) != map.n_query()) return;
   std::ranges::fill(drawn.row_high, 0.f);
   for (Index q = 0; q < region.n_query; ++q) {
-    float& high = drawn.row_high[static_cast<std::size_t>(q / drawn.row_bin)];
-    high = std::max(high, largest[static_cast<std::size_t>(region.query + q)]);
+    float& high = nth(drawn.row_high, q / drawn.row_bin);
+    high = std::max(high, nth(largest, region.query + q));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <limits>
 #include <numbers>
 
+#include "core/base/nth.h"
 #include "core/metrics/trace_difference.h"
 #include "viz/scene/head_map_layout.h"
 #include "viz/scene/text.h"
@@ -31,7 +32,7 @@ MapCells pooled_difference(const Tensor& all, const MapRegion& region, const Map
     }
   out.masked.resize(static_cast<std::size_t>(out.values.size()));
   for (Index i = 0; i < out.values.size(); ++i)
-    if (std::isnan(out.values.data()[i])) out.masked[static_cast<std::size_t>(i)] = 1;
+    if (std::isnan(out.values.data()[i])) nth(out.masked, i) = 1;
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "viz/scene/head_map.h"
 #include "viz/scene/text.h"
 
@@ -44,7 +45,7 @@ MapCells cells_of(const Tensor& rows, const Group& group, Index bin) {
     for (Index k = 0; k < rows.dim(1); ++k) {
       const float weight = rows.at(group.first + r, k);
       if (std::isnan(weight)) continue;
-      std::uint8_t& masked = out.masked[static_cast<std::size_t>(r * columns + k / bin)];
+      std::uint8_t& masked = nth(out.masked, r * columns + k / bin);
       float& cell = out.values.ref(r, k / bin);
       if (masked || std::abs(weight) > std::abs(cell)) cell = weight;
       masked = 0;
@@ -84,7 +85,7 @@ Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOpt
   const bool list = !options.listed.empty();
   const auto label_of = [&](const Group& group, Index row) {
     if (!list) return std::to_string(row);
-    const auto& [layer, head] = options.listed[static_cast<std::size_t>(group.first + row)];
+    const auto& [layer, head] = nth(options.listed, group.first + row);
     return to_string(HeadId{layer, head});
   };
   const Font number = theme.small_token();
@@ -158,8 +159,8 @@ Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOpt
         scene.add(
             {Text{{x - 6, middle + half_capital(number)}, label_of(group, r), number, theme.faint, Anchor::end, 0},
              list ? fmt::format("label.row.{}", r) : fmt::format("label.{}.row.{}", g, r), ""});
-      const HeadId head = list ? options.listed[static_cast<std::size_t>(group.first + r)]
-                               : HeadId{static_cast<int>(g), static_cast<int>(r)};
+      const HeadId head =
+          list ? nth(options.listed, group.first + r) : HeadId{static_cast<int>(g), static_cast<int>(r)};
       if (options.selected == head)
         scene.add({Box{{rect.x - 1, rect.y + row_height * static_cast<double>(r) - 1, width + 2, row_height + 2},
                        {0, 0, 0, 0},

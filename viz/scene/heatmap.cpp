@@ -4,11 +4,13 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/nth.h"
+
 namespace headscope {
 
 double Heatmap::unit(Index row, Index column) const {
   if (is_masked(row, column)) return std::numeric_limits<double>::quiet_NaN();
-  return norm(values.at(row, column), row_high.empty() ? 1.0 : row_high[static_cast<std::size_t>(row)]);
+  return norm(values.at(row, column), row_high.empty() ? 1.0 : nth(row_high, row));
 }
 
 Color Heatmap::color(Index row, Index column) const {
@@ -45,8 +47,8 @@ std::vector<float> row_maxima(const Tensor& values, const std::vector<std::uint8
   for (Index r = 0; r < rows; ++r)
     for (Index c = 0; c < columns; ++c) {
       const float v = values.at(r, c);
-      const bool hidden = !masked.empty() && masked[static_cast<std::size_t>(r * columns + c)] != 0;
-      float& high = out[static_cast<std::size_t>(r)];
+      const bool hidden = !masked.empty() && nth(masked, r * columns + c) != 0;
+      float& high = nth(out, r);
       if (!hidden && std::isfinite(v) && v > high) high = v;
     }
   return out;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/base/nth.h"
 #include "core/tensor/tensor.h"
 #include "viz/color/colormap.h"
 #include "viz/color/norm.h"
@@ -31,7 +32,7 @@ struct Heatmap {
   Index rows() const { return values.dim(0); }
   Index columns() const { return values.dim(1); }
   bool is_masked(Index row, Index column) const {
-    return !masked.empty() && masked[static_cast<std::size_t>(row * columns() + column)] != 0;
+    return !masked.empty() && nth(masked, row * columns() + column) != 0;
   }
   /// norm() of the cell; NaN where it is masked or missing.
   double unit(Index row, Index column) const;

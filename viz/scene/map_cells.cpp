@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/trace/site.h"
 #include "viz/scene/text.h"
 
@@ -70,8 +71,7 @@ template <class Visit>
 void each_shown(const MapCells& cells, Visit visit) {
   for (Index r = 0; r < cells.rows(); ++r)
     for (Index c = 0; c < cells.columns(); ++c)
-      if (cells.masked.empty() || !cells.masked[static_cast<std::size_t>(r * cells.columns() + c)])
-        visit(cells.values.at(r, c));
+      if (cells.masked.empty() || !nth(cells.masked, r * cells.columns() + c)) visit(cells.values.at(r, c));
 }
 
 }  // namespace
@@ -178,7 +178,7 @@ std::string pooling_note(const MapCells& cells) {
 
 std::string token_label(const Trace& trace, Index position) {
   if (position < 0 || position >= static_cast<Index>(trace.tokens.size())) return fmt::format("{}", position);
-  const Token& token = trace.tokens[static_cast<std::size_t>(position)];
+  const Token& token = nth(trace.tokens, position);
   const std::string text = printable(token.label);
   return text.empty() ? fmt::format("#{}", token.id) : text;
 }

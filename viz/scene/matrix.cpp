@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/nth.h"
+
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
 
@@ -59,8 +61,8 @@ void pool(const Matrix& matrix, Index bin, Heatmap& map) {
   for (Index r = 0; r < rows; ++r)
     for (Index c = 0; c < columns; ++c) {
       if (!matrix.pending.empty()) {
-        if (matrix.pending[static_cast<std::size_t>(r * columns + c)]) continue;
-        map.masked[static_cast<std::size_t>(r / bin * w + c / bin)] = 0;
+        if (nth(matrix.pending, r * columns + c)) continue;
+        nth(map.masked, r / bin * w + c / bin) = 0;
       }
       const float value = matrix.values.at(r, c);
       float& cell = map.values.ref(r / bin, c / bin);
@@ -109,8 +111,8 @@ void add_texts(Scene& scene, const Heatmap& map, const std::vector<std::string>&
   if (first.h - map.gap < font.size + 3 || first.w - map.gap < 2 * font.size) return;
   for (Index r = 0; r < map.rows(); ++r)
     for (Index c = 0; c < map.columns(); ++c) {
-      const std::string text = elided(printable(texts[static_cast<std::size_t>(r * map.columns() + c)]), font,
-                                      first.w - map.gap - 4, look.measure);
+      const std::string text =
+          elided(printable(nth(texts, r * map.columns() + c)), font, first.w - map.gap - 4, look.measure);
       if (!text.empty() && !map.is_masked(r, c)) add_text(scene, map, r, c, text, font, look);
     }
 }

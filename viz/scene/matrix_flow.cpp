@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/nth.h"
+
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -24,7 +26,7 @@ Extent extent_of(const FlowMatrix& m) {
   for (Index r = 0; r < m.values.dim(0); ++r)
     for (Index c = 0; c < m.values.dim(1); ++c) {
       const double value = static_cast<double>(m.values.at(r, c));
-      if (!m.masked.empty() && m.masked[static_cast<std::size_t>(r * m.values.dim(1) + c)])
+      if (!m.masked.empty() && nth(m.masked, r * m.values.dim(1) + c))
         out.masked = true;
       else if (!std::isfinite(value))
         out.missing = true;

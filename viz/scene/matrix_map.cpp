@@ -6,6 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "core/base/nth.h"
+
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
 
@@ -28,9 +30,7 @@ MapCells cells_of(const MatrixMap& matrix, Index& every) {
   for (Index r = 0; r < h; ++r)
     for (Index c = 0; c < w; ++c) {
       cells.values.ref(r, c) = matrix.values.at(r * every, c * every);
-      if (!matrix.masked.empty())
-        cells.masked[static_cast<std::size_t>(r * w + c)] =
-            matrix.masked[static_cast<std::size_t>(r * every * columns + c * every)];
+      if (!matrix.masked.empty()) nth(cells.masked, r * w + c) = nth(matrix.masked, r * every * columns + c * every);
     }
   return cells;
 }
@@ -57,7 +57,7 @@ Norm norm_of(const MatrixMap& matrix, const MapCells& cells) {
 
 std::string label_of(const std::vector<std::string>& labels, Index i, Index first) {
   return labels.empty()                          ? std::to_string(first + i)
-         : i < static_cast<Index>(labels.size()) ? printable(labels[static_cast<std::size_t>(i)])
+         : i < static_cast<Index>(labels.size()) ? printable(nth(labels, i))
                                                  : std::string();
 }
 

@@ -7,6 +7,8 @@
 #include <functional>
 #include <numbers>
 
+#include "core/base/nth.h"
+
 #include "viz/color/norm.h"
 #include "viz/scene/text.h"
 
@@ -47,9 +49,7 @@ Scene rotary_dials_scene(const DialsOptions& options, const Look& look) {
   double widest = 0;
   for (int i = 0; i < count; ++i)
     widest = std::max(
-        widest,
-        look.measure.width(
-            fmt::format("λ {} tok", wavelength_text(options.dials[static_cast<std::size_t>(i)].wavelength)), font));
+        widest, look.measure.width(fmt::format("λ {} tok", wavelength_text(nth(options.dials, i).wavelength)), font));
   const double least = std::max(widest + 8, 64.0), below = 2 * line + 22;
   const int most_columns = std::max(1, std::min(count, static_cast<int>(options.width / least)));
   // As many rows as make the dials largest; even ones where that is the same.
@@ -79,7 +79,7 @@ Scene rotary_dials_scene(const DialsOptions& options, const Look& look) {
     SceneSeries numbers{std::move(title), {}, {}, {}};
     for (int i = 0; i < count; ++i) {
       numbers.x.push_back(i);
-      numbers.y.push_back(value(options.dials[static_cast<std::size_t>(i)]));
+      numbers.y.push_back(value(nth(options.dials, i)));
     }
     scene.series.push_back(std::move(numbers));
   };
@@ -89,7 +89,7 @@ Scene rotary_dials_scene(const DialsOptions& options, const Look& look) {
   series("key, radians after turning", [](const Dial& d) { return d.key_angle + d.key_turn; });
   series("key, share of the radius", [](const Dial& d) { return d.key_length; });
   for (int i = 0; i < count; ++i) {
-    const Dial& dial = options.dials[static_cast<std::size_t>(i)];
+    const Dial& dial = nth(options.dials, i);
     const Point center{pitch * (i % columns + 0.5),
                        row_height * (i / columns) + (row_height - needed) / 2 + radius + 6};
     const double strength = dial.faint ? 0.35 : 1;

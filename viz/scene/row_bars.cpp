@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "viz/scene/head_map.h"
 #include "viz/scene/text.h"
 #include "viz/scene/token_axis.h"
@@ -29,9 +30,9 @@ MapCells row_cells(const AttentionMap& map, Index query, Index max_cells) {
   out.masked.assign(static_cast<std::size_t>(bins), 1);
   for (Index k = 0; k < map.n_key(); ++k) {
     float& cell = out.values.ref(0, k / out.bin);
-    const float weight = row[static_cast<std::size_t>(k)];
+    const float weight = nth(row, k);
     if (!(weight <= cell) && !std::isnan(cell)) cell = weight;
-    if (!map.masked(query, k)) out.masked[static_cast<std::size_t>(k / out.bin)] = 0;
+    if (!map.masked(query, k)) nth(out.masked, k / out.bin) = 0;
   }
   return out;
 }
@@ -82,7 +83,7 @@ void add_values(Scene& scene, const MapCells& cells, const Norm& norm, const Plo
   std::iota(order.begin(), order.end(), 0);
   const auto strength = [&](Index c) {
     const float v = cells.values.at(0, c);
-    return cells.masked[static_cast<std::size_t>(c)] || !std::isfinite(v) ? -1.f : std::abs(v);
+    return nth(cells.masked, c) || !std::isfinite(v) ? -1.f : std::abs(v);
   };
   std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return strength(a) > strength(b); });
   const bool all_fit = plot.cell >= look.measure.width("0.00", font) + 6;
@@ -195,7 +196,7 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Lo
   for (Index c = 0; c < cells.columns(); ++c) {
     const double at = x + cell * static_cast<double>(c);
     const float value = cells.values.at(0, c);
-    if (cells.masked[static_cast<std::size_t>(c)]) {
+    if (nth(cells.masked, c)) {
       Index end = c;
       while (end + 1 < cells.columns() && cells.masked[static_cast<std::size_t>(end) + 1]) ++end;
       scene.add({Box{{at, y, cell * static_cast<double>(end - c + 1), height}, theme.masked, {0, 0, 0, 0}, 0, 0},
@@ -221,7 +222,7 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Lo
   scene.add({Line{{{x, std::round(zero) + 0.5}, {x1, std::round(zero) + 0.5}}, theme.faint, 1}, "", ""});
   SceneSeries numbers{fmt::format("{}[{}, :]", map_name(map), options.query - offset), {}, {}, {}};
   for (Index c = 0; c < cells.columns(); ++c) {
-    const bool hidden = cells.masked[static_cast<std::size_t>(c)] != 0;
+    const bool hidden = nth(cells.masked, c) != 0;
     numbers.x.push_back(static_cast<double>(c * cells.bin));
     numbers.y.push_back(hidden ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(cells.values.at(0, c)));
     numbers.labels.push_back(token_label(trace, c * cells.bin));

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "viz/scene/furniture.h"
 #include "viz/scene/part_bars.h"
 #include "viz/scene/text.h"
@@ -37,9 +38,8 @@ std::vector<double> score_parts(const AttentionMap& map, Index query, Index key,
   const Index d = map.q().dim(1), parts = rotary ? d / 2 : d;
   std::vector<double> out(static_cast<std::size_t>(parts));
   for (Index c = 0; c < d; ++c)
-    out[static_cast<std::size_t>(c % parts)] += static_cast<double>(map.scale()) *
-                                                static_cast<double>(map.q().at(query, c)) *
-                                                static_cast<double>(map.k().at(key, c));
+    nth(out, c % parts) += static_cast<double>(map.scale()) * static_cast<double>(map.q().at(query, c)) *
+                           static_cast<double>(map.k().at(key, c));
   return out;
 }
 
@@ -70,8 +70,7 @@ Scene head_steps_scene(const Trace& trace, const HeadStepsOptions& options, cons
       if (!hidden && map.rule() && !map.rule()->plain()) map.rule()->apply(map.place().offset + i, j, {&left, 1});
       allowed.values.ref(i, j) = hidden ? 0.0f : left;
       weights.values.ref(i, j) = pattern.at(i, j);
-      allowed.masked[static_cast<std::size_t>(i * m + j)] = weights.masked[static_cast<std::size_t>(i * m + j)] =
-          hidden;
+      nth(allowed.masked, i * m + j) = nth(weights.masked, i * m + j) = hidden;
     }
   float largest = 1e-6f;
   for (const float s : scores.values.values()) largest = std::max(largest, std::abs(s));

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "viz/scene/head_map.h"
 #include "viz/scene/text.h"
 
@@ -97,11 +98,11 @@ Scene several_heads_scene(const Trace& trace, const SeveralHeadsOptions& options
   y = std::round(y + 14 + top.depth);
 
   for (int i = 0; i < count; ++i) {
-    const ChosenHead& chosen = heads[static_cast<std::size_t>(i)];
+    const ChosenHead& chosen = nth(heads, i);
     const int row = i / columns, column = i % columns;
     const Rect rect{x + column * pitch_x, y + row * pitch_y, map_w, map_h};
-    scene.add({heatmap_of(cells[static_cast<std::size_t>(i)], rect, norm, theme),
-               fmt::format("map.{}.{}", chosen.layer, chosen.head), map_name(*maps[static_cast<std::size_t>(i)])});
+    scene.add({heatmap_of(nth(cells, i), rect, norm, theme), fmt::format("map.{}.{}", chosen.layer, chosen.head),
+               map_name(*nth(maps, i))});
     scene.add({Box{{rect.x - 0.5, rect.y - 0.5, rect.w + 1, rect.h + 1}, {0, 0, 0, 0}, theme.line, 1, 0}, "", ""});
     if (column == 0) add_side_axis(scene, side, rect.x, rect.y, fmt::format("query.row{}", row), theme.text, look);
     if (row == 0) add_top_axis(scene, top, rect.x, rect.y, fmt::format("key.column{}", column), theme.text, look);

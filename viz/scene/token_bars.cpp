@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/nth.h"
+
 #include "viz/color/norm.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
@@ -75,12 +77,11 @@ Scene token_bars_scene(const TokenBars& bars, const Look& look) {
   }
   const double space = cell >= 12 ? std::round(cell * 0.18) : cell >= 6 ? 1 : 0;
   for (Index i = 0; i < count; ++i) {
-    const double value = bars.values[static_cast<std::size_t>(i)];
+    const double value = nth(bars.values, i);
     if (!std::isfinite(value)) continue;
     const bool marked = bars.marked == bars.first + i;
     const double y = level_of(value), x = plot.x + cell * static_cast<double>(i);
-    const std::string tip =
-        static_cast<std::size_t>(i) < bars.tooltips.size() ? bars.tooltips[static_cast<std::size_t>(i)] : "";
+    const std::string tip = static_cast<std::size_t>(i) < bars.tooltips.size() ? nth(bars.tooltips, i) : "";
     scene.add(
         {Box{{x, plot.y, cell, plot.h}, touchable, {0, 0, 0, 0}, 0, 0}, fmt::format("place.{}", bars.first + i), tip});
     const Color fill = marked ? theme.accent : mix(theme.accent, theme.background, 0.42);
@@ -108,7 +109,7 @@ Scene token_bars_scene(const TokenBars& bars, const Look& look) {
   if (!bars.line.empty()) {
     Line mean{{}, theme.text, 1.75};
     for (Index i = 0; i < count; ++i)
-      if (const double value = bars.line[static_cast<std::size_t>(i)]; std::isfinite(value))
+      if (const double value = nth(bars.line, i); std::isfinite(value))
         mean.points.push_back({plot.x + cell * (static_cast<double>(i) + 0.5), level_of(value)});
     if (!mean.points.empty()) ends.emplace_back(mean.points.back().y, bars.line_title);
     if (mean.points.size() > 1) scene.add({std::move(mean), "line", ""});

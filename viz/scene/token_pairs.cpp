@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/nth.h"
+
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
 
@@ -71,7 +73,7 @@ Scene token_pairs_scene(const Trace& a, const Trace& b, const TokenPairsOptions&
   for (int& other : partner)
     if (other >= static_cast<int>(b.tokens.size())) other = -1;
   for (const int other : partner)
-    if (other >= 0) has_partner[static_cast<std::size_t>(other)] = 1;
+    if (other >= 0) nth(has_partner, other) = 1;
 
   Scene scene;
   scene.background = theme.background;
@@ -107,12 +109,10 @@ Scene token_pairs_scene(const Trace& a, const Trace& b, const TokenPairsOptions&
     j = end_j;
   }
   const Color odd = readable_on(theme.background, rgb(0x9A5B00), rgb(0xFFB13B));
-  const auto differ = [&](std::size_t i) {
-    return a.tokens[i].label != b.tokens[static_cast<std::size_t>(partner[i])].label;
-  };
+  const auto differ = [&](std::size_t i) { return a.tokens[i].label != nth(b.tokens, partner[i]).label; };
   for (std::size_t i = 0; i < partner.size(); ++i) {
     if (partner[i] < 0) continue;
-    const Rect from = top.chips[i], to = bottom.chips[static_cast<std::size_t>(partner[i])];
+    const Rect from = top.chips[i], to = nth(bottom.chips, partner[i]);
     const double x0 = from.center().x, x1 = to.center().x, y0 = from.bottom() + 1, y1 = to.y - 1;
     const bool other = differ(i);
     scene.add({Curve{{x0, y0},
@@ -153,7 +153,7 @@ Scene token_pairs_scene(const Trace& a, const Trace& b, const TokenPairsOptions&
   scene.series.push_back(std::move(pairs));
   std::vector<char> changed(b.tokens.size());
   for (std::size_t i = 0; i < partner.size(); ++i)
-    if (partner[i] >= 0 && differ(i)) changed[static_cast<std::size_t>(partner[i])] = 1;
+    if (partner[i] >= 0 && differ(i)) nth(changed, partner[i]) = 1;
   draw(
       top, "a", [&](std::size_t i) { return partner[i] >= 0; },
       [&](std::size_t i) { return partner[i] >= 0 && differ(i); });
