@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <regex>
 
+#include "core/base/file.h"
 #include "core/base/json.h"
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
@@ -127,6 +129,20 @@ TEST_CASE("read: blocks and whole models, their other forms") {
   for (const json& token : plain["rows"]) sum += token["loss"].get<double>();
   CHECK(sum / static_cast<double>(plain["rows"].size()) == doctest::Approx(plain["facts"]["mean"].get<double>()));
   CHECK(answer("residual", "gpt2-random", {"--stack", "--layers", "3", "--stack-width", "16"})["rows"].size() == 3);
+}
+
+TEST_CASE("read rollout draws a square map, queries and keys being the same tokens") {
+  const std::filesystem::path file = scratch_dir("cli-rollout") / "rollout.svg";
+  std::string text;  // too long for a number in each cell
+  for (int i = 0; i < 12; ++i) text += "Anna sold pies and Ben sold milk. ";
+  const Finished drawn = run_cli({"read", "rollout", "-m", "tiny-llama", "-t", text, "-o", file.string()});
+  CAPTURE(drawn.err);
+  REQUIRE(drawn.code == 0);
+  const std::string svg = headscope::read_file(file);
+  std::smatch size;
+  REQUIRE(std::regex_search(svg, size, std::regex(R"re(id="matrix"[^>]* width="([0-9.]+)" height="([0-9.]+)")re")));
+  CHECK(size[1] == size[2]);
+  CHECK(std::stod(size[1]) > 600);
 }
 
 TEST_CASE("read: pictures, and what goes wrong") {

@@ -235,10 +235,12 @@ TEST_CASE("a field of one line shows every script as it is read, and holds what 
           ImGui::PushStyleColor(bare, 0);
         for (const ImGuiCol ink : {ImGuiCol_Text, ImGuiCol_TextDisabled}) ImGui::PushStyleColor(ink, IM_COL32_WHITE);
         ImGui::Begin("page", nullptr, ImGuiWindowFlags_NoDecoration);
-        const UseFont use(ui, font);
-        ImGui::SetNextItemWidth(500);
-        input_line(ui, "##line", words, text);
-        ui.name("##line", ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+        {
+          const UseFont use(ui, font);
+          ImGui::SetNextItemWidth(500);
+          input_line(ui, "##line", words, text);
+          ui.name("##line", ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+        }
         ImGui::End();
         ImGui::PopStyleColor(6);
         ImGui::PopStyleVar();
@@ -304,9 +306,9 @@ TEST_CASE("Generate shows line breaks, and characters that two tokens share, und
   const Trace& text = *desk.text();
   int shared = 0, breaks = 0;
   const Color ground = app.window().theme().background;
-  // The text is scrolled through: every chip is drawn once.
-  for (const float wheel : {50.f, -2.f, -2.f, -2.f, -2.f, -2.f, -2.f, -2.f}) {
-    driver.hover("tape next");
+  // The text is scrolled through from its end to its beginning: every chip is drawn once.
+  driver.hover("tape next");
+  for (const float wheel : {2.f, 2.f, 2.f, 2.f, 2.f, 2.f, 2.f, 50.f}) {
     driver.wheel(wheel);
     driver.frames(3);
   }
