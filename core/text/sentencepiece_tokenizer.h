@@ -1,7 +1,7 @@
 #pragma once
 // tokenizer.model: Llama's and others' SentencePiece models (Kudo & Richardson 2018), run by the sentencepiece library.
-// A reading that began cannot be stopped (about a second for a megabyte): texts of more than 1 MiB between special tokens
-// are refused before it. Cutting them would not always give the same tokens.
+// A reading that began cannot be stopped (about a second for a megabyte): texts of more than 1 MiB between special
+// tokens are refused before it. Cutting them would not always give the same tokens.
 
 #include <filesystem>
 #include <memory>

@@ -206,9 +206,8 @@ TEST_CASE("while it runs, unsaved work is on the disk within seconds, and gone w
 
   p.app.explorer().undo();
   p.workspaces.training.stop();
-  CHECK(passes(UnsavedWork::session_seconds, [&] {
-    return !fs::exists(own / "session.json") && !fs::exists(own / "training.safetensors");
-  }));
+  CHECK(passes(UnsavedWork::session_seconds,
+               [&] { return !fs::exists(own / "session.json") && !fs::exists(own / "training.safetensors"); }));
 }
 
 TEST_CASE("a session keeps workspace, page and their controls") {
