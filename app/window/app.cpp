@@ -271,7 +271,9 @@ void App::screenshot() {
     if (options_.stop.stop_requested()) throw Cancelled();
     frame();
     quiet = settled() ? quiet + 1 : 0;
-    if (quiet == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    // Nobody looks while work goes on, and software takes seconds to draw a large picture: no frames meanwhile.
+    do turn();
+    while (explorer_->busy() && !options_.stop.stop_requested() && std::chrono::steady_clock::now() - begin < patience);
     if (std::chrono::steady_clock::now() - begin > patience)
       throw Error("--screenshot", "the model to be done within " + std::to_string(patience.count()) + " s",
                   explorer_->status().doing, "a shorter text or a smaller model");
@@ -291,10 +293,12 @@ void App::run() {
   try {
     while (!window_->closing() && !options_.stop.stop_requested()) {
       window_->wait();
+      const double begin = now();
       frame();
-      // While a job runs its progress is shown; ten times a second is enough.
+      // While a job runs its progress is shown; ten times a second is enough, and where software draws a large window
+      // the job gets most of the time.
       if (explorer_->busy())
-        window_->tick(0.1);
+        window_->tick(std::max(0.1, 3 * (now() - begin)));
       else if (unsaved_->pending())
         window_->tick(1);
     }
