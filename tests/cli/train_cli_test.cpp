@@ -130,13 +130,17 @@ TEST_CASE("while one trains into a folder, a second is told who; when it was kil
   const fs::path folder = scratch_dir("cli-train-lock");
   const fs::path recipe = written_recipe(folder, small_recipe(1'000'000));
   const std::string model = (folder / "model").string();
-  std::thread first([&] { run_cli({"train", recipe.string(), "-o", model}, {.kill_after = 2.5}); });
-  for (int i = 0; i < 400 && !fs::exists(folder / "model" / "training.lock"); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  const std::string holder = read_file(folder / "model" / "training.lock");
-  const Finished second = run_cli({"train", recipe.string(), "-o", model});
-  first.join();
+  // However slow the machine: the second is started when the first holds the folder, which dies when that was seen.
+  std::string holder;
+  Finished second;
+  run_cli({"train", recipe.string(), "-o", model}, {.kill_behind = [&] {
+            const fs::path lock = folder / "model" / "training.lock";
+            for (int i = 0; i < 24'000 && holder.find('\n') == std::string::npos; ++i) {
+              std::this_thread::sleep_for(std::chrono::milliseconds(5));
+              if (fs::exists(lock)) holder = read_file(lock);
+            }
+            second = run_cli({"train", recipe.string(), "-o", model});
+          }});
   CHECK(second.code == 1);
   CHECK(second.err.find("expected a folder that nobody else trains into") != std::string::npos);
   CHECK(second.err.find("process " + holder.substr(0, holder.find(' ')) + " on ") != std::string::npos);
@@ -165,8 +169,8 @@ TEST_CASE("killed at any moment, a training leaves a folder that loads") {
   Backend backend(1);
   int killed = 0, done = 0;
   constexpr int times = 40;
-  for (int i = 0; i < times; ++i) {  // most of them while the model is written
-    const double when = whole * (0.5 + 0.6 * i / times);
+  for (int i = 0; i < times; ++i) {  // most of them while the model is written; the first for certain
+    const double when = i == 0 ? 1e-3 : whole * (0.5 + 0.6 * i / times);
     const Finished finished = run_cli({"train", (i % 2 ? recipe : other).string(), "-o", model.string(), "--overwrite"},
                                       {.kill_after = when});
     ++(finished.code == 0 ? done : killed);

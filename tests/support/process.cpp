@@ -99,8 +99,9 @@ Finished run_cli(const std::vector<std::string>& arguments, const ProcessOptions
     });
   });
   std::thread killer([&, after = options.kill_after] {
-    if (after <= 0) return;
+    if (after <= 0 && !options.kill_behind) return;
     std::this_thread::sleep_for(std::chrono::duration<double>(after));
+    if (options.kill_behind) options.kill_behind();
     kill(child, SIGKILL);  // which is not waited for before this thread has ended
   });
   read_all(out, options.out, result.out, [] {});

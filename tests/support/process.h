@@ -1,6 +1,7 @@
 #pragma once
 // Runs the real command line and reads what it says.
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,9 +23,10 @@ struct ProcessOptions {
   bool interrupt = false;  ///< send SIGINT after the first line on standard error
   int signal = 2;          ///< … or another
   Stream out = Stream::read, err = Stream::read;
-  double kill_after = 0;    ///< seconds after which SIGKILL ends it; 0 = never
-  long file_limit = 0;      ///< most bytes of a file that it may write; 0 = any
-  std::string folder = "";  ///< to run in; "" = the present one
+  double kill_after = 0;                   ///< seconds after which SIGKILL ends it; 0 = never
+  std::function<void()> kill_behind = {};  ///< SIGKILL ends it when this returns
+  long file_limit = 0;                     ///< most bytes of a file that it may write; 0 = any
+  std::string folder = "";                 ///< to run in; "" = the present one
 };
 
 /// headscope-cli with these arguments, passed as they are (no shell).
