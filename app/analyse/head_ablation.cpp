@@ -60,12 +60,12 @@ class HeadAblationInstrument final : public SweepInstrument<HeadAblationSweep, H
   }
 
   void controls(ControlsRecord& r) override {
-    ablation_record(r, ablate_);
+    ablation_record(r, ablation_);
     r.field("measure", measure_, 0, 2);
   }
   void right(const PageContext& c) override {
     section(c.ui, "TAKE OUT", "what the head reads (z) becomes");
-    ablation_choice(c, "ablation kind", ablate_);
+    ablation_choice(c, "ablation kind", ablation_);
     ImGui::Dummy({0, c.ui.px(6)});
     const bool known = of_open_model(c);
     answer_fields(c, fields_, known ? &result()->answers : nullptr);
@@ -91,7 +91,7 @@ class HeadAblationInstrument final : public SweepInstrument<HeadAblationSweep, H
  private:
   std::optional<HeadAblationRequest> wanted(const PageContext& c) const override {
     if (!c.results().run) return std::nullopt;
-    return HeadAblationRequest{c.results().run->request, ablate_, chosen_answers(c)};
+    return HeadAblationRequest{c.results().run->request, ablation_.ablate, chosen_answers(c)};
   }
   double passes(const PageContext& c) const override {
     const ModelDims& dims = c.trace()->model.dims;
@@ -201,7 +201,7 @@ class HeadAblationInstrument final : public SweepInstrument<HeadAblationSweep, H
   }
 
   SceneSlot slot_{"scene.ablation"};
-  Ablate ablate_{Ablate::By::mean, 1};
+  AblationFields ablation_{{Ablate::By::mean}, ""};
   AnswerFields fields_;
   int measure_ = 0, sort_ = 1;
   bool descending_ = true;

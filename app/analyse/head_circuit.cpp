@@ -40,11 +40,8 @@ class HeadCircuitInstrument final : public SweepInstrument<HeadCircuitSearch, He
   void controls(ControlsRecord& r) override {
     r.field("threshold", threshold_, 0, 1);
     r.field("method", method_, Method::add);
-    bool by_baseline = !ablate_;
-    r.field("ablation_by_baseline", by_baseline);
-    Ablate ablate = ablate_.value_or(Ablate{Ablate::By::mean});
-    ablation_record(r, ablate);
-    ablate_ = by_baseline ? std::nullopt : std::optional(ablate);
+    r.field("ablation_by_baseline", by_baseline_);
+    ablation_record(r, ablation_);
   }
   void right(const PageContext& c) override {
     const float room = ImGui::GetContentRegionAvail().x;
@@ -91,10 +88,10 @@ class HeadCircuitInstrument final : public SweepInstrument<HeadCircuitSearch, He
  private:
   /// What z of a head that is out becomes: by itself something that leaves the heads an answer to make.
   void out_of_circuit(const PageContext& c) {
-    Ablate shown = ablate_ ? *ablate_ : result() ? result()->ablate : Ablate{Ablate::By::mean};
-    if (ablation_choice(c, "circuit ablation", shown)) ablate_ = shown;
-    if (ablate_) {
-      if (button(c.ui, "Choose by what no head leaves")) ablate_.reset();
+    if (by_baseline_) ablation_ = {result() ? result()->ablate : Ablate{Ablate::By::mean}, ""};
+    if (ablation_choice(c, "circuit ablation", ablation_)) by_baseline_ = false;
+    if (!by_baseline_) {
+      if (button(c.ui, "Choose by what no head leaves")) by_baseline_ = true;
       return;
     }
     if (!result() || result()->baselines.empty()) return;
@@ -106,9 +103,11 @@ class HeadCircuitInstrument final : public SweepInstrument<HeadCircuitSearch, He
                            result()->none, result()->whole, others));
   }
 
+  std::optional<Ablate> ablation() const { return by_baseline_ ? std::nullopt : std::optional(ablation_.ablate); }
+
   std::optional<HeadCircuitRequest> wanted(const PageContext& c) const override {
     if (!c.results().run) return std::nullopt;
-    return HeadCircuitRequest{c.results().run->request, ablate_, method_, chosen_answers(c)};
+    return HeadCircuitRequest{c.results().run->request, ablation(), method_, chosen_answers(c)};
   }
   double passes(const PageContext& c) const override {
     const double heads = c.trace()->model.dims.layers * c.trace()->model.dims.heads;
@@ -204,7 +203,8 @@ class HeadCircuitInstrument final : public SweepInstrument<HeadCircuitSearch, He
 
   SceneSlot slot_{"scene.circuit"};
   Method method_ = Method::remove;
-  std::optional<Ablate> ablate_;  // empty: by what no head leaves
+  bool by_baseline_ = true;  // what z becomes is chosen by what no head leaves
+  AblationFields ablation_{{Ablate::By::mean}, ""};
   double threshold_ = 0.9;
   AnswerFields fields_;
 };

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 #include <imgui.h>
+#include <imgui_stdlib.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <sstream>
 #include <vector>
 
 #include "app/widgets/controls.h"
@@ -170,33 +172,73 @@ const std::vector<AblationChoice>& ablation_choices() {
        "seed."}};
   return choices;
 }
+/// Whose kind it is, whatever the texts and the seed.
 int number_of(const Ablate& ablate) {
-  const auto found = std::ranges::find(ablation_choices(), ablate, &AblationChoice::ablate);
-  return found == ablation_choices().end() ? 0 : static_cast<int>(found - ablation_choices().begin());
+  const auto found = std::ranges::find_if(ablation_choices(), [&](const AblationChoice& choice) {
+    return choice.ablate.by == ablate.by && choice.ablate.over_text == ablate.over_text;
+  });
+  return static_cast<int>(found - ablation_choices().begin());
 }
-const AblationChoice& ablation_number(int number) {
-  return nth(ablation_choices(), number);
+const AblationChoice& choice_of(const Ablate& ablate) {
+  return nth(ablation_choices(), number_of(ablate));
+}
+bool takes_texts(const Ablate& ablate) {
+  return ablate.by != Ablate::By::zero && !ablate.over_text;
+}
+std::vector<std::string> lines_of(const std::string& texts) {
+  std::vector<std::string> lines;
+  std::istringstream all(texts);
+  for (std::string line; std::getline(all, line);)
+    if (!line.empty()) lines.push_back(line);
+  return lines;
 }
 }  // namespace
 
-const char* ablation_title(const Ablate& ablate) {
-  return ablation_number(number_of(ablate)).title;
+std::string ablation_title(const Ablate& ablate) {
+  const std::string title = choice_of(ablate).title;
+  return ablate.from.empty() ? title : title + " of the reference texts";
 }
 
-bool ablation_choice(const PageContext& c, const char* id, Ablate& ablate) {
+bool ablation_choice(const PageContext& c, const char* id, AblationFields& fields) {
+  Ablate& ablate = fields.ablate;
+  const Ablate before = ablate;
   std::vector<const char*> titles;
   for (const AblationChoice& choice : ablation_choices()) titles.push_back(choice.title);
   int chosen = number_of(ablate);
-  const bool changed = segmented(c.ui, id, titles, chosen, ImGui::GetContentRegionAvail().x);
-  if (changed) ablate = ablation_number(chosen).ablate;
-  note(c.ui, ablation_number(chosen).words);
-  return changed;
+  if (segmented(c.ui, id, titles, chosen, ImGui::GetContentRegionAvail().x)) {
+    ablate = nth(ablation_choices(), chosen).ablate;
+    ablate.seed = before.seed;
+  }
+  const char* const over_texts[] = {
+      "z = its mean over all positions of the reference texts (Wang et al. 2023).",
+      "z of every position becomes that of one of the reference texts' positions, drawn at random with a fixed seed."};
+  note(c.ui, ablate.from.empty() ? choice_of(ablate).words : over_texts[ablate.by == Ablate::By::resample]);
+  if (takes_texts(ablate)) {
+    const auto lines = static_cast<float>(std::clamp<Index>(1 + std::ranges::count(fields.texts, '\n'), 2, 6));
+    ImGui::InputTextMultiline(fmt::format("##reference texts of {}", id).c_str(), &fields.texts,
+                              {-1, lines * ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().FramePadding.y + c.ui.px(2)});
+    note(c.ui, fields.texts.empty() ? "Reference texts, one in a line; none: over the text on screen."
+                                    : "Reference texts, one in a line; each is run once.");
+  }
+  ablate.from = takes_texts(ablate) ? lines_of(fields.texts) : std::vector<std::string>();
+  if (ablate.by == Ablate::By::resample) {
+    auto seed = static_cast<double>(ablate.seed);
+    if (slider(c.ui, "Seed", seed, {1, 100, 1, false, "", 0})) ablate.seed = static_cast<std::uint64_t>(seed);
+  }
+  return !(ablate == before);
 }
 
-void ablation_record(ControlsRecord& record, Ablate& ablate) {
+void ablation_record(ControlsRecord& record, AblationFields& fields) {
+  Ablate& ablate = fields.ablate;
   int chosen = number_of(ablate);
   record.field("ablation", chosen, 0, static_cast<int>(ablation_choices().size()) - 1);
-  if (record.reading()) ablate = ablation_number(chosen).ablate;
+  record.field("ablation_texts", fields.texts);
+  std::uint64_t seed = ablate.seed;
+  record.field("ablation_seed", seed);
+  if (!record.reading()) return;
+  ablate = nth(ablation_choices(), chosen).ablate;
+  ablate.seed = seed;
+  if (takes_texts(ablate)) ablate.from = lines_of(fields.texts);
 }
 
 std::string token_text(const LoadedModel& model, std::int32_t id) {

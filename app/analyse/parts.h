@@ -47,13 +47,18 @@ void answer_fields(const PageContext& c, AnswerFields& fields, const AnswerPair*
 /// What was chosen and the model knows; else nullopt.
 std::optional<AnswerPair> chosen_answers(const PageContext& c);
 
-/// What z becomes where a head is taken out, and the choice in words. `id` names the control.
-/// True when it changed.
-bool ablation_choice(const PageContext& c, const char* id, Ablate& ablate);
+/// What z becomes where a head is taken out, as it is being chosen.
+struct AblationFields {
+  Ablate ablate;
+  std::string texts;  ///< the reference texts as typed, one in a line; "" = over the text on screen
+};
+/// The choice in words, what a mean or a draw is over, and the seed of a draw. `id` names the control. True when the
+/// ablation changed.
+bool ablation_choice(const PageContext& c, const char* id, AblationFields& fields);
 /// "zero", "mean", "text mean", "another's": as it is called there.
-const char* ablation_title(const Ablate& ablate);
+std::string ablation_title(const Ablate& ablate);
 /// What a session keeps of it, as "ablation".
-void ablation_record(ControlsRecord& record, Ablate& ablate);
+void ablation_record(ControlsRecord& record, AblationFields& fields);
 
 /// The label of a token as panels write it.
 std::string token_text(const LoadedModel& model, std::int32_t id);

@@ -332,6 +332,7 @@ void tooltip(const Ui& ui, const std::vector<std::string>& lines) {
       if (first && lines.size() > 1) font.weight = 600;
       const UseFont use(ui, first ? font : ui.small());
       paragraph(ui, line, first ? ui.theme.text : ui.theme.muted, ui.px(460));
+      ui.name("tooltip: " + line, ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
       first = false;
     }
     ImGui::EndTooltip();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "app/state/controls_record.h"
 #include "core/base/file.h"
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
@@ -41,6 +42,36 @@ TEST_CASE("every head is taken out, a head of the atlas is selected, and opened 
   a.driver.click("Open in Explore");
   a.driver.frames(2);
   CHECK(a.app.requests().workspace == 0);
+}
+
+TEST_CASE("what stands in for a head that is taken out may come from reference texts, and a session keeps them") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Analyse a;
+  a.driver.click("Head ablation");
+  REQUIRE(a.quiet());
+  const auto kept = [&] {
+    ControlsRecord record;
+    workspace_of(a.analyse).controls(record);
+    return record.text();
+  };
+  const std::string field = "##reference texts of ablation kind";
+  REQUIRE(a.driver.shown(field));  // the mean is what it opens on
+  a.driver.click(field);
+  a.driver.type("a b c a b");
+  REQUIRE(a.quiet());
+  CHECK(kept().find(R"("ablation_texts":"a b c a b")") != std::string::npos);
+  // Another mean: the same head's effect is another.
+  a.driver.hover("Layer 1 Head 2");
+  a.driver.frames(3);
+  CHECK(a.driver.told("ablate mean from \"a b c a b\""));
+  a.driver.click("another's");
+  REQUIRE(a.quiet());
+  a.driver.hover("Layer 1 Head 2");
+  a.driver.frames(3);
+  CHECK(a.driver.told("ablate resample 1 from \"a b c a b\""));
+  a.driver.click("zero");  // which is of no text
+  REQUIRE(a.quiet());
+  CHECK_FALSE(a.driver.shown(field));
 }
 
 TEST_CASE("a sweep is started, cancelled and started again") {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <imgui_internal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -46,6 +47,13 @@ bool Driver::until(const std::function<bool()>& done, int most) {
 bool Driver::shown(std::string_view name) {
   frames(2);
   return window_.items().find(name).has_value();
+}
+
+bool Driver::told(std::string_view words) {
+  frames(2);
+  return std::ranges::any_of(window_.items().items(), [&](const Item& item) {
+    return item.label.starts_with("tooltip: ") && item.label.find(words) != std::string::npos;
+  });
 }
 
 Item Driver::item(std::string_view name) {

@@ -32,6 +32,8 @@ class Driver {
   bool until(const std::function<bool()>& done, int most = 600);
 
   bool shown(std::string_view name);
+  /// A line of the tooltip that is up holds these words.
+  bool told(std::string_view words);
   /// The named item; the test fails with the list of names when it is not there.
   Item item(std::string_view name);
 
