@@ -111,7 +111,7 @@ class AttributionInstrument final : public ReadingInstrument {
     const ModelDims& dims = answer.source.trace->model.dims;
     const LogitAttribution& found = answer.result;
     for (const AttributionPart& part : found.parts) {
-      const bool bias = answer.source.model.model->config().attention_bias;
+      const bool bias = answer.source.model.model->config().bias.o;
       const Index column = part.kind == AttributionPart::Kind::head             ? part.head
                            : part.kind == AttributionPart::Kind::attention_bias ? dims.heads
                            : part.kind == AttributionPart::Kind::mlp            ? dims.heads + bias

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "app/cli/commands.h"
@@ -29,6 +30,8 @@ const char* name_of(PositionKind kind) {
       return "learned";
     case PositionKind::rotary:
       return "rotary (RoPE)";
+    case PositionKind::alibi:
+      return "ALiBi";
     case PositionKind::none:
       break;
   }
@@ -56,14 +59,18 @@ struct Part {
 /// Where the parameters are. Tied unembeddings count once, with the embedding.
 std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config) {
   const auto size = [](const Tensor& tensor) { return tensor.defined() ? tensor.size() : Index{0}; };
-  Part attention{"attention"}, mlp{"MLP"}, norms{"norms", size(weights.final_gain) + size(weights.final_bias)};
+  Part attention{"attention"}, mlp{"MLP"},
+      norms{"norms", size(weights.final_gain) + size(weights.final_bias) + size(weights.embedding_gain) +
+                         size(weights.embedding_bias)};
   for (const RawLayer& l : weights.layers) {
     for (const Tensor* t :
          {&l.q_weight, &l.q_bias, &l.k_weight, &l.k_bias, &l.v_weight, &l.v_bias, &l.o_weight, &l.o_bias})
       attention.parameters += size(*t);
     for (const Tensor* t : {&l.up_weight, &l.up_bias, &l.gate_weight, &l.gate_bias, &l.down_weight, &l.down_bias})
       mlp.parameters += size(*t);
-    for (const Tensor* t : {&l.ln1_gain, &l.ln1_bias, &l.ln2_gain, &l.ln2_bias}) norms.parameters += size(*t);
+    for (const Tensor* t : {&l.ln1_gain, &l.ln1_bias, &l.ln2_gain, &l.ln2_bias, &l.ln1_post_gain, &l.ln2_post_gain,
+                            &l.q_norm_gain, &l.q_norm_bias, &l.k_norm_gain, &l.k_norm_bias})
+      norms.parameters += size(*t);
   }
   std::vector<Part> parts{{config.tied_embeddings ? "token embedding (and unembedding, tied)" : "token embedding",
                            size(weights.token_embedding)}};
@@ -71,7 +78,8 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
   parts.push_back(attention);
   parts.push_back(mlp);
   parts.push_back(norms);
-  if (!config.tied_embeddings) parts.push_back({"unembedding", size(weights.unembedding)});
+  if (!config.tied_embeddings)
+    parts.push_back({"unembedding", size(weights.unembedding) + size(weights.unembedding_bias)});
   return parts;
 }
 
@@ -99,6 +107,44 @@ Inspected inspect(const fs::path& path) {
   return result;
 }
 
+/// What this model does that GPT-2 and Llama do not, in words.
+std::string switches(const ModelConfig& c) {
+  std::vector<std::string> words;
+  const auto say = [&](bool holds, std::string text) {
+    if (holds) words.push_back(std::move(text));
+  };
+  say(c.dims.parallel, c.shared_norm ? "attention and MLP in parallel behind one norm"
+                                     : "attention and MLP in parallel behind a norm each");
+  say(c.norm_place == NormPlace::both, "norms before and behind attention and MLP");
+  say(c.norm_place == NormPlace::behind, "norms behind attention and MLP only");
+  say(!c.norm_weights, "norms without weights");
+  say(c.norm_gain_plus_one, "norm gains added to 1");
+  say(c.embedding_norm, "a norm behind the embedding");
+  say(c.qk_norm != QkNorm::none,
+      fmt::format("queries and keys normalised {}", c.qk_norm == QkNorm::per_head ? "by head" : "over all heads"));
+  say(c.clip_qkv > 0, fmt::format("queries, keys and values cut to ± {}", c.clip_qkv));
+  if (c.position == PositionKind::rotary) {
+    say(c.rotary.width > 0, fmt::format("{} of {} dimensions of a head rotated", c.rotary.width, c.dims.d_head));
+    say(c.rotary.layout == RotaryLayout::interleaved, "adjacent pairs rotated");
+    say(!c.layer_rotary.empty(), "layers with a window rotated by another base");
+    say(!c.layer_turns.empty(),
+        fmt::format("{} of {} layers not rotated", std::ranges::count(c.layer_turns, false), c.dims.layers));
+  }
+  if (!c.windows.empty()) {
+    const auto windowed = std::ranges::count_if(c.windows, [](int window) { return window > 0; });
+    say(true,
+        fmt::format("{} of {} layers see a window of {} tokens", windowed, c.dims.layers, std::ranges::max(c.windows)));
+  }
+  say(c.score_scale.has_value(), fmt::format("scores times {:.6g}", c.score_scale.value_or(0)));
+  say(c.family != "gpt2" && !c.score_scale && !c.scale_by_inverse_sqrt_d, "scores not divided by √d_head");
+  say(c.score_cap > 0, fmt::format("scores bent by a soft cap of {}", c.score_cap));
+  say(c.logit_cap > 0, fmt::format("logits bent by a soft cap of {}", c.logit_cap));
+  say(c.embedding_scale != 1, fmt::format("embeddings times {:.6g}", c.embedding_scale));
+  say(c.residual_scale != 1, fmt::format("what blocks add times {:.6g}", c.residual_scale));
+  say(c.logit_scale != 1, fmt::format("logits times {:.6g}", c.logit_scale));
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
 Cell config_json(const ModelConfig& c) {
   Cell out{{"layers", c.dims.layers},        {"heads", c.dims.heads},          {"kv_heads", c.dims.kv_heads},
            {"d_head", c.dims.d_head},        {"d_model", c.dims.d_model},      {"d_mlp", c.dims.d_mlp},
@@ -108,6 +154,7 @@ Cell config_json(const ModelConfig& c) {
   out["activation"] = name_of(c.activation);
   out["gated_mlp"] = c.gated_mlp;
   out["tied_embeddings"] = c.tied_embeddings;
+  if (const std::string other = switches(c); !other.empty()) out["switches"] = other;
   return out;
 }
 
@@ -122,6 +169,7 @@ void add_config(Report& out, const Inspected& model) {
                        name_of(c.position),
                        c.position == PositionKind::rotary ? fmt::format(" base {}", c.rotary.base) : "",
                        name_of(c.activation), c.tied_embeddings ? "tied" : "not tied"));
+  if (const std::string other = switches(c); !other.empty()) out.line("  " + other);
   out.line(model.tokenizer ? fmt::format("  tokenizer: {}, {}", model.tokenizer->describe(),
                                          model.tokenizer->adds_bos() ? "adds BOS" : "adds no BOS")
                            : "  no tokenizer: runs on --ids only");

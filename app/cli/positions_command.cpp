@@ -59,9 +59,19 @@ Vectors vectors_of(Shell& shell, const Options& options) {
   if (v.head.layer >= config.dims.layers || v.head.head >= config.dims.heads)
     throw Error("--head", fmt::format("a layer below {} and a head below {}", config.dims.layers, config.dims.heads),
                 options.head);
+  if (config.qk_norm != QkNorm::none)
+    throw Error(config.name, "queries and keys that are turned as the projections give them", "a norm between",
+                "the window's page of rotary positions shows them behind it");
+  if (config.position == PositionKind::rotary && !config.turns(v.head.layer))
+    throw Error("--head", "a layer that rotates",
+                fmt::format("layer {}, which {} leaves without positions", v.head.layer, config.name));
   const Index kv = config.dims.kv_of(v.head.head);
-  v.q = v.opened.trace->sites.at({SiteKind::q, v.head.layer}).select(1, v.head.head).copy();
-  v.k = v.opened.trace->sites.at({SiteKind::k, v.head.layer}).select(1, kv).copy();
+  const auto of = [&](SiteKind kind, Index head) {
+    return turning_part(v.opened.trace->sites.at({kind, v.head.layer}).select(1, head).copy(),
+                        config.rotary_of(v.head.layer));
+  };
+  v.q = of(SiteKind::q, v.head.head);
+  v.k = of(SiteKind::k, kv);
   v.scale = static_cast<double>(score_scale(config, v.head.layer));
   return v;
 }
@@ -97,7 +107,7 @@ RotaryView rotary_view(const Vectors& v, const Options& options) {
   const ModelConfig& config = v.opened.loaded.model->config();
   if (v.q.dim(1) % 2 != 0) throw Error(config.name, "heads of an even width", std::to_string(v.q.dim(1)));
   RotaryView view;
-  view.own = config.position == PositionKind::rotary ? config.rotary : RotaryConfig{};
+  view.own = config.position == PositionKind::rotary ? config.rotary_of(v.head.layer) : RotaryConfig{};
   SetPositions edit;
   edit.method = SetPositions::Method::rope;
   edit.base = options.base;
@@ -107,15 +117,16 @@ RotaryView rotary_view(const Vectors& v, const Options& options) {
     edit.factor = options.factor;
   }
   check(edit, "positions rope");
-  view.config = rotary_of(edit, config);
+  view.config = rotary_of(edit, config, v.head.layer);
   view.query = inside(options.row, "--row", v.q.dim(0));
   view.key = inside(options.key.value_or(0), "--key", v.k.dim(0));
   view.shift = options.shift;
   view.scale = v.scale;
   view.context = config.context;
   view.parts = rotary_parts(row_of(v.q, view.query), row_of(v.k, view.key));
-  view.source = fmt::format("blocks.{}.attn.hook_q[{}, {}, :] · hook_k[{}, …], f32", v.head.layer, view.query,
-                            v.head.head, view.key);
+  view.source = fmt::format("blocks.{}.attn.hook_q[{}, {}, :{}] · hook_k[{}, …], f32{}", v.head.layer, view.query,
+                            v.head.head, v.q.dim(1) < config.dims.d_head ? std::to_string(v.q.dim(1)) : "", view.key,
+                            v.q.dim(1) < config.dims.d_head ? ", the dimensions that turn" : "");
   return view;
 }
 

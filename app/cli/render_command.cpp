@@ -101,7 +101,7 @@ void render(Shell& shell, const Options& options) {
   if (kind == FileKind::csv && heads.size() != 1 && !(heads.empty() && options.row))
     throw UsageError("a .csv holds one map: give one --head, or --row alone for one token in all heads");
   PictureRequest request = picture_of(*opened.trace, heads, options);
-  if (opened.loaded.model) request.rotary = opened.loaded.model->config().position == PositionKind::rotary;
+  if (opened.loaded.model) request.rotary = opened.loaded.model->config().turns_halves();
   shell.print_line(
       export_picture(*opened.trace, request, options.theme, options.out, {options.width, options.inches, options.dpi}));
 }

@@ -138,8 +138,7 @@ void HeadPanel::main_view(const PanelContext& c, double height) {
       } else {
         const Index key = document.key.value_or(
             std::max<Index>(0, nth(detail->map().stats().max_key, std::min(query, detail->map().n_query() - 1))));
-        const bool rotary =
-            c.results().model.model && c.results().model.model->config().position == PositionKind::rotary;
+        const bool rotary = c.results().model.model && c.results().model.model->config().turns_halves();
         slot_.want(
             c.explorer, c.ui, detail, place + fmt::format(" {} {} {}", query, key, width), [=](const Look& look) {
               return score_split_scene(

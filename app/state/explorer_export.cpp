@@ -50,7 +50,7 @@ std::optional<Explorer::ViewSource> Explorer::view_source(const ExportOptions& o
     }
     trace = results_.detail->trace;
   }
-  const bool rotary = results_.model.model->config().position == PositionKind::rotary;
+  const bool rotary = results_.model.model->config().turns_halves();
   const bool words = state_.view.text_unit == TextUnit::words && !scores;
   return ViewSource{trace, results_.run, state_.document, state_.view, words, rotary, options.all_heads};
 }

@@ -36,7 +36,9 @@ Index PositionsDesk::key() const {
 
 RotaryConfig PositionsDesk::own_rotary() const {
   const auto& model = explorer_.results().model.model;
-  return model && model->config().position == PositionKind::rotary ? model->config().rotary : RotaryConfig{};
+  if (!model || model->config().position != PositionKind::rotary) return RotaryConfig{};
+  const int layer = explorer_.state().document.selected.layer;
+  return model->config().rotary_of(std::clamp(layer, 0, model->config().dims.layers - 1));
 }
 
 RotaryConfig PositionsDesk::rotary() const {
@@ -120,16 +122,18 @@ void PositionsDesk::update() {
 
 void PositionsDesk::ask_vectors() {
   const Results& results = explorer_.results();
+  const int turning = own_rotary().width;  // of a head
   const VectorsOf key{results.run,         view.source,      explorer_.state().document.selected,
                       view.seed,           view.typed_query, view.typed_key,
                       view.method == "t5", view.buckets,     view.max_distance};
-  vectors_.want(explorer_, key, [key, model = results.model](const Ctx& ctx) {
+  vectors_.want(explorer_, key, [key, turning, model = results.model](const Ctx& ctx) {
     using Source = PositionsView::Source;
     Vectors made;
-    made.vectors = key.source == Source::random
-                       ? jobs::random_vectors(*key.run, model.model->config().dims.d_head, key.seed)
-                   : key.source == Source::typed ? jobs::typed_vectors(*key.run, key.query, key.key)
-                                                 : jobs::head_vectors(model, *key.run, key.head, ctx);
+    made.vectors =
+        key.source == Source::random
+            ? jobs::random_vectors(*key.run, turning > 0 ? turning : model.model->config().dims.d_head, key.seed)
+        : key.source == Source::typed ? jobs::typed_vectors(*key.run, key.query, key.key)
+                                      : jobs::head_vectors(model, *key.run, key.head, ctx);
     if (key.fits) made.fitted = jobs::fitted_bias(*made.vectors, key.buckets, key.max_distance);
     return made;
   });

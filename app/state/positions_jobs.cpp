@@ -101,7 +101,10 @@ std::shared_ptr<const HeadVectors> head_vectors(const LoadedModel& model, const 
   const ModelConfig& config = model.model->config();
   const bool rotary = config.position == PositionKind::rotary;
   RunRequest request = without_maps(run);
-  request.capture.sites = {SiteKind::q, SiteKind::k};
+  if (rotary && !config.turns(head.layer))
+    throw Error(config.name, "a layer that rotates", fmt::format("layer {}, which has no positions", head.layer));
+  const SiteKind q_site = unturned_site(config, false), k_site = unturned_site(config, true);
+  request.capture.sites = {q_site, k_site};
   if (rotary) request.capture.sites.insert({SiteKind::rot_q, SiteKind::rot_k});
   request.capture.layers = {head.layer};
   const auto trace = headscope::run(model, request, ctx);
@@ -109,14 +112,22 @@ std::shared_ptr<const HeadVectors> head_vectors(const LoadedModel& model, const 
   const Index kv = config.dims.kv_of(head.head);
   result->head = head;
   result->of = run.trace;
-  result->q = head_of(trace->sites.at({SiteKind::q, head.layer}), head.head);
-  result->k = head_of(trace->sites.at({SiteKind::k, head.layer}), kv);
+  const auto of = [&](SiteKind kind, Index which) {
+    return turning_part(head_of(trace->sites.at({kind, head.layer}), which), config.rotary_of(head.layer));
+  };
+  result->q = of(q_site, head.head);
+  result->k = of(k_site, kv);
   if (rotary) {
-    result->turned_q = head_of(trace->sites.at({SiteKind::rot_q, head.layer}), head.head);
-    result->turned_k = head_of(trace->sites.at({SiteKind::rot_k, head.layer}), kv);
+    result->turned_q = of(SiteKind::rot_q, head.head);
+    result->turned_k = of(SiteKind::rot_k, kv);
   }
   result->scale = static_cast<double>(score_scale(config, head.layer));
-  result->source = fmt::format("blocks.{}.attn.hook_q[:, {}, :] · hook_k[:, {}, :], f32", head.layer, head.head, kv);
+  result->source =
+      fmt::format("{}[:, {}, :] · {}[:, {}, :], f32{}", name({q_site, head.layer}), head.head,
+                  name({k_site, head.layer}).substr(name({k_site, head.layer}).find("attn.") + 5), kv,
+                  result->q.dim(1) < config.dims.d_head
+                      ? fmt::format(", the {} of {} dimensions that turn", result->q.dim(1), config.dims.d_head)
+                      : "");
   return result;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <cstring>
 #include <memory>
 
@@ -95,9 +96,13 @@ class Group {
     if (out_.scores.values.defined()) put(out_.scores, head, first, count, keys, stride);
     if (s_.edited_scores) return;
     if (const AttentionRule& rule = *nth(rules_, head).rule; !rule.plain())
-      for (Index r = 0; r < count; ++r)
+      for (Index r = 0; r < count; ++r) {
         if (const float factor = rule.factor(offset() + first + r); factor != 1)
           for (Index key = keys.begin; key < keys.end; ++key) d_scores_[r * stride + key] *= factor;
+        if (const float cap = rule.cap(offset() + first + r); cap > 0)
+          for (Index key = keys.begin; key < keys.end; ++key)
+            d_scores_[r * stride + key] *= slope_under_cap(head, first + r, key, scale, cap);
+      }
     if (out_.q.values.defined()) {
       float* const dq = at(out_.q.values, first, head);
       const Index row = out_.q.values.stride(0);
@@ -108,6 +113,15 @@ class Group {
       panels::pack(s_.q.slice(0, first, first + count).select(1, head), q_rows_);
       transposed_product(d_scores_ + hull.begin, stride, hull, count, q_rows_, scale, out_.k.values);
     }
+  }
+
+  /// d (cap · tanh(s ÷ cap)) ÷ ds at s = scale · q·k, which nobody kept.
+  float slope_under_cap(Index head, Index query, Index key, float scale, float cap) const {
+    const float *const q = at(s_.q, query, head), *const k = at(s_.k, key, kv_);
+    float score = 0;
+    for (Index c = 0; c < d_; ++c) score += q[c * s_.q.stride(2)] * k[c * s_.k.stride(2)];
+    const float bent = std::tanh(scale * score / cap);
+    return 1 - bent * bent;
   }
 
   bool past_pattern() const {

@@ -421,6 +421,10 @@ std::shared_ptr<const AttentionRule> parse_mask(std::string_view spec, const std
   return MaskParser(spec, where, vectors).whole_spec().rule;
 }
 
+std::shared_ptr<const AttentionRule> window_rule(Index width) {
+  return mask(Window{width}, fmt::format("window {}", width));
+}
+
 bool hashes_vectors(std::string_view spec) {
   for (auto at = spec.find("lsh"); at != std::string_view::npos; at = spec.find("lsh", at + 1))
     if (at == 0 || std::string_view(" \t&|!()").find(spec[at - 1]) != std::string_view::npos) return true;

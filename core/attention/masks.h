@@ -39,6 +39,8 @@ struct MaskVectors {
 /// `vectors` a mask that hashes them shows all earlier keys.
 std::shared_ptr<const AttentionRule> parse_mask(std::string_view spec, const std::string& where = "mask",
                                                 const MaskVectors* vectors = nullptr);
+/// "window W". REQUIRES width ≥ 1.
+std::shared_ptr<const AttentionRule> window_rule(Index width);
 /// Whether the mask depends on queries and keys ("lsh …").
 bool hashes_vectors(std::string_view spec);
 

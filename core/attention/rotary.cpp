@@ -40,6 +40,8 @@ const RotaryScalingInfo& info(RotaryConfig::Scaling scaling) {
 RotaryConfig rescaled(const RotaryConfig& own, Scaling scaling, double factor, int context) {
   RotaryConfig config;
   config.base = own.base;
+  config.width = own.width;
+  config.layout = own.layout;
   config.scaling = scaling;
   if (scaling == Scaling::none) return config;
   config.factor = factor;
@@ -53,6 +55,7 @@ RotaryConfig rescaled(const RotaryConfig& own, Scaling scaling, double factor, i
 
 std::vector<double> rotary_frequencies(const RotaryConfig& config, int d_head) {
   std::vector<double> frequencies;
+  if (config.width > 0) d_head = config.width;
   // With a single pair d − 2 is 0: its θ is 1 whatever the base.
   const double base = config.scaling == Scaling::ntk && d_head > 2
                           ? config.base * std::pow(config.factor, d_head / (d_head - 2.0))
@@ -102,6 +105,20 @@ RotaryTable rotary_table(const std::vector<double>& frequencies, Index first, In
 
 std::pair<Index, Index> rotary_pair(Index i, Index d_head, RotaryLayout layout) {
   return layout == RotaryLayout::half_split ? std::pair{i, i + d_head / 2} : std::pair{2 * i, 2 * i + 1};
+}
+
+Tensor turning_part(const Tensor& x, const RotaryConfig& config) {
+  const Index width = config.width > 0 ? config.width : x.dim(1);
+  if (width == x.dim(1) && config.layout == RotaryLayout::half_split) return x;
+  Tensor out = Tensor::uninitialized({x.dim(0), width});
+  for (Index pair = 0; pair < width / 2; ++pair) {
+    const auto [left, right] = rotary_pair(pair, width, config.layout);
+    for (Index i = 0; i < x.dim(0); ++i) {
+      out.ref(i, pair) = x.at(i, left);
+      out.ref(i, pair + width / 2) = x.at(i, right);
+    }
+  }
+  return out;
 }
 
 std::vector<double> rotated(std::span<const double> x, double position, std::span<const double> frequencies,

@@ -12,8 +12,17 @@
 
 namespace headscope {
 
+/// Which two numbers of a head make pair i. Hugging Face stores Llama half-split; the paper and GPT-J interleave. Both
+/// are the same mechanism on permuted dimensions.
+enum class RotaryLayout {
+  half_split,   ///< (x_i, x_{i + d/2})
+  interleaved,  ///< (x_2i, x_{2i + 1})
+};
+
 struct RotaryConfig {
   double base = 10000;
+  int width = 0;  ///< only the first so many dimensions of a head turn; 0 = all
+  RotaryLayout layout = RotaryLayout::half_split;
   enum class Scaling { none, linear, ntk, yarn, llama3 } scaling = Scaling::none;
   double factor = 1;                                           ///< s: how much longer than in training
   double low_frequency_factor = 1, high_frequency_factor = 4;  ///< llama3; yarn's α = 1 and β = 32
@@ -32,7 +41,8 @@ const RotaryScalingInfo& info(RotaryConfig::Scaling scaling);
 /// `own` stretched by `factor` with the constants of the method's paper, for a model trained on `context` tokens.
 RotaryConfig rescaled(const RotaryConfig& own, RotaryConfig::Scaling scaling, double factor, int context);
 
-/// θ_i for i = 0 … d_head/2 − 1, in radians per token; L θ_i / 2π is how often pair i turns within the trained context.
+/// θ_i for i = 0 … d/2 − 1, d being config.width or else d_head, in radians per token; L θ_i / 2π is how often pair i
+/// turns within the trained context.
 ///   linear  θ ÷ s                                     (position interpolation; Chen et al., 2023)
 ///   ntk     base · s^(d/(d−2)) in place of base       (bloc97, NTK-aware scaled RoPE, 2023)
 ///   yarn    θ (1 − γ) ÷ s + θ γ, γ = (turns − α)/(β − α) cut to 0 … 1   (Peng et al., YaRN, 2023, "NTK by parts")
@@ -47,13 +57,11 @@ struct RotaryTable {
 };
 RotaryTable rotary_table(const std::vector<double>& frequencies, Index first, Index count, double magnitude = 1);
 
-/// Which two numbers of a head make pair i. Hugging Face stores Llama half-split; the paper and GPT-J interleave. Both
-/// are the same mechanism on permuted dimensions.
-enum class RotaryLayout {
-  half_split,   ///< (x_i, x_{i + d/2})
-  interleaved,  ///< (x_2i, x_{2i + 1})
-};
 std::pair<Index, Index> rotary_pair(Index i, Index d_head, RotaryLayout layout);
+
+/// The dimensions of x (token, d_head) that turn, as (token, width) with pairs (i, i + width/2) whatever their layout;
+/// x itself where that is all of it.
+Tensor turning_part(const Tensor& x, const RotaryConfig& config);
 
 /// One vector turned to `position`, in double precision. REQUIRES x.size() = 2 · frequencies.size().
 std::vector<double> rotated(std::span<const double> x, double position, std::span<const double> frequencies,

@@ -26,6 +26,7 @@ class Scaled final : public AttentionRule {
       if (std::isfinite(score)) score *= factor;  // 0 · −infinity would open a masked cell as NaN
   }
   float factor(Index query) const override { return base_->factor(query) * factor_(query); }
+  float cap(Index query) const override { return base_->cap(query); }
   std::string describe() const override { return fmt::format("{}, {}", base_->describe(), name_); }
 
  private:
@@ -45,12 +46,31 @@ class Biased final : public AttentionRule {
     for (std::size_t c = 0; c < scores.size(); ++c) scores[c] += bias_(query, first_key + static_cast<Index>(c));
   }
   float factor(Index query) const override { return base_->factor(query); }
+  float cap(Index query) const override { return base_->cap(query); }
   std::string describe() const override { return fmt::format("{}, {}", base_->describe(), name_); }
 
  private:
   RulePtr base_;
   std::function<float(Index, Index)> bias_;
   std::string name_;
+};
+
+class Capped final : public AttentionRule {
+ public:
+  Capped(RulePtr base, float cap) : base_(std::move(base)), cap_(cap) {}
+  KeyRange keys(Index query, Index n_key) const override { return base_->keys(query, n_key); }
+  bool plain() const override { return false; }
+  void apply(Index query, Index first_key, std::span<float> scores) const override {
+    for (float& score : scores) score = cap_ * std::tanh(score / cap_);
+    if (!base_->plain()) base_->apply(query, first_key, scores);
+  }
+  float factor(Index query) const override { return base_->factor(query); }
+  float cap(Index) const override { return cap_; }
+  std::string describe() const override { return fmt::format("{}, soft cap {}", base_->describe(), cap_); }
+
+ private:
+  RulePtr base_;
+  float cap_;
 };
 
 class WithoutFirst final : public AttentionRule {
@@ -66,6 +86,7 @@ class WithoutFirst final : public AttentionRule {
     base_->apply(query, first_key, scores);
   }
   float factor(Index query) const override { return base_->factor(query); }
+  float cap(Index query) const override { return base_->cap(query); }
   std::string describe() const override { return fmt::format("{}, without the first {}", base_->describe(), count_); }
 
  private:
@@ -101,6 +122,7 @@ class ByRows final : public AttentionRule {
     if (!rule(query).plain()) rule(query).apply(query, first_key, scores);
   }
   float factor(Index query) const override { return rule(query).factor(query); }
+  float cap(Index query) const override { return rule(query).cap(query); }
   std::string describe() const override {
     std::string text;
     Index first = 0;
@@ -126,6 +148,9 @@ RulePtr scaled_rule(RulePtr base, std::function<float(Index query)> factor, std:
 }
 RulePtr biased_rule(RulePtr base, std::function<float(Index query, Index key)> bias, std::string name) {
   return std::make_shared<Biased>(std::move(base), std::move(bias), std::move(name));
+}
+RulePtr capped_rule(RulePtr base, float cap) {
+  return std::make_shared<Capped>(std::move(base), cap);
 }
 RulePtr without_first(RulePtr base, Index count) {
   return std::make_shared<WithoutFirst>(std::move(base), count);

@@ -17,6 +17,9 @@ using RulePtr = std::shared_ptr<const AttentionRule>;
 RulePtr scaled_rule(RulePtr base, std::function<float(Index query)> factor, std::string name);
 /// bias(i, j) added to the scores that `base` lets through.
 RulePtr biased_rule(RulePtr base, std::function<float(Index query, Index key)> bias, std::string name);
+/// cap · tanh(score ÷ cap), before anything that `base` does (Bello et al., Neural Combinatorial Optimization, 2016;
+/// Gemma 2). REQUIRES a base that bends no scores itself.
+RulePtr capped_rule(RulePtr base, float cap);
 /// `base` without keys [0, count).
 RulePtr without_first(RulePtr base, Index count);
 /// Query i sees the one key of(i) if `base` lets it, else nothing.

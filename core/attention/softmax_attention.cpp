@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/attention/attention_backward.h"
+#include "core/attention/own_scores.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/tensor/panels.h"
@@ -292,8 +293,9 @@ AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend,
   assert(lengths.size() == 1 || (input.offset == 0 && input.k.dim(0) == rows));
   std::vector<HeadRule> rules;
   for (Index head = 0; head < heads; ++head) {
-    const HeadRule usual{input.rule, input.scale};
-    rules.push_back(tap ? tap->head_rule({input.layer, static_cast<int>(head)}, usual) : usual);
+    const HeadRule usual{input.rule, input.scale, input.cap, input.slopes.empty() ? 0 : nth(input.slopes, head)};
+    const HeadRule own = tap ? tap->head_rule({input.layer, static_cast<int>(head)}, usual) : usual;
+    rules.push_back({own_scores(own.rule, own), own.scale});
   }
   const bool watched =
       tap && (tap->wants({SiteKind::attn_scores, input.layer}) || tap->wants({SiteKind::pattern, input.layer}));

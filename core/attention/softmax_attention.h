@@ -1,6 +1,6 @@
 #pragma once
 // Scaled dot-product attention (Vaswani et al., Attention Is All You Need, 2017) with its maps recorded:
-//   scores = scale · q kᵀ + bias,  pattern = softmax over the visible keys,  z = pattern · v,
+//   scores = cap(scale · q kᵀ) + bias,  pattern = softmax over the visible keys,  z = pattern · v,
 // for every head of one layer; with fewer key heads than query heads, neighbours share (Ainslie et al., GQA, 2023).
 // Cost: 4 · heads · d_head multiply-adds per visible cell, computed in blocks of rows that stay in cache; masked blocks
 // cost nothing. Unless somebody wants scores or pattern, no n² matrix is ever stored.
@@ -25,7 +25,9 @@ struct AttentionInput {
   Index mapped = 0;  ///< whose maps are built; −1 = every text's
   float scale = 1;
   std::shared_ptr<const AttentionRule> rule;
-  Index offset = 0;  ///< absolute position of query 0
+  float cap = 0;                        ///< > 0: scores are bent to cap · tanh(score ÷ cap)
+  std::span<const double> slopes = {};  ///< of ALiBi, by head; empty = none
+  Index offset = 0;                     ///< absolute position of query 0
   int layer = 0;
   MapStorage storage = MapStorage::none;  ///< none, dense or factored
   const TokenLinks* links = nullptr;      ///< of the whole text; may be null

@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <cassert>
 
-#include "core/attention/rule_edits.h"
+#include "core/attention/own_scores.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/model/weights.h"
 
 namespace headscope {
 
@@ -99,8 +100,9 @@ void EditPass::go_on() const {
   if (scene_.stop.stop_requested()) throw Cancelled();
 }
 
-bool EditPass::rotary() const {
-  return scene_.model && scene_.model->config().position == PositionKind::rotary;
+SiteKind EditPass::meeting(bool keys) const {
+  if (!scene_.model) return keys ? SiteKind::k : SiteKind::q;
+  return meeting_site(scene_.model->config(), keys);
 }
 
 // ---- how a head looks
@@ -148,15 +150,17 @@ double temperature_of(const HeldRows& rows) {
 
 HeadRule EditPass::head_rule(HeadId id, HeadRule usual) {
   const std::vector<HeldRows> parts = held(id);
-  // One temperature for all rows goes into the scale where nothing is added to the scores: rules stay plain. Else it
-  // divides what was added, too.
+  // One temperature for all rows goes into the scale where nothing is done to the scores: rules stay plain. Else it
+  // divides what came of them, too.
+  const bool own = usual.cap > 0 || usual.slope != 0;
   const bool in_scale = std::ranges::all_of(parts, [&](const HeldRows& part) {
-    return temperature_of(part) == temperature_of(parts.front()) && !score_edit(part);
+    return temperature_of(part) == temperature_of(parts.front()) && !score_edit(part) && !own;
   });
   std::vector<RuleOfRows> rules;
   for (const HeldRows& part : parts) {
     const RulePtr visible = visible_rule(part, id.head, usual.rule);
-    RulePtr rule = fold(of_scores, part, id.head, visible, visible.get());
+    RulePtr rule =
+        fold(of_scores, part, id.head, own_scores(visible, usual, !part.of(HeldKind::positions)), visible.get());
     if (const double tau = temperature_of(part); tau != 1 && !in_scale)
       rule = scaled_rule(
           std::move(rule), [tau](Index) { return static_cast<float>(1 / tau); }, fmt::format("temperature {}", tau));
@@ -169,6 +173,7 @@ HeadRule EditPass::head_rule(HeadId id, HeadRule usual) {
   looks.temperature = static_cast<float>(tau);
   if (tau != 1) usual.scale = static_cast<float>(static_cast<double>(usual.scale) / tau);
   usual.rule = rule_by_rows(std::move(rules));
+  usual.cap = 0, usual.slope = 0;  // the rule does it
   looks.rule = usual;
   return usual;
 }

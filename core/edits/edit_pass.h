@@ -47,10 +47,9 @@ class EditPass {
   /// Between two matrices that are taken apart or put together. Throws Cancelled.
   void go_on() const;
 
-  bool rotary() const;
-  /// Where queries and keys stand as they meet: after rotation, in a model that rotates.
-  bool meeting_q(SiteKind site) const { return site == (rotary() ? SiteKind::rot_q : SiteKind::q); }
-  bool meeting_k(SiteKind site) const { return site == (rotary() ? SiteKind::rot_k : SiteKind::k); }
+  /// Whether queries (keys) stand here as they meet: after norm and rotation, in a model that has them.
+  bool meeting_q(SiteKind site) const { return site == meeting(false); }
+  bool meeting_k(SiteKind site) const { return site == meeting(true); }
 
   /// What holds in the rows of a head; and in those of embeddings, which belong to no layer.
   std::vector<HeldRows> held(HeadId head) const;
@@ -74,6 +73,7 @@ class EditPass {
   OwnOutputs outputs;
 
  private:
+  SiteKind meeting(bool keys) const;
   RulePtr fold(std::initializer_list<HeldKind> kinds, const HeldRows& rows, int head, RulePtr rule,
                const AttentionRule* visible) const;
 

@@ -71,6 +71,9 @@ class LatentKeysStep final : public EditStep {
   LatentKeysStep(EditPlace place, int rank) : EditStep(std::move(place)) {
     const std::string where = this->place().where();
     const Model& model = pass().model(where);
+    if (model.config().clip_qkv > 0)
+      throw Error(where, "keys and values that are used as they are",
+                  fmt::format("those of {}, which are cut to ± {}", model.config().name, model.config().clip_qkv));
     for (int layer = 0; layer < pass().scene().dims.layers; ++layer) {
       if (!target().reaches_layer(layer)) continue;
       pass().go_on();
@@ -82,7 +85,7 @@ class LatentKeysStep final : public EditStep {
   void act(Site site, EditedTensor& edited) override {
     through_latent(latent_.at(site.layer), input_, site.kind == SiteKind::v, first_row(), last_row(), edited.write());
   }
-  bool sees(Site site) const override { return site.kind == SiteKind::ln1_normalized; }
+  bool sees(Site site) const override { return site.kind == attention_input(pass().scene().model->config()); }
   void see(Site, const Tensor& value) override { input_ = value; }
 
  private:

@@ -46,12 +46,12 @@ class MechanismStep final : public EditStep {
   }
   /// Queries, keys and values as they meet; and z, where own outputs are put back.
   bool sees(Site site) const override {
-    return site.kind == SiteKind::q || site.kind == SiteKind::k || site.kind == SiteKind::v ||
-           site.kind == SiteKind::rot_q || site.kind == SiteKind::rot_k || site.kind == SiteKind::z;
+    return pass().meeting_q(site.kind) || pass().meeting_k(site.kind) || site.kind == SiteKind::v ||
+           site.kind == SiteKind::z;
   }
   void see(Site site, const Tensor& value) override {
-    if (site.kind == SiteKind::q || site.kind == SiteKind::rot_q) q_ = value;
-    if (site.kind == SiteKind::k || site.kind == SiteKind::rot_k) k_ = value;
+    if (pass().meeting_q(site.kind)) q_ = value;
+    if (pass().meeting_k(site.kind)) k_ = value;
     if (site.kind == SiteKind::v) v_ = value;
   }
 

@@ -15,6 +15,7 @@
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
 #include "core/edits/position_rows.h"
+#include "core/model/weights.h"
 
 namespace headscope {
 
@@ -189,12 +190,13 @@ class PositionStep final : public EditStep {
   bool changes_scores() const override { return set_.method == Method::alibi || set_.method == Method::t5; }
 
   bool acts(Site site) const override {
-    return positions_act_at({set_.replaces() ? &set_ : nullptr, set_.shift}, config().position, site.kind);
+    return positions_act_at({set_.replaces() ? &set_ : nullptr, set_.shift}, config(), site.kind);
   }
   // Queries and keys of a model without rotation are turned when every other edit has made them; elsewhere positions
   // are what other edits find.
   Turn turn(SiteKind site) const override {
-    return site == SiteKind::q || site == SiteKind::k ? Turn::placed_last : Turn::placed;
+    return site == unturned_site(config(), false) || site == unturned_site(config(), true) ? Turn::placed_last
+                                                                                           : Turn::placed;
   }
   /// All that hold in a row act there at once: the first of them that comes by does it.
   void act(Site site, EditedTensor& edited) override {
@@ -211,12 +213,13 @@ class PositionStep final : public EditStep {
   }
   // What stands before the rotation.
   bool sees(Site site) const override {
-    return (set_.replaces() || set_.method == Method::shift) && (site.kind == SiteKind::q || site.kind == SiteKind::k);
+    return (set_.replaces() || set_.method == Method::shift) && (unturned(site, false) || unturned(site, true));
   }
-  void see(Site site, const Tensor& value) override { (site.kind == SiteKind::q ? before_.q : before_.k) = value; }
+  void see(Site site, const Tensor& value) override { (unturned(site, false) ? before_.q : before_.k) = value; }
 
  private:
   const ModelConfig& config() const { return pass().scene().model->config(); }
+  bool unturned(Site site, bool keys) const { return site.kind == unturned_site(config(), keys); }
 
   const EditStep* first_at(Site site) const {
     for (const auto& step : pass().steps())
@@ -239,11 +242,12 @@ class PositionStep final : public EditStep {
       const PositionsHeld positions{positions_of(HeldKind::positions), shift ? shift->shift : 0};
       const int from = std::max(begin, offset), last = part.end - 1;
       begin = part.end;
-      if (from > last || !positions_act_at(positions, config().position, site.kind)) continue;
+      if (from > last || !positions_act_at(positions, config(), site.kind)) continue;
       if (site.kind == SiteKind::attn_scores)
-        rescore_in_chunks(before_, config(), positions.own->chunk, head, pass().looks(head).rule, from, last, value);
+        rescore_in_chunks(before_, config(), site.layer, positions.own->chunk, head, pass().looks(head).rule, from,
+                          last, value);
       else
-        set_positions(positions, *pass().scene().model, site.kind, before_, given, heads,
+        set_positions(positions, *pass().scene().model, site, before_, given, heads,
                       {from - offset, last - offset, offset}, value);
     }
   }
@@ -290,8 +294,8 @@ std::shared_ptr<const Edit> edit_of(SetPositions value) {
   return std::make_shared<PositionEdit>(std::move(value));
 }
 
-RotaryConfig rotary_of(const SetPositions& edit, const ModelConfig& model) {
-  RotaryConfig own = model.position == PositionKind::rotary ? model.rotary : RotaryConfig{};
+RotaryConfig rotary_of(const SetPositions& edit, const ModelConfig& model, int layer) {
+  RotaryConfig own = model.position == PositionKind::rotary ? model.rotary_of(layer) : RotaryConfig{};
   if (edit.base) own.base = *edit.base;
   return edit.scaling ? rescaled(own, *edit.scaling, edit.factor, model.context) : own;
 }

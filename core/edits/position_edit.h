@@ -45,6 +45,6 @@ struct SetPositions {
 std::shared_ptr<const Edit> edit_of(SetPositions value);
 
 /// The rotation that "position rope …" means in this model; `own` of a model without rotary positions is base 10000.
-RotaryConfig rotary_of(const SetPositions& edit, const ModelConfig& model);
+RotaryConfig rotary_of(const SetPositions& edit, const ModelConfig& model, int layer = 0);
 
 }  // namespace headscope

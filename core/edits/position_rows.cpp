@@ -24,30 +24,34 @@ double sinusoid_size(const Tensor& rows) {
 /// out[i, heads, :] = `x` turned to its place, `shift` further on.
 void rotate_rows(const Tensor& x, const RotaryConfig& config, Index shift, std::pair<Index, Index> heads,
                  const RowsReached& rows, Tensor& out) {
-  const Index half = x.dim(2) / 2;
-  const RotaryTable table = rotary_table(rotary_frequencies(config, static_cast<int>(x.dim(2))), rows.offset + shift,
-                                         x.dim(0), rotary_magnitude(config));
+  const std::vector<double> theta = rotary_frequencies(config, static_cast<int>(x.dim(2)));
+  const auto pairs = static_cast<Index>(theta.size());
+  const RotaryTable table = rotary_table(theta, rows.offset + shift, x.dim(0), rotary_magnitude(config));
   for (Index i = rows.first; i <= rows.last; ++i)
-    for (Index h = heads.first; h < heads.second; ++h)
-      for (Index p = 0; p < half; ++p) {
-        const float a = x.at(i, h, p), b = x.at(i, h, p + half), c = table.cosine.at(i, p), s = table.sine.at(i, p);
-        out.ref(i, h, p) = a * c - b * s;
-        out.ref(i, h, p + half) = a * s + b * c;
+    for (Index h = heads.first; h < heads.second; ++h) {
+      for (Index p = 0; p < pairs; ++p) {
+        const auto [left, right] = rotary_pair(p, 2 * pairs, config.layout);
+        const float a = x.at(i, h, left), b = x.at(i, h, right), c = table.cosine.at(i, p), s = table.sine.at(i, p);
+        out.ref(i, h, left) = a * c - b * s;
+        out.ref(i, h, right) = a * s + b * c;
       }
+      for (Index c = 2 * pairs; c < x.dim(2); ++c) out.ref(i, h, c) = x.at(i, h, c);
+    }
 }
 
 }  // namespace
 
-bool positions_act_at(const PositionsHeld& held, PositionKind kind, SiteKind site) {
+bool positions_act_at(const PositionsHeld& held, const ModelConfig& model, SiteKind site) {
+  const PositionKind kind = model.position;
+  // Without a rotation of its own a model is turned where its queries and keys meet.
+  if (kind != PositionKind::rotary && (site == meeting_site(model, false) || site == meeting_site(model, true)))
+    return held.own && held.own->method == Method::rope;
   const auto own_is = [&](Method method) { return held.own && held.own->method == method; };
   switch (site) {
     case SiteKind::embed:
       return kind != PositionKind::learned && own_is(Method::sinusoidal);
     case SiteKind::pos_embed:
       return kind == PositionKind::learned && (held.own || held.shift != 0);
-    case SiteKind::q:
-    case SiteKind::k:
-      return kind != PositionKind::rotary && own_is(Method::rope);
     case SiteKind::rot_q:
     case SiteKind::rot_k:
       return kind == PositionKind::rotary && !own_is(Method::chunks) && (held.own || held.shift != 0);
@@ -58,10 +62,11 @@ bool positions_act_at(const PositionsHeld& held, PositionKind kind, SiteKind sit
   }
 }
 
-void set_positions(const PositionsHeld& held, const Model& model, SiteKind site, const BeforeRotation& before,
+void set_positions(const PositionsHeld& held, const Model& model, Site at, const BeforeRotation& before,
                    const Tensor& given, std::pair<Index, Index> heads, const RowsReached& rows, Tensor& value) {
   const ModelConfig& config = model.config();
   const auto width = static_cast<int>(value.dim(-1));
+  const SiteKind site = at.kind;
   const Index start = rows.offset + held.shift;  // where row 0 stands
   switch (site) {
     case SiteKind::embed: {
@@ -83,13 +88,16 @@ void set_positions(const PositionsHeld& held, const Model& model, SiteKind site,
     }
     case SiteKind::q:
     case SiteKind::k:
+    case SiteKind::q_normed:
+    case SiteKind::k_normed:
       return rotate_rows(given, rotary_of(*held.own, config), held.shift, heads, rows, value);
     case SiteKind::rot_q:
     case SiteKind::rot_k: {
+      if (!config.turns(at.layer)) return;
       const Tensor& plain = site == SiteKind::rot_q ? before.q : before.k;
       if (!held.own || held.own->method == Method::rope)
-        return rotate_rows(plain, held.own ? rotary_of(*held.own, config) : config.rotary, held.shift, heads, rows,
-                           value);
+        return rotate_rows(plain, held.own ? rotary_of(*held.own, config, at.layer) : config.rotary_of(at.layer),
+                           held.shift, heads, rows, value);
       for (Index i = rows.first; i <= rows.last; ++i)
         for (Index h = heads.first; h < heads.second; ++h)
           for (Index c = 0; c < width; ++c) value.ref(i, h, c) = plain.at(i, h, c);
@@ -100,29 +108,34 @@ void set_positions(const PositionsHeld& held, const Model& model, SiteKind site,
   }
 }
 
-float score_at_distance(const BeforeRotation& before, const RotaryTable& table, Index query, Index head, Index key,
-                        Index key_head, Index distance) {
-  const Index half = table.cosine.dim(1);
+float score_at_distance(const BeforeRotation& before, const RotaryTable& table, RotaryLayout layout, Index query,
+                        Index head, Index key, Index key_head, Index distance) {
+  const Index pairs = table.cosine.dim(1);
   float sum = 0;
-  for (Index p = 0; p < half; ++p) {
-    const float a = before.q.at(query, head, p), b = before.q.at(query, head, p + half),
-                x = before.k.at(key, key_head, p), y = before.k.at(key, key_head, p + half);
+  for (Index p = 0; p < pairs; ++p) {
+    const auto [left, right] = rotary_pair(p, 2 * pairs, layout);
+    const float a = before.q.at(query, head, left), b = before.q.at(query, head, right),
+                x = before.k.at(key, key_head, left), y = before.k.at(key, key_head, right);
     sum += table.cosine.at(distance, p) * (a * x + b * y) + table.sine.at(distance, p) * (a * y - b * x);
   }
+  for (Index c = 2 * pairs; c < before.q.dim(2); ++c)
+    sum += before.q.at(query, head, c) * before.k.at(key, key_head, c);
   return sum;
 }
 
-void rescore_in_chunks(const BeforeRotation& before, const ModelConfig& config, Index chunk, Index head,
+void rescore_in_chunks(const BeforeRotation& before, const ModelConfig& config, int layer, Index chunk, Index head,
                        const HeadRule& rule, int first, int last, Tensor& scores) {
-  const Index half = before.q.dim(2) / 2, n = before.k.dim(0), kv = config.dims.kv_of(static_cast<int>(head));
-  const RotaryTable table = rotary_table(rotary_frequencies(config.rotary, static_cast<int>(2 * half)), 0,
-                                         config.context, rotary_magnitude(config.rotary));
-  const float scale = rule.scale * static_cast<float>(rotary_magnitude(config.rotary));
+  if (!config.turns(layer)) return;
+  const Index n = before.k.dim(0), kv = config.dims.kv_of(static_cast<int>(head));
+  const RotaryConfig& own = config.rotary_of(layer);
+  const RotaryTable table =
+      rotary_table(rotary_frequencies(own, config.dims.d_head), 0, config.context, rotary_magnitude(own));
+  const float scale = rule.scale * static_cast<float>(rotary_magnitude(own));
   for (Index i = first; i <= last; ++i) {
     const KeyRange keys = rule.rule->keys(i, n);
     for (Index j = keys.begin; j < std::min(keys.end, i + 1); ++j) {
       const Index distance = dual_chunk_distance(i, j, chunk, config.context);
-      scores.ref(head, i, j) = scale * score_at_distance(before, table, i, head, j, kv, distance);
+      scores.ref(head, i, j) = scale * score_at_distance(before, table, own.layout, i, head, j, kv, distance);
     }
     if (keys.size() > 0 && !rule.rule->plain())
       rule.rule->apply(i, keys.begin, {&scores.ref(head, i, keys.begin), static_cast<std::size_t>(keys.size())});

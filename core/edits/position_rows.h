@@ -17,8 +17,8 @@ struct PositionsHeld {
   int shift = 0;
 };
 
-/// Whether they change the tensor at such a site of a model whose own positions are of this kind.
-bool positions_act_at(const PositionsHeld& held, PositionKind kind, SiteKind site);
+/// Whether they change the tensor at such a site of this model.
+bool positions_act_at(const PositionsHeld& held, const ModelConfig& model, SiteKind site);
 
 /// What stands before a rotation in the layer that is running.
 struct BeforeRotation {
@@ -34,18 +34,19 @@ struct RowsReached {
 
 /// Those rows of heads [heads.first, heads.second) of `value` with these positions. `value` is the tensor at `site`,
 /// `given` what it was before any row was placed; embeddings have no heads. A shift has nothing to move where positions
-/// are none or relative.
-void set_positions(const PositionsHeld& held, const Model& model, SiteKind site, const BeforeRotation& before,
+/// are none or relative, and no edit in a layer of a rotary model that does not rotate.
+void set_positions(const PositionsHeld& held, const Model& model, Site site, const BeforeRotation& before,
                    const Tensor& given, std::pair<Index, Index> heads, const RowsReached& rows, Tensor& value);
 
 /// The unscaled score of a query and a key as if they stood `distance` apart: ⟨R(δ) q, k⟩ = Σ over pairs of
 /// (q·k) cos δθ + (q × k) sin δθ. `table` from position 0, with the magnitude of queries alone.
-float score_at_distance(const BeforeRotation& before, const RotaryTable& table, Index query, Index head, Index key,
-                        Index key_head, Index distance);
+/// What is not rotated counts as it is.
+float score_at_distance(const BeforeRotation& before, const RotaryTable& table, RotaryLayout layout, Index query,
+                        Index head, Index key, Index key_head, Index distance);
 
 /// Scores (head, query, key) of one head with every distance re-mapped by dual chunk attention, rows [first, last] of
 /// the whole text, by the head's rule.
-void rescore_in_chunks(const BeforeRotation& before, const ModelConfig& config, Index chunk, Index head,
+void rescore_in_chunks(const BeforeRotation& before, const ModelConfig& config, int layer, Index chunk, Index head,
                        const HeadRule& rule, int first, int last, Tensor& scores);
 
 }  // namespace headscope

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
@@ -19,6 +20,11 @@ class PostNormStep final : public EditStep {
  public:
   explicit PostNormStep(EditPlace place) : EditStep(std::move(place)) {
     assert(pass().scene().backend);
+    if (const ModelConfig& c = pass().model(this->place().where()).config();
+        c.norm_place != NormPlace::before || c.dims.parallel)
+      throw Error(this->place().where(), "blocks whose norms stand before attention and before the MLP",
+                  c.name + (c.dims.parallel ? ", whose attention and MLP read the same stream"
+                                            : ", which has norms behind them already"));
     for (const BlockWeights& block : pass().model(this->place().where()).weights().blocks)
       norms_.emplace_back(block.ln1, block.ln2);
   }

@@ -98,45 +98,16 @@ EditAction read_singular(EditWords& words) {
 
 // ---- matrices
 
-/// Where a matrix of a block is multiplied in, and what comes of it.
-SiteKind input_site(WeightMatrix matrix) {
-  switch (matrix) {
-    case WeightMatrix::o:
-      return SiteKind::z;
-    case WeightMatrix::mlp_in:
-    case WeightMatrix::mlp_gate:
-      return SiteKind::ln2_normalized;
-    case WeightMatrix::mlp_out:
-      return SiteKind::mlp_post;
-    default:
-      return SiteKind::ln1_normalized;
-  }
-}
-
-SiteKind output_site(WeightMatrix matrix, const ModelConfig& config) {
-  switch (matrix) {
-    case WeightMatrix::q:
-      return SiteKind::q;
-    case WeightMatrix::k:
-      return SiteKind::k;
-    case WeightMatrix::v:
-      return SiteKind::v;
-    case WeightMatrix::o:
-      return SiteKind::attn_out;
-    case WeightMatrix::mlp_in:
-      return config.gated_mlp ? SiteKind::mlp_pre_linear : SiteKind::mlp_pre;
-    case WeightMatrix::mlp_gate:
-      return SiteKind::mlp_pre;
-    case WeightMatrix::mlp_out:
-      return SiteKind::mlp_out;
-  }
-  return SiteKind::mlp_out;
-}
-
 /// What the edit makes of one layer's matrix, with its bias; nullopt when every z is 1. Throws Error at `where` when
 /// the model has no such matrix, or not so many singular values.
 std::optional<Projection> scaled_projection(const Model& model, int layer, const ScaleSingular& edit,
                                             const std::string& where) {
+  const bool clipped =
+      edit.matrix == WeightMatrix::q || edit.matrix == WeightMatrix::k || edit.matrix == WeightMatrix::v;
+  if (clipped && model.config().clip_qkv > 0)
+    throw Error(where, "a matrix whose products are used as they are",
+                fmt::format("{}, whose products {} cuts to ± {}", symbol_of(edit.matrix), model.config().name,
+                            model.config().clip_qkv));
   const Projection own = model.projection(layer, edit.matrix);
   const auto found = model.singular(layer, edit.matrix);
   if (!found) {
@@ -203,14 +174,16 @@ class SingularStep final : public EditStep {
     if (!scaled_.contains(site.layer)) return false;
     // Where heads add apart, the block's sum is made of what they add.
     if (matrix_ == WeightMatrix::o && pass().scene().heads_apart) return site.kind == SiteKind::result;
-    return site.kind == output_site(matrix_, pass().scene().model->config());
+    return site.kind == output_site(pass().scene().model->config(), matrix_);
   }
   Turn turn(SiteKind) const override { return Turn::anew; }
   void act(Site site, EditedTensor& edited) override {
     (site.kind == SiteKind::result ? multiply_heads_anew : multiply_anew)(scaled_.at(site.layer), input_, first_row(),
                                                                           last_row(), edited.write());
   }
-  bool sees(Site site) const override { return scaled_.contains(site.layer) && site.kind == input_site(matrix_); }
+  bool sees(Site site) const override {
+    return scaled_.contains(site.layer) && site.kind == input_site(pass().scene().model->config(), matrix_);
+  }
   void see(Site, const Tensor& value) override { input_ = value; }
 
  private:

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/edits/all.h"
+#include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
+#include "core/model/weights.h"
 
 namespace headscope {
 
@@ -25,7 +28,18 @@ constexpr PartInfo sites[] = {{Part::attention, SiteKind::attn_out, SiteKind::at
 
 class SwitchOffStep final : public EditStep {
  public:
-  SwitchOffStep(EditPlace place, Part part) : EditStep(std::move(place)), at_(nth(sites, part)) {}
+  SwitchOffStep(EditPlace place, Part part) : EditStep(std::move(place)), at_(nth(sites, part)) {
+    const Model* model = pass().scene().model;
+    if (!norm() || !model) return;
+    const ModelConfig& c = model->config();
+    if (at_.output == (part == Part::ln1 ? attention_input(c) : mlp_input(c))) {
+      if (part == Part::ln2 && c.dims.parallel) at_.input = SiteKind::resid_pre;
+      return;
+    }
+    throw Error(this->place().where(), "a norm that the model has",
+                c.norm_place == NormPlace::behind ? c.name + ", whose norms stand behind attention and MLP"
+                                                  : c.name + ", whose attention and MLP read one norm: it is ln1");
+  }
   bool acts(Site site) const override { return site.kind == at_.output; }
   void act(Site, EditedTensor& edited) override {
     Tensor& value = edited.write();  // (position, d_model)

@@ -37,8 +37,7 @@ MechanismInput head_input(const LoadedModel& model, const RunRequest& request, H
                           std::shared_ptr<const Trace>* out_trace) {
   const auto [layer, head] = id;
   const ModelConfig& config = model.model->config();
-  const bool rotary = config.position == PositionKind::rotary;
-  const SiteKind q_kind = rotary ? SiteKind::rot_q : SiteKind::q, k_kind = rotary ? SiteKind::rot_k : SiteKind::k;
+  const SiteKind q_kind = meeting_site(config, false), k_kind = meeting_site(config, true);
   if (layer < 0 || layer >= config.dims.layers || head < 0 || head >= config.dims.heads)
     throw Error("head", fmt::format("a layer below {} and a head below {}", config.dims.layers, config.dims.heads),
                 to_string(id));

@@ -194,8 +194,12 @@ void check_sites(const Model& model, const CaptureSpec& spec) {
     if (std::find(fires.begin(), fires.end(), kind) != fires.end()) continue;
     std::vector<std::string_view> names;
     for (const SiteKind has : fires) names.push_back(info(has).pattern);
-    throw Error("capture: sites", "sites that " + model.config().name + " has", std::string(info(kind).pattern),
-                fmt::format("it has {}", fmt::join(names, ", ")));
+    const bool no_mid = kind == SiteKind::resid_mid && model.config().dims.parallel;
+    throw Error(
+        "capture: sites", "sites that " + model.config().name + " has", std::string(info(kind).pattern),
+        fmt::format("{}it has {}",
+                    no_mid ? "attention and MLP of its blocks read the same stream, none stands between them; " : "",
+                    fmt::join(names, ", ")));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "core/edits/mask_edit.h"
 #include "core/edits/position_rows.h"
 #include "core/metrics/next_token.h"
+#include "core/model/weights.h"
 
 namespace headscope {
 
@@ -17,12 +18,12 @@ namespace {
 class CachePositions final : public Tap {
  public:
   CachePositions(const ModelConfig& config, Index window, Index sinks)
-      : window_(window),
-        sinks_(sinks),
-        group_(config.dims.group()),
-        magnitude_(static_cast<float>(rotary_magnitude(config.rotary))),
-        table_(rotary_table(rotary_frequencies(config.rotary, config.dims.d_head), 0, window,
-                            rotary_magnitude(config.rotary))) {}
+      : config_(config), window_(window), sinks_(sinks), group_(config.dims.group()) {
+    for (int layer = 0; layer < config.dims.layers; ++layer) {
+      const RotaryConfig& own = config.rotary_of(layer);
+      tables_.push_back(rotary_table(rotary_frequencies(own, config.dims.d_head), 0, window, rotary_magnitude(own)));
+    }
+  }
   HeadRule head_rule(HeadId id, HeadRule usual) const override {
     const auto head = static_cast<std::size_t>(id.head);
     scales_.resize(std::max(scales_.size(), head + 1));
@@ -30,25 +31,30 @@ class CachePositions final : public Tap {
     return usual;
   }
   bool wants(Site site) const override {
-    return site.kind == SiteKind::q || site.kind == SiteKind::k || site.kind == SiteKind::attn_scores;
+    return config_.turns(site.layer) &&
+           (site.kind == unturned_site(config_, false) || site.kind == unturned_site(config_, true) ||
+            site.kind == SiteKind::attn_scores);
   }
   Tensor at(Site site, const Tensor& value) override {
-    if (site.kind == SiteKind::q) before_.q = value;
-    if (site.kind == SiteKind::k) before_.k = value;
+    if (site.kind == unturned_site(config_, false)) before_.q = value;
+    if (site.kind == unturned_site(config_, true)) before_.k = value;
     if (site.kind != SiteKind::attn_scores || value.dim(1) <= window_) return value;
     Tensor scores = value.copy();  // (head, query, key)
+    const RotaryConfig& own = config_.rotary_of(site.layer);
+    const auto magnitude = static_cast<float>(rotary_magnitude(own));
     for (Index head = 0; head < scores.dim(0); ++head)
       for (Index i = window_; i < scores.dim(1); ++i)
         for (Index j = 0; j < sinks_; ++j)
-          scores.ref(head, i, j) = magnitude_ * nth(scales_, head) *
-                                   score_at_distance(before_, table_, i, head, j, head / group_, window_ - 1 - j);
+          scores.ref(head, i, j) = magnitude * nth(scales_, head) *
+                                   score_at_distance(before_, nth(tables_, site.layer), own.layout, i, head, j,
+                                                     head / group_, window_ - 1 - j);
     return scores;
   }
 
  private:
+  const ModelConfig& config_;
   Index window_, sinks_, group_;
-  float magnitude_;
-  RotaryTable table_;
+  std::vector<RotaryTable> tables_;  // by layer
   BeforeRotation before_;
   mutable std::vector<float> scales_;  // of the layer that runs, by head; asked of the const head_rule()
 };
@@ -85,6 +91,9 @@ std::vector<double> streaming_losses(const LoadedModel& model, std::span<const s
   if (n < 2 || n > config.context)
     throw Error("streaming", fmt::format("a text of 2 to {} tokens, the context of {}", config.context, config.name),
                 std::to_string(n));
+  if (!config.windows.empty() || config.score_cap > 0)
+    throw Error("streaming", "a model whose layers see the whole text, by scores that nothing bends", config.name,
+                "the cache of one with windows or soft caps of its own is not counted again");
   if (settings.sinks < 1 || settings.sinks >= settings.window)
     throw Error("streaming", "at least one sink, and a window wider than the sinks",
                 fmt::format("{} sinks in a window of {}", settings.sinks, settings.window));

@@ -66,6 +66,12 @@ class Reader {
     return number;
   }
   int count(const char* key) const { return static_cast<int>(integer(key, 0, std::numeric_limits<int>::max())); }
+  /// False where it is absent.
+  bool flag(const char* key) const {
+    const auto found = object_.find(key);
+    if (found != object_.end() && !found->is_boolean()) throw Error(at(key), "true or false", json_excerpt(*found));
+    return found != object_.end() && found->get<bool>();
+  }
   double number(const char* key) const {
     const json& found = value(key);
     if (!found.is_number()) throw Error(at(key), "a number", json_excerpt(found));
@@ -145,6 +151,7 @@ std::string describe_trace(const Trace& trace, const TraceExtents& extents) {
                    {"d_model", d.d_model},
                    {"d_mlp", d.d_mlp},
                    {"vocab", d.vocab}};
+  if (d.parallel) root["model"]["parallel"] = true;  // absent in files of other models, and in older ones
   root["text"] = from_bytes(trace.text);
   json tokens = json::array();
   for (const Token& token : trace.tokens)
@@ -193,7 +200,8 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
        .d_head = model.count("d_head"),
        .d_model = model.count("d_model"),
        .d_mlp = model.count("d_mlp"),
-       .vocab = model.count("vocab")};
+       .vocab = model.count("vocab"),
+       .parallel = model.flag("parallel")};
   trace.text = root.bytes("text");
   if (trace.text.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()))
     throw Error(root.at("text"), "a text below 2 GiB", fmt::format("{} bytes", trace.text.size()));

@@ -1,11 +1,14 @@
 #include "core/model/config.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <set>
 
 #include "core/base/excerpt.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/io/strict_json.h"
+#include "core/model/config_map.h"
 #include "core/model/config_reader.h"
 #include "core/model/family.h"
 
@@ -16,6 +19,7 @@ using Json = nlohmann::json;
 struct ConfigReader::Data {
   Json json;
   std::string where;  ///< file, then the keys of enclosing objects
+  mutable std::set<std::string> asked;
 };
 
 namespace {
@@ -49,8 +53,15 @@ Error ConfigReader::error(const std::string& key, const std::string& expected, c
 }
 
 bool ConfigReader::has(const std::string& key) const {
+  data_->asked.insert(key);
   const auto found = data_->json.find(key);
   return found != data_->json.end() && !found->is_null();
+}
+
+bool ConfigReader::null(const std::string& key) const {
+  data_->asked.insert(key);
+  const auto found = data_->json.find(key);
+  return found != data_->json.end() && found->is_null();
 }
 
 int ConfigReader::integer(const std::string& key, int low, int high) const {
@@ -103,6 +114,55 @@ std::string ConfigReader::text(const std::string& key, const std::string& fallba
   return has(key) ? text(key) : fallback;
 }
 
+std::optional<std::vector<std::string>> ConfigReader::texts(const std::string& key) const {
+  if (!has(key)) return std::nullopt;
+  const Json& list = data_->json.at(key);
+  std::vector<std::string> out;
+  const bool fits = list.is_array() && std::ranges::all_of(list, [](const Json& each) { return each.is_string(); });
+  if (!fits) throw error(key, "a list of strings", show(list));
+  for (const Json& each : list) out.push_back(each.get<std::string>());
+  return out;
+}
+
+std::optional<std::vector<int>> ConfigReader::integers(const std::string& key, int low, int high) const {
+  if (!has(key)) return std::nullopt;
+  const Json& list = data_->json.at(key);
+  const std::string expected = "a list of integers in " + std::to_string(low) + "…" + std::to_string(high);
+  if (!list.is_array()) throw error(key, expected, show(list));
+  std::vector<int> out;
+  for (const Json& each : list) {
+    const bool fits =
+        each.is_number_integer() && (!each.is_number_unsigned() || each.get<std::uint64_t>() <= INT32_MAX);
+    if (!fits || each.get<std::int64_t>() < low || each.get<std::int64_t>() > high)
+      throw error(key, expected, show(list));
+    out.push_back(each.get<int>());
+  }
+  return out;
+}
+
+std::optional<std::vector<std::string>> ConfigReader::repeated_texts(const std::string& key, int most) const {
+  if (!has(key)) return std::nullopt;
+  const Json& list = data_->json.at(key);
+  const auto fail = [&] { return error(key, "a list of [[names …], how often]", show(list)); };
+  if (!list.is_array()) throw fail();
+  std::vector<std::string> out;
+  for (const Json& each : list) {
+    if (!each.is_array() || each.size() != 2 || !each[0].is_array() || !each[1].is_number_unsigned()) throw fail();
+    for (std::uint64_t i = 0; i < each[1].get<std::uint64_t>(); ++i)
+      for (const Json& name : each[0]) {
+        if (!name.is_string() || static_cast<int>(out.size()) >= most) throw fail();
+        out.push_back(name.get<std::string>());
+      }
+  }
+  return out;
+}
+
+bool ConfigReader::unread(const std::string& key, const std::string& neutral) const {
+  const auto found = data_->json.find(key);
+  if (found == data_->json.end() || data_->asked.contains(key)) return false;
+  return !found->is_null() && *found != Json(false) && (neutral.empty() || *found != Json::parse(neutral));
+}
+
 std::optional<ConfigReader> ConfigReader::object(const std::string& key) const {
   if (!has(key)) return std::nullopt;
   const Json& value = data_->json.at(key);
@@ -129,6 +189,7 @@ struct ConfigWriter::Data {
 };
 
 ConfigWriter::ConfigWriter() : data_(std::make_unique<Data>()) {}
+ConfigWriter::ConfigWriter(ConfigWriter&&) noexcept = default;
 ConfigWriter::~ConfigWriter() = default;
 
 void ConfigWriter::put(const std::string& key, int value) {
@@ -148,6 +209,12 @@ void ConfigWriter::put(const std::string& key, const std::vector<std::string>& v
 }
 void ConfigWriter::put(const std::string& key, std::optional<std::int32_t> value) {
   data_->json[key] = value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+}
+void ConfigWriter::put(const std::string& key, const std::vector<int>& value) {
+  data_->json[key] = value;
+}
+void ConfigWriter::put_repeated(const std::string& key, const std::vector<std::string>& value) {
+  data_->json[key] = {{value, 1}};
 }
 void ConfigWriter::put(const std::string& key, const ConfigWriter& value) {
   data_->json[key] = value.data_->json;
@@ -178,6 +245,54 @@ Activation read_activation(const ConfigReader& json, const std::string& key, con
   return json.choice<Activation>(key, json.text(key, fallback), activation_names());
 }
 
+namespace {
+/// Keys that change numbers in some family, and the value (besides null and false) that changes none.
+struct Telling {
+  const char *key, *neutral;
+};
+constexpr Telling telling[] = {{"alibi", ""},
+                               {"apply_residual_connection_post_layernorm", ""},
+                               {"attention_bias", ""},
+                               {"attention_multiplier", ""},
+                               {"attention_types", ""},
+                               {"attn_config", ""},
+                               {"attn_logit_softcapping", ""},
+                               {"clip_qkv", ""},
+                               {"embedding_multiplier", "1.0"},
+                               {"final_logit_softcapping", ""},
+                               {"kv_lora_rank", ""},
+                               {"layer_types", ""},
+                               {"logit_scale", "1.0"},
+                               {"logits_scaling", "1.0"},
+                               {"mlp_bias", ""},
+                               {"new_decoder_architecture", ""},
+                               {"no_rope_layers", ""},
+                               {"num_experts", "1"},
+                               {"num_local_experts", "1"},
+                               {"parallel_attn", ""},
+                               {"partial_rotary_factor", "1.0"},
+                               {"qk_layernorm", ""},
+                               {"query_pre_attn_scalar", ""},
+                               {"residual_multiplier", "1.0"},
+                               {"rope_parameters", ""},
+                               {"rope_scaling", ""},
+                               {"rotary_dim", ""},
+                               {"rotary_pct", "1.0"},
+                               {"sliding_window", ""},
+                               {"use_bidirectional_attention", ""},
+                               {"use_parallel_residual", ""},
+                               {"use_qk_norm", ""},
+                               {"use_sliding_window", ""},
+                               {"word_embed_proj_dim", ""}};
+}  // namespace
+
+void refuse_unread(const ConfigReader& json) {
+  for (const Telling& each : telling)
+    if (json.unread(each.key, each.neutral))
+      throw json.error(each.key, "a key that this family reads", "one that it does not, and that changes numbers",
+                       "the model would compute something else than its makers meant");
+}
+
 ModelConfig load_config(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "config.json";
   const ConfigReader json = ConfigReader::open(file);
@@ -187,6 +302,7 @@ ModelConfig load_config(const std::filesystem::path& folder) {
                      "use the model's unquantized weights");
   }
   ModelConfig config = chosen.read_config(json);
+  refuse_unread(json);
   config.family = chosen.model_type;
   // "models/x/" and "." have no last part of their own.
   std::filesystem::path named = std::filesystem::weakly_canonical(folder);

@@ -1,6 +1,7 @@
 #pragma once
-// What a decoder is made of, as data. A family file (gpt2.cpp, llama.cpp) turns a Hugging Face config.json into this
-// and says where each weight is stored; the forward pass (model.cpp) reads only this, never a family's name.
+// What a decoder is made of, as data. A family file (families/gpt2.cpp, families/llama.cpp …) turns a Hugging Face
+// config.json into this and says where each weight is stored; the forward pass (model.cpp) reads only this, never a
+// family's name.
 
 #include <cstdint>
 #include <filesystem>
@@ -14,24 +15,80 @@
 namespace headscope {
 
 enum class NormKind { layer_norm, rms_norm };
-enum class PositionKind { none, learned, rotary };
+enum class PositionKind { none, learned, rotary, alibi };
 enum class Activation { relu, gelu, gelu_tanh, silu };
 
+/// Where the norms of attention and MLP stand.
+enum class NormPlace {
+  before,  ///< x + f(norm(x))
+  behind,  ///< x + norm(f(x)): OLMo 2
+  both     ///< x + norm(f(norm(x))): Gemma 2
+};
+/// A norm of queries and keys, of the kind of all others, before they are rotated.
+enum class QkNorm {
+  none,
+  per_head,   ///< each head by itself (Dehghani et al., Scaling Vision Transformers to 22 Billion Parameters, 2023)
+  full_width  ///< all heads together: OLMo 2
+};
+
+/// Which products and norms add a bias.
+struct BiasSet {
+  bool q = true, k = true, v = true, o = true;
+  bool up = true, down = true;  ///< the gate of a gated MLP has one where `up` has
+  bool norm = true;             ///< LayerNorm only
+  bool qk_norm = false;         ///< likewise
+  bool unembedding = false;
+  static BiasSet none() {
+    return {.q = false, .k = false, .v = false, .o = false, .up = false, .down = false, .norm = false};
+  }
+};
+
 struct ModelConfig {
-  std::string name, family;  ///< folder name; "gpt2" or "llama"
+  std::string name, family;  ///< folder name; config.json's "model_type"
   ModelDims dims;            ///< layers, heads, kv_heads, d_head, d_model, d_mlp, vocab
   int context = 0;
   NormKind norm = NormKind::layer_norm;
   double norm_epsilon = 1e-5;
+  NormPlace norm_place = NormPlace::before;
+  bool norm_weights = true;         ///< false: norms have no gain (and no bias)
+  bool norm_gain_plus_one = false;  ///< stored gains are what is added to 1
+  bool shared_norm = false;         ///< of a parallel block (dims.parallel): one norm for attention and MLP
+  bool embedding_norm = false;      ///< a norm behind the token embedding
+  QkNorm qk_norm = QkNorm::none;
+  bool qk_norm_by_head = false;  ///< every head has gains of its own
+  double clip_qkv = 0;           ///< > 0: queries, keys and values are cut to ± this
   PositionKind position = PositionKind::learned;
-  RotaryConfig rotary;
+  RotaryConfig rotary;                     ///< of most layers
+  std::vector<RotaryConfig> layer_rotary;  ///< of every layer, where they differ; else empty
+  std::vector<bool> layer_turns;           ///< whether a layer rotates; empty = all do
+  std::vector<double> alibi_slopes;        ///< alibi: by head
+  int position_offset = 0;                 ///< learned: rows of the table before that of position 0
+  std::vector<int> windows;  ///< by layer: a query sees itself and the window − 1 tokens before it; 0 = all of them.
+                             ///< Empty = no layer has a window
   Activation activation = Activation::gelu_tanh;
   bool gated_mlp = false;
-  bool attention_bias = true, mlp_bias = true;  ///< whether the projections have biases
+  BiasSet bias;
   bool tied_embeddings = true;
   bool scale_by_inverse_sqrt_d = true;  ///< scores ÷ √d_head
   bool scale_by_inverse_layer = false;  ///< scores ÷ (layer + 1), a GPT-2 training option
+  std::optional<double> score_scale;    ///< what q·k is multiplied by in place of 1/√d_head
+  double score_cap = 0, logit_cap = 0;  ///< > 0: x is bent to cap · tanh(x ÷ cap)
+  double embedding_scale = 1, logit_scale = 1;
+  double residual_scale = 1;  ///< of what attention and MLP add; read into their output matrices
   std::optional<std::int32_t> bos, eos;
+
+  /// Whether heads turn whole, in pairs (i, i + d_head/2).
+  bool turns_halves() const {
+    return position == PositionKind::rotary && rotary.width == 0 && rotary.layout == RotaryLayout::half_split;
+  }
+  int window(int layer) const { return windows.empty() ? 0 : windows[static_cast<std::size_t>(layer)]; }
+  /// Whether queries and keys of this layer are rotated.
+  bool turns(int layer) const {
+    return position == PositionKind::rotary && (layer_turns.empty() || layer_turns[static_cast<std::size_t>(layer)]);
+  }
+  const RotaryConfig& rotary_of(int layer) const {
+    return layer_rotary.empty() ? rotary : layer_rotary[static_cast<std::size_t>(layer)];
+  }
 };
 
 /// Reads folder/config.json. Throws Error naming the key on anything missing, absurd (zero, negative, above sane

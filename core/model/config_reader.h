@@ -20,7 +20,8 @@ class ConfigReader {
   static ConfigReader open(const std::filesystem::path& file);
   static ConfigReader parse(const std::string& json, std::string where);
 
-  bool has(const std::string& key) const;  ///< present and not null
+  bool has(const std::string& key) const;   ///< present and not null
+  bool null(const std::string& key) const;  ///< present and null
   /// Throws Error when absent, not an integer, or outside [low, high].
   int integer(const std::string& key, int low, int high) const;
   int integer(const std::string& key, int low, int high, int fallback) const;
@@ -29,6 +30,11 @@ class ConfigReader {
   bool flag(const std::string& key, bool fallback) const;
   std::string text(const std::string& key) const;
   std::string text(const std::string& key, const std::string& fallback) const;
+  /// A list of strings, or of whole numbers in [low, high]; nullopt when absent.
+  std::optional<std::vector<std::string>> texts(const std::string& key) const;
+  std::optional<std::vector<int>> integers(const std::string& key, int low, int high) const;
+  /// GPT-Neo's [[["global", "local"], 2], …]: the names, each list so often; nullopt when absent.
+  std::optional<std::vector<std::string>> repeated_texts(const std::string& key, int most) const;
   /// A nested object; nullopt when absent.
   std::optional<ConfigReader> object(const std::string& key) const;
   /// A token id, or the first of a list of ids. nullopt when absent or outside [0, vocab): an id that no logit can give
@@ -46,6 +52,10 @@ class ConfigReader {
     throw error(key, "one of " + names, "\"" + value + "\"");
   }
 
+  /// Whether the key is there, holds something else than `neutral` (JSON), null or false, and none of the others was
+  /// asked for it.
+  bool unread(const std::string& key, const std::string& neutral) const;
+
   Error error(const std::string& key, const std::string& expected, const std::string& found,
               const std::string& hint = "") const;
 
@@ -59,6 +69,7 @@ class ConfigReader {
 class ConfigWriter {
  public:
   ConfigWriter();
+  ConfigWriter(ConfigWriter&&) noexcept;
   ~ConfigWriter();
   void put(const std::string& key, int value);
   void put(const std::string& key, double value);
@@ -67,6 +78,8 @@ class ConfigWriter {
   void put(const std::string& key, const std::string& value) { put(key, value.c_str()); }
   void put(const std::string& key, const std::vector<std::string>& value);
   void put(const std::string& key, std::optional<std::int32_t> value);  ///< null where there is none
+  void put(const std::string& key, const std::vector<int>& value);
+  void put_repeated(const std::string& key, const std::vector<std::string>& value);  ///< as repeated_texts() reads
   void put(const std::string& key, const ConfigWriter& value);
   std::string text() const;
 

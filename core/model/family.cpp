@@ -1,14 +1,21 @@
 #include "core/model/family.h"
 
-#include <array>
+#include <vector>
 
 #include "core/base/error.h"
+#include "core/model/families/all.h"
 #include "core/model/weight_reader.h"
 
 namespace headscope {
 
+#define HEADSCOPE_DECLARE(id) Family id##_family();
+HEADSCOPE_FAMILIES(HEADSCOPE_DECLARE)
+#undef HEADSCOPE_DECLARE
+
 std::span<const Family> families() {
-  static const std::array<Family, 2> known{gpt2_family(), llama_family()};
+#define HEADSCOPE_CALL(id) id##_family(),
+  static const std::vector<Family> known{HEADSCOPE_FAMILIES(HEADSCOPE_CALL)};
+#undef HEADSCOPE_CALL
   return known;
 }
 
@@ -16,7 +23,7 @@ const Family& family(std::string_view model_type, const std::string& where) {
   std::string names;
   for (const Family& candidate : families()) {
     if (candidate.model_type == model_type) return candidate;
-    names += (names.empty() ? "" : ", ") + std::string(candidate.model_type);
+    names += (names.empty() ? "" : ", ") + candidate.model_type;
   }
   throw Error(where + ": model_type", "one of " + names, "\"" + std::string(model_type) + "\"",
               "convert the model to one of these layouts, or trace another model");

@@ -1,9 +1,10 @@
 #pragma once
 // A family is a dialect of Hugging Face folders: how its config.json reads as a ModelConfig, and where its safetensors
 // keep each weight. The forward pass never sees a family, only ModelConfig and RawWeights. A new family is one file
-// with these two functions and one line in families() (family.cpp).
+// (families/) with these functions and one line in families() (family.cpp).
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,24 +19,29 @@ namespace headscope {
 /// One block. Matrices are (in, out), whatever the file's order: views of what was read, so strides may be
 /// anything. A bias the model does not have is undefined (Tensor::defined() is false).
 struct RawLayer {
-  Tensor ln1_gain, ln1_bias;  ///< (d_model)
+  Tensor ln1_gain, ln1_bias;            ///< (d_model); the norm behind attention where that is the only one: ln1_post
+  Tensor ln1_post_gain, ln2_post_gain;  ///< (d_model): behind attention, behind the MLP
   Tensor q_weight,
       q_bias;  ///< (d_model, heads · d_head), (heads · d_head); head h owns columns [h·d_head, (h+1)·d_head)
-  Tensor k_weight, k_bias;        ///< (d_model, kv_heads · d_head), (kv_heads · d_head)
-  Tensor v_weight, v_bias;        ///< as k
-  Tensor o_weight, o_bias;        ///< (heads · d_head, d_model), (d_model)
-  Tensor ln2_gain, ln2_bias;      ///< (d_model)
-  Tensor up_weight, up_bias;      ///< (d_model, d_mlp), (d_mlp): the linear branch when the MLP is gated
-  Tensor gate_weight, gate_bias;  ///< (d_model, d_mlp), (d_mlp): gated MLPs only; the activation acts on this branch
-  Tensor down_weight, down_bias;  ///< (d_mlp, d_model), (d_model)
+  Tensor k_weight, k_bias;          ///< (d_model, kv_heads · d_head), (kv_heads · d_head)
+  Tensor v_weight, v_bias;          ///< as k
+  Tensor q_norm_gain, q_norm_bias;  ///< (d_head), (heads · d_head) with a gain of each head's own or over full width
+  Tensor k_norm_gain, k_norm_bias;  ///< likewise of kv_heads
+  Tensor o_weight, o_bias;          ///< (heads · d_head, d_model), (d_model)
+  Tensor ln2_gain, ln2_bias;        ///< (d_model)
+  Tensor up_weight, up_bias;        ///< (d_model, d_mlp), (d_mlp): the linear branch when the MLP is gated
+  Tensor gate_weight, gate_bias;    ///< (d_model, d_mlp), (d_mlp): gated MLPs only; the activation acts on this branch
+  Tensor down_weight, down_bias;    ///< (d_mlp, d_model), (d_model)
 };
 
 struct RawWeights {
-  Tensor token_embedding;     ///< (vocab, d_model)
-  Tensor position_embedding;  ///< (context, d_model), learned positions only
+  Tensor token_embedding;                 ///< (vocab, d_model)
+  Tensor position_embedding;              ///< (context, d_model), learned positions only
+  Tensor embedding_gain, embedding_bias;  ///< (d_model): of a norm behind the embedding
   std::vector<RawLayer> layers;
   Tensor final_gain, final_bias;    ///< (d_model)
   Tensor unembedding;               ///< (d_model, vocab); a view of token_embedding when tied
+  Tensor unembedding_bias;          ///< (vocab)
   std::int64_t parameters = 0;      ///< numbers the model uses, tied ones once
   std::string dtype;                ///< stored types: "F32", or "BF16+F32" when mixed
   std::vector<std::string> unused;  ///< tensors of the file outside the blocks that this model does not use
@@ -56,14 +62,14 @@ class WeightSource {
 };
 
 struct Family {
-  std::string_view model_type;  ///< config.json's "model_type"
-  std::string_view summary;     ///< for error messages and `inspect`
+  std::string model_type;  ///< config.json's "model_type"
+  std::string summary;     ///< for error messages and `inspect`
   /// Fills everything but name and family. Throws Error naming the key.
-  ModelConfig (*read_config)(const ConfigReader& json);
+  std::function<ModelConfig(const ConfigReader& json)> read_config;
   /// Throws Error naming file, tensor, and both shapes, or listing every missing tensor.
-  RawWeights (*read_weights)(const WeightSource& source, const ModelConfig& config);
+  std::function<RawWeights(const WeightSource& source, const ModelConfig& config)> read_weights;
   /// A config.json that read_config reads back to the same configuration, name and family apart.
-  std::string (*write_config)(const ModelConfig& config);
+  std::function<std::string(const ModelConfig& config)> write_config;
 };
 
 std::span<const Family> families();
@@ -75,8 +81,5 @@ RawWeights read_weights(const SafetensorsFile& file, const ModelConfig& config);
 RawWeights read_weights(const WeightSource& source, const ModelConfig& config);
 /// The text of a config.json for this model.
 std::string write_config(const ModelConfig& config);
-
-const Family& gpt2_family();
-const Family& llama_family();
 
 }  // namespace headscope

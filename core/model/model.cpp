@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/attention/masks.h"
 #include "core/attention/softmax_attention.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
@@ -33,6 +34,7 @@ bool of_mlp(SiteKind kind) {
     case SiteKind::mlp_pre:
     case SiteKind::mlp_pre_linear:
     case SiteKind::mlp_post:
+    case SiteKind::mlp_unnormed:
     case SiteKind::mlp_out:
       return true;
     default:
@@ -79,7 +81,19 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
   };
   parts->token_embedding = checked(raw.token_embedding, -1, "token embedding");
   parts->position_embedding = checked(raw.position_embedding, -1, "position embedding");
-  parts->final_norm = {checked(raw.final_gain, -1, "final norm"), checked(raw.final_bias, -1, "final norm")};
+  // A norm without weights of its own has a gain of 1; one without a bias adds 0.
+  const auto norm = [&](const Tensor& gain, const Tensor& bias, Index width, int layer, const char* role) {
+    NormWeights out{checked(gain, layer, role), checked(bias, layer, role)};
+    if (!out.gain.defined()) out.gain = Tensor::full({width}, 1.0f);
+    if (!out.bias.defined() && c.norm == NormKind::layer_norm) out.bias = Tensor::zeros({out.gain.size()});
+    return out;
+  };
+  const Index width = c.dims.d_model;
+  const bool before = c.norm_place != NormPlace::behind, behind = c.norm_place != NormPlace::before;
+  if (c.embedding_norm)
+    parts->embedding_norm = norm(raw.embedding_gain, raw.embedding_bias, width, -1, "norm of the embedding");
+  parts->final_norm = norm(raw.final_gain, raw.final_bias, width, -1, "final norm");
+  const auto causal = causal_rule();
   for (std::size_t i = 0; i < raw.layers.size(); ++i) {
     if (watch.stop.stop_requested()) throw Cancelled();
     const RawLayer& r = raw.layers[i];
@@ -88,8 +102,29 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
       return backend.linear_weights({checked(weight, index, role)}, {checked(bias, index, role)}, changing);
     };
     Layer layer;
-    layer.ln1 = {checked(r.ln1_gain, index, "first norm"), checked(r.ln1_bias, index, "first norm")};
-    layer.ln2 = {checked(r.ln2_gain, index, "second norm"), checked(r.ln2_bias, index, "second norm")};
+    const bool mlp = c.dims.d_mlp > 0;
+    if (before) layer.ln1 = norm(r.ln1_gain, r.ln1_bias, width, index, "first norm");
+    if (before && mlp && !c.shared_norm) layer.ln2 = norm(r.ln2_gain, r.ln2_bias, width, index, "second norm");
+    if (behind) layer.ln1_post = norm(r.ln1_post_gain, {}, width, index, "norm behind attention");
+    if (behind && mlp) layer.ln2_post = norm(r.ln2_post_gain, {}, width, index, "norm behind the MLP");
+    if (c.qk_norm != QkNorm::none) {
+      const Index head = c.dims.d_head, full = c.qk_norm == QkNorm::full_width;
+      layer.q_norm =
+          norm(r.q_norm_gain, r.q_norm_bias, full ? c.dims.heads * head : head, index, "norm of the queries");
+      layer.k_norm =
+          norm(r.k_norm_gain, r.k_norm_bias, full ? c.dims.kv_heads * head : head, index, "norm of the keys");
+    }
+    layer.rule = c.window(index) > 0 ? window_rule(c.window(index)) : causal;
+    if (c.turns(index)) {
+      const auto same = std::ranges::find(parts->rotations, c.rotary_of(index), &Rotation::config);
+      layer.rotary = static_cast<int>(same - parts->rotations.begin());
+      if (same == parts->rotations.end()) {
+        Rotation& made = parts->rotations.emplace_back(Rotation{c.rotary_of(index), {}, {}});
+        made.frequencies = rotary_frequencies(made.config, c.dims.d_head);
+        made.table = rotary_table(made.frequencies, 0, std::min<Index>(c.context, table_positions),
+                                  rotary_magnitude(made.config));
+      }
+    }
     for (const Tensor* weight : {&r.q_weight, &r.k_weight, &r.v_weight, &r.q_bias, &r.k_bias, &r.v_bias})
       checked(*weight, index, "query, key or value projection");
     if (r.q_weight.size() + r.k_weight.size() + r.v_weight.size() <= fuse_up_to) {
@@ -110,12 +145,8 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
       *watch.progress =
           reading_share + (1 - reading_share) * static_cast<float>(i + 1) / static_cast<float>(raw.layers.size() + 1);
   }
-  parts->unembedding = backend.linear_weights({checked(raw.unembedding, -1, "unembedding")}, {}, changing);
-  if (c.position == PositionKind::rotary) {
-    parts->frequencies = rotary_frequencies(c.rotary, c.dims.d_head);
-    parts->rotary =
-        rotary_table(parts->frequencies, 0, std::min<Index>(c.context, table_positions), rotary_magnitude(c.rotary));
-  }
+  parts->unembedding = backend.linear_weights({checked(raw.unembedding, -1, "unembedding")},
+                                              {checked(raw.unembedding_bias, -1, "unembedding")}, changing);
   parts->info = {c.name, c.family, c.dims, c.context, raw.parameters, raw.dtype};
   return std::shared_ptr<const Model>(new Model(std::move(parts)));
 }
@@ -126,6 +157,12 @@ std::vector<SiteKind> Model::sites() const {
   for (const SiteInfo& site : site_table()) {
     if (site.kind == SiteKind::pos_embed && c.position != PositionKind::learned) continue;
     if ((site.kind == SiteKind::rot_q || site.kind == SiteKind::rot_k) && c.position != PositionKind::rotary) continue;
+    if ((site.kind == SiteKind::q_normed || site.kind == SiteKind::k_normed) && c.qk_norm == QkNorm::none) continue;
+    if (site.kind == SiteKind::ln1_normalized && attention_input(c) != site.kind) continue;
+    if (site.kind == SiteKind::ln2_normalized && mlp_input(c) != site.kind) continue;
+    if (site.kind == SiteKind::attn_unnormed && output_site(c, WeightMatrix::o) != site.kind) continue;
+    if (site.kind == SiteKind::mlp_unnormed && output_site(c, WeightMatrix::mlp_out) != site.kind) continue;
+    if (site.kind == SiteKind::resid_mid && !c.dims.has_mid()) continue;
     if (site.kind == SiteKind::mlp_pre_linear && !c.gated_mlp) continue;
     if (c.dims.d_mlp == 0 && of_mlp(site.kind)) continue;
     kinds.push_back(site.kind);
@@ -166,7 +203,10 @@ class Model::Pass {
     }
     Tensor last = tap({SiteKind::final_normalized}, norm(m_.final_norm, x));
     if (!all_logits) last = last.slice(0, n_ - 1, n_);
-    result_.logits = tap({SiteKind::logits}, b_.linear(last, m_.unembedding, later_));
+    Tensor logits = b_.linear(last, m_.unembedding, later_);
+    if (c_.logit_scale != 1) logits = b_.scale(logits, static_cast<float>(c_.logit_scale), later_);
+    if (c_.logit_cap > 0) logits = b_.soft_cap(logits, static_cast<float>(c_.logit_cap), later_);
+    result_.logits = tap({SiteKind::logits}, logits);
     settle();
     check_finite(result_.logits, {SiteKind::logits});
     if (cache_) cache_->advance(static_cast<int>(n_));
@@ -176,7 +216,10 @@ class Model::Pass {
 
  private:
   Tensor embed() {
-    const Tensor tokens = tap({SiteKind::embed}, b_.gather(m_.token_embedding, tokens_));  // (position, d_model)
+    Tensor tokens = b_.gather(m_.token_embedding, tokens_);  // (position, d_model)
+    if (c_.embedding_scale != 1) tokens = b_.scale(tokens, static_cast<float>(c_.embedding_scale), later_);
+    if (c_.embedding_norm) tokens = norm(m_.embedding_norm, tokens);
+    tokens = tap({SiteKind::embed}, tokens);
     if (c_.position != PositionKind::learned) return tokens;
     const Tensor positions = lengths_.empty() ? m_.position_embedding.slice(0, offset_, offset_ + n_)
                                               : each_text_from(m_.position_embedding);
@@ -194,12 +237,27 @@ class Model::Pass {
   Tensor block(int layer, const Tensor& x) {
     const Layer& l = nth(m_.layers, layer);
     const Tensor pre = tap({SiteKind::resid_pre, layer}, x);
-    const Tensor attention_in = tap({SiteKind::ln1_normalized, layer}, norm(l.ln1, pre));
+    const Tensor attention_in = l.ln1.gain.defined() ? tap({SiteKind::ln1_normalized, layer}, norm(l.ln1, pre)) : pre;
     const Tensor attended = b_.add(pre, attend(layer, l, attention_in), later_);
     if (c_.dims.d_mlp == 0) return tap({SiteKind::resid_post, layer}, attended);
-    const Tensor mid = tap({SiteKind::resid_mid, layer}, attended);
-    const Tensor mlp_in = tap({SiteKind::ln2_normalized, layer}, norm(l.ln2, mid));
+    const Tensor mid = c_.dims.parallel ? attended : tap({SiteKind::resid_mid, layer}, attended);
+    const Tensor& read = c_.dims.parallel ? pre : mid;  // by the MLP
+    const Tensor mlp_in = l.ln2.gain.defined() ? tap({SiteKind::ln2_normalized, layer}, norm(l.ln2, read))
+                          : c_.shared_norm     ? attention_in
+                                               : read;
     return tap({SiteKind::resid_post, layer}, b_.add(mid, mlp(layer, l, mlp_in), later_));
+  }
+
+  /// What a part of the block adds to the stream: its output, or the norm of that.
+  Tensor added(SiteKind unnormed, SiteKind out, int layer, const NormWeights& behind, Tensor x) {
+    if (behind.gain.defined()) x = norm(behind, tap({unnormed, layer}, x));
+    return tap({out, layer}, x);
+  }
+
+  /// (position, head, d_head) through the norm of queries or of keys.
+  Tensor head_norm(const NormWeights& w, const Tensor& x) {
+    if (c_.qk_norm == QkNorm::full_width) return norm(w, x.reshape({n_, x.dim(1) * x.dim(2)})).reshape(x.shape());
+    return norm(w, x);
   }
 
   Tensor attend(int layer, const Layer& l, const Tensor& x) {
@@ -216,13 +274,22 @@ class Model::Pass {
       k = b_.linear(x, l.qkv[1], later_);
       v = b_.linear(x, l.qkv[2], later_);
     }
+    if (c_.clip_qkv > 0)
+      for (Tensor* each : {&q, &k, &v}) *each = b_.clip(*each, static_cast<float>(c_.clip_qkv), later_);
     q = tap({SiteKind::q, layer}, q.reshape({n_, d.heads, d.d_head}));
     k = tap({SiteKind::k, layer}, k.reshape({n_, d.kv_heads, d.d_head}));
     v = tap({SiteKind::v, layer}, v.reshape({n_, d.kv_heads, d.d_head}));
+    if (c_.qk_norm != QkNorm::none) {
+      q = tap({SiteKind::q_normed, layer}, head_norm(l.q_norm, q));
+      k = tap({SiteKind::k_normed, layer}, head_norm(l.k_norm, k));
+    }
+    if (l.rotary >= 0) {
+      q = turned(l.rotary, q);
+      k = turned(l.rotary, k);
+    }
     if (c_.position == PositionKind::rotary) {
-      if (!angles_.cosine.defined()) angles_ = angles();
-      q = tap({SiteKind::rot_q, layer}, b_.rotate(unit_inner(q), angles_.cosine, angles_.sine, later_));
-      k = tap({SiteKind::rot_k, layer}, b_.rotate(unit_inner(k), angles_.cosine, angles_.sine, later_));
+      q = tap({SiteKind::rot_q, layer}, q);
+      k = tap({SiteKind::rot_k, layer}, k);
     }
 
     settle();
@@ -244,7 +311,9 @@ class Model::Pass {
       in.v = all.v;
     }
     in.scale = score_scale(c_, layer);
-    in.rule = rule_;
+    in.rule = l.rule;
+    in.cap = static_cast<float>(c_.score_cap);
+    in.slopes = c_.alibi_slopes;
     in.offset = offset_;
     in.layer = layer;
     in.lengths = lengths_;
@@ -255,9 +324,9 @@ class Model::Pass {
     std::ranges::move(out.maps, std::back_inserter(result_.maps));
 
     const Tensor z = tap({SiteKind::z, layer}, out.z);  // (position, head, d_head)
-    return tap({SiteKind::attn_out, layer}, wants({SiteKind::result, layer})
-                                                ? sum_of_heads(layer, l, z)
-                                                : b_.linear(z.reshape({n_, z.dim(1) * z.dim(2)}), l.o, later_));
+    return added(SiteKind::attn_unnormed, SiteKind::attn_out, layer, l.ln1_post,
+                 wants({SiteKind::result, layer}) ? sum_of_heads(layer, l, z)
+                                                  : b_.linear(z.reshape({n_, z.dim(1) * z.dim(2)}), l.o, later_));
   }
 
   /// The output projection head by head, for a tap that wants to see what each head adds to the residual stream.
@@ -290,22 +359,31 @@ class Model::Pass {
     } else {
       hidden = b_.activate(f, tap({SiteKind::mlp_pre, layer}, b_.linear(x, l.up, later_)), later_);
     }
-    return tap({SiteKind::mlp_out, layer}, b_.linear(tap({SiteKind::mlp_post, layer}, hidden), l.down, later_));
+    return added(SiteKind::mlp_unnormed, SiteKind::mlp_out, layer, l.ln2_post,
+                 b_.linear(tap({SiteKind::mlp_post, layer}, hidden), l.down, later_));
   }
 
   Tensor norm(const NormWeights& w, const Tensor& x) { return normalized(c_, w, b_, x, later_); }
 
-  RotaryTable angles() {
+  Tensor turned(int rotation, const Tensor& x) {
+    const Rotation& by = nth(m_.rotations, rotation);
+    angles_.resize(m_.rotations.size());
+    RotaryTable& at = nth(angles_, rotation);
+    if (!at.cosine.defined()) at = angles(by);
+    return b_.rotate(unit_inner(x), at.cosine, at.sine, later_, by.config.layout == RotaryLayout::interleaved);
+  }
+
+  RotaryTable angles(const Rotation& by) {
+    const RotaryTable& made = by.table;
     if (!lengths_.empty()) {
       const Index longest = *std::ranges::max_element(lengths_);
-      const bool made = longest <= m_.rotary.cosine.dim(0);
       const RotaryTable table =
-          made ? m_.rotary : rotary_table(m_.frequencies, 0, longest, rotary_magnitude(c_.rotary));
+          longest <= made.cosine.dim(0) ? made : rotary_table(by.frequencies, 0, longest, rotary_magnitude(by.config));
       return {each_text_from(table.cosine), each_text_from(table.sine)};
     }
-    if (offset_ + n_ > m_.rotary.cosine.dim(0))
-      return rotary_table(m_.frequencies, offset_, n_, rotary_magnitude(c_.rotary));
-    return {m_.rotary.cosine.slice(0, offset_, offset_ + n_), m_.rotary.sine.slice(0, offset_, offset_ + n_)};
+    if (offset_ + n_ > made.cosine.dim(0))
+      return rotary_table(by.frequencies, offset_, n_, rotary_magnitude(by.config));
+    return {made.cosine.slice(0, offset_, offset_ + n_), made.sine.slice(0, offset_, offset_ + n_)};
   }
 
   bool wants(Site site) const { return ctx_.tap && ctx_.tap->wants(site); }
@@ -348,8 +426,7 @@ class Model::Pass {
   const std::span<const Index> lengths_;  // empty for one text
   const Index offset_, n_;
   std::vector<std::int32_t> positions_;  // of every row, once somebody asked
-  const std::shared_ptr<const AttentionRule> rule_ = causal_rule();
-  RotaryTable angles_;
+  std::vector<RotaryTable> angles_;      // by rotation, once a layer asked
   RowQueue queue_;
   RowQueue* const later_;  // null where a tape records, or there are few rows
   struct {

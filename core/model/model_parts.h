@@ -16,9 +16,18 @@
 namespace headscope {
 
 struct Layer {
-  NormWeights ln1, ln2;
+  NormWeights ln1, ln2, ln1_post, ln2_post;  // undefined where the block has none
+  NormWeights q_norm, k_norm;
   std::vector<Linear> qkv;  // one product with q, k and v side by side, or three
   Linear o, gate, up, down;
+  std::shared_ptr<const AttentionRule> rule;  // who sees whom
+  int rotary = -1;                            // which of the rotations turns queries and keys; −1 = none
+};
+
+struct Rotation {
+  RotaryConfig config;
+  std::vector<double> frequencies;
+  RotaryTable table;  // of the first positions
 };
 
 struct Model::Parts {
@@ -26,10 +35,9 @@ struct Model::Parts {
   ModelInfo info;
   Tensor token_embedding, position_embedding;  // (vocab, d_model), (context, d_model)
   std::vector<Layer> layers;
-  NormWeights final_norm;
+  NormWeights embedding_norm, final_norm;
   Linear unembedding;
-  std::vector<double> frequencies;  // rotary
-  RotaryTable rotary;               // of the first positions
+  std::vector<Rotation> rotations;  // each that some layer uses, once
 };
 
 struct Model::Derived {

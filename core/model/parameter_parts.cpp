@@ -16,19 +16,28 @@ ParameterParts parameter_parts(const ModelConfig& c) {
   const std::int64_t d = c.dims.d_model, m = c.dims.d_mlp, layers = c.dims.layers,
                      q = std::int64_t{c.dims.heads} * c.dims.d_head, k = std::int64_t{c.dims.kv_heads} * c.dims.d_head,
                      vocab = c.dims.vocab;
-  const std::int64_t norm = c.norm == NormKind::layer_norm ? 2 * d : d, norms_of_block = m > 0 ? 2 : 1;
+  const std::int64_t biased = c.norm == NormKind::layer_norm && c.bias.norm ? 2 : 1, parts = m > 0 ? 2 : 1;
   ParameterParts out;
   out.embedding = vocab * d;
-  out.positions = c.position == PositionKind::learned ? std::int64_t{c.context} * d : 0;
-  out.attention_biases = c.attention_bias ? layers * (q + 2 * k + d) : 0;
+  out.positions = c.position == PositionKind::learned ? std::int64_t{c.context + c.position_offset} * d : 0;
+  out.attention_biases = layers * ((c.bias.q ? q : 0) + (c.bias.k ? k : 0) + (c.bias.v ? k : 0) + (c.bias.o ? d : 0));
   out.attention = layers * (d * q + 2 * d * k + q * d) + out.attention_biases;
   if (m > 0) {
     const std::int64_t inputs = c.gated_mlp ? 2 : 1;
-    out.mlp_biases = c.mlp_bias ? layers * (inputs * m + d) : 0;
+    out.mlp_biases = layers * ((c.bias.up ? inputs * m : 0) + (c.bias.down ? d : 0));
     out.mlp = layers * ((inputs + 1) * d * m) + out.mlp_biases;
   }
-  out.norms = (layers * norms_of_block + 1) * norm;
-  (c.tied_embeddings ? out.tied : out.unembedding) = d * vocab;
+  if (c.norm_weights) {
+    const std::int64_t before = c.norm_place == NormPlace::behind ? 0
+                                : c.shared_norm                   ? 1
+                                                                  : parts,
+                       behind = c.norm_place == NormPlace::before ? 0 : parts;
+    out.norms = biased * d * (layers * (before + behind) + 1 + (c.embedding_norm ? 1 : 0));
+    const std::int64_t heads = c.qk_norm == QkNorm::full_width || c.qk_norm_by_head ? q + k : 2 * c.dims.d_head;
+    if (c.qk_norm != QkNorm::none) out.norms += layers * heads * (c.bias.qk_norm ? 2 : 1);
+  }
+  if (c.bias.unembedding) out.unembedding = vocab;
+  (c.tied_embeddings ? out.tied : out.unembedding) += d * vocab;
   return out;
 }
 
@@ -59,7 +68,8 @@ ModelConfig parse_shape(std::string_view text, const std::string& where) {
     c.norm = NormKind::rms_norm;
     c.position = PositionKind::rotary;
     c.activation = Activation::silu;
-    c.attention_bias = c.mlp_bias = c.tied_embeddings = false;
+    c.bias = BiasSet::none();
+    c.tied_embeddings = false;
   }
   static const std::map<std::string_view, int> most = {
       {"layers", limit::layers},  {"width", limit::d_model}, {"heads", limit::heads},     {"mlp", limit::d_mlp},

@@ -52,11 +52,11 @@ Tensor FileWeights::take(const std::string& name, const Shape& shape) const {
   return file_.tensor(name);
 }
 
-WeightReader::WeightReader(const WeightSource& source, std::initializer_list<std::string_view> prefixes,
-                           std::string_view probe, std::string_view block)
-    : source_(source), prefix_(*prefixes.begin()) {
-  for (const std::string_view prefix : prefixes) {
-    if (source.contains(std::string(prefix) + std::string(probe))) {
+WeightReader::WeightReader(const WeightSource& source, const std::vector<std::string>& prefixes, std::string_view probe,
+                           std::string_view block)
+    : source_(source), prefix_(prefixes.front()) {
+  for (const std::string& prefix : prefixes) {
+    if (source.contains(prefix + std::string(probe))) {
       prefix_ = prefix;
       break;
     }

@@ -3,7 +3,6 @@
 // that nobody asked for.
 
 #include <functional>
-#include <initializer_list>
 #include <set>
 #include <string>
 #include <string_view>
@@ -32,7 +31,7 @@ class WeightReader {
  public:
   /// `prefixes`: where the tensors may live ("transformer.", ""), the first that holds `probe` is used.
   /// `block`: what a layer's names start with after the prefix ("h.").
-  WeightReader(const WeightSource& source, std::initializer_list<std::string_view> prefixes, std::string_view probe,
+  WeightReader(const WeightSource& source, const std::vector<std::string>& prefixes, std::string_view probe,
                std::string_view block);
 
   /// Gives PREFIX + name to `use` when it is there. Throws Error naming file, tensor and both shapes when its shape is

@@ -66,18 +66,91 @@ Backend::Unary activation_op(Activation activation) {
 
 float score_scale(const ModelConfig& config, int layer) {
   double s = 1;
-  if (config.scale_by_inverse_sqrt_d) s /= std::sqrt(static_cast<double>(config.dims.d_head));
+  if (config.score_scale)
+    s = *config.score_scale;
+  else if (config.scale_by_inverse_sqrt_d)
+    s /= std::sqrt(static_cast<double>(config.dims.d_head));
   if (config.scale_by_inverse_layer) s /= layer + 1;
   return static_cast<float>(s);
+}
+
+Tensor embedded(const ModelConfig& config, const ModelWeights& weights, Backend& backend, const Tensor& rows) {
+  const Tensor scaled =
+      config.embedding_scale == 1 ? rows : backend.scale(rows, static_cast<float>(config.embedding_scale));
+  return config.embedding_norm ? normalized(config, weights.embedding_norm, backend, scaled) : scaled;
+}
+
+SiteKind attention_input(const ModelConfig& config) {
+  return config.norm_place == NormPlace::behind ? SiteKind::resid_pre : SiteKind::ln1_normalized;
+}
+
+SiteKind mlp_input(const ModelConfig& config) {
+  if (config.norm_place == NormPlace::behind) return config.dims.parallel ? SiteKind::resid_pre : SiteKind::resid_mid;
+  return config.dims.parallel && config.shared_norm ? SiteKind::ln1_normalized : SiteKind::ln2_normalized;
+}
+
+SiteKind input_site(const ModelConfig& config, WeightMatrix matrix) {
+  switch (matrix) {
+    case WeightMatrix::o:
+      return SiteKind::z;
+    case WeightMatrix::mlp_in:
+    case WeightMatrix::mlp_gate:
+      return mlp_input(config);
+    case WeightMatrix::mlp_out:
+      return SiteKind::mlp_post;
+    default:
+      return attention_input(config);
+  }
+}
+
+SiteKind output_site(const ModelConfig& config, WeightMatrix matrix) {
+  const bool behind = config.norm_place != NormPlace::before;
+  switch (matrix) {
+    case WeightMatrix::q:
+      return SiteKind::q;
+    case WeightMatrix::k:
+      return SiteKind::k;
+    case WeightMatrix::v:
+      return SiteKind::v;
+    case WeightMatrix::o:
+      return behind ? SiteKind::attn_unnormed : SiteKind::attn_out;
+    case WeightMatrix::mlp_in:
+      return config.gated_mlp ? SiteKind::mlp_pre_linear : SiteKind::mlp_pre;
+    case WeightMatrix::mlp_gate:
+      return SiteKind::mlp_pre;
+    case WeightMatrix::mlp_out:
+      break;
+  }
+  return behind ? SiteKind::mlp_unnormed : SiteKind::mlp_out;
+}
+
+SiteKind unturned_site(const ModelConfig& config, bool keys) {
+  if (config.qk_norm != QkNorm::none) return keys ? SiteKind::k_normed : SiteKind::q_normed;
+  return keys ? SiteKind::k : SiteKind::q;
+}
+
+SiteKind meeting_site(const ModelConfig& config, bool keys) {
+  if (config.position == PositionKind::rotary) return keys ? SiteKind::rot_k : SiteKind::rot_q;
+  return unturned_site(config, keys);
 }
 
 ModelWeights Model::weights() const {
   const Parts& m = *parts_;
   const ModelDims& d = m.config.dims;
-  ModelWeights out{m.token_embedding, m.position_embedding, {}, m.final_norm, m.unembedding.parts[0]};
+  ModelWeights out{m.token_embedding,
+                   m.position_embedding,
+                   {},
+                   m.embedding_norm,
+                   m.final_norm,
+                   m.unembedding.parts[0],
+                   m.unembedding.biases.empty() ? Tensor() : m.unembedding.biases[0]};
   for (const Layer& layer : m.layers) {
     BlockWeights& block = out.blocks.emplace_back();
     block.ln1 = layer.ln1;
+    block.ln1_post = layer.ln1_post;
+    block.ln2_post = layer.ln2_post;
+    block.q_norm = layer.q_norm;
+    block.k_norm = layer.k_norm;
     if (!layer.o.biases.empty()) block.o_bias = layer.o.biases[0];
     block.ln2 = layer.ln2;
     const auto whole = [](const Linear& product, Tensor& weight, Tensor& bias) {

@@ -9,6 +9,7 @@
 
 #include "core/model/config.h"
 #include "core/tensor/backend.h"
+#include "core/trace/site.h"
 
 namespace headscope {
 
@@ -26,10 +27,13 @@ struct HeadWeights {
 };
 
 struct BlockWeights {
-  NormWeights ln1;  ///< before attention
+  NormWeights ln1;                 ///< before attention; undefined where norms stand behind only
+  NormWeights ln1_post, ln2_post;  ///< behind attention and MLP; undefined in most models
+  NormWeights q_norm, k_norm;      ///< of queries and keys: (d_head), or all heads' side by side; likewise
   std::vector<HeadWeights> heads;
   Tensor o_bias;           ///< (d_model)
-  NormWeights ln2;         ///< before the MLP; undefined, as all below, in a block of attention alone
+  NormWeights ln2;         ///< before the MLP; undefined, as all below, in a block of attention alone, and where both
+                           ///< read the same norm
   Tensor gate, gate_bias;  ///< (d_model, d_mlp), (d_mlp): gated MLPs only; the activation acts on this branch
   Tensor up, up_bias;      ///< likewise: the linear branch of a gated MLP
   Tensor down, down_bias;  ///< (d_mlp, d_model), (d_model): row i is what neuron i writes
@@ -39,8 +43,10 @@ struct ModelWeights {
   Tensor token_embedding;     ///< (vocab, d_model)
   Tensor position_embedding;  ///< (context, d_model)
   std::vector<BlockWeights> blocks;
+  NormWeights embedding_norm;  ///< behind the token embedding; undefined in most models
   NormWeights final_norm;
-  Tensor unembedding;  ///< (d_model, vocab): the token embedding again when they are tied
+  Tensor unembedding;       ///< (d_model, vocab): the token embedding again when they are tied
+  Tensor unembedding_bias;  ///< (vocab)
 };
 
 /// A matrix of a block that activations are multiplied by.
@@ -64,7 +70,21 @@ Tensor normalized(const ModelConfig& config, const NormWeights& norm, Backend& b
 /// The op that computes this activation function.
 Backend::Unary activation_op(Activation activation);
 
-/// What q·k is multiplied by in this layer: 1/√d_head, and 1/(layer + 1) where the model has it.
+/// Rows (token, d_model) of the token embedding as they enter the residual stream: multiplied and normalised as this
+/// model does.
+Tensor embedded(const ModelConfig& config, const ModelWeights& weights, Backend& backend, const Tensor& rows);
+
+/// What q·k is multiplied by in this layer: 1/√d_head or the model's own number, and 1/(layer + 1) where it has that.
 float score_scale(const ModelConfig& config, int layer);
+
+/// Where what a matrix of a block is multiplied by stands, and what the product gives, before any norm behind it.
+SiteKind input_site(const ModelConfig& config, WeightMatrix matrix);
+SiteKind output_site(const ModelConfig& config, WeightMatrix matrix);
+/// Where queries and keys stand before they are rotated, and where they meet.
+SiteKind unturned_site(const ModelConfig& config, bool keys);
+SiteKind meeting_site(const ModelConfig& config, bool keys);
+/// What feeds attention, and what feeds the MLP: the norm before it, or the stream itself.
+SiteKind attention_input(const ModelConfig& config);
+SiteKind mlp_input(const ModelConfig& config);
 
 }  // namespace headscope

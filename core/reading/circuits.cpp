@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 
 #include "core/attention/rotary.h"
 #include "core/base/error.h"
@@ -22,6 +23,12 @@ void check(const Model& model, const CircuitOf& of) {
   if (of.head.layer < 0 || of.head.layer >= c.dims.layers || of.head.head < 0 || of.head.head >= c.dims.heads)
     throw Error("circuits", fmt::format("a head from 0.0 to {}.{}", c.dims.layers - 1, c.dims.heads - 1),
                 to_string(of.head));
+  if (c.norm_place != NormPlace::before)
+    throw Error("circuits", "a model whose heads write to the stream as they are", c.name,
+                "a norm behind attention rescales the sum of all heads, so that a head has no circuit of its own");
+  if (c.clip_qkv > 0)
+    throw Error("circuits", "a model whose queries, keys and values are used as they are", c.name,
+                fmt::format("they are cut to ± {}, so that no product of matrices gives them", c.clip_qkv));
   if (of.distance < 0 || of.distance >= c.context)
     throw Error("circuits: distance", fmt::format("0 to {} tokens", c.context - 1), std::to_string(of.distance));
 }
@@ -40,22 +47,41 @@ Matrix projected(const Matrix& x, const Tensor& weight, const Tensor& bias) {
   return out;
 }
 
+/// Queries (or keys) of one head as they meet but for the rotation: with bias, and through their norm, which may be one
+/// over all heads.
+Matrix normed(const Matrix& x, const Model& model, Backend& backend, const CircuitOf& of, bool keys) {
+  const ModelConfig& c = model.config();
+  const ModelWeights w = model.weights();
+  const BlockWeights& block = nth(w.blocks, of.head.layer);
+  const HeadWeights& head = nth(block.heads, of.head.head);
+  if (c.qk_norm == QkNorm::none) return keys ? projected(x, head.k, head.k_bias) : projected(x, head.q, head.q_bias);
+  const Projection all = model.projection(of.head.layer, keys ? WeightMatrix::k : WeightMatrix::q);
+  const Matrix full = projected(x, all.weight, all.bias);
+  const Index heads = keys ? c.dims.kv_heads : c.dims.heads, own = keys ? c.dims.kv_of(of.head.head) : of.head.head,
+              d = c.dims.d_head;
+  Tensor rows = Tensor::from({full.rows(), full.cols()}, {full.data(), static_cast<std::size_t>(full.size())});
+  if (c.qk_norm == QkNorm::per_head) rows = rows.reshape({full.rows(), heads, d});
+  const Tensor out = normalized(c, keys ? block.k_norm : block.q_norm, backend, rows).reshape({full.rows(), heads * d});
+  return matrix_of<float>(out.slice(1, own * d, (own + 1) * d));
+}
+
 /// Turns every row as a query `distance` tokens after its key.
-void turn(Matrix& rows, const ModelConfig& c, int distance, Backend& backend) {
-  if (c.position != PositionKind::rotary || distance == 0) return;
-  const RotaryTable at = rotary_table(rotary_frequencies(c.rotary, c.dims.d_head), distance, 1);
-  const Index n = rows.rows(), half = rows.cols() / 2;
+void turn(Matrix& rows, const ModelConfig& c, int layer, int distance, Backend& backend) {
+  if (!c.turns(layer) || distance == 0) return;
+  const RotaryConfig& own = c.rotary_of(layer);
+  const RotaryTable at = rotary_table(rotary_frequencies(own, c.dims.d_head), distance, 1);
+  const Index n = rows.rows(), half = at.cosine.dim(1);
   Tensor cosine = Tensor::uninitialized({n, half}), sine = cosine.copy();
   for (Index i = 0; i < n; ++i)
     for (Index j = 0; j < half; ++j) cosine.ref(i, j) = at.cosine.at(0, j), sine.ref(i, j) = at.sine.at(0, j);
   const Tensor x = Tensor::from({n, 1, rows.cols()}, {rows.data(), static_cast<std::size_t>(rows.size())});
-  const Tensor turned = backend.rotate(x, cosine, sine);
+  const Tensor turned = backend.rotate(x, cosine, sine, nullptr, own.layout == RotaryLayout::interleaved);
   std::copy_n(turned.data(), rows.size(), rows.data());
 }
 
 /// (d_model, vocab) with the final norm's gain folded in, centred over what the norm and the softmax cannot see.
 Matrix output_directions(const ModelConfig& c, const ModelWeights& w) {
-  Matrix u = matrix_of<float>(w.unembedding);
+  Matrix u = matrix_of<float>(w.unembedding) * static_cast<float>(c.logit_scale);
   for (Index i = 0; i < u.rows(); ++i) u.row(i) *= w.final_norm.gain.at(i);
   if (c.norm == NormKind::layer_norm) u.rowwise() -= u.colwise().mean().eval();
   u.colwise() -= u.rowwise().mean().eval();
@@ -65,7 +91,8 @@ Matrix output_directions(const ModelConfig& c, const ModelWeights& w) {
 Matrix embeddings(const Model& model, const ModelWeights& w, Backend& backend, int layer,
                   std::span<const std::int32_t> tokens) {
   const Tensor rows = tokens.empty() ? w.token_embedding.packed() : backend.gather(w.token_embedding, tokens);
-  return matrix_of<float>(normalized(model.config(), nth(w.blocks, layer).ln1, backend, rows));
+  return matrix_of<float>(
+      normalized(model.config(), nth(w.blocks, layer).ln1, backend, embedded(model.config(), w, backend, rows)));
 }
 
 /// Of these tokens; of the whole vocabulary when there are none.
@@ -74,10 +101,10 @@ Factors factors(const Model& model, Backend& backend, const CircuitOf& of, std::
   const HeadWeights& head = nth(nth(w.blocks, of.head.layer).heads, of.head.head);
   const Matrix e = embeddings(model, w, backend, of.head.layer, tokens);
   Factors out;
-  out.queries = projected(e, head.q, head.q_bias);
-  turn(out.queries, model.config(), of.distance, backend);
+  out.queries = normed(e, model, backend, of, false);
+  turn(out.queries, model.config(), of.head.layer, of.distance, backend);
   out.queries *= score_scale(model.config(), of.head.layer);
-  out.keys = projected(e, head.k, head.k_bias);
+  out.keys = normed(e, model, backend, of, true);
   out.values = projected(e, head.v, {});
   out.outputs = matrix_of<float>(head.o) * output_directions(model.config(), w);
   return out;
@@ -210,8 +237,10 @@ CopyingScore copying_score(const Model& model, Backend& backend, HeadId head) {
   const Matrix e = embeddings(model, w, backend, head.layer, {});  // (vocab, d_model)
   const Matrix values = projected(e, h.v, {}), queries = projected(e, h.q, {}), keys = projected(e, h.k, {});
   const Matrix outputs = matrix_of<float>(h.o) * output_directions(model.config(), w);  // (d_head, vocab)
+  // Queries and keys that are normalised are no product of the embedding with a matrix.
   return {sign_of_eigenvalues((outputs * values).cast<double>()),
-          sign_of_eigenvalues((keys.transpose() * queries).cast<double>())};
+          model.config().qk_norm == QkNorm::none ? sign_of_eigenvalues((keys.transpose() * queries).cast<double>())
+                                                 : std::numeric_limits<double>::quiet_NaN()};
 }
 
 }  // namespace headscope

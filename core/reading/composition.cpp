@@ -57,6 +57,15 @@ Matrix normal(Random& random, Index rows, Index columns) {
 Composition head_composition(const Model& model, const Ctx& ctx, int samples, std::uint64_t seed) {
   const ModelConfig& config = model.config();
   const ModelDims& dims = config.dims;
+  if (config.norm_place != NormPlace::before)
+    throw Error("composition", "a model whose heads read through a norm and write as they are", config.name,
+                "with norms behind attention, what a head writes depends on what the others do");
+  if (config.qk_norm != QkNorm::none)
+    throw Error("composition", "a model whose scores are queries times keys", config.name,
+                "its queries and keys have a norm of their own, so that there is no single matrix W_QK");
+  if (config.clip_qkv > 0)
+    throw Error("composition", "a model whose queries, keys and values are used as they are", config.name,
+                "they are cut off, so that there is no single matrix W_QK or W_OV");
   const ModelWeights weights = model.weights();
   Composition out;
   std::vector<LowRank> ov, qk;

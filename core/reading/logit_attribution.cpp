@@ -29,8 +29,17 @@ struct Direction {
 
 Direction direction(const ModelConfig& config, const ModelWeights& weights, const VectorXd& residual,
                     const AttributionOf& of) {
+  if (config.norm_place != NormPlace::before)
+    throw Error(
+        "attribution", "a model whose blocks add what they write as it is", config.name,
+        "a norm behind attention and MLP rescales the sum of what its heads write, so that no head has a share");
+  if (config.logit_cap > 0)
+    throw Error(
+        "attribution", "a model whose logits are sums", config.name,
+        fmt::format("a soft cap of {} bends its logits, so that parts do not add up to them", config.logit_cap));
   VectorXd u = vector_of(weights.unembedding.select(1, of.token));
   if (of.against) u -= vector_of(weights.unembedding.select(1, *of.against));
+  u *= config.logit_scale;
   Direction out;
   VectorXd d = u.cwiseProduct(vector_of(weights.final_norm.gain));
   if (config.norm == NormKind::layer_norm) {
@@ -59,6 +68,8 @@ std::string name(const AttributionPart& part) {
       return fmt::format("MLP {}", part.layer);
     case Kind::norm_bias:
       return "norm bias";
+    case Kind::unembedding_bias:
+      return "unembedding bias";
     case Kind::remainder:
       return "edits";
   }
@@ -144,6 +155,11 @@ LogitAttribution logit_attribution(const Model& model, const Trace& trace, const
   const double rest = (residual - written).dot(along.d);
   if (std::abs(rest) > 1e-4 * std::max(1.0, std::abs(out.logit))) out.parts.push_back({Kind::remainder, -1, -1, rest});
   if (config.norm == NormKind::layer_norm) out.parts.push_back({Kind::norm_bias, -1, -1, along.bias});
+  if (weights.unembedding_bias.defined()) {
+    double bias = static_cast<double>(weights.unembedding_bias.at(of.token));
+    if (of.against) bias -= static_cast<double>(weights.unembedding_bias.at(*of.against));
+    out.parts.push_back({Kind::unembedding_bias, -1, -1, config.logit_scale * bias});
+  }
   return out;
 }
 

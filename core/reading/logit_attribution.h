@@ -31,6 +31,7 @@ struct AttributionPart {
     position_embedding,
     head,
     attention_bias,  ///< the output bias of a block's attention
+    unembedding_bias,
     mlp,
     norm_bias,  ///< of the last norm
     remainder   ///< what edits of the residual stream, or of what a block adds to it, put in; only where it is more

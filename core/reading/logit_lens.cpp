@@ -61,17 +61,18 @@ class RowReader {
 }  // namespace
 
 std::vector<LogitLens::Stage> residual_stages(const ModelDims& dims) {
-  const bool mlp = dims.d_mlp > 0;
+  // A block whose parts read the same stream leaves it once.
+  const char* const last = dims.parallel ? "block" : dims.d_mlp > 0 ? "mlp" : "attn";
   std::vector<LogitLens::Stage> stages{{{SiteKind::resid_pre, 0}, "embedding"}};
   for (int layer = 0; layer < dims.layers; ++layer) {
-    if (mlp) stages.push_back({{SiteKind::resid_mid, layer}, fmt::format("{} attn", layer)});
-    stages.push_back({{SiteKind::resid_post, layer}, fmt::format("{} {}", layer, mlp ? "mlp" : "attn")});
+    if (dims.has_mid()) stages.push_back({{SiteKind::resid_mid, layer}, fmt::format("{} attn", layer)});
+    stages.push_back({{SiteKind::resid_post, layer}, fmt::format("{} {}", layer, last)});
   }
   return stages;
 }
 
 std::set<SiteKind> logit_lens_sites(const Model& model) {
-  if (model.config().dims.d_mlp == 0) return {SiteKind::resid_pre, SiteKind::resid_post};
+  if (!model.config().dims.has_mid()) return {SiteKind::resid_pre, SiteKind::resid_post};
   return {SiteKind::resid_pre, SiteKind::resid_mid, SiteKind::resid_post};
 }
 

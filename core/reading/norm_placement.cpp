@@ -114,8 +114,8 @@ NormPlacement::Run run_one(const LoadedModel& loaded, const RunRequest& request,
 
 std::set<SiteKind> norm_placement_sites(const Model& model) {
   std::set<SiteKind> sites = residual_stream_sites(model);
-  sites.insert(SiteKind::ln1_normalized);
-  if (model.config().dims.d_mlp > 0) sites.insert(SiteKind::ln2_normalized);
+  sites.insert(attention_input(model.config()));
+  if (model.config().dims.d_mlp > 0) sites.insert(mlp_input(model.config()));
   return sites;
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/base/nth.h"
+#include "core/model/weights.h"
 #include "core/reading/need.h"
 #include "core/tensor/gap.h"
 
@@ -114,9 +115,10 @@ Tensor matrix_of_rows(std::span<const std::vector<float>> rows, const std::strin
 }
 
 std::set<SiteKind> model_norm_sites(const Model& model) {
-  std::set<SiteKind> sites{SiteKind::resid_pre, SiteKind::ln1_normalized, SiteKind::resid_post,
-                           SiteKind::final_normalized};
-  if (model.config().dims.d_mlp > 0) sites.insert({SiteKind::resid_mid, SiteKind::ln2_normalized});
+  const ModelConfig& c = model.config();
+  std::set<SiteKind> sites{SiteKind::resid_pre, attention_input(c), SiteKind::resid_post, SiteKind::final_normalized};
+  if (c.dims.d_mlp > 0) sites.insert(mlp_input(c));
+  if (c.dims.has_mid()) sites.insert(SiteKind::resid_mid);
   return sites;
 }
 
@@ -126,6 +128,12 @@ ModelNorm read_model_norm(const Model& model, Backend& backend, const Trace& tra
     throw Error("norm: layer", fmt::format("a layer from 0 to {}", config.dims.layers - 1), std::to_string(layer));
   if (which == WhichNorm::before_mlp && config.dims.d_mlp == 0)
     throw Error("norm", "the norm before attention, or the last", "one before an MLP, which this model does not have");
+  if (which != WhichNorm::last && config.norm_place == NormPlace::behind)
+    throw Error("norm", "the last norm", "one before attention or the MLP",
+                config.name + " has norms behind them only");
+  if (which == WhichNorm::before_mlp && config.shared_norm)
+    throw Error("norm", "the norm before attention, or the last", "one before the MLP",
+                config.name + "'s attention and MLP read the same norm");
   const ModelWeights weights = model.weights();
   ModelNorm out;
   switch (which) {
@@ -135,7 +143,7 @@ ModelNorm read_model_norm(const Model& model, Backend& backend, const Trace& tra
       out.weights = nth(weights.blocks, layer).ln1;
       break;
     case WhichNorm::before_mlp:
-      out.before_site = {SiteKind::resid_mid, layer};
+      out.before_site = {config.dims.parallel ? SiteKind::resid_pre : SiteKind::resid_mid, layer};
       out.after_site = {SiteKind::ln2_normalized, layer};
       out.weights = nth(weights.blocks, layer).ln2;
       break;

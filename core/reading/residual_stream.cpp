@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/model/weights.h"
 #include "core/reading/need.h"
 
 namespace headscope {
@@ -30,7 +31,8 @@ double ResidualStream::mean(const Tensor& values, Index row) {
 
 std::set<SiteKind> residual_stream_sites(const Model& model) {
   std::set<SiteKind> sites{SiteKind::resid_pre, SiteKind::attn_out, SiteKind::resid_post};
-  if (model.config().dims.d_mlp > 0) sites.insert({SiteKind::resid_mid, SiteKind::mlp_out});
+  if (model.config().dims.d_mlp > 0) sites.insert(SiteKind::mlp_out);
+  if (model.config().dims.has_mid()) sites.insert(SiteKind::resid_mid);
   return sites;
 }
 
@@ -53,7 +55,7 @@ ResidualStream read_residual_stream(const Trace& trace) {
   for (std::size_t p = 0; p < out.parts.size(); ++p) {
     const auto [layer, mlp] = out.parts[p];
     const auto part = static_cast<Index>(p);
-    const Tensor x = need(trace, {mlp ? SiteKind::resid_mid : SiteKind::resid_pre, layer}).packed(),
+    const Tensor x = need(trace, {mlp && dims.has_mid() ? SiteKind::resid_mid : SiteKind::resid_pre, layer}).packed(),
                  f = need(trace, {mlp ? SiteKind::mlp_out : SiteKind::attn_out, layer}).packed();
     for (Index i = 0; i < n; ++i) {
       const auto stream = row_of(x, i), added = row_of(f, i);

@@ -18,10 +18,12 @@ WeightTying weight_tying(const Model& model) {
 }
 
 std::set<SiteKind> token_path_sites(const Model& model) {
-  std::set<SiteKind> sites{SiteKind::embed,    SiteKind::resid_pre,  SiteKind::ln1_normalized,
+  const ModelConfig& c = model.config();
+  std::set<SiteKind> sites{SiteKind::embed,    SiteKind::resid_pre,  attention_input(c),
                            SiteKind::attn_out, SiteKind::resid_post, SiteKind::final_normalized};
-  if (model.config().position == PositionKind::learned) sites.insert(SiteKind::pos_embed);
-  if (model.config().dims.d_mlp > 0) sites.insert({SiteKind::resid_mid, SiteKind::ln2_normalized, SiteKind::mlp_out});
+  if (c.position == PositionKind::learned) sites.insert(SiteKind::pos_embed);
+  if (c.dims.d_mlp > 0) sites.insert({mlp_input(c), SiteKind::mlp_out});
+  if (c.dims.has_mid()) sites.insert(SiteKind::resid_mid);
   return sites;
 }
 
@@ -57,15 +59,23 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
     site(SiteKind::resid_pre, 0, "sum", "token + position");
   }
   for (int layer = 0; layer < config.dims.layers; ++layer) {
-    site(SiteKind::ln1_normalized, layer, fmt::format("{} norm", layer), "norm(x)");
-    site(SiteKind::attn_out, layer, fmt::format("{} attention", layer), "Σ heads A v W_O", true);
+    const bool before = config.norm_place != NormPlace::behind, behind = config.norm_place != NormPlace::before;
+    const auto written = [&](const char* formula) {
+      return behind ? fmt::format("norm({})", formula) : std::string(formula);
+    };
+    if (before) site(SiteKind::ln1_normalized, layer, fmt::format("{} norm", layer), "norm(x)");
+    site(SiteKind::attn_out, layer, fmt::format("{} attention", layer), written("Σ heads A v W_O"), true);
     if (mlp) {
-      site(SiteKind::resid_mid, layer, fmt::format("{} stream", layer), "x + attention");
-      site(SiteKind::ln2_normalized, layer, fmt::format("{} norm", layer), "norm(x)");
+      if (config.dims.has_mid()) site(SiteKind::resid_mid, layer, fmt::format("{} stream", layer), "x + attention");
+      if (mlp_input(config) == SiteKind::ln2_normalized)
+        site(SiteKind::ln2_normalized, layer, fmt::format("{} norm", layer), "norm(x)");
       site(SiteKind::mlp_out, layer, fmt::format("{} MLP", layer),
-           config.gated_mlp ? "(φ(x W_gate) ∘ x W_up) W_down" : "φ(x W_in) W_out", true);
+           written(config.gated_mlp ? "(φ(x W_gate) ∘ x W_up) W_down" : "φ(x W_in) W_out"), true);
     }
-    site(SiteKind::resid_post, layer, fmt::format("{} stream", layer), mlp ? "x + MLP" : "x + attention");
+    site(SiteKind::resid_post, layer, fmt::format("{} stream", layer),
+         config.dims.parallel ? "x + attention + MLP"
+         : mlp                ? "x + MLP"
+                              : "x + attention");
   }
   site(SiteKind::final_normalized, -1, "last norm", "norm(x)");
   add({SiteKind::logits}, "logits", weight_tying(model).tied ? "x W_Eᵀ" : "x W_U", false, trace.logits);

@@ -54,15 +54,24 @@ class Backend {
   virtual Tensor gather(const Tensor& table, std::span<const std::int32_t> ids);
   virtual Tensor add(const Tensor& a, const Tensor& b, RowQueue* later = nullptr);
   virtual Tensor multiply(const Tensor& a, const Tensor& b, RowQueue* later = nullptr);
-  /// (x − mean) / √(var + ε) · gain + bias over the last axis (Ba et al., Layer Normalization, 2016)
+  /// x · factor
+  virtual Tensor scale(const Tensor& x, float factor, RowQueue* later = nullptr);
+  /// limit · tanh(x ÷ limit)
+  virtual Tensor soft_cap(const Tensor& x, float limit, RowQueue* later = nullptr);
+  /// x cut to [−limit, limit]; the gradient of what was cut is 0.
+  virtual Tensor clip(const Tensor& x, float limit, RowQueue* later = nullptr);
+  /// (x − mean) / √(var + ε) · gain + bias over the last axis (Ba et al., Layer Normalization, 2016). Gain and bias may
+  /// be several times as long as that axis: row r then takes part r mod (their number).
   virtual Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon,
                             RowQueue* later = nullptr);
-  /// x / √(mean x² + ε) · gain (Zhang & Sennrich, Root Mean Square Layer Normalization, 2019)
+  /// x / √(mean x² + ε) · gain (Zhang & Sennrich, Root Mean Square Layer Normalization, 2019), likewise.
   virtual Tensor rms_norm(const Tensor& x, const Tensor& gain, double epsilon, RowQueue* later = nullptr);
   enum class Unary { relu, gelu, gelu_tanh, silu };
   virtual Tensor activate(Unary f, const Tensor& x, RowQueue* later = nullptr);
-  /// x (row, head, d) with pair (i, i + d/2) of row r turned by its angle; cosine and sine are (row, d/2).
-  virtual Tensor rotate(const Tensor& x, const Tensor& cosine, const Tensor& sine, RowQueue* later = nullptr);
+  /// x (row, head, d) with pair i of row r turned by its angle; cosine and sine are (row, pairs), 2 · pairs ≤ d. Pair i
+  /// is (i, i + pairs), or `adjacent` (2i, 2i + 1); what follows the pairs stays.
+  virtual Tensor rotate(const Tensor& x, const Tensor& cosine, const Tensor& sine, RowQueue* later = nullptr,
+                        bool adjacent = false);
   /// Mean of −ln softmax(logits)[target] over the rows whose target is not −1, in nats. logits (row, vocab); at least
   /// one target counts, and those that do lie inside the vocabulary.
   struct Loss {

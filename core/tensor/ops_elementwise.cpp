@@ -1,6 +1,8 @@
 // Sums, products, activations and rotations.
 
+#include <algorithm>
 #include <cassert>
+#include <cmath>
 
 #include "core/tensor/backend.h"
 #include "core/tensor/each_row.h"
@@ -85,16 +87,86 @@ void Backend::write_gradient(const Tape::Slot& into, Index cost, Body body) {
   if (!direct) accumulate(to, into);
 }
 
-Tensor Backend::rotate(const Tensor& x, const Tensor& cosine, const Tensor& sine, RowQueue* later) {
-  const Index rows = x.dim(0), heads = x.dim(1), width = x.dim(2), half = width / 2;
-  assert(x.rank() == 3 && x.stride(2) == 1 && cosine.shape() == Shape({rows, half}) && cosine.contiguous() &&
-         sine.contiguous());
+Tensor Backend::scale(const Tensor& x, float factor, RowQueue* later) {
+  const Tensor in = gapless(x, later);
+  Tensor out = empty(x.shape());
+  each_element(later, x, 1, [in, out, factor](Index begin, Index end) mutable {
+    for (Index i = begin; i < end; ++i) out.mutable_data()[i] = factor * in.data()[i];
+  });
+  if (tape_ && tape_->active(x))
+    tape_->record(out, [this, &tape = *tape_, x, factor](const Tensor& d_out) {
+      write_gradient(tape.into(x), 1, [&](Index begin, Index end, bool add, float* dx) {
+        for (Index i = begin; i < end; ++i, ++dx) *dx = factor * d_out.data()[i] + (add ? *dx : 0.0f);
+      });
+    });
+  return out;
+}
+
+Tensor Backend::soft_cap(const Tensor& x, float limit, RowQueue* later) {
+  const Tensor in = gapless(x, later);
+  Tensor out = empty(x.shape());
+  each_element(later, x, 8, [in, out, limit](Index begin, Index end) mutable {
+    for (Index i = begin; i < end; ++i) out.mutable_data()[i] = limit * std::tanh(in.data()[i] / limit);
+  });
+  if (tape_ && tape_->active(x))
+    tape_->record(out, [this, &tape = *tape_, x, out, limit](const Tensor& d_out) {
+      write_gradient(tape.into(x), 2, [&](Index begin, Index end, bool add, float* dx) {
+        for (Index i = begin; i < end; ++i, ++dx) {
+          const float bent = out.data()[i] / limit;
+          *dx = (1 - bent * bent) * d_out.data()[i] + (add ? *dx : 0.0f);
+        }
+      });
+    });
+  return out;
+}
+
+Tensor Backend::clip(const Tensor& x, float limit, RowQueue* later) {
+  const Tensor in = gapless(x, later);
+  Tensor out = empty(x.shape());
+  each_element(later, x, 1, [in, out, limit](Index begin, Index end) mutable {
+    for (Index i = begin; i < end; ++i) out.mutable_data()[i] = std::clamp(in.data()[i], -limit, limit);
+  });
+  if (tape_ && tape_->active(x))
+    tape_->record(out, [this, &tape = *tape_, x, in, limit](const Tensor& d_out) {
+      write_gradient(tape.into(x), 1, [&](Index begin, Index end, bool add, float* dx) {
+        for (Index i = begin; i < end; ++i, ++dx)
+          *dx = (std::abs(in.data()[i]) <= limit ? d_out.data()[i] : 0.0f) + (add ? *dx : 0.0f);
+      });
+    });
+  return out;
+}
+
+namespace {
+/// Row `x` of one head turned forwards (`sign` 1), or back (−1), into `to`; what follows the pairs as it is.
+void turn(const float* x, const float* cosine, const float* sine, Index pairs, Index width, bool adjacent, float sign,
+          bool add, float* to) {
+  const Index step = adjacent ? 2 : 1, other = adjacent ? 1 : pairs;
+  const auto put = [&](Index i, float value) { to[i] = value + (add ? to[i] : 0.0f); };
+  for (Index i = 0; i < pairs; ++i) {
+    const float a = x[step * i], b = x[step * i + other], c = cosine[i], s = sign * sine[i];
+    put(step * i, a * c - b * s);
+    put(step * i + other, b * c + a * s);
+  }
+  for (Index i = 2 * pairs; i < width; ++i) put(i, x[i]);
+}
+}  // namespace
+
+Tensor Backend::rotate(const Tensor& x, const Tensor& cosine, const Tensor& sine, RowQueue* later, bool adjacent) {
+  const Index rows = x.dim(0), heads = x.dim(1), width = x.dim(2), half = cosine.dim(1);
+  assert(x.rank() == 3 && x.stride(2) == 1 && cosine.shape() == Shape({rows, half}) && 2 * half <= width &&
+         cosine.contiguous() && sine.contiguous());
+  const bool whole = 2 * half == width && !adjacent;
   Tensor out = empty(x.shape());
   each_row(later, rows, 2 * heads * width, [=](Index begin, Index end) mutable {
     for (Index r = begin; r < end; ++r)
-      for (Index h = 0; h < heads; ++h)
-        row_ops::rotate(x.data() + r * x.stride(0) + h * x.stride(1), cosine.data() + r * half, sine.data() + r * half,
-                        half, out.mutable_data() + (r * heads + h) * width);
+      for (Index h = 0; h < heads; ++h) {
+        const float* const from = x.data() + r * x.stride(0) + h * x.stride(1);
+        float* const to = out.mutable_data() + (r * heads + h) * width;
+        if (whole)
+          row_ops::rotate(from, cosine.data() + r * half, sine.data() + r * half, half, to);
+        else
+          turn(from, cosine.data() + r * half, sine.data() + r * half, half, width, adjacent, 1, false, to);
+      }
   });
   if (tape_ && tape_->active(x))
     tape_->record(out, [=, this, &tape = *tape_](const Tensor& d_out) {
@@ -102,10 +174,14 @@ Tensor Backend::rotate(const Tensor& x, const Tensor& cosine, const Tensor& sine
       Tensor dx = slot.values;
       over_rows(pool_, rows, heads * width, 2, [&](Index begin, Index end) {
         for (Index r = begin; r < end; ++r)
-          for (Index h = 0; h < heads; ++h)
-            row_gradients::rotate(d_out.data() + (r * heads + h) * width, cosine.data() + r * half,
-                                  sine.data() + r * half, half, slot.add,
-                                  dx.mutable_data() + r * dx.stride(0) + h * dx.stride(1));
+          for (Index h = 0; h < heads; ++h) {
+            const float* const from = d_out.data() + (r * heads + h) * width;
+            float* const to = dx.mutable_data() + r * dx.stride(0) + h * dx.stride(1);
+            if (whole)
+              row_gradients::rotate(from, cosine.data() + r * half, sine.data() + r * half, half, slot.add, to);
+            else
+              turn(from, cosine.data() + r * half, sine.data() + r * half, half, width, adjacent, -1, slot.add, to);
+          }
       });
     });
   return out;

@@ -26,6 +26,10 @@ float AttentionRule::factor(Index) const {
   return 1;
 }
 
+float AttentionRule::cap(Index) const {
+  return 0;
+}
+
 std::shared_ptr<const AttentionRule> full_rule() {
   return std::make_shared<FullRule>();
 }

@@ -28,6 +28,8 @@ class AttentionRule {
   virtual void apply(Index query, Index first_key, std::span<float> scores) const;
   /// What apply() multiplies the visible scores of this row by: their derivative by q·k · scale.
   virtual float factor(Index query) const;
+  /// > 0: apply() begins by bending this row's scores s to cap · tanh(s ÷ cap).
+  virtual float cap(Index query) const;
   virtual std::string describe() const = 0;  ///< "causal", "sliding window 128"
 };
 

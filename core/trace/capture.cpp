@@ -97,11 +97,13 @@ std::size_t site_bytes(SiteKind kind, const ModelDims& dims, int n_query, int n_
   const std::size_t n = count(n_query);
   switch (kind) {
     case SiteKind::q:
+    case SiteKind::q_normed:
     case SiteKind::rot_q:
     case SiteKind::z:
       return floats(n, count(dims.heads), count(dims.d_head));
     case SiteKind::k:
     case SiteKind::v:
+    case SiteKind::k_normed:
     case SiteKind::rot_k:
       return floats(n, count(dims.kv_heads), count(dims.d_head));
     case SiteKind::attn_scores:
@@ -119,9 +121,11 @@ std::size_t site_bytes(SiteKind kind, const ModelDims& dims, int n_query, int n_
     case SiteKind::pos_embed:
     case SiteKind::resid_pre:
     case SiteKind::ln1_normalized:
+    case SiteKind::attn_unnormed:
     case SiteKind::attn_out:
     case SiteKind::resid_mid:
     case SiteKind::ln2_normalized:
+    case SiteKind::mlp_unnormed:
     case SiteKind::mlp_out:
     case SiteKind::resid_post:
     case SiteKind::final_normalized:

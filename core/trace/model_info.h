@@ -9,11 +9,14 @@ namespace headscope {
 /// Extents of a model that decide how large each site is. For a text of n tokens.
 struct ModelDims {
   int layers = 0, heads = 0, kv_heads = 0, d_head = 0, d_model = 0, d_mlp = 0, vocab = 0;
+  bool parallel = false;  ///< attention and MLP of a block read the same stream: there is none between them
 
   /// How many query heads read one key head; 1 where nothing is known of key heads.
   int group() const { return kv_heads > 0 ? heads / kv_heads : 1; }
   /// The key and value head that a query head reads (grouped queries: Ainslie et al., GQA, 2023).
   int kv_of(int head) const { return head / group(); }
+  /// Whether a residual stream stands between attention and MLP.
+  bool has_mid() const { return d_mlp > 0 && !parallel; }
 };
 
 struct ModelInfo {

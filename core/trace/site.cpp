@@ -25,6 +25,10 @@ constexpr std::array<SiteInfo, site_kind_count> table{{
     {SiteKind::q, "blocks.{i}.attn.hook_q", "(query, head, d_head)", true, "queries, before rotation"},
     {SiteKind::k, "blocks.{i}.attn.hook_k", "(query, kv_head, d_head)", true, "keys, before rotation"},
     {SiteKind::v, "blocks.{i}.attn.hook_v", "(query, kv_head, d_head)", true, "values"},
+    {SiteKind::q_normed, "blocks.{i}.attn.q_norm.hook_out", "(query, head, d_head)", true,
+     "queries after their norm, before rotation"},
+    {SiteKind::k_normed, "blocks.{i}.attn.k_norm.hook_out", "(query, kv_head, d_head)", true,
+     "keys after their norm, before rotation"},
     {SiteKind::rot_q, "blocks.{i}.attn.hook_rot_q", "(query, head, d_head)", true,
      "queries after the rotary embedding"},
     {SiteKind::rot_k, "blocks.{i}.attn.hook_rot_k", "(query, kv_head, d_head)", true,
@@ -35,6 +39,8 @@ constexpr std::array<SiteInfo, site_kind_count> table{{
     {SiteKind::z, "blocks.{i}.attn.hook_z", "(query, head, d_head)", true, "attention times values, per head"},
     {SiteKind::result, "blocks.{i}.attn.hook_result", "(query, head, d_model)", true,
      "what each head adds to the residual stream, the output bias apart"},
+    {SiteKind::attn_unnormed, "blocks.{i}.ln1_post.hook_in", "(query, d_model)", true,
+     "attention's output before the norm behind it"},
     {SiteKind::attn_out, "blocks.{i}.hook_attn_out", "(query, d_model)", true,
      "what attention adds to the residual stream"},
     {SiteKind::resid_mid, "blocks.{i}.hook_resid_mid", "(query, d_model)", true,
@@ -46,6 +52,8 @@ constexpr std::array<SiteInfo, site_kind_count> table{{
      "the branch of a gated MLP that has no activation function"},
     {SiteKind::mlp_post, "blocks.{i}.mlp.hook_post", "(query, d_mlp)", true,
      "MLP after its activation function and gate"},
+    {SiteKind::mlp_unnormed, "blocks.{i}.ln2_post.hook_in", "(query, d_model)", true,
+     "the MLP's output before the norm behind it"},
     {SiteKind::mlp_out, "blocks.{i}.hook_mlp_out", "(query, d_model)", true,
      "what the MLP adds to the residual stream"},
     {SiteKind::resid_post, "blocks.{i}.hook_resid_post", "(query, d_model)", true, "residual stream leaving the block"},
@@ -79,8 +87,8 @@ std::vector<std::string> spellings(const SiteInfo& site) {
   std::string underscored = without_hook(tail);
   std::replace(underscored.begin(), underscored.end(), '.', '_');
   std::vector<std::string> all{std::string(site.pattern), std::string(tail), without_hook(tail), underscored};
-  // Three norms end in "hook_out": alone it names none of them.
-  if (last != "hook_out") {
+  // Several norms end in "hook_out" or "hook_in": alone it names none of them.
+  if (last != "hook_out" && last != "hook_in") {
     all.emplace_back(last);
     all.push_back(without_hook(last));
   }

@@ -18,18 +18,22 @@ enum class SiteKind {
   q,
   k,
   v,  // projections, before rotation
+  q_normed,
+  k_normed,  // after the norm of queries and keys (only where the model has one)
   rot_q,
-  rot_k,        // after RoPE (absent with learned positions)
-  attn_scores,  // scaled q·k + bias, masked cells -inf
-  pattern,      // softmax of the scores
-  z,            // pattern · v, per head
-  result,       // what each head adds to the residual stream: z_h W_O^h (bias apart)
-  attn_out,     // sum of results + bias
-  resid_mid,    // residual stream between attention and MLP
+  rot_k,          // after RoPE (absent with learned positions)
+  attn_scores,    // scaled q·k + bias, masked cells -inf
+  pattern,        // softmax of the scores
+  z,              // pattern · v, per head
+  result,         // what each head adds to the residual stream: z_h W_O^h (bias apart)
+  attn_unnormed,  // sum of results + bias, where a norm stands behind it
+  attn_out,       // what attention adds to the residual stream: the sum, or the norm of it
+  resid_mid,      // residual stream between attention and MLP (absent where both read the same stream)
   ln2_normalized,
   mlp_pre,         // before the activation function
   mlp_pre_linear,  // the ungated branch (gated MLPs only)
   mlp_post,        // after the activation (and gate)
+  mlp_unnormed,    // what the MLP puts out, where a norm stands behind it
   mlp_out,
   resid_post,        // residual stream leaving the block
   final_normalized,  // output of the last norm

@@ -15,6 +15,9 @@ namespace headscope {
 struct HeadRule {
   std::shared_ptr<const AttentionRule> rule;  ///< which keys a query may see, and the bias
   float scale = 1;                            ///< what q·k is multiplied by: 1 / (√d_head · temperature)
+  /// What the model itself does to the scores of visible keys; 0 = nothing, or `rule` does it already.
+  float cap = 0;     ///< they are bent to cap · tanh(score ÷ cap),
+  double slope = 0;  ///< then lose slope · |i − j| (ALiBi)
 };
 
 class Tap {

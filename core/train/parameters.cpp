@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <ostream>
+#include <set>
 
 #include "core/attention/sinusoids.h"
 #include "core/base/error.h"
@@ -91,8 +92,9 @@ Parameters Parameters::initial(const ModelConfig& config, const Initial& how) {
   else
     lay_sinusoids(raw.position_embedding, how.deviation);
   for (RawLayer& layer : raw.layers) {
-    ones(layer.ln1_gain);
-    ones(layer.ln2_gain);
+    for (Tensor* gain : {&layer.ln1_gain, &layer.ln2_gain, &layer.ln1_post_gain, &layer.ln2_post_gain,
+                         &layer.q_norm_gain, &layer.k_norm_gain})
+      ones(*gain);
     for (const Tensor* weight : {&layer.q_weight, &layer.k_weight, &layer.v_weight})
       draw(*weight, how.deviation, random);
     draw(layer.o_weight, residual, random);
@@ -100,6 +102,7 @@ Parameters Parameters::initial(const ModelConfig& config, const Initial& how) {
     draw(layer.up_weight, how.deviation, random);
     draw(layer.down_weight, residual, random);
   }
+  ones(raw.embedding_gain);
   ones(raw.final_gain);
   if (!config.tied_embeddings) draw(raw.unembedding, how.deviation, random);
   Parameters parameters;
@@ -137,9 +140,35 @@ Parameters Parameters::clone() const {
   return copy;
 }
 
+namespace {
+/// Throws Error when the reader had to copy a tensor: its gradient would never come back to the parameter.
+void check_views(const RawWeights& raw, const std::vector<Parameter>& all, const ModelConfig& config) {
+  std::set<const float*> read;
+  const auto add = [&](const Tensor& t) {
+    if (t.defined()) read.insert(t.storage().first);
+  };
+  for (const Tensor* t : {&raw.token_embedding, &raw.position_embedding, &raw.embedding_gain, &raw.embedding_bias,
+                          &raw.final_gain, &raw.final_bias, &raw.unembedding, &raw.unembedding_bias})
+    add(*t);
+  for (const RawLayer& l : raw.layers)
+    for (const Tensor* t :
+         {&l.ln1_gain,    &l.ln1_bias,    &l.ln1_post_gain, &l.ln2_post_gain, &l.q_weight,    &l.q_bias,
+          &l.k_weight,    &l.k_bias,      &l.v_weight,      &l.v_bias,        &l.q_norm_gain, &l.q_norm_bias,
+          &l.k_norm_gain, &l.k_norm_bias, &l.o_weight,      &l.o_bias,        &l.ln2_gain,    &l.ln2_bias,
+          &l.up_weight,   &l.up_bias,     &l.gate_weight,   &l.gate_bias,     &l.down_weight, &l.down_bias})
+      add(*t);
+  for (const Parameter& each : all)
+    if (!read.contains(each.value.storage().first))
+      throw Error(config.name, "weights that are used as they are stored",
+                  each.name + ", which a " + config.family + " uses reordered or multiplied",
+                  "models of this family can be run and read, not trained");
+}
+}  // namespace
+
 std::shared_ptr<const Model> Parameters::trainable_model(Backend& backend) const {
-  return Model::build(config_, read_weights(GivenWeights(all_), config_), config_.name, backend,
-                      Model::Weights::changing);
+  const RawWeights raw = read_weights(GivenWeights(all_), config_);
+  check_views(raw, all_, config_);
+  return Model::build(config_, raw, config_.name, backend, Model::Weights::changing);
 }
 
 std::shared_ptr<const Model> Parameters::snapshot(Backend& backend) const {

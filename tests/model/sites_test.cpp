@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -66,7 +67,10 @@ class Probe final : public Tap {
 
 TEST_CASE(
     "every declared site of every family fires once per layer with its shape, and an edit there changes the logits") {
-  for (const char* folder : {"gpt2-random", "gpt2-untied-erf", "llama-gqa", "llama-rope3"}) {
+  std::vector<std::string> folders{"gpt2-random", "gpt2-untied-erf", "llama-gqa", "llama-rope3"};
+  for (const auto& entry : std::filesystem::directory_iterator(testing::reference("families")))
+    folders.push_back("families/" + entry.path().filename().string());
+  for (const std::string& folder : folders) {
     CAPTURE(folder);
     Backend backend(2);
     const auto model = Model::load(testing::reference(folder), backend);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
 
 #include "core/tensor/backend.h"
@@ -217,6 +218,74 @@ TEST_CASE("gradients: rotation of slices") {
     };
     check_gradients(check, 4);
   }
+}
+
+TEST_CASE("gradients: rotation of a part of a head, by halves and by neighbours") {
+  const Index rows = 4, heads = 2, width = 7, pairs = 2;
+  const Tensor angle = random_tensor({rows, pairs}, 2);
+  Tensor cosine = angle.copy(), sine = angle.copy();
+  for (float& a : cosine.mutable_values()) a = std::cos(a);
+  for (float& a : sine.mutable_values()) a = std::sin(a);
+  for (const bool adjacent : {false, true}) {
+    const Tensor x = random_tensor({rows, heads * width}, 3);
+    GradientCheck check;
+    check.inputs = {x};
+    check.op = [=](Backend& b) { return b.rotate(x.reshape({rows, heads, width}), cosine, sine, nullptr, adjacent); };
+    check.definition = [=](const Inputs& v) {
+      Numbers y = v[0];
+      for (Index r = 0; r < rows; ++r)
+        for (Index h = 0; h < heads; ++h)
+          for (Index i = 0; i < pairs; ++i) {
+            const Index row = (r * heads + h) * width;
+            const std::size_t low = at(row + (adjacent ? 2 * i : i)),
+                              high = at(row + (adjacent ? 2 * i + 1 : i + pairs));
+            const double c = cosine.at(r, i), s = sine.at(r, i);
+            y[low] = v[0][low] * c - v[0][high] * s;
+            y[high] = v[0][high] * c + v[0][low] * s;
+          }
+      return y;
+    };
+    check_gradients(check, 4);
+  }
+}
+
+TEST_CASE("gradients: a factor, a soft cap, a cut") {
+  const Tensor x = random_tensor({5, 23}, 8);
+  using Op = std::function<Tensor(Backend&)>;
+  const std::pair<Op, double (*)(double)> ops[] = {
+      {[=](Backend& b) { return b.scale(x, -1.7f); }, [](double v) { return -1.7 * v; }},
+      {[=](Backend& b) { return b.soft_cap(x, 0.6f); }, [](double v) { return 0.6 * std::tanh(v / 0.6); }},
+      {[=](Backend& b) { return b.clip(x, 0.6f); }, [](double v) { return std::clamp(v, -0.6, 0.6); }}};
+  for (const auto& [op, definition] : ops) {
+    GradientCheck check;
+    check.inputs = {x};
+    check.op = op;
+    check.definition = [definition = definition](const Inputs& v) { return each(v[0], definition); };
+    check_gradients(check, 9);
+  }
+}
+
+TEST_CASE("gradients: norms whose rows take gains in turn") {
+  const Index rows = 70, heads = 3, width = 5;  // more rows than are summed together
+  const Tensor x = random_tensor({rows, heads, width}, 1), gain = random_tensor({heads * width}, 2),
+               bias = random_tensor({heads * width}, 3);
+  GradientCheck check;
+  check.inputs = {x, gain, bias};
+  check.op = [=](Backend& b) { return b.layer_norm(x, gain, bias, 1e-5); };
+  check.definition = [=](const Inputs& v) {
+    Numbers y(v[0].size());
+    for (Index r = 0; r < rows * heads; ++r) {
+      double mean = 0, variance = 0;
+      for (Index j = 0; j < width; ++j) mean += v[0][at(r * width + j)] / width;
+      for (Index j = 0; j < width; ++j) variance += std::pow(v[0][at(r * width + j)] - mean, 2) / width;
+      for (Index j = 0; j < width; ++j) {
+        const std::size_t own = at(r % heads * width + j);
+        y[at(r * width + j)] = (v[0][at(r * width + j)] - mean) / std::sqrt(variance + 1e-5) * v[1][own] + v[2][own];
+      }
+    }
+    return y;
+  };
+  check_gradients(check, 5);
 }
 
 TEST_CASE("gradients: cross-entropy counts the targets that are there") {

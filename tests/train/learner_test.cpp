@@ -32,7 +32,7 @@ ModelConfig small_llama() {
   c.position = PositionKind::rotary;
   c.activation = Activation::silu;
   c.gated_mlp = true;
-  c.attention_bias = c.mlp_bias = false;
+  c.bias = BiasSet::none();
   c.tied_embeddings = false;
   return c;
 }

@@ -35,7 +35,7 @@ ModelConfig llama() {
   c.rotary.base = 5000;
   c.activation = Activation::silu;
   c.gated_mlp = true;
-  c.attention_bias = c.mlp_bias = false;
+  c.bias = BiasSet::none();
   c.tied_embeddings = true;
   return c;
 }

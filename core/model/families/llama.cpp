@@ -74,8 +74,9 @@ ModelConfig llama_config(const ConfigReader& json) {
   }
   config.activation = read_activation(json, "hidden_act", "silu");
   config.gated_mlp = dims.d_mlp > 0;
-  config.attention_bias = json.flag("attention_bias", false);
-  config.mlp_bias = json.flag("mlp_bias", false);
+  config.bias = BiasSet::none();
+  config.bias.q = config.bias.k = config.bias.v = config.bias.o = json.flag("attention_bias", false);
+  config.bias.up = config.bias.down = json.flag("mlp_bias", false);
   config.tied_embeddings = json.flag("tie_word_embeddings", false);
   config.bos = json.token("bos_token_id", dims.vocab);
   config.eos = json.token("eos_token_id", dims.vocab);
@@ -98,15 +99,15 @@ RawWeights llama_weights(const WeightSource& source, const ModelConfig& config) 
       if (bias) reader.take(block + name + ".bias", {out}, into_bias);
     };
     reader.take(block + "input_layernorm.weight", {d}, raw.ln1_gain);
-    linear("self_attn.q_proj", d, queries, config.attention_bias, raw.q_weight, raw.q_bias);
-    linear("self_attn.k_proj", d, keys, config.attention_bias, raw.k_weight, raw.k_bias);
-    linear("self_attn.v_proj", d, keys, config.attention_bias, raw.v_weight, raw.v_bias);
-    linear("self_attn.o_proj", queries, d, config.attention_bias, raw.o_weight, raw.o_bias);
+    linear("self_attn.q_proj", d, queries, config.bias.q, raw.q_weight, raw.q_bias);
+    linear("self_attn.k_proj", d, keys, config.bias.q, raw.k_weight, raw.k_bias);
+    linear("self_attn.v_proj", d, keys, config.bias.q, raw.v_weight, raw.v_bias);
+    linear("self_attn.o_proj", queries, d, config.bias.q, raw.o_weight, raw.o_bias);
     if (dims.d_mlp > 0) {
       reader.take(block + "post_attention_layernorm.weight", {d}, raw.ln2_gain);
-      linear("mlp.up_proj", d, dims.d_mlp, config.mlp_bias, raw.up_weight, raw.up_bias);
-      linear("mlp.gate_proj", d, dims.d_mlp, config.mlp_bias, raw.gate_weight, raw.gate_bias);
-      linear("mlp.down_proj", dims.d_mlp, d, config.mlp_bias, raw.down_weight, raw.down_bias);
+      linear("mlp.up_proj", d, dims.d_mlp, config.bias.up, raw.up_weight, raw.up_bias);
+      linear("mlp.gate_proj", d, dims.d_mlp, config.bias.up, raw.gate_weight, raw.gate_bias);
+      linear("mlp.down_proj", dims.d_mlp, d, config.bias.up, raw.down_weight, raw.down_bias);
     }
     // Early checkpoints store the rotary frequencies, which the configuration gives.
     reader.ignore(block + "self_attn.rotary_emb.inv_freq");
@@ -137,8 +138,8 @@ std::string llama_write(const ModelConfig& config) {
   json.put("vocab_size", d.vocab);
   json.put("rms_norm_eps", config.norm_epsilon);
   json.put("hidden_act", activation_name(config.activation));
-  json.put("attention_bias", config.attention_bias);
-  json.put("mlp_bias", config.mlp_bias);
+  json.put("attention_bias", config.bias.q);
+  json.put("mlp_bias", config.bias.up);
   json.put("tie_word_embeddings", config.tied_embeddings);
   const RotaryConfig& r = config.rotary;
   json.put("rope_theta", r.base);
@@ -160,10 +161,10 @@ std::string llama_write(const ModelConfig& config) {
 
 }  // namespace
 
-const Family& llama_family() {
-  static const Family family{"llama", "rotary positions, RMSNorm, grouped queries, gated MLP", &llama_config,
-                             &llama_weights, &llama_write};
-  return family;
+Family llama_family();  // declared with all others in family.cpp
+Family llama_family() {
+  return {"llama", "rotary positions, RMSNorm, grouped queries, gated MLP", &llama_config, &llama_weights,
+          &llama_write};
 }
 
 }  // namespace headscope

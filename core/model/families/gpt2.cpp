@@ -31,7 +31,6 @@ ModelConfig gpt2_config(const ConfigReader& json) {
   config.position = PositionKind::learned;
   config.activation = read_activation(json, "activation_function", "gelu_new");
   config.gated_mlp = false;
-  config.attention_bias = config.mlp_bias = true;
   config.tied_embeddings = json.flag("tie_word_embeddings", true);
   config.scale_by_inverse_sqrt_d = json.flag("scale_attn_weights", true);
   config.scale_by_inverse_layer = json.flag("scale_attn_by_inverse_layer_idx", false);
@@ -116,9 +115,9 @@ std::string gpt2_write(const ModelConfig& config) {
 
 }  // namespace
 
-const Family& gpt2_family() {
-  static const Family family{"gpt2", "learned positions, LayerNorm, GELU", &gpt2_config, &gpt2_weights, &gpt2_write};
-  return family;
+Family gpt2_family();  // declared with all others in family.cpp
+Family gpt2_family() {
+  return {"gpt2", "learned positions, LayerNorm, GELU", &gpt2_config, &gpt2_weights, &gpt2_write};
 }
 
 }  // namespace headscope

@@ -1,0 +1,250 @@
+#include "core/model/config_map.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/nth.h"
+
+namespace headscope {
+
+namespace limit = config_limits;
+using Scaling = RotaryConfig::Scaling;
+
+void ConfigMap::integer(const std::string& key, int& value, int low, int high, std::optional<int> fallback) {
+  if (out_) return out_->put(key, value);
+  value = fallback ? in_->integer(key, low, high, *fallback) : in_->integer(key, low, high);
+}
+
+void ConfigMap::number(const std::string& key, double& value, double low, double high, std::optional<double> fallback) {
+  if (out_) return out_->put(key, value);
+  value = fallback ? in_->number(key, low, high, *fallback) : in_->number(key, low, high);
+}
+
+void ConfigMap::flag(const std::string& key, bool& value, bool fallback) {
+  if (out_) return out_->put(key, value);
+  value = in_->flag(key, fallback);
+}
+
+void ConfigMap::activation(const std::string& key, Activation& value, const std::string& fallback) {
+  if (out_) return out_->put(key, activation_name(value));
+  value = read_activation(*in_, key, fallback);
+}
+
+void ConfigMap::token(const std::string& key, std::optional<std::int32_t>& value, int vocab) {
+  if (out_) return out_->put(key, value);
+  value = in_->token(key, vocab);
+}
+
+void ConfigMap::only(const std::string& key, bool value, const char* otherwise) {
+  if (out_) return out_->put(key, value);
+  if (in_->flag(key, value) != value)
+    throw in_->error(key, value ? "true" : "false", value ? "false" : "true", otherwise);
+}
+
+void ConfigMap::cap(const std::string& key, double& value, double fallback) {
+  if (out_) return value > 0 ? out_->put(key, value) : out_->put(key, std::optional<std::int32_t>());
+  value = in_->null(key) ? 0 : in_->number(key, 0, 1e6, fallback);
+}
+
+void ConfigMap::extents(ModelConfig& c, const Extents& names) {
+  ModelDims& d = c.dims;
+  integer(names.layers, d.layers, 1, limit::layers);
+  integer(names.heads, d.heads, 1, limit::heads);
+  integer(names.width, d.d_model, 1, limit::d_model);
+  if (names.kv_heads.empty())
+    d.kv_heads = reading() ? d.heads : d.kv_heads;
+  else
+    integer(names.kv_heads, d.kv_heads, 1, limit::heads, d.heads);
+  if (reading()) {
+    if (d.heads % d.kv_heads != 0)
+      throw in_->error(names.kv_heads, fmt::format("a divisor of {} = {}", names.heads, d.heads),
+                       std::to_string(d.kv_heads));
+    const bool own = !names.d_head.empty() && in_->has(names.d_head);
+    if (!own && d.d_model % d.heads != 0)
+      throw in_->error(names.heads, fmt::format("a divisor of {} = {}", names.width, d.d_model),
+                       std::to_string(d.heads), names.d_head.empty() ? "" : "or a head_dim of its own");
+    d.d_head = d.d_model / d.heads;
+  }
+  if (!names.d_head.empty()) integer(names.d_head, d.d_head, 1, limit::d_head, d.d_head);
+  if (names.mlp.empty())
+    d.d_mlp = reading() ? names.mlp_factor * d.d_model : d.d_mlp;
+  else
+    integer(names.mlp, d.d_mlp, 1, limit::d_mlp,
+            names.mlp_factor > 0 ? std::optional(names.mlp_factor * d.d_model) : std::nullopt);
+  if (!names.context.empty()) integer(names.context, c.context, 1, limit::context);
+  integer("vocab_size", d.vocab, 1, limit::vocab);
+}
+
+void ConfigMap::norm(ModelConfig& c, NormKind kind, const std::string& key, double fallback) {
+  c.norm = kind;
+  if (!key.empty())
+    number(key, c.norm_epsilon, 0, 1, fallback);
+  else if (reading())
+    c.norm_epsilon = fallback;
+}
+
+RotaryConfig ConfigMap::read_rotary(const ConfigReader& at, const ConfigReader& root, const ModelConfig& c, double base,
+                                    double share, const std::string& share_key, const std::string& base_key) const {
+  RotaryConfig rotary;
+  rotary.layout = c.rotary.layout;
+  const auto from = [&](const std::string& key) -> const ConfigReader& { return at.has(key) ? at : root; };
+  const bool nested = &at != &root;
+  rotary.base =
+      nested && at.has("rope_theta") ? at.number("rope_theta", 1, 1e12) : root.number(base_key, 1, 1e12, base);
+  if (nested && at.has("partial_rotary_factor"))
+    share = at.number("partial_rotary_factor", 0, 1);
+  else if (!share_key.empty())
+    share = root.number(share_key, 0, 1, share);
+  const int width = static_cast<int>(c.dims.d_head * share);
+  if (width < 2 || width % 2 != 0)
+    throw from(share_key).error(share == 1 ? "head_dim" : share_key,
+                                "an even number of dimensions, since rotary positions turn pairs",
+                                fmt::format("{} of {}", width, c.dims.d_head));
+  if (width != c.dims.d_head) rotary.width = width;
+  if (!nested) return rotary;
+  const std::string type = at.has("rope_type") ? "rope_type" : "type";
+  rotary.scaling =
+      at.choice<Scaling>(type, at.text(type, "default"),
+                         {{"default", Scaling::none}, {"linear", Scaling::linear}, {"llama3", Scaling::llama3}});
+  if (rotary.scaling == Scaling::none) return rotary;
+  rotary.factor = at.number("factor", 1, 1e6);
+  if (rotary.scaling == Scaling::llama3) {
+    rotary.low_frequency_factor = at.number("low_freq_factor", 1e-3, 1e6);
+    rotary.high_frequency_factor = at.number("high_freq_factor", 1e-3, 1e6);
+    if (rotary.high_frequency_factor <= rotary.low_frequency_factor)
+      throw at.error("high_freq_factor", fmt::format("more than low_freq_factor = {}", rotary.low_frequency_factor),
+                     fmt::format("{}", rotary.high_frequency_factor));
+    rotary.original_context = at.integer("original_max_position_embeddings", 1, limit::context, c.context);
+  }
+  return rotary;
+}
+
+namespace {
+ConfigWriter written(const RotaryConfig& r, int d_head) {
+  ConfigWriter json;
+  json.put("rope_theta", r.base);
+  json.put("rope_type", r.scaling == Scaling::none ? "default" : r.scaling == Scaling::linear ? "linear" : "llama3");
+  json.put("partial_rotary_factor", r.width > 0 ? static_cast<double>(r.width) / d_head : 1.0);
+  if (r.scaling != Scaling::none) json.put("factor", r.factor);
+  if (r.scaling == Scaling::llama3) {
+    json.put("low_freq_factor", r.low_frequency_factor);
+    json.put("high_freq_factor", r.high_frequency_factor);
+    json.put("original_max_position_embeddings", r.original_context);
+  }
+  return json;
+}
+
+/// Keys about rotation at the top: read all the same, wherever the answer comes from.
+const char* const rope_keys[] = {"rope_parameters", "rope_scaling"};
+}  // namespace
+
+void ConfigMap::rotary(ModelConfig& c, double base, double share, const std::string& share_key,
+                       const std::string& base_key) {
+  c.position = PositionKind::rotary;
+  if (out_) return out_->put("rope_parameters", written(c.rotary, c.dims.d_head));
+  for (const char* key : rope_keys)
+    if (const auto nested = in_->object(key)) {
+      c.rotary = read_rotary(*nested, *in_, c, base, share, share_key, base_key);
+      return;
+    }
+  c.rotary = read_rotary(*in_, *in_, c, base, share, share_key, base_key);
+}
+
+void ConfigMap::rotary_by_window(ModelConfig& c, double base, double local_base, const std::string& local_key) {
+  c.position = PositionKind::rotary;
+  const auto local_layer = [&] {
+    for (int layer = 0; layer < c.dims.layers; ++layer)
+      if (c.window(layer) > 0) return layer;
+    return -1;
+  };
+  if (out_) {
+    ConfigWriter both;
+    both.put("full_attention", written(c.rotary, c.dims.d_head));
+    const int local = local_layer();
+    both.put("sliding_attention", written(local < 0 ? c.rotary : c.rotary_of(local), c.dims.d_head));
+    return out_->put("rope_parameters", both);
+  }
+  const auto parameters = in_->object("rope_parameters"), scaling = in_->object("rope_scaling");
+  const auto full = parameters ? parameters->object("full_attention") : scaling;
+  const auto sliding = parameters ? parameters->object("sliding_attention") : std::nullopt;
+  c.rotary = read_rotary(full ? *full : *in_, *in_, c, base, 1, "", "rope_theta");
+  // Without a key of its own the local base is the file's, where there is one, or the family's.
+  const RotaryConfig local =
+      read_rotary(sliding ? *sliding : *in_, *in_, c, local_base, 1, "", sliding ? "" : local_key);
+  if (local == c.rotary) return;
+  for (int layer = 0; layer < c.dims.layers; ++layer) c.layer_rotary.push_back(c.window(layer) > 0 ? local : c.rotary);
+}
+
+void ConfigMap::layer_types(ModelConfig& c, int window, std::vector<bool> local) {
+  if (out_) {
+    std::vector<std::string> types;
+    int widest = 0;
+    for (int layer = 0; layer < c.dims.layers; ++layer) {
+      types.emplace_back(c.window(layer) > 0 ? "sliding_attention" : "full_attention");
+      widest = std::max(widest, c.window(layer));
+    }
+    out_->put("layer_types", types);
+    if (widest > 0) out_->put("sliding_window", widest);
+    return;
+  }
+  if (const auto types = in_->texts("layer_types")) {
+    if (types->size() != local.size())
+      throw in_->error("layer_types", fmt::format("a kind for each of {} layers", local.size()),
+                       std::to_string(types->size()));
+    for (std::size_t i = 0; i < local.size(); ++i)
+      local[i] =
+          in_->choice<bool>("layer_types", (*types)[i], {{"sliding_attention", true}, {"full_attention", false}});
+  }
+  if (std::ranges::find(local, true) == local.end()) return;
+  if (window < 1) throw in_->error("sliding_window", "a number of tokens for the sliding layers", "none");
+  for (const bool each : local) c.windows.push_back(each ? window : 0);
+}
+
+void ConfigMap::one_window(ModelConfig& c, std::optional<int> fallback) {
+  int window = c.window(0);
+  if (out_ && window == 0) return out_->put("sliding_window", std::optional<std::int32_t>());
+  integer("sliding_window", window, 0, limit::context,
+          reading() && in_->null("sliding_window") ? 0 : fallback.value_or(0));
+  if (reading() && window > 0) c.windows.assign(static_cast<std::size_t>(c.dims.layers), window);
+}
+
+void ConfigMap::layers_repeated(const std::string& key, ModelConfig& c, int window) {
+  if (out_) {
+    std::vector<std::string> kinds;
+    for (int layer = 0; layer < c.dims.layers; ++layer) kinds.emplace_back(c.window(layer) > 0 ? "local" : "global");
+    return out_->put_repeated(key, kinds);
+  }
+  auto kinds = in_->repeated_texts(key, limit::layers);
+  if (!kinds) {
+    kinds.emplace();
+    for (int layer = 0; layer < c.dims.layers; ++layer) kinds->emplace_back(layer % 2 == 0 ? "global" : "local");
+  }
+  if (static_cast<int>(kinds->size()) != c.dims.layers)
+    throw in_->error(key, fmt::format("kinds for {} layers", c.dims.layers), std::to_string(kinds->size()));
+  for (const std::string& kind : *kinds)
+    c.windows.push_back(in_->choice<bool>(key, kind, {{"global", false}, {"local", true}}) ? window : 0);
+}
+
+void ConfigMap::layers_that_turn(const std::string& key, ModelConfig& c, int interval) {
+  if (out_) {
+    std::vector<int> turn;
+    for (int layer = 0; layer < c.dims.layers; ++layer) turn.push_back(c.turns(layer));
+    return out_->put(key, turn);
+  }
+  interval = in_->integer("no_rope_layer_interval", 1, limit::layers, interval);
+  const auto turn = in_->integers(key, 0, 1);
+  if (turn && static_cast<int>(turn->size()) != c.dims.layers)
+    throw in_->error(key, fmt::format("0 or 1 for each of {} layers", c.dims.layers), std::to_string(turn->size()));
+  for (int layer = 0; layer < c.dims.layers; ++layer)
+    c.layer_turns.push_back(turn ? nth(*turn, layer) == 1 : (layer + 1) % interval != 0);
+}
+
+void ConfigMap::ends(ModelConfig& c, bool tied) {
+  flag("tie_word_embeddings", c.tied_embeddings, tied);
+  token("bos_token_id", c.bos, c.dims.vocab);
+  token("eos_token_id", c.eos, c.dims.vocab);
+}
+
+}  // namespace headscope

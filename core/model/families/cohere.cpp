@@ -1,0 +1,42 @@
+// Cohere Command-R (Cohere, 2024): attention and MLP in parallel behind one norm without bias, adjacent pairs rotated,
+// logits multiplied; norms of queries and keys with gains of every head, where the file says so.
+
+#include "core/model/families/usual.h"
+
+namespace headscope {
+
+namespace {
+void cohere_keys(ConfigMap& keys, ModelConfig& c) {
+  keys.extents(c, {.d_head = ""});
+  keys.norm(c, NormKind::layer_norm, "layer_norm_eps", 1e-5);
+  c.dims.parallel = c.shared_norm = true;
+  c.rotary.layout = RotaryLayout::interleaved;
+  keys.rotary(c, 500000);
+  keys.activation("hidden_act", c.activation, "silu");
+  c.gated_mlp = true;
+  bool biased = c.bias.q;
+  keys.flag("attention_bias", biased, false);
+  c.bias = BiasSet::none();
+  c.bias.q = c.bias.k = c.bias.v = c.bias.o = biased;
+  keys.number("logit_scale", c.logit_scale, -1e6, 1e6, 0.0625);
+  bool normed = c.qk_norm != QkNorm::none;
+  keys.flag("use_qk_norm", normed, false);
+  c.qk_norm = normed ? QkNorm::per_head : QkNorm::none;
+  c.qk_norm_by_head = normed;
+  keys.ends(c, true);
+}
+
+WeightNames cohere_names(const ModelConfig&) {
+  WeightNames names;
+  return names;
+}
+}  // namespace
+
+Family cohere_family();  // declared with all others in family.cpp
+Family cohere_family() {
+  return usual_family("cohere", "CohereForCausalLM",
+                      "attention and MLP in parallel behind one norm, adjacent rotary pairs, logits scaled",
+                      &cohere_keys, &cohere_names);
+}
+
+}  // namespace headscope

@@ -1,0 +1,43 @@
+// Granite (Granite Team, Granite 3.0 Language Models, 2024): as Llama, with numbers that embeddings, scores, what
+// blocks add, and logits are multiplied by.
+
+#include "core/model/families/usual.h"
+
+namespace headscope {
+
+namespace {
+void granite_keys(ConfigMap& keys, ModelConfig& c) {
+  keys.extents(c, {.d_head = ""});
+  keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1e-6);
+  keys.rotary(c, 10000);
+  keys.activation("hidden_act", c.activation, "silu");
+  c.gated_mlp = true;
+  bool biased = c.bias.q;
+  keys.flag("attention_bias", biased, false);
+  bool mlp_biased = c.bias.up;
+  keys.flag("mlp_bias", mlp_biased, false);
+  c.bias = BiasSet::none();
+  c.bias.q = c.bias.k = c.bias.v = c.bias.o = biased;
+  c.bias.up = c.bias.down = mlp_biased;
+  keys.number("embedding_multiplier", c.embedding_scale, -1e6, 1e6, 1);
+  keys.number("residual_multiplier", c.residual_scale, -1e6, 1e6, 1);
+  double scale = c.score_scale.value_or(1), divisor = 1 / c.logit_scale;
+  keys.number("attention_multiplier", scale, -1e6, 1e6, 1);
+  c.score_scale = scale;
+  keys.number("logits_scaling", divisor, 1e-6, 1e6, 1);
+  c.logit_scale = 1 / divisor;
+  keys.ends(c, false);
+}
+
+WeightNames granite_names(const ModelConfig&) {
+  WeightNames names;
+  return names;
+}
+}  // namespace
+
+Family granite_family();  // declared with all others in family.cpp
+Family granite_family() {
+  return usual_family("granite", "GraniteForCausalLM", "as llama, with multipliers", &granite_keys, &granite_names);
+}
+
+}  // namespace headscope

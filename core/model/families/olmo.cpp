@@ -1,0 +1,36 @@
+// OLMo (Groeneveld et al., OLMo: Accelerating the Science of Language Models, 2024): as Llama, with LayerNorms that
+// have no weights, and queries, keys and values cut off where the file says so.
+
+#include "core/model/families/usual.h"
+
+namespace headscope {
+
+namespace {
+void olmo_keys(ConfigMap& keys, ModelConfig& c) {
+  keys.extents(c, {.d_head = ""});
+  keys.norm(c, NormKind::layer_norm, "", 1e-5);
+  c.norm_weights = false;
+  keys.rotary(c, 10000);
+  keys.activation("hidden_act", c.activation, "silu");
+  c.gated_mlp = true;
+  bool biased = c.bias.q;
+  keys.flag("attention_bias", biased, false);
+  c.bias = BiasSet::none();
+  c.bias.q = c.bias.k = c.bias.v = c.bias.o = biased;
+  keys.cap("clip_qkv", c.clip_qkv, 0);
+  keys.ends(c, false);
+}
+
+WeightNames olmo_names(const ModelConfig&) {
+  WeightNames names;
+  return names;
+}
+}  // namespace
+
+Family olmo_family();  // declared with all others in family.cpp
+Family olmo_family() {
+  return usual_family("olmo", "OlmoForCausalLM",
+                      "as llama, LayerNorm without weights, queries, keys and values clipped", &olmo_keys, &olmo_names);
+}
+
+}  // namespace headscope

@@ -1,0 +1,39 @@
+// StableLM (Bellagente et al., Stable LM 2 1.6B, 2024): as Llama with LayerNorms, a quarter of every head rotated, and
+// biases on queries, keys and values where the file says so.
+
+#include "core/model/families/usual.h"
+
+namespace headscope {
+
+namespace {
+void stablelm_keys(ConfigMap& keys, ModelConfig& c) {
+  keys.extents(c, {.d_head = ""});
+  keys.norm(c, NormKind::layer_norm, "layer_norm_eps", 1e-5);
+  keys.rotary(c, 10000, 0.25);
+  keys.activation("hidden_act", c.activation, "silu");
+  c.gated_mlp = true;
+  bool biased = c.bias.q;
+  keys.flag("use_qkv_bias", biased, false);
+  c.bias = BiasSet::none();
+  c.bias.norm = true;
+  c.bias.q = c.bias.k = c.bias.v = biased;
+  keys.flag("use_parallel_residual", c.dims.parallel, false);
+  c.shared_norm = c.dims.parallel;
+  keys.only("qk_layernorm", false, "norms of queries and keys that are stored head by head are not read");
+  keys.ends(c, false);
+}
+
+WeightNames stablelm_names(const ModelConfig&) {
+  WeightNames names;
+  return names;
+}
+}  // namespace
+
+Family stablelm_family();  // declared with all others in family.cpp
+Family stablelm_family() {
+  return usual_family("stablelm", "StableLmForCausalLM",
+                      "LayerNorm, rotary in part, gated MLP, biases on queries, keys and values", &stablelm_keys,
+                      &stablelm_names);
+}
+
+}  // namespace headscope

@@ -1,0 +1,31 @@
+#include "core/model/families/usual.h"
+
+#include <utility>
+
+namespace headscope {
+
+Family usual_family(std::string model_type, std::string architecture, std::string summary,
+                    void (*map)(ConfigMap& keys, ModelConfig& config),
+                    WeightNames (*names)(const ModelConfig& config)) {
+  return {model_type, std::move(summary),
+          [map](const ConfigReader& json) {
+            ModelConfig config;
+            ConfigMap keys(json);
+            map(keys, config);
+            return config;
+          },
+          [names](const WeightSource& source, const ModelConfig& config) {
+            return read_usual_weights(source, config, names(config));
+          },
+          [map, model_type, architecture = std::move(architecture)](const ModelConfig& config) {
+            ConfigWriter json;
+            json.put("architectures", std::vector<std::string>{architecture});
+            json.put("model_type", model_type);
+            ConfigMap keys(json);
+            ModelConfig copy = config;
+            map(keys, copy);
+            return json.text();
+          }};
+}
+
+}  // namespace headscope

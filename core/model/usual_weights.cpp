@@ -1,0 +1,196 @@
+#include "core/model/usual_weights.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/nth.h"
+#include "core/model/weight_reader.h"
+
+namespace headscope {
+
+namespace {
+using Ranges = std::vector<std::pair<Index, Index>>;  // [begin, end) along the last axis
+
+/// The ranges side by side: a view where they lie so already.
+Tensor joined(const Tensor& x, const Ranges& ranges) {
+  bool whole = true;
+  Index width = 0;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    whole = whole && (i == 0 || ranges[i].first == ranges[i - 1].second);
+    width += ranges[i].second - ranges[i].first;
+  }
+  const int axis = x.rank() - 1;
+  if (whole) return x.slice(axis, ranges.front().first, ranges.back().second);
+  Tensor out = Tensor::uninitialized(axis == 0 ? Shape{width} : Shape{x.dim(0), width});
+  Index column = 0;
+  for (const auto& [begin, end] : ranges)
+    for (Index c = begin; c < end; ++c, ++column)
+      if (axis == 0)
+        out.ref(column) = x.at(c);
+      else
+        for (Index row = 0; row < x.dim(0); ++row) out.ref(row, column) = x.at(row, c);
+  return out;
+}
+
+struct Qkv {
+  Ranges q, k, v;
+};
+
+Qkv ranges_of(FusedQkv how, const ModelDims& d) {
+  const Index head = d.d_head, queries = d.heads * head, keys = d.kv_heads * head;
+  Qkv out;
+  Index at = 0;
+  const auto next = [&](Ranges& into, Index width) {
+    into.emplace_back(at, at + width);
+    at += width;
+  };
+  switch (how) {
+    case FusedQkv::side_by_side:
+      next(out.q, queries), next(out.k, keys), next(out.v, keys);
+      break;
+    case FusedQkv::by_group:
+      for (int group = 0; group < d.kv_heads; ++group)
+        next(out.q, d.group() * head), next(out.k, head), next(out.v, head);
+      break;
+    case FusedQkv::four_chunks:
+      for (int chunk = 0; chunk < 4; ++chunk) next(out.q, queries / 4), next(out.v, keys / 4), next(out.k, keys / 4);
+      break;
+  }
+  return out;
+}
+
+Tensor scaled(const Tensor& x, double factor) {
+  if (!x.defined() || factor == 1) return x;
+  Tensor out = x.copy();
+  for (float& v : out.mutable_values()) v = static_cast<float>(factor * static_cast<double>(v));
+  return out;
+}
+
+class UsualReader {
+ public:
+  UsualReader(const WeightSource& source, const ModelConfig& config, const WeightNames& names)
+      : c_(config),
+        n_(names),
+        head_(names.unembedding_too.empty() || source.contains(names.unembedding + ".weight") ? names.unembedding
+                                                                                              : names.unembedding_too),
+        reader_(source, names.prefixes, names.embedding + ".weight", names.block) {}
+
+  RawWeights read() {
+    const ModelDims& dims = c_.dims;
+    const Index d = dims.d_model;
+    RawWeights weights;
+    reader_.take(n_.embedding + ".weight", {dims.vocab, d}, weights.token_embedding);
+    if (c_.position == PositionKind::learned)
+      reader_.take(n_.positions + ".weight", {c_.context + c_.position_offset, d}, [&](const Tensor& table) {
+        weights.position_embedding = table.slice(0, c_.position_offset, c_.position_offset + c_.context);
+      });
+    if (c_.embedding_norm) norm(n_.embedding_norm, d, weights.embedding_gain, weights.embedding_bias);
+    weights.layers.resize(static_cast<std::size_t>(dims.layers));
+    for (int layer = 0; layer < dims.layers; ++layer)
+      block(n_.block + std::to_string(layer) + ".", nth(weights.layers, layer));
+    norm(n_.final_norm, d, weights.final_gain, weights.final_bias);
+    if (c_.tied_embeddings) {
+      if (weights.token_embedding.defined()) weights.unembedding = weights.token_embedding.transpose(0, 1);
+    } else {
+      reader_.take_outside(head_ + ".weight", {dims.vocab, d},
+                           [&](const Tensor& head) { weights.unembedding = head.transpose(0, 1); });
+    }
+    if (c_.bias.unembedding)
+      reader_.take_outside(head_ + ".bias", {dims.vocab}, [&](const Tensor& bias) { weights.unembedding_bias = bias; });
+    reader_.finish(c_, weights);
+    return weights;
+  }
+
+ private:
+  void block(const std::string& at, RawLayer& raw) {
+    const ModelDims& dims = c_.dims;
+    const Index d = dims.d_model, queries = Index{dims.heads} * dims.d_head, keys = Index{dims.kv_heads} * dims.d_head;
+    if (c_.norm_place != NormPlace::behind) {
+      norm(at + n_.ln1, d, raw.ln1_gain, raw.ln1_bias);
+      if (!c_.shared_norm) norm(at + n_.ln2, d, raw.ln2_gain, raw.ln2_bias);
+    }
+    if (c_.norm_place != NormPlace::before) {
+      Tensor none;
+      norm(at + n_.ln1_post, d, raw.ln1_post_gain, none);
+      norm(at + n_.ln2_post, d, raw.ln2_post_gain, none);
+    }
+    if (n_.qkv.empty()) {
+      linear(at + n_.q, d, queries, c_.bias.q, raw.q_weight, raw.q_bias);
+      linear(at + n_.k, d, keys, c_.bias.k, raw.k_weight, raw.k_bias);
+      linear(at + n_.v, d, keys, c_.bias.v, raw.v_weight, raw.v_bias);
+    } else {
+      Tensor weight, bias;
+      linear(at + n_.qkv, d, queries + 2 * keys, c_.bias.q, weight, bias);
+      const Qkv parts = ranges_of(n_.fused, dims);
+      const auto split = [&](const Ranges& part, Tensor& into, Tensor& into_bias) {
+        if (weight.defined()) into = joined(weight, part);
+        if (bias.defined()) into_bias = joined(bias, part);
+      };
+      split(parts.q, raw.q_weight, raw.q_bias);
+      split(parts.k, raw.k_weight, raw.k_bias);
+      split(parts.v, raw.v_weight, raw.v_bias);
+    }
+    if (c_.qk_norm != QkNorm::none) {
+      const bool full = c_.qk_norm == QkNorm::full_width;
+      const auto of = [&](const std::string& name, Index heads, Tensor& gain, Tensor& bias) {
+        const Shape shape = full                 ? Shape{heads * dims.d_head}
+                            : c_.qk_norm_by_head ? Shape{heads, dims.d_head}
+                                                 : Shape{dims.d_head};
+        norm(at + name, shape, c_.bias.qk_norm, gain, bias);
+      };
+      of(n_.q_norm, dims.heads, raw.q_norm_gain, raw.q_norm_bias);
+      of(n_.k_norm, dims.kv_heads, raw.k_norm_gain, raw.k_norm_bias);
+    }
+    linear(at + n_.o, queries, d, c_.bias.o, raw.o_weight, raw.o_bias);
+    if (c_.gated_mlp && !n_.gate_up.empty()) {
+      Tensor weight, bias;
+      linear(at + n_.gate_up, d, 2 * dims.d_mlp, c_.bias.up, weight, bias);
+      if (weight.defined()) {
+        raw.gate_weight = weight.slice(1, 0, dims.d_mlp);
+        raw.up_weight = weight.slice(1, dims.d_mlp, 2 * dims.d_mlp);
+      }
+      if (bias.defined()) {
+        raw.gate_bias = bias.slice(0, 0, dims.d_mlp);
+        raw.up_bias = bias.slice(0, dims.d_mlp, 2 * dims.d_mlp);
+      }
+    } else {
+      if (c_.gated_mlp) linear(at + n_.gate, d, dims.d_mlp, c_.bias.up, raw.gate_weight, raw.gate_bias);
+      linear(at + n_.up, d, dims.d_mlp, c_.bias.up, raw.up_weight, raw.up_bias);
+    }
+    linear(at + n_.down, dims.d_mlp, d, c_.bias.down, raw.down_weight, raw.down_bias);
+    for (Tensor* written : {&raw.o_weight, &raw.o_bias, &raw.down_weight, &raw.down_bias})
+      *written = scaled(*written, c_.residual_scale);
+    for (const std::string& name : n_.ignored) reader_.ignore(at + name);
+  }
+
+  void linear(const std::string& name, Index in, Index out, bool bias, Tensor& weight, Tensor& into_bias) {
+    reader_.take_transposed(name + ".weight", in, out, weight);
+    if (bias) reader_.take(name + ".bias", {out}, into_bias);
+  }
+
+  void norm(const std::string& name, Index width, Tensor& gain, Tensor& bias) {
+    norm(name, Shape{width}, c_.norm == NormKind::layer_norm && c_.bias.norm, gain, bias);
+  }
+  void norm(const std::string& name, const Shape& shape, bool with_bias, Tensor& gain, Tensor& bias) {
+    if (!c_.norm_weights) return;
+    reader_.take(name + ".weight", shape, gain);
+    if (gain.defined() && shape.rank() == 2) gain = gain.reshape({shape.size()});
+    if (gain.defined() && c_.norm_gain_plus_one) {
+      gain = gain.copy();
+      for (float& v : gain.mutable_values()) v += 1;
+    }
+    if (with_bias) reader_.take(name + ".bias", shape, bias);
+  }
+
+  const ModelConfig& c_;
+  const WeightNames& n_;
+  const std::string head_;  // the unembedding's name
+  WeightReader reader_;
+};
+}  // namespace
+
+RawWeights read_usual_weights(const WeightSource& source, const ModelConfig& config, const WeightNames& names) {
+  return UsualReader(source, config, names).read();
+}
+
+}  // namespace headscope

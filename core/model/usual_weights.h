@@ -1,0 +1,38 @@
+#pragma once
+// Where most decoders keep their weights: one tensor per matrix, layers counted, matrices stored (out, in) as
+// torch.nn.Linear does. A family says what it calls them; an empty name is a tensor that it does not have.
+
+#include <string>
+#include <vector>
+
+#include "core/model/family.h"
+
+namespace headscope {
+
+/// How queries, keys and values lie in one stored matrix, along its outputs.
+enum class FusedQkv {
+  side_by_side,  ///< all queries, all keys, all values
+  by_group,      ///< for every key head: the queries that read it, its key, its value (GPT-NeoX, BLOOM, Falcon)
+  four_chunks    ///< four times: a quarter of the queries, of the values, of the keys (CodeGen)
+};
+
+struct WeightNames {
+  std::vector<std::string> prefixes{"model.", ""};
+  std::string embedding = "embed_tokens", embedding_norm, positions;
+  std::string block = "layers.", ln1 = "input_layernorm", ln2 = "post_attention_layernorm", ln1_post, ln2_post;
+  std::string q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj", o = "self_attn.o_proj";
+  std::string q_norm = "self_attn.q_norm", k_norm = "self_attn.k_norm";
+  std::string qkv;  ///< in place of q, k and v
+  FusedQkv fused = FusedQkv::side_by_side;
+  std::string gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
+  std::string gate_up;  ///< in place of gate and up: first the gate
+  std::string final_norm = "norm", unembedding = "lm_head";
+  std::string unembedding_too;  ///< another name of it, in files that have not the first
+  std::vector<std::string> ignored{"self_attn.rotary_emb.inv_freq"};  ///< of a block: buffers that no pass needs
+};
+
+/// Throws as WeightReader does. Weights that a file stores in another order than heads, or that the configuration
+/// multiplies, are copies: such a model is not trained.
+RawWeights read_usual_weights(const WeightSource& source, const ModelConfig& config, const WeightNames& names);
+
+}  // namespace headscope

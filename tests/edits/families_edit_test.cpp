@@ -1,0 +1,142 @@
+// Edits on every family: none quietly does nothing or is computed for another kind of model, and what leaves the model
+// as it is gives its own logits by another way.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/engine/run_request.h"
+#include "core/model/weights.h"
+#include "tests/support/every_edit.h"
+#include "tests/support/largest_difference.h"
+#include "tests/support/paths.h"
+
+using namespace headscope;
+using namespace headscope::testing;
+
+namespace {
+
+struct Family {
+  std::string name;
+  Backend backend{1};
+  LoadedModel loaded;
+  RunRequest plain;
+  explicit Family(const std::filesystem::path& folder) : name(folder.filename().string()) {
+    loaded.model = Model::load(folder, backend);
+    plain.model = folder;
+    plain.ids = {3, 17, 8, 21, 40, 3, 17, 9, 33, 12, 40, 5, 3};
+    plain.capture.maps = MapStorage::none;
+  }
+  const ModelConfig& config() const { return loaded.model->config(); }
+  std::shared_ptr<const Trace> with(const std::vector<std::string>& lines, RunRequest request) {
+    for (const std::string& line : lines) request.edits.push_back(parse_intervention("*: " + line, "test"));
+    return run(loaded, request, Ctx{backend});
+  }
+  double change(const std::string& line) {
+    return largest_difference(with({}, plain)->logits, with({line}, plain)->logits);
+  }
+};
+
+template <class Check>
+void for_each_family(Check&& check) {
+  for (const auto& entry : std::filesystem::directory_iterator(reference("families"))) {
+    Family family(entry.path());
+    CAPTURE(family.name);
+    check(family);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("what leaves a model as it is gives its own logits by another way, in every family") {
+  for_each_family([](Family& f) {
+    const ModelConfig& c = f.config();
+    const bool rotary = c.position == PositionKind::rotary;
+    CHECK(f.change("mechanism softmax temperature=1 scaled=on") < 1e-4);
+    if (c.windows.empty()) CHECK(f.change("mask causal") < 1e-5);
+    if (rotary) CHECK(f.change("position rope") < 1e-4);
+    if (rotary) CHECK(f.change("position shift 3") < 1e-4);
+    if (c.position == PositionKind::alibi) {
+      CHECK(f.change("position none") > 1e-3);
+      CHECK(f.change("mask window 5") > 1e-3);
+    }
+    // Every matrix that is taken apart, and put together as it was but for rounding.
+    for (const char* matrix : {"q", "k", "v", "o", "mlp_in", "mlp_gate", "mlp_out"}) {
+      CAPTURE(matrix);
+      const bool clipped = c.clip_qkv > 0 && std::string("qkv").find(matrix) != std::string::npos;
+      const std::string line = std::string("singular ") + matrix + " 1..=1.000001";
+      if (clipped || (!c.gated_mlp && std::string(matrix) == "mlp_gate"))
+        CHECK_THROWS_AS(f.change(line), Error);
+      else
+        CHECK(f.change(line) < 1e-3);
+    }
+    const int rank = std::min(c.dims.d_model, 2 * c.dims.kv_heads * c.dims.d_head);
+    if (c.clip_qkv > 0)
+      CHECK_THROWS_AS(f.change("latent keys " + std::to_string(rank)), Error);
+    else
+      CHECK(f.change("latent keys " + std::to_string(rank)) < 1e-3);
+  });
+}
+
+TEST_CASE("a temperature divides scores behind the soft cap and the slopes of the model") {
+  for (const char* name : {"gemma2", "bloom", "mpt"}) {
+    CAPTURE(name);
+    Family f(reference("families") / name);
+    RunRequest request = f.plain;
+    request.capture.sites = {SiteKind::attn_scores};
+    const auto plain = f.with({}, request), cooled = f.with({"temperature 0.5"}, request);
+    const Tensor &a = plain->sites.at({SiteKind::attn_scores, 0}), &b = cooled->sites.at({SiteKind::attn_scores, 0});
+    for (Index head = 0; head < a.dim(0); ++head)
+      for (Index i = 0; i < a.dim(1); ++i)
+        for (Index j = std::max<Index>(0, i - 2); j <= i; ++j)
+          CHECK(b.at(head, i, j) == doctest::Approx(2 * a.at(head, i, j)).epsilon(1e-5));
+  }
+}
+
+TEST_CASE("no form of an edit quietly does nothing in any family, but for those that cannot") {
+  const auto excused = [](const std::string& line, const ModelConfig& c) {
+    const auto begins = [&](const char* words) { return line.starts_with(words); };
+    const bool rotary = c.position == PositionKind::rotary, learned = c.position == PositionKind::learned;
+    return begins("mask causal") || line == "freeze pattern" || begins("mechanism softmax temperature=1") ||
+           begins("mechanism flash") || begins("mechanism ring") || (begins("position shift") && !learned) ||
+           begins("position chunks") ||  // the text is shorter than a chunk
+           (begins("mask window 4") && !c.windows.empty() &&
+            std::ranges::all_of(c.windows, [](int w) { return w == 4; })) ||
+           (begins("share keys 1") && c.dims.kv_heads == 1) ||
+           (begins("position alibi") && c.position == PositionKind::alibi) ||
+           (begins("position rope") && rotary && !c.turns(0));
+  };
+  const auto refusable = [](const std::string& line, const ModelConfig& c) {
+    const auto begins = [&](const char* words) { return line.starts_with(words); };
+    return (begins("position chunks") && c.position != PositionKind::rotary) ||
+           (begins("position rope") && c.dims.d_head % 2 != 0) ||
+           (begins("mechanism") && !c.windows.empty()) ||  // those that run along the text see all of it
+           (begins("singular mlp_gate") && !c.gated_mlp) || (begins("singular") && c.clip_qkv > 0) ||
+           (begins("latent keys") && c.clip_qkv > 0) ||
+           (begins("post norm") && (c.dims.parallel || c.norm_place != NormPlace::before)) ||
+           (begins("switch off ln") && (c.norm_place == NormPlace::behind || c.shared_norm)) ||
+           (begins("patch resid_mid") && c.dims.parallel) || begins("share keys") || begins("latent keys");
+  };
+  for_each_family([&](Family& f) {
+    for (const std::string& line : every_edit_line()) {
+      if (line.find('"') != std::string::npos) continue;  // needs a tokenizer
+      CAPTURE(line);
+      double change = -1;
+      std::string refused;
+      try {
+        change = f.change(line);
+      } catch (const Error& error) {
+        refused = error.what();
+      }
+      CAPTURE(refused);
+      if (refused.empty())
+        CHECK((change > 1e-6 || excused(line, f.config())));
+      else
+        CHECK(refusable(line, f.config()));
+    }
+  });
+}

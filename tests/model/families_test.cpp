@@ -1,0 +1,210 @@
+// Every family against `transformers` in float64: tests/reference/families, made by make_families.py. Tiny models with
+// unusual settings; each has a switch that others do not.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+#include <set>
+#include <string>
+
+#include "core/base/error.h"
+#include "core/io/safetensors.h"
+#include "core/model/config_reader.h"
+#include "core/model/family.h"
+#include "core/model/parameter_parts.h"
+#include "core/train/gradients.h"
+#include "tests/model/parity.h"
+#include "tests/support/largest_difference.h"
+#include "tests/support/paths.h"
+
+using namespace headscope;
+using namespace headscope::testing;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> folders() {
+  std::vector<fs::path> all;
+  for (const auto& entry : fs::directory_iterator(reference("families"))) all.push_back(entry.path());
+  std::ranges::sort(all);
+  return all;
+}
+
+struct Case {
+  fs::path folder;
+  Subject subject;
+  SafetensorsFile expected;
+  std::vector<std::int32_t> ids;
+  explicit Case(const fs::path& at)
+      : folder(at),
+        subject(at),
+        expected(SafetensorsFile::open(at / "expected.safetensors")),
+        ids(expected.entry("tokens").items<std::int32_t>()) {}
+  const Model& model() const { return *subject.loaded.model; }
+  const ModelConfig& config() const { return model().config(); }
+};
+
+/// Runs `check` for every folder, or for those whose name the variable HEADSCOPE_FAMILY holds.
+template <class Check>
+void for_each_family(Check&& check) {
+  const char* const only = std::getenv("HEADSCOPE_FAMILY");
+  for (const fs::path& folder : folders()) {
+    const std::string family = folder.filename().string();
+    if (only && family != only) continue;
+    CAPTURE(family);
+    check(Case(folder));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every pattern, stream and logit of every family is what transformers says in float64") {
+  for_each_family([](const Case& c) {
+    double pattern = 0, logits = 0;
+    for (const MapStorage storage : {MapStorage::dense, MapStorage::factored}) {
+      const auto trace = c.subject.trace(c.ids, storage, storage == MapStorage::dense);
+      for (const auto& [label, entry] : c.expected.tensors()) {
+        const std::optional<Site> site = parse_site(label);
+        if (!site || site->kind == SiteKind::logits) continue;
+        CAPTURE(label);
+        const Tensor truth = c.expected.tensor(label);
+        if (site->kind == SiteKind::pattern) {
+          for (int head = 0; head < trace->model.dims.heads; ++head) {
+            const double gap = absolute(trace->map({site->layer, head}).to_dense(), truth.select(0, head));
+            CHECK(gap < map_tolerance);
+            pattern = std::max(pattern, gap);
+          }
+        } else if (storage == MapStorage::dense) {
+          CHECK(relative(trace->sites.at(*site), truth) < 1e-5);
+        }
+      }
+      const double gap = absolute(trace->logits, c.expected.tensor("logits"));
+      CHECK(gap < 1e-4);
+      logits = std::max(logits, gap);
+    }
+    MESSAGE(c.folder.filename().string(), ": pattern ", pattern, ", logits ", logits);
+  });
+}
+
+TEST_CASE("the greedy continuation of every family through the cache is that of transformers without one") {
+  for_each_family([](const Case& c) {
+    const auto expected = c.expected.entry("greedy").items<std::int32_t>();
+    CHECK(c.subject.greedy(c.ids, static_cast<int>(expected.size())) == expected);
+  });
+}
+
+TEST_CASE("a text in two passes, and two texts in one, give the logits of one pass in every family") {
+  for_each_family([](const Case& c) {
+    const Ctx ctx{*c.subject.backend};
+    const Tensor truth = c.expected.tensor("logits");
+    const std::span<const std::int32_t> all(c.ids);
+    const auto n = static_cast<Index>(c.ids.size()), cut = Index{7};
+    KvCache cache(c.config().dims, static_cast<int>(n));
+    const Tensor first = c.model().forward(ctx, all.first(7), &cache).logits;
+    const Tensor rest = c.model().forward(ctx, all.subspan(7), &cache).logits;
+    CHECK(absolute(first, truth.slice(0, 0, cut)) < 1e-4);
+    CHECK(absolute(rest, truth.slice(0, cut, n)) < 1e-4);
+    std::vector<std::int32_t> two(c.ids.begin(), c.ids.begin() + 7);
+    two.insert(two.end(), c.ids.begin(), c.ids.end());
+    const std::vector<Index> lengths{cut, n};
+    const Tensor batched = c.model().forward(ctx, two, nullptr, {}, true, {}, lengths).logits;
+    CHECK(absolute(batched.slice(0, 0, cut), truth.slice(0, 0, cut)) < 1e-4);
+    CHECK(absolute(batched.slice(0, cut, cut + n), truth) < 1e-4);
+  });
+}
+
+TEST_CASE("every family's parameters add up from its configuration alone, which is written as it is read") {
+  for_each_family([](const Case& c) {
+    CHECK(parameter_parts(c.config()).total() == c.model().info().parameters);
+    const std::string written = write_config(c.config());
+    const ConfigReader json = ConfigReader::parse(written, "written");
+    const ModelConfig again = family(c.config().family, "written").read_config(json);
+    CHECK(write_config([&] {
+            ModelConfig named = again;
+            named.family = c.config().family;
+            return named;
+          }()) == written);
+    const ModelConfig& own = c.config();
+    CHECK(again.windows == own.windows);
+    CHECK(again.layer_rotary == own.layer_rotary);
+    CHECK(again.rotary == own.rotary);
+    CHECK(again.layer_turns == own.layer_turns);
+    CHECK(again.alibi_slopes == own.alibi_slopes);
+    CHECK(again.dims.kv_heads == own.dims.kv_heads);
+    CHECK(again.dims.d_head == own.dims.d_head);
+    CHECK(again.dims.d_mlp == own.dims.d_mlp);
+    CHECK(again.dims.parallel == own.dims.parallel);
+    CHECK(again.shared_norm == own.shared_norm);
+    CHECK(again.qk_norm == own.qk_norm);
+    CHECK(again.score_scale.value_or(0) == doctest::Approx(own.score_scale.value_or(0)));
+    CHECK(again.score_cap == own.score_cap);
+    CHECK(again.logit_cap == own.logit_cap);
+    CHECK(again.logit_scale == doctest::Approx(own.logit_scale));
+    CHECK(again.clip_qkv == own.clip_qkv);
+    CHECK(again.tied_embeddings == own.tied_embeddings);
+    CHECK(again.bias.q == own.bias.q);
+    CHECK(again.bias.up == own.bias.up);
+  });
+}
+
+TEST_CASE("the gradient of a logit of every family with respect to embeddings and patterns, by moving them") {
+  /// Adds to one element of one site.
+  struct Nudge final : Tap {
+    Site site;
+    Index element;
+    float by;
+    Nudge(Site at, Index which, float much) : site(at), element(which), by(much) {}
+    bool wants(Site other) const override { return other == site; }
+    Tensor at(Site, const Tensor& value) override {
+      Tensor changed = value.copy();
+      changed.mutable_data()[element] += by;
+      return changed;
+    }
+  };
+  for_each_family([](const Case& c) {
+    const GradientOf of{.kind = GradientOf::Kind::logit, .token = 7};
+    const std::span<const std::int32_t> ids = std::span(c.ids).first(7);
+    const auto n = static_cast<Index>(ids.size());
+    const InputGradients g = input_gradients(c.model(), Ctx{.backend = *c.subject.backend}, ids, of);
+    const bool bent = c.config().clip_qkv > 0 || c.config().activation == Activation::relu;
+    int asked = 0, kinks = 0;
+    const auto slope = [&](Site site, Index element) {
+      const auto moved = [&](float by) {
+        Nudge nudge(site, element, by);
+        return input_gradients(c.model(), Ctx{.backend = *c.subject.backend, .tap = &nudge}, ids, of).value;
+      };
+      // Central differences of two steps, without the error of the third order.
+      const double near = (moved(4e-3f) - moved(-4e-3f)) / 8e-3, far = (moved(8e-3f) - moved(-8e-3f)) / 16e-3;
+      ++asked;
+      // Where a value is cut off, or a ReLU turns, between the steps, there is no slope to compare with.
+      const double here = bent ? moved(0) : 0, up = (moved(4e-3f) - here) / 4e-3, down = (here - moved(-4e-3f)) / 4e-3;
+      if (bent && (std::abs(near - far) > 0.02 || std::abs(up - down) > 0.1)) {
+        ++kinks;
+        return std::numeric_limits<double>::quiet_NaN();
+      }
+      return (4 * near - far) / 3;
+    };
+    double largest = 0;
+    for (Index i = 0; i < n; ++i)
+      for (Index j = 0; j < c.config().dims.d_model; j += 5) {
+        const double expected = slope({SiteKind::embed}, i * c.config().dims.d_model + j);
+        if (std::isnan(expected)) continue;
+        largest = std::max(largest, std::abs(expected));
+        CHECK(g.embedding.at(i, j) == doctest::Approx(expected).epsilon(0.02).scale(0.5));
+      }
+    CHECK(largest > 0.01);
+    for (int layer = 0; layer < c.config().dims.layers; ++layer)
+      for (Index head = 0; head < c.config().dims.heads; ++head) {
+        const double expected = slope({SiteKind::pattern, layer}, (head * n + n - 1) * n + n - 2);
+        if (std::isnan(expected)) continue;
+        CHECK(g.patterns[static_cast<std::size_t>(layer)].at(head, n - 1, n - 2) ==
+              doctest::Approx(expected).epsilon(0.02).scale(0.5));
+      }
+    CHECK(4 * kinks < asked);
+  });
+}

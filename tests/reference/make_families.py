@@ -1,0 +1,161 @@
+"""A tiny random model of every family and what it computes, by `transformers` in float64: the definition of each.
+
+    python tests/reference/make_families.py [family …]      # needs torch and transformers
+
+Writes tests/reference/families/NAME: config.json, model.safetensors (float32, every weight drawn, norm gains and biases
+too) and expected.safetensors (tokens, patterns, the stream behind the blocks, logits, greedy continuation). Settings are
+unusual on purpose: odd numbers of heads, windows shorter than the text, biases on and off, caps and multipliers that
+bend. What is written here and read there has nothing in common with the C++ but the file format.
+"""
+
+import json
+import pathlib
+import sys
+
+import numpy as np
+import torch
+import transformers
+from reference_model import write_safetensors
+
+HERE = pathlib.Path(__file__).parent / "families"
+TEXT = [3, 17, 8, 21, 40, 3, 17, 9, 33, 12, 40, 5, 3]
+STEPS = 6
+
+usual = dict(vocab_size=43, num_hidden_layers=2, max_position_embeddings=40, bos_token_id=1, eos_token_id=2)
+llama_like = usual | dict(hidden_size=18, num_attention_heads=3, num_key_value_heads=1, intermediate_size=22)
+rope = lambda base=100.0, **more: dict(rope_parameters=dict(rope_type="default", rope_theta=base) | more)
+
+# name → (config class, settings)
+FAMILIES = {
+    "qwen2": ("Qwen2Config", llama_like | rope() | dict(
+        num_hidden_layers=3, use_sliding_window=True, sliding_window=5, max_window_layers=1, tie_word_embeddings=True)),
+    "qwen2-r1": ("Qwen2Config", llama_like | rope() | dict(num_key_value_heads=3, tie_word_embeddings=False)),
+    "qwen3": ("Qwen3Config", llama_like | rope() | dict(head_dim=8, num_attention_heads=6, num_key_value_heads=2)),
+    "mistral": ("MistralConfig", llama_like | rope() | dict(head_dim=8, sliding_window=4)),
+    "gpt_neox": ("GPTNeoXConfig", usual | dict(
+        hidden_size=24, num_attention_heads=3, intermediate_size=20, attention_bias=True,
+        rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.75))),
+    "gpt_neox-serial": ("GPTNeoXConfig", usual | dict(
+        hidden_size=20, num_attention_heads=5, intermediate_size=20, attention_bias=False, use_parallel_residual=False,
+        rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=1.0))),
+    "gpt_neo": ("GPTNeoConfig", dict(
+        vocab_size=43, num_layers=3, num_heads=3, hidden_size=18, intermediate_size=20, max_position_embeddings=40,
+        window_size=5,
+        attention_types=[[["global", "local"], 1], [["local"], 1]], bos_token_id=1, eos_token_id=2)),
+    "gemma": ("GemmaConfig", llama_like | rope() | dict(head_dim=8)),
+    "gemma2": ("Gemma2Config", llama_like | rope() | dict(
+        num_hidden_layers=3, head_dim=8, query_pre_attn_scalar=5, sliding_window=4, attn_logit_softcapping=1.5,
+        final_logit_softcapping=2.0)),
+    "gemma3_text": ("Gemma3TextConfig", llama_like | dict(
+        num_hidden_layers=3, head_dim=8, query_pre_attn_scalar=11, sliding_window=4,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+        rope_parameters=dict(full_attention=dict(rope_type="linear", factor=3.0, rope_theta=1000.0),
+                             sliding_attention=dict(rope_type="default", rope_theta=50.0)))),
+    "phi": ("PhiConfig", usual | dict(
+        hidden_size=24, num_attention_heads=3, num_key_value_heads=1, intermediate_size=20, qk_layernorm=True,
+        rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.5))),
+    "phi3": ("Phi3Config", llama_like | rope() | dict(sliding_window=6, pad_token_id=0)),
+    "olmo": ("OlmoConfig", llama_like | rope() | dict(clip_qkv=0.6, attention_bias=True)),
+    "olmo2": ("Olmo2Config", llama_like | rope() | dict(num_attention_heads=6, hidden_size=24, num_key_value_heads=2)),
+    "olmo3": ("Olmo3Config", llama_like | rope() | dict(
+        sliding_window=4, layer_types=["sliding_attention", "full_attention"])),
+    "smollm3": ("SmolLM3Config", llama_like | rope() | dict(
+        num_hidden_layers=3, no_rope_layers=[1, 0, 1], pad_token_id=0, attention_bias=True)),
+    "stablelm": ("StableLmConfig", usual | dict(
+        hidden_size=24, num_attention_heads=3, num_key_value_heads=1, intermediate_size=20, use_qkv_bias=True,
+        rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.75))),
+    "stablelm-parallel": ("StableLmConfig", usual | dict(
+        hidden_size=24, num_attention_heads=3, num_key_value_heads=3, intermediate_size=20, use_parallel_residual=True,
+        rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.5))),
+    "opt": ("OPTConfig", dict(
+        vocab_size=43, hidden_size=18, num_hidden_layers=2, num_attention_heads=3, ffn_dim=22,
+        max_position_embeddings=40, word_embed_proj_dim=18, bos_token_id=1, eos_token_id=2)),
+    "bloom": ("BloomConfig", dict(vocab_size=43, hidden_size=18, n_layer=2, n_head=3, bos_token_id=1, eos_token_id=2)),
+    "falcon": ("FalconConfig", usual | rope() | dict(hidden_size=18, num_attention_heads=3, bias=False)),
+    "falcon-new": ("FalconConfig", usual | rope() | dict(
+        hidden_size=24, num_attention_heads=6, num_kv_heads=2, new_decoder_architecture=True, bias=True)),
+    "falcon-serial": ("FalconConfig", usual | rope() | dict(
+        hidden_size=18, num_attention_heads=3, multi_query=False, parallel_attn=False, bias=True)),
+    "gptj": ("GPTJConfig", dict(
+        vocab_size=43, n_positions=40, n_embd=18, n_layer=2, n_inner=20, n_head=3, rotary_dim=4, bos_token_id=1, eos_token_id=2)),
+    "codegen": ("CodeGenConfig", dict(
+        vocab_size=43, n_positions=40, n_ctx=40, n_embd=24, n_layer=2, n_inner=20, n_head=4, rotary_dim=4, bos_token_id=1,
+        eos_token_id=2)),
+    "mpt": ("MptConfig", dict(
+        vocab_size=43, d_model=18, n_heads=6, n_layers=2, max_seq_len=40,
+        attn_config=dict(alibi=True, clip_qkv=0.8, softmax_scale=0.6), bos_token_id=1,
+        eos_token_id=2)),
+    "cohere": ("CohereConfig", llama_like | rope() | dict(logit_scale=0.3, use_qk_norm=True, pad_token_id=0)),
+    "granite": ("GraniteConfig", llama_like | rope() | dict(
+        embedding_multiplier=3.0, logits_scaling=0.7, residual_multiplier=0.4, attention_multiplier=0.3,
+        attention_bias=True, mlp_bias=True)),
+    "gpt_bigcode": ("GPTBigCodeConfig", dict(
+        vocab_size=43, n_positions=40, n_embd=18, n_layer=2, n_inner=20, n_head=3, bos_token_id=1, eos_token_id=2)),
+    "gpt_bigcode-heads": ("GPTBigCodeConfig", dict(
+        vocab_size=43, n_positions=40, n_embd=18, n_layer=2, n_inner=20, n_head=3, multi_query=False, bos_token_id=1,
+        eos_token_id=2)),
+    "starcoder2": ("Starcoder2Config", llama_like | rope() | dict(sliding_window=5, tie_word_embeddings=True)),
+}
+
+
+def drawn(model, seed, gain_around):
+    """Every parameter anew: matrices of a size that makes attention look somewhere, gains and biases far from 1 and 0."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float32)
+            matrix = parameter.dim() == 2 and "norm" not in name
+            gain = not matrix and name.endswith("weight")
+            value = noise * (1.6 / parameter.shape[-1] ** 0.5 if matrix else 0.4) + (gain_around if gain else 0)
+            parameter.copy_(value)
+
+
+def make(name):
+    config_class, settings = FAMILIES[name]
+    config = getattr(transformers, config_class)(**settings)
+    config._attn_implementation = "eager"
+    torch.set_default_dtype(torch.float64)
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval().to(torch.float64)
+    drawn(model, seed=sum(map(ord, name)), gain_around=0.0 if name.startswith("gemma") else 0.7)  # those add 1
+    ids = torch.tensor([TEXT])
+    with torch.no_grad():
+        out = model(ids, output_attentions=True, output_hidden_states=True, use_cache=False)
+        chosen = list(TEXT)
+        margins = []
+        for _ in range(STEPS):
+            row = model(torch.tensor([chosen]), use_cache=False).logits[0, -1]
+            top = torch.topk(row, 2).values
+            margins.append(float(top[0] - top[1]))
+            chosen.append(int(row.argmax()))
+    assert min(margins) > 2e-4, (name, margins)
+
+    folder = HERE / name
+    folder.mkdir(parents=True, exist_ok=True)
+    # config.json as Hugging Face writes it, without what is only about this machine.
+    written = config.to_dict()
+    for key in ("dtype", "torch_dtype", "transformers_version", "_name_or_path", "architectures"):
+        written.pop(key, None)
+    written["model_type"] = config.model_type
+    (folder / "config.json").write_text(json.dumps(written, indent=1) + "\n")
+    weights, seen = {}, set()
+    for key, value in model.state_dict(keep_vars=True).items():
+        if value.data_ptr() in seen or not isinstance(value, torch.nn.Parameter):
+            continue
+        seen.add(value.data_ptr())
+        # What the published files of this family call it; the library of today reads and writes both.
+        key = "embed_out.weight" if (name, key) == ("gpt_neox-serial", "lm_head.weight") else key
+        weights[key] = value.detach().numpy().astype("<f4")
+    write_safetensors(folder / "model.safetensors", weights)
+    f4 = lambda tensor: tensor.numpy().astype("<f4")
+    expected = {"tokens": np.asarray(TEXT, "<i4"), "greedy": np.asarray(chosen[len(TEXT):], "<i4"),
+                "logits": f4(out.logits[0])}
+    for layer, pattern in enumerate(out.attentions):
+        expected[f"blocks.{layer}.attn.hook_pattern"] = f4(pattern[0])
+        expected[f"blocks.{layer}.hook_resid_pre"] = f4(out.hidden_states[layer][0])
+    write_safetensors(folder / "expected.safetensors", expected)
+    print(name, sum(file.stat().st_size for file in folder.iterdir()), "bytes, logits to", float(out.logits.abs().max()))
+
+
+if __name__ == "__main__":
+    for family in sys.argv[1:] or FAMILIES:
+        make(family)
