@@ -215,8 +215,9 @@ bool ablation_choice(const PageContext& c, const char* id, AblationFields& field
   note(c.ui, ablate.from.empty() ? choice_of(ablate).words : over_texts[ablate.by == Ablate::By::resample]);
   if (takes_texts(ablate)) {
     const auto lines = static_cast<float>(std::clamp<Index>(1 + std::ranges::count(fields.texts, '\n'), 2, 6));
-    ImGui::InputTextMultiline(fmt::format("##reference texts of {}", id).c_str(), &fields.texts,
-                              {-1, lines * ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().FramePadding.y + c.ui.px(2)});
+    ImGui::InputTextMultiline(
+        fmt::format("##reference texts of {}", id).c_str(), &fields.texts,
+        {-1, lines * ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().FramePadding.y + c.ui.px(2)});
     note(c.ui, fields.texts.empty() ? "Reference texts, one in a line; none: over the text on screen."
                                     : "Reference texts, one in a line; each is run once.");
   }
