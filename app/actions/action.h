@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/state/explorer.h"
+#include "app/state/exports.h"
 #include "app/state/settings.h"
 #include "app/state/workspace_list.h"
 
@@ -23,7 +24,7 @@ struct UiRequests {
   bool settings = false, about = false, steps = false;  ///< show these pages
   bool settings_changed = false;                        ///< they are worth writing down now
   bool add_edit = false;                                ///< open the form for a new edit
-  std::optional<Explorer::Copy> copy;                   ///< of the picture on screen
+  std::optional<Copy> copy;                             ///< of the picture on screen
   bool focus_prompt = false;                            ///< put the cursor into the prompt editor
   bool reset_zoom = false;                              ///< of the head's picture
   bool quit = false;

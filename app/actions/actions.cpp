@@ -32,7 +32,7 @@ void move_head(Workbench& bench, int layers, int heads) {
   HeadId head = bench.explorer.state().document.selected;
   head.layer = (head.layer + layers + dims.layers) % dims.layers;
   head.head = (head.head + heads + dims.heads) % dims.heads;
-  bench.explorer.select(head);
+  bench.explorer.editor.select(head);
 }
 
 /// The pinned query one token on; from none, the first or the last.
@@ -40,7 +40,7 @@ void move_query(Workbench& bench, Index step) {
   const Index tokens = token_count(bench);
   const auto query = bench.explorer.state().document.query;
   const Index from = query ? *query + step : step > 0 ? 0 : tokens - 1;
-  bench.explorer.pin(std::clamp<Index>(from, 0, tokens - 1));
+  bench.explorer.editor.pin(std::clamp<Index>(from, 0, tokens - 1));
 }
 
 /// The pinned key one token on, inside the pinned row; from none, the key of the row's largest weight.
@@ -51,7 +51,7 @@ void move_key(Workbench& bench, Index step) {
   if (!map || *document.query >= map->n_query()) return;
   const Index strongest = std::max(nth(map->stats().max_key, *document.query), 0);
   const Index key = document.key ? *document.key + step : strongest;
-  bench.explorer.pin(document.query, std::clamp<Index>(key, 0, map->n_key() - 1));
+  bench.explorer.editor.pin(document.query, std::clamp<Index>(key, 0, map->n_key() - 1));
 }
 
 template <class Value>
@@ -60,7 +60,7 @@ Action choice(std::string id, std::string title, std::string shortcut, Value Vie
           std::move(title),
           std::move(shortcut),
           "View",
-          [field, value](Workbench& bench) { bench.explorer.view().*field = value; },
+          [field, value](Workbench& bench) { bench.explorer.editor.view().*field = value; },
           nullptr,
           [field, value](const Workbench& bench) { return bench.explorer.state().view.*field == value; }};
 }
@@ -70,7 +70,7 @@ Action toggle(std::string id, std::string title, std::string shortcut, bool View
           std::move(title),
           std::move(shortcut),
           "View",
-          [field](Workbench& bench) { bench.explorer.view().*field = !(bench.explorer.state().view.*field); },
+          [field](Workbench& bench) { bench.explorer.editor.view().*field = !(bench.explorer.state().view.*field); },
           nullptr,
           [field](const Workbench& bench) { return bench.explorer.state().view.*field; }};
 }
@@ -80,7 +80,7 @@ Action theme_action(const std::string& id, std::string title) {
           std::move(title),
           "",
           "View",
-          [id](Workbench& bench) { bench.explorer.view().theme = bench.settings.theme = id; },
+          [id](Workbench& bench) { bench.explorer.editor.view().theme = bench.settings.theme = id; },
           nullptr,
           [id](const Workbench& bench) { return bench.explorer.state().view.theme == id; }};
 }
@@ -91,7 +91,7 @@ Action coloring(std::string id, std::string title, std::function<bool(const Work
           "Atlas: " + std::move(title),
           "",
           "View",
-          [value](Workbench& bench) { bench.explorer.view().atlas.coloring = value; },
+          [value](Workbench& bench) { bench.explorer.editor.view().atlas.coloring = value; },
           std::move(enabled),
           [value](const Workbench& bench) { return bench.explorer.state().view.atlas.coloring == value; }};
 }
@@ -106,18 +106,18 @@ void add_file(std::vector<Action>& all) {
       {"induction", "Open induction: two layers made by hand"}};
   for (const auto& [name, title] : bundled)
     all.push_back({std::string("file.open.") + name, title, "", "File",
-                   [name = name](Workbench& bench) { bench.explorer.open_example(name); }, nullptr, nullptr});
+                   [name = name](Workbench& bench) { bench.explorer.files.open_example(name); }, nullptr, nullptr});
   all.push_back(
       {"file.open_session", "Open session…", "Ctrl+Shift+O", "File", dialog(Dialog::open_session), nullptr, nullptr});
   all.push_back(
       {"file.save_session", "Save session…", "Ctrl+S", "File", dialog(Dialog::save_session), has_model, nullptr});
   all.push_back({"file.export", "Export a picture or its numbers…", "Ctrl+E", "File", dialog(Dialog::export_view),
                  nullptr, nullptr});
-  const auto copy = [](Explorer::Copy what) { return [what](Workbench& bench) { bench.ui.copy = what; }; };
-  all.push_back({"file.copy_picture", "Copy the picture on screen", "Ctrl+Alt+C", "File", copy(Explorer::Copy::picture),
+  const auto copy = [](Copy what) { return [what](Workbench& bench) { bench.ui.copy = what; }; };
+  all.push_back({"file.copy_picture", "Copy the picture on screen", "Ctrl+Alt+C", "File", copy(Copy::picture),
                  has_model, nullptr});
-  all.push_back({"file.copy_numbers", "Copy its numbers", "Ctrl+Shift+C", "File", copy(Explorer::Copy::numbers),
-                 has_model, nullptr});
+  all.push_back(
+      {"file.copy_numbers", "Copy its numbers", "Ctrl+Shift+C", "File", copy(Copy::numbers), has_model, nullptr});
   all.push_back({"file.settings", "Settings…", "Ctrl+,", "File", [](Workbench& bench) { bench.ui.settings = true; },
                  nullptr, nullptr});
   all.push_back(
@@ -125,12 +125,15 @@ void add_file(std::vector<Action>& all) {
 }
 
 void add_edit(std::vector<Action>& all) {
-  all.push_back({"edit.undo", "Undo", "Ctrl+Z", "Edit", [](Workbench& bench) { bench.explorer.undo(); },
-                 [](const Workbench& bench) { return bench.explorer.can_undo(); }, nullptr});
-  all.push_back({"edit.redo", "Redo", "Ctrl+Shift+Z or Ctrl+Y", "Edit", [](Workbench& bench) { bench.explorer.redo(); },
-                 [](const Workbench& bench) { return bench.explorer.can_redo(); }, nullptr});
+  all.push_back({"edit.undo", "Undo", "Ctrl+Z", "Edit", [](Workbench& bench) { bench.explorer.editor.undo(); },
+                 [](const Workbench& bench) { return bench.explorer.editor.history().can_undo(); }, nullptr});
+  all.push_back({"edit.redo", "Redo", "Ctrl+Shift+Z or Ctrl+Y", "Edit",
+                 [](Workbench& bench) { bench.explorer.editor.redo(); },
+                 [](const Workbench& bench) { return bench.explorer.editor.history().can_redo(); }, nullptr});
   all.push_back({"edit.steps", "Undo list…", "Ctrl+H", "Edit", [](Workbench& bench) { bench.ui.steps = true; },
-                 [](const Workbench& bench) { return bench.explorer.can_undo() || bench.explorer.can_redo(); },
+                 [](const Workbench& bench) {
+                   return bench.explorer.editor.history().can_undo() || bench.explorer.editor.history().can_redo();
+                 },
                  nullptr});
   all.push_back({"edit.add", "Add an edit…", "A", "Edit",
                  [](Workbench& bench) {
@@ -147,8 +150,8 @@ void add_edit(std::vector<Action>& all) {
                    const Intervention ablated{{head.layer, head.head}, Ablate{}};
                    auto edits = bench.explorer.state().document.edits;
                    if (std::erase(edits, ablated) == 0) edits.push_back(ablated);
-                   bench.explorer.close_step();
-                   bench.explorer.set_edits(std::move(edits));
+                   bench.explorer.editor.history().close_step();
+                   bench.explorer.editor.set_edits(std::move(edits));
                  },
                  has_run,
                  [](const Workbench& bench) {
@@ -157,10 +160,10 @@ void add_edit(std::vector<Action>& all) {
                                              Intervention{{head.layer, head.head}, Ablate{}}) > 0;
                  }});
   all.push_back({"edit.answers", "Logit difference: back to the two most probable tokens", "", "Edit",
-                 [](Workbench& bench) { bench.explorer.view().contrast.reset(); },
+                 [](Workbench& bench) { bench.explorer.editor.view().contrast.reset(); },
                  [](const Workbench& bench) { return bench.explorer.state().view.contrast.has_value(); }, nullptr});
   all.push_back({"edit.clear", "Remove all edits of the model", "", "Edit",
-                 [](Workbench& bench) { bench.explorer.set_edits({}); }, has_edits, nullptr});
+                 [](Workbench& bench) { bench.explorer.editor.set_edits({}); }, has_edits, nullptr});
   const auto any_on = [](const Workbench& bench) {
     return std::ranges::any_of(bench.explorer.state().document.edits, &Intervention::enabled);
   };
@@ -169,15 +172,16 @@ void add_edit(std::vector<Action>& all) {
                    auto edits = bench.explorer.state().document.edits;
                    const bool on = !any_on(bench);
                    for (Intervention& edit : edits) edit.enabled = on;
-                   bench.explorer.set_edits(std::move(edits));
+                   bench.explorer.editor.set_edits(std::move(edits));
                  },
                  has_edits, any_on});
-  all.push_back({"edit.run_again", "Run again what was stopped", "F5", "Edit",
-                 [](Workbench& bench) { bench.explorer.run_again(); },
-                 [](const Workbench& bench) { return bench.explorer.behind() || !bench.explorer.stopped().empty(); },
-                 nullptr});
-  all.push_back({"edit.cancel", "Stop what runs", "", "Edit", [](Workbench& bench) { bench.explorer.cancel(); },
-                 [](const Workbench& bench) { return bench.explorer.busy(); }, nullptr});
+  all.push_back(
+      {"edit.run_again", "Run again what was stopped", "F5", "Edit",
+       [](Workbench& bench) { bench.explorer.run.run_again(); },
+       [](const Workbench& bench) { return bench.explorer.run.behind() || !bench.explorer.jobs.stopped().empty(); },
+       nullptr});
+  all.push_back({"edit.cancel", "Stop what runs", "", "Edit", [](Workbench& bench) { bench.explorer.jobs.stop(); },
+                 [](const Workbench& bench) { return bench.explorer.jobs.busy(); }, nullptr});
 }
 
 void add_go(std::vector<Action>& all) {
@@ -214,8 +218,8 @@ void add_go(std::vector<Action>& all) {
                  [](Workbench& bench) { move_key(bench, 1); }, has_query, nullptr});
   all.push_back({"go.key.previous", "Pin the previous key of the row", "Shift+Left", "Go",
                  [](Workbench& bench) { move_key(bench, -1); }, has_query, nullptr});
-  all.push_back(
-      {"go.unpin", "Unpin", "Escape", "Go", [](Workbench& bench) { bench.explorer.unpin(); }, has_query, nullptr});
+  all.push_back({"go.unpin", "Unpin", "Escape", "Go", [](Workbench& bench) { bench.explorer.editor.pin(std::nullopt); },
+                 has_query, nullptr});
 }
 
 void add_view(std::vector<Action>& all) {
@@ -233,7 +237,7 @@ void add_view(std::vector<Action>& all) {
   all.push_back(choice("view.shown.difference", "Show what the edits changed", "", &View::shown, Shown::difference));
   all.push_back({"view.shown.next", "After the edits, before, difference", "D", "View",
                  [](Workbench& bench) {
-                   Shown& shown = bench.explorer.view().shown;
+                   Shown& shown = bench.explorer.editor.view().shown;
                    shown = static_cast<Shown>((static_cast<int>(shown) + 1) % 3);
                  },
                  [](const Workbench& bench) { return bench.explorer.results().effect != nullptr; }, nullptr});
@@ -242,7 +246,7 @@ void add_view(std::vector<Action>& all) {
   all.push_back(choice("view.scale.row", "Scale each row by its largest", "", &View::scale, Scale::per_row));
   all.push_back({"view.scale.next", "Next scale", "S", "View",
                  [](Workbench& bench) {
-                   Scale& scale = bench.explorer.view().scale;
+                   Scale& scale = bench.explorer.editor.view().scale;
                    scale = scale == Scale::linear ? Scale::log : scale == Scale::log ? Scale::per_row : Scale::linear;
                  },
                  nullptr, nullptr});
@@ -252,7 +256,7 @@ void add_view(std::vector<Action>& all) {
                        FirstToken::renormalize));
   all.push_back({"view.words", "Words instead of tokens", "W", "View",
                  [](Workbench& bench) {
-                   TextUnit& unit = bench.explorer.view().text_unit;
+                   TextUnit& unit = bench.explorer.editor.view().text_unit;
                    unit = unit == TextUnit::words ? TextUnit::tokens : TextUnit::words;
                  },
                  nullptr,

@@ -43,7 +43,7 @@ void add_heads(std::vector<PaletteItem>& items, const Results& results) {
             detail += fmt::format(" (chance {:.2f}, {})", verdict.chance, sureness(verdict));
         }
       items.push_back({fmt::format("Layer {} Head {}", layer, head), std::move(detail), "Head",
-                       [ref](Workbench& at) { at.explorer.select(ref); }});
+                       [ref](Workbench& at) { at.explorer.editor.select(ref); }});
     }
 }
 
@@ -52,20 +52,20 @@ void add_tokens(std::vector<PaletteItem>& items, const Results& results) {
   const std::vector<Token>& tokens = results.run->trace->tokens;
   for (std::size_t i = 0; i < tokens.size(); ++i)
     items.push_back({fmt::format("Token {} {}", i, tokens[i].label), "pin its row", "Token",
-                     [i](Workbench& at) { at.explorer.pin(static_cast<Index>(i)); }});
+                     [i](Workbench& at) { at.explorer.editor.pin(static_cast<Index>(i)); }});
 }
 
 void add_models(std::vector<PaletteItem>& items, const Workbench& bench) {
   for (const fs::path& folder : bench.settings.recent_models)
     items.push_back({"Open " + folder.filename().string(), folder.string(), "Model",
-                     [folder](Workbench& at) { at.explorer.open_model(folder); }});
+                     [folder](Workbench& at) { at.explorer.run.open_model(folder); }});
 }
 
 void add_masks(std::vector<PaletteItem>& items, const Results& results) {
   if (!results.model.model) return;
   for (const MaskForm& form : mask_forms())
     items.push_back({fmt::format("Mask: {}", form.example), std::string(form.predicate), "Mask",
-                     [spec = std::string(form.example)](Workbench& at) { at.explorer.set_mask(spec); }});
+                     [spec = std::string(form.example)](Workbench& at) { at.explorer.editor.set_mask(spec); }});
 }
 }  // namespace
 

@@ -45,15 +45,15 @@ constexpr int by_position = 5;
 
 class PatchingInstrument final : public SweepInstrument<PatchingSweep, PatchingRequest> {
  public:
-  explicit PatchingInstrument(Explorer& explorer)
-      : SweepInstrument(explorer, "patch",
+  explicit PatchingInstrument(JobRunner& jobs)
+      : SweepInstrument(jobs, "patch",
                         {"cells", "Nothing has been patched yet",
                          "Write a clean and a corrupted prompt on the right, or take an example, and press Start.",
                          "Running both prompts"}) {
     try {
       pairs_ = load_prompt_pairs();
     } catch (const Error& broken) {
-      explorer.show_message({Message::Level::error, broken.what(), ""});
+      jobs.show({Message::Level::error, broken.what(), ""});
     }
   }
 
@@ -177,7 +177,7 @@ class PatchingInstrument final : public SweepInstrument<PatchingSweep, PatchingR
       for (const std::string& model : pair.models) suits += (suits.empty() ? "" : ", ") + model;
       if (ImGui::MenuItem(pair.title.c_str(), suits.c_str(), clean_ == pair.clean && corrupted_ == pair.corrupted)) {
         take(pair);
-        c.explorer().view().contrast.reset();  // an example asks about its own answers
+        c.editor.view().contrast.reset();  // an example asks about its own answers
       }
     }
     ImGui::EndPopup();
@@ -214,7 +214,7 @@ class PatchingInstrument final : public SweepInstrument<PatchingSweep, PatchingR
     constexpr double around_map = 250;  // title, token labels, colour bar
     const float map = c.ui.px(around_map + Matrix{}.highest_row * result()->rows);
     const float most = std::max(room * 0.3f, room - map);
-    const auto changed = picker_.draw(c.ui, c.explorer(), "patching pairs", paired_, most);
+    const auto changed = picker_.draw(c.ui, c.jobs, "patching pairs", paired_, most);
     const PatchingRequest& of = result()->request;
     if (changed && of.clean == clean_ && of.corrupted == corrupted_)  // else other prompts are being written
       align_ = TextPairing(TextPairing::By::hand, pairs_of(inverted(*changed, result()->corrupted->tokens.size())));
@@ -282,8 +282,8 @@ class PatchingInstrument final : public SweepInstrument<PatchingSweep, PatchingR
 
 }  // namespace
 
-std::unique_ptr<Instrument> make_activation_patching(Explorer& explorer) {
-  return std::make_unique<PatchingInstrument>(explorer);
+std::unique_ptr<Instrument> make_activation_patching(JobRunner& jobs) {
+  return std::make_unique<PatchingInstrument>(jobs);
 }
 
 }  // namespace headscope

@@ -129,16 +129,15 @@ class AlternativesInstrument final : public ReadingInstrument {
     ImGui::Dummy({0, c.ui.px(6)});
     section(c.ui, "ROOM IN EVERY HEAD", "share of this row's weight that can lie elsewhere · click a head");
     const double width = std::floor(c.room()), height = std::max(150.0, room_below(c) - 6);
-    atlas_.want(c.explorer(), c.ui, answer, fmt::format("{} {}", width, height),
-                [answer, width, height](const Look& look) {
-                  const ModelDims& d = answer->source.trace->model.dims;
-                  Matrix m = head_matrix(d.layers, d.heads, answer->result);
-                  m.unit = "total variation that leaves the output as it is";
-                  m.low = 0;
-                  m.high = 1;
-                  m.width = width, m.height = height;
-                  return matrix_scene(m, look);
-                });
+    atlas_.want(c.jobs, c.ui, answer, fmt::format("{} {}", width, height), [answer, width, height](const Look& look) {
+      const ModelDims& d = answer->source.trace->model.dims;
+      Matrix m = head_matrix(d.layers, d.heads, answer->result);
+      m.unit = "total variation that leaves the output as it is";
+      m.low = 0;
+      m.high = 1;
+      m.width = width, m.height = height;
+      return matrix_scene(m, look);
+    });
     const SceneTouch touch = wide_scene(c, atlas_, "room");
     if (!atlas_.scene()) return;
     const auto head = head_cells(c, *atlas_.scene(), touch);
@@ -157,7 +156,7 @@ class AlternativesInstrument final : public ReadingInstrument {
     const double width =
         std::max(std::floor(c.room()), 80 + 9.0 * static_cast<double>(answer->source.trace->tokens.size()));
     slot_.want(
-        c.explorer(), c.ui, answer, fmt::format("{:.3f} {}", share_, width),
+        c.jobs, c.ui, answer, fmt::format("{:.3f} {}", share_, width),
         [answer, share = share_, width](const Look& look) {
           const Alternatives& path = answer->result;
           const auto other = path.at(share),
@@ -194,7 +193,7 @@ class AlternativesInstrument final : public ReadingInstrument {
     tooltip(c.ui, {fmt::format("{} ({})", token_label(*answer->source.trace, cell->column), cell->column),
                    fmt::format("model's {:.5f}, other {:.5f}", found.weights[at], found.at(share_)[at]),
                    "click: this key shall give its weight away"});
-    if (touch.clicked) c.explorer().pin(found.query, cell->column);
+    if (touch.clicked) c.editor.pin(found.query, cell->column);
   }
 
   void verdict(const PageContext& c, const Reading& answer) {
@@ -246,16 +245,16 @@ class AlternativesInstrument final : public ReadingInstrument {
                   100 * m.room, key));
   }
 
-  ReadingJob<Alternatives> job_{*this, "read.alternatives"};
-  ReadingJob<Moved> moved_{*this, "read.alternatives.moved"};
-  ReadingJob<std::vector<double>> room_{*this, "read.alternatives.room"};
+  ReadingJob<Alternatives> job_{*this, "read.alternatives", "moving the weights"};
+  ReadingJob<Moved> moved_{*this, "read.alternatives.moved", "moving the weights"};
+  ReadingJob<std::vector<double>> room_{*this, "read.alternatives.room", "moving the weights"};
   ReadingSlot slot_{*this, "scene.alternatives"}, atlas_{*this, "scene.alternatives.room"};
   double share_ = 1, tolerance_ = 1e-6;
 };
 
 }  // namespace
 
-std::unique_ptr<Instrument> make_alternatives(Explorer&) {
+std::unique_ptr<Instrument> make_alternatives(JobRunner&) {
   return std::make_unique<AlternativesInstrument>();
 }
 

@@ -9,9 +9,9 @@
 
 namespace headscope {
 
-AnalyseWorkspace::AnalyseWorkspace(Explorer& explorer) : explorer_(explorer) {
+AnalyseWorkspace::AnalyseWorkspace(JobRunner& jobs, const RunController& run) : jobs_(jobs), run_(run) {
   for (const InstrumentEntry& entry : instrument_registry()) {
-    instruments_.push_back({&entry.info, entry.make(explorer)});
+    instruments_.push_back({&entry.info, entry.make(jobs)});
     if (groups_.empty() || groups_.back().title != entry.info.group) groups_.push_back({entry.info.group, {}});
     groups_.back().entries.push_back({entry.info.id, entry.info.title, entry.info.words + " " + entry.info.source});
   }
@@ -67,7 +67,7 @@ void AnalyseWorkspace::controls(ControlsRecord& record) {
 
 void AnalyseWorkspace::each_frame() {
   const Open* drawn = std::exchange(drawn_, nullptr);
-  for (Open& open : instruments_) open.instrument->each_frame(explorer_, &open == drawn);
+  for (Open& open : instruments_) open.instrument->each_frame(jobs_, run_.results(), &open == drawn);
 }
 
 }  // namespace headscope

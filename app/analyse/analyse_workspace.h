@@ -14,7 +14,7 @@ class AnalyseWorkspace {
  public:
   static constexpr const char* title = "Analyse";
 
-  explicit AnalyseWorkspace(Explorer& explorer);
+  AnalyseWorkspace(JobRunner& jobs, const RunController& run);
   void left(Ui& ui, Workbench& bench);
   void middle(Ui& ui, Workbench& bench);
   void right(Ui& ui, Workbench& bench);
@@ -30,7 +30,8 @@ class AnalyseWorkspace {
   /// The one that the settings name, the first otherwise.
   Open& chosen(const Workbench& bench);
 
-  Explorer& explorer_;
+  JobRunner& jobs_;
+  const RunController& run_;
   std::vector<Open> instruments_;
   std::vector<CatalogueGroup> groups_;
   Catalogue catalogue_;

@@ -78,14 +78,13 @@ class AttributionInstrument final : public ReadingInstrument {
 
   void parts(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
     const double width = std::floor(c.room()), height = std::clamp(room_below(c) * 0.5, 180.0, 560.0);
-    slot_.want(c.explorer(), c.ui, answer, fmt::format("{} {}", width, height),
-               [answer, width, height](const Look& look) {
-                 Matrix matrix = attribution_matrix(answer->result, answer->source.trace->model.dims);
-                 matrix.width = width, matrix.height = height;
-                 matrix.digits = 3;
-                 matrix.largest_cell = 72;
-                 return matrix_scene(matrix, look);
-               });
+    slot_.want(c.jobs, c.ui, answer, fmt::format("{} {}", width, height), [answer, width, height](const Look& look) {
+      Matrix matrix = attribution_matrix(answer->result, answer->source.trace->model.dims);
+      matrix.width = width, matrix.height = height;
+      matrix.digits = 3;
+      matrix.largest_cell = 72;
+      return matrix_scene(matrix, look);
+    });
     const int heads = answer->source.trace->model.dims.heads;
     const HeadId selected = chosen_head(c, *answer->source.trace);
     const SceneTouch touch = wide_scene(c, slot_, "attribution", [&](const Scene& scene, const SceneTouch& at) {
@@ -104,7 +103,7 @@ class AttributionInstrument final : public ReadingInstrument {
     if (touch.double_clicked)
       show_in_explore(c, head);
     else if (touch.clicked)
-      c.explorer().select(head);
+      c.editor.select(head);
   }
 
   void tip(const PageContext& c, const Reading& answer, Cell cell) {
@@ -149,7 +148,7 @@ class AttributionInstrument final : public ReadingInstrument {
     const double width = std::max(std::floor(c.room()), 80 + 9 * n), height = std::max(150.0, room_below(c) - 18);
     const auto rows = static_cast<std::size_t>(std::clamp((height - 140) / 22, 1.0, 8.0));
     const auto heads = strongest(*answer, chosen_head(c, *answer->source.trace), rows);
-    row_.want(c.explorer(), c.ui, answer, fmt::format("{} {} {} {}", to_string(heads[0]), rows, width, height),
+    row_.want(c.jobs, c.ui, answer, fmt::format("{} {} {} {}", to_string(heads[0]), rows, width, height),
               [answer, heads, width, height](const Look& look) {
                 Matrix matrix = source_matrix(answer->result, answer->source.trace, heads);
                 matrix.width = width, matrix.height = height;
@@ -170,8 +169,8 @@ class AttributionInstrument final : public ReadingInstrument {
                    fmt::format("blocks.{}.attn.hook_pattern[{}, {}, {}], hook_v[{}], F32", layer, head,
                                answer->result.of.position, key, key)});
     if (touch.clicked) {
-      c.explorer().select({layer, head});
-      c.explorer().pin(key);
+      c.editor.select({layer, head});
+      c.editor.pin(key);
     }
   }
 
@@ -182,7 +181,7 @@ class AttributionInstrument final : public ReadingInstrument {
 
 }  // namespace
 
-std::unique_ptr<Instrument> make_attribution(Explorer&) {
+std::unique_ptr<Instrument> make_attribution(JobRunner&) {
   return std::make_unique<AttributionInstrument>();
 }
 

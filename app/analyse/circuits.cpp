@@ -100,7 +100,7 @@ class CircuitsInstrument final : public ReadingInstrument {
   void matrix(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
     const double width = std::floor(c.room()), height = std::clamp(room_below(c) * 0.62, 200.0, 640.0);
     const auto shown = static_cast<Circuit>(circuit_);
-    slot_.want(c.explorer(), c.ui, answer, fmt::format("{} {} {}", circuit_, width, height),
+    slot_.want(c.jobs, c.ui, answer, fmt::format("{} {} {}", circuit_, width, height),
                [answer, shown, width, height](const Look& look) {
                  Matrix m = circuit_matrix(answer->result.tokens, shown, token_names(answer->source.model));
                  m.width = width, m.height = height;
@@ -204,7 +204,7 @@ class CircuitsInstrument final : public ReadingInstrument {
     const auto& full = full_.answer();
     if (large_ && asked_ != full_key_ && button(c.ui, "Search the whole vocabulary")) asked_ = full_key_;
     if (!full || full->options != full_key_ || full->source.model.model != c.results().model.model) {
-      if (c.explorer().was_stopped(full_.tag())) return note(c.ui, "Stopped. F5 takes it up again.");
+      if (c.jobs.was_stopped(full_.tag())) return note(c.ui, "Stopped. F5 takes it up again.");
       return note(c.ui, large_ ? "All pairs of tokens: this takes a while." : "…");
     }
     const FullCircuits& found = full->result;
@@ -241,7 +241,7 @@ class CircuitsInstrument final : public ReadingInstrument {
   }
 
   ReadingJob<HeadCircuits> job_{*this, "read.circuits"};
-  ReadingJob<FullCircuits> full_{*this, "read.circuits.full"};
+  ReadingJob<FullCircuits> full_{*this, "read.circuits.full", "searching the whole vocabulary"};
   ReadingSlot slot_{*this, "scene.circuits"};
   int circuit_ = 0, distance_ = 0;
   bool large_ = false;
@@ -251,7 +251,7 @@ class CircuitsInstrument final : public ReadingInstrument {
 
 }  // namespace
 
-std::unique_ptr<Instrument> make_circuits(Explorer&) {
+std::unique_ptr<Instrument> make_circuits(JobRunner&) {
   return std::make_unique<CircuitsInstrument>();
 }
 

@@ -97,7 +97,7 @@ class CompositionInstrument final : public ReadingInstrument {
 
   void matrix(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
     const double width = std::floor(c.room()), height = std::max(200.0, room_below(c) - 6);
-    slot_.want(c.explorer(), c.ui, answer, fmt::format("{} {} {}", kind_, width, height),
+    slot_.want(c.jobs, c.ui, answer, fmt::format("{} {} {}", kind_, width, height),
                [answer, kind = kind_, width, height](const Look& look) {
                  Matrix m = composition_matrix(answer->result.all, static_cast<CompositionKind>(kind));
                  m.width = width, m.height = height;
@@ -127,7 +127,7 @@ class CompositionInstrument final : public ReadingInstrument {
                      : kind_ == 1 ? "‖W_OV W_QKᵀ‖ ÷ (‖W_OV‖ ‖W_QK‖)"
                                   : "‖W_OV W_OV‖ ÷ (‖W_OV‖ ‖W_OV‖)",
                      "Frobenius norms, the first norms' gains folded in, F32 weights"});
-    if (touch.clicked) c.explorer().select(nth(found.heads, reader));
+    if (touch.clicked) c.editor.select(nth(found.heads, reader));
   }
 
   ReadingJob<Composed> job_{*this, "read.composition"};
@@ -137,7 +137,7 @@ class CompositionInstrument final : public ReadingInstrument {
 
 }  // namespace
 
-std::unique_ptr<Instrument> make_composition(Explorer&) {
+std::unique_ptr<Instrument> make_composition(JobRunner&) {
   return std::make_unique<CompositionInstrument>();
 }
 

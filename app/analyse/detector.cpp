@@ -42,7 +42,7 @@ struct Found {
 
 class DetectorInstrument final : public Instrument {
  public:
-  explicit DetectorInstrument(Explorer&) {}
+  explicit DetectorInstrument(JobRunner&) {}
 
   void middle(const PageContext& c) override {
     if (!c.trace() || c.trace()->maps.empty())
@@ -153,7 +153,7 @@ class DetectorInstrument final : public Instrument {
       return;
     }
     const Cells cells{trace, painting_ ? "" : this->rule(c), painting_ ? painted_ : nullptr};
-    found_.want(c.explorer(), cells, [cells, rule](const Ctx& ctx) {
+    found_.want(c.jobs, cells, [cells, rule](const Ctx& ctx) {
       Found found{cells.painted, {}};
       if (rule) found.pattern = std::make_shared<const CellPattern>(cells_of(*rule, cells.trace->tokens, ctx.stop));
       found.heads = detect_all(*cells.trace, *found.pattern, ctx.stop);
@@ -167,7 +167,7 @@ class DetectorInstrument final : public Instrument {
             painting_ ? "drag to paint the cells" : "framed: cells that match");
     const double width = std::floor(c.room());
     const double height = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale) - 4);
-    slot_.want(c.explorer(), c.ui, c.results().run, fmt::format("{}.{} {} {}", head.layer, head.head, width, height),
+    slot_.want(c.jobs, c.ui, c.results().run, fmt::format("{}.{} {} {}", head.layer, head.head, width, height),
                [run = c.results().run, head, width, height](const Look& look) {
                  HeadMapOptions options;
                  options.layer = head.layer, options.head = head.head;
@@ -277,7 +277,7 @@ class DetectorInstrument final : public Instrument {
         const HeadId head{d.layer, d.head};
         const ImVec2 at = ImGui::GetCursorScreenPos();
         const std::string name = to_string(HeadId{d.layer, d.head});
-        if (pressable(("match " + name).c_str(), {room, height})) c.explorer().select(head);
+        if (pressable(("match " + name).c_str(), {room, height})) c.editor.select(head);
         const bool hovered = ImGui::IsItemHovered();
         if (head == c.state().document.selected || hovered)
           draw.AddRectFilled(at, {at.x + room, at.y + height},
@@ -317,13 +317,13 @@ class DetectorInstrument final : public Instrument {
   bool painting_ = false;
   std::shared_ptr<const CellPattern> painted_ = std::make_shared<const CellPattern>();
   std::optional<bool> stroke_;  // while the button is down: cells are switched on, or off
-  Answer<Cells, Found> found_{"detector"};
+  Answer<Cells, Found> found_{{"detector", "looking for the rule"}};
 };
 
 }  // namespace
 
-std::unique_ptr<Instrument> make_detector(Explorer& explorer) {
-  return std::make_unique<DetectorInstrument>(explorer);
+std::unique_ptr<Instrument> make_detector(JobRunner& jobs) {
+  return std::make_unique<DetectorInstrument>(jobs);
 }
 
 }  // namespace headscope

@@ -102,7 +102,7 @@ class FeedForwardInstrument final : public ReadingInstrument {
 
   void histogram(const PageContext& c, SceneSlot& slot, const char* id, const std::shared_ptr<const Reading>& answer,
                  double width, double height, bool before) {
-    slot.want(c.explorer(), c.ui, answer, fmt::format("{} {}", width, height),
+    slot.want(c.jobs, c.ui, answer, fmt::format("{} {}", width, height),
               [answer, width, height, before](const Look& look) {
                 const FeedForward& f = answer->result;
                 Histogram picture =
@@ -119,7 +119,7 @@ class FeedForwardInstrument final : public ReadingInstrument {
 
   void active(const PageContext& c, const std::shared_ptr<const Reading>& answer, double width, double height) {
     const Index pinned = pinned_row(c, *answer->source.trace);
-    active_.want(c.explorer(), c.ui, answer, fmt::format("{} {} {}", pinned, width, height),
+    active_.want(c.jobs, c.ui, answer, fmt::format("{} {} {}", pinned, width, height),
                  [answer, pinned, width, height](const Look& look) {
                    TokenBars bars;
                    bars.tokens = answer->source.trace;
@@ -136,7 +136,7 @@ class FeedForwardInstrument final : public ReadingInstrument {
                  });
     const SceneTouch touch = wide_scene(c, active_, "active");
     if (touch.clicked && touch.mark && (touch.mark->id.starts_with("bar.") || touch.mark->id.starts_with("place.")))
-      c.explorer().pin(std::stoi(touch.mark->id.substr(touch.mark->id.find('.') + 1)));
+      c.editor.pin(std::stoi(touch.mark->id.substr(touch.mark->id.find('.') + 1)));
   }
 
   void table(const PageContext& c, const std::shared_ptr<const Reading>& kept) {
@@ -334,7 +334,7 @@ class FeedForwardInstrument final : public ReadingInstrument {
 
 }  // namespace
 
-std::unique_ptr<Instrument> make_feed_forward(Explorer&) {
+std::unique_ptr<Instrument> make_feed_forward(JobRunner&) {
   return std::make_unique<FeedForwardInstrument>();
 }
 

@@ -47,9 +47,9 @@ std::string signed_number(double value) {
 
 class HeadAblationInstrument final : public SweepInstrument<HeadAblationSweep, HeadAblationRequest> {
  public:
-  explicit HeadAblationInstrument(Explorer& explorer)
+  explicit HeadAblationInstrument(JobRunner& jobs)
       : SweepInstrument(
-            explorer, "ablate",
+            jobs, "ablate",
             {"heads", "Nothing has been taken out yet", "Press Start on the right: every head is taken out once."}) {}
 
   void middle(const PageContext& c) override {
@@ -184,7 +184,7 @@ class HeadAblationInstrument final : public SweepInstrument<HeadAblationSweep, H
         if (ImGui::IsMouseDoubleClicked(0))
           show_in_explore(c, ref);
         else
-          c.explorer().select(ref);
+          c.editor.select(ref);
       }
       if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tip(c, ref);
       ImGui::TableNextColumn();
@@ -209,8 +209,8 @@ class HeadAblationInstrument final : public SweepInstrument<HeadAblationSweep, H
 
 }  // namespace
 
-std::unique_ptr<Instrument> make_head_ablation(Explorer& explorer) {
-  return std::make_unique<HeadAblationInstrument>(explorer);
+std::unique_ptr<Instrument> make_head_ablation(JobRunner& jobs) {
+  return std::make_unique<HeadAblationInstrument>(jobs);
 }
 
 }  // namespace headscope

@@ -24,8 +24,8 @@ using Method = HeadCircuitRequest::Method;
 
 class HeadCircuitInstrument final : public SweepInstrument<HeadCircuitSearch, HeadCircuitRequest> {
  public:
-  explicit HeadCircuitInstrument(Explorer& explorer)
-      : SweepInstrument(explorer, "circuit",
+  explicit HeadCircuitInstrument(JobRunner& jobs)
+      : SweepInstrument(jobs, "circuit",
                         {"passes", "No heads have been tried yet",
                          "Press Start on the right: heads go one by one, each time the one that matters least."}) {}
 
@@ -123,8 +123,8 @@ class HeadCircuitInstrument final : public SweepInstrument<HeadCircuitSearch, He
     for (int layer = 0; layer < dims.layers; ++layer)
       for (int head = 0; head < dims.heads; ++head)
         if (!kept.contains({layer, head})) edits.push_back({{layer, head}, result()->ablate});
-    c.explorer().close_step();
-    c.explorer().set_edits(std::move(edits));
+    c.editor.history().close_step();
+    c.editor.set_edits(std::move(edits));
     c.bench.ui.workspace = workspace_index("Explore");
   }
 
@@ -211,8 +211,8 @@ class HeadCircuitInstrument final : public SweepInstrument<HeadCircuitSearch, He
 
 }  // namespace
 
-std::unique_ptr<Instrument> make_head_circuit(Explorer& explorer) {
-  return std::make_unique<HeadCircuitInstrument>(explorer);
+std::unique_ptr<Instrument> make_head_circuit(JobRunner& jobs) {
+  return std::make_unique<HeadCircuitInstrument>(jobs);
 }
 
 }  // namespace headscope

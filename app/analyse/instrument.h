@@ -1,7 +1,7 @@
 #pragma once
 // An instrument of the Analyse workspace: one question that can be put to the model and text that are open. A new one
 // is one file beside this one and its line in registry.cpp; catalogue, palette, `--page` and settings then know it.
-// Instruments do not know one another. Thread rule: the UI thread; what takes time is a job of the explorer's worker
+// Instruments do not know one another. Thread rule: the UI thread; what takes time is a job of the runner's worker
 // (SceneSlot for pictures, ReadingJob and Answer for questions, SweepInstrument for sweeps).
 
 #include <memory>
@@ -36,12 +36,14 @@ class Instrument {
   /// Names what a session keeps of its controls; what belongs to one model or text does not.
   virtual void controls(ControlsRecord& r) { (void)r; }
   /// Once per frame, also while it is not on screen (`shown` false): keeps a sweep going.
-  virtual void each_frame(Explorer& explorer, bool shown) { (void)explorer, (void)shown; }
+  virtual void each_frame(JobRunner& jobs, const Results& results, bool shown) {
+    (void)jobs, (void)results, (void)shown;
+  }
 };
 
 struct InstrumentEntry {
   InstrumentInfo info;
-  std::unique_ptr<Instrument> (*make)(Explorer& explorer);  ///< the explorer outlives it
+  std::unique_ptr<Instrument> (*make)(JobRunner& jobs);  ///< which outlive it
 };
 /// All of them, in the order of the catalogue; entries of one group stand together.
 const std::vector<InstrumentEntry>& instrument_registry();

@@ -30,9 +30,9 @@ std::string bytes_words(double bytes) {
 
 class KeySharingInstrument final : public SweepInstrument<KeySharingSweep, RunRequest> {
  public:
-  explicit KeySharingInstrument(Explorer& explorer)
+  explicit KeySharingInstrument(JobRunner& jobs)
       : SweepInstrument(
-            explorer, "sharing",
+            jobs, "sharing",
             {"ways", "Nothing has been shared yet", "Press Start on the right: every way of sharing is run once."}) {}
 
   void middle(const PageContext& c) override {
@@ -106,7 +106,7 @@ class KeySharingInstrument final : public SweepInstrument<KeySharingSweep, RunRe
   void charts(const PageContext& c) {
     const double width = std::floor(c.room()),
                  height = std::clamp(ImGui::GetContentRegionAvail().y / c.ui.scale * 0.36, 160.0, 300.0);
-    slot_.want(c.explorer(), c.ui, result(), fmt::format("{} {}", width, height),
+    slot_.want(c.jobs, c.ui, result(), fmt::format("{} {}", width, height),
                [result = result(), width, height](const Look& look) {
                  const double half = std::floor((width - 30) / 2);
                  LineChart loss, error;
@@ -194,8 +194,8 @@ class KeySharingInstrument final : public SweepInstrument<KeySharingSweep, RunRe
     std::vector<Intervention> edits = c.state().document.edits;
     std::erase_if(edits, [](const Intervention& e) { return e.action.as<ShareKeys>() || e.action.as<LatentKeys>(); });
     edits.push_back({{}, entry.latent ? EditAction(LatentKeys{entry.number}) : EditAction(ShareKeys{entry.number})});
-    c.explorer().close_step();
-    c.explorer().set_edits(std::move(edits));
+    c.editor.history().close_step();
+    c.editor.set_edits(std::move(edits));
     c.bench.ui.workspace = workspace_index("Explore");
   }
 
@@ -238,8 +238,8 @@ class KeySharingInstrument final : public SweepInstrument<KeySharingSweep, RunRe
 
 }  // namespace
 
-std::unique_ptr<Instrument> make_key_sharing(Explorer& explorer) {
-  return std::make_unique<KeySharingInstrument>(explorer);
+std::unique_ptr<Instrument> make_key_sharing(JobRunner& jobs) {
+  return std::make_unique<KeySharingInstrument>(jobs);
 }
 
 }  // namespace headscope

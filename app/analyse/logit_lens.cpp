@@ -104,7 +104,7 @@ class LogitLensInstrument final : public ReadingInstrument {
     const LogitLens& lens = answer->result;
     const double room = std::floor(c.room()), height = std::clamp(room_below(c) - 190, 180.0, 620.0),
                  width = std::max(room, 60 + 46.0 * static_cast<double>(lens.positions));
-    slot_.want(c.explorer(), c.ui, answer, fmt::format("{} {} {}", static_cast<int>(color_), width, height),
+    slot_.want(c.jobs, c.ui, answer, fmt::format("{} {} {}", static_cast<int>(color_), width, height),
                [answer, color = color_, width, height](const Look& look) {
                  Matrix matrix =
                      lens_matrix(answer->result, answer->source.trace, color, token_names(answer->source.model));
@@ -138,7 +138,7 @@ class LogitLensInstrument final : public ReadingInstrument {
     field_ = {token_text(answer->source.model, top), "", top};
     follow_ = Follow::token;
     clicked_ = true;
-    c.explorer().pin(cell->column);
+    c.editor.pin(cell->column);
   }
 
   void trajectory(const PageContext& c) {
@@ -151,7 +151,7 @@ class LogitLensInstrument final : public ReadingInstrument {
             fmt::format("at {} {}{}", token_label(*answer->source.trace, position), position,
                         first >= 0 ? ", most probable from " + nth(lens.stages, first).name + " on" : ""));
     const double width = std::floor(c.room()), height = std::clamp(room_below(c) - 6, 96.0, 220.0);
-    way_.want(c.explorer(), c.ui, answer, fmt::format("{} {} {}", position, width, height),
+    way_.want(c.jobs, c.ui, answer, fmt::format("{} {} {}", position, width, height),
               [answer, position, width, height](const Look& look) {
                 return lens_trajectory(answer->result, position, width, height, look);
               });
@@ -170,7 +170,7 @@ class LogitLensInstrument final : public ReadingInstrument {
 
 }  // namespace
 
-std::unique_ptr<Instrument> make_logit_lens(Explorer&) {
+std::unique_ptr<Instrument> make_logit_lens(JobRunner&) {
   return std::make_unique<LogitLensInstrument>();
 }
 

@@ -159,26 +159,24 @@ class MaskInstrument final : public ReadingInstrument {
     if (!answer) return;
     const double width = std::floor(c.room()),
                  height = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale)) - 6;
-    slot_.want(c.explorer(), c.ui, answer, fmt::format("{} {}", width, height),
-               [answer, width, height](const Look& look) {
-                 const MaskPicture& known = answer->result;
-                 MatrixMap matrix = mask_map(known.tokens, known.hidden);
-                 if (known.tokens <= 40)
-                   for (Index i = 0; i < known.tokens; ++i)
-                     matrix.row_labels.push_back(fmt::format("{} {}", token_label(*answer->source.trace, i), i));
-                 matrix.width = width;
-                 matrix.height = height;
-                 matrix.provenance = "mask " + known.spec;
-                 Scene scene = matrix_map_scene(matrix, look);
-                 const Heatmap& map = std::get<Heatmap>(find(scene, "map")->shape);
-                 for (const Index row : known.facts.empty_rows) {
-                   const Rect at = map.cell(std::min(row, map.rows() - 1), 0);
-                   scene.add({Box{{at.x, at.y, map.rect.w, at.h}, {0, 0, 0, 0}, look.theme.key, 1.25, 0},
-                              fmt::format("empty.{}", row),
-                              fmt::format("query {} sees no key: all its weights are zero", row)});
-                 }
-                 return scene;
-               });
+    slot_.want(c.jobs, c.ui, answer, fmt::format("{} {}", width, height), [answer, width, height](const Look& look) {
+      const MaskPicture& known = answer->result;
+      MatrixMap matrix = mask_map(known.tokens, known.hidden);
+      if (known.tokens <= 40)
+        for (Index i = 0; i < known.tokens; ++i)
+          matrix.row_labels.push_back(fmt::format("{} {}", token_label(*answer->source.trace, i), i));
+      matrix.width = width;
+      matrix.height = height;
+      matrix.provenance = "mask " + known.spec;
+      Scene scene = matrix_map_scene(matrix, look);
+      const Heatmap& map = std::get<Heatmap>(find(scene, "map")->shape);
+      for (const Index row : known.facts.empty_rows) {
+        const Rect at = map.cell(std::min(row, map.rows() - 1), 0);
+        scene.add({Box{{at.x, at.y, map.rect.w, at.h}, {0, 0, 0, 0}, look.theme.key, 1.25, 0},
+                   fmt::format("empty.{}", row), fmt::format("query {} sees no key: all its weights are zero", row)});
+      }
+      return scene;
+    });
     SceneViewOptions how;
     how.tooltips = false;
     const SceneTouch touch = slot_.draw(c.ui, "mask picture", how, width, height);
@@ -254,15 +252,15 @@ class MaskInstrument final : public ReadingInstrument {
     if (button(c.ui, "Keep among the edits", c.ui.px(28))) {
       std::vector<Intervention> edits = c.state().document.edits;
       set_mask(edits, HeadTarget{}, spec_);
-      c.explorer().close_step();
-      c.explorer().set_edits(std::move(edits));
+      c.editor.history().close_step();
+      c.editor.set_edits(std::move(edits));
     }
     if (ImGui::IsItemHovered())
       tooltip(c.ui, {"*: mask " + spec_, "every workspace then shows the model so; Ctrl+Z takes it back"});
   }
 
-  ReadingJob<MaskPicture> picture_{*this, "masks.facts"};
-  ReadingJob<MaskedRun> masked_{*this, "masks.model"};
+  ReadingJob<MaskPicture> picture_{*this, "masks.facts", "measuring the mask"};
+  ReadingJob<MaskedRun> masked_{*this, "masks.model", "measuring the mask"};
   ReadingSlot slot_{*this, "scene.masks"};
   std::string spec_ = "causal", line_ = "causal", error_;
   int join_ = 0;
@@ -271,7 +269,7 @@ class MaskInstrument final : public ReadingInstrument {
 
 }  // namespace
 
-std::unique_ptr<Instrument> make_masks(Explorer&) {
+std::unique_ptr<Instrument> make_masks(JobRunner&) {
   return std::make_unique<MaskInstrument>();
 }
 

@@ -103,20 +103,19 @@ class MassiveInstrument final : public ReadingInstrument {
     const double width = std::max(std::floor(c.room()),
                                   60 + 9.0 * static_cast<double>(answer->source.trace->tokens.size())),
                  height = std::clamp(room_below(c) * 0.5, 200.0, 480.0);
-    slot_.want(c.explorer(), c.ui, answer, fmt::format("{} {}", width, height),
-               [answer, width, height](const Look& look) {
-                 Matrix m;
-                 m.values = answer->result.largest;
-                 for (Index l = 0; l < m.values.dim(0); ++l) m.rows.push_back(std::to_string(l));
-                 m.tokens = answer->source.trace;
-                 m.row_title = "layer ↓";
-                 m.column_title = "position →";
-                 m.unit = "largest magnitude ÷ median magnitude of the layer";
-                 m.low = 0;
-                 m.width = width, m.height = height;
-                 m.largest_cell = 44;
-                 return matrix_scene(m, look);
-               });
+    slot_.want(c.jobs, c.ui, answer, fmt::format("{} {}", width, height), [answer, width, height](const Look& look) {
+      Matrix m;
+      m.values = answer->result.largest;
+      for (Index l = 0; l < m.values.dim(0); ++l) m.rows.push_back(std::to_string(l));
+      m.tokens = answer->source.trace;
+      m.row_title = "layer ↓";
+      m.column_title = "position →";
+      m.unit = "largest magnitude ÷ median magnitude of the layer";
+      m.low = 0;
+      m.width = width, m.height = height;
+      m.largest_cell = 44;
+      return matrix_scene(m, look);
+    });
     const SceneTouch touch = wide_scene(c, slot_, "massive");
     const auto cell = matrix_cell(touch);
     if (!cell || cell->row >= answer->result.largest.dim(0) || cell->column >= answer->result.largest.dim(1)) return;
@@ -124,7 +123,7 @@ class MassiveInstrument final : public ReadingInstrument {
                                cell->column, cell->row, answer->result.largest.at(cell->row, cell->column)),
                    fmt::format("max over d of |blocks.{}.hook_resid_post[{}, d]| ÷ median |x|, F32", cell->row,
                                cell->column)});
-    if (touch.clicked) c.explorer().pin(cell->column);
+    if (touch.clicked) c.editor.pin(cell->column);
   }
 
   void list(const PageContext& c, const std::shared_ptr<const Reading>& kept) {
@@ -170,7 +169,7 @@ class MassiveInstrument final : public ReadingInstrument {
 
 }  // namespace
 
-std::unique_ptr<Instrument> make_massive_activations(Explorer&) {
+std::unique_ptr<Instrument> make_massive_activations(JobRunner&) {
   return std::make_unique<MassiveInstrument>();
 }
 

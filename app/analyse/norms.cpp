@@ -55,7 +55,7 @@ class NormsInstrument final : public ReadingInstrument {
     const auto answer = table_.answer();
     if (!answer) return error_.empty() ? no_reading_yet(c) : error_text(c.ui, error_);
     const double width = std::floor(c.room());
-    slot_.want(c.explorer(), c.ui, answer, std::to_string(width),
+    slot_.want(c.jobs, c.ui, answer, std::to_string(width),
                [answer, width](const Look& look) { return norm_table_scene(answer->result, width, look); });
     if (!slot_.scene()) return;
     SceneViewOptions how;
@@ -136,7 +136,7 @@ class NormsInstrument final : public ReadingInstrument {
     const double width = std::floor(c.room());
     section(c.ui, "ONE POSITION THROUGH THE NORM",
             fmt::format("{} ({})", token_label(*answer->source.trace, row), row));
-    strips_.want(c.explorer(), c.ui, answer, fmt::format("{} {}", row, width), [answer, row, width](const Look& look) {
+    strips_.want(c.jobs, c.ui, answer, fmt::format("{} {}", row, width), [answer, row, width](const Look& look) {
       NumberStrips strips = model_norm_strips(answer->result, row);
       strips.width = width;
       return number_strips_scene(strips, look);
@@ -227,7 +227,7 @@ class NormsInstrument final : public ReadingInstrument {
 
 }  // namespace
 
-std::unique_ptr<Instrument> make_norms(Explorer&) {
+std::unique_ptr<Instrument> make_norms(JobRunner&) {
   return std::make_unique<NormsInstrument>();
 }
 

@@ -49,7 +49,7 @@ std::string sweep_remark(const SweepDesk& desk, const std::string& what) {
 SceneTouch matrix_slot(const PageContext& c, SceneSlot& slot, const char* id, std::shared_ptr<const void> source,
                        const std::string& options, double height, std::function<Matrix()> make) {
   const double width = std::floor(c.room());
-  slot.want(c.explorer(), c.ui, std::move(source), fmt::format("{} {} {}", options, width, height),
+  slot.want(c.jobs, c.ui, std::move(source), fmt::format("{} {} {}", options, width, height),
             [make = std::move(make), width, height](const Look& look) {
               Matrix matrix = make();
               matrix.width = width, matrix.height = height;
@@ -94,7 +94,7 @@ bool sweep_controls(const PageContext& c, SweepDesk& desk, const std::string& wh
 
 void answer_fields(const PageContext& c, AnswerFields& fields, const AnswerPair* automatic) {
   section(c.ui, "ANSWERS", "logit difference = first − second");
-  auto& chosen = c.explorer().view().contrast;
+  auto& chosen = c.editor.view().contrast;
   const LoadedModel& model = c.results().model;
   if (fields.seen != chosen) {
     fields = {};

@@ -56,7 +56,7 @@ void position_control(const PageContext& c, const char* remark) {
   double at = static_cast<double>(row);
   const double last = static_cast<double>(c.trace()->tokens.size() - 1);
   if (last > 0 && slider(c.ui, "Position", at, {0, last, last, false, "", 0}))
-    c.explorer().pin(static_cast<Index>(std::lround(at)));
+    c.editor.pin(static_cast<Index>(std::lround(at)));
   fact(c.ui, "Token there", token_label(*c.trace(), row), nullptr,
        {"The pinned query of Explore; without one, the last position", "click a column of the picture to pin it"});
 }
@@ -178,7 +178,7 @@ SceneTouch wide_scene(const PageContext& c, SceneSlot& slot, const char* id,
 SceneTouch chart_slot(const PageContext& c, SceneSlot& slot, const char* id, std::shared_ptr<const void> source,
                       const std::string& options, double width, double height,
                       std::function<LineChart(const Look&)> make) {
-  slot.want(c.explorer(), c.ui, std::move(source), fmt::format("{} {} {}", options, width, height),
+  slot.want(c.jobs, c.ui, std::move(source), fmt::format("{} {} {}", options, width, height),
             [make = std::move(make), width, height](const Look& look) {
               LineChart chart = make(look);
               chart.width = width;
@@ -232,7 +232,7 @@ void name_cells(const PageContext& c, const Scene& scene, const SceneTouch& touc
 
 void no_reading_yet(const PageContext& c) {
   if (!c.trace()) return empty_state(c.ui, "There is no text yet", "Open a model and write a prompt in Explore.");
-  if (!c.explorer().stopped().empty())
+  if (!c.jobs.stopped().empty())
     return empty_state(c.ui, "Stopped", "“Run again” above, or F5, takes up what was stopped.");
   empty_state(c.ui, "Reading …", "The run is read; if it does not come, the message above says why.");
 }

@@ -42,18 +42,18 @@ class KeepsAnswer {
   virtual ~KeepsAnswer() = default;
   /// Once per frame while its page is not on screen: an answer of a run that is no longer on screen goes, and what was
   /// recorded for it. Who comes back asks again.
-  virtual bool let_go_of_old(Explorer& explorer) = 0;  ///< true when something went
+  virtual bool let_go_of_old(JobRunner& jobs, const Results& now) = 0;  ///< true when something went
 };
 
 /// An instrument whose answers are ReadingJobs.
 class ReadingInstrument : public Instrument {
  public:
-  void each_frame(Explorer& explorer, bool shown) override {
+  void each_frame(JobRunner& jobs, const Results& results, bool shown) override {
     if (shown) return;
     bool went = false;
-    for (KeepsAnswer* job : jobs_) went |= job->let_go_of_old(explorer);
+    for (KeepsAnswer* job : jobs_) went |= job->let_go_of_old(jobs, results);
     if (went)
-      for (SceneSlot* slot : slots_) slot->let_go(explorer);
+      for (SceneSlot* slot : slots_) slot->let_go(jobs);
   }
 
  private:
@@ -74,7 +74,7 @@ class ReadingSlot : public SceneSlot {
 };
 
 /// One tool's answer: asked for when what it depends on changes; the last one stays until the next comes. One that was
-/// stopped is taken up by Explorer::run_again().
+/// stopped is taken up by JobRunner::run_again().
 template <class Result>
 class ReadingJob final : KeepsAnswer {
  public:
@@ -85,7 +85,10 @@ class ReadingJob final : KeepsAnswer {
   };
   using Read = std::function<Result(const ReadingSource&, const Ctx&)>;
 
-  ReadingJob(ReadingInstrument& owner, std::string tag) : answer_(std::move(tag)) { owner.jobs_.push_back(this); }
+  ReadingJob(ReadingInstrument& owner, std::string tag, std::string words = "reading the run")
+      : answer_({std::move(tag), std::move(words)}) {
+    owner.jobs_.push_back(this);
+  }
 
   /// Asks for `read` when the run on screen or `options` differ from the last call. Nothing is recorded anew when there
   /// are no sites: then the trace has the logits of the last position only (with_all_logits()).
@@ -116,9 +119,9 @@ class ReadingJob final : KeepsAnswer {
   void ask(const PageContext& c, ReadingSource from, std::shared_ptr<const TracedRun> run,
            const std::set<SiteKind>& sites, const std::string& options, Read read) {
     // The answer of another model goes.
-    if (answer() && answer()->source.model.model != from.model.model) answer_.let_go(c.explorer());
+    if (answer() && answer()->source.model.model != from.model.model) answer_.let_go(c.jobs);
     Key key{std::move(run), from.model.model, options};
-    answer_.want(c.explorer(), std::move(key),
+    answer_.want(c.jobs, std::move(key),
                  [from = std::move(from), sites, options, read = std::move(read), capture = capture_](const Ctx& ctx) {
                    ReadingSource source = from;
                    source.trace = record(source, sites, ctx, *capture);
@@ -126,12 +129,11 @@ class ReadingJob final : KeepsAnswer {
                  });
   }
 
-  bool let_go_of_old(Explorer& explorer) override {
-    const Results& now = explorer.results();
+  bool let_go_of_old(JobRunner& jobs, const Results& now) override {
     const auto& asked = answer_.asked();
     if (!asked || (asked->run ? now.run == asked->run : now.model.model == asked->model)) return false;
     capture_ = std::make_shared<ReadingCapture>();  // the worker may still be in the old one
-    return answer_.let_go(explorer);
+    return answer_.let_go(jobs);
   }
 
   Answer<Key, Reading> answer_;

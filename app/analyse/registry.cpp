@@ -4,29 +4,29 @@
 
 namespace headscope {
 
-std::unique_ptr<Instrument> make_head_ablation(Explorer&);
-std::unique_ptr<Instrument> make_activation_patching(Explorer&);
-std::unique_ptr<Instrument> make_head_circuit(Explorer&);
-std::unique_ptr<Instrument> make_temperature_sweep(Explorer&);
-std::unique_ptr<Instrument> make_singular_values(Explorer&);
-std::unique_ptr<Instrument> make_detector(Explorer&);
-std::unique_ptr<Instrument> make_masks(Explorer&);
-std::unique_ptr<Instrument> make_key_sharing(Explorer&);
-std::unique_ptr<Instrument> make_logit_lens(Explorer&);
-std::unique_ptr<Instrument> make_attribution(Explorer&);
-std::unique_ptr<Instrument> make_weighted_attention(Explorer&);
-std::unique_ptr<Instrument> make_circuits(Explorer&);
-std::unique_ptr<Instrument> make_rollout(Explorer&);
-std::unique_ptr<Instrument> make_saliency(Explorer&);
-std::unique_ptr<Instrument> make_composition(Explorer&);
-std::unique_ptr<Instrument> make_sinks(Explorer&);
-std::unique_ptr<Instrument> make_massive_activations(Explorer&);
-std::unique_ptr<Instrument> make_alternatives(Explorer&);
-std::unique_ptr<Instrument> make_residual_stream(Explorer&);
-std::unique_ptr<Instrument> make_norms(Explorer&);
-std::unique_ptr<Instrument> make_feed_forward(Explorer&);
-std::unique_ptr<Instrument> make_token_path(Explorer&);
-std::unique_ptr<Instrument> make_token_loss(Explorer&);
+std::unique_ptr<Instrument> make_head_ablation(JobRunner&);
+std::unique_ptr<Instrument> make_activation_patching(JobRunner&);
+std::unique_ptr<Instrument> make_head_circuit(JobRunner&);
+std::unique_ptr<Instrument> make_temperature_sweep(JobRunner&);
+std::unique_ptr<Instrument> make_singular_values(JobRunner&);
+std::unique_ptr<Instrument> make_detector(JobRunner&);
+std::unique_ptr<Instrument> make_masks(JobRunner&);
+std::unique_ptr<Instrument> make_key_sharing(JobRunner&);
+std::unique_ptr<Instrument> make_logit_lens(JobRunner&);
+std::unique_ptr<Instrument> make_attribution(JobRunner&);
+std::unique_ptr<Instrument> make_weighted_attention(JobRunner&);
+std::unique_ptr<Instrument> make_circuits(JobRunner&);
+std::unique_ptr<Instrument> make_rollout(JobRunner&);
+std::unique_ptr<Instrument> make_saliency(JobRunner&);
+std::unique_ptr<Instrument> make_composition(JobRunner&);
+std::unique_ptr<Instrument> make_sinks(JobRunner&);
+std::unique_ptr<Instrument> make_massive_activations(JobRunner&);
+std::unique_ptr<Instrument> make_alternatives(JobRunner&);
+std::unique_ptr<Instrument> make_residual_stream(JobRunner&);
+std::unique_ptr<Instrument> make_norms(JobRunner&);
+std::unique_ptr<Instrument> make_feed_forward(JobRunner&);
+std::unique_ptr<Instrument> make_token_path(JobRunner&);
+std::unique_ptr<Instrument> make_token_loss(JobRunner&);
 
 const std::vector<InstrumentEntry>& instrument_registry() {
   static const std::vector<InstrumentEntry> all = {

@@ -107,14 +107,13 @@ class ResidualInstrument final : public ReadingInstrument {
     const ResidualStream& s = answer->result;
     const double width = std::max(std::floor(c.room()), 80 + 22.0 * static_cast<double>(s.norm.dim(1))),
                  height = std::clamp(room_below(c) - 24, 200.0, 720.0);
-    matrix_.want(c.explorer(), c.ui, answer, fmt::format("{} {}", width, height),
-                 [answer, width, height](const Look& look) {
-                   Matrix matrix = stream_matrix(answer->result, answer->source.trace);
-                   matrix.width = width, matrix.height = height;
-                   matrix.digits = 3;
-                   matrix.largest_cell = 60;
-                   return matrix_scene(matrix, look);
-                 });
+    matrix_.want(c.jobs, c.ui, answer, fmt::format("{} {}", width, height), [answer, width, height](const Look& look) {
+      Matrix matrix = stream_matrix(answer->result, answer->source.trace);
+      matrix.width = width, matrix.height = height;
+      matrix.digits = 3;
+      matrix.largest_cell = 60;
+      return matrix_scene(matrix, look);
+    });
     const Index pinned = pinned_row(c, *answer->source.trace);
     const SceneTouch touch = wide_scene(c, matrix_, "positions", [&](const Scene& scene, const SceneTouch& at) {
       frame_column(c, scene, at, pinned, c.ui.theme.accent);
@@ -128,7 +127,7 @@ class ResidualInstrument final : public ReadingInstrument {
             {fmt::format("{} at {} ({}): ‖x‖ {:.4f}", stage.name, token_label(*answer->source.trace, cell->column),
                          cell->column, s.norm.at(cell->row, cell->column)),
              fmt::format("{}[{}], F32, Euclidean norm · click pins the position", name(stage.site), cell->column)});
-    if (touch.clicked) c.explorer().pin(cell->column);
+    if (touch.clicked) c.editor.pin(cell->column);
   }
 
   void placement(const PageContext& c) {
@@ -141,7 +140,7 @@ class ResidualInstrument final : public ReadingInstrument {
     section(c.ui, fmt::format("BLOCK {} BOTH WAYS", layer),
             fmt::format("lengths at {} ({})", token_label(*found.pre.trace, row), row));
     const double height = std::clamp(room * 0.6, 260.0, 430.0);
-    diagram_.want(c.explorer(), c.ui, answer, fmt::format("{} {} {} {}", layer, row, width, height),
+    diagram_.want(c.jobs, c.ui, answer, fmt::format("{} {} {} {}", layer, row, width, height),
                   [answer, layer, row, width, height](const Look& look) {
                     FlowDiagram diagram =
                         placement_diagram(answer->result, answer->source.model.model->config(), layer, row);
@@ -182,8 +181,8 @@ class ResidualInstrument final : public ReadingInstrument {
       std::erase_if(edits, moved);
     else
       edits.push_back({{}, PostNorm{}});
-    c.explorer().close_step();
-    c.explorer().set_edits(std::move(edits));
+    c.editor.history().close_step();
+    c.editor.set_edits(std::move(edits));
   }
 
   void random(const PageContext& c) {
@@ -249,7 +248,7 @@ class ResidualInstrument final : public ReadingInstrument {
 
 }  // namespace
 
-std::unique_ptr<Instrument> make_residual_stream(Explorer&) {
+std::unique_ptr<Instrument> make_residual_stream(JobRunner&) {
   return std::make_unique<ResidualInstrument>();
 }
 

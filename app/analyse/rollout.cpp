@@ -100,7 +100,7 @@ class RolloutInstrument final : public ReadingInstrument {
 
   void matrix(const PageContext& c, const std::shared_ptr<const ReadingJob<Rolled>::Reading>& answer) {
     const double width = std::floor(c.room()), height = std::max(220.0, room_below(c) - flow_room(c));
-    slot_.want(c.explorer(), c.ui, answer, fmt::format("{} {} {}", relative_, width, height),
+    slot_.want(c.jobs, c.ui, answer, fmt::format("{} {} {}", relative_, width, height),
                [answer, relative = relative_, width, height](const Look& look) {
                  Matrix m = token_matrix(
                      relative ? answer->result.relative : answer->result.rollout, answer->source.trace,
@@ -130,7 +130,7 @@ class RolloutInstrument final : public ReadingInstrument {
                    fmt::format("rollout {:.5f}, ÷ even heads {:.3f}", answer->result.rollout.at(row, column),
                                answer->result.relative.at(row, column)),
                    "Ã_L · … · Ã_1, Ã = ρ I + (1 − ρ) mean over heads of hook_pattern, F32"});
-    if (touch.clicked) c.explorer().pin(row, column);
+    if (touch.clicked) c.editor.pin(row, column);
   }
 
   /// What stands below the matrix: the flow, or why there is none.
@@ -150,7 +150,7 @@ class RolloutInstrument final : public ReadingInstrument {
         "largest flow through the layers to each token");
     if (!found.refused.empty()) return error_text(c.ui, found.refused);
     const double width = std::max(std::floor(c.room()), 24 + 9.0 * static_cast<double>(found.flow.size()));
-    row_.want(c.explorer(), c.ui, answer, fmt::format("{} {}", relative_, width),
+    row_.want(c.jobs, c.ui, answer, fmt::format("{} {}", relative_, width),
               [answer, relative = relative_, width](const Look& look) {
                 Matrix m = token_row(relative ? answer->result.relative : answer->result.flow, answer->source.trace,
                                      relative ? "flow ÷ that of even heads, 1 = chance"
@@ -177,7 +177,7 @@ class RolloutInstrument final : public ReadingInstrument {
 
 }  // namespace
 
-std::unique_ptr<Instrument> make_rollout(Explorer&) {
+std::unique_ptr<Instrument> make_rollout(JobRunner&) {
   return std::make_unique<RolloutInstrument>();
 }
 

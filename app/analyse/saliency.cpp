@@ -76,17 +76,16 @@ class SaliencyInstrument final : public ReadingInstrument {
     GradientOf of;
     of.position = static_cast<int>(row);
     if (logit_.against.id) of.kind = GradientOf::Kind::logit_difference, of.other = *logit_.against.id;
-    job_.want(
-        c, {}, fmt::format("{} {} {}", row, logit_.token.id.value_or(-1), logit_.against.id.value_or(-1)),
-        [of, chosen = logit_.token.id, memory = c.explorer().memory()](const ReadingSource& source, const Ctx& ctx) {
-          const auto most_probable = [&] {
-            const auto whole = with_all_logits(source.model, source.run->request, source.trace, ctx, *memory);
-            return top_next(*whole, 1, of.position).front().id;
-          };
-          GradientOf asked = of;
-          asked.token = chosen ? *chosen : most_probable();
-          return Read{asked.token, read_saliency(source.model, source.run->request, ctx, *source.trace, asked)};
-        });
+    job_.want(c, {}, fmt::format("{} {} {}", row, logit_.token.id.value_or(-1), logit_.against.id.value_or(-1)),
+              [of, chosen = logit_.token.id, memory = c.jobs.memory()](const ReadingSource& source, const Ctx& ctx) {
+                const auto most_probable = [&] {
+                  const auto whole = with_all_logits(source.model, source.run->request, source.trace, ctx, *memory);
+                  return top_next(*whole, 1, of.position).front().id;
+                };
+                GradientOf asked = of;
+                asked.token = chosen ? *chosen : most_probable();
+                return Read{asked.token, read_saliency(source.model, source.run->request, ctx, *source.trace, asked)};
+              });
   }
 
   void tokens(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
@@ -95,7 +94,7 @@ class SaliencyInstrument final : public ReadingInstrument {
         "per token: how the logit moves, to first order, as its embedding fades in · click asks about that position");
     const auto& values = answer->result.found.gradients.gradient_times_input;
     const double width = std::max(std::floor(c.room()), 40 + 9.0 * static_cast<double>(values.size()));
-    row_.want(c.explorer(), c.ui, answer, fmt::format("{}", width), [answer, width](const Look& look) {
+    row_.want(c.jobs, c.ui, answer, fmt::format("{}", width), [answer, width](const Look& look) {
       const auto& all = answer->result.found.gradients.gradient_times_input;
       Matrix m = token_row({all.begin(), all.end()}, answer->source.trace, "gradient × input of the logit");
       m.diverging = true;
@@ -108,7 +107,7 @@ class SaliencyInstrument final : public ReadingInstrument {
     tooltip(c.ui, {fmt::format("{} ({}): {}", token_label(*answer->source.trace, cell->column), cell->column,
                                signed_words(static_cast<double>(nth(values, cell->column)))),
                    "Σ over d of hook_embed[d] · ∂logit/∂hook_embed[d], F32"});
-    if (touch.clicked) c.explorer().pin(cell->column);
+    if (touch.clicked) c.editor.pin(cell->column);
   }
 
   void heads(const PageContext& c, const std::shared_ptr<const Reading>& answer, double height) {
@@ -129,7 +128,7 @@ class SaliencyInstrument final : public ReadingInstrument {
     const Measure& measure = measures[measure_];
     const double width = std::floor(c.room());
     height -= 34;
-    heads_.want(c.explorer(), c.ui, answer, fmt::format("{} {} {}", width, height, measure.title),
+    heads_.want(c.jobs, c.ui, answer, fmt::format("{} {} {}", width, height, measure.title),
                 [answer, width, height, &measure](const Look& look) {
                   const Tensor& found = measure.of(answer->result.found);
                   std::vector<double> values;
@@ -153,7 +152,7 @@ class SaliencyInstrument final : public ReadingInstrument {
     section(c.ui, fmt::format("HEAD {}.{}: ATTENTION × GRADIENT", head.layer, head.head),
             "what the logit would lose without it");
     const double width = std::floor(c.room());
-    map_.want(c.explorer(), c.ui, answer, fmt::format("{} {} {} {}", head.layer, head.head, width, height),
+    map_.want(c.jobs, c.ui, answer, fmt::format("{} {} {} {}", head.layer, head.head, width, height),
               [answer, head, width, height](const Look& look) {
                 const Tensor values = nth(answer->result.found.weighted, head.layer).select(0, head.head);
                 Matrix m = token_matrix(values, answer->source.trace, "attention × gradient, logits");
@@ -172,7 +171,7 @@ class SaliencyInstrument final : public ReadingInstrument {
                                signed_words(static_cast<double>(weighted.at(head.head, cell->row, cell->column)))),
                    fmt::format("attention {:.5f} · ∂logit/∂attention", weight),
                    fmt::format("blocks.{}.attn.hook_pattern[{}], F32, one backward pass", head.layer, head.head)});
-    if (touch.clicked) c.explorer().pin(cell->row, cell->column);
+    if (touch.clicked) c.editor.pin(cell->row, cell->column);
   }
 
   ReadingJob<Read> job_{*this, "read.saliency"};
@@ -184,7 +183,7 @@ class SaliencyInstrument final : public ReadingInstrument {
 
 }  // namespace
 
-std::unique_ptr<Instrument> make_saliency(Explorer&) {
+std::unique_ptr<Instrument> make_saliency(JobRunner&) {
   return std::make_unique<SaliencyInstrument>();
 }
 

@@ -31,7 +31,7 @@ constexpr double pixels_per_z = 90;  // of a drag over a bar
 
 class SingularValuesInstrument final : public Instrument {
  public:
-  explicit SingularValuesInstrument(Explorer&) {}
+  explicit SingularValuesInstrument(JobRunner&) {}
 
   void middle(const PageContext& c) override {
     if (!c.results().model.model) return empty_state(c.ui, "No model is open", "Open one from the menu above.");
@@ -54,15 +54,14 @@ class SingularValuesInstrument final : public Instrument {
     groups(c);
     one(c);
     numbers(c);
-    const PanelContext panel{c.ui, c.explorer(), hover_};
-    next_.draw(panel);
-    look_for(c, panel);
+    next_.draw(c);
+    look_for(c);
   }
 
-  void each_frame(Explorer& explorer, bool shown) override {
-    if (shown || !answer_.asked() || answer_.asked()->model == explorer.results().model.model) return;
-    answer_.let_go(explorer);  // of a model that is not open any more
-    slot_.let_go(explorer);
+  void each_frame(JobRunner& jobs, const Results& results, bool shown) override {
+    if (shown || !answer_.asked() || answer_.asked()->model == results.model.model) return;
+    answer_.let_go(jobs);  // of a model that is not open any more
+    slot_.let_go(jobs);
   }
 
  private:
@@ -94,7 +93,7 @@ class SingularValuesInstrument final : public Instrument {
     layer_ = std::clamp(layer_, 0, model->config().dims.layers - 1);
     if (!model->projection(layer_, matrix_).weight.defined()) matrix_ = WeightMatrix::v;
     const Key key{model, layer_, matrix_};
-    answer_.want(c.explorer(), key, [key](const Ctx&) {
+    answer_.want(c.jobs, key, [key](const Ctx&) {
       const Tensor weight = key.model->projection(key.layer, key.matrix).weight;
       return Known{key.model->singular(key.layer, key.matrix), weight.dim(0), weight.dim(1)};
     });
@@ -129,7 +128,7 @@ class SingularValuesInstrument final : public Instrument {
       else
         *at = edit;
     }
-    c.explorer().set_edits(std::move(edits));
+    c.editor.set_edits(std::move(edits));
   }
   static double rounded(double z) { return std::round(z * 100) / 100; }
 
@@ -185,7 +184,7 @@ class SingularValuesInstrument final : public Instrument {
     if (button(c.ui, "Low rank k", c.ui.px(26))) {
       std::fill(z.begin(), z.end(), 0.0);
       std::fill(z.begin(), z.begin() + split_, 1.0);
-      c.explorer().close_step();
+      c.editor.history().close_step();
       put(c, z);
     }
     if (ImGui::IsItemHovered())
@@ -195,7 +194,7 @@ class SingularValuesInstrument final : public Instrument {
     const auto& edits = c.state().document.edits;
     ImGui::BeginDisabled(own_edit(edits) == edits.end());
     if (button(c.ui, "As trained", c.ui.px(26))) {
-      c.explorer().close_step();
+      c.editor.history().close_step();
       put(c, std::vector<double>(count(), 1.0));
     }
     ImGui::EndDisabled();
@@ -243,10 +242,10 @@ class SingularValuesInstrument final : public Instrument {
     ImGui::Dummy({0, c.ui.px(4)});
   }
 
-  void look_for(const PageContext& c, const PanelContext& panel) const {
+  void look_for(const PageContext& c) const {
     section(c.ui, "WHAT TO LOOK FOR");
     const std::vector<double> z = z_of(c);
-    const EditEffect* effect = compared(panel);
+    const EditEffect* effect = compared(c);
     if (std::ranges::all_of(z, [](double each) { return each == 1; }))
       return note(c.ui,
                   fmt::format("{} of {} values hold 90 % of {}'s energy. Take the others away (Low rank k) and see "
@@ -265,7 +264,7 @@ class SingularValuesInstrument final : public Instrument {
     const double width = std::floor(c.room());
     std::string key = fmt::format("{} {} {} ", width, height, chosen_);
     for (const double each : z) key += fmt::format("{} ", each);
-    slot_.want(c.explorer(), c.ui, answer_.last(), key,
+    slot_.want(c.jobs, c.ui, answer_.last(), key,
                [known = answer_.last(), z, chosen = chosen_, width, height](const Look& look) {
                  return singular_values_scene({known->singular->values, z, chosen, width, height}, look);
                });
@@ -310,7 +309,7 @@ class SingularValuesInstrument final : public Instrument {
                    "drag up or down: z; double click: 1"});
     if (touch.double_clicked) {
       nth(z, index) = 1;
-      c.explorer().close_step();
+      c.editor.history().close_step();
       return put(c, z);
     }
     if (!touch.pressed) return;
@@ -319,9 +318,8 @@ class SingularValuesInstrument final : public Instrument {
   }
 
   void maps(const PageContext& c) {
-    const PanelContext panel{c.ui, c.explorer(), hover_};
     if (!c.trace()) return empty_state(c.ui, "There is no text yet", "Write a prompt in Explore: its maps show here.");
-    const EditEffect* effect = compared(panel);
+    const EditEffect* effect = compared(c);
     const HeadId head = c.state().document.selected;
     if (!c.results().map(head)) return;
     section(c.ui, fmt::format("LAYER {} · HEAD {}", head.layer, head.head),
@@ -332,7 +330,7 @@ class SingularValuesInstrument final : public Instrument {
     const auto after = effect ? effect->after : c.results().run->trace;
     const auto before = effect ? effect->before : after;
     const std::shared_ptr<const void> source = effect ? std::shared_ptr<const void>(c.results().effect) : after;
-    pair_.want(c.explorer(), c.ui, source, fmt::format("{} {} {}", head.layer, head.head, plot),
+    pair_.want(c.jobs, c.ui, source, fmt::format("{} {} {}", head.layer, head.head, plot),
                [before, after, head, plot](const Look& look) {
                  std::vector<int> partner(before->tokens.size());
                  std::iota(partner.begin(), partner.end(), 0);
@@ -358,16 +356,15 @@ class SingularValuesInstrument final : public Instrument {
   WeightMatrix matrix_ = WeightMatrix::v;
   Index chosen_ = 0;
   std::optional<Held> held_;
-  Answer<Key, Known> answer_{"singular"};
+  Answer<Key, Known> answer_{{"singular", "taking singular values"}};
   SceneSlot slot_{"scene.singular"}, pair_{"scene.singular.maps"};
   NextPanel next_;
-  Hover hover_;
 };
 
 }  // namespace
 
-std::unique_ptr<Instrument> make_singular_values(Explorer& explorer) {
-  return std::make_unique<SingularValuesInstrument>(explorer);
+std::unique_ptr<Instrument> make_singular_values(JobRunner& jobs) {
+  return std::make_unique<SingularValuesInstrument>(jobs);
 }
 
 }  // namespace headscope

@@ -81,7 +81,7 @@ class SinksInstrument final : public ReadingInstrument {
     static constexpr const char* first[] = {"first token", "hidden", "renormalised"};
     int mode = static_cast<int>(c.state().view.first_token);
     if (segmented(c.ui, "first token mode", first, mode, ImGui::GetContentRegionAvail().x))
-      c.explorer().view().first_token = static_cast<FirstToken>(mode);
+      c.editor.view().first_token = static_cast<FirstToken>(mode);
     note(c.ui, "Maps in Explore with the first token, without it, or with the rest renormalised.");
     selected_head(c);
   }
@@ -92,7 +92,7 @@ class SinksInstrument final : public ReadingInstrument {
   void heads(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
     const double width = std::floor(c.room()), height = std::clamp(room_below(c) * 0.42, 160.0, 420.0);
     const Measure& shown = measures[measure_];
-    heads_.want(c.explorer(), c.ui, answer, fmt::format("{} {} {}", measure_, width, height),
+    heads_.want(c.jobs, c.ui, answer, fmt::format("{} {} {}", measure_, width, height),
                 [answer, &shown, measure = measure_, width, height](const Look& look) {
                   const ModelDims& dims = answer->source.trace->model.dims;
                   std::vector<double> values;
@@ -120,9 +120,9 @@ class SinksInstrument final : public ReadingInstrument {
   void shape(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
     section(c.ui, "ATTENTION BY PLACE IN THE ROW", "first token left, the query itself right; high at both ends = a V");
     const double width = std::floor(c.room()), height = std::clamp(room_below(c) * 0.5, 110.0, 220.0);
-    chart_.want(
-        c.explorer(), c.ui, answer, fmt::format("{} {}", width, height),
-        [answer, width, height](const Look& look) { return v_shape_chart(answer->result, width, height, look); });
+    chart_.want(c.jobs, c.ui, answer, fmt::format("{} {}", width, height), [answer, width, height](const Look& look) {
+      return v_shape_chart(answer->result, width, height, look);
+    });
     chart_.draw(c.ui, "v shape", {}, width, height);
   }
 
@@ -131,27 +131,26 @@ class SinksInstrument final : public ReadingInstrument {
     const double width = std::max(std::floor(c.room()),
                                   60 + 9.0 * static_cast<double>(answer->source.trace->tokens.size())),
                  height = std::max(180.0, room_below(c) - 18);
-    tokens_.want(c.explorer(), c.ui, answer, fmt::format("{} {}", width, height),
-                 [answer, width, height](const Look& look) {
-                   Matrix m;
-                   const auto& layers = answer->result.layers;
-                   const auto n = static_cast<Index>(answer->source.trace->tokens.size());
-                   m.values = Tensor::uninitialized({static_cast<Index>(layers.size()), n});
-                   for (std::size_t l = 0; l < layers.size(); ++l) {
-                     m.rows.push_back(std::to_string(l));
-                     for (Index j = 0; j < n; ++j)
-                       m.values.ref(static_cast<Index>(l), j) = static_cast<float>(nth(layers[l].received, j));
-                   }
-                   for (const float v : m.values.values()) m.pending.push_back(std::isnan(v));
-                   m.pending_text = "no row after it";
-                   m.tokens = answer->source.trace;
-                   m.row_title = "layer ↓";
-                   m.column_title = "token →";
-                   m.unit = "mean weight received";
-                   m.width = width, m.height = height;
-                   m.largest_cell = 44;
-                   return matrix_scene(m, look);
-                 });
+    tokens_.want(c.jobs, c.ui, answer, fmt::format("{} {}", width, height), [answer, width, height](const Look& look) {
+      Matrix m;
+      const auto& layers = answer->result.layers;
+      const auto n = static_cast<Index>(answer->source.trace->tokens.size());
+      m.values = Tensor::uninitialized({static_cast<Index>(layers.size()), n});
+      for (std::size_t l = 0; l < layers.size(); ++l) {
+        m.rows.push_back(std::to_string(l));
+        for (Index j = 0; j < n; ++j)
+          m.values.ref(static_cast<Index>(l), j) = static_cast<float>(nth(layers[l].received, j));
+      }
+      for (const float v : m.values.values()) m.pending.push_back(std::isnan(v));
+      m.pending_text = "no row after it";
+      m.tokens = answer->source.trace;
+      m.row_title = "layer ↓";
+      m.column_title = "token →";
+      m.unit = "mean weight received";
+      m.width = width, m.height = height;
+      m.largest_cell = 44;
+      return matrix_scene(m, look);
+    });
     const SceneTouch touch = wide_scene(c, tokens_, "received");
     const auto cell = matrix_cell(touch);
     if (!cell || cell->row >= static_cast<Index>(answer->result.layers.size()) ||
@@ -164,7 +163,7 @@ class SinksInstrument final : public ReadingInstrument {
                    fmt::format("receives {:.4f}, ‖v‖ {:.3f}, ‖residual stream‖ {:.2f}", layer.received[at],
                                layer.value_norm[at], layer.residual[at]),
                    "mean over heads and later rows of hook_pattern; means over heads of ‖hook_v‖; ‖hook_resid_post‖"});
-    if (touch.clicked) c.explorer().pin(cell->column);
+    if (touch.clicked) c.editor.pin(cell->column);
   }
 
   ReadingJob<SinkReport> job_{*this, "read.sinks"};
@@ -175,7 +174,7 @@ class SinksInstrument final : public ReadingInstrument {
 
 }  // namespace
 
-std::unique_ptr<Instrument> make_sinks(Explorer&) {
+std::unique_ptr<Instrument> make_sinks(JobRunner&) {
   return std::make_unique<SinksInstrument>();
 }
 

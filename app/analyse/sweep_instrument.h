@@ -16,7 +16,7 @@ namespace headscope {
 template <class S, class Request>
 class SweepInstrument : public Instrument {
  public:
-  void each_frame(Explorer&, bool) override { desk_.frame(); }
+  void each_frame(JobRunner&, const Results&, bool) override { desk_.frame(); }
 
  protected:
   struct Words {
@@ -24,7 +24,7 @@ class SweepInstrument : public Instrument {
     const char *nothing_yet, *advice;  ///< while there is no result
     const char* running = "Running the text";
   };
-  SweepInstrument(Explorer& explorer, const char* name, Words words) : desk_(explorer, name), words_(words) {}
+  SweepInstrument(JobRunner& jobs, const char* name, Words words) : desk_(jobs, name), words_(words) {}
 
   /// What the page asks now; nullopt = nothing that could be asked.
   virtual std::optional<Request> wanted(const PageContext& c) const = 0;

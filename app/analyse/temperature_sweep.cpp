@@ -25,8 +25,8 @@ constexpr double coldest = 0.1, hottest = 10;
 
 class TemperatureInstrument final : public SweepInstrument<TemperatureSweeper, TemperatureSweepRequest> {
  public:
-  explicit TemperatureInstrument(Explorer& explorer)
-      : SweepInstrument(explorer, "temperature",
+  explicit TemperatureInstrument(JobRunner& jobs)
+      : SweepInstrument(jobs, "temperature",
                         {"passes", "No temperature has been tried yet",
                          "Press Start on the right: every head is run at every temperature."}) {}
 
@@ -155,8 +155,8 @@ class TemperatureInstrument final : public SweepInstrument<TemperatureSweeper, T
 
 }  // namespace
 
-std::unique_ptr<Instrument> make_temperature_sweep(Explorer& explorer) {
-  return std::make_unique<TemperatureInstrument>(explorer);
+std::unique_ptr<Instrument> make_temperature_sweep(JobRunner& jobs) {
+  return std::make_unique<TemperatureInstrument>(jobs);
 }
 
 }  // namespace headscope

@@ -35,7 +35,7 @@ class TokenLossInstrument final : public ReadingInstrument {
     if (c.trace()->tokens.size() < 2)
       return empty_state(c.ui, "One token has no loss",
                          "The first token is given, not predicted: write a longer text.");
-    const auto whole = [memory = c.explorer().memory()](const ReadingSource& source, const Ctx& ctx) {
+    const auto whole = [memory = c.jobs.memory()](const ReadingSource& source, const Ctx& ctx) {
       return with_all_logits(source.model, source.run->request, source.trace, ctx, *memory);
     };
     job_.want(c, {}, "",
@@ -55,7 +55,7 @@ class TokenLossInstrument final : public ReadingInstrument {
     const Index pinned = pinned_row(c, *answer->source.trace);
     const double width = std::floor(c.room()), height = std::clamp(room_below(c) * 0.58, 220.0, 520.0);
     section(c.ui, "LOSS OF EACH TOKEN", "a bar stands at the token that had to be guessed · click pins the guess");
-    bars_.want(c.explorer(), c.ui, answer, fmt::format("{} {} {}", pinned, width, height),
+    bars_.want(c.jobs, c.ui, answer, fmt::format("{} {} {}", pinned, width, height),
                [answer, pinned, width, height](const Look& look) {
                  TokenBars bars = loss_bars(answer->result, answer->source.trace, token_names(answer->source.model));
                  bars.marked = pinned + 1;
@@ -64,7 +64,7 @@ class TokenLossInstrument final : public ReadingInstrument {
                });
     const SceneTouch touch = wide_scene(c, bars_, "losses");
     if (touch.clicked && touch.mark && (touch.mark->id.starts_with("bar.") || touch.mark->id.starts_with("place.")))
-      c.explorer().pin(std::stoi(touch.mark->id.substr(touch.mark->id.find('.') + 1)) - 1);
+      c.editor.pin(std::stoi(touch.mark->id.substr(touch.mark->id.find('.') + 1)) - 1);
     table(c, answer, pinned);
   }
 
@@ -168,13 +168,13 @@ class TokenLossInstrument final : public ReadingInstrument {
   }
 
   ReadingJob<LossReport> job_{*this, "read.loss"};
-  ReadingJob<Checked> check_{*this, "read.prefixes"};
+  ReadingJob<Checked> check_{*this, "read.prefixes", "running the beginnings"};
   ReadingSlot bars_{*this, "scene.losses"};
 };
 
 }  // namespace
 
-std::unique_ptr<Instrument> make_token_loss(Explorer&) {
+std::unique_ptr<Instrument> make_token_loss(JobRunner&) {
   return std::make_unique<TokenLossInstrument>();
 }
 

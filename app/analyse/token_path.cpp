@@ -45,7 +45,7 @@ class TokenPathInstrument final : public ReadingInstrument {
             fmt::format("{} ({}) · a cell is a dimension · + is added to the stream",
                         token_label(*answer->source.trace, path.position), path.position));
     const double width = std::floor(c.room());
-    slot_.want(c.explorer(), c.ui, answer, fmt::format("{} {}", scale_, width),
+    slot_.want(c.jobs, c.ui, answer, fmt::format("{} {}", scale_, width),
                [answer, one = scale_ == 1, width](const Look& look) {
                  NumberStrips strips = path_strips(answer->result.path);
                  strips.width = width;
@@ -113,7 +113,7 @@ class TokenPathInstrument final : public ReadingInstrument {
 
 }  // namespace
 
-std::unique_ptr<Instrument> make_token_path(Explorer&) {
+std::unique_ptr<Instrument> make_token_path(JobRunner&) {
   return std::make_unique<TokenPathInstrument>();
 }
 

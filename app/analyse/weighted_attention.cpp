@@ -139,7 +139,7 @@ class WeightedAttentionInstrument final : public ReadingInstrument {
       }
       ImGui::SetCursorPos({x, start.y + c.ui.px(20)});
       SceneSlot& slot = slots_[i];
-      slot.want(c.explorer(), c.ui, answer, wanted, [answer, weighting, options](const Look& look) {
+      slot.want(c.jobs, c.ui, answer, wanted, [answer, weighting, options](const Look& look) {
         return weighted_scene(*answer->source.trace, answer->result.weights, weighting, options, look);
       });
       ImGui::SetNextItemAllowOverlap();  // the button beside the map
@@ -166,7 +166,7 @@ class WeightedAttentionInstrument final : public ReadingInstrument {
                              key_norm(*answer, head, weighting, cell.column)),
                  fmt::format("blocks.{}.attn.hook_pattern[{}], hook_v, W_O; F32", head.layer, head.head)});
       }
-      if (touch.clicked) c.explorer().pin(cell.row, cell.column);
+      if (touch.clicked) c.editor.pin(cell.row, cell.column);
     }
     ImGui::SetCursorPos({start.x, start.y + c.ui.px(20 + height + 8)});
   }
@@ -175,18 +175,16 @@ class WeightedAttentionInstrument final : public ReadingInstrument {
     section(c.ui, "ALL HEADS",
             "first token's share by attention − by output: weight that carries little · click a head");
     const double width = std::floor(c.room()), height = std::max(150.0, room_below(c) - 4);
-    atlas_.want(c.explorer(), c.ui, answer, fmt::format("{} {}", width, height),
-                [answer, width, height](const Look& look) {
-                  const ModelDims& dims = answer->source.trace->model.dims;
-                  std::vector<double> values;
-                  for (const WeightedHead& head : answer->result.heads)
-                    values.push_back(head.first_attention - head.first_output);
-                  Matrix matrix = head_matrix(dims.layers, dims.heads, values);
-                  matrix.unit = "share of the first token by attention − by output";
-                  matrix.diverging = true;
-                  matrix.width = width, matrix.height = height;
-                  return matrix_scene(matrix, look);
-                });
+    atlas_.want(c.jobs, c.ui, answer, fmt::format("{} {}", width, height), [answer, width, height](const Look& look) {
+      const ModelDims& dims = answer->source.trace->model.dims;
+      std::vector<double> values;
+      for (const WeightedHead& head : answer->result.heads) values.push_back(head.first_attention - head.first_output);
+      Matrix matrix = head_matrix(dims.layers, dims.heads, values);
+      matrix.unit = "share of the first token by attention − by output";
+      matrix.diverging = true;
+      matrix.width = width, matrix.height = height;
+      return matrix_scene(matrix, look);
+    });
     const SceneTouch touch = wide_scene(c, atlas_, "heads");
     if (!atlas_.scene()) return;
     if (const auto head = head_cells(c, *atlas_.scene(), touch)) {
@@ -212,7 +210,7 @@ class WeightedAttentionInstrument final : public ReadingInstrument {
 
 }  // namespace
 
-std::unique_ptr<Instrument> make_weighted_attention(Explorer&) {
+std::unique_ptr<Instrument> make_weighted_attention(JobRunner&) {
   return std::make_unique<WeightedAttentionInstrument>();
 }
 

@@ -58,7 +58,7 @@ std::vector<int> order_of(const AtlasView& view, const HeadFacts* facts) {
   return order;
 }
 
-void sort_menu(const PanelContext& c, AtlasView& view) {
+void sort_menu(const PageContext& c, AtlasView& view) {
   const std::size_t column = column_of(view.sort);
   const std::string shown =
       view.sort.empty() ? "by layer" : std::string(column < metrics().size() ? metrics()[column].title : "by layer");
@@ -89,8 +89,8 @@ void sort_menu(const PanelContext& c, AtlasView& view) {
 
 }  // namespace
 
-void AtlasPanel::draw(const PanelContext& c) {
-  AtlasView& view = c.explorer.view().atlas;
+void AtlasPanel::draw(const PageContext& c) {
+  AtlasView& view = c.editor.view().atlas;
   section(c.ui, "HEAD ATLAS", "layer ↓ head →");
   static constexpr const char* labels[] = {"Map", "Entropy", "Sink", "Class", "Effect"};
   static constexpr std::string_view ids[] = {"map", "entropy_normalized", "sink", "class", "effect"};
@@ -147,12 +147,10 @@ void AtlasPanel::draw(const PanelContext& c) {
   if (view.coloring == "effect")
     for (const double moved : options.values) key += fmt::format(";{}", moved);
   if (view.only_class.empty() || !options.order.empty())
-    slot_.want(c.explorer, c.ui, c.results().run->trace, key,
-               [run = c.results().run, options, words](const Look& look) {
-                 if (words && options.values.empty())
-                   return head_atlas_scene(in_words(*run->trace, run->words), options, look);
-                 return head_atlas_scene(*run->trace, options, look);
-               });
+    slot_.want(c.jobs, c.ui, c.results().run->trace, key, [run = c.results().run, options, words](const Look& look) {
+      if (words && options.values.empty()) return head_atlas_scene(in_words(*run->trace, run->words), options, look);
+      return head_atlas_scene(*run->trace, options, look);
+    });
   else
     return section(c.ui, "", "no head of this text belongs to the class");
 
@@ -169,7 +167,7 @@ void AtlasPanel::draw(const PanelContext& c) {
   if (touch.mark)
     if (const auto head = head_of(touch.mark->id)) {
       c.hovered.head = head;
-      if (touch.clicked) c.explorer.select(*head);
+      if (touch.clicked) c.editor.select(*head);
     }
   // Selection and hover are painted over the picture, so that they cost no new one.
   ImDrawList& draw = *ImGui::GetWindowDrawList();

@@ -33,14 +33,14 @@ std::optional<Index> bar_at(const Scene& scene, Point at) {
 }
 }  // namespace
 
-void CellTools::say(const PanelContext& c, double weight) const {
+void CellTools::say(const PageContext& c, double weight) const {
   const Trace& trace = *c.trace();
   tooltip(c.ui, {fmt::format("weight {:.2f}", weight),
                  fmt::format("{} {} → {} {}; the others of the row share {:.2f}", token_label(trace, drag_->query),
                              drag_->query, token_label(trace, drag_->key), drag_->key, 1 - weight)});
 }
 
-void CellTools::on_map(const PanelContext& c, const SceneTouch& touch, const AttentionMap& map, const Heatmap& heat) {
+void CellTools::on_map(const PageContext& c, const SceneTouch& touch, const AttentionMap& map, const Heatmap& heat) {
   const MapTool tool = c.state().view.map_tool;
   if (!touch.held) {
     painting_.reset();
@@ -55,23 +55,28 @@ void CellTools::on_map(const PanelContext& c, const SceneTouch& touch, const Att
     if (touch.pressed) painting_ = map.masked(query, key);
     if (!painting_ || (!touch.pressed && query == painted_query_ && key == painted_key_)) return;
     painted_query_ = query, painted_key_ = key;
-    c.explorer.paint_mask(query, key, bin, *painting_);
+    try {
+      c.editor.paint_mask(query, key, bin, *painting_, static_cast<Index>(c.trace()->tokens.size()));
+      c.jobs.dismiss("mask");
+    } catch (const Error& refused) {
+      c.jobs.show({Message::Level::error, refused.what(), "mask"});
+    }
   }
   if (tool != MapTool::weight) return;
   const float y = ImGui::GetIO().MousePos.y;
   if (touch.pressed && on_cell) {
-    c.explorer.pin(query, key);
+    c.editor.pin(query, key);
     drag_ = Drag{false, query, key, static_cast<double>(map.weight(query, key)), y};
   }
   if (!drag_) return;
   const double up = static_cast<double>((drag_->y - y) / c.ui.scale);
   drag_->moved |= std::abs(up) > 3;
   const double weight = drag_->moved ? hundredths(drag_->start + up / whole_weight) : drag_->start;
-  if (drag_->moved) c.explorer.set_weight(drag_->query, drag_->key, weight);
+  if (drag_->moved) c.editor.set_weight(drag_->query, drag_->key, weight);
   say(c, weight);
 }
 
-void CellTools::on_row(const PanelContext& c, const SceneTouch& touch, const Scene& bars, const AttentionMap& map,
+void CellTools::on_row(const PageContext& c, const SceneTouch& touch, const Scene& bars, const AttentionMap& map,
                        Index query) {
   if (!touch.held) {
     if (drag_ && drag_->bar) drag_.reset();
@@ -92,7 +97,7 @@ void CellTools::on_row(const PanelContext& c, const SceneTouch& touch, const Sce
       else if (const auto* line = std::get_if<Line>(&mark.shape); line && mark.id == "axis.high")
         one = line->points.front().y;
     weight = hundredths((base - touch.at.y) / std::max(base - one, 1.0));
-    c.explorer.set_weight(drag_->query, drag_->key, weight);
+    c.editor.set_weight(drag_->query, drag_->key, weight);
   }
   say(c, weight);
 }

@@ -173,7 +173,7 @@ void CompareWorkspace::atlas(Ui& ui, Workbench& bench) {
   }
   if (options.values.empty()) return;
   options.values_high = std::max(options.values_high, 1e-6);
-  atlas_.want(bench.explorer, ui, result, fmt::format("{}", options.width),
+  atlas_.want(bench.explorer.jobs, ui, result, fmt::format("{}", options.width),
               [result, options](const Look& look) { return head_atlas_scene(*result->a.trace, options, look); });
   const Scene* scene = atlas_.scene();
   if (!scene) return;
@@ -182,7 +182,7 @@ void CompareWorkspace::atlas(Ui& ui, Workbench& bench) {
   const SceneTouch touch = atlas_.draw(ui, "compare atlas", how, options.width, scene->height);
   HeadId head;
   if (touch.clicked && touch.mark && std::sscanf(touch.mark->id.c_str(), "head.%d.%d", &head.layer, &head.head) == 2)
-    bench.explorer.select(head);
+    bench.explorer.editor.select(head);
   for (const Mark& mark : scene->marks)
     if (std::sscanf(mark.id.c_str(), "head.%d.%d", &head.layer, &head.head) == 2 &&
         head == bench.explorer.state().document.selected) {
@@ -205,7 +205,8 @@ void CompareWorkspace::ranking(Ui& ui, Workbench& bench) {
     const HeadDifference& d = c.heads[c.ranked[rank]];
     const HeadId head{d.layer, d.head};
     const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + width, at.y + height};
-    if (pressable(fmt::format("difference rank {}", rank + 1).c_str(), {width, height})) bench.explorer.select(head);
+    if (pressable(fmt::format("difference rank {}", rank + 1).c_str(), {width, height}))
+      bench.explorer.editor.select(head);
     if (!ImGui::IsItemVisible()) continue;
     const bool hovered = ImGui::IsItemHovered(), chosen = head == bench.explorer.state().document.selected;
     if (hovered || chosen) draw.AddRectFilled(at, end, col(chosen ? ui.chrome.selected : ui.chrome.hovered), ui.px(4));
@@ -278,11 +279,12 @@ void CompareWorkspace::tokens(Ui& ui, Workbench& bench, float height) {
     options.name_a = result->a.name;
     options.name_b = result->b.name;
     options.width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale)) - 2;
-    tokens_.want(bench.explorer, ui, result, fmt::format("{}", options.width), [result, options](const Look& look) {
-      TokenPairsOptions all = options;
-      all.partner = result->partner;
-      return token_pairs_scene(*result->a.trace, *result->b.trace, all, look);
-    });
+    tokens_.want(bench.explorer.jobs, ui, result, fmt::format("{}", options.width),
+                 [result, options](const Look& look) {
+                   TokenPairsOptions all = options;
+                   all.partner = result->partner;
+                   return token_pairs_scene(*result->a.trace, *result->b.trace, all, look);
+                 });
     if (const Scene* scene = tokens_.scene()) {
       SceneViewOptions how;
       how.fit_height = false;
@@ -370,7 +372,7 @@ void CompareWorkspace::maps(Ui& ui, Workbench& bench) {
   std::string wanted = fmt::format("{}.{} {} {} {}", head.layer, head.head, width, height, name(options.scaling.scale));
   if (const auto& part = options.region_a)
     wanted += fmt::format(" {} {} {} {}", part->query, part->n_query, part->key, part->n_key);
-  maps_.want(bench.explorer, ui, result, wanted, [result, options](const Look& look) {
+  maps_.want(bench.explorer.jobs, ui, result, wanted, [result, options](const Look& look) {
     HeadPairOptions all = options;
     all.partner = result->partner;
     return head_pair_scene(*result->a.trace, *result->b.trace, all, look);
@@ -422,11 +424,11 @@ void CompareWorkspace::reading(Ui& ui, Workbench& bench) {
   int scale = bench.explorer.state().view.scale == Scale::log ? 1 : 0;
   ImGui::Dummy({0, ui.px(2)});
   if (segmented(ui, "compare scale", scales, scale))
-    bench.explorer.view().scale = scale == 1 ? Scale::log : Scale::linear;
+    bench.explorer.editor.view().scale = scale == 1 ? Scale::log : Scale::linear;
   ImGui::SameLine(0, ui.px(10));
   static constexpr const char* units[] = {"tokens", "words"};
   int unit = static_cast<int>(bench.explorer.state().view.text_unit);
-  if (segmented(ui, "compare unit", units, unit)) bench.explorer.view().text_unit = static_cast<TextUnit>(unit);
+  if (segmented(ui, "compare unit", units, unit)) bench.explorer.editor.view().text_unit = static_cast<TextUnit>(unit);
   if (ImGui::IsItemHovered())
     tooltip(ui, {"Tokens, or words (W)", "to a word: the sum over its tokens; from a word: the mean over its tokens",
                  c.unit == c.asked ? "predictions and losses are those of tokens"

@@ -270,7 +270,7 @@ void CorpusWorkspace::scatter(Ui& ui, Workbench& bench, double height) {
   const auto results = desk_.results();
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   const int heads = results->statistics.layers() * results->statistics.heads();
-  scatter_.want(bench.explorer, ui, results, fmt::format("{} {} {} {}", x_, y_, width, height),
+  scatter_.want(bench.explorer.jobs, ui, results, fmt::format("{} {} {} {}", x_, y_, width, height),
                 [results, width, height, heads, x = x_, y = y_](const Look& look) {
                   const CorpusStatistics& all = results->statistics;
                   const Metric &mx = metrics()[x], &my = metrics()[y];
@@ -323,13 +323,13 @@ void CorpusWorkspace::scatter(Ui& ui, Workbench& bench, double height) {
     if (hovered) draw.AddCircle(middle, ui.px(8), col(ui.theme.accent), 24, ui.px(1.5));
     if (!hovered) continue;
     if (touch.double_clicked) bench.ui.workspace = workspace_index("Explore");
-    if (touch.clicked) bench.explorer.select(head);
+    if (touch.clicked) bench.explorer.editor.select(head);
   }
 }
 
 void CorpusWorkspace::heads(Ui& ui, Workbench& bench, double width, double height) {
   const auto results = desk_.results();
-  heads_.want(bench.explorer, ui, results, fmt::format("{} {} {} {}", shown_, spread_, width, height),
+  heads_.want(bench.explorer.jobs, ui, results, fmt::format("{} {} {} {}", shown_, spread_, width, height),
               [results, width, height, metric = shown_, spread = spread_ == 1](const Look& look) {
                 const CorpusStatistics& all = results->statistics;
                 const Metric& shown = metrics()[metric];
@@ -356,7 +356,7 @@ void CorpusWorkspace::histogram(Ui& ui, Workbench& bench, double width, double h
   const auto row = row_of(results->statistics, head);
   if (!row) return note(ui, "The selected head is of another model than these results.");
   const Color color = class_hue(ui, results->statistics, *row);
-  histogram_.want(bench.explorer, ui, results, fmt::format("{} {} {} {}", shown_, *row, width, height),
+  histogram_.want(bench.explorer.jobs, ui, results, fmt::format("{} {} {} {}", shown_, *row, width, height),
                   [results, width, height, head, row = *row, metric = shown_, color](const Look& look) {
                     const Distribution& values = results->statistics.of(row, metric);
                     Histogram picture;

@@ -7,12 +7,12 @@
 
 namespace headscope {
 
-void DepthPanel::draw(const PanelContext& c) {
+void DepthPanel::draw(const PageContext& c) {
   const HeadFacts* facts = c.facts();
   if (!facts || facts->trace->maps.empty() || facts->trace->model.dims.layers < 2) return;
   section(c.ui, "ACROSS DEPTH", "mean over the heads of each layer");
   const double width = std::floor(c.room());
-  slot_.want(c.explorer, c.ui, c.results().facts, std::to_string(width),
+  slot_.want(c.jobs, c.ui, c.results().facts, std::to_string(width),
              [facts = c.results().facts, width](const Look& look) {
                struct Wanted {
                  std::string_view id;

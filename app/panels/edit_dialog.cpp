@@ -36,7 +36,7 @@ void EditDialog::take(const Intervention& edit) {
   error_.clear();
 }
 
-void EditDialog::ask_new(const PanelContext& c) {
+void EditDialog::ask_new(const PageContext& c) {
   ask_ = true;
   index_.reset();
   more_.clear();
@@ -56,7 +56,7 @@ void EditDialog::ask_new(const PanelContext& c) {
   fields_.forget();
 }
 
-void EditDialog::ask_change(const PanelContext& c, std::size_t index) {
+void EditDialog::ask_change(const PageContext& c, std::size_t index) {
   ask_ = true;
   index_ = index;
   more_.clear();
@@ -67,7 +67,7 @@ void EditDialog::ask_change(const PanelContext& c, std::size_t index) {
   fields_.forget();
 }
 
-void EditDialog::choose(const PanelContext& c, const EditForm& form) {
+void EditDialog::choose(const PageContext& c, const EditForm& form) {
   form_ = &form;
   EditAnswers& answers = answers_[form_];
   if (answers.empty()) answers = usual_answers(form);
@@ -75,7 +75,7 @@ void EditDialog::choose(const PanelContext& c, const EditForm& form) {
 }
 
 /// The line from the form.
-void EditDialog::compose(const PanelContext& c) {
+void EditDialog::compose(const PageContext& c) {
   const std::string words = words_of(grammar_of(*form_), answers_[form_]);
   try {  // what concerns layers as a whole reaches all of their heads
     if (target_.head && parse_edit_action(words, "edit")->whole_layer()) target_.head.reset(), more_.clear();
@@ -87,7 +87,7 @@ void EditDialog::compose(const PanelContext& c) {
 }
 
 /// The form from the line.
-void EditDialog::read_line(const PanelContext& c) {
+void EditDialog::read_line(const PageContext& c) {
   const auto edit = checked(c);
   if (!edit) return;
   const std::string written = std::exchange(line_, "");
@@ -96,7 +96,7 @@ void EditDialog::read_line(const PanelContext& c) {
 }
 
 /// The edit that the line says; nothing, and why not in error_, when it is no good here.
-std::optional<Intervention> EditDialog::checked(const PanelContext& c) {
+std::optional<Intervention> EditDialog::checked(const PageContext& c) {
   error_.clear();
   try {
     Intervention edit = parse_intervention(line_, "edit");
@@ -112,7 +112,7 @@ std::optional<Intervention> EditDialog::checked(const PanelContext& c) {
   }
 }
 
-void EditDialog::confirm(const PanelContext& c) {
+void EditDialog::confirm(const PageContext& c) {
   auto edit = checked(c);
   if (!edit) return;
   std::vector<Intervention> edits = c.state().document.edits, made{*edit};
@@ -123,13 +123,13 @@ void EditDialog::confirm(const PanelContext& c) {
   auto at = edits.end();
   if (index_ && *index_ < edits.size()) at = edits.erase(edits.begin() + static_cast<std::ptrdiff_t>(*index_));
   edits.insert(at, made.begin(), made.end());
-  c.explorer.close_step();
-  c.explorer.set_edits(std::move(edits));
+  c.editor.history().close_step();
+  c.editor.set_edits(std::move(edits));
   ImGui::CloseCurrentPopup();
 }
 
 /// What can be done, by groups, each with a sentence; letters find it. True where Enter was meant for the search.
-bool EditDialog::kinds(const PanelContext& c) {
+bool EditDialog::kinds(const PageContext& c) {
   ImGui::SetNextItemWidth(-1);
   if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
   input_line(c.ui, "##search edits", "Search edits", search_);
@@ -178,7 +178,7 @@ std::string EditDialog::also() const {
 
 /// A cell for every head, layers below one another. A click takes one head, on a number a layer or a column; with Ctrl
 /// or Shift a further head.
-bool EditDialog::heads(const PanelContext& c) {
+bool EditDialog::heads(const PageContext& c) {
   if (!c.results().model.model) return false;
   const ModelDims& dims = c.results().model.model->config().dims;
   const HeadTarget before = target_;
@@ -261,7 +261,7 @@ bool EditDialog::heads(const PanelContext& c) {
 }
 
 /// The text; a click takes one token, dragging a stretch.
-bool EditDialog::tokens(const PanelContext& c) {
+bool EditDialog::tokens(const PageContext& c) {
   const Trace& trace = *c.trace();
   const int count = static_cast<int>(trace.tokens.size());
   PositionRange& range = *target_.positions;
@@ -294,7 +294,7 @@ bool EditDialog::tokens(const PanelContext& c) {
   return !(range == before);
 }
 
-bool EditDialog::positions(const PanelContext& c) {
+bool EditDialog::positions(const PageContext& c) {
   static constexpr const char* which[] = {"All positions", "Some"};
   int some = target_.positions ? 1 : 0;
   bool changed = segmented(c.ui, "positions", which, some);
@@ -317,7 +317,7 @@ bool EditDialog::positions(const PanelContext& c) {
   return changed;
 }
 
-bool EditDialog::where(const PanelContext& c) {
+bool EditDialog::where(const PageContext& c) {
   section(c.ui, "WHERE",
           more_.empty() ? text_of(target_) : text_of(target_) + fmt::format(" and {} more: {}", more_.size(), also()));
   bool changed = heads(c);
@@ -326,7 +326,7 @@ bool EditDialog::where(const PanelContext& c) {
   return changed;
 }
 
-void EditDialog::draw(const PanelContext& c) {
+void EditDialog::draw(const PageContext& c) {
   if (std::exchange(ask_, false)) ImGui::OpenPopup(title);
   const ImVec2 size = ImGui::GetIO().DisplaySize;
   const float width = std::min(c.ui.px(940 * c.ui.theme.text_scale), size.x - c.ui.px(32)),

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "app/panels/edit_fields.h"
-#include "app/panels/panel_context.h"
+#include "app/panels/page_context.h"
 #include "core/edits/edit.h"
 
 namespace headscope {
@@ -17,24 +17,24 @@ namespace headscope {
 class EditDialog {
  public:
   /// Opens with the next draw(): a new edit of the heads that the side panel's scope means, or one of the list.
-  void ask_new(const PanelContext& c);
-  void ask_change(const PanelContext& c, std::size_t index);
+  void ask_new(const PageContext& c);
+  void ask_change(const PageContext& c, std::size_t index);
   /// Heads are named "edit head 1.0", "edit layer 1", "edit column 0", tokens "edit token 5", kinds "edit: ablate".
-  void draw(const PanelContext& c);
+  void draw(const PageContext& c);
 
  private:
   void take(const Intervention& edit);
-  void choose(const PanelContext& c, const EditForm& form);
-  void compose(const PanelContext& c);
-  void read_line(const PanelContext& c);
-  std::optional<Intervention> checked(const PanelContext& c);
-  void confirm(const PanelContext& c);
+  void choose(const PageContext& c, const EditForm& form);
+  void compose(const PageContext& c);
+  void read_line(const PageContext& c);
+  std::optional<Intervention> checked(const PageContext& c);
+  void confirm(const PageContext& c);
 
-  bool kinds(const PanelContext& c);
-  bool where(const PanelContext& c);
-  bool heads(const PanelContext& c);
-  bool positions(const PanelContext& c);
-  bool tokens(const PanelContext& c);
+  bool kinds(const PageContext& c);
+  bool where(const PageContext& c);
+  bool heads(const PageContext& c);
+  bool positions(const PageContext& c);
+  bool tokens(const PageContext& c);
   std::string also() const;
 
   bool ask_ = false;

@@ -27,7 +27,7 @@ double number_in(const std::string& text, double otherwise) {
 }
 
 /// A name at the left, so that what belongs to it stands in one line with the others'.
-void label(const PanelContext& c, const std::string& text, const std::string& words) {
+void label(const PageContext& c, const std::string& text, const std::string& words) {
   ImGui::AlignTextToFramePadding();
   const float left = ImGui::GetCursorPosX();
   ImGui::TextUnformatted(text.c_str());
@@ -37,7 +37,7 @@ void label(const PanelContext& c, const std::string& text, const std::string& wo
 }
 
 /// One of several: side by side where they fit, else a list that says what each means.
-bool choose(const PanelContext& c, const char* id, const std::vector<const char*>& titles,
+bool choose(const PageContext& c, const char* id, const std::vector<const char*>& titles,
             const std::vector<const EditPart*>& parts, int& chosen) {
   if (titles.size() <= 9 && segmented_width(c.ui, titles) <= ImGui::GetContentRegionAvail().x)
     return segmented(c.ui, id, titles, chosen);
@@ -61,7 +61,7 @@ bool choose(const PanelContext& c, const char* id, const std::vector<const char*
   return changed;
 }
 
-bool number_field(const PanelContext& c, const EditField& field, std::string& answer) {
+bool number_field(const PageContext& c, const EditField& field, std::string& answer) {
   bool changed = false;
   const float box = c.ui.px(92);
   const bool slides = field.high > field.low;
@@ -93,7 +93,7 @@ void add(FieldTouch& to, FieldTouch more) {
 
 }  // namespace
 
-bool position_choice(const PanelContext& c, const char* id, int& position) {
+bool position_choice(const PageContext& c, const char* id, int& position) {
   const Trace* trace = c.trace();
   const int count = trace ? static_cast<int>(trace->tokens.size()) : 0;
   const auto name = [&](int at) {
@@ -128,7 +128,7 @@ bool position_choice(const PanelContext& c, const char* id, int& position) {
   return changed;
 }
 
-FieldTouch EditFields::field(const PanelContext& c, const EditPart& part, std::string& answer) {
+FieldTouch EditFields::field(const PageContext& c, const EditPart& part, std::string& answer) {
   const EditField& field = part.field;
   FieldTouch touch;
   bool said = false;
@@ -201,7 +201,7 @@ FieldTouch EditFields::field(const PanelContext& c, const EditPart& part, std::s
   return touch;
 }
 
-FieldTouch EditFields::draw(const PanelContext& c, const EditPart& part, EditAnswers& answers) {
+FieldTouch EditFields::draw(const PageContext& c, const EditPart& part, EditAnswers& answers) {
   FieldTouch touch;
   ImGui::PushID(part.id);
   switch (part.kind) {

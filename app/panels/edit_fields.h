@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "app/panels/panel_context.h"
+#include "app/panels/page_context.h"
 #include "app/widgets/prompt_edit.h"
 #include "core/edits/edit_grammar.h"
 
@@ -19,16 +19,16 @@ struct FieldTouch {
 class EditFields {
  public:
   /// Fields are named "##edit TAU", positions, choices and switches by their titles, alternatives by their words.
-  FieldTouch draw(const PanelContext& c, const EditPart& part, EditAnswers& answers);
+  FieldTouch draw(const PageContext& c, const EditPart& part, EditAnswers& answers);
   /// Another edit is filled in: texts begin anew.
   void forget() { texts_.clear(); }
 
  private:
-  FieldTouch field(const PanelContext& c, const EditPart& part, std::string& answer);
+  FieldTouch field(const PageContext& c, const EditPart& part, std::string& answer);
   std::map<int, PromptEdit> texts_;  // by the field's id
 };
 
 /// A button that names a token of the text, "5 ␣Anna", and a list to choose another from; below 0: from the end.
-bool position_choice(const PanelContext& c, const char* id, int& position);
+bool position_choice(const PageContext& c, const char* id, int& position);
 
 }  // namespace headscope

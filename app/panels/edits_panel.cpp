@@ -22,15 +22,15 @@
 
 namespace headscope {
 
-void EditsPanel::add(const PanelContext& c, const Intervention& edit) {
+void EditsPanel::add(const PageContext& c, const Intervention& edit) {
   std::vector<Intervention> edits = c.state().document.edits;
   edits.push_back(edit);
   error_.clear();
-  c.explorer.close_step();
-  c.explorer.set_edits(std::move(edits));
+  c.editor.history().close_step();
+  c.editor.set_edits(std::move(edits));
 }
 
-void EditsPanel::list(const PanelContext& c) {
+void EditsPanel::list(const PageContext& c) {
   const std::vector<Intervention>& edits = c.state().document.edits;
   std::vector<Intervention> changed = edits;
   bool dragged = false;
@@ -76,14 +76,14 @@ void EditsPanel::list(const PanelContext& c) {
     if (changed != edits) break;  // the list below belongs to what it was
   }
   if (changed == edits) return;
-  if (!dragged) c.explorer.close_step();  // past several neighbours is one step, two presses are two
-  c.explorer.set_edits(std::move(changed));
+  if (!dragged) c.editor.history().close_step();  // past several neighbours is one step, two presses are two
+  c.editor.set_edits(std::move(changed));
 }
 
 // ---- texts that edits take from
 
 /// Reading a text and aligning it takes a moment: on the worker, once for each list of edits.
-void EditsPanel::want_pairs(const PanelContext& c) {
+void EditsPanel::want_pairs(const PageContext& c) {
   EditsOfRun now{c.results().run, c.state().document.edits};
   if (!now.run) return;
   if (now != of_) {
@@ -101,7 +101,7 @@ void EditsPanel::want_pairs(const PanelContext& c) {
     carried_ = true;
   }
   if (std::ranges::none_of(now.edits, [](const Intervention& edit) { return edit.action->paired_text(); })) return;
-  answer_.want(c.explorer, now, [now, model = c.results().model](const Ctx&) {
+  answer_.want(c.jobs, now, [now, model = c.results().model](const Ctx&) {
     Pairs found;
     for (const Intervention& edit : now.edits) {
       found.texts.emplace_back();
@@ -125,7 +125,7 @@ void EditsPanel::want_pairs(const PanelContext& c) {
 }
 
 /// Under an edit that takes from another text: how many of its tokens have a partner; a click shows which.
-void EditsPanel::pairs_line(const PanelContext& c, std::size_t index) {
+void EditsPanel::pairs_line(const PageContext& c, std::size_t index) {
   if (!c.state().document.edits[index].action->paired_text() || index >= pairs_.texts.size()) return;
   const auto& texts = pairs_.texts[index];
   const std::string words = texts ? count_of_pairs(texts->partner) + " paired" : pairs_.errors[index];
@@ -148,7 +148,7 @@ void EditsPanel::pairs_line(const PanelContext& c, std::size_t index) {
 }
 
 /// The tokens of both texts; pairs are changed by clicking.
-void EditsPanel::pairs_window(const PanelContext& c) {
+void EditsPanel::pairs_window(const PageContext& c) {
   if (std::exchange(ask_, false)) ImGui::OpenPopup("edit pairs");
   const ImVec2 size = ImGui::GetIO().DisplaySize;
   ImGui::SetNextWindowPos({size.x / 2, size.y / 3}, ImGuiCond_Appearing, {0.5f, 0.5f});
@@ -170,7 +170,7 @@ void EditsPanel::pairs_window(const PanelContext& c) {
   bool changed = segmented(c.ui, "pairing", std::span(names, pairing.by == TextPairing::By::hand ? 4u : 3u), way);
   if (changed) pairing = ways[way];
   ImGui::Dummy({0, c.ui.px(4)});
-  if (const auto by_hand = picker_.draw(c.ui, c.explorer, "edit pairs", texts, size.y * 0.5f)) {
+  if (const auto by_hand = picker_.draw(c.ui, c.jobs, "edit pairs", texts, size.y * 0.5f)) {
     pairing = TextPairing(TextPairing::By::hand, pairs_of(*by_hand));
     auto shown = std::make_shared<PairedTexts>(*texts);  // the next click goes on from this one
     shown->partner = *by_hand;
@@ -179,14 +179,14 @@ void EditsPanel::pairs_window(const PanelContext& c) {
   }
   if (changed) {
     edits[opened_].action = edits[opened_].action->paired(pairing);
-    c.explorer.close_step();
-    c.explorer.set_edits(std::move(edits));
+    c.editor.history().close_step();
+    c.editor.set_edits(std::move(edits));
   }
   if (ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
   ImGui::EndPopup();
 }
 
-void EditsPanel::draw(const PanelContext& c) {
+void EditsPanel::draw(const PageContext& c) {
   section(c.ui, "EDITS", "in order; later ones win");
   want_pairs(c);
   list(c);

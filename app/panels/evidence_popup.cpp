@@ -27,14 +27,14 @@ std::string summary(const HeadVerdict& verdict) {
 }
 }  // namespace
 
-const std::vector<HeadVerdict>& verdicts_of(const PanelContext& c) {
+const std::vector<HeadVerdict>& verdicts_of(const PageContext& c) {
   static const std::vector<HeadVerdict> none;
   const HeadFacts* facts = c.facts();
   const int row = facts ? facts->row(c.state().document.selected) : -1;
   return row < 0 ? none : nth(facts->verdicts, row);
 }
 
-void evidence_popup(const PanelContext& c) {
+void evidence_popup(const PageContext& c) {
   const std::vector<HeadVerdict>& verdicts = verdicts_of(c);
   const Ui& ui = c.ui;
   if (ImGui::IsItemHovered()) {
@@ -61,7 +61,7 @@ void evidence_popup(const PanelContext& c) {
               fmt::format("{}###{} {} {}", ui.fonts.laid_out(words), verdict.rule->id, cell.query, cell.key).c_str(),
               c.state().document.query == cell.query && c.state().document.key == cell.key,
               ImGuiSelectableFlags_NoAutoClosePopups))
-        c.explorer.pin(cell.query, cell.key);
+        c.editor.pin(cell.query, cell.key);
       ui.name(words, ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
       if (ImGui::IsItemHovered()) c.hovered.query = cell.query, c.hovered.key = cell.key;
     }
@@ -73,7 +73,7 @@ void evidence_popup(const PanelContext& c) {
   ImGui::EndPopup();
 }
 
-void paint_evidence(const PanelContext& c, const SceneTouch& touch, const Heatmap& map) {
+void paint_evidence(const PageContext& c, const SceneTouch& touch, const Heatmap& map) {
   if (!ImGui::IsPopupOpen(popup)) return;
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   for (const HeadVerdict& verdict : verdicts_of(c))

@@ -7,7 +7,7 @@
 namespace headscope {
 
 void ExploreWorkspace::left(Ui& ui, Workbench& bench) {
-  const PanelContext c{ui, bench.explorer, hovered_};
+  const PageContext c{ui, bench};
   if (std::exchange(bench.ui.focus_prompt, false)) prompt_.focus();
   prompt_.draw(c);
   atlas_.draw(c);
@@ -16,11 +16,11 @@ void ExploreWorkspace::left(Ui& ui, Workbench& bench) {
 
 void ExploreWorkspace::middle(Ui& ui, Workbench& bench) {
   if (std::exchange(bench.ui.reset_zoom, false)) head_.reset_zoom();
-  head_.draw({ui, bench.explorer, hovered_});
+  head_.draw({ui, bench});
 }
 
 void ExploreWorkspace::right(Ui& ui, Workbench& bench) {
-  const PanelContext c{ui, bench.explorer, hovered_};
+  const PageContext c{ui, bench};
   if (!c.trace()) return empty_state(ui, "No head is chosen", "Its numbers, temperature and mask will stand here.");
   if (std::exchange(bench.ui.add_edit, false)) edits_.add_one();
   softmax_.draw(c);
@@ -32,11 +32,6 @@ void ExploreWorkspace::right(Ui& ui, Workbench& bench) {
   if (edited) next_.draw(c);
   draw_facts(c);
   if (!edited) next_.draw(c);
-}
-
-void ExploreWorkspace::above(Ui& ui, Workbench& bench) {
-  if (!(hovered_ == bench.explorer.hover())) *ui.animate = true;
-  bench.explorer.hover() = std::exchange(hovered_, {});
 }
 
 }  // namespace headscope

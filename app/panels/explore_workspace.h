@@ -12,11 +12,8 @@ class ExploreWorkspace {
   void left(Ui& ui, Workbench& bench);
   void middle(Ui& ui, Workbench& bench);
   void right(Ui& ui, Workbench& bench);
-  /// Last in a frame.
-  void above(Ui& ui, Workbench& bench);
 
  private:
-  Hover hovered_;
   PromptPanel prompt_;
   AtlasPanel atlas_;
   DepthPanel depth_;

@@ -76,7 +76,7 @@ void GenerateWorkspace::choice(Ui& ui, Workbench& bench) {
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
   const auto most = static_cast<std::size_t>(std::clamp((room - 330) / 23, 5.0, static_cast<double>(shown_candidates)));
-  candidates_.want(bench.explorer, ui, told->step, fmt::format("{} {} {}", width, most, decided),
+  candidates_.want(bench.explorer.jobs, ui, told->step, fmt::format("{} {} {}", width, most, decided),
                    [step = told->step, decided, width, most, model = desk_.model()](const Look& look) {
                      const auto label = [&](std::int32_t id) {
                        return model.tokenizer && id < model.tokenizer->vocab_size() ? model.tokenizer->token(id).label

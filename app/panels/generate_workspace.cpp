@@ -382,7 +382,8 @@ void GenerateWorkspace::rows(Ui& ui, Workbench& bench, double height) {
   const float after = ImGui::GetCursorPosY();
   ImGui::SetCursorPos({ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - width, line - ui.px(3)});
   int scale = bench.explorer.state().view.scale == Scale::log ? 1 : 0;
-  if (segmented(ui, "row scale", scales, scale)) bench.explorer.view().scale = scale == 1 ? Scale::log : Scale::linear;
+  if (segmented(ui, "row scale", scales, scale))
+    bench.explorer.editor.view().scale = scale == 1 ? Scale::log : Scale::linear;
   ImGui::SetCursorPosY(std::max(after, line + ui.px(27)));
   HeadRowsOptions options;
   options.heads = desk_.model().model->config().dims.heads;
@@ -391,7 +392,7 @@ void GenerateWorkspace::rows(Ui& ui, Workbench& bench, double height) {
   options.height = std::max(height - 34, 120.0);
   const HeadId selected = bench.explorer.state().document.selected;
   options.selected = selected;
-  rows_.want(bench.explorer, ui, told->step,
+  rows_.want(bench.explorer.jobs, ui, told->step,
              fmt::format("{} {} {} {}.{}", options.width, options.height, scale, selected.layer, selected.head),
              [text = desk_.text(), step = told->step, options](const Look& look) {
                return head_rows_scene(*text, step->rows, options, look);
@@ -412,7 +413,7 @@ void GenerateWorkspace::rows(Ui& ui, Workbench& bench, double height) {
                              token_label(*desk_.text(), key), key, told->step->rows.at(row, key)),
                  fmt::format("blocks.{}.attn.hook_pattern[{}, {}, {}], F32", layer, head, position, key),
                  "click to select the head"});
-  if (touch.clicked) bench.explorer.select({layer, head});
+  if (touch.clicked) bench.explorer.editor.select({layer, head});
 }
 
 void GenerateWorkspace::history(Ui& ui, double height) {

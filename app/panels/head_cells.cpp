@@ -37,7 +37,7 @@ std::optional<HeadId> head_cells(const PageContext& c, const Scene& scene, const
   if (touch.double_clicked)
     show_in_explore(c, head);
   else if (touch.clicked)
-    c.explorer().select(head);
+    c.editor.select(head);
   return head;
 }
 
@@ -56,7 +56,7 @@ void selected_head(const PageContext& c) {
 }
 
 void show_in_explore(const PageContext& c, HeadId head) {
-  c.explorer().select(head);
+  c.editor.select(head);
   c.bench.ui.workspace = workspace_index("Explore");
 }
 

@@ -33,7 +33,7 @@ AxisFound axis_of(const Scene& scene, std::string_view prefix) {
   return found;
 }
 
-void paint_label(const PanelContext& c, const SceneTouch& touch, const PointedLabel& label, const char* id) {
+void paint_label(const PageContext& c, const SceneTouch& touch, const PointedLabel& label, const char* id) {
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   const auto& g = label.ground;
   draw.AddQuadFilled(touch.window(g[0]), touch.window(g[1]), touch.window(g[2]), touch.window(g[3]),
@@ -45,7 +45,7 @@ void paint_label(const PanelContext& c, const SceneTouch& touch, const PointedLa
 }
 
 /// Row and column pointed at: a frame round each, inside the map, and their labels, whether the axes write them or not.
-void paint_cross(const PanelContext& c, const SceneTouch& touch, const Scene& scene, const Heatmap& heat,
+void paint_cross(const PageContext& c, const SceneTouch& touch, const Scene& scene, const Heatmap& heat,
                  const ImVec2& from, const ImVec2& to) {
   const auto shown = [&](std::optional<Index> token) { return token ? std::optional(c.shown(*token)) : std::nullopt; };
   const std::optional<Index> query = shown(c.state().hover.query), key = shown(c.state().hover.key);
@@ -106,7 +106,7 @@ std::pair<Index, Index> strongest(const AttentionMap& map, Index query, Index ke
 }  // namespace
 
 /// Another text, or words for tokens: its map is another one, and is seen whole first.
-void HeadMapView::keep_to_text(const PanelContext& c) {
+void HeadMapView::keep_to_text(const PageContext& c) {
   std::vector<std::int32_t> ids;
   for (const Token& token : c.positions().tokens) ids.push_back(token.id);
   if (ids == text_) return;
@@ -115,13 +115,13 @@ void HeadMapView::keep_to_text(const PanelContext& c) {
 }
 
 /// A row that was pinned outside the part comes into it.
-void HeadMapView::follow_pin(const PanelContext& c) {
+void HeadMapView::follow_pin(const PageContext& c) {
   const auto pinned = c.state().document.query ? std::optional(c.shown(*c.state().document.query)) : std::nullopt;
   if (pinned == std::exchange(pinned_, pinned) || !pinned) return;
   part_.reveal(*pinned);
 }
 
-void HeadMapView::draw(const PanelContext& c, const AttentionMap& map, CellTools& tools, double width, double height) {
+void HeadMapView::draw(const PageContext& c, const AttentionMap& map, CellTools& tools, double width, double height) {
   const HeadId head = c.state().document.selected;
   const View& view = c.state().view;
   const Document& document = c.state().document;
@@ -139,7 +139,7 @@ void HeadMapView::draw(const PanelContext& c, const AttentionMap& map, CellTools
       fmt::format("{} {} {} {} {} {} {} {} {} {}", head.layer, head.head, name(scale), name(first), width, height,
                   run.words != nullptr, run.minus ? "difference" : "", query.value_or(-1), key.value_or(-1));
   if (shown) wanted += fmt::format(" {} {} {} {}", shown->query, shown->n_query, shown->key, shown->n_key);
-  slot_.want(c.explorer, c.ui, run.trace, wanted, [=](const Look& look) {
+  slot_.want(c.jobs, c.ui, run.trace, wanted, [=](const Look& look) {
     HeadMapOptions o;
     o.layer = head.layer;
     o.head = head.head;
@@ -177,7 +177,7 @@ void HeadMapView::draw(const PanelContext& c, const AttentionMap& map, CellTools
     }
     c.hovered.query = q;
     c.hovered.key = k;
-    if (touch.clicked && !tool) c.explorer.pin(q, k);
+    if (touch.clicked && !tool) c.editor.pin(q, k);
     if (const auto says = cell_words(c, q, k); says && !tool && !touch.held) {
       std::vector<std::string> lines{says->words};
       if (bin > 1) lines.push_back(fmt::format("the strongest of the {} × {} weights in this cell", bin, bin));

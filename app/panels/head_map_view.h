@@ -9,7 +9,7 @@
 
 #include "app/panels/cell_tools.h"
 #include "app/panels/map_part.h"
-#include "app/panels/panel_context.h"
+#include "app/panels/page_context.h"
 #include "app/panels/scene_slot.h"
 #include "app/panels/shown_run.h"
 
@@ -18,15 +18,15 @@ namespace headscope {
 class HeadMapView {
  public:
   /// In the next width × height logical pixels. REQUIRES a run with this map.
-  void draw(const PanelContext& c, const AttentionMap& map, CellTools& tools, double width, double height);
+  void draw(const PageContext& c, const AttentionMap& map, CellTools& tools, double width, double height);
   /// The whole map again.
   void reset() { part_.reset(); }
   /// What is shown of the map; nullopt = all of it.
   std::optional<MapRegion> region() const { return part_.region(); }
 
  private:
-  void keep_to_text(const PanelContext& c);
-  void follow_pin(const PanelContext& c);
+  void keep_to_text(const PageContext& c);
+  void follow_pin(const PageContext& c);
 
   SceneSlot slot_{"scene.head"};
   MapPart part_;

@@ -23,7 +23,7 @@ namespace headscope {
 
 namespace {
 
-Badge badge_of(const PanelContext& c) {
+Badge badge_of(const PageContext& c) {
   const std::vector<HeadVerdict>& verdicts = verdicts_of(c);
   if (verdicts.empty()) return {};
   const HeadVerdict& first = verdicts.front();
@@ -36,7 +36,7 @@ std::string at(const Trace& trace, Index position) {
 
 }  // namespace
 
-void HeadPanel::header(const PanelContext& c) {
+void HeadPanel::header(const PageContext& c) {
   const HeadId head = c.state().document.selected;
   const float top = ImGui::GetCursorPosY();
   {
@@ -70,10 +70,10 @@ void HeadPanel::header(const PanelContext& c) {
     ImGui::SetCursorPosY(top);
   }
   ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(0.0f, ImGui::GetContentRegionAvail().x - width));
-  if (segmented(c.ui, "head view", labels, view)) c.explorer.view().head_view = static_cast<HeadView>(view);
+  if (segmented(c.ui, "head view", labels, view)) c.editor.view().head_view = static_cast<HeadView>(view);
 }
 
-void HeadPanel::main_view(const PanelContext& c, double height) {
+void HeadPanel::main_view(const PageContext& c, double height) {
   const HeadId head = c.state().document.selected;
   const View& view = c.state().view;
   const Document& document = c.state().document;
@@ -97,7 +97,7 @@ void HeadPanel::main_view(const PanelContext& c, double height) {
     case HeadView::heads:
       return;  // pictures of their own
     case HeadView::arcs:
-      slot_.want(c.explorer, c.ui, trace,
+      slot_.want(c.jobs, c.ui, trace,
                  place + fmt::format(" {} {} {}", width, view.arcs_threshold, document.query.value_or(-1)),
                  [=, threshold = view.arcs_threshold,
                   scroll_bar = static_cast<double>(ImGui::GetStyle().ScrollbarSize / c.ui.scale),
@@ -116,35 +116,33 @@ void HeadPanel::main_view(const PanelContext& c, double height) {
       how.centered = true;
       break;
     case HeadView::row:
-      slot_.want(c.explorer, c.ui, trace, place + fmt::format(" {}", query),
-                 [=, row = c.shown(query)](const Look& look) {
-                   RowBarsOptions o;
-                   o.layer = head.layer;
-                   o.head = head.head;
-                   o.query = row;
-                   o.scaling.scale = scale == Scale::log && !run.minus ? Scale::log : Scale::linear;
-                   o.room = {width, height};
-                   return row_bars_scene(*as_viewed(run, head, first), o, look);
-                 });
+      slot_.want(c.jobs, c.ui, trace, place + fmt::format(" {}", query), [=, row = c.shown(query)](const Look& look) {
+        RowBarsOptions o;
+        o.layer = head.layer;
+        o.head = head.head;
+        o.query = row;
+        o.scaling.scale = scale == Scale::log && !run.minus ? Scale::log : Scale::linear;
+        o.room = {width, height};
+        return row_bars_scene(*as_viewed(run, head, first), o, look);
+      });
       break;
     case HeadView::steps:
     case HeadView::qk: {
       const auto detail = c.results().detail;
       if (!detail || detail->head != head) return empty_state(c.ui, "Reading the scores of this head …", "");
       if (view.head_view == HeadView::steps) {
-        slot_.want(c.explorer, c.ui, detail, place, [=](const Look& look) {
+        slot_.want(c.jobs, c.ui, detail, place, [=](const Look& look) {
           return head_steps_scene(*detail->trace, {head.layer, head.head, width}, look);
         });
       } else {
         const Index key = document.key.value_or(
             std::max<Index>(0, nth(detail->map().stats().max_key, std::min(query, detail->map().n_query() - 1))));
         const bool rotary = c.results().model.model && c.results().model.model->config().turns_halves();
-        slot_.want(
-            c.explorer, c.ui, detail, place + fmt::format(" {} {} {}", query, key, width), [=](const Look& look) {
-              return score_split_scene(
-                  *detail->trace,
-                  {head.layer, head.head, query, key, rotary, width, std::clamp(height - 20, 200.0, 1400.0)}, look);
-            });
+        slot_.want(c.jobs, c.ui, detail, place + fmt::format(" {} {} {}", query, key, width), [=](const Look& look) {
+          return score_split_scene(
+              *detail->trace,
+              {head.layer, head.head, query, key, rotary, width, std::clamp(height - 20, 200.0, 1400.0)}, look);
+        });
       }
       break;
     }
@@ -178,7 +176,7 @@ constexpr const char* showns[] = {"after", "before", "Δ"};
 constexpr double read_out_height = 34;
 }  // namespace
 
-double HeadPanel::footer_height(const PanelContext& c) const {
+double HeadPanel::footer_height(const PageContext& c) const {
   // The same arithmetic as choice(), so that the map takes exactly what is left.
   const double room = c.room();
   double x = 0;
@@ -196,8 +194,8 @@ double HeadPanel::footer_height(const PanelContext& c) const {
   return 44 + 38 * (lines - 1) + read_out_height;
 }
 
-void HeadPanel::footer(const PanelContext& c) {
-  View& view = c.explorer.view();
+void HeadPanel::footer(const PageContext& c) {
+  View& view = c.editor.view();
   bool first = true;
   int scale = static_cast<int>(view.scale);
   if (choice(c.ui, "scale", scales, scale, first)) view.scale = static_cast<Scale>(scale);
@@ -223,7 +221,7 @@ void HeadPanel::footer(const PanelContext& c) {
 
 /// The cell under the pointer, or the pinned one: in words, below them where the number comes from. Lines of its own,
 /// so that neither is cut; free while nothing is pointed at, so that nothing moves.
-void HeadPanel::read_out(const PanelContext& c) {
+void HeadPanel::read_out(const PageContext& c) {
   const Hover& hover = c.state().hover;
   const Document& document = c.state().document;
   const auto says =
@@ -255,7 +253,7 @@ void HeadPanel::reset_zoom() {
   map_->reset();
 }
 
-void HeadPanel::draw(const PanelContext& c) {
+void HeadPanel::draw(const PageContext& c) {
   if (!c.trace())
     return empty_state(c.ui, "Nothing to show yet", "Open a model and write a text: every head appears at once.");
   header(c);
@@ -277,7 +275,7 @@ void HeadPanel::draw(const PanelContext& c) {
   const RowBarsOptions::Room size{c.room(), row_height - 30};
   const FirstToken first = c.state().view.first_token;
   const bool dragging = tools_.dragging_bar();
-  row_.want(c.explorer, c.ui, run.trace,
+  row_.want(c.jobs, c.ui, run.trace,
             fmt::format("{} {} {} {} {} {} {} {}{}", head.layer, head.head, query, size.width, size.height, name(first),
                         run.words != nullptr, run.minus ? "difference" : "", dragging ? " drag" : ""),
             [=, row = c.shown(query)](const Look& look) {

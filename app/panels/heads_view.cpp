@@ -69,7 +69,7 @@ std::optional<HeadId> head_at(const Scene& scene, const Mark& mark, Index row) {
 
 }  // namespace
 
-void HeadsView::order_choice(const PanelContext& c, Index query) {
+void HeadsView::order_choice(const PageContext& c, Index query) {
   static constexpr const char* orders[] = {"by layer", "strongest first"};
   const float top = ImGui::GetCursorPosY(), width = segmented_width(c.ui, orders);
   {
@@ -90,7 +90,7 @@ void HeadsView::order_choice(const PanelContext& c, Index query) {
   ImGui::SetCursorPosY(top + c.ui.px(toolbar));
 }
 
-void HeadsView::draw(const PanelContext& c, Index query, double width, double height) {
+void HeadsView::draw(const PageContext& c, Index query, double width, double height) {
   order_choice(c, query);
   const ShownRun run = shown_run(c);
   const View& view = c.state().view;
@@ -111,7 +111,7 @@ void HeadsView::draw(const PanelContext& c, Index query, double width, double he
       fmt::format("{} {} {} {} {} {} {} {} {} {}.{}", at, key.value_or(-1), options.width, options.height,
                   name(options.scale), name(view.first_token), run.words != nullptr, run.minus ? "difference" : "",
                   strongest_first_, document.selected.layer, document.selected.head);
-  slot_.want(c.explorer, c.ui, run.trace, wanted,
+  slot_.want(c.jobs, c.ui, run.trace, wanted,
              [=, first = view.first_token, sorted = strongest_first_,
               tokens = run.words ? run.words->word_tokens : run.trace](const Look& look) {
                HeadRowsOptions o = options;
@@ -148,7 +148,7 @@ void HeadsView::draw(const PanelContext& c, Index query, double width, double he
                        fmt::format("query {}, key {} · blocks.{}.attn.hook_pattern[{}, {}, {}]", at, to, head->layer,
                                    head->head, at, to),
                        "click to select the head"});
-        if (touch.clicked) c.explorer.select(*head);
+        if (touch.clicked) c.editor.select(*head);
       }
     }
   }

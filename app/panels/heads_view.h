@@ -2,7 +2,7 @@
 // One token in all heads: the row of the pinned query in every head, layer under layer or strongest first; a click
 // selects the head. Thread rule: the UI thread.
 
-#include "app/panels/panel_context.h"
+#include "app/panels/page_context.h"
 #include "app/panels/scene_slot.h"
 
 namespace headscope {
@@ -10,10 +10,10 @@ namespace headscope {
 class HeadsView {
  public:
   /// In the next width × height logical pixels. REQUIRES a run; `query`: the token whose rows are shown.
-  void draw(const PanelContext& c, Index query, double width, double height);
+  void draw(const PageContext& c, Index query, double width, double height);
 
  private:
-  void order_choice(const PanelContext& c, Index query);
+  void order_choice(const PageContext& c, Index query);
   SceneSlot slot_{"scene.heads"};
   bool strongest_first_ = false;
 };

@@ -142,7 +142,7 @@ void MechanismsWorkspace::effect(Ui& ui, Workbench& bench, bool whole) {
   section(ui, "LOSS PER TOKEN", compared ? "nats; grey: before the edits" : "nats");
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   const double height = std::clamp(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) - 8, 110.0, 220.0);
-  losses_.want(bench.explorer, ui, losses, fmt::format("{} {} {}", compared, width, height),
+  losses_.want(bench.explorer.jobs, ui, losses, fmt::format("{} {} {}", compared, width, height),
                [losses, compared, width, height](const Look& look) {
                  LineChart chart;
                  chart.width = width;
@@ -183,8 +183,8 @@ void MechanismsWorkspace::in_model(Ui& ui, Workbench& bench) {
     const int shown = std::min(period, dims.layers);
     for (const HeadId head : all) (head.layer % shown == shown - 1 ? softmax : linear).push_back(head);
     if (period == 1) linear.clear(), softmax = all;
-    bench.explorer.close_step();
-    bench.explorer.set_edits([&] {
+    bench.explorer.editor.history().close_step();
+    bench.explorer.editor.set_edits([&] {
       MechanismSwaps swaps = swaps_of(bench.explorer.state().document.edits, dims);
       for (const HeadId head : softmax) swaps.erase(head);
       for (const HeadId head : linear) swaps[head] = text_of(desk_.choice());
@@ -205,8 +205,8 @@ void MechanismsWorkspace::in_model(Ui& ui, Workbench& bench) {
       const Intervention local{{layer, {}}, SetMask{"window 8"}};
       if (std::ranges::count(edits, local) == 0) edits.push_back(local);
     }
-    bench.explorer.close_step();
-    bench.explorer.set_edits(std::move(edits));
+    bench.explorer.editor.history().close_step();
+    bench.explorer.editor.set_edits(std::move(edits));
   }
   if (ImGui::IsItemHovered())
     tooltip(ui, {"Softmax over the last 8 tokens in the lower half, this mechanism above", "as TransNormer does"});

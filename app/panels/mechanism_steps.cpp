@@ -95,7 +95,7 @@ void MechanismsWorkspace::curves(Ui& ui) {
     section(ui, page.result.curves[i].title,
             page.result.curves[i].x_title + " →, " + page.result.curves[i].y_title + " ↑");
     const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale)), height = 190;
-    curves_[i].want(explorer_, ui, desk_.page(), fmt::format("{}", width),
+    curves_[i].want(jobs_, ui, desk_.page(), fmt::format("{}", width),
                     [from = desk_.page(), i, width, height](const Look& look) {
                       const MechanismCurve& curve = from->result.curves[i];
                       LineChart chart;

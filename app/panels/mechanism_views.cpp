@@ -29,7 +29,7 @@ constexpr Index most_ranked_tokens = 256;
 void MechanismsWorkspace::matrices(Ui& ui, SceneSlot& slot, const char* id, const std::vector<Shown>& shown,
                                    double width, const std::string& options, BuildFlow build) {
   const auto page = desk_.page();
-  slot.want(explorer_, ui, page, options,
+  slot.want(jobs_, ui, page, options,
             [page, build = std::move(build)](const Look& look) { return matrix_flow_scene(build(*page), look); });
   const Scene* scene = slot.scene();
   if (!scene) return;
@@ -221,7 +221,7 @@ void MechanismsWorkspace::times(Ui& ui) {
   const double height = std::clamp(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) - 6, 150.0, 330.0);
   const std::string name(desk_.mechanism().name);
   const bool itself = times->id == "softmax";
-  times_.want(explorer_, ui, times, fmt::format("{} {}", width, height),
+  times_.want(jobs_, ui, times, fmt::format("{} {}", width, height),
               [times, width, height, name, itself](const Look& look) {
                 LineChart chart;
                 chart.width = width;
@@ -246,7 +246,7 @@ void MechanismsWorkspace::times(Ui& ui) {
 }
 
 void MechanismsWorkspace::every_head(Ui& ui) {
-  const auto& run = explorer_.results().run;
+  const auto& run = run_.results().run;
   if (!run || run->trace->maps.empty()) return;
   section(ui, "RANK FOR 90 % ENERGY OF EVERY HEAD",
           fmt::format("of {} tokens; click a head", run->trace->tokens.size()));
@@ -256,7 +256,7 @@ void MechanismsWorkspace::every_head(Ui& ui) {
   }
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   const double height = std::clamp(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) - 6, 140.0, 330.0);
-  ranks_.want(explorer_, ui, run, fmt::format("{} {}", width, height), [run, width, height](const Look& look) {
+  ranks_.want(jobs_, ui, run, fmt::format("{} {}", width, height), [run, width, height](const Look& look) {
     const ModelDims& dims = run->trace->model.dims;
     std::vector<double> ranks;
     for (const AttentionMap& map : run->trace->maps) ranks.push_back(energy_rank(singular_values(map.to_dense()), 0.9));
@@ -275,7 +275,7 @@ void MechanismsWorkspace::every_head(Ui& ui) {
   const SceneTouch touch = ranks_.draw(ui, "mechanism ranks", how, width, scene->height);
   if (!touch.cell || !touch.mark || touch.mark->id != "matrix") return;
   const HeadId head{static_cast<int>(touch.cell->row), static_cast<int>(touch.cell->column)};
-  if (touch.clicked) explorer_.select(head);
+  if (touch.clicked) editor_.select(head);
   const auto& map = std::get<Heatmap>(touch.mark->shape);
   tooltip(ui, {fmt::format("Layer {} · Head {}", head.layer, head.head),
                fmt::format("{:.0f} singular values hold 90 % of the energy",

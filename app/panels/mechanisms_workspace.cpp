@@ -58,7 +58,8 @@ std::string byte_words(double value) {
   return with_unit(value, units, 1000);
 }
 
-MechanismsWorkspace::MechanismsWorkspace(Explorer& explorer) : explorer_(explorer), desk_(explorer) {
+MechanismsWorkspace::MechanismsWorkspace(JobRunner& jobs, DocumentEditor& editor, const RunController& run)
+    : jobs_(jobs), editor_(editor), run_(run), desk_(jobs, editor, run) {
   for (const Mechanism& m : mechanisms()) {
     const std::string group(m.group);
     if (groups_.empty() || groups_.back().title != group) groups_.push_back({group, {}});

@@ -23,7 +23,7 @@ class MechanismsWorkspace {
  public:
   static constexpr const char* title = "Mechanisms";
 
-  explicit MechanismsWorkspace(Explorer& explorer);
+  MechanismsWorkspace(JobRunner& jobs, DocumentEditor& editor, const RunController& run);
   void left(Ui& ui, Workbench& bench);
   void middle(Ui& ui, Workbench& bench);
   void right(Ui& ui, Workbench& bench);
@@ -74,7 +74,9 @@ class MechanismsWorkspace {
   void cost(Ui& ui);
   void layers(Ui& ui);
 
-  Explorer& explorer_;
+  JobRunner& jobs_;
+  DocumentEditor& editor_;
+  const RunController& run_;
   MechanismDesk desk_;
   std::vector<CatalogueGroup> groups_;
   std::vector<CatalogueGroup> shown_;  // those, and what stands in other workspaces

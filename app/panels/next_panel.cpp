@@ -30,7 +30,7 @@ std::string before_after(const EditEffect* effect, double before, double now) {
 
 }  // namespace
 
-void NextPanel::tokens(const PanelContext& c, const EditEffect* effect) {
+void NextPanel::tokens(const PageContext& c, const EditEffect* effect) {
   const auto& run = c.results().run;
   section(c.ui, "NEXT TOKEN", effect ? "before → after, %" : "after the last token");
   std::vector<Bar> bars;
@@ -63,14 +63,14 @@ void NextPanel::tokens(const PanelContext& c, const EditEffect* effect) {
   if (const int which = std::max(click.left, click.right); which >= 0) {
     auto pair = contrast_of(c.state(), c.results()).value_or(std::pair{ids.front(), ids.back()});
     (click.left >= 0 ? pair.first : pair.second) = nth(ids, which);
-    c.explorer.view().contrast = pair;
+    c.editor.view().contrast = pair;
   }
   if (effect)
     fact(c.ui, "KL(before ‖ after)", fmt::format("{:.4f} nats", effect->change.kl), nullptr,
          {"KL divergence of the next-token distributions", "Σ p ln(p / q) over the full vocabulary"});
 }
 
-void NextPanel::contrast(const PanelContext& c, const EditEffect* effect) {
+void NextPanel::contrast(const PageContext& c, const EditEffect* effect) {
   const auto pair = contrast_of(c.state(), c.results());
   if (!pair) return;
   const auto of = [&](const Trace& trace) { return logit_difference(trace, pair->first, pair->second); };
@@ -81,7 +81,7 @@ void NextPanel::contrast(const PanelContext& c, const EditEffect* effect) {
         "click a token above for the first of the two, right click for the second"});
 }
 
-void NextPanel::losses(const PanelContext& c, const EditEffect* effect) {
+void NextPanel::losses(const PageContext& c, const EditEffect* effect) {
   // Those of a moment ago stay while a slider moves; not those of another text.
   const std::shared_ptr<const TextLosses> losses = c.results().losses;
   const Trace& shown = *c.trace();
@@ -95,7 +95,7 @@ void NextPanel::losses(const PanelContext& c, const EditEffect* effect) {
        {"mean of −ln p(token | what came before), nats",
         "from logits, F32; perplexity " + fmt::format("{:.2f}", std::exp(now))});
   const double width = std::floor(c.room());
-  slot_.want(c.explorer, c.ui, losses, fmt::format("{} {}", width, both), [losses, both, width](const Look& look) {
+  slot_.want(c.jobs, c.ui, losses, fmt::format("{} {}", width, both), [losses, both, width](const Look& look) {
     LineChart chart;
     chart.width = width;
     chart.height = 104;
@@ -113,7 +113,7 @@ void NextPanel::losses(const PanelContext& c, const EditEffect* effect) {
   slot_.draw(c.ui, "loss", {}, width, 104);
 }
 
-void NextPanel::moved_heads(const PanelContext& c, const EditEffect& effect) {
+void NextPanel::moved_heads(const PageContext& c, const EditEffect& effect) {
   std::vector<std::size_t> order(effect.moved.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::erase_if(order, [&](std::size_t i) { return !(effect.moved[i] >= 0.0005); });
@@ -130,10 +130,10 @@ void NextPanel::moved_heads(const PanelContext& c, const EditEffect& effect) {
   const BarClick click = bar_list(c.ui, "moved heads", bars);
   if (click.left < 0) return;
   const AttentionMap& map = effect.before->maps[nth(order, click.left)];
-  c.explorer.select({map.layer(), map.head()});
+  c.editor.select({map.layer(), map.head()});
 }
 
-void NextPanel::draw(const PanelContext& c) {
+void NextPanel::draw(const PageContext& c) {
   if (!c.results().run) return;
   const EditEffect* effect = compared(c);
   tokens(c, effect);

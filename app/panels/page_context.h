@@ -1,5 +1,5 @@
 #pragma once
-// What a page draws with and acts on; made anew for each call. Thread rule: the UI thread.
+// What a page or a panel draws with and acts on; made anew for each call. Thread rule: the UI thread.
 
 #include <imgui.h>
 
@@ -11,13 +11,38 @@ namespace headscope {
 struct PageContext {
   Ui& ui;
   Workbench& bench;
-  Explorer& explorer() const { return bench.explorer; }
-  const AppState& state() const { return bench.explorer.state(); }
+  JobRunner& jobs = bench.explorer.jobs;
+  DocumentEditor& editor = bench.explorer.editor;
+  Hover& hovered = editor.hovered();  ///< what the pointer is over in this frame; all panels show it in the next
+  const AppState& state() const { return editor.state(); }
   const Results& results() const { return bench.explorer.results(); }
   /// The trace on screen, or null.
   const Trace* trace() const { return results().run ? results().run->trace.get() : nullptr; }
+  /// Facts that belong to the trace on screen, or null while they are being computed.
+  const HeadFacts* facts() const {
+    return results().facts && results().run && results().facts->trace == results().run->trace ? results().facts.get()
+                                                                                              : nullptr;
+  }
+  /// The words of the text on screen, when it shall be shown in words and is short enough for it; else null.
+  const WordGroups* words() const {
+    const TracedRun* run = results().run.get();
+    return run && state().view.text_unit == TextUnit::words && run->words.words() <= most_words ? &run->words : nullptr;
+  }
+  /// Where a token stands along the axes.
+  Index shown(Index token) const { return words() ? words()->word_of(token) : token; }
+  /// The tokens, or words, that stand there, with their labels: a trace without maps in words.
+  const Trace& positions() const { return words() ? *results().run->word_tokens : *trace(); }
   /// Logical width that is left in this column.
   double room() const { return static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale); }
 };
+
+/// What the edits did to the run on screen, or, while a slider moves, to the one before it; null without edits.
+inline const EditEffect* compared(const PageContext& c) {
+  const auto& effect = c.results().effect;
+  if (!effect || !c.trace()) return nullptr;
+  const bool alike =
+      effect->after->maps.size() == c.trace()->maps.size() && effect->after->tokens.size() == c.trace()->tokens.size();
+  return alike ? effect.get() : nullptr;
+}
 
 }  // namespace headscope

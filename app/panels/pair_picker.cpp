@@ -43,7 +43,7 @@ std::string PairPicker::remark(const PairedTexts& texts) const {
                      texts.b->tokens.size());
 }
 
-std::optional<std::vector<int>> PairPicker::draw(Ui& ui, Explorer& explorer, const char* id,
+std::optional<std::vector<int>> PairPicker::draw(Ui& ui, JobRunner& jobs, const char* id,
                                                  const std::shared_ptr<const PairedTexts>& texts, float most) {
   if (of_ != texts) {
     other_words_ = !of_ || of_->a->ids() != texts->a->ids() || of_->b->ids() != texts->b->ids();
@@ -55,7 +55,7 @@ std::optional<std::vector<int>> PairPicker::draw(Ui& ui, Explorer& explorer, con
   ImGui::PushStyleColor(ImGuiCol_ChildBg, vec(ui.theme.background));
   if (ImGui::BeginChild(id, {0, 0}, ImGuiChildFlags_AutoResizeY | ImGuiChildFlags_NavFlattened)) {
     const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale)) - 2;
-    slot_.want(explorer, ui, texts, fmt::format("{}", width), [texts, width](const Look& look) {
+    slot_.want(jobs, ui, texts, fmt::format("{}", width), [texts, width](const Look& look) {
       TokenPairsOptions options;
       options.name_a = texts->name_a;
       options.name_b = texts->name_b;

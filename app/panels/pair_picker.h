@@ -32,7 +32,7 @@ class PairPicker {
   explicit PairPicker(const std::string& tag) : slot_(tag) {}
   /// In a child as high as the pairs need, at most `most` window pixels. The changed partners once two tokens were
   /// clicked. Tokens are named "ID/a.3", "ID/b.4".
-  std::optional<std::vector<int>> draw(Ui& ui, Explorer& explorer, const char* id,
+  std::optional<std::vector<int>> draw(Ui& ui, JobRunner& jobs, const char* id,
                                        const std::shared_ptr<const PairedTexts>& texts, float most);
   /// "9 of 12 and 14 tokens paired · click …"
   std::string remark(const PairedTexts& texts) const;

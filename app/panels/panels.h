@@ -1,7 +1,7 @@
 #pragma once
 // The panels of the Explore workspace. Each is a function of state and results that draws itself into the column it is
-// called in and tells the Explorer what the user did. Panels do not know one another: what one hovers, all show,
-// through PanelContext::hovered. Thread rule: the UI thread.
+// called in and tells the editor what the user did. Panels do not know one another: what one hovers, all show,
+// through PageContext::hovered. Thread rule: the UI thread.
 
 #include <memory>
 #include <string>
@@ -9,8 +9,8 @@
 
 #include "app/panels/cell_tools.h"
 #include "app/panels/edit_dialog.h"
+#include "app/panels/page_context.h"
 #include "app/panels/pair_picker.h"
-#include "app/panels/panel_context.h"
 #include "app/panels/scene_slot.h"
 #include "app/widgets/prompt_edit.h"
 #include "viz/scene/head_grid.h"
@@ -20,7 +20,7 @@ namespace headscope {
 /// Text editor and token strip.
 class PromptPanel {
  public:
-  void draw(const PanelContext& c);
+  void draw(const PageContext& c);
   void focus() { edit_.focus(); }
 
  private:
@@ -30,7 +30,7 @@ class PromptPanel {
 /// Every head as a thumbnail or a metric's tile; click selects.
 class AtlasPanel {
  public:
-  void draw(const PanelContext& c);
+  void draw(const PageContext& c);
 
  private:
   SceneSlot slot_{"scene.atlas"};
@@ -39,7 +39,7 @@ class AtlasPanel {
 /// Metrics averaged over the heads of each layer.
 class DepthPanel {
  public:
-  void draw(const PanelContext& c);
+  void draw(const PageContext& c);
 
  private:
   SceneSlot slot_{"scene.depth"};
@@ -53,15 +53,15 @@ class HeadPanel {
  public:
   HeadPanel();
   ~HeadPanel();
-  void draw(const PanelContext& c);
+  void draw(const PageContext& c);
   void reset_zoom();
 
  private:
-  void header(const PanelContext& c);
-  void footer(const PanelContext& c);
-  double footer_height(const PanelContext& c) const;
-  void read_out(const PanelContext& c);
-  void main_view(const PanelContext& c, double height);
+  void header(const PageContext& c);
+  void footer(const PageContext& c);
+  double footer_height(const PageContext& c) const;
+  void read_out(const PageContext& c);
+  void main_view(const PageContext& c, double height);
   std::unique_ptr<HeadMapView> map_;
   std::unique_ptr<HeadsView> heads_;
   SceneSlot slot_{"scene.view"};
@@ -72,7 +72,7 @@ class HeadPanel {
 /// Temperature of the chosen heads, and the entropy that follows.
 class SoftmaxPanel {
  public:
-  void draw(const PanelContext& c);
+  void draw(const PageContext& c);
 
  private:
   SceneSlot slot_{"scene.curve"};
@@ -81,7 +81,7 @@ class SoftmaxPanel {
 /// Masks to choose from, or written by hand.
 class MaskPanel {
  public:
-  void draw(const PanelContext& c);
+  void draw(const PageContext& c);
 
  private:
   std::string spec_, error_;
@@ -90,7 +90,7 @@ class MaskPanel {
 /// Everything that is changed about the model, as a list; new edits, and those of the list, in a form or in words.
 class EditsPanel {
  public:
-  void draw(const PanelContext& c);
+  void draw(const PageContext& c);
   /// The form for a new edit, from the next frame on.
   void add_one() { add_ = true; }
 
@@ -105,13 +105,13 @@ class EditsPanel {
     std::vector<std::shared_ptr<const PairedTexts>> texts;  ///< by edit, null where it takes from no other text
     std::vector<std::string> errors;
   };
-  void add(const PanelContext& c, const Intervention& edit);
-  void list(const PanelContext& c);
-  void want_pairs(const PanelContext& c);
-  void pairs_line(const PanelContext& c, std::size_t index);
-  void pairs_window(const PanelContext& c);
+  void add(const PageContext& c, const Intervention& edit);
+  void list(const PageContext& c);
+  void want_pairs(const PageContext& c);
+  void pairs_line(const PageContext& c, std::size_t index);
+  void pairs_window(const PageContext& c);
   std::string line_, error_;
-  Answer<EditsOfRun, Pairs> answer_{"edit pairs"};
+  Answer<EditsOfRun, Pairs> answer_{{"edit pairs", "pairing the texts"}};
   EditsOfRun of_;         // as they are now …
   Pairs pairs_;           // … and what is shown of them
   bool carried_ = false;  // over from other edits, until their own come
@@ -124,19 +124,19 @@ class EditsPanel {
 };
 
 /// The numbers of the selected head, with what chance would give, and the cells behind its class.
-void draw_facts(const PanelContext& c);
+void draw_facts(const PageContext& c);
 
 /// Most probable next tokens, before → after an edit; the difference of two logits; the loss of every token; the heads
 /// whose patterns moved most.
 class NextPanel {
  public:
-  void draw(const PanelContext& c);
+  void draw(const PageContext& c);
 
  private:
-  void tokens(const PanelContext& c, const EditEffect* effect);
-  void contrast(const PanelContext& c, const EditEffect* effect);
-  void losses(const PanelContext& c, const EditEffect* effect);
-  void moved_heads(const PanelContext& c, const EditEffect& effect);
+  void tokens(const PageContext& c, const EditEffect* effect);
+  void contrast(const PageContext& c, const EditEffect* effect);
+  void losses(const PageContext& c, const EditEffect* effect);
+  void moved_heads(const PageContext& c, const EditEffect& effect);
   SceneSlot slot_{"scene.loss"};
 };
 

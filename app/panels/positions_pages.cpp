@@ -42,7 +42,7 @@ bool whole(const Ui& ui, const char* label, int& value, int low, int high, int u
 
 }  // namespace
 
-void PositionsWorkspace::none_middle(const PanelContext& c) {
+void PositionsWorkspace::none_middle(const PageContext& c) {
   heading(c.ui, *find_position_method("none"));
   const auto permuted = desk_.permuted();
   note(c.ui,
@@ -62,7 +62,7 @@ void PositionsWorkspace::none_middle(const PanelContext& c) {
   });
 }
 
-void PositionsWorkspace::learned_middle(const PanelContext& c) {
+void PositionsWorkspace::learned_middle(const PageContext& c) {
   heading(c.ui, *find_position_method("learned"));
   const auto model = c.results().model.model;
   if (!model->weights().position_embedding.defined())
@@ -81,7 +81,7 @@ void PositionsWorkspace::learned_middle(const PanelContext& c) {
        });
 }
 
-void PositionsWorkspace::sinusoidal_middle(const PanelContext& c) {
+void PositionsWorkspace::sinusoidal_middle(const PageContext& c) {
   heading(c.ui, *find_position_method("sinusoidal"));
   const auto source = c.results().model.model;
   const PositionsView& v = desk_.view;
@@ -92,7 +92,7 @@ void PositionsWorkspace::sinusoidal_middle(const PanelContext& c) {
        });
 }
 
-void PositionsWorkspace::binary_middle(const PanelContext& c) {
+void PositionsWorkspace::binary_middle(const PageContext& c) {
   heading(c.ui, *find_position_method("binary"));
   const double width = std::floor(c.room()), height = std::floor(ImGui::GetContentRegionAvail().y / c.ui.scale) - 8;
   show(c, main_, "binary", c.results().model.model, "", width, height, [width, height](const Look& look) {
@@ -100,7 +100,7 @@ void PositionsWorkspace::binary_middle(const PanelContext& c) {
   });
 }
 
-void PositionsWorkspace::shaw_middle(const PanelContext& c) {
+void PositionsWorkspace::shaw_middle(const PageContext& c) {
   heading(c.ui, *find_position_method("shaw"));
   note(c.ui, fmt::format("Queries and keys as chosen on the left, before any rotation. The embeddings are learnt in "
                          "training, which the open "
@@ -114,7 +114,7 @@ void PositionsWorkspace::shaw_middle(const PanelContext& c) {
        });
 }
 
-void PositionsWorkspace::transformer_xl_middle(const PanelContext& c) {
+void PositionsWorkspace::transformer_xl_middle(const PageContext& c) {
   heading(c.ui, *find_position_method("transformer-xl"));
   note(
       c.ui,
@@ -130,7 +130,7 @@ void PositionsWorkspace::transformer_xl_middle(const PanelContext& c) {
        });
 }
 
-void PositionsWorkspace::t5_middle(const PanelContext& c) {
+void PositionsWorkspace::t5_middle(const PageContext& c) {
   heading(c.ui, *find_position_method("t5"));
   const auto vectors = desk_.vectors();
   const PositionsView& v = desk_.view;
@@ -144,7 +144,7 @@ void PositionsWorkspace::t5_middle(const PanelContext& c) {
        });
 }
 
-void PositionsWorkspace::chunks_middle(const PanelContext& c) {
+void PositionsWorkspace::chunks_middle(const PageContext& c) {
   heading(c.ui, *find_position_method("chunks"));
   const auto model = c.results().model.model;
   const int context = model->config().context, chunk = desk_.chunk();
@@ -155,7 +155,7 @@ void PositionsWorkspace::chunks_middle(const PanelContext& c) {
        });
 }
 
-void PositionsWorkspace::alibi_middle(const PanelContext& c) {
+void PositionsWorkspace::alibi_middle(const PageContext& c) {
   heading(c.ui, *find_position_method("alibi"));
   const auto vectors = desk_.vectors();
   const int heads = c.results().model.model->config().dims.heads, head = std::clamp(desk_.view.head, 0, heads - 1);
@@ -166,7 +166,7 @@ void PositionsWorkspace::alibi_middle(const PanelContext& c) {
        });
 }
 
-void PositionsWorkspace::page_controls(const PanelContext& c) {
+void PositionsWorkspace::page_controls(const PageContext& c) {
   const Ui& ui = c.ui;
   PositionsView& v = desk_.view;
   const ModelConfig& config = c.results().model.model->config();

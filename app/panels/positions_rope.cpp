@@ -47,7 +47,7 @@ std::shared_ptr<const RotaryView> PositionsWorkspace::rotary_view() {
   view->config = shown;
   view->own = own;
   view->scale = vectors->scale;
-  view->context = desk_.explorer().results().model.model->config().context;
+  view->context = desk_.results().model.model->config().context;
   view->parts = rotary_parts(row_of(vectors->q, view->query), row_of(vectors->k, view->key), desk_.view.layout);
   view->source = fmt::format("q at {}, k at {}: {}", view->query, view->key, vectors->source);
   rotary_ = view;
@@ -56,7 +56,7 @@ std::shared_ptr<const RotaryView> PositionsWorkspace::rotary_view() {
   return view;
 }
 
-void PositionsWorkspace::rope_middle(const PanelContext& c) {
+void PositionsWorkspace::rope_middle(const PageContext& c) {
   const Ui& ui = c.ui;
   const auto view = rotary_view();
   const auto& vectors = desk_.vectors();
@@ -248,7 +248,7 @@ void PositionsWorkspace::scaling_controls(Ui& ui) {
   if (ImGui::IsItemHovered()) tooltip(ui, {std::string(scaling.title), std::string(scaling.source)});
 }
 
-void PositionsWorkspace::rope_right(const PanelContext& c) {
+void PositionsWorkspace::rope_right(const PageContext& c) {
   position_sliders(c.ui);
   scaling_controls(c.ui);
   const auto view = rotary_view();

@@ -59,7 +59,7 @@ std::string model_name(const Results& results) {
 }  // namespace
 
 bool PositionsWorkspace::ready() const {
-  const Results& results = desk_.explorer().results();
+  const Results& results = desk_.results();
   return results.run && results.model.model && desk_.vectors();
 }
 
@@ -75,14 +75,14 @@ void PositionsWorkspace::left(Ui& ui, Workbench& bench) {
   if (const auto asked = bench.settings.pages.find(title); asked != bench.settings.pages.end())
     if (find_position_method(asked->second)) desk_.view.method = asked->second;
   desk_.update();
-  const PanelContext c{ui, bench.explorer, hovered_};
+  const PageContext c{ui, bench};
   cards(ui, bench);
   source(c);
 }
 
 void PositionsWorkspace::cards(Ui& ui, Workbench& bench) {
   section(ui, "POSITION METHOD");
-  const auto& model = desk_.explorer().results().model.model;
+  const auto& model = desk_.results().model.model;
   const std::string_view own = model ? own_method(model->config().position) : "";
   const std::string& chosen = desk_.view.method;
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {ui.px(8), ui.px(6)});
@@ -98,7 +98,7 @@ void PositionsWorkspace::cards(Ui& ui, Workbench& bench) {
   ImGui::PopStyleVar();
 }
 
-void PositionsWorkspace::source(const PanelContext& c) {
+void PositionsWorkspace::source(const PageContext& c) {
   using Source = PositionsView::Source;
   const bool vectors = desk_.view.method == "rope" || relative(desk_.view.method) || desk_.view.method == "alibi";
   section(c.ui, "SOURCE OF Q AND K", vectors ? "" : "for the methods that act on scores");
@@ -132,8 +132,9 @@ void PositionsWorkspace::source(const PanelContext& c) {
   if (desk_.view.source == Source::head && c.trace()) atlas_.draw(c);
 }
 
-void PositionsWorkspace::model_note(Ui& ui) {
-  const Results& results = desk_.explorer().results();
+void PositionsWorkspace::model_note(const PageContext& c) {
+  Ui& ui = c.ui;
+  const Results& results = desk_.results();
   if (!results.model.model) return;
   const PositionKind own = results.model.model->config().position;
   const std::string& method = desk_.view.method;
@@ -154,21 +155,20 @@ void PositionsWorkspace::model_note(Ui& ui) {
   if (note.empty()) return;
   const UseFont font(ui, ui.small());
   paragraph(ui, note, ui.theme.muted);
-  if (button(ui, fmt::format("Open {}", example).c_str(), ui.px(26))) desk_.explorer().open_example(example);
+  if (button(ui, fmt::format("Open {}", example).c_str(), ui.px(26))) c.bench.explorer.files.open_example(example);
 }
 
-SceneTouch PositionsWorkspace::show(const PanelContext& c, SceneSlot& slot, const char* id,
+SceneTouch PositionsWorkspace::show(const PageContext& c, SceneSlot& slot, const char* id,
                                     std::shared_ptr<const void> source, const std::string& options, double width,
                                     double height, SceneSlot::Build build) {
-  slot.want(c.explorer, c.ui, std::move(source), fmt::format("{} {} {} {}", id, options, width, height),
-            std::move(build));
+  slot.want(c.jobs, c.ui, std::move(source), fmt::format("{} {} {} {}", id, options, width, height), std::move(build));
   SceneViewOptions how;
   how.fit_height = true;
   return slot.draw(c.ui, id, how, width, height);
 }
 
 void PositionsWorkspace::middle(Ui& ui, Workbench& bench) {
-  const PanelContext c{ui, bench.explorer, hovered_};
+  const PageContext c{ui, bench};
   if (!c.trace())
     return empty_state(ui, "Nothing to show yet", "Open a model and write a text: its positions appear at once.");
   if (!ready()) return empty_state(ui, "Reading queries and keys …", "");
@@ -186,22 +186,17 @@ void PositionsWorkspace::middle(Ui& ui, Workbench& bench) {
 }
 
 void PositionsWorkspace::right(Ui& ui, Workbench& bench) {
-  const PanelContext c{ui, bench.explorer, hovered_};
+  const PageContext c{ui, bench};
   if (!ready()) return empty_state(ui, "Nothing to measure yet", "Scores, base and loss will stand here.");
   if (desk_.view.method == "rope")
     rope_right(c);
   else
     page_controls(c);
   in_the_model(c);
-  model_note(ui);
+  model_note(c);
 }
 
-void PositionsWorkspace::above(Ui& ui, Workbench& bench) {
-  if (!(hovered_ == bench.explorer.hover())) *ui.animate = true;
-  bench.explorer.hover() = std::exchange(hovered_, {});
-}
-
-void PositionsWorkspace::in_the_model(const PanelContext& c) {
+void PositionsWorkspace::in_the_model(const PageContext& c) {
   const Ui& ui = c.ui;
   const auto run = c.results().run;
   section(ui, "IN THE MODEL", model_name(c.results()) + ", on this text");

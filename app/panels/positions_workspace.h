@@ -24,43 +24,41 @@ class PositionsWorkspace {
   void left(Ui& ui, Workbench& bench);
   void middle(Ui& ui, Workbench& bench);
   void right(Ui& ui, Workbench& bench);
-  void above(Ui& ui, Workbench& bench);
   void controls(ControlsRecord& record) { controls_of(desk_, record); }  ///< names what a session keeps
 
  private:
   void cards(Ui& ui, Workbench& bench);
-  void source(const PanelContext& c);
+  void source(const PageContext& c);
   /// What is to be said where the open model does not know positions in this way.
-  void model_note(Ui& ui);
+  void model_note(const PageContext& c);
   bool ready() const;
 
   // positions_rope.cpp
-  void rope_middle(const PanelContext& c);
-  void rope_right(const PanelContext& c);
+  void rope_middle(const PageContext& c);
+  void rope_right(const PageContext& c);
   std::shared_ptr<const RotaryView> rotary_view();
   void position_sliders(Ui& ui);
   void scaling_controls(Ui& ui);
 
   // positions_pages.cpp
-  void none_middle(const PanelContext& c);
-  void learned_middle(const PanelContext& c);
-  void sinusoidal_middle(const PanelContext& c);
-  void binary_middle(const PanelContext& c);
-  void shaw_middle(const PanelContext& c);
-  void transformer_xl_middle(const PanelContext& c);
-  void t5_middle(const PanelContext& c);
-  void chunks_middle(const PanelContext& c);
-  void alibi_middle(const PanelContext& c);
-  void page_controls(const PanelContext& c);
+  void none_middle(const PageContext& c);
+  void learned_middle(const PageContext& c);
+  void sinusoidal_middle(const PageContext& c);
+  void binary_middle(const PageContext& c);
+  void shaw_middle(const PageContext& c);
+  void transformer_xl_middle(const PageContext& c);
+  void t5_middle(const PageContext& c);
+  void chunks_middle(const PageContext& c);
+  void alibi_middle(const PageContext& c);
+  void page_controls(const PageContext& c);
 
   /// Loss, KL and loss per position of what is chosen, beside the model as it is.
-  void in_the_model(const PanelContext& c);
+  void in_the_model(const PageContext& c);
   /// A picture of the page in the room of the middle column.
-  SceneTouch show(const PanelContext& c, SceneSlot& slot, const char* id, std::shared_ptr<const void> source,
+  SceneTouch show(const PageContext& c, SceneSlot& slot, const char* id, std::shared_ptr<const void> source,
                   const std::string& options, double width, double height, SceneSlot::Build build);
 
   PositionsDesk& desk_;
-  Hover hovered_;
   AtlasPanel atlas_;
   SceneSlot main_{"scene.positions"}, curve_{"scene.positions.curve"}, why_{"scene.positions.why"},
       small_{"scene.positions.small"}, loss_{"scene.positions.loss"};

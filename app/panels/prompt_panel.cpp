@@ -16,7 +16,7 @@ namespace headscope {
 namespace {
 
 /// How much attention each key of the selected head receives, 0 … 1 of the largest.
-std::vector<double> attention_received(const PanelContext& c) {
+std::vector<double> attention_received(const PageContext& c) {
   const Trace* trace = c.trace();
   std::vector<double> shades(c.positions().tokens.size(), -1);
   const HeadId head = c.state().document.selected;
@@ -34,7 +34,7 @@ std::vector<double> attention_received(const PanelContext& c) {
 }
 
 /// Where the pinned token looks in the selected head: its row, as strong as the map's cells. Below 0: masked.
-std::vector<double> row_of_pinned(const PanelContext& c, const AttentionMap& map, Index query) {
+std::vector<double> row_of_pinned(const PageContext& c, const AttentionMap& map, Index query) {
   const WordGroups* words = c.words();
   std::vector<double> row;
   double largest = 0;
@@ -53,12 +53,12 @@ std::vector<double> row_of_pinned(const PanelContext& c, const AttentionMap& map
 }
 
 /// The row that the strip is shaded by; nullopt while it is shaded by what every token receives.
-std::optional<Index> pinned_row(const PanelContext& c, const AttentionMap* map) {
+std::optional<Index> pinned_row(const PageContext& c, const AttentionMap* map) {
   const auto query = c.state().document.query;
   return map && query && *query < map->n_query() ? query : std::nullopt;
 }
 
-void token_strip(const PanelContext& c) {
+void token_strip(const PageContext& c) {
   const WordGroups* words = c.words();
   const Trace& trace = c.positions();
   const AttentionMap* map = selected_map(c);
@@ -93,7 +93,7 @@ void token_strip(const PanelContext& c) {
         if (const auto says = pinned ? cell_words(c, *pinned, token) : std::nullopt)
           tooltip(c.ui, {says->words, says->provenance, says->source});
       }
-      if (touch.clicked) c.explorer.pin(here(document.query) ? std::nullopt : std::optional(token));
+      if (touch.clicked) c.editor.pin(here(document.query) ? std::nullopt : std::optional(token));
     }
     ImGui::PopStyleVar();
   }
@@ -106,7 +106,7 @@ namespace {
 
 /// The tokens of the run on screen as stretches of the text that is being edited, when it is still the same text: the
 /// pinned one marked, the hovered ones pointed out, the others told apart by a line.
-std::vector<TextMark> token_marks(const PanelContext& c) {
+std::vector<TextMark> token_marks(const PageContext& c) {
   std::vector<TextMark> marks;
   const Trace* trace = c.trace();
   if (!trace || trace->text != c.state().document.text) return marks;
@@ -126,7 +126,7 @@ std::vector<TextMark> token_marks(const PanelContext& c) {
 }
 
 /// The text has more tokens than the model reads: which shall it be?
-void offer_a_part(const PanelContext& c, const TooLongText& text) {
+void offer_a_part(const PageContext& c, const TooLongText& text) {
   const UseFont font(c.ui, c.ui.body());
   paragraph(c.ui,
             fmt::format("The text has {}{} tokens; this model reads at most {}.", text.counted ? "" : "at least ",
@@ -134,11 +134,11 @@ void offer_a_part(const PanelContext& c, const TooLongText& text) {
             c.ui.theme.text);
   const std::string first = fmt::format("Keep first {}", text.context),
                     last = fmt::format("Keep last {}", text.context);
-  if (button(c.ui, first.c_str(), c.ui.px(27))) c.explorer.set_too_long(RunRequest::TooLong::keep_first);
+  if (button(c.ui, first.c_str(), c.ui.px(27))) c.editor.set_too_long(RunRequest::TooLong::keep_first);
   const float room = button_width(c.ui, last.c_str()) + c.ui.px(8);
   if (ImGui::GetItemRectMax().x + room < ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x)
     ImGui::SameLine(0, c.ui.px(8));
-  if (button(c.ui, last.c_str(), c.ui.px(27))) c.explorer.set_too_long(RunRequest::TooLong::keep_last);
+  if (button(c.ui, last.c_str(), c.ui.px(27))) c.editor.set_too_long(RunRequest::TooLong::keep_last);
 }
 
 /// What part of a long text is read: "first" or "last"; "" = all of it.
@@ -153,24 +153,24 @@ std::string part_read(const Trace& trace) {
 
 }  // namespace
 
-void PromptPanel::draw(const PanelContext& c) {
+void PromptPanel::draw(const PageContext& c) {
   section(c.ui, "PROMPT");
   const Document& document = c.state().document;
   const int most_lines = ImGui::GetIO().DisplaySize.y / c.ui.scale < 800 ? 4 : 8;
   const PromptTouch touch = edit_.draw(c.ui, "##prompt", document.text, token_marks(c), most_lines, "Write a text …");
-  if (touch.changed) c.explorer.set_text(edit_.text());
-  if (touch.left) c.explorer.close_step();
+  if (touch.changed) c.editor.set_text(edit_.text());
+  if (touch.left) c.editor.history().close_step();
   const Trace* trace = c.trace();
   if (touch.hovered && trace && trace->text == document.text)
     for (std::size_t i = 0; i < trace->tokens.size(); ++i)
       if (trace->tokens[i].begin >= 0 && static_cast<std::size_t>(trace->tokens[i].begin) <= *touch.hovered &&
           *touch.hovered < static_cast<std::size_t>(trace->tokens[i].end))
         c.hovered.key = static_cast<Index>(i);
-  if (c.state().too_long) offer_a_part(c, *c.state().too_long);
-  if (c.explorer.behind()) {
+  if (c.results().too_long) offer_a_part(c, *c.results().too_long);
+  if (c.bench.explorer.run.behind()) {
     const UseFont font(c.ui, c.ui.body());
     paragraph(c.ui, "Not run to its end: the pictures are of what was there before.", c.ui.theme.text);
-    if (button(c.ui, "Run again (F5)", c.ui.px(27))) c.explorer.run_again();
+    if (button(c.ui, "Run again (F5)", c.ui.px(27))) c.bench.explorer.run.run_again();
   }
   ImGui::Dummy({0, c.ui.px(2)});
   if (!trace) {
@@ -190,7 +190,7 @@ void PromptPanel::draw(const PanelContext& c) {
           : part.empty() ? fmt::format("{} · {}{}", trace->tokens.size(), shaded, pinned ? "" : " · click to pin")
                          : fmt::format("the {} {} of the text", part, trace->tokens.size()));
   if (!part.empty() && button(c.ui, "Read another part", c.ui.px(24)))
-    c.explorer.set_too_long(RunRequest::TooLong::refuse);
+    c.editor.set_too_long(RunRequest::TooLong::refuse);
   token_strip(c);
 }
 

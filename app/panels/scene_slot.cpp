@@ -4,20 +4,20 @@
 
 namespace headscope {
 
-void SceneSlot::want(Explorer& explorer, const Ui& ui, std::shared_ptr<const void> source, const std::string& options,
+void SceneSlot::want(JobRunner& jobs, const Ui& ui, std::shared_ptr<const void> source, const std::string& options,
                      Build build) {
-  if (!source) return let_go(explorer);
+  if (!source) return let_go(jobs);
   Key key{std::move(source), options, std::string(ui.theme.id)};
   if (answer_.asked_for(key)) return;
   build_ = std::make_shared<const Build>(std::move(build));
-  answer_.want(explorer, std::move(key), [build = build_, theme = &ui.theme](const Ctx&) {
+  answer_.want(jobs, std::move(key), [build = build_, theme = &ui.theme](const Ctx&) {
     const PangoText measure;
     return (*build)({*theme, measure});
   });
 }
 
-void SceneSlot::let_go(Explorer& explorer) {
-  answer_.let_go(explorer);
+void SceneSlot::let_go(JobRunner& jobs) {
+  answer_.let_go(jobs);
   build_.reset();
 }
 

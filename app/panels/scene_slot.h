@@ -14,16 +14,15 @@ namespace headscope {
 class SceneSlot {
  public:
   /// `tag` names the job: a newer picture of the same place takes an older one's turn.
-  explicit SceneSlot(std::string tag) : answer_(std::move(tag)) {}
+  explicit SceneSlot(std::string tag) : answer_({std::move(tag), "drawing"}) {}
 
   using Build = std::function<Scene(const Look&)>;
   /// Asks for `build` when `source` (what the numbers come from), `options` or the theme differ from the last call.
-  void want(Explorer& explorer, const Ui& ui, std::shared_ptr<const void> source, const std::string& options,
-            Build build);
+  void want(JobRunner& jobs, const Ui& ui, std::shared_ptr<const void> source, const std::string& options, Build build);
   /// The last scene that came, in the next room of width × height logical pixels.
   SceneTouch draw(Ui& ui, const char* id, const SceneViewOptions& view, double width, double height);
   /// Forgets the picture and what it was made from, until the next want().
-  void let_go(Explorer& explorer);
+  void let_go(JobRunner& jobs);
   const Scene* scene() const { return answer_.last().get(); }
   SceneCamera camera;
 

@@ -13,7 +13,7 @@
 
 namespace headscope {
 
-ShownRun shown_run(const PanelContext& c) {
+ShownRun shown_run(const PageContext& c) {
   const EditEffect* effect = compared(c);
   ShownRun run{c.results().run->trace, nullptr, c.words() ? c.results().run : nullptr};
   if (!effect || c.state().view.shown == Shown::after) return run;
@@ -40,7 +40,7 @@ std::shared_ptr<const Trace> as_viewed(const ShownRun& run, HeadId head, FirstTo
   return changed;
 }
 
-const AttentionMap* selected_map(const PanelContext& c) {
+const AttentionMap* selected_map(const PageContext& c) {
   if (!c.trace()) return nullptr;
   const HeadId head = c.state().document.selected;
   for (const AttentionMap& map : c.trace()->maps)
@@ -48,12 +48,12 @@ const AttentionMap* selected_map(const PanelContext& c) {
   return nullptr;
 }
 
-Index shown_query(const PanelContext& c, const AttentionMap& map) {
+Index shown_query(const PageContext& c, const AttentionMap& map) {
   const Index last = map.n_query() - 1;
   return std::min(c.state().document.query.value_or(c.state().hover.query.value_or(last)), last);
 }
 
-std::optional<CellWords> cell_words(const PanelContext& c, Index query, Index key) {
+std::optional<CellWords> cell_words(const PageContext& c, Index query, Index key) {
   const AttentionMap* map = selected_map(c);
   if (!map || query < 0 || key < 0 || query >= map->n_query() || key >= map->n_key()) return std::nullopt;
   // Scores are between tokens, also where the other views are in words.

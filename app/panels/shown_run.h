@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "app/panels/panel_context.h"
+#include "app/panels/page_context.h"
 
 namespace headscope {
 
@@ -17,16 +17,16 @@ struct ShownRun {
   std::shared_ptr<const TracedRun> words;
 };
 /// REQUIRES a run on screen.
-ShownRun shown_run(const PanelContext& c);
+ShownRun shown_run(const PageContext& c);
 
 /// The run with this head's map as the view wants it; the trace itself when it is shown as it is.
 std::shared_ptr<const Trace> as_viewed(const ShownRun& run, HeadId head, FirstToken mode);
 
 /// The selected head's map in the run on screen; nullptr without one.
-const AttentionMap* selected_map(const PanelContext& c);
+const AttentionMap* selected_map(const PageContext& c);
 
 /// The row whose weights are shown: the pinned one, else the one pointed at, else the last. REQUIRES a row.
-Index shown_query(const PanelContext& c, const AttentionMap& map);
+Index shown_query(const PageContext& c, const AttentionMap& map);
 
 struct CellWords {
   std::string words;       ///< "sold looks at Anna: 0.99"; with edits "… 0.99 → 0.31"
@@ -34,7 +34,7 @@ struct CellWords {
   std::string source;      ///< "headscope cpu f32"
 };
 /// What the selected head's weight from one token to another says. nullopt outside the map.
-std::optional<CellWords> cell_words(const PanelContext& c, Index query, Index key);
+std::optional<CellWords> cell_words(const PageContext& c, Index query, Index key);
 
 /// How an enabled edit takes the head out, for beside its name: "taken out", "taken out at 3 … 5"; "" = it is not.
 std::string taken_out(const std::vector<Intervention>& edits, HeadId head);

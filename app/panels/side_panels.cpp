@@ -35,17 +35,17 @@ bool usual_mask(const MaskForm& form) {
 
 }  // namespace
 
-void SoftmaxPanel::draw(const PanelContext& c) {
+void SoftmaxPanel::draw(const PageContext& c) {
   section(c.ui, "SOFTMAX");
   static constexpr const char* scopes[] = {"This head", "Layer", "All heads"};
   int scope = static_cast<int>(c.state().view.edit_scope);
-  if (segmented(c.ui, "edit scope", scopes, scope)) c.explorer.view().edit_scope = static_cast<EditScope>(scope);
+  if (segmented(c.ui, "edit scope", scopes, scope)) c.editor.view().edit_scope = static_cast<EditScope>(scope);
   double tau = temperature_of(c.state().document.edits, c.state().document.selected);
-  if (slider(c.ui, "Temperature", tau, {0.05, 20, 1, true, "", 2})) c.explorer.set_temperature(tau);
+  if (slider(c.ui, "Temperature", tau, {0.05, 20, 1, true, "", 2})) c.editor.set_temperature(tau);
   const auto detail = c.results().detail;
   if (!detail) return;
   const double width = std::floor(c.room());
-  slot_.want(c.explorer, c.ui, detail, std::to_string(width), [detail, width](const Look& look) {
+  slot_.want(c.jobs, c.ui, detail, std::to_string(width), [detail, width](const Look& look) {
     LineChart chart;
     chart.width = width;
     chart.height = 112;
@@ -60,7 +60,7 @@ void SoftmaxPanel::draw(const PanelContext& c) {
   slot_.draw(c.ui, "curve", {}, width, 112);
 }
 
-void MaskPanel::draw(const PanelContext& c) {
+void MaskPanel::draw(const PageContext& c) {
   section(c.ui, "MASK", "of the same heads · more in Analyse");
   const std::string current = mask_of(c.state().document.edits, c.state().document.selected);
   ImDrawList& draw = *ImGui::GetWindowDrawList();
@@ -88,7 +88,7 @@ void MaskPanel::draw(const PanelContext& c) {
     const float height = side + c.ui.px(15 * c.ui.theme.text_scale);
     if (pressable(id.c_str(), {side, height})) {
       error_.clear();
-      c.explorer.set_mask(form.id == "causal" ? "" : spec);
+      c.editor.set_mask(form.id == "causal" ? "" : spec);
     }
     const bool hovered = ImGui::IsItemHovered();
     const auto rule = parse_mask(spec);
@@ -116,7 +116,7 @@ void MaskPanel::draw(const PanelContext& c) {
       try {
         (void)parse_mask(spec_);
         error_.clear();
-        c.explorer.set_mask(spec_ == "causal" ? "" : spec_);
+        c.editor.set_mask(spec_ == "causal" ? "" : spec_);
       } catch (const Error& e) {
         error_ = e.what();
       }
@@ -125,7 +125,7 @@ void MaskPanel::draw(const PanelContext& c) {
   if (!error_.empty()) paragraph(c.ui, error_, c.ui.theme.key);
 }
 
-void draw_facts(const PanelContext& c) {
+void draw_facts(const PageContext& c) {
   section(c.ui, "THIS HEAD", "what chance gives in grey");
   const HeadFacts* facts = c.facts();
   const int row = facts ? facts->row(c.state().document.selected) : -1;

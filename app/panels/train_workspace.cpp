@@ -271,7 +271,7 @@ void TrainWorkspace::heads(Ui& ui, Workbench& bench) {
   const double room = ImGui::GetContentRegionAvail().y / ui.scale - 60;
   options.largest_thumb = std::clamp(std::floor(room / trace.model.dims.layers) - 3, 40.0, 240.0);
   atlas_.want(
-      bench.explorer, ui, view.facts, fmt::format("{} {}", options.width, options.largest_thumb),
+      bench.explorer.jobs, ui, view.facts, fmt::format("{} {}", options.width, options.largest_thumb),
       [facts = view.facts, options](const Look& look) { return head_atlas_scene(*facts->trace, options, look); });
   if (const Scene* scene = atlas_.scene()) {
     SceneViewOptions how;

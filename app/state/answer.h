@@ -1,5 +1,5 @@
 #pragma once
-// What is known of one question that is put to the explorer's worker: it is asked when what it depends on has changed,
+// What is known of one question that is put to the worker: it is asked when what it depends on has changed,
 // and until the answer has come, the last one stays and is known to be old. Thread rule: the UI thread.
 
 #include <exception>
@@ -10,8 +10,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "app/state/explorer.h"
+#include "app/state/job_runner.h"
 #include "core/base/error.h"
+#include "core/model/model.h"
 
 namespace headscope {
 
@@ -27,51 +28,50 @@ class Answer {
     old,        ///< last() answers something that was asked before
     failed      ///< what was asked last has no answer: error(). last() may be old
   };
-  enum class OnFailure { tell, keep };  ///< as the explorer's message; for error() alone
+  enum class OnFailure { tell, keep };  ///< as the message; for error() alone
 
-  /// `tag` names the job; no two answers share one.
-  explicit Answer(std::string tag, OnFailure on_failure = OnFailure::tell)
-      : tag_(std::move(tag)), on_failure_(on_failure) {}
+  /// No two answers share a tag.
+  explicit Answer(JobName job, OnFailure on_failure = OnFailure::tell)
+      : job_(std::move(job)), on_failure_(on_failure) {}
   Answer(const Answer&) = delete;
   Answer& operator=(const Answer&) = delete;
 
   /// Asks for make(const Ctx&), a Result or a shared one, unless `key` was asked last: then its answer is here or under
-  /// way, or it failed, or was stopped (Explorer::run_again() takes it up). The key of last() needs no asking.
+  /// way, or it failed, or was stopped (JobRunner::run_again() takes it up). The key of last() needs no asking.
   template <class Make>
-  void want(Explorer& explorer, Key key, Make make) {
+  void want(JobRunner& jobs, Key key, Make make) {
     if (asked_for(key)) return;
     shared_->asked = key;
     shared_->error.reset();
-    if (shared_->known && shared_->of == key) return stop(explorer);
+    if (shared_->known && shared_->of == key) return stop(jobs);
     shared_->under_way = true;
-    explorer.compute(
-        tag_,
-        [&explorer, key = std::move(key), make = std::move(make), tag = tag_, how = on_failure_,
-         slot = std::weak_ptr(shared_), backend = explorer.backend()](Worker::Job& job) -> Worker::Deliver {
-          std::shared_ptr<const Result> made;
-          std::optional<std::string> error;
-          try {
-            made = share(make(Ctx{.backend = *backend, .stop = job.stop, .progress = &job.progress}));
-          } catch (const Cancelled&) {
-            throw;
-          } catch (const std::bad_alloc&) {
-            error = "out of memory";
-          } catch (const std::exception& wrong) {
-            error = wrong.what();
-          }
-          return [&explorer, key, made, error, tag, how, slot] {
-            const auto shared = slot.lock();
-            if (!shared || shared->asked != key) return;
-            shared->under_way = false;
-            shared->error = error;
-            if (!error) {
-              shared->known = made;
-              shared->of = key;
-            } else if (how == OnFailure::tell) {
-              explorer.show_message({Message::Level::error, *error, tag});
-            }
-          };
-        });
+    jobs.submit(job_,
+                [&jobs, key = std::move(key), make = std::move(make), tag = job_.tag, how = on_failure_,
+                 slot = std::weak_ptr(shared_), backend = jobs.backend()](Worker::Job& job) -> Worker::Deliver {
+                  std::shared_ptr<const Result> made;
+                  std::optional<std::string> error;
+                  try {
+                    made = share(make(Ctx{.backend = *backend, .stop = job.stop, .progress = &job.progress}));
+                  } catch (const Cancelled&) {
+                    throw;
+                  } catch (const std::bad_alloc&) {
+                    error = "out of memory";
+                  } catch (const std::exception& wrong) {
+                    error = wrong.what();
+                  }
+                  return [&jobs, key, made, error, tag, how, slot] {
+                    const auto shared = slot.lock();
+                    if (!shared || shared->asked != key) return;
+                    shared->under_way = false;
+                    shared->error = error;
+                    if (!error) {
+                      shared->known = made;
+                      shared->of = key;
+                    } else if (how == OnFailure::tell) {
+                      jobs.show({Message::Level::error, *error, tag});
+                    }
+                  };
+                });
   }
   bool asked_for(const Key& key) const { return shared_->asked == key; }
   /// What was asked last.
@@ -92,23 +92,23 @@ class Answer {
   std::shared_ptr<const Result> current() const { return state() == State::current ? shared_->known : nullptr; }
   /// Of what was asked last; "" = it has not failed.
   std::string error() const { return shared_->error.value_or(""); }
-  const std::string& tag() const { return tag_; }
+  const std::string& tag() const { return job_.tag; }
 
   /// What is under way is dropped and not asked again, until another key is wanted.
-  void stop(Explorer& explorer) {
-    explorer.forget(tag_);
+  void stop(JobRunner& jobs) {
+    jobs.forget(job_.tag);
     shared_->under_way = false;
   }
   /// What is under way is dropped; who wants it asks again.
-  void put_off(Explorer& explorer) {
+  void put_off(JobRunner& jobs) {
     if (!shared_->under_way) return;
-    stop(explorer);
+    stop(jobs);
     shared_->asked.reset();
   }
   /// As if nothing had been asked: keys and answers go. True when something went.
-  bool let_go(Explorer& explorer) {
+  bool let_go(JobRunner& jobs) {
     if (!shared_->asked && !shared_->known) return false;
-    stop(explorer);
+    stop(jobs);
     shared_ = std::make_shared<Shared>();
     return true;
   }
@@ -127,7 +127,7 @@ class Answer {
     std::optional<std::string> error;
     bool under_way = false;
   };
-  std::string tag_;
+  JobName job_;
   OnFailure on_failure_;
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();  // a late answer may outlive this
 };

@@ -91,25 +91,10 @@ struct Hover {
   bool operator==(const Hover&) const = default;
 };
 
-/// One message at a time; a newer one takes its place.
-struct Message {
-  enum class Level { info, error } level = Level::info;
-  std::string text;  ///< an Error's hint stands on a line of its own
-  std::string tag;   ///< of the job that failed; its next success takes the message away. "" = stays until dismissed
-};
-
-/// The text cannot be run: it has more tokens than the model reads. The prompt panel offers to keep a part.
-struct TooLongText {
-  int tokens = 0, context = 0;
-  bool counted = true;  ///< false: `tokens` is a lower bound
-};
-
 struct AppState {
   Document document;
   View view;
   Hover hover;
-  std::optional<Message> message;
-  std::optional<TooLongText> too_long;  ///< of the document as it is now
 };
 
 /// The words of session files, menus and the command line; parse gives nullopt for anything else.

@@ -11,6 +11,7 @@
 #include "app/assets.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/engine/pass_memory.h"
 
 namespace headscope {
 
@@ -92,7 +93,7 @@ void CompareDesk::begin_with(const std::string& model, const std::string& text) 
 }
 
 std::string CompareDesk::missing() const {
-  const auto& run = explorer_.results().run;
+  const auto& run = run_.results().run;
   if (with_ != With::training && !run) return "Open a model and write a text in Explore first.";
   switch (with_) {
     case With::edits:
@@ -120,26 +121,26 @@ CompareDesk::Runs CompareDesk::runs() const {
     case With::edits:
       break;
     case With::text:
-      return {with_, explorer_.results().run, {}, text_, {}, 0};
+      return {with_, run_.results().run, {}, text_, {}, 0};
     case With::model:
-      return {with_, explorer_.results().run, {}, {}, model_, choices_};
+      return {with_, run_.results().run, {}, {}, model_, choices_};
     case With::training:
       return {with_, moment(moments_.first), moment(moments_.second), {}, {}, 0};
   }
-  return {with_, explorer_.results().run, {}, {}, {}, 0};
+  return {with_, run_.results().run, {}, {}, {}, 0};
 }
 
 CompareDesk::Question CompareDesk::question() const {
-  Question out{runs(), explorer_.state().view.text_unit, {}};
+  Question out{runs(), editor_.state().view.text_unit, {}};
   if (by_hand_of_ != out.runs) return out;
   if (const auto by_hand = by_hand_.find(out.unit); by_hand != by_hand_.end()) out.by_hand = by_hand->second;
   return out;
 }
 
 void CompareDesk::frame(bool shown) {
-  if (std::exchange(cancels_, explorer_.cancels()) != cancels_) answer_.stop(explorer_);  // the user pressed Stop
+  if (std::exchange(stops_, jobs_.stops()) != stops_) answer_.stop(jobs_);  // the user pressed Stop
   if (!shown || !missing().empty()) return;
-  const Results& results = explorer_.results();
+  const Results& results = run_.results();
   // Just after another model was opened the last run is still the old one's.
   if (with_ != With::training && results.run->request.model != results.model_folder) return;
   const Question now = question();
@@ -152,27 +153,27 @@ void CompareDesk::frame(bool shown) {
   if (!known || known == seen_) return;
   seen_ = known;
   // A head that only one side has shows nothing: then the one that differs most.
-  if (known->difference(explorer_.state().document.selected) || known->ranked.empty()) return;
+  if (known->difference(editor_.document().selected) || known->ranked.empty()) return;
   const HeadDifference& most = known->heads[known->ranked.front()];
-  explorer_.select({most.layer, most.head});
+  editor_.select({most.layer, most.head});
 }
 
 void CompareDesk::ask(const Question& question) {
   const TextUnit unit = question.unit;
   // Other pairs of the same two runs, or words for tokens: these need not run again.
   if (result() && answer_.last_key()->runs == question.runs)
-    return answer_.want(explorer_, question, [unit, known = result(), partner = question.by_hand](const Ctx& ctx) {
+    return answer_.want(jobs_, question, [unit, known = result(), partner = question.by_hand](const Ctx& ctx) {
       return compare_sides(known->a, known->b, unit, partner, ctx.stop);
     });
   if (with_ == With::training)
     return answer_.want(
-        explorer_, question, [unit, before = moment(moments_.first), after = moment(moments_.second)](const Ctx& ctx) {
+        jobs_, question, [unit, before = moment(moments_.first), after = moment(moments_.second)](const Ctx& ctx) {
           return compare_sides({fmt::format("step {}", before->step), before->facts->trace},
                                {fmt::format("step {}", after->step), after->facts->trace}, unit, {}, ctx.stop);
         });
-  answer_.want(explorer_, question,
-               [unit, with = with_, text = text_, folder = model_, run = explorer_.results().run,
-                model = explorer_.results().model, second = second_, memory = explorer_.memory()](const Ctx& ctx) {
+  answer_.want(jobs_, question,
+               [unit, with = with_, text = text_, folder = model_, run = run_.results().run,
+                model = run_.results().model, second = second_, memory = jobs_.memory()](const Ctx& ctx) {
                  const auto shown = with_all_logits(model, run->request, run->trace, ctx, *memory);
                  ComparedSide a{"A", shown, model.tokenizer}, b;
                  RunRequest other = run->request;
@@ -217,7 +218,7 @@ void CompareDesk::pair(int of_a, int of_b) {
 }
 
 void CompareDesk::reset_pairs() {
-  by_hand_.erase(explorer_.state().view.text_unit);
+  by_hand_.erase(editor_.state().view.text_unit);
 }
 
 }  // namespace headscope

@@ -1,6 +1,6 @@
 #pragma once
-// The Compare workspace without its window: which two runs stand side by side, and what came of it. Side A is what the
-// explorer shows; side B differs from it by its edits, its text, its model or its moment of training.
+// The Compare workspace without its window: which two runs stand side by side, and what came of it. Side A is what is
+// on screen; side B differs from it by its edits, its text, its model or its moment of training.
 // Thread rule: the UI thread.
 
 #include <filesystem>
@@ -11,6 +11,9 @@
 #include <vector>
 
 #include "app/state/answer.h"
+#include "app/state/document_editor.h"
+#include "app/state/job_runner.h"
+#include "app/state/run_controller.h"
 #include "app/state/training_desk.h"
 #include "core/base/folder.h"
 #include "core/metrics/trace_difference.h"
@@ -55,8 +58,9 @@ class CompareDesk {
   enum class With { edits, text, model, training };
 
   /// `training` may be null: then there are no moments to compare.
-  CompareDesk(Explorer& explorer, const TrainingDesk* training) : explorer_(explorer), training_(training) {}
-  /// Once per frame, after Explorer::frame(). `shown`: the workspace is on screen; else nothing is computed.
+  CompareDesk(JobRunner& jobs, DocumentEditor& editor, const RunController& run, const TrainingDesk* training)
+      : jobs_(jobs), editor_(editor), run_(run), training_(training) {}
+  /// Once per frame, after JobRunner::frame(). `shown`: the workspace is on screen; else nothing is computed.
   void frame(bool shown);
 
   /// A bundled model's name or a folder, or a text; both empty: edits.
@@ -90,7 +94,7 @@ class CompareDesk {
   /// Two runs.
   struct Runs {
     With with;
-    std::shared_ptr<const void> a, b;  ///< of the explorer, or two moments
+    std::shared_ptr<const void> a, b;  ///< runs on screen, or two moments
     std::string text;
     std::filesystem::path model;
     std::uint64_t choices = 0;  ///< of that model
@@ -108,7 +112,9 @@ class CompareDesk {
   Question question() const;
   void ask(const Question& question);
 
-  Explorer& explorer_;
+  JobRunner& jobs_;
+  DocumentEditor& editor_;
+  const RunController& run_;
   const TrainingDesk* training_;
   With with_ = With::edits;
   std::string text_;
@@ -116,9 +122,9 @@ class CompareDesk {
   std::pair<std::size_t, std::size_t> moments_{0, std::size_t(-1)};
   std::map<TextUnit, std::vector<int>> by_hand_;  // pairs …
   std::optional<Runs> by_hand_of_;                // … of these
-  Answer<Question, Comparison> answer_{"comparison"};
+  Answer<Question, Comparison> answer_{{"comparison", "comparing two runs"}};
   std::shared_ptr<const Comparison> seen_;  // the last that was current
-  std::uint64_t cancels_ = 0;               // of the explorer, as last seen
+  std::uint64_t stops_ = 0;                 // of the runner, as last seen
   struct Opened {
     std::filesystem::path folder;
     FilesStamp files;  // as they were when it was read

@@ -123,7 +123,8 @@ class CorpusDesk::Reading final : public Sweep {
   Clock::time_point last_{};
 };
 
-CorpusDesk::CorpusDesk(Explorer& explorer) : explorer_(explorer), desk_(explorer, "corpus") {}
+CorpusDesk::CorpusDesk(JobRunner& jobs, DocumentEditor& editor, const RunController& run)
+    : jobs_(jobs), editor_(editor), run_(run), desk_(jobs, "corpus", "reading the corpus") {}
 
 void CorpusDesk::begin_with(const fs::path& path) {
   if (path.extension() == ".json") return load(path);
@@ -133,9 +134,9 @@ void CorpusDesk::begin_with(const fs::path& path) {
 }
 
 void CorpusDesk::start() {
-  const Results& open = explorer_.results();
+  const Results& open = run_.results();
   if (!open.model.model)
-    return explorer_.show_message({Message::Level::error, "Open a model first: it reads the texts.", "corpus"});
+    return jobs_.show({Message::Level::error, "Open a model first: it reads the texts.", "corpus"});
   const LoadedModel model = open.model;
   const std::string name = open.model_folder.filename().string();
   results_.reset();
@@ -152,8 +153,8 @@ void CorpusDesk::start() {
 void CorpusDesk::resume() {
   if (!can_resume()) return;
   if (reading_) return run(reading_);
-  const LoadedModel model = explorer_.results().model;
-  const std::string name = explorer_.results().model_folder.filename().string();
+  const LoadedModel model = run_.results().model;
+  const std::string name = run_.results().model_folder.filename().string();
   run(std::make_shared<Reading>(
       model, [model, name, from = results_] { return std::make_unique<CorpusRun>(model, name, *from); }));
 }
@@ -173,19 +174,19 @@ void CorpusDesk::stop() {
   desk_.cancel();
   if (!reading_) return;
   // What was measured since the last copy.
-  explorer_.compute(
-      "corpus rest",
+  jobs_.submit(
+      {"corpus rest", "reading the corpus"},
       [this, reading = reading_](Worker::Job&) -> Worker::Deliver {
         auto rest = reading->rest();
         return [this, reading, rest] {
           if (rest && reading == reading_) results_ = rest;
         };
       },
-      Explorer::OnStop::own);
+      JobRunner::OnStop::own);
 }
 
 void CorpusDesk::frame() {
-  if (start_when_open_ && explorer_.results().model.model) {
+  if (start_when_open_ && run_.results().model.model) {
     start_when_open_ = false;
     start();
   }
@@ -212,7 +213,7 @@ bool CorpusDesk::can_resume() const {
 }
 
 bool CorpusDesk::of_open_model() const {
-  const Results& open = explorer_.results();
+  const Results& open = run_.results();
   return results_ && open.model.model && open.model_folder.filename().string() == results_->model &&
          open.model.model->info().parameters == results_->parameters;
 }
@@ -229,14 +230,14 @@ double CorpusDesk::tokens_per_second() const {
 
 void CorpusDesk::save(const fs::path& file) {
   if (!results_) return;
-  explorer_.on_files("corpus save", [this, file, results = results_](Worker::Job&) -> Worker::Deliver {
+  jobs_.on_files("corpus save", [this, file, results = results_](Worker::Job&) -> Worker::Deliver {
     save_corpus_results(*results, file);
-    return [this, file] { explorer_.show_message({Message::Level::info, "Saved " + file.string(), "corpus save"}); };
+    return [this, file] { jobs_.show({Message::Level::info, "Saved " + file.string(), "corpus save"}); };
   });
 }
 
 void CorpusDesk::load(const fs::path& file) {
-  explorer_.on_files("corpus load", [this, file](Worker::Job&) -> Worker::Deliver {
+  jobs_.on_files("corpus load", [this, file](Worker::Job&) -> Worker::Deliver {
     auto loaded = std::make_shared<CorpusResults>(fs::is_directory(file) ? merged(file) : load_corpus_results(file));
     return [this, loaded] {
       desk_.cancel();
@@ -270,8 +271,8 @@ const std::vector<ShownExample>* CorpusDesk::examples(HeadId head, std::size_t m
     const auto list = kind == ExampleKind::highest ? all.highest(row, metric) : all.lowest(row, metric);
     wanted.assign(list.begin(), list.end());
   }
-  const LoadedModel model = reading_ ? reading_->model : of_open_model() ? explorer_.results().model : LoadedModel{};
-  explorer_.on_files("corpus examples", [this, wanted, model, results = results_](Worker::Job&) -> Worker::Deliver {
+  const LoadedModel model = reading_ ? reading_->model : of_open_model() ? run_.results().model : LoadedModel{};
+  jobs_.on_files("corpus examples", [this, wanted, model, results = results_](Worker::Job&) -> Worker::Deliver {
     std::vector<ShownExample> read;
     for (const CorpusExample& example : wanted) read.push_back(shown_example(*results, example, &model));
     return [this, read] { examples_ = read; };  // a newer request took the place of an older one
@@ -282,13 +283,12 @@ const std::vector<ShownExample>* CorpusDesk::examples(HeadId head, std::size_t m
 void CorpusDesk::open(const ShownExample& shown, HeadId head) {
   if (!results_) return;
   if (!of_open_model())
-    return explorer_.show_message({Message::Level::error,
-                                   fmt::format("These results are of {}. Open that model first.", results_->model),
-                                   "corpus"});
-  explorer_.on_files(
+    return jobs_.show({Message::Level::error,
+                       fmt::format("These results are of {}. Open that model first.", results_->model), "corpus"});
+  jobs_.on_files(
       "corpus open", [this, head, example = shown.example, results = results_](Worker::Job&) -> Worker::Deliver {
         return [this, head, example, text = passage_text(results->source, example.place)] {
-          explorer_.show_text(text, head, example.query >= 0 ? std::optional<Index>(example.query) : std::nullopt);
+          editor_.show_text(text, head, example.query >= 0 ? std::optional<Index>(example.query) : std::nullopt);
         };
       });
 }

@@ -1,6 +1,6 @@
 #pragma once
 // The Corpus workspace without its window: what shall be read, the run over it, what came out, and the passages that
-// show one head. The run takes turns with everything else on the explorer's worker; stopped, it can go on. Thread rule:
+// show one head. The run takes turns with everything else on the worker; stopped, it can go on. Thread rule:
 // the UI thread.
 
 #include <filesystem>
@@ -9,6 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "app/state/document_editor.h"
+#include "app/state/job_runner.h"
+#include "app/state/run_controller.h"
 #include "app/state/sweep_desk.h"
 #include "core/engine/corpus.h"
 
@@ -37,8 +40,8 @@ class CorpusDesk {
  public:
   enum class Phase { idle, running, stopped, finished, failed };
 
-  /// The explorer outlives the desk.
-  explicit CorpusDesk(Explorer& explorer);
+  /// All outlive the desk.
+  CorpusDesk(JobRunner& jobs, DocumentEditor& editor, const RunController& run);
 
   CorpusDraft& draft() { return draft_; }
 
@@ -53,7 +56,7 @@ class CorpusDesk {
   /// what the shards in it are together.
   void save(const std::filesystem::path& file);
   void load(const std::filesystem::path& file);
-  /// Once per frame, after Explorer::frame().
+  /// Once per frame, after RunController::frame().
   void frame();
 
   Phase phase() const;
@@ -69,7 +72,7 @@ class CorpusDesk {
 
   /// The examples of one head and metric, read beside the UI thread: nullptr until they are there. Call in every frame.
   const std::vector<ShownExample>* examples(HeadId head, std::size_t metric, ExampleKind kind);
-  /// Opens the passage in the explorer: text, head and position.
+  /// Shows the passage: text, head and position.
   void open(const ShownExample& example, HeadId head);
 
  private:
@@ -77,7 +80,9 @@ class CorpusDesk {
   void run(std::shared_ptr<Reading> reading);
   void take(std::shared_ptr<const CorpusResults> results);
 
-  Explorer& explorer_;
+  JobRunner& jobs_;
+  DocumentEditor& editor_;
+  const RunController& run_;
   CorpusDraft draft_;
   bool start_when_open_ = false;
   SweepDesk desk_;

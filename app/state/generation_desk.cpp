@@ -51,13 +51,14 @@ SamplingSettings GenerationDesk::Settings::used() const {
   return out;
 }
 
-GenerationDesk::GenerationDesk(Explorer& explorer, std::size_t byte_budget)
-    : explorer_(explorer), byte_budget_(byte_budget) {
-  explorer_.set_tape_source([this] { return record(); });
+GenerationDesk::GenerationDesk(JobRunner& jobs, DocumentEditor& editor, const RunController& run, SessionFiles& files,
+                               std::size_t byte_budget)
+    : jobs_(jobs), editor_(editor), run_(run), files_(files), byte_budget_(byte_budget) {
+  files_.set_tape_source([this] { return record(); });
 }
 
 GenerationDesk::~GenerationDesk() {
-  explorer_.set_tape_source(nullptr);
+  files_.set_tape_source(nullptr);
 }
 
 /// What a job has to say: steps to append, and the one after them.
@@ -79,14 +80,14 @@ Generator::Choice GenerationDesk::choice() const {
 }
 
 bool GenerationDesk::prompt_changed() const {
-  const auto& shown = explorer_.results().run;
-  return run_is_of_model(explorer_.results()) && prompt_ && shown != prompt_ &&
+  const auto& shown = run_.results().run;
+  return run_is_of_model(run_.results()) && prompt_ && shown != prompt_ &&
          (shown->trace->ids() != prompt_->trace->ids() || shown->request.edits != prompt_->request.edits ||
-          explorer_.results().model.model != model_.model);
+          run_.results().model.model != model_.model);
 }
 
 void GenerationDesk::take_prompt() {
-  const auto& results = explorer_.results();
+  const auto& results = run_.results();
   if (!run_is_of_model(results)) return;
   forget_replay();
   begin();
@@ -97,10 +98,10 @@ void GenerationDesk::forget_replay() {
   replay_state_ = ReplayState::none;
 }
 
-/// With what the explorer shows.
+/// With what the document shows.
 void GenerationDesk::begin() {
-  const auto& results = explorer_.results();
-  explorer_.forget(tag);
+  const auto& results = run_.results();
+  jobs_.forget(tag);
   prompt_ = results.run;
   model_ = results.model;
   generator_ = std::make_shared<Generator>(model_, prompt_->request);
@@ -117,9 +118,9 @@ void GenerationDesk::forget_tape() {
   recalled_.reset();
   running_ = in_flight_ = appending_ = false;
   owed_ = 0;
-  costs_.let_go(explorer_);
-  streaming_.let_go(explorer_);
-  forcing_.let_go(explorer_);
+  costs_.let_go(jobs_);
+  streaming_.let_go(jobs_);
+  forcing_.let_go(jobs_);
   forcing_given_ = std::max(1, static_cast<int>(prompt_->trace->tokens.size()) / 3);
   const int context = model_.model->config().context;
   streaming_settings_.window = std::clamp(context / 4, 2, 64);
@@ -160,37 +161,36 @@ void GenerationDesk::submit(std::optional<std::int32_t> given, bool append) {
   const bool fast = running_ && settings_.pace <= 0;
   const std::optional<std::int32_t> end =
       model_.tokenizer && !settings_.past_end ? model_.tokenizer->eos() : std::nullopt;
-  explorer_.compute(tag,
-                    [this, question, given, append, fast, end, generator = generator_, model = model_,
-                     tape = branch().tape(prompt_->trace->ids()),
-                     backend = explorer_.backend()](Worker::Job& job) mutable -> Worker::Deliver {
-                      const Ctx ctx{*backend, nullptr, job.stop, nullptr};
-                      const auto context = static_cast<std::size_t>(model.model->config().context);
-                      Written answer = question;
-                      try {
-                        const auto begin = Clock::now();
-                        const auto ends = [&] {
-                          if (tape.ids().size() > context)
-                            answer.ended = fmt::format("the context of {} tokens is full", context);
-                          if (end && !tape.steps.empty() && tape.steps.back()->token == *end)
-                            answer.ended = "the model ended the text";
-                          return !answer.ended.empty();
-                        };
-                        if (append) {
-                          do {
-                            Generator::Choice now = answer.choice;
-                            now.given = std::exchange(given, std::nullopt);
-                            tape.steps.push_back(generator->step(ctx, tape, now));
-                            answer.steps.push_back(tell(tape.steps.back()));
-                          } while (!ends() && fast && seconds_since(begin) < slice_seconds);
-                        }
-                        if (answer.ended.empty() && !ends())
-                          answer.next = tell(generator->step(ctx, tape, answer.choice));
-                      } catch (const Error& error) {
-                        answer.failure = error.what();
-                      }
-                      return [this, answer = std::move(answer)] { deliver(answer); };
-                    });
+  jobs_.submit({tag, "writing"},
+               [this, question, given, append, fast, end, generator = generator_, model = model_,
+                tape = branch().tape(prompt_->trace->ids()),
+                backend = jobs_.backend()](Worker::Job& job) mutable -> Worker::Deliver {
+                 const Ctx ctx{*backend, nullptr, job.stop, nullptr};
+                 const auto context = static_cast<std::size_t>(model.model->config().context);
+                 Written answer = question;
+                 try {
+                   const auto begin = Clock::now();
+                   const auto ends = [&] {
+                     if (tape.ids().size() > context)
+                       answer.ended = fmt::format("the context of {} tokens is full", context);
+                     if (end && !tape.steps.empty() && tape.steps.back()->token == *end)
+                       answer.ended = "the model ended the text";
+                     return !answer.ended.empty();
+                   };
+                   if (append) {
+                     do {
+                       Generator::Choice now = answer.choice;
+                       now.given = std::exchange(given, std::nullopt);
+                       tape.steps.push_back(generator->step(ctx, tape, now));
+                       answer.steps.push_back(tell(tape.steps.back()));
+                     } while (!ends() && fast && seconds_since(begin) < slice_seconds);
+                   }
+                   if (answer.ended.empty() && !ends()) answer.next = tell(generator->step(ctx, tape, answer.choice));
+                 } catch (const Error& error) {
+                   answer.failure = error.what();
+                 }
+                 return [this, answer = std::move(answer)] { deliver(answer); };
+               });
 }
 
 void GenerationDesk::deliver(const Written& answer) {
@@ -200,7 +200,7 @@ void GenerationDesk::deliver(const Written& answer) {
     running_ = false;
     owed_ = 0;
     reading_failed_ = true;
-    explorer_.show_message({Message::Level::error, answer.failure, tag});
+    jobs_.show({Message::Level::error, answer.failure, tag});
     return;
   }
   const std::size_t kept = cursor_;
@@ -221,18 +221,18 @@ void GenerationDesk::deliver(const Written& answer) {
 }
 
 void GenerationDesk::frame(bool shown) {
-  if (std::exchange(cancels_, explorer_.cancels()) != cancels_) {  // the user pressed Stop
-    explorer_.forget(tag);
-    costs_.stop(explorer_);
-    streaming_.stop(explorer_);
-    forcing_.stop(explorer_);
+  if (std::exchange(stops_, jobs_.stops()) != stops_) {  // the user pressed Stop
+    jobs_.forget(tag);
+    costs_.stop(jobs_);
+    streaming_.stop(jobs_);
+    forcing_.stop(jobs_);
     running_ = in_flight_ = appending_ = false;
     if (replay_state_ == ReplayState::running) replay_state_ = ReplayState::refused;
     recalled_.reset();
     owed_ = 0;
   }
-  const auto& results = explorer_.results();
-  if (auto opened = explorer_.take_opened_tape()) replay(std::move(*opened));
+  const auto& results = run_.results();
+  if (auto opened = files_.take_opened_tape()) replay(std::move(*opened));
   if (replay_state_ == ReplayState::waiting && run_is_of_model(results) &&
       replay_->prompt.model == results.model_folder)
     return submit_replay();
@@ -335,19 +335,19 @@ void GenerationDesk::open_in_explore() {
     try {
       std::vector<std::int32_t> read;
       for (const Token& token : tokenize(model_, again)) read.push_back(token.id);
-      if (read == ids) return explorer_.set_text(again.text);
+      if (read == ids) return editor_.set_text(again.text);
     } catch (const Error&) {  // too long by one token, for one: ids it is, and Explore says what it thinks of them
     }
   }
-  explorer_.set_ids(ids);
+  editor_.set_ids(ids);
 }
 
 // ---- studies
 
 void GenerationDesk::put_off_studies(Study except) {
-  if (except != Study::cost) costs_.put_off(explorer_);
-  if (except != Study::streaming) streaming_.put_off(explorer_);
-  if (except != Study::forcing) forcing_.put_off(explorer_);
+  if (except != Study::cost) costs_.put_off(jobs_);
+  if (except != Study::streaming) streaming_.put_off(jobs_);
+  if (except != Study::forcing) forcing_.put_off(jobs_);
 }
 
 void GenerationDesk::study() {
@@ -357,7 +357,7 @@ void GenerationDesk::study() {
   const std::vector<std::int32_t> ids = branch().tape(prompt_->trace->ids()).ids();
   const auto context = static_cast<std::size_t>(model.model->config().context);
   if (wanted_ == Study::cost) {
-    costs_.want(explorer_, model.model, [model, ids, context](const Ctx& ctx) {
+    costs_.want(jobs_, model.model, [model, ids, context](const Ctx& ctx) {
       // To the end of the context whatever the text says: time does not depend on which tokens they are.
       std::vector<std::int32_t> whole = ids;
       for (std::size_t i = 0; whole.size() < context; ++i) whole.push_back(ids[i % ids.size()]);
@@ -366,7 +366,7 @@ void GenerationDesk::study() {
     });
   } else if (wanted_ == Study::streaming) {
     const StreamingOf key{model.model, version_, streaming_settings_, settings_.seed};
-    streaming_.want(explorer_, key, [model, ids, context, key](const Ctx& ctx) {
+    streaming_.want(jobs_, key, [model, ids, context, key](const Ctx& ctx) {
       StreamingView view;
       view.ids = ids;
       view.ids.resize(std::min(ids.size(), context));
@@ -386,7 +386,7 @@ void GenerationDesk::study() {
     forcing_given_ = std::clamp(forcing_given_, 1, static_cast<int>(target.size()) - 1);
     ForcingOf key{prompt_, static_cast<std::size_t>(forcing_given_), choice()};
     if (key.choice.settings.greedy()) key.choice.seed = 0;  // which chooses nothing then
-    forcing_.want(explorer_, key, [model, target, key](const Ctx& ctx) {
+    forcing_.want(jobs_, key, [model, target, key](const Ctx& ctx) {
       return force_and_run_free(model, target, key.given, key.prompt->request, key.choice, ctx);
     });
   }

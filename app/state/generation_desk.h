@@ -1,7 +1,7 @@
 #pragma once
 // The Generate workspace without its window: the open prompt continued one token at a time or running, every step kept,
 // forks kept as branches one can return to, and the studies that go with it. Passes take turns with everything else on
-// the explorer's worker. Thread rule: the UI thread.
+// the worker. Thread rule: the UI thread.
 
 #include <chrono>
 #include <cstdint>
@@ -13,6 +13,10 @@
 #include <vector>
 
 #include "app/state/answer.h"
+#include "app/state/document_editor.h"
+#include "app/state/job_runner.h"
+#include "app/state/run_controller.h"
+#include "app/state/session_files.h"
 #include "app/state/tape_record.h"
 #include "core/engine/generation.h"
 #include "core/engine/generation_cost.h"
@@ -56,24 +60,25 @@ class GenerationDesk {
   static constexpr const char* tag = "generation";  ///< of its jobs
 
   /// Keeps logits and rows of steps inside `byte_budget`: the oldest go, and are made again when they are looked at.
-  explicit GenerationDesk(Explorer& explorer, std::size_t byte_budget = std::size_t{256} << 20);
+  GenerationDesk(JobRunner& jobs, DocumentEditor& editor, const RunController& run, SessionFiles& files,
+                 std::size_t byte_budget = std::size_t{256} << 20);
   ~GenerationDesk();
   GenerationDesk(const GenerationDesk&) = delete;
   GenerationDesk& operator=(const GenerationDesk&) = delete;
 
-  /// Once per frame, after Explorer::frame(): takes the open prompt while nothing is written yet, goes on while
+  /// Once per frame, after RunController::frame(): takes the open prompt while nothing is written yet, goes on while
   /// running. `shown`: the workspace is on screen; only then is anything computed that nobody asked for.
   void frame(bool shown);
 
   Settings& settings() { return settings_; }
 
   // ---- the text
-  /// Where the text begins: its tokens; null before the first run of the explorer.
+  /// Where the text begins: its tokens; null before the first run.
   const std::shared_ptr<const TracedRun>& prompt() const { return prompt_; }
   const LoadedModel& model() const { return model_; }
-  /// The explorer shows another prompt, model or edits than this text began with.
+  /// The document shows another prompt, model or edits than this text began with.
   bool prompt_changed() const;
-  /// Begins anew with what the explorer shows; all branches go.
+  /// Begins anew with what the document shows; all branches go.
   void take_prompt();
   /// Prompt and the steps of the chosen branch as a text of tokens, without maps.
   const std::shared_ptr<const Trace>& text() const { return text_; }
@@ -179,7 +184,10 @@ class GenerationDesk {
     bool operator==(const ForcingOf&) const = default;
   };
 
-  Explorer& explorer_;
+  JobRunner& jobs_;
+  DocumentEditor& editor_;
+  const RunController& run_;
+  SessionFiles& files_;
   Settings settings_;
   LoadedModel model_;
   std::shared_ptr<const TracedRun> prompt_;
@@ -193,8 +201,8 @@ class GenerationDesk {
   std::uint64_t version_ = 0;      // of the chosen branch's end: answers to older questions are dropped
   bool running_ = false, in_flight_ = false, appending_ = false, reading_failed_ = false;
   int at_once_ = 0;
-  std::uint64_t cancels_ = 0;  // of the explorer, as last seen
-  int owed_ = 0;               // steps asked for while another was under way
+  std::uint64_t stops_ = 0;  // of the runner, as last seen
+  int owed_ = 0;             // steps asked for while another was under way
   std::size_t byte_budget_;
   std::deque<std::shared_ptr<const GenerationStep>> held_;  // with tensors, oldest first
   std::size_t held_bytes_ = 0;
@@ -210,9 +218,10 @@ class GenerationDesk {
   StreamingSettings streaming_settings_;
   int forcing_given_ = 0;
   Study wanted_ = Study::tape;
-  Answer<std::shared_ptr<const Model>, std::vector<GenerationCost>> costs_{"generation study cost"};
-  Answer<StreamingOf, StreamingView> streaming_{"generation study streaming"};
-  Answer<ForcingOf, ForcedAndFree> forcing_{"generation study forcing"};
+  Answer<std::shared_ptr<const Model>, std::vector<GenerationCost>> costs_{
+      {"generation study cost", "measuring generation"}};
+  Answer<StreamingOf, StreamingView> streaming_{{"generation study streaming", "measuring generation"}};
+  Answer<ForcingOf, ForcedAndFree> forcing_{{"generation study forcing", "measuring generation"}};
 };
 
 }  // namespace headscope

@@ -81,32 +81,31 @@ std::size_t GenerationDesk::dropped() const {
 void GenerationDesk::submit_recall(std::size_t at) {
   in_flight_ = true;
   recalled_ = branch().steps[at].step;
-  explorer_.compute(
-      tag,
-      [this, version = version_, old = recalled_, at, tape = branch().tape(prompt_->trace->ids()),
-       generator = generator_, backend = explorer_.backend()](Worker::Job& job) -> Worker::Deliver {
-        const Ctx ctx{*backend, nullptr, job.stop, nullptr};
-        auto step = std::make_shared<GenerationStep>(*old);
-        std::string failure;
-        try {
-          const auto again = generator->step(ctx, tape.ids(at), at, {old->settings, old->seed, old->token});
-          step->logits = again->logits;
-          step->rows = again->rows;
-        } catch (const Error& error) {
-          failure = error.what();
-        }
-        return [this, version, old, step, failure] {
-          if (recalled_ != old) return;  // another text by now
-          recalled_.reset();
-          if (version == version_) in_flight_ = false;
-          if (!failure.empty()) {
-            reading_failed_ = true;
-            return explorer_.show_message({Message::Level::error, failure, tag});
-          }
-          replace_step(old, step);
-          hold(step);
-        };
-      });
+  jobs_.submit({tag, "writing"},
+               [this, version = version_, old = recalled_, at, tape = branch().tape(prompt_->trace->ids()),
+                generator = generator_, backend = jobs_.backend()](Worker::Job& job) -> Worker::Deliver {
+                 const Ctx ctx{*backend, nullptr, job.stop, nullptr};
+                 auto step = std::make_shared<GenerationStep>(*old);
+                 std::string failure;
+                 try {
+                   const auto again = generator->step(ctx, tape.ids(at), at, {old->settings, old->seed, old->token});
+                   step->logits = again->logits;
+                   step->rows = again->rows;
+                 } catch (const Error& error) {
+                   failure = error.what();
+                 }
+                 return [this, version, old, step, failure] {
+                   if (recalled_ != old) return;  // another text by now
+                   recalled_.reset();
+                   if (version == version_) in_flight_ = false;
+                   if (!failure.empty()) {
+                     reading_failed_ = true;
+                     return jobs_.show({Message::Level::error, failure, tag});
+                   }
+                   replace_step(old, step);
+                   hold(step);
+                 };
+               });
 }
 
 // ---- sessions
@@ -177,16 +176,16 @@ void GenerationDesk::Replayed::make(const Ctx& ctx, std::atomic<float>& progress
 void GenerationDesk::submit_replay() {
   in_flight_ = true;
   replay_state_ = ReplayState::running;
-  Replayed question{*replay_, explorer_.results().model};
+  Replayed question{*replay_, run_.results().model};
   // The very run on screen, where it is the prompt's.
   const RunRequest& wanted = question.record.prompt;
-  if (const auto& run = explorer_.results().run;
+  if (const auto& run = run_.results().run;
       run && run->request.model == wanted.model && run->request.text == wanted.text && run->request.ids == wanted.ids &&
       run->request.edits == wanted.edits && run->request.add_bos == wanted.add_bos)
     question.prompt = run;
-  explorer_.compute(
-      tag,
-      [this, made = std::move(question), backend = explorer_.backend()](Worker::Job& job) mutable -> Worker::Deliver {
+  jobs_.submit(
+      {tag, "writing"},
+      [this, made = std::move(question), backend = jobs_.backend()](Worker::Job& job) mutable -> Worker::Deliver {
         try {
           made.make(Ctx{*backend, nullptr, job.stop, nullptr}, job.progress);
         } catch (const Error& error) {
@@ -200,7 +199,7 @@ void GenerationDesk::deliver(Replayed made) {
   in_flight_ = false;
   if (!made.failure.empty()) {
     replay_state_ = ReplayState::refused;
-    return explorer_.show_message({Message::Level::error, "The session's generated text: " + made.failure, ""});
+    return jobs_.show({Message::Level::error, "The session's generated text: " + made.failure, ""});
   }
   forget_replay();
   prompt_ = std::move(made.prompt);
@@ -219,7 +218,7 @@ void GenerationDesk::deliver(Replayed made) {
     for (const ToldStep& told : std::vector<ToldStep>(branch.steps))  // hold() may exchange the steps themselves
       if (known.insert(told.step.get()).second) hold(told.step);
   // Where a branch ended is found out anew, when its next step is read.
-  if (!made.remark.empty()) explorer_.show_message({Message::Level::info, made.remark, ""});
+  if (!made.remark.empty()) jobs_.show({Message::Level::info, made.remark, ""});
 }
 
 }  // namespace headscope

@@ -1,5 +1,5 @@
 #pragma once
-// What the worker does for the explorer: pure functions from a model and a request, or from traces, to results. Any
+// What the worker does for RunController: pure functions from a model and a request, or from traces, to results. Any
 // thread; one pass at a time per backend. They throw Error, or Cancelled once stop was requested.
 
 #include <memory>

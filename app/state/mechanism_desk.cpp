@@ -62,8 +62,12 @@ std::shared_ptr<const MechanismPage> page_of(MechanismReport report, MechanismSo
   return std::make_shared<const MechanismPage>(std::move(page));
 }
 
-MechanismDesk::MechanismDesk(Explorer& explorer)
-    : explorer_(explorer), mechanism_(find_mechanism("linear")), timing_(explorer, "mechanism times") {
+MechanismDesk::MechanismDesk(JobRunner& jobs, DocumentEditor& editor, const RunController& run)
+    : jobs_(jobs),
+      editor_(editor),
+      run_(run),
+      mechanism_(find_mechanism("linear")),
+      timing_(jobs, "mechanism times", "measuring times") {
   for (const Mechanism& each : mechanisms()) values_.emplace(each.id, each.usual());
   take(matrices_of(worked_examples()[0]));
   source_.kind = MechanismSource::Kind::head;
@@ -78,14 +82,14 @@ void MechanismDesk::set_value(std::string_view name, double value) {
   MechanismValues& values = values_.at(std::string(mechanism_->id));
   const std::string before = text_of({mechanism_, values});
   values.set(name, value);
-  const auto& model = explorer_.results().model.model;
+  const auto& model = run_.results().model.model;
   if (!model || mechanism_->study) return;
   const ModelDims& dims = model->config().dims;
-  MechanismSwaps swaps = swaps_of(explorer_.state().document.edits, dims);
+  MechanismSwaps swaps = swaps_of(editor_.document().edits, dims);
   bool any = false;
   for (auto& [head, spec] : swaps)
     if (spec == before) spec = text_of(choice()), any = true;
-  if (any) explorer_.set_edits(with_swaps(explorer_.state().document.edits, swaps, dims));
+  if (any) editor_.set_edits(with_swaps(editor_.document().edits, swaps, dims));
 }
 
 void MechanismDesk::reset_values() {
@@ -94,7 +98,7 @@ void MechanismDesk::reset_values() {
 
 void MechanismDesk::use_example(const WorkedExample& example) {
   take(matrices_of(example));
-  explorer_.close_step();
+  editor_.history().close_step();
   keep();
 }
 
@@ -107,7 +111,7 @@ void MechanismDesk::set_mask(const std::string& spec) {
   source_.mask = spec;
   changed_source();
   if (source_.kind != MechanismSource::Kind::hand) return;
-  explorer_.close_step();
+  editor_.history().close_step();
   keep();
 }
 
@@ -122,35 +126,36 @@ void MechanismDesk::take(const MatricesByHand& matrices) {
 }
 
 void MechanismDesk::keep() {
-  explorer_.set_by_hand(source_.by_hand());
-  by_hand_ = explorer_.state().document.by_hand;
+  auto matrices = std::make_shared<const MatricesByHand>(source_.by_hand());
+  editor_.change("by hand", [&](Document& document) { document.by_hand = std::move(matrices); });
+  by_hand_ = editor_.document().by_hand;
 }
 
 void MechanismDesk::swap_in(const std::vector<HeadId>& heads, bool in) {
-  const auto& model = explorer_.results().model.model;
+  const auto& model = run_.results().model.model;
   if (!model || mechanism_->study) return;
   const ModelDims& dims = model->config().dims;
-  MechanismSwaps swaps = swaps_of(explorer_.state().document.edits, dims);
+  MechanismSwaps swaps = swaps_of(editor_.document().edits, dims);
   for (const HeadId head : heads) {
     if (in)
       swaps[head] = text_of(choice());
     else
       swaps.erase(head);
   }
-  explorer_.close_step();
-  explorer_.set_edits(with_swaps(explorer_.state().document.edits, swaps, dims));
+  editor_.history().close_step();
+  editor_.set_edits(with_swaps(editor_.document().edits, swaps, dims));
 }
 
 void MechanismDesk::frame(bool shown, bool held) {
   timing_.frame();
-  if (const auto& kept = explorer_.state().document.by_hand; kept != by_hand_) {  // undo or redo went to other ones
+  if (const auto& kept = editor_.document().by_hand; kept != by_hand_) {  // undo or redo went to other ones
     by_hand_ = kept;
     const MechanismSource::Kind shown_kind = source_.kind;
     take(kept ? *kept : matrices_of(worked_examples()[0]));
     if (!kept) source_.kind = shown_kind;  // a head on screen stays there when the last matrices by hand are undone
   }
   if (!shown) return;
-  if (source_.kind == MechanismSource::Kind::head && !explorer_.results().run) return;
+  if (source_.kind == MechanismSource::Kind::head && !run_.results().run) return;
   ask();
   // The times are of the shape and the values on the page; measured anew once the hand rests.
   if (!current() || held || mechanism_->study) return;
@@ -169,8 +174,8 @@ void MechanismDesk::measure(double most_seconds) {
 }
 
 void MechanismDesk::ask() {
-  const auto& run = explorer_.results().run;
-  const HeadId head = explorer_.state().document.selected;
+  const auto& run = run_.results().run;
+  const HeadId head = editor_.document().selected;
   const bool of_head = source_.kind == MechanismSource::Kind::head;
   PageOf key{text_of(choice()), source_version_, of_head ? std::optional(head) : std::nullopt,
              of_head || mechanism_->reads_vocabulary ? run : nullptr};
@@ -178,19 +183,19 @@ void MechanismDesk::ask() {
   // Another value on the same head of the same run needs no other queries, keys and values.
   const auto& last = page_.last_key();
   const auto known = last && of_head && last->head == head && last->run == run ? page() : nullptr;
-  page_.want(explorer_, std::move(key),
-             [chosen = choice(), source = source_, head, of_head, known, run,
-              model = explorer_.results().model](const Ctx& ctx) {
-               const Ctx quiet{.backend = ctx.backend, .stop = ctx.stop};
-               std::shared_ptr<const Trace> trace = known ? known->trace : nullptr;
-               MechanismInput in = known     ? known->input
-                                   : of_head ? head_input(model, run->request, head, quiet, &trace)
-                                             : input_of(source);
-               in.stop = ctx.stop;
-               if (chosen.mechanism->reads_vocabulary && run && model.model && !in.vocabulary)
-                 in.vocabulary = vocabulary_use(model, run->request, quiet);
-               return page_of(report_on(chosen, std::move(in)), source.kind, head, trace);
-             });
+  page_.want(
+      jobs_, std::move(key),
+      [chosen = choice(), source = source_, head, of_head, known, run, model = run_.results().model](const Ctx& ctx) {
+        const Ctx quiet{.backend = ctx.backend, .stop = ctx.stop};
+        std::shared_ptr<const Trace> trace = known ? known->trace : nullptr;
+        MechanismInput in = known     ? known->input
+                            : of_head ? head_input(model, run->request, head, quiet, &trace)
+                                      : input_of(source);
+        in.stop = ctx.stop;
+        if (chosen.mechanism->reads_vocabulary && run && model.model && !in.vocabulary)
+          in.vocabulary = vocabulary_use(model, run->request, quiet);
+        return page_of(report_on(chosen, std::move(in)), source.kind, head, trace);
+      });
 }
 
 }  // namespace headscope

@@ -1,6 +1,6 @@
 #pragma once
 // The Mechanisms workspace without its window: which mechanism with which values on which queries, keys and values, and
-// what came of it. Thread rule: the UI thread; the work is jobs of the explorer's worker.
+// what came of it. Thread rule: the UI thread; the work is jobs of the worker.
 
 #include <limits>
 #include <map>
@@ -10,6 +10,9 @@
 #include <vector>
 
 #include "app/state/answer.h"
+#include "app/state/document_editor.h"
+#include "app/state/job_runner.h"
+#include "app/state/run_controller.h"
 #include "app/state/sweep_desk.h"
 #include "core/attention/mechanism_report.h"
 #include "core/engine/mechanism_timing.h"
@@ -54,7 +57,7 @@ class MechanismDesk {
  public:
   using View = MechanismView;
 
-  explicit MechanismDesk(Explorer& explorer);
+  MechanismDesk(JobRunner& jobs, DocumentEditor& editor, const RunController& run);
   MechanismDesk(const MechanismDesk&) = delete;
   MechanismDesk& operator=(const MechanismDesk&) = delete;
 
@@ -108,13 +111,16 @@ class MechanismDesk {
   void keep();
   void ask();
 
-  Explorer& explorer_;
+  JobRunner& jobs_;
+  DocumentEditor& editor_;
+  const RunController& run_;
   const Mechanism* mechanism_;
   std::map<std::string, MechanismValues> values_;
   MechanismSource source_;
   std::uint64_t source_version_ = 0, numbers_version_ = 0;
   std::shared_ptr<const MatricesByHand> by_hand_;  // of the document, as last seen
-  Answer<PageOf, MechanismPage> page_{"mechanism", Answer<PageOf, MechanismPage>::OnFailure::keep};
+  Answer<PageOf, MechanismPage> page_{{"mechanism", "computing the mechanism"},
+                                      Answer<PageOf, MechanismPage>::OnFailure::keep};
   SweepDesk timing_;
   std::string timed_;  // what the times are of
   std::shared_ptr<const MechanismTimes> times_;

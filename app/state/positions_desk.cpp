@@ -16,16 +16,15 @@ constexpr int long_times = 4;  // the trained context
 
 Index PositionsDesk::query() const {
   const Index n = vectors() ? vectors()->tokens() : 1;
-  return std::clamp<Index>(view.query.value_or(explorer_.state().document.query.value_or(n - 1)), 0, n - 1);
+  return std::clamp<Index>(view.query.value_or(editor_.document().query.value_or(n - 1)), 0, n - 1);
 }
 
 Index PositionsDesk::key() const {
   const Index m = query();
   Index usual = std::max<Index>(m - 4, 0);
-  if (const auto& pinned = explorer_.state().document.key) {
+  if (const auto& pinned = editor_.document().key) {
     usual = *pinned;
-  } else if (const AttentionMap* map = explorer_.results().map(explorer_.state().document.selected);
-             map && m < map->n_query()) {
+  } else if (const AttentionMap* map = run_.results().map(editor_.document().selected); map && m < map->n_query()) {
     // The strongest key but the first, on which sinks draw every head.
     float most = 0;
     for (Index j = 1; j <= m; ++j)
@@ -35,23 +34,23 @@ Index PositionsDesk::key() const {
 }
 
 RotaryConfig PositionsDesk::own_rotary() const {
-  const auto& model = explorer_.results().model.model;
+  const auto& model = run_.results().model.model;
   if (!model || model->config().position != PositionKind::rotary) return RotaryConfig{};
-  const int layer = explorer_.state().document.selected.layer;
+  const int layer = editor_.document().selected.layer;
   return model->config().rotary_of(std::clamp(layer, 0, model->config().dims.layers - 1));
 }
 
 RotaryConfig PositionsDesk::rotary() const {
   RotaryConfig own = own_rotary();
   if (view.base > 0) own.base = view.base;
-  const auto& model = explorer_.results().model.model;
+  const auto& model = run_.results().model.model;
   if (view.scaling == RotaryConfig::Scaling::none || !model) return own;
   return rescaled(own, view.scaling, view.factor, model->config().context);
 }
 
 std::optional<SetPositions> PositionsDesk::edit() const {
   using Method = SetPositions::Method;
-  const auto& model = explorer_.results().model.model;
+  const auto& model = run_.results().model.model;
   if (!model || !view.in_model) return std::nullopt;
   const PositionKind own = model->config().position;
   SetPositions edit;
@@ -96,7 +95,7 @@ std::optional<SetPositions> PositionsDesk::edit() const {
 }
 
 int PositionsDesk::chunk() const {
-  const auto& model = explorer_.results().model.model;
+  const auto& model = run_.results().model.model;
   const int context = model ? model->config().context : 2;
   return std::clamp(view.chunk > 0 ? view.chunk : context * 3 / 4, 1, std::max(context - 1, 1));
 }
@@ -104,15 +103,15 @@ int PositionsDesk::chunk() const {
 void PositionsDesk::keep() {
   const auto wanted = edit();
   if (!wanted) return;
-  std::vector<Intervention> edits = explorer_.state().document.edits;
+  std::vector<Intervention> edits = editor_.document().edits;
   std::erase_if(edits, [](const Intervention& each) { return each.action.as<SetPositions>(); });
   edits.push_back({{}, *wanted});
-  explorer_.close_step();
-  explorer_.set_edits(std::move(edits));
+  editor_.history().close_step();
+  editor_.set_edits(std::move(edits));
 }
 
 void PositionsDesk::update() {
-  const Results& results = explorer_.results();
+  const Results& results = run_.results();
   if (!results.run || !results.model.model) return;
   ask_vectors();
   ask_effect();
@@ -121,12 +120,12 @@ void PositionsDesk::update() {
 }
 
 void PositionsDesk::ask_vectors() {
-  const Results& results = explorer_.results();
+  const Results& results = run_.results();
   const int turning = own_rotary().width;  // of a head
-  const VectorsOf key{results.run,         view.source,      explorer_.state().document.selected,
+  const VectorsOf key{results.run,         view.source,      editor_.document().selected,
                       view.seed,           view.typed_query, view.typed_key,
                       view.method == "t5", view.buckets,     view.max_distance};
-  vectors_.want(explorer_, key, [key, turning, model = results.model](const Ctx& ctx) {
+  vectors_.want(jobs_, key, [key, turning, model = results.model](const Ctx& ctx) {
     using Source = PositionsView::Source;
     Vectors made;
     made.vectors =
@@ -140,29 +139,29 @@ void PositionsDesk::ask_vectors() {
 }
 
 void PositionsDesk::ask_effect() {
-  const Results& results = explorer_.results();
+  const Results& results = run_.results();
   const auto wanted = edit();
   if (!wanted) {
-    effect_.let_go(explorer_);
+    effect_.let_go(jobs_);
     return;
   }
-  effect_.want(explorer_, {results.run, *wanted},
+  effect_.want(jobs_, {results.run, *wanted},
                [run = results.run, model = results.model, edit = *wanted](const Ctx& ctx) {
                  return jobs::positions_effect(model, *run, edit, ctx);
                });
 }
 
 void PositionsDesk::ask_long() {
-  const Results& results = explorer_.results();
+  const Results& results = run_.results();
   const LongRunOf key{results.run, rotary().base, view.factor, chunk()};
-  long_.want(explorer_, key, [key, model = results.model, folder = results.model_folder](const Ctx& ctx) {
+  long_.want(jobs_, key, [key, model = results.model, folder = results.model_folder](const Ctx& ctx) {
     return jobs::past_context(model, folder, *key.run, key.base, key.factor, key.chunk, long_times, ctx);
   });
 }
 
 void PositionsDesk::ask_permuted() {
-  const Results& results = explorer_.results();
-  permuted_.want(explorer_, results.run, [run = results.run, model = results.model](const Ctx& ctx) {
+  const Results& results = run_.results();
+  permuted_.want(jobs_, results.run, [run = results.run, model = results.model](const Ctx& ctx) {
     return jobs::permuted(model, *run, ctx);
   });
 }

@@ -1,6 +1,6 @@
 #pragma once
 // What the Positions workspace knows, without a window: what is looked at, the vectors of the selected head before any
-// rotation, and what another way of knowing positions does to the model. Work runs on the explorer's worker; the last
+// rotation, and what another way of knowing positions does to the model. Work runs on the worker; the last
 // good results stay until newer ones come. Thread rule: the UI thread.
 
 #include <memory>
@@ -9,6 +9,9 @@
 #include <vector>
 
 #include "app/state/answer.h"
+#include "app/state/document_editor.h"
+#include "app/state/job_runner.h"
+#include "app/state/run_controller.h"
 #include "core/attention/rotary.h"
 #include "core/edits/position_edit.h"
 
@@ -82,9 +85,9 @@ struct PermutedRun {
 
 class PositionsDesk {
  public:
-  explicit PositionsDesk(Explorer& explorer) : explorer_(explorer) {}
-  Explorer& explorer() { return explorer_; }
-  const Explorer& explorer() const { return explorer_; }
+  PositionsDesk(JobRunner& jobs, DocumentEditor& editor, const RunController& run)
+      : jobs_(jobs), editor_(editor), run_(run) {}
+  const Results& results() const { return run_.results(); }
   PositionsView view;
 
   /// Every frame that the workspace is shown: asks for what is out of date.
@@ -144,11 +147,13 @@ class PositionsDesk {
   void ask_long();
   void ask_permuted();
 
-  Explorer& explorer_;
-  Answer<VectorsOf, Vectors> vectors_{"positions.vectors"};
-  Answer<EffectOf, PositionsEffect> effect_{"positions.effect"};
-  Answer<LongRunOf, LongRun> long_{"positions.long"};
-  Answer<Run, PermutedRun> permuted_{"positions.permuted"};
+  JobRunner& jobs_;
+  DocumentEditor& editor_;
+  const RunController& run_;
+  Answer<VectorsOf, Vectors> vectors_{{"positions.vectors", "comparing positions"}};
+  Answer<EffectOf, PositionsEffect> effect_{{"positions.effect", "comparing positions"}};
+  Answer<LongRunOf, LongRun> long_{{"positions.long", "comparing positions"}};
+  Answer<Run, PermutedRun> permuted_{{"positions.permuted", "comparing positions"}};
 };
 
 }  // namespace headscope

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,12 @@ struct TextLosses {
   std::vector<double> before;  ///< without the enabled edits; empty when there are none, or it cannot run without them
 };
 
+/// The text cannot be run: it has more tokens than the model reads. The prompt panel offers to keep a part.
+struct TooLongText {
+  int tokens = 0, context = 0;
+  bool counted = true;  ///< false: `tokens` is a lower bound
+};
+
 /// What is on screen. Any of it may still be empty.
 struct Results {
   LoadedModel model;
@@ -75,6 +82,7 @@ struct Results {
   std::shared_ptr<const HeadDetail> detail;
   std::shared_ptr<const EditEffect> effect;  ///< empty without enabled edits
   std::shared_ptr<const TextLosses> losses;
+  std::optional<TooLongText> too_long;  ///< the document as it is now
 
   /// The head's map of the run on screen; nullptr when there is none, as for a moment after another model was opened.
   const AttentionMap* map(HeadId head) const;

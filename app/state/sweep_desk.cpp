@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/tensor/backend.h"
 
 namespace headscope {
 
@@ -17,14 +18,15 @@ double seconds_since(Clock::time_point begin) {
 }
 }  // namespace
 
-SweepDesk::SweepDesk(Explorer& explorer, std::string name) : explorer_(explorer), tag_("sweep " + std::move(name)) {}
+SweepDesk::SweepDesk(JobRunner& jobs, const std::string& name, std::string words)
+    : jobs_(jobs), job_{"sweep " + name, std::move(words)} {}
 
 SweepDesk::~SweepDesk() {
   forget();
 }
 
 void SweepDesk::forget() {
-  explorer_.forget(tag_);
+  jobs_.forget(job_.tag);
   in_flight_ = false;
   sweep_.reset();
   snapshot_ = nullptr;
@@ -38,7 +40,7 @@ void SweepDesk::begin(std::shared_ptr<Sweep> sweep, Snapshot snapshot) {
   done_ = total_ = 0;
   share_ = seconds_ = 0;
   error_.clear();
-  cancels_ = explorer_.cancels();
+  stops_ = jobs_.stops();
   submit();
 }
 
@@ -55,15 +57,15 @@ double SweepDesk::seconds_left() const {
 
 void SweepDesk::frame() {
   if (phase_ != Phase::running) return;
-  if (explorer_.cancels() != cancels_) return cancel();
+  if (jobs_.stops() != stops_) return cancel();
   if (!in_flight_) submit();
 }
 
 void SweepDesk::submit() {
   in_flight_ = true;
-  explorer_.compute(
-      tag_,
-      [this, sweep = sweep_, snapshot = snapshot_, backend = explorer_.backend()](Worker::Job& job) -> Worker::Deliver {
+  jobs_.submit(
+      job_,
+      [this, sweep = sweep_, snapshot = snapshot_, backend = jobs_.backend()](Worker::Job& job) -> Worker::Deliver {
         const auto start = Clock::now();
         std::string failure;
         try {

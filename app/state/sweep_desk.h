@@ -1,13 +1,13 @@
 #pragma once
-// Runs one Sweep at a time beside everything else: a slice of a twentieth of a second as a job of the explorer's
-// worker, then whatever else waits there, then the next slice. What is known so far is handed over after each slice.
-// Thread rule: the UI thread.
+// Runs one Sweep at a time beside everything else: a slice of a twentieth of a second as a job of the worker, then
+// whatever else waits there, then the next slice. What is known so far is handed over after each slice. Thread rule:
+// the UI thread.
 
 #include <functional>
 #include <memory>
 #include <string>
 
-#include "app/state/explorer.h"
+#include "app/state/job_runner.h"
 #include "core/engine/sweep.h"
 
 namespace headscope {
@@ -16,8 +16,8 @@ class SweepDesk {
  public:
   enum class Phase { idle, running, finished, cancelled, failed };
 
-  /// `name` tells its jobs from other desks'. The explorer outlives the desk.
-  SweepDesk(Explorer& explorer, std::string name);
+  /// `name` tells its jobs from other desks'. The runner outlives the desk.
+  SweepDesk(JobRunner& jobs, const std::string& name, std::string words = "sweeping");
   ~SweepDesk();
   SweepDesk(const SweepDesk&) = delete;
   SweepDesk& operator=(const SweepDesk&) = delete;
@@ -34,7 +34,7 @@ class SweepDesk {
   }
   /// What was handed over stays.
   void cancel();
-  /// Once per frame: takes the next slice. Explorer::cancel() cancels the sweep, too.
+  /// Once per frame: takes the next slice. JobRunner::stop() cancels the sweep, too.
   void frame();
 
   Phase phase() const { return phase_; }
@@ -52,15 +52,15 @@ class SweepDesk {
   void submit();
   void forget();
 
-  Explorer& explorer_;
-  std::string tag_;
+  JobRunner& jobs_;
+  JobName job_;
   Phase phase_ = Phase::idle;
   std::shared_ptr<Sweep> sweep_;
   Snapshot snapshot_;
   bool in_flight_ = false;
   int done_ = 0, total_ = 0;
   double share_ = 0, seconds_ = 0;
-  std::uint64_t cancels_ = 0;  // of the explorer, when the sweep began
+  std::uint64_t stops_ = 0;  // of the runner, when the sweep began
   std::string error_;
 };
 

@@ -94,8 +94,8 @@ struct TrainingDesk::Slice {
   std::string failure;
 };
 
-TrainingDesk::TrainingDesk(Explorer& explorer, std::size_t most_bytes)
-    : explorer_(explorer), most_bytes_(most_bytes), documents_(documents_folder()) {
+TrainingDesk::TrainingDesk(JobRunner& jobs, DocumentEditor& editor, RunController& run, std::size_t most_bytes)
+    : jobs_(jobs), editor_(editor), open_(run), most_bytes_(most_bytes), documents_(documents_folder()) {
   for (const char* name : {"induction-2l", "tiny-gpt2", "tiny-llama"})
     for (const char* place : {"models", "../models"})
       if (const auto file = find_asset((fs::path(place) / name / "recipe.json").string())) {
@@ -112,7 +112,7 @@ void TrainingDesk::choose(const fs::path& recipe) {
   try {
     draft_ = load_recipe(bundled == recipes_.end() ? recipe : bundled->second);
   } catch (const Error& broken) {
-    explorer_.show_message({Message::Level::error, broken.what(), "training"});
+    jobs_.show({Message::Level::error, broken.what(), "training"});
   }
 }
 
@@ -172,9 +172,9 @@ void TrainingDesk::leave_branch() {
   others_.push_back(now_);
   if (others_.size() > most_branches) others_.erase(others_.begin());
   if (!run_ || phase_ == Phase::preparing) return;
-  for (const char* tag : slice_tags) explorer_.forget(tag);
-  explorer_.compute(
-      fmt::format("training branch {}", now_.id),
+  for (const char* tag : slice_tags) jobs_.forget(tag);
+  jobs_.submit(
+      {fmt::format("training branch {}", now_.id), "training"},
       [this, run = run_, id = now_.id](Worker::Job& job) -> Worker::Deliver {
         Slice slice;
         slice.moment = TrainingMoment{run->look(job.stop), std::make_shared<Checkpoint>(run->trainer->checkpoint())};
@@ -186,21 +186,21 @@ void TrainingDesk::leave_branch() {
           if (left != others_.end()) take(slice, *left);
         };
       },
-      Explorer::OnStop::own);
+      JobRunner::OnStop::own);
 }
 
 void TrainingDesk::begin(std::shared_ptr<const Checkpoint> from, bool paused) {
   run_ = std::make_shared<Run>();
-  run_->backend = explorer_.backend();
+  run_->backend = jobs_.backend();
   phase_ = Phase::preparing;
   in_flight_ = 0;
   single_ = false;
   pause_first_ = paused;
   shown_.reset();
-  for (const char* tag : slice_tags) explorer_.forget(tag);
+  for (const char* tag : slice_tags) jobs_.forget(tag);
   // The task trains its vocabulary first, which takes a moment: on the worker as well.
-  explorer_.compute(
-      "training recipe",
+  jobs_.submit(
+      {"training recipe", "training"},
       [this, run = run_, recipe = now_.recipe, from](Worker::Job& job) -> Worker::Deliver {
         Slice slice;
         try {
@@ -219,7 +219,7 @@ void TrainingDesk::begin(std::shared_ptr<const Checkpoint> from, bool paused) {
           deliver(run, slice);
         };
       },
-      Explorer::OnStop::own);
+      JobRunner::OnStop::own);
 }
 
 void TrainingDesk::pause() {
@@ -239,16 +239,16 @@ void TrainingDesk::step() {
 void TrainingDesk::stop() {
   run_.reset();
   phase_ = Phase::idle;
-  for (const char* tag : slice_tags) explorer_.forget(tag);
-  explorer_.forget("training recipe");
+  for (const char* tag : slice_tags) jobs_.forget(tag);
+  jobs_.forget("training recipe");
 }
 
 void TrainingDesk::set_learning_rate(double rate) {
   draft_.optimizer.learning_rate = rate;
   if (!run_) return;
   now_.recipe.optimizer.learning_rate = rate;
-  explorer_.compute(
-      "training rate",
+  jobs_.submit(
+      {"training rate", "training"},
       [run = run_, rate](Worker::Job&) -> Worker::Deliver {
         OptimizerSettings settings = run->trainer->recipe().optimizer;
         settings.learning_rate = rate;
@@ -256,11 +256,11 @@ void TrainingDesk::set_learning_rate(double rate) {
         run->trainer->set_optimizer(settings);
         return nullptr;
       },
-      Explorer::OnStop::own);
+      JobRunner::OnStop::own);
 }
 
 void TrainingDesk::frame() {
-  if (std::exchange(cancels_, explorer_.cancels()) != cancels_) {  // the user pressed Stop
+  if (std::exchange(stops_, jobs_.stops()) != stops_) {  // the user pressed Stop
     if (phase_ == Phase::preparing) stop();
     pause();
   }
@@ -271,8 +271,8 @@ void TrainingDesk::frame() {
 
 void TrainingDesk::submit(const std::string& tag, std::int64_t most_steps) {
   ++in_flight_;
-  explorer_.compute(
-      tag,
+  jobs_.submit(
+      {tag, "training"},
       [this, run = run_, most_steps, until = pause_at_](Worker::Job& job) -> Worker::Deliver {
         Slice slice;
         Trainer& trainer = *run->trainer;
@@ -299,13 +299,13 @@ void TrainingDesk::submit(const std::string& tag, std::int64_t most_steps) {
           deliver(run, slice);
         };
       },
-      Explorer::OnStop::own);
+      JobRunner::OnStop::own);
 }
 
 void TrainingDesk::deliver(const std::shared_ptr<Run>&, const Slice& slice) {
   if (!slice.failure.empty()) {
     phase_ = phase_ == Phase::preparing || moments().empty() ? Phase::idle : Phase::paused;
-    explorer_.show_message({Message::Level::error, slice.failure, "training"});
+    jobs_.show({Message::Level::error, slice.failure, "training"});
     if (!slice.recipe.name.empty()) now_.recipe = slice.recipe;
     return;
   }
@@ -396,7 +396,7 @@ void TrainingDesk::keep(const fs::path& file) {
   if (!run_ || phase_ == Phase::preparing || keeping()) return;
   ++keeping_;
   const auto write = [this, file](std::shared_ptr<const Checkpoint> checkpoint) {
-    explorer_.on_files("training checkpoint", [this, file, checkpoint](Worker::Job&) -> Worker::Deliver {
+    jobs_.on_files("training checkpoint", [this, file, checkpoint](Worker::Job&) -> Worker::Deliver {
       std::string failure;
       try {
         save_checkpoint(*checkpoint, file);
@@ -406,22 +406,22 @@ void TrainingDesk::keep(const fs::path& file) {
       return [this, failure] {
         --keeping_;
         if (!failure.empty())
-          explorer_.show_message({Message::Level::error, "The training could not be kept: " + failure, "training"});
+          jobs_.show({Message::Level::error, "The training could not be kept: " + failure, "training"});
       };
     });
   };
   // Between two slices: no other than the worker touches a run.
-  explorer_.compute(
-      "training keep",
+  jobs_.submit(
+      {"training keep", "training"},
       [run = run_, write](Worker::Job&) -> Worker::Deliver {
         auto checkpoint = std::make_shared<const Checkpoint>(run->trainer->checkpoint());
         return [checkpoint, write] { write(checkpoint); };
       },
-      Explorer::OnStop::own);
+      JobRunner::OnStop::own);
 }
 
 void TrainingDesk::take_up(const fs::path& file) {
-  explorer_.on_files("training checkpoint", [this, file](Worker::Job&) -> Worker::Deliver {
+  jobs_.on_files("training checkpoint", [this, file](Worker::Job&) -> Worker::Deliver {
     auto checkpoint = std::make_shared<const Checkpoint>(load_checkpoint(file));
     return [this, checkpoint] {
       if (progress().step > 0) leave_branch();
@@ -447,22 +447,22 @@ fs::path TrainingDesk::usual_folder() const {
 void TrainingDesk::save(const fs::path& folder, bool open, bool overwrite) {
   const TrainingMoment* shown = moment();
   if (!shown) return;
-  explorer_.compute(
-      "training save",
-      [this, folder, open, overwrite, backend = explorer_.backend(),
+  jobs_.submit(
+      {"training save", "saving the model"},
+      [this, folder, open, overwrite, backend = jobs_.backend(),
        checkpoint = shown->checkpoint](Worker::Job&) -> Worker::Deliver {
         Trainer trainer(*checkpoint, *backend);
         TrainingFolder(folder, overwrite).publish(trainer);
         const std::string probe = trainer.task().probe_text(std::min(probe_tokens, checkpoint->recipe.model.context));
         return [this, folder, open, probe, step = checkpoint->step] {
           saved_step_ = step;
-          explorer_.show_message({Message::Level::info, "Saved the model in " + folder.string(), "training save"});
+          jobs_.show({Message::Level::info, "Saved the model in " + folder.string(), "training save"});
           if (!open) return;
-          explorer_.open_model(folder);
-          explorer_.set_text(probe);
+          open_.open_model(folder);
+          editor_.set_text(probe);
         };
       },
-      Explorer::OnStop::own);
+      JobRunner::OnStop::own);
 }
 
 }  // namespace headscope

@@ -1,6 +1,6 @@
 #pragma once
 // The training workspace without its window: a recipe that is being edited, a run of it, and the moments of that run
-// that can be gone back to. Training takes turns with everything else on the explorer's worker, a slice of a few steps
+// that can be gone back to. Training takes turns with everything else on the worker, a slice of a few steps
 // at a time, so that exploring stays responsive. Thread rule: the UI thread.
 
 #include <cstdint>
@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "app/state/explorer.h"
+#include "app/state/document_editor.h"
+#include "app/state/job_runner.h"
+#include "app/state/run_controller.h"
 #include "core/train/trainer.h"
 
 namespace headscope {
@@ -53,12 +55,13 @@ class TrainingDesk {
   using HeadHistory = headscope::HeadHistory;
   enum class Phase { idle, preparing, running, paused, finished };
 
-  /// `explorer` must outlive the desk. Moments take at most `most_bytes` together; when there are more, the ones that
+  /// The others must outlive the desk. Moments take at most `most_bytes` together; when there are more, the ones that
   /// lie closest together go.
-  explicit TrainingDesk(Explorer& explorer, std::size_t most_bytes = std::size_t{512} << 20);
+  TrainingDesk(JobRunner& jobs, DocumentEditor& editor, RunController& run,
+               std::size_t most_bytes = std::size_t{512} << 20);
   ~TrainingDesk();
 
-  /// Once per frame, after Explorer::frame(): lets the training go on.
+  /// Once per frame, after JobRunner::frame(): lets the training go on.
   void frame();
 
   // ---- the recipe
@@ -104,7 +107,7 @@ class TrainingDesk {
   void fork();
   /// Goes back to the end of a branch that was left, and pauses there; the one that went on is kept in its place.
   void go_back_to(int branch);
-  /// Writes the shown moment as a model folder; then opens it in the explorer with the probe text, when asked. A model
+  /// Writes the shown moment as a model folder; then opens it with the probe text, when asked. A model
   /// that lies there is replaced only with `overwrite`; without, that is the message.
   void save(const std::filesystem::path& folder, bool open, bool overwrite = false);
   /// Where save() would put the shown moment if nobody says otherwise.
@@ -132,7 +135,9 @@ class TrainingDesk {
   void take(const Slice& slice, TrainingBranch& branch);
   void add_moment(const TrainingMoment& moment, TrainingBranch& branch);
 
-  Explorer& explorer_;
+  JobRunner& jobs_;
+  DocumentEditor& editor_;
+  RunController& open_;
   std::size_t most_bytes_;
   std::filesystem::path documents_;  // of the person
   std::vector<std::pair<std::string, std::filesystem::path>> recipes_;
@@ -148,7 +153,7 @@ class TrainingDesk {
   std::uint64_t slices_ = 0;
   bool single_ = false;  // pause after the next step
   std::int64_t pause_at_ = 0;
-  std::uint64_t cancels_ = 0;  // of the explorer
+  std::uint64_t stops_ = 0;  // of the runner
   std::optional<std::size_t> shown_;
 };
 

@@ -59,27 +59,27 @@ App::App(const AppOptions& options) : options_(options) {
   engine.byte_budget = static_cast<std::size_t>(settings_.memory_mb) << 20;
   engine.wake = [window = window_.get()] { window->wake(); };
   explorer_ = std::make_unique<Explorer>(engine);
-  explorer_->view().theme = wanted.theme;
-  explorer_->view().text_unit = settings_.words ? TextUnit::words : TextUnit::tokens;
+  explorer_->editor.view().theme = wanted.theme;
+  explorer_->editor.view().text_unit = settings_.words ? TextUnit::words : TextUnit::tokens;
   if (options_.session) {
-    explorer_->open_session(*options_.session);
-    if (!options_.theme.empty()) explorer_->view().theme = options_.theme;
+    explorer_->files.open(*options_.session);
+    if (!options_.theme.empty()) explorer_->editor.view().theme = options_.theme;
   } else if (options_.model) {
     Workbench bench{*explorer_, settings_, requests_};
     open_path(*options_.model, bench);
     if (options_.text)
-      explorer_->set_text(*options_.text);
-    else if (!explorer_->state().message)
-      explorer_->suggest_text(folder_of_model(*options_.model));
+      explorer_->editor.set_text(*options_.text);
+    else if (!explorer_->jobs.message())
+      explorer_->files.suggest_text(folder_of_model(*options_.model));
   } else {
-    explorer_->open_example(options_.example);
-    if (options_.text) explorer_->set_text(*options_.text);
+    explorer_->files.open_example(options_.example);
+    if (options_.text) explorer_->editor.set_text(*options_.text);
   }
-  explorer_->count_as_saved();  // what the program was started with
-  explorer_->set_window_source([this] { return session_window(); });
-  unsaved_ = std::make_unique<UnsavedWork>(*explorer_, options_.recovery);
+  explorer_->files.count_as_saved();  // what the program was started with
+  explorer_->files.set_window_source([this] { return session_window(); });
+  unsaved_ = std::make_unique<UnsavedWork>(explorer_->jobs, explorer_->editor, explorer_->files, options_.recovery);
   if (options_.stop.stop_possible()) wake_on_stop_.emplace(options_.stop, [window = window_.get()] { window->wake(); });
-  if (!settings_message.empty()) explorer_->show_message({Message::Level::info, settings_message, ""});
+  if (!settings_message.empty()) explorer_->jobs.show({Message::Level::info, settings_message, ""});
 }
 
 App::~App() {
@@ -124,31 +124,31 @@ ShellContent App::content() {
   }
   for (const Workspace& workspace : workspaces_) content.workspaces.push_back({workspace.title, true, ""});
   content.workspace = requests_.workspace;
-  content.stop = [this] { explorer_->cancel(); };
-  const Explorer::Status status = explorer_->status();
-  if (explorer_->busy()) {
+  content.stop = [this] { explorer_->jobs.stop(); };
+  const JobRunner::Status status = explorer_->jobs.status();
+  if (explorer_->jobs.busy()) {
     content.status = {{status.doing.empty() ? "waiting" : status.doing, false}};
     if (status.seconds > 0.3 && status.progress > 0)
       content.status.push_back({fmt::format("  {:2.0f} %", 100 * static_cast<double>(status.progress)), true});
     content.stoppable = status.seconds > 0.3;
     content.progress = static_cast<double>(status.progress);
-  } else if (const std::string stopped = explorer_->stopped(); !stopped.empty() || explorer_->behind()) {
+  } else if (const std::string stopped = explorer_->jobs.stopped(); !stopped.empty() || explorer_->run.behind()) {
     content.status = {{stopped.empty() ? "not run to its end" : "stopped: " + stopped, false}};
-    content.again = [this] { explorer_->run_again(); };
+    content.again = [this] { explorer_->run.run_again(); };
   } else if (results.run) {
-    content.status = {{"trace ", false}, {fmt::format("{:.0f} ms", status.trace_ms), true}};
-    if (status.metrics_ms > 0) {
+    content.status = {{"trace ", false}, {fmt::format("{:.0f} ms", results.run->trace->milliseconds), true}};
+    if (results.facts) {
       content.status.push_back({" · metrics ", false});
-      content.status.push_back({fmt::format("{:.0f} ms", status.metrics_ms), true});
+      content.status.push_back({fmt::format("{:.0f} ms", results.facts->milliseconds), true});
     }
-    content.status.push_back({" · " + status.backend, false});
+    content.status.push_back({" · " + explorer_->jobs.backend()->name(), false});
   }
   return content;
 }
 
 void App::draw(Ui& ui) {
   Workbench bench{*explorer_, settings_, requests_};
-  explorer_->hold(ImGui::IsAnyMouseDown());
+  explorer_->editor.history().hold(ImGui::IsAnyMouseDown());
   run_shortcuts(bench);
   ShellContent content = this->content();
   const auto column = [&bench](const std::function<void(Ui&, Workbench&)>& draw) -> std::function<void(Ui&)> {
@@ -168,7 +168,7 @@ void App::draw(Ui& ui) {
           ImGui::MenuItem(action.title.c_str(), action.shortcut.c_str(), false, action.is_enabled(bench)))
         action.run(bench);
   };
-  View& view = explorer_->view();
+  View& view = explorer_->editor.view();
   ShellLayout layout{view.left_width, view.right_width, view.left_open, view.right_open};
   const ShellEvents events = draw_shell(ui, content, layout);
   view.left_width = layout.left;
@@ -182,10 +182,11 @@ void App::draw(Ui& ui) {
   about_.draw(ui, bench);
   steps_.draw(ui, bench);
   copying_.draw(ui, bench);
-  if (shown.above) shown.above(ui, bench);
   unsaved_->draw(ui, bench);
   draw_message(ui, bench);
-  if (ImGui::IsMouseReleased(ImGuiMouseButton_Left)) explorer_->close_step();  // a drag is one step of undo
+  if (!(explorer_->editor.hovered() == explorer_->state().hover)) *ui.animate = true;
+  if (ImGui::IsMouseReleased(ImGuiMouseButton_Left))
+    explorer_->editor.history().close_step();  // a drag is one step of undo
 }
 
 SessionWindow App::session_window() const {
@@ -224,14 +225,15 @@ void App::show(const SessionWindow& window) {
 void App::frame() {
   const double time = options_.clock ? options_.clock() : now();
   changed_ = explorer_->frame(time);
-  if (const auto opened = explorer_->take_opened_window()) show(*opened);
+  if (const auto opened = explorer_->files.take_opened_window()) show(*opened);
   for (const Workspace& workspace : workspaces_)
     if (workspace.each_frame) workspace.each_frame();
   Workbench bench{*explorer_, settings_, requests_};
   if (const auto dropped = window_->take_dropped(); !dropped.empty()) open_path(dropped.front(), bench);
   if (window_->theme().id != explorer_->state().view.theme) window_->set_theme(explorer_->state().view.theme);
   if (options_.scale <= 0 && window_->zoom() != settings_.ui_scale) window_->set_zoom(settings_.ui_scale);
-  explorer_->configure(settings_.threads, static_cast<std::size_t>(settings_.memory_mb) << 20);
+  explorer_->jobs.set_threads(settings_.threads);
+  explorer_->run.set_byte_budget(static_cast<std::size_t>(settings_.memory_mb) << 20);
   window_->frame([this](Ui& ui) { draw(ui); });
   if (std::exchange(requests_.settings_changed, false)) write_settings();
   unsaved_->frame(time);
@@ -240,7 +242,7 @@ void App::frame() {
 }
 
 bool App::settled() {
-  return !explorer_->busy() && !changed_;
+  return !explorer_->jobs.busy() && !changed_;
 }
 
 void App::remember() {
@@ -261,7 +263,7 @@ void App::write_settings() {
   try {
     save_settings(settings_, options_.settings);
   } catch (const Error& error) {
-    explorer_->show_message({Message::Level::error, error.what(), ""});
+    explorer_->jobs.show({Message::Level::error, error.what(), ""});
   }
 }
 
@@ -273,12 +275,12 @@ void App::screenshot() {
     quiet = settled() ? quiet + 1 : 0;
     // Nobody looks while work goes on, and software takes seconds to draw a large picture: no frames meanwhile.
     do turn();
-    while (explorer_->busy() && !options_.stop.stop_requested() && std::chrono::steady_clock::now() - begin < patience);
+    while (explorer_->jobs.busy() && !options_.stop.stop_requested() && std::chrono::steady_clock::now() - begin < patience);
     if (std::chrono::steady_clock::now() - begin > patience)
       throw Error("--screenshot", "the model to be done within " + std::to_string(patience.count()) + " s",
-                  explorer_->status().doing, "a shorter text or a smaller model");
+                  explorer_->jobs.status().doing, "a shorter text or a smaller model");
   }
-  if (const auto& message = explorer_->state().message; !explorer_->results().model.model)
+  if (const auto& message = explorer_->jobs.message(); !explorer_->results().model.model)
     throw std::runtime_error(message ? message->text : "no model is open");
   const double scale = options_.scale > 0 ? options_.scale : 1;
   write_file_atomically(*options_.screenshot,
@@ -297,7 +299,7 @@ void App::run() {
       frame();
       // While a job runs its progress is shown; ten times a second is enough, and where software draws a large window
       // the job gets most of the time.
-      if (explorer_->busy())
+      if (explorer_->jobs.busy())
         window_->tick(std::max(0.1, 3 * (now() - begin)));
       else if (unsaved_->pending())
         window_->tick(1);

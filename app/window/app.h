@@ -29,9 +29,8 @@ namespace headscope {
 struct Workspace {
   std::string title;
   std::function<void(Ui&, Workbench&)> left, middle, right;
-  std::function<void(Ui&, Workbench&)> above;  ///< drawn last: dialogs of the panels' own
-  std::function<void()> each_frame;            ///< after results were taken in, also while another workspace is shown
-  std::vector<CatalogueGroup> pages{};         ///< what it can show; Settings::pages[title] says which
+  std::function<void()> each_frame;     ///< after results were taken in, also while another workspace is shown
+  std::vector<CatalogueGroup> pages{};  ///< what it can show; Settings::pages[title] says which
   std::function<void(ControlsRecord&)> controls{};  ///< names what a session keeps of it
   KeptWork kept{};                                  ///< work of its own that is worth keeping
 };

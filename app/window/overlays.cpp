@@ -145,7 +145,7 @@ void KeysOverlay::draw(Ui& ui, Workbench& bench) {
 }
 
 void draw_message(Ui& ui, Workbench& bench) {
-  const auto& message = bench.explorer.state().message;
+  const auto& message = bench.explorer.jobs.message();
   if (!message) return;
   const ImVec2 size = ImGui::GetIO().DisplaySize;
   const float width = std::min(ui.px(640), size.x - ui.px(32));
@@ -162,7 +162,7 @@ void draw_message(Ui& ui, Workbench& bench) {
   paragraph(ui, message->text, ui.theme.text, width - dismiss - ui.px(32));
   ImGui::SameLine();
   ImGui::SetCursorPosX(width - dismiss - ui.px(12));
-  if (button(ui, "Dismiss")) bench.explorer.dismiss_message();
+  if (button(ui, "Dismiss")) bench.explorer.jobs.dismiss();
   ImGui::End();
   ImGui::PopStyleColor(2);
   ImGui::PopStyleVar();
@@ -181,14 +181,14 @@ std::filesystem::path folder_of_model(const std::filesystem::path& path) {
 void open_path(const std::filesystem::path& path, Workbench& bench) {
   try {
     if (path.extension() == ".json" && path.filename() != "config.json") {
-      bench.explorer.open_session_soon(path);
+      bench.explorer.files.open_soon(path);
       return;
     }
     const std::filesystem::path folder = folder_of_model(path);
-    bench.explorer.open_model(folder);
+    bench.explorer.run.open_model(folder);
     bench.settings.remember_model(folder);
   } catch (const std::exception& error) {
-    bench.explorer.show_message({Message::Level::error, error.what(), ""});
+    bench.explorer.jobs.show({Message::Level::error, error.what(), ""});
   }
 }
 
@@ -220,16 +220,16 @@ void FileDialog::open(Kind kind, Workbench& bench) {
 
 void FileDialog::browse(Workbench& bench, std::function<void(FileBrowser&)> step) {
   reading_ = true;
-  bench.explorer.on_files("folder",
-                          [this, browser = browser_, step = std::move(step)](Worker::Job&) -> Worker::Deliver {
-                            FileBrowser moved = browser;
-                            step(moved);
-                            return [this, moved, places = FileBrowser::places()] {
-                              browser_ = moved;
-                              places_ = places;
-                              reading_ = false;
-                            };
-                          });
+  bench.explorer.jobs.on_files("folder",
+                               [this, browser = browser_, step = std::move(step)](Worker::Job&) -> Worker::Deliver {
+                                 FileBrowser moved = browser;
+                                 step(moved);
+                                 return [this, moved, places = FileBrowser::places()] {
+                                   browser_ = moved;
+                                   places_ = places;
+                                   reading_ = false;
+                                 };
+                               });
 }
 
 void FileDialog::choose(const std::string& picture, const Workbench& bench) {
@@ -275,15 +275,15 @@ void FileDialog::confirm(Ui& ui, Workbench& bench) {
       const bool one = kind_of_file(file) == FileKind::csv;
       const ExportOptions options{file, dots_per_inch[dpi_], ground_ == 0, !shown && picture_ == all_heads && !one};
       if (shown)
-        bench.explorer.export_scene(shown->build, options);
+        export_scene(bench.explorer.jobs, bench.explorer.state().view.theme, shown->build, options);
       else
-        bench.explorer.export_view(options);
+        export_view(bench.explorer.jobs, bench.explorer.state(), bench.explorer.results(), options);
     } else if (kind_ == Kind::save_session) {
-      bench.explorer.save_session_soon(file);
+      bench.explorer.files.save_soon(file);
     } else {
       const std::filesystem::path path = chosen_.empty() ? browser_.folder() : chosen_;
       if (kind_ == Kind::open_session)
-        bench.explorer.open_session_soon(path);
+        bench.explorer.files.open_soon(path);
       else
         open_path(path, bench);
     }

@@ -82,7 +82,8 @@ void SettingsPage::draw(Ui& ui, Workbench& bench) {
   label(ui, "Theme");
   const auto known = std::ranges::find(theme_ids, bench.explorer.state().view.theme);
   int theme = static_cast<int>(known - std::begin(theme_ids));
-  if (segmented(ui, "theme", theme_names, theme)) bench.explorer.view().theme = settings.theme = nth(theme_ids, theme);
+  if (segmented(ui, "theme", theme_names, theme))
+    bench.explorer.editor.view().theme = settings.theme = nth(theme_ids, theme);
   label(ui, "Text size");
   choose(ui, "text size", size_names, sizes, settings.ui_scale);
 

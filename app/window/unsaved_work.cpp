@@ -28,18 +28,19 @@ std::string time_words(fs::file_time_type when) {
 }
 }  // namespace
 
-UnsavedWork::UnsavedWork(Explorer& explorer, const fs::path& root) : explorer_(explorer) {
+UnsavedWork::UnsavedWork(JobRunner& jobs, const DocumentEditor& editor, SessionFiles& files, const fs::path& root)
+    : jobs_(jobs), editor_(editor), files_(files) {
   if (root.empty()) return;
   try {
     recovery_ = std::make_unique<Recovery>(root);
   } catch (const Error& refused) {  // a home that cannot be written to: everything else works
-    explorer_.show_message({Message::Level::info, std::string("Unsaved work cannot be kept: ") + refused.what(), ""});
+    jobs_.show({Message::Level::info, std::string("Unsaved work cannot be kept: ") + refused.what(), ""});
   }
 }
 
 std::vector<std::string> UnsavedWork::words() const {
   std::vector<std::string> all;
-  if (std::string session = explorer_.unsaved(); !session.empty()) all.push_back(std::move(session));
+  if (std::string session = files_.unsaved(); !session.empty()) all.push_back(std::move(session));
   if (work_.unsaved)
     if (std::string training = work_.unsaved(); !training.empty()) all.push_back(std::move(training));
   return all;
@@ -48,7 +49,7 @@ std::vector<std::string> UnsavedWork::words() const {
 void UnsavedWork::frame(double now) {
   if (!recovery_) return;
   if (session_at_ < 0) session_at_ = training_at_ = now;
-  pending_ = explorer_.state().document != kept_.document;
+  pending_ = editor_.document() != kept_.document;
   const bool session_due = now - session_at_ >= session_seconds;
   const bool training_due = now - training_at_ >= training_seconds;
   if (training_due && work_.unsaved) {
@@ -67,20 +68,20 @@ void UnsavedWork::frame(double now) {
 
 /// What is worth it, beside the UI thread; when nothing is left to be lost, the files go.
 void UnsavedWork::keep_session() {
-  Session session = explorer_.session();
+  Session session = files_.session();
   const std::string words = fmt::format("{}", fmt::join(this->words(), " · "));
-  const bool write = !explorer_.unsaved().empty() && session != kept_;
+  const bool write = !files_.unsaved().empty() && session != kept_;
   pending_ = false;
   kept_ = session;
   if (!write && words == kept_words_) return;
   kept_words_ = words;
-  explorer_.on_files("recovery",
-                     [recovery = recovery_.get(), file = recovery_->session(), write, words,
-                      text = write ? to_json(session) : std::string()](Worker::Job&) -> Worker::Deliver {
-                       if (write) write_file_atomically(file, text);
-                       recovery->describe(words);
-                       return nullptr;
-                     });
+  jobs_.on_files("recovery",
+                 [recovery = recovery_.get(), file = recovery_->session(), write, words,
+                  text = write ? to_json(session) : std::string()](Worker::Job&) -> Worker::Deliver {
+                   if (write) write_file_atomically(file, text);
+                   recovery->describe(words);
+                   return nullptr;
+                 });
 }
 
 bool UnsavedWork::may_close() {
@@ -97,11 +98,11 @@ void UnsavedWork::leave_all(const std::function<void()>& turn) {
 void UnsavedWork::finish(const std::function<void()>& turn) {
   if (!recovery_ || answer_ != Answer::keep) return;
   if (words().empty()) return;
-  explorer_.cancel();                                               // a sweep of hours is not waited for
-  for (int i = 0; i < most_turns && explorer_.busy(); ++i) turn();  // what is being written here is older than this
+  jobs_.stop();                                                 // a sweep of hours is not waited for
+  for (int i = 0; i < most_turns && jobs_.busy(); ++i) turn();  // what is being written here is older than this
   const std::vector<std::string> all = words();
   recovery_->leave();
-  if (!explorer_.unsaved().empty()) write_file_atomically(recovery_->session(), to_json(explorer_.session()));
+  if (!files_.unsaved().empty()) write_file_atomically(recovery_->session(), to_json(files_.session()));
   recovery_->describe(fmt::format("{}", fmt::join(all, " · ")));
   if (!work_.unsaved || work_.unsaved().empty()) return;
   for (int i = 0; i < most_turns && work_.keeping(); ++i) turn();  // one that was under way
@@ -131,7 +132,7 @@ void UnsavedWork::draw_offer(Ui& ui, Workbench& bench) {
   if (button(ui, "Take it up")) {
     const bool session = offer->session, training = offer->training;
     recovery_->take_up();
-    if (session) explorer_.take_up_session_soon(recovery_->session());
+    if (session) files_.take_up_soon(recovery_->session());
     if (training && work_.take_up) {
       work_.take_up(recovery_->training());
       if (!session) bench.ui.workspace = work_.workspace;

@@ -27,8 +27,8 @@ class UnsavedWork {
  public:
   static constexpr double session_seconds = 5, training_seconds = 30;  ///< at most so much is lost
 
-  /// `root`: see Recovery; empty = nothing is kept, but asked about still. `explorer` must outlive this.
-  UnsavedWork(Explorer& explorer, const std::filesystem::path& root);
+  /// `root`: see Recovery; empty = nothing is kept, but asked about still. The others must outlive this.
+  UnsavedWork(JobRunner& jobs, const DocumentEditor& editor, SessionFiles& files, const std::filesystem::path& root);
   void add(KeptWork work) { work_ = std::move(work); }
 
   /// Once per frame; `now` in seconds, any origin.
@@ -54,7 +54,9 @@ class UnsavedWork {
   void draw_question(Ui& ui);
   void keep_session();
 
-  Explorer& explorer_;
+  JobRunner& jobs_;
+  const DocumentEditor& editor_;
+  SessionFiles& files_;
   std::unique_ptr<Recovery> recovery_;
   KeptWork work_;
   Session kept_;  // as it was written last

@@ -3,7 +3,7 @@
 // nothing does; the worker wakes it with wake(). The same class draws without showing anything, into an image of any
 // size, for screenshots and tests.
 //
-//   while (!window.closing()) { window.wait(); explorer.drain(); window.frame([&](Ui& ui) { … }); }
+//   while (!window.closing()) { window.wait(); explorer.frame(now); window.frame([&](Ui& ui) { … }); }
 //
 // Thread rule: the main thread; wake() from any thread. One Window at a time in a process.
 

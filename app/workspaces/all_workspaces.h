@@ -7,17 +7,18 @@ namespace headscope {
 
 class AllWorkspaces {
  public:
-  explicit AllWorkspaces(App& app)
-      : training(app.explorer()),
-        generation(app.explorer()),
-        comparison(app.explorer(), &training),
-        positions_desk(app.explorer()),
-        corpus_desk(app.explorer()),
+  explicit AllWorkspaces(App& app) : AllWorkspaces(app, app.explorer()) {}
+  AllWorkspaces(App& app, Explorer& parts)
+      : training(parts.jobs, parts.editor, parts.run),
+        generation(parts.jobs, parts.editor, parts.run, parts.files),
+        comparison(parts.jobs, parts.editor, parts.run, &training),
+        positions_desk(parts.jobs, parts.editor, parts.run),
+        corpus_desk(parts.jobs, parts.editor, parts.run),
         generate(generation),
         compare(comparison),
         positions(positions_desk),
-        mechanisms(app.explorer()),
-        analyse(app.explorer()),
+        mechanisms(parts.jobs, parts.editor, parts.run),
+        analyse(parts.jobs, parts.run),
         corpus(corpus_desk),
         train(training) {
     // In the order of workspace_titles.

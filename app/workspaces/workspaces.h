@@ -15,12 +15,9 @@
 namespace headscope {
 
 inline Workspace workspace_of(ExploreWorkspace& explore) {
-  return {"Explore",
-          [&](Ui& ui, Workbench& bench) { explore.left(ui, bench); },
+  return {"Explore", [&](Ui& ui, Workbench& bench) { explore.left(ui, bench); },
           [&](Ui& ui, Workbench& bench) { explore.middle(ui, bench); },
-          [&](Ui& ui, Workbench& bench) { explore.right(ui, bench); },
-          [&](Ui& ui, Workbench& bench) { explore.above(ui, bench); },
-          nullptr};
+          [&](Ui& ui, Workbench& bench) { explore.right(ui, bench); }, nullptr};
 }
 
 inline Workspace workspace_of(PositionsWorkspace& positions) {
@@ -28,7 +25,6 @@ inline Workspace workspace_of(PositionsWorkspace& positions) {
           [&](Ui& ui, Workbench& bench) { positions.left(ui, bench); },
           [&](Ui& ui, Workbench& bench) { positions.middle(ui, bench); },
           [&](Ui& ui, Workbench& bench) { positions.right(ui, bench); },
-          [&](Ui& ui, Workbench& bench) { positions.above(ui, bench); },
           nullptr,
           positions.pages(),
           [&](ControlsRecord& record) { positions.controls(record); }};
@@ -39,7 +35,6 @@ inline Workspace workspace_of(GenerateWorkspace& generate) {
           [&](Ui& ui, Workbench& bench) { generate.left(ui, bench); },
           [&](Ui& ui, Workbench& bench) { generate.middle(ui, bench); },
           [&](Ui& ui, Workbench& bench) { generate.right(ui, bench); },
-          nullptr,
           [&] { generate.each_frame(); },
           generate.pages(),
           [&](ControlsRecord& record) { generate.controls(record); }};
@@ -50,7 +45,6 @@ inline Workspace workspace_of(CompareWorkspace& compare) {
           [&](Ui& ui, Workbench& bench) { compare.left(ui, bench); },
           [&](Ui& ui, Workbench& bench) { compare.middle(ui, bench); },
           [&](Ui& ui, Workbench& bench) { compare.right(ui, bench); },
-          nullptr,
           [&] { compare.each_frame(); },
           compare.pages(),
           [&](ControlsRecord& record) { compare.controls(record); }};
@@ -61,7 +55,6 @@ inline Workspace workspace_of(MechanismsWorkspace& mechanisms) {
           [&](Ui& ui, Workbench& bench) { mechanisms.left(ui, bench); },
           [&](Ui& ui, Workbench& bench) { mechanisms.middle(ui, bench); },
           [&](Ui& ui, Workbench& bench) { mechanisms.right(ui, bench); },
-          nullptr,
           [&] { mechanisms.each_frame(); },
           mechanisms.pages(),
           [&](ControlsRecord& record) { controls_of(mechanisms.desk(), record); }};
@@ -72,7 +65,6 @@ inline Workspace workspace_of(AnalyseWorkspace& analyse) {
           [&](Ui& ui, Workbench& bench) { analyse.left(ui, bench); },
           [&](Ui& ui, Workbench& bench) { analyse.middle(ui, bench); },
           [&](Ui& ui, Workbench& bench) { analyse.right(ui, bench); },
-          nullptr,
           [&] { analyse.each_frame(); },
           analyse.pages(),
           [&](ControlsRecord& record) { analyse.controls(record); }};
@@ -83,7 +75,6 @@ inline Workspace workspace_of(CorpusWorkspace& corpus, CorpusDesk& desk) {
           [&](Ui& ui, Workbench& bench) { corpus.left(ui, bench); },
           [&](Ui& ui, Workbench& bench) { corpus.middle(ui, bench); },
           [&](Ui& ui, Workbench& bench) { corpus.right(ui, bench); },
-          nullptr,
           [&] { desk.frame(); },
           {},
           [&](ControlsRecord& record) { corpus.controls(record); }};
@@ -94,7 +85,6 @@ inline Workspace workspace_of(TrainWorkspace& train, TrainingDesk& desk) {
           [&](Ui& ui, Workbench& bench) { train.left(ui, bench); },
           [&](Ui& ui, Workbench& bench) { train.middle(ui, bench); },
           [&](Ui& ui, Workbench& bench) { train.right(ui, bench); },
-          nullptr,
           [&] { desk.frame(); },
           {},
           [&](ControlsRecord& record) { train.controls(record); },

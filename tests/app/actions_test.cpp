@@ -26,16 +26,16 @@ struct Room {
   void settle() {
     for (int quiet = 0; quiet < 3;) {
       const bool news = explorer.frame(now += 0.01);
-      quiet = news || explorer.busy() ? 0 : quiet + 1;
+      quiet = news || explorer.jobs.busy() ? 0 : quiet + 1;
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
   }
   void open() {
-    explorer.open_model(headscope::testing::reference("gpt2-random"));
-    explorer.set_ids({1, 2, 3, 1, 2});
+    explorer.run.open_model(headscope::testing::reference("gpt2-random"));
+    explorer.editor.set_ids({1, 2, 3, 1, 2});
     settle();
     REQUIRE(explorer.results().facts);
-    explorer.select({0, 0});
+    explorer.editor.select({0, 0});
   }
   void run(const char* id) {
     const Action* action = find_action(id);
@@ -117,7 +117,7 @@ TEST_CASE("actions that need something are off until it is there") {
   // Curves of training and mechanisms on random numbers need no text.
   CHECK(find_action("file.export")->is_enabled(room.bench));
   room.open();
-  room.explorer.set_ids({1, 2, 3});
+  room.explorer.editor.set_ids({1, 2, 3});
   for (const char* id : {"edit.undo", "go.head.next", "file.export", "atlas.color.class", "atlas.color.entropy"})
     CHECK_MESSAGE(find_action(id)->is_enabled(room.bench), id);
   CHECK_FALSE(find_action("atlas.color.effect")->is_enabled(room.bench));
@@ -163,16 +163,16 @@ TEST_CASE("choices show which one is on; edits can be switched off and on togeth
   CHECK(find_action("view.scale.log")->is_checked(room.bench));
   CHECK_FALSE(find_action("view.scale.linear")->is_checked(room.bench));
   room.run("view.scale.next");
-  CHECK(room.explorer.view().scale == Scale::per_row);
+  CHECK(room.explorer.editor.view().scale == Scale::per_row);
   room.run("view.panel.left");
-  CHECK_FALSE(room.explorer.view().left_open);
+  CHECK_FALSE(room.explorer.editor.view().left_open);
   room.run("view.theme.light");
-  CHECK(room.explorer.view().theme == "light");
+  CHECK(room.explorer.editor.view().theme == "light");
   CHECK(room.settings.theme == "light");
   room.run("atlas.color.entropy");
-  CHECK(room.explorer.view().atlas.coloring == "entropy");
+  CHECK(room.explorer.editor.view().atlas.coloring == "entropy");
 
-  room.explorer.set_temperature(2);
+  room.explorer.editor.set_temperature(2);
   room.run("edit.toggle");
   CHECK_FALSE(room.document().edits.at(0).enabled);
   room.run("edit.toggle");

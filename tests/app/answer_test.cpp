@@ -30,11 +30,11 @@ struct Bench {
   std::shared_ptr<const int> ten = std::make_shared<const int>(10);
   std::atomic<int> asked = 0;    // how often the worker was
   std::atomic<bool> gate{true};  // shut: it waits
-  Sum sum{"sum"};
+  Sum sum{{"sum", "adding"}};
 
   /// As a page does, in every frame.
   void want(int number) {
-    sum.want(desk.explorer, {ten, number}, [this, of = ten, number](const Ctx& ctx) {
+    sum.want(desk.explorer.jobs, {ten, number}, [this, of = ten, number](const Ctx& ctx) {
       ++asked;
       while (!gate) {
         if (ctx.stop.stop_requested()) throw Cancelled();
@@ -141,7 +141,7 @@ TEST_CASE("a failure is remembered, told once, and not asked again in every fram
   CHECK_FALSE(b.sum.under_way());
   CHECK(*b.sum.last() == 11);
   CHECK_FALSE(b.sum.current());
-  b.desk.explorer.dismiss_message();
+  b.desk.explorer.jobs.dismiss();
   for (int i = 0; i < 5; ++i) {
     b.want(-1);
     b.desk.settle();
@@ -154,12 +154,12 @@ TEST_CASE("a failure is remembered, told once, and not asked again in every fram
   CHECK(b.sum.error().empty());
   CHECK(b.asked == 2);
 
-  Sum quiet("quiet", Sum::OnFailure::keep);
-  quiet.want(b.desk.explorer, {}, [](const Ctx&) -> int { throw Error("sum", "this", "that", ""); });
+  Sum quiet({"quiet", "adding"}, Sum::OnFailure::keep);
+  quiet.want(b.desk.explorer.jobs, {}, [](const Ctx&) -> int { throw Error("sum", "this", "that", ""); });
   b.desk.settle();
   CHECK(quiet.state() == State::failed);
   CHECK(b.desk.message().empty());
-  quiet.want(b.desk.explorer, {b.ten, 0}, [](const Ctx&) -> int { throw std::bad_alloc(); });
+  quiet.want(b.desk.explorer.jobs, {b.ten, 0}, [](const Ctx&) -> int { throw std::bad_alloc(); });
   b.desk.settle();
   CHECK(quiet.error() == "out of memory");
 }
@@ -169,33 +169,33 @@ TEST_CASE("what the user stopped waits for run_again; what was stopped or put of
   b.gate = false;
   b.want(1);
   b.begun(1);
-  b.desk.explorer.cancel();
+  b.desk.explorer.jobs.stop();
   b.desk.settle();
   b.want(1);
   CHECK(b.asked == 1);
-  CHECK(b.desk.explorer.was_stopped("sum"));
+  CHECK(b.desk.explorer.jobs.was_stopped("sum"));
   CHECK(b.sum.state() == State::under_way);
   b.gate = true;
-  b.desk.explorer.run_again();
+  b.desk.explorer.run.run_again();
   b.desk.settle();
   CHECK(*b.sum.current() == 11);
 
   b.gate = false;
   b.want(2);
   b.begun(3);
-  b.sum.stop(b.desk.explorer);
+  b.sum.stop(b.desk.explorer.jobs);
   b.want(2);
   CHECK(b.sum.state() == State::old);
   CHECK_FALSE(b.sum.under_way());
   b.want(3);
   b.begun(4);
-  b.sum.put_off(b.desk.explorer);
+  b.sum.put_off(b.desk.explorer.jobs);
   CHECK_FALSE(b.sum.under_way());
   b.gate = true;
   b.want(3);
   b.desk.settle();
   CHECK(*b.sum.current() == 13);
-  b.sum.put_off(b.desk.explorer);  // nothing is under way
+  b.sum.put_off(b.desk.explorer.jobs);  // nothing is under way
   CHECK(b.sum.current());
 }
 
@@ -212,9 +212,9 @@ TEST_CASE("a key owns what it names, so that nothing else comes to lie at its ad
   CHECK(*b.sum.current() == 21);
   CHECK(soon([&] { return first.expired(); }));
 
-  CHECK(b.sum.let_go(b.desk.explorer));
+  CHECK(b.sum.let_go(b.desk.explorer.jobs));
   CHECK(b.sum.state() == State::none);
-  CHECK_FALSE(b.sum.let_go(b.desk.explorer));
+  CHECK_FALSE(b.sum.let_go(b.desk.explorer.jobs));
   CHECK(soon([&] { return b.ten.use_count() == 1; }));
   b.want(1);
   b.desk.settle();
@@ -224,9 +224,9 @@ TEST_CASE("a key owns what it names, so that nothing else comes to lie at its ad
 TEST_CASE("an answer that comes late finds nobody") {
   Bench b;
   b.gate = false;
-  auto gone = std::make_unique<Sum>("gone");
+  auto gone = std::make_unique<Sum>(JobName{"gone", "adding"});
   std::atomic<bool> begun = false;
-  gone->want(b.desk.explorer, {b.ten, 1}, [&](const Ctx&) {
+  gone->want(b.desk.explorer.jobs, {b.ten, 1}, [&](const Ctx&) {
     begun = true;
     while (!b.gate) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return std::make_shared<const int>(1);

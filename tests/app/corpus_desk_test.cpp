@@ -1,3 +1,4 @@
+#include "app/state/explorer.h"
 #include "app/state/corpus_desk.h"
 
 #include <doctest/doctest.h>
@@ -16,11 +17,11 @@ namespace {
 
 struct Room {
   Explorer explorer{{1, nullptr}};
-  CorpusDesk desk{explorer};
+  CorpusDesk desk{explorer.jobs, explorer.editor, explorer.run};
   double now = 0;
 
   Room() {
-    explorer.open_example("induction");
+    explorer.files.open_example("induction");
     REQUIRE(until([&] { return explorer.results().facts != nullptr; }));
     desk.draft().count = 4;
     desk.draft().window = 24;
@@ -50,7 +51,7 @@ struct Room {
     }
     return run.results();
   }
-  std::string message() const { return explorer.state().message ? explorer.state().message->text : ""; }
+  std::string message() const { return explorer.jobs.message() ? explorer.jobs.message()->text : ""; }
 };
 
 }  // namespace
@@ -68,7 +69,7 @@ TEST_CASE("the corpus desk's run is one run, whatever the slices; stopped, saved
   room.desk.start();
   REQUIRE(room.until([&] { return room.desk.results() != nullptr; }));
   room.desk.stop();
-  REQUIRE(room.until([&] { return !room.explorer.busy(); }));
+  REQUIRE(room.until([&] { return !room.explorer.jobs.busy(); }));
   room.turn();  // takes what was ready
   REQUIRE(room.desk.phase() == CorpusDesk::Phase::stopped);
   CHECK_FALSE(room.desk.results()->finished);

@@ -35,13 +35,13 @@ struct Desk {
       hold.unlock();
       const bool news = explorer.frame(now += 0.01);
       hold.lock();
-      if (explorer.busy()) changed.wait_for(hold, std::chrono::milliseconds(200), [&] { return wakes != before; });
-      quiet = news || explorer.busy() ? 0 : quiet + 1;
+      if (explorer.jobs.busy()) changed.wait_for(hold, std::chrono::milliseconds(200), [&] { return wakes != before; });
+      quiet = news || explorer.jobs.busy() ? 0 : quiet + 1;
     }
   }
   const Results& results() const { return explorer.results(); }
   const Document& document() const { return explorer.state().document; }
-  std::string message() const { return explorer.state().message ? explorer.state().message->text : ""; }
+  std::string message() const { return explorer.jobs.message() ? explorer.jobs.message()->text : ""; }
 };
 
 /// The model made by hand, and a text that repeats itself.

@@ -8,6 +8,7 @@
 #include <set>
 #include <thread>
 
+#include "app/state/exports.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/edits/mask_edit.h"
@@ -23,8 +24,8 @@ using headscope::testing::story;
 
 TEST_CASE("a model and a text lead to a run, the facts of its heads, the selected head in factors, and no effect") {
   Desk desk;
-  desk.explorer.open_model(example());
-  desk.explorer.set_text(story);
+  desk.explorer.run.open_model(example());
+  desk.explorer.editor.set_text(story);
   desk.settle();
   CHECK(desk.message() == "");
   REQUIRE(desk.results().run);
@@ -46,8 +47,8 @@ TEST_CASE("a model and a text lead to a run, the facts of its heads, the selecte
   CHECK(desk.results().detail->head == desk.document().selected);
   CHECK(desk.results().detail->map().is_factored());
   CHECK_FALSE(desk.results().effect);
-  CHECK(desk.explorer.status().trace_ms > 0);
-  CHECK(desk.explorer.status().doing == "");
+  CHECK(desk.explorer.results().run->trace->milliseconds > 0);
+  CHECK(desk.explorer.jobs.status().doing == "");
 
   // The head that was chosen for the first picture belongs to a class.
   const int row = desk.results().facts->row(desk.document().selected);
@@ -58,9 +59,9 @@ TEST_CASE("a model and a text lead to a run, the facts of its heads, the selecte
 TEST_CASE(
     "a temperature makes an effect: the curve's present point, the moved weight and the changed tokens agree with it") {
   Desk desk;
-  desk.explorer.open_model(reference("gpt2-random"));
-  desk.explorer.set_text("to be or not to be");
-  desk.explorer.select({1, 2});
+  desk.explorer.run.open_model(reference("gpt2-random"));
+  desk.explorer.editor.set_text("to be or not to be");
+  desk.explorer.editor.select({1, 2});
   desk.settle();
   REQUIRE(desk.results().detail);
   const double entropy_before = desk.results().detail->entropy;
@@ -69,7 +70,7 @@ TEST_CASE(
   const auto plain_losses = desk.results().current_losses();
   REQUIRE(plain_losses);
 
-  desk.explorer.set_temperature(4);
+  desk.explorer.editor.set_temperature(4);
   desk.settle();
   REQUIRE(desk.results().effect);
   CHECK(desk.results().effect->before == plain);  // not run again
@@ -98,12 +99,12 @@ TEST_CASE(
     CHECK((desk.results().effect->moved[i] > 0) == edited);  // nothing lies above layer 1
   }
 
-  desk.explorer.undo();
+  desk.explorer.editor.undo();
   desk.settle();
   CHECK(desk.document().edits.empty());
   CHECK_FALSE(desk.results().effect);
   CHECK(desk.results().detail->entropy == doctest::Approx(entropy_before));
-  desk.explorer.redo();
+  desk.explorer.editor.redo();
   desk.settle();
   REQUIRE(desk.results().effect);
   CHECK(desk.results().detail->temperature == 4);
@@ -144,14 +145,14 @@ std::vector<std::uint32_t> bits_of(const Results& results) {
 TEST_CASE("undo returns the bit-same trace, redo the bit-same edited one, whatever was edited") {
   for (const char* model : {"gpt2-random", "llama-gqa"}) {
     Desk desk;
-    desk.explorer.open_model(reference(model));
-    desk.explorer.set_ids({3, 14, 15, 9, 2, 6, 5, 3, 5, 8, 9, 7});
-    desk.explorer.select({1, 1});
+    desk.explorer.run.open_model(reference(model));
+    desk.explorer.editor.set_ids({3, 14, 15, 9, 2, 6, 5, 3, 5, 8, 9, 7});
+    desk.explorer.editor.select({1, 1});
     desk.settle();
     std::vector<std::vector<std::uint32_t>> states{bits_of(desk.results())};
     REQUIRE(states[0].size() > 1000);
     const auto edited = [&](const std::function<void()>& edit) {
-      desk.explorer.close_step();
+      desk.explorer.editor.history().close_step();
       edit();
       desk.settle();
       states.push_back(bits_of(desk.results()));
@@ -161,34 +162,34 @@ TEST_CASE("undo returns the bit-same trace, redo the bit-same edited one, whatev
       return [&desk, words] {
         auto edits = desk.document().edits;
         edits.push_back(parse_intervention(words, "test"));
-        desk.explorer.set_edits(std::move(edits));
+        desk.explorer.editor.set_edits(std::move(edits));
       };
     };
-    edited([&] { desk.explorer.set_temperature(0.4); });
+    edited([&] { desk.explorer.editor.set_temperature(0.4); });
     edited([&] {  // a weight that is dragged: many traces on the way, one step
       for (const double weight : {0.1, 0.35, 0.62, 0.9}) {
-        desk.explorer.set_weight(7, 2, weight);
+        desk.explorer.editor.set_weight(7, 2, weight);
         desk.settle();
       }
     });
-    edited([&] { desk.explorer.paint_mask(5, 1, 2, false); });
+    edited([&] { desk.explorer.editor.paint_mask(5, 1, 2, false, 12); });
     edited(add("0.0: ablate mean"));
     edited(add("0.1: ablate resample 5"));
     edited(add("1.*: switch off mlp"));
     edited(add("0.1: pattern previous"));
     edited(add("1.1: drop first 2"));
     edited(add("0.0: freeze pattern"));
-    edited([&] { desk.explorer.set_ids({1, 2, 3, 4, 1, 2, 3, 4}); });
+    edited([&] { desk.explorer.editor.set_ids({1, 2, 3, 4, 1, 2, 3, 4}); });
     for (std::size_t i = states.size() - 1; i-- > 0;) {
       CAPTURE(i);
-      desk.explorer.undo();
+      desk.explorer.editor.undo();
       desk.settle();
       CHECK(bits_of(desk.results()) == states[i]);
     }
     CHECK(desk.document().edits.empty());
     for (std::size_t i = 1; i < states.size(); ++i) {
       CAPTURE(i);
-      desk.explorer.redo();
+      desk.explorer.editor.redo();
       desk.settle();
       CHECK(bits_of(desk.results()) == states[i]);
     }
@@ -197,9 +198,9 @@ TEST_CASE("undo returns the bit-same trace, redo the bit-same edited one, whatev
 
 TEST_CASE("an effect is measured against an unedited run even when none was on screen before") {
   Desk desk;
-  desk.explorer.open_model(reference("gpt2-random"));
-  desk.explorer.set_edits({{{}, SetMask{"window 1"}}});
-  desk.explorer.set_text("to be or not to be");
+  desk.explorer.run.open_model(reference("gpt2-random"));
+  desk.explorer.editor.set_edits({{{}, SetMask{"window 1"}}});
+  desk.explorer.editor.set_text("to be or not to be");
   desk.settle();
   REQUIRE(desk.results().effect);
   REQUIRE(desk.results().current_losses());
@@ -216,17 +217,17 @@ TEST_CASE("an effect is measured against an unedited run even when none was on s
 
 TEST_CASE("a failed run shows its error and keeps the last good one; the next good run takes the error away") {
   Desk desk;
-  desk.explorer.open_model(reference("gpt2-random"));
-  desk.explorer.set_text("short");
+  desk.explorer.run.open_model(reference("gpt2-random"));
+  desk.explorer.editor.set_text("short");
   desk.settle();
   const auto good = desk.results().run;
   REQUIRE(good);
-  desk.explorer.set_edits({{{0, 0}, SetMask{"no such mask"}}});
+  desk.explorer.editor.set_edits({{{0, 0}, SetMask{"no such mask"}}});
   desk.settle();
   CHECK(desk.message().find("no such mask") != std::string::npos);
   CHECK(desk.results().run == good);
-  desk.explorer.set_edits({});
-  desk.explorer.set_text("short again");
+  desk.explorer.editor.set_edits({});
+  desk.explorer.editor.set_text("short again");
   desk.settle();
   CHECK(desk.message() == "");
   CHECK(desk.results().run != good);
@@ -234,44 +235,44 @@ TEST_CASE("a failed run shows its error and keeps the last good one; the next go
 
 TEST_CASE("of a text that is too long a part can be kept, the first or the last; undo asks again") {
   Desk desk;
-  desk.explorer.open_model(reference("gpt2-random"));
-  desk.explorer.set_text(std::string(100, 'x') + "yz");  // the context is 48
+  desk.explorer.run.open_model(reference("gpt2-random"));
+  desk.explorer.editor.set_text(std::string(100, 'x') + "yz");  // the context is 48
   desk.settle();
-  REQUIRE(desk.explorer.state().too_long);
-  CHECK(desk.explorer.state().too_long->context == 48);
-  const int tokens = desk.explorer.state().too_long->tokens;
+  REQUIRE(desk.explorer.results().too_long);
+  CHECK(desk.explorer.results().too_long->context == 48);
+  const int tokens = desk.explorer.results().too_long->tokens;
   CHECK(tokens > 48);
   CHECK(desk.message() == "");
-  desk.explorer.set_too_long(RunRequest::TooLong::keep_last);
+  desk.explorer.editor.set_too_long(RunRequest::TooLong::keep_last);
   desk.settle();
-  CHECK_FALSE(desk.explorer.state().too_long);
+  CHECK_FALSE(desk.explorer.results().too_long);
   REQUIRE(desk.results().run);
   CHECK(desk.results().run->trace->tokens.size() == 48);
   CHECK(desk.results().run->trace->tokens.back().end == 102);
-  desk.explorer.set_too_long(RunRequest::TooLong::keep_first);
+  desk.explorer.editor.set_too_long(RunRequest::TooLong::keep_first);
   desk.settle();
   CHECK(desk.results().run->trace->tokens.front().begin == 0);
-  desk.explorer.undo();
-  desk.explorer.undo();
+  desk.explorer.editor.undo();
+  desk.explorer.editor.undo();
   desk.settle();
-  CHECK(desk.explorer.state().too_long);
-  desk.explorer.set_text("short");
+  CHECK(desk.explorer.results().too_long);
+  desk.explorer.editor.set_text("short");
   desk.settle();
-  CHECK_FALSE(desk.explorer.state().too_long);
+  CHECK_FALSE(desk.explorer.results().too_long);
 }
 
 TEST_CASE("an empty text has nothing to show, and typing again brings everything back") {
   Desk desk;
-  desk.explorer.open_model(reference("gpt2-random"));
-  desk.explorer.set_text("abc");
+  desk.explorer.run.open_model(reference("gpt2-random"));
+  desk.explorer.editor.set_text("abc");
   desk.settle();
-  desk.explorer.set_text("");
+  desk.explorer.editor.set_text("");
   desk.settle();
   CHECK_FALSE(desk.results().run);
   CHECK_FALSE(desk.results().facts);
   CHECK_FALSE(desk.results().detail);
   CHECK(desk.message() == "");
-  desk.explorer.set_text("abc");
+  desk.explorer.editor.set_text("abc");
   desk.settle();
   CHECK(desk.results().run);
   CHECK(desk.results().detail);
@@ -281,16 +282,16 @@ TEST_CASE(
     "an export writes the bytes that rendering the same picture writes, and says so; a view that is none says why") {
   const auto folder = scratch_dir("export");
   Desk desk;
-  desk.explorer.export_view({folder / "nothing.png"});
+  export_view(desk.explorer.jobs, desk.explorer.state(), desk.explorer.results(), {folder / "nothing.png"});
   CHECK(desk.message() == "There is nothing to export yet.");
-  desk.explorer.open_model(reference("gpt2-random"));
-  desk.explorer.set_text("to be or not to be");
-  desk.explorer.select({1, 2});
+  desk.explorer.run.open_model(reference("gpt2-random"));
+  desk.explorer.editor.set_text("to be or not to be");
+  desk.explorer.editor.select({1, 2});
   desk.settle();
-  desk.explorer.pin(5, 3);
-  desk.explorer.view().scale = Scale::log;
+  desk.explorer.editor.pin(5, 3);
+  desk.explorer.editor.view().scale = Scale::log;
   for (const char* name : {"view.svg", "view.png", "view.csv"}) {
-    desk.explorer.export_view({folder / name, 96});
+    export_view(desk.explorer.jobs, desk.explorer.state(), desk.explorer.results(), {folder / name, 96});
     desk.settle();
     CHECK(desk.message().find(std::string("Written: ") + (folder / name).string()) == 0);
     PictureRequest same;
@@ -302,41 +303,41 @@ TEST_CASE(
     export_picture(*desk.results().run->trace, same, "print", direct, {{}, {}, 96.0});
     CHECK(read_file(folder / name) == read_file(direct));
   }
-  desk.explorer.view().head_view = HeadView::arcs;
-  desk.explorer.export_view({folder / "arcs.svg"});
+  desk.explorer.editor.view().head_view = HeadView::arcs;
+  export_view(desk.explorer.jobs, desk.explorer.state(), desk.explorer.results(), {folder / "arcs.svg"});
   desk.settle();
-  desk.explorer.view().head_view = HeadView::row;
-  desk.explorer.view().scale = Scale::per_row;
-  desk.explorer.unpin();
-  desk.explorer.export_view({folder / "row.svg", 96, false});
+  desk.explorer.editor.view().head_view = HeadView::row;
+  desk.explorer.editor.view().scale = Scale::per_row;
+  desk.explorer.editor.pin(std::nullopt);
+  export_view(desk.explorer.jobs, desk.explorer.state(), desk.explorer.results(), {folder / "row.svg", 96, false});
   desk.settle();
-  desk.explorer.export_view({folder / "all.svg", 96, true, true});
+  export_view(desk.explorer.jobs, desk.explorer.state(), desk.explorer.results(), {folder / "all.svg", 96, true, true});
   desk.settle();
   for (const char* name : {"arcs.svg", "row.svg", "all.svg"}) {
     CHECK(read_file(folder / name).find("<svg") != std::string::npos);
     CHECK(read_file(folder / name) != read_file(folder / "view.svg"));
   }
   for (const char* bad : {"view.jpg", "no/such/folder/view.png"}) {
-    desk.explorer.export_view({folder / bad});
+    export_view(desk.explorer.jobs, desk.explorer.state(), desk.explorer.results(), {folder / bad});
     desk.settle();
-    CHECK(desk.explorer.state().message->level == Message::Level::error);
+    CHECK(desk.explorer.jobs.message()->level == Message::Level::error);
     CHECK(desk.message().find("view.") != std::string::npos);
   }
-  desk.explorer.pin(6);
+  desk.explorer.editor.pin(6);
   for (const HeadView view : {HeadView::steps, HeadView::qk}) {
-    desk.explorer.view().head_view = view;
+    desk.explorer.editor.view().head_view = view;
     const auto file = folder / (std::string(name(view)) + ".svg");
-    desk.explorer.export_view({file});
+    export_view(desk.explorer.jobs, desk.explorer.state(), desk.explorer.results(), {file});
     desk.settle();
     CHECK(desk.message().find("Written: " + file.string()) == 0);
     CHECK(read_file(file).find("<svg") != std::string::npos);
   }
-  desk.explorer.view().head_view = HeadView::map;
-  desk.explorer.view().scale = Scale::linear;
+  desk.explorer.editor.view().head_view = HeadView::map;
+  desk.explorer.editor.view().scale = Scale::linear;
   std::set<std::string> seen;
   for (const FirstToken mode : {FirstToken::show, FirstToken::hide, FirstToken::renormalize}) {
-    desk.explorer.view().first_token = mode;
-    desk.explorer.export_view({folder / "first.svg"});
+    desk.explorer.editor.view().first_token = mode;
+    export_view(desk.explorer.jobs, desk.explorer.state(), desk.explorer.results(), {folder / "first.svg"});
     desk.settle();
     seen.insert(read_file(folder / "first.svg"));
   }
@@ -346,21 +347,21 @@ TEST_CASE(
 TEST_CASE("destroying a busy explorer is clean") {
   for (int i = 0; i < 3; ++i) {
     Desk desk;
-    desk.explorer.open_model(example());
-    desk.explorer.set_text(story);
+    desk.explorer.run.open_model(example());
+    desk.explorer.editor.set_text(story);
     for (int frame = 0; frame < 20 * i; ++frame) desk.explorer.frame(desk.now += 0.01);
   }
 }
 
 TEST_CASE("stop ends whatever a panel has computed, says what it was, and it runs again when asked") {
   Desk desk;
-  desk.explorer.open_model(example());
-  desk.explorer.set_text(story);
+  desk.explorer.run.open_model(example());
+  desk.explorer.editor.set_text(story);
   desk.settle();
   std::atomic<int> begun{0}, made{0};
   std::atomic<bool> quick{false};
-  const auto ask = [&](const char* tag) {
-    desk.explorer.compute(tag, [&](Worker::Job& job) -> Worker::Deliver {
+  const auto ask = [&](const char* tag, const char* words) {
+    desk.explorer.jobs.submit({tag, words}, [&](Worker::Job& job) -> Worker::Deliver {
       ++begun;
       while (!quick) {
         if (job.stop.stop_requested()) throw Cancelled();
@@ -369,78 +370,78 @@ TEST_CASE("stop ends whatever a panel has computed, says what it was, and it run
       return [&] { ++made; };
     });
   };
-  ask("read.circuits.full");
-  ask("scene.circuits");  // waits behind it
+  ask("read.circuits.full", "searching the whole vocabulary");
+  ask("scene.circuits", "drawing");  // waits behind it
   while (begun == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  CHECK(desk.explorer.status().doing == "searching the whole vocabulary");
-  CHECK(desk.explorer.stopped().empty());
-  desk.explorer.cancel();
+  CHECK(desk.explorer.jobs.status().doing == "searching the whole vocabulary");
+  CHECK(desk.explorer.jobs.stopped().empty());
+  desk.explorer.jobs.stop();
   desk.settle();
   CHECK(made == 0);
   CHECK(begun == 1);
-  CHECK(desk.explorer.stopped() == "searching the whole vocabulary and 1 more");
-  CHECK(desk.explorer.was_stopped("scene.circuits"));
-  CHECK_FALSE(desk.explorer.behind());  // the document's own results are there
+  CHECK(desk.explorer.jobs.stopped() == "searching the whole vocabulary and 1 more");
+  CHECK(desk.explorer.jobs.was_stopped("scene.circuits"));
+  CHECK_FALSE(desk.explorer.run.behind());  // the document's own results are there
 
   quick = true;
-  desk.explorer.run_again();
+  desk.explorer.run.run_again();
   desk.settle();
   CHECK(made == 2);
-  CHECK(desk.explorer.stopped().empty());
+  CHECK(desk.explorer.jobs.stopped().empty());
 
   // Another question of the same tag takes the place of the stopped one; one that is forgotten does not come back.
   quick = false;
-  ask("read.one");
-  ask("read.two");
-  desk.explorer.cancel();
+  ask("read.one", "reading the run");
+  ask("read.two", "reading the run");
+  desk.explorer.jobs.stop();
   desk.settle();
   quick = true;
-  ask("read.one");
-  desk.explorer.forget("read.two");
+  ask("read.one", "reading the run");
+  desk.explorer.jobs.forget("read.two");
   desk.settle();
   CHECK(made == 3);
-  CHECK(desk.explorer.stopped().empty());
-  desk.explorer.run_again();
+  CHECK(desk.explorer.jobs.stopped().empty());
+  desk.explorer.run.run_again();
   desk.settle();
   CHECK(made == 3);
 }
 
 TEST_CASE("what was stopped stays stopped, says so, and runs again when asked") {
   Desk desk;
-  desk.explorer.open_model(example());
-  desk.explorer.set_text(story);
+  desk.explorer.run.open_model(example());
+  desk.explorer.editor.set_text(story);
   desk.settle();
-  CHECK_FALSE(desk.explorer.behind());
+  CHECK_FALSE(desk.explorer.run.behind());
   const auto before = desk.results().run;
 
-  desk.explorer.set_text("Mr and Mrs Quill");
+  desk.explorer.editor.set_text("Mr and Mrs Quill");
   desk.explorer.frame(desk.now += 0.01);
-  desk.explorer.cancel();
+  desk.explorer.jobs.stop();
   desk.settle();
   CHECK(desk.results().run == before);
-  CHECK(desk.explorer.behind());
-  desk.explorer.run_again();
+  CHECK(desk.explorer.run.behind());
+  desk.explorer.run.run_again();
   desk.settle();
-  CHECK_FALSE(desk.explorer.behind());
+  CHECK_FALSE(desk.explorer.run.behind());
   CHECK(desk.results().run->trace->text == "Mr and Mrs Quill");
 
   // Undo goes back to another model; stopped, it is not opened once more by itself.
   const std::filesystem::path first = desk.document().model;
   for (const char* other : {"gpt2-random", "llama-gqa"}) {  // two models stay open, a third has to be opened anew
-    desk.explorer.open_model(reference(other));
+    desk.explorer.run.open_model(reference(other));
     desk.settle();
   }
-  for (int steps = 0; steps < 9 && desk.document().model != first; ++steps) desk.explorer.undo();
+  for (int steps = 0; steps < 9 && desk.document().model != first; ++steps) desk.explorer.editor.undo();
   REQUIRE(desk.document().model == first);
   desk.explorer.frame(desk.now += 0.01);
-  desk.explorer.cancel();
+  desk.explorer.jobs.stop();
   desk.settle();
   CHECK(desk.results().model_folder != first);
-  CHECK(desk.explorer.behind());
-  desk.explorer.run_again();
+  CHECK(desk.explorer.run.behind());
+  desk.explorer.run.run_again();
   desk.settle();
   CHECK(desk.results().model_folder == first);
-  CHECK_FALSE(desk.explorer.behind());
+  CHECK_FALSE(desk.explorer.run.behind());
 }
 
 TEST_CASE("losses of another run are none of the run on screen") {

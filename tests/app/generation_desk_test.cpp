@@ -1,5 +1,6 @@
 // The generation desk without a window, frame by frame.
 
+#include "app/state/explorer.h"
 #include "app/state/generation_desk.h"
 
 #include <doctest/doctest.h>
@@ -20,9 +21,10 @@ namespace {
 struct Desk {
   Explorer explorer{{.threads = 1, .wake = {}}};
   GenerationDesk desk;
-  explicit Desk(std::size_t byte_budget = std::size_t{256} << 20) : desk(explorer, byte_budget) {
-    explorer.open_model(testing::reference("gpt2-random"));
-    explorer.set_ids({3, 14, 15, 9, 2, 6});
+  explicit Desk(std::size_t byte_budget = std::size_t{256} << 20)
+      : desk(explorer.jobs, explorer.editor, explorer.run, explorer.files, byte_budget) {
+    explorer.run.open_model(testing::reference("gpt2-random"));
+    explorer.editor.set_ids({3, 14, 15, 9, 2, 6});
     desk.settings().pace = 0;
     REQUIRE(until([&] { return desk.next().has_value(); }));
   }
@@ -97,11 +99,11 @@ TEST_CASE("running ends where the context does; branches are kept, chosen and re
 
 TEST_CASE("an untouched text follows the explorer; a written one waits to be asked") {
   Desk d;
-  d.explorer.set_ids({1, 2, 3});
+  d.explorer.editor.set_ids({1, 2, 3});
   REQUIRE(d.until([&] { return d.desk.prompt()->trace->tokens.size() == 3 && d.desk.next(); }));
   d.desk.step();
   REQUIRE(d.writes(1));
-  d.explorer.set_ids({4, 5, 6, 7});
+  d.explorer.editor.set_ids({4, 5, 6, 7});
   REQUIRE(d.until([&] { return d.desk.prompt_changed(); }));
   CHECK(d.desk.prompt()->trace->tokens.size() == 3);
   CHECK(d.desk.branch().steps.size() == 1);
@@ -149,11 +151,11 @@ TEST_CASE("a session holds how every token was chosen, and opening it writes the
     REQUIRE(d.until([&] { return d.desk.next().has_value(); }));
     written = d.desk.branches();
     REQUIRE(written.size() == 2);
-    d.explorer.save_session(file);
+    d.explorer.files.save(file);
   }
   Explorer explorer{{.threads = 1, .wake = {}}};
-  GenerationDesk desk(explorer);
-  explorer.open_session(file);
+  GenerationDesk desk(explorer.jobs, explorer.editor, explorer.run, explorer.files);
+  explorer.files.open(file);
   const auto until = [&](const std::function<bool()>& done) {
     for (int i = 0; i < 4000 && !done(); ++i) {
       explorer.frame(0);
@@ -163,7 +165,7 @@ TEST_CASE("a session holds how every token was chosen, and opening it writes the
     return done();
   };
   REQUIRE(until([&] { return !desk.replaying() && desk.branches().size() == 2 && desk.next(); }));
-  CHECK_FALSE(explorer.state().message);
+  CHECK_FALSE(explorer.jobs.message());
   for (std::size_t i = 0; i < 2; ++i) check_same(desk.branches()[i], written[i]);
   CHECK(desk.chosen() == 0);
   CHECK(desk.settings().greedy);
@@ -180,8 +182,8 @@ TEST_CASE("a session holds how every token was chosen, and opening it writes the
   desk.replay(record);
   REQUIRE(until([&] { return !desk.replaying(); }));
   CHECK(desk.branches()[0].steps[0].step->token == token);
-  REQUIRE(explorer.state().message);
-  CHECK(explorer.state().message->text.find("the recorded ones were kept") != std::string::npos);
+  REQUIRE(explorer.jobs.message());
+  CHECK(explorer.jobs.message()->text.find("the recorded ones were kept") != std::string::npos);
 }
 
 TEST_CASE("a session's generated text is not lost while it is made again, nor when that is stopped or fails") {
@@ -192,11 +194,11 @@ TEST_CASE("a session's generated text is not lost while it is made again, nor wh
     for (int i = 0; i < 6; ++i) d.desk.step();
     REQUIRE(d.writes(6));
     written = *d.desk.record();
-    d.explorer.save_session(folder / "s.json");
+    d.explorer.files.save(folder / "s.json");
   }
   Explorer explorer{{.threads = 1, .wake = {}}};
-  GenerationDesk desk(explorer);
-  explorer.set_tape_source([&] { return desk.record(); });
+  GenerationDesk desk(explorer.jobs, explorer.editor, explorer.run, explorer.files);
+  explorer.files.set_tape_source([&] { return desk.record(); });
   const auto until = [&](const std::function<bool()>& done) {
     for (int i = 0; i < 4000 && !done(); ++i) {
       explorer.frame(0);
@@ -206,19 +208,19 @@ TEST_CASE("a session's generated text is not lost while it is made again, nor wh
     return done();
   };
   const auto saved = [&] {
-    explorer.save_session(folder / "again.json");
+    explorer.files.save(folder / "again.json");
     return session_from_json(read_file(folder / "again.json", std::size_t{1} << 20), "again").tape;
   };
   const auto is_written = [&](const std::optional<TapeRecord>& tape) {
     return tape && tape->branches == written.branches;
   };
-  explorer.open_session(folder / "s.json");
+  explorer.files.open(folder / "s.json");
   bool kept = true, seen = false;
   // Held up by another job, so that frames pass while it waits its turn.
   REQUIRE(until([&] { return explorer.results().run && desk.replaying(); }));
   for (int i = 0; i < 3; ++i) {
     const auto go = std::make_shared<std::atomic<bool>>(false);
-    explorer.compute("other", [go](Worker::Job&) -> Worker::Deliver {
+    explorer.jobs.submit({"other", "counting"}, [go](Worker::Job&) -> Worker::Deliver {
       while (!*go) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       return nullptr;
     });
@@ -228,9 +230,9 @@ TEST_CASE("a session's generated text is not lost while it is made again, nor wh
     kept &= is_written(desk.record()) && is_written(saved());
     *go = true;
     if (i == 0) {
-      explorer.cancel();
+      explorer.jobs.stop();
       desk.frame(true);
-      REQUIRE(until([&] { return !explorer.busy(); }));
+      REQUIRE(until([&] { return !explorer.jobs.busy(); }));
       CHECK(desk.replay_refused());
       kept &= is_written(desk.record()) && is_written(saved());
       desk.replay_again();
@@ -239,7 +241,7 @@ TEST_CASE("a session's generated text is not lost while it is made again, nor wh
   }
   CHECK(seen);
   CHECK(kept);
-  REQUIRE(until([&] { return !desk.replaying() && !explorer.busy(); }));
+  REQUIRE(until([&] { return !desk.replaying() && !explorer.jobs.busy(); }));
   CHECK_FALSE(desk.replay_refused());
   CHECK(desk.branch().steps.size() == 6);
   CHECK(is_written(saved()));
@@ -249,7 +251,7 @@ TEST_CASE("a session's generated text is not lost while it is made again, nor wh
   wrong.branches[0].steps[5].token = 1'000'000;
   desk.replay(wrong);
   REQUIRE(until([&] { return desk.replay_refused(); }));
-  CHECK(explorer.state().message);
+  CHECK(explorer.jobs.message());
   CHECK(desk.record() == wrong);
   // Another text, and it is forgotten.
   desk.step();

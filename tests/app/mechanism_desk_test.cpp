@@ -1,3 +1,4 @@
+#include "app/state/explorer.h"
 #include "app/state/mechanism_desk.h"
 
 #include <doctest/doctest.h>
@@ -84,8 +85,8 @@ TEST_CASE("the page of a head: softmax on its q, k, v is the pattern of the run,
 
 TEST_CASE("the desk: a page for what is chosen, an edit of the model that follows the parameters, one step to undo") {
   Explorer explorer({1, nullptr});
-  explorer.open_example("induction");
-  MechanismDesk desk(explorer);
+  explorer.files.open_example("induction");
+  MechanismDesk desk(explorer.jobs, explorer.editor, explorer.run);
   REQUIRE(until(explorer, desk, [&] { return desk.current(); }));
   CHECK(desk.page()->choice.mechanism->id == "linear");
   CHECK(desk.page()->input.n() == static_cast<Index>(explorer.results().run->trace->tokens.size()));
@@ -110,10 +111,10 @@ TEST_CASE("the desk: a page for what is chosen, an edit of the model that follow
   CHECK(describe(explorer.state().document.edits.at(0)) == "1.0: mechanism entmax alpha=2");
   REQUIRE(until(explorer, desk, [&] {
     return explorer.results().effect && explorer.results().effect->after == explorer.results().run->trace &&
-           !explorer.busy();
+           !explorer.jobs.busy();
   }));
   CHECK(explorer.results().run->trace->map({1, 0}).stats().max_weight.size() > 0);
-  while (explorer.can_undo() && !explorer.state().document.edits.empty()) explorer.undo();
+  while (explorer.editor.history().can_undo() && !explorer.state().document.edits.empty()) explorer.editor.undo();
   CHECK(explorer.state().document.edits.empty());
 
   desk.use_example(worked_examples()[0]);
@@ -130,7 +131,7 @@ TEST_CASE("the desk: a page for what is chosen, an edit of the model that follow
   // Back on the head, undo of the example by hand leaves the head on screen.
   desk.source().kind = MechanismSource::Kind::head;
   desk.changed_source();
-  explorer.undo();
+  explorer.editor.undo();
   CHECK_FALSE(explorer.state().document.by_hand);
   desk.frame(true, false);
   CHECK(desk.source().kind == MechanismSource::Kind::head);
@@ -138,7 +139,7 @@ TEST_CASE("the desk: a page for what is chosen, an edit of the model that follow
 
 TEST_CASE("an example's own scale ends with the example; the formula says which scale there is") {
   Explorer explorer({1, nullptr});
-  MechanismDesk desk(explorer);
+  MechanismDesk desk(explorer.jobs, explorer.editor, explorer.run);
   const auto welcome = std::ranges::find(worked_examples(), std::string_view("welcome"), &WorkedExample::id);
   REQUIRE(welcome != worked_examples().end());
   desk.use_example(*welcome);

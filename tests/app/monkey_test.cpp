@@ -26,28 +26,32 @@ class Monkey {
   void act() {
     switch (random_.below(12)) {
       case 0:
-        return explorer_.set_text(text());
+        return explorer_.editor.set_text(text());
       case 1:
-        return explorer_.set_ids({number(0, 300), number(0, 60), 1, 2});
+        return explorer_.editor.set_ids({number(0, 300), number(0, 60), 1, 2});
       case 2:
-        return explorer_.select({number(-2, 5), number(-2, 9)});
+        return explorer_.editor.select({number(-2, 5), number(-2, 9)});
       case 3:
-        return explorer_.pin(number(-2, 60), number(-2, 60));
+        return explorer_.editor.pin(number(-2, 60), number(-2, 60));
       case 4:
-        explorer_.view().edit_scope = static_cast<EditScope>(number(0, 2));
-        return explorer_.set_temperature(random_.uniform() * 4 - 0.5);
+        explorer_.editor.view().edit_scope = static_cast<EditScope>(number(0, 2));
+        return explorer_.editor.set_temperature(random_.uniform() * 4 - 0.5);
       case 5:
-        return explorer_.set_mask(
-            pick<const char*>({"", "window 3", "full", "padding 9", "nonsense", "random 0.2 seed 4"}));
+        try {
+          return explorer_.editor.set_mask(
+              pick<const char*>({"", "window 3", "full", "padding 9", "nonsense", "random 0.2 seed 4"}));
+        } catch (const Error&) {
+          return;
+        }
       case 6:
-        return explorer_.open_model(pick(settings_.recent_models));
+        return explorer_.run.open_model(pick(settings_.recent_models));
       case 7:
         return session();
       case 8:
-        explorer_.view().head_view = static_cast<HeadView>(number(0, 5));
-        explorer_.view().first_token = static_cast<FirstToken>(number(0, 2));
-        return explorer_.export_view(
-            {folder_ / pick<const char*>({"x.svg", "x.csv", "x.nothing"}), 96, true, number(0, 1) == 1});
+        explorer_.editor.view().head_view = static_cast<HeadView>(number(0, 5));
+        explorer_.editor.view().first_token = static_cast<FirstToken>(number(0, 2));
+        return export_view(explorer_.jobs, explorer_.state(), explorer_.results(),
+                           {folder_ / pick<const char*>({"x.svg", "x.csv", "x.nothing"}), 96, true, number(0, 1) == 1});
       case 9: {
         const auto items = palette_items(bench_);
         const auto hits = search_palette(items, pick<const char*>({"l1h", "mask", "tok", "open", "e", ""}), 5);
@@ -83,7 +87,7 @@ class Monkey {
 
   void settle() {
     for (int quiet = 0; quiet < 3;) {
-      quiet = explorer_.frame(now_ += 0.01) || explorer_.busy() ? 0 : quiet + 1;
+      quiet = explorer_.frame(now_ += 0.01) || explorer_.jobs.busy() ? 0 : quiet + 1;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
@@ -105,9 +109,9 @@ class Monkey {
   void session() {
     try {
       if (number(0, 1) == 0)
-        explorer_.save_session(folder_ / "s.json");
+        explorer_.files.save(folder_ / "s.json");
       else
-        explorer_.open_session(folder_ / "s.json");
+        explorer_.files.open(folder_ / "s.json");
     } catch (const Error&) {  // no such file yet, or a text that JSON cannot hold
     }
   }
@@ -132,9 +136,9 @@ TEST_CASE("whatever is done in whatever order, nothing throws and the state stay
       if (step % 50 == 49) monkey.settle();
     }
     // After all that the explorer still works.
-    monkey.explorer().set_edits({});
-    monkey.explorer().open_model(reference("gpt2-random"));
-    monkey.explorer().set_text("to be or not to be");
+    monkey.explorer().editor.set_edits({});
+    monkey.explorer().run.open_model(reference("gpt2-random"));
+    monkey.explorer().editor.set_text("to be or not to be");
     monkey.settle();
     REQUIRE(monkey.explorer().results().run);
     CHECK(monkey.explorer().results().run->trace->text == "to be or not to be");

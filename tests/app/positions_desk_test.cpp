@@ -10,7 +10,7 @@ using headscope::testing::Desk;
 
 TEST_CASE("the loss past the context is asked anew for a text as long as the one before, and for other edits") {
   Desk desk;
-  PositionsDesk positions(desk.explorer);
+  PositionsDesk positions(desk.explorer.jobs, desk.explorer.editor, desk.explorer.run);
   positions.view.past_context = true;
   const auto known = [&] {
     desk.settle();
@@ -18,14 +18,14 @@ TEST_CASE("the loss past the context is asked anew for a text as long as the one
     desk.settle();
     return positions.long_run();
   };
-  desk.explorer.open_model(headscope::testing::example());
-  desk.explorer.set_text("one two one two");
+  desk.explorer.run.open_model(headscope::testing::example());
+  desk.explorer.editor.set_text("one two one two");
   const auto first = known();
   REQUIRE(first);
   CHECK(known() == first);
-  desk.explorer.set_text("two one two one");
+  desk.explorer.editor.set_text("two one two one");
   const auto second = known();
   CHECK(second != first);
-  desk.explorer.set_edits({{HeadTarget{}, SetTemperature{2}}});
+  desk.explorer.editor.set_edits({{HeadTarget{}, SetTemperature{2}}});
   CHECK(known() != second);
 }

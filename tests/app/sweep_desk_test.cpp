@@ -1,3 +1,4 @@
+#include "app/state/explorer.h"
 #include "app/state/sweep_desk.h"
 
 #include <doctest/doctest.h>
@@ -38,7 +39,7 @@ struct Stepping final : Sweep {
 
 struct Bench {
   Explorer explorer{{1, {}, std::size_t{1} << 28}};
-  SweepDesk desk{explorer, "test"};
+  SweepDesk desk{explorer.jobs, "test"};
   double now = 0;
   template <class Done>
   bool until(Done done) {
@@ -70,7 +71,7 @@ TEST_CASE("a sweep streams what it knows, is cancelled between steps, and starts
   bench.desk.cancel();
   CHECK(bench.desk.phase() == Phase::cancelled);
   const auto count = seen.size();
-  REQUIRE(bench.until([&] { return !bench.explorer.busy(); }));
+  REQUIRE(bench.until([&] { return !bench.explorer.jobs.busy(); }));
   bench.until([&, frames = 0]() mutable { return ++frames > 20; });
   CHECK(seen.size() == count);  // nothing comes after a cancel
 
@@ -81,7 +82,7 @@ TEST_CASE("a sweep streams what it knows, is cancelled between steps, and starts
 
   bench.desk.start(std::make_shared<Stepping>(1'000'000), std::function(take));
   REQUIRE(bench.until([&] { return bench.desk.done() > 0; }));
-  bench.explorer.cancel();  // "stop what runs" means sweeps as well
+  bench.explorer.jobs.stop();  // "stop what runs" means sweeps as well
   REQUIRE(bench.until([&] { return !bench.desk.running(); }));
   CHECK(bench.desk.phase() == Phase::cancelled);
 
@@ -97,7 +98,8 @@ TEST_CASE("other work gets its turn between the slices of a sweep") {
   bench.desk.start(std::make_shared<Stepping>(1'000'000), std::function([](std::shared_ptr<const int>) {}));
   REQUIRE(bench.until([&] { return bench.desk.done() > 0; }));
   bool came = false;
-  bench.explorer.compute("other", [&](Worker::Job&) -> Worker::Deliver { return [&] { came = true; }; });
+  bench.explorer.jobs.submit({"other", "counting"},
+                             [&](Worker::Job&) -> Worker::Deliver { return [&] { came = true; }; });
   REQUIRE(bench.until([&] { return came; }));
   CHECK(bench.desk.running());
 }

@@ -1,3 +1,4 @@
+#include "app/state/explorer.h"
 #include "app/state/training_desk.h"
 
 #include <doctest/doctest.h>
@@ -32,7 +33,7 @@ Recipe small() {
 
 struct Room {
   Explorer explorer{{1, nullptr}};
-  TrainingDesk desk{explorer};
+  TrainingDesk desk{explorer.jobs, explorer.editor, explorer.run};
   double now = 0;
 
   void turn() {
@@ -56,7 +57,7 @@ struct Room {
     desk.pause_at(step);
     REQUIRE(until([&] { return desk.progress().step >= step && desk.phase() != TrainingDesk::Phase::running; }));
   }
-  std::string message() const { return explorer.state().message ? explorer.state().message->text : ""; }
+  std::string message() const { return explorer.jobs.message() ? explorer.jobs.message()->text : ""; }
 };
 
 bool same(const std::vector<TrainingPoint>& a, const std::vector<TrainingPoint>& b) {
@@ -143,7 +144,7 @@ TEST_CASE("exploring goes on while a model trains") {
   room.desk.draft() = recipe;
   room.desk.start();
   REQUIRE(room.until([&] { return room.desk.progress().step > 5; }));
-  room.explorer.open_example();
+  room.explorer.files.open_example();
   REQUIRE(room.until([&] { return room.explorer.results().facts != nullptr; }));
   const std::int64_t step = room.desk.progress().step;
   CHECK(room.until([&] { return room.desk.progress().step > step; }));
@@ -153,7 +154,7 @@ TEST_CASE("exploring goes on while a model trains") {
 
 TEST_CASE("moments stay inside their memory, the first and the last among them") {
   Room room;
-  TrainingDesk desk(room.explorer, 400'000);
+  TrainingDesk desk(room.explorer.jobs, room.explorer.editor, room.explorer.run, 400'000);
   Recipe recipe = small();
   desk.draft() = recipe;
   desk.start();

@@ -14,7 +14,9 @@ struct AnalysePage {
   Driver driver;
 
   explicit AnalysePage(const char* example, int width = 1600, int height = 1000)
-      : app(options(example, width, height)), analyse(app.explorer()), driver(app.window(), [this] { app.frame(); }) {
+      : app(options(example, width, height)),
+        analyse(app.explorer().jobs, app.explorer().run),
+        driver(app.window(), [this] { app.frame(); }) {
     app.add(workspace_of(explore));
     app.add(workspace_of(analyse));
     REQUIRE(settle());
@@ -43,7 +45,7 @@ struct AnalysePage {
     driver.frames(2);
     driver.key(ImGuiKey_Enter);
     REQUIRE(settle());
-    if (state().message) FAIL_CHECK(state().message->text);
+    if (app.explorer().jobs.message()) FAIL_CHECK(app.explorer().jobs.message()->text);
   }
   /// The same, and that this page came up with this on it.
   void open(std::string_view words, const std::string& id, std::string_view item) {
@@ -54,7 +56,7 @@ struct AnalysePage {
   void choose(std::string_view item) {
     driver.click(item);
     REQUIRE(settle());
-    if (state().message) FAIL_CHECK(state().message->text);
+    if (app.explorer().jobs.message()) FAIL_CHECK(app.explorer().jobs.message()->text);
   }
   /// Brightness in the middle of what has a name, 0 … 3 · 255.
   int light(std::string_view name) {

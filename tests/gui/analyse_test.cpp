@@ -13,7 +13,7 @@ using headscope::testing::Explore;
 
 namespace {
 struct Analyse : Explore {
-  AnalyseWorkspace analyse{app.explorer()};
+  AnalyseWorkspace analyse{app.explorer().jobs, app.explorer().run};
   Analyse() {
     app.add(workspace_of(analyse));
     driver.frames(2);
@@ -193,12 +193,12 @@ TEST_CASE("the picture of a page is exported as it is on screen, and its numbers
     if (ground) a.driver.click(ground);
     REQUIRE(a.quiet());
     a.driver.click("Export");
-    REQUIRE(a.driver.until([&] { return a.state().message.has_value() || a.driver.shown("Replace"); }));
+    REQUIRE(a.driver.until([&] { return a.app.explorer().jobs.message().has_value() || a.driver.shown("Replace"); }));
     if (a.driver.shown("Replace")) a.driver.click("Replace");  // of the same name, there already
-    REQUIRE(a.driver.until([&] { return a.state().message.has_value(); }));
-    const std::string said = a.state().message->text;
+    REQUIRE(a.driver.until([&] { return a.app.explorer().jobs.message().has_value(); }));
+    const std::string said = a.app.explorer().jobs.message()->text;
     CAPTURE(said);
-    CHECK(a.state().message->level == Message::Level::info);
+    CHECK(a.app.explorer().jobs.message()->level == Message::Level::info);
     const auto from = said.find(folder.string());
     REQUIRE(from != std::string::npos);
     const std::filesystem::path file = said.substr(from, said.find("  ", from) - from);

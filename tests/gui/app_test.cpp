@@ -48,7 +48,7 @@ TEST_CASE("the program opens with the bundled example already traced") {
   REQUIRE(s.app.explorer().results().run);
   CHECK(s.app.explorer().results().run->trace->tokens.size() > 4);
   CHECK(s.driver.shown("Model"));
-  CHECK_FALSE(s.state().message);
+  CHECK_FALSE(s.app.explorer().jobs.message());
 }
 
 TEST_CASE("arrow keys walk heads, Ctrl Z takes them back, numbers choose the view") {
@@ -96,16 +96,16 @@ TEST_CASE("a session is saved through the dialog and opens again with the same h
   {
     Desk s;
     s.app.settings().save_folder = folder;
-    s.app.explorer().select({1, 1});
-    s.app.explorer().view().theme = "projector";
+    s.app.explorer().editor.select({1, 1});
+    s.app.explorer().editor.view().theme = "projector";
     s.driver.key(ImGuiKey_S, ImGuiMod_Ctrl);
     REQUIRE(s.driver.until([&] { return s.app.settled(); }));  // the folder is listed
     s.driver.click("Save");
-    REQUIRE(s.driver.until([&] { return s.state().message.has_value(); }));
+    REQUIRE(s.driver.until([&] { return s.app.explorer().jobs.message().has_value(); }));
     CHECK(std::filesystem::exists(folder / "session.json"));
-    CHECK(s.state().message->level == Message::Level::info);
+    CHECK(s.app.explorer().jobs.message()->level == Message::Level::info);
     s.driver.click("Dismiss");
-    CHECK_FALSE(s.state().message);
+    CHECK_FALSE(s.app.explorer().jobs.message());
   }
   AppOptions again = hidden();
   again.session = folder / "session.json";
@@ -119,15 +119,15 @@ TEST_CASE("the view is exported through the dialog, as PNG, SVG and numbers, and
   const std::filesystem::path folder = scratch_dir("gui-export");
   Desk s;
   s.app.settings().save_folder = folder;
-  s.app.explorer().select({1, 1});
+  s.app.explorer().editor.select({1, 1});
   const auto exported = [&](const char* format, const char* file) {
     s.driver.key(ImGuiKey_E, ImGuiMod_Ctrl);
     s.driver.click(format);
     REQUIRE(s.driver.until([&] { return s.app.settled(); }));
     s.driver.click("Export");
-    REQUIRE(s.driver.until([&] { return s.state().message.has_value(); }));
-    CAPTURE(s.state().message->text);
-    CHECK(s.state().message->text.find((folder / file).string()) != std::string::npos);
+    REQUIRE(s.driver.until([&] { return s.app.explorer().jobs.message().has_value(); }));
+    CAPTURE(s.app.explorer().jobs.message()->text);
+    CHECK(s.app.explorer().jobs.message()->text.find((folder / file).string()) != std::string::npos);
     s.driver.click("Dismiss");
     return read_file(folder / file);
   };
@@ -150,8 +150,8 @@ TEST_CASE("a file that is there is written over only when that is said; Enter sa
   open(ImGuiKey_S);
   s.driver.type("mine");  // over the proposed name, which is selected
   s.driver.key(ImGuiKey_Enter);
-  REQUIRE(s.driver.until([&] { return s.state().message.has_value(); }));
-  CHECK(s.state().message->text == "Saved " + (folder / "mine.json").string());
+  REQUIRE(s.driver.until([&] { return s.app.explorer().jobs.message().has_value(); }));
+  CHECK(s.app.explorer().jobs.message()->text == "Saved " + (folder / "mine.json").string());
   s.driver.click("Dismiss");
 
   write_file_atomically(folder / "session.json", "precious");
@@ -167,11 +167,11 @@ TEST_CASE("a file that is there is written over only when that is said; Enter sa
   s.driver.click("Save");
   CHECK(read_file(folder / "session.json") == "precious");
   s.driver.click("Replace");
-  REQUIRE(s.driver.until([&] { return s.state().message.has_value(); }));
+  REQUIRE(s.driver.until([&] { return s.app.explorer().jobs.message().has_value(); }));
   CHECK(read_file(folder / "session.json") != "precious");
   s.driver.click("Dismiss");
 
-  s.app.explorer().select({1, 1});
+  s.app.explorer().editor.select({1, 1});
   write_file_atomically(folder / "layer-1-head-1.png", "a picture of another day");
   open(ImGuiKey_E);
   s.driver.click("Export");
@@ -179,7 +179,7 @@ TEST_CASE("a file that is there is written over only when that is said; Enter sa
   s.driver.click("SVG");  // another name: nothing to be asked
   CHECK_FALSE(s.driver.shown("Replace"));
   s.driver.click("Export");
-  REQUIRE(s.driver.until([&] { return s.state().message.has_value(); }));
+  REQUIRE(s.driver.until([&] { return s.app.explorer().jobs.message().has_value(); }));
   CHECK(std::filesystem::exists(folder / "layer-1-head-1.svg"));
   CHECK(read_file(folder / "layer-1-head-1.png") == "a picture of another day");
 }
@@ -197,7 +197,7 @@ TEST_CASE("saving begins in the person's documents, wherever models were opened 
     s.driver.key(ImGuiKey_S, ImGuiMod_Ctrl);
     REQUIRE(s.driver.until([&] { return s.app.settled() && s.driver.shown("##file name"); }));
     s.driver.key(ImGuiKey_Enter);
-    REQUIRE(s.driver.until([&] { return s.state().message.has_value(); }));
+    REQUIRE(s.driver.until([&] { return s.app.explorer().jobs.message().has_value(); }));
     CHECK(std::filesystem::exists(home / "Documents" / "session.json"));
     CHECK(s.app.settings().save_folder == home / "Documents");
   }
@@ -208,7 +208,7 @@ TEST_CASE("saving begins in the person's documents, wherever models were opened 
 TEST_CASE("a model is opened by clicking through the dialog; a folder without one is refused in words") {
   HEADSCOPE_NEEDS_DISPLAY();
   Desk s;
-  s.app.explorer().set_text("Mr and Mrs");  // short enough for a context of 48
+  s.app.explorer().editor.set_text("Mr and Mrs");  // short enough for a context of 48
   s.app.settings().last_folder = headscope::testing::source_dir() / "tests" / "reference";
   s.driver.key(ImGuiKey_O, ImGuiMod_Ctrl);
   s.driver.click("gpt2-random");
@@ -222,9 +222,10 @@ TEST_CASE("a model is opened by clicking through the dialog; a folder without on
   Workbench bench{s.app.explorer(), s.app.settings(), requests};
   open_path(empty, bench);
   REQUIRE(s.driver.until([&] {  // says which folder; the message of the text too long for the model gives way
-    return s.state().message && s.state().message->text.find("gui-empty") != std::string::npos;
+    return s.app.explorer().jobs.message() &&
+           s.app.explorer().jobs.message()->text.find("gui-empty") != std::string::npos;
   }));
-  CHECK(s.state().message->level == Message::Level::error);
+  CHECK(s.app.explorer().jobs.message()->level == Message::Level::error);
   CHECK(s.app.explorer().results().run);  // and the last good picture stays
 }
 
@@ -251,15 +252,15 @@ TEST_CASE("a long load says what it opens and how far it is; Stop leaves the mod
   Workbench bench{s.app.explorer(), s.app.settings(), requests};
   open_path(folder, bench);
   REQUIRE(s.driver.until([&] { return s.driver.shown("Stop"); }, 100000));
-  CHECK(s.app.explorer().status().doing == "opening slow-model");
-  CHECK(s.app.explorer().status().progress > 0.5f);  // the weights are read
+  CHECK(s.app.explorer().jobs.status().doing == "opening slow-model");
+  CHECK(s.app.explorer().jobs.status().progress > 0.5f);  // the weights are read
   s.driver.click("Stop");
   let_go();
   REQUIRE(s.driver.until([&] { return s.app.settled(); }, 100000));
   s.driver.frames(5);  // what is made is taken in with the next frame
   CHECK(s.app.explorer().results().model_folder.filename() == before);
   CHECK(s.app.explorer().results().run->trace.get() == trace);
-  CHECK_FALSE(s.state().message);
+  CHECK_FALSE(s.app.explorer().jobs.message());
   CHECK_FALSE(s.driver.shown("Stop"));
 }
 
@@ -323,6 +324,6 @@ TEST_CASE("closing while a model runs is clean") {
   AppOptions options = hidden();
   App app(options);
   app.frame();
-  app.explorer().set_text(std::string(300, 'a'));
+  app.explorer().editor.set_text(std::string(300, 'a'));
   app.frame();
 }

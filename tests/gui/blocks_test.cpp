@@ -71,19 +71,19 @@ TEST_CASE("the feed-forward layer: neurons of a position, curves, parameters of 
   b.driver.click("##shape");
   b.driver.type(" depth=3");
   b.driver.frames(3);
-  CHECK_FALSE(b.state().message);
+  CHECK_FALSE(b.app.explorer().jobs.message());
 }
 
 TEST_CASE("a page that is left keeps nothing of a run that is no longer on screen") {
   HEADSCOPE_NEEDS_DISPLAY();
   AnalysePage a("tiny-gpt2");
   a.open("direct logit attribution");
-  a.app.explorer().set_text("Long ago, a weaver lived near the village.");  // a run that Explore has not drawn
+  a.app.explorer().editor.set_text("Long ago, a weaver lived near the village.");  // a run that Explore has not drawn
   REQUIRE(a.settle());
   for (const char* page : {"loss per token", "weighted attention", "feed-forward"}) a.open(page);
   const std::weak_ptr<const TracedRun> old = a.results().run;
   a.open("masks");
-  a.app.explorer().set_text("The mayor of Zoziford kept a goat.");
+  a.app.explorer().editor.set_text("The mayor of Zoziford kept a goat.");
   REQUIRE(a.settle());
   CHECK(old.expired());
   a.open("direct logit attribution");  // and answers again
@@ -103,10 +103,10 @@ TEST_CASE("a list of a page is exported as a table, every row of it") {
   a.driver.click("CSV");
   REQUIRE(a.settle());
   a.driver.click("Export");
-  REQUIRE(a.driver.until([&] { return a.state().message.has_value(); }));
-  const std::string said = a.state().message->text;
+  REQUIRE(a.driver.until([&] { return a.app.explorer().jobs.message().has_value(); }));
+  const std::string said = a.app.explorer().jobs.message()->text;
   CAPTURE(said);
-  REQUIRE(a.state().message->level == Message::Level::info);
+  REQUIRE(a.app.explorer().jobs.message()->level == Message::Level::info);
   const auto from = said.find(folder.string());
   const std::string csv = read_file(said.substr(from, said.find("  ", from) - from), std::size_t{1} << 24);
   CHECK(csv.starts_with("position,target,p,"));

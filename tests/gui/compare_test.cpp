@@ -11,7 +11,7 @@ using headscope::testing::Explore;
 namespace {
 
 struct Compare : Explore {
-  CompareDesk desk{app.explorer(), nullptr};
+  CompareDesk desk{app.explorer().jobs, app.explorer().editor, app.explorer().run, nullptr};
   CompareWorkspace compare{desk};
   explicit Compare(int width = 1280, int height = 720) : Explore(width, height) {
     app.add(workspace_of(compare));
@@ -31,7 +31,7 @@ TEST_CASE("before and after the edits: the head that moved most is clicked") {
   Compare c;
   CHECK(c.desk.with() == CompareDesk::With::edits);
   CHECK_FALSE(c.desk.missing().empty());  // nothing is edited yet: the middle says what to do
-  c.app.explorer().set_edits({parse_intervention("0.0: ablate zero", "test")});
+  c.app.explorer().editor.set_edits({parse_intervention("0.0: ablate zero", "test")});
   REQUIRE(c.arrives([](const Comparison& r) { return r.a.name == "before"; }));
   const Comparison& result = *c.desk.result();
   const HeadDifference& first = result.heads[result.ranked[0]];
@@ -47,7 +47,7 @@ TEST_CASE("before and after the edits: the head that moved most is clicked") {
 TEST_CASE("a second text is written, its tokens are paired by hand and set back") {
   HEADSCOPE_NEEDS_DISPLAY();
   Compare c;
-  c.app.explorer().set_text("Mr Quill kept bees.");
+  c.app.explorer().editor.set_text("Mr Quill kept bees.");
   REQUIRE(c.settle());
   c.driver.click("Text B");
   c.driver.click("##second text");
@@ -94,7 +94,7 @@ TEST_CASE("a second text is written, its tokens are paired by hand and set back"
 TEST_CASE("another model reads the same text; the pointer is followed in both maps") {
   HEADSCOPE_NEEDS_DISPLAY();
   Compare c;
-  c.app.explorer().select({0, 3});  // the second model has no such head
+  c.app.explorer().editor.select({0, 3});  // the second model has no such head
   c.driver.click("Model B");
   c.driver.click("Second model");
   c.driver.frames(2);
@@ -114,9 +114,9 @@ TEST_CASE("another model reads the same text; the pointer is followed in both ma
 TEST_CASE("two moments of a training run: scrubbed apart, ranked, and the same moment differs in nothing") {
   HEADSCOPE_NEEDS_DISPLAY();
   Explore e;
-  TrainingDesk training(e.app.explorer());
+  TrainingDesk training(e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run);
   TrainWorkspace train(training);
-  CompareDesk desk(e.app.explorer(), &training);
+  CompareDesk desk(e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run, &training);
   CompareWorkspace compare(desk);
   e.app.add(workspace_of(compare));
   e.app.add(workspace_of(train, training));
@@ -184,7 +184,7 @@ TEST_CASE("maps of long texts keep labels that can be read; the wheel shows a pa
     Compare c(width, height);
     std::string text;
     for (int i = 0; i < 100; ++i) text += static_cast<char>('a' + (i * 7) % 26);
-    c.app.explorer().set_text("It was " + text);
+    c.app.explorer().editor.set_text("It was " + text);
     REQUIRE(c.settle());
     c.desk.set_with(CompareDesk::With::text);
     c.desk.text() = "It then was " + text;

@@ -8,7 +8,7 @@ using headscope::testing::Explore;
 TEST_CASE("a corpus is read, stopped and gone on with; a point selects its head, an example opens its text") {
   HEADSCOPE_NEEDS_DISPLAY();
   Explore e;
-  CorpusDesk desk(e.app.explorer());
+  CorpusDesk desk(e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run);
   CorpusWorkspace corpus(desk);
   e.app.add(workspace_of(corpus, desk));
   e.driver.frames(2);

@@ -126,9 +126,9 @@ TEST_CASE("form and line follow one another; what is wrong with a line is said b
 TEST_CASE("an edit of the list opens in the form and is changed there; dragging it to another place opens nothing") {
   HEADSCOPE_NEEDS_DISPLAY();
   Form e;
-  e.app.explorer().set_edits({parse_intervention("1.0: temperature 0.5", "edit"),
-                              parse_intervention("*@3..: ablate zero", "edit"),
-                              parse_intervention("0.*: mechanism linear map=elu normalise=sum", "edit")});
+  e.app.explorer().editor.set_edits({parse_intervention("1.0: temperature 0.5", "edit"),
+                                     parse_intervention("*@3..: ablate zero", "edit"),
+                                     parse_intervention("0.*: mechanism linear map=elu normalise=sum", "edit")});
   REQUIRE(e.settle());
   e.driver.click("edit 0");
   e.driver.frames(3);
@@ -165,7 +165,7 @@ TEST_CASE("an edit of the list opens in the form and is changed there; dragging 
 TEST_CASE("a patch gets its text and its pairing in the form; the residual stream belongs to whole layers") {
   HEADSCOPE_NEEDS_DISPLAY();
   Form e;
-  e.app.explorer().set_text("Mr Quill kept bees.");
+  e.app.explorer().editor.set_text("Mr Quill kept bees.");
   REQUIRE(e.settle());
   e.kind("patch");
   CHECK(e.driver.shown("edit error"));  // no text yet

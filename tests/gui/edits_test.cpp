@@ -44,7 +44,7 @@ TEST_CASE("a head is ablated by a key, by words and in the form, switched off, a
   e.driver.type("nonsense");
   e.driver.key(ImGuiKey_Enter);
   CHECK(e.state().document.edits.size() == 1);
-  CHECK_FALSE(e.state().message);  // said beside the line, not in a box
+  CHECK_FALSE(e.app.explorer().jobs.message());  // said beside the line, not in a box
 
   e.driver.key(ImGuiKey_Escape);
   e.driver.click("Add an edit");
@@ -62,7 +62,7 @@ TEST_CASE("a head is ablated by a key, by words and in the form, switched off, a
 TEST_CASE("a patch from a longer text: its pairs are shown, taken apart by hand, and counted") {
   HEADSCOPE_NEEDS_DISPLAY();
   Explore e;
-  e.app.explorer().set_text("Mr Quill kept bees.");
+  e.app.explorer().editor.set_text("Mr Quill kept bees.");
   REQUIRE(e.settle());
   e.driver.click("##edit words");
   e.driver.type("0.*: patch resid_pre from \"Mr Quill never kept bees.\" aligned tokens");

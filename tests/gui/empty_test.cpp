@@ -53,11 +53,11 @@ TEST_CASE("an emptied text leaves no page with what it cannot draw") {
   REQUIRE(p.driver.until([&] { return results.run && p.app.settled(); }, 20'000));
   const std::string text = p.app.explorer().state().document.text;
   p.show_all(true);
-  p.app.explorer().set_text("");
+  p.app.explorer().editor.set_text("");
   REQUIRE(p.driver.until([&] { return !results.run; }));
   p.show_all(false);
   CHECK_FALSE(results.run);
-  p.app.explorer().set_text(text);
+  p.app.explorer().editor.set_text(text);
   REQUIRE(p.driver.until([&] { return results.run && p.app.settled(); }, 20'000));
 }
 

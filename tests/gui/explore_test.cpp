@@ -121,7 +121,7 @@ TEST_CASE("every size and theme draws, with all columns in sight") {
   for (const auto& [width, height] : {std::pair{1280, 720}, {1600, 1000}, {3840, 2160}}) {
     Explore e(width, height);
     for (const char* id : {"light", "projector", "dark"}) {
-      e.app.explorer().view().theme = id;
+      e.app.explorer().editor.view().theme = id;
       REQUIRE(e.settle());
       CHECK(e.driver.shown("Temperature"));
       CHECK(e.driver.shown("Layer 0 Head 0"));
@@ -196,15 +196,15 @@ TEST_CASE("of a text that is too long the window offers the first or the last pa
   HEADSCOPE_NEEDS_DISPLAY();
   Explore e(1280, 720);
   const int context = e.results().run->trace->model.context;
-  e.app.explorer().set_text(std::string(static_cast<std::size_t>(context) + 5, 'a'));
-  REQUIRE(e.driver.until([&] { return e.state().too_long.has_value(); }));
-  CHECK_FALSE(e.state().message);
+  e.app.explorer().editor.set_text(std::string(static_cast<std::size_t>(context) + 5, 'a'));
+  REQUIRE(e.driver.until([&] { return e.app.explorer().results().too_long.has_value(); }));
+  CHECK_FALSE(e.app.explorer().jobs.message());
   e.driver.click("Keep last " + std::to_string(context));
   REQUIRE(e.settle());
   CHECK(static_cast<int>(e.results().run->trace->tokens.size()) == context);
   CHECK(e.results().run->trace->tokens.front().begin == 5);
   e.driver.click("Read another part");
-  REQUIRE(e.driver.until([&] { return e.state().too_long.has_value(); }));
+  REQUIRE(e.driver.until([&] { return e.app.explorer().results().too_long.has_value(); }));
   e.driver.click("Keep first " + std::to_string(context));
   REQUIRE(e.settle());
   CHECK(e.results().run->trace->tokens.front().begin == 0);
@@ -233,9 +233,9 @@ TEST_CASE("an idle window draws nothing until something wakes it") {
 TEST_CASE("an edit dragged past its neighbour changes places with it, once, down and up") {
   HEADSCOPE_NEEDS_DISPLAY();
   Explore e;
-  e.app.explorer().set_edits({parse_intervention("0.0: ablate zero", "test"),
-                              parse_intervention("1.0: temperature 2", "test"),
-                              parse_intervention("1.1: temperature 3", "test")});
+  e.app.explorer().editor.set_edits({parse_intervention("0.0: ablate zero", "test"),
+                                     parse_intervention("1.0: temperature 2", "test"),
+                                     parse_intervention("1.1: temperature 3", "test")});
   REQUIRE(e.settle());
   const auto order = [&] {
     std::string out;
@@ -270,7 +270,8 @@ TEST_CASE("the interface grows and shrinks by keys, and the settings hold its si
 TEST_CASE("threads of more tokens than the panel is high are scrolled, not cut") {
   HEADSCOPE_NEEDS_DISPLAY();
   Explore e(1280, 720);
-  e.app.explorer().set_text("Mr and Mrs Quill of Fox Hythe kept bees. Now Mr and Mrs Quill of Fox Hythe sell honey.");
+  e.app.explorer().editor.set_text(
+      "Mr and Mrs Quill of Fox Hythe kept bees. Now Mr and Mrs Quill of Fox Hythe sell honey.");
   REQUIRE(e.settle());
   e.driver.click("Arcs");
   REQUIRE(e.settle());

@@ -10,7 +10,7 @@ using headscope::testing::Explore;
 namespace {
 
 struct Generate : Explore {
-  GenerationDesk desk{app.explorer()};
+  GenerationDesk desk{app.explorer().jobs, app.explorer().editor, app.explorer().run, app.explorer().files};
   GenerateWorkspace generate{desk};
   explicit Generate(const char* example = "tiny-gpt2") : Explore(wanted(example)) {
     app.add(workspace_of(generate));
@@ -105,7 +105,7 @@ TEST_CASE("edits of the document act on what is written") {
   HEADSCOPE_NEEDS_DISPLAY();
   Generate g("tiny-llama");
   const Tensor plain = g.desk.next()->step->logits;
-  g.app.explorer().set_edits({Intervention{{}, Ablate{}}});
+  g.app.explorer().editor.set_edits({Intervention{{}, Ablate{}}});
   REQUIRE(g.driver.until([&] { return g.desk.next() && g.desk.prompt()->request.edits.size() == 1 && g.app.settled(); },
                          3000));
   CHECK(g.desk.next()->step->logits.at(0) != plain.at(0));
@@ -155,13 +155,13 @@ TEST_CASE("generated branches come back with their session") {
     g.driver.key(ImGuiKey_S, ImGuiMod_Ctrl);
     REQUIRE(g.driver.until([&] { return g.driver.shown("Save") && g.app.settled(); }));
     g.driver.click("Save");
-    REQUIRE(g.driver.until([&] { return g.state().message.has_value() && g.app.settled(); }));
-    CHECK(g.state().message->text.starts_with("Saved"));
+    REQUIRE(g.driver.until([&] { return g.app.explorer().jobs.message().has_value() && g.app.settled(); }));
+    CHECK(g.app.explorer().jobs.message()->text.starts_with("Saved"));
   }
   AppOptions again = Explore::options(1600, 1000);
   again.session = file;
   Explore e(again);
-  GenerationDesk desk(e.app.explorer());
+  GenerationDesk desk(e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run, e.app.explorer().files);
   GenerateWorkspace generate(desk);
   e.app.add(workspace_of(generate));
   e.driver.frames(2);

@@ -98,7 +98,7 @@ TEST_CASE("arrows walk heads until Tab, then the controls, and heads again after
   HEADSCOPE_NEEDS_DISPLAY();
   Program p;
   const auto head = [&] { return p.app.explorer().state().document.selected; };
-  p.app.explorer().select({0, 0});
+  p.app.explorer().editor.select({0, 0});
   p.driver.frames(2);
   p.driver.key(ImGuiKey_RightArrow);
   CHECK(head() == HeadId{0, 1});

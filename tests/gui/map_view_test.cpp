@@ -21,7 +21,7 @@ using headscope::testing::Explore;
 namespace {
 
 void write(Explore& e, const std::string& text) {
-  e.app.explorer().set_text(text);
+  e.app.explorer().editor.set_text(text);
   REQUIRE(e.settle());
 }
 
@@ -360,7 +360,7 @@ TEST_CASE("a head that is taken out is crossed through in the atlas and marked i
   REQUIRE(e.settle());
   CHECK_FALSE(e.driver.shown("taken out"));
   // A whole layer, and some rows of a head only.
-  e.app.explorer().set_edits(
+  e.app.explorer().editor.set_edits(
       {parse_intervention("1.*: ablate mean", "test"), parse_intervention("0.2@3..5: ablate zero", "test")});
   REQUIRE(e.settle());
   CHECK(e.driver.shown("taken out at 3 … 5"));
@@ -409,7 +409,7 @@ TEST_CASE("one token in all heads: its row in every head, clicked, sorted, and w
     }
 
     const auto file = headscope::testing::scratch_dir("heads-view") / "rows.csv";
-    e.app.explorer().export_view({.file = file});
+    export_view(e.app.explorer().jobs, e.app.explorer().state(), e.app.explorer().results(), {.file = file});
     REQUIRE(e.driver.until([&] { return std::filesystem::exists(file); }));
     const std::string csv = read_file(file);
     CHECK(csv.find(fmt::format("\nrows.1,2,2,8,{},{},", token_label(*e.results().run->trace, 8),
@@ -421,7 +421,7 @@ TEST_CASE("one token in all heads: its row in every head, clicked, sorted, and w
 TEST_CASE("a difference that is zero everywhere is neutral, on the diverging scale, and can be looked at") {
   HEADSCOPE_NEEDS_DISPLAY();
   Explore e(1280, 720);
-  e.app.explorer().set_edits({parse_intervention("1.0: ablate zero", "test")});
+  e.app.explorer().editor.set_edits({parse_intervention("1.0: ablate zero", "test")});
   e.driver.click("Layer 0 Head 2");  // below the edit: nothing changes
   REQUIRE(e.settle());
   e.driver.click("Δ");

@@ -13,7 +13,7 @@ namespace {
 
 struct Analysed : Explore {
   AnalyseWorkspace analyse;
-  explicit Analysed(const char* page) : analyse(app.explorer()) {
+  explicit Analysed(const char* page) : analyse(app.explorer().jobs, app.explorer().run) {
     app.add(workspace_of(analyse));
     app.settings().pages["Analyse"] = page;
     driver.frames(2);
@@ -89,7 +89,7 @@ TEST_CASE("what a mask costs is told of the text on screen, never of an earlier 
 
   // While the new text's is under way, there is none.
   const std::string text = a.results().run->request.text;
-  a.app.explorer().set_text("the bees of Fox Hythe, the bees of");
+  a.app.explorer().editor.set_text("the bees of Fox Hythe, the bees of");
   REQUIRE(a.driver.until([&] { return a.results().run->request.text != text; }));
   const auto none = masked();
   CHECK(none != before);

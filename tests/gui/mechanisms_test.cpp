@@ -39,7 +39,7 @@ struct Laboratory {
                           20'000);
   }
   Explore e;
-  MechanismsWorkspace mechanisms{e.app.explorer()};
+  MechanismsWorkspace mechanisms{e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run};
 };
 }  // namespace
 
@@ -269,8 +269,8 @@ TEST_CASE("the rank of every head on the page is that of its weights by another 
   e.driver.click("CSV");
   REQUIRE(e.driver.until([&] { return e.app.settled(); }));
   e.driver.click("Export");
-  REQUIRE(e.driver.until([&] { return e.state().message.has_value(); }));
-  const std::string said = e.state().message->text;
+  REQUIRE(e.driver.until([&] { return e.app.explorer().jobs.message().has_value(); }));
+  const std::string said = e.app.explorer().jobs.message()->text;
   REQUIRE(said.starts_with("Written: "));
   // part, row, its label, column, its label, value
   std::istringstream lines(read_file(said.substr(std::string("Written: ").size())));
@@ -302,10 +302,11 @@ TEST_CASE("the rank of every head on the page is that of its weights by another 
 TEST_CASE("what stands in other workspaces is found in the catalogue, and a click leads there") {
   HEADSCOPE_NEEDS_DISPLAY();
   Explore e;
-  MechanismsWorkspace mechanisms(e.app.explorer());
-  AnalyseWorkspace analyse(e.app.explorer());
-  GenerationDesk generation(e.app.explorer());
-  PositionsDesk positions_desk(e.app.explorer());
+  MechanismsWorkspace mechanisms(e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run);
+  AnalyseWorkspace analyse(e.app.explorer().jobs, e.app.explorer().run);
+  GenerationDesk generation(e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run,
+                            e.app.explorer().files);
+  PositionsDesk positions_desk(e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run);
   GenerateWorkspace generate(generation);
   PositionsWorkspace positions(positions_desk);
   for (auto&& each : {workspace_of(mechanisms), workspace_of(analyse), workspace_of(generate), workspace_of(positions)})

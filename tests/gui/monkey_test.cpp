@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "app/state/explorer.h"
 #include "app/workspaces/all_workspaces.h"
 #include "core/base/random.h"
 #include "core/base/utf8.h"
@@ -132,22 +133,22 @@ class Monkey {
       case 0:
         return e_.app.window().resize(320 + below(1800), 240 + below(1000));
       case 1:
-        return explorer.open_model(models_[static_cast<std::size_t>(below(static_cast<int>(models_.size())))]);
+        return explorer.run.open_model(models_[static_cast<std::size_t>(below(static_cast<int>(models_.size())))]);
       case 2:
-        return explorer.open_example();
+        return explorer.files.open_example();
       case 3:
-        return explorer.cancel();
+        return explorer.jobs.stop();
       case 4:
-        return explorer.set_text(below(2) ? "Mr and Mrs Quill"
-                                          : std::string(static_cast<std::size_t>(below(400)), 'q'));
+        return explorer.editor.set_text(below(2) ? "Mr and Mrs Quill"
+                                                 : std::string(static_cast<std::size_t>(below(400)), 'q'));
       case 5:
         e_.app.settings().ui_scale = 0.5 + 0.25 * below(7);
         return;
       case 6:
-        explorer.view().theme = below(2) ? "light" : below(2) ? "projector" : "dark";
+        explorer.editor.view().theme = below(2) ? "light" : below(2) ? "projector" : "dark";
         return;
       default:
-        return explorer.set_edits({});
+        return explorer.editor.set_edits({});
     }
   }
 
@@ -193,13 +194,13 @@ TEST_CASE("whatever is clicked, dragged, typed and resized, the window lives and
   e.app.settings().ui_scale = 1;
   e.app.requests().workspace = workspace_index("Explore");
   e.workspaces.training.stop();
-  e.app.explorer().cancel();
-  e.app.explorer().view() = View{};
-  e.app.explorer().set_edits({});
-  e.app.explorer().set_too_long(RunRequest::TooLong::refuse);
-  e.app.explorer().open_example();
-  e.app.explorer().set_text("Mr and Mrs Quill");
-  e.app.explorer().run_again();  // for whatever was stopped on the way
+  e.app.explorer().jobs.stop();
+  e.app.explorer().editor.view() = View{};
+  e.app.explorer().editor.set_edits({});
+  e.app.explorer().editor.set_too_long(RunRequest::TooLong::refuse);
+  e.app.explorer().files.open_example();
+  e.app.explorer().editor.set_text("Mr and Mrs Quill");
+  e.app.explorer().run.run_again();  // for whatever was stopped on the way
   int quiet = 0;
   REQUIRE(e.driver.until(
       [&] {

@@ -34,8 +34,7 @@ TEST_CASE("settings open with Ctrl+, and from the palette; what is chosen applie
   e.driver.click("1");  // thread
   e.driver.click("256 MB");
   REQUIRE(e.settle());
-  CHECK(e.app.explorer().options().threads == 1);
-  CHECK(e.app.explorer().backend()->name().find("1 thread") != std::string::npos);
+  CHECK(e.app.explorer().jobs.backend()->name().find("1 thread") != std::string::npos);
   CHECK(e.results().run->request.capture.byte_budget == std::size_t{256} << 20);  // it ran again
   e.driver.click("##Documents");
   e.driver.type(folder.string());
@@ -79,7 +78,7 @@ TEST_CASE("the list of steps names what was done, and a click goes there and bac
   REQUIRE(e.settle());
   e.driver.click("edit 0 on");
   REQUIRE(e.settle());
-  const auto steps = e.app.explorer().steps();
+  const auto steps = e.app.explorer().editor.steps();
   REQUIRE(steps.size() >= 2);
   CHECK(steps[steps.size() - 2] == "Edit 1.0: ablate zero");
   CHECK(steps.back() == "Switched off 1.0: ablate zero");
@@ -88,13 +87,13 @@ TEST_CASE("the list of steps names what was done, and a click goes there and bac
   e.driver.click("step 0");
   REQUIRE(e.settle());
   CHECK(e.state().document.edits.empty());
-  CHECK_FALSE(e.app.explorer().can_undo());
-  CHECK(e.app.explorer().steps() == steps);
+  CHECK_FALSE(e.app.explorer().editor.history().can_undo());
+  CHECK(e.app.explorer().editor.steps() == steps);
   e.driver.click("step " + std::to_string(steps.size() - 1));
   REQUIRE(e.settle());
   REQUIRE(e.state().document.edits.size() == 1);
   CHECK(e.state().document.edits[0].enabled);
-  CHECK(e.app.explorer().can_redo());
+  CHECK(e.app.explorer().editor.history().can_redo());
 }
 
 TEST_CASE("numbers go to the clipboard as lines of cells with tabs: of a head's map, of a page's largest picture") {
@@ -105,13 +104,13 @@ TEST_CASE("numbers go to the clipboard as lines of cells with tabs: of a head's 
     ImGui::GetIO().AddKeyEvent(ImGuiMod_Shift, true);
     page.driver.key(ImGuiKey_C, ImGuiMod_Ctrl);
     ImGui::GetIO().AddKeyEvent(ImGuiMod_Shift, false);
-    REQUIRE(page.driver.until([&] { return page.state().message.has_value(); }));
-    CAPTURE(page.state().message->text);
-    CHECK(page.state().message->level == Message::Level::info);
+    REQUIRE(page.driver.until([&] { return page.app.explorer().jobs.message().has_value(); }));
+    CAPTURE(page.app.explorer().jobs.message()->text);
+    CHECK(page.app.explorer().jobs.message()->level == Message::Level::info);
     page.driver.click("Dismiss");
     return std::string(ImGui::GetClipboardText());
   };
-  page.app.explorer().select({1, 0});
+  page.app.explorer().editor.select({1, 0});
   REQUIRE(page.settle());
   const std::string map = copied();
   const auto tokens = static_cast<std::ptrdiff_t>(page.results().run->trace->tokens.size());

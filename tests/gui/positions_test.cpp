@@ -14,7 +14,8 @@ struct Positions : Explore {
   PositionsDesk desk;
   PositionsWorkspace workspace;
 
-  Positions() : Explore(rotary()), desk(app.explorer()), workspace(desk) {
+  Positions()
+      : Explore(rotary()), desk(app.explorer().jobs, app.explorer().editor, app.explorer().run), workspace(desk) {
     app.add(workspace_of(workspace));
     driver.frames(2);
     driver.click("Positions");
@@ -119,7 +120,7 @@ TEST_CASE("a scaling and its factor are chosen; the edit says so; views change t
     REQUIRE(p.still());
     for (const auto& [other, its] : views) CHECK_MESSAGE(p.driver.shown(its) == (its == picture), its);
   }
-  CHECK_FALSE(p.state().message);
+  CHECK_FALSE(p.app.explorer().jobs.message());
 }
 
 TEST_CASE("texts past the trained length: unstretched RoPE loses the thread, re-mapped distances lose least") {
@@ -145,7 +146,7 @@ TEST_CASE("texts past the trained length: unstretched RoPE loses the thread, re-
   CHECK(mean(0, 512, 992) > mean(0, 0, 192) + 1);
   CHECK(mean(5, 512, 992) < mean(0, 512, 992) - 0.8);
   for (std::size_t stretched = 1; stretched < 5; ++stretched) CHECK(mean(5, 512, 992) < mean(stretched, 512, 992));
-  CHECK_FALSE(p.state().message);
+  CHECK_FALSE(p.app.explorer().jobs.message());
 }
 
 TEST_CASE("every method's page opens without complaint") {
@@ -157,7 +158,7 @@ TEST_CASE("every method's page opens without complaint") {
     p.driver.click(std::string("position ") + method);
     REQUIRE(p.still());
     CHECK(p.desk.view.method == method);
-    if (p.state().message) FAIL_CHECK(p.state().message->text);
+    if (p.app.explorer().jobs.message()) FAIL_CHECK(p.app.explorer().jobs.message()->text);
   }
   p.driver.click("Random");
   REQUIRE(p.still());

@@ -74,7 +74,7 @@ TEST_CASE("with nothing to lose, quitting is not asked about, and leaves nothing
   const fs::path folder = scratch_dir("gui-quit-plain");
   {
     Program p(kept_in(folder));
-    p.app.explorer().select({1, 1});
+    p.app.explorer().editor.select({1, 1});
     p.quit();
     CHECK(p.app.window().closing());
     p.app.run();
@@ -89,7 +89,7 @@ TEST_CASE(
   const fs::path folder = scratch_dir("gui-quit-asks");
   {
     Program p(kept_in(folder));
-    p.app.explorer().set_edits(two_edits);
+    p.app.explorer().editor.set_edits(two_edits);
     p.train_to(5);
     p.quit();
     CHECK_FALSE(p.app.window().closing());
@@ -117,7 +117,7 @@ TEST_CASE("kept at quitting, session and training are offered by the next start 
   std::vector<TrainingPoint> curve;
   {
     Program p(kept_in(folder));
-    p.app.explorer().set_edits(two_edits);
+    p.app.explorer().editor.set_edits(two_edits);
     p.app.requests().workspace = workspace_index("Train");
     p.train_to(7);
     curve = p.workspaces.training.curve();
@@ -170,8 +170,8 @@ TEST_CASE("a signal ends the program in order: settings, session and training ar
     AppOptions options = kept_in(folder);
     options.stop = signal.get_token();
     Program p(options);
-    p.app.explorer().set_edits(two_edits);
-    p.app.explorer().view().theme = "light";
+    p.app.explorer().editor.set_edits(two_edits);
+    p.app.explorer().editor.view().theme = "light";
     p.train_to(4);
     p.workspaces.training.pause_at(0);
     p.workspaces.training.resume();
@@ -192,7 +192,7 @@ TEST_CASE("while it runs, unsaved work is on the disk within seconds, and gone w
   const fs::path folder = scratch_dir("gui-quit-intervals");
   Program p(kept_in(folder));
   const fs::path own = fs::directory_iterator(folder / "recovery")->path();
-  p.app.explorer().set_edits(two_edits);
+  p.app.explorer().editor.set_edits(two_edits);
   p.train_to(6);
   const auto passes = [&](double seconds, const std::function<bool()>& done) {
     p.time += seconds;
@@ -204,7 +204,7 @@ TEST_CASE("while it runs, unsaved work is on the disk within seconds, and gone w
   CHECK(load_checkpoint(own / "training.safetensors").step == 6);
   REQUIRE(p.driver.until([&] { return p.app.settled(); }));
 
-  p.app.explorer().undo();
+  p.app.explorer().editor.undo();
   p.workspaces.training.stop();
   CHECK(passes(UnsavedWork::session_seconds,
                [&] { return !fs::exists(own / "session.json") && !fs::exists(own / "training.safetensors"); }));
@@ -230,7 +230,7 @@ TEST_CASE("a session keeps workspace, page and their controls") {
     const Item share = p.driver.item("Share");
     p.driver.drag(share.center(), {share.min.x + 2, share.center().y});
     p.driver.click("÷ even heads");
-    p.app.explorer().save_session(folder / "session.json");
+    p.app.explorer().files.save(folder / "session.json");
   }
   const std::string text = read_file(folder / "session.json");
   CHECK(text.find("\"share\": 0.0") != std::string::npos);
@@ -248,7 +248,7 @@ TEST_CASE("a session keeps workspace, page and their controls") {
   CHECK(p.workspaces.comparison.text() == "another text");
   CHECK(p.workspaces.corpus_desk.draft().count == 12);
   CHECK(p.workspaces.training.draft().batch == 6);
-  p.app.explorer().save_session(folder / "again.json");
+  p.app.explorer().files.save(folder / "again.json");
   CHECK(read_file(folder / "again.json") == text);  // the page's own controls too
 }
 
@@ -346,7 +346,7 @@ TEST_CASE("what is chosen on any page of Analyse comes back with the session") {
     p.driver.type("x");
     open(p, "patch");
     chosen = kept(p);
-    p.app.explorer().save_session(file);
+    p.app.explorer().files.save(file);
   }
   CHECK(chosen.find("x\"") != std::string::npos);
   options.session = file;

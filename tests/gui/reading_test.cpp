@@ -27,7 +27,7 @@ TEST_CASE("the logit lens is found by its name; a click follows a token and draw
   CHECK(a.driver.shown("way/line.1 ÷ rank"));
   a.driver.click("Entropy");
   REQUIRE(a.settle());
-  CHECK_FALSE(a.state().message);
+  CHECK_FALSE(a.app.explorer().jobs.message());
 }
 
 TEST_CASE("a click in the attribution selects the head it belongs to") {
@@ -41,13 +41,13 @@ TEST_CASE("a click in the attribution selects the head it belongs to") {
   a.driver.click("Layer 1 part 8");  // the MLP is no head
   REQUIRE(a.settle());
   CHECK(a.state().document.selected == HeadId{2, 5});
-  CHECK_FALSE(a.state().message);
+  CHECK_FALSE(a.app.explorer().jobs.message());
 }
 
 TEST_CASE("the slider of other weights takes weight from a key and gives it back") {
   HEADSCOPE_NEEDS_DISPLAY();
   AnalysePage a("tiny-gpt2");
-  a.app.explorer().select({0, 1});  // a head with room: half of this row's weight can lie elsewhere
+  a.app.explorer().editor.select({0, 1});  // a head with room: half of this row's weight can lie elsewhere
   a.open("same output, other weights");
   const auto last = static_cast<Index>(a.results().run->trace->tokens.size()) - 1;
   const AttentionMap& map = a.results().run->trace->map(a.state().document.selected);
@@ -61,7 +61,7 @@ TEST_CASE("the slider of other weights takes weight from a key and gives it back
   a.driver.drag({slider.max.x - 8, slider.center().y}, {slider.min.x - 40, slider.center().y});
   REQUIRE(a.settle());
   CHECK(std::abs(a.light(model) - a.light(other)) < 12);  // the model's own weights again
-  CHECK_FALSE(a.state().message);
+  CHECK_FALSE(a.app.explorer().jobs.message());
 }
 
 TEST_CASE("every reading instrument answers on both kinds of model") {
@@ -115,7 +115,7 @@ TEST_CASE("weighted maps of a long text have labels that can be read, and the wh
   AnalysePage a("tiny-gpt2", 1280, 720);
   std::string text = "It was";
   for (int i = 0; i < 60; ++i) text += i % 2 ? " day" : " night";
-  a.app.explorer().set_text(text);
+  a.app.explorer().editor.set_text(text);
   REQUIRE(a.settle());
   a.open("weighted attention", "weighted", "ATTENTION/map");
   const auto labels = [&] {

@@ -10,7 +10,7 @@ namespace {
 
 struct Analysed : Explore {
   AnalyseWorkspace analyse;
-  Analysed() : analyse(app.explorer()) {
+  Analysed() : analyse(app.explorer().jobs, app.explorer().run) {
     app.add(workspace_of(analyse));
     app.settings().pages["Analyse"] = "singular";
     driver.frames(2);

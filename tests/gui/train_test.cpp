@@ -10,7 +10,7 @@ namespace {
 /// The Train workspace with a person in front of it.
 struct Train {
   Explore e;
-  TrainingDesk desk{e.app.explorer()};
+  TrainingDesk desk{e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run};
   TrainWorkspace train{desk};
   Train() {
     e.app.add(workspace_of(train, desk));
@@ -133,8 +133,8 @@ TEST_CASE(
   e.driver.click("##training folder");
   e.driver.type(folder.string());
   e.driver.key(ImGuiKey_Enter);
-  REQUIRE(e.driver.until([&] { return e.state().message.has_value(); }, 20'000));
-  CHECK(e.state().message->text == "Saved the model in " + folder.string());
+  REQUIRE(e.driver.until([&] { return e.app.explorer().jobs.message().has_value(); }, 20'000));
+  CHECK(e.app.explorer().jobs.message()->text == "Saved the model in " + folder.string());
   e.driver.click("Dismiss");
   const auto written = std::filesystem::last_write_time(folder / "model.safetensors");
   e.driver.click("Save");
@@ -144,7 +144,7 @@ TEST_CASE(
   CHECK(std::filesystem::last_write_time(folder / "model.safetensors") == written);
   e.driver.click("Save");
   e.driver.click("Replace it");
-  REQUIRE(e.driver.until([&] { return e.state().message.has_value(); }, 20'000));
+  REQUIRE(e.driver.until([&] { return e.app.explorer().jobs.message().has_value(); }, 20'000));
   CHECK(std::filesystem::last_write_time(folder / "model.safetensors") != written);
   desk.stop();
 }

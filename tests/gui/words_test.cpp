@@ -37,10 +37,10 @@ TEST_CASE(
   REQUIRE(e.settle());
   CHECK(e.state().document.query == words.tokens_of(4).end - 1);
   for (const HeadView view : {HeadView::arcs, HeadView::row, HeadView::steps, HeadView::qk, HeadView::map}) {
-    e.app.explorer().view().head_view = view;
-    e.app.explorer().view().first_token = FirstToken::renormalize;
+    e.app.explorer().editor.view().head_view = view;
+    e.app.explorer().editor.view().first_token = FirstToken::renormalize;
     REQUIRE(e.settle());
-    CHECK_FALSE(e.state().message);
+    CHECK_FALSE(e.app.explorer().jobs.message());
   }
   e.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl);
   CHECK(e.state().view.text_unit == TextUnit::words);
@@ -48,7 +48,7 @@ TEST_CASE(
   const auto file = headscope::testing::scratch_dir("words-gui") / "map.csv";
   ExportOptions options;
   options.file = file;
-  e.app.explorer().export_view(options);
+  export_view(e.app.explorer().jobs, e.app.explorer().state(), e.app.explorer().results(), options);
   REQUIRE(e.settle());
   const std::string csv = read_file(file);
   CHECK(std::ranges::count(csv, '\n') == words.words() + 1);

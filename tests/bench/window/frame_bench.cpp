@@ -124,7 +124,7 @@ int main(int argc, char** argv) {
     desk.driver.release();
     desk.settle();
     measure(desk, "another head in every frame", frames, [&](int i) {
-      desk.app.explorer().select({i % 12, i / 12 % 12});
+      desk.app.explorer().editor.select({i % 12, i / 12 % 12});
     });
     desk.settle();
     measure(desk, "palette open", frames, [&](int i) {

@@ -1,0 +1,141 @@
+#include "app/state/document_editor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "app/state/step_names.h"
+#include "core/attention/masks.h"
+#include "core/edits/weight_edit.h"
+
+namespace headscope {
+
+bool DocumentEditor::frame(double now) {
+  now_ = now;
+  state_.hover = std::exchange(hovered_, {});
+  return std::exchange(changed_, false);
+}
+
+void DocumentEditor::changed(bool elsewhere) {
+  changed_ = true;
+  if (heed_) heed_(elsewhere);
+}
+
+void DocumentEditor::change(const std::string& merge_key, const std::function<void(Document&)>& edit) {
+  Document after = state_.document;
+  edit(after);
+  if (after == state_.document) return;
+  history_.record(state_.document, merge_key, now_);
+  state_.document = std::move(after);
+  changed(false);
+}
+
+void DocumentEditor::set_text(std::string text) {
+  change("text", [&](Document& document) {
+    document.text = std::move(text);
+    document.ids.clear();
+  });
+}
+
+void DocumentEditor::set_ids(std::vector<std::int32_t> ids) {
+  change("ids", [&](Document& document) { document.ids = std::move(ids); });
+}
+
+void DocumentEditor::show_text(std::string text, HeadId head, std::optional<Index> query) {
+  ++choices_;
+  change("", [&](Document& document) {
+    document.text = std::move(text);
+    document.ids.clear();
+    document.selected = head;
+    document.query = query;
+    document.key.reset();
+  });
+}
+
+void DocumentEditor::set_too_long(RunRequest::TooLong what) {
+  change("", [&](Document& document) { document.too_long = what; });
+}
+
+void DocumentEditor::select(HeadId head) {
+  ++choices_;
+  change("select", [&](Document& document) { document.selected = head; });
+}
+
+void DocumentEditor::pin(std::optional<Index> query, std::optional<Index> key) {
+  change("pin", [&](Document& document) {
+    document.query = query;
+    document.key = query ? key : std::nullopt;
+  });
+}
+
+void DocumentEditor::set_edits(std::vector<Intervention> edits) {
+  change("edits", [&](Document& document) { document.edits = std::move(edits); });
+}
+
+void DocumentEditor::set_temperature(double tau) {
+  const HeadTarget target = target_of(state_.view.edit_scope, state_.document.selected);
+  change("temperature " + text_of(target),
+         [&](Document& document) { headscope::set_temperature(document.edits, target, tau); });
+}
+
+void DocumentEditor::set_mask(const std::string& spec) {
+  const HeadTarget target = target_of(state_.view.edit_scope, state_.document.selected);
+  change("", [&](Document& document) { headscope::set_mask(document.edits, target, spec); });
+}
+
+void DocumentEditor::set_weight(Index query, Index key, double weight) {
+  const HeadId head = state_.document.selected;
+  const SetWeight action{static_cast<int>(query), static_cast<int>(key), std::clamp(weight, 0.0, 1.0)};
+  change(fmt::format("weight {}.{} {} {}", head.layer, head.head, query, key), [&](Document& document) {
+    const HeadTarget target{head.layer, head.head};
+    for (Intervention& edit : document.edits)
+      if (const auto* set = edit.action.as<SetWeight>();
+          set && edit.enabled && edit.target == target && set->query == action.query && set->key == action.key) {
+        edit.action = action;
+        return;
+      }
+    document.edits.push_back({target, action});
+  });
+}
+
+void DocumentEditor::paint_mask(Index query, Index key, Index side, bool visible, Index tokens) {
+  const HeadId head = state_.document.selected;
+  std::string spec = mask_of(state_.document.edits, head);
+  if (spec.empty()) spec = "causal";
+  std::vector<MapCell> cells;
+  for (Index q = query; q < std::min(query + side, tokens); ++q)
+    for (Index k = key; k < std::min(key + side, tokens); ++k) cells.push_back({q, k});
+  spec = painted_mask(spec, cells, visible, tokens);
+  change("paint", [&](Document& document) {
+    headscope::set_mask(document.edits, {head.layer, head.head}, spec == "causal" ? "" : spec);
+  });
+}
+
+void DocumentEditor::replace(Document document) {
+  ++choices_;
+  change("", [&](Document& now) { now = std::move(document); });
+  changed(true);
+}
+
+void DocumentEditor::undo() {
+  if (history_.undo(state_.document)) changed(true);
+}
+
+void DocumentEditor::redo() {
+  if (history_.redo(state_.document)) changed(true);
+}
+
+void DocumentEditor::go_to(std::size_t done) {
+  while (history_.undoable() > done && history_.undo(state_.document)) changed(true);
+  while (history_.undoable() < done && history_.redo(state_.document)) changed(true);
+}
+
+std::vector<std::string> DocumentEditor::steps() const {
+  const auto documents = history_.documents(state_.document);
+  std::vector<std::string> names;
+  for (std::size_t i = 1; i < documents.size(); ++i) names.push_back(step_name(*documents[i - 1], *documents[i]));
+  return names;
+}
+
+}  // namespace headscope

@@ -1,0 +1,141 @@
+#include "app/state/exports.h"
+
+#include <fmt/format.h>
+
+#include <sstream>
+#include <utility>
+
+#include "app/render/picture.h"
+#include "app/state/clipboard.h"
+#include "viz/export/csv.h"
+#include "viz/export/pango_text.h"
+#include "viz/export/png.h"
+
+namespace headscope {
+
+namespace {
+/// The head on screen and how it is drawn: what is needed of the state to draw the view on the worker.
+struct ViewSource {
+  std::shared_ptr<const Trace> trace;
+  std::shared_ptr<const TracedRun> run;
+  Document document;
+  View view;
+  bool words = false, rotary = false, all_heads = false;
+
+  /// What to draw, over words where those are shown.
+  std::pair<std::shared_ptr<const Trace>, PictureRequest> settled(const ExportOptions& options) const {
+    if (!words) return {trace, view_picture(document, view, *trace, rotary, options)};
+    const auto joined = std::make_shared<const Trace>(in_words(*trace, run->words, [&](HeadId head) {
+      return all_heads || view.head_view == HeadView::heads || head == document.selected;
+    }));
+    Document seen = document;
+    if (seen.query) seen.query = run->words.word_of(*seen.query);
+    if (seen.key) seen.key = run->words.word_of(*seen.key);
+    return {joined, view_picture(seen, view, *joined, rotary, options)};
+  }
+};
+
+void told(JobRunner& jobs, std::string words) {
+  jobs.show({Message::Level::info, std::move(words), "export"});
+}
+
+/// nullopt and a message where there is none.
+std::optional<ViewSource> view_source(JobRunner& jobs, const AppState& state, const Results& results,
+                                      const ExportOptions& options) {
+  if (!results.run) {
+    jobs.show({Message::Level::error, "There is nothing to export yet.", "export"});
+    return std::nullopt;
+  }
+  const HeadView shown = state.view.head_view;
+  const bool scores = !options.all_heads && (shown == HeadView::steps || shown == HeadView::qk);
+  auto trace = results.run->trace;
+  if (scores) {
+    if (!results.detail || results.detail->of_trace != trace || results.detail->head != state.document.selected) {
+      told(jobs, "The scores of this head are still being read; try again.");
+      return std::nullopt;
+    }
+    trace = results.detail->trace;
+  }
+  const bool rotary = results.model.model->config().turns_halves();
+  const bool words = state.view.text_unit == TextUnit::words && !scores;
+  return ViewSource{trace, results.run, state.document, state.view, words, rotary, options.all_heads};
+}
+
+void hand_in(JobRunner& jobs, Worker::Work work) {
+  jobs.submit({"export", "writing the file"}, std::move(work), JobRunner::OnStop::drop);
+}
+}  // namespace
+
+void export_view(JobRunner& jobs, const AppState& state, const Results& results, const ExportOptions& options) {
+  auto source = view_source(jobs, state, results, options);
+  if (!source) return;
+  hand_in(jobs, [&jobs, options, source = std::move(*source)](Worker::Job&) -> Worker::Deliver {
+    const auto [trace, picture] = source.settled(options);
+    const std::string written = export_picture(*trace, picture, options.for_print ? "print" : source.view.theme,
+                                               options.file, {{}, {}, options.dpi});
+    return [&jobs, written] { told(jobs, "Written: " + written); };
+  });
+}
+
+void export_scene(JobRunner& jobs, const std::string& theme_id, std::function<Scene(const Look&)> build,
+                  const ExportOptions& options) {
+  hand_in(jobs, [&jobs, build = std::move(build), options, theme_id](Worker::Job&) -> Worker::Deliver {
+    const PangoText measure;
+    const Scene scene = build({theme(options.for_print ? "print" : theme_id), measure});
+    const std::string written = write_scene(scene, options.file, {{}, {}, options.dpi});
+    return [&jobs, written] { told(jobs, "Written: " + written); };
+  });
+}
+
+namespace {
+constexpr double css_dpi = 96;  // of a logical pixel
+
+/// The picture to the clipboard; what became of it, in words.
+std::string copied(const Scene& scene, double scale) {
+  const Image image = rasterize(scene, scale);
+  hold_picture(encode_png(image, css_dpi * scale, {.title = scene.title, .description = ""}));
+  return fmt::format("The picture is on the clipboard: {} × {} pixels.", image.width, image.height);
+}
+}  // namespace
+
+void copy_view(JobRunner& jobs, const AppState& state, const Results& results, Copy what, double scale, PutText put) {
+  ExportOptions options;
+  auto source = view_source(jobs, state, results, options);
+  if (!source) return;
+  const HeadView shown = source->view.head_view;
+  if (what == Copy::picture || shown == HeadView::steps || shown == HeadView::qk || shown == HeadView::row)
+    return copy_scene(
+        jobs, state.view.theme,
+        [source = std::move(*source), options](const Look& look) {
+          const auto [trace, picture] = source.settled(options);
+          return picture_scene(*trace, picture, look);
+        },
+        what, scale, std::move(put));
+  hand_in(jobs, [&jobs, source = std::move(*source), options, put = std::move(put)](Worker::Job&) -> Worker::Deliver {
+    std::ostringstream csv;
+    write_map_csv(csv, *source.settled(options).first, source.document.selected);
+    return [&jobs, put, text = tab_separated(csv.str())] {
+      put(text);
+      told(jobs, "The weights of this head are on the clipboard.");
+    };
+  });
+}
+
+void copy_scene(JobRunner& jobs, const std::string& theme_id, std::function<Scene(const Look&)> build, Copy what,
+                double scale, PutText put) {
+  hand_in(
+      jobs,
+      [&jobs, build = std::move(build), what, scale, put = std::move(put), theme_id](Worker::Job&) -> Worker::Deliver {
+        const PangoText measure;
+        const Scene scene = build({theme(theme_id), measure});
+        if (what == Copy::picture) return [&jobs, words = copied(scene, scale)] { told(jobs, words); };
+        std::ostringstream csv;
+        write_scene_csv(csv, scene);
+        return [&jobs, put, text = tab_separated(csv.str())] {
+          put(text);
+          told(jobs, "The numbers are on the clipboard.");
+        };
+      });
+}
+
+}  // namespace headscope

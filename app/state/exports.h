@@ -1,0 +1,29 @@
+#pragma once
+// What leaves the window: pictures and numbers of what is on screen, to files and to the clipboard. Drawn and written
+// by a job of the runner, which outlives it; the message says what was written, or why not. Thread rule: the UI thread.
+
+#include <functional>
+#include <string>
+
+#include "app/state/job_runner.h"
+#include "app/state/results.h"
+#include "app/state/view_picture.h"
+#include "viz/scene/token_axis.h"
+
+namespace headscope {
+
+/// The view on screen: as PNG, SVG, or its numbers as CSV.
+void export_view(JobRunner& jobs, const AppState& state, const Results& results, const ExportOptions& options);
+/// The same of any other picture.
+void export_scene(JobRunner& jobs, const std::string& theme_id, std::function<Scene(const Look&)> build,
+                  const ExportOptions& options);
+
+/// For the clipboard: numbers as lines of cells with tabs between them, which `put` takes on this thread, or the
+/// picture, which another program holds (clipboard.h).
+enum class Copy { picture, numbers };
+using PutText = std::function<void(const std::string&)>;
+void copy_view(JobRunner& jobs, const AppState& state, const Results& results, Copy what, double scale, PutText put);
+void copy_scene(JobRunner& jobs, const std::string& theme_id, std::function<Scene(const Look&)> build, Copy what,
+                double scale, PutText put);
+
+}  // namespace headscope

@@ -1,0 +1,106 @@
+#pragma once
+// Work beside the UI thread: jobs with a tag and words for the status line, what was stopped and can be run again, and
+// the one message of what failed. Computes on one worker, one job at a time; reads and writes files on another, so that
+// a folder is listed while a model runs. Knows nothing of what the jobs are about. Thread rule: the UI thread.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/engine/worker.h"
+
+namespace headscope {
+
+class Backend;
+class PassMemory;
+
+/// One message at a time; a newer one takes its place.
+struct Message {
+  enum class Level { info, error } level = Level::info;
+  std::string text;  ///< an Error's hint stands on a line of its own
+  std::string tag;   ///< of the job that failed; its next success takes the message away. "" = stays until dismissed
+};
+
+struct JobName {
+  std::string tag;    ///< a newer job of the tag replaces an older one
+  std::string words;  ///< for the status line while it runs: "drawing"
+};
+
+class JobRunner {
+ public:
+  /// `threads` of the backend, 0 = one per hardware thread. `wake` is called on a worker thread when frame() has
+  /// something to do.
+  JobRunner(int threads, const std::function<void()>& wake);
+  ~JobRunner();  ///< stops the running job and waits for it
+  JobRunner(const JobRunner&) = delete;
+  JobRunner& operator=(const JobRunner&) = delete;
+
+  /// What stop() does with a job: `again` stops it and keeps its work for run_again(); `drop` stops it for good; `own`
+  /// leaves it to who submitted it, who looks at stops(): slices of something that goes on.
+  enum class OnStop { again, drop, own };
+  /// What fails becomes the message. `work` may be called twice: it does not use up what it captured. `gave_up` is told
+  /// on this thread when it failed, or was stopped for good.
+  void submit(const JobName& job, Worker::Work work, OnStop on_stop = OnStop::again,
+              std::function<void()> gave_up = {});
+  /// Reading and writing files, beside the worker that computes.
+  void on_files(const std::string& tag, Worker::Work work);
+  /// Drops the queued and stops the running job of a tag.
+  void forget(const std::string& tag);
+
+  /// Once per frame, first thing: delivers what is done. True when something on screen may have changed.
+  bool frame();
+  /// True while a job runs or waits, or its result does.
+  bool busy() const;
+  struct Status {
+    std::string doing;   ///< "running the model", "" = idle
+    float progress = 0;  ///< 0 … 1
+    double seconds = 0;  ///< since the job started
+  };
+  Status status() const;
+
+  /// Stops what runs and what waits; the last good results stay.
+  void stop();
+  /// How often that was asked for: whoever hands in one job after another stops when it changes.
+  std::uint64_t stops() const { return stops_; }
+  /// What can be run again, in words ("searching the whole vocabulary"); "" = nothing was stopped.
+  std::string stopped() const;
+  bool was_stopped(const std::string& tag) const;
+  void run_again();
+
+  /// For jobs: one pass at a time, on the worker only …
+  const std::shared_ptr<Backend>& backend() const { return backend_; }
+  /// … and what the last one left.
+  const std::shared_ptr<PassMemory>& memory() const { return memory_; }
+  /// From the next job on.
+  void set_threads(int threads);
+
+  const std::optional<Message>& message() const { return message_; }
+  void show(Message message) { message_ = std::move(message); }
+  void dismiss() { message_.reset(); }
+  /// What the message of this tag told is over.
+  void dismiss(const std::string& tag);
+
+ private:
+  struct Known {        // handed in, and neither delivered nor forgotten
+    Worker::Work work;  // of one that can be run again
+    OnStop on_stop;
+    std::function<void()> gave_up;
+    bool stopped = false;
+  };
+  void failed(const std::string& tag, const std::string& why);
+
+  int threads_;
+  std::shared_ptr<Backend> backend_;  // used by jobs only
+  std::shared_ptr<PassMemory> memory_;
+  std::map<std::string, Known> jobs_;         // by tag
+  std::map<std::string, std::string> words_;  // likewise, also of one that has been forgotten and still runs
+  std::uint64_t stops_ = 0;
+  std::optional<Message> message_;
+  bool changed_ = false;
+  Worker files_, worker_;  // last: their jobs end before anything they deliver to goes away
+};
+
+}  // namespace headscope

@@ -1,0 +1,305 @@
+#include "app/state/run_controller.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "app/state/jobs.h"
+#include "app/state/telling_head.h"
+
+namespace headscope {
+
+namespace fs = std::filesystem;
+
+namespace {
+constexpr std::size_t kept_models = 2;
+
+bool any_enabled(const std::vector<Intervention>& edits) {
+  return std::ranges::any_of(edits, &Intervention::enabled);
+}
+}  // namespace
+
+RunController::RunController(JobRunner& jobs, DocumentEditor& editor, std::size_t byte_budget)
+    : jobs_(jobs), editor_(editor), byte_budget_(byte_budget) {
+  editor_.after_change([this](bool elsewhere) {
+    if (elsewhere) forget_load();
+    keep_inside();
+  });
+}
+
+void RunController::frame() {
+  keep_inside();  // first: what is submitted shall be about a head that there is
+  submit_changes();
+  keep_inside();  // a model that was at hand may just have been adopted
+}
+
+bool RunController::behind() const {
+  const Document& document = editor_.document();
+  if (jobs_.busy() || document.model.empty()) return false;
+  if (document.model != results_.model_folder) return true;
+  if (results_.too_long || (document.text.empty() && document.ids.empty())) return false;
+  const bool current = results_.run && results_.run->request == request();
+  return !current || !results_.facts || results_.facts->trace != results_.run->trace;
+}
+
+void RunController::run_again() {
+  if (behind()) {
+    refused_.clear();
+    submitted_ = {};
+  } else if (!jobs_.busy() && results_.run && !results_.current_losses()) {
+    submit_losses();
+  }
+  jobs_.run_again();
+}
+
+void RunController::open_model(const fs::path& folder, std::function<void(Document&)> further,
+                               std::function<void()> opened) {
+  std::error_code failed;
+  fs::path path = fs::absolute(folder, failed);
+  path = failed ? folder : path.lexically_normal();
+  load(path, [this, path, further = std::move(further), opened = std::move(opened)] {
+    const bool first = editor_.document().model.empty();
+    editor_.change("", [&](Document& document) {
+      if (further) further(document);
+      document.model = path;
+      document.query = document.key = std::nullopt;
+      // Edits of layers and heads that this model lacks mean nothing to it.
+      const ModelDims& dims = results_.model.model->config().dims;
+      std::erase_if(document.edits, [&](const Intervention& edit) {
+        return edit.target.layer.value_or(0) >= dims.layers || edit.target.head.value_or(0) >= dims.heads;
+      });
+    });
+    choices_ = editor_.choices();
+    if (first) editor_.history().clear();  // there is nothing to go back to
+    if (opened) opened();
+  });
+}
+
+void RunController::load(const fs::path& folder, std::function<void()> opened) {
+  const auto known = std::ranges::find(models_, folder, &Opened::folder);
+  if (known != models_.end()) {
+    // A model may have been trained into the folder since. Of one that is gone, what was read of it is all there is.
+    const FilesStamp files = FilesStamp::of(folder);
+    if (files.empty() || files == known->files) {
+      jobs_.forget("load");
+      loading_.clear();
+      adopt(Opened(*known));
+      return opened();
+    }
+  }
+  loading_ = folder;
+  jobs_.submit(
+      {"load", "opening " + folder.filename().string()},
+      [this, folder, backend = jobs_.backend(), opened](Worker::Job& job) -> Worker::Deliver {
+        Opened read;
+        read.folder = folder;
+        read.files = FilesStamp::of(folder);  // first: what is written meanwhile is later
+        read.model = load_model(folder, *backend, {job.stop, &job.progress});
+        return [this, opened, read = std::move(read)]() mutable {
+          read.reading = ++readings_;
+          adopt(std::move(read));
+          opened();
+        };
+      },
+      JobRunner::OnStop::drop,
+      [this] {
+        // Not asked for again in every frame; a document that names another folder keeps its own verdict.
+        if (loading_ == editor_.document().model) refused_ = loading_;
+        loading_.clear();
+      });
+}
+
+/// The document went elsewhere: what was being opened does not matter any more, and what failed may be tried again.
+void RunController::forget_load() {
+  jobs_.forget("load");
+  loading_.clear();
+  refused_.clear();
+}
+
+void RunController::adopt(Opened opened) {
+  loading_.clear();
+  // What an earlier model read, finished or not, goes with it: everything on screen is of one model. The run that
+  // effects are measured against is known by its request, which names the folder alone.
+  if (results_.model_reading != opened.reading) {
+    drop_results();
+    plain_request_ = {};
+    plain_.reset();
+    plain_losses_.clear();
+  }
+  results_.model = opened.model;
+  results_.model_folder = opened.folder;
+  results_.model_reading = opened.reading;
+  std::erase_if(models_, [&](const Opened& known) { return known.folder == opened.folder; });
+  models_.push_back(std::move(opened));
+  if (models_.size() > kept_models) models_.erase(models_.begin());
+  jobs_.dismiss("load");
+}
+
+RunRequest RunController::request() const {
+  const Document& document = editor_.document();
+  RunRequest request;
+  request.model = document.model;
+  request.text = document.ids.empty() ? document.text : "";
+  request.ids = document.ids;
+  request.add_bos = document.add_bos;
+  request.capture.byte_budget = byte_budget_;
+  // With a large vocabulary the logits of all positions are a third of a pass: only losses need them, and come after.
+  request.capture.all_logits = false;
+  request.too_long = document.too_long;
+  request.edits = document.edits;
+  return request;
+}
+
+void RunController::submit_changes() {
+  const Document& document = editor_.document();
+  if (document.model.empty()) return;
+  if (document.model != results_.model_folder) {  // a session, or undo, went to another model
+    if (loading_.empty() && refused_ != document.model) load(document.model, [] {});
+    if (document.model != results_.model_folder) return;
+  }
+  if (document.text.empty() && document.ids.empty()) return drop_results();
+  const RunRequest wanted = request();
+  if (wanted != submitted_) submit_trace(wanted);
+  const bool current = results_.run && results_.run->request == wanted;
+  if (current && (detail_of_ != results_.run->trace || detail_head_ != document.selected)) submit_detail();
+}
+
+void RunController::drop_results() {
+  if (!results_.run && submitted_ == RunRequest{}) return;
+  for (const char* tag : {"trace", "metrics", "detail", "effect", "losses"}) jobs_.forget(tag);
+  submitted_ = {};
+  results_.run.reset();
+  results_.facts.reset();
+  results_.detail.reset();
+  results_.effect.reset();
+  results_.losses.reset();
+  detail_of_.reset();
+  results_.too_long.reset();
+  jobs_.dismiss("trace");
+}
+
+void RunController::submit_trace(const RunRequest& wanted) {
+  submitted_ = wanted;
+  results_.too_long.reset();
+  jobs_.submit(
+      {"trace", "running the model"},
+      [this, wanted, model = results_.model, backend = jobs_.backend(),
+       memory = jobs_.memory()](Worker::Job& job) -> Worker::Deliver {
+        try {
+          return [this, run = jobs::trace(model, wanted, Ctx{*backend, nullptr, job.stop, &job.progress}, *memory)] {
+            take_run(run);
+          };
+        } catch (const TextTooLong& refused) {
+          return [this, what = TooLongText{refused.tokens, refused.context, refused.counted}] {
+            results_.too_long = what;  // what an earlier text was told is over
+          };
+        }
+      },
+      JobRunner::OnStop::drop);
+}
+
+void RunController::take_run(std::shared_ptr<const TracedRun> run) {
+  results_.run = std::move(run);
+  keep_inside();
+  submit_metrics();
+  submit_detail();
+  if (any_enabled(results_.run->request.edits)) {
+    submit_effect();
+  } else {
+    jobs_.forget("effect");
+    results_.effect.reset();
+    plain_request_ = results_.run->request;
+    plain_request_.edits.clear();
+    plain_ = results_.run->trace;
+    plain_losses_.clear();
+  }
+  submit_losses();
+}
+
+void RunController::submit_metrics() {
+  jobs_.submit(
+      {"metrics", "measuring the heads"},
+      [this, trace = results_.run->trace](Worker::Job& job) -> Worker::Deliver {
+        return [this, facts = jobs::facts(trace, job.stop)] {
+          results_.facts = facts;
+          if (std::exchange(choices_, std::nullopt) != editor_.choices()) return;
+          if (const auto head = telling_head(*facts))
+            editor_.adjust([&](Document& document) { document.selected = *head; });
+        };
+      },
+      JobRunner::OnStop::drop);
+}
+
+void RunController::submit_detail() {
+  detail_of_ = results_.run->trace;
+  detail_head_ = editor_.document().selected;
+  jobs_.submit(
+      {"detail", "taking the head apart"},
+      [this, run = results_.run, head = detail_head_, model = results_.model, backend = jobs_.backend(),
+       memory = jobs_.memory()](Worker::Job& job) -> Worker::Deliver {
+        const Ctx ctx{*backend, nullptr, job.stop, &job.progress};
+        return [this, detail = jobs::detail(model, *run, head, ctx, *memory)] { results_.detail = detail; };
+      },
+      JobRunner::OnStop::drop);
+}
+
+void RunController::submit_effect() {
+  RunRequest plain = results_.run->request;
+  plain.edits.clear();
+  const auto known = plain == plain_request_ ? plain_ : nullptr;
+  jobs_.submit(
+      {"effect", "comparing with the unedited run"},
+      [this, plain, known, run = results_.run, model = results_.model, backend = jobs_.backend(),
+       memory = jobs_.memory()](Worker::Job& job) -> Worker::Deliver {
+        const Ctx ctx{*backend, nullptr, job.stop, &job.progress};
+        std::shared_ptr<const Trace> before = known;
+        try {
+          if (!before) before = run_beside(model, plain, ctx, *memory);
+        } catch (const TextTooLong&) {  // which only the edits let the model read: there is no before
+          return [this] { results_.effect.reset(); };
+        }
+        return [this, plain, effect = jobs::effect(before, run->trace, job.stop)] {
+          results_.effect = effect;
+          if (plain_request_ != plain) plain_losses_.clear();
+          plain_request_ = plain;
+          plain_ = effect->before;
+        };
+      },
+      JobRunner::OnStop::drop);
+}
+
+void RunController::submit_losses() {
+  RunRequest plain = results_.run->request;
+  plain.edits.clear();
+  const bool edited = any_enabled(results_.run->request.edits);
+  jobs_.submit(
+      {"losses", "computing the losses"},
+      [this, plain, edited, before = edited && plain == plain_request_ ? plain_losses_ : std::vector<double>(),
+       run = results_.run, model = results_.model, backend = jobs_.backend(),
+       memory = jobs_.memory()](Worker::Job& job) -> Worker::Deliver {
+        const Ctx ctx{*backend, nullptr, job.stop, &job.progress};
+        return [this, plain, edited, losses = jobs::losses(model, *run, before, ctx, *memory)] {
+          results_.losses = losses;
+          if (plain == plain_request_) plain_losses_ = edited ? losses->before : losses->now;
+        };
+      },
+      JobRunner::OnStop::drop);
+}
+
+/// What is selected and pinned stays inside the model and the text on screen. Not a step of the history.
+void RunController::keep_inside() {
+  const bool modelled = editor_.document().model == results_.model_folder && results_.model.model;
+  const bool run = results_.run && results_.run->request == submitted_ && submitted_ == request();
+  editor_.adjust([&](Document& document) {
+    if (modelled) {
+      const ModelDims& dims = results_.model.model->config().dims;
+      HeadId& head = document.selected;
+      head = {std::clamp(head.layer, 0, dims.layers - 1), std::clamp(head.head, 0, dims.heads - 1)};
+    }
+    if (!run) return;
+    const auto tokens = static_cast<Index>(results_.run->trace->tokens.size());
+    if (document.query && (*document.query < 0 || *document.query >= tokens)) document.query.reset();
+    if (!document.query || (document.key && (*document.key < 0 || *document.key >= tokens))) document.key.reset();
+  });
+}
+
+}  // namespace headscope

@@ -1,0 +1,147 @@
+#include "app/state/session_files.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "app/assets.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+
+namespace headscope {
+
+namespace fs = std::filesystem;
+
+namespace {
+constexpr std::size_t text_limit = std::size_t{16} << 20;
+}  // namespace
+
+void SessionFiles::suggest_text(const fs::path& folder) {
+  const Document& document = editor_.document();
+  if (!document.text.empty() || !document.ids.empty()) return;
+  std::error_code missing;
+  // With or without a slash at its end.
+  const fs::path path = fs::absolute(folder / "", missing).lexically_normal().parent_path();
+  const std::string name = path.filename().string();
+  const auto bundled = find_bundled_model(name);
+  const bool own = bundled && fs::equivalent(*bundled, path, missing);
+  auto text = own ? find_asset("examples/" + name + ".txt") : std::nullopt;
+  if (!text) text = find_asset("examples/any-model.txt");
+  try {
+    if (text) editor_.set_text(read_file(*text, text_limit));
+    count_as_saved();
+  } catch (const Error& unreadable) {
+    jobs_.show({Message::Level::error, unreadable.what(), "load"});
+  }
+}
+
+void SessionFiles::open_example(const std::string& name) {
+  const auto folder = find_bundled_model(name);
+  const auto text = find_asset("examples/" + name + ".txt");
+  if (!folder) {
+    jobs_.show({Message::Level::error,
+                "model " + name + ": expected it among the program's bundled models, found nothing\n" +
+                    "hint: reinstall, or set HEADSCOPE_ASSETS to the folder that holds examples/, beside models/",
+                "load"});
+    return;
+  }
+  std::string prompt;
+  try {
+    if (text) prompt = read_file(*text, text_limit);
+  } catch (const Error& unreadable) {
+    return jobs_.show({Message::Level::error, unreadable.what(), "load"});
+  }
+  run_.open_model(
+      *folder,
+      [prompt, asked = editor_.document()](Document& document) {
+        if (document.text == asked.text && document.ids == asked.ids) {  // else: typed while the model was opened
+          document.text = prompt;
+          document.ids.clear();
+        }
+        document.edits.clear();
+      },
+      [this, prompt] {
+        if (editor_.document().text == prompt) count_as_saved();
+      });
+}
+
+void SessionFiles::save(const fs::path& file) const {
+  write_file_atomically(file, to_json(session()));
+}
+
+Session SessionFiles::session() const {
+  Session session{editor_.document(), editor_.state().view, tape_source_ ? tape_source_() : std::nullopt,
+                  window_source_ ? window_source_() : SessionWindow{}};
+  if (session.tape && session.tape->prompt.model != editor_.document().model) session.tape.reset();  // of another model
+  return session;
+}
+
+void SessionFiles::save_soon(const fs::path& file) {
+  jobs_.on_files("session", [this, file, session = session()](Worker::Job&) -> Worker::Deliver {
+    write_file_atomically(file, to_json(session));
+    return [this, file, session] {
+      count_as_saved(session);
+      jobs_.show({Message::Level::info, "Saved " + file.string(), "session"});
+    };
+  });
+}
+
+void SessionFiles::count_as_saved(const Session& session) {
+  saved_ = {session.document.text, session.document.ids, session.document.edits, session.tape};
+}
+
+std::string SessionFiles::unsaved() const {
+  const Document& document = editor_.document();
+  std::vector<std::string> parts;
+  if (!document.edits.empty() && document.edits != saved_.edits)
+    parts.push_back(document.edits.size() == 1 ? "an edit" : fmt::format("{} edits", document.edits.size()));
+  const bool empty = document.text.empty() && document.ids.empty();
+  if (!empty && (document.text != saved_.text || document.ids != saved_.ids)) parts.emplace_back("a text");
+  if (const auto tape = session().tape; tape && (!saved_.tape || tape->branches != saved_.tape->branches))
+    parts.emplace_back("what the model wrote");
+  std::string words;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    words += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
+  return words;
+}
+
+namespace {
+Session read_session(const fs::path& file) {
+  Session session = session_from_json(read_file(file, text_limit), file.string());
+  session.document.model = find_model(session.document.model, file);
+  if (session.tape) session.tape->prompt.model = session.document.model;
+  return session;
+}
+}  // namespace
+
+void SessionFiles::open_soon(const fs::path& file) {
+  jobs_.on_files("session", [this, file](Worker::Job&) -> Worker::Deliver {
+    return [this, read = read_session(file)] { show(read); };
+  });
+}
+
+void SessionFiles::take_up_soon(const fs::path& file) {
+  jobs_.on_files("session", [this, file](Worker::Job&) -> Worker::Deliver {
+    return [this, read = read_session(file)] {
+      const Work before = saved_;
+      show(read);
+      saved_ = before;
+    };
+  });
+}
+
+void SessionFiles::open(const fs::path& file) {
+  show(read_session(file));
+}
+
+void SessionFiles::show(const Session& session) {
+  Document document = session.document;
+  document.by_hand = editor_.document().by_hand;  // a file says nothing about it
+  editor_.replace(std::move(document));
+  editor_.view() = session.view;
+  opened_tape_ = session.tape;
+  opened_window_ = session.window;
+  count_as_saved(session);
+}
+
+}  // namespace headscope

@@ -1,0 +1,73 @@
+#pragma once
+// Files of the user's work: sessions, what of it is in none, and the bundled examples to begin with. Thread rule: the
+// UI thread.
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "app/state/document_editor.h"
+#include "app/state/job_runner.h"
+#include "app/state/run_controller.h"
+#include "app/state/session.h"
+
+namespace headscope {
+
+class SessionFiles {
+ public:
+  /// All outlive this.
+  SessionFiles(JobRunner& jobs, DocumentEditor& editor, RunController& run) : jobs_(jobs), editor_(editor), run_(run) {}
+
+  /// A bundled model with its text: "tiny-gpt2", "tiny-llama", "induction-2l" (trained by this project), "induction"
+  /// (made by hand).
+  void open_example(const std::string& name = "induction");
+  /// Where nothing is written yet: the bundled text of the model in this folder, or one for any model.
+  void suggest_text(const std::filesystem::path& folder);
+
+  /// What a session file would hold now.
+  Session session() const;
+  /// Throw Error; the state is unchanged then. Opening a session is one undoable step.
+  void save(const std::filesystem::path& file) const;
+  void open(const std::filesystem::path& file);
+  /// The same beside the UI thread: the message says what became of it.
+  void save_soon(const std::filesystem::path& file);
+  void open_soon(const std::filesystem::path& file);
+  /// Opens what was kept of an earlier start: it stays unsaved.
+  void take_up_soon(const std::filesystem::path& file);
+  /// What was made here and is in no session file, in words: "2 edits and a text"; "" = nothing.
+  std::string unsaved() const;
+  /// The text and the edits as they are now are nothing that could be lost.
+  void count_as_saved() { count_as_saved(session()); }
+
+  /// Who knows what was generated: asked when a session is saved. Empty = nobody.
+  void set_tape_source(std::function<std::optional<TapeRecord>()> source) { tape_source_ = std::move(source); }
+  /// The generated text of the session that was opened, once.
+  std::optional<TapeRecord> take_opened_tape() { return std::exchange(opened_tape_, std::nullopt); }
+  /// Who knows what the window shows around the document: likewise.
+  void set_window_source(std::function<SessionWindow()> source) { window_source_ = std::move(source); }
+  /// That of the session that was opened, once.
+  std::optional<SessionWindow> take_opened_window() { return std::exchange(opened_window_, std::nullopt); }
+
+ private:
+  void show(const Session& session);
+  void count_as_saved(const Session& session);
+
+  JobRunner& jobs_;
+  DocumentEditor& editor_;
+  RunController& run_;
+  std::function<std::optional<TapeRecord>()> tape_source_;
+  std::optional<TapeRecord> opened_tape_;
+  std::function<SessionWindow()> window_source_;
+  std::optional<SessionWindow> opened_window_;
+  struct Work {  // what unsaved() compares with
+    std::string text;
+    std::vector<std::int32_t> ids;
+    std::vector<Intervention> edits;
+    std::optional<TapeRecord> tape;
+  };
+  Work saved_;
+};
+
+}  // namespace headscope
