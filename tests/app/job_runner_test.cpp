@@ -68,7 +68,8 @@ TEST_CASE("what runs is called by its own words, also while it ends after it was
   std::atomic<int> made{0};
   CHECK(jobs.status().doing == "");
   jobs.submit({"load", "opening a model"}, held(go, made), OnStop::drop);
-  while (jobs.status().doing.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int i = 0; i < 5000 && jobs.status().doing.empty(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   CHECK(jobs.status().doing == "opening a model");
   jobs.stop();
   CHECK(jobs.status().doing == "opening a model");
