@@ -10,9 +10,9 @@
 #include <tuple>
 #include <vector>
 
+#include "app/all_workspaces.h"
 #include "app/state/settings.h"
 #include "app/window/app.h"
-#include "app/workspaces/all_workspaces.h"
 #include "core/base/error.h"
 #include "core/base/interrupts.h"
 #include "core/base/standard_streams.h"
@@ -28,13 +28,10 @@ void run(const AppOptions& options) {
   app.run();
 }
 
-/// The names that --workspace takes: the tabs' titles in small letters.
+/// That --workspace takes.
 std::vector<std::string> workspace_names() {
   std::vector<std::string> names;
-  for (const std::string_view title : workspace_titles) {
-    names.emplace_back(title);
-    names.back()[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(title[0])));
-  }
+  for (const WorkspaceName& each : workspace_list) names.push_back(workspace_option(each.id));
   return names;
 }
 

@@ -28,11 +28,11 @@ struct UiRequests {
   bool focus_prompt = false;                            ///< put the cursor into the prompt editor
   bool reset_zoom = false;                              ///< of the head's picture
   bool quit = false;
-  int workspace = 0;  ///< the tab that is shown, of workspace_titles; stays
+  int workspace = 0;  ///< the tab that is shown, of workspace_list; stays
   /// What the workspaces can show besides themselves, for the palette; Settings::pages says which one each shows.
   struct Page {
     int workspace;
-    std::string of;  ///< title of the workspace
+    std::string of;  ///< id of the workspace
     std::string id, title, detail;
   };
   std::vector<Page> pages;

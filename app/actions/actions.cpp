@@ -185,8 +185,8 @@ void add_edit(std::vector<Action>& all) {
 }
 
 void add_go(std::vector<Action>& all) {
-  for (int i = 0; i < static_cast<int>(workspace_titles.size()); ++i)
-    all.push_back({"go.workspace." + std::to_string(i + 1), "Workspace: " + std::string(nth(workspace_titles, i)),
+  for (int i = 0; i < static_cast<int>(workspace_list.size()); ++i)
+    all.push_back({"go.workspace." + std::to_string(i + 1), "Workspace: " + std::string(nth(workspace_list, i).title),
                    "Alt+" + std::to_string(i + 1), "Go", [i](Workbench& bench) { bench.ui.workspace = i; }, nullptr,
                    [i](const Workbench& bench) { return bench.ui.workspace == i; }});
   using Generation = UiRequests::Generation;

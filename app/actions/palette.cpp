@@ -21,7 +21,7 @@ void add_actions(std::vector<PaletteItem>& items, const Workbench& bench) {
 
 void add_pages(std::vector<PaletteItem>& items, const Workbench& bench) {
   for (const UiRequests::Page& page : bench.ui.pages)
-    items.push_back({page.title, page.detail, page.of, [page](Workbench& at) {
+    items.push_back({page.title, page.detail, std::string(workspace_name(page.of).title), [page](Workbench& at) {
                        at.ui.workspace = page.workspace;
                        at.settings.pages[page.of] = page.id;
                      }});

@@ -12,6 +12,7 @@
 
 #include "app/state/document_editor.h"
 #include "app/state/job_runner.h"
+#include "app/state/kept_work.h"
 #include "app/state/run_controller.h"
 #include "core/train/trainer.h"
 
@@ -50,7 +51,7 @@ struct TrainingBranch {
   std::vector<HeadHistory> history;
 };
 
-class TrainingDesk {
+class TrainingDesk : public KeptWork {
  public:
   using HeadHistory = headscope::HeadHistory;
   enum class Phase { idle, preparing, running, paused, finished };
@@ -115,13 +116,13 @@ class TrainingDesk {
 
   // ---- nothing lost
   /// The run that would be lost with the desk, in words: "the training of small, at step 120 of 1000"; "" = none.
-  std::string unsaved() const;
+  std::string unsaved() const override;
   /// Writes the run as it is, beside the UI thread; keeping() until it is on the disk, and meanwhile asking again does
   /// nothing. What fails becomes the message.
-  void keep(const std::filesystem::path& checkpoint);
-  bool keeping() const { return keeping_ > 0; }
+  void keep(const std::filesystem::path& checkpoint) override;
+  bool keeping() const override { return keeping_ > 0; }
   /// Goes on, bit for bit, where keep() (or `headscope-cli train`) wrote that file: paused.
-  void take_up(const std::filesystem::path& checkpoint);
+  void take_up(const std::filesystem::path& checkpoint) override;
 
  private:
   struct Run;

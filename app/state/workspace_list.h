@@ -2,19 +2,47 @@
 // The workspaces in the order of their tabs: what Alt+number, palette, `--workspace` and the tabs themselves go by.
 
 #include <array>
+#include <cctype>
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace headscope {
 
-inline constexpr std::array<std::string_view, 8> workspace_titles = {"Explore",    "Generate", "Compare", "Positions",
-                                                                     "Mechanisms", "Analyse",  "Corpus",  "Train"};
+struct WorkspaceName {
+  std::string_view id;     ///< in session files and settings, in small letters on the command line: never changes
+  std::string_view title;  ///< on its tab
+};
 
-/// The tab of a workspace; a title that is none does not compile.
-consteval int workspace_index(std::string_view title) {
-  for (std::size_t i = 0; i < workspace_titles.size(); ++i)
-    if (workspace_titles[i] == title) return static_cast<int>(i);
-  throw "no such workspace";
+inline constexpr std::array<WorkspaceName, 8> workspace_list = {{{"Explore", "Explore"},
+                                                                 {"Generate", "Generate"},
+                                                                 {"Compare", "Compare"},
+                                                                 {"Positions", "Positions"},
+                                                                 {"Mechanisms", "Mechanisms"},
+                                                                 {"Analyse", "Analyse"},
+                                                                 {"Corpus", "Corpus"},
+                                                                 {"Train", "Train"}}};
+
+/// The tab of a workspace; workspace_list.size() for an id that is none.
+constexpr std::size_t workspace_tab(std::string_view id) {
+  std::size_t at = 0;
+  while (at < workspace_list.size() && workspace_list[at].id != id) ++at;
+  return at;
+}
+/// The same of an id that is written in the code: one that is none does not compile.
+consteval int workspace_index(std::string_view id) {
+  return workspace_tab(id) < workspace_list.size() ? static_cast<int>(workspace_tab(id)) : throw "no such workspace";
+}
+/// REQUIRES an id of the list.
+constexpr WorkspaceName workspace_name(std::string_view id) {
+  return workspace_list[workspace_tab(id)];
+}
+
+/// As the command line takes it.
+inline std::string workspace_option(std::string_view id) {
+  std::string option(id);
+  for (char& letter : option) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return option;
 }
 
 }  // namespace headscope

@@ -2,7 +2,7 @@
 
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
-#include "app/window/overlays.h"
+#include "app/window/floating.h"
 #include "app/window/pages.h"
 
 namespace headscope {

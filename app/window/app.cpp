@@ -9,6 +9,8 @@
 #include <thread>
 
 #include "app/widgets/controls.h"
+#include "app/window/floating.h"
+#include "app/window/shortcuts.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/nth.h"
@@ -88,25 +90,24 @@ App::~App() {
   workspaces_.clear();
 }
 
-void App::add(Workspace workspace) {
-  std::string wanted = options_.workspace;
-  if (!wanted.empty()) wanted[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(wanted[0])));
+void App::add(Workspace& workspace) {
+  const std::string id = workspace.id(), title = workspace.title();
+  const bool wanted = workspace_option(id) == options_.workspace;
   const int index = static_cast<int>(workspaces_.size());
-  if (workspace.title == wanted) requests_.workspace = index;
+  if (wanted) requests_.workspace = index;
   std::vector<std::string> ids;
-  for (const CatalogueGroup& group : workspace.pages)
+  for (const CatalogueGroup& group : workspace.pages())
     for (const CatalogueEntry& page : group.entries) {
       ids.push_back(page.id);
-      requests_.pages.push_back(
-          {index, workspace.title, page.id, page.title, workspace.title + " · " + group.title + " · " + page.words});
+      requests_.pages.push_back({index, id, page.id, page.title, title + " · " + group.title + " · " + page.words});
     }
-  if (workspace.title == wanted && !options_.page.empty()) {
+  if (wanted && !options_.page.empty()) {
     if (std::ranges::find(ids, options_.page) == ids.end())
       throw OptionError("--page", fmt::format("one of {}", fmt::join(ids, ", ")), "'" + options_.page + "'");
-    settings_.pages[workspace.title] = options_.page;
+    settings_.pages[id] = options_.page;
   }
-  if (workspace.kept.unsaved) unsaved_->add(workspace.kept);
-  workspaces_.push_back(std::move(workspace));
+  if (KeptWork* kept = workspace.kept()) unsaved_->add(*kept, index);
+  workspaces_.push_back(&workspace);
 }
 
 ShellContent App::content() {
@@ -122,7 +123,7 @@ ShellContent App::content() {
                       model.dims.heads, model.dims.heads == 1 ? "head" : "heads", parameters_text(model.parameters));
     }
   }
-  for (const Workspace& workspace : workspaces_) content.workspaces.push_back({workspace.title, true, ""});
+  for (const Workspace* workspace : workspaces_) content.workspaces.push_back({workspace->title(), true, ""});
   content.workspace = requests_.workspace;
   content.stop = [this] { explorer_->jobs.stop(); };
   const JobRunner::Status status = explorer_->jobs.status();
@@ -151,16 +152,13 @@ void App::draw(Ui& ui) {
   explorer_->editor.history().hold(ImGui::IsAnyMouseDown());
   run_shortcuts(bench);
   ShellContent content = this->content();
-  const auto column = [&bench](const std::function<void(Ui&, Workbench&)>& draw) -> std::function<void(Ui&)> {
-    if (!draw) return nullptr;
-    return [&bench, &draw](Ui& inner) { draw(inner, bench); };
-  };
   requests_.workspace = std::clamp(requests_.workspace, 0, std::max(static_cast<int>(workspaces_.size()) - 1, 0));
-  const Workspace none{};
-  const Workspace& shown = workspaces_.empty() ? none : nth(workspaces_, requests_.workspace);
-  content.left = column(shown.left);
-  content.middle = column(shown.middle);
-  content.right = column(shown.right);
+  if (!workspaces_.empty()) {
+    Workspace* shown = nth(workspaces_, requests_.workspace);
+    content.left = [&bench, shown](Ui& inner) { shown->left({inner, bench}); };
+    content.middle = [&bench, shown](Ui& inner) { shown->middle({inner, bench}); };
+    content.right = [&bench, shown](Ui& inner) { shown->right({inner, bench}); };
+  }
   content.model_menu = [&bench](Ui& inner) { model_menu(inner, bench); };
   content.export_menu = [&bench](Ui&) {
     for (const Action& action : actions())
@@ -176,7 +174,7 @@ void App::draw(Ui& ui) {
   if (events.palette) requests_.palette = true;
   if (events.workspace >= 0) requests_.workspace = events.workspace;
   palette_.draw(ui, bench);
-  keys_.draw(ui, bench);
+  draw_keys(ui, bench);
   files_.draw(ui, bench);
   settings_page_.draw(ui, bench);
   about_.draw(ui, bench);
@@ -192,14 +190,13 @@ void App::draw(Ui& ui) {
 SessionWindow App::session_window() const {
   SessionWindow window;
   for (std::size_t i = 0; i < workspaces_.size(); ++i) {
-    const Workspace& workspace = workspaces_[i];
-    if (static_cast<int>(i) == requests_.workspace) window.workspace = workspace.title;
-    if (const auto page = settings_.pages.find(workspace.title); page != settings_.pages.end())
-      window.pages.insert(*page);
-    if (!workspace.controls) continue;
+    Workspace* workspace = workspaces_[i];
+    const std::string id = workspace->id();
+    if (static_cast<int>(i) == requests_.workspace) window.workspace = id;
+    if (const auto page = settings_.pages.find(id); page != settings_.pages.end()) window.pages.insert(*page);
     ControlsRecord record;
-    workspace.controls(record);
-    if (!record.empty()) window.controls[workspace.title] = record.text();
+    workspace->controls(record);
+    if (!record.empty()) window.controls[id] = record.text();
   }
   return window;
 }
@@ -208,14 +205,14 @@ SessionWindow App::session_window() const {
 void App::show(const SessionWindow& window) {
   const bool named = options_.session && !std::exchange(options_.workspace, "").empty();
   for (std::size_t i = 0; i < workspaces_.size(); ++i) {
-    const Workspace& workspace = workspaces_[i];
-    if (workspace.title == window.workspace && !named) requests_.workspace = static_cast<int>(i);
-    if (const auto page = window.pages.find(workspace.title); page != window.pages.end() && !named)
-      for (const CatalogueGroup& group : workspace.pages)
+    Workspace& workspace = *workspaces_[i];
+    const std::string id = workspace.id();
+    if (id == window.workspace && !named) requests_.workspace = static_cast<int>(i);
+    if (const auto page = window.pages.find(id); page != window.pages.end() && !named)
+      for (const CatalogueGroup& group : workspace.pages())
         for (const CatalogueEntry& entry : group.entries)
-          if (entry.id == page->second) settings_.pages[workspace.title] = entry.id;
-    if (const auto controls = window.controls.find(workspace.title);
-        controls != window.controls.end() && workspace.controls) {
+          if (entry.id == page->second) settings_.pages[id] = entry.id;
+    if (const auto controls = window.controls.find(id); controls != window.controls.end()) {
       ControlsRecord record(controls->second);
       workspace.controls(record);
     }
@@ -226,8 +223,7 @@ void App::frame() {
   const double time = options_.clock ? options_.clock() : now();
   changed_ = explorer_->frame(time);
   if (const auto opened = explorer_->files.take_opened_window()) show(*opened);
-  for (const Workspace& workspace : workspaces_)
-    if (workspace.each_frame) workspace.each_frame();
+  for (Workspace* workspace : workspaces_) workspace->each_frame();
   Workbench bench{*explorer_, settings_, requests_};
   if (const auto dropped = window_->take_dropped(); !dropped.empty()) open_path(dropped.front(), bench);
   if (window_->theme().id != explorer_->state().view.theme) window_->set_theme(explorer_->state().view.theme);
@@ -275,7 +271,8 @@ void App::screenshot() {
     quiet = settled() ? quiet + 1 : 0;
     // Nobody looks while work goes on, and software takes seconds to draw a large picture: no frames meanwhile.
     do turn();
-    while (explorer_->jobs.busy() && !options_.stop.stop_requested() && std::chrono::steady_clock::now() - begin < patience);
+    while (explorer_->jobs.busy() && !options_.stop.stop_requested() &&
+           std::chrono::steady_clock::now() - begin < patience);
     if (std::chrono::steady_clock::now() - begin > patience)
       throw Error("--screenshot", "the model to be done within " + std::to_string(patience.count()) + " s",
                   explorer_->jobs.status().doing, "a shorter text or a smaller model");
@@ -315,8 +312,7 @@ void App::run() {
 /// A turn of the loop without a picture: results in, the next job out.
 void App::turn() {
   explorer_->frame(options_.clock ? options_.clock() : now());
-  for (const Workspace& workspace : workspaces_)
-    if (workspace.each_frame) workspace.each_frame();
+  for (Workspace* workspace : workspaces_) workspace->each_frame();
   std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 

@@ -13,27 +13,18 @@
 #include <vector>
 
 #include "app/actions/action.h"
-#include "app/state/controls_record.h"
 #include "app/state/explorer.h"
 #include "app/state/settings.h"
-#include "app/widgets/catalogue.h"
+#include "app/window/file_dialog.h"
 #include "app/window/options.h"
-#include "app/window/overlays.h"
 #include "app/window/pages.h"
+#include "app/window/palette_overlay.h"
 #include "app/window/shell.h"
 #include "app/window/unsaved_work.h"
 #include "app/window/window.h"
+#include "app/workspaces/workspace.h"
 
 namespace headscope {
-
-struct Workspace {
-  std::string title;
-  std::function<void(Ui&, Workbench&)> left, middle, right;
-  std::function<void()> each_frame;     ///< after results were taken in, also while another workspace is shown
-  std::vector<CatalogueGroup> pages{};  ///< what it can show; Settings::pages[title] says which
-  std::function<void(ControlsRecord&)> controls{};  ///< names what a session keeps of it
-  KeptWork kept{};                                  ///< work of its own that is worth keeping
-};
 
 class App {
  public:
@@ -42,8 +33,8 @@ class App {
   explicit App(const AppOptions& options);
   ~App();  ///< stops what runs and waits for it
 
-  /// One more tab; the first is shown at the start unless the options name another.
-  void add(Workspace workspace);
+  /// One more tab, which outlives the last frame; the first is shown at the start unless the options name another.
+  void add(Workspace& workspace);
   /// Until the user closes the window (asked first, where something would be lost), or AppOptions::stop; or, for a
   /// screenshot, until nothing runs any more and the picture is written. Saves the settings. Throws Error when a file
   /// cannot be written or a screenshot asked for of a model that cannot be opened, Cancelled when a screenshot was
@@ -78,9 +69,8 @@ class App {
   std::unique_ptr<Explorer> explorer_;
   std::unique_ptr<UnsavedWork> unsaved_;
   std::optional<std::stop_callback<std::function<void()>>> wake_on_stop_;
-  std::vector<Workspace> workspaces_;
+  std::vector<Workspace*> workspaces_;
   PaletteOverlay palette_;
-  KeysOverlay keys_;
   FileDialog files_;
   SettingsPage settings_page_;
   AboutPage about_;

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "app/widgets/controls.h"
-#include "app/window/overlays.h"
+#include "app/window/floating.h"
 #include "app/window/pages.h"
 
 namespace headscope {

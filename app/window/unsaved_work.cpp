@@ -8,7 +8,7 @@
 #include "app/widgets/controls.h"
 #include "app/widgets/keyboard.h"
 #include "app/widgets/paragraph.h"
-#include "app/window/overlays.h"
+#include "app/window/floating.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 
@@ -41,8 +41,8 @@ UnsavedWork::UnsavedWork(JobRunner& jobs, const DocumentEditor& editor, SessionF
 std::vector<std::string> UnsavedWork::words() const {
   std::vector<std::string> all;
   if (std::string session = files_.unsaved(); !session.empty()) all.push_back(std::move(session));
-  if (work_.unsaved)
-    if (std::string training = work_.unsaved(); !training.empty()) all.push_back(std::move(training));
+  if (work_)
+    if (std::string training = work_->unsaved(); !training.empty()) all.push_back(std::move(training));
   return all;
 }
 
@@ -52,13 +52,13 @@ void UnsavedWork::frame(double now) {
   pending_ = editor_.document() != kept_.document;
   const bool session_due = now - session_at_ >= session_seconds;
   const bool training_due = now - training_at_ >= training_seconds;
-  if (training_due && work_.unsaved) {
+  if (training_due && work_) {
     training_at_ = now;
-    const std::string training = work_.unsaved();
+    const std::string training = work_->unsaved();
     if (training.empty()) kept_training_.clear();
-    if (!training.empty() && training != kept_training_ && !work_.keeping()) {
+    if (!training.empty() && training != kept_training_ && !work_->keeping()) {
       kept_training_ = training;
-      work_.keep(recovery_->training());
+      work_->keep(recovery_->training());
     }
   }
   if (!session_due) return;
@@ -104,10 +104,10 @@ void UnsavedWork::finish(const std::function<void()>& turn) {
   recovery_->leave();
   if (!files_.unsaved().empty()) write_file_atomically(recovery_->session(), to_json(files_.session()));
   recovery_->describe(fmt::format("{}", fmt::join(all, " · ")));
-  if (!work_.unsaved || work_.unsaved().empty()) return;
-  for (int i = 0; i < most_turns && work_.keeping(); ++i) turn();  // one that was under way
-  work_.keep(recovery_->training());
-  for (int i = 0; i < most_turns && work_.keeping(); ++i) turn();
+  if (!work_ || work_->unsaved().empty()) return;
+  for (int i = 0; i < most_turns && work_->keeping(); ++i) turn();  // one that was under way
+  work_->keep(recovery_->training());
+  for (int i = 0; i < most_turns && work_->keeping(); ++i) turn();
 }
 
 void UnsavedWork::draw(Ui& ui, Workbench& bench) {
@@ -133,9 +133,9 @@ void UnsavedWork::draw_offer(Ui& ui, Workbench& bench) {
     const bool session = offer->session, training = offer->training;
     recovery_->take_up();
     if (session) files_.take_up_soon(recovery_->session());
-    if (training && work_.take_up) {
-      work_.take_up(recovery_->training());
-      if (!session) bench.ui.workspace = work_.workspace;
+    if (training && work_) {
+      work_->take_up(recovery_->training());
+      if (!session) bench.ui.workspace = tab_;
     }
   } else {
     ImGui::SameLine();

@@ -9,19 +9,11 @@
 #include <vector>
 
 #include "app/actions/action.h"
+#include "app/state/kept_work.h"
 #include "app/state/recovery.h"
 #include "app/widgets/ui.h"
 
 namespace headscope {
-
-/// Work of a workspace's own, which no session file holds.
-struct KeptWork {
-  std::function<std::string()> unsaved;                    ///< in words; "" = nothing would be lost
-  std::function<void(const std::filesystem::path&)> keep;  ///< writes it beside the UI thread
-  std::function<bool()> keeping;                           ///< until it is on the disk
-  std::function<void(const std::filesystem::path&)> take_up;
-  int workspace = 0;  ///< where it is seen again
-};
 
 class UnsavedWork {
  public:
@@ -29,7 +21,8 @@ class UnsavedWork {
 
   /// `root`: see Recovery; empty = nothing is kept, but asked about still. The others must outlive this.
   UnsavedWork(JobRunner& jobs, const DocumentEditor& editor, SessionFiles& files, const std::filesystem::path& root);
-  void add(KeptWork work) { work_ = std::move(work); }
+  /// `tab`: where it is seen again.
+  void add(KeptWork& work, int tab) { work_ = &work, tab_ = tab; }
 
   /// Once per frame; `now` in seconds, any origin.
   void frame(double now);
@@ -58,7 +51,8 @@ class UnsavedWork {
   const DocumentEditor& editor_;
   SessionFiles& files_;
   std::unique_ptr<Recovery> recovery_;
-  KeptWork work_;
+  KeptWork* work_ = nullptr;
+  int tab_ = 0;
   Session kept_;  // as it was written last
   std::string kept_words_, kept_training_;
   double session_at_ = -1, training_at_ = -1;

@@ -17,8 +17,8 @@ struct AnalysePage {
       : app(options(example, width, height)),
         analyse(app.explorer().jobs, app.explorer().run),
         driver(app.window(), [this] { app.frame(); }) {
-    app.add(workspace_of(explore));
-    app.add(workspace_of(analyse));
+    app.add(explore);
+    app.add(analyse);
     REQUIRE(settle());
   }
   static AppOptions options(const char* example, int width, int height) {

@@ -15,7 +15,7 @@ namespace {
 struct Analyse : Explore {
   AnalyseWorkspace analyse{app.explorer().jobs, app.explorer().run};
   Analyse() {
-    app.add(workspace_of(analyse));
+    app.add(analyse);
     driver.frames(2);
     driver.click("Analyse");
     driver.frames(2);
@@ -51,7 +51,7 @@ TEST_CASE("what stands in for a head that is taken out may come from reference t
   REQUIRE(a.quiet());
   const auto kept = [&] {
     ControlsRecord record;
-    workspace_of(a.analyse).controls(record);
+    a.analyse.controls(record);
     return record.text();
   };
   const std::string field = "##reference texts of ablation kind";

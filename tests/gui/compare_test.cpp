@@ -14,7 +14,7 @@ struct Compare : Explore {
   CompareDesk desk{app.explorer().jobs, app.explorer().editor, app.explorer().run, nullptr};
   CompareWorkspace compare{desk};
   explicit Compare(int width = 1280, int height = 720) : Explore(width, height) {
-    app.add(workspace_of(compare));
+    app.add(compare);
     driver.frames(2);
     driver.click("Compare");
     driver.frames(2);
@@ -118,8 +118,8 @@ TEST_CASE("two moments of a training run: scrubbed apart, ranked, and the same m
   TrainWorkspace train(training);
   CompareDesk desk(e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run, &training);
   CompareWorkspace compare(desk);
-  e.app.add(workspace_of(compare));
-  e.app.add(workspace_of(train, training));
+  e.app.add(compare);
+  e.app.add(train);
   e.driver.frames(2);
   e.driver.click("Compare");
   e.driver.click("Training");

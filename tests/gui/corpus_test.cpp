@@ -10,7 +10,7 @@ TEST_CASE("a corpus is read, stopped and gone on with; a point selects its head,
   Explore e;
   CorpusDesk desk(e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run);
   CorpusWorkspace corpus(desk);
-  e.app.add(workspace_of(corpus, desk));
+  e.app.add(corpus);
   e.driver.frames(2);
   e.driver.click("Corpus");
   e.driver.frames(2);

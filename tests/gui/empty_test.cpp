@@ -1,7 +1,7 @@
 // Every page of every workspace while there is nothing to show: before a model is open, and after the text was emptied
 // on pages that still hold answers about it.
 
-#include "app/workspaces/all_workspaces.h"
+#include "app/all_workspaces.h"
 #include "tests/gui/explore.h"
 
 using namespace headscope;
@@ -28,7 +28,7 @@ struct Program {
     driver.move_to({800, 300});
   }
   void show_all(bool wait) {
-    for (int workspace = 0; workspace < static_cast<int>(workspace_titles.size()); ++workspace)
+    for (int workspace = 0; workspace < static_cast<int>(workspace_list.size()); ++workspace)
       show(workspace, "", "", wait);
     for (const UiRequests::Page& page : std::vector(app.requests().pages)) show(page.workspace, page.of, page.id, wait);
     MechanismDesk& desk = workspaces.mechanisms.desk();

@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include "app/all_workspaces.h"
 #include "app/window/app.h"
-#include "app/workspaces/workspaces.h"
 #include "tests/gui/driver.h"
 
 namespace headscope::testing {
@@ -16,7 +16,7 @@ struct Explore {
 
   explicit Explore(int width = 1600, int height = 1000) : Explore(options(width, height)) {}
   explicit Explore(const AppOptions& wanted) : app(wanted), driver(app.window(), [this] { app.frame(); }) {
-    app.add(workspace_of(workspace));
+    app.add(workspace);
     REQUIRE(settle());
   }
   static AppOptions options(int width, int height) {

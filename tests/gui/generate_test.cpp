@@ -13,7 +13,7 @@ struct Generate : Explore {
   GenerationDesk desk{app.explorer().jobs, app.explorer().editor, app.explorer().run, app.explorer().files};
   GenerateWorkspace generate{desk};
   explicit Generate(const char* example = "tiny-gpt2") : Explore(wanted(example)) {
-    app.add(workspace_of(generate));
+    app.add(generate);
     driver.frames(2);
     driver.click("Generate");
     desk.settings().past_end = true;
@@ -163,7 +163,7 @@ TEST_CASE("generated branches come back with their session") {
   Explore e(again);
   GenerationDesk desk(e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run, e.app.explorer().files);
   GenerateWorkspace generate(desk);
-  e.app.add(workspace_of(generate));
+  e.app.add(generate);
   e.driver.frames(2);
   e.driver.click("Generate");
   REQUIRE(e.driver.until([&] { return desk.branches().size() == 2 && !desk.replaying() && desk.next(); }, 3000));

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "app/workspaces/all_workspaces.h"
+#include "app/all_workspaces.h"
 #include "tests/gui/explore.h"
 #include "tests/support/paths.h"
 
@@ -26,8 +26,8 @@ struct Program {
                          5000));
   }
   void go_to(const char* title) {
-    for (std::size_t i = 0; i < workspace_titles.size(); ++i)
-      if (workspace_titles[i] == title) app.requests().workspace = static_cast<int>(i);
+    for (std::size_t i = 0; i < workspace_list.size(); ++i)
+      if (workspace_list[i].title == title) app.requests().workspace = static_cast<int>(i);
     driver.frames(4);
     settle();
   }

@@ -14,7 +14,7 @@ namespace {
 struct Analysed : Explore {
   AnalyseWorkspace analyse;
   explicit Analysed(const char* page) : analyse(app.explorer().jobs, app.explorer().run) {
-    app.add(workspace_of(analyse));
+    app.add(analyse);
     app.settings().pages["Analyse"] = page;
     driver.frames(2);
     driver.click("Analyse");

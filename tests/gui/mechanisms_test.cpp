@@ -18,8 +18,8 @@ using headscope::testing::Explore;
 
 namespace {
 struct Laboratory {
-  Laboratory() { e.app.add(workspace_of(mechanisms)); }
-  explicit Laboratory(const char* example) : e(wanted(example)) { e.app.add(workspace_of(mechanisms)); }
+  Laboratory() { e.app.add(mechanisms); }
+  explicit Laboratory(const char* example) : e(wanted(example)) { e.app.add(mechanisms); }
   static AppOptions wanted(const char* example) {
     AppOptions out = Explore::options(1600, 1000);
     out.example = example;
@@ -309,8 +309,8 @@ TEST_CASE("what stands in other workspaces is found in the catalogue, and a clic
   PositionsDesk positions_desk(e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run);
   GenerateWorkspace generate(generation);
   PositionsWorkspace positions(positions_desk);
-  for (auto&& each : {workspace_of(mechanisms), workspace_of(analyse), workspace_of(generate), workspace_of(positions)})
-    e.app.add(each);
+  for (Workspace* each : std::initializer_list<Workspace*>{&mechanisms, &analyse, &generate, &positions})
+    e.app.add(*each);
   e.driver.frames(2);
   e.driver.click("Mechanisms");
   e.driver.frames(2);

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "app/all_workspaces.h"
 #include "app/state/explorer.h"
-#include "app/workspaces/all_workspaces.h"
 #include "core/base/random.h"
 #include "core/base/utf8.h"
 #include "tests/gui/explore.h"
@@ -121,7 +121,7 @@ class Monkey {
     switch (below(11)) {
       case 8:
       case 9:
-        e_.app.requests().workspace = below(static_cast<int>(workspace_titles.size()));
+        e_.app.requests().workspace = below(static_cast<int>(workspace_list.size()));
         return;
       case 10: {
         const auto& pages = e_.app.requests().pages;

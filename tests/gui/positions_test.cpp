@@ -16,7 +16,7 @@ struct Positions : Explore {
 
   Positions()
       : Explore(rotary()), desk(app.explorer().jobs, app.explorer().editor, app.explorer().run), workspace(desk) {
-    app.add(workspace_of(workspace));
+    app.add(workspace);
     driver.frames(2);
     driver.click("Positions");
     REQUIRE(still());

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <stop_token>
 
-#include "app/analyse/instrument.h"
-#include "app/workspaces/all_workspaces.h"
+#include "app/all_workspaces.h"
+#include "app/workspaces/analyse/instrument.h"
 #include "core/base/file.h"
 #include "core/edits/ablate_edit.h"
 #include "core/edits/temperature_edit.h"

@@ -7,10 +7,10 @@
 #include <cmath>
 #include <numeric>
 
+#include "app/all_workspaces.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/prompt_edit.h"
 #include "app/widgets/text_draw.h"
-#include "app/workspaces/all_workspaces.h"
 #include "core/base/utf8.h"
 #include "tests/gui/analyse_page.h"
 #include "tests/support/paths.h"
@@ -279,7 +279,7 @@ TEST_CASE("every workspace and page lives with text of every script") {
     driver.until([&] { return app.settled(); }, 12);  // what takes longer shows its text another time
     driver.frames(1);
   };
-  for (int workspace = 0; workspace < static_cast<int>(workspace_titles.size()); ++workspace) page(workspace);
+  for (int workspace = 0; workspace < static_cast<int>(workspace_list.size()); ++workspace) page(workspace);
   for (const auto& each : std::vector(app.requests().pages)) {
     app.settings().pages[each.of] = each.id;
     page(each.workspace);

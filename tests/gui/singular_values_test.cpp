@@ -11,7 +11,7 @@ namespace {
 struct Analysed : Explore {
   AnalyseWorkspace analyse;
   Analysed() : analyse(app.explorer().jobs, app.explorer().run) {
-    app.add(workspace_of(analyse));
+    app.add(analyse);
     app.settings().pages["Analyse"] = "singular";
     driver.frames(2);
     driver.click("Analyse");

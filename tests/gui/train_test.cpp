@@ -13,7 +13,7 @@ struct Train {
   TrainingDesk desk{e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run};
   TrainWorkspace train{desk};
   Train() {
-    e.app.add(workspace_of(train, desk));
+    e.app.add(train);
     e.driver.frames(2);
     e.driver.click("Train");
     e.driver.frames(2);

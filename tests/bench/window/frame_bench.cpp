@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "app/all_workspaces.h"
 #include "app/window/app.h"
-#include "app/workspaces/workspaces.h"
 #include "core/base/thread_time.h"
 #include "tests/gui/driver.h"
 #include "tests/support/model_folder.h"
@@ -34,7 +34,7 @@ struct Desk {
   headscope::testing::Driver driver;
 
   explicit Desk(const AppOptions& options) : app(options), driver(app.window(), [this] { app.frame(); }) {
-    app.add(workspace_of(workspace));
+    app.add(workspace);
   }
   void settle() {
     int quiet = 0;

@@ -1,0 +1,315 @@
+#include "app/window/file_dialog.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "app/assets.h"
+#include "app/render/picture.h"
+#include "app/widgets/controls.h"
+#include "app/widgets/keyboard.h"
+#include "app/widgets/paragraph.h"
+#include "app/window/floating.h"
+#include "core/base/error.h"
+#include "core/base/nth.h"
+#include "viz/scene/text.h"
+
+namespace headscope {
+
+namespace {
+
+constexpr const char* formats[] = {"PNG", "SVG", "CSV"};
+constexpr const char* endings[] = {".png", ".svg", ".csv"};
+constexpr const char* resolutions[] = {"96 dpi", "192 dpi", "300 dpi", "600 dpi"};
+constexpr double dots_per_inch[] = {96, 192, 300, 600};
+constexpr const char* grounds[] = {"Light for print", "As on screen"};
+constexpr const char* this_head = "This head";
+constexpr const char* all_heads = "All heads";
+constexpr int csv = 2;
+
+const char* title_of(UiRequests::Dialog kind) {
+  switch (kind) {
+    case UiRequests::Dialog::open_model:
+      return "Open a model";
+    case UiRequests::Dialog::open_session:
+      return "Open a session";
+    case UiRequests::Dialog::save_session:
+      return "Save the session";
+    case UiRequests::Dialog::export_view:
+      return "Export the view";
+    case UiRequests::Dialog::none:
+      break;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::filesystem::path folder_of_model(const std::filesystem::path& path) {
+  std::error_code unreadable;
+  if (std::filesystem::is_directory(path, unreadable)) return path;
+  if (std::filesystem::exists(path, unreadable))  // config.json, or the weights
+    return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  if (path.filename() == path)
+    if (const auto bundled = find_bundled_model(path.string())) return *bundled;
+  throw Error(path.string(), "a model's folder, or the name of a bundled model", "nothing of that name");
+}
+
+void open_path(const std::filesystem::path& path, Workbench& bench) {
+  try {
+    if (path.extension() == ".json" && path.filename() != "config.json") {
+      bench.explorer.files.open_soon(path);
+      return;
+    }
+    const std::filesystem::path folder = folder_of_model(path);
+    bench.explorer.run.open_model(folder);
+    bench.settings.remember_model(folder);
+  } catch (const std::exception& error) {
+    bench.explorer.jobs.show({Message::Level::error, error.what(), ""});
+  }
+}
+
+void FileDialog::open(Kind kind, Workbench& bench) {
+  kind_ = kind;
+  std::vector<std::string> shown;  // what files the list holds
+  if (kind == Kind::export_view)
+    shown.assign(std::begin(endings), std::end(endings));
+  else if (kind != Kind::open_model)
+    shown = {".json"};
+  browser_ = FileBrowser(shown);
+  named_to_replace_.clear();
+  const bool own = saving();  // one's own files are elsewhere than models and examples
+  const auto& usual = own ? bench.settings.documents_folder : bench.settings.models_folder;
+  const auto& last = own ? bench.settings.save_folder : bench.settings.last_folder;
+  browse(bench, [usual, last, own](FileBrowser& browser) {
+    if (!usual.empty() && browser.go(usual)) return;
+    if (!last.empty() && browser.go(last)) return;
+    if (const std::filesystem::path documents = documents_folder(); !own || documents.empty() || !browser.go(documents))
+      for (const FileBrowser::Place& place : FileBrowser::places())
+        if (browser.go(place.path)) break;
+  });
+  chosen_.clear();
+  error_.clear();
+  name_ = named_ = "session.json";
+  if (kind == Kind::export_view) choose(bench.ui.workspace == workspace_index("Explore") ? this_head : "", bench);
+  ImGui::OpenPopup("files");
+}
+
+void FileDialog::browse(Workbench& bench, std::function<void(FileBrowser&)> step) {
+  reading_ = true;
+  bench.explorer.jobs.on_files("folder",
+                               [this, browser = browser_, step = std::move(step)](Worker::Job&) -> Worker::Deliver {
+                                 FileBrowser moved = browser;
+                                 step(moved);
+                                 return [this, moved, places = FileBrowser::places()] {
+                                   browser_ = moved;
+                                   places_ = places;
+                                   reading_ = false;
+                                 };
+                               });
+}
+
+void FileDialog::choose(const std::string& picture, const Workbench& bench) {
+  picture_ = picture;
+  const HeadId head = bench.explorer.state().document.selected;
+  std::string name =
+      picture == this_head ? "layer-" + std::to_string(head.layer) + "-head-" + std::to_string(head.head) : picture;
+  for (char& c : name)
+    if (std::string_view(" /\\:*?\"<>|").find(c) != std::string_view::npos) c = '-';
+  if (name.empty()) name = "picture";
+  if (name_ == named_ || picture == this_head || name_ == "session.json") name_ = name + endings[format_];
+  named_ = name_;
+}
+
+const ShownPicture* FileDialog::picture(const Ui& ui, const Workbench& bench) const {
+  const auto& all = ui.pictures.all;
+  if (bench.ui.workspace == workspace_index("Explore") && (picture_ == this_head || picture_ == all_heads))
+    return nullptr;
+  const auto found = std::ranges::find(all, picture_, &ShownPicture::id);
+  return found == all.end() ? nullptr : &*found;
+}
+
+/// What would be written now.
+std::filesystem::path FileDialog::target() const {
+  std::filesystem::path file =
+      browser_.folder() / std::filesystem::path(reinterpret_cast<const char8_t*>(name_.c_str()));
+  if (kind_ == Kind::export_view && !kind_of_file(file)) file += endings[format_];
+  if (kind_ == Kind::save_session && file.extension() != ".json") file += ".json";
+  return file;
+}
+
+void FileDialog::confirm(Ui& ui, Workbench& bench) {
+  error_.clear();
+  try {
+    const std::filesystem::path file = target();
+    std::error_code failed;
+    if (saving() && std::filesystem::exists(file, failed) && named_to_replace_ != file) {
+      named_to_replace_ = file;  // asked below
+      return;
+    }
+    if (kind_ == Kind::export_view) {
+      const ShownPicture* shown = picture(ui, bench);
+      const bool one = kind_of_file(file) == FileKind::csv;
+      const ExportOptions options{file, dots_per_inch[dpi_], ground_ == 0, !shown && picture_ == all_heads && !one};
+      if (shown)
+        export_scene(bench.explorer.jobs, bench.explorer.state().view.theme, shown->build, options);
+      else
+        export_view(bench.explorer.jobs, bench.explorer.state(), bench.explorer.results(), options);
+    } else if (kind_ == Kind::save_session) {
+      bench.explorer.files.save_soon(file);
+    } else {
+      const std::filesystem::path path = chosen_.empty() ? browser_.folder() : chosen_;
+      if (kind_ == Kind::open_session)
+        bench.explorer.files.open_soon(path);
+      else
+        open_path(path, bench);
+    }
+    (saving() ? bench.settings.save_folder : bench.settings.last_folder) = browser_.folder();
+    ImGui::CloseCurrentPopup();
+  } catch (const std::exception& error) {
+    error_ = error.what();
+  }
+}
+
+void FileDialog::export_options(Ui& ui, const Workbench& bench) {
+  const bool explore = bench.ui.workspace == workspace_index("Explore") && bench.explorer.results().run;
+  const auto& all = ui.pictures.all;
+  if (!explore && !picture(ui, bench) && !all.empty())  // the largest, until another is chosen
+    choose(std::ranges::max_element(all, {}, &ShownPicture::area)->id, bench);
+  const ShownPicture* chosen = picture(ui, bench);
+  has_picture_ = explore || chosen;
+  if (menu_button(ui, "picture to export",
+                  chosen         ? chosen->title
+                  : has_picture_ ? picture_
+                                 : "Nothing is drawn here yet",
+                  ""))
+    ImGui::OpenPopup("pictures");
+  if (ImGui::BeginPopup("pictures")) {
+    if (explore)
+      for (const char* each : {this_head, all_heads})
+        if (ImGui::MenuItem(each, nullptr, picture_ == each)) choose(each, bench);
+    for (const ShownPicture& each : all) {
+      if (ImGui::MenuItem((std::string(ui.fonts.laid_out(each.title)) + "##" + each.id).c_str(),
+                          each.title == each.id ? nullptr : each.id.c_str(), picture_ == each.id))
+        choose(each.id, bench);
+      ui.name("export " + each.id, ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+    }
+    ImGui::EndPopup();
+  }
+  if (segmented(ui, "format", formats, format_)) {
+    std::filesystem::path name(reinterpret_cast<const char8_t*>(name_.c_str()));
+    if (kind_of_file(name)) name.replace_extension();
+    name += endings[format_];
+    if (name_ == named_) named_ = name.string();
+    name_ = name.string();
+  }
+  ImGui::SameLine(0, ui.px(12));
+  ImGui::BeginDisabled(format_ == csv);  // numbers have no looks
+  segmented(ui, "ground", grounds, ground_);
+  ImGui::EndDisabled();
+  ImGui::BeginDisabled(format_ != 0);
+  segmented(ui, "resolution", resolutions, dpi_);
+  ImGui::EndDisabled();
+}
+
+void FileDialog::draw(Ui& ui, Workbench& bench) {
+  const Kind asked = bench.ui.dialog;
+  if (asked != Kind::none) {
+    bench.ui.dialog = Kind::none;
+    open(asked, bench);
+  }
+  const bool open = begin_floating(ui, "files", 760, 70);
+  const bool ask = open && kind_ == Kind::export_view;
+  if (ask && !ui.pictures.asked) *ui.animate = true;  // the next frame tells what is on screen
+  ui.pictures.asked = ask;
+  if (!open) return;
+  const bool saving = this->saving();
+  {
+    const UseFont use(ui, ui.heading());
+    ImGui::TextUnformatted(title_of(kind_));
+  }
+  if (button(ui, "Up")) browse(bench, [](FileBrowser& browser) { browser.up(); });
+  for (const FileBrowser::Place& place : places_) {
+    ImGui::SameLine();
+    if (button(ui, place.name.c_str())) browse(bench, [to = place.path](FileBrowser& browser) { browser.go(to); });
+  }
+  const std::string where = browser_.folder().string();
+  text_line(ui, where, ui.theme.muted);
+
+  bool done = false, entered = false;
+  const auto entered_key = [] {
+    return ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter);
+  };
+  ImGui::BeginChild("entries", {0, std::min(ui.px(420), ImGui::GetIO().DisplaySize.y * 0.5f)},
+                    ImGuiChildFlags_Borders | ImGuiChildFlags_NavFlattened);
+  const FileBrowser::Entry* enter = nullptr;
+  for (const FileBrowser::Entry* entry : browser_.entries()) {
+    const char* kind = entry->kind == FileBrowser::Kind::model    ? "model"
+                       : entry->kind == FileBrowser::Kind::folder ? "folder"
+                                                                  : "";
+    if (!result_row(ui, entry->name, kind, entry->path == chosen_)) continue;
+    // A model is chosen where models are opened; anywhere else it is a folder like others.
+    if (entry->kind == FileBrowser::Kind::folder ||
+        (entry->kind == FileBrowser::Kind::model && kind_ != Kind::open_model)) {
+      enter = entry;
+    } else {
+      done = done || (!saving && (entry->path == chosen_ || ImGui::IsMouseDoubleClicked(0)));
+      chosen_ = entry->path;
+      if (saving) name_ = entry->name;
+    }
+  }
+  if (!reading_ && browser_.entries().empty())
+    ImGui::TextColored(vec(ui.theme.muted), "%s",
+                       kind_ == Kind::open_model ? "No folders here." : "No folders and no such files here.");
+  if (browser_.truncated()) ImGui::TextColored(vec(ui.theme.muted), "… and more than can be listed");
+  ImGui::EndChild();
+  if (enter) {
+    browse(bench, [to = enter->path](FileBrowser& browser) { browser.go(to); });
+    chosen_.clear();
+  }
+  if (kind_ == Kind::export_view) export_options(ui, bench);
+  if (saving) {
+    if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
+    ImGui::SetNextItemWidth(ui.px(360));
+    input_line(ui, "##file name", kind_ == Kind::export_view ? "name.png" : "name.json", name_);
+    entered = ImGui::IsItemDeactivated() && entered_key();
+    ImGui::SameLine();
+  } else {
+    entered = entered_key() && !walking_controls();
+  }
+  for (const std::string& text : {browser_.error(), error_})
+    if (!text.empty()) text_line(ui, text, ui.theme.key);
+  const bool asks = saving && !named_to_replace_.empty() && named_to_replace_ == target();
+  if (asks) {
+    ImGui::NewLine();
+    paragraph(ui, named_to_replace_.filename().string() + " is there already. Replace it?", ui.theme.text);
+  }
+  const bool ready = reading_ ? false
+                     : saving ? !name_.empty() && (kind_ != Kind::export_view || has_picture_)
+                              : !chosen_.empty() || (kind_ == Kind::open_model && browser_.is_model());
+  ImGui::BeginDisabled(!ready);
+  const char* verb = kind_ == Kind::export_view ? "Export" : saving ? "Save" : "Open";
+  done = button(ui, asks ? "Replace" : verb) || done || (entered && !asks);  // to replace takes more than Enter
+  ImGui::EndDisabled();
+  ImGui::SameLine();
+  if (button(ui, "Cancel") || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
+  if (done && ready) confirm(ui, bench);
+  ImGui::EndPopup();
+}
+
+void model_menu(Ui& ui, Workbench& bench) {
+  ImGui::Dummy({ui.px(300), 0});
+  if (!bench.settings.recent_models.empty()) section(ui, "Recent");
+  const auto recent = bench.settings.recent_models;  // opening one changes the list
+  for (const std::filesystem::path& folder : recent) {
+    const std::string name = folder.filename().string();
+    if (ImGui::MenuItem(std::string(ui.fonts.laid_out(name)).c_str())) open_path(folder, bench);
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(ui, {folder.string()});
+  }
+  section(ui, "File");
+  for (const Action& action : actions())
+    if (action.group == "File" &&
+        ImGui::MenuItem(action.title.c_str(), action.shortcut.c_str(), false, action.is_enabled(bench)))
+      action.run(bench);
+}
+
+}  // namespace headscope

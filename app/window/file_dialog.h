@@ -1,0 +1,55 @@
+#pragma once
+// Files as the window opens and writes them: the dialog, the menu of the model, a path that was dropped or named.
+// Thread rule: the UI thread.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "app/actions/action.h"
+#include "app/state/file_browser.h"
+#include "app/widgets/ui.h"
+
+namespace headscope {
+
+/// Browses folders inside the window: opens models and sessions, saves sessions, exports the view.
+class FileDialog {
+ public:
+  /// Opens itself when bench.ui.dialog asks for one that it knows.
+  void draw(Ui& ui, Workbench& bench);
+
+ private:
+  using Kind = UiRequests::Dialog;
+  void open(Kind kind, Workbench& bench);
+  void confirm(Ui& ui, Workbench& bench);
+  std::filesystem::path target() const;
+  void export_options(Ui& ui, const Workbench& bench);
+  /// What is exported: the picture on screen that was chosen; null = the head of Explore, or all heads.
+  const ShownPicture* picture(const Ui& ui, const Workbench& bench) const;
+  void choose(const std::string& picture, const Workbench& bench);
+  /// `step` on a copy of the browser, beside this thread; the copy takes the browser's place when it is done.
+  void browse(Workbench& bench, std::function<void(FileBrowser&)> step);
+  bool saving() const { return kind_ == Kind::save_session || kind_ == Kind::export_view; }
+  Kind kind_ = Kind::none;
+  FileBrowser browser_;
+  std::vector<FileBrowser::Place> places_;
+  bool reading_ = false;
+  std::filesystem::path chosen_;
+  std::string name_, error_;
+  std::filesystem::path named_to_replace_;  ///< a file that is there; once more, and it is written over
+  int format_ = 0, dpi_ = 1, ground_ = 0;   ///< what an export was last asked for
+  std::string picture_;                     ///< of Explore this_head or all_heads, else the id of one on screen
+  std::string named_;                       ///< the name that was proposed for it
+  bool has_picture_ = false;                ///< there is something to export
+};
+
+/// What is opened for a path as somebody gave it: a folder, a file in one, the name of a bundled model ("tiny-llama").
+/// Throws Error, which names the path, when there is no such thing.
+std::filesystem::path folder_of_model(const std::filesystem::path& path);
+/// Opens a model's folder, or a session file, and remembers it.
+void open_path(const std::filesystem::path& path, Workbench& bench);
+
+/// The menu under the model's name: recent models, the bundled example, and the actions on files.
+void model_menu(Ui& ui, Workbench& bench);
+
+}  // namespace headscope

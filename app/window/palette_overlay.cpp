@@ -1,0 +1,57 @@
+#include "app/window/palette_overlay.h"
+
+#include <imgui.h>
+
+#include <algorithm>
+
+#include "app/widgets/controls.h"
+#include "app/window/floating.h"
+#include "core/base/nth.h"
+
+namespace headscope {
+
+void PaletteOverlay::draw(Ui& ui, Workbench& bench) {
+  if (bench.ui.palette) {
+    bench.ui.palette = false;
+    items_ = palette_items(bench);
+    query_.clear();
+    chosen_ = 0;
+    ImGui::OpenPopup("palette");
+  }
+  if (!begin_floating(ui, "palette", 620, 110)) {
+    items_.clear();  // they hold on to results
+    return;
+  }
+  if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
+  ImGui::SetNextItemWidth(-1);
+  if (input_line(ui, "##palette query", "Search actions, heads, tokens, models, masks", query_)) chosen_ = 0;
+  const std::vector<PaletteHit> hits = search_palette(items_, query_, 50);
+  const int count = static_cast<int>(hits.size());
+  if (ImGui::IsKeyPressed(ImGuiKey_DownArrow)) ++chosen_;
+  if (ImGui::IsKeyPressed(ImGuiKey_UpArrow)) --chosen_;
+  for (const ImGuiKey key : {ImGuiKey_DownArrow, ImGuiKey_UpArrow})
+    ImGui::SetItemKeyOwner(key);  // the line stays focused
+  const bool moved = ImGui::IsKeyPressed(ImGuiKey_DownArrow) || ImGui::IsKeyPressed(ImGuiKey_UpArrow);
+  chosen_ = count == 0 ? 0 : std::clamp(chosen_, 0, count - 1);
+  int picked =
+      count > 0 && (ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter)) ? chosen_ : -1;
+  if (count == 0) ImGui::TextColored(vec(ui.theme.muted), "Nothing is called that.");
+  ImGui::BeginChild("hits", {0, std::min(ui.px(30) * static_cast<float>(std::max(count, 1)), ui.px(380))});
+  for (int i = 0; i < count; ++i) {
+    const PaletteItem& item = items_[nth(hits, i).item];
+    ImGui::PushID(i);
+    if (result_row(ui, item.title, item.detail.empty() ? item.group : item.detail, i == chosen_)) picked = i;
+    if (i == chosen_ && moved) ImGui::SetScrollHereY();
+    ImGui::PopID();
+  }
+  ImGui::EndChild();
+  if (ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
+  if (picked >= 0) {
+    const auto action = items_[nth(hits, picked).item].run;
+    ImGui::CloseCurrentPopup();
+    if (action) action(bench);
+  }
+  ImGui::EndPopup();
+}
+
+}  // namespace headscope

@@ -1,0 +1,24 @@
+#pragma once
+// Ctrl K: one line to find any action, head, token, model or mask. Thread rule: the UI thread.
+
+#include <string>
+#include <vector>
+
+#include "app/actions/action.h"
+#include "app/actions/palette.h"
+#include "app/widgets/ui.h"
+
+namespace headscope {
+
+class PaletteOverlay {
+ public:
+  /// Every frame; opens itself when bench.ui.palette is set.
+  void draw(Ui& ui, Workbench& bench);
+
+ private:
+  std::vector<PaletteItem> items_;
+  std::string query_;
+  int chosen_ = 0;
+};
+
+}  // namespace headscope

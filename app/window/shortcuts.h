@@ -1,0 +1,15 @@
+#pragma once
+// The keys: what each does, and the list of them. Thread rule: the UI thread.
+
+#include "app/actions/action.h"
+#include "app/widgets/ui.h"
+
+namespace headscope {
+
+/// Runs the actions whose keys were pressed in this frame.
+void run_shortcuts(Workbench& bench);
+
+/// `?`: every action that has a key, by group. Every frame; opens itself when bench.ui.keys is set.
+void draw_keys(Ui& ui, Workbench& bench);
+
+}  // namespace headscope

@@ -1,0 +1,142 @@
+// The list of instruments. Each is a file of its own; here stands what it is called and where it is made.
+
+#include "app/workspaces/analyse/instrument.h"
+
+namespace headscope {
+
+std::unique_ptr<Instrument> make_head_ablation(JobRunner&);
+std::unique_ptr<Instrument> make_activation_patching(JobRunner&);
+std::unique_ptr<Instrument> make_head_circuit(JobRunner&);
+std::unique_ptr<Instrument> make_temperature_sweep(JobRunner&);
+std::unique_ptr<Instrument> make_singular_values(JobRunner&);
+std::unique_ptr<Instrument> make_detector(JobRunner&);
+std::unique_ptr<Instrument> make_masks(JobRunner&);
+std::unique_ptr<Instrument> make_key_sharing(JobRunner&);
+std::unique_ptr<Instrument> make_logit_lens(JobRunner&);
+std::unique_ptr<Instrument> make_attribution(JobRunner&);
+std::unique_ptr<Instrument> make_weighted_attention(JobRunner&);
+std::unique_ptr<Instrument> make_circuits(JobRunner&);
+std::unique_ptr<Instrument> make_rollout(JobRunner&);
+std::unique_ptr<Instrument> make_saliency(JobRunner&);
+std::unique_ptr<Instrument> make_composition(JobRunner&);
+std::unique_ptr<Instrument> make_sinks(JobRunner&);
+std::unique_ptr<Instrument> make_massive_activations(JobRunner&);
+std::unique_ptr<Instrument> make_alternatives(JobRunner&);
+std::unique_ptr<Instrument> make_residual_stream(JobRunner&);
+std::unique_ptr<Instrument> make_norms(JobRunner&);
+std::unique_ptr<Instrument> make_feed_forward(JobRunner&);
+std::unique_ptr<Instrument> make_token_path(JobRunner&);
+std::unique_ptr<Instrument> make_token_loss(JobRunner&);
+
+const std::vector<InstrumentEntry>& instrument_registry() {
+  static const std::vector<InstrumentEntry> all = {
+      {{"ablate", "Head ablation", "Cause and effect", "Michel et al. 2019",
+        "Which heads does this text need? Every head is taken out in turn, and the prediction is compared with the "
+        "whole model's.",
+        "knock out remove heads effect atlas zero mean resample importance J7"},
+       make_head_ablation},
+      {{"patch", "Activation patching", "Cause and effect", "Meng et al. 2022",
+        "Where does the answer come from? The model reads a corrupted prompt; one activation at a time is taken from a "
+        "clean one.",
+        "causal tracing mediation layer position resid attention MLP z q k v pattern clean corrupted"},
+       make_activation_patching},
+      {{"circuit", "Smallest circuit", "Cause and effect", "Wang et al. 2023; Hanna et al. 2024",
+        "How few heads are enough for the answer? Heads go one by one, each time the one that is missed least.",
+        "minimal set of heads faithfulness greedy prune knock out"},
+       make_head_circuit},
+      {{"temperature", "Temperature sweep", "Cause and effect", "",
+        "How sharp does each head have to look? Entropy and loss against the softmax temperature.",
+        "tau softmax entropy loss sharpness"},
+       make_temperature_sweep},
+      {{"singular", "Singular values", "Cause and effect", "Sun, Cetin & Tang 2025: Transformer²",
+        "Which directions of a weight matrix does the answer need? Its singular values are scaled by a vector z while "
+        "the model follows.",
+        "Transformer2 Transformer² SVF SVD singular value fine-tuning z vector expert spectrum low rank W_Q W_K W_V "
+        "W_O MLP G2"},
+       make_singular_values},
+      {{"detector", "Detector", "Patterns", "",
+        "Which heads look where you say? A rule or painted cells; every head ranked by its attention there, beside "
+        "chance.",
+        "rule user-defined class paint pattern match rank previous token induction duplicate"},
+       make_detector},
+      {{"masks", "Masks", "Sparse attention", "",
+        "Who may see whom? Masks are chosen, joined by and, or, not, and painted by hand; numbers say what they save, "
+        "the model what they cost.",
+        "sparse bidirectional full causal padding random MLM prefix-LM sliding window local dilated atrous strided "
+        "Sparse Transformer Longformer BigBird Reformer LSH dual chunk document sink StreamingLLM painted B1 B15"},
+       make_masks},
+      {{"sharing", "Shared keys and values", "Heads share K, V", "Ainslie et al. 2023; DeepSeek-V2 2024",
+        "What would fewer keys and values cost this model, and what would its cache save? Heads are pooled into "
+        "groups, "
+        "or all read from one latent.",
+        "MHA MQA GQA MLA latent KV cache size multi-query grouped-query multi-head C1 C5"},
+       make_key_sharing},
+      {{"lens", "Logit lens", "Read", "nostalgebraist 2020",
+        "What would the model answer if it stopped here? Every residual stream through the final norm and the "
+        "unembedding.",
+        "layers trajectory rank entropy follow token residual J6"},
+       make_logit_lens},
+      {{"attribution", "Direct logit attribution", "Read", "Elhage et al. 2021",
+        "Who wrote the answer? A logit taken apart into what every head and every MLP wrote to it.",
+        "DLA parts sum head MLP contribution J6"},
+       make_attribution},
+      {{"weighted", "Weighted attention", "Read", "Kobayashi et al. 2020",
+        "How much is really moved? Attention beside what it carries: the norm of the value, and of what is written.",
+        "value weighted output norm sink J2"},
+       make_weighted_attention},
+      {{"circuits", "OV and QK circuits", "Read", "Elhage et al. 2021",
+        "What would this head do for any pair of tokens? Read off its weights, without a text's positions.",
+        "copying score eigenvalues full vocabulary token pairs matching"},
+       make_circuits},
+      {{"rollout", "Attention rollout and flow", "Read", "Abnar & Zuidema 2020",
+        "Where does a position's information come from, through all layers? And how much more than chance.",
+        "max-flow causal normalised G3"},
+       make_rollout},
+      {{"gradients", "Gradients", "Read", "Michel et al. 2019",
+        "What does the answer depend on? One backward pass: gradient × input per token, attention × gradient per "
+        "weight.",
+        "saliency gradient times input attention gradient importance J5"},
+       make_saliency},
+      {{"composition", "Composition of heads", "Read", "Elhage et al. 2021",
+        "Which head reads what an earlier one wrote? Weights alone, beside what random matrices score.",
+        "Q-composition K-composition V-composition induction circuit Frobenius"},
+       make_composition},
+      {{"sinks", "Attention sinks", "Read", "Xiao et al. 2023",
+        "Where does attention rest when it has nothing to say, and how little does it carry from there?",
+        "first token value norm V shape StreamingLLM J2 J3"},
+       make_sinks},
+      {{"massive", "Massive activations", "Read", "Sun et al. 2024",
+        "Which hidden numbers stand out a hundredfold, and does the sink need them?",
+        "residual stream dimension median outlier zero J4"},
+       make_massive_activations},
+      {{"alternatives", "Same output, other weights", "Read", "Brunner et al. 2020; Jain & Wallace 2019",
+        "Could the head have looked elsewhere and written the same? Slide along the weights that give the same output.",
+        "attention is not explanation identifiability null space slider J5"},
+       make_alternatives},
+      {{"residual", "Residual stream", "The block and the whole model", "Xiong et al. 2020",
+        "How long is the vector that runs through the model, what does each part add to it, and what if the norms "
+        "stood "
+        "elsewhere?",
+        "pre-LN post-LN norm placement depth gradient random initialisation block diagram attention MLP cosine H1"},
+       make_residual_stream},
+      {{"norms", "Norms", "The block and the whole model", "Ba et al. 2016; Zhang & Sennrich 2019",
+        "What do LayerNorm, RMSNorm and BatchNorm make of the same numbers? Typed by hand, or those of the model.",
+        "layer normalization batch normalization root mean square gain bias mean variance hello machine learning H2"},
+       make_norms},
+      {{"ffn", "Feed-forward layer", "The block and the whole model", "Geva et al. 2021; Shazeer 2020",
+        "Which neurons fire here, and what do they write? The activation functions, and the share of all parameters.",
+        "MLP FFN neurons ReLU GELU SiLU SwiGLU GLU activation parameters share sparsity H3"},
+       make_feed_forward},
+      {{"path", "The path of a token", "The block and the whole model", "Vaswani et al. 2017",
+        "From token id to probabilities: every stage of one position, with its shape and its numbers.",
+        "embedding unembedding logits softmax weight tying tied shapes whole model forward pass H6"},
+       make_token_path},
+      {{"loss", "Loss per token", "The block and the whole model", "",
+        "How surprised is the model by each token? Cross-entropy and perplexity as they add up, beside baselines.",
+        "cross-entropy perplexity negative log likelihood nats bits uniform unigram causal mask predictions H7"},
+       make_token_loss},
+  };
+  return all;
+}
+
+}  // namespace headscope

@@ -1,0 +1,52 @@
+#include <algorithm>
+#include <cmath>
+
+#include "app/widgets/controls.h"
+#include "app/workspaces/explore/panels.h"
+#include "viz/scene/line_chart.h"
+
+namespace headscope {
+
+void DepthPanel::draw(const PageContext& c) {
+  const HeadFacts* facts = c.facts();
+  if (!facts || facts->trace->maps.empty() || facts->trace->model.dims.layers < 2) return;
+  section(c.ui, "ACROSS DEPTH", "mean over the heads of each layer");
+  const double width = std::floor(c.room());
+  slot_.want(c.jobs, c.ui, c.results().facts, std::to_string(width),
+             [facts = c.results().facts, width](const Look& look) {
+               struct Wanted {
+                 std::string_view id;
+                 const char* title;
+                 Color color;
+               };
+               const Wanted wanted[] = {{"entropy_normalized", "entropy", look.theme.accent},
+                                        {"sink", "sink", look.theme.muted},
+                                        {"prefix_matching", "induction", legible(look.theme, rgb(0xFFB13B))}};
+               LineChart chart;
+               chart.width = width;
+               chart.height = 128;
+               chart.y_title = "share, 0 … 1";
+               chart.y_low = 0;
+               chart.y_high = 1;
+               for (const Wanted& w : wanted) {
+                 const auto column = static_cast<std::size_t>(&metric(w.id) - metrics().data());
+                 ChartSeries line{w.title, w.color, {}, {}};
+                 for (std::size_t i = 0; i < facts->trace->maps.size();) {
+                   const int layer = facts->trace->maps[i].layer();
+                   double sum = 0;
+                   int count = 0;
+                   for (; i < facts->trace->maps.size() && facts->trace->maps[i].layer() == layer; ++i)
+                     if (const double v = facts->table.value[i][column]; !std::isnan(v)) sum += v, ++count;
+                   line.x.push_back(layer);
+                   line.y.push_back(count ? sum / count : std::nan(""));
+                 }
+                 if (std::ranges::any_of(line.y, [](double v) { return !std::isnan(v); }))
+                   chart.series.push_back(std::move(line));
+               }
+               for (int layer = 0; layer < facts->trace->model.dims.layers; ++layer) chart.x_ticks.push_back(layer);
+               return line_chart_scene(chart, look);
+             });
+  slot_.draw(c.ui, "depth", {}, width, 128);
+}
+
+}  // namespace headscope

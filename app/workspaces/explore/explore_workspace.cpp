@@ -1,0 +1,35 @@
+#include "app/workspaces/explore/explore_workspace.h"
+
+#include <utility>
+
+#include "app/widgets/controls.h"
+
+namespace headscope {
+
+void ExploreWorkspace::left(const PageContext& c) {
+  if (std::exchange(c.bench.ui.focus_prompt, false)) prompt_.focus();
+  prompt_.draw(c);
+  atlas_.draw(c);
+  depth_.draw(c);
+}
+
+void ExploreWorkspace::middle(const PageContext& c) {
+  if (std::exchange(c.bench.ui.reset_zoom, false)) head_.reset_zoom();
+  head_.draw(c);
+}
+
+void ExploreWorkspace::right(const PageContext& c) {
+  if (!c.trace()) return empty_state(c.ui, "No head is chosen", "Its numbers, temperature and mask will stand here.");
+  if (std::exchange(c.bench.ui.add_edit, false)) edits_.add_one();
+  softmax_.draw(c);
+  mask_.draw(c);
+  edits_.draw(c);
+  // Who has changed something looks for what follows, also while an edit is switched off to compare; who only reads,
+  // for what the head is.
+  const bool edited = !c.state().document.edits.empty();
+  if (edited) next_.draw(c);
+  draw_facts(c);
+  if (!edited) next_.draw(c);
+}
+
+}  // namespace headscope

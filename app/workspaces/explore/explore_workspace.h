@@ -1,0 +1,29 @@
+#pragma once
+// The Explore workspace: which panel stands in which column. Panels do not know one another; what one hovers, all show
+// in the next frame. Thread rule: the UI thread. Destroy it before the App, whose GL context its pictures live in.
+
+#include "app/actions/action.h"
+#include "app/workspaces/explore/panels.h"
+#include "app/workspaces/workspace.h"
+
+namespace headscope {
+
+class ExploreWorkspace : public Workspace {
+ public:
+  ExploreWorkspace() : Workspace("Explore") {}
+  void left(const PageContext& c) override;
+  void middle(const PageContext& c) override;
+  void right(const PageContext& c) override;
+
+ private:
+  PromptPanel prompt_;
+  AtlasPanel atlas_;
+  DepthPanel depth_;
+  HeadPanel head_;
+  SoftmaxPanel softmax_;
+  MaskPanel mask_;
+  EditsPanel edits_;
+  NextPanel next_;
+};
+
+}  // namespace headscope

@@ -1,0 +1,197 @@
+#include "app/workspaces/explore/head_map_view.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <tuple>
+#include <utility>
+
+#include "app/widgets/controls.h"
+#include "app/workspaces/explore/evidence_popup.h"
+#include "viz/scene/head_map.h"
+#include "viz/scene/token_axis.h"
+
+namespace headscope {
+
+namespace {
+
+/// Any label of an axis, and whether all of its positions have one.
+struct AxisFound {
+  const Text* like = nullptr;
+  Index labels = 0;
+};
+AxisFound axis_of(const Scene& scene, std::string_view prefix) {
+  AxisFound found;
+  for (const Mark& mark : scene.marks)
+    if (const auto* text = std::get_if<Text>(&mark.shape); text && mark.id.starts_with(prefix)) {
+      found.like = text;
+      ++found.labels;
+    }
+  return found;
+}
+
+void paint_label(const PageContext& c, const SceneTouch& touch, const PointedLabel& label, const char* id) {
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  const auto& g = label.ground;
+  draw.AddQuadFilled(touch.window(g[0]), touch.window(g[1]), touch.window(g[2]), touch.window(g[3]),
+                     col(c.ui.theme.background));
+  draw_text(c.ui, draw, label.text, touch.origin, static_cast<double>(touch.pixels / c.ui.scale));
+  const auto [left, right] = std::minmax({g[0].x, g[1].x, g[2].x, g[3].x});
+  const auto [top, bottom] = std::minmax({g[0].y, g[1].y, g[2].y, g[3].y});
+  c.ui.name(fmt::format("{} {}", id, label.text.text), touch.window({left, top}), touch.window({right, bottom}));
+}
+
+/// Row and column pointed at: a frame round each, inside the map, and their labels, whether the axes write them or not.
+void paint_cross(const PageContext& c, const SceneTouch& touch, const Scene& scene, const Heatmap& heat,
+                 const ImVec2& from, const ImVec2& to) {
+  const auto shown = [&](std::optional<Index> token) { return token ? std::optional(c.shown(*token)) : std::nullopt; };
+  const std::optional<Index> query = shown(c.state().hover.query), key = shown(c.state().hover.key);
+  const std::optional<Index> row = query ? heat.row_of(*query) : std::nullopt,
+                             column = key ? heat.column_of(*key) : std::nullopt;
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  const auto frame = [&](const Rect& r, Color color) {
+    draw.AddRect(touch.window({r.x, r.y}), touch.window({r.right(), r.bottom()}), col(color), 0, 0, c.ui.px(1));
+  };
+  const auto label = [&](const AxisFound& axis, Index cells, Index position, bool number_first) {
+    const std::string name = token_label(c.positions(), position);
+    if (axis.labels >= cells) return name;
+    return number_first ? fmt::format("{} {}", position, name) : fmt::format("{} {}", name, position);
+  };
+  const Look look = c.ui.look();
+  const double pixels = static_cast<double>(touch.pixels);
+  if (column) {
+    const Rect first = heat.cell(0, *column);
+    frame({first.x, heat.rect.y, first.w, heat.rect.h}, with_opacity(c.ui.theme.key, 0.55));
+    if (const AxisFound axis = axis_of(scene, "label.key."); axis.like) {
+      const Point edge{first.x + first.w / 2, heat.rect.y};
+      const double angle = -axis.like->degrees * std::numbers::pi / 180;
+      double room = 1e6;
+      if (angle > 0) room = (edge.y + static_cast<double>(touch.origin.y - from.y) / pixels) / std::sin(angle) - 14;
+      if (angle > 0 && angle < 1.5)
+        room = std::min(room, (static_cast<double>(to.x - touch.origin.x) / pixels - edge.x) / std::cos(angle) - 10);
+      paint_label(c, touch,
+                  point_above(*axis.like, edge, label(axis, heat.columns(), *key, true), std::max(room, 20.0),
+                              c.ui.theme.key, look),
+                  "pointed key");
+    }
+  }
+  if (row) {
+    const Rect first = heat.cell(*row, 0);
+    frame({heat.rect.x, first.y, heat.rect.w, first.h}, with_opacity(c.ui.theme.query, 0.7));
+    if (const AxisFound axis = axis_of(scene, "label.query."); axis.like) {
+      const Point edge{heat.rect.x, first.y + first.h / 2};
+      const double room = edge.x + static_cast<double>(touch.origin.x - from.x) / pixels - 10;
+      paint_label(c, touch,
+                  point_beside(*axis.like, edge, label(axis, heat.rows(), *query, false), std::max(room, 20.0),
+                               c.ui.theme.query, look),
+                  "pointed query");
+    }
+  }
+}
+
+/// The strongest weight of a cell that stands for several.
+std::pair<Index, Index> strongest(const AttentionMap& map, Index query, Index key, Index bin) {
+  std::pair<Index, Index> best{query, key};
+  float most = -1;
+  for (Index q = query; q < std::min(query + bin, map.n_query()); ++q)
+    for (Index k = key; k < std::min(key + bin, map.n_key()); ++k)
+      if (const float weight = map.masked(q, k) ? -1 : std::abs(map.weight(q, k)); weight > most)
+        most = weight, best = {q, k};
+  return best;
+}
+
+}  // namespace
+
+/// Another text, or words for tokens: its map is another one, and is seen whole first.
+void HeadMapView::keep_to_text(const PageContext& c) {
+  std::vector<std::int32_t> ids;
+  for (const Token& token : c.positions().tokens) ids.push_back(token.id);
+  if (ids == text_) return;
+  text_ = std::move(ids);
+  part_.reset();
+}
+
+/// A row that was pinned outside the part comes into it.
+void HeadMapView::follow_pin(const PageContext& c) {
+  const auto pinned = c.state().document.query ? std::optional(c.shown(*c.state().document.query)) : std::nullopt;
+  if (pinned == std::exchange(pinned_, pinned) || !pinned) return;
+  part_.reveal(*pinned);
+}
+
+void HeadMapView::draw(const PageContext& c, const AttentionMap& map, CellTools& tools, double width, double height) {
+  const HeadId head = c.state().document.selected;
+  const View& view = c.state().view;
+  const Document& document = c.state().document;
+  const ShownRun run = shown_run(c);
+  keep_to_text(c);
+  part_.of(c.words() ? c.words()->words() : map.n_query(), c.words() ? c.words()->words() : map.n_key());
+  follow_pin(c);
+
+  const std::optional<MapRegion> shown = region();
+  const auto pinned = [&](std::optional<Index> token) { return token ? std::optional(c.shown(*token)) : std::nullopt; };
+  const std::optional<Index> query = pinned(document.query), key = pinned(document.key);
+  const FirstToken first = view.first_token;
+  const Scale scale = run.minus ? Scale::linear : view.scale;  // signed: the other scales have no place for it
+  std::string wanted =
+      fmt::format("{} {} {} {} {} {} {} {} {} {}", head.layer, head.head, name(scale), name(first), width, height,
+                  run.words != nullptr, run.minus ? "difference" : "", query.value_or(-1), key.value_or(-1));
+  if (shown) wanted += fmt::format(" {} {} {} {}", shown->query, shown->n_query, shown->key, shown->n_key);
+  slot_.want(c.jobs, c.ui, run.trace, wanted, [=](const Look& look) {
+    HeadMapOptions o;
+    o.layer = head.layer;
+    o.head = head.head;
+    o.scaling.scale = scale;
+    o.query = query;
+    o.key = key;
+    o.bare = true;
+    o.room = {width, height};
+    o.region = shown;
+    return head_map_scene(*as_viewed(run, head, first), o, look);
+  });
+
+  const bool tool = view.map_tool != MapTool::look && !c.words();
+  SceneViewOptions how = MapPart::view();
+  how.centered = true;
+  const ImVec2 from = ImGui::GetCursorScreenPos(), to{from.x + c.ui.px(width), from.y + c.ui.px(height)};
+  ImGui::SetNextItemAllowOverlap();  // the button beside the map
+  const SceneTouch touch = slot_.draw(c.ui, "head", how, width, height);
+  const Scene* scene = slot_.scene();
+  const Mark* drawn = scene ? find(*scene, "map") : nullptr;
+  if (!drawn) return;
+  const auto& heat = std::get<Heatmap>(drawn->shape);
+  const Index bin = heat.row_bin;
+  const bool moving = part_.use_minimap(touch, *scene);
+  if (part_.follow(touch, heat.rect, !moving && !tool)) *c.ui.animate = true;
+
+  if (touch.mark == drawn && touch.cell && !moving) {
+    Index q = heat.first_row + touch.cell->row * bin - map.place().offset,
+          k = heat.first_column + touch.cell->column * bin;
+    if (const WordGroups* groups = c.words(); groups && q < groups->words() && k < groups->words()) {
+      q = groups->tokens_of(q).end - 1;  // where the model has read the whole word
+      k = groups->tokens_of(k).begin;
+    } else if (bin > 1 && !tool) {
+      std::tie(q, k) = strongest(map, q, k, bin);
+    }
+    c.hovered.query = q;
+    c.hovered.key = k;
+    if (touch.clicked && !tool) c.editor.pin(q, k);
+    if (const auto says = cell_words(c, q, k); says && !tool && !touch.held) {
+      std::vector<std::string> lines{says->words};
+      if (bin > 1) lines.push_back(fmt::format("the strongest of the {} × {} weights in this cell", bin, bin));
+      lines.push_back(says->provenance);
+      if (!says->source.empty()) lines.push_back(says->source);
+      tooltip(c.ui, lines);
+    }
+  } else if (touch.hovered && touch.mark && touch.mark->id == "minimap" && !touch.held) {
+    tooltip(c.ui, {"The whole map", "click or drag to move the part that is shown"});
+  }
+  if (tool && !moving) tools.on_map(c, touch, map, heat);
+  paint_evidence(c, touch, heat);
+  paint_cross(c, touch, *scene, heat, from, to);
+  part_.reset_button(c.ui, touch, *scene);
+}
+
+}  // namespace headscope

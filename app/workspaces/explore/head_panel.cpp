@@ -1,0 +1,299 @@
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/base/nth.h"
+
+#include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
+#include "app/workspaces/explore/evidence_popup.h"
+#include "app/workspaces/explore/head_map_view.h"
+#include "app/workspaces/explore/heads_view.h"
+#include "app/workspaces/explore/panels.h"
+#include "app/workspaces/head_cells.h"
+#include "app/workspaces/shown_run.h"
+#include "viz/scene/arcs.h"
+#include "viz/scene/row_bars.h"
+#include "viz/scene/score_split.h"
+#include "viz/scene/text.h"
+
+namespace headscope {
+
+namespace {
+
+Badge badge_of(const PageContext& c) {
+  const std::vector<HeadVerdict>& verdicts = verdicts_of(c);
+  if (verdicts.empty()) return {};
+  const HeadVerdict& first = verdicts.front();
+  return {fmt::format("{} {:.2f}", first.rule->title, first.score), class_color(*first.rule)};
+}
+
+std::string at(const Trace& trace, Index position) {
+  return fmt::format("{} {}", token_label(trace, position), position);
+}
+
+}  // namespace
+
+void HeadPanel::header(const PageContext& c) {
+  const HeadId head = c.state().document.selected;
+  const float top = ImGui::GetCursorPosY();
+  {
+    const UseFont font(c.ui, c.ui.heading());
+    ImGui::AlignTextToFramePadding();
+    ImGui::TextUnformatted(fmt::format("Layer {} · Head {}", head.layer, head.head).c_str());
+  }
+  if (!verdicts_of(c).empty()) {
+    ImGui::SameLine(0, c.ui.px(12));
+    ImGui::SetCursorPosY(ImGui::GetCursorPosY() + c.ui.px(5));  // the title's line is higher than the label
+    const Badge mark = badge_of(c);
+    badge(c.ui, mark.text, mark.color);
+    evidence_popup(c);
+  }
+  if (const std::string out = taken_out(c.state().document.edits, head); !out.empty()) {
+    ImGui::SameLine(0, c.ui.px(8));
+    ImGui::SetCursorPosY(top + c.ui.px(5));
+    badge(c.ui, out, c.ui.theme.key);
+    c.ui.name(out, ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+    if (ImGui::IsItemHovered())
+      tooltip(c.ui, {"An edit takes this head out",
+                     "its map is still computed; what it reads does not reach the next "
+                     "layer (X brings it back)"});
+  }
+  static constexpr const char* labels[] = {"Map", "Arcs", "Row", "Steps", "q·k", "Heads"};
+  int view = static_cast<int>(c.state().view.head_view);
+  const float width = c.ui.px(segmented_width(c.ui, labels) / c.ui.scale);
+  if (ImGui::GetItemRectMax().x + width + c.ui.px(12) <
+      ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x) {
+    ImGui::SameLine();
+    ImGui::SetCursorPosY(top);
+  }
+  ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(0.0f, ImGui::GetContentRegionAvail().x - width));
+  if (segmented(c.ui, "head view", labels, view)) c.editor.view().head_view = static_cast<HeadView>(view);
+}
+
+void HeadPanel::main_view(const PageContext& c, double height) {
+  const HeadId head = c.state().document.selected;
+  const View& view = c.state().view;
+  const Document& document = c.state().document;
+  const ShownRun run = shown_run(c);
+  const AttentionMap* map = selected_map(c);
+  if (!map) return empty_state(c.ui, "This head was not recorded", "Choose a head in the atlas.");
+  const double width = c.room();
+  const Index query = shown_query(c, *map);
+  if (view.head_view == HeadView::map) return map_->draw(c, *map, tools_, width, height);
+  if (view.head_view == HeadView::heads) return heads_->draw(c, query, width, height);
+  const bool words = run.words != nullptr;
+  const std::string place =
+      fmt::format("{} {} {} {} {} {} {} {} {}", head.layer, head.head, static_cast<int>(view.head_view),
+                  name(view.scale), name(view.first_token), width, height, words, run.minus ? "difference" : "");
+  const FirstToken first = view.first_token;
+  const Scale scale = view.scale;
+  const auto trace = run.trace;
+  SceneViewOptions how;
+  switch (view.head_view) {
+    case HeadView::map:
+    case HeadView::heads:
+      return;  // pictures of their own
+    case HeadView::arcs:
+      slot_.want(c.jobs, c.ui, trace,
+                 place + fmt::format(" {} {} {}", width, view.arcs_threshold, document.query.value_or(-1)),
+                 [=, threshold = view.arcs_threshold,
+                  scroll_bar = static_cast<double>(ImGui::GetStyle().ScrollbarSize / c.ui.scale),
+                  pinned = document.query ? std::optional(c.shown(*document.query)) : std::nullopt](const Look& look) {
+                   ArcsOptions o;
+                   o.layer = head.layer;
+                   o.head = head.head;
+                   o.threshold = threshold;
+                   o.query = pinned;
+                   o.skip_first = first != FirstToken::show;
+                   o.bare = true;
+                   o.width = o.most_width = width - scroll_bar, o.height = height;
+                   return arcs_scene(*as_viewed(run, head, FirstToken::show), o, look);
+                 });
+      how.fit_height = false;
+      how.centered = true;
+      break;
+    case HeadView::row:
+      slot_.want(c.jobs, c.ui, trace, place + fmt::format(" {}", query), [=, row = c.shown(query)](const Look& look) {
+        RowBarsOptions o;
+        o.layer = head.layer;
+        o.head = head.head;
+        o.query = row;
+        o.scaling.scale = scale == Scale::log && !run.minus ? Scale::log : Scale::linear;
+        o.room = {width, height};
+        return row_bars_scene(*as_viewed(run, head, first), o, look);
+      });
+      break;
+    case HeadView::steps:
+    case HeadView::qk: {
+      const auto detail = c.results().detail;
+      if (!detail || detail->head != head) return empty_state(c.ui, "Reading the scores of this head …", "");
+      if (view.head_view == HeadView::steps) {
+        slot_.want(c.jobs, c.ui, detail, place, [=](const Look& look) {
+          return head_steps_scene(*detail->trace, {head.layer, head.head, width}, look);
+        });
+      } else {
+        const Index key = document.key.value_or(
+            std::max<Index>(0, nth(detail->map().stats().max_key, std::min(query, detail->map().n_query() - 1))));
+        const bool rotary = c.results().model.model && c.results().model.model->config().turns_halves();
+        slot_.want(c.jobs, c.ui, detail, place + fmt::format(" {} {} {}", query, key, width), [=](const Look& look) {
+          return score_split_scene(
+              *detail->trace,
+              {head.layer, head.head, query, key, rotary, width, std::clamp(height - 20, 200.0, 1400.0)}, look);
+        });
+      }
+      break;
+    }
+  }
+  if (view.head_view != HeadView::arcs) {
+    slot_.draw(c.ui, "head", how, width, height);
+    return;
+  }
+  // Threads of many tokens are longer than the panel: they are scrolled, not cut.
+  ImGui::BeginChild("arcs", {c.ui.px(width), c.ui.px(height)}, ImGuiChildFlags_NavFlattened);
+  slot_.draw(c.ui, "head", how, c.room(), 0);
+  c.ui.name("arcs", ImGui::GetWindowPos(),
+            {ImGui::GetWindowPos().x + ImGui::GetWindowSize().x, ImGui::GetWindowPos().y + ImGui::GetWindowSize().y});
+  ImGui::EndChild();
+}
+
+namespace {
+/// Choices side by side, on a new line where the old one has no room left.
+bool choice(const Ui& ui, const char* id, std::span<const char* const> labels, int& chosen, bool& first) {
+  const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
+  if (!std::exchange(first, false) &&
+      ImGui::GetItemRectMax().x + ui.px(12) + ui.px(segmented_width(ui, labels) / ui.scale) <= right)
+    ImGui::SameLine(0, ui.px(12));
+  return segmented(ui, id, labels, chosen);
+}
+constexpr const char* scales[] = {"linear", "log", "row-max"};
+constexpr const char* first_tokens[] = {"first token", "hidden", "renormalised"};
+constexpr const char* units[] = {"tokens", "words"};
+constexpr const char* map_tools[] = {"look", "weights", "mask"};
+constexpr const char* showns[] = {"after", "before", "Δ"};
+constexpr double read_out_height = 34;
+}  // namespace
+
+double HeadPanel::footer_height(const PageContext& c) const {
+  // The same arithmetic as choice(), so that the map takes exactly what is left.
+  const double room = c.room();
+  double x = 0;
+  int lines = 1;
+  const auto take = [&](std::span<const char* const> labels) {
+    const double width = static_cast<double>(segmented_width(c.ui, labels) / c.ui.scale);
+    if (x > 0 && x + 12 + width > room) ++lines, x = 0;
+    x += (x > 0 ? 12 : 0) + width;
+  };
+  take(scales);
+  take(first_tokens);
+  take(units);
+  if (c.state().view.head_view == HeadView::map && !c.words()) take(map_tools);
+  take(showns);  // also before there is an edit: the map must not move under the hand that makes one
+  return 44 + 38 * (lines - 1) + read_out_height;
+}
+
+void HeadPanel::footer(const PageContext& c) {
+  View& view = c.editor.view();
+  bool first = true;
+  int scale = static_cast<int>(view.scale);
+  if (choice(c.ui, "scale", scales, scale, first)) view.scale = static_cast<Scale>(scale);
+  int mode = static_cast<int>(view.first_token);
+  if (choice(c.ui, "first token mode", first_tokens, mode, first)) view.first_token = static_cast<FirstToken>(mode);
+  int unit = static_cast<int>(view.text_unit);
+  if (choice(c.ui, "text unit", units, unit, first)) view.text_unit = static_cast<TextUnit>(unit);
+  if (ImGui::IsItemHovered())
+    tooltip(c.ui, {"Tokens, or words (W)", "to a word: the sum over its tokens; from a word: the mean over its tokens",
+                   "a word begins at a space, at punctuation and at a line break",
+                   "scores (Steps, q·k) and the head's numbers are those of tokens"});
+  if (view.head_view == HeadView::map && !c.words()) {
+    int tool = static_cast<int>(view.map_tool);
+    if (choice(c.ui, "map tool", map_tools, tool, first)) view.map_tool = static_cast<MapTool>(tool);
+  }
+  if (compared(c)) {
+    int shown = static_cast<int>(view.shown);
+    if (choice(c.ui, "shown run", showns, shown, first)) view.shown = static_cast<Shown>(shown);
+    if (ImGui::IsItemHovered()) tooltip(c.ui, {"The edited run, the run before the edits, or after − before (D)"});
+  }
+  read_out(c);
+}
+
+/// The cell under the pointer, or the pinned one: in words, below them where the number comes from. Lines of its own,
+/// so that neither is cut; free while nothing is pointed at, so that nothing moves.
+void HeadPanel::read_out(const PageContext& c) {
+  const Hover& hover = c.state().hover;
+  const Document& document = c.state().document;
+  const auto says =
+      cell_words(c, hover.query.value_or(document.query.value_or(-1)), hover.key.value_or(document.key.value_or(-1)));
+  const double room = c.room();
+  const float top = ImGui::GetCursorPosY();
+  const auto line = [&](const std::string& text, const Font& font, Color color, double y) {
+    const UseFont use(c.ui, font);
+    ImGui::SetCursorPosY(top + c.ui.px(y));
+    text_line(c.ui, text, color);
+    c.ui.name(text, ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+  };
+  if (says) {
+    const std::vector<std::string> words = wrapped(says->words, c.ui.strong(), room, c.ui.fonts);
+    line(words.front(), c.ui.strong(), c.ui.theme.text, 0);
+    if (words.size() > 1)
+      line(words[1], c.ui.strong(), c.ui.theme.text, 17);
+    else
+      line(elided(says->provenance, c.ui.small(), room, c.ui.fonts), c.ui.small(), c.ui.theme.muted, 18);
+  }
+  ImGui::SetCursorPosY(top + c.ui.px(read_out_height));
+  ImGui::Dummy({0, 0});
+}
+
+HeadPanel::HeadPanel() : map_(std::make_unique<HeadMapView>()), heads_(std::make_unique<HeadsView>()) {}
+HeadPanel::~HeadPanel() = default;
+
+void HeadPanel::reset_zoom() {
+  map_->reset();
+}
+
+void HeadPanel::draw(const PageContext& c) {
+  if (!c.trace())
+    return empty_state(c.ui, "Nothing to show yet", "Open a model and write a text: every head appears at once.");
+  header(c);
+  const bool with_row = c.state().view.row_open && c.state().view.head_view == HeadView::map;
+  const double room = ImGui::GetContentRegionAvail().y / c.ui.scale;
+  const double row_height = with_row ? std::clamp(0.25 * room, 152.0, 208.0) : 0;
+  main_view(c, std::max(160.0, room - row_height - footer_height(c)));
+  footer(c);
+  if (!with_row) return;
+  const AttentionMap* map = selected_map(c);
+  if (!map) return;
+  const Document& document = c.state().document;
+  const Index query = shown_query(c, *map);
+  section(c.ui, "ROW",
+          fmt::format("of {} · where it looks{}", at(c.positions(), c.shown(query)),
+                      c.words() ? "" : " · drag a bar to change its weight"));
+  const ShownRun run = shown_run(c);
+  const HeadId head = document.selected;
+  const RowBarsOptions::Room size{c.room(), row_height - 30};
+  const FirstToken first = c.state().view.first_token;
+  const bool dragging = tools_.dragging_bar();
+  row_.want(c.jobs, c.ui, run.trace,
+            fmt::format("{} {} {} {} {} {} {} {}{}", head.layer, head.head, query, size.width, size.height, name(first),
+                        run.words != nullptr, run.minus ? "difference" : "", dragging ? " drag" : ""),
+            [=, row = c.shown(query)](const Look& look) {
+              RowBarsOptions o;
+              o.layer = head.layer;
+              o.head = head.head;
+              o.query = row;
+              o.room = size;
+              if (dragging) o.scaling.high = 1;
+              return row_bars_scene(*as_viewed(run, head, first), o, look);
+            });
+  SceneViewOptions how;
+  how.tooltips = !dragging;
+  const SceneTouch touch = row_.draw(c.ui, "row", how, size.width, size.height);
+  if (row_.scene() && !run.minus && !run.words && first == FirstToken::show &&
+      map->n_key() <= static_cast<Index>(size.width - 2 * slim_margin))  // a bar for every key
+    tools_.on_row(c, touch, *row_.scene(), *map, query);
+}
+
+}  // namespace headscope

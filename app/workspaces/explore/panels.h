@@ -1,0 +1,121 @@
+#pragma once
+// The panels of the Explore workspace. Each is a function of state and results that draws itself into the column it is
+// called in and tells the editor what the user did. Panels do not know one another: what one hovers, all show,
+// through PageContext::hovered. Thread rule: the UI thread.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/widgets/prompt_edit.h"
+#include "app/workspaces/atlas_panel.h"
+#include "app/workspaces/explore/cell_tools.h"
+#include "app/workspaces/explore/edit_dialog.h"
+#include "app/workspaces/next_panel.h"
+#include "app/workspaces/page_context.h"
+#include "app/workspaces/pair_picker.h"
+#include "app/workspaces/scene_slot.h"
+
+namespace headscope {
+
+/// Text editor and token strip.
+class PromptPanel {
+ public:
+  void draw(const PageContext& c);
+  void focus() { edit_.focus(); }
+
+ private:
+  PromptEdit edit_;
+};
+
+/// Metrics averaged over the heads of each layer.
+class DepthPanel {
+ public:
+  void draw(const PageContext& c);
+
+ private:
+  SceneSlot slot_{"scene.depth"};
+};
+
+class HeadMapView;
+class HeadsView;
+
+/// The selected head: map, threads, row, steps, q·k; and one token in all heads.
+class HeadPanel {
+ public:
+  HeadPanel();
+  ~HeadPanel();
+  void draw(const PageContext& c);
+  void reset_zoom();
+
+ private:
+  void header(const PageContext& c);
+  void footer(const PageContext& c);
+  double footer_height(const PageContext& c) const;
+  void read_out(const PageContext& c);
+  void main_view(const PageContext& c, double height);
+  std::unique_ptr<HeadMapView> map_;
+  std::unique_ptr<HeadsView> heads_;
+  SceneSlot slot_{"scene.view"};
+  SceneSlot row_{"scene.row"};
+  CellTools tools_;
+};
+
+/// Temperature of the chosen heads, and the entropy that follows.
+class SoftmaxPanel {
+ public:
+  void draw(const PageContext& c);
+
+ private:
+  SceneSlot slot_{"scene.curve"};
+};
+
+/// Masks to choose from, or written by hand.
+class MaskPanel {
+ public:
+  void draw(const PageContext& c);
+
+ private:
+  std::string spec_, error_;
+};
+
+/// Everything that is changed about the model, as a list; new edits, and those of the list, in a form or in words.
+class EditsPanel {
+ public:
+  void draw(const PageContext& c);
+  /// The form for a new edit, from the next frame on.
+  void add_one() { add_ = true; }
+
+ private:
+  struct EditsOfRun {
+    std::shared_ptr<const TracedRun> run;
+    std::vector<Intervention> edits;
+    bool operator==(const EditsOfRun&) const = default;
+  };
+  /// The texts that edits take from, beside the one on screen.
+  struct Pairs {
+    std::vector<std::shared_ptr<const PairedTexts>> texts;  ///< by edit, null where it takes from no other text
+    std::vector<std::string> errors;
+  };
+  void add(const PageContext& c, const Intervention& edit);
+  void list(const PageContext& c);
+  void want_pairs(const PageContext& c);
+  void pairs_line(const PageContext& c, std::size_t index);
+  void pairs_window(const PageContext& c);
+  std::string line_, error_;
+  Answer<EditsOfRun, Pairs> answer_{{"edit pairs", "pairing the texts"}};
+  EditsOfRun of_;         // as they are now …
+  Pairs pairs_;           // … and what is shown of them
+  bool carried_ = false;  // over from other edits, until their own come
+  PairPicker picker_{"scene.edit.pairs"};
+  std::size_t opened_ = 0;  // the edit whose pairs are shown
+  bool ask_ = false;        // … from the next frame on
+  EditDialog dialog_;
+  bool add_ = false;
+  bool reordered_ = false;  // since the button went down: its release opens nothing
+};
+
+/// The numbers of the selected head, with what chance would give, and the cells behind its class.
+void draw_facts(const PageContext& c);
+
+}  // namespace headscope

@@ -1,0 +1,197 @@
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
+#include "app/workspaces/explore/panels.h"
+#include "app/workspaces/shown_run.h"
+#include "viz/scene/map_cells.h"
+
+namespace headscope {
+
+namespace {
+
+/// How much attention each key of the selected head receives, 0 … 1 of the largest.
+std::vector<double> attention_received(const PageContext& c) {
+  const Trace* trace = c.trace();
+  std::vector<double> shades(c.positions().tokens.size(), -1);
+  const HeadId head = c.state().document.selected;
+  for (const AttentionMap& map : trace->maps) {
+    if (map.layer() != head.layer || map.head() != head.head) continue;
+    const std::vector<double>& mass = map.stats().column_mass;
+    std::vector<double> received(shades.size(), 0);
+    for (std::size_t i = 0; i < mass.size(); ++i)
+      if (const auto at = static_cast<std::size_t>(c.shown(static_cast<Index>(i))); at < received.size())
+        received[at] += mass[i];
+    const double largest = received.empty() ? 0 : *std::ranges::max_element(received);
+    for (std::size_t i = 0; i < shades.size(); ++i) shades[i] = largest > 0 ? received[i] / largest : 0;
+  }
+  return shades;
+}
+
+/// Where the pinned token looks in the selected head: its row, as strong as the map's cells. Below 0: masked.
+std::vector<double> row_of_pinned(const PageContext& c, const AttentionMap& map, Index query) {
+  const WordGroups* words = c.words();
+  std::vector<double> row;
+  double largest = 0;
+  for (Index k = 0; k < static_cast<Index>(c.positions().tokens.size()); ++k) {
+    const bool masked = !words && map.masked(query, k);
+    const float weight = words    ? weight_in_words(map, *words, c.shown(query), k)
+                         : masked ? std::numeric_limits<float>::quiet_NaN()
+                                  : map.weight(query, k);
+    row.push_back(std::isnan(weight) ? -1 : std::abs(static_cast<double>(weight)));
+    largest = std::max(largest, row.back());
+  }
+  // Weights that are no shares of 1 are shown beside their largest.
+  if (map.place().kind == MapKind::effective && largest > 0)
+    for (double& weight : row) weight = weight < 0 ? weight : weight / largest;
+  return row;
+}
+
+/// The row that the strip is shaded by; nullopt while it is shaded by what every token receives.
+std::optional<Index> pinned_row(const PageContext& c, const AttentionMap* map) {
+  const auto query = c.state().document.query;
+  return map && query && *query < map->n_query() ? query : std::nullopt;
+}
+
+void token_strip(const PageContext& c) {
+  const WordGroups* words = c.words();
+  const Trace& trace = c.positions();
+  const AttentionMap* map = selected_map(c);
+  const std::optional<Index> pinned = pinned_row(c, map);
+  const std::vector<double> shades = pinned ? row_of_pinned(c, *map, *pinned) : attention_received(c);
+  const float gap = c.ui.px(3);
+  const Document& document = c.state().document;
+  const auto visible_rows = ImGui::BeginChild(
+      "tokens", {0, std::min(c.ui.px(118), c.ui.px(26) * std::ceil(static_cast<float>(trace.tokens.size()) / 5 + 1))},
+      ImGuiChildFlags_AutoResizeY | ImGuiChildFlags_NavFlattened);
+  if (visible_rows) {
+    const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;  // left of a scroll bar
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {gap, gap});
+    for (std::size_t i = 0; i < trace.tokens.size(); ++i) {
+      const auto position = static_cast<Index>(i);
+      // What is pinned and hovered are tokens: of a word its last, where the model has read all of it.
+      const Index token = words ? words->tokens_of(position).end - 1 : position;
+      const auto here = [&](std::optional<Index> other) { return other && c.shown(*other) == position; };
+      if (i > 0) {
+        ImGui::SameLine(0, gap);
+        const float width = c.ui.px(token_chip_width(c.ui, trace.tokens[i].label));
+        if (ImGui::GetCursorScreenPos().x + width > right) ImGui::NewLine();
+      }
+      ChipOptions chip;
+      chip.shade = shades[i];
+      chip.faint = pinned && shades[i] < 0;
+      chip.selected = here(document.query);
+      chip.hovered = here(c.state().hover.key) || here(c.state().hover.query);
+      const Touch touch = token_chip(c.ui, trace.tokens[i].label, "token " + std::to_string(i), chip);
+      if (touch.hovered) {
+        c.hovered.key = token;
+        if (const auto says = pinned ? cell_words(c, *pinned, token) : std::nullopt)
+          tooltip(c.ui, {says->words, says->provenance, says->source});
+      }
+      if (touch.clicked) c.editor.pin(here(document.query) ? std::nullopt : std::optional(token));
+    }
+    ImGui::PopStyleVar();
+  }
+  ImGui::EndChild();
+}
+
+}  // namespace
+
+namespace {
+
+/// The tokens of the run on screen as stretches of the text that is being edited, when it is still the same text: the
+/// pinned one marked, the hovered ones pointed out, the others told apart by a line.
+std::vector<TextMark> token_marks(const PageContext& c) {
+  std::vector<TextMark> marks;
+  const Trace* trace = c.trace();
+  if (!trace || trace->text != c.state().document.text) return marks;
+  const Document& document = c.state().document;
+  const Hover& hover = c.state().hover;
+  for (std::size_t i = 0; i < trace->tokens.size(); ++i) {
+    const Token& token = trace->tokens[i];
+    if (token.begin < 0) continue;
+    const auto position = static_cast<Index>(i);
+    TextMark mark{static_cast<std::size_t>(token.begin), static_cast<std::size_t>(token.end)};
+    if (document.query == position) mark.ground = with_opacity(c.ui.theme.accent, 0.28);
+    if (hover.query == position) mark.ground = with_opacity(c.ui.theme.query, 0.32);
+    if (hover.key == position) mark.ground = with_opacity(c.ui.theme.key, 0.32);
+    if (mark.ground.a) marks.push_back(mark);
+  }
+  return marks;
+}
+
+/// The text has more tokens than the model reads: which shall it be?
+void offer_a_part(const PageContext& c, const TooLongText& text) {
+  const UseFont font(c.ui, c.ui.body());
+  paragraph(c.ui,
+            fmt::format("The text has {}{} tokens; this model reads at most {}.", text.counted ? "" : "at least ",
+                        text.tokens, text.context),
+            c.ui.theme.text);
+  const std::string first = fmt::format("Keep first {}", text.context),
+                    last = fmt::format("Keep last {}", text.context);
+  if (button(c.ui, first.c_str(), c.ui.px(27))) c.editor.set_too_long(RunRequest::TooLong::keep_first);
+  const float room = button_width(c.ui, last.c_str()) + c.ui.px(8);
+  if (ImGui::GetItemRectMax().x + room < ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x)
+    ImGui::SameLine(0, c.ui.px(8));
+  if (button(c.ui, last.c_str(), c.ui.px(27))) c.editor.set_too_long(RunRequest::TooLong::keep_last);
+}
+
+/// What part of a long text is read: "first" or "last"; "" = all of it.
+std::string part_read(const Trace& trace) {
+  const auto in_text = [](const Token& token) { return token.begin >= 0; };
+  const auto first = std::ranges::find_if(trace.tokens, in_text);
+  if (first == trace.tokens.end()) return "";
+  if (first->begin > 0) return "last";
+  const Token& last = trace.tokens.back();
+  return last.end >= 0 && static_cast<std::size_t>(last.end) < trace.text.size() ? "first" : "";
+}
+
+}  // namespace
+
+void PromptPanel::draw(const PageContext& c) {
+  section(c.ui, "PROMPT");
+  const Document& document = c.state().document;
+  const int most_lines = ImGui::GetIO().DisplaySize.y / c.ui.scale < 800 ? 4 : 8;
+  const PromptTouch touch = edit_.draw(c.ui, "##prompt", document.text, token_marks(c), most_lines, "Write a text …");
+  if (touch.changed) c.editor.set_text(edit_.text());
+  if (touch.left) c.editor.history().close_step();
+  const Trace* trace = c.trace();
+  if (touch.hovered && trace && trace->text == document.text)
+    for (std::size_t i = 0; i < trace->tokens.size(); ++i)
+      if (trace->tokens[i].begin >= 0 && static_cast<std::size_t>(trace->tokens[i].begin) <= *touch.hovered &&
+          *touch.hovered < static_cast<std::size_t>(trace->tokens[i].end))
+        c.hovered.key = static_cast<Index>(i);
+  if (c.results().too_long) offer_a_part(c, *c.results().too_long);
+  if (c.bench.explorer.run.behind()) {
+    const UseFont font(c.ui, c.ui.body());
+    paragraph(c.ui, "Not run to its end: the pictures are of what was there before.", c.ui.theme.text);
+    if (button(c.ui, "Run again (F5)", c.ui.px(27))) c.bench.explorer.run.run_again();
+  }
+  ImGui::Dummy({0, c.ui.px(2)});
+  if (!trace) {
+    if (document.text.empty() && document.ids.empty()) section(c.ui, "TOKENS", "write a text above");
+    return;
+  }
+  const std::string part = part_read(*trace);
+  const bool words = c.words() != nullptr;
+  const auto pinned = pinned_row(c, selected_map(c));
+  const std::string shaded = pinned
+                                 ? fmt::format("shaded by where {} looks", token_word(c.positions(), c.shown(*pinned)))
+                                 : "shaded by attention received";
+  section(c.ui, words ? "WORDS" : "TOKENS",
+          words ? fmt::format("{} of {} tokens · {}", c.words()->words(), trace->tokens.size(), shaded)
+          : c.state().view.text_unit == TextUnit::words
+              ? fmt::format("{} · too many words to be shown as words", trace->tokens.size())
+          : part.empty() ? fmt::format("{} · {}{}", trace->tokens.size(), shaded, pinned ? "" : " · click to pin")
+                         : fmt::format("the {} {} of the text", part, trace->tokens.size()));
+  if (!part.empty() && button(c.ui, "Read another part", c.ui.px(24)))
+    c.editor.set_too_long(RunRequest::TooLong::refuse);
+  token_strip(c);
+}
+
+}  // namespace headscope

@@ -1,0 +1,119 @@
+// The right column of the Generate workspace: how the token at the cursor was chosen, or will be.
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
+#include "app/workspaces/generate/generate_workspace.h"
+#include "viz/scene/candidates.h"
+
+namespace headscope {
+
+namespace {
+
+constexpr std::size_t shown_candidates = 14;
+
+CandidatesOptions candidates_of(const GenerationStep& step, bool decided, double width, std::size_t most,
+                                const std::function<std::string(std::int32_t)>& label) {
+  const TokenDistribution d = token_distribution(step.logits, step.settings);
+  CandidatesOptions out;
+  out.width = width;
+  out.vocabulary = d.ids.size();
+  out.kept = d.count;
+  const auto candidate = [&](std::size_t i) {
+    Candidate c{d.ids[i], label(d.ids[i]), d.plain[i], d.kept[i], Candidate::Cut::none};
+    if (i >= d.count)
+      c.cut = step.settings.greedy() ? Candidate::Cut::greedy
+              : i < d.after_top_k    ? Candidate::Cut::top_p
+                                     : Candidate::Cut::top_k;
+    return c;
+  };
+  for (std::size_t i = 0; i < std::min(most, d.ids.size()); ++i) out.first.push_back(candidate(i));
+  if (!std::isnan(step.random)) out.random = step.random;
+  if (!decided) return out;
+  out.chosen = step.token;
+  while (d.ids[out.chosen_rank] != step.token) ++out.chosen_rank;
+  if (out.chosen_rank >= out.first.size()) out.chosen_far = candidate(out.chosen_rank);
+  return out;
+}
+
+}  // namespace
+
+std::string bytes_text(std::size_t bytes) {
+  return quantity(static_cast<double>(bytes), "B");
+}
+
+void GenerateWorkspace::right(const PageContext& c) {
+  if (!desk_.prompt()) return empty_state(c.ui, "The choice of a token", "Its candidates will stand here.");
+  switch (study(c.bench)) {
+    case Study::tape:
+      return choice(c.ui, c.bench);
+    case Study::cost:
+      return cost_facts(c.ui);
+    case Study::streaming:
+      return streaming_facts(c.ui);
+    case Study::forcing:
+      return forcing_facts(c.ui);
+  }
+}
+
+void GenerateWorkspace::choice(Ui& ui, Workbench& bench) {
+  const ToldStep* told = desk_.at_cursor();
+  if (!told) {
+    section(ui, "THE CHOICE", desk_.branch().ended);
+    if (!desk_.branch().ended.empty()) note(ui, "Scrub back to look at any step, or fork there.");
+    return;
+  }
+  const bool decided = desk_.cursor() < desk_.branch().steps.size();
+  const GenerationStep& step = *told->step;
+  section(ui, decided ? fmt::format("STEP {}", desk_.cursor() + 1) : "THE NEXT TOKEN",
+          decided ? "click a candidate to fork" : "click a candidate to take it");
+  const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
+  const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
+  const auto most = static_cast<std::size_t>(std::clamp((room - 330) / 23, 5.0, static_cast<double>(shown_candidates)));
+  candidates_.want(bench.explorer.jobs, ui, told->step, fmt::format("{} {} {}", width, most, decided),
+                   [step = told->step, decided, width, most, model = desk_.model()](const Look& look) {
+                     const auto label = [&](std::int32_t id) {
+                       return model.tokenizer && id < model.tokenizer->vocab_size() ? model.tokenizer->token(id).label
+                                                                                    : fmt::format("#{}", id);
+                     };
+                     return candidates_scene(candidates_of(*step, decided, width, most, label), look);
+                   });
+  if (const Scene* scene = candidates_.scene()) {
+    SceneViewOptions how;
+    how.fit_height = false;
+    const SceneTouch touch = candidates_.draw(ui, "candidates", how, width, scene->height);
+    int id = 0;
+    if (touch.mark && std::sscanf(touch.mark->id.c_str(), "candidate.%d", &id) == 1) {
+      const auto& box = std::get<Box>(touch.mark->shape).rect;
+      ImGui::GetWindowDrawList()->AddRect(touch.window({box.x, box.y}), touch.window({box.right(), box.bottom()}),
+                                          col(ui.theme.accent), ui.px(4));
+      if (touch.clicked) return desk_.fork(desk_.cursor(), id);
+    }
+  }
+  const std::string by = step.by == GenerationStep::By::given    ? "chosen by hand"
+                         : step.by == GenerationStep::By::greedy ? "the most probable"
+                                                                 : fmt::format("seed {}", step.seed);
+  section(ui, "IN NUMBERS", decided ? by : "as the settings are now");
+  if (decided) {
+    fact(ui, "Probability", fmt::format("{:.4f}", told->probability), nullptr,
+         {"softmax of the logits, full vocabulary"});
+    fact(ui, "Rank", fmt::format("{} of {}", told->rank + 1, step.logits.dim(0)));
+  }
+  fact(ui, "Entropy of the model", fmt::format("{:.3f} nats", told->entropy), nullptr,
+       {"−Σ p ln p of softmax(logits)"});
+  fact(ui, "… of what is drawn from", fmt::format("{:.3f} nats", told->entropy_kept), nullptr,
+       {"the same after temperature, top-k and top-p"});
+  fact(ui, "Tokens not cut", fmt::format("{} of {}", told->kept, step.logits.dim(0)));
+  fact(ui, "Positions read", fmt::format("{} of {}", step.computed, step.length), nullptr,
+       {"1: the cache held the others", "all: an edit looks ahead, so that each step reads the whole prefix"});
+  fact(ui, "Time of the pass", fmt::format("{:.2f} ms", step.milliseconds));
+  fact(ui, "KV cache after it", step.cache_bytes > 0 ? bytes_text(step.cache_bytes) : "none");
+}
+
+}  // namespace headscope

@@ -1,0 +1,362 @@
+// The studies of the Generate workspace: what a key-value cache saves, what happens when it forgets, and how far a
+// model's own text leads it away.
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
+#include "app/widgets/plots.h"
+#include "app/workspaces/generate/generate_workspace.h"
+#include "viz/color/norm.h"
+
+namespace headscope {
+
+namespace {
+
+constexpr std::size_t smoothing = 12;  // tokens: single losses scatter
+
+Color hue_of(const Ui& ui, CachePolicy policy) {
+  switch (policy) {
+    case CachePolicy::whole:
+      return ui.theme.muted;
+    case CachePolicy::window:
+      return legible(ui.theme, ui.theme.key);
+    case CachePolicy::sinks:
+      return legible(ui.theme, ui.theme.accent);
+    case CachePolicy::recompute:
+      return legible(ui.theme, ui.theme.value);
+  }
+  return ui.theme.text;
+}
+
+double mean_of(const std::vector<double>& values, std::size_t from, std::size_t to) {
+  to = std::min(to, values.size());
+  if (from >= to) return std::nan("");
+  return std::accumulate(values.begin() + static_cast<std::ptrdiff_t>(from),
+                         values.begin() + static_cast<std::ptrdiff_t>(to), 0.0) /
+         static_cast<double>(to - from);
+}
+
+std::string nats(double value) {
+  return std::isnan(value) ? "–" : fmt::format("{:.3f} nats", value);
+}
+
+void waiting(const Ui& ui, const GenerationDesk& desk, const char* what) {
+  empty_state(ui, desk.studying() ? "Measuring …" : "Waiting", what);
+}
+
+std::vector<double> running_sum(const std::vector<double>& values) {
+  std::vector<double> sums(values.size());
+  std::partial_sum(values.begin(), values.end(), sums.begin());
+  return sums;
+}
+
+}  // namespace
+
+// ---- cost
+
+void GenerateWorkspace::cost(Ui& ui) {
+  note(ui,
+       "To write token t, the model needs keys and values of all tokens before it. Kept in a cache they cost memory; "
+       "computed anew they cost a pass over the whole prefix, at every step.");
+  if (!desk_.costs()) return waiting(ui, desk_, "Each length is run with the cache and without it, several times.");
+  const std::vector<GenerationCost>& costs = *desk_.costs();
+  const float half = ImGui::GetContentRegionAvail().y / 2;
+  const double height = std::max(static_cast<double>(half / ui.scale) - 52, 110.0);
+  section(ui, "MILLISECONDS PER TOKEN", "measured on this machine · by tokens before it");
+  Series cached{"with the cache", {}, {}, legible(ui.theme, ui.theme.accent), 2.25};
+  Series whole{"recomputed", {}, {}, legible(ui.theme, ui.theme.key), 2.25};
+  Series cached_sum = cached, whole_sum = whole;
+  double cached_total = 0, whole_total = 0;
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    const double t = costs[i].length;
+    for (Series* line : {&cached, &whole, &cached_sum, &whole_sum}) line->x.push_back(t);
+    cached.y.push_back(costs[i].cached_ms);
+    whole.y.push_back(costs[i].recomputed_ms);
+    const double steps = i == 0 ? t : t - costs[i - 1].length;  // the trapezoid between two measured lengths
+    cached_total += steps * (costs[i].cached_ms + costs[i == 0 ? 0 : i - 1].cached_ms) / 2;
+    whole_total += steps * (costs[i].recomputed_ms + costs[i == 0 ? 0 : i - 1].recomputed_ms) / 2;
+    cached_sum.y.push_back(cached_total);
+    whole_sum.y.push_back(whole_total);
+  }
+  PlotOptions options;
+  options.height = height;
+  options.scales = true;
+  options.x_low = 0;
+  options.y_low = 0;
+  options.x_name = "tokens";
+  const Series per_token[] = {whole, cached};
+  plot(ui, "cost per token", per_token, options);
+  section(ui, "MILLISECONDS FOR THE WHOLE TEXT", "summed over the steps · the area under the curves above");
+  const Series sums[] = {whole_sum, cached_sum};
+  plot(ui, "cost of the text", sums, options);
+}
+
+void GenerateWorkspace::cost_facts(Ui& ui) {
+  const ModelDims& dims = desk_.model().model->config().dims;
+  section(ui, "KV CACHE", "keys and values of every layer · kilobytes by tokens");
+  fact(ui, "Bytes per token", fmt::format("{}", cache_bytes(dims, 1)), nullptr,
+       {"2 · layers · key heads · d_head · 4 bytes",
+        fmt::format("2 · {} · {} · {} · 4", dims.layers, dims.kv_heads, dims.d_head)});
+  if (dims.kv_heads != dims.heads)
+    fact(ui, "With a key head per head",
+         fmt::format("{}", cache_bytes(dims, 1) / static_cast<std::size_t>(dims.kv_heads) *
+                               static_cast<std::size_t>(dims.heads)),
+         nullptr, {fmt::format("{} query heads share {} key heads (GQA)", dims.heads, dims.kv_heads)});
+  if (!desk_.costs()) return;
+  const std::vector<GenerationCost>& costs = *desk_.costs();
+  std::vector<double> x, y;
+  for (const GenerationCost& cost : costs) {
+    x.push_back(cost.length);
+    y.push_back(static_cast<double>(cost.cache_bytes) / 1e3);
+  }
+  PlotOptions options;
+  options.height = 110;
+  options.scales = true;
+  options.x_low = options.y_low = 0;
+  options.x_name = "tokens";
+  const Series line[] = {{"", x, y, legible(ui.theme, ui.theme.value), 2}};
+  plot(ui, "cache bytes", line, options);
+  section(ui, "AT THE END OF THE CONTEXT", fmt::format("{} tokens", costs.back().length));
+  fact(ui, "A token with the cache", fmt::format("{:.3f} ms", costs.back().cached_ms));
+  fact(ui, "A token recomputed", fmt::format("{:.3f} ms", costs.back().recomputed_ms));
+  fact(ui, "Saved", fmt::format("{:.1f} ×", costs.back().recomputed_ms / std::max(costs.back().cached_ms, 1e-9)));
+  fact(ui, "Growth with the cache",
+       fmt::format("{:.2f} ×", costs.back().cached_ms / std::max(costs.front().cached_ms, 1e-9)), nullptr,
+       {fmt::format("time at {} tokens ÷ time at {}", costs.back().length, costs.front().length)});
+  fact(ui, "Growth recomputed",
+       fmt::format("{:.2f} ×", costs.back().recomputed_ms / std::max(costs.front().recomputed_ms, 1e-9)), nullptr,
+       {fmt::format("time at {} tokens ÷ time at {}", costs.back().length, costs.front().length)});
+  section(ui, "WHAT TO LOOK FOR");
+  note(ui,
+       "With the cache a step reads one token: its products cost the same at any length, and only the row of scores "
+       "grows, O(t). Recomputing reads t tokens, O(t) products and O(t²) scores, so the whole text costs a power "
+       "of t more.");
+}
+
+// ---- streaming
+
+void GenerateWorkspace::streaming(Ui& ui) {
+  const auto& view = desk_.streaming();
+  note(ui,
+       "A stream is longer than the cache may grow, so tokens are evicted: all but the last ones, or all but these and "
+       "a few of the first, on which heads of many models rest as sinks. Rotary positions are counted inside the cache "
+       "(Xiao et al., § 3.2); learned ones were added as tokens were read, and stay those of the text.");
+  if (!view) return waiting(ui, desk_, "The text is continued to the end of the context, then read under each policy.");
+  const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
+  section(ui, "LOSS PER TOKEN",
+          fmt::format("nats, mean of {} tokens · the line: the cache is full, the first token goes", smoothing));
+  std::vector<Series> lines;
+  double most = 0;
+  for (std::size_t p = 0; p < view->losses.size(); ++p) {
+    const auto policy = static_cast<CachePolicy>(p);
+    Series line{std::string(title_of(policy)), {}, {}, hue_of(ui, policy), policy == CachePolicy::sinks ? 2.5 : 1.75};
+    for (std::size_t i = 0; i < view->losses[p].size(); ++i) {
+      line.x.push_back(static_cast<double>(i + 1));
+      line.y.push_back(mean_of(view->losses[p], i + 1 >= smoothing ? i + 1 - smoothing : 0, i + 1));
+      if (i >= smoothing / 2) most = std::max(most, line.y.back());
+    }
+    lines.push_back(std::move(line));
+  }
+  const double window = view->settings.window;
+  lines.push_back({"", {window, window}, {0, most * 1.1}, ui.theme.faint, 1});
+  PlotOptions options;
+  options.height = std::max(0.62 * room - 40, 160.0);
+  options.scales = true;
+  options.x_low = 1;
+  options.y_low = 0;
+  options.y_high = std::max(most * 1.08, 0.1);
+  options.x_name = "token";
+  plot(ui, "streaming loss", lines, options);
+  section(ui, "LOST AGAINST THE WHOLE CACHE", "nats, summed from the first eviction on");
+  std::vector<Series> lost;
+  for (std::size_t p = 1; p < view->losses.size(); ++p) {
+    const auto policy = static_cast<CachePolicy>(p);
+    Series line{std::string(title_of(policy)), {}, {}, hue_of(ui, policy), policy == CachePolicy::sinks ? 2.5 : 1.75};
+    double sum = 0;
+    for (std::size_t i = static_cast<std::size_t>(view->settings.window); i < view->losses[p].size(); ++i) {
+      sum += view->losses[p][i] - view->losses[0][i];
+      line.x.push_back(static_cast<double>(i + 1));
+      line.y.push_back(sum);
+    }
+    lost.push_back(std::move(line));
+  }
+  PlotOptions below = options;
+  below.height = std::max(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) - 26, 90.0);
+  below.y_low = below.y_high = std::nullopt;
+  plot(ui, "streaming lost", lost, below);
+}
+
+void GenerateWorkspace::streaming_facts(Ui& ui) {
+  StreamingSettings& settings = desk_.streaming_settings();
+  const int context = desk_.model().model->config().context;
+  section(ui, "CACHE", "tokens");
+  double window = settings.window, sinks = settings.sinks;
+  if (slider(ui, "Window", window, {2, static_cast<double>(std::max(context - 1, 3)), 64, false, "", 0}))
+    settings.window = static_cast<int>(window);
+  settings.sinks = std::clamp(settings.sinks, 1, settings.window - 1);
+  if (slider(ui, "Sinks", sinks,
+             {1, static_cast<double>(std::max(2, std::min(16, settings.window - 1))), 4, false, "", 0}))
+    settings.sinks = std::clamp(static_cast<int>(sinks), 1, settings.window - 1);
+  fact(ui, "Bytes held", bytes_text(cache_bytes(desk_.model().model->config().dims, settings.window)));
+  const auto& view = desk_.streaming();
+  if (!view) return;
+  const auto from = static_cast<std::size_t>(view->settings.window);
+  section(ui, "MEAN LOSS", "after the first eviction");
+  for (std::size_t p = 0; p < view->losses.size(); ++p) {
+    const auto policy = static_cast<CachePolicy>(p);
+    const Color hue = hue_of(ui, policy);
+    fact(ui, std::string(title_of(policy)), nats(mean_of(view->losses[p], from, view->losses[p].size())), &hue,
+         {std::string(title_of(policy)),
+          fmt::format("mean of −ln p over tokens {} to {}", from + 1, view->losses[p].size()),
+          "edits of the document are left out here"});
+  }
+  section(ui, "THE SAME BEFORE IT");
+  fact(ui, "All policies", nats(mean_of(view->losses[0], 0, from)), nullptr,
+       {"until the window is full nothing is evicted, and all read the same"});
+  section(ui, "TEXT");
+  const std::string given = fmt::format("{} tokens", view->given),
+                    own = fmt::format("{} tokens", view->ids.size() - view->given);
+  fact(ui, "Of this branch", given);
+  fact(ui, "Written on to the end", own, nullptr,
+       {"drawn by the model itself at temperature 1", "with the seed on the left"});
+  section(ui, "WHAT THIS SHOWS");
+  const auto lost = [&](CachePolicy policy) {
+    const auto p = static_cast<std::size_t>(policy);
+    return mean_of(view->losses[p], from, view->losses[p].size()) -
+           mean_of(view->losses[0], from, view->losses[0].size());
+  };
+  const double window_lost = lost(CachePolicy::window), sinks_lost = lost(CachePolicy::sinks);
+  std::string words =
+      fmt::format("Without the first tokens the model loses {:+.3f} nats per token, with {} of them kept {:+.3f}. ",
+                  window_lost, view->settings.sinks, sinks_lost);
+  if (window_lost > 0.05 && sinks_lost < 0.5 * window_lost)
+    words += "Heads of this model lean on its first tokens: the sinks bring most of it back (Xiao et al. 2023).";
+  else if (window_lost > 0.05)
+    words += "The sinks do not bring it back: what is lost is what stood farther away than the window reaches.";
+  else
+    words +=
+        "This model does not lean on its first tokens here (see the sink metric in Explore), so that sinks help "
+        "little.";
+  note(ui, words);
+}
+
+// ---- teacher forcing
+
+void GenerateWorkspace::forcing(Ui& ui) {
+  const auto& view = desk_.forcing();
+  note(ui,
+       "The same text twice. Taught, the model reads the true tokens and guesses each next one. On its own, it reads "
+       "what it wrote: the first miss changes all that follows.");
+  if (!view) return waiting(ui, desk_, "The text is read token by token in both ways.");
+  const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
+  section(ui, "TOKENS", "the text · guessed after the true tokens · written freely");
+  const float gap = ui.px(4), chip = ui.px(22);
+  const Color right_hue = legible(ui.theme, ui.theme.value), wrong_hue = legible(ui.theme, ui.theme.key);
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, vec(ui.theme.background));
+  if (ImGui::BeginChild("forcing tokens", {0, ui.px(std::clamp(0.46 * room, 100.0, 420.0))},
+                        ImGuiChildFlags_NavFlattened)) {
+    const ImVec2 corner = ImGui::GetCursorScreenPos();
+    const float left = ui.px(52), end = ImGui::GetContentRegionAvail().x;
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    float x = left, y = 0;
+    const auto row_names = [&] {
+      static constexpr const char* names[] = {"text", "taught", "free"};
+      for (int row = 0; row < 3; ++row)
+        draw_text(ui, draw, {{0, 0}, names[row], ui.small(), ui.theme.muted, Anchor::start, 0},
+                  {corner.x, corner.y + y + chip * static_cast<float>(row) + ui.px(15)});
+    };
+    row_names();
+    for (std::size_t i = 0; i < view->target.size(); ++i) {
+      const std::string words[] = {desk_.label(view->target[i]), desk_.label(view->guessed[i]),
+                                   desk_.label(view->written[i])};
+      double widest = 0;
+      for (const std::string& each : words) widest = std::max(widest, ui.fonts.width(each, ui.token()));
+      const float width = ui.px(widest + 8);
+      if (x + width > end && x > left) {
+        x = left;
+        y += 3 * chip + ui.px(12);
+        row_names();
+      }
+      for (int row = 0; row < 3; ++row) {
+        const bool hit = row == 0 || (row == 1 ? view->guessed[i] : view->written[i]) == view->target[i];
+        const ImVec2 from{corner.x + x, corner.y + y + chip * static_cast<float>(row)};
+        if (row > 0)
+          draw.AddRectFilled(from, {from.x + width, from.y + chip - 2},
+                             col(mix(ui.theme.background, hit ? right_hue : wrong_hue, hit ? 0.2 : 0.24)), ui.px(3));
+        draw_text(ui, draw,
+                  {{0, 0},
+                   words[row],
+                   ui.token(),
+                   row == 0 ? ui.theme.text
+                   : hit    ? right_hue
+                            : wrong_hue,
+                   Anchor::middle,
+                   0},
+                  {from.x + width / 2, from.y + ui.px(15)});
+      }
+      const ImVec2 from{corner.x + x, corner.y + y};
+      ImGui::SetCursorScreenPos(from);
+      ImGui::Dummy({width, 3 * chip});
+      ui.name(fmt::format("forced {}", i), from, {from.x + width, from.y + 3 * chip});
+      if (ImGui::IsItemHovered())
+        tooltip(ui, {fmt::format("position {}: {}", view->given + i, words[0]),
+                     fmt::format("taught: {}, −ln p of the text's token {:.3f}", words[1], view->forced_loss[i]),
+                     fmt::format("free: {}, −ln p of the text's token {:.3f}", words[2], view->free_loss[i])});
+      x += width + gap;
+    }
+  }
+  ImGui::EndChild();
+  ImGui::PopStyleColor();
+  section(ui, "LOSS, SUMMED", "nats of the text's own tokens");
+  const std::vector<double> taught = running_sum(view->forced_loss), free = running_sum(view->free_loss);
+  Series lines[] = {{"free", {}, free, wrong_hue, 2.25}, {"taught", {}, taught, right_hue, 2.25}};
+  for (Series& line : lines)
+    for (std::size_t i = 0; i < line.y.size(); ++i) line.x.push_back(static_cast<double>(view->given + i));
+  PlotOptions options;
+  options.scales = true;
+  options.y_low = 0;
+  options.x_name = "position";
+  options.height = std::max(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) - 26, 110.0);
+  plot(ui, "forcing loss", lines, options);
+}
+
+void GenerateWorkspace::forcing_facts(Ui& ui) {
+  section(ui, "GIVEN", "tokens of the prompt to begin with");
+  double given = desk_.forcing_given();
+  const double most = std::max(2.0, static_cast<double>(desk_.prompt()->trace->tokens.size()) - 1);
+  if (slider(ui, "Given", given, {1, most, std::max(1.0, std::floor(most / 3)), false, "", 0}))
+    desk_.forcing_given() = static_cast<int>(given);
+  const auto& view = desk_.forcing();
+  if (!view) return;
+  const auto agree = [&](const std::vector<std::int32_t>& guesses) {
+    std::size_t hits = 0;
+    for (std::size_t i = 0; i < guesses.size(); ++i) hits += guesses[i] == view->target[i];
+    return fmt::format("{} of {}", hits, guesses.size());
+  };
+  const auto first_miss =
+      static_cast<std::size_t>(std::ranges::mismatch(view->written, view->target).in1 - view->written.begin());
+  section(ui, "AGREEMENT", "with the text");
+  fact(ui, "Taught", agree(view->guessed));
+  fact(ui, "On its own", agree(view->written));
+  fact(ui, "First miss on its own",
+       first_miss < view->written.size() ? fmt::format("position {}", view->given + first_miss) : "none");
+  section(ui, "MEAN LOSS");
+  fact(ui, "Taught", nats(mean_of(view->forced_loss, 0, view->forced_loss.size())), nullptr,
+       {"mean of −ln p(token | true tokens before it)"});
+  fact(ui, "On its own", nats(mean_of(view->free_loss, 0, view->free_loss.size())), nullptr,
+       {"mean of −ln p(token of the text | what the model wrote)"});
+  fact(ui, "On its own, up to the first miss", nats(mean_of(view->free_loss, 0, first_miss + 1)), nullptr,
+       {"until then both read the same tokens"});
+  section(ui, "WHAT TO LOOK FOR");
+  note(ui,
+       "Both use the sampling on the left and the same random numbers; choose Greedy for the most probable token. "
+       "After a miss the free text may be good in itself: its loss is measured on another text.");
+}
+
+}  // namespace headscope

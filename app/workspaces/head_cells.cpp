@@ -1,0 +1,78 @@
+#include "app/workspaces/head_cells.h"
+
+#include <fmt/format.h>
+
+#include "app/widgets/controls.h"
+#include "core/base/nth.h"
+#include "viz/scene/text.h"
+
+namespace headscope {
+
+std::optional<HeadId> head_cells(const PageContext& c, const Scene& scene, const SceneTouch& touch, int kv_group) {
+  const Mark* mark = find(scene, "matrix");
+  const auto* map = mark ? std::get_if<Heatmap>(&mark->shape) : nullptr;
+  if (!map) return std::nullopt;
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  const auto corners = [&](Index row, Index column) {
+    const Rect r = map->cell(row, column);
+    return std::pair{touch.window({r.x - 1, r.y - 1}),
+                     touch.window({r.right() - map->gap + 1, r.bottom() - map->gap + 1})};
+  };
+  if (c.ui.items)
+    for (Index row = 0; row < map->rows(); ++row)
+      for (Index column = 0; column < map->columns(); ++column) {
+        const auto [from, to] = corners(row, column);
+        c.ui.name(fmt::format("Layer {} Head {}", row, column * kv_group), from, to);
+      }
+  const HeadId selected = c.state().document.selected;
+  if (selected.layer < map->rows() && selected.head / kv_group < map->columns()) {
+    const auto [from, to] = corners(selected.layer, selected.head / kv_group);
+    draw.AddRect(from, to, col(c.ui.theme.text), 0, 0, c.ui.px(2));
+  }
+  if (!touch.mark || touch.mark->id != "matrix" || !touch.cell) return std::nullopt;
+  const HeadId head{static_cast<int>(touch.cell->row), static_cast<int>(touch.cell->column) * kv_group};
+  const auto [from, to] = corners(touch.cell->row, touch.cell->column);
+  if (head != selected) draw.AddRect(from, to, col(c.ui.theme.accent), 0, 0, c.ui.px(1.5));
+  if (touch.double_clicked)
+    show_in_explore(c, head);
+  else if (touch.clicked)
+    c.editor.select(head);
+  return head;
+}
+
+void selected_head(const PageContext& c) {
+  const HeadId head = c.state().document.selected;
+  section(c.ui, "SELECTED HEAD", fmt::format("layer {} head {}", head.layer, head.head));
+  if (const auto& facts = c.results().facts; facts && facts->row(head) >= 0)
+    for (const HeadVerdict& verdict : nth(facts->verdicts, facts->row(head))) {
+      const std::string chance = fmt::format("{:.2f}", verdict.chance);
+      fact(c.ui, verdict.rule->title, fmt::format("{:.2f}", verdict.score), nullptr,
+           {verdict.rule->title, "its score on this text, and what a head that spreads its weight evenly would score",
+            sureness(verdict)},
+           &chance);
+    }
+  if (button(c.ui, "Open in Explore")) show_in_explore(c, head);
+}
+
+void show_in_explore(const PageContext& c, HeadId head) {
+  c.editor.select(head);
+  c.bench.ui.workspace = workspace_index("Explore");
+}
+
+Color class_color(const ClassRule& rule) {
+  return parse_color(rule.color).value_or(rgb(0x8E939C));
+}
+
+std::vector<HeadMark> head_marks(const HeadFacts* facts) {
+  std::vector<HeadMark> marks;
+  if (!facts) return marks;
+  for (std::size_t i = 0; i < facts->verdicts.size(); ++i)
+    if (!facts->verdicts[i].empty()) {
+      const AttentionMap& map = facts->trace->maps[i];
+      const ClassRule& rule = *facts->verdicts[i].front().rule;
+      marks.push_back({map.layer(), map.head(), rule.title, class_color(rule)});
+    }
+  return marks;
+}
+
+}  // namespace headscope

@@ -1,0 +1,27 @@
+#pragma once
+// A head among layers × heads, on whatever page shows such a matrix, and the colours of classes. Thread rule: the UI thread.
+
+#include <optional>
+#include <vector>
+
+#include "app/widgets/scene_view.h"
+#include "app/workspaces/page_context.h"
+#include "viz/scene/head_grid.h"
+
+namespace headscope {
+
+/// Over a matrix of layers × heads that was just drawn: names the cells for tests, outlines the selected head and the
+/// hovered one, selects on click, opens it in Explore on double click. Returns the head under the pointer. `kv_group`:
+/// columns stand for that many heads each.
+std::optional<HeadId> head_cells(const PageContext& c, const Scene& scene, const SceneTouch& touch, int kv_group = 1);
+
+/// Section SELECTED HEAD with a button that opens it in Explore.
+void selected_head(const PageContext& c);
+void show_in_explore(const PageContext& c, HeadId head);
+
+/// The classes of all heads as outlines, strongest first.
+std::vector<HeadMark> head_marks(const HeadFacts* facts);
+/// The hue of a class, readable beside text.
+Color class_color(const ClassRule& rule);
+
+}  // namespace headscope

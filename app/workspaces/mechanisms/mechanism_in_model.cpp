@@ -1,0 +1,223 @@
+// A mechanism in place of softmax in heads of the open model: a grid of layers × heads that shows and changes the
+// edits, and what follows for loss and next tokens.
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/state/mechanism_swaps.h"
+#include "app/widgets/controls.h"
+#include "app/widgets/keyboard.h"
+#include "app/workspaces/mechanisms/mechanisms_workspace.h"
+#include "core/edits/mask_edit.h"
+#include "core/metrics/next_token.h"
+#include "viz/scene/line_chart.h"
+#include "viz/scene/text.h"
+
+namespace headscope {
+
+namespace {
+
+std::string token_of(const Results& results, std::int32_t id) {
+  return results.model.tokenizer && id < results.model.tokenizer->vocab_size()
+             ? printable(results.model.tokenizer->token(id).label)
+             : fmt::format("#{}", id);
+}
+
+std::vector<HeadId> all_heads(const ModelDims& dims) {
+  std::vector<HeadId> out;
+  for (int layer = 0; layer < dims.layers; ++layer)
+    for (int head = 0; head < dims.heads; ++head) out.push_back({layer, head});
+  return out;
+}
+
+}  // namespace
+
+void MechanismsWorkspace::grid(Ui& ui, Workbench& bench, double cell_height, bool labels) {
+  const auto& model = bench.explorer.results().model.model;
+  if (!model) return;
+  const ModelDims& dims = model->config().dims;
+  const AppState& state = bench.explorer.state();
+  const MechanismSwaps swaps = swaps_of(state.document.edits, dims);
+  const std::string own = text_of(desk_.choice());
+  const float left = labels ? ui.px(64) : 0, gap = ui.px(2), height = ui.px(cell_height);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float room = ImGui::GetContentRegionAvail().x - left;
+  const float width =
+      std::min((room - gap * static_cast<float>(dims.heads - 1)) / static_cast<float>(dims.heads), ui.px(64));
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  ImGui::PushID(labels ? "large grid" : "small grid");
+  if (labels) {  // which head a column is, where there is room for numbers
+    const Font font = ui.small();
+    for (int head = 0; head < dims.heads && width >= ui.px(16); ++head)
+      draw_text(ui, draw, {{0, 0}, std::to_string(head), font, ui.theme.faint, Anchor::middle, 0},
+                {at.x + left + static_cast<float>(head) * (width + gap) + width / 2, at.y - ui.px(6)});
+    draw_text(ui, draw, {{0, 0}, "Head", font, ui.theme.faint, Anchor::start, 0}, {at.x, at.y - ui.px(6)});
+  }
+  for (int layer = 0; layer < dims.layers; ++layer) {
+    const float y = at.y + static_cast<float>(layer) * (height + gap);
+    if (labels) {
+      ImGui::SetCursorScreenPos({at.x, y});
+      const std::string name = fmt::format("Layer {}", layer);
+      int count = 0;
+      std::vector<HeadId> row;
+      for (int head = 0; head < dims.heads; ++head) {
+        row.push_back({layer, head});
+        const auto found = swaps.find(row.back());
+        count += found != swaps.end() && found->second == own;
+      }
+      if (pressable(name.c_str(), {left - gap, height})) desk_.swap_in(row, count < dims.heads);
+      const Font font = ui.small();
+      draw_text(ui, draw,
+                {{0, 0}, name, font, ImGui::IsItemHovered() ? ui.theme.text : ui.theme.muted, Anchor::start, 0},
+                {at.x, y + height / 2 + static_cast<float>(half_capital(font)) * ui.scale});
+    }
+    for (int head = 0; head < dims.heads; ++head) {
+      const HeadId ref{layer, head};
+      const auto found = swaps.find(ref);
+      const bool on = found != swaps.end() && found->second == own;
+      const ImVec2 min{at.x + left + static_cast<float>(head) * (width + gap), y}, max{min.x + width, y + height};
+      ImGui::SetCursorScreenPos(min);
+      const std::string name = fmt::format("swap {}.{}", layer, head);
+      if (pressable(name.c_str(), {width, height})) desk_.swap_in({ref}, !on);
+      const bool hovered = ImGui::IsItemHovered();
+      const Color fill = on                     ? ui.theme.accent
+                         : found != swaps.end() ? mix(ui.theme.accent, ui.chrome.raised, 0.65)
+                         : hovered              ? ui.chrome.hovered
+                                                : ui.chrome.raised;
+      draw.AddRectFilled(min, max, col(fill), ui.px(2));
+      if (state.document.selected == ref) draw.AddRect(min, max, col(ui.theme.text), ui.px(2));
+      if (hovered)
+        tooltip(ui, {fmt::format("Layer {} · Head {}", layer, head),
+                     found == swaps.end() ? "softmax attention" : "mechanism " + found->second,
+                     on ? "click: back to softmax" : fmt::format("click: {} in this head", desk_.mechanism().name)});
+    }
+  }
+  ImGui::PopID();
+  ImGui::SetCursorScreenPos(at);
+  ImGui::Dummy({left + room, static_cast<float>(dims.layers) * (height + gap)});
+}
+
+void MechanismsWorkspace::effect(Ui& ui, Workbench& bench, bool whole) {
+  const Results& results = bench.explorer.results();
+  if (!results.run) return;
+  const auto& effect = results.effect;
+  const bool compared = effect && effect->after == results.run->trace;
+  const bool swapped = !swaps_of(results.run->request.edits, results.run->trace->model.dims).empty();
+  const std::shared_ptr<const TextLosses> losses = results.current_losses();
+  const double after = losses ? mean_loss(losses->now) : std::nan("");
+  const auto nats = [](double value) { return std::isnan(value) ? std::string("–") : fmt::format("{:.3f}", value); };
+  const std::string other = results.run->request.edits.size() > 0 && !swapped ? " (of the other edits)" : "";
+  fact(ui, "Loss on this text",
+       compared && losses ? fmt::format("{} → {}", nats(mean_loss(losses->before)), nats(after)) : nats(after), nullptr,
+       {"mean of −ln p(token | what came before), nats", "before all edits → with them" + other});
+  if (compared)
+    fact(ui, "Next-token KL", fmt::format("{:.4f} nats", effect->change.kl), nullptr,
+         {"KL(before ‖ after) of the next-token distribution", "Σ p ln(p ÷ q) over the full vocabulary"});
+  if (!whole) return;
+  section(ui, "NEXT TOKEN", compared ? "before → after, %" : "after the last token, %");
+  std::vector<Bar> bars;
+  double largest = 1e-9;
+  if (compared) {
+    for (const auto& token : effect->change.tokens) largest = std::max({largest, token.before, token.after});
+    for (const auto& token : effect->change.tokens) {
+      if (bars.size() == 6) break;
+      bars.push_back({token_of(results, token.id), token.after / largest, token.before / largest,
+                      fmt::format("{:.1f} → {:.1f}", 100 * token.before, 100 * token.after),
+                      fmt::format("token {}: probability {:.5f} → {:.5f}", token.id, token.before, token.after)});
+    }
+  } else {
+    for (const NextToken& token : results.run->next) largest = std::max(largest, token.probability);
+    for (const NextToken& token : results.run->next) {
+      if (bars.size() == 6) break;
+      bars.push_back({token_of(results, token.id), token.probability / largest, -1,
+                      fmt::format("{:.1f} %", 100 * token.probability),
+                      fmt::format("token {}: softmax of the logits over the full vocabulary", token.id)});
+    }
+  }
+  bar_list(ui, "mechanism next", bars);
+  if (!losses || losses->now.size() < 2) return;
+  section(ui, "LOSS PER TOKEN", compared ? "nats; grey: before the edits" : "nats");
+  const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
+  const double height = std::clamp(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) - 8, 110.0, 220.0);
+  losses_.want(bench.explorer.jobs, ui, losses, fmt::format("{} {} {}", compared, width, height),
+               [losses, compared, width, height](const Look& look) {
+                 LineChart chart;
+                 chart.width = width;
+                 chart.height = height;
+                 chart.y_title = "loss, nats";
+                 chart.x_title = "position";
+                 chart.grid = true;
+                 chart.y_low = 0;
+                 const auto add = [&](const std::string& name, Color color, const std::vector<double>& y) {
+                   ChartSeries line{name, color, {}, y};
+                   for (std::size_t i = 0; i < y.size(); ++i) line.x.push_back(static_cast<double>(i + 1));
+                   chart.series.push_back(std::move(line));
+                 };
+                 const bool both = compared && losses->before.size() == losses->now.size();
+                 if (both) add("before", look.theme.faint, losses->before);
+                 add(both ? "after" : "", look.theme.accent, losses->now);
+                 return line_chart_scene(chart, look);
+               });
+  losses_.draw(ui, "mechanism losses", {}, width, height);
+}
+
+void MechanismsWorkspace::in_model(Ui& ui, Workbench& bench) {
+  const auto& model = bench.explorer.results().model.model;
+  if (!model) return empty_state(ui, "No model is open", "Open one from the menu above.");
+  const ModelDims& dims = model->config().dims;
+  section(ui, "HEADS THAT RUN IT", "click a head or a layer; undo with Ctrl+Z");
+  const std::vector<HeadId> all = all_heads(dims);
+  if (button(ui, "All heads", ui.px(26))) desk_.swap_in(all, true);
+  ImGui::SameLine();
+  if (button(ui, "This head", ui.px(26))) desk_.swap_in({bench.explorer.state().document.selected}, true);
+  ImGui::SameLine();
+  // Every k-th layer keeps softmax, counted so that the last of each k is one; a model with fewer keeps its last.
+  const MechanismParameter* every = desk_.mechanism().parameter("every");
+  const int period = every ? static_cast<int>(desk_.values().number("every")) : 8;
+  const std::string ratio = fmt::format("{} : 1", period - 1);
+  if (button(ui, ratio.c_str(), ui.px(26))) {
+    std::vector<HeadId> linear, softmax;
+    const int shown = std::min(period, dims.layers);
+    for (const HeadId head : all) (head.layer % shown == shown - 1 ? softmax : linear).push_back(head);
+    if (period == 1) linear.clear(), softmax = all;
+    bench.explorer.editor.history().close_step();
+    bench.explorer.editor.set_edits([&] {
+      MechanismSwaps swaps = swaps_of(bench.explorer.state().document.edits, dims);
+      for (const HeadId head : softmax) swaps.erase(head);
+      for (const HeadId head : linear) swaps[head] = text_of(desk_.choice());
+      return with_swaps(bench.explorer.state().document.edits, swaps, dims);
+    }());
+  }
+  if (ImGui::IsItemHovered())
+    tooltip(ui, {fmt::format("One layer of {} keeps softmax", std::min(period, dims.layers)),
+                 "as MiniMax-01 does; a model with fewer layers keeps softmax in its last"});
+  ImGui::SameLine();
+  if (button(ui, "Local below", ui.px(26))) {
+    std::vector<Intervention> edits;
+    MechanismSwaps swaps;
+    for (const HeadId head : all)
+      if (head.layer >= dims.layers / 2) swaps[head] = text_of(desk_.choice());
+    edits = with_swaps(bench.explorer.state().document.edits, swaps, dims);
+    for (int layer = 0; layer < dims.layers / 2; ++layer) {
+      const Intervention local{{layer, {}}, SetMask{"window 8"}};
+      if (std::ranges::count(edits, local) == 0) edits.push_back(local);
+    }
+    bench.explorer.editor.history().close_step();
+    bench.explorer.editor.set_edits(std::move(edits));
+  }
+  if (ImGui::IsItemHovered())
+    tooltip(ui, {"Softmax over the last 8 tokens in the lower half, this mechanism above", "as TransNormer does"});
+  ImGui::SameLine();
+  ImGui::BeginDisabled(swaps_of(bench.explorer.state().document.edits, dims).empty());
+  if (button(ui, "Back to softmax", ui.px(26))) desk_.swap_in(all, false);
+  ImGui::EndDisabled();
+  ImGui::Dummy({0, ui.px(18)});
+  const double height = std::clamp(260.0 / dims.layers - 2, 8.0, 30.0);
+  grid(ui, bench, height, true);
+  effect(ui, bench, true);
+}
+
+}  // namespace headscope

@@ -1,0 +1,309 @@
+// The right column of the Mechanisms workspace: where Q, K and V come from, the parameters, what it costs.
+
+#include <fmt/format.h>
+#include <imgui.h>
+#include <imgui_stdlib.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
+#include "app/workspaces/mechanisms/mechanisms_workspace.h"
+#include "core/attention/layer_complexity.h"
+#include "core/attention/masks.h"
+#include "core/base/error.h"
+
+namespace headscope {
+
+namespace {
+
+constexpr Index most_rows = 64, most_columns = 64;
+constexpr double long_text = 32768;
+
+/// In as many digits as it takes to read the same numbers back.
+std::string written(const Tensor& x) {
+  std::string text;
+  for (Index i = 0; i < x.dim(0); ++i) {
+    for (Index j = 0; j < x.dim(1); ++j) text += fmt::format("{}{}", j ? " " : "", x.at(i, j));
+    if (i + 1 < x.dim(0)) text += "\n";
+  }
+  return text;
+}
+
+/// Lines of numbers; throws Error naming `what` and the line.
+Tensor read_matrix(const std::string& text, const std::string& what) {
+  std::vector<float> values;
+  Index columns = -1, row_count = 0;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::string line = text.substr(begin, end - begin);
+    std::ranges::replace(line, ',', ' ');
+    begin = end + 1;
+    Index count = 0;
+    const char *at = line.data(), *stop = line.data() + line.size();
+    while (at < stop) {
+      if (*at == ' ' || *at == '\t' || *at == '\r') {
+        ++at;
+        continue;
+      }
+      float value = 0;
+      const auto [next, error] = std::from_chars(at, stop, value);
+      if (error != std::errc() || !std::isfinite(value) || std::abs(value) > 1e6f)
+        throw Error(fmt::format("{}, line {}", what, row_count + 1), "numbers up to a million",
+                    "\"" + std::string(at, stop) + "\"");
+      values.push_back(value);
+      ++count;
+      at = next;
+    }
+    if (count == 0) continue;
+    if (columns >= 0 && count != columns)
+      throw Error(fmt::format("{}, line {}", what, row_count + 1),
+                  fmt::format("{} numbers, as in the line before", columns), std::to_string(count));
+    columns = count;
+    ++row_count;
+  }
+  if (row_count == 0 || row_count > most_rows || columns > most_columns)
+    throw Error(what, fmt::format("1 to {} lines of up to {} numbers", most_rows, most_columns),
+                fmt::format("{} lines", row_count));
+  return Tensor::from({row_count, columns}, values);
+}
+
+/// Whether another parameter leaves this one without a say.
+bool idle(const MechanismValues& values, const Mechanism& m, std::string_view name) {
+  if (m.parameter("fit")) {
+    const bool fits = values.on("fit");
+    if (name == "memory") return !fits;
+    if (name == "rows" || name == "columns") return fits;
+  }
+  return m.reads_vocabulary && name == "words" && values.number("frequencies") == 0;
+}
+
+}  // namespace
+
+void MechanismsWorkspace::input(Ui& ui, Workbench& bench) {
+  section(ui, "INPUT", "queries, keys, values");
+  const HeadId head = bench.explorer.state().document.selected;
+  const std::string of_head = fmt::format("Layer {} · Head {}", head.layer, head.head);
+  const char* const labels[] = {of_head.c_str(), "Random", "By hand"};
+  MechanismSource& source = desk_.source();
+  int kind = static_cast<int>(source.kind);
+  if (segmented(ui, "mechanism input", labels, kind, ImGui::GetContentRegionAvail().x)) {
+    source.kind = static_cast<MechanismSource::Kind>(kind);
+    desk_.changed_source();
+  }
+  if (source.kind == MechanismSource::Kind::head) {
+    const auto& run = bench.explorer.results().run;
+    if (!run) return note(ui, "No text is open: type one in Explore, or choose another input.");
+    note(ui, fmt::format("Q, K, V of the open text · {} tokens · head_dim {} · arrow keys change the head",
+                         run->trace->tokens.size(), run->trace->model.dims.d_head));
+    return;
+  }
+  if (source.kind == MechanismSource::Kind::random) {
+    double n = source.n, d = source.d, seed = static_cast<double>(source.seed);
+    bool changed = slider(ui, "Tokens n", n, {2, 256, 24, true, "", 0});
+    changed |= slider(ui, "Width d", d, {1, 128, 32, true, "", 0});
+    changed |= slider(ui, "Spread", source.spread, {0.1, 4, 1, true, "", 2});
+    changed |= slider(ui, "Drawn with", seed, {1, 100, 1, false, "", 0});
+    source.n = static_cast<int>(n), source.d = static_cast<int>(d), source.seed = static_cast<std::uint64_t>(seed);
+    if (changed) desk_.changed_source();
+  } else {
+    by_hand(ui);
+  }
+  static constexpr const char* masks[] = {"causal", "full", "window 4"};
+  int mask = source.mask == "full" ? 1 : source.mask == "window 4" ? 2 : 0;
+  if (desk_.mechanism().needs_causal && mask != 0) source.mask = "causal", mask = 0, desk_.changed_source();
+  ImGui::BeginDisabled(desk_.mechanism().needs_causal);
+  ImGui::AlignTextToFramePadding();
+  ImGui::TextUnformatted("Mask");
+  ImGui::SameLine(ui.px(96));
+  if (segmented(ui, "mechanism mask", masks, mask)) desk_.set_mask(masks[mask]);
+  ImGui::EndDisabled();
+}
+
+void MechanismsWorkspace::by_hand(Ui& ui) {
+  const MechanismSource& source = desk_.source();
+  std::string shown = "your own numbers";
+  for (const WorkedExample& example : worked_examples())
+    if (example.id == source.example) shown = example.title;
+  if (menu_button(ui, "Worked example", shown, "", ui.px(27))) ImGui::OpenPopup("worked examples");
+  if (ImGui::BeginPopup("worked examples")) {
+    for (const WorkedExample& example : worked_examples())
+      if (ImGui::MenuItem(std::string(example.title).c_str(), nullptr, example.id == source.example))
+        desk_.use_example(example);
+    ImGui::EndPopup();
+  }
+  Tensor matrices[] = {source.q, source.k, source.v};  // changed ones are copies: the desk's stay as they are
+  static constexpr const char* names[] = {"Q", "K", "V"};
+  const bool small = std::ranges::all_of(matrices, [](const Tensor& m) { return MatrixEdit::suits(m); });
+  static constexpr const char* ways[] = {"Cells", "Text"};
+  ImGui::BeginDisabled(!small);
+  segmented(ui, "matrices by hand", ways, as_text_);
+  ImGui::EndDisabled();
+  if (ImGui::IsItemHovered())
+    tooltip(ui, {"Cells: drag a number up or down", "Text: type or paste whole matrices, also of another size"});
+  if (small && as_text_ == 0) {
+    const Color roles[] = {ui.theme.query, ui.theme.key, ui.theme.value};
+    for (int i = 0; i < 3; ++i) {
+      if (cells_.draw(ui, names[i], legible(ui.theme, roles[i]), matrices[i]))
+        desk_.set_numbers(matrices[0], matrices[1], matrices[2]);
+      ImGui::Dummy({0, ui.px(3)});
+    }
+    return;
+  }
+  if (typed_of_ != desk_.numbers_version()) {  // other numbers than those typed
+    for (int i = 0; i < 3; ++i) typed_[i] = written(matrices[i]);
+    typed_of_ = desk_.numbers_version();
+    typed_error_.clear();
+  }
+  bool changed = false;
+  for (int i = 0; i < 3; ++i) {
+    ImGui::AlignTextToFramePadding();
+    ImGui::TextUnformatted(names[i]);
+    ImGui::SameLine(ui.px(22));
+    const UseFont font(ui, ui.number());
+    const auto lines = static_cast<float>(std::clamp<Index>(1 + std::ranges::count(typed_[i], '\n'), 1, 8));
+    changed |= ImGui::InputTextMultiline(fmt::format("##matrix {}", names[i]).c_str(), &typed_[i],
+                                         {-1, lines * ImGui::GetTextLineHeight() + ui.px(10)});
+  }
+  if (changed) {
+    try {
+      Tensor read[3];
+      for (int i = 0; i < 3; ++i) read[i] = read_matrix(typed_[i], names[i]);
+      if (read[0].dim(1) != read[1].dim(1))
+        throw Error("K", fmt::format("{} numbers in a line, as Q has", read[0].dim(1)), std::to_string(read[1].dim(1)));
+      if (read[1].dim(0) != read[2].dim(0))
+        throw Error("V", fmt::format("{} lines, one for each key", read[1].dim(0)), std::to_string(read[2].dim(0)));
+      desk_.set_numbers(read[0], read[1], read[2]);
+      typed_of_ = desk_.numbers_version();
+      typed_error_.clear();
+    } catch (const Error& wrong) {
+      typed_error_ = wrong.what();
+    }
+  }
+  if (typed_error_.empty()) return;
+  paragraph(ui, typed_error_, ui.theme.key);
+}
+
+void MechanismsWorkspace::parameters(Ui& ui) {
+  const Mechanism& m = desk_.mechanism();
+  if (m.parameters.empty()) return;
+  section(ui, "PARAMETERS");
+  if (!(desk_.values() == m.usual())) {
+    ImGui::SameLine();
+    ImGui::SetCursorPosX(ImGui::GetCursorPosX() +
+                         std::max(0.0f, ImGui::GetContentRegionAvail().x - button_width(ui, "Usual")));
+    if (button(ui, "Usual", ui.px(19))) desk_.reset_values();
+  }
+  for (const MechanismParameter& p : m.parameters) {
+    const std::string label(p.title);
+    if (idle(desk_.values(), m, p.name)) continue;
+    // A ring has as many rounds as workers.
+    const double high = p.name == "rounds" ? std::min(p.high, desk_.values().number("workers")) : p.high;
+    const double before = std::min(desk_.values().number(p.name), high);
+    double value = before;
+    if (p.kind == MechanismParameter::Kind::choice || p.kind == MechanismParameter::Kind::toggle) {
+      std::vector<std::string> words;
+      for (const std::string_view each : p.choices) words.emplace_back(each);
+      if (p.kind == MechanismParameter::Kind::toggle) words = {"off", "on"};
+      std::vector<const char*> labels;
+      for (const std::string& each : words) labels.push_back(each.c_str());
+      int chosen = static_cast<int>(value);
+      const float width = segmented_width(ui, labels), room = ImGui::GetContentRegionAvail().x;
+      ImGui::AlignTextToFramePadding();
+      ImGui::TextUnformatted(label.c_str());
+      const float words_width = ImGui::GetItemRectSize().x;
+      const bool hovered = ImGui::IsItemHovered();
+      if (words_width + width + ui.px(12) < room) ImGui::SameLine(room - width + ImGui::GetStyle().WindowPadding.x);
+      ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(0.0f, ImGui::GetContentRegionAvail().x - width));
+      if (segmented(ui, label.c_str(), labels, chosen, std::min(width, room))) value = chosen;
+      if (hovered)
+        tooltip(ui, {label, std::string(p.words), fmt::format("command line: {}={}", p.name, value_text(p, value))});
+    } else {
+      const bool whole = p.kind == MechanismParameter::Kind::whole;
+      slider(ui, label.c_str(), value, {p.low, high, p.usual, p.logarithmic, "", whole ? 0 : 2});
+      if (ImGui::IsItemHovered())
+        tooltip(ui, {label, std::string(p.words), fmt::format("command line: {}={}", p.name, value_text(p, value))});
+    }
+    if (value != before) desk_.set_value(p.name, value);
+  }
+}
+
+void MechanismsWorkspace::cost(Ui& ui) {
+  const auto& page = desk_.page();
+  const Mechanism& m = desk_.mechanism();
+  if (!page || !m.cost) return;
+  const Index n = page->input.m(), d = page->input.d(), d_v = page->input.d_v();
+  const Mechanism& softmax = *find_mechanism("softmax");
+  const auto at = [&](const Mechanism& which, Index tokens) {
+    return which.cost({tokens, d, d_v}, &which == &m ? desk_.values() : which.usual());
+  };
+  const auto long_n = static_cast<Index>(long_text);
+  section(ui, fmt::format("COST AT N = {} AND N = 32 768", n));
+  const auto row = [&](const std::string& name, double MechanismCost::*field, auto words, const std::string& what) {
+    const bool itself = m.id == softmax.id;
+    const double here = at(m, n).*field, far = at(m, long_n).*field;
+    const std::string value =
+        here == far ? (here == 0 ? "none" : words(here) + ", constant") : words(here) + " → " + words(far);
+    fact(ui, name, value, nullptr, {name, what, fmt::format("one head, d = {}, d_v = {}, float32", d, d_v)});
+    if (itself) return;
+    const std::string plain = words(at(softmax, n).*field) + " → " + words(at(softmax, long_n).*field);
+    if (at(softmax, long_n).*field > 0) fact(ui, "  softmax", plain, nullptr, {"the same of softmax attention", what});
+  };
+  row("Multiply-adds", &MechanismCost::multiply_adds, count_words,
+      "of one pass over n queries and n keys, masked cells counted");
+  row("State per step", &MechanismCost::state_bytes, byte_words,
+      "what is carried from token to token while generating");
+  row("Key-value cache", &MechanismCost::cache_bytes, byte_words, "keys and values that must be kept while generating");
+  row("Bytes moved", &MechanismCost::moved_bytes, byte_words,
+      "between slow and fast memory, as the method is meant to be run");
+  layers(ui);
+}
+
+/// Table 1 of Vaswani et al. 2017 for the text on the page.
+void MechanismsWorkspace::layers(Ui& ui) {
+  const MechanismInput& in = desk_.page()->input;
+  const std::vector<LayerComplexity> rows = layers_beside(desk_.mechanism().id, in.m(), in.d_v());
+  if (rows.empty()) return;
+  section(ui, "LAYER AGAINST LAYER", fmt::format("{} tokens, width {}", in.m(), in.d_v()));
+  if (!ImGui::BeginTable("layers", 4, ImGuiTableFlags_SizingStretchProp | ImGuiTableFlags_NoSavedSettings)) return;
+  ImGui::TableSetupColumn("", 0, 2.4f);
+  for (int i = 0; i < 3; ++i) ImGui::TableSetupColumn("", 0, 1);
+  static constexpr const char* titles[] = {"products", "in a row", "path"};
+  static constexpr const char* meanings[] = {
+      "multiply-adds of one layer over the whole text", "operations that must follow one another",
+      "from the first token to the last: steps of a cell, or layers (a convolution's, dilated)"};
+  const auto cell = [&](const std::string& words, Color color, const std::vector<std::string>& provenance) {
+    ImGui::TableNextColumn();
+    const float width = ImGui::CalcTextSize(words.c_str()).x;
+    if (!provenance.empty())  // numbers end where their title does
+      ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(0.0f, ImGui::GetContentRegionAvail().x - width));
+    ImGui::PushStyleColor(ImGuiCol_Text, vec(color));
+    ImGui::TextUnformatted(words.c_str());
+    ImGui::PopStyleColor();
+    if (!provenance.empty() && ImGui::IsItemHovered()) tooltip(ui, provenance);
+  };
+  ImGui::TableNextRow();
+  {
+    const UseFont font(ui, ui.small());
+    cell("", ui.theme.faint, {});
+    for (int i = 0; i < 3; ++i) cell(titles[i], ui.theme.muted, {titles[i], meanings[i]});
+  }
+  for (const LayerComplexity& row : rows) {
+    const Color color = &row == &rows.front() ? ui.theme.text : ui.theme.muted;
+    ImGui::TableNextRow();
+    cell(row.name, color, {});
+    const UseFont font(ui, ui.number());
+    const std::pair<double, std::string> numbers[] = {
+        {row.multiply_adds, row.cost}, {row.sequential, row.in_sequence}, {row.longest_path, row.path}};
+    for (int i = 0; i < 3; ++i)
+      cell(count_words(numbers[i].first), color,
+           {fmt::format("{}: {:.6g}, {}", row.name, numbers[i].first, numbers[i].second), meanings[i],
+            fmt::format("n = {}, d = {}; Vaswani et al. 2017, table 1", in.m(), in.d_v())});
+  }
+  ImGui::EndTable();
+}
+
+}  // namespace headscope

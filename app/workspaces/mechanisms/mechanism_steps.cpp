@@ -1,0 +1,211 @@
+// The views of a mechanism that go through it: step by step, its curves, token by token. Every matrix is made ready on
+// the worker.
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/nth.h"
+
+#include "app/widgets/controls.h"
+#include "app/workspaces/mechanisms/mechanisms_workspace.h"
+#include "viz/scene/line_chart.h"
+
+namespace headscope {
+
+namespace {
+
+constexpr double seconds_per_token = 0.35;
+
+FlowMatrix flow_of(const MechanismStep& step) {
+  FlowMatrix m{step.id, step.title, step.formula, step.value, step.masked, {}, {}, "value", false};
+  if (step.range == MechanismStep::Range::probability) m.low = 0, m.high = 1, m.unit = "share";
+  if (step.range == MechanismStep::Range::positive) m.low = 0;
+  return m;
+}
+
+Tensor row_of(const Tensor& x, Index row) {
+  return x.slice(0, row, row + 1).copy();
+}
+
+/// The cells of the rows behind row `t`.
+std::vector<std::uint8_t> after(const Tensor& x, Index t) {
+  std::vector<std::uint8_t> hidden(static_cast<std::size_t>(x.size()), 0);
+  std::fill(hidden.begin() + static_cast<std::ptrdiff_t>((t + 1) * x.dim(1)), hidden.end(), std::uint8_t{1});
+  return hidden;
+}
+
+}  // namespace
+
+void MechanismsWorkspace::progress(Ui& ui) {
+  const Mechanism& m = desk_.mechanism();
+  const MechanismParameter* p = m.parameter("done") ? m.parameter("done") : m.parameter("rounds");
+  if (!p) return;
+  const bool whole = p->kind == MechanismParameter::Kind::whole;
+  double high = p->high;
+  if (whole) high = std::min(high, desk_.values().number("workers"));
+  double value = std::min(desk_.values().number(p->name), high);
+  if (button(ui, desk_.playing ? "Pause" : "Play", ui.px(26))) {
+    desk_.playing = !desk_.playing;
+    if (desk_.playing && value >= high) desk_.set_value(p->name, value = p->low);
+  }
+  ImGui::SameLine(0, ui.px(14));
+  const std::string label(p->title);
+  if (slider(ui, label.c_str(), value, {p->low, high, high, false, "", whole ? 0 : 2})) desk_.set_value(p->name, value);
+  if (!desk_.playing) return;
+  *ui.animate = true;
+  clock_ += static_cast<double>(ImGui::GetIO().DeltaTime);
+  if (clock_ < seconds_per_token || !desk_.current()) return;
+  clock_ = 0;
+  const double step = whole ? 1 : std::max(0.02, 1.0 / 32);
+  if (value >= high)
+    desk_.playing = false;
+  else
+    desk_.set_value(p->name, std::min(value + step, high));
+}
+
+void MechanismsWorkspace::steps(Ui& ui) {
+  const MechanismPage& page = *desk_.page();
+  if (page.result.steps.empty()) return;
+  const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
+  std::vector<Shown> shown;
+  std::string options = fmt::format("{} ", width);
+  for (const MechanismStep& step : page.result.steps) {
+    shown.push_back({step.id, step.title, step.formula, step.rows, step.columns, &step,
+                     step.columns == MechanismAxis::key ? "" : "no part of what this row sees"});
+    if (folded_.contains(step.id)) options += step.id + " ";
+  }
+  matrices(ui, steps_, "mechanism steps", shown, width, options, [width, folded = folded_](const MechanismPage& from) {
+    MatrixFlow flow;
+    flow.width = width;
+    flow.side = std::clamp(width / 4.6, 130.0, 230.0);
+    for (const MechanismStep& step : from.result.steps) {
+      flow.matrices.push_back(flow_of(step));
+      flow.matrices.back().folded = folded.contains(step.id);
+    }
+    return flow;
+  });
+}
+
+void MechanismsWorkspace::curves(Ui& ui) {
+  const MechanismPage& page = *desk_.page();
+  for (std::size_t i = 0; i < std::min(page.result.curves.size(), std::size(curves_)); ++i) {
+    section(ui, page.result.curves[i].title,
+            page.result.curves[i].x_title + " →, " + page.result.curves[i].y_title + " ↑");
+    const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale)), height = 190;
+    curves_[i].want(jobs_, ui, desk_.page(), fmt::format("{}", width),
+                    [from = desk_.page(), i, width, height](const Look& look) {
+                      const MechanismCurve& curve = from->result.curves[i];
+                      LineChart chart;
+                      chart.width = width;
+                      chart.height = height;
+                      chart.log_x = curve.log_x;
+                      chart.grid = true;
+                      // The other axis is named above: below, its name would meet those of the lines.
+                      chart.y_title = curve.y_title;
+                      chart.points = !curve.lines.empty() && curve.lines[0].x.size() < 30;
+                      const Color colors[] = {look.theme.accent, look.theme.key, look.theme.value, look.theme.muted};
+                      for (std::size_t line = 0; line < curve.lines.size(); ++line)
+                        chart.series.push_back(
+                            {curve.lines[line].label, colors[line % 4], curve.lines[line].x, curve.lines[line].y});
+                      if (curve.log_x)
+                        chart.x_ticks = {0.05, 0.1, 1, 4, 10, 16, 64, 100, 256, 1024, 4096, 16384, 65536};
+                      if (curve.marker) chart.marker = Point{curve.marker->first, curve.marker->second};
+                      return line_chart_scene(chart, look);
+                    });
+    curves_[i].draw(ui, fmt::format("curve {}", i).c_str(), {}, width, height);
+  }
+  if (desk_.mechanism().study)
+    for (const MechanismFact& each : page.result.facts)
+      fact(ui, each.name, each.value, nullptr, {each.name, each.provenance});
+}
+
+void MechanismsWorkspace::play(Ui& ui, int last) {
+  if (button(ui, desk_.playing ? "Pause" : "Play", ui.px(26))) {
+    desk_.playing = !desk_.playing;
+    if (desk_.playing && desk_.token >= last) desk_.token = 0;
+  }
+  ImGui::SameLine(0, ui.px(14));
+  double token = std::min(desk_.token, last);
+  if (slider(ui, "Token t", token, {0, static_cast<double>(std::max(last, 1)), 0, false, "", 0}))
+    desk_.token = token < last ? std::max(static_cast<int>(std::lround(token)), 0) : MechanismDesk::last_token;
+  if (!desk_.playing) return;
+  *ui.animate = true;
+  clock_ += static_cast<double>(ImGui::GetIO().DeltaTime);
+  if (clock_ < seconds_per_token) return;
+  clock_ = 0;
+  if (desk_.token >= last)
+    desk_.playing = false;
+  else
+    ++desk_.token;
+}
+
+void MechanismsWorkspace::recurrent(Ui& ui) {
+  const MechanismPage& page = *desk_.page();
+  if (!page.recurrence) return empty_state(ui, "No recurrent form here", page.no_recurrence);
+  const Recurrence& r = *page.recurrence;
+  const int last = static_cast<int>(page.input.n()) - 1;
+  play(ui, last);
+  const Index t = std::min(desk_.token, last);
+  {
+    const UseFont font(ui, ui.number());
+    ImGui::TextUnformatted((r.update + "     " + r.readout).c_str());
+  }
+  ImGui::PushStyleColor(ImGuiCol_Text, vec(ui.theme.muted));
+  const std::string beside =
+      page.recurrent_gap
+          ? fmt::format("largest difference from the parallel form, over all tokens: {:.2g}", *page.recurrent_gap)
+          : std::string("there is no parallel form: each state needs the one before");
+  ImGui::TextUnformatted(fmt::format("t = {}   {}", place(page, t), beside).c_str());
+  ImGui::PopStyleColor();
+  if (page.recurrent_gap && ImGui::IsItemHovered())
+    tooltip(ui,
+            {"max |o_recurrent − o_parallel| over tokens and channels", "float32: the two add up in another order"});
+  using enum MechanismAxis;
+  std::vector<Shown> shown{
+      {"now-k", "kₜ", "the key of this token", other, dimension},
+      {"now-v", "vₜ", "is written under it", other, dimension},
+      {"now-q", "qₜ", "reads the state", other, dimension},
+      {"state", r.last_column_is_z ? "State Sₜ | zₜ" : "State Sₜ",
+       r.last_column_is_z ? "last column: zₜ, on the scale of Sₜ" : "what is kept of the past", other, other},
+      {"recurrent", "Outputs, recurrent", "up to t", query, dimension, nullptr, "comes after token t"}};
+  if (page.recurrent_gap)
+    shown.push_back({"parallel", "Outputs, parallel", "of the whole text at once", query, dimension});
+  const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
+  const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
+  const double side = std::clamp(std::min((width - 64) / 3, room - 230), 130.0, 420.0);
+  matrices(ui, states_, "mechanism states", shown, width, fmt::format("{} {} {}", width, side, t),
+           [shown, width, side, t](const MechanismPage& from) {
+             MatrixFlow flow;
+             flow.width = width;
+             flow.side = side;
+             flow.arrows = false;
+             const Recurrence& whole = *from.recurrence;
+             const Tensor& state = nth(whole.states, t);
+             const Tensor values[] = {
+                 row_of(from.input.k, t), row_of(from.input.v, t), row_of(from.input.q, t), state, whole.output,
+                 from.result.output};
+             for (std::size_t i = 0; i < shown.size(); ++i)
+               flow.matrices.push_back(
+                   {shown[i].id, shown[i].title, shown[i].formula, values[i], {}, {}, {}, "value", false});
+             // z, where it is kept, is far larger than S: it is drawn on S's scale, cut off.
+             double largest = 1e-9;
+             for (Index i = 0; i < state.dim(0); ++i)
+               for (Index c = 0; c < from.input.d_v(); ++c)
+                 largest = std::max(largest, std::abs(static_cast<double>(state.at(i, c))));
+             flow.matrices[3].low = -largest, flow.matrices[3].high = largest;
+             flow.matrices[3].new_line = true;
+             // Both outputs on one scale, which stays as the tokens go by.
+             double most = 1e-9;
+             for (const Tensor* each : {&whole.output, &from.result.output})
+               for (const float value : each->values())
+                 if (std::isfinite(value)) most = std::max(most, std::abs(static_cast<double>(value)));
+             for (std::size_t i = 4; i < shown.size(); ++i) flow.matrices[i].low = -most, flow.matrices[i].high = most;
+             flow.matrices[4].masked = after(whole.output, t);
+             return flow;
+           });
+}
+
+}  // namespace headscope

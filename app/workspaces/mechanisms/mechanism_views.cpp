@@ -1,0 +1,286 @@
+// The views of a mechanism: its matrices, and what they are beside softmax. Every matrix is made ready on the worker: a
+// frame where nothing changed does nothing of size n².
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "app/widgets/controls.h"
+#include "app/workspaces/mechanisms/mechanisms_workspace.h"
+#include "core/attention/mechanism_math.h"
+#include "core/attention/mechanisms/spectrum.h"
+#include "viz/scene/line_chart.h"
+#include "viz/scene/map_cells.h"
+#include "viz/scene/matrix.h"
+
+namespace headscope {
+
+namespace {
+
+// Singular values of every head take n³ each.
+constexpr Index most_ranked_tokens = 256;
+
+}  // namespace
+
+/// Shows the flow, paints the hovered row and column over all of its matrices, and tells what the pointer is on.
+void MechanismsWorkspace::matrices(Ui& ui, SceneSlot& slot, const char* id, const std::vector<Shown>& shown,
+                                   double width, const std::string& options, BuildFlow build) {
+  const auto page = desk_.page();
+  slot.want(jobs_, ui, page, options,
+            [page, build = std::move(build)](const Look& look) { return matrix_flow_scene(build(*page), look); });
+  const Scene* scene = slot.scene();
+  if (!scene) return;
+  SceneViewOptions how;
+  how.fit_height = false;
+  how.tooltips = false;
+  const SceneTouch touch = slot.draw(ui, id, how, width, scene->height);
+  // What the rows and columns of each matrix are. A picture may be older than the words beside it.
+  const auto words_of = [&](const std::string& name) -> const Shown* {
+    const auto found = std::ranges::find(shown, name, &Shown::id);
+    return found == shown.end() ? nullptr : &*found;
+  };
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  for (const Mark& mark : scene->marks) {
+    const auto* map = std::get_if<Heatmap>(&mark.shape);
+    if (!map || mark.id == "colorbar" || map->rows() == 0 || map->columns() == 0) continue;
+    const Shown* words = words_of(mark.id);
+    if (!words) continue;
+    const MechanismAxis rows = words->rows, columns = words->columns;
+    const auto frame = [&](const Rect& r, Color color) {
+      draw.AddRect(touch.window({r.x, r.y}), touch.window({r.right(), r.bottom()}), col(color), 0, 0, ui.px(1));
+    };
+    const auto row = [&](Index i, Color color) {
+      if (i >= map->rows()) return;
+      const Rect cell = map->cell(i, 0);
+      frame({map->rect.x, cell.y, map->rect.w, cell.h}, color);
+    };
+    const auto column = [&](Index j, Color color) {
+      if (j >= map->columns()) return;
+      const Rect cell = map->cell(0, j);
+      frame({cell.x, map->rect.y, cell.w, map->rect.h}, color);
+    };
+    if (hovered_.query && rows == MechanismAxis::query) row(*hovered_.query, with_opacity(ui.theme.query, 0.8));
+    if (hovered_.key && rows == MechanismAxis::key) row(*hovered_.key, with_opacity(ui.theme.key, 0.7));
+    if (hovered_.key && columns == MechanismAxis::key) column(*hovered_.key, with_opacity(ui.theme.key, 0.7));
+  }
+  if (!touch.hovered || !touch.mark) return;
+  if (touch.mark->id.starts_with("title.")) {
+    if (touch.clicked) {
+      const std::string name = touch.mark->id.substr(6);
+      if (!folded_.erase(name)) folded_.insert(name);
+    }
+    tooltip(ui, {"click to fold or to open", touch.mark->tooltip});
+    return;
+  }
+  if (!touch.cell || touch.mark->id == "colorbar") return;
+  const auto* map = std::get_if<Heatmap>(&touch.mark->shape);
+  const Shown* words = words_of(touch.mark->id);
+  if (!map || !words) return;
+  const MechanismAxis rows = words->rows, columns = words->columns;
+  const Index i = touch.cell->row, j = touch.cell->column;
+  if (rows == MechanismAxis::query) hovering_.query = i;
+  if (rows == MechanismAxis::key) hovering_.key = i;
+  if (columns == MechanismAxis::key) hovering_.key = j;
+  const auto named = [&](MechanismAxis axis, Index at) {
+    return axis == MechanismAxis::query || axis == MechanismAxis::key ? place(*page, at) : fmt::format("{}", at);
+  };
+  std::vector<std::string> lines{fmt::format("{} [{}, {}]", words->title, named(rows, i), named(columns, j))};
+  if (map->is_masked(i, j))
+    lines.push_back("hidden: " + (words->hidden.empty() ? page->input.rule->describe() : words->hidden));
+  else {
+    lines.push_back(fmt::format("{:.5g}", map->values.at(i, j)));
+    if (const MechanismStep* step = words->step;
+        step && step->explain && step->value.dim(0) == map->rows() && step->value.dim(1) == map->columns())
+      lines.push_back(step->explain(i, j));
+  }
+  lines.push_back(words->formula);
+  lines.push_back(page->source == MechanismSource::Kind::head
+                      ? fmt::format("Q, K, V of blocks.{}.attn, head {}, F32", page->head.layer, page->head.head)
+                      : "of the input on the right, F32");
+  tooltip(ui, lines);
+}
+
+void MechanismsWorkspace::compare(Ui& ui) {
+  const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
+  const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
+  const double side = std::clamp(std::min((width - 64) / 3, room - 330), 120.0, 340.0);
+  const std::vector<Shown> shown{
+      {"reference", "Softmax (reference)", "softmax(" + mechanism::scores_text(desk_.page()->input) + ")"},
+      {"effective", "Effective weights", "what each value counts for"},
+      {"difference", "Difference", "this − softmax"}};
+  matrices(ui, compare_, "mechanism compare", shown, width, fmt::format("{} {}", width, side),
+           [shown, width, side](const MechanismPage& page) {
+             MatrixFlow flow;
+             flow.width = width, flow.side = side;
+             flow.arrows = false;
+             const auto add = [&](const Shown& words, const Tensor& values, const std::vector<std::uint8_t>& hidden) {
+               flow.matrices.push_back({words.id, words.title, words.formula, values, hidden, {}, {}, "weight", false});
+             };
+             // What has weight where the mask hides it must be seen.
+             const std::vector<std::uint8_t> own = page.looks_ahead ? std::vector<std::uint8_t>{} : page.hidden;
+             add(shown[0], page.comparison.reference.weights, page.hidden);
+             add(shown[1], page.result.weights, own);
+             add(shown[2], page.comparison.difference, own);
+             for (const std::size_t i : {0, 1})
+               if (i == 0 || page.shares)
+                 flow.matrices[i].low = 0, flow.matrices[i].high = 1, flow.matrices[i].unit = "share";
+             // Rounding is no difference: its colours would say otherwise.
+             const double most = std::max(page.most_different, 1e-3);
+             flow.matrices[2].low = -most, flow.matrices[2].high = most;
+             return flow;
+           });
+}
+
+void MechanismsWorkspace::numbers(Ui& ui) {
+  const MechanismPage& page = *desk_.page();
+  const MechanismComparison& c = page.comparison;
+  const auto entropy = [](double value) { return std::isnan(value) ? std::string("–") : fmt::format("{:.2f}", value); };
+  struct Number {
+    std::string name, value;
+    std::vector<std::string> provenance;
+  };
+  std::vector<Number> all{
+      {"output error ‖ΔO‖/‖O‖",
+       fmt::format("{:.3g}", c.output_error < 2e-5 ? 0.0 : c.output_error),
+       {"Frobenius norm of the outputs' difference ÷ that of softmax's output", fmt::format("{:.3e}", c.output_error)}},
+      {"entropy",
+       fmt::format("{} → {} nats", entropy(c.entropy_reference), entropy(c.entropy)),
+       {"mean over the rows of −Σ p ln p, each row ÷ its sum", "softmax → this; – where a weight is negative"}},
+      {"top-1 agreement",
+       std::isnan(c.top1) ? "–" : fmt::format("{:.0f} %", 100 * c.top1),
+       {"rows whose largest weight lies on the same key", "of the rows that see more than one key"}},
+      {"rank (90 % energy)",
+       c.rank90 < 0 ? "–" : fmt::format("{} → {}", c.rank90_reference, c.rank90),
+       {"fewest singular values of the weights whose squares sum to 90 %",
+        c.rank < 0 ? "not computed for more than 384 tokens"
+                   : fmt::format("singular values above 10⁻⁶ of the largest: {} → {}", c.rank_reference, c.rank),
+        "softmax → this"}},
+      {"row sums",
+       c.largest_sum - c.least_sum < 1e-4 ? fmt::format("{:.3g}", c.largest_sum)
+                                          : fmt::format("{:.3g} … {:.3g}", c.least_sum, c.largest_sum),
+       {"sum of the effective weights of a row, smallest and largest"}}};
+  for (const MechanismFact& fact : page.result.facts) all.push_back({fact.name, fact.value, {fact.provenance}});
+  const float room = ImGui::GetContentRegionAvail().x, left = ImGui::GetCursorPosX();
+  float x = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const float name = static_cast<float>(ui.fonts.width(all[i].name, ui.body())) * ui.scale;
+    const float value = static_cast<float>(ui.fonts.width(all[i].value, ui.number())) * ui.scale;
+    const float width = name + value + ui.px(6);
+    if (i > 0 && x + width < room)
+      ImGui::SameLine(left + x);
+    else
+      x = 0;
+    ImGui::BeginGroup();
+    ImGui::PushStyleColor(ImGuiCol_Text, vec(ui.theme.muted));
+    ImGui::TextUnformatted(all[i].name.c_str());
+    ImGui::PopStyleColor();
+    ImGui::SameLine(0, ui.px(6));
+    {
+      const UseFont font(ui, ui.number());
+      ImGui::TextUnformatted(all[i].value.c_str());
+    }
+    ImGui::EndGroup();
+    if (ImGui::IsItemHovered()) {
+      std::vector<std::string> lines{all[i].name + " " + all[i].value};
+      lines.insert(lines.end(), all[i].provenance.begin(), all[i].provenance.end());
+      tooltip(ui, lines);
+    }
+    x += width + ui.px(22);
+  }
+}
+
+void MechanismsWorkspace::times(Ui& ui) {
+  const auto& times = desk_.times();
+  ImGui::Dummy({0, ui.px(2)});
+  const std::string mask = times ? times->mask + " mask, " : "";
+  const std::string doing = fmt::format("measuring {:.0f} %", 100 * desk_.timing().share());
+  const bool measuring = desk_.timing().running();
+  const float needed =
+      measuring ? static_cast<float>(ui.fonts.width(doing, ui.body())) * ui.scale + button_width(ui, "Stop") + ui.px(10)
+                : button_width(ui, "Measure longer");
+  section(ui, "TIME AS THE TEXT GROWS",
+          "measured on this machine, one head, one thread, " + mask + "dashed: multiply-adds", needed + ui.px(8));
+  ImGui::SameLine();
+  const float width_left = ImGui::GetContentRegionAvail().x;
+  ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(0.0f, width_left - needed));
+  if (measuring) {
+    ImGui::PushStyleColor(ImGuiCol_Text, vec(ui.theme.muted));
+    ImGui::TextUnformatted(doing.c_str());
+    ImGui::PopStyleColor();
+    ImGui::SameLine();
+    if (button(ui, "Stop", ui.px(22))) desk_.timing().cancel();
+  } else {
+    if (button(ui, "Measure longer", ui.px(22))) desk_.measure(1.0);
+    if (ImGui::IsItemHovered()) tooltip(ui, {"Until one point takes more than a second"});
+  }
+  if (!times || times->id != desk_.mechanism().id) return;
+  const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
+  const double height = std::clamp(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) - 6, 150.0, 330.0);
+  const std::string name(desk_.mechanism().name);
+  const bool itself = times->id == "softmax";
+  times_.want(jobs_, ui, times, fmt::format("{} {}", width, height),
+              [times, width, height, name, itself](const Look& look) {
+                LineChart chart;
+                chart.width = width;
+                chart.height = height;
+                chart.log_x = chart.log_y = true;
+                chart.y_title = "seconds";
+                chart.x_title = "tokens n";
+                chart.points = true;
+                const Color softmax = look.theme.diverging->at(0.85);
+                const auto lines = [&](const MechanismTimes::Line& line, const std::string& label, Color color) {
+                  if (line.n.empty()) return;
+                  // Both end at the right edge only in theory; the title stands there.
+                  chart.series.push_back({label, with_opacity(color, 0.75), line.theory_n, line.theory, 1.25, true});
+                  chart.series.push_back({"", color, line.n, line.seconds});
+                };
+                lines(times->softmax, "softmax", softmax);
+                if (!itself) lines(times->mechanism, name, look.theme.accent);
+                chart.x_ticks = {16, 64, 256, 1024, 4096, 16384, 65536};
+                return line_chart_scene(chart, look);
+              });
+  times_.draw(ui, "mechanism times", {}, width, height);
+}
+
+void MechanismsWorkspace::every_head(Ui& ui) {
+  const auto& run = run_.results().run;
+  if (!run || run->trace->maps.empty()) return;
+  section(ui, "RANK FOR 90 % ENERGY OF EVERY HEAD",
+          fmt::format("of {} tokens; click a head", run->trace->tokens.size()));
+  if (run->trace->maps.front().n_query() > most_ranked_tokens) {
+    ImGui::TextUnformatted(fmt::format("A text of more than {} tokens takes too long.", most_ranked_tokens).c_str());
+    return;
+  }
+  const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
+  const double height = std::clamp(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) - 6, 140.0, 330.0);
+  ranks_.want(jobs_, ui, run, fmt::format("{} {}", width, height), [run, width, height](const Look& look) {
+    const ModelDims& dims = run->trace->model.dims;
+    std::vector<double> ranks;
+    for (const AttentionMap& map : run->trace->maps) ranks.push_back(energy_rank(singular_values(map.to_dense()), 0.9));
+    Matrix matrix = head_matrix(dims.layers, dims.heads, ranks);
+    matrix.unit = "rank for 90 % energy";
+    matrix.low = 0;
+    matrix.width = width;
+    matrix.height = height;
+    matrix.provenance = "fewest singular values of hook_pattern whose squares sum to 90 % of all squares";
+    return matrix_scene(matrix, look);
+  });
+  const Scene* scene = ranks_.scene();
+  if (!scene) return;
+  SceneViewOptions how;
+  how.fit_height = false;
+  const SceneTouch touch = ranks_.draw(ui, "mechanism ranks", how, width, scene->height);
+  if (!touch.cell || !touch.mark || touch.mark->id != "matrix") return;
+  const HeadId head{static_cast<int>(touch.cell->row), static_cast<int>(touch.cell->column)};
+  if (touch.clicked) editor_.select(head);
+  const auto& map = std::get<Heatmap>(touch.mark->shape);
+  tooltip(ui, {fmt::format("Layer {} · Head {}", head.layer, head.head),
+               fmt::format("{:.0f} singular values hold 90 % of the energy",
+                           map.values.at(touch.cell->row, touch.cell->column)),
+               fmt::format("of blocks.{}.attn.hook_pattern[{}]", head.layer, head.head)});
+}
+
+}  // namespace headscope

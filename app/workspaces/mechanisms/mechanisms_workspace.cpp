@@ -1,0 +1,250 @@
+#include "app/workspaces/mechanisms/mechanisms_workspace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
+#include "app/widgets/text_draw.h"
+#include "viz/scene/map_cells.h"
+#include "viz/scene/text.h"
+
+namespace headscope {
+
+namespace {
+
+std::string with_unit(double value, const char* const (&units)[5], double step) {
+  int unit = 0;
+  while (unit < 4 && std::abs(value) >= step) value /= step, ++unit;
+  return fmt::format("{:.{}f} {}", value, value < 10 && unit > 0 ? 1 : 0, units[unit]);
+}
+
+// The workspaces whose pages belong to a laboratory of attention, and what the ids of their entries begin with.
+constexpr std::string_view elsewhere[] = {"Positions", "Generate", "Analyse"};
+constexpr std::string_view jump = "to page ";
+
+Color role_color(const Ui& ui, ShapeChip::Role role) {
+  switch (role) {
+    case ShapeChip::Role::query:
+      return ui.theme.query;
+    case ShapeChip::Role::key:
+      return ui.theme.key;
+    case ShapeChip::Role::value:
+    case ShapeChip::Role::output:
+      return ui.theme.value;
+    default:
+      return ui.theme.muted;
+  }
+}
+
+}  // namespace
+
+std::string place(const MechanismPage& page, Index position) {
+  return page.trace ? fmt::format("{} {}", token_label(*page.trace, position), position) : fmt::format("{}", position);
+}
+
+std::string count_words(double value) {
+  static constexpr const char* units[5] = {"", "k", "M", "G", "T"};
+  std::string words = with_unit(value, units, 1000);
+  if (words.ends_with(' ')) words.pop_back();
+  return words;
+}
+
+std::string byte_words(double value) {
+  static constexpr const char* units[5] = {"B", "kB", "MB", "GB", "TB"};
+  return with_unit(value, units, 1000);
+}
+
+MechanismsWorkspace::MechanismsWorkspace(JobRunner& jobs, DocumentEditor& editor, const RunController& run)
+    : Workspace("Mechanisms"), jobs_(jobs), editor_(editor), run_(run), desk_(jobs, editor, run) {
+  for (const Mechanism& m : mechanisms()) {
+    const std::string group(m.group);
+    if (groups_.empty() || groups_.back().title != group) groups_.push_back({group, {}});
+    groups_.back().entries.push_back(
+        {std::string(m.id), std::string(m.name), fmt::format("{} {} {}", m.title, m.source, m.keywords)});
+  }
+}
+
+void MechanismsWorkspace::follow(const Workbench& bench) {
+  const auto wanted = bench.settings.pages.find(id());
+  if (wanted != bench.settings.pages.end()) desk_.choose(wanted->second);
+}
+
+void MechanismsWorkspace::gather(const Workbench& bench) {
+  if (!shown_.empty() && others_ == bench.ui.pages.size()) return;
+  others_ = bench.ui.pages.size();
+  shown_ = groups_;
+  for (std::size_t i = 0; i < others_; ++i) {
+    const UiRequests::Page& page = bench.ui.pages[i];
+    if (std::ranges::find(elsewhere, page.of) == std::end(elsewhere)) continue;
+    const std::string group = "In " + std::string(workspace_name(page.of).title) + " →";
+    if (shown_.back().title != group) shown_.push_back({group, {}});
+    shown_.back().entries.push_back({std::string(jump) + std::to_string(i), page.title, page.detail});
+  }
+}
+
+void MechanismsWorkspace::left(const PageContext& c) {
+  follow(c.bench);
+  gather(c.bench);
+  std::string page_id(desk_.mechanism().id);
+  if (catalogue_.draw(c.ui, "mechanisms", shown_, page_id)) {
+    if (!page_id.starts_with(jump)) {
+      c.bench.settings.pages[id()] = page_id;
+      desk_.choose(page_id);
+    } else if (!ImGui::IsKeyPressed(ImGuiKey_DownArrow) && !ImGui::IsKeyPressed(ImGuiKey_UpArrow)) {
+      // Walking down the list ends at the last mechanism; a click or Enter leaves for the other workspace.
+      const UiRequests::Page& page = c.bench.ui.pages[std::stoul(page_id.substr(jump.size()))];
+      c.bench.ui.workspace = page.workspace;
+      c.bench.settings.pages[page.of] = page.id;
+    }
+  }
+  c.bench.ui.arrows_taken = catalogue_.takes_arrows();
+}
+
+void MechanismsWorkspace::header(Ui& ui) {
+  const Mechanism& m = desk_.mechanism();
+  static constexpr const char* views[] = {"Compare", "Steps", "Recurrent view", "In the model"};
+  static constexpr const char* study_views[] = {"Steps"};
+  const float width = m.study ? segmented_width(ui, study_views) : segmented_width(ui, views);
+  const ImVec2 at = ImGui::GetCursorPos();
+  const float room = ImGui::GetContentRegionAvail().x;
+  const double words = static_cast<double>((room - width) / ui.scale) - 16;
+  // Where the whole title has no room, the short name says more than half of a title.
+  const std::string whole(m.title), shown = ui.fonts.width(whole, ui.heading()) <= words ? whole : std::string(m.name);
+  {
+    const UseFont font(ui, ui.heading());
+    ImGui::TextUnformatted(elided(shown, ui.heading(), words, ui.fonts).c_str());
+  }
+  const double left = words - ui.fonts.width(shown, ui.heading()) - 10;
+  if (left > 60) {
+    ImGui::SameLine(0, ui.px(8));
+    ImGui::SetCursorPosY(at.y + ui.px(4));
+    ImGui::PushStyleColor(ImGuiCol_Text, vec(ui.theme.faint));
+    ImGui::TextUnformatted(elided(std::string(m.source), ui.body(), left, ui.fonts).c_str());
+    ImGui::PopStyleColor();
+  }
+  ImGui::SetCursorPos({at.x + room - width, at.y});
+  if (m.study) {
+    int only = 0;
+    segmented(ui, "mechanism view", study_views, only);
+  } else {
+    int view = static_cast<int>(desk_.view);
+    if (segmented(ui, "mechanism view", views, view)) desk_.view = static_cast<MechanismDesk::View>(view);
+  }
+  ImGui::SetCursorPos({at.x, at.y + ui.px(34)});
+  paragraph(ui, m.meaning, ui.theme.muted);
+}
+
+void MechanismsWorkspace::chips(Ui& ui) {
+  const auto& page = desk_.page();
+  const Mechanism& m = desk_.mechanism();
+  if (!page || !m.chips) return;
+  const MechanismShape shape{page->input.m(), page->input.d(), page->input.d_v()};
+  const Font font = ui.number();
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float room = ImGui::GetContentRegionAvail().x, height = ui.px(25), pad = ui.px(9), gap = ui.px(7);
+  float x = at.x, y = at.y;
+  const auto width_of = [&](const std::string& text, const Font& f) {
+    return static_cast<float>(ui.fonts.width(text, f)) * ui.scale;
+  };
+  const auto write = [&](const std::string& text, const Font& f, Color color, float left) {
+    draw_text(ui, draw, {{0, 0}, text, f, color, Anchor::start, 0},
+              {left, y + height / 2 + static_cast<float>(half_capital(f)) * ui.scale});
+  };
+  bool first = true;
+  for (const ShapeChip& chip : m.chips(shape, desk_.values())) {
+    const std::string before = first ? "" : chip.before;
+    const bool remark = chip.role == ShapeChip::Role::remark;
+    const Font& own = remark ? ui.small() : font;
+    const float join = before.empty() ? 0 : width_of(before, ui.body()) + gap;
+    const float width = width_of(chip.text, own) + (remark ? 0 : 2 * pad);
+    if (!first && x + join + width > at.x + room) x = at.x, y += height + ui.px(6);
+    if (!before.empty()) write(before, ui.body(), ui.theme.muted, x);
+    x += join;
+    if (!remark) {
+      const Color color = role_color(ui, chip.role);
+      draw.AddRectFilled({x, y}, {x + width, y + height}, col(ui.chrome.raised), ui.px(5));
+      draw.AddRect({x, y}, {x + width, y + height}, col(with_opacity(color, 0.7)), ui.px(5));
+    }
+    write(chip.text, own, remark ? ui.theme.faint : ui.theme.text, x + (remark ? 0 : pad));
+    x += width + gap;
+    first = false;
+  }
+  ImGui::Dummy({room, y + height - at.y});
+  if (ImGui::IsItemHovered())
+    tooltip(ui, {std::string(m.formula), "the computation of one head with the shapes on this page",
+                 fmt::format("n = {}, d = {}, d_v = {}", shape.n, shape.d, shape.d_v), std::string(m.source)});
+  ImGui::Dummy({0, ui.px(4)});
+}
+
+void MechanismsWorkspace::middle(const PageContext& c) {
+  drawn_ = true;
+  held_ = ImGui::IsAnyMouseDown();
+  follow(c.bench);
+  header(c.ui);
+  ImGui::Dummy({0, c.ui.px(2)});
+  chips(c.ui);
+  if (!desk_.error().empty()) {
+    paragraph(c.ui, desk_.error(), c.ui.theme.key);
+  }
+  const auto& page = desk_.page();
+  const Mechanism& m = desk_.mechanism();
+  if (!page || page->choice.mechanism != &m) {
+    if (desk_.source().kind == MechanismSource::Kind::head && !c.results().run)
+      return empty_state(c.ui, "No text is open",
+                         "Open a model and type a text, or choose Random or By hand on the right.");
+    if (desk_.error().empty()) empty_state(c.ui, "Computing", "The first picture follows at once.");
+    return;
+  }
+  const auto view = m.study ? MechanismDesk::View::steps : desk_.view;
+  if (view == MechanismDesk::View::compare) {
+    compare(c.ui);
+    numbers(c.ui);
+    if (m.id == "low-rank" && desk_.source().kind == MechanismSource::Kind::head)
+      every_head(c.ui);
+    else
+      times(c.ui);
+  } else if (view == MechanismDesk::View::steps) {
+    progress(c.ui);
+    steps(c.ui);
+    curves(c.ui);
+  } else if (view == MechanismDesk::View::recurrent) {
+    recurrent(c.ui);
+  } else {
+    in_model(c.ui, c.bench);
+  }
+  if (!(hovered_ == hovering_)) *c.ui.animate = true;
+  hovered_ = std::exchange(hovering_, {});
+}
+
+void MechanismsWorkspace::right(const PageContext& c) {
+  input(c.ui, c.bench);
+  parameters(c.ui);
+  if (!desk_.mechanism().study) {
+    cost(c.ui);
+    if (desk_.view != MechanismDesk::View::model && c.results().model.model) {
+      section(c.ui, "USE IT IN THE MODEL", "click heads");
+      grid(c.ui, c.bench, 11, false);
+      effect(c.ui, c.bench, false);
+    }
+  }
+  const auto& page = desk_.page();
+  if (page && page->choice.mechanism == &desk_.mechanism() && !page->look_for.empty()) {
+    section(c.ui, "WHAT TO LOOK FOR");
+    paragraph(c.ui, page->look_for, c.ui.theme.muted);
+  }
+  if (const std::string_view ours = desk_.mechanism().ours; !ours.empty()) {
+    section(c.ui, "NOT THE PAPER'S");
+    paragraph(c.ui, std::string(ours), c.ui.theme.muted);
+  }
+}
+
+void MechanismsWorkspace::each_frame() {
+  desk_.frame(std::exchange(drawn_, false), held_);
+}
+
+}  // namespace headscope

@@ -1,0 +1,106 @@
+#pragma once
+// The Mechanisms workspace: the catalogue on the left (with the pages of other workspaces, to which it leads), the
+// chosen mechanism in the middle (compared with softmax, step by step, token by token, in the model), its input,
+// parameters and cost on the right. Which one is chosen is remembered in the settings. Thread rule: the UI thread.
+// Destroy it before the App.
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "app/actions/action.h"
+#include "app/state/desk_controls.h"
+#include "app/state/mechanism_desk.h"
+#include "app/widgets/catalogue.h"
+#include "app/widgets/matrix_edit.h"
+#include "app/workspaces/scene_slot.h"
+#include "app/workspaces/workspace.h"
+#include "viz/scene/matrix_flow.h"
+
+namespace headscope {
+
+class MechanismsWorkspace : public Workspace {
+ public:
+  MechanismsWorkspace(JobRunner& jobs, DocumentEditor& editor, const RunController& run);
+  void left(const PageContext& c) override;
+  void middle(const PageContext& c) override;
+  void right(const PageContext& c) override;
+  void each_frame() override;
+  std::vector<CatalogueGroup> pages() const override { return groups_; }
+  void controls(ControlsRecord& record) override { controls_of(desk_, record); }
+  MechanismDesk& desk() { return desk_; }
+
+ private:
+  /// A cell of a matrix whose rows or columns are positions.
+  struct Hovered {
+    std::optional<Index> query, key;
+    bool operator==(const Hovered&) const = default;
+  };
+
+  void follow(const Workbench& bench);
+  void gather(const Workbench& bench);
+  void header(Ui& ui);
+  void chips(Ui& ui);
+  // the views (mechanism_views.cpp)
+  void compare(Ui& ui);
+  void numbers(Ui& ui);
+  void times(Ui& ui);
+  void every_head(Ui& ui);
+  void steps(Ui& ui);
+  void curves(Ui& ui);
+  void recurrent(Ui& ui);
+  void progress(Ui& ui);
+  void play(Ui& ui, int last);
+  /// A matrix of a picture: what the words about its cells need.
+  struct Shown {
+    std::string id, title, formula;
+    MechanismAxis rows = MechanismAxis::query, columns = MechanismAxis::key;
+    const MechanismStep* step = nullptr;
+    std::string hidden = {};  ///< why a cell is; "" = the rule hides it
+  };
+  using BuildFlow = std::function<MatrixFlow(const MechanismPage& page)>;
+  /// `build` runs on the worker, and only when the page or `options` changed.
+  void matrices(Ui& ui, SceneSlot& slot, const char* id, const std::vector<Shown>& shown, double width,
+                const std::string& options, BuildFlow build);
+  // in the model (mechanism_in_model.cpp)
+  void in_model(Ui& ui, Workbench& bench);
+  void grid(Ui& ui, Workbench& bench, double cell_height, bool labels);
+  void effect(Ui& ui, Workbench& bench, bool whole);
+  // the right column (mechanism_side.cpp)
+  void input(Ui& ui, Workbench& bench);
+  void by_hand(Ui& ui);
+  void parameters(Ui& ui);
+  void cost(Ui& ui);
+  void layers(Ui& ui);
+
+  JobRunner& jobs_;
+  DocumentEditor& editor_;
+  const RunController& run_;
+  MechanismDesk desk_;
+  std::vector<CatalogueGroup> groups_;
+  std::vector<CatalogueGroup> shown_;  // those, and what stands in other workspaces
+  std::size_t others_ = 0;             // pages of other workspaces among them
+  Catalogue catalogue_;
+  SceneSlot compare_{"scene.mechanism.compare"}, steps_{"scene.mechanism.steps"}, states_{"scene.mechanism.states"},
+      times_{"scene.mechanism.times"}, losses_{"scene.mechanism.losses"}, ranks_{"scene.mechanism.ranks"};
+  SceneSlot curves_[3]{SceneSlot{"scene.mechanism.curve.0"}, SceneSlot{"scene.mechanism.curve.1"},
+                       SceneSlot{"scene.mechanism.curve.2"}};
+  Hovered hovered_, hovering_;  // of the last frame, and of this one
+  std::set<std::string> folded_;
+  std::string typed_[3], typed_error_;  // Q, K, V by hand
+  std::uint64_t typed_of_ = 0;          // the desk's numbers that stand there
+  MatrixEdit cells_;
+  int as_text_ = 0;
+  double clock_ = 0;
+  bool drawn_ = false, held_ = false;
+};
+
+/// A position of the page's text as people read it: "fox 3".
+std::string place(const MechanismPage& page, Index position);
+/// "49 k", "67 M"; "4.1 kB".
+std::string count_words(double value);
+std::string byte_words(double value);
+
+}  // namespace headscope

@@ -1,0 +1,145 @@
+// The right column's end: what the model says next, and what the edits changed about it.
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "app/widgets/controls.h"
+#include "app/workspaces/next_panel.h"
+#include "core/base/nth.h"
+#include "core/text/tokenizer.h"
+#include "viz/scene/line_chart.h"
+
+namespace headscope {
+
+namespace {
+
+std::string label_of(const Results& results, std::int32_t id) {
+  return results.model.tokenizer && id < results.model.tokenizer->vocab_size()
+             ? results.model.tokenizer->token(id).label
+             : std::to_string(id);
+}
+
+/// "1.24", or "1.24 → 0.87" once there is something to compare with.
+std::string before_after(const EditEffect* effect, double before, double now) {
+  return effect ? fmt::format("{:.3f} → {:.3f}", before, now) : fmt::format("{:.3f}", now);
+}
+
+}  // namespace
+
+void NextPanel::tokens(const PageContext& c, const EditEffect* effect) {
+  const auto& run = c.results().run;
+  section(c.ui, "NEXT TOKEN", effect ? "before → after, %" : "after the last token");
+  std::vector<Bar> bars;
+  std::vector<std::int32_t> ids;
+  if (effect) {
+    double largest = 1e-9;
+    for (const auto& token : effect->change.tokens) largest = std::max({largest, token.before, token.after});
+    for (const auto& token : effect->change.tokens) {
+      if (bars.size() == 6) break;
+      ids.push_back(token.id);
+      bars.push_back({label_of(c.results(), token.id), token.after / largest, token.before / largest,
+                      fmt::format("{:.1f} → {:.1f}", 100 * token.before, 100 * token.after),
+                      fmt::format("token {}: probability {:.5f} → {:.5f}; click, right click: the first and second of "
+                                  "the logit difference",
+                                  token.id, token.before, token.after)});
+    }
+  } else {
+    const double largest = run->next.empty() ? 1 : run->next.front().probability;
+    for (const NextToken& token : run->next) {
+      if (bars.size() == 6) break;
+      ids.push_back(token.id);
+      bars.push_back({label_of(c.results(), token.id), token.probability / largest, -1,
+                      fmt::format("{:.1f} %", 100 * token.probability),
+                      fmt::format("token {}: softmax of the logits over the full vocabulary, logit {:.3f}; click, "
+                                  "right click: the first and second of the logit difference",
+                                  token.id, token.logit)});
+    }
+  }
+  const BarClick click = bar_list(c.ui, "next tokens", bars);
+  if (const int which = std::max(click.left, click.right); which >= 0) {
+    auto pair = contrast_of(c.state(), c.results()).value_or(std::pair{ids.front(), ids.back()});
+    (click.left >= 0 ? pair.first : pair.second) = nth(ids, which);
+    c.editor.view().contrast = pair;
+  }
+  if (effect)
+    fact(c.ui, "KL(before ‖ after)", fmt::format("{:.4f} nats", effect->change.kl), nullptr,
+         {"KL divergence of the next-token distributions", "Σ p ln(p / q) over the full vocabulary"});
+}
+
+void NextPanel::contrast(const PageContext& c, const EditEffect* effect) {
+  const auto pair = contrast_of(c.state(), c.results());
+  if (!pair) return;
+  const auto of = [&](const Trace& trace) { return logit_difference(trace, pair->first, pair->second); };
+  fact(c.ui, fmt::format("{} − {}", label_of(c.results(), pair->first), label_of(c.results(), pair->second)),
+       before_after(effect, effect ? of(*effect->before) : 0, of(*c.trace())), nullptr,
+       {"difference of two logits after the last token",
+        fmt::format("logits[−1, {}] − logits[−1, {}], F32", pair->first, pair->second),
+        "click a token above for the first of the two, right click for the second"});
+}
+
+void NextPanel::losses(const PageContext& c, const EditEffect* effect) {
+  // Those of a moment ago stay while a slider moves; not those of another text.
+  const std::shared_ptr<const TextLosses> losses = c.results().losses;
+  const Trace& shown = *c.trace();
+  if (!losses || losses->now.size() < 2 || losses->trace->text != shown.text ||
+      losses->trace->tokens.size() != shown.tokens.size() || losses->trace->model.name != shown.model.name)
+    return;
+  const bool both = effect && losses->before.size() == losses->now.size();
+  const double now = mean_loss(losses->now);
+  fact(c.ui, "Loss on this text", before_after(both ? effect : nullptr, both ? mean_loss(losses->before) : 0, now),
+       nullptr,
+       {"mean of −ln p(token | what came before), nats",
+        "from logits, F32; perplexity " + fmt::format("{:.2f}", std::exp(now))});
+  const double width = std::floor(c.room());
+  slot_.want(c.jobs, c.ui, losses, fmt::format("{} {}", width, both), [losses, both, width](const Look& look) {
+    LineChart chart;
+    chart.width = width;
+    chart.height = 104;
+    chart.y_title = both ? "loss per token, nats: before, after" : "loss per token, nats";
+    chart.y_low = 0;
+    const auto series = [](Color color, const std::vector<double>& y) {
+      ChartSeries line{"", color, {}, y};
+      for (std::size_t i = 0; i < y.size(); ++i) line.x.push_back(static_cast<double>(i + 1));
+      return line;
+    };
+    if (both) chart.series.push_back(series(look.theme.faint, losses->before));
+    chart.series.push_back(series(look.theme.accent, losses->now));
+    return line_chart_scene(chart, look);
+  });
+  slot_.draw(c.ui, "loss", {}, width, 104);
+}
+
+void NextPanel::moved_heads(const PageContext& c, const EditEffect& effect) {
+  std::vector<std::size_t> order(effect.moved.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::erase_if(order, [&](std::size_t i) { return !(effect.moved[i] >= 0.0005); });
+  std::ranges::stable_sort(order, std::ranges::greater{}, [&](std::size_t i) { return effect.moved[i]; });
+  section(c.ui, "HEADS THAT MOVED", order.empty() ? "none" : "share of their weight; click selects");
+  std::vector<Bar> bars;
+  for (const std::size_t i : order) {
+    if (bars.size() == 5) break;
+    const AttentionMap& map = effect.before->maps[i];
+    bars.push_back({fmt::format("L{} H{}", map.layer(), map.head()), effect.moved[i], -1,
+                    fmt::format("{:.3f}", effect.moved[i]),
+                    "mean over queries of ½ Σ |after − before|: 0 the same pattern, 1 no weight in common"});
+  }
+  const BarClick click = bar_list(c.ui, "moved heads", bars);
+  if (click.left < 0) return;
+  const AttentionMap& map = effect.before->maps[nth(order, click.left)];
+  c.editor.select({map.layer(), map.head()});
+}
+
+void NextPanel::draw(const PageContext& c) {
+  if (!c.results().run) return;
+  const EditEffect* effect = compared(c);
+  tokens(c, effect);
+  contrast(c, effect);
+  if (effect) moved_heads(c, *effect);
+  losses(c, effect);
+}
+
+}  // namespace headscope

@@ -1,0 +1,300 @@
+#include "app/workspaces/positions/positions_workspace.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "app/widgets/controls.h"
+#include "app/widgets/keyboard.h"
+#include "app/widgets/paragraph.h"
+#include "core/attention/positions/position_methods.h"
+#include "viz/scene/line_chart.h"
+#include "viz/scene/text.h"
+
+namespace headscope {
+
+namespace {
+
+bool relative(std::string_view method) {
+  return method == "shaw" || method == "transformer-xl" || method == "t5";
+}
+
+/// The method that a model uses by itself.
+std::string_view own_method(PositionKind kind) {
+  return kind == PositionKind::rotary ? "rope" : kind == PositionKind::learned ? "learned" : "none";
+}
+
+/// A choice with a title and a line below it. True when it was clicked.
+bool card(const Ui& ui, const char* id, std::string_view title, const std::string& summary, bool chosen) {
+  const float width = ImGui::GetContentRegionAvail().x, pad = ui.px(10);
+  const std::vector<std::string> lines =
+      wrapped(summary, ui.small(), static_cast<double>((width - 2 * pad) / ui.scale), ui.fonts);
+  const float title_height = ui.px(ui.body().size + 5), line = ui.px(ui.small().size + 4);
+  const float height = 2 * ui.px(7) + title_height + line * static_cast<float>(lines.size());
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const bool clicked = pressable(id, {width, height});
+  const bool hovered = ImGui::IsItemHovered();
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  const Color fill = chosen ? ui.chrome.selected : hovered ? ui.chrome.hovered : ui.chrome.raised;
+  draw.AddRectFilled(at, {at.x + width, at.y + height}, col(fill), ui.px(5));
+  draw.AddRect(at, {at.x + width, at.y + height}, col(chosen ? ui.theme.accent : ui.chrome.border), ui.px(5));
+  draw_text(ui, draw, {{0, 0}, std::string(title), ui.body(), ui.theme.text, Anchor::start, 0},
+            {at.x + pad, at.y + ui.px(7) + ui.px(ui.body().size)});
+  float y = at.y + ui.px(7) + title_height;
+  for (const std::string& each : lines) {
+    draw_text(ui, draw, {{0, 0}, each, ui.small(), ui.theme.muted, Anchor::start, 0},
+              {at.x + pad, y + ui.px(ui.small().size)});
+    y += line;
+  }
+  return clicked;
+}
+
+std::string model_name(const Results& results) {
+  return results.model_folder.filename().string();
+}
+
+}  // namespace
+
+bool PositionsWorkspace::ready() const {
+  const Results& results = desk_.results();
+  return results.run && results.model.model && desk_.vectors();
+}
+
+std::vector<CatalogueGroup> PositionsWorkspace::pages() const {
+  CatalogueGroup group{"Position method", {}};
+  for (const PositionMethod& each : position_methods())
+    group.entries.push_back({std::string(each.id), std::string(each.title),
+                             fmt::format("{} · {} {}", each.summary, each.source, each.words)});
+  return {group};
+}
+
+void PositionsWorkspace::left(const PageContext& c) {
+  if (const auto asked = c.bench.settings.pages.find(id()); asked != c.bench.settings.pages.end())
+    if (find_position_method(asked->second)) desk_.view.method = asked->second;
+  desk_.update();
+  cards(c.ui, c.bench);
+  source(c);
+}
+
+void PositionsWorkspace::cards(Ui& ui, Workbench& bench) {
+  section(ui, "POSITION METHOD");
+  const auto& model = desk_.results().model.model;
+  const std::string_view own = model ? own_method(model->config().position) : "";
+  const std::string& chosen = desk_.view.method;
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {ui.px(8), ui.px(6)});
+  for (const PositionMethod& each : position_methods()) {
+    const bool used = each.id == own;
+    const std::string id = "position " + std::string(each.id);
+    if (card(ui, id.c_str(), each.title, std::string(each.summary) + (used ? " · this model" : ""), chosen == each.id))
+      bench.settings.pages[Workspace::id()] = desk_.view.method = std::string(each.id);
+    if (ImGui::IsItemHovered())
+      tooltip(ui, {std::string(each.title), std::string(each.formula), "acts on: " + std::string(each.acts_on),
+                   std::string(each.source)});
+  }
+  ImGui::PopStyleVar();
+}
+
+void PositionsWorkspace::source(const PageContext& c) {
+  using Source = PositionsView::Source;
+  const bool vectors = desk_.view.method == "rope" || relative(desk_.view.method) || desk_.view.method == "alibi";
+  section(c.ui, "SOURCE OF Q AND K", vectors ? "" : "for the methods that act on scores");
+  const HeadId head = c.state().document.selected;
+  const std::string own = fmt::format("Layer {} · Head {}", head.layer, head.head);
+  const char* labels[] = {own.c_str(), "Random", "Typed"};
+  int chosen = static_cast<int>(desk_.view.source);
+  if (segmented(c.ui, "source of q and k", labels, chosen)) desk_.view.source = static_cast<Source>(chosen);
+  if (desk_.view.source == Source::random) {
+    int seed = static_cast<int>(desk_.view.seed);
+    ImGui::AlignTextToFramePadding();
+    ImGui::TextUnformatted("Seed");
+    ImGui::SameLine(c.ui.px(60));
+    ImGui::SetNextItemWidth(c.ui.px(120));
+    if (ImGui::InputInt("##position seed", &seed)) desk_.view.seed = static_cast<std::uint64_t>(std::max(seed, 0));
+  } else if (desk_.view.source == Source::typed) {
+    const auto line = [&](const char* label, const char* id, std::string& text) {
+      ImGui::AlignTextToFramePadding();
+      ImGui::TextUnformatted(label);
+      ImGui::SameLine(c.ui.px(40));
+      ImGui::SetNextItemWidth(-1);
+      input_line(c.ui, id, "1 0 1 0", text);
+    };
+    line("q", "##typed query", desk_.view.typed_query);
+    line("k", "##typed key", desk_.view.typed_key);
+  }
+  if (ready() && vectors) {
+    const UseFont font(c.ui, c.ui.small());
+    paragraph(c.ui, desk_.vectors()->source, c.ui.theme.muted);
+  }
+  if (desk_.view.source == Source::head && c.trace()) atlas_.draw(c);
+}
+
+void PositionsWorkspace::model_note(const PageContext& c) {
+  Ui& ui = c.ui;
+  const Results& results = desk_.results();
+  if (!results.model.model) return;
+  const PositionKind own = results.model.model->config().position;
+  const std::string& method = desk_.view.method;
+  const char* example = nullptr;
+  std::string note;
+  if (method == "chunks" && own != PositionKind::rotary) {
+    note = model_name(results) + " adds learned positions, of whose distances nothing is known. For a model with RoPE:";
+    example = "tiny-llama";
+  } else if (method == "rope" && own != PositionKind::rotary) {
+    note = model_name(results) +
+           " adds learned positions to its embeddings. The dials turn its q and k as RoPE would; in the "
+           "model, RoPE then takes the place of what it learnt. For a model that was trained with RoPE:";
+    example = "tiny-llama";
+  } else if (method == "learned" && own != PositionKind::learned) {
+    note = model_name(results) + " turns its queries and keys and has no table of positions. For a model with one:";
+    example = "tiny-gpt2";
+  }
+  if (note.empty()) return;
+  const UseFont font(ui, ui.small());
+  paragraph(ui, note, ui.theme.muted);
+  if (button(ui, fmt::format("Open {}", example).c_str(), ui.px(26))) c.bench.explorer.files.open_example(example);
+}
+
+SceneTouch PositionsWorkspace::show(const PageContext& c, SceneSlot& slot, const char* id,
+                                    std::shared_ptr<const void> source, const std::string& options, double width,
+                                    double height, SceneSlot::Build build) {
+  slot.want(c.jobs, c.ui, std::move(source), fmt::format("{} {} {} {}", id, options, width, height), std::move(build));
+  SceneViewOptions how;
+  how.fit_height = true;
+  return slot.draw(c.ui, id, how, width, height);
+}
+
+void PositionsWorkspace::middle(const PageContext& c) {
+  if (!c.trace())
+    return empty_state(c.ui, "Nothing to show yet", "Open a model and write a text: its positions appear at once.");
+  if (!ready()) return empty_state(c.ui, "Reading queries and keys …", "");
+  const std::string& method = desk_.view.method;
+  if (method == "rope") return rope_middle(c);
+  if (method == "none") return none_middle(c);
+  if (method == "learned") return learned_middle(c);
+  if (method == "sinusoidal") return sinusoidal_middle(c);
+  if (method == "binary") return binary_middle(c);
+  if (method == "shaw") return shaw_middle(c);
+  if (method == "transformer-xl") return transformer_xl_middle(c);
+  if (method == "t5") return t5_middle(c);
+  if (method == "chunks") return chunks_middle(c);
+  alibi_middle(c);
+}
+
+void PositionsWorkspace::right(const PageContext& c) {
+  if (!ready()) return empty_state(c.ui, "Nothing to measure yet", "Scores, base and loss will stand here.");
+  if (desk_.view.method == "rope")
+    rope_right(c);
+  else
+    page_controls(c);
+  in_the_model(c);
+  model_note(c);
+}
+
+void PositionsWorkspace::in_the_model(const PageContext& c) {
+  const Ui& ui = c.ui;
+  const auto run = c.results().run;
+  section(ui, "IN THE MODEL", model_name(c.results()) + ", on this text");
+  const std::shared_ptr<const TextLosses> losses = c.results().current_losses();
+  const double before = losses ? mean_loss(losses->now) : std::nan("");
+  const auto nats = [](double value) {
+    return std::isnan(value) ? std::string("–") : fmt::format("{:.3f} nats", value);
+  };
+  fact(ui, "Loss as it is", losses ? nats(before) : "…", nullptr,
+       {"mean of −ln p(token | what came before)", "the run on screen, with the document's edits"});
+  const auto wanted = desk_.edit();
+  const auto& effect = desk_.effect();
+  const bool current = wanted && effect && effect->words == text_of(*wanted) && effect->of == run->trace;
+  if (wanted) {
+    const double after = current ? mean_loss(effect->after) : std::nan("");
+    const Color worse = ui.theme.key, better = ui.theme.value;
+    const std::string words = text_of(*wanted).substr(std::string("position ").size());
+    fact(ui, "… " + elided(words, ui.body(), 150, ui.fonts), current ? nats(after) : "…",
+         current ? (after > before + 5e-4   ? &worse
+                    : after < before - 5e-4 ? &better
+                                            : nullptr)
+                 : nullptr,
+         {"*: " + text_of(*wanted), "the same text, run with this edit in every layer"});
+    fact(ui, "Next-token change (KL)", current ? fmt::format("{:.4f} nats", effect->kl) : "…", nullptr,
+         {"KL(as it is ‖ changed) after the last token", "Σ p ln(p / q) over the full vocabulary"});
+  }
+  const double width = std::floor(c.room());
+  const bool stretches = desk_.view.method == "rope" || desk_.view.method == "chunks";
+  const bool past = desk_.view.past_context && stretches;
+  if (past) {
+    const auto long_run = desk_.long_run();
+    if (!long_run) {
+      const UseFont font(ui, ui.small());
+      ImGui::TextDisabled("reading long texts …");
+    } else if (!long_run->refusal.empty()) {
+      const UseFont font(ui, ui.small());
+      paragraph(ui, long_run->refusal, ui.theme.text);
+    } else {
+      const std::string chosen = desk_.view.method == "chunks" ? "chunks" : std::string(info(desk_.view.scaling).title);
+      show(c, loss_, "positions loss", long_run, chosen, width, 190, [long_run, width, chosen](const Look& look) {
+        LineChart chart;
+        chart.width = width;
+        chart.height = 190;
+        chart.y_title = "loss by position, nats";
+        chart.grid = true;
+        chart.marks = {{static_cast<double>(long_run->context), "trained"}};
+        for (const bool front : {false, true})
+          for (std::size_t i = 0; i < long_run->lines.size(); ++i) {
+            const auto& line = long_run->lines[i];
+            if ((line.title == chosen) != front) continue;
+            const double t =
+                static_cast<double>(i) / static_cast<double>(std::max<std::size_t>(long_run->lines.size() - 1, 1));
+            ChartSeries series{line.title,
+                               front ? look.theme.accent : with_opacity(mix(look.theme.value, look.theme.key, t), 0.75),
+                               {},
+                               line.loss,
+                               front ? 2.25 : 1.1};
+            for (std::size_t b = 0; b < line.loss.size(); ++b)
+              series.x.push_back((static_cast<double>(b) + 0.5) * long_run->bin);
+            chart.series.push_back(std::move(series));
+          }
+        return line_chart_scene(chart, look);
+      });
+      if (ImGui::IsItemHovered())
+        tooltip(ui, {"mean loss of " + std::to_string(long_run->bin) + " positions at a time", long_run->source,
+                     "one line for each way of stretching RoPE, factor as set above"});
+    }
+  } else if (losses && !losses->now.empty()) {
+    const std::vector<double> after = current ? effect->after : std::vector<double>();
+    // The effect is named, since it may come before or after the losses.
+    const std::string with = current ? effect->words : "";
+    show(c, loss_, "positions loss", losses, with, width, 120, [losses, after, width](const Look& look) {
+      LineChart chart;
+      chart.width = width;
+      chart.height = 120;
+      chart.y_title = "loss per token, nats";
+      chart.x_title = "position";
+      chart.grid = true;
+      chart.y_low = 0;
+      const auto series = [](const std::vector<double>& y, Color color, double line) {
+        ChartSeries out{"", color, {}, y, line};
+        for (std::size_t i = 0; i < y.size(); ++i) out.x.push_back(static_cast<double>(i + 1));
+        return out;
+      };
+      chart.series = {series(losses->now, look.theme.muted, 1.25)};
+      if (!after.empty()) chart.series.push_back(series(after, look.theme.accent, 1.75));
+      return line_chart_scene(chart, look);
+    });
+  }
+  if (stretches) {
+    ImGui::Checkbox("texts past the trained length", &desk_.view.past_context);
+    if (ImGui::IsItemHovered())
+      tooltip(ui, {"Loss by position of texts four times as long as any in training",
+                   "once for every way of stretching RoPE"});
+  }
+  ImGui::BeginDisabled(!wanted);
+  if (button(ui, "Keep among the edits", ui.px(28))) desk_.keep();
+  ImGui::EndDisabled();
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+    tooltip(ui, {wanted ? "*: " + text_of(*wanted) : "The page shows what the model does anyway",
+                 "every workspace then shows the model so; Ctrl+Z takes it back"});
+}
+
+}  // namespace headscope

@@ -1,0 +1,70 @@
+#pragma once
+// The Positions workspace: ways of knowing where a token stands on the left, the chosen one's pictures in the middle,
+// its numbers and its effect in the model on the right. Each page is a file of its own (positions_rope.cpp,
+// positions_pages.cpp …). Thread rule: the UI thread. Destroy it before the App.
+
+#include <functional>
+#include <string>
+
+#include "app/actions/action.h"
+#include "app/render/rotary_picture.h"
+#include "app/state/desk_controls.h"
+#include "app/state/positions_desk.h"
+#include "app/widgets/catalogue.h"
+#include "app/workspaces/atlas_panel.h"
+#include "app/workspaces/workspace.h"
+
+namespace headscope {
+
+class PositionsWorkspace : public Workspace {
+ public:
+  explicit PositionsWorkspace(PositionsDesk& desk) : Workspace("Positions"), desk_(desk) {}
+  /// What it can show, for the palette and the command line; Settings::pages remembers which.
+  std::vector<CatalogueGroup> pages() const override;
+  void left(const PageContext& c) override;
+  void middle(const PageContext& c) override;
+  void right(const PageContext& c) override;
+  void controls(ControlsRecord& record) override { controls_of(desk_, record); }  ///< names what a session keeps
+
+ private:
+  void cards(Ui& ui, Workbench& bench);
+  void source(const PageContext& c);
+  /// What is to be said where the open model does not know positions in this way.
+  void model_note(const PageContext& c);
+  bool ready() const;
+
+  // positions_rope.cpp
+  void rope_middle(const PageContext& c);
+  void rope_right(const PageContext& c);
+  std::shared_ptr<const RotaryView> rotary_view();
+  void position_sliders(Ui& ui);
+  void scaling_controls(Ui& ui);
+
+  // positions_pages.cpp
+  void none_middle(const PageContext& c);
+  void learned_middle(const PageContext& c);
+  void sinusoidal_middle(const PageContext& c);
+  void binary_middle(const PageContext& c);
+  void shaw_middle(const PageContext& c);
+  void transformer_xl_middle(const PageContext& c);
+  void t5_middle(const PageContext& c);
+  void chunks_middle(const PageContext& c);
+  void alibi_middle(const PageContext& c);
+  void page_controls(const PageContext& c);
+
+  /// Loss, KL and loss per position of what is chosen, beside the model as it is.
+  void in_the_model(const PageContext& c);
+  /// A picture of the page in the room of the middle column.
+  SceneTouch show(const PageContext& c, SceneSlot& slot, const char* id, std::shared_ptr<const void> source,
+                  const std::string& options, double width, double height, SceneSlot::Build build);
+
+  PositionsDesk& desk_;
+  AtlasPanel atlas_;
+  SceneSlot main_{"scene.positions"}, curve_{"scene.positions.curve"}, why_{"scene.positions.why"},
+      small_{"scene.positions.small"}, loss_{"scene.positions.loss"};
+  std::shared_ptr<const RotaryView> rotary_;  // as last asked for …
+  std::string rotary_key_;                    // … with these options
+  std::shared_ptr<const HeadVectors> rotary_of_;
+};
+
+}  // namespace headscope

@@ -1,0 +1,368 @@
+#include "app/workspaces/train/train_workspace.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
+#include "app/widgets/plots.h"
+#include "app/workspaces/head_cells.h"
+#include "core/base/duration.h"
+#include "core/base/nth.h"
+#include "core/train/training_folder.h"
+#include "viz/scene/head_atlas.h"
+
+namespace headscope {
+
+namespace {
+
+using Phase = TrainingDesk::Phase;
+// More points than a plot has pixels would only cost time.
+constexpr std::size_t most_points = 600;
+
+/// One whole number of a row: label, − value +, typed or stepped.
+bool number(const Ui& ui, const char* label, int& value, int step) {
+  ImGui::AlignTextToFramePadding();
+  ImGui::TextUnformatted(label);
+  ImGui::SameLine(ui.px(118));
+  ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
+  const std::string id = fmt::format("##{}", label);
+  return ImGui::InputInt(id.c_str(), &value, step, step * 4);
+}
+
+/// Every k-th step's loss, k such that the plot has points enough.
+Series loss_series(const std::vector<TrainingPoint>& curve, Color color) {
+  Series line{"loss", {}, {}, color};
+  const std::size_t every = curve.size() / most_points + 1;
+  for (std::size_t i = 0; i < curve.size(); i += every) {
+    // The mean of what is left out: single batches scatter.
+    double sum = 0;
+    std::size_t count = 0;
+    for (std::size_t j = i; j < std::min(i + every, curve.size()); ++j) sum += curve[j].loss, ++count;
+    line.x.push_back(static_cast<double>(curve[i].step));
+    line.y.push_back(sum / static_cast<double>(count));
+  }
+  return line;
+}
+
+Series held_out_series(const std::vector<TrainingPoint>& curve, std::string name, Color color, double width) {
+  Series line{std::move(name), {}, {}, color, width};
+  for (const TrainingPoint& point : curve)
+    if (!std::isnan(point.held_out)) {
+      line.x.push_back(static_cast<double>(point.step));
+      line.y.push_back(point.held_out);
+    }
+  return line;
+}
+
+const char* phase_words(Phase phase) {
+  switch (phase) {
+    case Phase::idle:
+      return "no run yet";
+    case Phase::preparing:
+      return "making vocabulary and data";
+    case Phase::running:
+      return "training";
+    case Phase::paused:
+      return "paused";
+    case Phase::finished:
+      return "finished";
+  }
+  return "";
+}
+
+Color head_color(const Ui& ui, const TrainingView& view, std::size_t head) {
+  const auto& verdicts = view.facts->verdicts[head];
+  return verdicts.empty() ? ui.theme.muted : class_color(*verdicts.front().rule);
+}
+
+}  // namespace
+
+void TrainWorkspace::left(const PageContext& c) {
+  recipe(c.ui);
+  controls(c.ui);
+}
+
+void TrainWorkspace::controls(ControlsRecord& record) {
+  controls_of(desk_, record);
+  record.field("history", history_metric_, 0, 3);
+  record.field("folder", folder_);
+}
+
+void TrainWorkspace::recipe(Ui& ui) {
+  Recipe& draft = desk_.draft();
+  section(ui, "RECIPE", "the same recipe gives the same weights");
+  if (menu_button(ui, "Recipe", draft.name, draft.task.kind)) ImGui::OpenPopup("recipes");
+  if (ImGui::BeginPopup("recipes")) {
+    for (const auto& [name, path] : desk_.recipes())
+      if (ImGui::MenuItem(name.c_str(), nullptr, name == draft.name)) desk_.choose(path);
+    ImGui::EndPopup();
+  }
+  static constexpr const char* tasks[] = {"Stories", "Repeated tokens"};
+  int task = draft.task.kind == "repeated" ? 1 : 0;
+  if (segmented(ui, "training task", tasks, task)) draft.task.kind = task == 1 ? "repeated" : "stories";
+  static constexpr const char* families[] = {"GPT-2", "Llama"};
+  int family = draft.model.family == "llama" ? 1 : 0;
+  if (segmented(ui, "training family", families, family)) {
+    draft.model.family = family == 1 ? "llama" : "gpt2";
+    draft.model.kv_heads = draft.model.heads;
+    draft.model.d_head = 0;  // what only one family has
+    draft.model.first_positions = "random";
+  }
+  shape_fields(ui);
+}
+
+void TrainWorkspace::shape_fields(Ui& ui) {
+  Recipe& draft = desk_.draft();
+  ModelShape& model = draft.model;
+  const bool grouped = model.kv_heads != model.heads;
+  number(ui, "Layers", model.layers, 1);
+  if (number(ui, "Heads", model.heads, 1) && !grouped) model.kv_heads = model.heads;
+  if (model.family == "llama") number(ui, "Key heads", model.kv_heads, 1);
+  number(ui, "Width", model.width, 16);
+  int d_head = model.head_width();
+  if (model.family == "llama" && number(ui, "Head width", d_head, 2)) model.d_head = d_head;
+  number(ui, "MLP width", model.mlp, 64);
+  number(ui, "Context", model.context, 16);
+  number(ui, "Batch", draft.batch, 4);
+  int steps = static_cast<int>(std::min<std::int64_t>(draft.steps, 1'000'000'000));
+  if (number(ui, "Steps", steps, 100)) {
+    draft.steps = steps;
+    draft.optimizer.schedule_steps = steps;
+  }
+  int seed = static_cast<int>(draft.seed & 0x7fffffff);
+  if (number(ui, "Seed", seed, 1)) draft.seed = static_cast<std::uint64_t>(std::max(seed, 0));
+  double rate = draft.optimizer.learning_rate;
+  if (slider(ui, "Learning rate", rate, {1e-5, 1e-1, rate, true, "", 5})) desk_.set_learning_rate(rate);
+  if (const std::string wrong = desk_.complaint(); !wrong.empty())
+    paragraph(ui, wrong, legible(ui.theme, rgb(0xF0616D)));
+}
+
+void TrainWorkspace::controls(Ui& ui) {
+  const Phase phase = desk_.phase();
+  section(ui, "RUN", phase_words(phase));
+  const bool sound = desk_.complaint().empty();
+  const float left = ImGui::GetCursorPosX();  // SameLine counts from the window's edge, which has a margin
+  ImGui::BeginDisabled(!sound || phase == Phase::preparing);
+  if (button(ui, desk_.has_run() ? "Start again" : "Start training")) desk_.start();
+  ImGui::EndDisabled();
+  // Each stays in its place whatever is going on: a second click must not meet another button.
+  const float second = left + button_width(ui, "Start training") + ui.px(8),
+              third = second + button_width(ui, "Resume") + ui.px(8);
+  ImGui::BeginDisabled(phase != Phase::running && phase != Phase::paused);
+  ImGui::SameLine(second);
+  if (phase == Phase::running ? button(ui, "Pause") : button(ui, "Resume"))
+    phase == Phase::running ? desk_.pause() : desk_.resume();
+  ImGui::SameLine(third);
+  if (button(ui, "Step")) desk_.step();
+  ImGui::EndDisabled();
+  if (!desk_.has_run()) return;
+  const TrainingProgress& p = desk_.progress();
+  const auto nats = [](double value) {
+    return std::isnan(value) ? std::string("–") : fmt::format("{:.3f} nats", value);
+  };
+  fact(ui, "Step", fmt::format("{} of {}", p.step, p.steps));
+  fact(ui, "Loss of the batch", nats(p.loss), nullptr,
+       {"mean cross-entropy of the last step's batch, before its update"});
+  fact(ui, "Held-out loss", nats(p.held_out), nullptr,
+       {fmt::format("measured after step {}", p.held_out_step), "mean over texts that are never learnt from"});
+  fact(ui, "Floor", nats(p.floor), nullptr,
+       {"exact: Σ −log p of the held-out texts ÷ their tokens", "no model can stay below it on average"});
+  fact(ui, "Learning rate now", fmt::format("{:.2e}", p.learning_rate));
+  fact(ui, "Gradient norm", fmt::format("{:.3f}", p.gradient_norm), nullptr, {"before clipping"});
+  fact(ui, "Speed", fmt::format("{:.1f} k tokens/s", p.tokens_per_second / 1000));
+  fact(ui, "Time left", phase == Phase::running ? duration_text(p.seconds_left) : "–");
+  branches(ui);
+}
+
+/// Ways that were left, at a fork or for another beginning. A click goes back to the end of one.
+void TrainWorkspace::branches(Ui& ui) {
+  if (desk_.other_branches().empty()) return;
+  section(ui, "BRANCHES", "a click goes back to the end of one");
+  std::vector<const TrainingBranch*> all{&desk_.branch()};
+  for (const TrainingBranch& branch : desk_.other_branches()) all.push_back(&branch);
+  std::ranges::sort(all, {}, &TrainingBranch::id);
+  int wanted = -1;
+  for (const TrainingBranch* branch : all) {
+    const bool now = branch == &desk_.branch();
+    const std::string words =
+        branch->parent < 0 ? fmt::format("{}: {} to step {}", branch->id, branch->recipe.name, branch->progress.step)
+                           : fmt::format("{}: {}'s step {} to {}, rate {:.1e}", branch->id, branch->parent,
+                                         branch->from, branch->progress.step, branch->recipe.optimizer.learning_rate);
+    if (ImGui::Selectable(fmt::format("{}###training branch {}", words, branch->id).c_str(), now) && !now)
+      wanted = branch->id;
+  }
+  if (wanted >= 0) desk_.go_back_to(wanted);
+}
+
+void TrainWorkspace::middle(const PageContext& c) {
+  if (!desk_.has_run() || (!desk_.moment() && desk_.phase() == Phase::idle))
+    return empty_state(c.ui, "No model is being trained",
+                       "Choose a recipe on the left and press Start training: heads will form before your eyes.");
+  if (!desk_.moment()) return empty_state(c.ui, "Making vocabulary and data", "The first picture follows at once.");
+  loss(c.ui);
+  scrubber(c.ui);
+  heads(c.ui, c.bench);
+}
+
+void TrainWorkspace::loss(Ui& ui) {
+  section(ui, "LOSS", "nats per token; the floor is the entropy of the data, computed");
+  const TrainingProgress& p = desk_.progress();
+  std::vector<Series> lines{loss_series(desk_.curve(), ui.theme.muted)};
+  double end = static_cast<double>(std::max<std::int64_t>(p.step, 10));
+  for (const TrainingBranch& branch : desk_.other_branches()) {
+    if (branch.recipe.name != desk_.running().name) continue;  // another task's loss is another scale
+    lines.push_back(held_out_series(branch.curve, fmt::format("branch {}", branch.id), ui.theme.faint, 1.25));
+    end = std::max(end, static_cast<double>(branch.progress.step));
+  }
+  lines.push_back(held_out_series(desk_.curve(), "held out", ui.theme.accent, 2.25));
+  lines.push_back({"floor", {0, end}, {p.floor, p.floor}, parse_color("#4CC38A").value_or(ui.theme.text), 1.25});
+  PlotOptions options;
+  options.height = 240;
+  options.scales = true;
+  options.x_low = 0;
+  options.x_high = end;
+  options.x_name = "step";
+  const TrainingMoment* shown = desk_.moment();
+  const auto at = static_cast<double>(shown->view->step);
+  if (desk_.shown()) {
+    const auto& curve = desk_.curve();
+    const auto point = std::ranges::find_if(curve, [&](const TrainingPoint& c) { return c.step >= shown->view->step; });
+    if (point != curve.end()) options.marker = Point{at, point->loss};
+  }
+  const PlotTouch touch = plot(ui, "training loss", lines, options);
+  if (touch.clicked) {  // the moment nearest to the click
+    const auto& all = desk_.moments();
+    const auto nearest = std::ranges::min_element(
+        all, {}, [&](const TrainingMoment& m) { return std::abs(static_cast<double>(m.view->step) - touch.x); });
+    if (nearest != all.end()) desk_.show(static_cast<std::size_t>(nearest - all.begin()));
+  }
+}
+
+void TrainWorkspace::scrubber(Ui& ui) {
+  const auto& moments = desk_.moments();
+  int index = static_cast<int>(desk_.shown().value_or(moments.size() - 1));
+  const bool live = !desk_.shown();
+  const float newest = button_width(ui, "Newest");
+  ImGui::AlignTextToFramePadding();
+  ImGui::Text("step %lld", static_cast<long long>(desk_.moment()->view->step));
+  ImGui::SameLine(ui.px(110));
+  ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - newest - ui.px(10));
+  if (ImGui::SliderInt("##moment", &index, 0, std::max(static_cast<int>(moments.size()) - 1, 0), ""))
+    desk_.show(static_cast<std::size_t>(index));
+  ImGui::SameLine();
+  ImGui::BeginDisabled(live);
+  if (button(ui, "Newest")) desk_.show(std::nullopt);
+  ImGui::EndDisabled();
+}
+
+void TrainWorkspace::heads(Ui& ui, Workbench& bench) {
+  const TrainingView& view = *desk_.moment()->view;
+  const Trace& trace = *view.facts->trace;
+  section(ui, "HEADS",
+          fmt::format("of one text of {} tokens, at step {} · layer ↓ head →", trace.tokens.size(), view.step));
+  HeadAtlasOptions options;
+  options.width = std::floor(ImGui::GetContentRegionAvail().x / ui.scale);
+  options.classes = head_marks(view.facts.get());
+  // As large as all layers fit below one another.
+  const double room = ImGui::GetContentRegionAvail().y / ui.scale - 60;
+  options.largest_thumb = std::clamp(std::floor(room / trace.model.dims.layers) - 3, 40.0, 240.0);
+  atlas_.want(
+      bench.explorer.jobs, ui, view.facts, fmt::format("{} {}", options.width, options.largest_thumb),
+      [facts = view.facts, options](const Look& look) { return head_atlas_scene(*facts->trace, options, look); });
+  if (const Scene* scene = atlas_.scene()) {
+    SceneViewOptions how;
+    how.fit_height = false;
+    atlas_.draw(ui, "training heads", how, options.width, scene->height);
+  }
+}
+
+void TrainWorkspace::right(const PageContext& c) {
+  if (!desk_.moment())
+    return empty_state(c.ui, "Heads over time", "Their scores, and what the model writes, will stand here.");
+  history(c.ui);
+  sample(c.ui);
+  keep(c.ui, c.bench);
+}
+
+void TrainWorkspace::history(Ui& ui) {
+  section(ui, "HEADS OVER TIME", "a line each");
+  static constexpr const char* labels[] = {"Induction", "Previous", "Sink", "Entropy"};
+  segmented(ui, "training history", labels, history_metric_);
+  const auto& all = desk_.head_history();
+  if (all.empty()) return;
+  const TrainingDesk::HeadHistory& history = nth(all, history_metric_);
+  const TrainingView& view = *desk_.moment()->view;
+  std::vector<Series> lines;
+  const auto score = [](const std::vector<double>& values) {
+    return values.empty() || std::isnan(values.back()) ? -1.0 : values.back();
+  };
+  const auto best = std::ranges::max_element(history.heads, {}, score);
+  for (std::size_t head = 0; head < history.heads.size(); ++head) {
+    const AttentionMap& map = view.facts->trace->maps[head];
+    const bool named = history.heads.begin() + static_cast<std::ptrdiff_t>(head) == best;
+    lines.push_back({named ? to_string(map.id()) : "", history.steps, history.heads[head], head_color(ui, view, head),
+                     named ? 2.25 : 1.25});
+  }
+  PlotOptions options;
+  options.height = 170;
+  options.scales = true;
+  options.x_low = 0;
+  options.y_low = 0;
+  options.y_high = 1;
+  options.x_name = "step";
+  options.readout = false;
+  plot(ui, "training history", lines, options);
+  const Metric& shown = metric(history.metric);
+  if (ImGui::IsItemHovered())
+    tooltip(ui, {std::string(shown.title), std::string(shown.formula), "of the fixed probe text"});
+}
+
+void TrainWorkspace::sample(Ui& ui) {
+  const TrainingView& view = *desk_.moment()->view;
+  section(ui, "THE MODEL WRITES", fmt::format("at step {}, temperature 0.8", view.sample_step));
+  paragraph(ui, view.sample.empty() ? "(nothing: it ends the text at once)" : view.sample, ui.theme.text);
+}
+
+void TrainWorkspace::keep(Ui& ui, Workbench& bench) {
+  section(ui, "KEEP", fmt::format("the model of step {}", desk_.moment()->view->step));
+  const std::string usual = desk_.usual_folder().string();
+  ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
+  input_line(ui, "##training folder", usual.c_str(), folder_);
+  const bool entered =
+      ImGui::IsItemDeactivated() && (ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter));
+  const std::filesystem::path folder = folder_.empty() ? desk_.usual_folder() : std::filesystem::path(folder_);
+  const auto save = [&](bool open, bool overwrite) {
+    replace_.clear();
+    if (!overwrite && holds_model(folder)) {
+      replace_ = folder;
+      replace_opens_ = open;
+      return;
+    }
+    if (open) {
+      desk_.pause();
+      bench.ui.workspace = workspace_index("Explore");
+    }
+    desk_.save(folder, open, overwrite);
+  };
+  if (button(ui, "Save") || entered) save(false, false);
+  ImGui::SameLine();
+  if (button(ui, "Open in Explore")) save(true, false);
+  if (!replace_.empty() && replace_ == folder) {
+    paragraph(ui, "A model lies there already.", ui.theme.text);
+    if (button(ui, "Replace it")) save(replace_opens_, true);
+    ImGui::SameLine();
+    if (button(ui, "Leave it")) replace_.clear();
+  }
+  ImGui::BeginDisabled(!desk_.shown());
+  if (button(ui, "Fork from here")) desk_.fork();
+  ImGui::EndDisabled();
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+    tooltip(ui, {"Train on from the step on screen",
+                 "with the learning rate on the left; what came after it stays as a branch", "scrub back first"});
+}
+
+}  // namespace headscope
