@@ -13,8 +13,12 @@ namespace headscope {
 
 bool DocumentEditor::frame(double now) {
   now_ = now;
-  state_.hover = std::exchange(hovered_, {});
   return std::exchange(changed_, false);
+}
+
+bool DocumentEditor::show_hovered() {
+  const Hover before = std::exchange(state_.hover, std::exchange(hovered_, {}));
+  return !(before == state_.hover);
 }
 
 void DocumentEditor::changed(bool elsewhere) {

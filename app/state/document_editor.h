@@ -21,6 +21,8 @@ class DocumentEditor {
   View& view() { return state_.view; }
   /// Of the frame that is drawn now; it is shown in the next.
   Hover& hovered() { return hovered_; }
+  /// The last thing in a frame; true when the next one looks different.
+  bool show_hovered();
 
   /// Once per frame, first thing. `now` in seconds, any origin. True when the document has changed since.
   bool frame(double now);

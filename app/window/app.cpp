@@ -182,7 +182,7 @@ void App::draw(Ui& ui) {
   copying_.draw(ui, bench);
   unsaved_->draw(ui, bench);
   draw_message(ui, bench);
-  if (!(explorer_->editor.hovered() == explorer_->state().hover)) *ui.animate = true;
+  if (explorer_->editor.show_hovered()) *ui.animate = true;
   if (ImGui::IsMouseReleased(ImGuiMouseButton_Left))
     explorer_->editor.history().close_step();  // a drag is one step of undo
 }
