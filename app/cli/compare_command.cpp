@@ -209,7 +209,7 @@ void add_compare(Command& app, Shell& shell) {
       app.add_subcommand("compare", "Two runs side by side: another text, another model, or before and after edits");
   options->input.add_to(command);
   command.add_option("--with-text", options->with_text, "The second side reads this text").type_name("TEXT");
-  command.add_option("--with-model", options->with_model, "The second side is this model").type_name("DIR");
+  command.add_option("--with-model", options->with_model, "The second side is this model").type_name("MODEL");
   command.add_option("--top", options->top, "How many heads to list").check(range(1, 1 << 20)).show_default();
   options->output.add_to(command, "All heads with all metrics of both sides, tokens, pairs, losses and next tokens",
                          "The heads as CSV");

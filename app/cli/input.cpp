@@ -10,6 +10,7 @@
 #include "core/base/file.h"
 #include "core/edits/edit_notes.h"
 #include "core/engine/edit_pairs.h"
+#include "core/io/model_location.h"
 #include "core/io/trace_file.h"
 
 namespace headscope::cli {
@@ -48,8 +49,12 @@ std::string checked(std::string text, const std::string& where) {
 
 void Input::add_to(Command& command, const Takes& takes) {
   const Option of_model =
-      command.add_option("-m,--model", model, "Model folder (Hugging Face layout), or the name of a bundled one")
-          .type_name("DIR");
+      command
+          .add_option(
+              "-m,--model", model,
+              "Model: a folder (Hugging Face layout or cache), a file (.gguf, .safetensors, .bin, .pt), or the name of "
+              "a bundled one or of one in the cache (org/name)")
+          .type_name("MODEL");
   Command texts = command.add_choice("text", "What to read (one of)");
   texts.add_option("-t,--text", text, "The text itself").type_name("TEXT");
   texts
@@ -107,6 +112,8 @@ fs::path Input::model_folder() const {
   if (!fs::exists(model, ignored) && fs::path(model).filename() == fs::path(model)) {
     if (const auto bundled = find_bundled_model(model)) return *bundled;
   }
+  if (!fs::exists(model, ignored))
+    if (const auto cached = find_in_cache(model)) return *cached;
   return model;
 }
 

@@ -1,4 +1,4 @@
-// headscope-cli inspect: what a model folder or a safetensors file holds, checked as the engine checks it.
+// headscope-cli inspect: what a model or a file of tensors holds, checked as the engine checks it.
 
 #include <fmt/format.h>
 
@@ -12,8 +12,9 @@
 #include "app/render/head_report.h"
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
-#include "core/io/safetensors.h"
+#include "core/io/model_location.h"
 #include "core/model/family.h"
+#include "core/model/formats/model_files.h"
 #include "core/text/tokenizer.h"
 
 namespace headscope::cli {
@@ -83,9 +84,9 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
   return parts;
 }
 
-/// A folder without config.json, or one file, is only a set of tensors.
+/// A file of tensors that is not a model is only that.
 struct Inspected {
-  SafetensorsFile file;
+  std::shared_ptr<const TensorFile> file;
   std::optional<ModelConfig> config;
   std::vector<Part> parts;
   std::int64_t parameters = 0;
@@ -94,12 +95,22 @@ struct Inspected {
   std::shared_ptr<const Tokenizer> tokenizer;
 };
 
+/// Whether `file` is a model, beside being tensors: in a model's folder may also lie traces and checkpoints.
+bool is_model(const ModelLocation& file) {
+  std::error_code ignored;
+  return file.self_contained() ||
+         (fs::exists(file.folder / "config.json", ignored) && locate_model(file.folder).weights == file.weights);
+}
+
 Inspected inspect(const fs::path& path) {
   std::error_code ignored;
-  if (!fs::is_directory(path, ignored)) return {SafetensorsFile::open(path), {}, {}, 0, "", {}, nullptr};
+  const ModelLocation place = locate_model(path);
+  if (!fs::is_directory(path, ignored) && !is_model(place))
+    return {std::make_shared<TensorFile>(open_tensors(place)), {}, {}, 0, "", {}, nullptr};
   const ModelConfig config = load_config(path);
-  Inspected result{SafetensorsFile::open(path), config, {}, 0, "", {}, load_tokenizer(path)};
-  const RawWeights weights = read_weights(result.file, config);
+  ModelFiles files = ModelFiles::open(place);
+  Inspected result{files.tensors, config, {}, 0, "", {}, load_tokenizer(path)};
+  const RawWeights weights = read_weights(*files.weights, config);
   result.parts = parts_of(weights, config);
   result.parameters = weights.parameters;
   result.dtype = weights.dtype;
@@ -202,17 +213,24 @@ Report inspect_report(const Inspected& model, const fs::path& path) {
   Report out;
   out.data("path", path.string());
   if (model.config) add_config(out, model);
-  if (!model.file.metadata().empty()) out.data("metadata", model.file.metadata());
+  out.data("format", model.file->format());
+  if (!model.file->metadata().empty()) out.data("metadata", model.file->metadata());
   auto& table = out.table("tensors", {for_people("tensor", "", Column::Align::left), only_in(Form::json, "name"),
                                       "dtype", for_people("shape", "", Column::Align::left),
                                       only_in(Form::json, "shape"), for_people("size"), only_in(Form::json, "bytes")});
   std::uint64_t total = 0;
-  for (const auto& [name, entry] : model.file.tensors()) {
+  std::map<std::string, int> stored;  // by type
+  for (const auto& [name, entry] : model.file->tensors()) {
     table.add({excerpt(name), name, dtype_name(entry.dtype), fmt::format("[{}]", fmt::join(entry.shape, ", ")),
                entry.shape, byte_size(entry.size), entry.size});
     total += entry.size;
+    ++stored[dtype_name(entry.dtype)];
   }
-  out.line(fmt::format("{} tensors, {}", model.file.tensors().size(), byte_size(total)));
+  std::string types;
+  for (const auto& [type, count] : stored) types += fmt::format("{}{} {}", types.empty() ? "" : ", ", count, type);
+  out.data("stored", stored);
+  out.line(fmt::format("{}: {} tensors ({}), {}", model.file->format(), model.file->tensors().size(), types,
+                       byte_size(total)));
   std::string unused;
   for (const std::string& name : model.unused) unused += (unused.empty() ? "" : ", ") + excerpt(name);
   if (!unused.empty()) out.line("not used by the model: " + unused);
@@ -230,7 +248,7 @@ void add_inspect(Command& app, Shell& shell) {
   Command command =
       app.add_subcommand("inspect", "Configuration, tensors, sizes and parameter counts of a model or file");
   const Option path =
-      command.add_option("path", options->path, "A model folder or a .safetensors file (a trace file too)");
+      command.add_option("path", options->path, "A model (folder or file), or a file of tensors (a trace file too)");
   command.add_option("-m,--model", options->input.model, "The same, as the other commands name it").excludes(path);
   command.add_flag("--json", options->json, "JSON instead of text");
   command.does([options, &shell] {

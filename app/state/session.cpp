@@ -238,7 +238,8 @@ fs::path find_model(const fs::path& model, const fs::path& session_file) {
   if (model.is_absolute() && fs::exists(model, ignored)) return model.lexically_normal();
   const fs::path beside = fs::absolute(session_file, ignored).parent_path();
   for (const fs::path& candidate : {beside / model, beside / model.filename()})
-    if (fs::exists(candidate / "config.json", ignored)) return candidate.lexically_normal();
+    if (fs::exists(candidate / "config.json", ignored) || fs::is_regular_file(candidate, ignored))
+      return candidate.lexically_normal();
   if (const auto bundled = find_bundled_model(model.filename().string())) return bundled->lexically_normal();
   return model;
 }

@@ -72,7 +72,7 @@ App::App(const AppOptions& options) : options_(options) {
     if (options_.text)
       explorer_->editor.set_text(*options_.text);
     else if (!explorer_->jobs.message())
-      explorer_->files.suggest_text(folder_of_model(*options_.model));
+      explorer_->files.suggest_text(place_of_model(*options_.model));
   } else {
     explorer_->files.open_example(options_.example);
     if (options_.text) explorer_->editor.set_text(*options_.text);

@@ -11,6 +11,7 @@
 #include "app/window/floating.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/io/model_location.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -44,25 +45,34 @@ const char* title_of(UiRequests::Dialog kind) {
 
 }  // namespace
 
-std::filesystem::path folder_of_model(const std::filesystem::path& path) {
+std::filesystem::path place_of_model(const std::filesystem::path& path) {
   std::error_code unreadable;
-  if (std::filesystem::is_directory(path, unreadable)) return path;
-  if (std::filesystem::exists(path, unreadable))  // config.json, or the weights
-    return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  if (std::filesystem::exists(path, unreadable)) {
+    const ModelLocation model = locate_model(path);
+    const bool folder = model.weights != path || locate_model(model.folder).weights == path;
+    return folder ? model.folder : path;
+  }
   if (path.filename() == path)
     if (const auto bundled = find_bundled_model(path.string())) return *bundled;
-  throw Error(path.string(), "a model's folder, or the name of a bundled model", "nothing of that name");
+  if (const auto cached = find_in_cache(path.string())) return locate_model(*cached).folder;
+  throw Error(path.string(), "a model's folder or file, or the name of a bundled model", "nothing of that name");
+}
+
+/// Sessions are the .json files that are no part of a model.
+bool is_session(const std::filesystem::path& path) {
+  const std::string name = path.filename().string();
+  return name.ends_with(".json") && name != "config.json" && !name.ends_with(".index.json");
 }
 
 void open_path(const std::filesystem::path& path, Workbench& bench) {
   try {
-    if (path.extension() == ".json" && path.filename() != "config.json") {
+    if (is_session(path)) {
       bench.explorer.files.open_soon(path);
       return;
     }
-    const std::filesystem::path folder = folder_of_model(path);
-    bench.explorer.run.open_model(folder);
-    bench.settings.remember_model(folder);
+    const std::filesystem::path place = place_of_model(path);
+    bench.explorer.run.open_model(place);
+    bench.settings.remember_model(place);
   } catch (const std::exception& error) {
     bench.explorer.jobs.show({Message::Level::error, error.what(), ""});
   }
@@ -73,7 +83,9 @@ void FileDialog::open(Kind kind, Workbench& bench) {
   std::vector<std::string> shown;  // what files the list holds
   if (kind == Kind::export_view)
     shown.assign(std::begin(endings), std::end(endings));
-  else if (kind != Kind::open_model)
+  else if (kind == Kind::open_model)
+    shown = {".gguf", ".bin", ".pt", ".pth"};
+  else
     shown = {".json"};
   browser_ = FileBrowser(shown);
   named_to_replace_.clear();

@@ -43,9 +43,10 @@ class FileDialog {
   bool has_picture_ = false;                ///< there is something to export
 };
 
-/// What is opened for a path as somebody gave it: a folder, a file in one, the name of a bundled model ("tiny-llama").
-/// Throws Error, which names the path, when there is no such thing.
-std::filesystem::path folder_of_model(const std::filesystem::path& path);
+/// What is opened for a path as somebody gave it: a folder, a file where its folder stands for another, the name of a
+/// bundled model ("tiny-llama") or of one in the Hugging Face cache ("org/name"). Throws Error, which names the path,
+/// when there is no such thing.
+std::filesystem::path place_of_model(const std::filesystem::path& path);
 /// Opens a model's folder, or a session file, and remembers it.
 void open_path(const std::filesystem::path& path, Workbench& bench);
 

@@ -4,13 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/base/json.h"
-#include "core/base/nearest_names.h"
+#include "core/io/data_spans.h"
 #include "core/io/strict_json.h"
 
 namespace headscope {
@@ -23,35 +22,8 @@ static_assert(std::endian::native == std::endian::little,
 
 namespace {
 
-struct DTypeRow {
-  DType type;
-  const char* name;
-  std::size_t size;
-};
-constexpr std::array dtypes{
-    DTypeRow{DType::f32, "F32", 4},      DTypeRow{DType::f16, "F16", 2}, DTypeRow{DType::bf16, "BF16", 2},
-    DTypeRow{DType::f64, "F64", 8},      DTypeRow{DType::i64, "I64", 8}, DTypeRow{DType::i32, "I32", 4},
-    DTypeRow{DType::i16, "I16", 2},      DTypeRow{DType::i8, "I8", 1},   DTypeRow{DType::u8, "U8", 1},
-    DTypeRow{DType::boolean, "BOOL", 1},
-};
-const DTypeRow& row(DType type) {
-  return *std::ranges::find(dtypes, type, &DTypeRow::type);
-}
-
 /// The format's own cap, so that a lying length cannot make us parse the whole of a huge file as JSON.
 constexpr std::uint64_t header_cap = 100'000'000;
-
-/// Product of extents and item size in bytes; nullopt when it does not fit. Extents of 0 count as 1 for the overflow
-/// check, because strides are products of the other extents.
-std::optional<std::uint64_t> byte_size(const std::vector<std::int64_t>& shape, std::size_t item) {
-  std::int64_t product = static_cast<std::int64_t>(item);
-  bool empty = false;
-  for (const std::int64_t extent : shape) {
-    empty = empty || extent == 0;
-    if (__builtin_mul_overflow(product, std::max<std::int64_t>(extent, 1), &product)) return std::nullopt;
-  }
-  return empty ? 0 : static_cast<std::uint64_t>(product);
-}
 
 /// A whole number ≥ 0 that fits std::int64_t. "3", not "3.0", "-1" or 2^63.
 std::int64_t whole(const json& value, const std::string& where, const char* what) {
@@ -66,15 +38,10 @@ const json& member(const json& object, const char* key, const std::string& where
   return *found;
 }
 
-struct Span {
-  std::uint64_t begin, end;
-  const std::string* name;
-};
-
 /// One header entry, checked against the data section, which begins at byte `start` of the file; fills `span` with its
 /// place there.
 TensorEntry read_entry(const std::string& name, const json& value, const std::shared_ptr<const InputFile>& file,
-                       std::uint64_t start, Span& span) {
+                       std::uint64_t start, DataSpan& span) {
   const std::string where = file->path().string() + ": tensor " + excerpt(name);
   if (!value.is_object()) throw Error(where, "an object with dtype, shape and data_offsets", json_excerpt(value));
   for (const auto& [key, unused] : value.items())
@@ -85,11 +52,12 @@ TensorEntry read_entry(const std::string& name, const json& value, const std::sh
   entry.name = name;
   entry.file = file;
   const json& dtype = member(value, "dtype", where);
-  const auto known =
-      std::ranges::find_if(dtypes, [&](const DTypeRow& r) { return dtype.is_string() && dtype == r.name; });
-  if (known == dtypes.end())
-    throw Error(where, "one of the dtypes F64, F32, F16, BF16, I64, I32, I16, I8, U8, BOOL", json_excerpt(dtype),
-                dtype.is_string() ? "save the tensor in one of these dtypes" : "");
+  const auto known = std::ranges::find_if(dtypes(), [&](const DTypeInfo& type) {
+    return type.items == 1 && dtype.is_string() && dtype.get<std::string>() == type.name;
+  });
+  if (known == dtypes().end())
+    throw Error(where, "one of the dtypes F64, F32, F16, BF16, F8_E4M3, F8_E5M2, I64, I32, I16, I8, U8, BOOL",
+                json_excerpt(dtype), dtype.is_string() ? "save the tensor in one of these dtypes" : "");
   entry.dtype = known->type;
 
   const json& shape = member(value, "shape", where);
@@ -105,7 +73,7 @@ TensorEntry read_entry(const std::string& name, const json& value, const std::sh
   if (span.begin > span.end || span.end > data)
     throw Error(where, fmt::format("data_offsets inside the {} bytes of data", data),
                 fmt::format("[{}, {}]", span.begin, span.end), "the file is cut short or damaged; fetch it again");
-  const auto bytes = byte_size(entry.shape, known->size);
+  const auto bytes = stored_bytes(entry.shape, entry.dtype);
   if (!bytes || *bytes != span.end - span.begin)
     throw Error(where,
                 bytes ? fmt::format("{} bytes for shape {} of {}", *bytes, entry.shape, known->name)
@@ -117,17 +85,12 @@ TensorEntry read_entry(const std::string& name, const json& value, const std::sh
 }
 
 /// Every byte of data belongs to exactly one tensor: the format forbids holes as well as overlaps.
-void check_spans(std::vector<Span>& spans, std::uint64_t data_size, const std::string& where) {
-  std::ranges::sort(spans,
-                    [](const Span& a, const Span& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
+void check_spans(std::vector<DataSpan>& spans, std::uint64_t data_size, const std::string& where) {
+  sort_apart(spans, where);
   std::uint64_t end = 0;
   const std::string start = "the header";
   const std::string* before = &start;
-  for (const Span& s : spans) {
-    if (s.begin < end)
-      throw Error(where + ": tensor " + excerpt(*s.name),
-                  fmt::format("data that does not overlap tensor {}", excerpt(*before)),
-                  fmt::format("a begin at {}, before its end at {}", s.begin, end));
+  for (const DataSpan& s : spans) {
     if (s.begin > end)
       throw Error(where + ": tensor " + excerpt(*s.name),
                   fmt::format("data that follows {} at {}", excerpt(*before), end),
@@ -139,12 +102,7 @@ void check_spans(std::vector<Span>& spans, std::uint64_t data_size, const std::s
     throw Error(where, fmt::format("{} bytes of data, where the last tensor ends", end), fmt::format("{}", data_size));
 }
 
-struct OneFile {
-  std::map<std::string, TensorEntry> tensors;
-  std::map<std::string, std::string> metadata;
-};
-
-OneFile open_one(const fs::path& path) {
+TensorFile open_one(const fs::path& path) {
   const auto file = InputFile::open(path);
   const std::string where = path.string();
   const char* const hint = "is it a safetensors file, and was it copied whole?";
@@ -165,8 +123,9 @@ OneFile open_one(const fs::path& path) {
   const json root = parse_strict_json(header, where + ": header", 3);  // {name: {shape: []}}
   const std::uint64_t start = 8 + length;
 
-  OneFile out;
-  std::vector<Span> spans;
+  TensorFile::Tensors tensors;
+  TensorFile::Metadata metadata;
+  std::vector<DataSpan> spans;
   for (const auto& [name, value] : root.items()) {
     if (name == "__metadata__") {
       if (!value.is_object()) throw Error(where + ": __metadata__", "an object", json_excerpt(value));
@@ -174,52 +133,20 @@ OneFile open_one(const fs::path& path) {
         if (!text.is_string())
           throw Error(where + ": __metadata__", "strings",
                       fmt::format("{} = {}", json_excerpt(json(key)), json_excerpt(text)));
-        out.metadata[key] = text.get<std::string>();
+        metadata[key] = text.get<std::string>();
       }
       continue;
     }
-    Span span{};
-    const auto placed = out.tensors.emplace(name, read_entry(name, value, file, start, span)).first;
+    DataSpan span;
+    const auto placed = tensors.emplace(name, read_entry(name, value, file, start, span)).first;
     span.name = &placed->first;
     spans.push_back(span);
   }
   check_spans(spans, file->size() - start, where);
-  return out;
+  return {path, "safetensors", std::move(tensors), std::move(metadata)};
 }
 
-OneFile open_index(const fs::path& path) {
-  const std::string where = path.string();
-  const json root = parse_strict_json(read_file(path, header_cap), where);
-  const json* map = root.is_object() && root.contains("weight_map") ? &root["weight_map"] : nullptr;
-  if (!map || !map->is_object() || map->empty())
-    throw Error(where, "an object \"weight_map\" from tensor names to files", map ? json_excerpt(*map) : "none");
-
-  OneFile out;
-  if (const auto meta = root.find("metadata"); meta != root.end() && meta->is_object())
-    for (const auto& [key, value] : meta->items())
-      out.metadata[key] = value.is_string() ? value.get<std::string>() : value.dump();
-  std::map<std::string, OneFile> shards;
-  for (const auto& [name, value] : map->items()) {
-    const std::string shard = value.is_string() ? value.get<std::string>() : "";
-    // A name with a folder in it could reach any file of the machine.
-    if (shard.empty() || shard == "." || shard == ".." ||
-        shard.find_first_of(std::string("/\\\0", 3)) != std::string::npos)
-      throw Error(where + ": weight_map: " + excerpt(name), "the name of a file beside the index", json_excerpt(value));
-    auto opened = shards.find(shard);
-    if (opened == shards.end()) {
-      opened = shards.emplace(shard, open_one(path.parent_path() / shard)).first;
-      out.metadata.insert(opened->second.metadata.begin(), opened->second.metadata.end());
-    }
-    auto entry = opened->second.tensors.extract(name);
-    if (!entry)
-      throw Error(where, fmt::format("tensor {} in {}", excerpt(name), excerpt(shard)), "no such tensor there",
-                  "the index and its files do not belong together");
-    out.tensors.insert(std::move(entry));
-  }
-  return out;
-}
-
-/// What to open for a model folder.
+/// What to open of a folder.
 fs::path file_of_folder(const fs::path& folder) {
   std::error_code ignored;
   for (const char* name : {"model.safetensors", "model.safetensors.index.json"})
@@ -236,45 +163,10 @@ fs::path file_of_folder(const fs::path& folder) {
 
 }  // namespace
 
-std::size_t dtype_size(DType type) {
-  return row(type).size;
-}
-std::string dtype_name(DType type) {
-  return row(type).name;
-}
-
-std::int64_t TensorEntry::elements() const {
-  return static_cast<std::int64_t>(size / dtype_size(dtype));
-}
-
-void TensorEntry::read(std::span<std::byte> out) const {
-  file->read(offset, out);
-}
-
 SafetensorsFile SafetensorsFile::open(const fs::path& path) {
   std::error_code ignored;
-  SafetensorsFile file;
-  file.path_ = fs::is_directory(path, ignored) ? file_of_folder(path) : path;
-  OneFile one = file.path_.extension() == ".json" ? open_index(file.path_) : open_one(file.path_);
-  file.tensors_ = std::move(one.tensors);
-  file.metadata_ = std::move(one.metadata);
-  return file;
-}
-
-const TensorEntry& SafetensorsFile::entry(const std::string& name) const {
-  const auto found = tensors_.find(name);
-  if (found != tensors_.end()) return found->second;
-  std::vector<std::string> names;
-  names.reserve(tensors_.size());
-  for (const auto& [known, unused] : tensors_) names.push_back(known);
-  throw Error(path_.string(), "tensor " + excerpt(name), fmt::format("{} tensors, none of that name", names.size()),
-              nearest_names_hint(name, names));
-}
-
-Tensor SafetensorsFile::tensor(const std::string& name) const {
-  const TensorEntry& found = entry(name);
-  if (reading_) reading_(found.size);
-  return to_float(found);
+  const fs::path file = fs::is_directory(path, ignored) ? file_of_folder(path) : path;
+  return SafetensorsFile(file.extension() == ".json" ? open_index(file, open_one) : open_one(file));
 }
 
 }  // namespace headscope

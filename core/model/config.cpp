@@ -11,6 +11,7 @@
 #include "core/model/config_map.h"
 #include "core/model/config_reader.h"
 #include "core/model/family.h"
+#include "core/model/formats/model_files.h"
 
 namespace headscope {
 
@@ -20,6 +21,7 @@ struct ConfigReader::Data {
   Json json;
   std::string where;  ///< file, then the keys of enclosing objects
   mutable std::set<std::string> asked;
+  std::map<std::string, std::string> spelled = {};
 };
 
 namespace {
@@ -39,17 +41,20 @@ ConfigReader ConfigReader::open(const std::filesystem::path& file) {
   return parse(read_file(file, config_bytes_limit), file.string());
 }
 
-ConfigReader ConfigReader::parse(const std::string& json, std::string where) {
+ConfigReader ConfigReader::parse(const std::string& json, std::string where,
+                                 std::map<std::string, std::string> spelled) {
   auto data = std::make_shared<Data>();
   data->json = parse_strict_json(json, where);
   if (!data->json.is_object()) throw Error(std::move(where), "a JSON object", data->json.type_name());
   data->where = std::move(where);
+  data->spelled = std::move(spelled);
   return ConfigReader(std::move(data));
 }
 
 Error ConfigReader::error(const std::string& key, const std::string& expected, const std::string& found,
                           const std::string& hint) const {
-  return Error(data_->where + ": " + key, expected, found, hint);
+  const auto spelled = data_->spelled.find(key);
+  return Error(data_->where + ": " + (spelled == data_->spelled.end() ? key : spelled->second), expected, found, hint);
 }
 
 bool ConfigReader::has(const std::string& key) const {
@@ -293,21 +298,30 @@ void refuse_unread(const ConfigReader& json) {
                        "the model would compute something else than its makers meant");
 }
 
-ModelConfig load_config(const std::filesystem::path& folder) {
-  const std::filesystem::path file = folder / "config.json";
-  const ConfigReader json = ConfigReader::open(file);
-  const Family& chosen = family(json.text("model_type"), file.string());
-  if (json.has("quantization_config")) {
-    throw json.error("quantization_config", "weights in F32, F16 or BF16", "a quantized model",
-                     "use the model's unquantized weights");
-  }
+namespace {
+
+/// Weights in F8 are read with the scales beside them; other quantised folders hold what only their own library
+/// unpacks.
+void refuse_quantized(const ConfigReader& json) {
+  const std::optional<ConfigReader> how = json.object("quantization_config");
+  if (!how || how->text("quant_method", "") == "fp8") return;
+  throw json.error("quantization_config", "weights in F64, F32, F16, BF16, or F8 with scales (fp8)",
+                   "a quantized model: " + excerpt(how->text("quant_method", "of no told method"), 60),
+                   "use the model's unquantized weights, or a GGUF file");
+}
+
+}  // namespace
+
+ModelConfig load_config(const std::filesystem::path& path) {
+  const ModelLocation place = locate_model(path);
+  const ConfigReader json = config_of(place);
+  const Family& chosen =
+      family(json.text("model_type"), (place.self_contained() ? place.weights : place.folder / "config.json").string());
+  refuse_quantized(json);
   ModelConfig config = chosen.read_config(json);
   refuse_unread(json);
   config.family = chosen.model_type;
-  // "models/x/" and "." have no last part of their own.
-  std::filesystem::path named = std::filesystem::weakly_canonical(folder);
-  if (!named.has_filename()) named = named.parent_path();
-  config.name = excerpt(named.filename().string());  // shown everywhere, and written into JSON
+  config.name = excerpt(place.name);  // shown everywhere, and written into JSON
   return config;
 }
 

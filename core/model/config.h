@@ -44,7 +44,7 @@ struct BiasSet {
 };
 
 struct ModelConfig {
-  std::string name, family;  ///< folder name; config.json's "model_type"
+  std::string name, family;  ///< of the folder or file, "org/name" of a cache entry; config.json's "model_type"
   ModelDims dims;            ///< layers, heads, kv_heads, d_head, d_model, d_mlp, vocab
   int context = 0;
   NormKind norm = NormKind::layer_norm;
@@ -91,8 +91,9 @@ struct ModelConfig {
   }
 };
 
-/// Reads folder/config.json. Throws Error naming the key on anything missing, absurd (zero, negative, above sane
-/// limits, heads that do not divide) or not supported (another architecture, another rope_scaling).
-ModelConfig load_config(const std::filesystem::path& folder);
+/// Reads the config.json of a model (core/io/model_location.h says what a path may be), or what a GGUF or llama2.c file
+/// says in its place. Throws Error naming the key on anything missing, absurd (zero, negative, above sane limits, heads
+/// that do not divide) or not supported (another architecture, another rope_scaling).
+ModelConfig load_config(const std::filesystem::path& path);
 
 }  // namespace headscope

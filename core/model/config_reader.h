@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,7 +19,9 @@ namespace headscope {
 class ConfigReader {
  public:
   static ConfigReader open(const std::filesystem::path& file);
-  static ConfigReader parse(const std::string& json, std::string where);
+  /// `spelled`: keys that are called otherwise in the file that this JSON was made from, for Errors.
+  static ConfigReader parse(const std::string& json, std::string where,
+                            std::map<std::string, std::string> spelled = {});
 
   bool has(const std::string& key) const;   ///< present and not null
   bool null(const std::string& key) const;  ///< present and null

@@ -29,7 +29,7 @@ const Family& family(std::string_view model_type, const std::string& where) {
               "convert the model to one of these layouts, or trace another model");
 }
 
-RawWeights read_weights(const SafetensorsFile& file, const ModelConfig& config) {
+RawWeights read_weights(const TensorFile& file, const ModelConfig& config) {
   return read_weights(FileWeights(file), config);
 }
 

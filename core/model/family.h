@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/io/safetensors.h"
+#include "core/io/tensor_file.h"
 #include "core/model/config.h"
 #include "core/tensor/tensor.h"
 
@@ -77,7 +77,7 @@ std::span<const Family> families();
 const Family& family(std::string_view model_type, const std::string& where);
 
 /// The weights of a folder whose configuration load_config() read.
-RawWeights read_weights(const SafetensorsFile& file, const ModelConfig& config);
+RawWeights read_weights(const TensorFile& file, const ModelConfig& config);
 RawWeights read_weights(const WeightSource& source, const ModelConfig& config);
 /// The text of a config.json for this model.
 std::string write_config(const ModelConfig& config);

@@ -12,7 +12,7 @@
 #include "core/attention/softmax_attention.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
-#include "core/io/safetensors.h"
+#include "core/model/formats/model_files.h"
 #include "core/model/model_parts.h"
 #include "core/tensor/row_queue.h"
 
@@ -53,18 +53,17 @@ ModelInfo Model::info() const {
   return parts_->info;
 }
 
-std::shared_ptr<const Model> Model::load(const std::filesystem::path& folder, Backend& backend,
-                                         const LoadWatch& watch) {
-  const ModelConfig config = load_config(folder);
-  SafetensorsFile file = SafetensorsFile::open(folder);
+std::shared_ptr<const Model> Model::load(const std::filesystem::path& path, Backend& backend, const LoadWatch& watch) {
+  const ModelConfig config = load_config(path);
+  const ModelFiles files = ModelFiles::open(locate_model(path));
   std::size_t all = 1, done = 0;
-  for (const auto& [name, entry] : file.tensors()) all += entry.size;
-  file.watch([&](std::size_t bytes) {
+  for (const auto& [name, entry] : files.tensors->tensors()) all += entry.size;
+  files.tensors->watch([&](std::size_t bytes) {
     if (watch.stop.stop_requested()) throw Cancelled();
     done += bytes;
     if (watch.progress) *watch.progress = reading_share * static_cast<float>(done) / static_cast<float>(all);
   });
-  return build(config, read_weights(file, config), file.path().string(), backend, Weights::fixed, watch);
+  return build(config, read_weights(*files.weights, config), files.weights->where(), backend, Weights::fixed, watch);
 }
 
 std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights& raw, const std::string& where,

@@ -68,8 +68,9 @@ struct ForwardResult {
 
 class Model {
  public:
-  /// Opens folder/config.json and its safetensors. Throws Error on missing tensors, wrong shapes, non-finite weights.
-  static std::shared_ptr<const Model> load(const std::filesystem::path& folder, Backend& backend,
+  /// Opens a model of any format (core/io/model_location.h says what a path may be). Throws Error on missing tensors,
+  /// wrong shapes, non-finite weights.
+  static std::shared_ptr<const Model> load(const std::filesystem::path& path, Backend& backend,
                                            const LoadWatch& watch = {});
   /// Whether weights stay what they are, so that they can be packed, or change from pass to pass (training).
   enum class Weights { fixed, changing };

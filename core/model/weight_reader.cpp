@@ -34,11 +34,49 @@ std::string list(const std::vector<std::string>& names) {
   return text;
 }
 
+/// The scale of an F8 tensor: one number, one for each row, or one for each block of a matrix. DeepSeek's files call it
+/// an inverse; all multiply by it.
+const TensorEntry* scale_of(const TensorFile& file, const std::string& name) {
+  for (const char* ending : {"_scale_inv", "_scale"})
+    if (const auto found = file.tensors().find(name + ending); found != file.tensors().end()) return &found->second;
+  return nullptr;
+}
+
+/// Rows (or columns) that share a scale when `extent` of them have `scales`: DeepSeek's 128, of which the last block
+/// may be short, or as many as divide evenly.
+Index block_of(Index extent, Index scales) {
+  constexpr Index usual = 128;
+  if (scales > 1 && (extent + usual - 1) / usual == scales) return usual;
+  return scales > 0 && extent % scales == 0 ? extent / scales : 0;
+}
+
+Tensor scaled(const Tensor& tensor, const Tensor& given, const std::string& where) {
+  const Index rows = tensor.rank() == 2 ? tensor.dim(0) : 1, columns = rows > 0 ? tensor.size() / rows : 0;
+  const Tensor scale = given.size() == 1 ? given.reshape({1, 1}) : given;
+  const bool flat = scale.rank() == 1;  // one for each row
+  const Index down = scale.dim(0), across = flat ? 1 : scale.dim(1);
+  const Index tall = block_of(rows, down), wide = block_of(columns, across);
+  if (scale.rank() > 2 || tall == 0 || wide == 0)
+    throw Error(where, "a scale for all, for each row, or for blocks of " + tensor.shape().str(),
+                "scales of shape " + given.shape().str());
+  Tensor out = Tensor::uninitialized(tensor.shape());
+  const float* from = tensor.data();
+  float* to = out.mutable_data();
+  for (Index i = 0; i < rows; ++i)
+    for (Index j = 0; j < columns; ++j) *to++ = *from++ * (flat ? scale.at(i / tall) : scale.at(i / tall, j / wide));
+  return out;
+}
+
 }  // namespace
 
 std::vector<std::string> FileWeights::names() const {
   std::vector<std::string> names;
-  for (const auto& [name, entry] : file_.tensors()) names.push_back(name);
+  std::set<std::string> scales;
+  for (const auto& [name, entry] : file_.tensors())
+    if (const TensorEntry* const scale = needs_scale(entry.dtype) ? scale_of(file_, name) : nullptr)
+      scales.insert(scale->name);
+  for (const auto& [name, entry] : file_.tensors())
+    if (!scales.contains(name)) names.push_back(name);
   return names;
 }
 
@@ -49,7 +87,13 @@ Tensor FileWeights::take(const std::string& name, const Shape& shape) const {
     throw Error(where + ": tensor " + name, "shape " + shape.str(), "shape " + shape_text(entry.shape),
                 "config.json and the weights disagree: do they belong together?");
   }
-  return file_.tensor(name);
+  if (!needs_scale(entry.dtype)) return file_.tensor(name);
+  const std::string where = file_.path().string() + ": tensor " + name;
+  const TensorEntry* const scale = scale_of(file_, name);
+  if (!scale)
+    throw Error(where, name + "_scale or " + name + "_scale_inv beside it",
+                dtype_name(entry.dtype) + " without a scale", "numbers of 8 bits mean nothing without one");
+  return scaled(file_.tensor(name), file_.tensor(scale->name).packed(), where);
 }
 
 WeightReader::WeightReader(const WeightSource& source, const std::vector<std::string>& prefixes, std::string_view probe,

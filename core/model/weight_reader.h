@@ -12,11 +12,12 @@
 
 namespace headscope {
 
-/// The tensors of a safetensors file.
+/// The tensors of a file by the names they have in it. F8 tensors are multiplied by the scale stored beside them
+/// (NAME_scale or NAME_scale_inv), which is no tensor of its own here.
 class FileWeights final : public WeightSource {
  public:
   /// `file` must outlive this.
-  explicit FileWeights(const SafetensorsFile& file) : file_(file) {}
+  explicit FileWeights(const TensorFile& file) : file_(file) {}
   std::string where() const override { return file_.path().string(); }
   std::vector<std::string> names() const override;
   bool contains(const std::string& name) const override { return file_.contains(name); }
@@ -24,7 +25,7 @@ class FileWeights final : public WeightSource {
   std::string dtype(const std::string& name) const override { return dtype_name(file_.entry(name).dtype); }
 
  private:
-  const SafetensorsFile& file_;
+  const TensorFile& file_;
 };
 
 class WeightReader {

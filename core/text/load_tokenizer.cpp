@@ -1,4 +1,6 @@
+#include "core/io/model_location.h"
 #include "core/text/bpe_tokenizer.h"
+#include "core/text/gguf_tokenizer.h"
 #include "core/text/sentencepiece_tokenizer.h"
 #include "core/text/tokenizer.h"
 #include "core/text/tokenizer_settings.h"
@@ -9,17 +11,23 @@ namespace headscope {
 // only one that names added tokens. For Llama models it and tokenizer.model agree on every string of the reference set,
 // special tokens included. A tokenizer.json of another kind (Unigram) gives way to a tokenizer.model beside it, which
 // has the same tokens in a form that the SentencePiece library runs.
-std::shared_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& folder) {
+std::shared_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& path) {
+  const ModelLocation model = locate_model(path);
+  if (model.format == ModelLocation::Format::gguf)
+    if (auto own = read_gguf_tokenizer(model.weights)) return own;
+  const std::filesystem::path& folder = model.folder;
   const auto has = [&](const char* name) {
     std::error_code ignored;
     return std::filesystem::exists(folder / name, ignored);
   };
-  const bool json = has("tokenizer.json"), model = has("tokenizer.model"), vocab = has("vocab.json");
-  if (!json && !model && !vocab) return nullptr;
+  const bool json = has("tokenizer.json"), pieces = has("tokenizer.model"), vocab = has("vocab.json");
+  if (model.format == ModelLocation::Format::llama2c && has("tokenizer.bin"))
+    return read_llama2c_tokenizer(folder / "tokenizer.bin");
+  if (!json && !pieces && !vocab) return nullptr;
   const TokenizerSettings settings = read_tokenizer_settings(folder);
   if (json)
-    if (auto tokenizer = read_tokenizer_json(folder / "tokenizer.json", settings, model)) return tokenizer;
-  if (model) return read_sentencepiece(folder / "tokenizer.model", settings);
+    if (auto tokenizer = read_tokenizer_json(folder / "tokenizer.json", settings, pieces)) return tokenizer;
+  if (pieces) return read_sentencepiece(folder / "tokenizer.model", settings);
   return read_vocab_and_merges(settings);
 }
 

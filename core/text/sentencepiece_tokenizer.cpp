@@ -123,13 +123,18 @@ bool puts_space_in_front(const SentencePieceProcessor& processor) {
 
 }  // namespace
 
-std::shared_ptr<const Tokenizer> read_sentencepiece(const std::filesystem::path& path, const TokenizerSettings& given) {
-  const std::string file = read_file(path, kLargestModel);
+std::shared_ptr<const Tokenizer> read_sentencepiece(const std::filesystem::path& path,
+                                                    const TokenizerSettings& settings) {
+  return make_sentencepiece(read_file(path, kLargestModel), path.string(), settings);
+}
+
+std::shared_ptr<const Tokenizer> make_sentencepiece(const std::string& file, const std::string& where,
+                                                    const TokenizerSettings& given) {
   auto processor = std::make_unique<SentencePieceProcessor>();
-  const auto status = guarded(
-      path.string(), [&] { return processor->LoadFromSerializedProto(absl::string_view(file.data(), file.size())); });
+  const auto status =
+      guarded(where, [&] { return processor->LoadFromSerializedProto(absl::string_view(file.data(), file.size())); });
   if (!status.ok())
-    throw Error(path.string(), "a SentencePiece model",
+    throw Error(where, "a SentencePiece model",
                 fmt::format("{} bytes that are none: {}", file.size(), status.ToString()),
                 "the file may be cut off or a Git LFS pointer; fetch it again");
 
@@ -145,7 +150,7 @@ std::shared_ptr<const Tokenizer> read_sentencepiece(const std::filesystem::path&
   const auto name_of = [&](int id) { return id < 0 ? std::nullopt : std::optional(processor->IdToPiece(id)); };
   if (!settings.bos && !settings.config_bos) settings.bos = name_of(processor->bos_id());
   if (!settings.eos && !settings.config_eos) settings.eos = name_of(processor->eos_id());
-  const Vocabulary vocabulary = join_vocabulary(path.string(), std::move(entries), table.added, settings);
+  const Vocabulary vocabulary = join_vocabulary(where, std::move(entries), table.added, settings);
   const SpecialIds special = special_ids(settings, vocabulary, std::nullopt, true);
 
   table.entries = table_entries(vocabulary, table.added, bytes_of);
@@ -153,9 +158,9 @@ std::shared_ptr<const Tokenizer> read_sentencepiece(const std::filesystem::path&
   table.bos = special.bos;
   table.eos = special.eos;
   table.adds_bos = special.adds_bos;
-  table.strips_leading_space = guarded(path.string(), [&] { return puts_space_in_front(*processor); });
+  table.strips_leading_space = guarded(where, [&] { return puts_space_in_front(*processor); });
   table.description = "SentencePiece";
-  return std::make_shared<SentencePieceTokenizer>(std::move(table), std::move(processor), path.string());
+  return std::make_shared<SentencePieceTokenizer>(std::move(table), std::move(processor), where);
 }
 
 }  // namespace headscope

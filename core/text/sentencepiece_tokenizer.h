@@ -14,5 +14,8 @@ namespace headscope {
 /// Throws Error when the library cannot read the file.
 std::shared_ptr<const Tokenizer> read_sentencepiece(const std::filesystem::path& path,
                                                     const TokenizerSettings& settings);
+/// The same from the bytes of such a file; `where` names it in Errors.
+std::shared_ptr<const Tokenizer> make_sentencepiece(const std::string& model, const std::string& where,
+                                                    const TokenizerSettings& settings);
 
 }  // namespace headscope

@@ -54,11 +54,12 @@ class Tokenizer {
   virtual std::string describe() const = 0;  ///< "byte-level BPE, 50257 tokens"
 };
 
-/// Finds tokenizer.json, or tokenizer.model, or vocab.json + merges.txt in a model folder (in this order), honouring
-/// tokenizer_config.json, special_tokens_map.json, added_tokens.json and the bos and eos ids of config.json. A
-/// vocab.json without merges.txt is a vocabulary of single characters. Returns null when the folder has none of them
+/// Of a model's path (core/io/model_location.h): a GGUF file's own, tokenizer.bin beside a llama2.c file, else in the
+/// folder. Finds tokenizer.json, or tokenizer.model, or vocab.json + merges.txt in a model folder (in this order),
+/// honouring tokenizer_config.json, special_tokens_map.json, added_tokens.json and the bos and eos ids of config.json.
+/// A vocab.json without merges.txt is a vocabulary of single characters. Returns null when the folder has none of them
 /// (the model then runs on --ids only). Throws Error on a broken file, and, naming the key, on one that asks for what
 /// is not supported.
-std::shared_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& folder);
+std::shared_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& path);
 
 }  // namespace headscope

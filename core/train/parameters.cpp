@@ -13,6 +13,7 @@
 #include "core/base/file.h"
 #include "core/base/random.h"
 #include "core/model/family.h"
+#include "core/model/formats/model_files.h"
 
 namespace headscope {
 namespace {
@@ -114,7 +115,8 @@ Parameters Parameters::initial(const ModelConfig& config, const Initial& how) {
 Parameters Parameters::load(const std::filesystem::path& folder) {
   Parameters parameters;
   parameters.config_ = load_config(folder);
-  const SafetensorsFile file = SafetensorsFile::open(folder);
+  const ModelFiles files = ModelFiles::open(locate_model(folder));
+  const WeightSource& file = *files.weights;
   (void)read_weights(file, parameters.config_);  // all there, and of the right shapes
   NewWeights wanted;
   (void)read_weights(wanted, parameters.config_);
@@ -122,7 +124,7 @@ Parameters Parameters::load(const std::filesystem::path& folder) {
   for (Parameter& each : parameters.all_) {
     // Files of the bare decoder leave out the prefix that the family's full names have.
     const std::string bare = each.name.substr(each.name.find('.') + 1);
-    const Tensor stored = file.tensor(file.contains(each.name) ? each.name : bare).packed();
+    const Tensor stored = file.take(file.contains(each.name) ? each.name : bare, each.value.shape()).packed();
     std::memcpy(each.value.mutable_data(), stored.data(), stored.bytes());
   }
   return parameters;

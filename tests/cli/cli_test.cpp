@@ -282,6 +282,28 @@ TEST_CASE("capture lists the sites, and records chosen layers") {
   CHECK(trace->map({1, 3}).head() == 3);
 }
 
+TEST_CASE("inspect says the format and the stored types, and every format runs") {
+  const auto file = [](const char* name) { return reference(std::string("formats/") + name).string(); };
+  const json gguf = parsed(run_cli({"inspect", file("gpt2.gguf"), "--json"}));
+  CHECK(gguf["format"] == "GGUF v3");
+  CHECK(gguf["stored"] == json({{"F32", 28}}));
+  CHECK(gguf["family"] == "gpt2");
+  CHECK(gguf["metadata"]["gpt2.block_count"] == "2");
+  const std::string blocks = run_cli({"inspect", file("state.pt")}).out;
+  CHECK(blocks.find("PyTorch: 15 tensors (1 BF16, 1 BOOL, 1 F16, 9 F32, 1 F64, 1 I64, 1 U8)") != std::string::npos);
+  CHECK(parsed(run_cli({"inspect", file("sharded"), "--json"}))["format"] == "PyTorch, 2 files");
+  const Finished code = run_cli({"inspect", file("code.pt")});
+  CHECK(code.code == 1);
+  CHECK(code.first_error().find("this file runs code: posix.system") != std::string::npos);
+  const std::string expected =
+      run_cli({"run", "-m", reference("training-gpt2").string(), "--ids", "1,5,2", "--json"}).out;
+  json wanted = json::parse(expected);
+  for (const char* name : {"gpt2.gguf", "sharded"}) {
+    json found = parsed(run_cli({"run", "-m", file(name), "--ids", "1,5,2", "--json"}));
+    CHECK(found["next"] == wanted["next"]);
+  }
+}
+
 TEST_CASE("inspect counts tensors and parameters") {
   const json out = parsed(run_cli({"inspect", model(), "--json"}));
   CHECK(out["config"]["layers"] == 2);

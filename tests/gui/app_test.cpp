@@ -229,6 +229,26 @@ TEST_CASE("a model is opened by clicking through the dialog; a folder without on
   CHECK(s.app.explorer().results().run);  // and the last good picture stays
 }
 
+TEST_CASE("a single file opens as a model does, and stays among the recent ones") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Desk s;
+  s.app.explorer().editor.set_text("Mr and Mrs");
+  const std::filesystem::path whole = headscope::testing::reference("gpt2-random"), folder = scratch_dir("gui-file");
+  for (const char* name : {"config.json", "vocab.json", "merges.txt"})
+    std::filesystem::copy_file(whole / name, folder / name);
+  for (const char* name : {"one.safetensors", "other.safetensors"})
+    std::filesystem::copy_file(whole / "model.safetensors", folder / name);
+  UiRequests requests;
+  Workbench bench{s.app.explorer(), s.app.settings(), requests};
+  const auto opens = [&](const std::filesystem::path& path, const std::filesystem::path& as) {
+    open_path(path, bench);
+    CHECK(s.driver.until([&] { return s.app.settled() && s.app.explorer().results().model_folder == as; }));
+    CHECK(s.app.settings().recent_models.front() == as);
+  };
+  opens(folder / "other.safetensors", folder / "other.safetensors");
+  opens(whole / "model.safetensors", whole);  // what the folder stands for
+}
+
 TEST_CASE("a long load says what it opens and how far it is; Stop leaves the model that was there") {
   HEADSCOPE_NEEDS_DISPLAY();
   const std::filesystem::path folder = scratch_dir("gui-slow") / "slow-model";

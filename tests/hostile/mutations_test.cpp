@@ -3,17 +3,13 @@
 
 #include <doctest/doctest.h>
 
-#include <array>
 #include <fstream>
-#include <functional>
-#include <new>
 #include <string>
 
 #include "app/state/session.h"
 #include "app/state/settings.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/base/random.h"
 #include "core/edits/intervention.h"
 #include "core/engine/corpus.h"
 #include "core/io/npz.h"
@@ -26,107 +22,16 @@
 #include "core/train/checkpoint.h"
 #include "core/train/grammar.h"
 #include "core/train/recipe.h"
+#include "tests/support/mutants.h"
 #include "tests/support/paths.h"
 
 using namespace headscope;
+using testing::as_file;
 using testing::reference;
+using testing::refused;
 using testing::scratch_dir;
 using testing::source_dir;
 namespace fs = std::filesystem;
-
-namespace {
-
-/// A few changes to `bytes`: one flipped, some lost, some twice, a piece of something else put in, the end cut off.
-std::string mutated(std::string bytes, Random& random) {
-  static const std::array<std::string, 22> pieces = {"null",
-                                                     "-1",
-                                                     "1e999",
-                                                     "0.5",
-                                                     "true",
-                                                     "[]",
-                                                     "{}",
-                                                     "\"\"",
-                                                     "99999999999999999999",
-                                                     "9223372036854775807",
-                                                     "4294967296",
-                                                     "[[[[[[[[[[[[[[[[[[[[",
-                                                     "\x1b[2J\x1b]0;x\x07",
-                                                     "\xff\xfe",
-                                                     std::string(300, 'z'),
-                                                     std::string("\0\0\0\0", 4),
-                                                     "\\ud800",
-                                                     "\"",
-                                                     ",",
-                                                     "}",
-                                                     "\xe2\x80\xae",
-                                                     "(a|aa)+$"};
-  for (std::uint64_t changes = 1 + random.below(3); changes > 0; --changes) {
-    if (bytes.empty()) return bytes;
-    const auto at = static_cast<std::size_t>(random.below(bytes.size()));
-    const auto length = static_cast<std::size_t>(random.below(std::min<std::size_t>(bytes.size() - at, 40)));
-    switch (random.below(6)) {
-      case 0:
-        bytes[at] = static_cast<char>(bytes[at] ^ static_cast<char>(1 << random.below(8)));
-        break;
-      case 1:
-        bytes.erase(at, length);
-        break;
-      case 2:
-        bytes.insert(at, bytes.substr(at, length));
-        break;
-      case 3:
-        bytes.replace(at, length, pieces[random.below(pieces.size())]);
-        break;
-      case 4:
-        bytes.insert(at, pieces[random.below(pieces.size())]);
-        break;
-      default:
-        if (random.below(4) == 0) bytes.resize(at);
-        break;
-    }
-  }
-  return bytes;
-}
-
-/// Reads so many mutants of `whole`; says how many were refused. Fails on anything but success and a decent Error.
-int refused(const std::string& what, const std::string& whole, int count,
-            const std::function<void(const std::string&)>& read) {
-  Random random(20);
-  int errors = 0;
-  REQUIRE_NOTHROW_MESSAGE(read(whole), what, " as it should be");
-  for (int i = 0; i < count; ++i) {
-    const std::string bytes = mutated(whole, random);
-    std::string fault;
-    try {
-      read(bytes);
-    } catch (const Error& error) {
-      ++errors;
-      const std::string said = error.what();
-      for (const char c : said)
-        if (static_cast<unsigned char>(c) < 0x20 && c != '\n') fault = "a control character in: " + said;
-      if (said.find("exception") != std::string::npos) fault = "a library's own words: " + said;
-      if (error.found.size() > 4 * 200 + 3 || said.size() > 3000) fault = "a message of " + std::to_string(said.size());
-    } catch (const std::bad_alloc&) {
-      fault = "out of memory";
-    } catch (const std::exception& other) {
-      fault = std::string("another exception: ") + other.what();
-    }
-    if (!fault.empty()) FAIL_CHECK(what << ", mutant " << i << ": " << fault);
-  }
-  return errors;
-}
-
-/// A reader of files: writes the mutant and opens it.
-std::function<void(const std::string&)> as_file(const std::string& name,
-                                                const std::function<void(const fs::path&)>& open) {
-  const fs::path path = scratch_dir("mutants") / name;
-  return [path, open](const std::string& bytes) {
-    std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
-    open(path);
-  };
-}
-
-}  // namespace
 
 TEST_CASE("mutants of safetensors files, traces and arrays are read or refused") {
   const auto read_all = as_file("m.safetensors", [](const fs::path& path) {

@@ -1,0 +1,131 @@
+#include "core/io/dtype.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "core/io/gguf_blocks.h"
+
+namespace headscope {
+
+namespace {
+
+/// Items of type T one after another, each through `convert`.
+template <class T, auto convert>
+void each(const std::byte* from, std::size_t count, float* to) {
+  for (std::size_t i = 0; i < count; ++i) {
+    T item;
+    std::memcpy(&item, from + i * sizeof(T), sizeof(T));
+    to[i] = convert(item);
+  }
+}
+
+float same(float x) {
+  return x;
+}
+float rounded(double x) {
+  return static_cast<float>(x);
+}
+float upper_half(std::uint16_t bits) {  // a BF16 is the upper half of a float32
+  return std::bit_cast<float>(std::uint32_t{bits} << 16);
+}
+
+/// Micikevicius et al., FP8 Formats for Deep Learning, 2022: E4M3 has no infinities, and one pattern per sign that is
+/// not a number; E5M2 is the upper half of a half.
+float e4m3(std::uint8_t bits) {
+  const int exponent = bits >> 3 & 15, fraction = bits & 7;
+  if (exponent == 15 && fraction == 7) return std::bit_cast<float>(0x7fc00000u | std::uint32_t{bits} >> 7 << 31);
+  const float magnitude = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -9)
+                                        : std::ldexp(static_cast<float>(8 + fraction), exponent - 10);
+  return bits & 0x80 ? -magnitude : magnitude;
+}
+float e5m2(std::uint8_t bits) {
+  return half_to_float(static_cast<std::uint16_t>(bits << 8));
+}
+
+constexpr std::array table{
+    DTypeInfo{DType::f32, "F32", 1, 4, &each<float, same>},
+    DTypeInfo{DType::f16, "F16", 1, 2, &each<std::uint16_t, half_to_float>},
+    DTypeInfo{DType::bf16, "BF16", 1, 2, &each<std::uint16_t, upper_half>},
+    DTypeInfo{DType::f64, "F64", 1, 8, &each<double, rounded>},
+    DTypeInfo{DType::f8_e4m3, "F8_E4M3", 1, 1, &each<std::uint8_t, e4m3>},
+    DTypeInfo{DType::f8_e5m2, "F8_E5M2", 1, 1, &each<std::uint8_t, e5m2>},
+    DTypeInfo{DType::i64, "I64", 1, 8, nullptr},
+    DTypeInfo{DType::i32, "I32", 1, 4, nullptr},
+    DTypeInfo{DType::i16, "I16", 1, 2, nullptr},
+    DTypeInfo{DType::i8, "I8", 1, 1, nullptr},
+    DTypeInfo{DType::u8, "U8", 1, 1, nullptr},
+    DTypeInfo{DType::boolean, "BOOL", 1, 1, nullptr},
+    DTypeInfo{DType::q4_0, "Q4_0", 32, 18, &gguf_blocks::q4_0},
+    DTypeInfo{DType::q4_1, "Q4_1", 32, 20, &gguf_blocks::q4_1},
+    DTypeInfo{DType::q5_0, "Q5_0", 32, 22, &gguf_blocks::q5_0},
+    DTypeInfo{DType::q5_1, "Q5_1", 32, 24, &gguf_blocks::q5_1},
+    DTypeInfo{DType::q8_0, "Q8_0", 32, 34, &gguf_blocks::q8_0},
+    DTypeInfo{DType::q4_k, "Q4_K", 256, 144, &gguf_blocks::q4_k},
+    DTypeInfo{DType::q5_k, "Q5_K", 256, 176, &gguf_blocks::q5_k},
+    DTypeInfo{DType::q6_k, "Q6_K", 256, 210, &gguf_blocks::q6_k},
+    DTypeInfo{DType::iq4_nl, "IQ4_NL", 32, 18, &gguf_blocks::iq4_nl},
+    DTypeInfo{DType::mxfp4, "MXFP4", 32, 17, &gguf_blocks::mxfp4},
+};
+
+}  // namespace
+
+std::span<const DTypeInfo> dtypes() {
+  return table;
+}
+const DTypeInfo& dtype_info(DType type) {
+  return *std::ranges::find(table, type, &DTypeInfo::type);
+}
+std::size_t dtype_size(DType type) {
+  return dtype_info(type).bytes;
+}
+std::string dtype_name(DType type) {
+  return std::string(dtype_info(type).name);
+}
+
+std::optional<std::uint64_t> stored_bytes(const std::vector<std::int64_t>& shape, DType type) {
+  const DTypeInfo& info = dtype_info(type);
+  const auto block = static_cast<std::int64_t>(info.items);
+  if (block > 1 && (shape.empty() || shape.back() % block != 0)) return std::nullopt;
+  // Extents of 0 count as 1 for the overflow check, because strides are products of the other extents. Where numbers
+  // take less than a byte, they too must be countable.
+  std::int64_t product = 1, bytes = 0;
+  bool empty = false;
+  for (const std::int64_t extent : shape) {
+    empty = empty || extent == 0;
+    if (__builtin_mul_overflow(product, std::max<std::int64_t>(extent, 1), &product)) return std::nullopt;
+  }
+  if (__builtin_mul_overflow(block > 1 ? product / block : product, static_cast<std::int64_t>(info.bytes), &bytes))
+    return std::nullopt;
+  return empty ? 0 : static_cast<std::uint64_t>(bytes);
+}
+
+float half_to_float(std::uint16_t bits) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
+  const std::uint32_t exponent = (bits >> 10) & 31u, fraction = bits & 1023u;
+  if (exponent == 0) {  // zero or subnormal: fraction · 2^-24, exact in float32
+    const float magnitude = static_cast<float>(fraction) * 0x1p-24f;
+    return sign ? -magnitude : magnitude;
+  }
+  // Infinity and NaN keep the all-ones exponent; the bias moves from 15 to 127 for the rest.
+  const std::uint32_t wide = exponent == 31 ? 255 : exponent + 112;
+  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
+}
+
+std::uint16_t float_to_half(float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
+  const auto half = [&](std::uint32_t rest) { return static_cast<std::uint16_t>(sign | rest); };
+  if (magnitude > 0x7f800000u) return half(0x7e00u | (magnitude >> 13 & 0x3ffu));  // NaN, made quiet
+  if (magnitude >= 0x477ff000u) return half(0x7c00u);  // from 65520 on, half way past the largest half: infinity
+  // Below 2^-14 a half counts in steps of 2^-24; nearbyint rounds halves to even. 1024 steps are the smallest normal.
+  if (magnitude < 0x38800000u) return half(static_cast<std::uint32_t>(std::nearbyint(std::abs(value) * 0x1p24f)));
+  // Adding just under half of the dropped 13 bits, or half of them when the kept part is odd, rounds to nearest even; a
+  // carry runs into the exponent as it should.
+  const std::uint32_t rebased = magnitude - (112u << 23);
+  return half((rebased + 0xfffu + (rebased >> 13 & 1u)) >> 13);
+}
+
+}  // namespace headscope

@@ -1,0 +1,23 @@
+#pragma once
+// The blocks of GGUF (ggml's ggml-common.h and ggml-quants.c are their definition): what each decodes to, computed in
+// float32 in the order of operations of the reference, so that the result is the same to the bit.
+
+#include <cstddef>
+
+namespace headscope::gguf_blocks {
+
+// 32 numbers share a scale d (and, in the _1 types, a smallest value m).
+void q4_0(const std::byte* from, std::size_t blocks, float* to);
+void q4_1(const std::byte* from, std::size_t blocks, float* to);
+void q5_0(const std::byte* from, std::size_t blocks, float* to);
+void q5_1(const std::byte* from, std::size_t blocks, float* to);
+void q8_0(const std::byte* from, std::size_t blocks, float* to);
+// 256 numbers, whose 8 (Q6_K: 16) groups have scales of their own under one of all.
+void q4_k(const std::byte* from, std::size_t blocks, float* to);
+void q5_k(const std::byte* from, std::size_t blocks, float* to);
+void q6_k(const std::byte* from, std::size_t blocks, float* to);
+// 32 numbers, each a place in a table of 16 values.
+void iq4_nl(const std::byte* from, std::size_t blocks, float* to);
+void mxfp4(const std::byte* from, std::size_t blocks, float* to);
+
+}  // namespace headscope::gguf_blocks

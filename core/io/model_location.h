@@ -1,0 +1,42 @@
+#pragma once
+// What a person means by a path to a model: a folder, a file of weights, or an entry of the Hugging Face cache. The one
+// place that knows the names of files; nothing is read but the first bytes of a file.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "core/io/tensor_file.h"
+
+namespace headscope {
+
+struct ModelLocation {
+  enum class Format {
+    none,         ///< no weights were found, or more files than one that could be meant
+    safetensors,  ///< these two have config.json and the tokenizer beside them
+    pytorch,
+    gguf,  ///< these two say themselves what they are
+    llama2c
+  };
+  std::filesystem::path folder;   ///< with config.json and the tokenizer
+  std::filesystem::path weights;  ///< the file, or the index of its shards; empty when there is none
+  Format format = Format::none;
+  std::string name;     ///< for people: the folder's, the file's, "org/name" of a cache entry
+  std::string trouble;  ///< with no format: what was found instead, for an Error
+
+  /// Whether config.json is not asked.
+  bool self_contained() const { return format == Format::gguf || format == Format::llama2c; }
+};
+
+/// Never throws for what is not there: opening it will say so. A folder "models--org--name" leads to the snapshot that
+/// its refs/main names, or to its only one. In a folder the first of these is meant: model.safetensors, its index, one
+/// *.safetensors, pytorch_model.bin, its index, one *.gguf, one *.bin, *.pt or *.pth.
+ModelLocation locate_model(const std::filesystem::path& path);
+
+/// The cache entry of "org/name" below HF_HUB_CACHE, HF_HOME/hub, or ~/.cache/huggingface/hub.
+std::optional<std::filesystem::path> find_in_cache(const std::string& name);
+
+/// The tensors of a located model, or of any file of tensors. Throws Error as the reader of its format does.
+TensorFile open_tensors(const ModelLocation& model);
+
+}  // namespace headscope

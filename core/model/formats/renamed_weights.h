@@ -1,0 +1,46 @@
+#pragma once
+// Weights whose file has other names, or another order of rows, than the family's Hugging Face folder: a format's
+// dialect says for each name of the family which tensor of the file it is and how it is turned.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/io/tensor_file.h"
+#include "core/model/family.h"
+
+namespace headscope {
+
+/// What was done to a tensor on its way into the file, and is undone here.
+enum class Turn {
+  none,
+  transposed,    ///< (out, in) where the family keeps (in, out)
+  rotary_pairs,  ///< rows of each head in pairs (0, d/2), (1, d/2 + 1), … instead of both halves one after another
+};
+
+class RenamedWeights final : public WeightSource {
+ public:
+  struct Stored {
+    std::string name;  ///< in the file
+    Turn turn = Turn::none;
+    int heads = 1;  ///< of rotary_pairs
+  };
+  RenamedWeights(std::shared_ptr<const TensorFile> file, std::map<std::string, Stored> by_name)
+      : file_(std::move(file)), by_name_(std::move(by_name)) {}
+
+  std::string where() const override { return file_->path().string(); }
+  std::vector<std::string> names() const override;
+  bool contains(const std::string& name) const override { return by_name_.count(name) > 0; }
+  Tensor take(const std::string& name, const Shape& shape) const override;
+  std::string dtype(const std::string& name) const override;
+
+ private:
+  std::shared_ptr<const TensorFile> file_;
+  std::map<std::string, Stored> by_name_;
+};
+
+/// The rows of each of `heads` heads, stored in pairs, as two halves.
+Tensor halves_from_pairs(const Tensor& rows, int heads);
+
+}  // namespace headscope
