@@ -16,7 +16,7 @@
 #include "core/metrics/next_token.h"
 #include "core/metrics/next_token_change.h"
 #include "core/model/published_caches.h"
-#include "viz/scene/compose.h"
+#include "viz/scene/framed.h"
 #include "viz/scene/matrix_map.h"
 
 namespace headscope::cli {
@@ -78,8 +78,8 @@ void mask(Shell& shell, const MaskOptions& options) {
   options.picture.write(shell, [&](const Look& look) {
     MatrixMap map = mask_map(facts.tokens, hidden_cells(*rule, facts.tokens));
     map.width = map.height = 560;
-    return framed(matrix_map_scene(map, look), {rule->describe(), {}, "", {}},
-                  fmt::format("{:.1f} % of the cells", 100 * facts.share()), look);
+    return framed(matrix_map_scene(map, look), {rule->describe(), {}, "", {}}, look,
+                  fmt::format("{:.1f} % of the cells", 100 * facts.share()));
   });
 }
 

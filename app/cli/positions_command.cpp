@@ -21,7 +21,7 @@
 #include "core/edits/position_edit.h"
 #include "core/model/weights.h"
 #include "viz/color/norm.h"
-#include "viz/scene/compose.h"
+#include "viz/scene/framed.h"
 
 namespace headscope::cli {
 
@@ -86,7 +86,7 @@ Index inside(int given, const char* option, Index size) {
 using Draw = std::function<Scene(const Look&)>;
 Draw titled(std::string title, std::string source, Draw draw) {
   return [title = std::move(title), source = std::move(source), draw = std::move(draw)](const Look& look) {
-    return framed(draw(look), {title, {}, "", {}}, source, look);
+    return framed(draw(look), {title, {}, "", {}}, look, source);
   };
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/base/nth.h"
 
+#include "viz/scene/cell_text.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
 
@@ -184,7 +185,7 @@ Scene norm_table_scene(const NormTable& table, double width, const Look& look) {
   double y = 0, lower = 0;
   int place = 0;
   const auto add = [&](const std::string& id, const std::string& name, const std::string& words, const Tensor& values,
-                       const std::string& tip) {
+                       const std::string& tip, Meaning meaning) {
     if (place == static_cast<int>(per_line)) place = 0, y = lower + 28;
     const double x = (card + gap) * place++;
     scene.add({Text{{x, y + line - 3}, name, title_font, theme.text, Anchor::start, 0}, "title." + id, tip});
@@ -198,17 +199,13 @@ Scene norm_table_scene(const NormTable& table, double width, const Look& look) {
     Heatmap map;
     map.rect = {x + left, y + 2 * line + 8, w * static_cast<double>(columns), h * static_cast<double>(rows)};
     map.values = values;
-    double low = 0, high = 0;
-    for (const float v : values.values())
-      low = std::min(low, static_cast<double>(v)), high = std::max(high, static_cast<double>(v));
-    if (low < 0) high = std::max(high, -low), low = -high;
-    if (!(high > low)) high = low + 1;
-    map.norm = {Scale::linear, low, high};
-    map.colormap = low < 0 ? theme.diverging : theme.sequential;
+    const CellRange range = range_of(values, {});
+    map.norm = norm_of(range, {}, {});
+    map.colormap = is_signed(map.norm) ? theme.diverging : theme.sequential;
     map.masked_color = theme.masked;
     map.missing_color = theme.missing;
     map.gap = w >= 8 ? 1 : 0;
-    std::vector<Mark> numbers;
+    scene.add({map, "matrix." + id, "", std::move(meaning)});
     for (Index i = 0; i < rows; ++i) {
       scene.add({Text{{x + left - 6, map.cell(i, 0).center().y + half_capital(theme.small_token())},
                       std::string(1, static_cast<char>('a' + i)),
@@ -219,32 +216,21 @@ Scene norm_table_scene(const NormTable& table, double width, const Look& look) {
                  "", ""});
       for (Index j = 0; j < columns; ++j) {
         const std::string text = short_number(static_cast<double>(values.at(i, j)), 3);
-        if (look.measure.width(text, theme.small_token()) > w - 4) continue;
-        const Rect cell = map.cell(i, j);
-        numbers.push_back({Text{{cell.x + (cell.w - map.gap) / 2,
-                                 cell.y + (cell.h - map.gap) / 2 + half_capital(theme.small_token())},
-                                text,
-                                theme.small_token(),
-                                readable_on(map.color(i, j), theme.dark_ink, theme.light_ink),
-                                Anchor::middle,
-                                0},
-                           "", ""});
+        if (look.measure.width(text, theme.small_token()) <= w - 4)
+          add_cell_text(scene, map, {i, j}, text, theme.small_token(), look);
       }
     }
-    const Norm norm = map.norm;
-    const Colormap* colors = map.colormap;
-    const double below = map.rect.bottom() + 2;
-    scene.add({std::move(map), "matrix." + id, ""});
-    for (Mark& each : numbers) scene.add(std::move(each));
-    lower = std::max(lower,
-                     add_color_bar(scene, {"", norm, colors, high, false, false}, x + left, below, card - left, look));
+    lower = std::max(lower, add_color_bar(scene, {"", map.norm, map.colormap, range.high, false, false}, x + left,
+                                          map.rect.bottom() + 2, card - left, look));
   };
-  add("input", "The rows", fmt::format("{} sequences of {} features, each line one", rows, columns), table.rows, "");
+  add("input", "The rows", fmt::format("{} sequences of {} features, each line one", rows, columns), table.rows, "",
+      {});
   for (std::size_t i = 0; i < table.after.size(); ++i) {
     const NormMethod method = norm_methods[i];
     const OrderKept order = order_kept(table.rows, table.after[i]);
     add(std::string(title(method)), std::string(title(method)), std::string(formula(method)), table.after[i],
-        fmt::format("{}; {} of {} pairs within a row changed their order", formula(method), order.turned, order.pairs));
+        fmt::format("{}; {} of {} pairs within a row changed their order", formula(method), order.turned, order.pairs),
+        Part{i});
   }
   scene.height = std::ceil(lower + 4);
   return scene;

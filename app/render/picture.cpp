@@ -15,7 +15,7 @@
 #include "viz/export/png.h"
 #include "viz/export/svg.h"
 #include "viz/scene/arcs.h"
-#include "viz/scene/compose.h"
+#include "viz/scene/framed.h"
 #include "viz/scene/head_grid.h"
 #include "viz/scene/head_map.h"
 #include "viz/scene/head_rows.h"
@@ -73,7 +73,7 @@ Scene one_head(const Trace& trace, const Trace& seen, const std::vector<HeadRepo
     case PictureRequest::Kind::steps:
       need_factors(trace, request.heads.front(), "steps");
       return framed(head_steps_scene(trace, {.layer = layer, .head = head}, look),
-                    {title, badge, describe_run(trace), facts_of(reports, trace, {layer, head})}, source, look);
+                    {title, badge, describe_run(trace), facts_of(reports, trace, {layer, head})}, look, source);
     case PictureRequest::Kind::split: {
       need_factors(trace, request.heads.front(), "split");
       if (!request.query || !request.key) throw Error("split", "the query and the key of one score", "none");
@@ -83,7 +83,7 @@ Scene one_head(const Trace& trace, const Trace& seen, const std::vector<HeadRepo
       split.query = *request.query;
       split.key = *request.key;
       split.rotary = request.rotary;
-      return framed(score_split_scene(trace, split, look), {title, badge, describe_run(trace), {}}, source, look);
+      return framed(score_split_scene(trace, split, look), {title, badge, describe_run(trace), {}}, look, source);
     }
     case PictureRequest::Kind::map:
       break;

@@ -95,7 +95,7 @@ Scene score_against_distance(const RotaryView& view, Index farthest, double widt
   chart.height = height;
   chart.y_title = "score";
   chart.x_title = "tokens apart, m − n";
-  chart.grid = true;
+  chart.grid = chart.pickable = true;
   const std::size_t pairs = view.parts.size();
   std::vector<ChartSeries> lines(pairs);
   ChartSeries total{"", look.theme.text, {}, {}, 2.25};

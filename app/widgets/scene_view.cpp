@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "app/widgets/controls.h"
+#include "app/widgets/picture_item.h"
 #include "app/widgets/scene_hit.h"
 
 namespace headscope {
@@ -25,9 +26,12 @@ std::vector<std::string> lines_of(const std::string& tooltip) {
 /// Draws all marks but heatmaps' cells, which are in the layer already.
 class Painter {
  public:
-  Painter(const Ui& ui, ImDrawList& draw, ImVec2 origin, float pixels, Rect shown, const HeatmapLayer& layer,
-          ImVec2 layer_at)
-      : ui_(ui), draw_(draw), origin_(origin), pixels_(pixels), shown_(shown), layer_(layer), layer_at_(layer_at) {}
+  Painter(const Ui& ui, ImDrawList& draw, ImVec2 origin, float pixels, const HeatmapLayer& layer, ImVec2 layer_at)
+      : ui_(ui), draw_(draw), origin_(origin), pixels_(pixels), layer_(layer), layer_at_(layer_at) {
+    const ImVec2 low = draw.GetClipRectMin(), high = draw.GetClipRectMax();
+    shown_ = {static_cast<double>((low.x - origin.x) / pixels), static_cast<double>((low.y - origin.y) / pixels),
+              static_cast<double>((high.x - low.x) / pixels), static_cast<double>((high.y - low.y) / pixels)};
+  }
 
   void operator()(const Box& box) {
     if (!overlaps(box.rect, box.stroke_width)) return;
@@ -94,6 +98,12 @@ class Painter {
 
 }  // namespace
 
+void draw_marks(const Ui& ui, const Scene& scene, ImVec2 origin) {
+  const HeatmapLayer none;
+  Painter painter(ui, *ImGui::GetWindowDrawList(), origin, ui.scale, none, origin);
+  for (const Mark& mark : scene.marks) std::visit(painter, mark.shape);
+}
+
 struct SceneView::State {
   std::shared_ptr<const Scene> scene;
   struct Map {
@@ -105,6 +115,9 @@ struct SceneView::State {
   LayerView painted;
   const Scene* uploaded = nullptr;
   bool stale = true;
+  std::optional<SceneStop>
+      stop;             ///< where the keyboard is, or was last; of the scene shown. nullopt = nothing to reach
+  std::string stop_id;  ///< its mark's, to find it in the next scene
 
   void upload() {
     std::vector<Map> old = std::exchange(maps, {});
@@ -119,6 +132,15 @@ struct SceneView::State {
     }
     uploaded = scene.get();
     stale = true;
+  }
+
+  void find_stop(const TextMeasure& measure) {
+    if (!scene)
+      stop.reset();
+    else if (stop)
+      stop = same_stop(*scene, stop_id, stop->cell, stop->rect, measure);
+    else
+      stop = first_stop(*scene, measure);
   }
 
   void paint(HeatmapPainter& painter, const LayerView& view) {
@@ -152,7 +174,10 @@ SceneTouch SceneView::draw(Ui& ui, const char* id, SceneCamera& camera, const Sc
   State& s = *state_;
   SceneTouch touch;
   if (!s.scene || s.scene->width <= 0 || s.scene->height <= 0) return touch;
-  if (s.uploaded != s.scene.get()) s.upload();
+  if (s.uploaded != s.scene.get()) {
+    s.upload();
+    s.find_stop(ui.fonts);
+  }
   const Scene& scene = *s.scene;
 
   const ImVec2 room = ImGui::GetContentRegionAvail();
@@ -171,7 +196,15 @@ SceneTouch SceneView::draw(Ui& ui, const char* id, SceneCamera& camera, const Sc
   // A picture narrower than its view stands in the middle; the camera moves it from there.
   if (options.centered)
     corner.x += std::floor(std::max(0.f, size.x - static_cast<float>(scene.width * fit) * ui.scale) / 2);
-  ImGui::InvisibleButton(id, size, ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonRight);
+  const auto scale_now = [&] { return fit * camera.zoom; };
+  const auto keep_place = [&] {
+    touch.pixels = static_cast<float>(scale_now()) * ui.scale;
+    touch.origin = {corner.x + std::round(static_cast<float>(camera.offset.x) * ui.scale),
+                    corner.y + std::round(static_cast<float>(camera.offset.y) * ui.scale)};
+  };
+  keep_place();
+  const PictureItem item = picture_item(ui, id, size, scene, s.stop, touch.origin, touch.pixels);
+  if (s.stop) s.stop_id = s.stop->mark->id;
   touch.hovered = ImGui::IsItemHovered();
   const bool active = ImGui::IsItemActive();
   if (options.zoomable) ImGui::SetItemKeyOwner(ImGuiKey_MouseWheelY);  // the wheel zooms, the column stays
@@ -179,7 +212,6 @@ SceneTouch SceneView::draw(Ui& ui, const char* id, SceneCamera& camera, const Sc
   touch.held = active && ImGui::IsMouseDown(ImGuiMouseButton_Left);
   touch.pressed = touch.held && ImGui::IsItemActivated();
 
-  const auto scale_now = [&] { return fit * camera.zoom; };
   const auto scene_point = [&](ImVec2 p) {
     return Point{(static_cast<double>((p.x - corner.x) / ui.scale) - camera.offset.x) / scale_now(),
                  (static_cast<double>((p.y - corner.y) / ui.scale) - camera.offset.y) / scale_now()};
@@ -205,9 +237,7 @@ SceneTouch SceneView::draw(Ui& ui, const char* id, SceneCamera& camera, const Sc
     camera.offset.x = kept(camera.offset.x, across, scene.width * scale_now());
     camera.offset.y = kept(camera.offset.y, down, scene.height * scale_now());
   }
-  touch.pixels = static_cast<float>(scale_now()) * ui.scale;
-  touch.origin = {corner.x + std::round(static_cast<float>(camera.offset.x) * ui.scale),
-                  corner.y + std::round(static_cast<float>(camera.offset.y) * ui.scale)};
+  keep_place();
 
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   ImGui::PushClipRect(place, {place.x + size.x, place.y + size.y}, true);
@@ -222,11 +252,7 @@ SceneTouch SceneView::draw(Ui& ui, const char* id, SceneCamera& camera, const Sc
   view.dy = static_cast<double>((touch.origin.y - layer_at.y) * density);
   if (view.width > 0 && view.height > 0) {
     s.paint(ui.heatmaps, view);
-    const Rect shown{static_cast<double>((clip_min.x - touch.origin.x) / touch.pixels),
-                     static_cast<double>((clip_min.y - touch.origin.y) / touch.pixels),
-                     static_cast<double>((clip_max.x - clip_min.x) / touch.pixels),
-                     static_cast<double>((clip_max.y - clip_min.y) / touch.pixels)};
-    Painter painter(ui, draw, touch.origin, touch.pixels, shown, s.layer, layer_at);
+    Painter painter(ui, draw, touch.origin, touch.pixels, s.layer, layer_at);
     for (const Mark& mark : scene.marks) std::visit(painter, mark.shape);
   }
   ImGui::PopClipRect();
@@ -238,7 +264,14 @@ SceneTouch SceneView::draw(Ui& ui, const char* id, SceneCamera& camera, const Sc
         ui.name(std::string(id) + "/" + mark.id, touch.window({r.x, r.y}), touch.window({r.right(), r.bottom()}));
       }
 
-  if (touch.hovered || active) {
+  if (item.at_keys) {
+    frame_stop(ui, id, *s.stop, touch.origin, touch.pixels);
+    touch.hovered = true;
+    touch.at = s.stop->rect.center();
+    touch.mark = s.stop->mark;
+    touch.cell = s.stop->cell;
+    touch.clicked = item.pressed;
+  } else if (touch.hovered || active) {
     touch.at = scene_point(io.MousePos);
     touch.mark = mark_at(scene, touch.at, 4 / scale_now(), ui.fonts);
     if (touch.mark)
@@ -246,7 +279,8 @@ SceneTouch SceneView::draw(Ui& ui, const char* id, SceneCamera& camera, const Sc
   }
   // A click is a press and a release in one place; a drag pans instead.
   const bool still = io.MouseDragMaxDistanceSqr[0] < 16;
-  touch.clicked = touch.hovered && ImGui::IsMouseReleased(ImGuiMouseButton_Left) && ImGui::IsItemDeactivated() && still;
+  touch.clicked |=
+      touch.hovered && ImGui::IsMouseReleased(ImGuiMouseButton_Left) && ImGui::IsItemDeactivated() && still;
   touch.right_clicked = touch.hovered && ImGui::IsMouseReleased(ImGuiMouseButton_Right) && ImGui::IsItemDeactivated();
   touch.double_clicked = touch.hovered && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left);
   if (options.zoomable && touch.double_clicked && !touch.mark) camera = {};

@@ -37,6 +37,9 @@ struct SceneViewOptions {
   bool tooltips = true;  ///< show a mark's own tooltip while hovered
 };
 
+/// The pointer, or what stands for it: while Tab has led to the view, the mark that the arrow keys have reached is
+/// hovered, and Enter and Space click it.
+
 struct SceneTouch {
   const Mark* mark = nullptr;  ///< topmost mark with an id under the pointer; nullptr = none. Lives as the scene does
   std::optional<Cell> cell;    ///< of a heatmap
@@ -73,6 +76,9 @@ class SceneView {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+/// A scene without heatmaps, at its own size, in a frame that keeps nothing of it.
+void draw_marks(const Ui& ui, const Scene& scene, ImVec2 origin);
 
 /// The topmost mark with an id at `p`: inside a filled box, a heatmap or a text, or within `reach` of a line or a
 /// curve. A text without a tooltip gives way to the heatmap that it is written on.

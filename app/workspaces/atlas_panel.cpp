@@ -144,20 +144,14 @@ void AtlasPanel::draw(const PageContext& c) {
   SceneViewOptions how;
   how.fit_height = false;
   const SceneTouch touch = slot_.draw(c.ui, "atlas", how, options.width, scene->height);
-  const auto head_of = [](const std::string& id) -> std::optional<HeadId> {
-    HeadId head;
-    if (std::sscanf(id.c_str(), "head.%d.%d", &head.layer, &head.head) != 2) return std::nullopt;
-    return head;
-  };
-  if (touch.mark)
-    if (const auto head = head_of(touch.mark->id)) {
-      c.hovered.head = head;
-      if (touch.clicked) c.editor.select(*head);
-    }
+  if (const auto* head = meaning<HeadId>(touch.mark)) {
+    c.hovered.head = *head;
+    if (touch.clicked) c.editor.select(*head);
+  }
   // Selection and hover are painted over the picture, so that they cost no new one.
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   for (const Mark& mark : scene->marks) {
-    const auto head = head_of(mark.id);
+    const auto* head = meaning<HeadId>(&mark);
     if (!head) continue;
     const Rect rect = std::holds_alternative<Heatmap>(mark.shape) ? std::get<Heatmap>(mark.shape).rect
                                                                   : std::get<Box>(mark.shape).rect;
@@ -166,7 +160,7 @@ void AtlasPanel::draw(const PageContext& c) {
     c.ui.name(fmt::format("Layer {} Head {}", head->layer, head->head), from, to);
     if (*head == c.state().document.selected)
       draw.AddRect(from, to, col(c.ui.theme.text), 0, 0, c.ui.px(2));
-    else if (c.state().hover.head == head)
+    else if (c.state().hover.head == *head)
       draw.AddRect(from, to, col(c.ui.theme.accent), 0, 0, c.ui.px(1.5));
   }
 }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
-#include <cstdio>
 
 #include "core/base/nth.h"
 
@@ -64,7 +63,7 @@ std::optional<std::vector<int>> PairPicker::draw(Ui& ui, JobRunner& jobs, const 
       return token_pairs_scene(*texts->a, *texts->b, options, look);
     });
     if (const Scene* scene = slot_.scene()) {
-      const Mark* differs = other_words_ ? find(*scene, fmt::format("a.{}", first_difference(*texts))) : nullptr;
+      const Mark* differs = other_words_ ? mark_of(*scene, TokenAt{first_difference(*texts), 0}) : nullptr;
       if (differs) {
         ImGui::SetScrollY(ui.px(std::max(std::get<Box>(differs->shape).rect.y - 10, 0.0)));
         other_words_ = false;
@@ -72,19 +71,17 @@ std::optional<std::vector<int>> PairPicker::draw(Ui& ui, JobRunner& jobs, const 
       SceneViewOptions how;
       how.fit_height = false;
       const SceneTouch touch = slot_.draw(ui, id, how, width, scene->height);
-      int at = -1;
-      const bool on_a = touch.mark && std::sscanf(touch.mark->id.c_str(), "a.%d", &at) == 1;
-      const bool on_b = touch.mark && !on_a && std::sscanf(touch.mark->id.c_str(), "b.%d", &at) == 1;
-      if (touch.clicked && (on_a || on_b)) {
-        int& mine = on_a ? picked_a_ : picked_b_;
+      if (const auto* token = meaning<TokenAt>(touch.mark); token && touch.clicked) {
+        const auto at = static_cast<int>(token->position);
+        int& mine = token->text == 0 ? picked_a_ : picked_b_;
         mine = mine == at ? -1 : at;
         if (picked_a_ >= 0 && picked_b_ >= 0) {
           changed = paired(texts->partner, picked_a_, picked_b_);
           picked_a_ = picked_b_ = -1;
         }
       }
-      for (const auto& [side, index] : {std::pair{"a", picked_a_}, {"b", picked_b_}}) {
-        const Mark* mark = index < 0 ? nullptr : find(*scene, fmt::format("{}.{}", side, index));
+      for (const auto& [text, index] : {std::pair{0, picked_a_}, {1, picked_b_}}) {
+        const Mark* mark = mark_of(*scene, TokenAt{index, text});
         if (!mark) continue;
         const Rect& r = std::get<Box>(mark->shape).rect;
         ImGui::GetWindowDrawList()->AddRect(touch.window({r.x - 1, r.y - 1}),

@@ -283,15 +283,35 @@ TEST_CASE("a plot reads out the place under the pointer and marks where you are"
   Window window(offscreen(640, 420));
   PlotTouch touch;
   bool clicked = false;
-  Driver driver(
-      window, page([&](Ui& ui) {
-        Series s{"entropy", {0.1, 1, 10}, {0, 1, 2}, ui.theme.accent};
-        touch = plot(ui, "curve", {&s, 1}, {.log_x = true, .title = "entropy vs temperature", .marker = Point{1, 1}});
-        clicked = clicked || touch.clicked;
-      }));
+  Driver driver(window, page([&](Ui& ui) {
+                  LineChart chart;
+                  chart.series = {{"", ui.theme.accent, {0.1, 1, 10}, {0, 1, 2}}};
+                  chart.log_x = true;
+                  chart.marker = Point{1, 1};
+                  touch = plot(ui, "curve", chart);
+                  clicked = clicked || touch.clicked;
+                }));
+  const Item curve = driver.item("curve");
+  driver.move_to({curve.center().x + 20, curve.center().y});
+  CHECK(touch.hovered);
+  const double right = touch.x;
+  driver.move_to({curve.center().x - 20, curve.center().y});
+  CHECK(touch.x < right);
+  CHECK(touch.x > 0.1);
+  CHECK(right < 10);
   driver.click("curve");
   CHECK(clicked);
-  CHECK(touch.x == doctest::Approx(1).epsilon(0.02));
+  // By keyboard: from value to value.
+  clicked = false;
+  driver.key(ImGuiKey_Tab);
+  CHECK(touch.x == doctest::Approx(0.1));
+  driver.key(ImGuiKey_RightArrow);
+  CHECK(touch.x == doctest::Approx(1));
+  driver.key(ImGuiKey_RightArrow, ImGuiMod_Shift);
+  CHECK(touch.x == doctest::Approx(10));
+  CHECK_FALSE(clicked);
+  driver.key(ImGuiKey_Enter);
+  CHECK(clicked);
 }
 
 TEST_CASE("sizes are read, and wrong ones are refused with what was found") {

@@ -30,10 +30,10 @@ TEST_CASE("a scatter puts points where their values are, and counts those withou
   const PangoText measure;
   const Look look{theme("dark"), measure};
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  std::vector<ScatterPoint> points{{"head.0.0", "0.0", "", 0, 0, 0, 0, rgb(0xFFB13B)},
-                                   {"head.0.1", "0.1", "", 1, 2, 0, 0, rgb(0xFFB13B)},
-                                   {"head.0.2", "0.2", "", 0.5, 1, 0.1, 0.2, rgb(0xFFB13B)},
-                                   {"head.0.3", "0.3", "", nan, 1, 0, 0, rgb(0xFFB13B)}};
+  std::vector<ScatterPoint> points{{{0, 0}, "0.0", "", 0, 0, 0, 0, rgb(0xFFB13B)},
+                                   {{0, 1}, "0.1", "", 1, 2, 0, 0, rgb(0xFFB13B)},
+                                   {{0, 2}, "0.2", "", 0.5, 1, 0.1, 0.2, rgb(0xFFB13B)},
+                                   {{0, 3}, "0.3", "", nan, 1, 0, 0, rgb(0xFFB13B)}};
   ScatterOptions options;
   options.x_low = 0, options.x_high = 1, options.y_low = 0, options.y_high = 2;
   options.chance = Point{0.25, 1.5};

@@ -199,7 +199,7 @@ std::map<std::string, std::function<Scene(const Look&)>> makers() {
        }},
       {"scatter_scene",
        [](const Look& look) {
-         return scatter_scene({{"head.0.0", "0.0", "", 0.5, 1, 0, 0, {}}}, {}, look);
+         return scatter_scene({{{0, 0}, "0.0", "", 0.5, 1, 0, 0, {}}}, {}, look);
        }},
       {"score_split_scene",
        [](const Look& look) { return score_split_scene(factored_trace(), {.query = 2, .key = 1}, look); }},
@@ -274,7 +274,7 @@ TEST_CASE("every kind of picture has its numbers in its CSV") {
     CHECK(told > 0);
     // The frame of a picture for a file takes nothing away.
     CHECK(rows_of(framed(scene, {}, look)).size() == rows_of(scene).size());
-    CHECK(rows_of(framed(scene, {}, "", look)).size() == rows_of(scene).size());
+    CHECK(rows_of(framed(scene, {}, look, "a source")).size() == rows_of(scene).size());
   }
 }
 

@@ -31,8 +31,10 @@ TEST_CASE("the numbers of any picture as CSV: cells with their labels, series, a
   map.values = Tensor::from({2, 2}, cells);
   map.masked = {0, 1, 0, 0};
   scene.add({map, "matrix", ""});
-  scene.add({Text{{}, "layer, 1", {}, {}, Anchor::end, 0}, "row.1", ""});
-  scene.add({Text{{}, "Mrs", {}, {}, Anchor::end, 0}, "label.key.0", ""});
+  scene.add({Text{{}, "layer, 1", {}, {}, Anchor::end, 0}, "row.1", "", LabelOf{LabelOf::row, 1}});
+  scene.add({Text{{}, "Mrs", {}, {}, Anchor::end, 0}, "label.key.0", "", LabelOf{LabelOf::column, 0}});
+  scene.add({Text{{}, "of another", {}, {}, Anchor::end, 0}, "", "", LabelOf{LabelOf::column, 1, "map"}});
+  scene.add({map, "colorbar", "", Aside::color_bar});
   scene.add({Box{}, "bar.3", "0.5 … 1: 12 \"heads\""});
   scene.add({Box{}, "", "decoration"});
   scene.series.push_back({"loss", {1, 2}, {0.5, std::nan("")}, {"a", "b"}});

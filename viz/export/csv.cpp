@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
-#include <optional>
+#include <map>
 #include <ostream>
+#include <ranges>
 #include <string>
-#include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "core/base/file.h"
@@ -49,37 +49,26 @@ void write_map_csv(std::ostream& out, const Trace& trace, HeadId head) {
 
 namespace {
 
-/// What the picture writes beside rows and columns of its heatmaps, found by the names that those marks have.
+/// What the picture writes beside rows and columns of its heatmaps.
 class Labels {
  public:
   explicit Labels(const Scene& scene) {
     for (const Mark& mark : scene.marks)
-      if (const auto* text = std::get_if<Text>(&mark.shape); text && !mark.id.empty())
-        texts_.emplace(mark.id, &text->text);
+      if (const auto* label = meaning<LabelOf>(&mark))
+        texts_[{label->axis, label->index}].emplace(label->maps, &std::get<Text>(mark.shape).text);
   }
 
-  /// A part of a larger picture is named "0.map" and has its labels as "0.label.key.3"; tiles "map.a" and "map.b" have
-  /// "label.a.key.3", or share "label.key.3".
-  std::string of(const std::string& map, std::initializer_list<const char*> axes, Index index) const {
-    const std::size_t dot = map.rfind('.');
-    const std::string tile = dot == std::string::npos ? "" : map.substr(dot + 1) + ".";
-    for (std::size_t end = dot; end != std::string::npos; end = end == 0 ? std::string::npos : map.rfind('.', end - 1))
-      if (const auto found = inside(map.substr(0, end + 1), tile, axes, index)) return *found;
-    return inside("", tile, axes, index).value_or("");
+  /// The one that was written for the fewest maps, this among them; "" = none.
+  std::string of(const std::string& map, LabelOf::Axis axis, Index index) const {
+    const auto labels = texts_.find({axis, index});
+    if (labels == texts_.end()) return "";
+    for (const auto& [maps, text] : labels->second | std::views::reverse)  // longer names after their beginnings
+      if (map.starts_with(maps)) return *text;
+    return "";
   }
 
  private:
-  std::optional<std::string> inside(const std::string& prefix, const std::string& tile,
-                                    std::initializer_list<const char*> axes, Index index) const {
-    for (const char* axis : axes)
-      for (const std::string& name :
-           {fmt::format("{}{}.{}", prefix, axis, index), fmt::format("{}label.{}.{}", prefix, axis, index),
-            fmt::format("{}label.{}{}.{}", prefix, tile, axis, index)})
-        if (const auto found = texts_.find(name); found != texts_.end()) return *found->second;
-    return std::nullopt;
-  }
-
-  std::unordered_map<std::string, const std::string*> texts_;
+  std::map<std::pair<LabelOf::Axis, Index>, std::map<std::string, const std::string*>> texts_;
 };
 
 std::string number(double value) {
@@ -90,24 +79,18 @@ void write_cells(std::ostream& out, const std::string& id, const Heatmap& map, c
   std::vector<std::string> columns;
   for (Index c = 0; c < map.columns(); ++c) {
     const Index stands_for = map.first_column + c * map.column_bin;
-    columns.push_back(fmt::format("{},{}", stands_for, quoted(labels.of(id, {"column", "key"}, stands_for))));
+    columns.push_back(fmt::format("{},{}", stands_for, quoted(labels.of(id, LabelOf::column, stands_for))));
   }
   for (Index r = 0; r < map.rows(); ++r) {
     const Index stands_for = map.first_row + r * map.row_bin;
     const std::string row =
-        fmt::format("{},{},{}", quoted(id), stands_for, quoted(labels.of(id, {"row", "query"}, stands_for)));
+        fmt::format("{},{},{}", quoted(id), stands_for, quoted(labels.of(id, LabelOf::row, stands_for)));
     for (Index c = 0; c < map.columns(); ++c) {
       const float value = map.values.at(r, c);
       const bool told = !map.is_masked(r, c) && std::isfinite(value);
       out << row << ',' << nth(columns, c) << ',' << (told ? fmt::format("{}", value) : "") << ",\n";
     }
   }
-}
-
-/// The ramp beside a map is a heatmap too, but of no numbers; the small map beside a part of it shows where that part
-/// is.
-bool is_aside(const std::string& id) {
-  return id == "colorbar" || id.ends_with(".colorbar") || id == "minimap";
 }
 
 void write_table(std::ostream& out, const SceneTable& table) {
@@ -128,7 +111,7 @@ void write_scene_csv(std::ostream& out, const Scene& scene) {
   std::unordered_set<std::string> said;  // a bar and its place say the same: once is enough
   for (const Mark& mark : scene.marks) {
     if (const auto* map = std::get_if<Heatmap>(&mark.shape)) {
-      if (!is_aside(mark.id)) write_cells(out, mark.id, *map, labels);
+      if (!meaning<Aside>(&mark)) write_cells(out, mark.id, *map, labels);
       continue;
     }
     if (mark.id.empty() || mark.tooltip.empty()) continue;

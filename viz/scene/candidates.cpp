@@ -111,7 +111,8 @@ class Painter {
                             each.label, each.id, rank + 1, short_number(each.plain, 5), o_.vocabulary,
                             cut ? fmt::format("cut by {}", cut_words(each.cut))
                                 : fmt::format("drawn with {}: after temperature and cuts, divided by what is left",
-                                              short_number(each.kept, 5)))});
+                                              short_number(each.kept, 5))),
+                VocabularyToken{each.id}});
     const Color ink = cut ? t_.faint : t_.text;
     text({rank_width_ - 8, middle + half_capital(t_.small_token())}, std::to_string(rank + 1), t_.small_token(),
          t_.faint, Anchor::end);

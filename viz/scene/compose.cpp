@@ -50,6 +50,7 @@ void place(Scene& into, const Scene& part, double dx, double dy, const std::stri
   for (Mark mark : part.marks) {
     move(mark, dx, dy);
     if (!mark.id.empty()) mark.id = prefix + mark.id;
+    if (auto* label = std::get_if<LabelOf>(&mark.meaning)) label->maps = prefix + label->maps;
     into.add(std::move(mark));
   }
   for (SceneSeries series : part.series) {
@@ -63,21 +64,6 @@ Scene beside(std::span<const Scene> parts, double gap) {
 }
 Scene below(std::span<const Scene> parts, double gap) {
   return joined(parts, gap, false);
-}
-
-Scene framed(const Scene& panel, const Header& header, const std::string& source, const Look& look) {
-  Scene scene;
-  scene.background = look.theme.background;
-  scene.title = panel.title.empty() ? header.title : panel.title;
-  scene.description = panel.description.empty() ? source : panel.description + " · " + source;
-  const double width = std::max(panel.width, narrowest);
-  scene.width = width + 2 * margin;
-  double y = std::round(add_header(scene, header, margin, margin, width, look) + 16);
-  scene.table = panel.table;
-  place(scene, panel, margin, y);
-  y = add_caption(scene, scene.description, margin, y + panel.height + 12, width, look);
-  scene.height = std::ceil(y + margin);
-  return scene;
 }
 
 }  // namespace headscope

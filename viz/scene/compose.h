@@ -1,10 +1,9 @@
 #pragma once
-// Scenes put together from scenes: side by side, below one another, or as a page of their own with title and source.
+// Scenes put together from scenes: side by side or below one another.
 
 #include <span>
 #include <string>
 
-#include "viz/scene/furniture.h"
 #include "viz/scene/scene.h"
 
 namespace headscope {
@@ -16,8 +15,5 @@ void place(Scene& into, const Scene& part, double dx, double dy, const std::stri
 Scene beside(std::span<const Scene> parts, double gap);
 /// All below one another, left edges level; names likewise.
 Scene below(std::span<const Scene> parts, double gap);
-
-/// A scene that was made for a panel, as a picture of its own: title block, margins, where its numbers come from.
-Scene framed(const Scene& panel, const Header& header, const std::string& source, const Look& look);
 
 }  // namespace headscope

@@ -6,7 +6,7 @@
 
 namespace headscope {
 
-/// `bare` below a title block and above its own description. Ids, tooltips and numbers stay.
-Scene framed(const Scene& bare, const Header& header, const Look& look);
+/// `bare` below a title block and above its own description and `source`. Ids, tooltips and numbers stay.
+Scene framed(const Scene& bare, const Header& header, const Look& look, const std::string& source = "");
 
 }  // namespace headscope

@@ -100,7 +100,7 @@ double add_color_bar(Scene& scene, const ColorBar& bar, double x, double y, doub
   ramp.values = Tensor::uninitialized({1, Colormap::size});
   for (Index i = 0; i < Colormap::size; ++i) ramp.values.ref(0, i) = static_cast<float>(i) / (Colormap::size - 1);
   ramp.colormap = bar.colormap;  // the ramp runs over units, whatever values they stand for
-  scene.add({std::move(ramp), "colorbar", ""});
+  scene.add({std::move(ramp), "colorbar", "", Aside::color_bar});
   // The pale end of a map must not run out into pale paper.
   scene.add({Box{{x - 0.5, y - 0.5, w + 1, bar_height + 1}, {0, 0, 0, 0}, theme.line, 1, 0}, "", ""});
   double end = x + w;

@@ -101,11 +101,12 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
                                            : theme.sequential->at(norm(value));
       scene.add(
           {Box{rect, fill, {0, 0, 0, 0}, 0, 2}, id,
-           tip + "\n" + options.values_title + " " + (std::isnan(value) ? "has no value here" : short_number(value))});
+           tip + "\n" + options.values_title + " " + (std::isnan(value) ? "has no value here" : short_number(value)),
+           map.id()});
     } else {
       Heatmap drawn = heatmap_of(cells[i], rect, norm, theme);
       drawn.gap = 0;
-      scene.add({std::move(drawn), id, tip + "\n" + map_name(map)});
+      scene.add({std::move(drawn), id, tip + "\n" + map_name(map), map.id()});
     }
     if (mark != options.classes.end())
       scene.add({Box{{rect.x - 0.25, rect.y - 0.25, rect.w + 0.5, rect.h + 0.5},

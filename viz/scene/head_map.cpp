@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "viz/scene/cell_text.h"
 #include "viz/scene/head_map_layout.h"
 #include "viz/scene/text.h"
 
@@ -49,7 +50,8 @@ void add_minimap(Scene& scene, const AttentionMap& map, const MapRegion& region,
   Heatmap drawn = heatmap_of(cells, rect, norm, look.theme);
   drawn.gap = 0;
   drawn.first_row = map.place().offset;
-  scene.add({std::move(drawn), "minimap", "The whole map\nclick or drag to move the part that is shown"});
+  scene.add(
+      {std::move(drawn), "minimap", "The whole map\nclick or drag to move the part that is shown", Aside::minimap});
   scene.add({Box{{rect.x - 0.5, rect.y - 0.5, rect.w + 1, rect.h + 1}, {0, 0, 0, 0}, look.theme.line, 1, 0}, "", ""});
   const double w = rect.w / columns, h = rect.h / rows;
   scene.add({Box{{rect.x + w * static_cast<double>(region.key), rect.y + h * static_cast<double>(region.query),
@@ -93,16 +95,10 @@ void add_cell_values(Scene& scene, const Heatmap& map, MapKind kind, const std::
     for (Index c = 0; c < map.columns(); ++c) {
       const float value = map.values.at(r, c);
       if (map.is_masked(r, c) || !std::isfinite(value) || std::abs(value) < 0.005f) continue;
-      const Rect cell = map.cell(r, c);
       const std::string text = cell_text(value);
       if (look.measure.width(text, font) > first.w - map.gap - 2) continue;
-      scene.add({Text{{cell.x + (cell.w - map.gap) / 2, cell.y + (cell.h - map.gap) / 2 + half_capital(font)},
-                      text,
-                      font,
-                      readable_on(map.color(r, c), look.theme.dark_ink, look.theme.light_ink),
-                      Anchor::middle,
-                      0},
-                 fmt::format("{}.{}.{}", id, map.first_row + r, map.first_column + c), ""});
+      add_cell_text(scene, map, {r, c}, text, font, look,
+                    fmt::format("{}.{}.{}", id, map.first_row + r, map.first_column + c));
     }
 }
 

@@ -226,8 +226,9 @@ Scene head_pair_scene(const Trace& a, const Trace& b, const HeadPairOptions& opt
                     Anchor::start,
                     0},
                "title." + tile.id, ""});
-    if (labelled) add_side_axis(scene, tile.side, x, maps_y, tile.id + ".query", theme.text, look);
-    add_top_axis(scene, tile.top, x, maps_y, tile.id + ".key", theme.text, look);
+    const std::string maps = same ? "" : "map." + tile.id;  // of one text, the first map's labels are all maps'
+    if (labelled) add_side_axis(scene, tile.side, x, maps_y, tile.id + ".query", theme.text, look, Side::left, maps);
+    add_top_axis(scene, tile.top, x, maps_y, tile.id + ".key", theme.text, look, maps);
     x += tile.width(cell);
     bottom = std::max(bottom, rect.bottom());
   }

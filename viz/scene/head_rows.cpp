@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
@@ -70,23 +69,18 @@ void check(const Tensor& rows, const HeadRowsOptions& options) {
 
 }  // namespace
 
-std::optional<Index> head_row_at(const HeadRowsOptions& options, const Mark& mark, const Cell& cell) {
-  if (mark.id == "rows" && !options.listed.empty()) return cell.row;
-  int layer = 0;
-  if (std::sscanf(mark.id.c_str(), "rows.%d", &layer) != 1) return std::nullopt;
-  return Index{layer} * options.heads + cell.row;
-}
-
 Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOptions& options, const Look& look) {
   check(rows, options);
   const Theme& theme = look.theme;
   const std::vector<Group> groups = groups_of(rows, options);
   const Index positions = rows.dim(1), query = options.query.value_or(positions - 1);
   const bool list = !options.listed.empty();
+  const auto head_of = [&](const Group& group, Index row) {
+    const auto at = static_cast<int>(group.first + row);
+    return list ? nth(options.listed, at) : HeadId{at / options.heads, at % options.heads};
+  };
   const auto label_of = [&](const Group& group, Index row) {
-    if (!list) return std::to_string(row);
-    const auto& [layer, head] = nth(options.listed, group.first + row);
-    return to_string(HeadId{layer, head});
+    return list ? to_string(head_of(group, row)) : std::to_string(row);
   };
   const Font number = theme.small_token();
   Font layer_font = theme.caption();
@@ -141,9 +135,12 @@ Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOpt
     Heatmap drawn = heatmap_of(cells[g], rect, norm, theme);
     drawn.row_bin = 1;  // a row is a head
     drawn.gap = row_height >= 8 && cell >= 8 ? 1 : 0;
+    HeadRows heads;
+    for (Index r = 0; r < group.count; ++r) heads.heads.push_back(head_of(group, r));
     scene.add({drawn, group.id,
                list ? fmt::format("blocks.[layer].attn.hook_pattern[head, {}, :]", query)
-                    : fmt::format("{}[head, {}, :]", name(Site{SiteKind::pattern, static_cast<int>(g)}), query)});
+                    : fmt::format("{}[head, {}, :]", name(Site{SiteKind::pattern, static_cast<int>(g)}), query),
+               std::move(heads)});
     if (options.values && bin == 1) add_cell_values(scene, drawn, options.kind, "value." + group.id, look);
     if (!group.title.empty())
       scene.add({Text{{edge, rect.y + rect.h / 2 + half_capital(layer_font)},
@@ -158,10 +155,9 @@ Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOpt
       if (row_height >= number.size)
         scene.add(
             {Text{{x - 6, middle + half_capital(number)}, label_of(group, r), number, theme.faint, Anchor::end, 0},
-             list ? fmt::format("label.row.{}", r) : fmt::format("label.{}.row.{}", g, r), ""});
-      const HeadId head =
-          list ? nth(options.listed, group.first + r) : HeadId{static_cast<int>(g), static_cast<int>(r)};
-      if (options.selected == head)
+             list ? fmt::format("label.row.{}", r) : fmt::format("label.{}.row.{}", g, r), "",
+             LabelOf{LabelOf::row, r, group.id}});
+      if (options.selected == head_of(group, r))
         scene.add({Box{{rect.x - 1, rect.y + row_height * static_cast<double>(r) - 1, width + 2, row_height + 2},
                        {0, 0, 0, 0},
                        theme.accent,

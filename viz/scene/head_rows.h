@@ -28,11 +28,9 @@ struct HeadRowsOptions {
 };
 
 /// `rows` (layer · heads + head, or place in the list; position) of weights, NaN where a mask hides them; `tokens`
-/// names the positions (its maps are not read). Marks "rows.<layer>", or "rows", hold one heatmap row for each head.
-/// Throws Error when the rows are not of whole layers, or the scale is per row or does not suit the weights.
+/// names the positions (its maps are not read). Marks "rows.<layer>", or "rows", hold one heatmap row for each head and
+/// mean HeadRows. Throws Error when the rows are not of whole layers, or the scale is per row or does not suit the
+/// weights.
 Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOptions& options, const Look& look);
-
-/// The row of such a picture that a heatmap's mark and cell stand for: its place among `rows`; nullopt for other marks.
-std::optional<Index> head_row_at(const HeadRowsOptions& options, const Mark& mark, const Cell& cell);
 
 }  // namespace headscope

@@ -71,6 +71,8 @@ Scene line_chart_scene(const LineChart& chart, const Look& look) {
   for (const ChartSeries& line : chart.series)
     for (std::size_t i = 0; i < line.y.size(); ++i)
       if (std::isfinite(line.y[i]) && (!chart.log_y || line.y[i] > 0)) xs.add(line.x[i]), ys.add(line.y[i]);
+  if (chart.x_low) xs.low = *chart.x_low;
+  if (chart.x_high) xs.high = *chart.x_high;
   if (xs.empty()) {
     scene.add({Text{{chart.width / 2, chart.height / 2}, "no value on this text", font, theme.faint, Anchor::middle, 0},
                "", ""});
@@ -98,9 +100,10 @@ Scene line_chart_scene(const LineChart& chart, const Look& look) {
     title_width = std::max(title_width, look.measure.width(line.title, font));
   const double line_height = std::round(14 * theme.text_scale);
   std::vector<double> x_ticks = chart.x_ticks;
-  Rect plot{std::ceil(tick_width) + 8, line_height + 4,
+  const double top = chart.y_title.empty() ? std::ceil(number.size / 2) : line_height + 4;
+  Rect plot{std::ceil(tick_width) + 8, top,
             chart.width - std::ceil(tick_width) - 14 - (title_width > 0 ? title_width + 8 : 0),
-            chart.height - 2 * line_height - 8};
+            chart.height - top - line_height - 4};
   if (x_ticks.empty() && chart.grid && !chart.log_x)
     x_ticks = round_ticks(xs.low, x_high, static_cast<int>(plot.w / 80));
   if (x_ticks.empty()) x_ticks = {xs.low, xs.high};
@@ -119,7 +122,13 @@ Scene line_chart_scene(const LineChart& chart, const Look& look) {
                  plot.y + plot.h * (1 - (std::clamp(up(y), low, high) - low) / (high - low))};
   };
 
-  scene.add({Box{plot, {0, 0, 0, 0}, {0, 0, 0, 0}, 0, 0}, "plot", ""});  // where the data lies, for who asks
+  Mark& ground = scene.add({Box{plot, {0, 0, 0, 0}, {0, 0, 0, 0}, 0, 0}, "plot", ""});  // where the data lies
+  if (chart.pickable) {
+    PlotArea area{xs.low, xs.high > xs.low ? xs.high : xs.low + 1e-9, chart.log_x};
+    for (const ChartSeries& line : chart.series)
+      if (!line.quiet && line.x.size() > area.stops.size()) area.stops = line.x;
+    ground.meaning = std::move(area);
+  }
   scene.add({Text{{0, line_height - 3}, chart.y_title, font, theme.muted, Anchor::start, 0}, "title", ""});
   double y_taken = 1e9;
   for (const auto& [level, text] : levels) {

@@ -16,6 +16,7 @@ struct ChartSeries {
   std::vector<double> x, y;  ///< equally long; NaN leaves a gap
   double width = 1.75;
   bool dashed = false;  ///< what is expected, beside what was measured
+  bool quiet = false;   ///< one of many, or a level: left out where values are read off
 };
 
 /// A thin vertical line with a word: "trained context".
@@ -38,6 +39,8 @@ struct LineChart {
   std::string x_title;  ///< at the right end below the axis
   bool grid = false;    ///< round values beside both axes, in place of the ends
   double width = 320, height = 110;
+  std::optional<double> x_low, x_high;  ///< else from the data
+  bool pickable = false;                ///< a place along x may be chosen: the mark "plot" means PlotArea
 };
 
 /// Lines named "line.<title>". Without a finite point the chart says so instead of drawing an axis.

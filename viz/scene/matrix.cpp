@@ -8,6 +8,7 @@
 
 #include "core/base/nth.h"
 
+#include "viz/scene/cell_text.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
 
@@ -16,40 +17,6 @@ namespace headscope {
 namespace {
 
 constexpr double gap_to_labels = 6, lowest_row = 3;
-
-struct Extent {
-  double low = std::numeric_limits<double>::infinity(), high = -std::numeric_limits<double>::infinity();
-  bool pending = false, missing = false;
-};
-
-Extent extent_of(const Matrix& matrix) {
-  Extent out;
-  for (Index r = 0; r < matrix.values.dim(0); ++r)
-    for (Index c = 0; c < matrix.values.dim(1); ++c) {
-      const auto at = static_cast<std::size_t>(r * matrix.values.dim(1) + c);
-      const double value = matrix.values.at(r, c);
-      if (!matrix.pending.empty() && matrix.pending[at])
-        out.pending = true;
-      else if (!std::isfinite(value))
-        out.missing = true;
-      else
-        out.low = std::min(out.low, value), out.high = std::max(out.high, value);
-    }
-  return out;
-}
-
-Norm norm_of(const Matrix& matrix, const Extent& extent) {
-  const bool any = extent.low <= extent.high;
-  double low = 0, high = any ? extent.high : 1;
-  if (any && (extent.low < 0 || matrix.diverging)) {
-    high = std::max(std::abs(extent.low), std::abs(extent.high));
-    low = -high;
-  }
-  low = matrix.low.value_or(low);
-  high = matrix.high.value_or(high);
-  if (!(high > low)) high = low + 1e-9;
-  return {Scale::linear, low, high};
-}
 
 /// `bin` × `bin` numbers in one cell: the largest magnitude, so that no bright cell disappears; pending where all are.
 void pool(const Matrix& matrix, Index bin, Heatmap& map) {
@@ -77,18 +44,6 @@ std::string cell_text(double value, int digits) {
   return (value < 0 && text != "0" ? "−" : "") + text;
 }
 
-void add_text(Scene& scene, const Heatmap& map, Index r, Index c, std::string text, const Font& font,
-              const Look& look) {
-  const Rect cell = map.cell(r, c);
-  scene.add({Text{{cell.x + (cell.w - map.gap) / 2, cell.y + (cell.h - map.gap) / 2 + half_capital(font)},
-                  std::move(text),
-                  font,
-                  readable_on(map.color(r, c), look.theme.dark_ink, look.theme.light_ink),
-                  Anchor::middle,
-                  0},
-             "", ""});
-}
-
 void add_numbers(Scene& scene, const Heatmap& map, int digits, double smallest, const Look& look) {
   Font font = look.theme.small_token();
   const Rect first = map.cell(0, 0);
@@ -100,7 +55,7 @@ void add_numbers(Scene& scene, const Heatmap& map, int digits, double smallest, 
       // What is far below the scale is told by its colour: nothing.
       if (std::abs(value) < smallest) continue;
       const std::string text = cell_text(value, digits);
-      if (look.measure.width(text, font) <= first.w - map.gap - 4) add_text(scene, map, r, c, text, font, look);
+      if (look.measure.width(text, font) <= first.w - map.gap - 4) add_cell_text(scene, map, {r, c}, text, font, look);
     }
 }
 
@@ -113,7 +68,7 @@ void add_texts(Scene& scene, const Heatmap& map, const std::vector<std::string>&
     for (Index c = 0; c < map.columns(); ++c) {
       const std::string text =
           elided(printable(nth(texts, r * map.columns() + c)), font, first.w - map.gap - 4, look.measure);
-      if (!text.empty() && !map.is_masked(r, c)) add_text(scene, map, r, c, text, font, look);
+      if (!text.empty() && !map.is_masked(r, c)) add_cell_text(scene, map, {r, c}, text, font, look);
     }
 }
 
@@ -162,7 +117,7 @@ Scene matrix_scene(const Matrix& matrix, const Look& look) {
   }
   const Index rows = (n_rows + bin - 1) / bin, columns = (n_columns + bin - 1) / bin;
 
-  const Extent extent = extent_of(matrix);
+  const CellRange range = range_of(matrix.values, matrix.pending);
   Heatmap map;
   map.rect = {left, above, w * static_cast<double>(columns), h * static_cast<double>(rows)};
   if (bin > 1) {
@@ -171,7 +126,7 @@ Scene matrix_scene(const Matrix& matrix, const Look& look) {
     map.values = matrix.values;
     map.masked = matrix.pending;
   }
-  map.norm = norm_of(matrix, extent);
+  map.norm = norm_of(range, matrix.low, matrix.high, matrix.diverging);
   map.colormap = is_signed(map.norm) ? theme.diverging : theme.sequential;
   map.masked_color = theme.masked;
   map.missing_color = theme.missing;
@@ -200,7 +155,7 @@ Scene matrix_scene(const Matrix& matrix, const Look& look) {
                     theme.muted,
                     Anchor::end,
                     0},
-               fmt::format("row.{}", r), ""});
+               fmt::format("row.{}", r), "", LabelOf{LabelOf::row, static_cast<Index>(r)}});
   }
   double overhang = 0;
   if (tokens) {
@@ -214,15 +169,15 @@ Scene matrix_scene(const Matrix& matrix, const Look& look) {
       if (x - half < end + 3) continue;
       end = x + half;
       scene.add({Text{{x - map.gap / 2, above - gap_to_labels}, text, label, theme.muted, Anchor::middle, 0},
-                 fmt::format("column.{}", c), ""});
+                 fmt::format("column.{}", c), "", LabelOf{LabelOf::column, static_cast<Index>(c)}});
     }
   }
   ColorBar legend{matrix.unit + (bin > 1 ? fmt::format(" · the largest of {0} × {0} in a cell", bin) : ""),
                   map.norm,
                   map.colormap,
-                  extent.high,
-                  extent.pending,
-                  extent.missing};
+                  range.high,
+                  range.masked,
+                  range.missing};
   legend.masked_text = matrix.pending_text;
   legend.missing_text = "no value";
   const double bottom = add_color_bar(scene, legend, left, above + map.rect.h + 10, matrix.width - left, look);

@@ -6,8 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/base/nth.h"
-
+#include "viz/scene/cell_text.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -15,39 +14,6 @@ namespace headscope {
 namespace {
 
 constexpr double gap = 30, line_gap = 22, narrowest_card = 132, largest_cell = 26, widest_vector = 14;
-
-struct Extent {
-  double low = std::numeric_limits<double>::infinity(), high = -std::numeric_limits<double>::infinity();
-  bool masked = false, missing = false;
-};
-
-Extent extent_of(const FlowMatrix& m) {
-  Extent out;
-  for (Index r = 0; r < m.values.dim(0); ++r)
-    for (Index c = 0; c < m.values.dim(1); ++c) {
-      const double value = static_cast<double>(m.values.at(r, c));
-      if (!m.masked.empty() && nth(m.masked, r * m.values.dim(1) + c))
-        out.masked = true;
-      else if (!std::isfinite(value))
-        out.missing = true;
-      else
-        out.low = std::min(out.low, value), out.high = std::max(out.high, value);
-    }
-  if (out.low > out.high) out.low = 0, out.high = 0;
-  return out;
-}
-
-Norm norm_of(const FlowMatrix& m, const Extent& extent) {
-  double low = 0, high = extent.high;
-  if (extent.low < 0) {
-    high = std::max(std::abs(extent.low), std::abs(extent.high));
-    low = -high;
-  }
-  low = m.low.value_or(low);
-  high = m.high.value_or(high);
-  if (!(high > low)) high = low + 1;
-  return {Scale::linear, low, high};
-}
 
 struct Card {
   double cell_w = 1, cell_h = 1, map_w = 0, map_h = 0, width = 0;
@@ -84,7 +50,8 @@ double add_card(Scene& scene, const FlowMatrix& m, const Card& card, double x, d
   const double line = std::round(15 * theme.text_scale);
   Font title = theme.body();
   title.weight = 600;
-  scene.add({Text{{x, y + line - 3}, m.title, title, theme.text, Anchor::start, 0}, "title." + m.id, m.formula});
+  scene.add({Text{{x, y + line - 3}, m.title, title, theme.text, Anchor::start, 0}, "title." + m.id, m.formula,
+             TitleOf{m.id}});
   const double after = x + look.measure.width(m.title, title) + 8;
   scene.add({Text{{after, y + line - 3},
                   fmt::format("{}×{}", m.values.dim(0), m.values.dim(1)),
@@ -101,12 +68,12 @@ double add_card(Scene& scene, const FlowMatrix& m, const Card& card, double x, d
                   0},
              "formula." + m.id, m.formula});
   if (m.folded) return y + 2 * line + 4;
-  const Extent extent = extent_of(m);
+  const CellRange range = range_of(m.values, m.masked);
   Heatmap map;
   map.rect = {x, y + 2 * line + 7, card.map_w, card.map_h};
   map.values = m.values;
   map.masked = m.masked;
-  map.norm = norm_of(m, extent);
+  map.norm = norm_of(range, m.low, m.high);
   map.colormap = map.norm.low < 0 ? theme.diverging : theme.sequential;
   map.masked_color = theme.masked;
   map.missing_color = theme.missing;
@@ -117,7 +84,7 @@ double add_card(Scene& scene, const FlowMatrix& m, const Card& card, double x, d
   scene.add({std::move(map), m.id, ""});
   // A frame, so that a matrix of zeros is still seen as one.
   scene.add({Box{rect, {0, 0, 0, 0}, with_opacity(theme.line, 0.7), 1, 0}, "", ""});
-  return add_color_bar(scene, {m.unit, norm, colors, extent.high, false, extent.missing}, x, rect.bottom() + 9,
+  return add_color_bar(scene, {m.unit, norm, colors, range.high, false, range.missing}, x, rect.bottom() + 9,
                        card.width, look);
 }
 

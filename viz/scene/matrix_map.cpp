@@ -8,6 +8,7 @@
 
 #include "core/base/nth.h"
 
+#include "viz/scene/cell_text.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
 
@@ -119,7 +120,6 @@ Scene matrix_map_scene(const MatrixMap& matrix, const Look& look) {
   Heatmap map = heatmap_of(cells, rect, norm, theme);
   map.row_bin = map.column_bin = static_cast<int>(every);
   if (matrix.sequential) map.colormap = theme.sequential;
-  const auto shown_color = [&](Index r, Index c) { return map.color(r, c); };
   scene.add({map, "map", matrix.provenance});
   // Labels: every so many rows and columns as have room.
   const Index row_every = round_every(cell_h, label.size + 2);
@@ -131,7 +131,7 @@ Scene matrix_map_scene(const MatrixMap& matrix, const Look& look) {
                     theme.muted,
                     Anchor::end,
                     0},
-               fmt::format("label.row.{}", r * every), ""});
+               fmt::format("label.row.{}", r * every), "", LabelOf{LabelOf::row, r * every}});
   }
   // Words are as wide as they are: whichever has room. Numbers count up in steps of one size.
   const std::string last = label_of(matrix.column_labels, (cells.columns() - 1) * every, matrix.first_column);
@@ -144,7 +144,7 @@ Scene matrix_map_scene(const MatrixMap& matrix, const Look& look) {
     if (x - w / 2 < taken + 5 || x + w / 2 > rect.right() + 8) continue;
     taken = x + w / 2;
     scene.add({Text{{x, rect.y - 4}, text, label, theme.muted, Anchor::middle, 0},
-               fmt::format("label.column.{}", c * every), ""});
+               fmt::format("label.column.{}", c * every), "", LabelOf{LabelOf::column, c * every}});
   }
   if (!matrix.columns.empty())
     scene.add({Text{{rect.x, rect.y - line - 3},
@@ -161,14 +161,7 @@ Scene matrix_map_scene(const MatrixMap& matrix, const Look& look) {
         const double value = static_cast<double>(cells.values.at(r, c));
         if (map.is_masked(r, c) || !std::isfinite(value)) continue;
         const std::string text = short_number(value, 3);
-        if (look.measure.width(text, label) > cell_w - 3) continue;
-        scene.add({Text{{map.cell(r, c).center().x, map.cell(r, c).center().y + half_capital(label)},
-                        text,
-                        label,
-                        readable_on(shown_color(r, c), theme.dark_ink, theme.light_ink),
-                        Anchor::middle,
-                        0},
-                   "", ""});
+        if (look.measure.width(text, label) <= cell_w - 3) add_cell_text(scene, map, {r, c}, text, label, look);
       }
   if (matrix.marked && matrix.marked->row / every < cells.rows() && matrix.marked->column / every < cells.columns()) {
     const Rect at = map.cell(matrix.marked->row / every, matrix.marked->column / every);

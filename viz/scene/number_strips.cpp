@@ -77,7 +77,7 @@ Scene number_strips_scene(const NumberStrips& strips, const Look& look) {
     map.missing_color = theme.missing;
     map.gap = wide / static_cast<double>(s.values.size()) >= 8 ? 1 : 0;
     const Rect rect = map.rect;
-    scene.add({std::move(map), fmt::format("strip.{}", i), ""});
+    scene.add({std::move(map), fmt::format("strip.{}", i), "", Part{i}});
     scene.add({Box{rect, {0, 0, 0, 0}, with_opacity(theme.line, 0.7), 1, 0}, "", ""});
     scene.add({Text{{rect.right() + 8, rect.y + height / 2 + half_capital(number)},
                     s.number,

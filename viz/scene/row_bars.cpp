@@ -187,7 +187,8 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Lo
   for (const Tick& tick : marks) {
     if (crowded && tick.unit != 0 && tick.unit != 1) continue;
     const double level = std::round(y + height * (1 - tick.unit));
-    scene.add({Line{{{x, level - 0.5}, {x1, level - 0.5}}, theme.line, 1}, tick.unit == 1 ? "axis.high" : "", ""});
+    scene.add({Line{{{x, level - 0.5}, {x1, level - 0.5}}, theme.line, 1}, tick.unit == 1 ? "axis.high" : "", "",
+               AxisLevel{tick.value}});
     scene.add({Text{{x - 8, level + half_capital(number)}, tick.text, number, theme.muted, Anchor::end, 0},
                fmt::format("axis.tick.{}", index++), ""});
   }
@@ -206,7 +207,7 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Lo
     }
     if (std::isnan(value)) {
       scene.add({Box{{at, y, cell, height}, theme.missing, {0, 0, 0, 0}, 0, 0}, fmt::format("bar.{}", c * cells.bin),
-                 "not a number"});
+                 "not a number", TokenAt{c * cells.bin}});
       continue;
     }
     const double tip = placed.level(norm, value);
@@ -217,7 +218,8 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Lo
                    0},
                fmt::format("bar.{}", c * cells.bin),
                bar_tooltip(trace, map, options.query, c * cells.bin, std::min(cells.bin, map.n_key() - c * cells.bin),
-                           static_cast<double>(value))});
+                           static_cast<double>(value)),
+               TokenAt{c * cells.bin}});
   }
   scene.add({Line{{{x, std::round(zero) + 0.5}, {x1, std::round(zero) + 0.5}}, theme.faint, 1}, "", ""});
   SceneSeries numbers{fmt::format("{}[{}, :]", map_name(map), options.query - offset), {}, {}, {}};

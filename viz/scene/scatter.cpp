@@ -178,7 +178,7 @@ Scene scatter_scene(const std::vector<ScatterPoint>& points, const ScatterOption
     const Rect place_of{at.x - radius, at.y - radius, 2 * radius, 2 * radius};
     scene.add({point->hollow ? Box{place_of, theme.background, point->color, 1.75, radius}
                              : Box{place_of, point->color, theme.background, 1, radius},
-               point->id, point->tooltip});
+               fmt::format("head.{}.{}", point->head.layer, point->head.head), point->tooltip, point->head});
   }
   if (drawn.empty())
     scene.add({Text{{plot.x + plot.w / 2, plot.y + plot.h / 2},

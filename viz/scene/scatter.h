@@ -13,7 +13,7 @@
 namespace headscope {
 
 struct ScatterPoint {
-  std::string id;     ///< of its mark, "head.0.1"
+  HeadId head;        ///< what its mark means; its id is "head.<layer>.<head>"
   std::string label;  ///< written beside it where there is room
   std::string tooltip;
   double x = 0, y = 0;                ///< NaN: the point is left out, and counted below the picture

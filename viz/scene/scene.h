@@ -12,6 +12,7 @@
 #include "viz/color/color.h"
 #include "viz/scene/geometry.h"
 #include "viz/scene/heatmap.h"
+#include "viz/scene/meaning.h"
 
 namespace headscope {
 
@@ -65,6 +66,7 @@ struct Mark {
   std::variant<Box, Line, Curve, Text, Heatmap> shape;
   std::string id;       ///< stable name, "map", "label.key.3"; "" = decoration
   std::string tooltip;  ///< what the number is and where it comes from; "" = none
+  Meaning meaning = {};
 };
 
 /// Numbers that the shapes of a chart no longer tell: a line's values, points.
@@ -94,5 +96,13 @@ struct Scene {
 
 /// The mark with this id, or nullptr.
 const Mark* find(const Scene& scene, std::string_view id);
+/// The topmost mark that means this, or nullptr.
+const Mark* mark_of(const Scene& scene, const Meaning& meaning);
+
+/// What the mark stands for, if that is a T; nullptr when it is not, or there is no mark.
+template <class T>
+const T* meaning(const Mark* mark) {
+  return mark ? std::get_if<T>(&mark->meaning) : nullptr;
+}
 
 }  // namespace headscope

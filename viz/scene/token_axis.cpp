@@ -197,7 +197,7 @@ PointedLabel point_above(const Text& like, Point edge, const std::string& label,
 }
 
 void add_side_axis(Scene& scene, const AxisPlan& plan, double x, double y, const std::string& id, Color marked,
-                   const Look& look, Side side) {
+                   const Look& look, Side side, const std::string& maps) {
   const double away = side == Side::left ? -1 : 1;
   const Anchor anchor = side == Side::left ? Anchor::end : Anchor::start;
   for (const AxisLabel& label : plan.labels) {
@@ -212,7 +212,7 @@ void add_side_axis(Scene& scene, const AxisPlan& plan, double x, double y, const
                     color_of(plan, label, marked, look.theme),
                     anchor,
                     0},
-               "label." + id + "." + std::to_string(label.position), ""});
+               "label." + id + "." + std::to_string(label.position), "", LabelOf{LabelOf::row, label.position, maps}});
   }
 }
 
@@ -230,7 +230,7 @@ void add_bottom_axis(Scene& scene, const AxisPlan& plan, double x, double y, con
                       color,
                       Anchor::middle,
                       0},
-                 label_id, ""});
+                 label_id, "", LabelOf{LabelOf::column, label.position}});
       continue;
     }
     const Point end{x + label.center + half * s, y + gap_to_map + half * c};
@@ -240,12 +240,12 @@ void add_bottom_axis(Scene& scene, const AxisPlan& plan, double x, double y, con
       scene.add({Text{end, label.number, number_font(plan.font), look.theme.faint, Anchor::end, plan.degrees}, "", ""});
     }
     scene.add({Text{along(number_room(label)), label.text, font_of(plan, label), color, Anchor::end, plan.degrees},
-               label_id, ""});
+               label_id, "", LabelOf{LabelOf::column, label.position}});
   }
 }
 
 void add_top_axis(Scene& scene, const AxisPlan& plan, double x, double y, const std::string& id, Color marked,
-                  const Look& look) {
+                  const Look& look, const std::string& maps) {
   const double angle = radians(-plan.degrees), half = half_capital(plan.font);
   const double c = std::cos(angle), s = std::sin(angle);
   for (const AxisLabel& label : plan.labels) {
@@ -254,7 +254,7 @@ void add_top_axis(Scene& scene, const AxisPlan& plan, double x, double y, const 
     if (plan.degrees == 0) {
       scene.add(
           {Text{{x + label.center, y - gap_to_map - 1}, label.text, font_of(plan, label), color, Anchor::middle, 0},
-           label_id, ""});
+           label_id, "", LabelOf{LabelOf::column, label.position, maps}});
       continue;
     }
     // The middle of the line of type points at the middle of the column.
@@ -266,7 +266,7 @@ void add_top_axis(Scene& scene, const AxisPlan& plan, double x, double y, const 
           {Text{start, label.number, number_font(plan.font), look.theme.faint, Anchor::start, plan.degrees}, "", ""});
     }
     scene.add({Text{along(number_room(label)), label.text, font_of(plan, label), color, Anchor::start, plan.degrees},
-               label_id, ""});
+               label_id, "", LabelOf{LabelOf::column, label.position, maps}});
   }
 }
 

@@ -72,12 +72,13 @@ PointedLabel point_above(const Text& like, Point edge, const std::string& label,
 
 enum class Side { left, right };
 
-/// `id`: "query" or "key"; label ids are "label.<id>.<position>". Labels stand left or right of x, above y, below y.
+/// `id`: "query" or "key"; label ids are "label.<id>.<position>". Labels stand left or right of x, above y, below y;
+/// `maps` as in LabelOf.
 void add_side_axis(Scene& scene, const AxisPlan& plan, double x, double y, const std::string& id, Color marked,
-                   const Look& look, Side side = Side::left);
+                   const Look& look, Side side = Side::left, const std::string& maps = "");
 void add_bottom_axis(Scene& scene, const AxisPlan& plan, double x, double y, const std::string& id, Color marked,
                      const Look& look);
 void add_top_axis(Scene& scene, const AxisPlan& plan, double x, double y, const std::string& id, Color marked,
-                  const Look& look);
+                  const Look& look, const std::string& maps = "");
 
 }  // namespace headscope

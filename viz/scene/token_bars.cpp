@@ -82,15 +82,15 @@ Scene token_bars_scene(const TokenBars& bars, const Look& look) {
     const bool marked = bars.marked == bars.first + i;
     const double y = level_of(value), x = plot.x + cell * static_cast<double>(i);
     const std::string tip = static_cast<std::size_t>(i) < bars.tooltips.size() ? nth(bars.tooltips, i) : "";
-    scene.add(
-        {Box{{x, plot.y, cell, plot.h}, touchable, {0, 0, 0, 0}, 0, 0}, fmt::format("place.{}", bars.first + i), tip});
+    scene.add({Box{{x, plot.y, cell, plot.h}, touchable, {0, 0, 0, 0}, 0, 0}, fmt::format("place.{}", bars.first + i),
+               tip, TokenAt{bars.first + i}});
     const Color fill = marked ? theme.accent : mix(theme.accent, theme.background, 0.42);
     scene.add({Box{{x + space / 2, std::min(y, plot.bottom() - 1), cell - space, std::max(plot.bottom() - y, 1.0)},
                    fill,
                    {0, 0, 0, 0},
                    0,
                    0},
-               fmt::format("bar.{}", bars.first + i), tip});
+               fmt::format("bar.{}", bars.first + i), tip, TokenAt{bars.first + i}});
     const std::string text = short_number(value, 2);
     if (look.measure.width("0.00", number) + 3 < cell && y - plot.y > 10)
       scene.add({Text{{x + cell / 2, y - 4}, text, number, theme.text, Anchor::middle, 0}, "", ""});

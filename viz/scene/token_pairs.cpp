@@ -134,7 +134,8 @@ Scene token_pairs_scene(const Trace& a, const Trace& b, const TokenPairsOptions&
           {Box{strip.chips[i], ground, alone ? odd : Color{0, 0, 0, 0}, alone ? 1.25 : 0.0, 4},
            fmt::format("{}.{}", id, i),
            fmt::format("{} {}, position {}{}", id[0] == 'a' ? printable(options.name_a) : printable(options.name_b),
-                       label, i, alone ? ": no partner" : "")});
+                       label, i, alone ? ": no partner" : ""),
+           TokenAt{static_cast<Index>(i), id[0] == 'a' ? 0 : 1}});
       scene.add({Text{{strip.chips[i].center().x, strip.chips[i].center().y + half_capital(font)},
                       elided(label, font, strip.chips[i].w - 4, look.measure),
                       font,

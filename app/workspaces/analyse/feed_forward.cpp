@@ -135,8 +135,7 @@ class FeedForwardInstrument final : public ReadingInstrument {
                    return token_bars_scene(bars, look);
                  });
     const SceneTouch touch = wide_scene(c, active_, "active");
-    if (touch.clicked && touch.mark && (touch.mark->id.starts_with("bar.") || touch.mark->id.starts_with("place.")))
-      c.editor.pin(std::stoi(touch.mark->id.substr(touch.mark->id.find('.') + 1)));
+    if (const auto* token = meaning<TokenAt>(touch.mark); token && touch.clicked) c.editor.pin(token->position);
   }
 
   void table(const PageContext& c, const std::shared_ptr<const Reading>& kept) {

@@ -131,7 +131,7 @@ class HeadCircuitInstrument final : public SweepInstrument<HeadCircuitSearch, He
   void curve(const PageContext& c, int fewest) {
     section(c.ui, "FAITHFULNESS",
             "share of the logit difference that is left, by how many heads are kept; click to keep so much");
-    Series line{"faithfulness", {}, {}, c.ui.theme.accent, 2, false};
+    ChartSeries line{"faithfulness", c.ui.theme.accent, {}, {}, 2};
     for (int kept = 0; kept <= result()->heads; ++kept) {
       const double value = result()->faithfulness_of(kept);
       if (!std::isfinite(value)) continue;
@@ -139,18 +139,18 @@ class HeadCircuitInstrument final : public SweepInstrument<HeadCircuitSearch, He
       line.y.push_back(value);
     }
     const auto all = static_cast<double>(std::max(result()->heads, 1));
-    const std::vector<Series> lines{
-        {"", {0, all}, {threshold_, threshold_}, with_opacity(c.ui.theme.text, 0.4), 1, true}, line};
-    PlotOptions options;
-    options.height =
-        std::clamp(static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale) * 0.36, 130.0, 320.0);
-    options.scales = true;
-    options.x_low = 0, options.x_high = all;
-    options.y_low = std::min(0.0, line.y.empty() ? 0.0 : *std::ranges::min_element(line.y)) - 0.05;
-    options.y_high = std::max(1.0, line.y.empty() ? 1.0 : *std::ranges::max_element(line.y)) + 0.05;
-    options.x_name = "heads kept";
-    if (fewest >= 0) options.marker = Point{static_cast<double>(fewest), result()->faithfulness_of(fewest)};
-    const PlotTouch touch = plot(c.ui, "faithfulness", lines, options);
+    LineChart chart;
+    chart.height =
+        std::clamp(static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale) * 0.36, 130.0, 320.0) + 16;
+    chart.grid = true;
+    chart.x_low = 0, chart.x_high = all;
+    chart.y_low = std::min(0.0, line.y.empty() ? 0.0 : *std::ranges::min_element(line.y)) - 0.05;
+    chart.y_high = std::max(1.0, line.y.empty() ? 1.0 : *std::ranges::max_element(line.y)) + 0.05;
+    chart.x_title = "heads kept";
+    if (fewest >= 0) chart.marker = Point{static_cast<double>(fewest), result()->faithfulness_of(fewest)};
+    chart.series = {{"", with_opacity(c.ui.theme.text, 0.4), {0, all}, {threshold_, threshold_}, 1}, std::move(line)};
+    chart.series.front().quiet = true;
+    const PlotTouch touch = plot(c.ui, "faithfulness", std::move(chart));
     if (touch.clicked) {
       const double value = result()->faithfulness_of(static_cast<int>(std::lround(touch.x)));
       if (std::isfinite(value)) threshold_ = std::clamp(std::floor(value * 1000) / 1000, 0.0, 1.0);

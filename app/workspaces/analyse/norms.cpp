@@ -66,19 +66,18 @@ class NormsInstrument final : public ReadingInstrument {
     const Cell cell = *touch.cell;
     if (cell.row >= table.rows.dim(0) || cell.column >= table.rows.dim(1)) return;
     const auto x = static_cast<double>(table.rows.at(cell.row, cell.column));
-    for (std::size_t m = 0; m < table.after.size(); ++m) {
-      const NormMethod method = norm_methods[m];
-      if (touch.mark->id != "matrix." + std::string(title(method))) continue;
-      const Tensor line =
-          per_column(method) ? table.rows.select(1, cell.column).copy() : table.rows.select(0, cell.row).copy();
-      const LineStatistics s = statistics(line.values());
-      tooltip(c.ui,
-              {fmt::format("{}: row {}, feature {}: {:.4f}", title(method), static_cast<char>('a' + cell.row),
-                           cell.column, table.after[m].at(cell.row, cell.column)),
-               fmt::format("{}; x = {:g}", formula(method), x),
-               fmt::format("of its {}: sum {:g}, mean {:g}, variance {:g}, √ mean x² {:.4f}; ε {:g}",
-                           per_column(method) ? "column" : "row", s.sum, s.mean, s.variance, s.rms, table.epsilon)});
-    }
+    const Part* part = meaning<Part>(touch.mark);
+    if (!part) return;
+    const NormMethod method = norm_methods[part->index];
+    const Tensor line =
+        per_column(method) ? table.rows.select(1, cell.column).copy() : table.rows.select(0, cell.row).copy();
+    const LineStatistics s = statistics(line.values());
+    tooltip(c.ui,
+            {fmt::format("{}: row {}, feature {}: {:.4f}", title(method), static_cast<char>('a' + cell.row),
+                         cell.column, table.after[part->index].at(cell.row, cell.column)),
+             fmt::format("{}; x = {:g}", formula(method), x),
+             fmt::format("of its {}: sum {:g}, mean {:g}, variance {:g}, √ mean x² {:.4f}; ε {:g}",
+                         per_column(method) ? "column" : "row", s.sum, s.mean, s.variance, s.rms, table.epsilon)});
   }
 
   /// The rows as typed; nullopt, and why, when they are none.
@@ -154,7 +153,7 @@ class NormsInstrument final : public ReadingInstrument {
     SceneViewOptions how;
     how.fit_height = false;
     const SceneTouch touch = strips_.draw(c.ui, "strips", how, width, scene->height);
-    if (!touch.mark || !touch.cell || !touch.mark->id.starts_with("strip.")) return;
+    if (!touch.cell || !meaning<Part>(touch.mark)) return;
     const auto* map = std::get_if<Heatmap>(&touch.mark->shape);
     const Index d = touch.cell->column;
     const ModelNorm& n = answer->result;

@@ -130,8 +130,10 @@ void paint_sticky(const PageContext& c, const Scene& scene, const SceneTouch& to
   {
     const UseFont font(c.ui, c.ui.theme.small_token());
     for (const Mark& mark : scene.marks)
-      if (const auto* text = mark.id.starts_with("row.") ? std::get_if<Text>(&mark.shape) : nullptr)
+      if (const auto* label = meaning<LabelOf>(&mark); label && label->axis == LabelOf::row) {
+        const Text* text = &std::get<Text>(mark.shape);
         right(text->text, touch.window({0, text->at.y - half_capital(text->font)}).y);
+      }
   }
   const UseFont font(c.ui, c.ui.theme.caption());
   const float bar = c.ui.px(240), left = window.x + width, y = below + c.ui.px(20);

@@ -91,18 +91,20 @@ class TemperatureInstrument final : public SweepInstrument<TemperatureSweeper, T
              std::optional<double> level) {
     const std::vector<double>& taus = result()->request.taus;
     const auto series = [&](const std::string& label, const std::vector<Point>& points, Color color, double width) {
-      Series line{label, {}, {}, color, width, false};
+      ChartSeries line{label, color, {}, {}, width};
       for (std::size_t i = 0; i < points.size(); ++i) line.x.push_back(taus[i]), line.y.push_back(value(points[i]));
       return line;
     };
-    std::vector<Series> lines;
+    LineChart plotted;
+    std::vector<ChartSeries>& lines = plotted.series;
     const Color thin = with_opacity(c.ui.theme.muted, result()->heads.size() > 40 ? 0.22 : 0.4);
     for (const auto& curve : result()->heads) {
       lines.push_back(series("", curve, thin, 1));
       lines.back().quiet = true;
     }
     if (level) {
-      lines.push_back({"as it is", {coldest, hottest}, {*level, *level}, with_opacity(c.ui.theme.text, 0.35), 1, true});
+      lines.push_back({"", with_opacity(c.ui.theme.text, 0.35), {coldest, hottest}, {*level, *level}, 1});
+      lines.back().quiet = true;
     }
     const HeadId head = c.state().document.selected;
     if (const auto* curve = curve_of(head))
@@ -110,15 +112,12 @@ class TemperatureInstrument final : public SweepInstrument<TemperatureSweeper, T
           series(fmt::format("head {}.{}", head.layer, head.head), *curve, legible(c.ui.theme, rgb(0xFFB13B)), 1.75));
     lines.push_back(series("mean of heads", result()->mean(), c.ui.theme.text, 1.75));
     lines.push_back(series("all together", result()->all, c.ui.theme.accent, 2.25));
-    PlotOptions options;
-    options.height = height;
-    options.log_x = true;
-    options.x_low = coldest, options.x_high = hottest;
-    options.x_name = "τ";
-    options.scales = true;
-    for (const double tau : {0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0})
-      options.x_ticks.emplace_back(tau, fmt::format("{:g}", tau));
-    plot(c.ui, id, lines, options);
+    plotted.height = height;
+    plotted.log_x = plotted.grid = true;
+    plotted.x_low = coldest, plotted.x_high = hottest;
+    plotted.x_title = "τ";
+    plotted.x_ticks = {0.1, 0.2, 0.5, 1, 2, 5, 10};
+    plot(c.ui, id, std::move(plotted));
   }
 
   void best(const PageContext& c) {

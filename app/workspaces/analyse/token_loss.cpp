@@ -63,8 +63,7 @@ class TokenLossInstrument final : public ReadingInstrument {
                  return token_bars_scene(bars, look);
                });
     const SceneTouch touch = wide_scene(c, bars_, "losses");
-    if (touch.clicked && touch.mark && (touch.mark->id.starts_with("bar.") || touch.mark->id.starts_with("place.")))
-      c.editor.pin(std::stoi(touch.mark->id.substr(touch.mark->id.find('.') + 1)) - 1);
+    if (const auto* token = meaning<TokenAt>(touch.mark); token && touch.clicked) c.editor.pin(token->position - 1);
     table(c, answer, pinned);
   }
 
@@ -143,7 +142,7 @@ class TokenLossInstrument final : public ReadingInstrument {
       return out;
     });
     const UseFont font(c.ui, c.ui.number());
-    if (!ImGui::BeginTable("losses", static_cast<int>(std::size(titles)),
+    if (!ImGui::BeginTable("losses in numbers", static_cast<int>(std::size(titles)),
                            ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg | ImGuiTableFlags_SizingStretchProp |
                                ImGuiTableFlags_NoSavedSettings,
                            {0, std::max(ImGui::GetContentRegionAvail().y, c.ui.px(120))}))

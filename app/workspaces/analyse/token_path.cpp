@@ -56,8 +56,9 @@ class TokenPathInstrument final : public ReadingInstrument {
     SceneViewOptions how;
     how.fit_height = false;
     const SceneTouch touch = slot_.draw(c.ui, "path", how, width, slot_.scene()->height);
-    if (!touch.mark || !touch.cell || !touch.mark->id.starts_with("strip.")) return;
-    const auto at = static_cast<std::size_t>(std::stoi(touch.mark->id.substr(6)));
+    const Part* strip = meaning<Part>(touch.mark);
+    if (!strip || !touch.cell) return;
+    const std::size_t at = strip->index;
     if (at >= path.stages.size() || touch.cell->column >= path.stages[at].row.size()) return;
     const PathStage& stage = path.stages[at];
     const Index d = touch.cell->column;

@@ -170,27 +170,25 @@ void CompareWorkspace::losses(Ui& ui) {
   const Comparison& c = *shown();
   if (c.a.losses.empty() && c.b.losses.empty()) return;
   section(ui, "LOSS PER TOKEN", fmt::format("nats · grey {}, blue {}", c.a.name, c.b.name));
-  Series a{c.a.name, {}, c.a.losses, ui.theme.muted, 1.75},
-      b{c.b.name, {}, c.b.losses, legible(ui.theme, ui.theme.accent), 1.75};
-  for (Series* line : {&a, &b})
+  ChartSeries a{c.a.name, ui.theme.muted, {}, c.a.losses},
+      b{c.b.name, legible(ui.theme, ui.theme.accent), {}, c.b.losses};
+  for (ChartSeries* line : {&a, &b})
     for (std::size_t i = 0; i < line->y.size(); ++i) line->x.push_back(static_cast<double>(i + 1));
-  PlotOptions options;
-  options.height = 96;
-  options.scales = true;
-  options.y_low = 0;
-  options.x_name = "position";
-  options.end_labels = false;
-  const Series lines[] = {a, b};
-  plot(ui, "compare losses", lines, options);
+  LineChart chart;
+  chart.height = 116;
+  chart.grid = true;
+  chart.y_low = 0;
+  chart.x_title = "position";
+  chart.series = {std::move(a), std::move(b)};
+  plot(ui, "compare losses", chart);
   fact(ui, "Mean loss", arrow_text(mean(c.a.losses), mean(c.b.losses)) + " nats", nullptr,
        {"mean of −ln p(token | what came before) of each text"});
   if (c.kl.empty()) return;
-  Series kl{"", {}, c.kl, legible(ui.theme, ui.theme.key), 1.75};
+  ChartSeries kl{"", legible(ui.theme, ui.theme.key), {}, c.kl};
   for (std::size_t i = 0; i < c.kl.size(); ++i) kl.x.push_back(static_cast<double>(i));
-  options.height = 84;
-  options.title = "KL of the predictions, nats";
-  const Series one[] = {kl};
-  plot(ui, "compare kl", one, options);
+  chart.y_title = "KL of the predictions, nats";
+  chart.series = {std::move(kl)};
+  plot(ui, "compare kl", chart);
   fact(ui, "Mean KL over paired tokens", fmt::format("{:.4f} nats", mean(c.kl)), nullptr,
        {fmt::format("KL({} ‖ {}) after every token of {} that has a partner{}", c.a.name, c.b.name, c.a.name,
                     c.unit == TextUnit::words ? " (paired by itself: by hand words are paired)" : "")});

@@ -181,17 +181,13 @@ void CompareWorkspace::atlas(Ui& ui, Workbench& bench) {
   SceneViewOptions how;
   how.fit_height = false;
   const SceneTouch touch = atlas_.draw(ui, "compare atlas", how, options.width, scene->height);
-  HeadId head;
-  if (touch.clicked && touch.mark && std::sscanf(touch.mark->id.c_str(), "head.%d.%d", &head.layer, &head.head) == 2)
-    bench.explorer.editor.select(head);
-  for (const Mark& mark : scene->marks)
-    if (std::sscanf(mark.id.c_str(), "head.%d.%d", &head.layer, &head.head) == 2 &&
-        head == bench.explorer.state().document.selected) {
-      const Rect rect = std::get<Box>(mark.shape).rect;
-      ImGui::GetWindowDrawList()->AddRect(touch.window({rect.x - 1, rect.y - 1}),
-                                          touch.window({rect.right() + 1, rect.bottom() + 1}), col(ui.theme.text), 0, 0,
-                                          ui.px(2));
-    }
+  if (const auto* head = meaning<HeadId>(touch.mark); head && touch.clicked) bench.explorer.editor.select(*head);
+  if (const Mark* mark = mark_of(*scene, bench.explorer.state().document.selected)) {
+    const Rect rect = std::get<Box>(mark->shape).rect;
+    ImGui::GetWindowDrawList()->AddRect(touch.window({rect.x - 1, rect.y - 1}),
+                                        touch.window({rect.right() + 1, rect.bottom() + 1}), col(ui.theme.text), 0, 0,
+                                        ui.px(2));
+  }
 }
 
 void CompareWorkspace::ranking(Ui& ui, Workbench& bench) {
@@ -289,14 +285,11 @@ void CompareWorkspace::tokens(Ui& ui, Workbench& bench, float height) {
       SceneViewOptions how;
       how.fit_height = false;
       const SceneTouch touch = tokens_.draw(ui, "pairs", how, options.width, scene->height);
-      int at = -1;
-      const bool on_a = touch.mark && std::sscanf(touch.mark->id.c_str(), "a.%d", &at) == 1;
-      const bool on_b = touch.mark && !on_a && std::sscanf(touch.mark->id.c_str(), "b.%d", &at) == 1;
-      if (on_a) hovered_ = {at, at, -1, -1};
-      if (on_b) hovered_ = {-1, -1, at, at};
-      if (touch.clicked && (on_a || on_b)) {
-        int& mine = on_a ? picked_a_ : picked_b_;
-        mine = mine == at ? -1 : at;
+      if (const auto* token = meaning<TokenAt>(touch.mark)) {
+        const auto at = static_cast<int>(token->position);
+        hovered_ = token->text == 0 ? Place{at, at, -1, -1} : Place{-1, -1, at, at};
+        int& mine = token->text == 0 ? picked_a_ : picked_b_;
+        if (touch.clicked) mine = mine == at ? -1 : at;
         if (picked_a_ >= 0 && picked_b_ >= 0) {
           desk_.pair(picked_a_, picked_b_);
           picked_a_ = picked_b_ = -1;
@@ -304,20 +297,19 @@ void CompareWorkspace::tokens(Ui& ui, Workbench& bench, float height) {
       }
       ImDrawList& draw = *ImGui::GetWindowDrawList();
       const Place here = linked(place());
-      const auto frame = [&](const char* side, int index, Color color) {
-        if (index < 0) return;
-        const Mark* mark = find(*scene, fmt::format("{}.{}", side, index));
+      const auto frame = [&](int text, int index, Color color) {
+        const Mark* mark = mark_of(*scene, TokenAt{index, text});
         if (!mark) return;
         const Rect& r = std::get<Box>(mark->shape).rect;
         draw.AddRect(touch.window({r.x - 1, r.y - 1}), touch.window({r.right() + 1, r.bottom() + 1}), col(color),
                      ui.px(4), 0, ui.px(2));
       };
-      frame("a", here.key_a, ui.theme.key);
-      frame("b", here.key_b, ui.theme.key);
-      frame("a", here.query_a, ui.theme.query);
-      frame("b", here.query_b, ui.theme.query);
-      frame("a", picked_a_, ui.theme.accent);
-      frame("b", picked_b_, ui.theme.accent);
+      frame(0, here.key_a, ui.theme.key);
+      frame(1, here.key_b, ui.theme.key);
+      frame(0, here.query_a, ui.theme.query);
+      frame(1, here.query_b, ui.theme.query);
+      frame(0, picked_a_, ui.theme.accent);
+      frame(1, picked_b_, ui.theme.accent);
     }
   }
   ImGui::EndChild();

@@ -288,8 +288,8 @@ void CorpusWorkspace::scatter(Ui& ui, Workbench& bench, double height) {
                   for (int head = 0; head < heads; ++head) {
                     ScatterPoint point;
                     const int layer = head / all.heads(), number = head % all.heads();
-                    point.id = fmt::format("head.{}.{}", layer, number);
-                    point.label = to_string(HeadId{layer, number});
+                    point.head = {layer, number};
+                    point.label = to_string(point.head);
                     const Distribution &dx = all.of(head, x), &dy = all.of(head, y);
                     point.x = dx.mean();
                     point.y = dy.mean();
@@ -315,13 +315,14 @@ void CorpusWorkspace::scatter(Ui& ui, Workbench& bench, double height) {
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   const HeadId selected = bench.explorer.state().document.selected;
   for (const Mark& mark : scatter_.scene()->marks) {
-    HeadId head;
-    if (std::sscanf(mark.id.c_str(), "head.%d.%d", &head.layer, &head.head) != 2) continue;
+    const HeadId* means = meaning<HeadId>(&mark);
+    if (!means) continue;
+    const HeadId head = *means;
     const Rect rect = std::get<Box>(mark.shape).rect;
     const ImVec2 from = touch.window({rect.x, rect.y}), to = touch.window({rect.right(), rect.bottom()});
     ui.name(fmt::format("Point {}.{}", head.layer, head.head), from, to);
     const ImVec2 middle{(from.x + to.x) / 2, (from.y + to.y) / 2};
-    const bool hovered = touch.mark && touch.mark->id == mark.id;
+    const bool hovered = touch.mark == &mark;
     if (head == selected) draw.AddCircle(middle, ui.px(8), col(ui.theme.text), 24, ui.px(2));
     if (hovered) draw.AddCircle(middle, ui.px(8), col(ui.theme.accent), 24, ui.px(1.5));
     if (!hovered) continue;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "app/widgets/controls.h"
 #include "viz/scene/text.h"
@@ -22,12 +21,11 @@ double hundredths(double weight) {
 /// The key whose column of bars the pointer is in.
 std::optional<Index> bar_at(const Scene& scene, Point at) {
   for (const Mark& mark : scene.marks) {
-    int key = 0;
-    if (std::sscanf(mark.id.c_str(), "bar.%d", &key) != 1) continue;
-    const auto* box = std::get_if<Box>(&mark.shape);
-    if (!box) continue;
-    const double slack = 0.1 * box->rect.w;
-    if (at.x >= box->rect.x - slack && at.x < box->rect.right() + slack) return key;
+    const TokenAt* key = meaning<TokenAt>(&mark);
+    if (!key) continue;
+    const Rect bar = std::get<Box>(mark.shape).rect;
+    const double slack = 0.1 * bar.w;
+    if (at.x >= bar.x - slack && at.x < bar.right() + slack) return key->position;
   }
   return std::nullopt;
 }
@@ -92,10 +90,10 @@ void CellTools::on_row(const PageContext& c, const SceneTouch& touch, const Scen
     // The tip follows the pointer: the bars stand on one line, and 1 is the highest line of the axis.
     double base = 0, one = 0;
     for (const Mark& mark : bars.marks)
-      if (const auto* box = std::get_if<Box>(&mark.shape); box && mark.id.starts_with("bar."))
-        base = std::max(base, box->rect.bottom());
-      else if (const auto* line = std::get_if<Line>(&mark.shape); line && mark.id == "axis.high")
-        one = line->points.front().y;
+      if (meaning<TokenAt>(&mark))
+        base = std::max(base, std::get<Box>(mark.shape).rect.bottom());
+      else if (const auto* level = meaning<AxisLevel>(&mark); level && level->value == 1)
+        one = std::get<Line>(mark.shape).points.front().y;
     weight = hundredths((base - touch.at.y) / std::max(base - one, 1.0));
     c.editor.set_weight(drag_->query, drag_->key, weight);
   }

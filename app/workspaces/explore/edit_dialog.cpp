@@ -9,6 +9,7 @@
 #include "app/actions/fuzzy.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
+#include "app/widgets/picture_item.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/edits/ablate_edit.h"
@@ -200,15 +201,28 @@ bool EditDialog::heads(const PageContext& c) {
   const float room = ImGui::GetContentRegionAvail().x - c.ui.px(16);
   const float cell = std::clamp((room - gutter) / static_cast<float>(dims.heads), c.ui.px(8), c.ui.px(22));
   const float height = top + cell * static_cast<float>(dims.layers);
-  ImGui::BeginChild("head grid", {0, std::min(height + c.ui.px(4), c.ui.px(150))}, 0,
+  ImGui::BeginChild("head grid", {0, std::min(height + c.ui.px(4), c.ui.px(150))}, ImGuiChildFlags_NavFlattened,
                     ImGuiWindowFlags_HorizontalScrollbar);
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  ImGui::InvisibleButton("heads", {gutter + cell * static_cast<float>(dims.heads), height});
+  // What the arrow keys walk over, in window pixels: heads, and with −1 a whole layer, a head of every layer, or all.
+  Scene grid;
+  for (int l = -1; l < dims.layers; ++l)
+    for (int h = -1; h < dims.heads; ++h) {
+      const float x = h < 0 ? 0 : gutter + cell * static_cast<float>(h),
+                  y = l < 0 ? 0 : top + cell * static_cast<float>(l);
+      grid.add({Box{{x, y, h < 0 ? gutter : cell, l < 0 ? top : cell}}, fmt::format("{}.{}", l, h), "", HeadId{l, h}});
+    }
+  std::optional<SceneStop> stop =
+      same_stop(grid, fmt::format("{}.{}", reached_.layer, reached_.head), std::nullopt, {}, c.ui.fonts);
+  const PictureItem item =
+      picture_item(c.ui, "heads", {gutter + cell * static_cast<float>(dims.heads), height}, grid, stop, at, 1);
+  if (const auto* at_head = stop ? meaning<HeadId>(stop->mark) : nullptr) reached_ = *at_head;
   const ImVec2 mouse = ImGui::GetMousePos();
-  const int column = mouse.x < at.x + gutter ? -1 : static_cast<int>((mouse.x - at.x - gutter) / cell);
-  const int row = mouse.y < at.y + top ? -1 : static_cast<int>((mouse.y - at.y - top) / cell);
+  int column = mouse.x < at.x + gutter ? -1 : static_cast<int>((mouse.x - at.x - gutter) / cell);
+  int row = mouse.y < at.y + top ? -1 : static_cast<int>((mouse.y - at.y - top) / cell);
+  if (item.at_keys) row = reached_.layer, column = reached_.head;
   const bool inside = ImGui::IsItemHovered() && column < dims.heads && row < dims.layers;
-  if (inside && ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
+  if (item.at_keys ? item.pressed : inside && ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
     const ImGuiIO& io = ImGui::GetIO();
     const bool one = row >= 0 && column >= 0 && !layers_only;
     const HeadId clicked{row, column};
@@ -250,6 +264,7 @@ bool EditDialog::heads(const PageContext& c) {
       if (c.ui.items) c.ui.name(fmt::format("edit head {}.{}", l, h), min, max);
     }
   }
+  if (item.at_keys) frame_stop(c.ui, "heads", *stop, at, 1);
   ImGui::EndChild();
   if (inside)
     tooltip(c.ui, {row < 0 && column < 0       ? std::string("All heads")

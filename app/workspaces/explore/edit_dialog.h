@@ -44,6 +44,7 @@ class EditDialog {
   std::map<const EditForm*, EditAnswers> answers_;  // also of forms that were left
   HeadTarget target_;
   std::vector<HeadId> more_;  // further heads: an edit for each
+  HeadId reached_;            ///< in the grid of heads, by the arrow keys; -1 as in a row or column of all
   std::string line_, error_, search_;
   EditFields fields_;
   std::optional<int> dragged_from_;  // a token of the strip that went down

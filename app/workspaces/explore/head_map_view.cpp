@@ -23,11 +23,11 @@ struct AxisFound {
   const Text* like = nullptr;
   Index labels = 0;
 };
-AxisFound axis_of(const Scene& scene, std::string_view prefix) {
+AxisFound axis_of(const Scene& scene, LabelOf::Axis axis) {
   AxisFound found;
   for (const Mark& mark : scene.marks)
-    if (const auto* text = std::get_if<Text>(&mark.shape); text && mark.id.starts_with(prefix)) {
-      found.like = text;
+    if (const auto* label = meaning<LabelOf>(&mark); label && label->axis == axis) {
+      found.like = &std::get<Text>(mark.shape);
       ++found.labels;
     }
   return found;
@@ -65,7 +65,7 @@ void paint_cross(const PageContext& c, const SceneTouch& touch, const Scene& sce
   if (column) {
     const Rect first = heat.cell(0, *column);
     frame({first.x, heat.rect.y, first.w, heat.rect.h}, with_opacity(c.ui.theme.key, 0.55));
-    if (const AxisFound axis = axis_of(scene, "label.key."); axis.like) {
+    if (const AxisFound axis = axis_of(scene, LabelOf::column); axis.like) {
       const Point edge{first.x + first.w / 2, heat.rect.y};
       const double angle = -axis.like->degrees * std::numbers::pi / 180;
       double room = 1e6;
@@ -81,7 +81,7 @@ void paint_cross(const PageContext& c, const SceneTouch& touch, const Scene& sce
   if (row) {
     const Rect first = heat.cell(*row, 0);
     frame({heat.rect.x, first.y, heat.rect.w, first.h}, with_opacity(c.ui.theme.query, 0.7));
-    if (const AxisFound axis = axis_of(scene, "label.query."); axis.like) {
+    if (const AxisFound axis = axis_of(scene, LabelOf::row); axis.like) {
       const Point edge{heat.rect.x, first.y + first.h / 2};
       const double room = edge.x + static_cast<double>(touch.origin.x - from.x) / pixels - 10;
       paint_label(c, touch,

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <numeric>
 
@@ -51,20 +50,6 @@ void sort(QueryRows& rows, std::optional<Index> key) {
     for (Index k = 0; k < weights.dim(1); ++k) sorted.weights.ref(static_cast<Index>(i), k) = weights.at(order[i], k);
   }
   rows = std::move(sorted);
-}
-
-/// The head of a row of the picture: by its place in its layer, or by the label that a list writes beside it.
-std::optional<HeadId> head_at(const Scene& scene, const Mark& mark, Index row) {
-  HeadId head;
-  if (std::sscanf(mark.id.c_str(), "rows.%d", &head.layer) == 1) {
-    head.head = static_cast<int>(row);
-    return head;
-  }
-  if (mark.id != "rows") return std::nullopt;
-  const Mark* label = find(scene, fmt::format("label.row.{}", row));
-  const auto* text = label ? std::get_if<Text>(&label->shape) : nullptr;
-  if (!text || std::sscanf(text->text.c_str(), "%d.%d", &head.layer, &head.head) != 2) return std::nullopt;
-  return head;
 }
 
 }  // namespace
@@ -125,15 +110,16 @@ void HeadsView::draw(const PageContext& c, Index query, double width, double hei
                o.kind = rows.kind;
                return head_rows_scene(*tokens, rows.weights, o, look);
              });
-  if (ImGui::BeginChild("heads of one token", {c.ui.px(width), c.ui.px(height - toolbar)})) {
+  if (ImGui::BeginChild("heads of one token", {c.ui.px(width), c.ui.px(height - toolbar)},
+                        ImGuiChildFlags_NavFlattened)) {
     const Scene* scene = slot_.scene();
     if (scene) {
       SceneViewOptions how;
       how.fit_height = false;
       how.tooltips = false;
       const SceneTouch touch = slot_.draw(c.ui, "heads", how, options.width, scene->height);
-      const auto head = touch.mark && touch.cell ? head_at(*scene, *touch.mark, touch.cell->row) : std::nullopt;
-      if (head) {
+      if (const auto* rows = meaning<HeadRows>(touch.mark); rows && touch.cell) {
+        const HeadId head = nth(rows->heads, touch.cell->row);
         const auto& heat = std::get<Heatmap>(touch.mark->shape);
         const Index to = touch.cell->column * heat.column_bin;
         const bool masked = heat.is_masked(touch.cell->row, touch.cell->column);
@@ -142,13 +128,13 @@ void HeadsView::draw(const PageContext& c, Index query, double width, double hei
         c.hovered.head = head;
         c.hovered.query = query;
         c.hovered.key = c.words() ? c.words()->tokens_of(to).begin : to;
-        tooltip(c.ui, {fmt::format("Layer {} Head {}: {}", head->layer, head->head,
+        tooltip(c.ui, {fmt::format("Layer {} Head {}: {}", head.layer, head.head,
                                    weight_says(c.positions(), run.minus ? MapKind::difference : MapKind::probability,
                                                at, to, weight)),
-                       fmt::format("query {}, key {} · blocks.{}.attn.hook_pattern[{}, {}, {}]", at, to, head->layer,
-                                   head->head, at, to),
+                       fmt::format("query {}, key {} · blocks.{}.attn.hook_pattern[{}, {}, {}]", at, to, head.layer,
+                                   head.head, at, to),
                        "click to select the head"});
-        if (touch.clicked) c.editor.select(*head);
+        if (touch.clicked) c.editor.select(head);
       }
     }
   }

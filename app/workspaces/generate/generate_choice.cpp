@@ -88,12 +88,11 @@ void GenerateWorkspace::choice(Ui& ui, Workbench& bench) {
     SceneViewOptions how;
     how.fit_height = false;
     const SceneTouch touch = candidates_.draw(ui, "candidates", how, width, scene->height);
-    int id = 0;
-    if (touch.mark && std::sscanf(touch.mark->id.c_str(), "candidate.%d", &id) == 1) {
+    if (const auto* token = meaning<VocabularyToken>(touch.mark)) {
       const auto& box = std::get<Box>(touch.mark->shape).rect;
       ImGui::GetWindowDrawList()->AddRect(touch.window({box.x, box.y}), touch.window({box.right(), box.bottom()}),
                                           col(ui.theme.accent), ui.px(4));
-      if (touch.clicked) return desk_.fork(desk_.cursor(), id);
+      if (touch.clicked) return desk_.fork(desk_.cursor(), token->id);
     }
   }
   const std::string by = step.by == GenerationStep::By::given    ? "chosen by hand"

@@ -69,13 +69,13 @@ void GenerateWorkspace::cost(Ui& ui) {
   const float half = ImGui::GetContentRegionAvail().y / 2;
   const double height = std::max(static_cast<double>(half / ui.scale) - 52, 110.0);
   section(ui, "MILLISECONDS PER TOKEN", "measured on this machine · by tokens before it");
-  Series cached{"with the cache", {}, {}, legible(ui.theme, ui.theme.accent), 2.25};
-  Series whole{"recomputed", {}, {}, legible(ui.theme, ui.theme.key), 2.25};
-  Series cached_sum = cached, whole_sum = whole;
+  ChartSeries cached{"with the cache", legible(ui.theme, ui.theme.accent), {}, {}, 2.25};
+  ChartSeries whole{"recomputed", legible(ui.theme, ui.theme.key), {}, {}, 2.25};
+  ChartSeries cached_sum = cached, whole_sum = whole;
   double cached_total = 0, whole_total = 0;
   for (std::size_t i = 0; i < costs.size(); ++i) {
     const double t = costs[i].length;
-    for (Series* line : {&cached, &whole, &cached_sum, &whole_sum}) line->x.push_back(t);
+    for (ChartSeries* line : {&cached, &whole, &cached_sum, &whole_sum}) line->x.push_back(t);
     cached.y.push_back(costs[i].cached_ms);
     whole.y.push_back(costs[i].recomputed_ms);
     const double steps = i == 0 ? t : t - costs[i - 1].length;  // the trapezoid between two measured lengths
@@ -84,17 +84,17 @@ void GenerateWorkspace::cost(Ui& ui) {
     cached_sum.y.push_back(cached_total);
     whole_sum.y.push_back(whole_total);
   }
-  PlotOptions options;
-  options.height = height;
-  options.scales = true;
-  options.x_low = 0;
-  options.y_low = 0;
-  options.x_name = "tokens";
-  const Series per_token[] = {whole, cached};
-  plot(ui, "cost per token", per_token, options);
+  LineChart chart;
+  chart.height = height + 16;
+  chart.grid = true;
+  chart.x_low = 0;
+  chart.y_low = 0;
+  chart.x_title = "tokens";
+  chart.series = {std::move(whole), std::move(cached)};
+  plot(ui, "cost per token", chart);
   section(ui, "MILLISECONDS FOR THE WHOLE TEXT", "summed over the steps · the area under the curves above");
-  const Series sums[] = {whole_sum, cached_sum};
-  plot(ui, "cost of the text", sums, options);
+  chart.series = {std::move(whole_sum), std::move(cached_sum)};
+  plot(ui, "cost of the text", chart);
 }
 
 void GenerateWorkspace::cost_facts(Ui& ui) {
@@ -115,13 +115,13 @@ void GenerateWorkspace::cost_facts(Ui& ui) {
     x.push_back(cost.length);
     y.push_back(static_cast<double>(cost.cache_bytes) / 1e3);
   }
-  PlotOptions options;
-  options.height = 110;
-  options.scales = true;
-  options.x_low = options.y_low = 0;
-  options.x_name = "tokens";
-  const Series line[] = {{"", x, y, legible(ui.theme, ui.theme.value), 2}};
-  plot(ui, "cache bytes", line, options);
+  LineChart chart;
+  chart.height = 126;
+  chart.grid = true;
+  chart.x_low = chart.y_low = 0;
+  chart.x_title = "tokens";
+  chart.series = {{"", legible(ui.theme, ui.theme.value), std::move(x), std::move(y), 2}};
+  plot(ui, "cache bytes", std::move(chart));
   section(ui, "AT THE END OF THE CONTEXT", fmt::format("{} tokens", costs.back().length));
   fact(ui, "A token with the cache", fmt::format("{:.3f} ms", costs.back().cached_ms));
   fact(ui, "A token recomputed", fmt::format("{:.3f} ms", costs.back().recomputed_ms));
@@ -151,45 +151,46 @@ void GenerateWorkspace::streaming(Ui& ui) {
   const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
   section(ui, "LOSS PER TOKEN",
           fmt::format("nats, mean of {} tokens · the line: the cache is full, the first token goes", smoothing));
-  std::vector<Series> lines;
+  LineChart chart;
   double most = 0;
   for (std::size_t p = 0; p < view->losses.size(); ++p) {
     const auto policy = static_cast<CachePolicy>(p);
-    Series line{std::string(title_of(policy)), {}, {}, hue_of(ui, policy), policy == CachePolicy::sinks ? 2.5 : 1.75};
+    ChartSeries line{
+        std::string(title_of(policy)), hue_of(ui, policy), {}, {}, policy == CachePolicy::sinks ? 2.5 : 1.75};
     for (std::size_t i = 0; i < view->losses[p].size(); ++i) {
       line.x.push_back(static_cast<double>(i + 1));
       line.y.push_back(mean_of(view->losses[p], i + 1 >= smoothing ? i + 1 - smoothing : 0, i + 1));
       if (i >= smoothing / 2) most = std::max(most, line.y.back());
     }
-    lines.push_back(std::move(line));
+    chart.series.push_back(std::move(line));
   }
   const double window = view->settings.window;
-  lines.push_back({"", {window, window}, {0, most * 1.1}, ui.theme.faint, 1});
-  PlotOptions options;
-  options.height = std::max(0.62 * room - 40, 160.0);
-  options.scales = true;
-  options.x_low = 1;
-  options.y_low = 0;
-  options.y_high = std::max(most * 1.08, 0.1);
-  options.x_name = "token";
-  plot(ui, "streaming loss", lines, options);
+  chart.marks = {{window, ""}};
+  chart.height = std::max(0.62 * room - 24, 176.0);
+  chart.grid = true;
+  chart.x_low = 1;
+  chart.y_low = 0;
+  chart.y_high = std::max(most * 1.08, 0.1);
+  chart.x_title = "token";
+  plot(ui, "streaming loss", chart);
   section(ui, "LOST AGAINST THE WHOLE CACHE", "nats, summed from the first eviction on");
-  std::vector<Series> lost;
+  chart.series.clear();
+  chart.marks.clear();
   for (std::size_t p = 1; p < view->losses.size(); ++p) {
     const auto policy = static_cast<CachePolicy>(p);
-    Series line{std::string(title_of(policy)), {}, {}, hue_of(ui, policy), policy == CachePolicy::sinks ? 2.5 : 1.75};
+    ChartSeries line{
+        std::string(title_of(policy)), hue_of(ui, policy), {}, {}, policy == CachePolicy::sinks ? 2.5 : 1.75};
     double sum = 0;
     for (std::size_t i = static_cast<std::size_t>(view->settings.window); i < view->losses[p].size(); ++i) {
       sum += view->losses[p][i] - view->losses[0][i];
       line.x.push_back(static_cast<double>(i + 1));
       line.y.push_back(sum);
     }
-    lost.push_back(std::move(line));
+    chart.series.push_back(std::move(line));
   }
-  PlotOptions below = options;
-  below.height = std::max(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) - 26, 90.0);
-  below.y_low = below.y_high = std::nullopt;
-  plot(ui, "streaming lost", lost, below);
+  chart.height = std::max(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) - 10, 106.0);
+  chart.y_low = chart.y_high = std::nullopt;
+  plot(ui, "streaming lost", std::move(chart));
 }
 
 void GenerateWorkspace::streaming_facts(Ui& ui) {
@@ -315,15 +316,15 @@ void GenerateWorkspace::forcing(Ui& ui) {
   ImGui::PopStyleColor();
   section(ui, "LOSS, SUMMED", "nats of the text's own tokens");
   const std::vector<double> taught = running_sum(view->forced_loss), free = running_sum(view->free_loss);
-  Series lines[] = {{"free", {}, free, wrong_hue, 2.25}, {"taught", {}, taught, right_hue, 2.25}};
-  for (Series& line : lines)
+  LineChart chart;
+  chart.series = {{"free", wrong_hue, {}, free, 2.25}, {"taught", right_hue, {}, taught, 2.25}};
+  for (ChartSeries& line : chart.series)
     for (std::size_t i = 0; i < line.y.size(); ++i) line.x.push_back(static_cast<double>(view->given + i));
-  PlotOptions options;
-  options.scales = true;
-  options.y_low = 0;
-  options.x_name = "position";
-  options.height = std::max(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) - 26, 110.0);
-  plot(ui, "forcing loss", lines, options);
+  chart.grid = true;
+  chart.y_low = 0;
+  chart.x_title = "position";
+  chart.height = std::max(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) - 10, 126.0);
+  plot(ui, "forcing loss", std::move(chart));
 }
 
 void GenerateWorkspace::forcing_facts(Ui& ui) {

@@ -402,11 +402,11 @@ void GenerateWorkspace::rows(Ui& ui, Workbench& bench, double height) {
   SceneViewOptions how;
   how.tooltips = false;
   const SceneTouch touch = rows_.draw(ui, "head rows", how, options.width, options.height);
-  int layer = 0;
-  if (!touch.mark || !touch.cell || std::sscanf(touch.mark->id.c_str(), "rows.%d", &layer) != 1) return;
+  const auto* rows = meaning<HeadRows>(touch.mark);
+  if (!rows || !touch.cell) return;
   const auto& heat = std::get<Heatmap>(touch.mark->shape);
   const Index bin = (told->step->rows.dim(1) + heat.columns() - 1) / heat.columns();
-  const int head = static_cast<int>(touch.cell->row);
+  const auto [layer, head] = nth(rows->heads, touch.cell->row);
   const Index key = touch.cell->column * bin, row = Index{layer} * options.heads + head;
   if (row < told->step->rows.dim(0) && key < told->step->rows.dim(1))
     tooltip(ui, {fmt::format("Layer {} Head {}:  {} {} → {} {}   {:.4f}", layer, head, label, position,
@@ -419,25 +419,23 @@ void GenerateWorkspace::rows(Ui& ui, Workbench& bench, double height) {
 void GenerateWorkspace::history(Ui& ui, double height) {
   const auto& steps = desk_.branch().steps;
   section(ui, "UNCERTAINTY BY STEP", "entropy in nats · grey the model, blue what is drawn from · click to go there");
-  Series model{"model", {}, {}, ui.theme.muted}, drawn{"drawn from", {}, {}, ui.theme.accent, 2.0};
+  ChartSeries model{"model", ui.theme.muted, {}, {}}, drawn{"drawn from", ui.theme.accent, {}, {}, 2.0};
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    for (Series* line : {&model, &drawn}) line->x.push_back(static_cast<double>(i + 1));
+    for (ChartSeries* line : {&model, &drawn}) line->x.push_back(static_cast<double>(i + 1));
     model.y.push_back(steps[i].entropy);
     drawn.y.push_back(steps[i].entropy_kept);
   }
-  PlotOptions options;
-  options.height = height;
-  options.scales = true;
-  options.x_low = 1;
-  options.x_high = std::max<double>(static_cast<double>(steps.size()), 10);
-  options.y_low = 0;
-  if (steps.empty()) options.y_high = std::log(static_cast<double>(desk_.model().model->config().dims.vocab));
-  options.x_name = "step";
-  options.end_labels = false;
+  LineChart chart;
+  chart.height = height + 16;
+  chart.grid = true;
+  chart.x_low = 1;
+  chart.x_high = std::max<double>(static_cast<double>(steps.size()), 10);
+  chart.y_low = 0;
+  chart.x_title = "step";
   if (desk_.cursor() < steps.size())
-    options.marker = Point{static_cast<double>(desk_.cursor() + 1), steps[desk_.cursor()].entropy_kept};
-  const Series lines[] = {model, drawn};
-  const PlotTouch touch = plot(ui, "generation entropy", lines, options);
+    chart.marker = Point{static_cast<double>(desk_.cursor() + 1), steps[desk_.cursor()].entropy_kept};
+  chart.series = {std::move(model), std::move(drawn)};
+  const PlotTouch touch = plot(ui, "generation entropy", std::move(chart));
   if (touch.clicked && !steps.empty())
     desk_.show(static_cast<std::size_t>(std::clamp(std::lround(touch.x), 1L, static_cast<long>(steps.size())) - 1));
 }

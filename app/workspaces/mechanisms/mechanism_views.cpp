@@ -45,7 +45,7 @@ void MechanismsWorkspace::matrices(Ui& ui, SceneSlot& slot, const char* id, cons
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   for (const Mark& mark : scene->marks) {
     const auto* map = std::get_if<Heatmap>(&mark.shape);
-    if (!map || mark.id == "colorbar" || map->rows() == 0 || map->columns() == 0) continue;
+    if (!map || map->rows() == 0 || map->columns() == 0) continue;
     const Shown* words = words_of(mark.id);
     if (!words) continue;
     const MechanismAxis rows = words->rows, columns = words->columns;
@@ -67,15 +67,12 @@ void MechanismsWorkspace::matrices(Ui& ui, SceneSlot& slot, const char* id, cons
     if (hovered_.key && columns == MechanismAxis::key) column(*hovered_.key, with_opacity(ui.theme.key, 0.7));
   }
   if (!touch.hovered || !touch.mark) return;
-  if (touch.mark->id.starts_with("title.")) {
-    if (touch.clicked) {
-      const std::string name = touch.mark->id.substr(6);
-      if (!folded_.erase(name)) folded_.insert(name);
-    }
+  if (const auto* folds = meaning<TitleOf>(touch.mark)) {
+    if (touch.clicked && !folded_.erase(folds->matrix)) folded_.insert(folds->matrix);
     tooltip(ui, {"click to fold or to open", touch.mark->tooltip});
     return;
   }
-  if (!touch.cell || touch.mark->id == "colorbar") return;
+  if (!touch.cell) return;
   const auto* map = std::get_if<Heatmap>(&touch.mark->shape);
   const Shown* words = words_of(touch.mark->id);
   if (!map || !words) return;

@@ -139,8 +139,8 @@ void PositionsWorkspace::rope_middle(const PageContext& c) {
   if (const Mark* plot = curve_.scene() ? find(*curve_.scene(), "plot") : nullptr; plot && touch.hovered) {
     const Rect& rect = std::get<Box>(plot->shape).rect;
     const double share = (touch.at.x - rect.x) / rect.w;
-    if (share >= 0 && share <= 1) {
-      const auto distance = static_cast<Index>(std::lround(share * static_cast<double>(farthest)));
+    if (const auto* area = meaning<PlotArea>(plot); area && share >= 0 && share <= 1) {
+      const auto distance = static_cast<Index>(std::lround(area->x_at(share)));
       tooltip(ui, {fmt::format("{} tokens apart: {}", distance,
                                short_number(view->score(static_cast<double>(distance), 0), 4)),
                    "scale · Σ over pairs of |q||k| cos(φ + (m − n) θ)"});

@@ -34,8 +34,8 @@ bool number(const Ui& ui, const char* label, int& value, int step) {
 }
 
 /// Every k-th step's loss, k such that the plot has points enough.
-Series loss_series(const std::vector<TrainingPoint>& curve, Color color) {
-  Series line{"loss", {}, {}, color};
+ChartSeries loss_series(const std::vector<TrainingPoint>& curve, Color color) {
+  ChartSeries line{"loss", color, {}, {}};
   const std::size_t every = curve.size() / most_points + 1;
   for (std::size_t i = 0; i < curve.size(); i += every) {
     // The mean of what is left out: single batches scatter.
@@ -48,8 +48,8 @@ Series loss_series(const std::vector<TrainingPoint>& curve, Color color) {
   return line;
 }
 
-Series held_out_series(const std::vector<TrainingPoint>& curve, std::string name, Color color, double width) {
-  Series line{std::move(name), {}, {}, color, width};
+ChartSeries held_out_series(const std::vector<TrainingPoint>& curve, std::string name, Color color, double width) {
+  ChartSeries line{std::move(name), color, {}, {}, width};
   for (const TrainingPoint& point : curve)
     if (!std::isnan(point.held_out)) {
       line.x.push_back(static_cast<double>(point.step));
@@ -211,7 +211,9 @@ void TrainWorkspace::middle(const PageContext& c) {
 void TrainWorkspace::loss(Ui& ui) {
   section(ui, "LOSS", "nats per token; the floor is the entropy of the data, computed");
   const TrainingProgress& p = desk_.progress();
-  std::vector<Series> lines{loss_series(desk_.curve(), ui.theme.muted)};
+  LineChart chart;
+  std::vector<ChartSeries>& lines = chart.series;
+  lines.push_back(loss_series(desk_.curve(), ui.theme.muted));
   double end = static_cast<double>(std::max<std::int64_t>(p.step, 10));
   for (const TrainingBranch& branch : desk_.other_branches()) {
     if (branch.recipe.name != desk_.running().name) continue;  // another task's loss is another scale
@@ -219,21 +221,20 @@ void TrainWorkspace::loss(Ui& ui) {
     end = std::max(end, static_cast<double>(branch.progress.step));
   }
   lines.push_back(held_out_series(desk_.curve(), "held out", ui.theme.accent, 2.25));
-  lines.push_back({"floor", {0, end}, {p.floor, p.floor}, parse_color("#4CC38A").value_or(ui.theme.text), 1.25});
-  PlotOptions options;
-  options.height = 240;
-  options.scales = true;
-  options.x_low = 0;
-  options.x_high = end;
-  options.x_name = "step";
+  lines.push_back({"floor", parse_color("#4CC38A").value_or(ui.theme.text), {0, end}, {p.floor, p.floor}, 1.25});
+  chart.height = 256;
+  chart.grid = true;
+  chart.x_low = 0;
+  chart.x_high = end;
+  chart.x_title = "step";
   const TrainingMoment* shown = desk_.moment();
   const auto at = static_cast<double>(shown->view->step);
   if (desk_.shown()) {
     const auto& curve = desk_.curve();
     const auto point = std::ranges::find_if(curve, [&](const TrainingPoint& c) { return c.step >= shown->view->step; });
-    if (point != curve.end()) options.marker = Point{at, point->loss};
+    if (point != curve.end()) chart.marker = Point{at, point->loss};
   }
-  const PlotTouch touch = plot(ui, "training loss", lines, options);
+  const PlotTouch touch = plot(ui, "training loss", std::move(chart));
   if (touch.clicked) {  // the moment nearest to the click
     const auto& all = desk_.moments();
     const auto nearest = std::ranges::min_element(
@@ -296,7 +297,7 @@ void TrainWorkspace::history(Ui& ui) {
   if (all.empty()) return;
   const TrainingDesk::HeadHistory& history = nth(all, history_metric_);
   const TrainingView& view = *desk_.moment()->view;
-  std::vector<Series> lines;
+  LineChart chart;
   const auto score = [](const std::vector<double>& values) {
     return values.empty() || std::isnan(values.back()) ? -1.0 : values.back();
   };
@@ -304,18 +305,16 @@ void TrainWorkspace::history(Ui& ui) {
   for (std::size_t head = 0; head < history.heads.size(); ++head) {
     const AttentionMap& map = view.facts->trace->maps[head];
     const bool named = history.heads.begin() + static_cast<std::ptrdiff_t>(head) == best;
-    lines.push_back({named ? to_string(map.id()) : "", history.steps, history.heads[head], head_color(ui, view, head),
-                     named ? 2.25 : 1.25});
+    chart.series.push_back({named ? to_string(map.id()) : "", head_color(ui, view, head), history.steps,
+                            history.heads[head], named ? 2.25 : 1.25});
   }
-  PlotOptions options;
-  options.height = 170;
-  options.scales = true;
-  options.x_low = 0;
-  options.y_low = 0;
-  options.y_high = 1;
-  options.x_name = "step";
-  options.readout = false;
-  plot(ui, "training history", lines, options);
+  chart.height = 186;
+  chart.grid = true;
+  chart.x_low = 0;
+  chart.y_low = 0;
+  chart.y_high = 1;
+  chart.x_title = "step";
+  plot(ui, "training history", std::move(chart), false);
   const Metric& shown = metric(history.metric);
   if (ImGui::IsItemHovered())
     tooltip(ui, {std::string(shown.title), std::string(shown.formula), "of the fixed probe text"});
