@@ -31,7 +31,7 @@ const std::map<std::string, Names>& allowed() {
       {"core/attention/positions", {"core/base", "core/tensor", "core/trace", "core/attention"}},
       {"core/text", {"core/base", "core/io", "core/trace"}},
       {"core/io", {"core/base", "core/tensor", "core/trace"}},
-      {"core/metrics", {"core/base", "core/tensor", "core/trace"}},
+      {"core/metrics", {"core/base", "core/tensor", "core/trace", "core/io"}},
       {"core/model",
        {"core/base", "core/tensor", "core/trace", "core/attention", "core/io", "core/model/families",
         "core/model/formats"}},

@@ -1,10 +1,10 @@
 #include "app/state/prompt_pairs.h"
 
 #include "app/assets.h"
-#include "app/state/json_fields.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/io/json_view.h"
 #include "core/io/strict_json.h"
 
 namespace headscope {
@@ -20,24 +20,19 @@ std::vector<PromptPair> load_prompt_pairs() {
   const std::string where = file->string();
   const json parsed = parse_strict_json(read_file(*file, size_limit), where);
   JsonFields fields(parsed, where);
-  const json* list = fields.find("pairs");
-  if (!list || !list->is_array()) throw Error(where, "\"pairs\", an array", "none");
   std::vector<PromptPair> pairs;
-  for (const json& each : *list) {
-    JsonFields entry(each, where);
+  for (const JsonView& each : fields.value().at("pairs").elements("pairs")) {
+    JsonFields entry(each);
     PromptPair pair;
     entry.read("title", pair.title);
     entry.read("clean", pair.clean);
     entry.read("corrupted", pair.corrupted);
     entry.read("right", pair.right);
     entry.read("wrong", pair.wrong);
-    if (const json* models = entry.find("models"))
-      for (const json& model : *models) {
-        if (!model.is_string()) entry.refuse("models", "names as texts", json_excerpt(model));
-        pair.models.push_back(model.get<std::string>());
-      }
+    if (const auto models = entry.find("models"))
+      for (const JsonView& model : models->elements("names")) pair.models.push_back(model.text());
     if (pair.clean.empty() || pair.corrupted.empty())
-      throw Error(where, "a clean and a corrupted prompt", "an empty one", "in \"" + pair.title + "\"");
+      each.refuse("a clean and a corrupted prompt", "an empty one", "in \"" + pair.title + "\"");
     pairs.push_back(std::move(pair));
   }
   return pairs;

@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "app/assets.h"
-#include "app/state/json_fields.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/io/json_view.h"
 #include "core/io/strict_json.h"
 #include "core/text/tokenizer.h"
 
@@ -78,24 +78,17 @@ ordered_json window_json(const SessionWindow& window) {
   return out;
 }
 
-SessionWindow window_from(const json& value, const std::string& where) {
-  JsonFields fields(value, where);
+SessionWindow window_from(const JsonView& value) {
+  JsonFields fields(value);
   SessionWindow window;
   fields.read("workspace", window.workspace);
-  const auto each = [&](const char* key, const auto& take) {
-    const json* found = fields.find(key);
-    if (!found) return;
-    if (!found->is_object()) fields.refuse(key, "an object with a member for every workspace", json_excerpt(*found));
-    for (const auto& [workspace, member] : found->items()) take(workspace, member);
-  };
-  each("pages", [&](const std::string& workspace, const json& page) {
-    if (!page.is_string()) fields.refuse("pages", "names as texts", json_excerpt(page));
-    window.pages[workspace] = page.get<std::string>();
-  });
-  each("controls", [&](const std::string& workspace, const json& controls) {
-    if (!controls.is_object()) fields.refuse("controls", "objects", json_excerpt(controls));
-    window.controls[workspace] = controls.dump();
-  });
+  if (const auto pages = fields.find("pages"))
+    for (const auto& [workspace, page] : pages->members()) window.pages[workspace] = page.text();
+  if (const auto controls = fields.find("controls"))
+    for (const auto& [workspace, each] : controls->members()) {
+      if (!each.is_object()) each.refuse("an object");
+      window.controls[workspace] = each.json().dump();
+    }
   fields.done();
   return window;
 }
@@ -106,59 +99,39 @@ std::optional<Index> position_from(JsonFields& fields, const char* key) {
   return value;
 }
 
-Document document_from(const json& value, const std::string& where) {
-  JsonFields fields(value, where);
+Document document_from(const JsonView& value) {
+  JsonFields fields(value);
   Document document;
-  std::string model;
-  fields.read("model", model);
-  document.model = model;
+  fields.read("model", document.model);
   fields.read("text", document.text);
-  if (const json* ids = fields.find("ids")) {
-    if (!ids->is_array()) fields.refuse("ids", "an array of token ids", json_excerpt(*ids));
-    for (const json& id : *ids) {
-      if (!id.is_number_integer() || id < 0 || id > most)
-        fields.refuse("ids", fmt::format("token ids from 0 to {}", most), json_excerpt(id));
-      document.ids.push_back(id.get<std::int32_t>());
-    }
-  }
+  if (const auto ids = fields.find("ids"))
+    for (const JsonView& id : ids->elements("token ids")) document.ids.push_back(id.small(0));
   bool add_bos = false;
   if (fields.read("add_bos", add_bos)) document.add_bos = add_bos;
-  if (const json* selected = fields.find("selected")) {
-    JsonFields head(*selected, fields.where("selected"));
-    std::int64_t layer = 0, number = 0;
-    head.read("layer", layer, 0, most);
-    head.read("head", number, 0, most);
+  if (const auto selected = fields.find("selected")) {
+    JsonFields head(*selected);
+    head.read("layer", document.selected.layer, 0, most);
+    head.read("head", document.selected.head, 0, most);
     head.done();
-    document.selected = {static_cast<int>(layer), static_cast<int>(number)};
   }
   fields.read_word("too_long", document.too_long, parse_too_long, "refuse, keep_first or keep_last");
   document.query = position_from(fields, "query");
   document.key = position_from(fields, "key");
-  if (const json* edits = fields.find("edits")) {
-    if (!edits->is_array()) fields.refuse("edits", "an array of edits", json_excerpt(*edits));
-    for (std::size_t i = 0; i < edits->size(); ++i)
-      document.edits.push_back(intervention_from_json((*edits)[i], fmt::format("{}: edit {}", where, i)));
-  }
+  if (const auto edits = fields.find("edits"))
+    for (const JsonView& edit : edits->elements("edits")) document.edits.push_back(intervention_from_json(edit));
   fields.done();
   return document;
 }
 
-View view_from(const json& value, const std::string& where) {
-  JsonFields fields(value, where);
+View view_from(const JsonView& value) {
+  JsonFields fields(value);
   View view;
   fields.read_word("head_view", view.head_view, parse_head_view, "map, arcs, row, steps, qk or heads");
   fields.read_word("map_tool", view.map_tool, parse_map_tool, "look, weight or mask");
   fields.read_word("shown", view.shown, parse_shown, "after, before or difference");
-  if (const json* contrast = fields.find("contrast")) {
-    const auto id = [&](std::size_t i) {
-      const json& token = (*contrast)[i];
-      if (!token.is_number_integer() || token < 0 || token > most)
-        fields.refuse("contrast", fmt::format("token ids from 0 to {}", most), json_excerpt(token));
-      return token.get<std::int32_t>();
-    };
-    if (!contrast->is_array() || contrast->size() != 2)
-      fields.refuse("contrast", "two token ids", json_excerpt(*contrast));
-    view.contrast = std::pair{id(0), id(1)};
+  if (const auto contrast = fields.find("contrast")) {
+    const std::vector<JsonView> ids = contrast->elements("token ids", 2, 2);
+    view.contrast = std::pair{ids[0].small(0), ids[1].small(0)};
   }
   fields.read_word("scale", view.scale, parse_scale, "linear, log or per-row");
   fields.read_word("first_token", view.first_token, parse_first_token, "show, hide or renormalize");
@@ -166,8 +139,8 @@ View view_from(const json& value, const std::string& where) {
   fields.read_word("edit_scope", view.edit_scope, parse_edit_scope, "head, layer or all");
   fields.read("arcs_threshold", view.arcs_threshold, 0, 1);
   fields.read_word("theme", view.theme, parse_theme, "dark, light or projector");
-  if (const json* atlas = fields.find("atlas")) {
-    JsonFields part(*atlas, fields.where("atlas"));
+  if (const auto atlas = fields.find("atlas")) {
+    JsonFields part(*atlas);
     constexpr double any = std::numeric_limits<double>::max();
     part.read("coloring", view.atlas.coloring);
     part.read("sort", view.atlas.sort);
@@ -178,8 +151,8 @@ View view_from(const json& value, const std::string& where) {
     part.read("filter_high", view.atlas.filter_high, -any, any);
     part.done();
   }
-  if (const json* panels = fields.find("panels")) {
-    JsonFields part(*panels, fields.where("panels"));
+  if (const auto panels = fields.find("panels")) {
+    JsonFields part(*panels);
     part.read("left_width", view.left_width, 0, widest);
     part.read("right_width", view.right_width, 0, widest);
     part.read("row_height", view.row_height, 0, widest);
@@ -220,14 +193,13 @@ Session session_from_json(const std::string& text, const std::string& where) {
     throw Error(where, fmt::format("a session of version {} or older", session_version),
                 fmt::format("version {}", version), "a newer Headscope wrote it; use that one");
   Session session;
-  if (const json* document = fields.find("document"))
-    session.document = document_from(*document, fields.where("document"));
-  if (const json* view = fields.find("view")) session.view = view_from(*view, fields.where("view"));
-  if (const json* tape = fields.find("generation")) {
-    session.tape = tape_from_json(*tape, fields.where("generation"));
+  if (const auto document = fields.find("document")) session.document = document_from(*document);
+  if (const auto view = fields.find("view")) session.view = view_from(*view);
+  if (const auto tape = fields.find("generation")) {
+    session.tape = tape_from_json(*tape);
     session.tape->prompt.model = session.document.model;
   }
-  if (const json* window = fields.find("window")) session.window = window_from(*window, fields.where("window"));
+  if (const auto window = fields.find("window")) session.window = window_from(*window);
   fields.done();
   return session;
 }

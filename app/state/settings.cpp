@@ -6,10 +6,10 @@
 #include <string_view>
 
 #include "app/state/app_state.h"
-#include "app/state/json_fields.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/io/json_view.h"
 #include "core/io/strict_json.h"
 
 namespace headscope {
@@ -101,25 +101,16 @@ Settings settings_from_json(const std::string& text, const std::string& where) {
   fields.read_word("theme", settings.theme, parse_theme, "dark, light or projector");
   fields.read("words", settings.words);
   fields.read("ui_scale", settings.ui_scale, Settings::least_scale, Settings::most_scale);
-  std::int64_t width = settings.window_width, height = settings.window_height;
-  fields.read("window_width", width, narrowest, widest);
-  fields.read("window_height", height, narrowest, widest);
-  settings.window_width = static_cast<int>(width);
-  settings.window_height = static_cast<int>(height);
-  if (const json* position = fields.find("window_position")) {
-    const auto whole = [](const json& value) {
-      return value.is_number_integer() && value >= -widest && value <= widest;
-    };
-    if (!position->is_array() || position->size() != 2 || !whole((*position)[0]) || !whole((*position)[1]))
-      fields.refuse("window_position", "two whole numbers", json_excerpt(*position));
-    settings.window_position = {(*position)[0].get<int>(), (*position)[1].get<int>()};
+  fields.read("window_width", settings.window_width, narrowest, widest);
+  fields.read("window_height", settings.window_height, narrowest, widest);
+  if (const auto position = fields.find("window_position")) {
+    const std::vector<JsonView> at = position->elements("whole numbers", 2, 2);
+    settings.window_position = {at[0].small(-widest, widest), at[1].small(-widest, widest)};
   }
   fields.read("maximized", settings.maximized);
-  if (const json* models = fields.find("recent_models")) {
-    if (!models->is_array()) fields.refuse("recent_models", "an array of folders", json_excerpt(*models));
-    for (const json& model : *models) {
-      if (!model.is_string()) fields.refuse("recent_models", "folders as texts", json_excerpt(model));
-      const fs::path folder = model.get<std::string>();
+  if (const auto models = fields.find("recent_models")) {
+    for (const JsonView& model : models->elements("folders")) {
+      const fs::path folder = model.text();
       if (!folder.empty() && std::ranges::find(settings.recent_models, folder) == settings.recent_models.end() &&
           settings.recent_models.size() < Settings::most_recent)
         settings.recent_models.push_back(folder);
@@ -127,27 +118,14 @@ Settings settings_from_json(const std::string& text, const std::string& where) {
   }
   fields.read("detector_rule", settings.detector_rule);
   if (settings.detector_rule.empty()) settings.detector_rule = Settings{}.detector_rule;  // one was being written
-  if (const json* pages = fields.find("pages")) {
-    if (!pages->is_object()) fields.refuse("pages", "an object of names", json_excerpt(*pages));
-    for (const auto& [workspace, page] : pages->items()) {
-      if (!page.is_string()) fields.refuse("pages", "names as texts", json_excerpt(page));
-      settings.pages[workspace] = page.get<std::string>();
-    }
-  }
-  std::int64_t threads = settings.threads, memory = settings.memory_mb;
-  fields.read("threads", threads, 0, Settings::most_threads);
-  fields.read("memory_mb", memory, Settings::least_memory_mb, Settings::most_memory_mb);
-  settings.threads = static_cast<int>(threads);
-  settings.memory_mb = static_cast<int>(memory);
-  const auto read_folder = [&](const char* key, fs::path& folder) {
-    std::string written;
-    fields.read(key, written);
-    folder = written;
-  };
-  read_folder("last_folder", settings.last_folder);
-  read_folder("save_folder", settings.save_folder);
-  read_folder("models_folder", settings.models_folder);
-  read_folder("documents_folder", settings.documents_folder);
+  if (const auto pages = fields.find("pages"))
+    for (const auto& [workspace, page] : pages->members()) settings.pages[workspace] = page.text();
+  fields.read("threads", settings.threads, 0, Settings::most_threads);
+  fields.read("memory_mb", settings.memory_mb, Settings::least_memory_mb, Settings::most_memory_mb);
+  fields.read("last_folder", settings.last_folder);
+  fields.read("save_folder", settings.save_folder);
+  fields.read("models_folder", settings.models_folder);
+  fields.read("documents_folder", settings.documents_folder);
   return settings;
 }
 

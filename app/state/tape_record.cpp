@@ -6,10 +6,10 @@
 #include <charconv>
 #include <limits>
 
-#include "app/state/json_fields.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/nth.h"
+#include "core/io/json_view.h"
 #include "core/io/strict_json.h"
 
 namespace headscope {
@@ -27,50 +27,41 @@ ordered_json choice_json(const Generator::Choice& choice) {
           {"seed", std::to_string(choice.seed)}};  // of 64 bits, more than a JSON number is sure to hold
 }
 
-Generator::Choice choice_from(const json& value, const std::string& where) {
-  JsonFields fields(value, where);
+Generator::Choice choice_from(const JsonView& value) {
+  JsonFields fields(value);
   Generator::Choice choice;
-  std::int64_t top_k = choice.settings.top_k;
   std::string seed = "1";
   fields.read("temperature", choice.settings.temperature, 0, std::numeric_limits<double>::max());
-  fields.read("top_k", top_k, 0, most);
+  fields.read("top_k", choice.settings.top_k, 0, most);
   fields.read("top_p", choice.settings.top_p, 0, 1);
   fields.read("seed", seed);
   fields.done();
-  choice.settings.top_k = static_cast<int>(top_k);
   const auto [end, error] = std::from_chars(seed.data(), seed.data() + seed.size(), choice.seed);
   if (seed.empty() || error != std::errc() || end != seed.data() + seed.size())
-    fields.refuse("seed", "a whole number from 0 as text", "\"" + seed + "\"");
-  check(choice.settings, where);
+    value.at("seed").refuse("a whole number from 0 as text");
+  check(choice.settings, value.where());
   return choice;
 }
 
 /// An array of whole numbers below `end`.
 std::vector<std::int64_t> numbers_from(JsonFields& fields, const char* key, std::int64_t end) {
   std::vector<std::int64_t> out;
-  const json* value = fields.find(key);
-  if (!value) return out;
-  if (!value->is_array()) fields.refuse(key, "an array of numbers", json_excerpt(*value));
-  for (const json& each : *value) {
-    if (!each.is_number_integer() || each < 0 || each >= end)
-      fields.refuse(key, fmt::format("whole numbers from 0, below {}", end), json_excerpt(each));
-    out.push_back(each.get<std::int64_t>());
-  }
+  if (const auto value = fields.find(key))
+    for (const JsonView& each : value->elements("numbers")) out.push_back(each.integer(0, end - 1));
   return out;
 }
 
-TapeRecord::Branch branch_from(const json& value, const std::string& where,
-                               const std::vector<Generator::Choice>& choices) {
-  JsonFields fields(value, where);
+TapeRecord::Branch branch_from(const JsonView& value, const std::vector<Generator::Choice>& choices) {
+  JsonFields fields(value);
   TapeRecord::Branch branch;
-  std::int64_t id = 0, parent = -1, from = 0;
-  fields.read("id", id, 0, most);
-  fields.read("parent", parent, -1, most);
+  std::int64_t from = 0;
+  fields.read("id", branch.id, 0, most);
+  fields.read("parent", branch.parent, -1, most);
   const auto tokens = numbers_from(fields, "tokens", most);
   const auto chosen = numbers_from(fields, "choices", static_cast<std::int64_t>(choices.size()));
   fields.read("from", from, 0, static_cast<std::int64_t>(tokens.size()));
   if (chosen.size() != tokens.size())
-    fields.refuse("choices", fmt::format("one for each of {} tokens", tokens.size()), std::to_string(chosen.size()));
+    value.at("choices").refuse(fmt::format("one for each of {} tokens", tokens.size()), std::to_string(chosen.size()));
   for (std::size_t i = 0; i < tokens.size(); ++i)
     branch.steps.push_back({static_cast<std::int32_t>(tokens[i]), nth(choices, chosen[i])});
   for (const std::int64_t step : numbers_from(fields, "given", static_cast<std::int64_t>(tokens.size()))) {
@@ -78,8 +69,6 @@ TapeRecord::Branch branch_from(const json& value, const std::string& where,
     given.choice.given = given.token;
   }
   fields.done();
-  branch.id = static_cast<int>(id);
-  branch.parent = static_cast<int>(parent);
   branch.from = static_cast<std::size_t>(from);
   return branch;
 }
@@ -118,26 +107,21 @@ ordered_json to_json(const TapeRecord& tape) {
           {"next", choice_json(tape.next)}};
 }
 
-TapeRecord tape_from_json(const json& value, const std::string& where) {
-  JsonFields fields(value, where);
+TapeRecord tape_from_json(const JsonView& value) {
+  JsonFields fields(value);
   TapeRecord tape;
-  const json* prompt = fields.find("prompt");
-  if (!prompt) fields.refuse("prompt", "the prompt", "none");
-  tape.prompt = run_request_from_json(prompt->dump(), fields.where("prompt"));
+  fields.find("prompt");
+  tape.prompt = run_request_from_json(value.at("prompt"));
   std::vector<Generator::Choice> choices;
-  if (const json* all = fields.find("choices")) {
-    if (!all->is_array()) fields.refuse("choices", "an array", json_excerpt(*all));
-    for (const json& each : *all) choices.push_back(choice_from(each, fields.where("choices")));
-  }
-  if (const json* all = fields.find("branches")) {
-    if (!all->is_array()) fields.refuse("branches", "an array", json_excerpt(*all));
-    for (const json& each : *all) tape.branches.push_back(branch_from(each, fields.where("branches"), choices));
-  }
-  if (tape.branches.empty()) fields.refuse("branches", "at least one branch", "none");
+  if (const auto all = fields.find("choices"))
+    for (const JsonView& each : all->elements("choices")) choices.push_back(choice_from(each));
+  fields.find("branches");
+  for (const JsonView& each : value.at("branches").elements("branches", 1))
+    tape.branches.push_back(branch_from(each, choices));
   std::int64_t chosen = 0;
   fields.read("chosen", chosen, 0, std::ssize(tape.branches) - 1);
   tape.chosen = static_cast<std::size_t>(chosen);
-  if (const json* next = fields.find("next")) tape.next = choice_from(*next, fields.where("next"));
+  if (const auto next = fields.find("next")) tape.next = choice_from(*next);
   fields.done();
   return tape;
 }

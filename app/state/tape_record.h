@@ -12,6 +12,8 @@
 
 namespace headscope {
 
+class JsonView;
+
 struct TapeRecord {
   struct Step {
     std::int32_t token = 0;
@@ -36,6 +38,6 @@ struct TapeRecord {
 /// "given": […]}], …}: tokens with the index of their choice, and the steps whose token was given.
 nlohmann::ordered_json to_json(const TapeRecord& tape);
 /// Throws Error at `where` on anything that makes no sense.
-TapeRecord tape_from_json(const nlohmann::json& value, const std::string& where);
+TapeRecord tape_from_json(const JsonView& value);
 
 }  // namespace headscope

@@ -10,6 +10,7 @@
 #include "core/edits/edit.h"
 #include "core/edits/mask_edit.h"
 #include "core/edits/temperature_edit.h"
+#include "core/io/json_view.h"
 #include "core/io/strict_json.h"
 
 namespace headscope {
@@ -79,24 +80,14 @@ ordered_json to_json(const Intervention& edit) {
   return {{"target", text_of(edit.target)}, {"action", text_of(edit.action)}, {"enabled", edit.enabled}};
 }
 
-Intervention intervention_from_json(const json& value, const std::string& where) {
-  if (!value.is_object()) throw Error(where, "an edit as a JSON object", json_excerpt(value));
-  for (const auto& item : value.items())
-    if (item.key() != "target" && item.key() != "action" && item.key() != "enabled")
-      throw Error(where, "only the keys target, action, enabled", "\"" + item.key() + "\"");
-  const auto text = [&](const char* key, const char* expected) {
-    const auto found = value.find(key);
-    if (found == value.end()) throw Error(fmt::format("{}: \"{}\"", where, key), expected, "none");
-    if (!found->is_string()) throw Error(fmt::format("{}: \"{}\"", where, key), expected, json_excerpt(*found));
-    return found->get<std::string>();
-  };
-  Intervention edit{parse_head_target(text("target", "a head such as \"1.0\""), where),
-                    parse_edit_action(text("action", "an action such as \"temperature 0.5\""), where)};
-  if (const auto enabled = value.find("enabled"); enabled != value.end()) {
-    if (!enabled->is_boolean()) throw Error(where + ": \"enabled\"", "true or false", json_excerpt(*enabled));
-    edit.enabled = enabled->get<bool>();
-  }
-  check(edit, where);
+Intervention intervention_from_json(const JsonView& value) {
+  JsonFields fields(value);
+  fields.find("target"), fields.find("action");
+  Intervention edit{parse_head_target(value.at("target").text(), value.where()),
+                    parse_edit_action(value.at("action").text(), value.where())};
+  fields.read("enabled", edit.enabled);
+  fields.done();
+  check(edit, value.where());
   return edit;
 }
 

@@ -13,6 +13,8 @@
 
 namespace headscope {
 
+class JsonView;
+
 struct Intervention {
   HeadTarget target;
   EditAction action;
@@ -30,9 +32,9 @@ void check(const Intervention& edit, const std::string& where);
 /// Throws Error when an edit names a layer or head that such a model does not have, or a position outside the text.
 void check_targets(const std::vector<Intervention>& edits, const ModelDims& dims, int positions);
 
-/// {"target": "1.0", "action": "temperature 0.5", "enabled": true}. Reading throws Error at `where` on anything else.
+/// {"target": "1.0", "action": "temperature 0.5", "enabled": true}. Reading throws Error on anything else.
 nlohmann::ordered_json to_json(const Intervention& edit);
-Intervention intervention_from_json(const nlohmann::json& value, const std::string& where);
+Intervention intervention_from_json(const JsonView& value);
 
 /// What the command line's `--temperature [L.H=]τ` and `--mask [L.H=]spec` mean. Throw Error at `where`.
 Intervention parse_temperature_edit(std::string_view text, const std::string& where);

@@ -10,6 +10,7 @@
 #include "core/base/json.h"
 #include "core/base/nth.h"
 #include "core/engine/corpus.h"
+#include "core/io/json_view.h"
 #include "core/io/strict_json.h"
 
 namespace headscope {
@@ -54,90 +55,43 @@ ordered_json examples_json(const std::vector<CorpusExample>& examples) {
   return out;
 }
 
-/// Reads one file's JSON; every complaint names the file.
-class Reader {
- public:
-  explicit Reader(const std::string& where) : where_(where) {}
+Distribution distribution_from(const JsonView& object, Distribution::Range range) {
+  Distribution::Stored stored;
+  stored.count = static_cast<std::uint64_t>(object.at("count").integer(0));
+  stored.sum = object.at("sum").text();
+  stored.squares = object.at("squares").text();
+  stored.smallest = object.at("smallest").integer();
+  stored.largest = object.at("largest").integer();
+  stored.histogram.resize(static_cast<std::size_t>(range.bins()));
+  const std::vector<JsonView> bins = object.at("bins").elements("bins", 0, 2 * stored.histogram.size());
+  for (std::size_t i = 0; i + 1 < bins.size(); i += 2)
+    nth(stored.histogram, bins[i].integer(0, range.bins() - 1)) =
+        static_cast<std::uint32_t>(bins[i + 1].integer(1, std::numeric_limits<std::uint32_t>::max()));
+  if (const auto values = object.find("values"))
+    for (const JsonView& each : values->elements("values", 0, Distribution::most_exact))
+      stored.values.push_back(each.integer());
+  return Distribution::from(range, stored, object.where());
+}
 
-  [[noreturn]] void refuse(const std::string& key, const std::string& expected, const json& found) const {
-    throw Error(where_ + ": " + key, expected, json_excerpt(found));
-  }
-  const json& member(const json& object, const char* key) const {
-    if (!object.is_object() || !object.contains(key)) refuse(key, "present", "nothing");
-    return object[key];
-  }
-  std::int64_t number(const json& value, const char* key, std::int64_t low, std::int64_t high = most) const {
-    if (!value.is_number_integer() ||
-        (value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(most)))
-      refuse(key, "a whole number", value);
-    const auto out = value.get<std::int64_t>();
-    if (out < low || out > high) refuse(key, fmt::format("a whole number from {} to {}", low, high), value);
-    return out;
-  }
-  std::int64_t integer(const json& object, const char* key, std::int64_t low, std::int64_t high = most) const {
-    return number(member(object, key), key, low, high);
-  }
-  int small(const json& object, const char* key, int low, int high = std::numeric_limits<int>::max()) const {
-    return static_cast<int>(integer(object, key, low, high));
-  }
-  bool boolean(const json& object, const char* key) const {
-    const json& value = member(object, key);
-    if (!value.is_boolean()) refuse(key, "true or false", value);
-    return value.get<bool>();
-  }
-  std::string text(const json& object, const char* key) const {
-    const json& value = member(object, key);
-    if (!value.is_string()) refuse(key, "a text", value);
-    return value.get<std::string>();
-  }
-  const json& list(const json& object, const char* key, std::size_t least = 0, std::size_t longest = SIZE_MAX) const {
-    const json& value = member(object, key);
-    if (!value.is_array() || value.size() < least || value.size() > longest)
-      refuse(key, least == longest ? fmt::format("a list of {}", least) : "a list", value);
-    return value;
-  }
+/// `from` … `from` + 4 of the numbers.
+PassagePlace place_from(const std::vector<JsonView>& numbers, std::size_t from) {
+  return {numbers[from].integer(0), numbers[from + 1].small(0), numbers[from + 2].small(0),
+          numbers[from + 3].integer(0), numbers[from + 4].integer(0)};
+}
 
-  Distribution distribution(const json& object, Distribution::Range range) const {
-    Distribution::Stored stored;
-    stored.count = static_cast<std::uint64_t>(integer(object, "count", 0));
-    stored.sum = text(object, "sum");
-    stored.squares = text(object, "squares");
-    stored.smallest = integer(object, "smallest", std::numeric_limits<std::int64_t>::min());
-    stored.largest = integer(object, "largest", std::numeric_limits<std::int64_t>::min());
-    stored.histogram.resize(static_cast<std::size_t>(range.bins()));
-    const json& bins = list(object, "bins", 0, std::size_t{2} * stored.histogram.size());
-    for (std::size_t i = 0; i + 1 < bins.size(); i += 2)
-      nth(stored.histogram, number(bins[i], "bins", 0, range.bins() - 1)) =
-          static_cast<std::uint32_t>(number(bins[i + 1], "bins", 1, std::numeric_limits<std::uint32_t>::max()));
-    if (object.contains("values"))
-      for (const json& each : list(object, "values", 0, Distribution::most_exact))
-        stored.values.push_back(number(each, "values", std::numeric_limits<std::int64_t>::min()));
-    return Distribution::from(range, stored, where_);
+std::vector<CorpusExample> examples_from(const JsonView& list) {
+  std::vector<CorpusExample> out;
+  for (const JsonView& one : list.elements("examples", 0, CorpusStatistics::examples)) {
+    const std::vector<JsonView> numbers = one.elements("numbers", 7, 7);
+    out.push_back({numbers[0].integer(), place_from(numbers, 1), numbers[6].small(-1)});
   }
-  PassagePlace place(const json& list, std::size_t at) const {
-    const auto take = [&](std::size_t i) { return number(list[at + i], "a passage", 0); };
-    constexpr std::int64_t most_small = std::numeric_limits<std::int32_t>::max();
-    return {take(0), static_cast<std::int32_t>(number(list[at + 1], "a passage", 0, most_small)),
-            static_cast<std::int32_t>(number(list[at + 2], "a passage", 0, most_small)), take(3), take(4)};
-  }
-  std::vector<CorpusExample> examples(const json& object, const char* key) const {
-    std::vector<CorpusExample> out;
-    for (const json& one : list(object, key, 0, CorpusStatistics::examples)) {
-      if (!one.is_array() || one.size() != 7) refuse(key, "examples of seven numbers", one);
-      out.push_back({number(one[0], key, std::numeric_limits<std::int64_t>::min()), place(one, 1),
-                     static_cast<std::int32_t>(number(one[6], key, -1, std::numeric_limits<std::int32_t>::max()))});
-    }
-    return out;
-  }
-  CorpusStatistics::RowSums rows(const json& object) const {
-    const json& four = list(object, "rows", 4, 4);
-    const auto take = [&](std::size_t i) { return number(four[i], "rows", 0); };
-    return {take(0), take(1), take(2), take(3)};
-  }
+  return out;
+}
 
- private:
-  const std::string& where_;
-};
+CorpusStatistics::RowSums rows_from(const JsonView& list) {
+  const std::vector<JsonView> four = list.elements("numbers", 4, 4);
+  return {four[0].integer(0), four[1].integer(0), four[2].integer(0), four[3].integer(0)};
+}
 
 ordered_json statistics_json(const CorpusStatistics& statistics) {
   const CorpusStatistics::Parts parts = statistics.parts();
@@ -162,34 +116,31 @@ ordered_json statistics_json(const CorpusStatistics& statistics) {
   return out;
 }
 
-CorpusStatistics statistics_from(const Reader& read, const json& object, int window, std::int64_t version) {
+CorpusStatistics statistics_from(const JsonView& object, int window, std::int64_t version) {
   const auto all = metrics();
-  const int layers = read.small(object, "layers", 1, 4096), heads = read.small(object, "heads", 1, 4096);
+  const int layers = object.at("layers").small(1, 4096), heads = object.at("heads").small(1, 4096);
   const std::size_t cells = static_cast<std::size_t>(layers) * static_cast<std::size_t>(heads) * all.size();
-  const json& ids = read.list(object, "metrics");
-  for (std::size_t i = 0; i < std::max(ids.size(), all.size()); ++i)
-    if (i >= ids.size() || i >= all.size() || ids[i] != all[i].id)
-      read.refuse("metrics", "the metrics of this program", ids);
+  const std::vector<JsonView> ids = object.at("metrics").elements("names");
+  if (!std::ranges::equal(ids, all, {}, &JsonView::text, &Metric::id))
+    object.at("metrics").refuse("the metrics of this program");
   CorpusStatistics::Parts parts;
-  parts.passages = static_cast<std::uint64_t>(read.integer(object, "passages", 0));
-  parts.tokens = static_cast<std::uint64_t>(read.integer(object, "tokens", 0));
-  const bool fine = version >= 2 && read.boolean(object, "fine_tokens");
+  parts.passages = static_cast<std::uint64_t>(object.at("passages").integer(0));
+  parts.tokens = static_cast<std::uint64_t>(object.at("tokens").integer(0));
+  const bool fine = version >= 2 && object.at("fine_tokens").flag();
   const auto range = [&](std::size_t metric) { return CorpusStatistics::range_of(all[metric], window, fine); };
-  const json& chance = read.list(object, "chance", all.size(), all.size());
-  for (std::size_t i = 0; i < all.size(); ++i) parts.chance.push_back(read.distribution(chance[i], range(i)));
-  const json& stored = read.list(object, "cells", cells, cells);
+  const std::vector<JsonView> chance = object.at("chance").elements("distributions", all.size(), all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) parts.chance.push_back(distribution_from(chance[i], range(i)));
+  const std::vector<JsonView> stored = object.at("cells").elements("cells", cells, cells);
   for (std::size_t i = 0; i < cells; ++i)
-    parts.cells.push_back({read.distribution(read.member(stored[i], "values"), range(i % all.size())),
-                           read.examples(stored[i], "highest"), read.examples(stored[i], "lowest"),
-                           version >= 3 ? read.rows(stored[i]) : CorpusStatistics::RowSums{}});
-  for (const json& passage : read.list(object, "sample", 0, CorpusStatistics::sampled)) {
+    parts.cells.push_back({distribution_from(stored[i].at("values"), range(i % all.size())),
+                           examples_from(stored[i].at("highest")), examples_from(stored[i].at("lowest")),
+                           version >= 3 ? rows_from(stored[i].at("rows")) : CorpusStatistics::RowSums{}});
+  for (const JsonView& passage : object.at("sample").elements("passages", 0, CorpusStatistics::sampled)) {
     CorpusStatistics::Sampled out;
-    const json& hash = read.member(passage, "hash");
-    if (!hash.is_number_unsigned()) read.refuse("hash", "a whole number", hash);
-    out.hash = hash.get<std::uint64_t>();
-    out.place = read.place(read.list(passage, "place", 5, 5), 0);
-    for (const json& value : read.list(passage, "values", cells, cells))
-      out.values.push_back(read.number(value, "values", std::numeric_limits<std::int64_t>::min()));
+    out.hash = passage.at("hash").natural();
+    out.place = place_from(passage.at("place").elements("numbers", 5, 5), 0);
+    for (const JsonView& value : passage.at("values").elements("values", cells, cells))
+      out.values.push_back(value.integer());
     parts.sample.push_back(std::move(out));
   }
   return CorpusStatistics::from(layers, heads, window, std::move(parts));
@@ -221,33 +172,31 @@ std::string to_json(const CorpusResults& results) {
 
 CorpusResults corpus_results_from_json(const std::string& text, const std::string& where) {
   const json parsed = parse_strict_json(text, where);
-  const Reader read(where);
+  const JsonView root(parsed, where);
   if (!parsed.is_object() || !parsed.contains("type") || parsed["type"] != corpus_type)
     throw Error(where, fmt::format("corpus results, \"type\": \"{}\"", corpus_type), "another file");
-  const std::int64_t version = read.integer(parsed, "version", 1);
+  const std::int64_t version = root.at("version").integer(1);
   if (version > corpus_version)
     throw Error(where, fmt::format("corpus results of version {} or older", corpus_version),
                 fmt::format("version {}", version), "a newer Headscope wrote it; use that one");
   CorpusResults out;
-  out.model = read.text(read.member(parsed, "model"), "name");
-  out.parameters = read.integer(read.member(parsed, "model"), "parameters", 0);
-  const json& source = read.member(parsed, "source");
-  for (const json& file : read.list(source, "files"))
-    out.source.files.push_back({read.text(file, "path"), read.integer(file, "bytes", 0)});
-  out.source.lines = read.boolean(source, "lines");
-  out.source.stories = read.integer(source, "stories", 0, 1'000'000'000);
-  const json& seed = read.member(source, "seed");
-  if (!seed.is_number_unsigned()) read.refuse("seed", "a whole number", seed);
-  out.source.seed = seed.get<std::uint64_t>();
-  out.window = read.small(parsed, "window", 2, 1 << 24);
-  out.bos = read.boolean(parsed, "bos");
-  out.shards = read.small(parsed, "shards", 1, 1 << 20);
-  out.shard = read.small(parsed, "shard", 0, out.shards - 1);
-  out.next_piece = read.integer(parsed, "next_piece", 0);
-  out.next_window = read.small(parsed, "next_window", 0);
-  out.finished = read.boolean(parsed, "finished");
-  out.skipped = read.small(parsed, "skipped", 0);
-  out.statistics = statistics_from(read, read.member(parsed, "statistics"), out.window, version);
+  out.model = root.at("model").at("name").text();
+  out.parameters = root.at("model").at("parameters").integer(0);
+  const JsonView source = root.at("source");
+  for (const JsonView& file : source.at("files").elements("files"))
+    out.source.files.push_back({file.at("path").text(), file.at("bytes").integer(0)});
+  out.source.lines = source.at("lines").flag();
+  out.source.stories = source.at("stories").integer(0, 1'000'000'000);
+  out.source.seed = source.at("seed").natural();
+  out.window = root.at("window").small(2, 1 << 24);
+  out.bos = root.at("bos").flag();
+  out.shards = root.at("shards").small(1, 1 << 20);
+  out.shard = root.at("shard").small(0, out.shards - 1);
+  out.next_piece = root.at("next_piece").integer(0);
+  out.next_window = root.at("next_window").small(0);
+  out.finished = root.at("finished").flag();
+  out.skipped = root.at("skipped").small(0);
+  out.statistics = statistics_from(root.at("statistics"), out.window, version);
   return out;
 }
 

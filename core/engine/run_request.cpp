@@ -14,6 +14,7 @@
 #include "core/edits/intervention_tap.h"
 #include "core/engine/edit_pairs.h"
 #include "core/engine/pass_memory.h"
+#include "core/io/json_view.h"
 #include "core/io/strict_json.h"
 #include "core/trace/recorder.h"
 #include "core/trace/token_links.h"
@@ -50,79 +51,21 @@ ordered_json as_json(const RunRequest& request) {
   return result;
 }
 
-/// Reads the keys of one JSON object, and refuses what nobody asked for.
-class Object {
- public:
-  Object(const json& value, std::string where) : value_(value), where_(std::move(where)) {
-    if (!value.is_object()) throw Error(where_, "a JSON object", value.type_name());
-  }
-
-  const json* find(const char* key) {
-    known_.emplace_back(key);
-    const auto found = value_.find(key);
-    return found == value_.end() || found->is_null() ? nullptr : &*found;
-  }
-  void read(const char* key, std::string& out) {
-    if (const json* value = find(key)) out = need(value->is_string(), *value, key, "a string").get<std::string>();
-  }
-  void read(const char* key, bool& out) {
-    if (const json* value = find(key)) out = need(value->is_boolean(), *value, key, "true or false").get<bool>();
-  }
-  std::int32_t integer(const json& value, const char* key) const {
-    constexpr std::int64_t largest = std::numeric_limits<std::int32_t>::max();
-    const bool fits = value.is_number_integer() &&
-                      !(value.is_number_unsigned() && value.get<std::uint64_t>() > largest) &&
-                      value.get<std::int64_t>() >= std::numeric_limits<std::int32_t>::min();
-    return static_cast<std::int32_t>(need(fits, value, key, "32-bit integers").get<std::int64_t>());
-  }
-  const json* array(const char* key, const char* of) {
-    const json* value = find(key);
-    return value ? &need(value->is_array(), *value, key, std::string("an array of ") + of) : nullptr;
-  }
-  template <class Value, std::size_t n>
-  Value choice(const char* key, const NamedValue<Value> (&names)[n], Value otherwise) {
-    const json* value = find(key);
-    if (!value) return otherwise;
-    const auto found = value->is_string() ? value_in(names, value->get_ref<const std::string&>()) : std::nullopt;
-    need(found.has_value(), *value, key, "one of " + listed(names));
-    return *found;
-  }
-  const json& need(bool holds, const json& value, const char* key, const std::string& expected) const {
-    if (!holds) throw Error(where_ + ": \"" + key + "\"", expected, json_excerpt(value));
-    return value;
-  }
-  void done() const {
-    for (const auto& item : value_.items())
-      if (std::find(known_.begin(), known_.end(), item.key()) == known_.end())
-        throw Error(where_, fmt::format("only the keys {}", fmt::join(known_, ", ")), "\"" + item.key() + "\"");
-  }
-
- private:
-  const json& value_;
-  std::string where_;
-  std::vector<std::string> known_;
-};
-
-CaptureSpec capture_from(const json& value, const std::string& where) {
-  Object object(value, where);
+CaptureSpec capture_from(const JsonView& value) {
+  JsonFields fields(value);
   CaptureSpec spec;
-  spec.maps = object.choice("maps", map_storage_names, spec.maps);
-  if (const json* sites = object.array("sites", "site names")) {
-    for (const json& item : *sites) {
-      const auto kind = item.is_string() ? parse_site_kind(item.get_ref<const std::string&>()) : std::nullopt;
-      object.need(kind.has_value(), item, "sites", "names of site kinds, such as \"pattern\" or \"resid_pre\"");
+  fields.read("maps", spec.maps, map_storage_names);
+  if (const auto sites = fields.find("sites"))
+    for (const JsonView& item : sites->elements("site names")) {
+      const auto kind = item.is_text() ? parse_site_kind(item.text()) : std::nullopt;
+      if (!kind) item.refuse("the name of a kind of site, such as \"pattern\" or \"resid_pre\"");
       spec.sites.insert(*kind);
     }
-  }
-  if (const json* layers = object.array("layers", "layer numbers")) {
-    for (const json& item : *layers) spec.layers.insert(object.integer(item, "layers"));
-  }
-  object.read("all_logits", spec.all_logits);
-  if (const json* budget = object.find("byte_budget")) {
-    object.need(budget->is_number_unsigned(), *budget, "byte_budget", "a number of bytes");
-    spec.byte_budget = budget->get<std::size_t>();
-  }
-  object.done();
+  if (const auto layers = fields.find("layers"))
+    for (const JsonView& item : layers->elements("layer numbers")) spec.layers.insert(item.small());
+  fields.read("all_logits", spec.all_logits);
+  if (const auto budget = fields.find("byte_budget")) spec.byte_budget = budget->natural();
+  fields.done();
   return spec;
 }
 
@@ -217,29 +160,27 @@ std::string to_json(const RunRequest& request) {
 
 RunRequest run_request_from_json(const std::string& text, const std::string& where) {
   const json parsed = parse_strict_json(text, where);
-  Object object(parsed, where);
+  return run_request_from_json(JsonView(parsed, where));
+}
+
+RunRequest run_request_from_json(const JsonView& value) {
+  JsonFields fields(value);
   RunRequest request;
-  std::string model;
-  object.read("model", model);
-  if (model.empty()) throw Error(where + ": \"model\"", "the path of a model folder", "none");
-  request.model = model;
-  object.read("text", request.text);
-  if (const json* ids = object.array("ids", "token ids")) {
-    request.ids.reserve(ids->size());
-    for (const json& item : *ids) request.ids.push_back(object.integer(item, "ids"));
-  }
-  if (request.text.empty() && request.ids.empty()) throw Error(where, "\"text\" or \"ids\"", "neither");
-  if (const json* bos = object.find("add_bos"))
-    request.add_bos = object.need(bos->is_boolean(), *bos, "add_bos", "true, false or null").get<bool>();
-  object.read("ids_are_whole", request.ids_are_whole);
-  object.read("parse_special", request.parse_special);
-  request.too_long = object.choice("too_long", too_long_names, request.too_long);
-  if (const json* capture = object.find("capture")) request.capture = capture_from(*capture, where + ": \"capture\"");
-  if (const json* edits = object.array("edits", "edits")) {
-    for (std::size_t i = 0; i < edits->size(); ++i)
-      request.edits.push_back(intervention_from_json((*edits)[i], fmt::format("{}: edit {}", where, i)));
-  }
-  object.done();
+  fields.read("model", request.model);
+  if (request.model.empty()) value.refuse("\"model\", the path of a model folder", "none");
+  fields.read("text", request.text);
+  if (const auto ids = fields.find("ids"))
+    for (const JsonView& item : ids->elements("token ids")) request.ids.push_back(item.small());
+  if (request.text.empty() && request.ids.empty()) value.refuse("\"text\" or \"ids\"", "neither");
+  bool add_bos = false;
+  if (fields.read("add_bos", add_bos)) request.add_bos = add_bos;
+  fields.read("ids_are_whole", request.ids_are_whole);
+  fields.read("parse_special", request.parse_special);
+  fields.read("too_long", request.too_long, too_long_names);
+  if (const auto capture = fields.find("capture")) request.capture = capture_from(*capture);
+  if (const auto edits = fields.find("edits"))
+    for (const JsonView& edit : edits->elements("edits")) request.edits.push_back(intervention_from_json(edit));
+  fields.done();
   return request;
 }
 

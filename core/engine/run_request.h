@@ -19,6 +19,8 @@
 
 namespace headscope {
 
+class JsonView;
+
 struct RunRequest {
   std::filesystem::path model;  ///< folder
   std::string text;             ///< used when `ids` is empty
@@ -46,6 +48,7 @@ std::string to_json(const RunRequest& request);
 /// Absent keys take their defaults (`model` and one of `text`, `ids` are needed), unknown keys are refused.
 /// Throws Error naming `where` and the key.
 RunRequest run_request_from_json(const std::string& json, const std::string& where);
+RunRequest run_request_from_json(const JsonView& value);
 /// The same on every machine and in every build; equal requests have equal hashes.
 std::uint64_t hash(const RunRequest& request);
 

@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/base/json.h"
+#include "core/io/json_view.h"
 #include "core/io/strict_json.h"
 
 namespace headscope {
@@ -41,92 +42,42 @@ json from_bytes(const std::string& bytes) {
   }
 }
 
-/// Reads one object; every error names its path, "model.layers".
-class Reader {
- public:
-  Reader(const json& object, std::string where) : object_(object), where_(std::move(where)) {
-    if (!object.is_object()) throw Error(where_, "an object", json_excerpt(object));
-  }
+constexpr int any_count = std::numeric_limits<int>::max();
 
-  std::string at(const char* key) const { return where_ + "." + key; }
+int count(const JsonView& object, const char* key) {
+  return object.at(key).small(0, any_count);
+}
 
-  const json& value(const char* key) const {
-    const auto found = object_.find(key);
-    if (found == object_.end()) throw Error(where_, fmt::format("\"{}\"", key), "none");
-    return *found;
+/// What from_bytes() wrote.
+std::string bytes(const JsonView& value) {
+  if (value.is_text()) return value.text();
+  if (!value.is_object()) value.refuse("a text or {\"hex\": …}");
+  const std::string hex = value.at("hex").text();
+  std::string out;
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
+    const auto high = hex_digits.find(hex[i]), low = hex_digits.find(hex[i + 1]);
+    if (high == std::string_view::npos || low == std::string_view::npos) break;
+    out += static_cast<char>(high * 16 + low);
   }
-  std::int64_t integer(const char* key, std::int64_t least, std::int64_t most) const {
-    const json& found = value(key);
-    // Unsigned numbers above 2^63 would turn negative in get<int64_t>.
-    const bool fits =
-        found.is_number_integer() && (!found.is_number_unsigned() || found.get<std::uint64_t>() <= INT64_MAX);
-    const std::int64_t number = fits ? found.get<std::int64_t>() : least - 1;
-    if (!fits || number < least || number > most)
-      throw Error(at(key), fmt::format("a whole number from {} to {}", least, most), json_excerpt(found));
-    return number;
-  }
-  int count(const char* key) const { return static_cast<int>(integer(key, 0, std::numeric_limits<int>::max())); }
-  /// False where it is absent.
-  bool flag(const char* key) const {
-    const auto found = object_.find(key);
-    if (found != object_.end() && !found->is_boolean()) throw Error(at(key), "true or false", json_excerpt(*found));
-    return found != object_.end() && found->get<bool>();
-  }
-  double number(const char* key) const {
-    const json& found = value(key);
-    if (!found.is_number()) throw Error(at(key), "a number", json_excerpt(found));
-    return found.get<double>();
-  }
-  std::string text(const char* key) const {
-    const json& found = value(key);
-    if (!found.is_string()) throw Error(at(key), "a string", json_excerpt(found));
-    return found.get<std::string>();
-  }
-  /// A text that is shown to people as it stands.
-  std::string shown(const char* key) const { return excerpt(bytes(key), 4000, Lines::kept); }
-  std::string bytes(const char* key) const {
-    const json& found = value(key);
-    if (found.is_string()) return found.get<std::string>();
-    if (!found.is_object()) throw Error(at(key), "a string or {\"hex\": …}", json_excerpt(found));
-    const std::string hex = Reader(found, at(key)).text("hex");
-    std::string out;
-    for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
-      const auto high = hex_digits.find(hex[i]), low = hex_digits.find(hex[i + 1]);
-      if (high == std::string_view::npos || low == std::string_view::npos) break;
-      out += static_cast<char>(high * 16 + low);
-    }
-    if (2 * out.size() != hex.size()) throw Error(at(key), "pairs of the digits 0-9 a-f", json_excerpt(found["hex"]));
-    return out;
-  }
-  template <class Value, std::size_t n>
-  Value choice(const char* key, const NamedValue<Value> (&names)[n]) const {
-    const auto found = value_in(names, text(key));
-    if (!found) throw Error(at(key), "one of " + listed(names), json_excerpt(value(key)));
-    return *found;
-  }
-  Reader object(const char* key) const { return {value(key), at(key)}; }
+  if (2 * out.size() != hex.size()) value.at("hex").refuse("pairs of the digits 0-9 a-f");
+  return out;
+}
+/// A text that is shown to people as it stands.
+std::string shown(const JsonView& value) {
+  return excerpt(bytes(value), 4000, Lines::kept);
+}
 
- private:
-  const json& object_;
-  std::string where_;
-};
-
-std::vector<Token> read_tokens(const Reader& root, std::size_t text_size) {
-  const json& list = root.value("tokens");
-  if (!list.is_array()) throw Error(root.at("tokens"), "an array", json_excerpt(list));
+std::vector<Token> read_tokens(const JsonView& root, std::size_t text_size) {
   std::vector<Token> tokens;
-  tokens.reserve(list.size());
-  for (const json& item : list) {
-    const Reader reader(item, fmt::format("{}[{}]", root.at("tokens"), tokens.size()));
+  for (const JsonView& item : root.at("tokens").elements("tokens")) {
     Token token;
-    token.bytes = reader.bytes("bytes");
-    token.label = reader.shown("label");
-    const auto size = static_cast<std::int64_t>(text_size);
-    token.begin = static_cast<int>(reader.integer("begin", -1, size));
-    token.end = static_cast<int>(reader.integer("end", -1, size));
+    token.bytes = bytes(item.at("bytes"));
+    token.label = shown(item.at("label"));
+    const auto size = static_cast<int>(text_size);
+    token.begin = item.at("begin").small(-1, size);
+    token.end = item.at("end").small(-1, size);
     if (token.begin > token.end || (token.begin < 0) != (token.end < 0))
-      throw Error(reader.at("begin"), "a span of the text, or -1 and -1",
-                  fmt::format("{} to {}", token.begin, token.end));
+      item.at("begin").refuse("a span of the text, or -1 and -1", fmt::format("{} to {}", token.begin, token.end));
     tokens.push_back(std::move(token));
   }
   return tokens;
@@ -179,63 +130,58 @@ std::string describe_trace(const Trace& trace, const TraceExtents& extents) {
 }
 
 Trace parse_trace_description(const std::string& text, const std::string& where, TraceExtents& extents) {
-  const json root_value = parse_strict_json(text, where, 8);
-  const Reader root(root_value, where);
-  if (root.text("format") != trace_format_name) throw Error(root.at("format"), trace_format_name, root.text("format"));
-  if (const int version = root.count("version"); version != trace_format_version)
-    throw Error(root.at("version"), fmt::format("{}", trace_format_version), fmt::format("{}", version),
-                "the file was written by another version of this program");
+  const json parsed = parse_strict_json(text, where, 8);
+  const JsonView root(parsed, where);
+  if (root.at("format").text() != trace_format_name) root.at("format").refuse(trace_format_name);
+  if (const int version = count(root, "version"); version != trace_format_version)
+    root.at("version").refuse(fmt::format("{}", trace_format_version), fmt::format("{}", version),
+                              "the file was written by another version of this program");
 
   Trace trace;
-  const Reader model = root.object("model");
-  trace.model.name = model.shown("name");
-  trace.model.family = model.shown("family");
-  trace.model.dtype = model.shown("dtype");
-  trace.model.parameters = model.integer("parameters", 0, INT64_MAX);
-  trace.model.context = model.count("context");
+  const JsonView model = root.at("model");
+  trace.model.name = shown(model.at("name"));
+  trace.model.family = shown(model.at("family"));
+  trace.model.dtype = shown(model.at("dtype"));
+  trace.model.parameters = model.at("parameters").integer(0);
+  trace.model.context = count(model, "context");
   ModelDims& d = trace.model.dims;
-  d = {.layers = model.count("layers"),
-       .heads = model.count("heads"),
-       .kv_heads = model.count("kv_heads"),
-       .d_head = model.count("d_head"),
-       .d_model = model.count("d_model"),
-       .d_mlp = model.count("d_mlp"),
-       .vocab = model.count("vocab"),
-       .parallel = model.flag("parallel")};
-  trace.text = root.bytes("text");
-  if (trace.text.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()))
-    throw Error(root.at("text"), "a text below 2 GiB", fmt::format("{} bytes", trace.text.size()));
+  d = {.layers = count(model, "layers"),
+       .heads = count(model, "heads"),
+       .kv_heads = count(model, "kv_heads"),
+       .d_head = count(model, "d_head"),
+       .d_model = count(model, "d_model"),
+       .d_mlp = count(model, "d_mlp"),
+       .vocab = count(model, "vocab"),
+       .parallel = model.flag_or("parallel", false)};
+  trace.text = bytes(root.at("text"));
+  if (trace.text.size() > static_cast<std::size_t>(any_count))
+    root.at("text").refuse("a text below 2 GiB", fmt::format("{} bytes", trace.text.size()));
   trace.tokens = read_tokens(root, trace.text.size());
-  trace.source = root.shown("source");
-  extents.n_query = root.count("queries");
-  extents.n_key = root.count("keys");
-  extents.offset = root.count("query_offset");
-  extents.kind = root.choice("map_kind", kind_names);
-  if (!root.value("rule").is_null()) extents.rule = root.text("rule");
-  if (root_value.contains("names")) {
-    const auto names = parse_hook_names(root.text("names"));
-    if (!names) throw Error(root.at("names"), "transformer-lens, bridge or bridge-gated", root.text("names"));
+  trace.source = shown(root.at("source"));
+  extents.n_query = count(root, "queries");
+  extents.n_key = count(root, "keys");
+  extents.offset = count(root, "query_offset");
+  extents.kind = root.at("map_kind").choice(kind_names);
+  if (const auto rule = root.find("rule")) extents.rule = rule->text();
+  if (const auto written = root.find("names")) {
+    const auto names = parse_hook_names(written->text());
+    if (!names) written->refuse("transformer-lens, bridge or bridge-gated");
     extents.names = *names;
   }
-  if (const auto rules = root_value.find("head_rules"); rules != root_value.end()) {
-    if (!rules->is_array()) throw Error(root.at("head_rules"), "an array", json_excerpt(*rules));
-    for (const json& value : *rules) {
-      const Reader item(value, root.at("head_rules"));
-      extents.head_rules[{item.count("layer"), item.count("head")}] = item.text("rule");
-    }
-  }
-  if (const auto kinds = root_value.find("head_kinds"); kinds != root_value.end()) {
-    if (!kinds->is_array()) throw Error(root.at("head_kinds"), "an array", json_excerpt(*kinds));
-    for (const json& value : *kinds) {
-      const Reader item(value, root.at("head_kinds"));
-      extents.head_kinds[{item.count("layer"), item.count("head")}] = item.choice("kind", kind_names);
-    }
-  }
-  const Reader plan = root.object("plan");
-  trace.plan.maps = plan.choice("maps", map_storage_names);
-  trace.plan.bytes = static_cast<std::size_t>(plan.integer("bytes", 0, INT64_MAX));
-  trace.plan.summary = plan.shown("summary");
-  trace.milliseconds = root.number("milliseconds");
+  const auto each_head = [&](const char* key, const auto& take) {
+    if (const auto heads = root.find(key))
+      for (const JsonView& item : heads->elements("heads"))
+        take(HeadId{count(item, "layer"), count(item, "head")}, item);
+  };
+  each_head("head_rules",
+            [&](HeadId head, const JsonView& item) { extents.head_rules[head] = item.at("rule").text(); });
+  each_head("head_kinds",
+            [&](HeadId head, const JsonView& item) { extents.head_kinds[head] = item.at("kind").choice(kind_names); });
+  const JsonView plan = root.at("plan");
+  trace.plan.maps = plan.at("maps").choice(map_storage_names);
+  trace.plan.bytes = static_cast<std::size_t>(plan.at("bytes").integer(0));
+  trace.plan.summary = shown(plan.at("summary"));
+  trace.milliseconds = root.at("milliseconds").number();
   return trace;
 }
 

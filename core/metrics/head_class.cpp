@@ -10,6 +10,8 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/io/json_view.h"
+#include "core/io/strict_json.h"
 #include "core/metrics/chance_bound.h"
 #include "core/metrics/even_head.h"
 
@@ -23,56 +25,27 @@ using nlohmann::json;
 
 constexpr std::size_t evidence_cells = 5;
 
-/// A value of the wrong kind, short: nothing nested is written out.
-std::string shown(const json& value) {
-  return value.is_structured() ? value.type_name() : value.dump(-1, ' ', true, json::error_handler_t::replace);
-}
-
-std::string text(const json& object, const char* key, const std::string& where) {
-  const auto found = object.find(key);
-  if (found == object.end()) throw Error(where + "." + key, "a text", "nothing");
-  if (!found->is_string() || found->get_ref<const std::string&>().empty())
-    throw Error(where + "." + key, "a text", shown(*found));
-  return found->get<std::string>();
-}
-
-double number(const json& object, const char* key, const std::string& where) {
-  const auto found = object.find(key);
-  if (found == object.end()) throw Error(where + "." + key, "a number", "nothing");
-  if (!found->is_number()) throw Error(where + "." + key, "a number", shown(*found));
-  return found->get<double>();
-}
-
 bool is_color(const std::string& value) {
   return value.size() == 7 && value[0] == '#' &&
          value.find_first_not_of("0123456789abcdefABCDEF", 1) == std::string::npos;
 }
 
-ClassRule parse_rule(const json& object, const std::string& where) {
-  if (!object.is_object()) throw Error(where, "an object", object.type_name());
-  const std::set<std::string> known{"id",           "title", "metric",        "at_least",
-                                    "times_chance", "color", "rows_at_least", "p_at_most"};
-  for (const auto& [key, value] : object.items())
-    if (known.count(key) == 0)
-      throw Error(where + "." + key,
-                  "one of id, title, metric, at_least, times_chance, rows_at_least, p_at_most, color",
-                  "\"" + key + "\"");
+ClassRule parse_rule(const JsonView& object) {
+  constexpr double any = std::numeric_limits<double>::max();
+  JsonFields fields(object);
   ClassRule rule;
-  rule.id = text(object, "id", where);
-  rule.title = text(object, "title", where);
-  rule.metric = text(object, "metric", where);
-  rule.at_least = number(object, "at_least", where);
-  if (object.contains("times_chance")) rule.times_chance = number(object, "times_chance", where);
-  rule.color = text(object, "color", where);
-  const double rows = object.contains("rows_at_least") ? number(object, "rows_at_least", where)
-                                                       : static_cast<double>(rule.rows_at_least);
-  if (!(rows >= 1 && rows <= 1e6 && rows == std::floor(rows)))
-    throw Error(where + ".rows_at_least", "a whole number of rows, 1 or more", object["rows_at_least"].dump());
-  rule.rows_at_least = static_cast<Index>(rows);
-  if (object.contains("p_at_most")) rule.p_at_most = number(object, "p_at_most", where);
-  if (!(rule.p_at_most > 0 && rule.p_at_most <= 1))
-    throw Error(where + ".p_at_most", "a probability above 0, 1 = sureness does not matter",
-                object["p_at_most"].dump());
+  for (const auto& [key, text] :
+       {std::pair{"id", &rule.id}, {"title", &rule.title}, {"metric", &rule.metric}, {"color", &rule.color}}) {
+    fields.read(key, *text);
+    if (text->empty()) object.at(key).refuse("a text");
+  }
+  fields.find("at_least");
+  rule.at_least = object.at("at_least").number();
+  fields.read("times_chance", rule.times_chance, 0, any);  // 0 = chance does not matter
+  fields.read("rows_at_least", rule.rows_at_least, 1, 1'000'000);
+  if (fields.read("p_at_most", rule.p_at_most, 0, 1) && rule.p_at_most == 0)
+    object.at("p_at_most").refuse("a probability above 0, 1 = sureness does not matter");
+  fields.done();
 
   const auto all = metrics();
   const auto scored =
@@ -80,15 +53,11 @@ ClassRule parse_rule(const json& object, const std::string& where) {
   if (scored == all.end()) {
     std::string ids;
     for (const Metric& entry : all) ids += (ids.empty() ? "" : ", ") + std::string(entry.id);
-    throw Error(where + ".metric", "one of " + ids, "\"" + rule.metric + "\"");
+    object.at("metric").refuse("one of " + ids);
   }
   if (!(rule.at_least > 0 && rule.at_least <= scored->high))
-    throw Error(where + ".at_least",
-                "above 0 and at most " + std::to_string(scored->high) + ", the range of " + rule.metric,
-                object["at_least"].dump());
-  if (!(rule.times_chance >= 0 && std::isfinite(rule.times_chance)))
-    throw Error(where + ".times_chance", "0 (chance does not matter) or more", object["times_chance"].dump());
-  if (!is_color(rule.color)) throw Error(where + ".color", "a colour like \"#FFB454\"", "\"" + rule.color + "\"");
+    object.at("at_least").refuse(fmt::format("above 0 and at most {}, the range of {}", scored->high, rule.metric));
+  if (!is_color(rule.color)) object.at("color").refuse("a colour like \"#FFB454\"");
   return rule;
 }
 
@@ -173,23 +142,13 @@ RowEvidence row_evidence(const MetricInput& head, const Metric& scored) {
 
 std::vector<ClassRule> parse_class_rules(std::string_view source, std::string_view where) {
   const std::string file(where);
-  json document;
-  try {
-    document = json::parse(source);
-  } catch (const json::exception& failure) {     // also numbers too large to hold
-    const std::string message = failure.what();  // "[json.exception.…] parse error at line 1, column 3: …"
-    const auto close = message.find("] ");
-    throw Error(file, "JSON", message.substr(close == std::string::npos ? 0 : close + 2));
-  }
-  if (!document.is_object() || !document.contains("classes") || !document["classes"].is_array())
-    throw Error(file, "an object with a list named \"classes\"", document.type_name());
+  const json document = parse_strict_json(source, file);
   std::vector<ClassRule> rules;
   std::set<std::string> ids;
-  for (const json& object : document["classes"]) {
-    const std::string place = file + ": classes[" + std::to_string(rules.size()) + "]";
-    rules.push_back(parse_rule(object, place));
+  for (const JsonView& object : JsonView(document, file).at("classes").elements("classes")) {
+    rules.push_back(parse_rule(object));
     if (!ids.insert(rules.back().id).second)
-      throw Error(place + ".id", "an id of its own", "\"" + rules.back().id + "\" again");
+      object.at("id").refuse("an id of its own", "\"" + rules.back().id + "\" again");
   }
   return rules;
 }

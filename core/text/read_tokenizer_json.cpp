@@ -8,8 +8,8 @@
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/base/json.h"
+#include "core/io/json_view.h"
 #include "core/text/bpe_tokenizer.h"
-#include "core/text/json_file.h"
 #include "core/text/tokenizer_json_steps.h"
 
 namespace headscope {

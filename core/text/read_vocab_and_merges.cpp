@@ -11,9 +11,9 @@
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/utf8.h"
+#include "core/io/json_view.h"
 #include "core/text/bpe_tokenizer.h"
 #include "core/text/byte_alphabet.h"
-#include "core/text/json_file.h"
 
 namespace headscope {
 

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "core/io/json_view.h"
 #include "core/text/bpe_tokenizer.h"
-#include "core/text/json_file.h"
 
 namespace headscope {
 

@@ -8,7 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/base/json.h"
-#include "core/text/json_file.h"
+#include "core/io/json_view.h"
 
 namespace headscope {
 

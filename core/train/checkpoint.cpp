@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/io/json_view.h"
 #include "core/io/safetensors.h"
 #include "core/io/strict_json.h"
 
@@ -27,10 +28,9 @@ const std::string& metadata(const SafetensorsFile& file, const std::string& key)
   return found->second;
 }
 
-double number(const json& value, const std::string& where) {
-  if (value.is_null()) return std::numeric_limits<double>::quiet_NaN();
-  if (!value.is_number()) throw Error(where, "a number", json_excerpt(value));
-  return value.get<double>();
+/// JSON has no NaN: null stands for it.
+double number_or_null(const JsonView& value) {
+  return value.json().is_null() ? std::numeric_limits<double>::quiet_NaN() : value.number();
 }
 
 json curve_json(const std::vector<TrainingPoint>& curve) {
@@ -41,18 +41,14 @@ json curve_json(const std::vector<TrainingPoint>& curve) {
 }
 
 TrainingRecord parse_record(std::string_view text, const std::string& where) {
-  const json object = parse_strict_json(text, where);
-  if (!object.is_object() || !object.contains("steps") || !object["steps"].is_number_integer() ||
-      object["steps"].get<std::int64_t>() < 0 || !object.contains("seconds") || !object.contains("curve") ||
-      !object["curve"].is_array())
-    throw Error(where, "steps, seconds and curve", json_excerpt(object));
+  const json parsed = parse_strict_json(text, where);
+  const JsonView root(parsed, where);
   TrainingRecord record;
-  record.steps = object["steps"].get<std::int64_t>();
-  record.seconds = number(object["seconds"], where);
-  for (const json& point : object["curve"]) {
-    if (!point.is_array() || point.size() != 3 || !point[0].is_number_integer())
-      throw Error(where, "points of three numbers", json_excerpt(point));
-    record.curve.push_back({point[0].get<std::int64_t>(), number(point[1], where), number(point[2], where)});
+  record.steps = root.at("steps").integer(0);
+  record.seconds = root.at("seconds").number();
+  for (const JsonView& point : root.at("curve").elements("points")) {
+    const std::vector<JsonView> numbers = point.elements("numbers", 3, 3);
+    record.curve.push_back({numbers[0].integer(), number_or_null(numbers[1]), number_or_null(numbers[2])});
   }
   return record;
 }

@@ -10,6 +10,7 @@
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/nearest_names.h"
+#include "core/io/json_view.h"
 #include "core/io/strict_json.h"
 #include "core/model/config_reader.h"
 #include "core/model/family.h"
@@ -76,41 +77,23 @@ std::vector<Field> training_fields(Recipe& r) {
               nearest_names_hint(key, known, 1));
 }
 
-template <class Integer>
-Integer integer(const json& value, const std::string& where) {
-  const bool fits =
-      value.is_number_unsigned()
-          ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<Integer>::max())
-          : value.is_number_integer() && std::numeric_limits<Integer>::is_signed &&
-                value.get<std::int64_t>() >= static_cast<std::int64_t>(std::numeric_limits<Integer>::min());
-  if (!fits) throw Error(where, "an integer", json_excerpt(value));
-  return value.get<Integer>();
-}
-
+/// Puts a value where it belongs, as the kind that is there.
 struct Assign {
-  const json& value;
-  const std::string& where;
-  void operator()(int* target) const { *target = integer<int>(value, where); }
-  void operator()(std::int64_t* target) const { *target = integer<std::int64_t>(value, where); }
-  void operator()(std::uint64_t* target) const { *target = integer<std::uint64_t>(value, where); }
-  void operator()(double* target) const {
-    if (!value.is_number()) throw Error(where, "a number", json_excerpt(value));
-    *target = value.get<double>();
-  }
-  void operator()(std::string* target) const {
-    if (!value.is_string()) throw Error(where, "a text", json_excerpt(value));
-    *target = value.get<std::string>();
-  }
+  const JsonView& value;
+  void operator()(int* target) const { *target = value.small(); }
+  void operator()(std::int64_t* target) const { *target = value.integer(); }
+  void operator()(std::uint64_t* target) const { *target = value.natural(); }
+  void operator()(double* target) const { *target = value.number(); }
+  void operator()(std::string* target) const { *target = value.text(); }
 };
 
-void read_section(const json& section, const std::vector<Field>& fields, const std::string& where) {
-  if (!section.is_object()) throw Error(where, "an object", json_excerpt(section));
+void read_section(const JsonView& section, const std::vector<Field>& fields) {
   std::vector<std::string> known;
   for (const Field& field : fields) known.emplace_back(field.key);
-  for (const auto& [key, value] : section.items()) {
+  for (const auto& [key, value] : section.members()) {
     const auto field = std::ranges::find_if(fields, [&](const Field& each) { return key == each.key; });
-    if (field == fields.end()) unknown_key(where, key, known);
-    std::visit(Assign{value, where + ": " + key}, field->value);
+    if (field == fields.end()) unknown_key(section.where(), key, known);
+    std::visit(Assign{value}, field->value);
   }
 }
 
@@ -118,12 +101,6 @@ ordered_json section_json(const std::vector<Field>& fields) {
   ordered_json out;
   for (const Field& field : fields) std::visit([&](const auto* value) { out[field.key] = *value; }, field.value);
   return out;
-}
-
-const json& member(const json& object, const char* key, const std::string& where) {
-  const auto found = object.find(key);
-  if (found == object.end()) throw Error(where, fmt::format("a key \"{}\"", key), "none");
-  return *found;
 }
 
 void check_range(std::int64_t value, std::int64_t low, std::int64_t high, const std::string& where) {
@@ -181,25 +158,21 @@ void Recipe::check(const std::string& where) const {
 }
 
 Recipe parse_recipe(std::string_view text, const std::string& where) {
-  const json document = parse_strict_json(text, where);
-  if (!document.is_object()) throw Error(where, "an object", json_excerpt(document));
+  const json parsed = parse_strict_json(text, where);
+  const JsonView document(parsed, where);
   const std::vector<std::string> sections = {"name", "task", "model", "training"};
-  for (const auto& [key, value] : document.items())
+  for (const auto& [key, value] : document.members())
     if (std::ranges::find(sections, key) == sections.end()) unknown_key(where, key, sections);
   Recipe recipe;
-  Assign{member(document, "name", where), where + ": name"}(&recipe.name);
-  const json &task = member(document, "task", where), &model = member(document, "model", where);
-  if (!task.is_object()) throw Error(where + ": task", "an object", json_excerpt(task));
-  if (!model.is_object()) throw Error(where + ": model", "an object", json_excerpt(model));
-  // The kind decides which other keys there are.
-  Assign{member(task, "kind", where + ": task"), where + ": task: kind"}(&recipe.task.kind);
-  read_section(task, task_fields(recipe), where + ": task");
-  member(model, "family", where + ": model");
-  read_section(model, model_fields(recipe), where + ": model");
-  if (!model.contains("kv_heads")) recipe.model.kv_heads = recipe.model.heads;
-  if (!model.contains("mlp")) recipe.model.mlp = 4 * recipe.model.width;
-  if (const auto training = document.find("training"); training != document.end())
-    read_section(*training, training_fields(recipe), where + ": training");
+  recipe.name = document.at("name").text();
+  const JsonView task = document.at("task"), model = document.at("model");
+  recipe.task.kind = task.at("kind").text();  // which decides what other keys there are
+  read_section(task, task_fields(recipe));
+  model.at("family");
+  read_section(model, model_fields(recipe));
+  if (!model.find("kv_heads")) recipe.model.kv_heads = recipe.model.heads;
+  if (!model.find("mlp")) recipe.model.mlp = 4 * recipe.model.width;
+  if (const auto training = document.find("training")) read_section(*training, training_fields(recipe));
   recipe.optimizer.schedule_steps = recipe.steps;
   recipe.check(where);
   return recipe;

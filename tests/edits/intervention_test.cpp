@@ -226,8 +226,10 @@ TEST_CASE("edits survive JSON, alone and inside a request") {
                                         temperature(2.25, {3, {}}),
                                         mask("window 8 & padding 2", {1, 0}),
                                         {{{}, 2}, SetMask{"full"}, false}};
-  for (const Intervention& edit : edits)
-    CHECK(intervention_from_json(json::parse(to_json(edit).dump()), "test") == edit);
+  for (const Intervention& edit : edits) {
+    const json written = json::parse(to_json(edit).dump());
+    CHECK(intervention_from_json({written, "test"}) == edit);
+  }
   RunRequest request;
   request.model = "some/model";
   request.ids = {1, 2};
@@ -242,7 +244,8 @@ TEST_CASE("edits survive JSON, alone and inside a request") {
 
 TEST_CASE("JSON that is no edit is refused by key") {
   const auto read = [](const char* text) {
-    return refusal([&] { intervention_from_json(json::parse(text), "edit 3"); });
+    const json written = json::parse(text);
+    return refusal([&] { intervention_from_json({written, "edit 3"}); });
   };
   CHECK(read("[]").find("edit 3: expected an edit as a JSON object") == 0);
   CHECK(read("{}").find("edit 3: \"target\": expected a head such as \"1.0\", found none") == 0);
