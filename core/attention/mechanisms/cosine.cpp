@@ -114,7 +114,7 @@ Mechanism make_cosine() {
   m.meaning =
       "The query's norm sets how sharp its row is, the key's norm how much every query likes it, the angle who suits "
       "whom. Switch one off and see what it carried.";
-  m.keywords = "cosine attention split angle norm key normalization A6";
+  m.keywords = "cosine attention split angle norm key normalization";
   m.ours =
       "τ is learnt for each head in Swin V2, from 1/τ = 10; here it is a slider. The mean of the norms in place of 1 "
       "is "

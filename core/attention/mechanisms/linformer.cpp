@@ -149,7 +149,7 @@ Mechanism make_linformer() {
   m.meaning =
       "Attention matrices are nearly of low rank, so r summaries of the keys stand in for all m of them. Tokens of one "
       "summary cannot be told apart.";
-  m.keywords = "low rank projection E2";
+  m.keywords = "low rank projection";
   m.ours =
       "E and F are learnt in the paper; here they are the means of segments, one matrix for both, or drawn. Under a "
       "mask each query has its own, cut to what it sees.";

@@ -63,7 +63,7 @@ Mechanism make_log_length() {
   m.meaning =
       "Softmax spreads out as a text grows. Scores that grow with ln n hold the entropy of a row where it was at the "
       "length m of training.";
-  m.keywords = "entropy invariant logn length extrapolation dispersion A11";
+  m.keywords = "entropy invariant logn length extrapolation dispersion";
   m.parameters = {
       whole_parameter("trained", "Trained length m", "At this many keys nothing changes.", 2, 131072, 16, true)};
   m.run = run;

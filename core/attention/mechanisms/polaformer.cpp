@@ -146,7 +146,7 @@ Mechanism make_polaformer() {
       "ReLU throws negative parts away; here they are kept, in two streams for agreeing and opposing signs, and a "
       "power "
       "above 1 brings back the sharpness that exp gave.";
-  m.keywords = "polarity aware negative power E9";
+  m.keywords = "polarity aware negative power";
   m.parameters = {number_parameter("power", "Power p", "Above 1 strong similarities gain on weak ones.", 1, 8, 3),
                   number_parameter("same", "Coefficient, same sign", "Learnt in the paper.", -2, 2, 1),
                   number_parameter("opposite", "Coefficient, opposite", "Learnt in the paper.", -2, 2, 1)};

@@ -147,7 +147,7 @@ Mechanism make_titans() {
   m.meaning =
       "The state is a network trained on the text itself: what surprises it changes it, past surprise carries on as "
       "momentum, and α forgets. Attention joins it as context, gate or layer.";
-  m.keywords = "neural memory surprise momentum forgetting MAC MAG MAL test time training F4";
+  m.keywords = "neural memory surprise momentum forgetting MAC MAG MAL test time training";
   m.ours =
       "η, θ and α are learnt maps of the token in the paper; here they are sliders. Norms have no gains, projections "
       "of y "
