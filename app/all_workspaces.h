@@ -20,14 +20,14 @@ class AllWorkspaces {
       : training(parts.jobs, parts.editor, parts.run),
         generation(parts.jobs, parts.editor, parts.run, parts.files),
         comparison(parts.jobs, parts.editor, parts.run, &training),
-        positions_desk(parts.jobs, parts.editor, parts.run),
-        corpus_desk(parts.jobs, parts.editor, parts.run),
+        positions_controller(parts.jobs, parts.editor, parts.run),
+        corpus_controller(parts.jobs, parts.editor, parts.run),
         generate(generation),
         compare(comparison),
-        positions(positions_desk),
+        positions(positions_controller),
         mechanisms(parts.jobs, parts.editor, parts.run),
         analyse(parts.jobs, parts.run),
-        corpus(corpus_desk),
+        corpus(corpus_controller),
         train(training) {
     // In the order of workspace_list.
     for (Workspace* each : std::initializer_list<Workspace*>{&explore, &generate, &compare, &positions, &mechanisms,
@@ -39,8 +39,8 @@ class AllWorkspaces {
 
   /// What the command line asks the workspaces to begin with. Throws Error.
   void begin_with(const AppOptions& options) {
-    if (const auto view = parse_mechanism_view(options.view)) mechanisms.desk().view = *view;
-    if (!options.corpus.empty()) corpus_desk.begin_with(options.corpus);
+    if (const auto view = parse_mechanism_view(options.view)) mechanisms.controller().view = *view;
+    if (!options.corpus.empty()) corpus_controller.begin_with(options.corpus);
     generation.write_at_once(options.generate_tokens);
     comparison.begin_with(options.with_model, options.with_text);
     if (!options.recipe.empty()) training.choose(options.recipe);
@@ -50,11 +50,11 @@ class AllWorkspaces {
     }
   }
 
-  TrainingDesk training;
-  GenerationDesk generation;
-  CompareDesk comparison;
-  PositionsDesk positions_desk;
-  CorpusDesk corpus_desk;
+  TrainingController training;
+  GenerationController generation;
+  CompareController comparison;
+  PositionsController positions_controller;
+  CorpusController corpus_controller;
   ExploreWorkspace explore;
   GenerateWorkspace generate;
   CompareWorkspace compare;

@@ -39,23 +39,27 @@ const std::map<std::string, Names>& allowed() {
        {"core/base", "core/tensor", "core/trace", "core/attention", "core/attention/positions", "core/io",
         "core/model"}},
       {"core/model/formats", {"core/base", "core/tensor", "core/trace", "core/attention", "core/io", "core/model"}},
-      {"core/train",
-       {"core/base", "core/tensor", "core/trace", "core/attention", "core/text", "core/io", "core/model",
-        "core/model/formats"}},
       {"core/edits",
        {"core/base", "core/tensor", "core/trace", "core/attention", "core/attention/positions", "core/io",
         "core/model"}},
-      {"core/engine",
-       {"core/base", "core/tensor", "core/trace", "core/attention", "core/attention/positions", "core/text", "core/io",
-        "core/metrics", "core/model", "core/edits", "core/train"}},
-      {"core/reading",
+      {"core/run",
+       {"core/base", "core/tensor", "core/trace", "core/attention", "core/text", "core/io", "core/model",
+        "core/edits"}},
+      {"core/generate",
+       {"core/base", "core/tensor", "core/trace", "core/metrics", "core/model", "core/edits", "core/run"}},
+      // A model is trained without being asked anything; how well it does is asked as of any other.
+      {"core/train",
+       {"core/base", "core/tensor", "core/trace", "core/attention", "core/text", "core/io", "core/metrics",
+        "core/model", "core/model/formats", "core/run"}},
+      {"core/corpus", {"core/base", "core/tensor", "core/trace", "core/io", "core/metrics", "core/run", "core/train"}},
+      {"core/analysis",
        {"core/base", "core/tensor", "core/trace", "core/attention", "core/metrics", "core/model", "core/edits",
-        "core/train", "core/engine"}},
+        "core/run", "core/train"}},
       {"viz/color", {"core/base", "core/tensor"}},
       {"viz/scene", {"core/base", "core/tensor", "core/trace", "core/metrics", "viz/color"}},
       {"viz/export", {"core/base", "core/tensor", "core/trace", "core/metrics", "viz/color", "viz/scene"}},
       {"viz/gl", {"core/base", "core/tensor", "core/trace", "core/metrics", "viz/color", "viz/scene"}},
-      // Of app who may know whom there: of core and viz all of them may know everything (widgets not the engine).
+      // Of app who may know whom there: of core and viz all of them may know everything (widgets no runs).
       {"app/render", {}},
       {"app/cli", {"app", "app/render"}},
       {"app/state", {"app", "app/render"}},
@@ -111,8 +115,8 @@ std::string fault(const std::string& file, const std::string& header, bool quote
       return file + " includes " + header + ": our own headers are named from the project's root";
     return "";
   }
-  if (file.starts_with("app/widgets/") && header.starts_with("core/engine/"))
-    return file + " includes " + header + ": widgets know neither the engine nor the state";
+  if (file.starts_with("app/widgets/") && header.starts_with("core/run/"))
+    return file + " includes " + header + ": widgets know neither runs nor the state";
   if (file.starts_with("app/") && !header.starts_with("app/")) return "";
   const std::string from = fs::path(file).parent_path().generic_string();
   const std::string to = fs::path(header).parent_path().generic_string();
@@ -149,7 +153,7 @@ TEST_CASE("an include that points up is seen") {
   CHECK(faults_of("core/metrics/a.cpp", "#include \"core/model/model.h\"\n").size() == 1);
   CHECK(faults_of("core/tensor/a.h", "#pragma once\n#include \"core/trace/site.h\"\n").size() == 1);
   CHECK(faults_of("core/trace/a.h", "  # include \"viz/color/color.h\"").size() == 1);
-  CHECK(faults_of("viz/scene/a.h", "#include \"core/engine/worker.h\"").size() == 1);
+  CHECK(faults_of("viz/scene/a.h", "#include \"core/run/worker.h\"").size() == 1);
   CHECK(faults_of("viz/export/a.h", "#include <imgui.h>\n#include <GL/gl.h>").size() == 2);
   CHECK(faults_of("app/widgets/a.h", "#include \"app/state/app_state.h\"").size() == 1);
   CHECK(faults_of("app/workspaces/explore/a.cpp", "#include \"app/workspaces/analyse/parts.h\"").size() == 1);
@@ -158,8 +162,7 @@ TEST_CASE("an include that points up is seen") {
             .empty());
   CHECK(faults_of("core/text/a.h", "#include \"tokenizer.h\"").size() == 1);
   CHECK(faults_of("core/nowhere/a.h", "#include \"core/base/error.h\"").size() == 1);
-  CHECK(faults_of("core/engine/a.h",
-                  "#include <vector>\n#include \"core/model/model.h\"\n#include \"core/engine/worker.h\"")
+  CHECK(faults_of("core/run/a.h", "#include <vector>\n#include \"core/model/model.h\"\n#include \"core/run/worker.h\"")
             .empty());
   CHECK(faults_of("app/widgets/a.h", "#include <imgui.h>\n#include \"viz/scene/scene.h\"").empty());
 }

@@ -43,7 +43,7 @@ struct UiRequests {
 };
 
 /// What an action works on; everything outlives the call.
-struct Workbench {
+struct AppContext {
   Explorer& explorer;
   Settings& settings;
   UiRequests& ui;
@@ -54,11 +54,11 @@ struct Action {
   std::string title;     ///< "Logarithmic scale"
   std::string shortcut;  ///< "Ctrl+Shift+Z", "Left", "?"; "" = none. Further ones after " or ".
   std::string group;     ///< of the menu: "File", "Edit", "Go", "View", "Help"
-  std::function<void(Workbench&)> run;
-  std::function<bool(const Workbench&)> enabled;  ///< empty = always
-  std::function<bool(const Workbench&)> checked;  ///< of a choice: whether it is on; empty = not a choice
-  bool is_enabled(const Workbench& bench) const { return !enabled || enabled(bench); }
-  bool is_checked(const Workbench& bench) const { return checked && checked(bench); }
+  std::function<void(AppContext&)> run;
+  std::function<bool(const AppContext&)> enabled;  ///< empty = always
+  std::function<bool(const AppContext&)> checked;  ///< of a choice: whether it is on; empty = not a choice
+  bool is_enabled(const AppContext& app) const { return !enabled || enabled(app); }
+  bool is_checked(const AppContext& app) const { return checked && checked(app); }
 };
 
 /// All of them, in the order of menus. Ids and shortcuts are unique.

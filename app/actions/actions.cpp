@@ -13,45 +13,45 @@ namespace headscope {
 namespace {
 using Dialog = UiRequests::Dialog;
 
-bool has_model(const Workbench& bench) {
-  return bench.explorer.results().model.model != nullptr;
+bool has_model(const AppContext& app) {
+  return app.explorer.results().model.model != nullptr;
 }
-bool has_run(const Workbench& bench) {
-  return bench.explorer.results().run != nullptr;
+bool has_run(const AppContext& app) {
+  return app.explorer.results().run != nullptr;
 }
-bool has_facts(const Workbench& bench) {
-  return bench.explorer.results().facts != nullptr;
+bool has_facts(const AppContext& app) {
+  return app.explorer.results().facts != nullptr;
 }
-Index token_count(const Workbench& bench) {
-  return has_run(bench) ? static_cast<Index>(bench.explorer.results().run->trace->tokens.size()) : 0;
+Index token_count(const AppContext& app) {
+  return has_run(app) ? static_cast<Index>(app.explorer.results().run->trace->tokens.size()) : 0;
 }
 
 /// The next head in reading order of the atlas, round the end.
-void move_head(Workbench& bench, int layers, int heads) {
-  const ModelDims& dims = bench.explorer.results().model.model->config().dims;
-  HeadId head = bench.explorer.state().document.selected;
+void move_head(AppContext& app, int layers, int heads) {
+  const ModelDims& dims = app.explorer.results().model.model->config().dims;
+  HeadId head = app.explorer.state().document.selected;
   head.layer = (head.layer + layers + dims.layers) % dims.layers;
   head.head = (head.head + heads + dims.heads) % dims.heads;
-  bench.explorer.editor.select(head);
+  app.explorer.editor.select(head);
 }
 
 /// The pinned query one token on; from none, the first or the last.
-void move_query(Workbench& bench, Index step) {
-  const Index tokens = token_count(bench);
-  const auto query = bench.explorer.state().document.query;
+void move_query(AppContext& app, Index step) {
+  const Index tokens = token_count(app);
+  const auto query = app.explorer.state().document.query;
   const Index from = query ? *query + step : step > 0 ? 0 : tokens - 1;
-  bench.explorer.editor.pin(std::clamp<Index>(from, 0, tokens - 1));
+  app.explorer.editor.pin(std::clamp<Index>(from, 0, tokens - 1));
 }
 
 /// The pinned key one token on, inside the pinned row; from none, the key of the row's largest weight.
-void move_key(Workbench& bench, Index step) {
-  const Document& document = bench.explorer.state().document;
+void move_key(AppContext& app, Index step) {
+  const Document& document = app.explorer.state().document;
   if (!document.query) return;
-  const AttentionMap* map = bench.explorer.results().map(document.selected);
+  const AttentionMap* map = app.explorer.results().map(document.selected);
   if (!map || *document.query >= map->n_query()) return;
   const Index strongest = std::max(nth(map->stats().max_key, *document.query), 0);
   const Index key = document.key ? *document.key + step : strongest;
-  bench.explorer.editor.pin(document.query, std::clamp<Index>(key, 0, map->n_key() - 1));
+  app.explorer.editor.pin(document.query, std::clamp<Index>(key, 0, map->n_key() - 1));
 }
 
 template <class Value>
@@ -60,9 +60,9 @@ Action choice(std::string id, std::string title, std::string shortcut, Value Vie
           std::move(title),
           std::move(shortcut),
           "View",
-          [field, value](Workbench& bench) { bench.explorer.editor.view().*field = value; },
+          [field, value](AppContext& app) { app.explorer.editor.view().*field = value; },
           nullptr,
-          [field, value](const Workbench& bench) { return bench.explorer.state().view.*field == value; }};
+          [field, value](const AppContext& app) { return app.explorer.state().view.*field == value; }};
 }
 
 Action toggle(std::string id, std::string title, std::string shortcut, bool View::*field) {
@@ -70,9 +70,9 @@ Action toggle(std::string id, std::string title, std::string shortcut, bool View
           std::move(title),
           std::move(shortcut),
           "View",
-          [field](Workbench& bench) { bench.explorer.editor.view().*field = !(bench.explorer.state().view.*field); },
+          [field](AppContext& app) { app.explorer.editor.view().*field = !(app.explorer.state().view.*field); },
           nullptr,
-          [field](const Workbench& bench) { return bench.explorer.state().view.*field; }};
+          [field](const AppContext& app) { return app.explorer.state().view.*field; }};
 }
 
 Action theme_action(const std::string& id, std::string title) {
@@ -80,24 +80,24 @@ Action theme_action(const std::string& id, std::string title) {
           std::move(title),
           "",
           "View",
-          [id](Workbench& bench) { bench.explorer.editor.view().theme = bench.settings.theme = id; },
+          [id](AppContext& app) { app.explorer.editor.view().theme = app.settings.theme = id; },
           nullptr,
-          [id](const Workbench& bench) { return bench.explorer.state().view.theme == id; }};
+          [id](const AppContext& app) { return app.explorer.state().view.theme == id; }};
 }
 
-Action coloring(std::string id, std::string title, std::function<bool(const Workbench&)> enabled) {
+Action coloring(std::string id, std::string title, std::function<bool(const AppContext&)> enabled) {
   const std::string value = id;
   return {"atlas.color." + std::move(id),
           "Atlas: " + std::move(title),
           "",
           "View",
-          [value](Workbench& bench) { bench.explorer.editor.view().atlas.coloring = value; },
+          [value](AppContext& app) { app.explorer.editor.view().atlas.coloring = value; },
           std::move(enabled),
-          [value](const Workbench& bench) { return bench.explorer.state().view.atlas.coloring == value; }};
+          [value](const AppContext& app) { return app.explorer.state().view.atlas.coloring == value; }};
 }
 
 void add_file(std::vector<Action>& all) {
-  const auto dialog = [](Dialog which) { return [which](Workbench& bench) { bench.ui.dialog = which; }; };
+  const auto dialog = [](Dialog which) { return [which](AppContext& app) { app.ui.dialog = which; }; };
   all.push_back({"file.open_model", "Open model…", "Ctrl+O", "File", dialog(Dialog::open_model), nullptr, nullptr});
   constexpr std::pair<const char*, const char*> bundled[] = {
       {"tiny-gpt2", "Open tiny-gpt2: stories, learned positions"},
@@ -106,119 +106,118 @@ void add_file(std::vector<Action>& all) {
       {"induction", "Open induction: two layers made by hand"}};
   for (const auto& [name, title] : bundled)
     all.push_back({std::string("file.open.") + name, title, "", "File",
-                   [name = name](Workbench& bench) { bench.explorer.files.open_example(name); }, nullptr, nullptr});
+                   [name = name](AppContext& app) { app.explorer.files.open_example(name); }, nullptr, nullptr});
   all.push_back(
       {"file.open_session", "Open session…", "Ctrl+Shift+O", "File", dialog(Dialog::open_session), nullptr, nullptr});
   all.push_back(
       {"file.save_session", "Save session…", "Ctrl+S", "File", dialog(Dialog::save_session), has_model, nullptr});
   all.push_back({"file.export", "Export a picture or its numbers…", "Ctrl+E", "File", dialog(Dialog::export_view),
                  nullptr, nullptr});
-  const auto copy = [](Copy what) { return [what](Workbench& bench) { bench.ui.copy = what; }; };
+  const auto copy = [](Copy what) { return [what](AppContext& app) { app.ui.copy = what; }; };
   all.push_back({"file.copy_picture", "Copy the picture on screen", "Ctrl+Alt+C", "File", copy(Copy::picture),
                  has_model, nullptr});
   all.push_back(
       {"file.copy_numbers", "Copy its numbers", "Ctrl+Shift+C", "File", copy(Copy::numbers), has_model, nullptr});
-  all.push_back({"file.settings", "Settings…", "Ctrl+,", "File", [](Workbench& bench) { bench.ui.settings = true; },
+  all.push_back({"file.settings", "Settings…", "Ctrl+,", "File", [](AppContext& app) { app.ui.settings = true; },
                  nullptr, nullptr});
-  all.push_back(
-      {"file.quit", "Quit", "Ctrl+Q", "File", [](Workbench& bench) { bench.ui.quit = true; }, nullptr, nullptr});
+  all.push_back({"file.quit", "Quit", "Ctrl+Q", "File", [](AppContext& app) { app.ui.quit = true; }, nullptr, nullptr});
 }
 
 void add_edit(std::vector<Action>& all) {
-  all.push_back({"edit.undo", "Undo", "Ctrl+Z", "Edit", [](Workbench& bench) { bench.explorer.editor.undo(); },
-                 [](const Workbench& bench) { return bench.explorer.editor.history().can_undo(); }, nullptr});
+  all.push_back({"edit.undo", "Undo", "Ctrl+Z", "Edit", [](AppContext& app) { app.explorer.editor.undo(); },
+                 [](const AppContext& app) { return app.explorer.editor.history().can_undo(); }, nullptr});
   all.push_back({"edit.redo", "Redo", "Ctrl+Shift+Z or Ctrl+Y", "Edit",
-                 [](Workbench& bench) { bench.explorer.editor.redo(); },
-                 [](const Workbench& bench) { return bench.explorer.editor.history().can_redo(); }, nullptr});
-  all.push_back({"edit.steps", "Undo list…", "Ctrl+H", "Edit", [](Workbench& bench) { bench.ui.steps = true; },
-                 [](const Workbench& bench) {
-                   return bench.explorer.editor.history().can_undo() || bench.explorer.editor.history().can_redo();
+                 [](AppContext& app) { app.explorer.editor.redo(); },
+                 [](const AppContext& app) { return app.explorer.editor.history().can_redo(); }, nullptr});
+  all.push_back({"edit.steps", "Undo list…", "Ctrl+H", "Edit", [](AppContext& app) { app.ui.steps = true; },
+                 [](const AppContext& app) {
+                   return app.explorer.editor.history().can_undo() || app.explorer.editor.history().can_redo();
                  },
                  nullptr});
   all.push_back({"edit.add", "Add an edit…", "A", "Edit",
-                 [](Workbench& bench) {
-                   bench.ui.workspace = workspace_index("Explore");
-                   bench.ui.add_edit = true;
+                 [](AppContext& app) {
+                   app.ui.workspace = workspace_index("Explore");
+                   app.ui.add_edit = true;
                  },
                  has_run, nullptr});
   all.push_back({"edit.prompt", "Edit the prompt", "Ctrl+L", "Edit",
-                 [](Workbench& bench) { bench.ui.focus_prompt = true; }, nullptr, nullptr});
-  const auto has_edits = [](const Workbench& bench) { return !bench.explorer.state().document.edits.empty(); };
+                 [](AppContext& app) { app.ui.focus_prompt = true; }, nullptr, nullptr});
+  const auto has_edits = [](const AppContext& app) { return !app.explorer.state().document.edits.empty(); };
   all.push_back({"edit.ablate", "Ablate the selected head, or bring it back", "X", "Edit",
-                 [](Workbench& bench) {
-                   const HeadId head = bench.explorer.state().document.selected;
+                 [](AppContext& app) {
+                   const HeadId head = app.explorer.state().document.selected;
                    const Intervention ablated{{head.layer, head.head}, Ablate{}};
-                   auto edits = bench.explorer.state().document.edits;
+                   auto edits = app.explorer.state().document.edits;
                    if (std::erase(edits, ablated) == 0) edits.push_back(ablated);
-                   bench.explorer.editor.history().close_step();
-                   bench.explorer.editor.set_edits(std::move(edits));
+                   app.explorer.editor.history().close_step();
+                   app.explorer.editor.set_edits(std::move(edits));
                  },
                  has_run,
-                 [](const Workbench& bench) {
-                   const HeadId head = bench.explorer.state().document.selected;
-                   return std::ranges::count(bench.explorer.state().document.edits,
+                 [](const AppContext& app) {
+                   const HeadId head = app.explorer.state().document.selected;
+                   return std::ranges::count(app.explorer.state().document.edits,
                                              Intervention{{head.layer, head.head}, Ablate{}}) > 0;
                  }});
   all.push_back({"edit.answers", "Logit difference: back to the two most probable tokens", "", "Edit",
-                 [](Workbench& bench) { bench.explorer.editor.view().contrast.reset(); },
-                 [](const Workbench& bench) { return bench.explorer.state().view.contrast.has_value(); }, nullptr});
+                 [](AppContext& app) { app.explorer.editor.view().contrast.reset(); },
+                 [](const AppContext& app) { return app.explorer.state().view.contrast.has_value(); }, nullptr});
   all.push_back({"edit.clear", "Remove all edits of the model", "", "Edit",
-                 [](Workbench& bench) { bench.explorer.editor.set_edits({}); }, has_edits, nullptr});
-  const auto any_on = [](const Workbench& bench) {
-    return std::ranges::any_of(bench.explorer.state().document.edits, &Intervention::enabled);
+                 [](AppContext& app) { app.explorer.editor.set_edits({}); }, has_edits, nullptr});
+  const auto any_on = [](const AppContext& app) {
+    return std::ranges::any_of(app.explorer.state().document.edits, &Intervention::enabled);
   };
   all.push_back({"edit.toggle", "Switch the edits off or on", "Ctrl+D", "Edit",
-                 [any_on](Workbench& bench) {
-                   auto edits = bench.explorer.state().document.edits;
-                   const bool on = !any_on(bench);
+                 [any_on](AppContext& app) {
+                   auto edits = app.explorer.state().document.edits;
+                   const bool on = !any_on(app);
                    for (Intervention& edit : edits) edit.enabled = on;
-                   bench.explorer.editor.set_edits(std::move(edits));
+                   app.explorer.editor.set_edits(std::move(edits));
                  },
                  has_edits, any_on});
   all.push_back(
       {"edit.run_again", "Run again what was stopped", "F5", "Edit",
-       [](Workbench& bench) { bench.explorer.run.run_again(); },
-       [](const Workbench& bench) { return bench.explorer.run.behind() || !bench.explorer.jobs.stopped().empty(); },
+       [](AppContext& app) { app.explorer.run.run_again(); },
+       [](const AppContext& app) { return app.explorer.run.behind() || !app.explorer.jobs.stopped().empty(); },
        nullptr});
-  all.push_back({"edit.cancel", "Stop what runs", "", "Edit", [](Workbench& bench) { bench.explorer.jobs.stop(); },
-                 [](const Workbench& bench) { return bench.explorer.jobs.busy(); }, nullptr});
+  all.push_back({"edit.cancel", "Stop what runs", "", "Edit", [](AppContext& app) { app.explorer.jobs.stop(); },
+                 [](const AppContext& app) { return app.explorer.jobs.busy(); }, nullptr});
 }
 
 void add_go(std::vector<Action>& all) {
   for (int i = 0; i < static_cast<int>(workspace_list.size()); ++i)
     all.push_back({"go.workspace." + std::to_string(i + 1), "Workspace: " + std::string(nth(workspace_list, i).title),
-                   "Alt+" + std::to_string(i + 1), "Go", [i](Workbench& bench) { bench.ui.workspace = i; }, nullptr,
-                   [i](const Workbench& bench) { return bench.ui.workspace == i; }});
+                   "Alt+" + std::to_string(i + 1), "Go", [i](AppContext& app) { app.ui.workspace = i; }, nullptr,
+                   [i](const AppContext& app) { return app.ui.workspace == i; }});
   using Generation = UiRequests::Generation;
   for (const auto& [id, title, key, what] :
        {std::tuple{"generate.step", "Generate one token", "Alt+Right", Generation::step},
         std::tuple{"generate.run", "Generate: run or pause", "Alt+Space", Generation::run}})
     all.push_back({id, title, key, "Go",
-                   [what = what](Workbench& bench) {
-                     bench.ui.workspace = workspace_index("Generate");
-                     bench.ui.generation = what;
+                   [what = what](AppContext& app) {
+                     app.ui.workspace = workspace_index("Generate");
+                     app.ui.generation = what;
                    },
                    has_run, nullptr});
   const auto head = [&](const char* id, const char* title, const char* keys, int layers, int heads) {
-    all.push_back({id, title, keys, "Go", [layers, heads](Workbench& bench) { move_head(bench, layers, heads); },
+    all.push_back({id, title, keys, "Go", [layers, heads](AppContext& app) { move_head(app, layers, heads); },
                    has_model, nullptr});
   };
   head("go.head.next", "Next head", "Right", 0, 1);
   head("go.head.previous", "Previous head", "Left", 0, -1);
   head("go.layer.next", "Next layer", "Down", 1, 0);
   head("go.layer.previous", "Previous layer", "Up", -1, 0);
-  all.push_back({"go.query.next", "Pin the next token", "]", "Go", [](Workbench& bench) { move_query(bench, 1); },
+  all.push_back({"go.query.next", "Pin the next token", "]", "Go", [](AppContext& app) { move_query(app, 1); }, has_run,
+                 nullptr});
+  all.push_back({"go.query.previous", "Pin the previous token", "[", "Go", [](AppContext& app) { move_query(app, -1); },
                  has_run, nullptr});
-  all.push_back({"go.query.previous", "Pin the previous token", "[", "Go",
-                 [](Workbench& bench) { move_query(bench, -1); }, has_run, nullptr});
-  const auto has_query = [](const Workbench& bench) {
-    return has_run(bench) && bench.explorer.state().document.query.has_value();
+  const auto has_query = [](const AppContext& app) {
+    return has_run(app) && app.explorer.state().document.query.has_value();
   };
   all.push_back({"go.key.next", "Pin the next key of the row", "Shift+Right", "Go",
-                 [](Workbench& bench) { move_key(bench, 1); }, has_query, nullptr});
+                 [](AppContext& app) { move_key(app, 1); }, has_query, nullptr});
   all.push_back({"go.key.previous", "Pin the previous key of the row", "Shift+Left", "Go",
-                 [](Workbench& bench) { move_key(bench, -1); }, has_query, nullptr});
-  all.push_back({"go.unpin", "Unpin", "Escape", "Go", [](Workbench& bench) { bench.explorer.editor.pin(std::nullopt); },
+                 [](AppContext& app) { move_key(app, -1); }, has_query, nullptr});
+  all.push_back({"go.unpin", "Unpin", "Escape", "Go", [](AppContext& app) { app.explorer.editor.pin(std::nullopt); },
                  has_query, nullptr});
 }
 
@@ -229,24 +228,24 @@ void add_view(std::vector<Action>& all) {
   all.push_back(choice("view.steps", "Steps: scores, mask, softmax", "4", &View::head_view, HeadView::steps));
   all.push_back(choice("view.qk", "q·k by dimension", "5", &View::head_view, HeadView::qk));
   all.push_back(choice("view.heads", "One token in all heads", "6", &View::head_view, HeadView::heads));
-  all.push_back(choice("view.tool.look", "Map tool: look, pin, pan", "V", &View::map_tool, MapTool::look));
+  all.push_back(choice("view.tool.look", "Map tool: look, pin, pan", "V", &View::map_tool, MapTool::style));
   all.push_back(choice("view.tool.weight", "Map tool: set weights by dragging", "E", &View::map_tool, MapTool::weight));
   all.push_back(choice("view.tool.mask", "Map tool: paint the mask", "M", &View::map_tool, MapTool::mask));
   all.push_back(choice("view.shown.after", "Show the edited run", "", &View::shown, Shown::after));
   all.push_back(choice("view.shown.before", "Show the run before the edits", "", &View::shown, Shown::before));
   all.push_back(choice("view.shown.difference", "Show what the edits changed", "", &View::shown, Shown::difference));
   all.push_back({"view.shown.next", "After the edits, before, difference", "D", "View",
-                 [](Workbench& bench) {
-                   Shown& shown = bench.explorer.editor.view().shown;
+                 [](AppContext& app) {
+                   Shown& shown = app.explorer.editor.view().shown;
                    shown = static_cast<Shown>((static_cast<int>(shown) + 1) % 3);
                  },
-                 [](const Workbench& bench) { return bench.explorer.results().effect != nullptr; }, nullptr});
+                 [](const AppContext& app) { return app.explorer.results().effect != nullptr; }, nullptr});
   all.push_back(choice("view.scale.linear", "Linear scale", "", &View::scale, Scale::linear));
   all.push_back(choice("view.scale.log", "Logarithmic scale", "", &View::scale, Scale::log));
   all.push_back(choice("view.scale.row", "Scale each row by its largest", "", &View::scale, Scale::per_row));
   all.push_back({"view.scale.next", "Next scale", "S", "View",
-                 [](Workbench& bench) {
-                   Scale& scale = bench.explorer.editor.view().scale;
+                 [](AppContext& app) {
+                   Scale& scale = app.explorer.editor.view().scale;
                    scale = scale == Scale::linear ? Scale::log : scale == Scale::log ? Scale::per_row : Scale::linear;
                  },
                  nullptr, nullptr});
@@ -255,26 +254,26 @@ void add_view(std::vector<Action>& all) {
   all.push_back(choice("view.first.renormalize", "Leave the first token out and renormalise", "", &View::first_token,
                        FirstToken::renormalize));
   all.push_back({"view.words", "Words instead of tokens", "W", "View",
-                 [](Workbench& bench) {
-                   TextUnit& unit = bench.explorer.editor.view().text_unit;
+                 [](AppContext& app) {
+                   TextUnit& unit = app.explorer.editor.view().text_unit;
                    unit = unit == TextUnit::words ? TextUnit::tokens : TextUnit::words;
                  },
                  nullptr,
-                 [](const Workbench& bench) { return bench.explorer.state().view.text_unit == TextUnit::words; }});
-  all.push_back({"view.zoom.reset", "Whole map", "0", "View", [](Workbench& bench) { bench.ui.reset_zoom = true; },
+                 [](const AppContext& app) { return app.explorer.state().view.text_unit == TextUnit::words; }});
+  all.push_back({"view.zoom.reset", "Whole map", "0", "View", [](AppContext& app) { app.ui.reset_zoom = true; },
                  has_run, nullptr});
   all.push_back(coloring("map", "maps", nullptr));
   all.push_back(coloring("class", "head classes", has_facts));
   all.push_back(coloring("effect", "effect of the edits",
-                         [](const Workbench& bench) { return bench.explorer.results().effect != nullptr; }));
+                         [](const AppContext& app) { return app.explorer.results().effect != nullptr; }));
   for (const Metric& metric : metrics())
     all.push_back(coloring(std::string(metric.id), std::string(metric.title), has_facts));
   all.push_back(theme_action("dark", "Dark theme"));
   all.push_back(theme_action("light", "Light theme"));
   all.push_back(theme_action("projector", "Projector theme"));
   const auto zoom = [](double factor) {
-    return [factor](Workbench& bench) {
-      double& scale = bench.settings.ui_scale;
+    return [factor](AppContext& app) {
+      double& scale = app.settings.ui_scale;
       scale = factor == 0
                   ? 1
                   : std::clamp(std::round(scale * factor * 20) / 20, Settings::least_scale, Settings::most_scale);
@@ -290,11 +289,11 @@ void add_view(std::vector<Action>& all) {
 
 void add_help(std::vector<Action>& all) {
   all.push_back({"help.palette", "Search everything", "Ctrl+K or Ctrl+Shift+P", "Help",
-                 [](Workbench& bench) { bench.ui.palette = true; }, nullptr, nullptr});
-  all.push_back({"help.keys", "List of keys", "? or F1", "Help", [](Workbench& bench) { bench.ui.keys = true; },
-                 nullptr, nullptr});
-  all.push_back({"help.about", "About Headscope…", "", "Help", [](Workbench& bench) { bench.ui.about = true; }, nullptr,
-                 nullptr});
+                 [](AppContext& app) { app.ui.palette = true; }, nullptr, nullptr});
+  all.push_back(
+      {"help.keys", "List of keys", "? or F1", "Help", [](AppContext& app) { app.ui.keys = true; }, nullptr, nullptr});
+  all.push_back(
+      {"help.about", "About Headscope…", "", "Help", [](AppContext& app) { app.ui.about = true; }, nullptr, nullptr});
 }
 
 bool is_key(std::string_view key) {

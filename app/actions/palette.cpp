@@ -13,15 +13,15 @@ namespace headscope {
 namespace fs = std::filesystem;
 
 namespace {
-void add_actions(std::vector<PaletteItem>& items, const Workbench& bench) {
+void add_actions(std::vector<PaletteItem>& items, const AppContext& app) {
   for (const Action& action : actions())
-    if (action.is_enabled(bench) && action.id != "help.palette")
+    if (action.is_enabled(app) && action.id != "help.palette")
       items.push_back({action.title, action.shortcut, "Action", action.run});
 }
 
-void add_pages(std::vector<PaletteItem>& items, const Workbench& bench) {
-  for (const UiRequests::Page& page : bench.ui.pages)
-    items.push_back({page.title, page.detail, std::string(workspace_name(page.of).title), [page](Workbench& at) {
+void add_pages(std::vector<PaletteItem>& items, const AppContext& app) {
+  for (const UiRequests::Page& page : app.ui.pages)
+    items.push_back({page.title, page.detail, std::string(workspace_name(page.of).title), [page](AppContext& at) {
                        at.ui.workspace = page.workspace;
                        at.settings.pages[page.of] = page.id;
                      }});
@@ -43,7 +43,7 @@ void add_heads(std::vector<PaletteItem>& items, const Results& results) {
             detail += fmt::format(" (chance {:.2f}, {})", verdict.chance, sureness(verdict));
         }
       items.push_back({fmt::format("Layer {} Head {}", layer, head), std::move(detail), "Head",
-                       [ref](Workbench& at) { at.explorer.editor.select(ref); }});
+                       [ref](AppContext& at) { at.explorer.editor.select(ref); }});
     }
 }
 
@@ -52,31 +52,31 @@ void add_tokens(std::vector<PaletteItem>& items, const Results& results) {
   const std::vector<Token>& tokens = results.run->trace->tokens;
   for (std::size_t i = 0; i < tokens.size(); ++i)
     items.push_back({fmt::format("Token {} {}", i, tokens[i].label), "pin its row", "Token",
-                     [i](Workbench& at) { at.explorer.editor.pin(static_cast<Index>(i)); }});
+                     [i](AppContext& at) { at.explorer.editor.pin(static_cast<Index>(i)); }});
 }
 
-void add_models(std::vector<PaletteItem>& items, const Workbench& bench) {
-  for (const fs::path& folder : bench.settings.recent_models)
+void add_models(std::vector<PaletteItem>& items, const AppContext& app) {
+  for (const fs::path& folder : app.settings.recent_models)
     items.push_back({"Open " + folder.filename().string(), folder.string(), "Model",
-                     [folder](Workbench& at) { at.explorer.run.open_model(folder); }});
+                     [folder](AppContext& at) { at.explorer.run.open_model(folder); }});
 }
 
 void add_masks(std::vector<PaletteItem>& items, const Results& results) {
   if (!results.model.model) return;
   for (const MaskForm& form : mask_forms())
     items.push_back({fmt::format("Mask: {}", form.example), std::string(form.predicate), "Mask",
-                     [spec = std::string(form.example)](Workbench& at) { at.explorer.editor.set_mask(spec); }});
+                     [spec = std::string(form.example)](AppContext& at) { at.explorer.editor.set_mask(spec); }});
 }
 }  // namespace
 
-std::vector<PaletteItem> palette_items(const Workbench& bench) {
+std::vector<PaletteItem> palette_items(const AppContext& app) {
   std::vector<PaletteItem> items;
-  const Results& results = bench.explorer.results();
-  add_actions(items, bench);
-  add_pages(items, bench);
+  const Results& results = app.explorer.results();
+  add_actions(items, app);
+  add_pages(items, app);
   add_heads(items, results);
   add_tokens(items, results);
-  add_models(items, bench);
+  add_models(items, app);
   add_masks(items, results);
   return items;
 }

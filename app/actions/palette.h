@@ -15,12 +15,12 @@ struct PaletteItem {
   std::string title;   ///< "Layer 5 Head 1"
   std::string detail;  ///< "induction 0.87 (chance 0.03)", a shortcut, a folder
   std::string group;   ///< "Action", "Head", "Token", "Model", "Mask", or the workspace of a page
-  std::function<void(Workbench&)> run;
+  std::function<void(AppContext&)> run;
 };
 
 /// Everything that can be done now: enabled actions, then pages of workspaces, heads, tokens, models, masks. Make it
 /// once when the palette opens.
-std::vector<PaletteItem> palette_items(const Workbench& bench);
+std::vector<PaletteItem> palette_items(const AppContext& app);
 
 struct PaletteHit {
   std::size_t item = 0;                ///< index into the items

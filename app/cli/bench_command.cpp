@@ -75,7 +75,7 @@ Row measure(const LoadedModel& loaded, int tokens, const Options& options, const
   return row;
 }
 
-Report bench_report(const LoadedModel& loaded, Backend& backend, const std::vector<Row>& measured) {
+Report app_report(const LoadedModel& loaded, Backend& backend, const std::vector<Row>& measured) {
   Report out;
   out.data("model", model_json(loaded.model->info()));
   out.data("threads", backend.pool().threads());
@@ -93,7 +93,7 @@ Report bench_report(const LoadedModel& loaded, Backend& backend, const std::vect
 }
 }  // namespace
 
-void add_bench(Command& app, Shell& shell) {
+void add_bench(Command& app, Console& console) {
   auto options = std::make_shared<Options>();
   Command command =
       app.add_subcommand("bench", "Time forward passes with full capture beside the bare matrix products");
@@ -115,17 +115,17 @@ void add_bench(Command& app, Shell& shell) {
       .show_default();
   command.add_flag("--last-logits", options->last_logits, "Logits of the last position only");
   command.add_flag("--json", options->json, "JSON instead of a table");
-  command.does([options, &shell] {
-    Backend& backend = shell.backend();
+  command.does([options, &console] {
+    Backend& backend = console.backend();
     const LoadedModel loaded = load_model(options->input.model_folder(), backend);
     const std::vector<int> lengths = lengths_of(*options, loaded.model->config());
     std::vector<Row> rows;
-    const Ctx ctx{backend, nullptr, shell.stop()};
+    const Ctx ctx{backend, nullptr, console.stop()};
     for (const int tokens : lengths) {
       rows.push_back(measure(loaded, tokens, *options, ctx));
-      if (!options->json) shell.say(fmt::format("{} tokens: {:.3f} ms", tokens, rows.back().forward));
+      if (!options->json) console.say(fmt::format("{} tokens: {:.3f} ms", tokens, rows.back().forward));
     }
-    shell.print(bench_report(loaded, backend, rows).printed(options->json ? Form::json : Form::text));
+    console.print(app_report(loaded, backend, rows).printed(options->json ? Form::json : Form::text));
   });
 }
 

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "app/cli/reading.h"
+#include "app/cli/read_report.h"
 #include "app/render/block_pictures.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
@@ -20,16 +20,16 @@ namespace {
 constexpr double picture_width = 1120, picture_height = 560;
 
 template <class Build>
-std::function<Scene(const Look&)> framed_picture(std::string title, const Trace& trace, Build build) {
-  return [title = std::move(title), run = describe_run(trace), build = std::move(build)](const Look& look) {
-    return framed(build(look), {title, {}, run, {}}, look);
+std::function<Scene(const Style&)> framed_picture(std::string title, const Trace& trace, Build build) {
+  return [title = std::move(title), run = describe_run(trace), build = std::move(build)](const Style& style) {
+    return framed(build(style), {title, {}, run, {}}, style);
   };
 }
 
-Scene chart_scene(LineChart chart, const Look& look) {
+Scene chart_scene(LineChart chart, const Style& style) {
   chart.width = picture_width;
   chart.height = picture_height;
-  return line_chart_scene(chart, look);
+  return line_chart_scene(chart, style);
 }
 
 /// These sites without any maps.
@@ -73,7 +73,7 @@ Report Residual::read(const ReadRun& run) const {
     stack.mlp = 4 * stack.width;
     stack.seed = seed_;
     RandomStacks found;
-    run.shell.with_progress("random stacks", [&](const Ctx& ctx) { found = random_stacks(stack, ctx); });
+    run.console.with_progress("random stacks", [&](const Ctx& ctx) { found = random_stacks(stack, ctx); });
     out.facts({{"loss_pre", "loss, norm before each part", found.pre.loss},
                {"loss_post", "loss, norm behind each sum", found.post.loss},
                {"seed", "seed of the random weights", stack.seed}});
@@ -82,19 +82,19 @@ Report Residual::read(const ReadRun& run) const {
     for (std::size_t i = 0; i < found.pre.residual.size(); ++i)
       rows.add({i, found.pre.residual[i], found.post.residual[i], found.pre.residual_gradient[i],
                 found.post.residual_gradient[i], found.pre.weight_gradient[i], found.post.weight_gradient[i]});
-    out.picture = [found](const Look& look) {
+    out.picture = [found](const Style& style) {
       const std::string words =
           fmt::format("{} random blocks of width {}, seed {}", found.stack.layers, found.stack.width, found.stack.seed);
-      return framed(chart_scene(stack_chart(found, StackNumber::weight_gradient, look), look),
-                    {"Norm before and behind, untrained", {}, words, {}}, look);
+      return framed(chart_scene(stack_chart(found, StackNumber::weight_gradient, style), style),
+                    {"Norm before and behind, untrained", {}, words, {}}, style);
     };
     return out;
   }
   ResidualStream found;
   if (placement_) {
     NormPlacement both;
-    run.shell.with_progress("norms moved",
-                            [&](const Ctx& ctx) { both = compare_norm_placement(run.loaded, run.request, ctx); });
+    run.console.with_progress("norms moved",
+                              [&](const Ctx& ctx) { both = compare_norm_placement(run.loaded, run.request, ctx); });
     out.facts({{"loss_pre", "loss as the model is", both.pre.loss},
                {"loss_post", "loss with every norm behind its sum (not trained so)", both.post.loss},
                {"kl_last", "KL of the next token after the last position", both.kl.back()}});
@@ -102,8 +102,9 @@ Report Residual::read(const ReadRun& run) const {
     for (std::size_t s = 0; s < both.pre.stream.stages.size(); ++s)
       rows.add({both.pre.stream.stages[s].name, ResidualStream::mean(both.pre.stream.norm, static_cast<Index>(s)),
                 ResidualStream::mean(both.post.stream.norm, static_cast<Index>(s))});
-    out.picture = framed_picture("Norm before and behind, the same weights", *run.trace,
-                                 [both](const Look& look) { return chart_scene(placement_chart(both, look), look); });
+    out.picture = framed_picture("Norm before and behind, the same weights", *run.trace, [both](const Style& style) {
+      return chart_scene(placement_chart(both, style), style);
+    });
     return out;
   }
   found = read_residual_stream(*run.trace);
@@ -119,8 +120,8 @@ Report Residual::read(const ReadRun& run) const {
     rows.add({found.stages[s].name, of(found.norm, stage), part ? of(found.added, stage - 1) : std::nan(""),
               part ? of(found.cosine, stage - 1) : std::nan("")});
   }
-  out.picture = framed_picture("Residual stream", *run.trace, [found, position](const Look& look) {
-    return chart_scene(stream_chart(found, position, look), look);
+  out.picture = framed_picture("Residual stream", *run.trace, [found, position](const Style& style) {
+    return chart_scene(stream_chart(found, position, style), style);
   });
   return out;
 }
@@ -154,7 +155,7 @@ Report Norms::read(const ReadRun& run) const {
   if (!rows_.empty()) {
     std::vector<std::vector<float>> given;
     for (const std::string& row : rows_) given.push_back(parse_row(row, "--row"));
-    const NormTable table = norm_table(run.shell.backend(), matrix_of_rows(given, "--row"), epsilon_);
+    const NormTable table = norm_table(run.console.backend(), matrix_of_rows(given, "--row"), epsilon_);
     for (std::size_t m = 0; m < table.after.size(); ++m) {
       const OrderKept order = order_kept(table.rows, table.after[m]);
       out.fact({fmt::format("turned_{}", m),
@@ -166,8 +167,8 @@ Report Norms::read(const ReadRun& run) const {
       for (Index i = 0; i < table.rows.dim(0); ++i)
         for (Index j = 0; j < table.rows.dim(1); ++j)
           rows.add({title(norm_methods[m]), i, j, table.rows.at(i, j), table.after[m].at(i, j)});
-    out.picture = [table](const Look& look) {
-      return framed(norm_table_scene(table, picture_width, look), {"Norms of the same rows", {}, "", {}}, look);
+    out.picture = [table](const Style& style) {
+      return framed(norm_table_scene(table, picture_width, style), {"Norms of the same rows", {}, "", {}}, style);
     };
     return out;
   }
@@ -175,7 +176,7 @@ Report Norms::read(const ReadRun& run) const {
   const WhichNorm which = norm_ == "ln1"   ? WhichNorm::before_attention
                           : norm_ == "ln2" ? WhichNorm::before_mlp
                                            : WhichNorm::last;
-  const ModelNorm found = read_model_norm(*run.loaded.model, run.shell.backend(), *run.trace, which, layer_);
+  const ModelNorm found = read_model_norm(*run.loaded.model, run.console.backend(), *run.trace, which, layer_);
   const LineStatistics before = statistics(found.before.select(0, position).packed().values()),
                        after = statistics(found.after.select(0, position).packed().values());
   out.facts({{"norm", "norm", title(found.method)},
@@ -189,10 +190,10 @@ Report Norms::read(const ReadRun& run) const {
   for (Index d = 0; d < found.before.dim(1); ++d)
     rows.add({d, found.before.at(position, d), found.bare.at(position, d), found.weights.gain.at(d),
               found.weights.bias.defined() ? found.weights.bias.at(d) : std::nan(""), found.after.at(position, d)});
-  out.picture = framed_picture("A norm of the model", *run.trace, [found, position](const Look& look) {
+  out.picture = framed_picture("A norm of the model", *run.trace, [found, position](const Style& style) {
     NumberStrips strips = model_norm_strips(found, position);
     strips.width = picture_width;
-    return number_strips_scene(strips, look);
+    return number_strips_scene(strips, style);
   });
   return out;
 }
@@ -249,7 +250,7 @@ Report Mlp::read(const ReadRun& run) const {
   of.position = position_.in(*run.trace);
   of.token = token_.in(run.loaded, *run.trace, of.position);
   const FeedForward found =
-      read_feed_forward(*run.loaded.model, run.shell.backend(), *run.trace, layer_, of, top_.count, 3);
+      read_feed_forward(*run.loaded.model, run.console.backend(), *run.trace, layer_, of, top_.count, 3);
   const TokenName name = namer(run.loaded);
   out.facts({{"position", "position", found.of.position},
              {"token", "token", name(of.token)},
@@ -270,11 +271,11 @@ Report Mlp::read(const ReadRun& run) const {
       raises += fmt::format("{}{} {:+.2f}", raises.empty() ? "" : "  ", name(t.id), t.logit);
     rows.add({n.index, n.pre, gated ? n.linear : std::nan(""), n.post, n.norm, n.logit, raises});
   }
-  out.picture = framed_picture(fmt::format("MLP of layer {}", found.layer), *run.trace, [found](const Look& look) {
-    Histogram histogram = neuron_histogram(found.post, "after the activation: hook_post", look.theme.accent);
+  out.picture = framed_picture(fmt::format("MLP of layer {}", found.layer), *run.trace, [found](const Style& style) {
+    Histogram histogram = neuron_histogram(found.post, "after the activation: hook_post", style.theme.accent);
     histogram.width = picture_width;
     histogram.height = 360;
-    return histogram_scene(histogram, look);
+    return histogram_scene(histogram, style);
   });
   return out;
 }
@@ -306,10 +307,10 @@ Report Path::read(const ReadRun& run) const {
     rows.add(
         {(s.adds ? "+ " : "") + s.name, headscope::name(s.site), s.shape, s.formula, s.norm, s.mean, s.low, s.high});
   out.picture =
-      framed_picture(fmt::format("The path of position {}", found.position), *run.trace, [found](const Look& look) {
+      framed_picture(fmt::format("The path of position {}", found.position), *run.trace, [found](const Style& style) {
         NumberStrips strips = path_strips(found);
         strips.width = picture_width;
-        return number_strips_scene(strips, look);
+        return number_strips_scene(strips, style);
       });
   return out;
 }
@@ -338,8 +339,8 @@ Report Loss::read(const ReadRun& run) const {
              {"unigram", "unigram baseline, this text's own counts", found.unigram}});
   if (prefixes_) {
     PrefixCheck check;
-    run.shell.with_progress("beginnings alone",
-                            [&](const Ctx& ctx) { check = check_prefixes(run.loaded, run.request, ctx, *run.trace); });
+    run.console.with_progress(
+        "beginnings alone", [&](const Ctx& ctx) { check = check_prefixes(run.loaded, run.request, ctx, *run.trace); });
     out.fact({"prefixes", "beginnings run alone", check.prefixes.size()});
     out.fact({"prefix_difference", "largest difference of a logit from the one pass", check.largest});
     out.fact({"prefix_magnitude", "largest logit compared", check.magnitude});
@@ -349,11 +350,11 @@ Report Loss::read(const ReadRun& run) const {
   for (const TokenLoss& t : found.tokens)
     rows.add({t.position, name(t.target), t.probability, t.loss, t.rank, name(t.best), t.best_probability,
               t.running_mean, std::exp(t.running_mean), t.unigram});
-  out.picture = framed_picture("Loss per token", *run.trace, [found, trace = run.trace, name](const Look& look) {
+  out.picture = framed_picture("Loss per token", *run.trace, [found, trace = run.trace, name](const Style& style) {
     TokenBars bars = loss_bars(found, trace, name);
     bars.width = picture_width;
     bars.height = picture_height;
-    return token_bars_scene(bars, look);
+    return token_bars_scene(bars, style);
   });
   return out;
 }

@@ -5,7 +5,7 @@
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
 #include "app/cli/report.h"
-#include "app/cli/table.h"
+#include "app/cli/table_text.h"
 #include "core/base/error.h"
 #include "core/io/trace_file.h"
 
@@ -74,18 +74,18 @@ void check(const Options& options) {
   if (!options.budget.empty()) parse_bytes(options.budget);
 }
 
-void capture(Shell& shell, const Options& options) {
+void capture(Console& console, const Options& options) {
   check(options);
   RunRequest request = options.input.request();
-  const LoadedModel loaded = load_model(request.model, shell.backend());
+  const LoadedModel loaded = load_model(request.model, console.backend());
   request.capture = spec_of(options, *loaded.model);
-  const Opened opened = run_request(shell, loaded, request);
+  const Opened opened = run_request(console, loaded, request);
 
   TraceFileOptions file;
   file.sites = request.capture.sites;
   if (!opened.trace->maps.empty()) file.sites.insert(SiteKind::pattern);
   file.names = names_of(options, *loaded.model);
-  shell.with_progress("writing", [&](const Ctx& ctx) {
+  console.with_progress("writing", [&](const Ctx& ctx) {
     file.progress = [&](std::size_t done, std::size_t total) {
       if (ctx.stop.stop_requested()) throw Cancelled();
       if (total > 0) ctx.progress->store(static_cast<float>(done) / static_cast<float>(total));
@@ -94,8 +94,8 @@ void capture(Shell& shell, const Options& options) {
   });
   std::error_code unknown;
   const auto size = std::filesystem::file_size(options.out, unknown);
-  shell.print_line(fmt::format("{}  {}, {} tokens, {}", options.out, unknown ? "size unknown" : byte_size(size),
-                               opened.trace->tokens.size(), opened.trace->plan.summary));
+  console.print_line(fmt::format("{}  {}, {} tokens, {}", options.out, unknown ? "size unknown" : byte_size(size),
+                                 opened.trace->tokens.size(), opened.trace->plan.summary));
 }
 
 Report sites_report() {
@@ -114,7 +114,7 @@ Report sites_report() {
 }
 }  // namespace
 
-void add_capture(Command& app, Shell& shell) {
+void add_capture(Command& app, Console& console) {
   auto options = std::make_shared<Options>();
   Command command = app.add_subcommand("capture", "Run a model on a text and write the trace to a safetensors file");
   options->input.add_to(command);
@@ -141,9 +141,9 @@ void add_capture(Command& app, Shell& shell) {
       .type_name("SIZE");
   command.add_flag("--last-logits", options->last_logits, "Keep the logits of the last position only");
   command.add_flag("--list-sites", options->list_sites, "List the sites: name, shape, meaning");
-  command.does([options, &shell] {
-    if (options->list_sites) return shell.print(sites_report().printed(Form::text));
-    capture(shell, *options);
+  command.does([options, &console] {
+    if (options->list_sites) return console.print(sites_report().printed(Form::text));
+    capture(console, *options);
   });
 }
 

@@ -38,7 +38,7 @@ double rank_of(const HeadDifference& head) {
   return std::isnan(head.total_variation) ? -1 : head.total_variation;
 }
 
-Compared compare_runs(Shell& shell, const Options& options) {
+Compared compare_runs(Console& console, const Options& options) {
   RunRequest request = options.input.request();
   RunRequest other = request;
   request.edits.clear();
@@ -54,17 +54,17 @@ Compared compare_runs(Shell& shell, const Options& options) {
   if (options.with_text.empty() && options.with_model.empty() && other.edits.empty())
     throw UsageError("nothing to compare with: give --with-text, --with-model or --edit");
   Compared out;
-  const LoadedModel model = load_model(request.model, shell.backend());
-  const LoadedModel second = other.model == request.model ? model : load_model(other.model, shell.backend());
-  out.a = run_request(shell, model, request).trace;
-  out.b = run_request(shell, second, other).trace;
+  const LoadedModel model = load_model(request.model, console.backend());
+  const LoadedModel second = other.model == request.model ? model : load_model(other.model, console.backend());
+  out.a = run_request(console, model, request).trace;
+  out.b = run_request(console, second, other).trace;
   out.tokenizer_a = model.tokenizer;
   out.tokenizer_b = second.tokenizer;
   out.name_a = options.with_model.empty() ? "A" : out.a->model.name;
   out.name_b = options.with_model.empty() ? "B" : out.b->model.name;
   if (options.with_text.empty() && options.with_model.empty()) out.name_a = "before", out.name_b = "after";
   out.partner = align_traces(*out.a, *out.b);
-  out.heads = head_differences(*out.a, *out.b, out.partner, std::numeric_limits<Index>::max(), shell.stop());
+  out.heads = head_differences(*out.a, *out.b, out.partner, std::numeric_limits<Index>::max(), console.stop());
   std::ranges::stable_sort(out.heads, std::ranges::greater{}, rank_of);
   return out;
 }
@@ -174,7 +174,7 @@ Report compare_report(const Compared& c, bool for_scripts, int top) {
   return out;
 }
 
-void draw(Shell& shell, const Compared& c, const Options& options) {
+void draw(Console& console, const Compared& c, const Options& options) {
   HeadPairOptions pair;
   if (options.head.empty()) {
     if (c.heads.empty()) throw Error("compare", "a head that both models have", "none");
@@ -192,18 +192,18 @@ void draw(Shell& shell, const Compared& c, const Options& options) {
     if (head.layer == pair.layer && head.head == pair.head)
       pair.facts = {{"Total variation", number(head.total_variation)},
                     {"Jensen–Shannon", number(head.jensen_shannon) + " nats"}};
-  options.picture.write(shell, [&](const Look& look) { return head_pair_scene(*c.a, *c.b, pair, look); });
+  options.picture.write(console, [&](const Style& style) { return head_pair_scene(*c.a, *c.b, pair, style); });
 }
 
-void compare(Shell& shell, const Options& options) {
+void compare(Console& console, const Options& options) {
   options.picture.check();
-  const Compared compared = compare_runs(shell, options);
-  if (options.picture.wanted()) return draw(shell, compared, options);
-  shell.print(compare_report(compared, options.output.for_scripts(), options.top).printed(options.output.form()));
+  const Compared compared = compare_runs(console, options);
+  if (options.picture.wanted()) return draw(console, compared, options);
+  console.print(compare_report(compared, options.output.for_scripts(), options.top).printed(options.output.form()));
 }
 }  // namespace
 
-void add_compare(Command& app, Shell& shell) {
+void add_compare(Command& app, Console& console) {
   auto options = std::make_shared<Options>();
   Command command =
       app.add_subcommand("compare", "Two runs side by side: another text, another model, or before and after edits");
@@ -215,7 +215,7 @@ void add_compare(Command& app, Shell& shell) {
                          "The heads as CSV");
   options->picture.add_to(command, "Picture of one head in both, and the difference");
   command.add_option("--head", options->head, "Which head; without it the one that differs most").type_name("L.H");
-  command.does([options, &shell] { compare(shell, *options); });
+  command.does([options, &console] { compare(console, *options); });
 }
 
 }  // namespace headscope::cli

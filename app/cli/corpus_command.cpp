@@ -9,11 +9,11 @@
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
 #include "app/cli/report.h"
-#include "app/cli/table.h"
+#include "app/cli/table_text.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/standard_streams.h"
-#include "core/engine/corpus.h"
+#include "core/corpus/corpus.h"
 
 namespace headscope::cli {
 
@@ -96,21 +96,21 @@ Report corpus_report(const CorpusResults& results) {
   return out;
 }
 
-void finish(Shell& shell, const Options& options, const CorpusResults& results) {
+void finish(Console& console, const Options& options, const CorpusResults& results) {
   const Report report = corpus_report(results);
-  shell.print(report.printed(Form::text));
+  console.print(report.printed(Form::text));
   if (!options.out.empty()) save_corpus_results(results, options.out);
   if (!options.csv.empty()) write_file_atomically(options.csv, report.printed(Form::csv));
 }
 
-void merge_parts(Shell& shell, const Options& options) {
+void merge_parts(Console& console, const Options& options) {
   if (options.inputs.empty()) throw UsageError("--merge needs the files of all shards");
   std::vector<CorpusResults> parts;
   for (const std::string& file : options.inputs) parts.push_back(load_corpus_results(file));
-  finish(shell, options, merge(parts, options.inputs));
+  finish(console, options, merge(parts, options.inputs));
 }
 
-std::unique_ptr<CorpusRun> begin(Shell& shell, const Options& options) {
+std::unique_ptr<CorpusRun> begin(Console& console, const Options& options) {
   const auto [shard, shards] = parse_shard(options.shard);
   if (options.stories > 0 && !options.inputs.empty()) throw UsageError("--stories and files exclude one another");
   if (options.stories == 0 && options.inputs.empty())
@@ -123,7 +123,7 @@ std::unique_ptr<CorpusRun> begin(Shell& shell, const Options& options) {
   const CorpusSource source = options.stories > 0
                                   ? corpus_of_stories(options.stories, options.seed)
                                   : corpus_of_files({options.inputs.begin(), options.inputs.end()}, options.lines);
-  const LoadedModel model = load_model(folder, shell.backend());
+  const LoadedModel model = load_model(folder, console.backend());
   if (options.resume && fs::exists(options.out)) {
     CorpusResults stored = load_corpus_results(options.out);
     const CorpusRun asked(model, name, source, options.window, shard, shards);
@@ -136,9 +136,9 @@ std::unique_ptr<CorpusRun> begin(Shell& shell, const Options& options) {
   return std::make_unique<CorpusRun>(model, name, source, options.window, shard, shards);
 }
 
-void corpus(Shell& shell, const Options& options) {
-  if (options.merge) return merge_parts(shell, options);
-  const auto run = begin(shell, options);
+void corpus(Console& console, const Options& options) {
+  if (options.merge) return merge_parts(console, options);
+  const auto run = begin(console, options);
   const bool terminal = isatty(STDERR_FILENO);
   const auto start = Clock::now();
   const std::uint64_t before = run->results().statistics.tokens();
@@ -152,8 +152,8 @@ void corpus(Shell& shell, const Options& options) {
                                           std::max(seconds, 1e-9))));
   };
   try {
-    const std::stop_token stop = shell.stop();
-    while (run->step(Ctx{shell.backend(), nullptr, stop})) {
+    const std::stop_token stop = console.stop();
+    while (run->step(Ctx{console.backend(), nullptr, stop})) {
       const auto now = Clock::now();
       if (terminal && now - shown > std::chrono::milliseconds(200)) {
         shown = now;
@@ -169,17 +169,17 @@ void corpus(Shell& shell, const Options& options) {
     if (terminal) say("\n");
     if (!options.out.empty()) {
       save_corpus_results(run->results(), options.out);
-      shell.say(fmt::format("stopped at {:.0f} %; the same command with --resume goes on", 100 * run->progress()));
+      console.say(fmt::format("stopped at {:.0f} %; the same command with --resume goes on", 100 * run->progress()));
     }
     throw;
   }
   if (terminal) say("\r\033[K");
-  shell.say(speed());
-  finish(shell, options, run->results());
+  console.say(speed());
+  finish(console, options, run->results());
 }
 }  // namespace
 
-void add_corpus(Command& app, Shell& shell) {
+void add_corpus(Command& app, Console& console) {
   auto options = std::make_shared<Options>();
   Command command =
       app.add_subcommand("corpus", "Every metric of every head over many texts: spread, deciles, examples");
@@ -200,7 +200,7 @@ void add_corpus(Command& app, Shell& shell) {
   command.add_option("--shard", options->shard, "Only part i of n of the work").type_name("i/n").show_default();
   const Option resume = command.add_flag("--resume", options->resume, "Go on with what -o holds");
   command.add_flag("--merge", options->merge, "Put the files of all shards together").excludes(resume);
-  command.does([options, &shell] { corpus(shell, *options); });
+  command.does([options, &console] { corpus(console, *options); });
 }
 
 }  // namespace headscope::cli

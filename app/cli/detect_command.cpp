@@ -61,7 +61,7 @@ Report detect_report(const std::string& rule, const Trace& trace, const CellPatt
 }
 }  // namespace
 
-void add_detect(Command& app, Shell& shell) {
+void add_detect(Command& app, Console& console) {
   auto options = std::make_shared<Options>();
   Command command = app.add_subcommand("detect", "Rank all heads by their attention on cells of your choice");
   command
@@ -73,8 +73,8 @@ void add_detect(Command& app, Shell& shell) {
       .type_name("CELLS");
   command.add_flag("--list", options->list, "List rules for the known classes");
   options->output.add_to(command);
-  command.does([options, &shell] {
-    if (options->list) return shell.print(presets_report().printed(options->output.form()));
+  command.does([options, &console] {
+    if (options->list) return console.print(presets_report().printed(options->output.form()));
     if (options->rule.empty() == options->cells.empty())
       throw UsageError("give a rule or --cells, one of the two (--list shows rules)");
     std::optional<CellRule> rule;
@@ -83,13 +83,14 @@ void add_detect(Command& app, Shell& shell) {
     } catch (const RuleError& mistyped) {
       throw UsageError(mistyped.what());
     }
-    const Opened opened = open_input(shell, options->input, {.all_logits = false});
+    const Opened opened = open_input(console, options->input, {.all_logits = false});
     const Trace& trace = *opened.trace;
     if (trace.maps.empty()) throw Error(trace.model.name, "attention maps to look at", "a trace without any");
     const auto size = static_cast<Index>(trace.tokens.size());
-    const CellPattern pattern = rule ? cells_of(*rule, trace.tokens, shell.stop()) : listed_cells(options->cells, size);
-    const Report report = detect_report(options->rule, trace, pattern, detect_all(trace, pattern, shell.stop()));
-    shell.print(report.printed(options->output.form()));
+    const CellPattern pattern =
+        rule ? cells_of(*rule, trace.tokens, console.stop()) : listed_cells(options->cells, size);
+    const Report report = detect_report(options->rule, trace, pattern, detect_all(trace, pattern, console.stop()));
+    console.print(report.printed(options->output.form()));
   });
 }
 

@@ -7,10 +7,10 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
-#include "app/cli/table.h"
+#include "app/cli/table_text.h"
 #include "app/cli/trace_report.h"
 #include "core/base/error.h"
-#include "core/engine/generation.h"
+#include "core/generate/generation.h"
 
 namespace headscope::cli {
 
@@ -73,7 +73,7 @@ Cell step_json(const GenerationStep& step, const Tokenizer* tokenizer, int candi
   return out;
 }
 
-Report steps_report(const GenerationTape& tape, const Tokenizer* tokenizer) {
+Report steps_report(const Transcript& transcript, const Tokenizer* tokenizer) {
   Report out;
   auto& rows = out.table("", {"step",
                               "token",
@@ -85,8 +85,8 @@ Report steps_report(const GenerationTape& tape, const Tokenizer* tokenizer) {
                               {"", "entropy", "{:.3f}"},
                               {"", "ms", "{:.2f}"},
                               for_people("cache")});
-  for (std::size_t i = 0; i < tape.steps.size(); ++i) {
-    const GenerationStep& step = *tape.steps[i];
+  for (std::size_t i = 0; i < transcript.steps.size(); ++i) {
+    const GenerationStep& step = *transcript.steps[i];
     const Told t = told(step);
     rows.add({i + 1, label_of(tokenizer, step.token), t.distribution.plain[t.rank], t.rank + 1,
               grouped(static_cast<std::int64_t>(t.distribution.count)), t.distribution.kept[t.rank],
@@ -96,48 +96,48 @@ Report steps_report(const GenerationTape& tape, const Tokenizer* tokenizer) {
   return out;
 }
 
-void generate(Shell& shell, const Options& options) {
+void generate(Console& console, const Options& options) {
   check(options.choice.settings, "generate");
-  const LoadedModel loaded = load_model(options.input.model_folder(), shell.backend());
+  const LoadedModel loaded = load_model(options.input.model_folder(), console.backend());
   const Tokenizer* tokenizer = loaded.tokenizer.get();
   if (!tokenizer && !options.json && !options.steps)
     throw Error(options.input.model, "a tokenizer beside the model", "none",
                 "without one there is no text to write; --steps and --json list ids");
   const RunRequest request = prompt_of(loaded, options.input);
-  const std::vector<Token> prompt = tokenize(loaded, request, shell.stop());
+  const std::vector<Token> prompt = tokenize(loaded, request, console.stop());
   const int room = loaded.model->config().context - static_cast<int>(prompt.size()) + 1;
   auto texts = Cell::array();
   for (int text = 0; text < options.texts; ++text) {
     Generator generator(loaded, request, false);
     Generator::Choice choice = options.choice;
     choice.seed += static_cast<std::uint64_t>(text);
-    GenerationTape tape;
-    for (const Token& token : prompt) tape.prompt.push_back(token.id);
+    Transcript transcript;
+    for (const Token& token : prompt) transcript.prompt.push_back(token.id);
     bool ended = false;
-    shell.with_progress("writing", [&](const Ctx& ctx) {
+    console.with_progress("writing", [&](const Ctx& ctx) {
       const Ctx quiet{ctx.backend, nullptr, ctx.stop, nullptr};
       const int count = std::min(options.tokens, room);
       for (int i = 0; i < count && !ended; ++i) {
-        auto step = generator.step(quiet, tape, choice);
+        auto step = generator.step(quiet, transcript, choice);
         ended = !options.past_end && tokenizer && step->token == tokenizer->eos();
-        tape.steps.push_back(std::move(step));
+        transcript.steps.push_back(std::move(step));
         if (ctx.progress) *ctx.progress = static_cast<float>(i + 1) / static_cast<float>(count);
       }
     });
-    std::vector<std::int32_t> ids = tape.ids();
+    std::vector<std::int32_t> ids = transcript.ids();
     if (ended) ids.pop_back();
     if (options.json) {
       auto steps = Cell::array();
-      for (const auto& step : tape.steps) steps.push_back(step_json(*step, tokenizer, options.candidates));
+      for (const auto& step : transcript.steps) steps.push_back(step_json(*step, tokenizer, options.candidates));
       texts.push_back({{"seed", choice.seed},
                        {"text", tokenizer ? Cell(tokenizer->decode(ids)) : nullptr},
-                       {"ids", tape.ids()},
+                       {"ids", transcript.ids()},
                        {"ended", ended},
                        {"steps", steps}});
       continue;
     }
-    if (tokenizer) shell.print_line(tokenizer->decode(ids));
-    if (options.steps) shell.print((tokenizer ? "\n" : "") + steps_report(tape, tokenizer).printed(Form::text));
+    if (tokenizer) console.print_line(tokenizer->decode(ids));
+    if (options.steps) console.print((tokenizer ? "\n" : "") + steps_report(transcript, tokenizer).printed(Form::text));
   }
   if (!options.json) return;
   Cell out{{"model", model_json(loaded.model->info())},
@@ -147,7 +147,7 @@ void generate(Shell& shell, const Options& options) {
            {"top_p", options.choice.settings.top_p},
            {"texts", texts}};
   for (const Token& token : prompt) out["prompt"].push_back({{"id", token.id}, {"label", token.label}});
-  shell.print_line(json_text(out));
+  console.print_line(json_text(out));
 }
 
 void add_choice(Command& command, Options& options) {
@@ -171,7 +171,7 @@ void add_choice(Command& command, Options& options) {
 }
 }  // namespace
 
-void add_generate(Command& app, Shell& shell) {
+void add_generate(Command& app, Console& console) {
   auto options = std::make_shared<Options>();
   Command command = app.add_subcommand("generate", "Continue a text, step by step, and say how each token was chosen");
   options->input.add_to(command, {.short_edits = false});
@@ -182,10 +182,10 @@ void add_generate(Command& app, Shell& shell) {
   command.add_option("--candidates", options->candidates, "How many candidates --json lists")
       .check(range(0, 1 << 20))
       .show_default();
-  command.does([options, &shell] { generate(shell, *options); });
+  command.does([options, &console] { generate(console, *options); });
 }
 
-void add_sample(Command& app, Shell& shell) {
+void add_sample(Command& app, Console& console) {
   auto options = std::make_shared<Options>();
   Command command = app.add_subcommand("sample", "Let a model write: generate, with nothing but the text");
   command.add_option("model", options->input.model, "Model folder, or the name of a bundled model")
@@ -193,7 +193,7 @@ void add_sample(Command& app, Shell& shell) {
       .type_name("DIR");
   command.add_option("-p,--prompt", options->input.text, "How the text begins").type_name("TEXT");
   add_choice(command, *options);
-  command.does([options, &shell] { generate(shell, *options); });
+  command.does([options, &console] { generate(console, *options); });
 }
 
 }  // namespace headscope::cli

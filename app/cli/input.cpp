@@ -9,9 +9,9 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/edits/edit_notes.h"
-#include "core/engine/edit_pairs.h"
 #include "core/io/model_location.h"
 #include "core/io/trace_file.h"
+#include "core/run/edit_pairs.h"
 
 namespace headscope::cli {
 
@@ -150,26 +150,27 @@ RunRequest Input::request() const {
   return request;
 }
 
-Opened run_request(Shell& shell, LoadedModel loaded, const RunRequest& request) {
+Opened run_request(Console& console, LoadedModel loaded, const RunRequest& request) {
   Opened opened{std::move(loaded), nullptr};
-  shell.with_progress("forward pass", [&](const Ctx& ctx) { opened.trace = run(opened.loaded, request, ctx); });
+  console.with_progress("forward pass", [&](const Ctx& ctx) { opened.trace = run(opened.loaded, request, ctx); });
   for (const std::string& note :
        edit_notes(request.edits, opened.trace->model.dims, static_cast<int>(opened.trace->tokens.size())))
-    shell.say("note: " + note);
+    console.say("note: " + note);
   for (const Intervention& edit : request.edits)
     if (const auto pairs = edit_pairs(opened.loaded, request, opened.trace->ids(), edit))
-      shell.say(fmt::format("{}\n  takes from the other text {}", describe(edit), stretches_of_pairs(pairs->partner)));
+      console.say(
+          fmt::format("{}\n  takes from the other text {}", describe(edit), stretches_of_pairs(pairs->partner)));
   return opened;
 }
 
-Opened open_input(Shell& shell, const Input& input, const CaptureSpec& capture) {
+Opened open_input(Console& console, const Input& input, const CaptureSpec& capture) {
   if (input.from_trace()) {
     if (input.has_text()) throw UsageError("--trace holds its own text; give one or the other");
     return {{}, open_trace(input.trace, [](const std::string& rule) { return parse_mask(rule); })};
   }
   RunRequest request = input.request();
   request.capture = capture;
-  return run_request(shell, load_model(request.model, shell.backend()), request);
+  return run_request(console, load_model(request.model, console.backend()), request);
 }
 
 }  // namespace headscope::cli

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "app/cli/options.h"
-#include "app/cli/shell.h"
-#include "core/engine/run_request.h"
+#include "app/cli/command_options.h"
+#include "app/cli/console.h"
+#include "core/run/run_request.h"
 #include "core/trace/head_id.h"
 
 namespace headscope::cli {
@@ -47,7 +47,7 @@ struct Opened {
   std::shared_ptr<const Trace> trace;
 };
 /// Opens the model and runs the request, or opens the trace file, with progress on the terminal.
-Opened open_input(Shell& shell, const Input& input, const CaptureSpec& capture);
-Opened run_request(Shell& shell, LoadedModel loaded, const RunRequest& request);
+Opened open_input(Console& console, const Input& input, const CaptureSpec& capture);
+Opened run_request(Console& console, LoadedModel loaded, const RunRequest& request);
 
 }  // namespace headscope::cli

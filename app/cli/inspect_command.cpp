@@ -8,7 +8,7 @@
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
 #include "app/cli/report.h"
-#include "app/cli/table.h"
+#include "app/cli/table_text.h"
 #include "app/render/head_report.h"
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
@@ -238,7 +238,7 @@ Report inspect_report(const Inspected& model, const fs::path& path) {
 }
 }  // namespace
 
-void add_inspect(Command& app, Shell& shell) {
+void add_inspect(Command& app, Console& console) {
   struct Options {
     Input input;
     std::string path;
@@ -251,10 +251,10 @@ void add_inspect(Command& app, Shell& shell) {
       command.add_option("path", options->path, "A model (folder or file), or a file of tensors (a trace file too)");
   command.add_option("-m,--model", options->input.model, "The same, as the other commands name it").excludes(path);
   command.add_flag("--json", options->json, "JSON instead of text");
-  command.does([options, &shell] {
+  command.does([options, &console] {
     if (options->input.model.empty()) options->input.model = options->path;
     const fs::path folder = options->input.model_folder();
-    shell.print(inspect_report(inspect(folder), folder).printed(options->json ? Form::json : Form::text));
+    console.print(inspect_report(inspect(folder), folder).printed(options->json ? Form::json : Form::text));
   });
 }
 

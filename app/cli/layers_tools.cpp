@@ -4,13 +4,13 @@
 
 #include <cmath>
 
-#include "app/cli/reading.h"
+#include "app/cli/read_report.h"
 #include "app/render/reading_pictures.h"
+#include "core/analysis/saliency.h"
 #include "core/attention/mechanisms/spectrum.h"
 #include "core/base/median.h"
 #include "core/base/nth.h"
 #include "core/metrics/rollout.h"
-#include "core/reading/saliency.h"
 #include "core/tensor/singular.h"
 #include "viz/scene/map_cells.h"
 
@@ -71,7 +71,7 @@ class Flow final : public ReadTool {
 Report Flow::read(const ReadRun& run) const {
   const Index query = position_.in(*run.trace);
   std::vector<double> found, even;
-  run.shell.with_progress("attention flow", [&](const Ctx& ctx) {
+  run.console.with_progress("attention flow", [&](const Ctx& ctx) {
     found = attention_flow(mixing_matrices(*run.trace, mixing_.residual), query, ctx.stop);
     even = attention_flow(mixing_matrices(*run.trace, mixing_.residual, true), query, ctx.stop);
   });
@@ -118,8 +118,8 @@ Report Gradients::read(const ReadRun& run) const {
     of.other = *other;
   }
   Saliency found;
-  run.shell.with_progress("gradients",
-                          [&](const Ctx& ctx) { found = read_saliency(run.loaded, run.request, ctx, *run.trace, of); });
+  run.console.with_progress(
+      "gradients", [&](const Ctx& ctx) { found = read_saliency(run.loaded, run.request, ctx, *run.trace, of); });
   Report out;
   out.facts({{"position", "position", of.position},
              {"token", "token", namer(run.loaded)(of.token)},
@@ -157,8 +157,8 @@ class CompositionTool final : public ReadTool {
 
 Report CompositionTool::read(const ReadRun& run) const {
   Composition found;
-  run.shell.with_progress("composition",
-                          [&](const Ctx& ctx) { found = head_composition(*run.loaded.model, ctx, 32, seed_); });
+  run.console.with_progress("composition",
+                            [&](const Ctx& ctx) { found = head_composition(*run.loaded.model, ctx, 32, seed_); });
   Report out;
   out.facts({{"chance", "by chance", found.chance.mean}, {"chance_deviation", "± ", found.chance.deviation}});
   auto& rows = out.table("rows", {"writes", "reads", "q", "k", "v"});

@@ -6,7 +6,7 @@
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
 #include "app/cli/output.h"
-#include "app/cli/table.h"
+#include "app/cli/table_text.h"
 #include "core/attention/key_sharing.h"
 #include "core/attention/mask_facts.h"
 #include "core/attention/masks.h"
@@ -38,17 +38,17 @@ Report masks_report() {
   return out;
 }
 
-void draw(Shell& shell, const AttentionRule& rule, Index n) {
+void draw(Console& console, const AttentionRule& rule, Index n) {
   const auto hidden = hidden_cells(rule, n);
   for (Index i = 0; i < n; ++i) {
     std::string line;
     for (Index j = 0; j < n; ++j) line += nth(hidden, i * n + j) ? " ·" : " #";
-    shell.print_line(line);
+    console.print_line(line);
   }
 }
 
-void mask(Shell& shell, const MaskOptions& options) {
-  if (options.spec == "list") return shell.print(masks_report().printed(Form::text));
+void mask(Console& console, const MaskOptions& options) {
+  if (options.spec == "list") return console.print(masks_report().printed(Form::text));
   options.picture.check();
   const auto rule = [&] {
     try {
@@ -58,27 +58,27 @@ void mask(Shell& shell, const MaskOptions& options) {
     }
   }();
   const MaskFacts facts = mask_facts(*rule, options.tokens);
-  if (options.tokens <= 64) draw(shell, *rule, options.tokens);
-  shell.print_line(fmt::format("\n{} over {} tokens: {} cells, {:.1f} % of all, {:.1f} % of the causal ones",
-                               rule->describe(), facts.tokens, facts.cells, 100 * facts.share(),
-                               100 * facts.causal_share()));
-  shell.print_line(fmt::format("a cache keeps {} of {} keys; {} cells look ahead; {} rows see no key{}",
-                               facts.kept_keys, facts.tokens, facts.ahead, facts.empty_rows.size(),
-                               facts.empty_rows.empty() ? "" : " and become zero"));
+  if (options.tokens <= 64) draw(console, *rule, options.tokens);
+  console.print_line(fmt::format("\n{} over {} tokens: {} cells, {:.1f} % of all, {:.1f} % of the causal ones",
+                                 rule->describe(), facts.tokens, facts.cells, 100 * facts.share(),
+                                 100 * facts.causal_share()));
+  console.print_line(fmt::format("a cache keeps {} of {} keys; {} cells look ahead; {} rows see no key{}",
+                                 facts.kept_keys, facts.tokens, facts.ahead, facts.empty_rows.size(),
+                                 facts.empty_rows.empty() ? "" : " and become zero"));
   if (!options.input.model.empty()) {
     RunRequest plain = options.input.request(), changed = plain;
     plain.capture.maps = changed.capture.maps = MapStorage::none;
     changed.edits.push_back({{}, SetMask{options.spec}});
-    const Opened before = run_request(shell, load_model(plain.model, shell.backend()), plain);
-    const Opened after = run_request(shell, before.loaded, changed);
-    shell.print_line(fmt::format("loss {:.4f} → {:.4f} nats with it in every head; KL of the next token {:.4f} nats",
-                                 mean_loss(*before.trace), mean_loss(*after.trace),
-                                 next_token_change(*before.trace, *after.trace, 1).kl));
+    const Opened before = run_request(console, load_model(plain.model, console.backend()), plain);
+    const Opened after = run_request(console, before.loaded, changed);
+    console.print_line(fmt::format("loss {:.4f} → {:.4f} nats with it in every head; KL of the next token {:.4f} nats",
+                                   mean_loss(*before.trace), mean_loss(*after.trace),
+                                   next_token_change(*before.trace, *after.trace, 1).kl));
   }
-  options.picture.write(shell, [&](const Look& look) {
+  options.picture.write(console, [&](const Style& style) {
     MatrixMap map = mask_map(facts.tokens, hidden_cells(*rule, facts.tokens));
     map.width = map.height = 560;
-    return framed(matrix_map_scene(map, look), {rule->describe(), {}, "", {}}, look,
+    return framed(matrix_map_scene(map, style), {rule->describe(), {}, "", {}}, style,
                   fmt::format("{:.1f} % of the cells", 100 * facts.share()));
   });
 }
@@ -121,7 +121,7 @@ Report cache_report(const CacheOptions& options) {
 
 }  // namespace
 
-void add_mask(Command& app, Shell& shell) {
+void add_mask(Command& app, Console& console) {
   auto options = std::make_shared<MaskOptions>();
   Command command = app.add_subcommand("mask", "What a mask shows and saves; with a model and a text, what it costs");
   command.add_option("spec", options->spec, "The mask, such as \"window 8 | sink 1 window 1\"; list names all")
@@ -132,14 +132,14 @@ void add_mask(Command& app, Shell& shell) {
       .check(range(1, 4096))
       .show_default();
   options->picture.add_to(command, "A picture of it");
-  command.does([options, &shell] { mask(shell, *options); });
+  command.does([options, &console] { mask(console, *options); });
 
   auto sizes = std::make_shared<CacheOptions>();
   Command second = app.add_subcommand("cache", "What keys and values take: the open model, and published ones");
   second.add_option("-m,--model", sizes->model, "A model folder, or the name of a bundled one").type_name("DIR");
   second.add_option("--tokens", sizes->tokens, "Tokens of the text").check(range(1, 1 << 30)).show_default();
   second.add_option("--bytes", sizes->bytes, "Per number: 4, 2 or 1").check(one_of({1, 2, 4})).show_default();
-  second.does([sizes, &shell] { shell.print(cache_report(*sizes).printed(Form::text)); });
+  second.does([sizes, &console] { console.print(cache_report(*sizes).printed(Form::text)); });
 }
 
 }  // namespace headscope::cli

@@ -10,13 +10,13 @@
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
 #include "app/cli/output.h"
-#include "app/cli/table.h"
+#include "app/cli/table_text.h"
 #include "core/attention/layer_complexity.h"
 #include "core/attention/masks.h"
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanism_report.h"
 #include "core/base/error.h"
-#include "core/engine/mechanism_input.h"
+#include "core/run/mechanism_input.h"
 #include "viz/scene/matrix_flow.h"
 
 namespace headscope::cli {
@@ -103,7 +103,7 @@ Report catalogue() {
   return out;
 }
 
-MechanismInput input_for(Shell& shell, const Options& options, bool vocabulary, std::string& from) {
+MechanismInput input_for(Console& console, const Options& options, bool vocabulary, std::string& from) {
   const int ways = (options.random > 0) + !options.example.empty();
   if (ways > 1) throw UsageError("--random and --example are different inputs; choose one");
   if (!options.example.empty()) {
@@ -127,13 +127,13 @@ MechanismInput input_for(Shell& shell, const Options& options, bool vocabulary, 
             parse_mask(options.sees, "--sees")};
   }
   const HeadId head = parse_head(options.head);
-  const Opened opened = open_input(shell, options.input, {.maps = MapStorage::none, .all_logits = false});
+  const Opened opened = open_input(console, options.input, {.maps = MapStorage::none, .all_logits = false});
   if (!opened.loaded.model) throw UsageError("a trace holds no queries, keys and values; give --model and a text");
   RunRequest request;
   request.ids = opened.trace->ids();
   request.edits = options.input.edits();
   MechanismInput in;
-  shell.with_progress("running", [&](const Ctx& ctx) {
+  console.with_progress("running", [&](const Ctx& ctx) {
     in = head_input(opened.loaded, request, head, ctx);
     if (vocabulary) in.vocabulary = vocabulary_use(opened.loaded, request, ctx);
   });
@@ -182,7 +182,7 @@ void add_matrix(Report& out, const char* name, const Tensor& matrix) {
   }
 }
 
-Scene steps_picture(const MechanismReport& r, const Look& look) {
+Scene steps_picture(const MechanismReport& r, const Style& style) {
   MatrixFlow flow;
   flow.width = 1200;
   for (const MechanismStep& step : r.result.steps) {
@@ -191,7 +191,7 @@ Scene steps_picture(const MechanismReport& r, const Look& look) {
     if (step.range == MechanismStep::Range::positive) m.low = 0;
     flow.matrices.push_back(std::move(m));
   }
-  Scene scene = matrix_flow_scene(flow, look);
+  Scene scene = matrix_flow_scene(flow, style);
   scene.title = r.choice.mechanism->title;
   scene.description = text_of(r.choice);
   return scene;
@@ -241,12 +241,12 @@ Report mechanism_report(const MechanismReport& r, const std::string& from, bool 
   out.data("facts", std::move(facts));
   out.data("look_for", r.look_for);
   out.data("ours", m.ours);
-  out.picture = [r](const Look& look) { return steps_picture(r, look); };
+  out.picture = [r](const Style& style) { return steps_picture(r, style); };
   return out;
 }
 }  // namespace
 
-void add_mechanism(Command& app, Shell& shell) {
+void add_mechanism(Command& app, Console& console) {
   auto options = std::make_shared<Options>();
   Command command = app.add_subcommand("mechanism", "Any attention mechanism on a head's queries, keys and values");
   command.add_option("mechanism", options->words, "Its id, then NAME=VALUE for its parameters (--list tells them)")
@@ -263,21 +263,21 @@ void add_mechanism(Command& app, Shell& shell) {
   command.add_option("--example", options->example, "A worked example of the literature instead").type_name("ID");
   command.add_flag("--json", options->json, "All numbers, for scripts");
   options->picture.add_to(command, "Picture of all steps");
-  command.does([options, &shell] {
+  command.does([options, &console] {
     const Form form = options->json ? Form::json : Form::text;
     if (options->list)
-      return shell.print(form == Form::text && !options->words.empty()
-                             ? describe(*parse_mechanism(options->words.front()).mechanism).printed(form)
-                             : catalogue().printed(form));
+      return console.print(form == Form::text && !options->words.empty()
+                               ? describe(*parse_mechanism(options->words.front()).mechanism).printed(form)
+                               : catalogue().printed(form));
     options->picture.check();
     if (std::erase(options->words, "-") > 0) options->input.dash = "-";
     if (options->words.empty()) throw UsageError("which mechanism? --list names them");
     const MechanismChoice choice = parse_mechanism(fmt::format("{}", fmt::join(options->words, " ")), "mechanism");
     std::string from;
-    const MechanismInput in = input_for(shell, *options, choice.mechanism->reads_vocabulary, from);
+    const MechanismInput in = input_for(console, *options, choice.mechanism->reads_vocabulary, from);
     const Report report = mechanism_report(report_on(choice, in), from, options->json);
-    options->picture.write(shell, report.picture);
-    if (options->json || !options->picture.wanted()) shell.print(report.printed(form));
+    options->picture.write(console, report.picture);
+    if (options->json || !options->picture.wanted()) console.print(report.printed(form));
   });
 }
 

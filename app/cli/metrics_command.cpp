@@ -8,13 +8,13 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
-#include "app/cli/table.h"
+#include "app/cli/table_text.h"
 #include "app/cli/trace_report.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/engine/expected_tokens.h"
 #include "core/metrics/even_head.h"
 #include "core/metrics/repeated_tokens.h"
+#include "core/run/expected_tokens.h"
 #include "core/trace/words.h"
 
 namespace headscope::cli {
@@ -83,7 +83,8 @@ struct Alphabet {
   }
 };
 
-Alphabet alphabet_of(Shell& shell, const Options& options, const LoadedModel& loaded, std::optional<std::int32_t> bos) {
+Alphabet alphabet_of(Console& console, const Options& options, const LoadedModel& loaded,
+                     std::optional<std::int32_t> bos) {
   Alphabet out;
   out.vocab = loaded.model->config().dims.vocab;
   if (options.alphabet_file.empty() && options.alphabet == "all") {
@@ -93,8 +94,9 @@ Alphabet alphabet_of(Shell& shell, const Options& options, const LoadedModel& lo
   }
   if (options.alphabet_file.empty() && options.alphabet == "expected") {
     out.kind = "expected";
-    shell.with_progress("expected tokens",
-                        [&](const Ctx& ctx) { out.ids = expected_tokens(*loaded.model, bos, options.seed, ctx).ids; });
+    console.with_progress("expected tokens", [&](const Ctx& ctx) {
+      out.ids = expected_tokens(*loaded.model, bos, options.seed, ctx).ids;
+    });
     out.rule = fmt::format(
         "those whose mean next-token probability, over {} texts drawn from the model's own expectations, is at least "
         "{} of even",
@@ -120,10 +122,10 @@ struct Repeated {
   int first = 0;  ///< position of the first block: 1 after a BOS
 };
 
-Repeated run_repeated(Shell& shell, const Options& options) {
+Repeated run_repeated(Console& console, const Options& options) {
   if (options.input.from_trace()) throw UsageError("--repeated runs a model; a trace holds its own text");
   if (options.input.has_text()) throw UsageError("--repeated makes its own tokens; leave the text away");
-  const LoadedModel loaded = load_model(options.input.model_folder(), shell.backend());
+  const LoadedModel loaded = load_model(options.input.model_folder(), console.backend());
   const ModelConfig& config = loaded.model->config();
   // As TransformerLens does it: a BOS in front wherever the model has one.
   auto bos = loaded.tokenizer ? loaded.tokenizer->bos() : config.bos;
@@ -135,20 +137,20 @@ Repeated run_repeated(Shell& shell, const Options& options) {
     throw Error("--period", fmt::format("at most {} tokens in all, the context of {}", config.context, config.name),
                 fmt::format("{} ({} × {}{})", length, options.repeats, options.period, bos ? " and BOS" : ""),
                 fmt::format("--period {} fits", (config.context - out.first) / options.repeats));
-  out.alphabet = alphabet_of(shell, options, loaded, bos);
+  out.alphabet = alphabet_of(console, options, loaded, bos);
   if (static_cast<int>(out.alphabet.ids.size()) < options.period)
-    shell.say(fmt::format("the {} tokens are fewer than the period of {}: some stand in a block more than once",
-                          out.alphabet.ids.size(), options.period));
+    console.say(fmt::format("the {} tokens are fewer than the period of {}: some stand in a block more than once",
+                            out.alphabet.ids.size(), options.period));
   RunRequest request;
   request.model = options.input.model_folder();
   request.edits = options.input.edits();
   request.ids = repeated_tokens(out.alphabet.ids, options.period, options.repeats, bos, options.seed);
-  out.opened = run_request(shell, loaded, request);
+  out.opened = run_request(console, loaded, request);
   return out;
 }
 
 /// `alphabet`: of repeated tokens; null for a text.
-void print_metrics(Shell& shell, const Options& options, const Trace& trace, const std::vector<HeadColumn>& columns,
+void print_metrics(Console& console, const Options& options, const Trace& trace, const std::vector<HeadColumn>& columns,
                    const Alphabet* alphabet) {
   if (trace.maps.empty()) throw Error(trace.model.name, "attention maps to measure", "a trace without any");
   const std::vector<ClassRule> own =
@@ -177,11 +179,11 @@ void print_metrics(Shell& shell, const Options& options, const Trace& trace, con
       if (metric.id == each.id) known.push_back(metric_json(metric));
   out.data("metrics", std::move(known));
   add_heads(out, report_heads(trace, rules), trace, columns, options.chance || options.form() == Form::json);
-  shell.print(out.printed(options.form()));
+  console.print(out.printed(options.form()));
 }
 }  // namespace
 
-void add_metrics(Command& app, Shell& shell) {
+void add_metrics(Command& app, Console& console) {
   auto options = std::make_shared<Options>();
   Command command =
       app.add_subcommand("metrics", "Metrics of every head, on a text, a trace, or repeated random tokens");
@@ -227,21 +229,21 @@ void add_metrics(Command& app, Shell& shell) {
       .needs(repeated)
       .excludes(alphabet)
       .type_name("FILE");
-  command.does([options, &shell] {
-    if (options->list) return shell.print(metrics_report().printed(options->form()));
+  command.does([options, &console] {
+    if (options->list) return console.print(metrics_report().printed(options->form()));
     std::vector<HeadColumn> columns;
     if (!options->metrics.empty())
       columns = columns_by_id(options->metrics);  // before the work, so that a typo costs nothing
     if (options->repeated) {
-      const Repeated made = run_repeated(shell, *options);
+      const Repeated made = run_repeated(console, *options);
       auto scores = repeated_columns(options->period, made.first);
       scores.insert(scores.end(), columns.begin(), columns.end());
-      return print_metrics(shell, *options, *made.opened.trace, scores, &made.alphabet);
+      return print_metrics(console, *options, *made.opened.trace, scores, &made.alphabet);
     }
-    const Opened opened = open_input(shell, options->input, {.all_logits = false});
+    const Opened opened = open_input(console, options->input, {.all_logits = false});
     if (columns.empty()) columns = options->form() == Form::text ? usual_columns() : columns_by_id({"all"});
-    if (options->words) return print_metrics(shell, *options, in_words(*opened.trace), columns, nullptr);
-    print_metrics(shell, *options, *opened.trace, columns, nullptr);
+    if (options->words) return print_metrics(console, *options, in_words(*opened.trace), columns, nullptr);
+    print_metrics(console, *options, *opened.trace, columns, nullptr);
   });
 }
 

@@ -5,11 +5,11 @@
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
 #include "app/cli/report.h"
-#include "app/cli/table.h"
+#include "app/cli/table_text.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/engine/evaluation.h"
-#include "core/engine/model_card.h"
+#include "core/train/evaluation.h"
+#include "core/train/model_card.h"
 
 namespace headscope::cli {
 
@@ -28,14 +28,14 @@ fs::path folder_of(const std::string& model) {
   return input.model_folder();
 }
 
-void evaluate(Shell& shell, const Options& options) {
+void evaluate(Console& console, const Options& options) {
   const fs::path folder = folder_of(options.model);
   const Recipe recipe = load_recipe(options.recipe.empty() ? folder / "recipe.json" : fs::path(options.recipe));
-  const LoadedModel loaded = load_model(folder, shell.backend());
+  const LoadedModel loaded = load_model(folder, console.backend());
   const auto task = make_task(recipe.task);
   const HeldOut data = task->held_out(options.card.rows, recipe.batch, recipe.model.context);
   double loss = 0;
-  shell.with_progress("evaluating", [&](const Ctx& ctx) { loss = held_out_loss(*loaded.model, ctx, data); });
+  console.with_progress("evaluating", [&](const Ctx& ctx) { loss = held_out_loss(*loaded.model, ctx, data); });
   Report out;
   out.data("model", loaded.model->config().name);
   out.data("task", recipe.task.kind);
@@ -45,18 +45,18 @@ void evaluate(Shell& shell, const Options& options) {
   out.data("floor", data.floor);
   out.line(fmt::format("{}: held-out loss {:.4f} nats per token over {} tokens; floor {:.4f}, {:.4f} above it",
                        loaded.model->config().name, loss, grouped(data.targets), data.floor, loss - data.floor));
-  shell.print(out.printed(options.json ? Form::json : Form::text));
+  console.print(out.printed(options.json ? Form::json : Form::text));
 }
 
-void write_card(Shell& shell, const Options& options) {
+void write_card(Console& console, const Options& options) {
   const fs::path folder = folder_of(options.model);
   ModelCard card;
-  shell.with_progress("measuring", [&](const Ctx& ctx) { card = measure_card(folder, options.card, ctx); });
-  if (options.json) return shell.print(card_json(card));
-  if (options.print) return shell.print(card_markdown(card));
+  console.with_progress("measuring", [&](const Ctx& ctx) { card = measure_card(folder, options.card, ctx); });
+  if (options.json) return console.print(card_json(card));
+  if (options.print) return console.print(card_markdown(card));
   write_file_atomically(folder / "card.json", card_json(card));
   write_file_atomically(folder / "README.md", card_markdown(card));
-  shell.print_line(
+  console.print_line(
       fmt::format("Written:\n  {}\n  {}", (folder / "README.md").string(), (folder / "card.json").string()));
 }
 
@@ -72,17 +72,17 @@ void add_rows(Command& command, Options& options) {
 }
 }  // namespace
 
-void add_eval(Command& app, Shell& shell) {
+void add_eval(Command& app, Console& console) {
   auto options = std::make_shared<Options>();
   Command command = app.add_subcommand("eval", "Held-out loss of a trained model against the floor of its task");
   add_rows(command, *options);
   command.add_option("--recipe", options->recipe, "Recipe that names the task (default: recipe.json in the folder)")
       .type_name("FILE");
   command.add_flag("--json", options->json, "JSON instead of text");
-  command.does([options, &shell] { evaluate(shell, *options); });
+  command.does([options, &console] { evaluate(console, *options); });
 }
 
-void add_card(Command& app, Shell& shell) {
+void add_card(Command& app, Console& console) {
   auto options = std::make_shared<Options>();
   Command command = app.add_subcommand(
       "card", "Measure a trained model and its heads, and write README.md and card.json into its folder");
@@ -95,7 +95,7 @@ void add_card(Command& app, Shell& shell) {
       .show_default();
   const Option print = command.add_flag("--print", options->print, "Print the card instead of writing it");
   command.add_flag("--json", options->json, "Print its numbers as JSON instead of writing it").excludes(print);
-  command.does([options, &shell] { write_card(shell, *options); });
+  command.does([options, &console] { write_card(console, *options); });
 }
 
 }  // namespace headscope::cli

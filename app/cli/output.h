@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
-#include "app/cli/options.h"
+#include "app/cli/command_options.h"
+#include "app/cli/console.h"
 #include "app/cli/report.h"
-#include "app/cli/shell.h"
 
 namespace headscope::cli {
 
@@ -31,7 +31,7 @@ struct PictureOutput {
   /// Throws UsageError on a file that is no picture; before the work, so that a typo costs nothing.
   void check() const;
   /// Where it is wanted; says what was written. Throws Error from the file system.
-  void write(Shell& shell, const std::function<Scene(const Look&)>& picture) const;
+  void write(Console& console, const std::function<Scene(const Style&)>& picture) const;
 };
 
 }  // namespace headscope::cli

@@ -20,7 +20,7 @@
 #include "core/base/error.h"
 #include "core/edits/position_edit.h"
 #include "core/model/weights.h"
-#include "viz/color/norm.h"
+#include "viz/color/color_norm.h"
 #include "viz/scene/framed.h"
 
 namespace headscope::cli {
@@ -48,13 +48,13 @@ struct Vectors {
   double scale = 1;
 };
 
-Vectors vectors_of(Shell& shell, const Options& options) {
+Vectors vectors_of(Console& console, const Options& options) {
   Vectors v;
   v.head = parse_head(options.head);
   CaptureSpec capture{.all_logits = false};
   capture.maps = MapStorage::none;
   capture.sites = {SiteKind::q, SiteKind::k};
-  v.opened = open_input(shell, options.input, capture);
+  v.opened = open_input(console, options.input, capture);
   const ModelConfig& config = v.opened.loaded.model->config();
   if (v.head.layer >= config.dims.layers || v.head.head >= config.dims.heads)
     throw Error("--head", fmt::format("a layer below {} and a head below {}", config.dims.layers, config.dims.heads),
@@ -83,10 +83,10 @@ Index inside(int given, const char* option, Index size) {
   return at;
 }
 
-using Draw = std::function<Scene(const Look&)>;
+using Draw = std::function<Scene(const Style&)>;
 Draw titled(std::string title, std::string source, Draw draw) {
-  return [title = std::move(title), source = std::move(source), draw = std::move(draw)](const Look& look) {
-    return framed(draw(look), {title, {}, "", {}}, look, source);
+  return [title = std::move(title), source = std::move(source), draw = std::move(draw)](const Style& style) {
+    return framed(draw(style), {title, {}, "", {}}, style, source);
   };
 }
 
@@ -130,8 +130,8 @@ RotaryView rotary_view(const Vectors& v, const Options& options) {
   return view;
 }
 
-Report rope(Shell& shell, const Options& options) {
-  const Vectors v = vectors_of(shell, options);
+Report rope(Console& console, const Options& options) {
+  const Vectors v = vectors_of(console, options);
   const RotaryView view = rotary_view(v, options);
   const auto m = static_cast<double>(view.query + view.shift), n = static_cast<double>(view.key + view.shift);
   const std::vector<double> theta = rotary_frequencies(view.config, 2 * view.pairs()), parts = view.split(m, n);
@@ -156,21 +156,21 @@ Report rope(Shell& shell, const Options& options) {
                        view.key + 100,
                        view.score(static_cast<double>(view.query + 100), static_cast<double>(view.key + 100))));
   out.picture = titled(fmt::format("Layer {} · Head {}: {}", v.head.layer, v.head.head, options.picture), view.source,
-                       [v, view, picture = options.picture](const Look& look) {
-                         if (picture == "dials") return rotary_dials_picture(view, 900, 420, look);
+                       [v, view, picture = options.picture](const Style& style) {
+                         if (picture == "dials") return rotary_dials_picture(view, 900, 420, style);
                          if (picture == "curve")
-                           return score_against_distance(view, std::max<Index>(v.q.dim(0), 128), 900, 320, look);
-                         if (picture == "why") return why_this_score(view, 900, 220, look);
-                         if (picture == "wavelengths") return rotary_wavelengths(view, 900, 360, look);
+                           return score_against_distance(view, std::max<Index>(v.q.dim(0), 128), 900, 320, style);
+                         if (picture == "why") return why_this_score(view, 900, 220, style);
+                         if (picture == "wavelengths") return rotary_wavelengths(view, 900, 360, style);
                          MatrixMap map = head_scores(v.q, v.k, view.config, RotaryLayout::half_split, v.scale);
                          map.width = map.height = 640;
-                         return matrix_map_scene(map, look);
+                         return matrix_map_scene(map, style);
                        });
   return out;
 }
 
-Report learned(Shell& shell, const Options& options) {
-  const LoadedModel loaded = load_model(options.input.model_folder(), shell.backend());
+Report learned(Console& console, const Options& options) {
+  const LoadedModel loaded = load_model(options.input.model_folder(), console.backend());
   const Tensor table = loaded.model->weights().position_embedding;
   if (!table.defined())
     throw Error(loaded.model->config().name, "a table of learned positions", "rotary positions", "tiny-gpt2 has one");
@@ -181,8 +181,8 @@ Report learned(Shell& shell, const Options& options) {
     rows.add({p, norms.at(p), p + 1 < table.dim(0) ? Cell(likeness.at(p, p + 1)) : Cell()});
   out.picture =
       titled("Learned positions of " + loaded.model->config().name,
-             fmt::format("position embedding, {} × {}", table.dim(0), table.dim(1)), [table](const Look& look) {
-               return learned_picture(table, false, "", {1000, 560}, look);
+             fmt::format("position embedding, {} × {}", table.dim(0), table.dim(1)), [table](const Style& style) {
+               return learned_picture(table, false, "", {1000, 560}, style);
              });
   return out;
 }
@@ -199,9 +199,9 @@ Report added(const Options& options) {
     out.line(line);
   }
   out.picture = titled(binary ? "Binary positions" : "Sinusoidal positions", source_of(options.method.c_str()),
-                       [=](const Look& look) {
-                         return binary ? binary_picture(count, columns, {900, 560}, look)
-                                       : sinusoidal_picture(columns, std::max(count, 64), 5, {1000, 760}, look);
+                       [=](const Style& style) {
+                         return binary ? binary_picture(count, columns, {900, 560}, style)
+                                       : sinusoidal_picture(columns, std::max(count, 64), 5, {1000, 760}, style);
                        });
   return out;
 }
@@ -211,8 +211,8 @@ Report alibi(const Options& options) {
   auto& rows = out.table("", {"head", {"slope", "slope", "{:.10g}"}});
   const auto slopes = alibi_slopes(options.heads);
   for (std::size_t h = 0; h < slopes.size(); ++h) rows.add({h, slopes[h]});
-  out.picture = titled("ALiBi", source_of("alibi"), [heads = options.heads](const Look& look) {
-    return alibi_picture(heads, 0, 64, {1000, 560}, look);
+  out.picture = titled("ALiBi", source_of("alibi"), [heads = options.heads](const Style& style) {
+    return alibi_picture(heads, 0, 64, {1000, 560}, style);
   });
   return out;
 }
@@ -228,10 +228,11 @@ Report t5(const Options& options) {
     rows.add({bucket, first, d < options.max_distance ? std::to_string(d) : "…"});
     first = d + 1;
   }
-  out.picture = titled("T5 relative bias", source_of("t5"),
-                       [buckets = options.buckets, most = options.max_distance, both = options.both](const Look& look) {
-                         return t5_picture(buckets, most, both, {}, 64, {1000, 560}, look);
-                       });
+  out.picture =
+      titled("T5 relative bias", source_of("t5"),
+             [buckets = options.buckets, most = options.max_distance, both = options.both](const Style& style) {
+               return t5_picture(buckets, most, both, {}, 64, {1000, 560}, style);
+             });
   return out;
 }
 
@@ -244,35 +245,35 @@ Report chunks(const Options& options) {
     for (Index j = 0; j <= i; ++j) line += fmt::format("{:4}", dual_chunk_distance(i, j, chunk, context));
     out.line(line);
   }
-  out.picture = titled("Dual chunk attention", source_of("chunks"), [=](const Look& look) {
-    return chunk_picture(chunk, context, count, {1000, 560}, look);
+  out.picture = titled("Dual chunk attention", source_of("chunks"), [=](const Style& style) {
+    return chunk_picture(chunk, context, count, {1000, 560}, style);
   });
   return out;
 }
 
 /// Shaw's or Transformer-XL's: a picture alone.
-Report relative(Shell& shell, const Options& options) {
-  const Vectors v = vectors_of(shell, options);
+Report relative(Console& console, const Options& options) {
+  const Vectors v = vectors_of(console, options);
   if (!options.output.wanted()) throw UsageError("-o is required: the picture of " + options.method);
   Report out;
   out.picture =
       titled(fmt::format("Layer {} · Head {}", v.head.layer, v.head.head),
              fmt::format("learned parts drawn with seed {}", options.seed),
-             [v, shaw = options.method == "shaw", window = options.window, seed = options.seed](const Look& look) {
-               return shaw ? shaw_picture(v.q, v.k, v.scale, window, seed, {1200, 460}, look)
-                           : transformer_xl_picture(v.q, v.k, v.scale, seed, {1200, 800}, look);
+             [v, shaw = options.method == "shaw", window = options.window, seed = options.seed](const Style& style) {
+               return shaw ? shaw_picture(v.q, v.k, v.scale, window, seed, {1200, 460}, style)
+                           : transformer_xl_picture(v.q, v.k, v.scale, seed, {1200, 800}, style);
              });
   return out;
 }
 
-Report positions_report(Shell& shell, const Options& options) {
+Report positions_report(Console& console, const Options& options) {
   if (options.method == "list") return list();
-  if (options.method == "rope") return rope(shell, options);
-  if (options.method == "shaw" || options.method == "transformer-xl") return relative(shell, options);
+  if (options.method == "rope") return rope(console, options);
+  if (options.method == "shaw" || options.method == "transformer-xl") return relative(console, options);
   if (options.method == "alibi") return alibi(options);
   if (options.method == "t5") return t5(options);
   if (options.method == "chunks") return chunks(options);
-  if (options.method == "learned") return learned(shell, options);
+  if (options.method == "learned") return learned(console, options);
   if (options.method == "none")
     throw UsageError("none has no picture: try run --edit \"*: position none\", with and without --mask full");
   return added(options);
@@ -280,7 +281,7 @@ Report positions_report(Shell& shell, const Options& options) {
 
 }  // namespace
 
-void add_positions(Command& app, Shell& shell) {
+void add_positions(Command& app, Console& console) {
   auto options = std::make_shared<Options>();
   Command command =
       app.add_subcommand("positions", "Ways of knowing where a token stands: rope, alibi, t5, sinusoidal …");
@@ -319,13 +320,13 @@ void add_positions(Command& app, Shell& shell) {
       .check(range(1, 4096))
       .show_default();
   command.add_option("--seed", options->seed, "shaw, transformer-xl: of the parts that training would learn");
-  command.does([options, &shell] {
+  command.does([options, &console] {
     if (options->dimensions % 2 != 0) throw UsageError("--dimensions: an even number, sine and cosine of each pair");
     if (options->max_distance <= options->buckets / 2) throw UsageError("--max-distance: more than half of --buckets");
     options->output.check();
-    const Report report = positions_report(shell, *options);
-    shell.print(report.printed(Form::text));
-    if (report.picture) options->output.write(shell, report.picture);
+    const Report report = positions_report(console, *options);
+    console.print(report.printed(Form::text));
+    if (report.picture) options->output.write(console, report.picture);
   });
 }
 

@@ -5,7 +5,7 @@
 #include "app/cli/commands.h"
 #include "app/cli/input.h"
 #include "app/cli/output.h"
-#include "app/cli/reading.h"
+#include "app/cli/read_report.h"
 #include "app/cli/trace_report.h"
 
 namespace headscope::cli {
@@ -18,24 +18,24 @@ struct Options {
   PictureOutput picture;
 };
 
-void read(Shell& shell, const Options& options, const ReadTool& tool) {
+void read(Console& console, const Options& options, const ReadTool& tool) {
   options.picture.check();
   RunRequest request = options.input.request();
-  LoadedModel loaded = load_model(request.model, shell.backend());
+  LoadedModel loaded = load_model(request.model, console.backend());
   request.capture = tool.capture(*loaded.model);
-  const Opened opened = run_request(shell, std::move(loaded), request);
+  const Opened opened = run_request(console, std::move(loaded), request);
   Report out;
   out.data("tool", tool.id);
   describe(out, *opened.trace);
-  out.append(
-      tool.read({shell, opened.loaded, request, opened.trace, options.output.for_scripts(), options.picture.wanted()}));
+  out.append(tool.read(
+      {console, opened.loaded, request, opened.trace, options.output.for_scripts(), options.picture.wanted()}));
   out.data("source", opened.trace->source);
-  if (!options.picture.wanted()) return shell.print(out.printed(options.output.form()));
+  if (!options.picture.wanted()) return console.print(out.printed(options.output.form()));
   if (!out.picture) throw UsageError(fmt::format("read {} has no picture; leave -o away", tool.id));
-  options.picture.write(shell, out.picture);
+  options.picture.write(console, out.picture);
 }
 
-void add_tool(Command& app, Shell& shell, std::shared_ptr<ReadTool> tool) {
+void add_tool(Command& app, Console& console, std::shared_ptr<ReadTool> tool) {
   auto options = std::make_shared<Options>();
   Command command = app.add_subcommand(tool->id, tool->meaning);
   options->input.add_to(command);
@@ -45,14 +45,14 @@ void add_tool(Command& app, Shell& shell, std::shared_ptr<ReadTool> tool) {
   command.add_option("--width", options->picture.width, "Width of the picture in pixels")
       .check(range(1, 30000))
       .type_name("PX");
-  command.does([options, tool = std::move(tool), &shell] { read(shell, *options, *tool); });
+  command.does([options, tool = std::move(tool), &console] { read(console, *options, *tool); });
 }
 }  // namespace
 
-void add_read(Command& app, Shell& shell) {
+void add_read(Command& app, Console& console) {
   Command command = app.add_subcommand("read", "Reading tools: logit lens, attribution, circuits, rollout, sinks, …");
   for (const ReadTools& some : {writing_tools(), layers_tools(), sink_tools(), block_tools()})
-    for (const auto& tool : some) add_tool(command, shell, tool);
+    for (const auto& tool : some) add_tool(command, console, tool);
 }
 
 }  // namespace headscope::cli

@@ -82,7 +82,7 @@ void check(const Options& options, const std::vector<HeadId>& heads) {
   if (options.inches && !options.dpi) throw UsageError("--inches needs --dpi");
 }
 
-void render(Shell& shell, const Options& options) {
+void render(Console& console, const Options& options) {
   if (options.out.empty()) throw UsageError("-o is required: the picture to write, .png or .svg");
   const auto kind = kind_of_file(options.out);
   if (!kind)
@@ -92,7 +92,7 @@ void render(Shell& shell, const Options& options) {
   check(options, heads);
   CaptureSpec capture{.all_logits = false};
   if (options.steps || options.split) capture.maps = MapStorage::factored;
-  Opened opened = open_input(shell, options.input, capture);
+  Opened opened = open_input(console, options.input, capture);
   if (options.words)
     opened.trace =
         std::make_shared<const Trace>(in_words(*opened.trace, word_groups(opened.trace->tokens), [&](HeadId head) {
@@ -102,12 +102,12 @@ void render(Shell& shell, const Options& options) {
     throw UsageError("a .csv holds one map: give one --head, or --row alone for one token in all heads");
   PictureRequest request = picture_of(*opened.trace, heads, options);
   if (opened.loaded.model) request.rotary = opened.loaded.model->config().turns_halves();
-  shell.print_line(
+  console.print_line(
       export_picture(*opened.trace, request, options.theme, options.out, {options.width, options.inches, options.dpi}));
 }
 }  // namespace
 
-void add_render(Command& app, Shell& shell) {
+void add_render(Command& app, Console& console) {
   auto options = std::make_shared<Options>();
   Command command = app.add_subcommand("render", "Picture of one head, of several, or of all, as PNG or SVG");
   options->input.add_to(command, {.trace = true});
@@ -156,7 +156,7 @@ void add_render(Command& app, Shell& shell) {
   command.add_option("--inches", options->inches, "With --dpi: width on paper")
       .check(range(0.1, 1000.0))
       .type_name("W");
-  command.does([options, &shell] { render(shell, *options); });
+  command.does([options, &console] { render(console, *options); });
 }
 
 }  // namespace headscope::cli

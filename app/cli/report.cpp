@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "app/cli/table.h"
+#include "app/cli/table_text.h"
 
 namespace headscope::cli {
 

@@ -69,7 +69,7 @@ class Report {
   /// document. CSV is the first table that it has. The reference lives as long as the report.
   Table& table(std::string id, std::vector<Column> columns, Form forms = Form::all);
   void append(Report other);
-  std::function<Scene(const Look&)> picture;  ///< may be empty: there is none
+  std::function<Scene(const Style&)> picture;  ///< may be empty: there is none
 
   Cell json() const;
   /// Ends with a newline.

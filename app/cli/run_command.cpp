@@ -38,16 +38,16 @@ Report run_report(const Trace& trace, const Tokenizer* tokenizer, const Options&
 }
 }  // namespace
 
-void add_run(Command& app, Shell& shell) {
+void add_run(Command& app, Console& console) {
   auto options = std::make_shared<Options>();
   Command command = app.add_subcommand("run", "Run a model on a text: next tokens, loss, and a table of all heads");
   options->input.add_to(command);
   command.add_option("--top", options->top, "How many next tokens to list").check(range(1, 1000)).show_default();
   command.add_flag("--json", options->json, "JSON instead of text, with every metric of every head");
-  command.does([options, &shell] {
-    const Opened opened = open_input(shell, options->input, {});
+  command.does([options, &console] {
+    const Opened opened = open_input(console, options->input, {});
     const Report report = run_report(*opened.trace, opened.loaded.tokenizer.get(), *options);
-    shell.print(report.printed(options->json ? Form::json : Form::text));
+    console.print(report.printed(options->json ? Form::json : Form::text));
   });
 }
 

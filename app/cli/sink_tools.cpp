@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <span>
 
-#include "app/cli/reading.h"
+#include "app/cli/read_report.h"
 #include "app/render/reading_pictures.h"
-#include "core/reading/alternatives.h"
-#include "core/reading/whatif.h"
+#include "core/analysis/alternatives.h"
+#include "core/analysis/whatif.h"
 #include "viz/scene/framed.h"
 #include "viz/scene/map_cells.h"
 
@@ -34,8 +34,8 @@ Report Sinks::read(const ReadRun& run) const {
   for (const SinkHead& h : found.heads)
     rows.add({to_string(HeadId{h.layer, h.head}), h.mass, h.chance, h.value_norm, h.value_median, h.output_norm,
               h.output_median, h.carried, h.entropy, h.entropy_without});
-  out.picture = [found, words = describe_run(*run.trace)](const Look& look) {
-    return framed(v_shape_chart(found, 720, 300, look), {"V shape of the layers", {}, words, {}}, look);
+  out.picture = [found, words = describe_run(*run.trace)](const Style& style) {
+    return framed(v_shape_chart(found, 720, 300, style), {"V shape of the layers", {}, words, {}}, style);
   };
   return out;
 }
@@ -87,7 +87,7 @@ Report Massive::read(const ReadRun& run) const {
   }
   if (zero_ && !found.found.empty()) {
     ZeroedActivations zeroed;
-    run.shell.with_progress(
+    run.console.with_progress(
         "zeroed", [&](const Ctx& ctx) { zeroed = zero_activations(run.loaded, run.request, ctx, found.found); });
     out.fact({"zeroed", "set to 0", zeroed.zeroed.size()});
     out.fact({"loss_before", "loss before", zeroed.loss_before});
@@ -134,7 +134,7 @@ Report AlternativeWeights::read(const ReadRun& run) const {
   Alternatives found;
   RowReplaced replaced, naive;
   std::vector<double> other;
-  run.shell.with_progress("other weights", [&](const Ctx& ctx) {
+  run.console.with_progress("other weights", [&](const Ctx& ctx) {
     found = find_alternatives(*run.trace, head, query, key_.value_or(-1), tolerance_, ctx.stop);
     other = found.at(share_);
     replaced = replace_row(run.loaded, run.request, ctx, *run.trace, head, query, other);

@@ -93,8 +93,8 @@ std::string seconds_text(double seconds) {
 
 /// Steps through the sweep; on a terminal one line says how far it is. Interrupted, it returns false: what is known can
 /// still be printed.
-bool go_through(Shell& shell, Sweep& sweep, const char* what) {
-  const Ctx ctx{shell.backend(), nullptr, shell.stop()};
+bool go_through(Console& console, Sweep& sweep, const char* what) {
+  const Ctx ctx{console.backend(), nullptr, console.stop()};
   const bool terminal = isatty(STDERR_FILENO);
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
@@ -117,7 +117,7 @@ bool go_through(Shell& shell, Sweep& sweep, const char* what) {
     }
   } catch (const Cancelled&) {
     clear();
-    shell.say(fmt::format("stopped after {} of {} {}", sweep.done(), sweep.total(), what));
+    console.say(fmt::format("stopped after {} of {} {}", sweep.done(), sweep.total(), what));
     return false;
   } catch (...) {
     clear();
@@ -129,14 +129,14 @@ bool go_through(Shell& shell, Sweep& sweep, const char* what) {
 
 /// Prints what is known, then ends as an interrupted command does. `report(result)` says it.
 template <class Result>
-void finish(Shell& shell, const Output& output, bool whole, const Result& result, const auto& report) {
-  if (result) shell.print(report(*result).printed(output.form()));
+void finish(Console& console, const Output& output, bool whole, const Result& result, const auto& report) {
+  if (result) console.print(report(*result).printed(output.form()));
   if (!whole) throw Cancelled();
 }
 
 // ---- ablate
 
-void add_ablate(Command& app, Shell& shell) {
+void add_ablate(Command& app, Console& console) {
   struct Options {
     Input input;
     AblationOptions ablation;
@@ -149,19 +149,19 @@ void add_ablate(Command& app, Shell& shell) {
   options->ablation.add_to(command);
   options->answers.add_to(command, "default: the two most probable next tokens");
   options->output.add_to(command);
-  command.does([options, &shell] {
+  command.does([options, &console] {
     const RunRequest request = options->input.request();
-    const LoadedModel loaded = load_model(request.model, shell.backend());
+    const LoadedModel loaded = load_model(request.model, console.backend());
     HeadAblationSweep sweep(loaded, {request, options->ablation.get(), options->answers.in(loaded)});
-    const bool whole = go_through(shell, sweep, "heads");
-    finish(shell, options->output, whole, sweep.result(),
+    const bool whole = go_through(console, sweep, "heads");
+    finish(console, options->output, whole, sweep.result(),
            [&](const auto& result) { return ablation_report(loaded, result, whole); });
   });
 }
 
 // ---- patch
 
-void add_patch(Command& app, Shell& shell) {
+void add_patch(Command& app, Console& console) {
   struct Options {
     Input input;
     std::string clean, corrupted, site = "resid_pre", align = "tokens";
@@ -192,7 +192,7 @@ void add_patch(Command& app, Shell& shell) {
   command.add_flag("--no-bos", options->input.no_bos, "Put nothing in front").excludes(yes);
   options->answers.add_to(command, "default: those whose probability falls and rises most");
   options->output.add_to(command);
-  command.does([options, &shell] {
+  command.does([options, &console] {
     const auto site = parse_site_kind(options->site);
     if (!site || std::ranges::find(patching_sites(), *site) == patching_sites().end())
       throw UsageError("--site is one of resid_pre, resid_mid, resid_post, attn_out, mlp_out, z, q, k, v, pattern");
@@ -203,18 +203,18 @@ void add_patch(Command& app, Shell& shell) {
     if (options->input.bos || options->input.no_bos) request.add_bos = options->input.bos;
     request.site = *site;
     request.align = parse_pairing(options->align, "--align");
-    const LoadedModel loaded = load_model(request.model, shell.backend());
+    const LoadedModel loaded = load_model(request.model, console.backend());
     request.answers = options->answers.in(loaded);
     PatchingSweep sweep(loaded, request);
-    const bool whole = go_through(shell, sweep, "cells");
-    finish(shell, options->output, whole, sweep.result(),
+    const bool whole = go_through(console, sweep, "cells");
+    finish(console, options->output, whole, sweep.result(),
            [&](const auto& result) { return patching_report(loaded, result, whole); });
   });
 }
 
 // ---- temperature
 
-void add_temperature(Command& app, Shell& shell) {
+void add_temperature(Command& app, Console& console) {
   struct Options {
     Input input;
     double low = 0.1, high = 10;
@@ -231,20 +231,20 @@ void add_temperature(Command& app, Shell& shell) {
       .check(range(2, 1000))
       .show_default();
   options->output.add_to(command);
-  command.does([options, &shell] {
+  command.does([options, &console] {
     if (!(options->low < options->high)) throw UsageError("--low must be below --high");
     const RunRequest request = options->input.request();
-    TemperatureSweeper sweep(load_model(request.model, shell.backend()),
+    TemperatureSweeper sweep(load_model(request.model, console.backend()),
                              {request, temperatures(options->low, options->high, options->count)});
-    const bool whole = go_through(shell, sweep, "passes");
-    finish(shell, options->output, whole, sweep.result(),
+    const bool whole = go_through(console, sweep, "passes");
+    finish(console, options->output, whole, sweep.result(),
            [&](const auto& result) { return temperature_report(result, whole); });
   });
 }
 
 // ---- circuit
 
-void add_circuit(Command& app, Shell& shell) {
+void add_circuit(Command& app, Console& console) {
   struct Options {
     Input input;
     AblationOptions ablation;
@@ -266,28 +266,28 @@ void add_circuit(Command& app, Shell& shell) {
       .check(range(0.0, 1.0))
       .show_default();
   options->output.add_to(command);
-  command.does([options, &shell] {
+  command.does([options, &console] {
     const RunRequest request = options->input.request();
-    const LoadedModel loaded = load_model(request.model, shell.backend());
+    const LoadedModel loaded = load_model(request.model, console.backend());
     using Method = HeadCircuitRequest::Method;
     HeadCircuitSearch search(loaded,
                              {request, options->ablation.get(), options->method == "add" ? Method::add : Method::remove,
                               options->answers.in(loaded)});
-    const bool whole = go_through(shell, search, "passes");
-    finish(shell, options->output, whole, search.result(),
+    const bool whole = go_through(console, search, "passes");
+    finish(console, options->output, whole, search.result(),
            [&](const auto& result) { return circuit_report(loaded, result, options->threshold, whole); });
   });
 }
 
 }  // namespace
 
-void add_sweep(Command& app, Shell& shell) {
+void add_sweep(Command& app, Console& console) {
   Command command =
       app.add_subcommand("sweep", "Causal evidence from many passes: ablation, patching, temperature, circuits");
-  add_ablate(command, shell);
-  add_patch(command, shell);
-  add_temperature(command, shell);
-  add_circuit(command, shell);
+  add_ablate(command, console);
+  add_patch(command, console);
+  add_temperature(command, console);
+  add_circuit(command, console);
 }
 
 }  // namespace headscope::cli

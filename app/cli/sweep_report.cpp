@@ -4,7 +4,7 @@
 
 #include "app/cli/trace_report.h"
 #include "core/base/nth.h"
-#include "core/engine/edit_pairs.h"
+#include "core/run/edit_pairs.h"
 #include "viz/scene/text.h"
 
 namespace headscope::cli {

@@ -2,10 +2,10 @@
 // What the sweeps found out. Each takes what is known, whole or not.
 
 #include "app/cli/report.h"
-#include "core/engine/activation_patching.h"
-#include "core/engine/head_ablation.h"
-#include "core/engine/head_circuit.h"
-#include "core/engine/temperature_sweep.h"
+#include "core/analysis/activation_patching.h"
+#include "core/analysis/head_ablation.h"
+#include "core/analysis/head_circuit.h"
+#include "core/analysis/temperature_sweep.h"
 
 namespace headscope::cli {
 

@@ -48,20 +48,20 @@ const HeadReport* most_telling(const std::vector<HeadReport>& heads) {
   return best;
 }
 
-void print_evidence(Shell& shell, const HeadReport& head, const Trace& trace) {
+void print_evidence(Console& console, const HeadReport& head, const Trace& trace) {
   const HeadVerdict& verdict = head.verdicts.front();
-  shell.print_line(fmt::format("Head {}.{}: {}. Its strongest cells of that class:", head.map->layer(),
-                               head.map->head(), verdict_text(verdict)));
+  console.print_line(fmt::format("Head {}.{}: {}. Its strongest cells of that class:", head.map->layer(),
+                                 head.map->head(), verdict_text(verdict)));
   for (const Evidence& cell : verdict.evidence)
-    shell.print_line(fmt::format("  {:.3f}  from \"{}\" at {} to \"{}\" at {}", cell.weight,
-                                 nth(trace.tokens, cell.query).label, cell.query, nth(trace.tokens, cell.key).label,
-                                 cell.key));
-  shell.print_line();
+    console.print_line(fmt::format("  {:.3f}  from \"{}\" at {} to \"{}\" at {}", cell.weight,
+                                   nth(trace.tokens, cell.query).label, cell.query, nth(trace.tokens, cell.key).label,
+                                   cell.key));
+  console.print_line();
 }
 
-void tour(Shell& shell, const fs::path& out) {
+void tour(Console& console, const fs::path& out) {
   const RunRequest request = example_request();
-  const Opened opened = run_request(shell, load_model(request.model, shell.backend()), request);
+  const Opened opened = run_request(console, load_model(request.model, console.backend()), request);
   const Trace& trace = *opened.trace;
   const auto heads = report_heads(trace, default_class_rules());
 
@@ -71,42 +71,42 @@ void tour(Shell& shell, const fs::path& out) {
   add_next_tokens(report, trace, opened.loaded.tokenizer.get(), 5);
   report.line(loss_text(trace));
   add_heads(report, heads, trace, usual_columns(), false);
-  shell.print_line(report.printed(Form::text));
+  console.print_line(report.printed(Form::text));
 
   std::error_code failed;
   fs::create_directories(out, failed);
   if (failed) throw Error(out.string(), "a folder that can be made", failed.message(), "choose another with --out");
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   std::vector<std::string> written;
   HeadGridOptions grid;
   grid.classes = marks_of(heads);
-  written.push_back(write_picture(head_grid_scene(trace, grid, look), out / "heads.png", {}));
+  written.push_back(write_picture(head_grid_scene(trace, grid, style), out / "heads.png", {}));
   if (const HeadReport* head = most_telling(heads)) {
-    print_evidence(shell, *head, trace);
+    print_evidence(console, *head, trace);
     HeadMapOptions map;
     map.layer = head->map->layer();
     map.head = head->map->head();
     map.badge = badge_of(heads, {map.layer, map.head});
     map.facts = facts_of(heads, trace, {map.layer, map.head});
-    const Scene scene = head_map_scene(trace, map, look);
+    const Scene scene = head_map_scene(trace, map, style);
     const std::string name = fmt::format("head-{}.{}", map.layer, map.head);
     written.push_back(write_picture(scene, out / (name + ".png"), {}));
     written.push_back(write_picture(scene, out / (name + ".svg"), {}));
   }
-  shell.print_line("Written:");
-  for (const std::string& line : written) shell.print_line("  " + line);
-  shell.print_line(
+  console.print_line("Written:");
+  for (const std::string& line : written) console.print_line("  " + line);
+  console.print_line(
       fmt::format("\nNext: headscope-cli run --model {} --text \"one two one\"   (or any GPT-2 or Llama folder)",
                   request.model.string()));
 }
 }  // namespace
 
-void add_tour(Command& app, Shell& shell) {
+void add_tour(Command& app, Console& console) {
   auto out = std::make_shared<std::string>("headscope-tour");
   Command command = app.add_subcommand("tour", "What it is all about, on a small bundled model: text, heads, pictures");
   command.add_option("-o,--out", *out, "Folder for the pictures").type_name("DIR").show_default();
-  command.does([out, &shell] { tour(shell, *out); });
+  command.does([out, &console] { tour(console, *out); });
 }
 
 }  // namespace headscope::cli

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "app/cli/commands.h"
-#include "app/cli/table.h"
+#include "app/cli/table_text.h"
 #include "core/base/duration.h"
 #include "core/base/error.h"
 #include "core/base/standard_streams.h"
@@ -35,11 +35,11 @@ std::string progress_line(const TrainingProgress& p) {
 /// On a terminal one line that is written over; elsewhere a line for every held-out loss.
 class ProgressLine {
  public:
-  explicit ProgressLine(Shell& shell) : shell_(shell), terminal_(isatty(STDERR_FILENO)) {}
+  explicit ProgressLine(Console& console) : console_(console), terminal_(isatty(STDERR_FILENO)) {}
   void show(const TrainingProgress& p) {
     const bool measured = p.held_out_step == p.step;
     if (!terminal_) {
-      if (measured) shell_.say(progress_line(p));
+      if (measured) console_.say(progress_line(p));
       return;
     }
     const auto now = std::chrono::steady_clock::now();
@@ -54,7 +54,7 @@ class ProgressLine {
   }
 
  private:
-  Shell& shell_;
+  Console& console_;
   bool terminal_, open_ = false;
   std::chrono::steady_clock::time_point last_{};
 };
@@ -68,19 +68,19 @@ void require_same(const Recipe& given, const Recipe& stored, const fs::path& che
 
 /// The checkpoint of a run that ends before its time, and how to go on from it. Never throws: what ended the run is
 /// what has to be told.
-void keep(Shell& shell, const Trainer& trainer, const TrainingFolder& folder, const Options& options) {
+void keep(Console& console, const Trainer& trainer, const TrainingFolder& folder, const Options& options) {
   try {
     save_checkpoint(trainer.checkpoint(), folder.checkpoint());
-    shell.say(fmt::format("stopped after step {}; go on with\n  headscope-cli train {} -o {} --resume{}",
-                          trainer.progress().step, options.recipe, folder.checkpoint().parent_path().string(),
-                          options.overwrite ? " --overwrite" : ""));
+    console.say(fmt::format("stopped after step {}; go on with\n  headscope-cli train {} -o {} --resume{}",
+                            trainer.progress().step, options.recipe, folder.checkpoint().parent_path().string(),
+                            options.overwrite ? " --overwrite" : ""));
   } catch (const std::exception& failed) {
-    shell.say(fmt::format("stopped after step {}, and no checkpoint could be written: {}", trainer.progress().step,
-                          failed.what()));
+    console.say(fmt::format("stopped after step {}, and no checkpoint could be written: {}", trainer.progress().step,
+                            failed.what()));
   }
 }
 
-std::unique_ptr<Trainer> begin(Shell& shell, const Recipe& recipe, const TrainingFolder& folder,
+std::unique_ptr<Trainer> begin(Console& console, const Recipe& recipe, const TrainingFolder& folder,
                                const Options& options) {
   const fs::path checkpoint = folder.checkpoint();
   if (options.resume && !folder.has_checkpoint())
@@ -88,28 +88,28 @@ std::unique_ptr<Trainer> begin(Shell& shell, const Recipe& recipe, const Trainin
   if (!options.resume && !options.overwrite && folder.has_checkpoint())
     throw Error(checkpoint.string(), "a folder without an unfinished training", "one",
                 "--resume goes on; --overwrite begins anew");
-  if (!options.resume) return std::make_unique<Trainer>(recipe, shell.backend());
+  if (!options.resume) return std::make_unique<Trainer>(recipe, console.backend());
   const Checkpoint stored = load_checkpoint(checkpoint);
   require_same(recipe, stored.recipe, checkpoint);
-  return std::make_unique<Trainer>(stored, shell.backend());
+  return std::make_unique<Trainer>(stored, console.backend());
 }
 
-void train(Shell& shell, const Options& options) {
+void train(Console& console, const Options& options) {
   const Recipe recipe = load_recipe(options.recipe);
   const fs::path out = options.out.empty() ? fs::path(recipe.name) : fs::path(options.out);
   if (!options.overwrite && holds_model(out))
     throw Error(out.string(), "a folder without a model", "one with a model in it",
                 "-o names another; --overwrite replaces the model when the new one is done");
-  shell.stop();  // from here on a signal ends it in order: with a checkpoint, without the lock
+  console.stop();  // from here on a signal ends it in order: with a checkpoint, without the lock
   TrainingFolder folder(out, options.overwrite);
-  const std::unique_ptr<Trainer> trainer = begin(shell, recipe, folder, options);
-  shell.say(fmt::format("{}: {} parameters, {} steps of {} × {} tokens; the floor of the held-out loss is {:.4f}",
-                        recipe.name, grouped(trainer->learner().parameters().count()), recipe.steps, recipe.batch,
-                        recipe.model.context, trainer->progress().floor));
-  ProgressLine line(shell);
+  const std::unique_ptr<Trainer> trainer = begin(console, recipe, folder, options);
+  console.say(fmt::format("{}: {} parameters, {} steps of {} × {} tokens; the floor of the held-out loss is {:.4f}",
+                          recipe.name, grouped(trainer->learner().parameters().count()), recipe.steps, recipe.batch,
+                          recipe.model.context, trainer->progress().floor));
+  ProgressLine line(console);
   bool checkpoints_fail = false;
   try {
-    trainer->run(recipe.steps, shell.stop(), [&](const TrainingProgress& p) {
+    trainer->run(recipe.steps, console.stop(), [&](const TrainingProgress& p) {
       line.show(p);
       if (p.step % recipe.checkpoint_every != 0 || p.finished()) return;
       try {
@@ -118,23 +118,24 @@ void train(Shell& shell, const Options& options) {
       } catch (const Error& failed) {  // a disk that is full now may have room at the end
         if (std::exchange(checkpoints_fail, true)) return;
         line.end();
-        shell.say(fmt::format("no checkpoint of step {}: {}\nThe training goes on.", p.step, failed.what()));
+        console.say(fmt::format("no checkpoint of step {}: {}\nThe training goes on.", p.step, failed.what()));
       }
     });
     line.end();
     folder.publish(*trainer);
   } catch (...) {
     line.end();
-    keep(shell, *trainer, folder, options);
+    keep(console, *trainer, folder, options);
     throw;
   }
   const TrainingProgress& p = trainer->progress();
-  shell.print_line(fmt::format("{}: held-out loss {:.4f} nats per token, {:.4f} above the floor, after {} steps in {}",
-                               out.string(), p.held_out, p.held_out - p.floor, p.step, duration_text(p.seconds)));
+  console.print_line(
+      fmt::format("{}: held-out loss {:.4f} nats per token, {:.4f} above the floor, after {} steps in {}", out.string(),
+                  p.held_out, p.held_out - p.floor, p.step, duration_text(p.seconds)));
 }
 }  // namespace
 
-void add_train(Command& app, Shell& shell) {
+void add_train(Command& app, Console& console) {
   auto options = std::make_shared<Options>();
   Command command = app.add_subcommand("train", "Train a model from nothing, as a recipe says");
   command.add_option("recipe", options->recipe, "Recipe, a JSON file such as models/tiny-gpt2/recipe.json")
@@ -146,7 +147,7 @@ void add_train(Command& app, Shell& shell) {
   command.add_flag("--overwrite", options->overwrite,
                    "Replace the model in that folder and its card, once the new one is done; begin anew where one is "
                    "unfinished");
-  command.does([options, &shell] { train(shell, *options); });
+  command.does([options, &console] { train(console, *options); });
 }
 
 }  // namespace headscope::cli

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/cli/reading.h"
+#include "app/cli/read_report.h"
 #include "app/render/reading_pictures.h"
+#include "core/analysis/edit_probe.h"
+#include "core/analysis/whatif.h"
 #include "core/base/nth.h"
-#include "core/engine/edit_probe.h"
-#include "core/reading/whatif.h"
 #include "viz/scene/framed.h"
 #include "viz/scene/map_cells.h"
 
@@ -38,7 +38,7 @@ Report Lens::read(const ReadRun& run) const {
   const Index position = position_.in(*run.trace);
   const std::int32_t token = token_.empty() ? -1 : answer_token(run.loaded, token_, "--token");
   LogitLens found;
-  run.shell.with_progress("logit lens", [&](const Ctx& ctx) {
+  run.console.with_progress("logit lens", [&](const Ctx& ctx) {
     found = logit_lens(*run.loaded.model, ctx, *run.trace, follow(*run.trace, token), std::min(top_.count, 10));
   });
   Report out;
@@ -158,11 +158,11 @@ Report Weighted::read(const ReadRun& run) const {
   for (Index key = 0; key < map.n_key(); ++key)
     rows.add({key, token_label(*run.trace, key), nth(norms, key), nth(map.stats().column_mass, key),
               nth(plain.stats().column_mass, key)});
-  out.picture = [trace = run.trace, weights, head, weighting](const Look& look) {
+  out.picture = [trace = run.trace, weights, head, weighting](const Style& style) {
     HeadMapOptions options;
     options.layer = head.layer;
     options.head = head.head;
-    return weighted_scene(*trace, weights, weighting, options, look);
+    return weighted_scene(*trace, weights, weighting, options, style);
   };
   return out;
 }
@@ -191,14 +191,14 @@ Report Circuits::read(const ReadRun& run) const {
   const HeadId head = head_.in(*run.trace);
   const CircuitOf of{head, distance_};
   const TokenName name = namer(run.loaded);
-  const CopyingScore score = copying_score(*run.loaded.model, run.shell.backend(), head);
+  const CopyingScore score = copying_score(*run.loaded.model, run.console.backend(), head);
   Report out;
   out.facts({{"copying", "copying score (OV eigenvalues)", score.copying},
              {"matching", "matching score (QK eigenvalues)", score.matching}});
   if (full_) {
     FullCircuits found;
-    run.shell.with_progress("circuits",
-                            [&](const Ctx& ctx) { found = full_circuits(*run.loaded.model, ctx, of, top_.count); });
+    run.console.with_progress("circuits",
+                              [&](const Ctx& ctx) { found = full_circuits(*run.loaded.model, ctx, of, top_.count); });
     out.fact({"copies_first", "tokens that raise themselves most", found.copies_first});
     out.fact({"copies_ten", "… or among the ten they raise most", found.copies_ten});
     out.fact({"matches_first", "tokens that look at themselves most", found.matches_first});
@@ -208,7 +208,7 @@ Report Circuits::read(const ReadRun& run) const {
     return out;
   }
   const TokenCircuits found =
-      token_circuits(*run.loaded.model, run.shell.backend(), of, run.trace->ids(), std::min(top_.count, 10));
+      token_circuits(*run.loaded.model, run.console.backend(), of, run.trace->ids(), std::min(top_.count, 10));
   auto& rows = out.table("rows", {"looked_at", "raises", "strongest_key", "score"});
   for (std::size_t i = 0; i < found.tokens.size(); ++i) {
     std::string raised;

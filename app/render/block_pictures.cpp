@@ -35,15 +35,15 @@ std::string length(double value) {
 }
 }  // namespace
 
-LineChart stream_chart(const ResidualStream& stream, std::optional<Index> position, const Look& look) {
+LineChart stream_chart(const ResidualStream& stream, std::optional<Index> position, const Style& style) {
   LineChart chart;
   chart.y_title = "‖x‖ of the residual stream, embedding → last block";
   chart.y_low = 0;
   chart.grid = chart.points = true;
   set_stage_ticks(chart, stream);
-  chart.series.push_back(stage_means("mean", look.theme.accent, stream));
+  chart.series.push_back(stage_means("mean", style.theme.accent, stream));
   if (position) {
-    ChartSeries own{fmt::format("position {}", *position), look.theme.muted, {}, {}};
+    ChartSeries own{fmt::format("position {}", *position), style.theme.muted, {}, {}};
     for (Index s = 0; s < stream.norm.dim(0); ++s) {
       own.x.push_back(static_cast<double>(s));
       own.y.push_back(static_cast<double>(stream.norm.at(s, *position)));
@@ -66,12 +66,12 @@ Matrix stream_matrix(const ResidualStream& stream, std::shared_ptr<const Trace> 
   return out;
 }
 
-LineChart added_chart(const ResidualStream& stream, bool cosine, const Look& look) {
+LineChart added_chart(const ResidualStream& stream, bool cosine, const Style& style) {
   LineChart chart;
   chart.y_title = cosine ? "cosine of what is added with the stream, mean" : "‖what is added‖, mean over positions";
   chart.grid = chart.points = true;
   if (!cosine) chart.y_low = 0;
-  ChartSeries attention{"attention", look.theme.query, {}, {}}, mlp{"MLP", look.theme.value, {}, {}};
+  ChartSeries attention{"attention", style.theme.query, {}, {}}, mlp{"MLP", style.theme.value, {}, {}};
   for (std::size_t p = 0; p < stream.parts.size(); ++p) {
     ChartSeries& line = stream.parts[p].mlp ? mlp : attention;
     line.x.push_back(stream.parts[p].layer);
@@ -84,14 +84,14 @@ LineChart added_chart(const ResidualStream& stream, bool cosine, const Look& loo
   return chart;
 }
 
-LineChart placement_chart(const NormPlacement& found, const Look& look) {
+LineChart placement_chart(const NormPlacement& found, const Style& style) {
   LineChart chart;
   chart.y_title = "mean ‖x‖ by depth";
   chart.y_low = 0;
   chart.grid = chart.points = true;
   set_stage_ticks(chart, found.pre.stream);
-  chart.series = {stage_means("norm before", look.theme.accent, found.pre.stream),
-                  stage_means("norm behind", look.theme.key, found.post.stream)};
+  chart.series = {stage_means("norm before", style.theme.accent, found.pre.stream),
+                  stage_means("norm behind", style.theme.key, found.post.stream)};
   return chart;
 }
 
@@ -138,7 +138,7 @@ FlowDiagram placement_diagram(const NormPlacement& found, const ModelConfig& con
   return {{std::move(pre), std::move(post)}};
 }
 
-LineChart stack_chart(const RandomStacks& found, StackNumber what, const Look& look) {
+LineChart stack_chart(const RandomStacks& found, StackNumber what, const Style& style) {
   static constexpr const char* titles[] = {"mean ‖x‖ leaving block i", "‖∂loss/∂x‖ of the stream leaving block i",
                                            "‖∂loss/∂W‖ of the MLP's output matrix in block i"};
   LineChart chart;
@@ -156,8 +156,8 @@ LineChart stack_chart(const RandomStacks& found, StackNumber what, const Look& l
     for (std::size_t i = 0; i < line.y.size(); ++i) line.x.push_back(static_cast<double>(i));
     chart.series.push_back(std::move(line));
   };
-  series("norm before", look.theme.accent, found.pre);
-  series("norm behind", look.theme.key, found.post);
+  series("norm before", style.theme.accent, found.pre);
+  series("norm behind", style.theme.key, found.post);
   return chart;
 }
 
@@ -167,8 +167,8 @@ NormTable norm_table(Backend& backend, const Tensor& rows, double epsilon) {
   return out;
 }
 
-Scene norm_table_scene(const NormTable& table, double width, const Look& look) {
-  const Theme& theme = look.theme;
+Scene norm_table_scene(const NormTable& table, double width, const Style& style) {
+  const Theme& theme = style.theme;
   const Index rows = table.rows.dim(0), columns = table.rows.dim(1);
   const double gap = 28, line = std::round(15 * theme.text_scale);
   const double per_line = width >= 780 ? 3 : width >= 520 ? 2 : 1;
@@ -190,7 +190,7 @@ Scene norm_table_scene(const NormTable& table, double width, const Look& look) {
     const double x = (card + gap) * place++;
     scene.add({Text{{x, y + line - 3}, name, title_font, theme.text, Anchor::start, 0}, "title." + id, tip});
     scene.add({Text{{x, y + 2 * line - 2},
-                    elided(words, theme.caption(), card, look.measure),
+                    elided(words, theme.caption(), card, style.measure),
                     theme.caption(),
                     theme.muted,
                     Anchor::start,
@@ -216,12 +216,12 @@ Scene norm_table_scene(const NormTable& table, double width, const Look& look) {
                  "", ""});
       for (Index j = 0; j < columns; ++j) {
         const std::string text = short_number(static_cast<double>(values.at(i, j)), 3);
-        if (look.measure.width(text, theme.small_token()) <= w - 4)
-          add_cell_text(scene, map, {i, j}, text, theme.small_token(), look);
+        if (style.measure.width(text, theme.small_token()) <= w - 4)
+          add_cell_text(scene, map, {i, j}, text, theme.small_token(), style);
       }
     }
     lower = std::max(lower, add_color_bar(scene, {"", map.norm, map.colormap, range.high, false, false}, x + left,
-                                          map.rect.bottom() + 2, card - left, look));
+                                          map.rect.bottom() + 2, card - left, style));
   };
   add("input", "The rows", fmt::format("{} sequences of {} features, each line one", rows, columns), table.rows, "",
       {});
@@ -274,13 +274,13 @@ std::vector<ActivationCurve> activation_curves(Backend& backend) {
 }
 
 LineChart activation_chart(std::span<const ActivationCurve> curves, std::optional<Activation> own, double gate,
-                           double at, const Look& look) {
+                           double at, const Style& style) {
   LineChart chart;
   chart.marks = {{at, "x"}};
   chart.y_title = "φ(x)";
   chart.x_title = "x";
   chart.grid = true;
-  const Color colors[] = {look.theme.key, look.theme.value, look.theme.accent, look.theme.text};
+  const Color colors[] = {style.theme.key, style.theme.value, style.theme.accent, style.theme.text};
   for (std::size_t i = 0; i < curves.size(); ++i) {
     const auto kind = static_cast<Activation>(i);
     ChartSeries line{std::string(title(kind)), colors[i], curves[i].x, curves[i].y};
@@ -288,7 +288,7 @@ LineChart activation_chart(std::span<const ActivationCurve> curves, std::optiona
     if (own == kind) line.title += " (this model)";
     chart.series.push_back(line);
   }
-  ChartSeries gated{fmt::format("SiLU(x) · {:.2g}", gate), look.theme.muted, curves.back().x, curves.back().y};
+  ChartSeries gated{fmt::format("SiLU(x) · {:.2g}", gate), style.theme.muted, curves.back().x, curves.back().y};
   for (double& y : gated.y) y *= gate;
   gated.width = 1.5;
   chart.series.push_back(std::move(gated));

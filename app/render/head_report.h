@@ -8,7 +8,7 @@
 
 #include "core/metrics/head_class.h"
 #include "core/trace/trace.h"
-#include "viz/scene/furniture.h"
+#include "viz/scene/annotations.h"
 #include "viz/scene/head_grid.h"
 
 namespace headscope {

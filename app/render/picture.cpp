@@ -43,7 +43,7 @@ void need_factors(const Trace& trace, HeadId head, const char* picture) {
 }
 
 Scene one_head(const Trace& trace, const Trace& seen, const std::vector<HeadReport>& reports,
-               const PictureRequest& request, double plot, const Look& look) {
+               const PictureRequest& request, double plot, const Style& style) {
   const auto [layer, head] = request.heads.front();
   const Badge badge = badge_of(reports, {layer, head});
   const std::string title = fmt::format("Layer {} · Head {}", layer, head);
@@ -58,7 +58,7 @@ Scene one_head(const Trace& trace, const Trace& seen, const std::vector<HeadRepo
                              .scaling = request.scaling,
                              .badge = badge,
                              .plot = plot},
-                            look);
+                            style);
     case PictureRequest::Kind::arcs: {
       ArcsOptions arcs;
       arcs.layer = layer;
@@ -68,12 +68,12 @@ Scene one_head(const Trace& trace, const Trace& seen, const std::vector<HeadRepo
       arcs.skip_first = request.skip_first;
       arcs.badge = badge;
       arcs.facts = facts_of(reports, trace, {layer, head});
-      return arcs_scene(seen, arcs, look);
+      return arcs_scene(seen, arcs, style);
     }
     case PictureRequest::Kind::steps:
       need_factors(trace, request.heads.front(), "steps");
-      return framed(head_steps_scene(trace, {.layer = layer, .head = head}, look),
-                    {title, badge, describe_run(trace), facts_of(reports, trace, {layer, head})}, look, source);
+      return framed(head_steps_scene(trace, {.layer = layer, .head = head}, style),
+                    {title, badge, describe_run(trace), facts_of(reports, trace, {layer, head})}, style, source);
     case PictureRequest::Kind::split: {
       need_factors(trace, request.heads.front(), "split");
       if (!request.query || !request.key) throw Error("split", "the query and the key of one score", "none");
@@ -83,7 +83,7 @@ Scene one_head(const Trace& trace, const Trace& seen, const std::vector<HeadRepo
       split.query = *request.query;
       split.key = *request.key;
       split.rotary = request.rotary;
-      return framed(score_split_scene(trace, split, look), {title, badge, describe_run(trace), {}}, look, source);
+      return framed(score_split_scene(trace, split, style), {title, badge, describe_run(trace), {}}, style, source);
     }
     case PictureRequest::Kind::map:
       break;
@@ -98,10 +98,10 @@ Scene one_head(const Trace& trace, const Trace& seen, const std::vector<HeadRepo
   single.key = request.key;
   single.values = request.values;
   single.plot = plot;
-  return head_map_scene(seen, single, look);
+  return head_map_scene(seen, single, style);
 }
 /// One token, every head.
-Scene token_in_all_heads(const Trace& trace, const PictureRequest& request, double plot, const Look& look) {
+Scene token_in_all_heads(const Trace& trace, const PictureRequest& request, double plot, const Style& style) {
   QueryRows rows = query_rows(trace, *request.query);
   if (request.skip_first || request.renormalize) hide_first_key(rows, request.renormalize);
   HeadRowsOptions options;
@@ -121,51 +121,51 @@ Scene token_in_all_heads(const Trace& trace, const PictureRequest& request, doub
     whole &= rows.heads[i] == HeadId{static_cast<int>(i) / heads, static_cast<int>(i) % heads};
   options.heads = heads;
   if (!whole) options.listed = rows.heads;
-  return head_rows_scene(trace, rows.weights, options, look);
+  return head_rows_scene(trace, rows.weights, options, style);
 }
 
 /// `plot`: side of the map, or width of the chart, that pictures of one head aim at.
-Scene scene_of(const Trace& trace, const PictureRequest& request, double plot, const Look& look) {
+Scene scene_of(const Trace& trace, const PictureRequest& request, double plot, const Style& style) {
   const auto reports = report_heads(trace, default_class_rules());
-  if (request.heads.empty() && request.query) return token_in_all_heads(trace, request, std::max(plot, 240.0), look);
+  if (request.heads.empty() && request.query) return token_in_all_heads(trace, request, std::max(plot, 240.0), style);
   if (request.heads.empty()) {
     HeadGridOptions grid;
     grid.scaling = request.scaling;
     grid.classes = marks_of(reports);
-    return head_grid_scene(trace, grid, look);
+    return head_grid_scene(trace, grid, style);
   }
   std::optional<Trace> changed;
   if (request.skip_first || request.renormalize) changed = without_first(trace, request);
   const Trace& seen = changed ? *changed : trace;
-  if (request.heads.size() == 1) return one_head(trace, seen, reports, request, plot, look);
+  if (request.heads.size() == 1) return one_head(trace, seen, reports, request, plot, style);
   SeveralHeadsOptions several;
   for (const auto& [layer, head] : request.heads)
     several.heads.push_back({layer, head, badge_of(reports, {layer, head})});
   several.scaling = request.scaling;
   several.columns = request.columns;
   several.plot = 280;  // wide enough for a class with its score and chance below each map
-  return several_heads_scene(seen, several, look);
+  return several_heads_scene(seen, several, style);
 }
 
 /// The picture for a width: where it would have to shrink, it is laid out smaller instead, with fewer labels rather
 /// than small ones. Grids and maps side by side keep their layout.
-Scene readable_scene(const Trace& trace, const PictureRequest& request, const OutputSize& size, const Look& look) {
+Scene readable_scene(const Trace& trace, const PictureRequest& request, const OutputSize& size, const Style& style) {
   double plot = usual_plot;
-  Scene scene = scene_of(trace, request, plot, look);
+  Scene scene = scene_of(trace, request, plot, style);
   const double most = size.width_px ? *size.width_px : size.width_inches ? 96 * *size.width_inches : scene.width;
   for (int round = 0; round < 3 && scene.width > most; ++round) {
     const double less = std::max(plot - (scene.width - most), smallest_plot);
     if (less >= plot) break;
     plot = less;
-    scene = scene_of(trace, request, plot, look);
+    scene = scene_of(trace, request, plot, style);
   }
   return scene;
 }
 
 }  // namespace
 
-Scene picture_scene(const Trace& trace, const PictureRequest& request, const Look& look) {
-  return scene_of(trace, request, usual_plot, look);
+Scene picture_scene(const Trace& trace, const PictureRequest& request, const Style& style) {
+  return scene_of(trace, request, usual_plot, style);
 }
 
 std::optional<FileKind> kind_of_file(const std::filesystem::path& path) {
@@ -197,17 +197,17 @@ std::string write_scene(const Scene& scene, const std::filesystem::path& path, c
 std::string export_picture(const Trace& trace, const PictureRequest& request, const std::string& theme_id,
                            const std::filesystem::path& path, const OutputSize& size) {
   const PangoText measure;
-  const Look look{theme(theme_id), measure};
+  const Style style{theme(theme_id), measure};
   const bool one_token = request.heads.empty() && request.query;
   if (kind_of_file(path) == FileKind::csv && one_token)
-    return write_scene(scene_of(trace, request, usual_plot, look), path, size);
+    return write_scene(scene_of(trace, request, usual_plot, style), path, size);
   if (kind_of_file(path) == FileKind::csv) {
     if (request.heads.size() != 1)
       throw Error(path.string(), "one head, whose numbers a .csv holds", fmt::format("{} heads", request.heads.size()));
     write_map_csv(path, trace, request.heads.front());
     return path.string();
   }
-  return write_picture(readable_scene(trace, request, size, look), path, size);
+  return write_picture(readable_scene(trace, request, size, style), path, size);
 }
 
 }  // namespace headscope

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/trace/trace.h"
-#include "viz/color/norm.h"
+#include "viz/color/color_norm.h"
 #include "viz/export/raster.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/scene.h"
@@ -39,7 +39,7 @@ struct PictureRequest {
 
 /// Throws Error when the trace lacks a head, a row, or the factors that the picture needs, or the scale does not suit
 /// the weights.
-Scene picture_scene(const Trace& trace, const PictureRequest& request, const Look& look);
+Scene picture_scene(const Trace& trace, const PictureRequest& request, const Style& style);
 
 enum class FileKind { png, svg, csv };
 /// By the ending, in capitals or not; nullopt for any other.

@@ -17,7 +17,7 @@
 #include "core/attention/rotary.h"
 #include "core/base/nth.h"
 #include "core/base/random.h"
-#include "viz/color/norm.h"
+#include "viz/color/color_norm.h"
 #include "viz/scene/compose.h"
 #include "viz/scene/line_chart.h"
 #include "viz/scene/matrix_map.h"
@@ -35,15 +35,15 @@ Room half(Room room) {
   return {std::floor((room.width - gap) / 2), room.height};
 }
 
-Scene titled(const std::string& title, const Scene& body, const Look& look) {
+Scene titled(const std::string& title, const Scene& body, const Style& style) {
   Scene scene;
-  scene.background = look.theme.background;
+  scene.background = style.theme.background;
   scene.title = title;
-  Font font = look.theme.body();
+  Font font = style.theme.body();
   font.weight = 600;
-  const double line = std::round(20 * look.theme.text_scale);
+  const double line = std::round(20 * style.theme.text_scale);
   scene.add(
-      {Text{{0, line - 6}, elided(title, font, body.width, look.measure), font, look.theme.text, Anchor::start, 0},
+      {Text{{0, line - 6}, elided(title, font, body.width, style.measure), font, style.theme.text, Anchor::start, 0},
        "title", ""});
   place(scene, body, 0, line + 2);
   scene.width = body.width;
@@ -103,8 +103,8 @@ LineChart chart_of(Room room, std::string y, std::string x) {
 
 }  // namespace
 
-Scene permuted_picture(const PermutedPicture& picture, Room room, const Look& look) {
-  const Theme& theme = look.theme;
+Scene permuted_picture(const PermutedPicture& picture, Room room, const Style& style) {
+  const Theme& theme = style.theme;
   const auto n = picture.labels.size();
   const Font font = theme.token();
   const double line = std::round(18 * theme.text_scale), left = 200 * theme.text_scale;
@@ -128,14 +128,14 @@ Scene permuted_picture(const PermutedPicture& picture, Room room, const Look& lo
                      1.25},
                "", ""});
     words.add({Text{{x, line},
-                    elided(printable(picture.labels[i]), font, pitch - 6, look.measure),
+                    elided(printable(picture.labels[i]), font, pitch - 6, style.measure),
                     font,
                     theme.text,
                     Anchor::middle,
                     0},
                "", ""});
     words.add({Text{{x, lower},
-                    elided(printable(picture.labels[from]), font, pitch - 6, look.measure),
+                    elided(printable(picture.labels[from]), font, pitch - 6, style.measure),
                     font,
                     theme.text,
                     Anchor::middle,
@@ -155,7 +155,7 @@ Scene permuted_picture(const PermutedPicture& picture, Room room, const Look& lo
   moved.row_labels.assign(picture.moved.size(), "");
   moved.width = 8 + pitch * static_cast<double>(n);
   moved.height = 66 + 64 * static_cast<double>(picture.moved.size()) + 60;
-  const Scene cells = matrix_map_scene(moved, look);
+  const Scene cells = matrix_map_scene(moved, style);
   Scene scene;
   scene.background = theme.background;
   scene.title = "Without positions";
@@ -177,7 +177,7 @@ Scene permuted_picture(const PermutedPicture& picture, Room room, const Look& lo
   return scene;
 }
 
-Scene learned_picture(const Tensor& table, bool centered, const std::string& source, Room room, const Look& look) {
+Scene learned_picture(const Tensor& table, bool centered, const std::string& source, Room room, const Style& style) {
   const Room side = half(room);
   const Tensor likeness = cosine_similarity(table, centered);
   MatrixMap map;
@@ -192,7 +192,7 @@ Scene learned_picture(const Tensor& table, bool centered, const std::string& sou
   map.provenance = source;
   const Room chart{side.width, std::floor(room.height / 2 - 34)};
   LineChart norms = chart_of(chart, "length of each row", "position");
-  ChartSeries line{"", look.theme.accent, {}, {}, 1.75};
+  ChartSeries line{"", style.theme.accent, {}, {}, 1.75};
   const Tensor lengths = row_norms(table);
   for (Index p = 0; p < lengths.dim(0); ++p) {
     line.x.push_back(static_cast<double>(p));
@@ -201,14 +201,14 @@ Scene learned_picture(const Tensor& table, bool centered, const std::string& sou
   norms.y_low = 0;
   norms.series = {line};
   LineChart near = chart_of(chart, "mean cosine", "positions apart");
-  near.series = {likeness_by_distance(likeness, look.theme.accent)};
-  const Scene charts[] = {titled("Length of the vector that each position adds", line_chart_scene(norms, look), look),
-                          titled("Likeness by distance", line_chart_scene(near, look), look)};
-  const Scene parts[] = {matrix_map_scene(map, look), below(charts, 20)};
+  near.series = {likeness_by_distance(likeness, style.theme.accent)};
+  const Scene charts[] = {titled("Length of the vector that each position adds", line_chart_scene(norms, style), style),
+                          titled("Likeness by distance", line_chart_scene(near, style), style)};
+  const Scene parts[] = {matrix_map_scene(map, style), below(charts, 20)};
   return beside(parts, gap);
 }
 
-Scene sinusoidal_picture(int dimensions, Index positions, Index position, Room room, const Look& look) {
+Scene sinusoidal_picture(int dimensions, Index positions, Index position, Room room, const Style& style) {
   const std::vector<double> omega = rotary_frequencies({}, dimensions);
   DialsOptions dials;
   dials.width = room.width;
@@ -228,7 +228,7 @@ Scene sinusoidal_picture(int dimensions, Index positions, Index position, Room r
     dials.dials.push_back(std::move(dial));
   }
   const Scene clock = titled(fmt::format("Position {} as {} clock hands", position, dimensions / 2),
-                             rotary_dials_scene(dials, look), look);
+                             rotary_dials_scene(dials, style), style);
   const Room lower{std::floor((room.width - gap) / 2), std::max(160.0, room.height - clock.height - 20)};
   const Tensor table = sinusoidal_positions(0, positions, dimensions);
   MatrixMap map;
@@ -246,14 +246,14 @@ Scene sinusoidal_picture(int dimensions, Index positions, Index position, Room r
   map.numbers = positions <= 16 && dimensions <= 8;
   if (position >= positions) map.marked.reset();
   LineChart near = chart_of({lower.width, lower.height - 26}, "cosine", "positions apart: the same from any position");
-  near.series = {likeness_by_distance(cosine_similarity(table), look.theme.accent)};
-  const Scene parts[] = {matrix_map_scene(map, look),
-                         titled("Likeness by distance", line_chart_scene(near, look), look)};
+  near.series = {likeness_by_distance(cosine_similarity(table), style.theme.accent)};
+  const Scene parts[] = {matrix_map_scene(map, style),
+                         titled("Likeness by distance", line_chart_scene(near, style), style)};
   const Scene rows[] = {clock, beside(parts, gap)};
   return below(rows, 20);
 }
 
-Scene binary_picture(Index positions, int bits, Room room, const Look& look) {
+Scene binary_picture(Index positions, int bits, Room room, const Style& style) {
   const Room side = half(room);
   MatrixMap code;
   code.values = binary_table(positions, bits);
@@ -278,12 +278,12 @@ Scene binary_picture(Index positions, int bits, Room room, const Look& look) {
   waves.bar = "value";
   waves.low = 0;
   waves.high = 1;
-  const Scene parts[] = {matrix_map_scene(code, look), matrix_map_scene(waves, look)};
+  const Scene parts[] = {matrix_map_scene(code, style), matrix_map_scene(waves, style)};
   return beside(parts, gap);
 }
 
 Scene shaw_picture(const Tensor& q, const Tensor& k, double scale, int window, std::uint64_t seed, Room room,
-                   const Look& look) {
+                   const Style& style) {
   const Index n = std::min<Index>(q.dim(0), 48), d = q.dim(1);
   const Room side{std::floor((room.width - gap) / 2), std::floor((room.height - gap / 2) / 2)};
   Tensor which = Tensor::zeros({n, n}), added = Tensor::zeros({n, n});
@@ -300,9 +300,9 @@ Scene shaw_picture(const Tensor& q, const Tensor& k, double scale, int window, s
                                fmt::format("clip(j − i, ±{})", window), side);
   index.masked.clear();
   const auto map = [&](const Tensor& values, const char* title) {
-    return matrix_map_scene(causal_map(values, title, "score", side), look);
+    return matrix_map_scene(causal_map(values, title, "score", side), style);
   };
-  const Scene upper[] = {matrix_map_scene(index, look), map(added, "What it adds: q_i · a / √d")};
+  const Scene upper[] = {matrix_map_scene(index, style), map(added, "What it adds: q_i · a / √d")};
   const Scene lower[] = {map(without, "Scores without it"), map(with, "Scores with it")};
   const Scene rows[] = {beside(upper, gap), beside(lower, gap)};
   Scene scene = below(rows, gap / 2);
@@ -312,14 +312,14 @@ Scene shaw_picture(const Tensor& q, const Tensor& k, double scale, int window, s
 }
 
 Scene transformer_xl_picture(const Tensor& q, const Tensor& k, double scale, std::uint64_t seed, Room room,
-                             const Look& look) {
+                             const Style& style) {
   const Index n = std::min<Index>(q.dim(0), 48), d = q.dim(1);
   const double size = 1 / std::sqrt(static_cast<double>(d));
   const Tensor u = drawn({d}, seed, size), v = drawn({d}, seed + 1, size), w = drawn({d, d}, seed + 2, size);
   const TransformerXlTerms terms = transformer_xl_scores(q.slice(0, 0, n), k.slice(0, 0, n), u, v, w, scale);
   const Room side{std::floor((room.width - 2 * gap) / 3), std::floor((room.height - gap) / 2)};
   const auto map = [&](const Tensor& values, const char* title) {
-    return matrix_map_scene(causal_map(values, title, "score", side), look);
+    return matrix_map_scene(causal_map(values, title, "score", side), style);
   };
   const Scene upper[] = {map(terms.content, "q_i·k_j: content"),
                          map(terms.content_position, "q_i·r: content asks for a distance"),
@@ -331,7 +331,7 @@ Scene transformer_xl_picture(const Tensor& q, const Tensor& k, double scale, std
 }
 
 Scene t5_picture(int buckets, int max_distance, bool both_directions, const std::vector<float>& bias, Index tokens,
-                 Room room, const Look& look) {
+                 Room room, const Style& style) {
   const Room side = half(room);
   const Index n = std::clamp<Index>(tokens, 16, 64);
   Tensor which = Tensor::zeros({n, n});
@@ -344,7 +344,7 @@ Scene t5_picture(int buckets, int max_distance, bool both_directions, const std:
   if (both_directions) map.masked.clear();
   const Room chart{side.width, std::floor(room.height / 2 - 34)};
   LineChart by_distance = chart_of(chart, "bucket", "tokens before the query");
-  ChartSeries steps{"", look.theme.accent, {}, {}, 1.75}, numbers{"", look.theme.key, {}, {}, 1.75};
+  ChartSeries steps{"", style.theme.accent, {}, {}, 1.75}, numbers{"", style.theme.key, {}, {}, 1.75};
   const Index farthest = max_distance + max_distance / 4;
   // Steps, not slopes: a bucket has one number from its first distance to its last.
   const auto step_to = [](ChartSeries& line, Index distance, double value) {
@@ -368,18 +368,18 @@ Scene t5_picture(int buckets, int max_distance, bool both_directions, const std:
   by_distance.series = {steps};
   by_distance.marks = {{static_cast<double>(max_distance), "largest distance"}};
   std::vector<Scene> charts{
-      titled("Near distances one by one, far ones together", line_chart_scene(by_distance, look), look)};
+      titled("Near distances one by one, far ones together", line_chart_scene(by_distance, style), style)};
   if (!bias.empty()) {
     LineChart learnt = chart_of(chart, "number added to the score", "tokens before the query");
     learnt.series = {numbers};
     charts.push_back(
-        titled("Numbers that fit the selected head: its mean score by bucket", line_chart_scene(learnt, look), look));
+        titled("Numbers that fit the selected head: its mean score by bucket", line_chart_scene(learnt, style), style));
   }
-  const Scene parts[] = {matrix_map_scene(map, look), below(charts, 20)};
+  const Scene parts[] = {matrix_map_scene(map, style), below(charts, 20)};
   return beside(parts, gap);
 }
 
-Scene chunk_picture(Index chunk, Index context, Index tokens, Room room, const Look& look) {
+Scene chunk_picture(Index chunk, Index context, Index tokens, Room room, const Style& style) {
   const Room side = half(room);
   // A long text is drawn by every k-th token; the distances are those of the tokens drawn.
   const Index every = std::max<Index>(1, (tokens + 255) / 256), n = (tokens + every - 1) / every;
@@ -408,8 +408,8 @@ Scene chunk_picture(Index chunk, Index context, Index tokens, Room room, const L
   parts_map.low = 0;
   parts_map.high = 2;
   LineChart late = chart_of({lower.width, lower.height - 34}, "distance that the last token uses", "true distance");
-  ChartSeries mapped{"", look.theme.accent, {}, {}, 2},
-      true_line{"", with_opacity(look.theme.muted, 0.8), {}, {}, 1.25};
+  ChartSeries mapped{"", style.theme.accent, {}, {}, 2},
+      true_line{"", with_opacity(style.theme.muted, 0.8), {}, {}, 1.25};
   const Index last = tokens - 1;
   for (Index j = last; j >= 0; j -= every) {
     mapped.x.push_back(static_cast<double>(last - j));
@@ -420,14 +420,14 @@ Scene chunk_picture(Index chunk, Index context, Index tokens, Room room, const L
   late.y_low = 0;
   late.series = {true_line, mapped};
   late.marks = {{static_cast<double>(context), "trained context"}};
-  const Scene right[] = {matrix_map_scene(parts_map, look),
+  const Scene right[] = {matrix_map_scene(parts_map, style),
                          titled("What the last token sees: near distances true, far ones folded back",
-                                line_chart_scene(late, look), look)};
-  const Scene all[] = {matrix_map_scene(map, look), below(right, 20)};
+                                line_chart_scene(late, style), style)};
+  const Scene all[] = {matrix_map_scene(map, style), below(right, 20)};
   return beside(all, gap);
 }
 
-Scene alibi_picture(int heads, int head, Index tokens, Room room, const Look& look) {
+Scene alibi_picture(int heads, int head, Index tokens, Room room, const Style& style) {
   const Room side = half(room);
   const std::vector<double> slopes = alibi_slopes(heads);
   const Index n = std::clamp<Index>(tokens, 8, 64);
@@ -443,7 +443,7 @@ Scene alibi_picture(int heads, int head, Index tokens, Room room, const Look& lo
   for (int h = 0; h < heads; ++h) {
     const double t = heads > 1 ? static_cast<double>(h) / (heads - 1) : 0;
     ChartSeries line{"",
-                     h == head ? look.theme.accent : with_opacity(mix(look.theme.query, look.theme.key, t), 0.6),
+                     h == head ? style.theme.accent : with_opacity(mix(style.theme.query, style.theme.key, t), 0.6),
                      {0, static_cast<double>(n)},
                      {0, -nth(slopes, h) * static_cast<double>(n)},
                      h == head ? 2.5 : 1.2};
@@ -451,16 +451,16 @@ Scene alibi_picture(int heads, int head, Index tokens, Room room, const Look& lo
   }
   by_distance.y_high = 0;
   LineChart by_head = chart_of(chart, "log₂ slope", "head");
-  ChartSeries dots{"", look.theme.accent, {}, {}, 1.75};
+  ChartSeries dots{"", style.theme.accent, {}, {}, 1.75};
   for (int h = 0; h < heads; ++h) {
     dots.x.push_back(h);
     dots.y.push_back(std::log2(nth(slopes, h)));
   }
   by_head.series = {dots};
   by_head.marker = Point{static_cast<double>(head), nth(dots.y, head)};
-  const Scene charts[] = {titled("Every head forgets at its own pace", line_chart_scene(by_distance, look), look),
-                          titled(fmt::format("Slopes of {} heads", heads), line_chart_scene(by_head, look), look)};
-  const Scene parts[] = {matrix_map_scene(map, look), below(charts, 20)};
+  const Scene charts[] = {titled("Every head forgets at its own pace", line_chart_scene(by_distance, style), style),
+                          titled(fmt::format("Slopes of {} heads", heads), line_chart_scene(by_head, style), style)};
+  const Scene parts[] = {matrix_map_scene(map, style), below(charts, 20)};
   return beside(parts, gap);
 }
 

@@ -72,14 +72,14 @@ Matrix lens_matrix(const LogitLens& lens, std::shared_ptr<const Trace> trace, Le
   return out;
 }
 
-Scene lens_trajectory(const LogitLens& lens, Index position, double width, double height, const Look& look) {
+Scene lens_trajectory(const LogitLens& lens, Index position, double width, double height, const Style& style) {
   LineChart chart;
   chart.width = width;
   chart.height = height;
   chart.y_title = "probability and 1 ÷ rank, embedding → answer";
   chart.y_low = 0;
   chart.y_high = 1;
-  ChartSeries probability{"probability", look.theme.accent, {}, {}}, rank{"1 ÷ rank", look.theme.muted, {}, {}};
+  ChartSeries probability{"probability", style.theme.accent, {}, {}}, rank{"1 ÷ rank", style.theme.muted, {}, {}};
   for (Index s = 0; s < static_cast<Index>(lens.stages.size()); ++s) {
     chart.x_ticks.push_back(static_cast<double>(s));
     chart.x_labels.push_back(nth(lens.stages, s).name);
@@ -90,7 +90,7 @@ Scene lens_trajectory(const LogitLens& lens, Index position, double width, doubl
     rank.y.push_back(followed ? 1.0 / lens.rank(s, position) : std::nan(""));
   }
   chart.series = {rank, probability};
-  return line_chart_scene(chart, look);
+  return line_chart_scene(chart, style);
 }
 
 Matrix attribution_matrix(const LogitAttribution& found, const ModelDims& dims) {
@@ -142,7 +142,7 @@ Matrix source_matrix(const LogitAttribution& found, std::shared_ptr<const Trace>
 }
 
 Scene weighted_scene(const Trace& trace, const ModelWeights& weights, Weighting weighting, HeadMapOptions options,
-                     const Look& look) {
+                     const Style& style) {
   Trace one;
   one.model = trace.model;
   one.tokens = trace.tokens;
@@ -150,7 +150,7 @@ Scene weighted_scene(const Trace& trace, const ModelWeights& weights, Weighting 
   options.bare = true;
   constexpr const char* units[] = {"α, attention", "α ‖v‖, what is mixed in", "‖α v W_O‖, what is written"};
   options.weights = nth(units, weighting);
-  return head_map_scene(one, options, look);
+  return head_map_scene(one, options, style);
 }
 
 Matrix circuit_matrix(const TokenCircuits& found, Circuit circuit, const TokenName& name) {
@@ -228,7 +228,7 @@ Matrix token_row(const std::vector<double>& values, std::shared_ptr<const Trace>
   return out;
 }
 
-Scene v_shape_chart(const SinkReport& report, double width, double height, const Look& look) {
+Scene v_shape_chart(const SinkReport& report, double width, double height, const Style& style) {
   LineChart chart;
   chart.width = width;
   chart.height = height;
@@ -237,7 +237,7 @@ Scene v_shape_chart(const SinkReport& report, double width, double height, const
   for (std::size_t layer = 0; layer < report.layers.size(); ++layer) {
     const double share =
         report.layers.size() > 1 ? static_cast<double>(layer) / static_cast<double>(report.layers.size() - 1) : 1;
-    ChartSeries line{fmt::format("layer {}", layer), mix(look.theme.faint, look.theme.accent, share), {}, {}};
+    ChartSeries line{fmt::format("layer {}", layer), mix(style.theme.faint, style.theme.accent, share), {}, {}};
     for (std::size_t i = 0; i < report.layers[layer].density.size(); ++i) {
       line.x.push_back((static_cast<double>(i) + 0.5) / static_cast<double>(report.layers[layer].density.size()));
       line.y.push_back(report.layers[layer].density[i]);
@@ -247,7 +247,7 @@ Scene v_shape_chart(const SinkReport& report, double width, double height, const
   const auto parts = report.layers.empty() ? 0.0 : static_cast<double>(report.layers[0].density.size());
   chart.x_ticks = {0.5 / parts, 0.5, 1 - 0.5 / parts};
   chart.x_labels = {"first token", "middle", "the query"};
-  return line_chart_scene(chart, look);
+  return line_chart_scene(chart, style);
 }
 
 }  // namespace headscope

@@ -1,19 +1,19 @@
 #pragma once
-// What the reading tools found, as pictures: one place for the command line and for the window's instruments. All
+// What the reading tools found, as pictures: one place for the command line and for the window's pages. All
 // functions are pure.
 
 #include <functional>
 #include <memory>
 #include <string>
 
-#include "core/reading/circuits.h"
-#include "core/reading/composition.h"
-#include "core/reading/logit_attribution.h"
-#include "core/reading/logit_lens.h"
-#include "core/reading/sinks.h"
-#include "core/reading/weighted_maps.h"
+#include "core/analysis/circuits.h"
+#include "core/analysis/composition.h"
+#include "core/analysis/logit_attribution.h"
+#include "core/analysis/logit_lens.h"
+#include "core/analysis/sinks.h"
+#include "core/analysis/weighted_maps.h"
 #include "viz/scene/head_map.h"
-#include "viz/scene/matrix.h"
+#include "viz/scene/matrix_scene.h"
 #include "viz/scene/scene.h"
 #include "viz/scene/token_axis.h"
 
@@ -27,7 +27,7 @@ enum class LensColor { probability, entropy, kl, followed, rank };
 /// Stages down, positions across; cells name the most probable token, or the followed token's number.
 Matrix lens_matrix(const LogitLens& lens, std::shared_ptr<const Trace> trace, LensColor color, const TokenName& name);
 /// The followed token through the stages at one position: its probability, and its reciprocal rank.
-Scene lens_trajectory(const LogitLens& lens, Index position, double width, double height, const Look& look);
+Scene lens_trajectory(const LogitLens& lens, Index position, double width, double height, const Style& style);
 
 /// Layers down; heads, then (where the model has them) the output bias and the MLP across.
 Matrix attribution_matrix(const LogitAttribution& found, const ModelDims& dims);
@@ -37,7 +37,7 @@ Matrix source_matrix(const LogitAttribution& found, std::shared_ptr<const Trace>
 
 /// The map of the head that the options name, weighted; without title and caption.
 Scene weighted_scene(const Trace& trace, const ModelWeights& weights, Weighting weighting, HeadMapOptions options,
-                     const Look& look);
+                     const Style& style);
 
 enum class Circuit { ov, qk };
 Matrix circuit_matrix(const TokenCircuits& found, Circuit circuit, const TokenName& name);
@@ -52,6 +52,6 @@ Matrix token_matrix(const Tensor& values, std::shared_ptr<const Trace> trace, st
 Matrix token_row(const std::vector<double>& values, std::shared_ptr<const Trace> trace, std::string unit);
 
 /// Attention against place in the row, a line per layer.
-Scene v_shape_chart(const SinkReport& report, double width, double height, const Look& look);
+Scene v_shape_chart(const SinkReport& report, double width, double height, const Style& style);
 
 }  // namespace headscope

@@ -8,7 +8,7 @@
 
 #include "core/base/nth.h"
 
-#include "viz/color/norm.h"
+#include "viz/color/color_norm.h"
 #include "viz/scene/line_chart.h"
 #include "viz/scene/part_bars.h"
 #include "viz/scene/rotary_dials.h"
@@ -50,7 +50,7 @@ double RotaryView::score(double m, double n) const {
   return sum;
 }
 
-Scene rotary_dials_picture(const RotaryView& view, double width, double height, const Look& look) {
+Scene rotary_dials_picture(const RotaryView& view, double width, double height, const Style& style) {
   const std::vector<double> theta = rotary_frequencies(view.config, 2 * view.pairs());
   const auto m = static_cast<double>(view.query + view.shift), n = static_cast<double>(view.key + view.shift);
   const std::vector<double> parts = view.split(m, n);
@@ -84,12 +84,12 @@ Scene rotary_dials_picture(const RotaryView& view, double width, double height, 
         short_number(n * theta[i] / (2 * pi), 3));
     options.dials.push_back(std::move(dial));
   }
-  Scene scene = rotary_dials_scene(options, look);
+  Scene scene = rotary_dials_scene(options, style);
   scene.description = view.source;
   return scene;
 }
 
-Scene score_against_distance(const RotaryView& view, Index farthest, double width, double height, const Look& look) {
+Scene score_against_distance(const RotaryView& view, Index farthest, double width, double height, const Style& style) {
   LineChart chart;
   chart.width = width;
   chart.height = height;
@@ -98,9 +98,9 @@ Scene score_against_distance(const RotaryView& view, Index farthest, double widt
   chart.grid = chart.pickable = true;
   const std::size_t pairs = view.parts.size();
   std::vector<ChartSeries> lines(pairs);
-  ChartSeries total{"", look.theme.text, {}, {}, 2.25};
+  ChartSeries total{"", style.theme.text, {}, {}, 2.25};
   for (std::size_t i = 0; i < pairs; ++i)
-    lines[i].color = with_opacity(pair_color(i, pairs, look.theme), 0.55), lines[i].width = 1.1;
+    lines[i].color = with_opacity(pair_color(i, pairs, style.theme), 0.55), lines[i].width = 1.1;
   const Index step = std::max<Index>(1, farthest / 2000);
   for (Index distance = 0; distance <= farthest; distance += step) {
     const std::vector<double> parts = view.split(static_cast<double>(distance), 0);
@@ -119,7 +119,7 @@ Scene score_against_distance(const RotaryView& view, Index farthest, double widt
       strongest, [&](std::size_t a, std::size_t b) { return view.parts[a].amplitude > view.parts[b].amplitude; });
   for (std::size_t i = 0; i < std::min(most_lines, pairs); ++i) chart.series.push_back(std::move(lines[strongest[i]]));
   if (!(view.config == view.own)) {
-    ChartSeries own{"", with_opacity(look.theme.muted, 0.8), {}, {}, 1.25};
+    ChartSeries own{"", with_opacity(style.theme.muted, 0.8), {}, {}, 1.25};
     RotaryView as_trained = view;
     as_trained.config = view.own;
     for (const double x : total.x) own.x.push_back(x), own.y.push_back(as_trained.score(x, 0));
@@ -130,32 +130,32 @@ Scene score_against_distance(const RotaryView& view, Index farthest, double widt
   chart.marker = Point{distance, view.score(distance, 0)};
   if (view.context > 0 && farthest > view.context)
     chart.marks.push_back({static_cast<double>(view.context), "trained context"});
-  Scene scene = line_chart_scene(chart, look);
+  Scene scene = line_chart_scene(chart, style);
   scene.title = "Score against distance";
   scene.description = view.source;
   return scene;
 }
 
-Scene why_this_score(const RotaryView& view, double width, double height, const Look& look) {
+Scene why_this_score(const RotaryView& view, double width, double height, const Style& style) {
   Scene scene;
-  scene.background = look.theme.background;
+  scene.background = style.theme.background;
   scene.title = "Why this score";
   scene.description = view.source;
   scene.width = width;
   scene.height = height;
   add_part_bars(scene, {view.split(static_cast<double>(view.query), static_cast<double>(view.key)), "p", "pair"},
-                {0, 6, width, height - 30}, look);
+                {0, 6, width, height - 30}, style);
   return scene;
 }
 
-Scene rotary_wavelengths(const RotaryView& view, double width, double height, const Look& look) {
+Scene rotary_wavelengths(const RotaryView& view, double width, double height, const Style& style) {
   Wavelengths options;
   options.own = wavelengths_of(view.own, view.pairs());
   if (!(view.config == view.own)) options.changed = wavelengths_of(view.config, view.pairs());
   options.context = view.context;
   options.width = width;
   options.height = height;
-  return wavelengths_scene(options, look);
+  return wavelengths_scene(options, style);
 }
 
 MatrixMap score_by_positions(const RotaryView& view, Index count) {

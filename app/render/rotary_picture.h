@@ -28,12 +28,12 @@ struct RotaryView {
 };
 
 /// One dial per pair, hands at the shifted positions; as large as the room lets them be.
-Scene rotary_dials_picture(const RotaryView& view, double width, double height, const Look& look);
+Scene rotary_dials_picture(const RotaryView& view, double width, double height, const Style& style);
 /// The score, and the part of every pair, against the distance m − n = 0 … farthest; the present distance marked.
-Scene score_against_distance(const RotaryView& view, Index farthest, double width, double height, const Look& look);
+Scene score_against_distance(const RotaryView& view, Index farthest, double width, double height, const Style& style);
 /// The score as a sum over pairs, largest first.
-Scene why_this_score(const RotaryView& view, double width, double height, const Look& look);
-Scene rotary_wavelengths(const RotaryView& view, double width, double height, const Look& look);
+Scene why_this_score(const RotaryView& view, double width, double height, const Style& style);
+Scene rotary_wavelengths(const RotaryView& view, double width, double height, const Style& style);
 /// This query and this key at every two positions: one value along each diagonal.
 MatrixMap score_by_positions(const RotaryView& view, Index count);
 /// All queries and keys of a head (token, d_head), before rotation, turned to their places: scores, later keys masked.

@@ -14,7 +14,7 @@ constexpr NamedValue<HeadView> head_views[] = {{"map", HeadView::map}, {"arcs", 
                                                {"row", HeadView::row}, {"steps", HeadView::steps},
                                                {"qk", HeadView::qk},   {"heads", HeadView::heads}};
 constexpr NamedValue<MapTool> map_tools[] = {
-    {"look", MapTool::look}, {"weight", MapTool::weight}, {"mask", MapTool::mask}};
+    {"look", MapTool::style}, {"weight", MapTool::weight}, {"mask", MapTool::mask}};
 constexpr NamedValue<Shown> showns[] = {
     {"after", Shown::after}, {"before", Shown::before}, {"difference", Shown::difference}};
 constexpr NamedValue<FirstToken> first_tokens[] = {

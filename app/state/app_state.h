@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/engine/run_request.h"
+#include "core/run/run_request.h"
 #include "core/tensor/tensor.h"
-#include "viz/color/norm.h"
+#include "viz/color/color_norm.h"
 
 namespace headscope {
 
@@ -62,13 +62,13 @@ struct AtlasView {
 };
 
 /// What the left button does on the cells of a head's map.
-enum class MapTool { look, weight, mask };
+enum class MapTool { style, weight, mask };
 /// Which run the head's pictures show while edits are on.
 enum class Shown { after, before, difference };
 
 struct View {
   HeadView head_view = HeadView::map;
-  MapTool map_tool = MapTool::look;
+  MapTool map_tool = MapTool::style;
   Shown shown = Shown::after;
   Scale scale = Scale::linear;
   FirstToken first_token = FirstToken::show;

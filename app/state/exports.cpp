@@ -77,7 +77,7 @@ void export_view(JobRunner& jobs, const AppState& state, const Results& results,
   });
 }
 
-void export_scene(JobRunner& jobs, const std::string& theme_id, std::function<Scene(const Look&)> build,
+void export_scene(JobRunner& jobs, const std::string& theme_id, std::function<Scene(const Style&)> build,
                   const ExportOptions& options) {
   hand_in(jobs, [&jobs, build = std::move(build), options, theme_id](Worker::Job&) -> Worker::Deliver {
     const PangoText measure;
@@ -106,9 +106,9 @@ void copy_view(JobRunner& jobs, const AppState& state, const Results& results, C
   if (what == Copy::picture || shown == HeadView::steps || shown == HeadView::qk || shown == HeadView::row)
     return copy_scene(
         jobs, state.view.theme,
-        [source = std::move(*source), options](const Look& look) {
+        [source = std::move(*source), options](const Style& style) {
           const auto [trace, picture] = source.settled(options);
-          return picture_scene(*trace, picture, look);
+          return picture_scene(*trace, picture, style);
         },
         what, scale, std::move(put));
   hand_in(jobs, [&jobs, source = std::move(*source), options, put = std::move(put)](Worker::Job&) -> Worker::Deliver {
@@ -121,7 +121,7 @@ void copy_view(JobRunner& jobs, const AppState& state, const Results& results, C
   });
 }
 
-void copy_scene(JobRunner& jobs, const std::string& theme_id, std::function<Scene(const Look&)> build, Copy what,
+void copy_scene(JobRunner& jobs, const std::string& theme_id, std::function<Scene(const Style&)> build, Copy what,
                 double scale, PutText put) {
   hand_in(
       jobs,

@@ -15,7 +15,7 @@ namespace headscope {
 /// The view on screen: as PNG, SVG, or its numbers as CSV.
 void export_view(JobRunner& jobs, const AppState& state, const Results& results, const ExportOptions& options);
 /// The same of any other picture.
-void export_scene(JobRunner& jobs, const std::string& theme_id, std::function<Scene(const Look&)> build,
+void export_scene(JobRunner& jobs, const std::string& theme_id, std::function<Scene(const Style&)> build,
                   const ExportOptions& options);
 
 /// For the clipboard: numbers as lines of cells with tabs between them, which `put` takes on this thread, or the
@@ -23,7 +23,7 @@ void export_scene(JobRunner& jobs, const std::string& theme_id, std::function<Sc
 enum class Copy { picture, numbers };
 using PutText = std::function<void(const std::string&)>;
 void copy_view(JobRunner& jobs, const AppState& state, const Results& results, Copy what, double scale, PutText put);
-void copy_scene(JobRunner& jobs, const std::string& theme_id, std::function<Scene(const Look&)> build, Copy what,
+void copy_scene(JobRunner& jobs, const std::string& theme_id, std::function<Scene(const Style&)> build, Copy what,
                 double scale, PutText put);
 
 }  // namespace headscope

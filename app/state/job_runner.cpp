@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/engine/pass_memory.h"
+#include "core/run/pass_memory.h"
 #include "core/tensor/backend.h"
 
 namespace headscope {

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "core/engine/worker.h"
+#include "core/run/worker.h"
 
 namespace headscope {
 

@@ -6,7 +6,7 @@
 #include <stop_token>
 
 #include "app/state/results.h"
-#include "core/engine/pass_memory.h"
+#include "core/run/pass_memory.h"
 
 namespace headscope::jobs {
 

@@ -2,7 +2,7 @@
 // The work behind the Positions workspace: pure functions of a model and a run. Any thread; one pass at a time per
 // backend. They throw Error or Cancelled.
 
-#include "app/state/positions_desk.h"
+#include "app/state/positions_controller.h"
 #include "core/edits/position_edit.h"
 
 namespace headscope::jobs {

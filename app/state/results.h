@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "app/state/app_state.h"
-#include "core/engine/run_request.h"
 #include "core/metrics/head_class.h"
 #include "core/metrics/metric.h"
 #include "core/metrics/next_token.h"
 #include "core/metrics/next_token_change.h"
 #include "core/metrics/temperature_curve.h"
+#include "core/run/run_request.h"
 #include "core/trace/words.h"
 
 namespace headscope {

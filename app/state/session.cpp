@@ -171,7 +171,7 @@ std::string to_json(const Session& session) {
   out["document"] = document_json(session.document);
   out["view"] = view_json(session.view);
   try {
-    if (session.tape) out["generation"] = to_json(*session.tape);
+    if (session.transcript) out["generation"] = to_json(*session.transcript);
     if (session.window != SessionWindow{}) out["window"] = window_json(session.window);
     return out.dump(2) + "\n";
   } catch (const json::type_error&) {
@@ -195,9 +195,9 @@ Session session_from_json(const std::string& text, const std::string& where) {
   Session session;
   if (const auto document = fields.find("document")) session.document = document_from(*document);
   if (const auto view = fields.find("view")) session.view = view_from(*view);
-  if (const auto tape = fields.find("generation")) {
-    session.tape = tape_from_json(*tape);
-    session.tape->prompt.model = session.document.model;
+  if (const auto transcript = fields.find("generation")) {
+    session.transcript = transcript_from_json(*transcript);
+    session.transcript->prompt.model = session.document.model;
   }
   if (const auto window = fields.find("window")) session.window = window_from(*window);
   fields.done();

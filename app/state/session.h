@@ -7,7 +7,7 @@
 #include <string>
 
 #include "app/state/app_state.h"
-#include "app/state/tape_record.h"
+#include "app/state/transcript_record.h"
 
 namespace headscope {
 
@@ -22,7 +22,7 @@ struct SessionWindow {
 struct Session {
   Document document;
   View view;
-  std::optional<TapeRecord> tape = {};  ///< what the Generate workspace wrote with the document's model
+  std::optional<TranscriptRecord> transcript = {};  ///< what the Generate workspace wrote with the document's model
   SessionWindow window = {};
   bool operator==(const Session&) const = default;
 };

@@ -70,9 +70,10 @@ void SessionFiles::save(const fs::path& file) const {
 }
 
 Session SessionFiles::session() const {
-  Session session{editor_.document(), editor_.state().view, tape_source_ ? tape_source_() : std::nullopt,
+  Session session{editor_.document(), editor_.state().view, transcript_source_ ? transcript_source_() : std::nullopt,
                   window_source_ ? window_source_() : SessionWindow{}};
-  if (session.tape && session.tape->prompt.model != editor_.document().model) session.tape.reset();  // of another model
+  if (session.transcript && session.transcript->prompt.model != editor_.document().model)
+    session.transcript.reset();  // of another model
   return session;
 }
 
@@ -87,7 +88,7 @@ void SessionFiles::save_soon(const fs::path& file) {
 }
 
 void SessionFiles::count_as_saved(const Session& session) {
-  saved_ = {session.document.text, session.document.ids, session.document.edits, session.tape};
+  saved_ = {session.document.text, session.document.ids, session.document.edits, session.transcript};
 }
 
 std::string SessionFiles::unsaved() const {
@@ -97,7 +98,8 @@ std::string SessionFiles::unsaved() const {
     parts.push_back(document.edits.size() == 1 ? "an edit" : fmt::format("{} edits", document.edits.size()));
   const bool empty = document.text.empty() && document.ids.empty();
   if (!empty && (document.text != saved_.text || document.ids != saved_.ids)) parts.emplace_back("a text");
-  if (const auto tape = session().tape; tape && (!saved_.tape || tape->branches != saved_.tape->branches))
+  if (const auto transcript = session().transcript;
+      transcript && (!saved_.transcript || transcript->branches != saved_.transcript->branches))
     parts.emplace_back("what the model wrote");
   std::string words;
   for (std::size_t i = 0; i < parts.size(); ++i)
@@ -109,7 +111,7 @@ namespace {
 Session read_session(const fs::path& file) {
   Session session = session_from_json(read_file(file, text_limit), file.string());
   session.document.model = find_model(session.document.model, file);
-  if (session.tape) session.tape->prompt.model = session.document.model;
+  if (session.transcript) session.transcript->prompt.model = session.document.model;
   return session;
 }
 }  // namespace
@@ -139,7 +141,7 @@ void SessionFiles::show(const Session& session) {
   document.by_hand = editor_.document().by_hand;  // a file says nothing about it
   editor_.replace(std::move(document));
   editor_.view() = session.view;
-  opened_tape_ = session.tape;
+  opened_transcript_ = session.transcript;
   opened_window_ = session.window;
   count_as_saved(session);
 }

@@ -42,9 +42,11 @@ class SessionFiles {
   void count_as_saved() { count_as_saved(session()); }
 
   /// Who knows what was generated: asked when a session is saved. Empty = nobody.
-  void set_tape_source(std::function<std::optional<TapeRecord>()> source) { tape_source_ = std::move(source); }
+  void set_transcript_source(std::function<std::optional<TranscriptRecord>()> source) {
+    transcript_source_ = std::move(source);
+  }
   /// The generated text of the session that was opened, once.
-  std::optional<TapeRecord> take_opened_tape() { return std::exchange(opened_tape_, std::nullopt); }
+  std::optional<TranscriptRecord> take_opened_transcript() { return std::exchange(opened_transcript_, std::nullopt); }
   /// Who knows what the window shows around the document: likewise.
   void set_window_source(std::function<SessionWindow()> source) { window_source_ = std::move(source); }
   /// That of the session that was opened, once.
@@ -57,15 +59,15 @@ class SessionFiles {
   JobRunner& jobs_;
   DocumentEditor& editor_;
   RunController& run_;
-  std::function<std::optional<TapeRecord>()> tape_source_;
-  std::optional<TapeRecord> opened_tape_;
+  std::function<std::optional<TranscriptRecord>()> transcript_source_;
+  std::optional<TranscriptRecord> opened_transcript_;
   std::function<SessionWindow()> window_source_;
   std::optional<SessionWindow> opened_window_;
   struct Work {  // what unsaved() compares with
     std::string text;
     std::vector<std::int32_t> ids;
     std::vector<Intervention> edits;
-    std::optional<TapeRecord> tape;
+    std::optional<TranscriptRecord> transcript;
   };
   Work saved_;
 };

@@ -39,8 +39,8 @@ PlotTouch plot(const Ui& ui, const char* id, LineChart chart, bool readout) {
   chart.width = std::max(std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale)), 40.0);
   if (ui.pictures.asked)
     ui.pictures.add(id, chart.y_title, chart.width * chart.height,
-                    [chart](const Look& look) { return line_chart_scene(chart, look); });
-  const Scene scene = line_chart_scene(chart, ui.look());
+                    [chart](const Style& style) { return line_chart_scene(chart, style); });
+  const Scene scene = line_chart_scene(chart, ui.style());
   const ImVec2 origin = ImGui::GetCursorScreenPos(), size{ui.px(chart.width), ui.px(chart.height)};
   // Where the keyboard is, or was last, counts the values; the chart itself may be another one by now.
   int& place = *ImGui::GetStateStorage()->GetIntRef(ImGui::GetID(id), 0);

@@ -16,19 +16,19 @@ struct ShownPicture {
   std::string id;     ///< of the view: "lens"
   std::string title;  ///< of the scene; else the id
   double area = 0;    ///< on screen, logical pixels squared
-  std::function<Scene(const Look&)> build;
+  std::function<Scene(const Style&)> build;
 };
 
 struct ShownPictures {
   bool asked = false;  ///< the export dialog is open
   std::vector<ShownPicture> all;
 
-  void add(const std::string& id, const std::string& title, double area, std::function<Scene(const Look&)> build) {
+  void add(const std::string& id, const std::string& title, double area, std::function<Scene(const Style&)> build) {
     if (asked) all.push_back({id, title.empty() ? id : title, area, std::move(build)});
   }
   /// A list that a panel writes itself: `cells` makes all of its rows, also those that are scrolled out of sight.
   void add_table(const std::string& id, const std::string& title, std::function<Table()> cells) {
-    add(id, title, 1, [cells = std::move(cells)](const Look& look) { return table_scene(cells(), look); });
+    add(id, title, 1, [cells = std::move(cells)](const Style& style) { return table_scene(cells(), style); });
   }
 };
 

@@ -40,7 +40,7 @@ struct Ui {
 
   /// Logical to window pixels, whole ones, so that edges are sharp.
   float px(double logical) const;
-  Look look() const { return {theme, fonts}; }
+  Style style() const { return {theme, fonts}; }
   // Type of the window: a step larger than in pictures, which are also printed.
   Font body() const { return {FontRole::ui, 13 * theme.text_scale, 400}; }
   Font strong() const { return {FontRole::ui, 13 * theme.text_scale, 600}; }

@@ -35,8 +35,8 @@ constexpr Library libraries[] = {
 };
 }  // namespace
 
-void AboutPage::draw(Ui& ui, Workbench& bench) {
-  if (std::exchange(bench.ui.about, false)) ImGui::OpenPopup("about");
+void AboutPage::draw(Ui& ui, AppContext& app) {
+  if (std::exchange(app.ui.about, false)) ImGui::OpenPopup("about");
   if (!begin_floating(ui, "about", 680 * ui.theme.text_scale, 80)) return;
   {
     const UseFont use(ui, ui.heading());

@@ -67,8 +67,8 @@ App::App(const AppOptions& options) : options_(options) {
     explorer_->files.open(*options_.session);
     if (!options_.theme.empty()) explorer_->editor.view().theme = options_.theme;
   } else if (options_.model) {
-    Workbench bench{*explorer_, settings_, requests_};
-    open_path(*options_.model, bench);
+    AppContext app{*explorer_, settings_, requests_};
+    open_path(*options_.model, app);
     if (options_.text)
       explorer_->editor.set_text(*options_.text);
     else if (!explorer_->jobs.message())
@@ -148,23 +148,23 @@ ShellContent App::content() {
 }
 
 void App::draw(Ui& ui) {
-  Workbench bench{*explorer_, settings_, requests_};
+  AppContext app{*explorer_, settings_, requests_};
   explorer_->editor.history().hold(ImGui::IsAnyMouseDown());
-  run_shortcuts(bench);
+  run_shortcuts(app);
   ShellContent content = this->content();
   requests_.workspace = std::clamp(requests_.workspace, 0, std::max(static_cast<int>(workspaces_.size()) - 1, 0));
   if (!workspaces_.empty()) {
     Workspace* shown = nth(workspaces_, requests_.workspace);
-    content.left = [&bench, shown](Ui& inner) { shown->left({inner, bench}); };
-    content.middle = [&bench, shown](Ui& inner) { shown->middle({inner, bench}); };
-    content.right = [&bench, shown](Ui& inner) { shown->right({inner, bench}); };
+    content.left = [&app, shown](Ui& inner) { shown->left({inner, app}); };
+    content.middle = [&app, shown](Ui& inner) { shown->middle({inner, app}); };
+    content.right = [&app, shown](Ui& inner) { shown->right({inner, app}); };
   }
-  content.model_menu = [&bench](Ui& inner) { model_menu(inner, bench); };
-  content.export_menu = [&bench](Ui&) {
+  content.model_menu = [&app](Ui& inner) { model_menu(inner, app); };
+  content.export_menu = [&app](Ui&) {
     for (const Action& action : actions())
       if ((action.id == "file.export" || action.id.starts_with("file.copy") || action.id == "file.save_session") &&
-          ImGui::MenuItem(action.title.c_str(), action.shortcut.c_str(), false, action.is_enabled(bench)))
-        action.run(bench);
+          ImGui::MenuItem(action.title.c_str(), action.shortcut.c_str(), false, action.is_enabled(app)))
+        action.run(app);
   };
   View& view = explorer_->editor.view();
   ShellLayout layout{view.left_width, view.right_width, view.left_open, view.right_open};
@@ -173,15 +173,15 @@ void App::draw(Ui& ui) {
   view.right_width = layout.right;
   if (events.palette) requests_.palette = true;
   if (events.workspace >= 0) requests_.workspace = events.workspace;
-  palette_.draw(ui, bench);
-  draw_keys(ui, bench);
-  files_.draw(ui, bench);
-  settings_page_.draw(ui, bench);
-  about_.draw(ui, bench);
-  steps_.draw(ui, bench);
-  copying_.draw(ui, bench);
-  unsaved_->draw(ui, bench);
-  draw_message(ui, bench);
+  palette_.draw(ui, app);
+  draw_keys(ui, app);
+  files_.draw(ui, app);
+  settings_page_.draw(ui, app);
+  about_.draw(ui, app);
+  steps_.draw(ui, app);
+  copying_.draw(ui, app);
+  unsaved_->draw(ui, app);
+  draw_message(ui, app);
   if (explorer_->editor.show_hovered()) *ui.animate = true;
   if (ImGui::IsMouseReleased(ImGuiMouseButton_Left))
     explorer_->editor.history().close_step();  // a drag is one step of undo
@@ -224,8 +224,8 @@ void App::frame() {
   changed_ = explorer_->frame(time);
   if (const auto opened = explorer_->files.take_opened_window()) show(*opened);
   for (Workspace* workspace : workspaces_) workspace->each_frame();
-  Workbench bench{*explorer_, settings_, requests_};
-  if (const auto dropped = window_->take_dropped(); !dropped.empty()) open_path(dropped.front(), bench);
+  AppContext app{*explorer_, settings_, requests_};
+  if (const auto dropped = window_->take_dropped(); !dropped.empty()) open_path(dropped.front(), app);
   if (window_->theme().id != explorer_->state().view.theme) window_->set_theme(explorer_->state().view.theme);
   if (options_.scale <= 0 && window_->zoom() != settings_.ui_scale) window_->set_zoom(settings_.ui_scale);
   explorer_->jobs.set_threads(settings_.threads);

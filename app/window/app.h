@@ -16,12 +16,12 @@
 #include "app/state/explorer.h"
 #include "app/state/settings.h"
 #include "app/window/file_dialog.h"
-#include "app/window/options.h"
 #include "app/window/pages.h"
 #include "app/window/palette_overlay.h"
 #include "app/window/shell.h"
 #include "app/window/unsaved_work.h"
 #include "app/window/window.h"
+#include "app/window/window_options.h"
 #include "app/workspaces/workspace.h"
 
 namespace headscope {

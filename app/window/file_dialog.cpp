@@ -64,21 +64,21 @@ bool is_session(const std::filesystem::path& path) {
   return name.ends_with(".json") && name != "config.json" && !name.ends_with(".index.json");
 }
 
-void open_path(const std::filesystem::path& path, Workbench& bench) {
+void open_path(const std::filesystem::path& path, AppContext& app) {
   try {
     if (is_session(path)) {
-      bench.explorer.files.open_soon(path);
+      app.explorer.files.open_soon(path);
       return;
     }
     const std::filesystem::path place = place_of_model(path);
-    bench.explorer.run.open_model(place);
-    bench.settings.remember_model(place);
+    app.explorer.run.open_model(place);
+    app.settings.remember_model(place);
   } catch (const std::exception& error) {
-    bench.explorer.jobs.show({Message::Level::error, error.what(), ""});
+    app.explorer.jobs.show({Message::Level::error, error.what(), ""});
   }
 }
 
-void FileDialog::open(Kind kind, Workbench& bench) {
+void FileDialog::open(Kind kind, AppContext& app) {
   kind_ = kind;
   std::vector<std::string> shown;  // what files the list holds
   if (kind == Kind::export_view)
@@ -90,9 +90,9 @@ void FileDialog::open(Kind kind, Workbench& bench) {
   browser_ = FileBrowser(shown);
   named_to_replace_.clear();
   const bool own = saving();  // one's own files are elsewhere than models and examples
-  const auto& usual = own ? bench.settings.documents_folder : bench.settings.models_folder;
-  const auto& last = own ? bench.settings.save_folder : bench.settings.last_folder;
-  browse(bench, [usual, last, own](FileBrowser& browser) {
+  const auto& usual = own ? app.settings.documents_folder : app.settings.models_folder;
+  const auto& last = own ? app.settings.save_folder : app.settings.last_folder;
+  browse(app, [usual, last, own](FileBrowser& browser) {
     if (!usual.empty() && browser.go(usual)) return;
     if (!last.empty() && browser.go(last)) return;
     if (const std::filesystem::path documents = documents_folder(); !own || documents.empty() || !browser.go(documents))
@@ -102,27 +102,27 @@ void FileDialog::open(Kind kind, Workbench& bench) {
   chosen_.clear();
   error_.clear();
   name_ = named_ = "session.json";
-  if (kind == Kind::export_view) choose(bench.ui.workspace == workspace_index("Explore") ? this_head : "", bench);
+  if (kind == Kind::export_view) choose(app.ui.workspace == workspace_index("Explore") ? this_head : "", app);
   ImGui::OpenPopup("files");
 }
 
-void FileDialog::browse(Workbench& bench, std::function<void(FileBrowser&)> step) {
+void FileDialog::browse(AppContext& app, std::function<void(FileBrowser&)> step) {
   reading_ = true;
-  bench.explorer.jobs.on_files("folder",
-                               [this, browser = browser_, step = std::move(step)](Worker::Job&) -> Worker::Deliver {
-                                 FileBrowser moved = browser;
-                                 step(moved);
-                                 return [this, moved, places = FileBrowser::places()] {
-                                   browser_ = moved;
-                                   places_ = places;
-                                   reading_ = false;
-                                 };
-                               });
+  app.explorer.jobs.on_files("folder",
+                             [this, browser = browser_, step = std::move(step)](Worker::Job&) -> Worker::Deliver {
+                               FileBrowser moved = browser;
+                               step(moved);
+                               return [this, moved, places = FileBrowser::places()] {
+                                 browser_ = moved;
+                                 places_ = places;
+                                 reading_ = false;
+                               };
+                             });
 }
 
-void FileDialog::choose(const std::string& picture, const Workbench& bench) {
+void FileDialog::choose(const std::string& picture, const AppContext& app) {
   picture_ = picture;
-  const HeadId head = bench.explorer.state().document.selected;
+  const HeadId head = app.explorer.state().document.selected;
   std::string name =
       picture == this_head ? "layer-" + std::to_string(head.layer) + "-head-" + std::to_string(head.head) : picture;
   for (char& c : name)
@@ -132,9 +132,9 @@ void FileDialog::choose(const std::string& picture, const Workbench& bench) {
   named_ = name_;
 }
 
-const ShownPicture* FileDialog::picture(const Ui& ui, const Workbench& bench) const {
+const ShownPicture* FileDialog::picture(const Ui& ui, const AppContext& app) const {
   const auto& all = ui.pictures.all;
-  if (bench.ui.workspace == workspace_index("Explore") && (picture_ == this_head || picture_ == all_heads))
+  if (app.ui.workspace == workspace_index("Explore") && (picture_ == this_head || picture_ == all_heads))
     return nullptr;
   const auto found = std::ranges::find(all, picture_, &ShownPicture::id);
   return found == all.end() ? nullptr : &*found;
@@ -149,7 +149,7 @@ std::filesystem::path FileDialog::target() const {
   return file;
 }
 
-void FileDialog::confirm(Ui& ui, Workbench& bench) {
+void FileDialog::confirm(Ui& ui, AppContext& app) {
   error_.clear();
   try {
     const std::filesystem::path file = target();
@@ -159,35 +159,35 @@ void FileDialog::confirm(Ui& ui, Workbench& bench) {
       return;
     }
     if (kind_ == Kind::export_view) {
-      const ShownPicture* shown = picture(ui, bench);
+      const ShownPicture* shown = picture(ui, app);
       const bool one = kind_of_file(file) == FileKind::csv;
       const ExportOptions options{file, dots_per_inch[dpi_], ground_ == 0, !shown && picture_ == all_heads && !one};
       if (shown)
-        export_scene(bench.explorer.jobs, bench.explorer.state().view.theme, shown->build, options);
+        export_scene(app.explorer.jobs, app.explorer.state().view.theme, shown->build, options);
       else
-        export_view(bench.explorer.jobs, bench.explorer.state(), bench.explorer.results(), options);
+        export_view(app.explorer.jobs, app.explorer.state(), app.explorer.results(), options);
     } else if (kind_ == Kind::save_session) {
-      bench.explorer.files.save_soon(file);
+      app.explorer.files.save_soon(file);
     } else {
       const std::filesystem::path path = chosen_.empty() ? browser_.folder() : chosen_;
       if (kind_ == Kind::open_session)
-        bench.explorer.files.open_soon(path);
+        app.explorer.files.open_soon(path);
       else
-        open_path(path, bench);
+        open_path(path, app);
     }
-    (saving() ? bench.settings.save_folder : bench.settings.last_folder) = browser_.folder();
+    (saving() ? app.settings.save_folder : app.settings.last_folder) = browser_.folder();
     ImGui::CloseCurrentPopup();
   } catch (const std::exception& error) {
     error_ = error.what();
   }
 }
 
-void FileDialog::export_options(Ui& ui, const Workbench& bench) {
-  const bool explore = bench.ui.workspace == workspace_index("Explore") && bench.explorer.results().run;
+void FileDialog::export_options(Ui& ui, const AppContext& app) {
+  const bool explore = app.ui.workspace == workspace_index("Explore") && app.explorer.results().run;
   const auto& all = ui.pictures.all;
-  if (!explore && !picture(ui, bench) && !all.empty())  // the largest, until another is chosen
-    choose(std::ranges::max_element(all, {}, &ShownPicture::area)->id, bench);
-  const ShownPicture* chosen = picture(ui, bench);
+  if (!explore && !picture(ui, app) && !all.empty())  // the largest, until another is chosen
+    choose(std::ranges::max_element(all, {}, &ShownPicture::area)->id, app);
+  const ShownPicture* chosen = picture(ui, app);
   has_picture_ = explore || chosen;
   if (menu_button(ui, "picture to export",
                   chosen         ? chosen->title
@@ -198,11 +198,11 @@ void FileDialog::export_options(Ui& ui, const Workbench& bench) {
   if (ImGui::BeginPopup("pictures")) {
     if (explore)
       for (const char* each : {this_head, all_heads})
-        if (ImGui::MenuItem(each, nullptr, picture_ == each)) choose(each, bench);
+        if (ImGui::MenuItem(each, nullptr, picture_ == each)) choose(each, app);
     for (const ShownPicture& each : all) {
       if (ImGui::MenuItem((std::string(ui.fonts.laid_out(each.title)) + "##" + each.id).c_str(),
                           each.title == each.id ? nullptr : each.id.c_str(), picture_ == each.id))
-        choose(each.id, bench);
+        choose(each.id, app);
       ui.name("export " + each.id, ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
     }
     ImGui::EndPopup();
@@ -223,11 +223,11 @@ void FileDialog::export_options(Ui& ui, const Workbench& bench) {
   ImGui::EndDisabled();
 }
 
-void FileDialog::draw(Ui& ui, Workbench& bench) {
-  const Kind asked = bench.ui.dialog;
+void FileDialog::draw(Ui& ui, AppContext& app) {
+  const Kind asked = app.ui.dialog;
   if (asked != Kind::none) {
-    bench.ui.dialog = Kind::none;
-    open(asked, bench);
+    app.ui.dialog = Kind::none;
+    open(asked, app);
   }
   const bool open = begin_floating(ui, "files", 760, 70);
   const bool ask = open && kind_ == Kind::export_view;
@@ -239,10 +239,10 @@ void FileDialog::draw(Ui& ui, Workbench& bench) {
     const UseFont use(ui, ui.heading());
     ImGui::TextUnformatted(title_of(kind_));
   }
-  if (button(ui, "Up")) browse(bench, [](FileBrowser& browser) { browser.up(); });
+  if (button(ui, "Up")) browse(app, [](FileBrowser& browser) { browser.up(); });
   for (const FileBrowser::Place& place : places_) {
     ImGui::SameLine();
-    if (button(ui, place.name.c_str())) browse(bench, [to = place.path](FileBrowser& browser) { browser.go(to); });
+    if (button(ui, place.name.c_str())) browse(app, [to = place.path](FileBrowser& browser) { browser.go(to); });
   }
   const std::string where = browser_.folder().string();
   text_line(ui, where, ui.theme.muted);
@@ -275,10 +275,10 @@ void FileDialog::draw(Ui& ui, Workbench& bench) {
   if (browser_.truncated()) ImGui::TextColored(vec(ui.theme.muted), "… and more than can be listed");
   ImGui::EndChild();
   if (enter) {
-    browse(bench, [to = enter->path](FileBrowser& browser) { browser.go(to); });
+    browse(app, [to = enter->path](FileBrowser& browser) { browser.go(to); });
     chosen_.clear();
   }
-  if (kind_ == Kind::export_view) export_options(ui, bench);
+  if (kind_ == Kind::export_view) export_options(ui, app);
   if (saving) {
     if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
     ImGui::SetNextItemWidth(ui.px(360));
@@ -304,24 +304,24 @@ void FileDialog::draw(Ui& ui, Workbench& bench) {
   ImGui::EndDisabled();
   ImGui::SameLine();
   if (button(ui, "Cancel") || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
-  if (done && ready) confirm(ui, bench);
+  if (done && ready) confirm(ui, app);
   ImGui::EndPopup();
 }
 
-void model_menu(Ui& ui, Workbench& bench) {
+void model_menu(Ui& ui, AppContext& app) {
   ImGui::Dummy({ui.px(300), 0});
-  if (!bench.settings.recent_models.empty()) section(ui, "Recent");
-  const auto recent = bench.settings.recent_models;  // opening one changes the list
+  if (!app.settings.recent_models.empty()) section(ui, "Recent");
+  const auto recent = app.settings.recent_models;  // opening one changes the list
   for (const std::filesystem::path& folder : recent) {
     const std::string name = folder.filename().string();
-    if (ImGui::MenuItem(std::string(ui.fonts.laid_out(name)).c_str())) open_path(folder, bench);
+    if (ImGui::MenuItem(std::string(ui.fonts.laid_out(name)).c_str())) open_path(folder, app);
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(ui, {folder.string()});
   }
   section(ui, "File");
   for (const Action& action : actions())
     if (action.group == "File" &&
-        ImGui::MenuItem(action.title.c_str(), action.shortcut.c_str(), false, action.is_enabled(bench)))
-      action.run(bench);
+        ImGui::MenuItem(action.title.c_str(), action.shortcut.c_str(), false, action.is_enabled(app)))
+      action.run(app);
 }
 
 }  // namespace headscope

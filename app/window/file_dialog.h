@@ -16,19 +16,19 @@ namespace headscope {
 class FileDialog {
  public:
   /// Opens itself when bench.ui.dialog asks for one that it knows.
-  void draw(Ui& ui, Workbench& bench);
+  void draw(Ui& ui, AppContext& app);
 
  private:
   using Kind = UiRequests::Dialog;
-  void open(Kind kind, Workbench& bench);
-  void confirm(Ui& ui, Workbench& bench);
+  void open(Kind kind, AppContext& app);
+  void confirm(Ui& ui, AppContext& app);
   std::filesystem::path target() const;
-  void export_options(Ui& ui, const Workbench& bench);
+  void export_options(Ui& ui, const AppContext& app);
   /// What is exported: the picture on screen that was chosen; null = the head of Explore, or all heads.
-  const ShownPicture* picture(const Ui& ui, const Workbench& bench) const;
-  void choose(const std::string& picture, const Workbench& bench);
+  const ShownPicture* picture(const Ui& ui, const AppContext& app) const;
+  void choose(const std::string& picture, const AppContext& app);
   /// `step` on a copy of the browser, beside this thread; the copy takes the browser's place when it is done.
-  void browse(Workbench& bench, std::function<void(FileBrowser&)> step);
+  void browse(AppContext& app, std::function<void(FileBrowser&)> step);
   bool saving() const { return kind_ == Kind::save_session || kind_ == Kind::export_view; }
   Kind kind_ = Kind::none;
   FileBrowser browser_;
@@ -48,9 +48,9 @@ class FileDialog {
 /// when there is no such thing.
 std::filesystem::path place_of_model(const std::filesystem::path& path);
 /// Opens a model's folder, or a session file, and remembers it.
-void open_path(const std::filesystem::path& path, Workbench& bench);
+void open_path(const std::filesystem::path& path, AppContext& app);
 
 /// The menu under the model's name: recent models, the bundled example, and the actions on files.
-void model_menu(Ui& ui, Workbench& bench);
+void model_menu(Ui& ui, AppContext& app);
 
 }  // namespace headscope

@@ -19,8 +19,8 @@ bool begin_floating(const Ui& ui, const char* id, double width, double top) {
   return ImGui::BeginPopup(id, ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings);
 }
 
-void draw_message(Ui& ui, Workbench& bench) {
-  const auto& message = bench.explorer.jobs.message();
+void draw_message(Ui& ui, AppContext& app) {
+  const auto& message = app.explorer.jobs.message();
   if (!message) return;
   const ImVec2 size = ImGui::GetIO().DisplaySize;
   const float width = std::min(ui.px(640), size.x - ui.px(32));
@@ -37,7 +37,7 @@ void draw_message(Ui& ui, Workbench& bench) {
   paragraph(ui, message->text, ui.theme.text, width - dismiss - ui.px(32));
   ImGui::SameLine();
   ImGui::SetCursorPosX(width - dismiss - ui.px(12));
-  if (button(ui, "Dismiss")) bench.explorer.jobs.dismiss();
+  if (button(ui, "Dismiss")) app.explorer.jobs.dismiss();
   ImGui::End();
   ImGui::PopStyleColor(2);
   ImGui::PopStyleVar();

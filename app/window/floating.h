@@ -16,6 +16,6 @@ bool begin_floating(const Ui& ui, const char* id, double width, double top);
 bool result_row(const Ui& ui, const std::string& title, const std::string& detail, bool chosen);
 
 /// The message at the lower edge; a click or Escape takes it away. There is never more than one.
-void draw_message(Ui& ui, Workbench& bench);
+void draw_message(Ui& ui, AppContext& app);
 
 }  // namespace headscope

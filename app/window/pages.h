@@ -12,7 +12,7 @@ namespace headscope {
 /// Ctrl+,: what is chosen applies at once and is written down when the page closes.
 class SettingsPage {
  public:
-  void draw(Ui& ui, Workbench& bench);
+  void draw(Ui& ui, AppContext& app);
 
  private:
   /// A line for a folder, and what is wrong with it.
@@ -26,19 +26,19 @@ class SettingsPage {
 
 class AboutPage {
  public:
-  void draw(Ui& ui, Workbench& bench);
+  void draw(Ui& ui, AppContext& app);
 };
 
 /// Every step, done or undone; a click goes there.
 class StepsPage {
  public:
-  void draw(Ui& ui, Workbench& bench);
+  void draw(Ui& ui, AppContext& app);
 };
 
 /// Does what `bench.ui.copy` asks for: of the head of Explore, else of the largest picture on screen.
 class Copying {
  public:
-  void draw(Ui& ui, Workbench& bench);
+  void draw(Ui& ui, AppContext& app);
 
  private:
   bool asked_ = false;  // the pictures of this frame are being collected

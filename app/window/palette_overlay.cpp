@@ -10,10 +10,10 @@
 
 namespace headscope {
 
-void PaletteOverlay::draw(Ui& ui, Workbench& bench) {
-  if (bench.ui.palette) {
-    bench.ui.palette = false;
-    items_ = palette_items(bench);
+void PaletteOverlay::draw(Ui& ui, AppContext& app) {
+  if (app.ui.palette) {
+    app.ui.palette = false;
+    items_ = palette_items(app);
     query_.clear();
     chosen_ = 0;
     ImGui::OpenPopup("palette");
@@ -49,7 +49,7 @@ void PaletteOverlay::draw(Ui& ui, Workbench& bench) {
   if (picked >= 0) {
     const auto action = items_[nth(hits, picked).item].run;
     ImGui::CloseCurrentPopup();
-    if (action) action(bench);
+    if (action) action(app);
   }
   ImGui::EndPopup();
 }

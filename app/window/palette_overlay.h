@@ -13,7 +13,7 @@ namespace headscope {
 class PaletteOverlay {
  public:
   /// Every frame; opens itself when bench.ui.palette is set.
-  void draw(Ui& ui, Workbench& bench);
+  void draw(Ui& ui, AppContext& app);
 
  private:
   std::vector<PaletteItem> items_;

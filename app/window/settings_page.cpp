@@ -62,16 +62,16 @@ void SettingsPage::folder(Ui& ui, const char* label_text, const char* hint, Fold
   if (!line.problem.empty()) paragraph(ui, line.problem, ui.theme.key);
 }
 
-void SettingsPage::draw(Ui& ui, Workbench& bench) {
-  Settings& settings = bench.settings;
-  if (std::exchange(bench.ui.settings, false)) {
+void SettingsPage::draw(Ui& ui, AppContext& app) {
+  Settings& settings = app.settings;
+  if (std::exchange(app.ui.settings, false)) {
     models_ = {settings.models_folder.string(), ""};
     documents_ = {settings.documents_folder.string(), ""};
     ImGui::OpenPopup("settings");
     open_ = true;
   }
   if (!begin_floating(ui, "settings", 640 * ui.theme.text_scale, 80)) {
-    if (std::exchange(open_, false)) bench.ui.settings_changed = true;
+    if (std::exchange(open_, false)) app.ui.settings_changed = true;
     return;
   }
   {
@@ -80,10 +80,10 @@ void SettingsPage::draw(Ui& ui, Workbench& bench) {
   }
   section(ui, "LOOK");
   label(ui, "Theme");
-  const auto known = std::ranges::find(theme_ids, bench.explorer.state().view.theme);
+  const auto known = std::ranges::find(theme_ids, app.explorer.state().view.theme);
   int theme = static_cast<int>(known - std::begin(theme_ids));
   if (segmented(ui, "theme", theme_names, theme))
-    bench.explorer.editor.view().theme = settings.theme = nth(theme_ids, theme);
+    app.explorer.editor.view().theme = settings.theme = nth(theme_ids, theme);
   label(ui, "Text size");
   choose(ui, "text size", size_names, sizes, settings.ui_scale);
 

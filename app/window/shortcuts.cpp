@@ -25,7 +25,7 @@ constexpr NamedKey named_keys[] = {
 
 }  // namespace
 
-void run_shortcuts(Workbench& bench) {
+void run_shortcuts(AppContext& app) {
   const ImGuiIO& io = ImGui::GetIO();
   if (ImGui::IsPopupOpen(nullptr, ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel)) return;
   const bool walking = walking_controls() && !io.KeyCtrl && !io.KeyAlt;
@@ -33,11 +33,10 @@ void run_shortcuts(Workbench& bench) {
   const auto press = [&](std::string key, bool shift) {
     const Shortcut shortcut{io.KeyCtrl, shift, io.KeyAlt, std::move(key)};
     if (io.WantTextInput && !shortcut.while_typing()) return;
-    if (const Action* action = action_for(shortcut); action && action->is_enabled(bench)) action->run(bench);
+    if (const Action* action = action_for(shortcut); action && action->is_enabled(app)) action->run(app);
   };
-  const bool arrows_taken = std::exchange(bench.ui.arrows_taken, false) && !io.KeyShift && !io.KeyCtrl && !io.KeyAlt;
-  const bool sideways_taken =
-      std::exchange(bench.ui.sideways_taken, false) && !io.KeyShift && !io.KeyCtrl && !io.KeyAlt;
+  const bool arrows_taken = std::exchange(app.ui.arrows_taken, false) && !io.KeyShift && !io.KeyCtrl && !io.KeyAlt;
+  const bool sideways_taken = std::exchange(app.ui.sideways_taken, false) && !io.KeyShift && !io.KeyCtrl && !io.KeyAlt;
   for (const NamedKey& named : named_keys) {
     if (walking) break;  // they belong to the control that Tab has reached
     if (sideways_taken && (named.key == ImGuiKey_LeftArrow || named.key == ImGuiKey_RightArrow)) continue;
@@ -66,9 +65,9 @@ void run_shortcuts(Workbench& bench) {
       if (c == '?' || c == '[' || c == ']' || c == '+' || c == '-') press(std::string(1, static_cast<char>(c)), false);
 }
 
-void draw_keys(Ui& ui, Workbench& bench) {
-  if (bench.ui.keys) {
-    bench.ui.keys = false;
+void draw_keys(Ui& ui, AppContext& app) {
+  if (app.ui.keys) {
+    app.ui.keys = false;
     ImGui::OpenPopup("keys");
   }
   if (!begin_floating(ui, "keys", 520, 80)) return;

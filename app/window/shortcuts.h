@@ -7,9 +7,9 @@
 namespace headscope {
 
 /// Runs the actions whose keys were pressed in this frame.
-void run_shortcuts(Workbench& bench);
+void run_shortcuts(AppContext& app);
 
 /// `?`: every action that has a key, by group. Every frame; opens itself when bench.ui.keys is set.
-void draw_keys(Ui& ui, Workbench& bench);
+void draw_keys(Ui& ui, AppContext& app);
 
 }  // namespace headscope

@@ -9,12 +9,12 @@
 
 namespace headscope {
 
-void StepsPage::draw(Ui& ui, Workbench& bench) {
-  const bool asked = std::exchange(bench.ui.steps, false);
+void StepsPage::draw(Ui& ui, AppContext& app) {
+  const bool asked = std::exchange(app.ui.steps, false);
   if (asked) ImGui::OpenPopup("steps");
   if (!begin_floating(ui, "steps", 520 * ui.theme.text_scale, 80)) return;
-  const std::vector<std::string> steps = bench.explorer.editor.steps();
-  const std::size_t done = bench.explorer.editor.history().undoable();
+  const std::vector<std::string> steps = app.explorer.editor.steps();
+  const std::size_t done = app.explorer.editor.history().undoable();
   section(ui, "STEPS", "a click goes there; what is below the mark was undone");
   const float row = ui.px(26);
   ImGui::BeginChild("list", {0, std::min(row * static_cast<float>(steps.size() + 1) + ui.px(8),
@@ -34,32 +34,32 @@ void StepsPage::draw(Ui& ui, Workbench& bench) {
       ImGui::PopStyleColor();
       ui.name(fmt::format("step {}", i), corner, {corner.x + room, corner.y + row - ui.px(4)});
       if (ImGui::IsWindowAppearing() && at == done) ImGui::SetScrollHereY();
-      if (clicked) bench.explorer.editor.go_to(at);
+      if (clicked) app.explorer.editor.go_to(at);
     }
   ImGui::EndChild();
   if (button(ui, "Close") || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
   ImGui::EndPopup();
 }
 
-void Copying::draw(Ui& ui, Workbench& bench) {
-  if (!bench.ui.copy) return;
+void Copying::draw(Ui& ui, AppContext& app) {
+  if (!app.ui.copy) return;
   const bool collected = std::exchange(asked_, false);
   const auto put = [](const std::string& text) { ImGui::SetClipboardText(text.c_str()); };
-  const Copy what = *bench.ui.copy;
+  const Copy what = *app.ui.copy;
   const auto& all = ui.pictures.all;
   const double scale = std::max(1.0, static_cast<double>(ui.scale));
-  if (bench.ui.workspace == workspace_index("Explore")) {
-    copy_view(bench.explorer.jobs, bench.explorer.state(), bench.explorer.results(), what, scale, put);
+  if (app.ui.workspace == workspace_index("Explore")) {
+    copy_view(app.explorer.jobs, app.explorer.state(), app.explorer.results(), what, scale, put);
   } else if (!collected) {  // the next frame tells what is on screen
     asked_ = ui.pictures.asked = *ui.animate = true;
     return;
   } else if (all.empty()) {
-    bench.explorer.jobs.show({Message::Level::info, "Nothing is drawn here yet.", ""});
+    app.explorer.jobs.show({Message::Level::info, "Nothing is drawn here yet.", ""});
   } else {
-    copy_scene(bench.explorer.jobs, bench.explorer.state().view.theme,
+    copy_scene(app.explorer.jobs, app.explorer.state().view.theme,
                std::ranges::max_element(all, {}, &ShownPicture::area)->build, what, scale, put);
   }
-  bench.ui.copy.reset();
+  app.ui.copy.reset();
 }
 
 }  // namespace headscope

@@ -110,12 +110,12 @@ void UnsavedWork::finish(const std::function<void()>& turn) {
   for (int i = 0; i < most_turns && work_->keeping(); ++i) turn();
 }
 
-void UnsavedWork::draw(Ui& ui, Workbench& bench) {
-  draw_offer(ui, bench);
+void UnsavedWork::draw(Ui& ui, AppContext& app) {
+  draw_offer(ui, app);
   draw_question(ui);
 }
 
-void UnsavedWork::draw_offer(Ui& ui, Workbench& bench) {
+void UnsavedWork::draw_offer(Ui& ui, AppContext& app) {
   const Recovery::Offer* offer = recovery_ ? recovery_->offer() : nullptr;
   if (!offer) return;
   const ImVec2 size = ImGui::GetIO().DisplaySize;
@@ -135,7 +135,7 @@ void UnsavedWork::draw_offer(Ui& ui, Workbench& bench) {
     if (session) files_.take_up_soon(recovery_->session());
     if (training && work_) {
       work_->take_up(recovery_->training());
-      if (!session) bench.ui.workspace = tab_;
+      if (!session) app.ui.workspace = tab_;
     }
   } else {
     ImGui::SameLine();

@@ -39,11 +39,11 @@ class UnsavedWork {
   /// The last thing before the end: does what was answered. `turn` as above.
   void finish(const std::function<void()>& turn);
 
-  void draw(Ui& ui, Workbench& bench);
+  void draw(Ui& ui, AppContext& app);
 
  private:
   enum class Answer { none, keep, drop };
-  void draw_offer(Ui& ui, Workbench& bench);
+  void draw_offer(Ui& ui, AppContext& app);
   void draw_question(Ui& ui);
   void keep_session();
 

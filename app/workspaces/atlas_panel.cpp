@@ -132,9 +132,9 @@ void AtlasPanel::draw(const PageContext& c) {
   if (view.coloring == "effect")
     for (const double moved : options.values) key += fmt::format(";{}", moved);
   if (view.only_class.empty() || !options.order.empty())
-    slot_.want(c.jobs, c.ui, c.results().run->trace, key, [run = c.results().run, options, words](const Look& look) {
-      if (words && options.values.empty()) return head_atlas_scene(in_words(*run->trace, run->words), options, look);
-      return head_atlas_scene(*run->trace, options, look);
+    slot_.want(c.jobs, c.ui, c.results().run->trace, key, [run = c.results().run, options, words](const Style& style) {
+      if (words && options.values.empty()) return head_atlas_scene(in_words(*run->trace, run->words), options, style);
+      return head_atlas_scene(*run->trace, options, style);
     });
   else
     return section(c.ui, "", "no head of this text belongs to the class");

@@ -56,7 +56,7 @@ void selected_head(const PageContext& c) {
 
 void show_in_explore(const PageContext& c, HeadId head) {
   c.editor.select(head);
-  c.bench.ui.workspace = workspace_index("Explore");
+  c.app.ui.workspace = workspace_index("Explore");
 }
 
 Color class_color(const ClassRule& rule) {

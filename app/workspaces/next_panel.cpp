@@ -95,7 +95,7 @@ void NextPanel::losses(const PageContext& c, const EditEffect* effect) {
        {"mean of −ln p(token | what came before), nats",
         "from logits, F32; perplexity " + fmt::format("{:.2f}", std::exp(now))});
   const double width = std::floor(c.room());
-  slot_.want(c.jobs, c.ui, losses, fmt::format("{} {}", width, both), [losses, both, width](const Look& look) {
+  slot_.want(c.jobs, c.ui, losses, fmt::format("{} {}", width, both), [losses, both, width](const Style& style) {
     LineChart chart;
     chart.width = width;
     chart.height = 104;
@@ -106,9 +106,9 @@ void NextPanel::losses(const PageContext& c, const EditEffect* effect) {
       for (std::size_t i = 0; i < y.size(); ++i) line.x.push_back(static_cast<double>(i + 1));
       return line;
     };
-    if (both) chart.series.push_back(series(look.theme.faint, losses->before));
-    chart.series.push_back(series(look.theme.accent, losses->now));
-    return line_chart_scene(chart, look);
+    if (both) chart.series.push_back(series(style.theme.faint, losses->before));
+    chart.series.push_back(series(style.theme.accent, losses->now));
+    return line_chart_scene(chart, style);
   });
   slot_.draw(c.ui, "loss", {}, width, 104);
 }

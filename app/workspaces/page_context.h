@@ -10,12 +10,12 @@ namespace headscope {
 
 struct PageContext {
   Ui& ui;
-  Workbench& bench;
-  JobRunner& jobs = bench.explorer.jobs;
-  DocumentEditor& editor = bench.explorer.editor;
+  AppContext& app;
+  JobRunner& jobs = app.explorer.jobs;
+  DocumentEditor& editor = app.explorer.editor;
   Hover& hovered = editor.hovered();  ///< what the pointer is over in this frame; all panels show it in the next
   const AppState& state() const { return editor.state(); }
-  const Results& results() const { return bench.explorer.results(); }
+  const Results& results() const { return app.explorer.results(); }
   /// The trace on screen, or null.
   const Trace* trace() const { return results().run ? results().run->trace.get() : nullptr; }
   /// Facts that belong to the trace on screen, or null while they are being computed.

@@ -9,7 +9,7 @@
 
 #include "core/base/nth.h"
 
-#include "app/state/compare_desk.h"
+#include "app/state/compare_controller.h"
 #include "viz/scene/token_pairs.h"
 
 namespace headscope {
@@ -54,13 +54,13 @@ std::optional<std::vector<int>> PairPicker::draw(Ui& ui, JobRunner& jobs, const 
   ImGui::PushStyleColor(ImGuiCol_ChildBg, vec(ui.theme.background));
   if (ImGui::BeginChild(id, {0, 0}, ImGuiChildFlags_AutoResizeY | ImGuiChildFlags_NavFlattened)) {
     const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale)) - 2;
-    slot_.want(jobs, ui, texts, fmt::format("{}", width), [texts, width](const Look& look) {
+    slot_.want(jobs, ui, texts, fmt::format("{}", width), [texts, width](const Style& style) {
       TokenPairsOptions options;
       options.name_a = texts->name_a;
       options.name_b = texts->name_b;
       options.partner = texts->partner;
       options.width = width;
-      return token_pairs_scene(*texts->a, *texts->b, options, look);
+      return token_pairs_scene(*texts->a, *texts->b, options, style);
     });
     if (const Scene* scene = slot_.scene()) {
       const Mark* differs = other_words_ ? mark_of(*scene, TokenAt{first_difference(*texts), 0}) : nullptr;

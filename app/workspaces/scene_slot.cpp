@@ -24,7 +24,7 @@ void SceneSlot::let_go(JobRunner& jobs) {
 SceneTouch SceneSlot::draw(Ui& ui, const char* id, const SceneViewOptions& view, double width, double height) {
   if (const Scene* shown = scene(); shown && build_)
     ui.pictures.add(id, shown->title, shown->width * shown->height,
-                    [build = build_](const Look& look) { return (*build)(look); });
+                    [build = build_](const Style& style) { return (*build)(style); });
   view_.show(answer_.last());
   return view_.draw(ui, id, camera, view, width, height);
 }

@@ -16,7 +16,7 @@ class SceneSlot {
   /// `tag` names the job: a newer picture of the same place takes an older one's turn.
   explicit SceneSlot(std::string tag) : answer_({std::move(tag), "drawing"}) {}
 
-  using Build = std::function<Scene(const Look&)>;
+  using Build = std::function<Scene(const Style&)>;
   /// Asks for `build` when `source` (what the numbers come from), `options` or the theme differ from the last call.
   void want(JobRunner& jobs, const Ui& ui, std::shared_ptr<const void> source, const std::string& options, Build build);
   /// The last scene that came, in the next room of width × height logical pixels.

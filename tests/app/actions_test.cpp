@@ -20,7 +20,7 @@ struct Room {
   Explorer explorer{{1, {}}};
   Settings settings;
   UiRequests ui;
-  Workbench bench{explorer, settings, ui};
+  AppContext app{explorer, settings, ui};
   double now = 0;
 
   void settle() {
@@ -40,8 +40,8 @@ struct Room {
   void run(const char* id) {
     const Action* action = find_action(id);
     REQUIRE_MESSAGE(action, id);
-    CHECK_MESSAGE(action->is_enabled(bench), id);
-    action->run(bench);
+    CHECK_MESSAGE(action->is_enabled(app), id);
+    action->run(app);
   }
   const Document& document() const { return explorer.state().document; }
 };
@@ -113,14 +113,14 @@ TEST_CASE("shortcuts are read with what must be held") {
 TEST_CASE("actions that need something are off until it is there") {
   Room room;
   for (const char* id : {"edit.undo", "go.head.next", "go.unpin", "edit.clear", "atlas.color.class"})
-    CHECK_FALSE_MESSAGE(find_action(id)->is_enabled(room.bench), id);
+    CHECK_FALSE_MESSAGE(find_action(id)->is_enabled(room.app), id);
   // Curves of training and mechanisms on random numbers need no text.
-  CHECK(find_action("file.export")->is_enabled(room.bench));
+  CHECK(find_action("file.export")->is_enabled(room.app));
   room.open();
   room.explorer.editor.set_ids({1, 2, 3});
   for (const char* id : {"edit.undo", "go.head.next", "file.export", "atlas.color.class", "atlas.color.entropy"})
-    CHECK_MESSAGE(find_action(id)->is_enabled(room.bench), id);
-  CHECK_FALSE(find_action("atlas.color.effect")->is_enabled(room.bench));
+    CHECK_MESSAGE(find_action(id)->is_enabled(room.app), id);
+  CHECK_FALSE(find_action("atlas.color.effect")->is_enabled(room.app));
 }
 
 TEST_CASE("the arrow keys walk over the heads, round the ends") {
@@ -158,10 +158,10 @@ TEST_CASE("brackets pin tokens, and in the row its keys, starting from the stron
 TEST_CASE("choices show which one is on; edits can be switched off and on together") {
   Room room;
   room.open();
-  CHECK(find_action("view.scale.linear")->is_checked(room.bench));
+  CHECK(find_action("view.scale.linear")->is_checked(room.app));
   room.run("view.scale.log");
-  CHECK(find_action("view.scale.log")->is_checked(room.bench));
-  CHECK_FALSE(find_action("view.scale.linear")->is_checked(room.bench));
+  CHECK(find_action("view.scale.log")->is_checked(room.app));
+  CHECK_FALSE(find_action("view.scale.linear")->is_checked(room.app));
   room.run("view.scale.next");
   CHECK(room.explorer.editor.view().scale == Scale::per_row);
   room.run("view.panel.left");
@@ -187,23 +187,23 @@ TEST_CASE("the palette finds heads, tokens, models, masks and actions, and does 
   Room room;
   room.settings.remember_model("/models/gpt2-small");
   room.open();
-  const auto items = palette_items(room.bench);
+  const auto items = palette_items(room.app);
   const auto best = [&](const char* query) {
     const auto hits = search_palette(items, query);
     REQUIRE_MESSAGE(!hits.empty(), query);
     return items[hits.front().item];
   };
   CHECK(best("l1h2").title == "Layer 1 Head 2");
-  best("layer 1 head 2").run(room.bench);
+  best("layer 1 head 2").run(room.app);
   CHECK(room.document().selected == HeadId{1, 2});
   CHECK(best("tok 3").title.starts_with("Token 3 "));
-  best("token 3").run(room.bench);
+  best("token 3").run(room.app);
   CHECK(room.document().query == 3);
   CHECK(best("gpt2 small").group == "Model");
   CHECK(best("log scale").title == "Logarithmic scale");
-  best("mask window").run(room.bench);
+  best("mask window").run(room.app);
   CHECK(mask_of(room.document().edits, {1, 2}) == "window 4");
-  best("ctrl+o").run(room.bench);
+  best("ctrl+o").run(room.app);
   CHECK(room.ui.dialog == UiRequests::Dialog::open_model);
   CHECK(search_palette(items, "", 7).size() == 7);
   CHECK(search_palette(items, "", 7)[6].item == 6);

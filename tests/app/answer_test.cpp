@@ -9,10 +9,10 @@
 #include <new>
 #include <thread>
 
-#include "tests/app/explorer_desk.h"
+#include "tests/app/explorer_controller.h"
 
 using namespace headscope;
-using headscope::testing::Desk;
+using headscope::testing::Controller;
 
 namespace {
 
@@ -26,7 +26,7 @@ using Sum = Answer<Key, int>;
 using State = Sum::State;
 
 struct Bench {
-  Desk desk;
+  Controller controller;
   std::shared_ptr<const int> ten = std::make_shared<const int>(10);
   std::atomic<int> asked = 0;    // how often the worker was
   std::atomic<bool> gate{true};  // shut: it waits
@@ -34,7 +34,7 @@ struct Bench {
 
   /// As a page does, in every frame.
   void want(int number) {
-    sum.want(desk.explorer.jobs, {ten, number}, [this, of = ten, number](const Ctx& ctx) {
+    sum.want(controller.explorer.jobs, {ten, number}, [this, of = ten, number](const Ctx& ctx) {
       ++asked;
       while (!gate) {
         if (ctx.stop.stop_requested()) throw Cancelled();
@@ -68,7 +68,7 @@ TEST_CASE("an answer is none, under way, current, and old until the next has com
   CHECK(b.sum.state() == State::under_way);
   CHECK(b.sum.under_way());
   b.gate = true;
-  b.desk.settle();
+  b.controller.settle();
   CHECK(b.sum.state() == State::current);
   REQUIRE(b.sum.current());
   CHECK(*b.sum.current() == 11);
@@ -84,7 +84,7 @@ TEST_CASE("an answer is none, under way, current, and old until the next has com
   CHECK(b.sum.last_key()->number == 1);
   CHECK_FALSE(b.sum.current());
   b.gate = true;
-  b.desk.settle();
+  b.controller.settle();
   CHECK(b.sum.state() == State::current);
   CHECK(*b.sum.last() == 12);
 }
@@ -96,7 +96,7 @@ TEST_CASE("what was asked before the key changed is stopped and never shown") {
   b.begun(1);
   b.want(2);
   b.gate = true;
-  b.desk.settle();
+  b.controller.settle();
   CHECK(*b.sum.current() == 12);
 
   // Finished, but not yet handed over when another is wanted.
@@ -105,18 +105,18 @@ TEST_CASE("what was asked before the key changed is stopped and never shown") {
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   b.gate = false;
   b.want(4);
-  b.desk.explorer.frame(b.desk.now += 0.01);
+  b.controller.explorer.frame(b.controller.now += 0.01);
   CHECK(b.sum.state() == State::old);
   CHECK(*b.sum.last() == 12);
   b.gate = true;
-  b.desk.settle();
+  b.controller.settle();
   CHECK(*b.sum.current() == 14);
 }
 
 TEST_CASE("back at what is known nothing is asked, and what was under way is dropped") {
   Bench b;
   b.want(1);
-  b.desk.settle();
+  b.controller.settle();
   b.gate = false;
   b.want(2);
   b.begun(2);
@@ -124,7 +124,7 @@ TEST_CASE("back at what is known nothing is asked, and what was under way is dro
   CHECK(b.sum.state() == State::current);
   CHECK_FALSE(b.sum.under_way());
   b.gate = true;
-  b.desk.settle();
+  b.controller.settle();
   CHECK(*b.sum.current() == 11);
   CHECK(b.asked == 2);
 }
@@ -132,22 +132,22 @@ TEST_CASE("back at what is known nothing is asked, and what was under way is dro
 TEST_CASE("a failure is remembered, told once, and not asked again in every frame") {
   Bench b;
   b.want(1);
-  b.desk.settle();
+  b.controller.settle();
   b.want(-1);
-  b.desk.settle();
+  b.controller.settle();
   CHECK(b.sum.state() == State::failed);
   CHECK(b.sum.error().find("a number from 0 on") != std::string::npos);
-  CHECK(b.desk.message() == b.sum.error());
+  CHECK(b.controller.message() == b.sum.error());
   CHECK_FALSE(b.sum.under_way());
   CHECK(*b.sum.last() == 11);
   CHECK_FALSE(b.sum.current());
-  b.desk.explorer.jobs.dismiss();
+  b.controller.explorer.jobs.dismiss();
   for (int i = 0; i < 5; ++i) {
     b.want(-1);
-    b.desk.settle();
+    b.controller.settle();
   }
   CHECK(b.asked == 2);
-  CHECK(b.desk.message().empty());
+  CHECK(b.controller.message().empty());
 
   b.want(1);  // known from before
   CHECK(b.sum.state() == State::current);
@@ -155,12 +155,12 @@ TEST_CASE("a failure is remembered, told once, and not asked again in every fram
   CHECK(b.asked == 2);
 
   Sum quiet({"quiet", "adding"}, Sum::OnFailure::keep);
-  quiet.want(b.desk.explorer.jobs, {}, [](const Ctx&) -> int { throw Error("sum", "this", "that", ""); });
-  b.desk.settle();
+  quiet.want(b.controller.explorer.jobs, {}, [](const Ctx&) -> int { throw Error("sum", "this", "that", ""); });
+  b.controller.settle();
   CHECK(quiet.state() == State::failed);
-  CHECK(b.desk.message().empty());
-  quiet.want(b.desk.explorer.jobs, {b.ten, 0}, [](const Ctx&) -> int { throw std::bad_alloc(); });
-  b.desk.settle();
+  CHECK(b.controller.message().empty());
+  quiet.want(b.controller.explorer.jobs, {b.ten, 0}, [](const Ctx&) -> int { throw std::bad_alloc(); });
+  b.controller.settle();
   CHECK(quiet.error() == "out of memory");
 }
 
@@ -169,33 +169,33 @@ TEST_CASE("what the user stopped waits for run_again; what was stopped or put of
   b.gate = false;
   b.want(1);
   b.begun(1);
-  b.desk.explorer.jobs.stop();
-  b.desk.settle();
+  b.controller.explorer.jobs.stop();
+  b.controller.settle();
   b.want(1);
   CHECK(b.asked == 1);
-  CHECK(b.desk.explorer.jobs.was_stopped("sum"));
+  CHECK(b.controller.explorer.jobs.was_stopped("sum"));
   CHECK(b.sum.state() == State::under_way);
   b.gate = true;
-  b.desk.explorer.run.run_again();
-  b.desk.settle();
+  b.controller.explorer.run.run_again();
+  b.controller.settle();
   CHECK(*b.sum.current() == 11);
 
   b.gate = false;
   b.want(2);
   b.begun(3);
-  b.sum.stop(b.desk.explorer.jobs);
+  b.sum.stop(b.controller.explorer.jobs);
   b.want(2);
   CHECK(b.sum.state() == State::old);
   CHECK_FALSE(b.sum.under_way());
   b.want(3);
   b.begun(4);
-  b.sum.put_off(b.desk.explorer.jobs);
+  b.sum.put_off(b.controller.explorer.jobs);
   CHECK_FALSE(b.sum.under_way());
   b.gate = true;
   b.want(3);
-  b.desk.settle();
+  b.controller.settle();
   CHECK(*b.sum.current() == 13);
-  b.sum.put_off(b.desk.explorer.jobs);  // nothing is under way
+  b.sum.put_off(b.controller.explorer.jobs);  // nothing is under way
   CHECK(b.sum.current());
 }
 
@@ -203,21 +203,21 @@ TEST_CASE("a key owns what it names, so that nothing else comes to lie at its ad
   Bench b;
   const std::weak_ptr<const int> first = b.ten;
   b.want(1);
-  b.desk.settle();
+  b.controller.settle();
   for (int i = 0; i < 100; ++i) b.ten = std::make_shared<const int>(20);
   CHECK_FALSE(first.expired());
   b.want(1);
   CHECK(b.sum.state() == State::old);
-  b.desk.settle();
+  b.controller.settle();
   CHECK(*b.sum.current() == 21);
   CHECK(soon([&] { return first.expired(); }));
 
-  CHECK(b.sum.let_go(b.desk.explorer.jobs));
+  CHECK(b.sum.let_go(b.controller.explorer.jobs));
   CHECK(b.sum.state() == State::none);
-  CHECK_FALSE(b.sum.let_go(b.desk.explorer.jobs));
+  CHECK_FALSE(b.sum.let_go(b.controller.explorer.jobs));
   CHECK(soon([&] { return b.ten.use_count() == 1; }));
   b.want(1);
-  b.desk.settle();
+  b.controller.settle();
   CHECK(*b.sum.current() == 21);
 }
 
@@ -226,7 +226,7 @@ TEST_CASE("an answer that comes late finds nobody") {
   b.gate = false;
   auto gone = std::make_unique<Sum>(JobName{"gone", "adding"});
   std::atomic<bool> begun = false;
-  gone->want(b.desk.explorer.jobs, {b.ten, 1}, [&](const Ctx&) {
+  gone->want(b.controller.explorer.jobs, {b.ten, 1}, [&](const Ctx&) {
     begun = true;
     while (!b.gate) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return std::make_shared<const int>(1);
@@ -234,6 +234,6 @@ TEST_CASE("an answer that comes late finds nobody") {
   while (!begun) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   gone.reset();
   b.gate = true;
-  b.desk.settle();
-  CHECK(b.desk.message().empty());
+  b.controller.settle();
+  CHECK(b.controller.message().empty());
 }

@@ -53,21 +53,21 @@ class Monkey {
         return export_view(explorer_.jobs, explorer_.state(), explorer_.results(),
                            {folder_ / pick<const char*>({"x.svg", "x.csv", "x.nothing"}), 96, true, number(0, 1) == 1});
       case 9: {
-        const auto items = palette_items(bench_);
+        const auto items = palette_items(app_);
         const auto hits = search_palette(items, pick<const char*>({"l1h", "mask", "tok", "open", "e", ""}), 5);
-        if (!hits.empty()) items[hits[random_.below(hits.size())].item].run(bench_);
+        if (!hits.empty()) items[hits[random_.below(hits.size())].item].run(app_);
         return;
       }
       default: {
         const Action& action = actions()[random_.below(actions().size())];
-        if (action.is_enabled(bench_)) action.run(bench_);
-        action.is_checked(bench_);
+        if (action.is_enabled(app_)) action.run(app_);
+        action.is_checked(app_);
       }
     }
   }
 
   /// What every panel counts on, after any frame.
-  void look() {
+  void style() {
     explorer_.frame(now_ += random_.uniform() * 0.4);
     const AppState& state = explorer_.state();
     const Results& results = explorer_.results();
@@ -82,7 +82,7 @@ class Monkey {
     if (results.detail) CHECK(results.detail->map().is_factored());
     if (results.effect) CHECK(results.effect->moved.size() == results.effect->before->maps.size());
     results.map(state.document.selected);
-    bench_.ui = {};
+    app_.ui = {};
   }
 
   void settle() {
@@ -121,7 +121,7 @@ class Monkey {
   Settings settings_;
   UiRequests ui_;
   Explorer explorer_{{1, {}}};
-  Workbench bench_{explorer_, settings_, ui_};
+  AppContext app_{explorer_, settings_, ui_};
   double now_ = 0;
 };
 }  // namespace
@@ -132,7 +132,7 @@ TEST_CASE("whatever is done in whatever order, nothing throws and the state stay
     Monkey monkey(seed);
     for (int step = 0; step < 700; ++step) {
       monkey.act();
-      monkey.look();
+      monkey.style();
       if (step % 50 == 49) monkey.settle();
     }
     // After all that the explorer still works.

@@ -13,9 +13,9 @@
 #include "core/base/file.h"
 #include "core/edits/mask_edit.h"
 #include "core/edits/temperature_edit.h"
-#include "core/engine/run_request.h"
 #include "core/metrics/next_token.h"
 #include "core/metrics/next_token_change.h"
+#include "core/run/run_request.h"
 #include "core/text/tokenizer.h"
 
 using namespace headscope;
@@ -185,16 +185,16 @@ TEST_CASE("a session survives JSON in full") {
   view.theme = "projector";
   view.left_width = 300.5;
   view.row_open = false;
-  TapeRecord tape;
-  tape.prompt.model = document.model;
-  tape.prompt.text = "Grüße";
-  tape.prompt.edits = document.edits;
+  TranscriptRecord transcript;
+  transcript.prompt.model = document.model;
+  transcript.prompt.text = "Grüße";
+  transcript.prompt.edits = document.edits;
   const Generator::Choice drawn{{.temperature = 0.7, .top_k = 3, .top_p = 0.9}, ~std::uint64_t{0}, {}},
       given{{.temperature = 0}, 5, 17};
-  tape.branches = {{0, -1, 0, {{4, drawn}, {9, drawn}}}, {3, 0, 1, {{4, drawn}, {17, given}}}};
-  tape.chosen = 1;
-  tape.next = drawn;
-  session.tape = tape;
+  transcript.branches = {{0, -1, 0, {{4, drawn}, {9, drawn}}}, {3, 0, 1, {{4, drawn}, {17, given}}}};
+  transcript.chosen = 1;
+  transcript.next = drawn;
+  session.transcript = transcript;
   session.window = {"Analyse",
                     {{"Analyse", "rollout"}, {"Mechanisms", "linear"}},
                     {{"Analyse", R"({"rollout":{"share":0.25}})"}, {"Train", R"({"recipe":"{}"})"}}};

@@ -13,7 +13,7 @@
 #include "core/base/median.h"
 #include "core/edits/temperature_edit.h"
 #include "core/edits/weight_edit.h"
-#include "core/engine/pass_memory.h"
+#include "core/run/pass_memory.h"
 #include "core/trace/capture.h"
 #include "tests/bench/random_model.h"
 #include "tests/bench/timing.h"

@@ -7,11 +7,11 @@
 
 #include "core/base/file.h"
 #include "core/base/json.h"
-#include "core/engine/run_request.h"
 #include "core/io/safetensors.h"
 #include "core/io/trace_file.h"
 #include "core/metrics/metric.h"
 #include "core/metrics/next_token.h"
+#include "core/run/run_request.h"
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
 

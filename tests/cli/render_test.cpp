@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "core/base/file.h"
-#include "core/engine/run_request.h"
+#include "core/run/run_request.h"
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
 

@@ -10,8 +10,8 @@
 
 #include "core/base/file.h"
 #include "core/base/json.h"
-#include "core/engine/evaluation.h"
 #include "core/train/checkpoint.h"
+#include "core/train/evaluation.h"
 #include "core/train/recipe.h"
 #include "core/train/tasks.h"
 #include "tests/cli/small_recipe.h"

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "core/engine/run_request.h"
+#include "core/run/run_request.h"
 #include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 

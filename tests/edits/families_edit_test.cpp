@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/engine/run_request.h"
 #include "core/model/weights.h"
+#include "core/run/run_request.h"
 #include "tests/support/every_edit.h"
 #include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"

@@ -13,9 +13,9 @@
 #include "core/attention/mechanism_math.h"
 #include "core/base/error.h"
 #include "core/edits/weight_edit.h"
-#include "core/engine/mechanism_input.h"
-#include "core/engine/pass_memory.h"
-#include "core/engine/run_request.h"
+#include "core/run/mechanism_input.h"
+#include "core/run/pass_memory.h"
+#include "core/run/run_request.h"
 #include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 

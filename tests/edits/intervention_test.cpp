@@ -9,7 +9,8 @@
 #include "core/base/error.h"
 #include "core/edits/mask_edit.h"
 #include "core/edits/temperature_edit.h"
-#include "core/engine/run_request.h"
+#include "core/io/json_view.h"
+#include "core/run/run_request.h"
 #include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 #include "tests/support/worst.h"
@@ -228,7 +229,7 @@ TEST_CASE("edits survive JSON, alone and inside a request") {
                                         {{{}, 2}, SetMask{"full"}, false}};
   for (const Intervention& edit : edits) {
     const json written = json::parse(to_json(edit).dump());
-    CHECK(intervention_from_json({written, "test"}) == edit);
+    CHECK(intervention_from_json(JsonView(written, "test")) == edit);
   }
   RunRequest request;
   request.model = "some/model";
@@ -245,7 +246,7 @@ TEST_CASE("edits survive JSON, alone and inside a request") {
 TEST_CASE("JSON that is no edit is refused by key") {
   const auto read = [](const char* text) {
     const json written = json::parse(text);
-    return refusal([&] { intervention_from_json({written, "edit 3"}); });
+    return refusal([&] { intervention_from_json(JsonView(written, "edit 3")); });
   };
   CHECK(read("[]").find("edit 3: expected an edit as a JSON object") == 0);
   CHECK(read("{}").find("edit 3: \"target\": expected a head such as \"1.0\", found none") == 0);

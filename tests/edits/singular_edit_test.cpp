@@ -6,9 +6,9 @@
 
 #include "core/base/error.h"
 #include "core/edits/singular_edit.h"
-#include "core/engine/run_request.h"
 #include "core/io/safetensors.h"
 #include "core/model/family.h"
+#include "core/run/run_request.h"
 #include "tests/support/jacobi.h"
 #include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"

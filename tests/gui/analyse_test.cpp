@@ -1,4 +1,4 @@
-// The Analyse workspace, used as a person uses it: find an instrument, sweep, cancel, sweep again, select what was
+// The Analyse workspace, used as a person uses it: find an page, sweep, cancel, sweep again, select what was
 // found.
 
 #include <algorithm>

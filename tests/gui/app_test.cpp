@@ -31,10 +31,11 @@ AppOptions hidden() {
 }
 
 /// The app with a person in front of it.
-struct Desk {
+struct Controller {
   App app;
   headscope::testing::Driver driver;
-  explicit Desk(const AppOptions& options = hidden()) : app(options), driver(app.window(), [this] { app.frame(); }) {
+  explicit Controller(const AppOptions& options = hidden())
+      : app(options), driver(app.window(), [this] { app.frame(); }) {
     REQUIRE(driver.until([&] { return app.settled() && app.explorer().results().run; }));
   }
   const AppState& state() { return app.explorer().state(); }
@@ -44,7 +45,7 @@ struct Desk {
 
 TEST_CASE("the program opens with the bundled example already traced") {
   HEADSCOPE_NEEDS_DISPLAY();
-  Desk s;
+  Controller s;
   REQUIRE(s.app.explorer().results().run);
   CHECK(s.app.explorer().results().run->trace->tokens.size() > 4);
   CHECK(s.driver.shown("Model"));
@@ -53,7 +54,7 @@ TEST_CASE("the program opens with the bundled example already traced") {
 
 TEST_CASE("arrow keys walk heads, Ctrl Z takes them back, numbers choose the view") {
   HEADSCOPE_NEEDS_DISPLAY();
-  Desk s;
+  Controller s;
   s.driver.key(ImGuiKey_Home);
   const HeadId before = s.state().document.selected;
   const ModelDims& dims = s.app.explorer().results().run->trace->model.dims;
@@ -71,7 +72,7 @@ TEST_CASE("arrow keys walk heads, Ctrl Z takes them back, numbers choose the vie
 
 TEST_CASE("the palette finds a head and a theme by a few letters") {
   HEADSCOPE_NEEDS_DISPLAY();
-  Desk s;
+  Controller s;
   const auto pick = [&](const char* letters) {
     s.driver.key(ImGuiKey_K, ImGuiMod_Ctrl);
     REQUIRE(s.driver.shown("##palette query"));
@@ -94,7 +95,7 @@ TEST_CASE("a session is saved through the dialog and opens again with the same h
   HEADSCOPE_NEEDS_DISPLAY();
   const std::filesystem::path folder = scratch_dir("gui-session");
   {
-    Desk s;
+    Controller s;
     s.app.settings().save_folder = folder;
     s.app.explorer().editor.select({1, 1});
     s.app.explorer().editor.view().theme = "projector";
@@ -109,7 +110,7 @@ TEST_CASE("a session is saved through the dialog and opens again with the same h
   }
   AppOptions again = hidden();
   again.session = folder / "session.json";
-  Desk s(again);
+  Controller s(again);
   CHECK(s.state().document.selected == HeadId{1, 1});
   CHECK(s.app.window().theme().id == "projector");
 }
@@ -117,7 +118,7 @@ TEST_CASE("a session is saved through the dialog and opens again with the same h
 TEST_CASE("the view is exported through the dialog, as PNG, SVG and numbers, and the message names the file") {
   HEADSCOPE_NEEDS_DISPLAY();
   const std::filesystem::path folder = scratch_dir("gui-export");
-  Desk s;
+  Controller s;
   s.app.settings().save_folder = folder;
   s.app.explorer().editor.select({1, 1});
   const auto exported = [&](const char* format, const char* file) {
@@ -141,7 +142,7 @@ TEST_CASE("the view is exported through the dialog, as PNG, SVG and numbers, and
 TEST_CASE("a file that is there is written over only when that is said; Enter saves, and only what is new") {
   HEADSCOPE_NEEDS_DISPLAY();
   const std::filesystem::path folder = scratch_dir("gui-replace");
-  Desk s;
+  Controller s;
   s.app.settings().save_folder = folder;
   const auto open = [&](ImGuiKey key) {
     s.driver.key(key, ImGuiMod_Ctrl);
@@ -192,7 +193,7 @@ TEST_CASE("saving begins in the person's documents, wherever models were opened 
   setenv("HOME", home.c_str(), 1);
   setenv("XDG_CONFIG_HOME", (home / "none").c_str(), 1);
   {
-    Desk s;
+    Controller s;
     s.app.settings().last_folder = headscope::testing::source_dir() / "tests" / "reference";
     s.driver.key(ImGuiKey_S, ImGuiMod_Ctrl);
     REQUIRE(s.driver.until([&] { return s.app.settled() && s.driver.shown("##file name"); }));
@@ -207,7 +208,7 @@ TEST_CASE("saving begins in the person's documents, wherever models were opened 
 
 TEST_CASE("a model is opened by clicking through the dialog; a folder without one is refused in words") {
   HEADSCOPE_NEEDS_DISPLAY();
-  Desk s;
+  Controller s;
   s.app.explorer().editor.set_text("Mr and Mrs");  // short enough for a context of 48
   s.app.settings().last_folder = headscope::testing::source_dir() / "tests" / "reference";
   s.driver.key(ImGuiKey_O, ImGuiMod_Ctrl);
@@ -219,8 +220,8 @@ TEST_CASE("a model is opened by clicking through the dialog; a folder without on
 
   const std::filesystem::path empty = scratch_dir("gui-empty");
   UiRequests requests;
-  Workbench bench{s.app.explorer(), s.app.settings(), requests};
-  open_path(empty, bench);
+  AppContext app{s.app.explorer(), s.app.settings(), requests};
+  open_path(empty, app);
   REQUIRE(s.driver.until([&] {  // says which folder; the message of the text too long for the model gives way
     return s.app.explorer().jobs.message() &&
            s.app.explorer().jobs.message()->text.find("gui-empty") != std::string::npos;
@@ -231,7 +232,7 @@ TEST_CASE("a model is opened by clicking through the dialog; a folder without on
 
 TEST_CASE("a single file opens as a model does, and stays among the recent ones") {
   HEADSCOPE_NEEDS_DISPLAY();
-  Desk s;
+  Controller s;
   s.app.explorer().editor.set_text("Mr and Mrs");
   const std::filesystem::path whole = headscope::testing::reference("gpt2-random"), folder = scratch_dir("gui-file");
   for (const char* name : {"config.json", "vocab.json", "merges.txt"})
@@ -239,9 +240,9 @@ TEST_CASE("a single file opens as a model does, and stays among the recent ones"
   for (const char* name : {"one.safetensors", "other.safetensors"})
     std::filesystem::copy_file(whole / "model.safetensors", folder / name);
   UiRequests requests;
-  Workbench bench{s.app.explorer(), s.app.settings(), requests};
+  AppContext app{s.app.explorer(), s.app.settings(), requests};
   const auto opens = [&](const std::filesystem::path& path, const std::filesystem::path& as) {
-    open_path(path, bench);
+    open_path(path, app);
     CHECK(s.driver.until([&] { return s.app.settled() && s.app.explorer().results().model_folder == as; }));
     CHECK(s.app.settings().recent_models.front() == as);
   };
@@ -265,12 +266,12 @@ TEST_CASE("a long load says what it opens and how far it is; Stop leaves the mod
   }
   const auto let_go = [&] { ::close(lease); };
 
-  Desk s;
+  Controller s;
   const std::string before = s.app.explorer().results().model_folder.filename().string();
   const Trace* trace = s.app.explorer().results().run->trace.get();
   UiRequests requests;
-  Workbench bench{s.app.explorer(), s.app.settings(), requests};
-  open_path(folder, bench);
+  AppContext app{s.app.explorer(), s.app.settings(), requests};
+  open_path(folder, app);
   REQUIRE(s.driver.until([&] { return s.driver.shown("Stop"); }, 100000));
   CHECK(s.app.explorer().jobs.status().doing == "opening slow-model");
   CHECK(s.app.explorer().jobs.status().progress > 0.5f);  // the weights are read

@@ -102,7 +102,7 @@ TEST_CASE("cells are painted out of a mask and back into it") {
   for (int step = 0; step < 4; ++step) e.driver.key(ImGuiKey_Z, ImGuiMod_Ctrl);
   CHECK(e.state().document.edits.empty());
   e.driver.key(ImGuiKey_V);
-  CHECK(e.state().view.map_tool == MapTool::look);
+  CHECK(e.state().view.map_tool == MapTool::style);
 }
 
 TEST_CASE("the two tokens of the logit difference are chosen by clicks") {

@@ -11,8 +11,8 @@ using headscope::testing::Explore;
 namespace {
 
 struct Compare : Explore {
-  CompareDesk desk{app.explorer().jobs, app.explorer().editor, app.explorer().run, nullptr};
-  CompareWorkspace compare{desk};
+  CompareController controller{app.explorer().jobs, app.explorer().editor, app.explorer().run, nullptr};
+  CompareWorkspace compare{controller};
   explicit Compare(int width = 1280, int height = 720) : Explore(width, height) {
     app.add(compare);
     driver.frames(2);
@@ -20,7 +20,7 @@ struct Compare : Explore {
     driver.frames(2);
   }
   bool arrives(const std::function<bool(const Comparison&)>& good) {
-    return driver.until([&] { return desk.result() && good(*desk.result()) && app.settled(); }, 3000);
+    return driver.until([&] { return controller.result() && good(*controller.result()) && app.settled(); }, 3000);
   }
 };
 
@@ -29,11 +29,11 @@ struct Compare : Explore {
 TEST_CASE("before and after the edits: the head that moved most is clicked") {
   HEADSCOPE_NEEDS_DISPLAY();
   Compare c;
-  CHECK(c.desk.with() == CompareDesk::With::edits);
-  CHECK_FALSE(c.desk.missing().empty());  // nothing is edited yet: the middle says what to do
+  CHECK(c.controller.with() == CompareController::With::edits);
+  CHECK_FALSE(c.controller.missing().empty());  // nothing is edited yet: the middle says what to do
   c.app.explorer().editor.set_edits({parse_intervention("0.0: ablate zero", "test")});
   REQUIRE(c.arrives([](const Comparison& r) { return r.a.name == "before"; }));
-  const Comparison& result = *c.desk.result();
+  const Comparison& result = *c.controller.result();
   const HeadDifference& first = result.heads[result.ranked[0]];
   CHECK(first.total_variation > 0.1);
   CHECK(first.layer == 1);  // only what reads layer 0 can look elsewhere
@@ -53,26 +53,26 @@ TEST_CASE("a second text is written, its tokens are paired by hand and set back"
   c.driver.click("##second text");
   c.driver.type("Mr Quill sold bees.");
   REQUIRE(c.arrives([](const Comparison& r) { return r.b.trace->text == "Mr Quill sold bees."; }));
-  const std::vector<int> aligned = c.desk.result()->aligned;
-  CHECK(c.desk.result()->partner == aligned);
+  const std::vector<int> aligned = c.controller.result()->aligned;
+  CHECK(c.controller.result()->partner == aligned);
   REQUIRE(aligned[3] == 3);
-  const double before = c.desk.result()->heads[0].total_variation;
+  const double before = c.controller.result()->heads[0].total_variation;
 
   c.driver.click("pairs/a.3");
   c.driver.click("pairs/b.4");
   REQUIRE(c.arrives([](const Comparison& r) { return r.partner[3] == 4; }));
-  CHECK(c.desk.result()->partner[4] == -1);  // who was its partner before stands alone
-  CHECK(c.desk.result()->heads[0].total_variation != before);
+  CHECK(c.controller.result()->partner[4] == -1);  // who was its partner before stands alone
+  CHECK(c.controller.result()->heads[0].total_variation != before);
   CHECK(c.driver.shown("Reset pairs"));
   c.driver.click("Reset pairs");
   REQUIRE(c.arrives([&](const Comparison& r) { return r.partner == aligned; }));
-  CHECK(c.desk.result()->heads[0].total_variation == before);
+  CHECK(c.controller.result()->heads[0].total_variation == before);
 
   // In words, "Quill" and "bees" are one each; back in tokens all is as it was.
   c.driver.click("words");
   REQUIRE(c.arrives([](const Comparison& r) { return r.unit == TextUnit::words; }));
-  CHECK(c.desk.result()->a.trace->tokens.size() < c.desk.result()->a.run->tokens.size());
-  CHECK(c.desk.result()->partner.size() == c.desk.result()->a.trace->tokens.size());
+  CHECK(c.controller.result()->a.trace->tokens.size() < c.controller.result()->a.run->tokens.size());
+  CHECK(c.controller.result()->partner.size() == c.controller.result()->a.trace->tokens.size());
   CHECK(c.driver.shown("pair/map.difference"));
   c.driver.click("tokens");
   REQUIRE(c.arrives([&](const Comparison& r) { return r.unit == TextUnit::tokens && r.partner == aligned; }));
@@ -88,7 +88,7 @@ TEST_CASE("a second text is written, its tokens are paired by hand and set back"
     REQUIRE(c.arrives([&](const Comparison& r) { return r.unit == unit; }));
     c.driver.frames(3);
   }
-  CHECK(c.desk.result()->partner[3] == 4);
+  CHECK(c.controller.result()->partner[3] == 4);
 }
 
 TEST_CASE("another model reads the same text; the pointer is followed in both maps") {
@@ -100,7 +100,7 @@ TEST_CASE("another model reads the same text; the pointer is followed in both ma
   c.driver.frames(2);
   c.driver.click("induction-2l");
   REQUIRE(c.arrives([](const Comparison& r) { return r.b.trace->model.dims.heads == 2; }));
-  const Comparison& result = *c.desk.result();
+  const Comparison& result = *c.controller.result();
   CHECK(result.a.trace->model.dims.heads == 4);
   CHECK(result.heads.size() == 4);  // heads that both have
   CHECK(result.difference(c.state().document.selected));
@@ -114,18 +114,18 @@ TEST_CASE("another model reads the same text; the pointer is followed in both ma
 TEST_CASE("two moments of a training run: scrubbed apart, ranked, and the same moment differs in nothing") {
   HEADSCOPE_NEEDS_DISPLAY();
   Explore e;
-  TrainingDesk training(e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run);
+  TrainingController training(e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run);
   TrainWorkspace train(training);
-  CompareDesk desk(e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run, &training);
-  CompareWorkspace compare(desk);
+  CompareController controller(e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run, &training);
+  CompareWorkspace compare(controller);
   e.app.add(compare);
   e.app.add(train);
   e.driver.frames(2);
   e.driver.click("Compare");
   e.driver.click("Training");
   e.driver.frames(2);
-  CHECK(desk.with() == CompareDesk::With::training);
-  CHECK_FALSE(desk.missing().empty());  // nothing was trained: the middle says what to do
+  CHECK(controller.with() == CompareController::With::training);
+  CHECK_FALSE(controller.missing().empty());  // nothing was trained: the middle says what to do
 
   Recipe& draft = training.draft();
   draft.task.kind = "repeated";
@@ -151,12 +151,12 @@ TEST_CASE("two moments of a training run: scrubbed apart, ranked, and the same m
   };
   ends("##moment a", false);
   ends("##moment b", true);
-  REQUIRE(desk.result());
+  REQUIRE(controller.result());
   const auto& moments = training.moments();
-  CHECK(desk.result()->a.trace == moments.front().view->facts->trace);
-  CHECK(desk.result()->b.trace == moments.back().view->facts->trace);
-  CHECK(desk.result()->a.name == "step 0");
-  const Comparison& result = *desk.result();
+  CHECK(controller.result()->a.trace == moments.front().view->facts->trace);
+  CHECK(controller.result()->b.trace == moments.back().view->facts->trace);
+  CHECK(controller.result()->a.name == "step 0");
+  const Comparison& result = *controller.result();
   REQUIRE(result.heads.size() == 4);
   double largest = 0;
   for (const HeadDifference& head : result.heads) largest = std::max(largest, head.total_variation);
@@ -173,7 +173,7 @@ TEST_CASE("two moments of a training run: scrubbed apart, ranked, and the same m
   CHECK(e.driver.shown("pair/map.difference"));
 
   ends("##moment b", false);  // the first moment with itself
-  for (const HeadDifference& head : desk.result()->heads) CHECK(head.total_variation == 0);
+  for (const HeadDifference& head : controller.result()->heads) CHECK(head.total_variation == 0);
   training.stop();
 }
 
@@ -186,9 +186,9 @@ TEST_CASE("maps of long texts keep labels that can be read; the wheel shows a pa
     for (int i = 0; i < 100; ++i) text += static_cast<char>('a' + (i * 7) % 26);
     c.app.explorer().editor.set_text("It was " + text);
     REQUIRE(c.settle());
-    c.desk.set_with(CompareDesk::With::text);
-    c.desk.text() = "It then was " + text;
-    REQUIRE(c.arrives([&](const Comparison& r) { return r.b.trace->text == c.desk.text(); }));
+    c.controller.set_with(CompareController::With::text);
+    c.controller.text() = "It then was " + text;
+    REQUIRE(c.arrives([&](const Comparison& r) { return r.b.trace->text == c.controller.text(); }));
     const auto labels = [&](const std::string& axis) {
       c.driver.frames(3);
       std::vector<Item> out;
@@ -221,7 +221,7 @@ TEST_CASE("maps of long texts keep labels that can be read; the wheel shows a pa
     const auto position = [](const Item& item) {
       return std::atoi(item.label.substr(item.label.rfind('.') + 1).c_str());
     };
-    CHECK(c.desk.result()->partner[static_cast<std::size_t>(position(rows[0]))] == position(partners[0]));
+    CHECK(c.controller.result()->partner[static_cast<std::size_t>(position(rows[0]))] == position(partners[0]));
     c.driver.click("Whole maps");
     REQUIRE(c.settle());
     CHECK(labels("a.query").front().label == "pair/label.a.query.0");

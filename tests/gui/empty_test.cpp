@@ -31,14 +31,14 @@ struct Program {
     for (int workspace = 0; workspace < static_cast<int>(workspace_list.size()); ++workspace)
       show(workspace, "", "", wait);
     for (const UiRequests::Page& page : std::vector(app.requests().pages)) show(page.workspace, page.of, page.id, wait);
-    MechanismDesk& desk = workspaces.mechanisms.desk();
+    MechanismController& controller = workspaces.mechanisms.controller();
     for (const auto view :
          {MechanismView::compare, MechanismView::steps, MechanismView::recurrent, MechanismView::model})
       for (const auto kind :
            {MechanismSource::Kind::random, MechanismSource::Kind::hand, MechanismSource::Kind::head}) {
-        desk.view = view;
-        desk.source().kind = kind;
-        desk.changed_source();
+        controller.view = view;
+        controller.source().kind = kind;
+        controller.changed_source();
         show(workspace_index("Mechanisms"), "Mechanisms", "linear", wait);
       }
   }

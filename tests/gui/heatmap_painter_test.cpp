@@ -16,7 +16,7 @@ using namespace headscope;
 
 namespace {
 
-Heatmap sample(Index rows, Index columns, Rect rect, Norm norm, const char* colors) {
+Heatmap sample(Index rows, Index columns, Rect rect, ColorNorm norm, const char* colors) {
   std::mt19937 random(static_cast<unsigned>(rows * 131 + columns));
   std::uniform_real_distribution<float> draw(norm.low < 0 ? -1.2f : 1e-5f, 1.2f);
   Heatmap map;
@@ -78,7 +78,7 @@ TEST_CASE("the GPU colours every cell as the raster printer does") {
   HEADSCOPE_NEEDS_DISPLAY();
   Window window({.title = "test", .width = 320, .height = 320, .offscreen = true});
   HeatmapPainter painter;
-  const Norm linear{Scale::linear, 0, 1}, log{Scale::log, 1e-4, 1}, rows{Scale::per_row, 0, 1},
+  const ColorNorm linear{Scale::linear, 0, 1}, log{Scale::log, 1e-4, 1}, rows{Scale::per_row, 0, 1},
       sign{Scale::linear, -1, 1};
   for (const auto& [norm, colors] :
        {std::pair{linear, "inferno"}, {log, "paper"}, {rows, "viridis"}, {sign, "diverging-dark"}})

@@ -30,13 +30,13 @@ struct Laboratory {
     e.driver.frames(2);
     e.driver.click("Mechanisms");
     REQUIRE(settled());
-    REQUIRE(mechanisms.desk().mechanism().id == mechanism);
+    REQUIRE(mechanisms.controller().mechanism().id == mechanism);
   }
   /// Until the page on screen is that of what is chosen, and nothing moves any more.
   bool settled() {
     int quiet = 0;
-    return e.driver.until([&] { return (quiet = e.app.settled() && mechanisms.desk().current() ? quiet + 1 : 0) > 8; },
-                          20'000);
+    return e.driver.until(
+        [&] { return (quiet = e.app.settled() && mechanisms.controller().current() ? quiet + 1 : 0) > 8; }, 20'000);
   }
   Explore e;
   MechanismsWorkspace mechanisms{e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run};
@@ -47,7 +47,7 @@ TEST_CASE("a mechanism is found, changed, walked through, put into the model and
   HEADSCOPE_NEEDS_DISPLAY();
   Laboratory lab;
   Explore& e = lab.e;
-  MechanismDesk& desk = lab.mechanisms.desk();
+  MechanismController& controller = lab.mechanisms.controller();
   e.driver.frames(2);
   e.driver.key(ImGuiKey_K, ImGuiMod_Ctrl);
   e.driver.frames(2);
@@ -56,16 +56,16 @@ TEST_CASE("a mechanism is found, changed, walked through, put into the model and
   e.driver.key(ImGuiKey_Enter);
   REQUIRE(lab.settled());
   CHECK(e.app.requests().workspace == 1);
-  CHECK(desk.mechanism().id == "entmax");
+  CHECK(controller.mechanism().id == "entmax");
   CHECK(e.driver.shown("mechanism compare"));
-  CHECK(desk.page()->comparison.output_error > 1e-3);
+  CHECK(controller.page()->comparison.output_error > 1e-3);
 
   // α to its left end: softmax.
   const Item alpha = e.driver.item("α");
   e.driver.drag(alpha.center(), {alpha.min.x + 2, alpha.center().y});
   REQUIRE(lab.settled());
-  CHECK(desk.values().number("alpha") == 1);
-  CHECK(desk.page()->comparison.output_error < 1e-5);
+  CHECK(controller.values().number("alpha") == 1);
+  CHECK(controller.page()->comparison.output_error < 1e-5);
 
   e.driver.click("Steps");
   REQUIRE(lab.settled());
@@ -76,10 +76,10 @@ TEST_CASE("a mechanism is found, changed, walked through, put into the model and
   REQUIRE(lab.settled());
   CHECK(e.driver.shown("mechanism states"));
   // It opens on the whole text, and playing begins at its start.
-  CHECK(desk.token == MechanismDesk::last_token);
+  CHECK(controller.token == MechanismController::last_token);
   e.driver.click("Play");
-  CHECK(desk.playing);
-  CHECK(desk.token < 5);
+  CHECK(controller.playing);
+  CHECK(controller.token < 5);
   e.driver.click("Pause");
   REQUIRE(lab.settled());
   e.driver.click("In the model");
@@ -101,54 +101,54 @@ TEST_CASE("a mechanism is found, changed, walked through, put into the model and
 
   e.driver.click("By hand");
   REQUIRE(lab.settled());
-  CHECK(desk.page()->input.m() == 3);
+  CHECK(controller.page()->input.m() == 3);
   e.driver.click("Random");
   REQUIRE(lab.settled());
-  CHECK(desk.page()->input.n() == 24);
+  CHECK(controller.page()->input.n() == 24);
 }
 
 TEST_CASE("a cell of a matrix by hand is dragged, and typed into; what follows is computed anew") {
   HEADSCOPE_NEEDS_DISPLAY();
   Laboratory lab;
   Explore& e = lab.e;
-  MechanismDesk& desk = lab.mechanisms.desk();
+  MechanismController& controller = lab.mechanisms.controller();
   e.app.settings().pages["Mechanisms"] = "softmax";
   e.driver.frames(2);
   e.driver.click("Mechanisms");
   e.driver.click("By hand");
   REQUIRE(lab.settled());
   // q = [1, 0] on K = [1, 0], [0, 1], [1, 1] with V = 10, 20, 30: weights 0.40, 0.20, 0.40, output 20.
-  CHECK(desk.page()->result.weights.at(0, 0) == doctest::Approx(0.4011).epsilon(1e-3));
-  CHECK(desk.page()->result.output.at(0, 0) == doctest::Approx(20).epsilon(1e-3));
+  CHECK(controller.page()->result.weights.at(0, 0) == doctest::Approx(0.4011).epsilon(1e-3));
+  CHECK(controller.page()->result.output.at(0, 0) == doctest::Approx(20).epsilon(1e-3));
   const ImVec2 key = e.driver.item("K 1 0").center();
   e.driver.drag(key, {key.x, key.y - 60}, 6);  // 60 pixels are one: the second key is (1, 1) too
   REQUIRE(lab.settled());
-  CHECK(desk.source().k.at(1, 0) == 1.0f);
-  CHECK(desk.source().example.empty());
-  for (Index j = 0; j < 3; ++j) CHECK(desk.page()->result.weights.at(0, j) == doctest::Approx(1.0 / 3));
+  CHECK(controller.source().k.at(1, 0) == 1.0f);
+  CHECK(controller.source().example.empty());
+  for (Index j = 0; j < 3; ++j) CHECK(controller.page()->result.weights.at(0, j) == doctest::Approx(1.0 / 3));
   e.driver.double_click("V 2 0");
   e.driver.type("60");
   e.driver.key(ImGuiKey_Enter);
   REQUIRE(lab.settled());
-  CHECK(desk.source().v.at(2, 0) == 60.0f);
-  CHECK(desk.page()->result.output.at(0, 0) == doctest::Approx(30));
+  CHECK(controller.source().v.at(2, 0) == 60.0f);
+  CHECK(controller.page()->result.output.at(0, 0) == doctest::Approx(30));
   // Taken back one by one, the drag as a whole, then done again.
   const auto after = [&](ImGuiKey pressed) {
     e.driver.key(pressed, ImGuiMod_Ctrl);
     REQUIRE(lab.settled());
   };
   after(ImGuiKey_Z);
-  CHECK(desk.source().v.at(2, 0) == 30.0f);
-  CHECK(desk.source().k.at(1, 0) == 1.0f);
+  CHECK(controller.source().v.at(2, 0) == 30.0f);
+  CHECK(controller.source().k.at(1, 0) == 1.0f);
   after(ImGuiKey_Z);
-  CHECK(desk.source().k.at(1, 0) == 0.0f);
-  CHECK(desk.source().example == "one-query");
-  CHECK(desk.page()->result.output.at(0, 0) == doctest::Approx(20).epsilon(1e-3));
+  CHECK(controller.source().k.at(1, 0) == 0.0f);
+  CHECK(controller.source().example == "one-query");
+  CHECK(controller.page()->result.output.at(0, 0) == doctest::Approx(20).epsilon(1e-3));
   after(ImGuiKey_Y);
-  CHECK(desk.source().k.at(1, 0) == 1.0f);
-  CHECK(desk.source().example.empty());
+  CHECK(controller.source().k.at(1, 0) == 1.0f);
+  CHECK(controller.source().example.empty());
   after(ImGuiKey_Y);
-  CHECK(desk.page()->result.output.at(0, 0) == doctest::Approx(30));
+  CHECK(controller.page()->result.output.at(0, 0) == doctest::Approx(30));
   // As text: the same numbers, and another size can be written.
   e.driver.click("Text");
   e.driver.frames(4);
@@ -159,7 +159,7 @@ TEST_CASE("matrices as text follow the example, and what was typed is one's own,
   HEADSCOPE_NEEDS_DISPLAY();
   Laboratory lab;
   Explore& e = lab.e;
-  MechanismDesk& desk = lab.mechanisms.desk();
+  MechanismController& controller = lab.mechanisms.controller();
   e.app.settings().pages["Mechanisms"] = "softmax";
   e.driver.frames(2);
   e.driver.click("Mechanisms");
@@ -168,36 +168,36 @@ TEST_CASE("matrices as text follow the example, and what was typed is one's own,
   e.driver.click("Text");
   e.driver.frames(3);
   const auto choose = [&](std::string_view id) {
-    desk.use_example(*std::ranges::find(worked_examples(), id, &WorkedExample::id));
+    controller.use_example(*std::ranges::find(worked_examples(), id, &WorkedExample::id));
     REQUIRE(lab.settled());
   };
   // Words of one's own in K alone: Q and V are what they were, to the last digit, whatever example came before.
   choose("two-by-two");
   choose("welcome");
-  CHECK(desk.page()->input.scale == 1);
-  const Tensor q = desk.source().q;
-  Tensor v = desk.source().v.copy();
+  CHECK(controller.page()->input.scale == 1);
+  const Tensor q = controller.source().q;
+  Tensor v = controller.source().v.copy();
   v.ref(0, 0) = 0.1234567f;
-  desk.set_numbers(q, desk.source().k, v);
+  controller.set_numbers(q, controller.source().k, v);
   REQUIRE(lab.settled());
   e.driver.click("##matrix K");
   e.driver.key(ImGuiKey_A, ImGuiMod_Ctrl);
   e.driver.type("1 0 0 0.123456\n0 1 0 1\n1 0 0 1");
   REQUIRE(lab.settled());
-  CHECK(desk.source().example.empty());
-  CHECK(desk.page()->input.scale == 0.5f);
-  CHECK(desk.source().k.at(0, 3) == 0.123456f);
+  CHECK(controller.source().example.empty());
+  CHECK(controller.page()->input.scale == 0.5f);
+  CHECK(controller.source().k.at(0, 3) == 0.123456f);
   for (Index i = 0; i < 3; ++i)
     for (Index j = 0; j < 4; ++j) {
-      CHECK(desk.source().q.at(i, j) == q.at(i, j));
-      CHECK(desk.source().v.at(i, j) == v.at(i, j));
+      CHECK(controller.source().q.at(i, j) == q.at(i, j));
+      CHECK(controller.source().v.at(i, j) == v.at(i, j));
     }
   // Typed on: the other numbers are read from what stands there, and that is exact.
   e.driver.key(ImGuiKey_End, ImGuiMod_Ctrl);
   e.driver.type("5");
   REQUIRE(lab.settled());
-  CHECK(desk.source().k.at(2, 3) == 15);
-  CHECK(desk.source().k.at(0, 3) == 0.123456f);
+  CHECK(controller.source().k.at(2, 3) == 15);
+  CHECK(controller.source().k.at(0, 3) == 0.123456f);
 }
 
 TEST_CASE("the recurrent view holds outputs against a parallel form only where there is one") {
@@ -244,7 +244,7 @@ TEST_CASE("a hybrid: every k-th layer keeps softmax, the others run the mechanis
     CHECK(words.starts_with("hybrid"));
   }
   CHECK(mean_loss(e.results().losses->now) > before);  // it was trained with softmax
-  lab.mechanisms.desk().set_value("every", 2);
+  lab.mechanisms.controller().set_value("every", 2);
   REQUIRE(lab.settled());
   e.driver.click("1 : 1");
   REQUIRE(lab.settled());
@@ -304,11 +304,11 @@ TEST_CASE("what stands in other workspaces is found in the catalogue, and a clic
   Explore e;
   MechanismsWorkspace mechanisms(e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run);
   AnalyseWorkspace analyse(e.app.explorer().jobs, e.app.explorer().run);
-  GenerationDesk generation(e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run,
-                            e.app.explorer().files);
-  PositionsDesk positions_desk(e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run);
+  GenerationController generation(e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run,
+                                  e.app.explorer().files);
+  PositionsController positions_controller(e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run);
   GenerateWorkspace generate(generation);
-  PositionsWorkspace positions(positions_desk);
+  PositionsWorkspace positions(positions_controller);
   for (Workspace* each : std::initializer_list<Workspace*>{&mechanisms, &analyse, &generate, &positions})
     e.app.add(*each);
   e.driver.frames(2);

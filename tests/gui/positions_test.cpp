@@ -11,11 +11,13 @@ using headscope::testing::Explore;
 namespace {
 
 struct Positions : Explore {
-  PositionsDesk desk;
+  PositionsController controller;
   PositionsWorkspace workspace;
 
   Positions()
-      : Explore(rotary()), desk(app.explorer().jobs, app.explorer().editor, app.explorer().run), workspace(desk) {
+      : Explore(rotary()),
+        controller(app.explorer().jobs, app.explorer().editor, app.explorer().run),
+        workspace(controller) {
     app.add(workspace);
     driver.frames(2);
     driver.click("Positions");
@@ -29,7 +31,7 @@ struct Positions : Explore {
   /// Until nothing runs and the page has its vectors.
   bool still() {
     int quiet = 0;
-    return driver.until([&] { return (quiet = app.settled() && desk.vectors() ? quiet + 1 : 0) > 10; }, 20'000);
+    return driver.until([&] { return (quiet = app.settled() && controller.vectors() ? quiet + 1 : 0) > 10; }, 20'000);
   }
   /// Drags a slider's grab to a share of its line.
   void slide(const char* name, double share) {
@@ -38,17 +40,18 @@ struct Positions : Explore {
   }
   double loss_after() {
     double sum = 0;
-    REQUIRE(desk.effect());
-    for (const double each : desk.effect()->after) sum += each / static_cast<double>(desk.effect()->after.size());
+    REQUIRE(controller.effect());
+    for (const double each : controller.effect()->after)
+      sum += each / static_cast<double>(controller.effect()->after.size());
     return sum;
   }
 };
 
-double score_at(const PositionsDesk& desk, Index m, Index n) {
-  const auto& v = *desk.vectors();
-  const auto theta = rotary_frequencies(desk.rotary(), static_cast<int>(v.q.dim(1)));
-  const auto q = rotated(row_of(v.q, desk.query()), static_cast<double>(m), theta),
-             k = rotated(row_of(v.k, desk.key()), static_cast<double>(n), theta);
+double score_at(const PositionsController& controller, Index m, Index n) {
+  const auto& v = *controller.vectors();
+  const auto theta = rotary_frequencies(controller.rotary(), static_cast<int>(v.q.dim(1)));
+  const auto q = rotated(row_of(v.q, controller.query()), static_cast<double>(m), theta),
+             k = rotated(row_of(v.k, controller.key()), static_cast<double>(n), theta);
   double sum = 0;
   for (std::size_t i = 0; i < q.size(); ++i) sum += q[i] * k[i];
   return v.scale * sum;
@@ -60,20 +63,20 @@ TEST_CASE("query, key and shift are dragged: the score follows the distance and 
   HEADSCOPE_NEEDS_DISPLAY();
   Positions p;
   p.slide("query m", 0.8);
-  const Index m = p.desk.query();
-  CHECK(m > p.desk.vectors()->tokens() / 2);
+  const Index m = p.controller.query();
+  CHECK(m > p.controller.vectors()->tokens() / 2);
   p.slide("key n", 0.2);
-  const Index n = p.desk.key();
+  const Index n = p.controller.key();
   CHECK(n < m);
-  const double before = score_at(p.desk, m, n);
+  const double before = score_at(p.controller, m, n);
   p.slide("shift both", 0.9);
-  const int shift = p.desk.view.shift;
+  const int shift = p.controller.view.shift;
   CHECK(shift > 1000);
-  CHECK(p.desk.query() == m);
-  CHECK(score_at(p.desk, m + shift, n + shift) == doctest::Approx(before).epsilon(1e-9));
-  CHECK(std::abs(score_at(p.desk, m + shift, n) - before) > 1e-6);
+  CHECK(p.controller.query() == m);
+  CHECK(score_at(p.controller, m + shift, n + shift) == doctest::Approx(before).epsilon(1e-9));
+  CHECK(std::abs(score_at(p.controller, m + shift, n) - before) > 1e-6);
   // It is the trace's own score.
-  const auto& v = *p.desk.vectors();
+  const auto& v = *p.controller.vectors();
   double traced = 0;
   for (Index c = 0; c < v.q.dim(1); ++c)
     traced += static_cast<double>(v.turned_q.at(m, c)) * static_cast<double>(v.turned_k.at(n, c));
@@ -84,12 +87,12 @@ TEST_CASE("another base costs loss, is kept as an edit, and one undo takes it ba
   HEADSCOPE_NEEDS_DISPLAY();
   Positions p;
   const double own = mean_loss(p.results().losses->now);
-  CHECK_FALSE(p.desk.effect());
+  CHECK_FALSE(p.controller.effect());
   p.slide("θ base", 0.2);
   REQUIRE(p.still());
-  CHECK(p.desk.view.base < 500);
+  CHECK(p.controller.view.base < 500);
   CHECK(p.loss_after() > own + 0.05);
-  CHECK(p.desk.effect()->kl > 0);
+  CHECK(p.controller.effect()->kl > 0);
   const double measured = p.loss_after();
   p.driver.click("Keep among the edits");
   REQUIRE(p.still());
@@ -108,10 +111,10 @@ TEST_CASE("a scaling and its factor are chosen; the edit says so; views change t
   p.driver.click("YaRN");
   p.slide("factor", 0.5);
   REQUIRE(p.still());
-  CHECK(p.desk.view.scaling == RotaryConfig::Scaling::yarn);
-  CHECK(p.desk.view.factor == doctest::Approx(4).epsilon(0.2));
-  REQUIRE(p.desk.effect());
-  CHECK(p.desk.effect()->words.starts_with("position rope scaling yarn"));
+  CHECK(p.controller.view.scaling == RotaryConfig::Scaling::yarn);
+  CHECK(p.controller.view.factor == doctest::Approx(4).epsilon(0.2));
+  REQUIRE(p.controller.effect());
+  CHECK(p.controller.effect()->words.starts_with("position rope scaling yarn"));
   const std::pair<const char*, const char*> views[] = {
       {"Score map", "score maps/0.colorbar"}, {"Wavelengths", "wavelengths/pair.0"}, {"Dials", "dials/dial.0"}};
   for (const auto& [view, picture] : views) {
@@ -127,8 +130,8 @@ TEST_CASE("texts past the trained length: unstretched RoPE loses the thread, re-
   HEADSCOPE_NEEDS_DISPLAY();
   Positions p;
   p.driver.click("texts past the trained length");
-  REQUIRE(p.driver.until([&] { return p.desk.long_run() != nullptr; }, 60'000));
-  const LongRun& run = *p.desk.long_run();
+  REQUIRE(p.driver.until([&] { return p.controller.long_run() != nullptr; }, 60'000));
+  const LongRun& run = *p.controller.long_run();
   CHECK(run.refusal == "");
   CHECK(run.context == 256);
   CHECK(run.tokens == 1024);
@@ -157,13 +160,13 @@ TEST_CASE("every method's page opens without complaint") {
     CAPTURE(method);
     p.driver.click(std::string("position ") + method);
     REQUIRE(p.still());
-    CHECK(p.desk.view.method == method);
+    CHECK(p.controller.view.method == method);
     if (p.app.explorer().jobs.message()) FAIL_CHECK(p.app.explorer().jobs.message()->text);
   }
   p.driver.click("Random");
   REQUIRE(p.still());
-  CHECK(p.desk.vectors()->source.find("N(0, 1)") != std::string::npos);
+  CHECK(p.controller.vectors()->source.find("N(0, 1)") != std::string::npos);
   p.driver.click("Typed");
   REQUIRE(p.still());
-  CHECK(p.desk.vectors()->q.dim(1) == 8);
+  CHECK(p.controller.vectors()->q.dim(1) == 8);
 }

@@ -4,7 +4,7 @@
 #include <stop_token>
 
 #include "app/all_workspaces.h"
-#include "app/workspaces/analyse/instrument.h"
+#include "app/workspaces/analyse/page.h"
 #include "core/base/file.h"
 #include "core/edits/ablate_edit.h"
 #include "core/edits/temperature_edit.h"
@@ -41,8 +41,8 @@ struct Program {
   void quit() { driver.key(ImGuiKey_Q, ImGuiMod_Ctrl); }
 
   void train_to(std::int64_t step) {
-    TrainingDesk& desk = workspaces.training;
-    Recipe& draft = desk.draft();
+    TrainingController& controller = workspaces.training;
+    Recipe& draft = controller.draft();
     draft.name = "small";
     draft.task.kind = "repeated";
     draft.task.shortest_period = 4;
@@ -51,10 +51,11 @@ struct Program {
     draft.batch = 4;
     draft.evaluate_rows = 8;
     draft.steps = draft.optimizer.schedule_steps = 1000;
-    desk.start();
-    desk.pause_at(step);
-    REQUIRE(driver.until([&] { return desk.progress().step == step && desk.phase() == TrainingDesk::Phase::paused; },
-                         20'000));
+    controller.start();
+    controller.pause_at(step);
+    REQUIRE(driver.until(
+        [&] { return controller.progress().step == step && controller.phase() == TrainingController::Phase::paused; },
+        20'000));
   }
 };
 
@@ -141,22 +142,23 @@ TEST_CASE("kept at quitting, session and training are offered by the next start 
   p.driver.click("Take it up");
   REQUIRE(p.driver.until(
       [&] {
-        return p.state().document.edits == two_edits && p.workspaces.training.phase() == TrainingDesk::Phase::paused;
+        return p.state().document.edits == two_edits &&
+               p.workspaces.training.phase() == TrainingController::Phase::paused;
       },
       5000));
   CHECK(p.app.requests().workspace == workspace_index("Train"));
-  const TrainingDesk& desk = p.workspaces.training;
-  CHECK(desk.progress().step == 7);
-  REQUIRE(desk.curve().size() == curve.size());
-  for (std::size_t i = 0; i < curve.size(); ++i) CHECK(desk.curve()[i] == curve[i]);
+  const TrainingController& controller = p.workspaces.training;
+  CHECK(controller.progress().step == 7);
+  REQUIRE(controller.curve().size() == curve.size());
+  for (std::size_t i = 0; i < curve.size(); ++i) CHECK(controller.curve()[i] == curve[i]);
   CHECK_FALSE(p.driver.shown("Take it up"));
   p.workspaces.training.pause_at(9);
   p.workspaces.training.resume();
-  REQUIRE(p.driver.until([&] { return desk.progress().step == 9; }, 5000));
+  REQUIRE(p.driver.until([&] { return controller.progress().step == 9; }, 5000));
   Backend backend(1);
-  Trainer whole(desk.running(), backend);
+  Trainer whole(controller.running(), backend);
   whole.run(9);
-  for (std::size_t i = 0; i < 9; ++i) CHECK(desk.curve()[i] == whole.curve()[i]);  // bit for bit
+  for (std::size_t i = 0; i < 9; ++i) CHECK(controller.curve()[i] == whole.curve()[i]);  // bit for bit
   p.quit();
   p.driver.click("Quit without it");
   p.driver.frames(2);
@@ -217,12 +219,12 @@ TEST_CASE("a session keeps workspace, page and their controls") {
     Program p(Explore::options(1280, 720));
     p.workspaces.generation.settings().sampling.top_k = 7;
     p.workspaces.generation.settings().seed = 99;
-    p.workspaces.positions_desk.view.factor = 2.5;
-    p.workspaces.mechanisms.desk().choose("performer");
-    p.workspaces.mechanisms.desk().view = MechanismView::recurrent;
-    p.workspaces.comparison.set_with(CompareDesk::With::text);
+    p.workspaces.positions_controller.view.factor = 2.5;
+    p.workspaces.mechanisms.controller().choose("performer");
+    p.workspaces.mechanisms.controller().view = MechanismView::recurrent;
+    p.workspaces.comparison.set_with(CompareController::With::text);
     p.workspaces.comparison.text() = "another text";
-    p.workspaces.corpus_desk.draft().count = 12;
+    p.workspaces.corpus_controller.draft().count = 12;
     p.workspaces.training.draft().batch = 6;
     p.app.requests().workspace = workspace_index("Analyse");
     p.app.settings().pages["Analyse"] = "rollout";
@@ -241,12 +243,12 @@ TEST_CASE("a session keeps workspace, page and their controls") {
   CHECK(p.app.settings().pages["Analyse"] == "rollout");
   CHECK(p.workspaces.generation.settings().sampling.top_k == 7);
   CHECK(p.workspaces.generation.settings().seed == 99);
-  CHECK(p.workspaces.positions_desk.view.factor == 2.5);
-  CHECK(p.workspaces.mechanisms.desk().mechanism().id == "performer");
-  CHECK(p.workspaces.mechanisms.desk().view == MechanismView::recurrent);
-  CHECK(p.workspaces.comparison.with() == CompareDesk::With::text);
+  CHECK(p.workspaces.positions_controller.view.factor == 2.5);
+  CHECK(p.workspaces.mechanisms.controller().mechanism().id == "performer");
+  CHECK(p.workspaces.mechanisms.controller().view == MechanismView::recurrent);
+  CHECK(p.workspaces.comparison.with() == CompareController::With::text);
   CHECK(p.workspaces.comparison.text() == "another text");
-  CHECK(p.workspaces.corpus_desk.draft().count == 12);
+  CHECK(p.workspaces.corpus_controller.draft().count == 12);
   CHECK(p.workspaces.training.draft().batch == 6);
   p.app.explorer().files.save(folder / "again.json");
   CHECK(read_file(folder / "again.json") == text);  // the page's own controls too
@@ -326,7 +328,7 @@ TEST_CASE("what is chosen on any page of Analyse comes back with the session") {
   std::string chosen;
   {
     Program p(options);
-    for (const InstrumentEntry& page : instrument_registry()) {
+    for (const PageEntry& page : page_registry()) {
       CAPTURE(page.info.id);
       CHECK(std::ranges::any_of(choices, [&](const auto& c) { return c.first == page.info.id; }) !=
             (std::ranges::find(without, page.info.id) != std::end(without)));
@@ -352,6 +354,6 @@ TEST_CASE("what is chosen on any page of Analyse comes back with the session") {
   options.session = file;
   Program p(options);
   // Also once their pages have been on screen.
-  for (const InstrumentEntry& page : instrument_registry()) open(p, page.info.id);
+  for (const PageEntry& page : page_registry()) open(p, page.info.id);
   CHECK(kept(p) == chosen);
 }

@@ -1,4 +1,4 @@
-// The instruments that read a run, used as a person uses them.
+// The pages that read a run, used as a person uses them.
 
 #include <algorithm>
 #include <cmath>

@@ -298,12 +298,12 @@ TEST_CASE("Generate shows line breaks, and characters that two tokens share, und
   Driver driver(app.window(), [&] { app.frame(); });
   REQUIRE(driver.until([&] { return app.settled() && app.explorer().results().run; }, 3000));
   driver.click("Generate");
-  GenerationDesk& desk = workspaces.generation;
-  desk.settings().past_end = true;
-  REQUIRE(driver.until([&] { return desk.next().has_value(); }, 3000));
-  desk.write_at_once(3);
-  REQUIRE(driver.until([&] { return desk.branch().steps.size() >= 3 && app.settled(); }, 3000));
-  const Trace& text = *desk.text();
+  GenerationController& controller = workspaces.generation;
+  controller.settings().past_end = true;
+  REQUIRE(driver.until([&] { return controller.next().has_value(); }, 3000));
+  controller.write_at_once(3);
+  REQUIRE(driver.until([&] { return controller.branch().steps.size() >= 3 && app.settled(); }, 3000));
+  const Trace& text = *controller.text();
   int shared = 0, breaks = 0;
   const Color ground = app.window().theme().background;
   // The text is scrolled through from its end to its beginning: every chip is drawn once.

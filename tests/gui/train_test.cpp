@@ -10,8 +10,8 @@ namespace {
 /// The Train workspace with a person in front of it.
 struct Train {
   Explore e;
-  TrainingDesk desk{e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run};
-  TrainWorkspace train{desk};
+  TrainingController controller{e.app.explorer().jobs, e.app.explorer().editor, e.app.explorer().run};
+  TrainWorkspace train{controller};
   Train() {
     e.app.add(train);
     e.driver.frames(2);
@@ -25,8 +25,8 @@ TEST_CASE("a run is started, paused, scrubbed back, saved and opened") {
   HEADSCOPE_NEEDS_DISPLAY();
   Train t;
   Explore& e = t.e;
-  TrainingDesk& desk = t.desk;
-  Recipe& draft = desk.draft();
+  TrainingController& controller = t.controller;
+  Recipe& draft = controller.draft();
   draft.task.kind = "repeated";
   draft.task.shortest_period = 4;
   draft.task.longest_period = 8;
@@ -35,27 +35,27 @@ TEST_CASE("a run is started, paused, scrubbed back, saved and opened") {
   draft.evaluate_rows = 8;
   draft.steps = draft.optimizer.schedule_steps = 1'000'000;
   e.driver.frames(2);
-  REQUIRE(desk.complaint() == "");
+  REQUIRE(controller.complaint() == "");
   e.driver.click("Start training");
-  REQUIRE(e.driver.until([&] { return desk.moments().size() >= 3; }, 20'000));
+  REQUIRE(e.driver.until([&] { return controller.moments().size() >= 3; }, 20'000));
   e.driver.click("Pause");
-  CHECK(desk.phase() == TrainingDesk::Phase::paused);
+  CHECK(controller.phase() == TrainingController::Phase::paused);
   int quiet = 0;  // what was under way is still taken in
   REQUIRE(e.driver.until([&] { return (quiet = e.app.settled() ? quiet + 1 : 0) > 8; }, 20'000));
-  const std::int64_t step = desk.progress().step;
+  const std::int64_t step = controller.progress().step;
   e.driver.frames(5);
-  CHECK(desk.progress().step == step);
+  CHECK(controller.progress().step == step);
 
   const Item scrubber = e.driver.item("##moment");
   e.driver.drag(scrubber.center(), {scrubber.min.x + 2, scrubber.center().y});
-  REQUIRE(desk.shown());
-  CHECK(*desk.shown() == 0);
-  CHECK(desk.moment()->view->step == 0);
+  REQUIRE(controller.shown());
+  CHECK(*controller.shown() == 0);
+  CHECK(controller.moment()->view->step == 0);
   e.driver.click("Newest");
-  CHECK_FALSE(desk.shown());
+  CHECK_FALSE(controller.shown());
 
   e.driver.click("Step");
-  REQUIRE(e.driver.until([&] { return desk.progress().step == step + 1; }, 20'000));
+  REQUIRE(e.driver.until([&] { return controller.progress().step == step + 1; }, 20'000));
 
   const auto folder = headscope::testing::scratch_dir("gui-train") / "kept";
   e.driver.click("##training folder");
@@ -66,24 +66,24 @@ TEST_CASE("a run is started, paused, scrubbed back, saved and opened") {
   CHECK(e.app.requests().workspace == 0);
   e.driver.key(ImGuiKey_2, ImGuiMod_Alt);
   CHECK(e.app.requests().workspace == 1);
-  desk.stop();
+  controller.stop();
 }
 
 TEST_CASE("a recipe of one family becomes one of the other, without what only the first has") {
   HEADSCOPE_NEEDS_DISPLAY();
   Train t;
   Explore& e = t.e;
-  TrainingDesk& desk = t.desk;
-  desk.choose(headscope::testing::source_dir() / "models/tiny-gpt2/recipe.json");
-  REQUIRE(desk.draft().model.first_positions == "sinusoids");
+  TrainingController& controller = t.controller;
+  controller.choose(headscope::testing::source_dir() / "models/tiny-gpt2/recipe.json");
+  REQUIRE(controller.draft().model.first_positions == "sinusoids");
   CHECK_FALSE(e.driver.shown("##Head width"));
   e.driver.click("Llama");
-  CHECK(desk.complaint() == "");
+  CHECK(controller.complaint() == "");
   CHECK(e.driver.shown("##Head width"));
-  desk.draft().model.d_head = 64;
+  controller.draft().model.d_head = 64;
   e.driver.click("GPT-2");
-  CHECK(desk.complaint() == "");
-  CHECK(desk.draft().model.head_width() == 32);
+  CHECK(controller.complaint() == "");
+  CHECK(controller.draft().model.head_width() == 32);
 }
 
 TEST_CASE(
@@ -91,8 +91,8 @@ TEST_CASE(
   HEADSCOPE_NEEDS_DISPLAY();
   Train t;
   Explore& e = t.e;
-  TrainingDesk& desk = t.desk;
-  Recipe& draft = desk.draft();
+  TrainingController& controller = t.controller;
+  Recipe& draft = controller.draft();
   draft.name = "small";
   draft.task.kind = "repeated";
   draft.task.shortest_period = 4;
@@ -113,21 +113,21 @@ TEST_CASE(
     CHECK(other.min.x == pause.min.x);
     CHECK(other.min.y == pause.min.y);
   };
-  desk.pause_at(20);
+  controller.pause_at(20);
   e.driver.click("Start training");
   stays();
-  REQUIRE(e.driver.until([&] { return desk.phase() == TrainingDesk::Phase::paused; }, 20'000));
+  REQUIRE(e.driver.until([&] { return controller.phase() == TrainingController::Phase::paused; }, 20'000));
   stays();
-  desk.show(0);
-  desk.pause_at(4);
+  controller.show(0);
+  controller.pause_at(4);
   e.driver.click("Fork from here");
-  REQUIRE(e.driver.until([&] { return desk.progress().step == 4; }, 20'000));
+  REQUIRE(e.driver.until([&] { return controller.progress().step == 4; }, 20'000));
   stays();
-  CHECK(desk.other_branches().size() == 1);
+  CHECK(controller.other_branches().size() == 1);
   const Item branch = e.driver.item("0: small to step 20");
   e.driver.click_at(branch.center());
-  REQUIRE(e.driver.until([&] { return desk.progress().step == 20; }, 20'000));
-  CHECK(desk.branch().id == 0);
+  REQUIRE(e.driver.until([&] { return controller.progress().step == 20; }, 20'000));
+  CHECK(controller.branch().id == 0);
 
   const auto folder = headscope::testing::scratch_dir("gui-train-replace") / "kept";
   e.driver.click("##training folder");
@@ -146,5 +146,5 @@ TEST_CASE(
   e.driver.click("Replace it");
   REQUIRE(e.driver.until([&] { return e.app.explorer().jobs.message().has_value(); }, 20'000));
   CHECK(std::filesystem::last_write_time(folder / "model.safetensors") != written);
-  desk.stop();
+  controller.stop();
 }

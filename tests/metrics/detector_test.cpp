@@ -7,8 +7,8 @@
 
 #include "core/base/error.h"
 #include "core/edits/mask_edit.h"
-#include "core/engine/run_request.h"
 #include "core/metrics/metric.h"
+#include "core/run/run_request.h"
 #include "tests/metrics/maps.h"
 #include "tests/support/paths.h"
 

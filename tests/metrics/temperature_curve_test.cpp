@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/edits/temperature_edit.h"
-#include "core/engine/run_request.h"
+#include "core/run/run_request.h"
 #include "tests/support/paths.h"
 
 using namespace headscope;

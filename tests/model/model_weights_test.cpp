@@ -5,7 +5,7 @@
 #include "core/io/safetensors.h"
 #include "core/model/family.h"
 #include "core/model/weights.h"
-#include "tests/reading/subjects.h"
+#include "tests/analysis/subjects.h"
 
 using namespace headscope;
 using headscope::testing::ReadSubject;

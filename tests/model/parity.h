@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "core/engine/run_request.h"
 #include "core/model/model.h"
+#include "core/run/run_request.h"
 #include "core/trace/trace.h"
 
 namespace headscope::testing {

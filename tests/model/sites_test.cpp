@@ -99,11 +99,11 @@ TEST_CASE(
 }
 
 TEST_CASE("a pass that is looked at everywhere gives the bits of one that nobody looks at") {
-  struct Look final : Tap {
+  struct Style final : Tap {
     // The sum of what each head adds is another sum than the product of all.
     bool wants(Site site) const override { return site.kind != SiteKind::result; }
     Tensor at(Site, const Tensor& value) override { return value; }
-  } look;
+  } style;
   const auto same = [](const Tensor& a, const Tensor& b) { return std::ranges::equal(a.values(), b.values()); };
   for (const char* name : {"gpt2-random", "llama-gqa"}) {
     CAPTURE(name);
@@ -114,7 +114,7 @@ TEST_CASE("a pass that is looked at everywhere gives the bits of one that nobody
     REQUIRE(ids.size() >= 16);
     const MapRequest maps{MapStorage::dense, nullptr, nullptr};
     const ForwardResult alone = model->forward({backend}, ids, nullptr, maps),
-                        seen = model->forward({backend, &look}, ids, nullptr, maps);
+                        seen = model->forward({backend, &style}, ids, nullptr, maps);
     CHECK(same(alone.logits, seen.logits));
     REQUIRE(alone.maps.size() == seen.maps.size());
     for (std::size_t i = 0; i < alone.maps.size(); ++i)

@@ -10,8 +10,8 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/engine/evaluation.h"
-#include "core/engine/run_request.h"
+#include "core/run/run_request.h"
+#include "core/train/evaluation.h"
 #include "tests/support/paths.h"
 
 using namespace headscope;

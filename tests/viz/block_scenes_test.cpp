@@ -46,7 +46,7 @@ std::shared_ptr<const Trace> text(int n) {
 TEST_CASE("token bars are as high as their numbers, beside the levels they are compared with") {
   for (const char* name : {"dark", "light", "projector"}) {
     CAPTURE(name);
-    const Look look{theme(name), measure};
+    const Style style{theme(name), measure};
     TokenBars bars;
     bars.tokens = text(5);
     bars.first = 1;
@@ -57,7 +57,7 @@ TEST_CASE("token bars are as high as their numbers, beside the levels they are c
     bars.levels = {{8, "ln V", "eight"}, {7.9, "unigram", ""}};
     bars.unit = "loss, nats";
     bars.marked = 2;
-    const Scene scene = token_bars_scene(bars, look);
+    const Scene scene = token_bars_scene(bars, style);
     const Rect one = box_of(scene, "bar.1").rect, four = box_of(scene, "bar.2").rect;
     CHECK(four.h == doctest::Approx(4 * one.h));
     CHECK(one.bottom() == doctest::Approx(four.bottom()));
@@ -69,7 +69,7 @@ TEST_CASE("token bars are as high as their numbers, beside the levels they are c
     CHECK(find(scene, "place.3")->tooltip == "c");  // of a bar of no height, too
     CHECK(box_of(scene, "place.3").rect.h >= 8 * one.h);
     CHECK(box_of(scene, "place.3").fill.a > 0);
-    CHECK(box_of(scene, "bar.2").fill == look.theme.accent);
+    CHECK(box_of(scene, "bar.2").fill == style.theme.accent);
     const auto& line = std::get<Line>(find(scene, "line")->shape);
     REQUIRE(line.points.size() == 3);
     CHECK(four.bottom() - line.points[1].y == doctest::Approx(2.5 * one.h));
@@ -78,12 +78,12 @@ TEST_CASE("token bars are as high as their numbers, beside the levels they are c
 }
 
 TEST_CASE("a long text makes the bars' picture wider, not its bars thinner than can be hit") {
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   TokenBars bars;
   bars.tokens = text(600);
   bars.values.assign(600, 1.0);
   bars.width = 900;
-  const Scene scene = token_bars_scene(bars, look);
+  const Scene scene = token_bars_scene(bars, style);
   CHECK(scene.width > 2400);
   CHECK(box_of(scene, "bar.599").rect.w >= 3);
 }
@@ -92,7 +92,7 @@ TEST_CASE("strips show every number, each on its own scale or all on one") {
   for (const char* name : {"dark", "projector"})
     for (const double width : {900.0, 520.0}) {
       CAPTURE(width);
-      const Look look{theme(name), measure};
+      const Style style{theme(name), measure};
       NumberStrips strips;
       strips.unit = "numbers";
       strips.width = width;
@@ -100,7 +100,7 @@ TEST_CASE("strips show every number, each on its own scale or all on one") {
                         "‖·‖ 2.236", "tip", false},
                        {"0 attention", "14 × 3", "Σ heads A v W_O with a long formula that has to give way",
                         Tensor::from({3}, std::vector<float>{40, 0, 0}), "‖·‖ 40", "", true}};
-      Scene scene = number_strips_scene(strips, look);
+      Scene scene = number_strips_scene(strips, style);
       const auto strip = [&](const char* id) { return std::get<Heatmap>(find(scene, id)->shape); };
       CHECK(strip("strip.0").norm.high == 2);
       CHECK(strip("strip.1").norm.high == 40);
@@ -109,7 +109,7 @@ TEST_CASE("strips show every number, each on its own scale or all on one") {
       CHECK(find(scene, "name.0")->tooltip == "tip");
       check_inside(scene);
       strips.one_scale = true;
-      scene = number_strips_scene(strips, look);
+      scene = number_strips_scene(strips, style);
       CHECK(strip("strip.0").norm.high == 40);
       check_inside(scene);
     }
@@ -118,7 +118,7 @@ TEST_CASE("strips show every number, each on its own scale or all on one") {
 TEST_CASE("a flow: boxes one below another, and a line past those between") {
   for (const double height : {260.0, 430.0}) {
     CAPTURE(height);
-    const Look look{theme("dark"), measure};
+    const Style style{theme("dark"), measure};
     using Kind = FlowStep::Kind;
     FlowDiagram diagram;
     diagram.width = 600, diagram.height = height;
@@ -130,7 +130,7 @@ TEST_CASE("a flow: boxes one below another, and a line past those between") {
                          {Kind::sum, "", "4", ""}},
                         {{0, 3}}},
                        {"Behind", "norm(x + part(x))", {{Kind::value, "x", "1.5", ""}, {Kind::sum, "", "", ""}}, {}}};
-    const Scene scene = flow_diagram_scene(diagram, look);
+    const Scene scene = flow_diagram_scene(diagram, style);
     for (int i = 1; i < 4; ++i) {
       const Rect above = box_of(scene, "column.0." + std::to_string(i - 1)).rect,
                  here = box_of(scene, "column.0." + std::to_string(i)).rect;

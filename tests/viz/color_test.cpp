@@ -5,8 +5,8 @@
 
 #include "core/base/error.h"
 #include "viz/color/color.h"
+#include "viz/color/color_norm.h"
 #include "viz/color/colormap.h"
-#include "viz/color/norm.h"
 
 using namespace headscope;
 
@@ -76,24 +76,24 @@ TEST_CASE("a map clamps, and an unknown one is an error that lists the known") {
 }
 
 TEST_CASE("norms: linear, logarithmic and per row, by hand") {
-  const Norm linear{Scale::linear, 0, 0.5};
+  const ColorNorm linear{Scale::linear, 0, 0.5};
   CHECK(linear(0.25) == doctest::Approx(0.5));
   CHECK(linear(2) == 1);
   CHECK(linear(-1) == 0);
   CHECK(linear.invert(0.5) == doctest::Approx(0.25));
-  const Norm log{Scale::log, 1e-4, 1};
+  const ColorNorm log{Scale::log, 1e-4, 1};
   CHECK(log(1e-2) == doctest::Approx(0.5));
   CHECK(log(1e-5) == 0);
   CHECK(log(0) == 0);
   CHECK(log(-3) == 0);
   CHECK(log.invert(0.25) == doctest::Approx(1e-3));
-  const Norm row{Scale::per_row, 0, 1};
+  const ColorNorm row{Scale::per_row, 0, 1};
   CHECK(row(0.1, 0.2) == doctest::Approx(0.5));
   CHECK(row(0, 0) == 0);
   CHECK(std::isnan(linear(std::nan(""))));
   CHECK(std::isnan(log(std::nan(""))));
   CHECK(linear(std::numeric_limits<double>::infinity()) == 1);
-  const Norm empty{Scale::linear, 0, 0};
+  const ColorNorm empty{Scale::linear, 0, 0};
   CHECK(empty(0) == 0);
 }
 
@@ -112,8 +112,9 @@ TEST_CASE("numbers in short: powers of ten have one form, and thousands none") {
 }
 
 TEST_CASE("ticks lie at their values and include both ends of the range") {
-  for (const Norm& norm : {Norm{}, Norm{Scale::linear, 0, 0.0123}, Norm{Scale::linear, -0.37, 0.37},
-                           Norm{Scale::log, 1e-4, 1}, Norm{Scale::log, 1e-5, 0.34}, Norm{Scale::log, 3e-3, 0.02}}) {
+  for (const ColorNorm& norm :
+       {ColorNorm{}, ColorNorm{Scale::linear, 0, 0.0123}, ColorNorm{Scale::linear, -0.37, 0.37},
+        ColorNorm{Scale::log, 1e-4, 1}, ColorNorm{Scale::log, 1e-5, 0.34}, ColorNorm{Scale::log, 3e-3, 0.02}}) {
     const std::vector<Tick> all = ticks(norm);
     REQUIRE(all.size() >= 2);
     CHECK(all.size() <= 7);
@@ -124,9 +125,9 @@ TEST_CASE("ticks lie at their values and include both ends of the range") {
       if (i) CHECK(all[i].unit > all[i - 1].unit + 0.1);
     }
   }
-  CHECK(ticks(Norm{})[1].text == "0.25");
-  CHECK(ticks(Norm{Scale::log, 1e-4, 1})[1].text == "10⁻³");
-  CHECK(ticks(Norm{Scale::per_row, 0, 1}).back().text == "row max");
+  CHECK(ticks(ColorNorm{})[1].text == "0.25");
+  CHECK(ticks(ColorNorm{Scale::log, 1e-4, 1})[1].text == "10⁻³");
+  CHECK(ticks(ColorNorm{Scale::per_row, 0, 1}).back().text == "row max");
   CHECK(parse_scale("per-row") == Scale::per_row);
   CHECK_FALSE(parse_scale("cubic"));
 }

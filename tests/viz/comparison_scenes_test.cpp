@@ -36,7 +36,7 @@ std::vector<int> same(std::size_t n) {
 
 TEST_CASE("one head in two runs: both maps and what differs, masked where there is no partner") {
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   const Trace a = known_trace();
   Trace b = known_trace();
   const float weights[] = {1, 0, 0, 0.75f, 0.25f, 0, 0.2f, 0.1f, 0.7f};
@@ -44,7 +44,7 @@ TEST_CASE("one head in two runs: both maps and what differs, masked where there 
   const std::vector<int> partner = {0, 1, -1};
   HeadPairOptions options;
   options.partner = partner;
-  const Scene scene = head_pair_scene(a, b, options, look);
+  const Scene scene = head_pair_scene(a, b, options, style);
   CHECK(shape<Heatmap>(scene, "map.a").values.at(1, 1) == 0.75f);
   CHECK(shape<Heatmap>(scene, "map.b").values.at(1, 1) == 0.25f);
   const auto& difference = shape<Heatmap>(scene, "map.difference");
@@ -55,9 +55,9 @@ TEST_CASE("one head in two runs: both maps and what differs, masked where there 
   CHECK(difference.is_masked(0, 1));  // the causal mask
   CHECK(difference.norm.low == -difference.norm.high);
   CHECK(difference.norm.high == doctest::Approx(0.5));
-  CHECK(difference.colormap == look.theme.diverging);
+  CHECK(difference.colormap == style.theme.diverging);
   options.layer = 3;
-  CHECK_THROWS_AS(head_pair_scene(a, b, options, look), Error);
+  CHECK_THROWS_AS(head_pair_scene(a, b, options, style), Error);
 }
 
 TEST_CASE("pairs of maps of every size keep their text inside and apart") {
@@ -91,9 +91,9 @@ TEST_CASE(
       options.partner = partner;
       options.bare = true;
       options.room = {width, height};
-      const Look look{theme("dark"), measure};
+      const Style style{theme("dark"), measure};
       for (const Trace* other : {&a, &b}) {
-        const Scene scene = head_pair_scene(a, *other, options, look);
+        const Scene scene = head_pair_scene(a, *other, options, style);
         CHECK(layout_fault(scene, measure) == "");
         CHECK(scene.width <= width);
         CHECK(scene.height <= height);
@@ -102,7 +102,7 @@ TEST_CASE(
       HeadPairOptions part = options;
       part.region_a = MapRegion{n - 9, 8, 2, 8};
       part.region_b = MapRegion{n - 8, 8, 3, 8};
-      const Scene scene = head_pair_scene(a, b, part, look);
+      const Scene scene = head_pair_scene(a, b, part, style);
       CHECK(layout_fault(scene, measure) == "");
       CHECK(scene.width <= width);
       CHECK(scene.height <= height);
@@ -112,15 +112,15 @@ TEST_CASE(
       CHECK(map.values.at(1, 2) == b.maps[0].weight(n - 7, 5));
       // Colours are those of the whole.
       CHECK(shape<Heatmap>(scene, "map.difference").norm.high ==
-            shape<Heatmap>(head_pair_scene(a, b, options, look), "map.difference").norm.high);
+            shape<Heatmap>(head_pair_scene(a, b, options, style), "map.difference").norm.high);
       part.region_b = MapRegion{n, 8, 0, 8};
-      CHECK_THROWS_AS(head_pair_scene(a, b, part, look), Error);
+      CHECK_THROWS_AS(head_pair_scene(a, b, part, style), Error);
     }
 }
 
 TEST_CASE("token strips: every token once, lines between partners, blocks inside the width") {
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   for (const Index n : {1, 9, 80}) {
     CAPTURE(n);
     const Trace a = sample_trace(n, 1, 1), b = sample_trace(n + 5, 1, 1);
@@ -129,7 +129,7 @@ TEST_CASE("token strips: every token once, lines between partners, blocks inside
     TokenPairsOptions options;
     options.partner = partner;
     options.width = 500;
-    const Scene scene = token_pairs_scene(a, b, options, look);
+    const Scene scene = token_pairs_scene(a, b, options, style);
     CHECK(layout_fault(scene, measure) == "");
     Rect last{};
     for (Index i = 0; i < n; ++i) {
@@ -151,13 +151,13 @@ TEST_CASE("token strips: every token once, lines between partners, blocks inside
 
 TEST_CASE("rows of all heads: a strip for each, in its layer") {
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   const Trace tokens = empty_trace(20);
   const Tensor rows = sample_weights(6, 20, 20, false, 3);
   HeadRowsOptions options;
   options.heads = 3;
   options.selected = {1, 2};
-  const Scene scene = head_rows_scene(tokens, rows, options, look);
+  const Scene scene = head_rows_scene(tokens, rows, options, style);
   for (int layer = 0; layer < 2; ++layer)
     for (Index head = 0; head < 3; ++head)
       for (Index key = 0; key < 20; ++key)
@@ -173,13 +173,13 @@ TEST_CASE("rows of all heads: a strip for each, in its layer") {
   spike.ref(1, 1234) = 0.5f;
   options.selected.reset();
   options.width = 400;
-  const Scene pooled = head_rows_scene(many, spike, options, look);
+  const Scene pooled = head_rows_scene(many, spike, options, style);
   float most = 0;
   const auto& strip = shape<Heatmap>(pooled, "rows.0");
   for (Index c = 0; c < strip.columns(); ++c) most = std::max(most, strip.values.at(1, c));
   CHECK(most == 0.5f);
   CHECK(strip.rect.right() <= 400);
-  CHECK_THROWS_AS(head_rows_scene(tokens, sample_weights(5, 20, 20, false, 3), options, look), Error);
+  CHECK_THROWS_AS(head_rows_scene(tokens, sample_weights(5, 20, 20, false, 3), options, style), Error);
 }
 
 TEST_CASE("candidates: shares before and after, the cut ones told apart, the drawn number in its stretch") {

@@ -28,7 +28,7 @@ Point middle(const Rect& r) {
 
 TEST_CASE("a scatter puts points where their values are, and counts those without") {
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   const double nan = std::numeric_limits<double>::quiet_NaN();
   std::vector<ScatterPoint> points{{{0, 0}, "0.0", "", 0, 0, 0, 0, rgb(0xFFB13B)},
                                    {{0, 1}, "0.1", "", 1, 2, 0, 0, rgb(0xFFB13B)},
@@ -37,7 +37,7 @@ TEST_CASE("a scatter puts points where their values are, and counts those withou
   ScatterOptions options;
   options.x_low = 0, options.x_high = 1, options.y_low = 0, options.y_high = 2;
   options.chance = Point{0.25, 1.5};
-  const Scene scene = scatter_scene(points, options, look);
+  const Scene scene = scatter_scene(points, options, style);
   const Rect plot = shape<Box>(scene, "plot").rect;
   const Point low = middle(shape<Box>(scene, "head.0.0").rect), high = middle(shape<Box>(scene, "head.0.1").rect),
               half = middle(shape<Box>(scene, "head.0.2").rect);
@@ -51,13 +51,13 @@ TEST_CASE("a scatter puts points where their values are, and counts those withou
   CHECK(shape<Text>(scene, "missing").text == "1 without a value");
   CHECK(plot.right() <= scene.width);
   CHECK(plot.bottom() < scene.height);
-  CHECK_NOTHROW(scatter_scene({}, options, look));
-  CHECK_NOTHROW(scatter_scene({points[3]}, {}, look));
+  CHECK_NOTHROW(scatter_scene({}, options, style));
+  CHECK_NOTHROW(scatter_scene({points[3]}, {}, style));
 }
 
 TEST_CASE("a histogram's bars hold all counts, and its deciles and mean stand where they are") {
   const PangoText measure;
-  const Look look{theme("light"), measure};
+  const Style style{theme("light"), measure};
   std::vector<std::uint32_t> counts(512, 0);
   counts[128] = 30, counts[129] = 10, counts[256] = 60;
   Histogram picture;
@@ -67,7 +67,7 @@ TEST_CASE("a histogram's bars hold all counts, and its deciles and mean stand wh
   picture.mean = 0.8;
   picture.spread = 0.2;
   picture.color = rgb(0x6AA9FF);
-  const Scene scene = histogram_scene(picture, look);
+  const Scene scene = histogram_scene(picture, style);
   double tallest = 0;
   int total = 0;
   Rect last{};
@@ -88,5 +88,5 @@ TEST_CASE("a histogram's bars hold all counts, and its deciles and mean stand wh
   // Linear: 0.8 lies between 0.51 and 1.001 as it does on the axis.
   CHECK(mean == doctest::Approx(at("decile.1") + (at("decile.5") - at("decile.1")) * (0.8 - 0.51) / (1.001 - 0.51)));
   std::fill(counts.begin(), counts.end(), 0u);
-  CHECK(find(histogram_scene(picture, look), "bar.0") == nullptr);
+  CHECK(find(histogram_scene(picture, style), "bar.0") == nullptr);
 }

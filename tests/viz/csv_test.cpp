@@ -30,9 +30,9 @@
 #include "viz/scene/head_rows.h"
 #include "viz/scene/histogram.h"
 #include "viz/scene/line_chart.h"
-#include "viz/scene/matrix.h"
 #include "viz/scene/matrix_flow.h"
 #include "viz/scene/matrix_map.h"
+#include "viz/scene/matrix_scene.h"
 #include "viz/scene/number_strips.h"
 #include "viz/scene/rotary_dials.h"
 #include "viz/scene/row_bars.h"
@@ -106,119 +106,119 @@ Tensor numbers(Shape shape) {
 }
 
 /// Every maker of viz/scene, with something to draw.
-std::map<std::string, std::function<Scene(const Look&)>> makers() {
+std::map<std::string, std::function<Scene(const Style&)>> makers() {
   static const std::vector<int> partner{0, -1, 2, 3};
   static const std::vector<std::uint32_t> counts{0, 3, 1, 0, 2};
   return {
-      {"arcs_scene", [](const Look& look) { return arcs_scene(sample_trace(6, 1, 1), {}, look); }},
+      {"arcs_scene", [](const Style& style) { return arcs_scene(sample_trace(6, 1, 1), {}, style); }},
       {"candidates_scene",
-       [](const Look& look) {
+       [](const Style& style) {
          CandidatesOptions options;
          options.first = {{1, "a", 0.75, 1}, {2, "b", 0.25, 0, Candidate::Cut::top_k}};
          options.vocabulary = 2, options.kept = 1;
-         return candidates_scene(options, look);
+         return candidates_scene(options, style);
        }},
       {"flow_diagram_scene",
-       [](const Look& look) {
-         return flow_diagram_scene({{{"one", "", {{FlowStep::Kind::part, "MLP", "3", "", 3.0}}, {}}}}, look);
+       [](const Style& style) {
+         return flow_diagram_scene({{{"one", "", {{FlowStep::Kind::part, "MLP", "3", "", 3.0}}, {}}}}, style);
        }},
       {"head_atlas_scene",
-       [](const Look& look) {
+       [](const Style& style) {
          HeadAtlasOptions options;
          options.values = {0.25, std::nan("")};
          options.values_title = "entropy";
-         return head_atlas_scene(sample_trace(5, 1, 2), options, look);
+         return head_atlas_scene(sample_trace(5, 1, 2), options, style);
        }},
-      {"head_grid_scene", [](const Look& look) { return head_grid_scene(sample_trace(5, 1, 2), {}, look); }},
-      {"head_map_scene", [](const Look& look) { return head_map_scene(known_trace(), {}, look); }},
+      {"head_grid_scene", [](const Style& style) { return head_grid_scene(sample_trace(5, 1, 2), {}, style); }},
+      {"head_map_scene", [](const Style& style) { return head_map_scene(known_trace(), {}, style); }},
       {"head_pair_scene",
-       [](const Look& look) {
+       [](const Style& style) {
          HeadPairOptions options;
          options.partner = std::span(partner);
-         return head_pair_scene(sample_trace(4, 1, 1), sample_trace(4, 1, 1), options, look);
+         return head_pair_scene(sample_trace(4, 1, 1), sample_trace(4, 1, 1), options, style);
        }},
       {"head_rows_scene",
-       [](const Look& look) {
+       [](const Style& style) {
          HeadRowsOptions options;
          options.heads = 2;
-         return head_rows_scene(empty_trace(4), numbers({2, 4}), options, look);
+         return head_rows_scene(empty_trace(4), numbers({2, 4}), options, style);
        }},
-      {"head_steps_scene", [](const Look& look) { return head_steps_scene(factored_trace(), {}, look); }},
+      {"head_steps_scene", [](const Style& style) { return head_steps_scene(factored_trace(), {}, style); }},
       {"histogram_scene",
-       [](const Look& look) {
+       [](const Style& style) {
          Histogram h;
          h.counts = counts;
          h.deciles = {0.25, 0.25, 0.25, 0.25, 0.25, 0.45, 0.85, 0.85, 0.9};
          h.mean = 0.5, h.spread = 0.1;
-         return histogram_scene(h, look);
+         return histogram_scene(h, style);
        }},
       {"line_chart_scene",
-       [](const Look& look) {
+       [](const Style& style) {
          LineChart chart;
          chart.series = {{"loss", {}, {1, 2}, {3, 4}}};
-         return line_chart_scene(chart, look);
+         return line_chart_scene(chart, style);
        }},
       {"matrix_flow_scene",
-       [](const Look& look) {
+       [](const Style& style) {
          MatrixFlow flow;
          FlowMatrix m;
          m.id = "scores", m.title = "Scores", m.values = numbers({2, 3});
          flow.matrices = {m};
-         return matrix_flow_scene(flow, look);
+         return matrix_flow_scene(flow, style);
        }},
       {"matrix_map_scene",
-       [](const Look& look) {
+       [](const Style& style) {
          MatrixMap map;
          map.values = numbers({2, 3});
-         return matrix_map_scene(map, look);
+         return matrix_map_scene(map, style);
        }},
       {"matrix_scene",
-       [](const Look& look) {
+       [](const Style& style) {
          Matrix m;
          m.values = numbers({2, 3});
-         return matrix_scene(m, look);
+         return matrix_scene(m, style);
        }},
       {"number_strips_scene",
-       [](const Look& look) {
+       [](const Style& style) {
          NumberStrips strips;
          strips.strips = {{"x", "3", "", Tensor::from({3}, std::vector<float>{1, -2, 0}), "2.2", "", false}};
-         return number_strips_scene(strips, look);
+         return number_strips_scene(strips, style);
        }},
       {"rotary_dials_scene",
-       [](const Look& look) {
+       [](const Style& style) {
          DialsOptions options;
          options.dials.resize(2);
          options.dials[1].wavelength = 63;
-         return rotary_dials_scene(options, look);
+         return rotary_dials_scene(options, style);
        }},
       {"row_bars_scene",
-       [](const Look& look) {
+       [](const Style& style) {
          RowBarsOptions options;
          options.query = 1;
-         return row_bars_scene(known_trace(), options, look);
+         return row_bars_scene(known_trace(), options, style);
        }},
       {"scatter_scene",
-       [](const Look& look) {
-         return scatter_scene({{{0, 0}, "0.0", "", 0.5, 1, 0, 0, {}}}, {}, look);
+       [](const Style& style) {
+         return scatter_scene({{{0, 0}, "0.0", "", 0.5, 1, 0, 0, {}}}, {}, style);
        }},
       {"score_split_scene",
-       [](const Look& look) { return score_split_scene(factored_trace(), {.query = 2, .key = 1}, look); }},
+       [](const Style& style) { return score_split_scene(factored_trace(), {.query = 2, .key = 1}, style); }},
       {"several_heads_scene",
-       [](const Look& look) {
+       [](const Style& style) {
          SeveralHeadsOptions options;
          options.heads = {{0, 0, {}}};
-         return several_heads_scene(known_trace(), options, look);
+         return several_heads_scene(known_trace(), options, style);
        }},
       {"singular_values_scene",
-       [](const Look& look) {
-         return singular_values_scene({{4, 2}, {1, -0.5}, {}, 400, 240}, look);
+       [](const Style& style) {
+         return singular_values_scene({{4, 2}, {1, -0.5}, {}, 400, 240}, style);
        }},
       {"table_scene",
-       [](const Look& look) {
-         return table_scene({"pairs", {"from", "value"}, {{"a, b", "1.5"}}}, look);
+       [](const Style& style) {
+         return table_scene({"pairs", {"from", "value"}, {{"a, b", "1.5"}}}, style);
        }},
       {"token_bars_scene",
-       [](const Look& look) {
+       [](const Style& style) {
          TokenBars bars;
          bars.tokens = std::make_shared<Trace>(known_trace());
          bars.first = 1;
@@ -228,18 +228,18 @@ std::map<std::string, std::function<Scene(const Look&)>> makers() {
          bars.line_title = "mean so far";
          bars.levels = {{2, "ln V", "knows nothing"}};
          bars.unit = "loss, nats";
-         return token_bars_scene(bars, look);
+         return token_bars_scene(bars, style);
        }},
       {"token_pairs_scene",
-       [](const Look& look) {
+       [](const Style& style) {
          static const Trace a = empty_trace(4);
          TokenPairsOptions options;
          options.partner = std::span(partner);
-         return token_pairs_scene(a, a, options, look);
+         return token_pairs_scene(a, a, options, style);
        }},
       {"wavelengths_scene",
-       [](const Look& look) {
-         return wavelengths_scene({{6.3, 63}, {6.3, 99}, 128}, look);
+       [](const Style& style) {
+         return wavelengths_scene({{6.3, 63}, {6.3, 99}, 128}, style);
        }},
   };
 }
@@ -248,7 +248,7 @@ std::map<std::string, std::function<Scene(const Look&)>> makers() {
 
 TEST_CASE("every kind of picture has its numbers in its CSV") {
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   const auto all = makers();
   // A new maker takes its line above.
   const std::regex maker("Scene (\\w+_scene)\\(");
@@ -260,7 +260,7 @@ TEST_CASE("every kind of picture has its numbers in its CSV") {
   }
   for (const auto& [name, make] : all) {
     CAPTURE(name);
-    const Scene scene = make(look);
+    const Scene scene = make(style);
     int told = 0;
     for (const Row& row : rows_of(scene)) {
       if (scene.table) {
@@ -273,25 +273,25 @@ TEST_CASE("every kind of picture has its numbers in its CSV") {
     }
     CHECK(told > 0);
     // The frame of a picture for a file takes nothing away.
-    CHECK(rows_of(framed(scene, {}, look)).size() == rows_of(scene).size());
-    CHECK(rows_of(framed(scene, {}, look, "a source")).size() == rows_of(scene).size());
+    CHECK(rows_of(framed(scene, {}, style)).size() == rows_of(scene).size());
+    CHECK(rows_of(framed(scene, {}, style, "a source")).size() == rows_of(scene).size());
   }
 }
 
 TEST_CASE("cells of a matrix keep their labels beside its colour bar, alone and as a part of a page") {
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   Matrix m;
   m.values = numbers({2, 3});
   m.rows = {"layer 0", "layer 1"};
   m.columns = {"q", "k", "v"};
-  const Scene one = matrix_scene(m, look);
+  const Scene one = matrix_scene(m, style);
   const std::vector<Row> rows = rows_of(one);
   REQUIRE(rows.size() == 6);
   CHECK(rows[5] == Row{"matrix", "1", "layer 1", "2", "v", "4", ""});
   CHECK(rows[0] == Row{"matrix", "0", "layer 0", "0", "q", "-1", ""});
   m.rows = {"first", "second"};
-  const std::vector<Scene> both{one, matrix_scene(m, look)};
+  const std::vector<Scene> both{one, matrix_scene(m, style)};
   const std::vector<Row> page = rows_of(below(both, 8));
   REQUIRE(page.size() == 12);
   CHECK(page[5] == Row{"0.matrix", "1", "layer 1", "2", "v", "4", ""});
@@ -300,11 +300,11 @@ TEST_CASE("cells of a matrix keep their labels beside its colour bar, alone and 
 
 TEST_CASE("pooled cells are named by the positions that they begin with; tiles share the labels of their keys") {
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   HeadMapOptions options;
   options.plot = 64;
   const Trace trace = sample_trace(200, 1, 1);
-  const std::vector<Row> rows = part(rows_of(head_map_scene(trace, options, look)), "map");
+  const std::vector<Row> rows = part(rows_of(head_map_scene(trace, options, style)), "map");
   REQUIRE(rows.size() < 200 * 200);
   const int bin = std::stoi(rows[1][3]);
   CHECK(bin > 1);
@@ -320,16 +320,16 @@ TEST_CASE("pooled cells are named by the positions that they begin with; tiles s
   HeadPairOptions pair;
   static const std::vector<int> same{0, 1, 2};
   pair.partner = std::span(same);
-  const std::vector<Row> tiles = rows_of(head_pair_scene(known_trace(), known_trace(), pair, look));
+  const std::vector<Row> tiles = rows_of(head_pair_scene(known_trace(), known_trace(), pair, style));
   CHECK(part(tiles, "map.a").at(3) == Row{"map.a", "1", "␣John", "0", "When", "0.25", ""});
   CHECK(part(tiles, "map.b").at(3)[4] == "When");
 }
 
 TEST_CASE("bars, singular values and counts are numbers, and what a bar and its place say is said once") {
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   const auto all = makers();
-  const std::vector<Row> bars = rows_of(all.at("token_bars_scene")(look));
+  const std::vector<Row> bars = rows_of(all.at("token_bars_scene")(style));
   CHECK(part(bars, "loss, nats").at(1) == Row{"loss, nats", "1", "<|endoftext|>", "2", "", "1.5", ""});
   CHECK(part(bars, "mean so far").at(1)[5] == "1");
   CHECK(part(bars, "loss, nats, levels").at(0) == Row{"loss, nats, levels", "0", "ln V", "", "", "2", ""});
@@ -337,13 +337,13 @@ TEST_CASE("bars, singular values and counts are numbers, and what a bar and its 
   for (const Row& row : bars) halves += row[6] == "half";
   CHECK(halves == 1);
 
-  const std::vector<Row> singular = rows_of(all.at("singular_values_scene")(look));
+  const std::vector<Row> singular = rows_of(all.at("singular_values_scene")(style));
   CHECK(part(singular, "σ").at(1)[5] == "2");
   CHECK(part(singular, "z").at(1)[5] == "-0.5");
   CHECK(part(singular, "z σ").at(1) == Row{"z σ", "1", "", "2", "", "-1", ""});
 
   double counted = 0;
-  for (const Row& row : part(rows_of(all.at("histogram_scene")(look)), "passages from x on"))
+  for (const Row& row : part(rows_of(all.at("histogram_scene")(style)), "passages from x on"))
     counted += std::stod(row[5]);
   CHECK(counted == 6);
 }

@@ -54,11 +54,11 @@ const T& shape(const Scene& scene, const std::string& id) {
 TEST_CASE("the atlas holds every head in its place, with its own weights, inside the room it was given") {
   const Trace trace = factored_trace();
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   HeadAtlasOptions options;
   options.width = 300;
   options.classes = {{1, 2, "induction", rgb(0xFFB13B)}};
-  const Scene scene = head_atlas_scene(trace, options, look);
+  const Scene scene = head_atlas_scene(trace, options, style);
   CHECK(scene.width == 300);
   for (const AttentionMap& map : trace.maps) {
     const auto& drawn = shape<Heatmap>(scene, "head." + std::to_string(map.layer()) + "." + std::to_string(map.head()));
@@ -71,7 +71,7 @@ TEST_CASE("the atlas holds every head in its place, with its own weights, inside
   CHECK(shape<Heatmap>(scene, "head.1.0").rect.y > shape<Heatmap>(scene, "head.0.0").rect.y);
 
   options.order = {4, 0};  // sorted and filtered: two heads, in this order
-  const Scene sorted = head_atlas_scene(trace, options, look);
+  const Scene sorted = head_atlas_scene(trace, options, style);
   CHECK(shape<Heatmap>(sorted, "head.1.1").rect.x < shape<Heatmap>(sorted, "head.0.0").rect.x);
   CHECK(find(sorted, "head.0.1") == nullptr);
 }
@@ -79,27 +79,27 @@ TEST_CASE("the atlas holds every head in its place, with its own weights, inside
 TEST_CASE("tiles of a metric take their colour from the theme's map, and say so when there is no value") {
   const Trace trace = factored_trace();
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   HeadAtlasOptions options;
   options.values = {0, 0.5, 1, std::nan(""), 0.25, 2};
   options.values_title = "sink mass";
-  const Scene scene = head_atlas_scene(trace, options, look);
-  CHECK(shape<Box>(scene, "head.0.0").fill == look.theme.sequential->at(0));
-  CHECK(shape<Box>(scene, "head.0.1").fill == look.theme.sequential->at(0.5));
-  CHECK(shape<Box>(scene, "head.1.2").fill == look.theme.sequential->at(1));
-  CHECK(shape<Box>(scene, "head.1.0").fill == look.theme.missing);
+  const Scene scene = head_atlas_scene(trace, options, style);
+  CHECK(shape<Box>(scene, "head.0.0").fill == style.theme.sequential->at(0));
+  CHECK(shape<Box>(scene, "head.0.1").fill == style.theme.sequential->at(0.5));
+  CHECK(shape<Box>(scene, "head.1.2").fill == style.theme.sequential->at(1));
+  CHECK(shape<Box>(scene, "head.1.0").fill == style.theme.missing);
   CHECK(find(scene, "head.0.1")->tooltip.find("sink mass 0.5") != std::string::npos);
-  CHECK_THROWS_AS(head_atlas_scene(Trace{}, options, look), Error);
+  CHECK_THROWS_AS(head_atlas_scene(Trace{}, options, style), Error);
 }
 
 TEST_CASE("a chart's points lie where their numbers say, gaps stay gaps, and the marker sits on the line") {
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   LineChart chart;
   chart.y_title = "entropy, nats";
   chart.series = {{"a", rgb(0xFF0000), {0, 1, 2, 3, 4}, {0, 1, std::nan(""), 3, 4}}};
   chart.marker = Point{4, 4};
-  const Scene scene = line_chart_scene(chart, look);
+  const Scene scene = line_chart_scene(chart, style);
   const auto& first = shape<Line>(scene, "line.a");
   const auto& second = shape<Line>(scene, "line.a.1");
   REQUIRE(first.points.size() == 2);
@@ -111,7 +111,7 @@ TEST_CASE("a chart's points lie where their numbers say, gaps stay gaps, and the
   CHECK(shape<Box>(scene, "marker").rect.center().x == doctest::Approx(second.points[1].x));
   CHECK(shape<Box>(scene, "marker").rect.center().y == doctest::Approx(second.points[1].y));
   chart.series[0].y.assign(5, std::nan(""));
-  CHECK(find(line_chart_scene(chart, look), "line.a") == nullptr);
+  CHECK(find(line_chart_scene(chart, style), "line.a") == nullptr);
 }
 
 TEST_CASE("the parts of a score add up to it, by dimension and by rotary pair") {
@@ -131,8 +131,8 @@ TEST_CASE("the parts of a score add up to it, by dimension and by rotary pair") 
 TEST_CASE("the steps end in the pattern of the trace, and masked cells are masked from the second on") {
   const Trace trace = factored_trace();
   const PangoText measure;
-  const Look look{theme("light"), measure};
-  const Scene scene = head_steps_scene(trace, {0, 1, 900}, look);
+  const Style style{theme("light"), measure};
+  const Scene scene = head_steps_scene(trace, {0, 1, 900}, style);
   const auto& scores = shape<Heatmap>(scene, "scores");
   const auto& allowed = shape<Heatmap>(scene, "allowed");
   const auto& weights = shape<Heatmap>(scene, "weights");
@@ -151,5 +151,5 @@ TEST_CASE("the steps end in the pattern of the trace, and masked cells are maske
   Trace imported = trace;
   imported.maps[0] = AttentionMap::dense(imported.maps[0].place(), trace.maps[0].to_dense(), nullptr,
                                          stats_of_weights(trace.maps[0].to_dense(), nullptr));
-  CHECK_THROWS_AS(head_steps_scene(imported, {0, 0, 900}, look), Error);
+  CHECK_THROWS_AS(head_steps_scene(imported, {0, 0, 900}, style), Error);
 }

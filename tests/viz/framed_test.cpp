@@ -4,7 +4,7 @@
 
 #include "tests/viz/sample.h"
 #include "viz/export/pango_text.h"
-#include "viz/scene/matrix.h"
+#include "viz/scene/matrix_scene.h"
 #include "viz/scene/theme.h"
 
 using namespace headscope;
@@ -23,8 +23,8 @@ Matrix two_by_three() {
 
 TEST_CASE("a framed picture keeps every mark, moved by the same step, between title and caption") {
   const PangoText measure;
-  const Look look{theme("dark"), measure};
-  const Scene bare = matrix_scene(two_by_three(), look), whole = framed(bare, {"Apples", {}, "of a tree", {}}, look);
+  const Style style{theme("dark"), measure};
+  const Scene bare = matrix_scene(two_by_three(), style), whole = framed(bare, {"Apples", {}, "of a tree", {}}, style);
   const auto& before = std::get<Heatmap>(find(bare, "matrix")->shape);
   const auto& after = std::get<Heatmap>(find(whole, "matrix")->shape);
   const double dx = after.rect.x - before.rect.x, dy = after.rect.y - before.rect.y;
@@ -40,10 +40,10 @@ TEST_CASE("a framed picture keeps every mark, moved by the same step, between ti
 
 TEST_CASE("words in the cells of a matrix stand where its numbers would") {
   const PangoText measure;
-  const Look look{theme("light"), measure};
+  const Style style{theme("light"), measure};
   Matrix m = two_by_three();
   m.texts = {"one", "two", "three", "four", "a word that is far too long for its cell", "six"};
-  const Scene scene = matrix_scene(m, look);
+  const Scene scene = matrix_scene(m, style);
   int words = 0;
   bool cut = false;
   for (const Mark& mark : scene.marks)

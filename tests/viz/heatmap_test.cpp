@@ -15,7 +15,7 @@ TEST_CASE("masked and missing cells have colours of their own, never the colour 
     CAPTURE(theme.id);
     const float values[] = {0, 1, std::nanf(""), 0.5f};
     MapCells cells{1, Tensor::from({2, 2}, values), {0, 1, 0, 0}, 2, 2};
-    const Heatmap map = heatmap_of(cells, {0, 0, 10, 10}, Norm{}, theme);
+    const Heatmap map = heatmap_of(cells, {0, 0, 10, 10}, ColorNorm{}, theme);
     CHECK(map.color(0, 0) == theme.sequential->table[0]);
     CHECK(map.color(0, 1) == theme.masked);
     CHECK(map.color(1, 0) == theme.missing);
@@ -35,7 +35,7 @@ TEST_CASE("masked and missing cells have colours of their own, never the colour 
 TEST_CASE("per-row scaling divides by the largest visible weight of the row") {
   const float values[] = {0.2f, 0.1f, 9, 0.5f};
   const MapCells cells{1, Tensor::from({2, 2}, values), {0, 0, 1, 0}, 2, 2};
-  const Heatmap map = heatmap_of(cells, {0, 0, 10, 10}, Norm{Scale::per_row, 0, 1}, theme("dark"));
+  const Heatmap map = heatmap_of(cells, {0, 0, 10, 10}, ColorNorm{Scale::per_row, 0, 1}, theme("dark"));
   CHECK(map.unit(0, 0) == doctest::Approx(1));
   CHECK(map.unit(0, 1) == doctest::Approx(0.5));
   CHECK(map.unit(1, 1) == doctest::Approx(1));
@@ -88,7 +88,7 @@ TEST_CASE("the scale follows from the kind of weights, and impossible wishes are
   CHECK(norm(a, MapKind::probability, {Scale::log, {}, {}}).low == doctest::Approx(1e-4));
   CHECK(norm(a, MapKind::probability, {Scale::linear, {}, 0.5}).high == 0.5);
   CHECK(norm(a, MapKind::effective, {}).high == doctest::Approx(0.3));
-  const Norm both = norm(b, MapKind::effective, {});
+  const ColorNorm both = norm(b, MapKind::effective, {});
   CHECK(both.low == doctest::Approx(-0.4));
   CHECK(both.high == doctest::Approx(0.4));
   CHECK(is_signed(both));

@@ -49,22 +49,22 @@ TEST_CASE("layout of a head's map: 1 to 1000 tokens, every theme") {
 
 TEST_CASE("layout of maps that are no square") {
   const PangoText measure;
-  const Look look{theme("light"), measure};
+  const Style style{theme("light"), measure};
   for (const auto& [n_query, n_key] :
        {std::pair<Index, Index>{1, 200}, {200, 1}, {5, 40}, {40, 5}, {1, 12}, {3, 1000}, {12, 30}}) {
     CAPTURE(n_query);
     CAPTURE(n_key);
     const Trace trace = rectangular_trace(n_query, n_key, 0, false);
-    CHECK(layout_fault(head_map_scene(trace, {}, look), measure) == "");
-    CHECK(layout_fault(several_heads_scene(trace, {{{0, 0, badge}}, {}, 0, 220}, look), measure) == "");
-    CHECK(layout_fault(head_grid_scene(trace, {}, look), measure) == "");
-    CHECK(layout_fault(arcs_scene(trace, {}, look), measure) == "");
-    CHECK(layout_fault(row_bars_scene(trace, {}, look), measure) == "");
+    CHECK(layout_fault(head_map_scene(trace, {}, style), measure) == "");
+    CHECK(layout_fault(several_heads_scene(trace, {{{0, 0, badge}}, {}, 0, 220}, style), measure) == "");
+    CHECK(layout_fault(head_grid_scene(trace, {}, style), measure) == "");
+    CHECK(layout_fault(arcs_scene(trace, {}, style), measure) == "");
+    CHECK(layout_fault(row_bars_scene(trace, {}, style), measure) == "");
   }
   // The newest token of a cached run.
   HeadMapOptions options;
   options.query = 39;
-  const Scene scene = head_map_scene(rectangular_trace(1, 40, 39, true), options, look);
+  const Scene scene = head_map_scene(rectangular_trace(1, 40, 39, true), options, style);
   CHECK(layout_fault(scene, measure) == "");
   CHECK(find(scene, "label.query.39"));
 }
@@ -115,8 +115,8 @@ TEST_CASE("bars in a room fill it and never ask for more, whatever the labels") 
         RowBarsOptions row;
         row.query = n - 1;
         row.room = room;
-        const Look look{theme(id), measure};
-        const Scene scene = row_bars_scene(sample_trace(n, 1, 1), row, look);
+        const Style style{theme(id), measure};
+        const Scene scene = row_bars_scene(sample_trace(n, 1, 1), row, style);
         CHECK(layout_fault(scene, measure) == "");
         CHECK(scene.height == doctest::Approx(room.height).epsilon(0.01));
         CHECK(scene.width <= room.width + 1);

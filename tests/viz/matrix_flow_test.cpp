@@ -22,7 +22,7 @@ const Heatmap& map_of(const Scene& scene, const char* id) {
 
 TEST_CASE("matrices in a flow keep their own scale, break into lines and fold") {
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   MatrixFlow flow;
   flow.width = 620;
   flow.side = 200;
@@ -33,7 +33,7 @@ TEST_CASE("matrices in a flow keep their own scale, break into lines and fold") 
                    {"c", "C", "share", positive, {}, 0.0, 1.0, "share", false},
                    {"d", "D", "folded", positive, {}, {}, {}, "value", true},
                    {"e", "E", "next line", Tensor::full({5, 1}, 2.0f), {}, {}, {}, "value", false, true}};
-  const Scene scene = matrix_flow_scene(flow, look);
+  const Scene scene = matrix_flow_scene(flow, style);
   CHECK(map_of(scene, "a").norm.low == 0);
   CHECK(map_of(scene, "a").norm.high == 4);
   CHECK(map_of(scene, "b").norm.low == -3);
@@ -55,7 +55,7 @@ TEST_CASE("matrices in a flow keep their own scale, break into lines and fold") 
 
 TEST_CASE("a chart with both axes logarithmic: a power law is a straight line; dashes and decades") {
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   LineChart chart;
   chart.log_x = chart.log_y = chart.points = true;
   chart.width = 500, chart.height = 300;
@@ -66,7 +66,7 @@ TEST_CASE("a chart with both axes logarithmic: a power law is a straight line; d
   theory.title = "theory";
   theory.dashed = true;
   chart.series = {law, theory};
-  const Scene scene = line_chart_scene(chart, look);
+  const Scene scene = line_chart_scene(chart, style);
   const Mark* mark = find(scene, "line.square");
   REQUIRE(mark);
   const auto& points = std::get<Line>(mark->shape).points;

@@ -40,10 +40,10 @@ TEST_CASE("dials, curve, bars and maps of rotary positions fit their room in eve
   RotaryView view = view_of(32);
   view.config.base = 500;
   for (const char* id : {"dark", "light", "projector"}) {
-    const Look look{theme(id), measure};
-    const Scene scenes[] = {rotary_dials_picture(view, 900, 400, look),
-                            score_against_distance(view, 200, 900, 200, look), why_this_score(view, 900, 120, look),
-                            rotary_wavelengths(view, 900, 300, look)};
+    const Style style{theme(id), measure};
+    const Scene scenes[] = {rotary_dials_picture(view, 900, 400, style),
+                            score_against_distance(view, 200, 900, 200, style), why_this_score(view, 900, 120, style),
+                            rotary_wavelengths(view, 900, 300, style)};
     for (const Scene& scene : scenes) {
       CHECK(scene.width <= 901);
       for (const Mark& mark : scene.marks)
@@ -77,11 +77,11 @@ TEST_CASE("the parts of a score add up, and every diagonal of the map is one num
 
 TEST_CASE("hands stand where the vectors were turned to") {
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   DialsOptions options;
   options.dials = {{.query_angle = 0.5, .query_turn = 1.0, .query_length = 1, .wavelength = 6, .tooltip = ""}};
   options.width = 200;
-  const Scene scene = rotary_dials_scene(options, look);
+  const Scene scene = rotary_dials_scene(options, style);
   bool found = false;
   for (const Mark& mark : scene.marks)
     if (const auto* line = std::get_if<Line>(&mark.shape); line && line->points.size() == 2) {
@@ -94,27 +94,27 @@ TEST_CASE("hands stand where the vectors were turned to") {
 
 TEST_CASE("pictures of the other methods hold their numbers") {
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   const Tensor q = random_tensor({20, 8}, 1), k = random_tensor({20, 8}, 2);
-  const Scene binary = binary_picture(16, 4, {900, 600}, look);
+  const Scene binary = binary_picture(16, 4, {900, 600}, style);
   CHECK(map_of(binary, "0.map").values.at(13, 0) == 1.0f);
   CHECK(map_of(binary, "0.map").values.at(13, 1) == 0.0f);
-  const Scene shaw = shaw_picture(q, k, 0.5, 3, 1, {1200, 600}, look);
+  const Scene shaw = shaw_picture(q, k, 0.5, 3, 1, {1200, 600}, style);
   CHECK(map_of(shaw, "0.0.map").values.at(10, 2) == -3.0f);
   CHECK(map_of(shaw, "0.0.map").values.at(10, 11) == 1.0f);
-  const Scene t5 = t5_picture(32, 128, false, {}, 20, {900, 600}, look);
+  const Scene t5 = t5_picture(32, 128, false, {}, 20, {900, 600}, style);
   CHECK(map_of(t5, "0.map").values.at(18, 0) == 16.0f);
-  const Scene alibi = alibi_picture(8, 2, 20, {900, 600}, look);
+  const Scene alibi = alibi_picture(8, 2, 20, {900, 600}, style);
   CHECK(static_cast<double>(map_of(alibi, "0.map").values.at(9, 1)) == doctest::Approx(-1.0));  // 8 tokens, slope 1/8
-  const Scene chunks = chunk_picture(6, 10, 18, {900, 600}, look);
+  const Scene chunks = chunk_picture(6, 10, 18, {900, 600}, style);
   CHECK(map_of(chunks, "0.map").values.at(17, 0) == 9.0f);
   CHECK(map_of(chunks, "0.map").values.at(7, 5) == 2.0f);
   CHECK(map_of(chunks, "1.0.map").values.at(17, 0) == 2.0f);
-  CHECK(find(transformer_xl_picture(q, k, 0.5, 1, {1200, 600}, look), "1.0.map"));
-  CHECK(find(sinusoidal_picture(32, 64, 5, {900, 700}, look), "0.dial.15"));
-  CHECK(find(learned_picture(random_tensor({30, 16}, 4), true, "", {900, 600}, look), "0.map"));
+  CHECK(find(transformer_xl_picture(q, k, 0.5, 1, {1200, 600}, style), "1.0.map"));
+  CHECK(find(sinusoidal_picture(32, 64, 5, {900, 700}, style), "0.dial.15"));
+  CHECK(find(learned_picture(random_tensor({30, 16}, 4), true, "", {900, 600}, style), "0.map"));
   const PermutedPicture picture{{"dog", "bites", "man"}, {2, 1, 0}, {{0, 0, 0}, {1, 0, 1}}, {"open", "causal"}};
-  CHECK(find(permuted_picture(picture, {900, 600}, look), "map"));
+  CHECK(find(permuted_picture(picture, {900, 600}, style), "map"));
 }
 
 TEST_CASE("scenes are put together with their names apart") {

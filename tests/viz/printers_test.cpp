@@ -92,7 +92,7 @@ Scene blank(double w, double h) {
 Heatmap small_map(Rect rect, double gap) {
   const float values[] = {0, 0.25f, 0.5f, 1, 0.125f, 0.75f};
   const MapCells cells{1, Tensor::from({2, 3}, values), {0, 0, 1, 0, 1, 1}, 2, 3};
-  Heatmap map = heatmap_of(cells, rect, Norm{}, theme("dark"));
+  Heatmap map = heatmap_of(cells, rect, ColorNorm{}, theme("dark"));
   map.gap = gap;
   return map;
 }
@@ -152,7 +152,7 @@ TEST_CASE("cells smaller than a pixel never hide the strongest") {
   values.ref(123, 457) = 1;
   MapCells cells{1, values, {}, 500, 500};
   Scene scene = blank(50, 50);
-  scene.add({heatmap_of(cells, {0, 0, 50, 50}, Norm{}, theme("dark")), "map", ""});
+  scene.add({heatmap_of(cells, {0, 0, 50, 50}, ColorNorm{}, theme("dark")), "map", ""});
   CHECK(rasterize(scene, 1).at(45, 12) == colormap("inferno").table.back());
   CHECK(rasterize(scene, 0.1).at(4, 1) == colormap("inferno").table.back());
 }
@@ -324,7 +324,7 @@ TEST_CASE("a large map becomes one embedded picture of whole cells in the SVG") 
 
 TEST_CASE("the SVG of every kind of picture is well formed, no id comes twice") {
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   const Trace trace = sample_trace(14, 3, 4);
   HeadGridOptions grid;
   grid.classes = {
@@ -342,8 +342,8 @@ TEST_CASE("the SVG of every kind of picture is well formed, no id comes twice") 
   map.facts = {{"Entropy", "1"}, {"Entropy", "2"}};
   map.badge = {"<sink>", rgb(0x808080)};
   for (const Scene& scene :
-       {head_grid_scene(trace, grid, look), several_heads_scene(trace, several, look), arcs_scene(trace, arcs, look),
-        row_bars_scene(trace, row, look), head_map_scene(trace, map, look)}) {
+       {head_grid_scene(trace, grid, style), several_heads_scene(trace, several, style), arcs_scene(trace, arcs, style),
+        row_bars_scene(trace, row, style), head_map_scene(trace, map, style)}) {
     const std::vector<XmlElement> elements = read_xml(encode_svg(scene));
     CHECK(elements.size() > 30);
     CHECK(std::count_if(elements.begin(), elements.end(), [](const XmlElement& e) { return e.name == "text"; }) > 10);

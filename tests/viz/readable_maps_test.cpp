@@ -55,7 +55,7 @@ Trace no_difference(const Trace& trace) {
 TEST_CASE("a map for a room fits it, with type of 11 pixels or more, as many labels as have room, and no overlap") {
   const PangoText measure;
   for (const char* id : {"dark", "projector"}) {
-    const Look look{theme(id), measure};
+    const Style style{theme(id), measure};
     for (const auto& [width, height] : {std::pair{560.0, 330.0}, {600.0, 420.0}, {900.0, 560.0}, {420.0, 800.0}})
       for (const Index n : {1, 3, 14, 30, 63, 99, 200, 700}) {
         CAPTURE(id);
@@ -66,7 +66,7 @@ TEST_CASE("a map for a room fits it, with type of 11 pixels or more, as many lab
         options.room = {width, height};
         options.bare = true;
         if (n > 20) options.query = n - 4, options.key = 3;
-        const Scene scene = head_map_scene(sample_trace(n, 1, 1), options, look);
+        const Scene scene = head_map_scene(sample_trace(n, 1, 1), options, style);
         CHECK(scene.width <= width);
         CHECK(scene.height <= height);
         CHECK(smallest_type(scene) >= 11 * theme(id).text_scale);
@@ -78,7 +78,7 @@ TEST_CASE("a map for a room fits it, with type of 11 pixels or more, as many lab
         // Pinning moves nothing.
         options.query = options.key = 0;
         const Rect before = map_in(scene).rect,
-                   after = map_in(head_map_scene(sample_trace(n, 1, 1), options, look)).rect;
+                   after = map_in(head_map_scene(sample_trace(n, 1, 1), options, style)).rect;
         CHECK(before.x == after.x);
         CHECK(before.y == after.y);
         CHECK(before.w == after.w);
@@ -88,7 +88,7 @@ TEST_CASE("a map for a room fits it, with type of 11 pixels or more, as many lab
 
 TEST_CASE("a part of a map has its own rows and keys, their names, their numbers, and a small map of the whole") {
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   const Trace trace = sample_trace(63, 1, 1);
   HeadMapOptions options;
   options.bare = true;
@@ -96,7 +96,7 @@ TEST_CASE("a part of a map has its own rows and keys, their names, their numbers
   options.region = MapRegion{30, 8, 20, 8};
   options.query = 33;
   options.key = 22;
-  const Scene scene = head_map_scene(trace, options, look);
+  const Scene scene = head_map_scene(trace, options, style);
   const Heatmap& map = map_in(scene);
   REQUIRE(map.rows() == 8);
   REQUIRE(map.columns() == 8);
@@ -133,19 +133,19 @@ TEST_CASE("a part of a map has its own rows and keys, their names, their numbers
 
   // A row outside it is not marked; a part outside the map is refused.
   options.query = 2;
-  CHECK_FALSE(find(head_map_scene(trace, options, look), "highlight.query"));
+  CHECK_FALSE(find(head_map_scene(trace, options, style), "highlight.query"));
   options.region = MapRegion{60, 8, 0, 8};
-  CHECK_THROWS_AS(head_map_scene(trace, options, look), Error);
+  CHECK_THROWS_AS(head_map_scene(trace, options, style), Error);
   // Behind cached tokens rows count from the offset; a large part is pooled.
   HeadMapOptions cached;
   cached.region = MapRegion{2, 3, 0, 12};
-  const Scene behind = head_map_scene(rectangular_trace(6, 30, 24, true), cached, look);
+  const Scene behind = head_map_scene(rectangular_trace(6, 30, 24, true), cached, style);
   CHECK(map_in(behind).first_row == 26);
   CHECK(find(behind, "label.query.26"));
   options.region = MapRegion{100, 900, 50, 900};
   options.query.reset(), options.key.reset();
   const Trace large = sample_trace(1000, 1, 1);
-  const Scene pooled = head_map_scene(large, options, look);
+  const Scene pooled = head_map_scene(large, options, style);
   const Heatmap& cells = map_in(pooled);
   REQUIRE(cells.row_bin > 1);
   float most = 0;
@@ -157,41 +157,41 @@ TEST_CASE("a part of a map has its own rows and keys, their names, their numbers
 
 TEST_CASE("a difference that is zero everywhere, or only rises, has the diverging scale with zero in its middle") {
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   const Trace same = no_difference(sample_trace(9, 1, 1));
   HeadMapOptions options;
-  const Scene scene = head_map_scene(same, options, look);
+  const Scene scene = head_map_scene(same, options, style);
   const Heatmap& map = map_in(scene);
-  CHECK(map.colormap == look.theme.diverging);
-  CHECK(map.color(5, 2) == look.theme.diverging->at(0.5));
+  CHECK(map.colormap == style.theme.diverging);
+  CHECK(map.color(5, 2) == style.theme.diverging->at(0.5));
   CHECK(map.is_masked(2, 5));
-  CHECK(map_in(scene, "colorbar").colormap == look.theme.diverging);
+  CHECK(map_in(scene, "colorbar").colormap == style.theme.diverging);
   CHECK(std::get<Text>(find(scene, "colorbar.tick.0")->shape).text == "−1");
   CHECK(layout_fault(scene, measure) == "");
 
   MapCells rising;
   rising.values = Tensor::from({1, 2}, std::array{0.f, 0.25f});
-  const Norm norm = norm_for(std::span(&rising, 1), MapKind::difference, {});
+  const ColorNorm norm = norm_for(std::span(&rising, 1), MapKind::difference, {});
   CHECK(norm.low == -0.25);
   CHECK(norm.high == 0.25);
   CHECK_THROWS_AS(norm_for(std::span(&rising, 1), MapKind::difference, {Scale::log, {}, {}}), Error);
 
   RowBarsOptions row;
   row.query = 5;
-  const Scene bars = row_bars_scene(same, row, look);
+  const Scene bars = row_bars_scene(same, row, style);
   CHECK(layout_fault(bars, measure) == "");
   CHECK(std::get<Box>(find(bars, "bar.2")->shape).rect.h == 0);
 }
 
 TEST_CASE("tooltips of bars and threads say it in words first, then where the number is") {
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   RowBarsOptions row;
   row.query = 1;
-  CHECK(find(row_bars_scene(known_trace(), row, look), "bar.0")->tooltip ==
+  CHECK(find(row_bars_scene(known_trace(), row, style), "bar.0")->tooltip ==
         "John looks at When: 0.25\nblocks.0.attn.hook_pattern[0][1, 0] = 0.25");
-  CHECK(find(row_bars_scene(known_trace(), row, look), "bar.1")->tooltip.starts_with("John looks at itself: 0.75\n"));
-  CHECK(find(arcs_scene(known_trace(), {}, look), "arc.2.0")->tooltip ==
+  CHECK(find(row_bars_scene(known_trace(), row, style), "bar.1")->tooltip.starts_with("John looks at itself: 0.75\n"));
+  CHECK(find(arcs_scene(known_trace(), {}, style), "arc.2.0")->tooltip ==
         "<|endoftext|> looks at When: 0.20\nblocks.0.attn.hook_pattern[0][2, 0] = 0.2");
 
   const Trace trace = known_trace();
@@ -218,7 +218,7 @@ TEST_CASE("tooltips of bars and threads say it in words first, then where the nu
 
 TEST_CASE("rows of all heads: masked keys are neutral, a list names its heads, a difference is signed") {
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   const Trace tokens = empty_trace(5);
   const float gone = std::numeric_limits<float>::quiet_NaN();
   const Tensor rows = Tensor::from({4, 5}, std::array{0.5f, 0.5f, 0.f, gone, gone, 0.1f, 0.2f, 0.7f, gone, gone,  //
@@ -228,7 +228,7 @@ TEST_CASE("rows of all heads: masked keys are neutral, a list names its heads, a
   options.query = 2;
   options.values = true;
   options.titled = true;
-  const Scene layers = head_rows_scene(tokens, rows, options, look);
+  const Scene layers = head_rows_scene(tokens, rows, options, style);
   CHECK(map_in(layers, "rows.1").values.at(0, 0) == 1.f);
   CHECK(map_in(layers, "rows.1").is_masked(0, 3));
   CHECK_FALSE(map_in(layers, "rows.1").is_masked(1, 0));
@@ -241,30 +241,30 @@ TEST_CASE("rows of all heads: masked keys are neutral, a list names its heads, a
 
   options.listed = {{1, 1}, {0, 1}, {1, 0}, {0, 0}};
   options.selected = {1, 0};
-  const Scene list = head_rows_scene(tokens, rows, options, look);
+  const Scene list = head_rows_scene(tokens, rows, options, style);
   CHECK(std::get<Text>(find(list, "label.row.0")->shape).text == "1.1");
   CHECK(std::get<Box>(find(list, "selected")->shape).rect.contains(map_in(list, "rows").cell(2, 1).center()));
   CHECK(find(list, "rows")->meaning == Meaning(HeadRows{options.listed}));
   CHECK(layout_fault(list, measure) == "");
 
   options.kind = MapKind::difference;
-  const Scene zero = head_rows_scene(tokens, Tensor::zeros({4, 5}), options, look);
-  CHECK(map_in(zero, "rows").colormap == look.theme.diverging);
-  CHECK(map_in(zero, "rows").color(1, 1) == look.theme.diverging->at(0.5));
+  const Scene zero = head_rows_scene(tokens, Tensor::zeros({4, 5}), options, style);
+  CHECK(map_in(zero, "rows").colormap == style.theme.diverging);
+  CHECK(map_in(zero, "rows").color(1, 1) == style.theme.diverging->at(0.5));
 }
 
 TEST_CASE("a head that is taken out is crossed through in the atlas") {
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   HeadAtlasOptions options;
   options.taken_out = {{1, 0}};
   for (const bool tiles : {false, true}) {
     options.values.clear();
     if (tiles) options.values = {0.1, 0.2, 0.3, 0.4}, options.values_title = "entropy";
-    const Scene scene = head_atlas_scene(sample_trace(6, 2, 2), options, look);
+    const Scene scene = head_atlas_scene(sample_trace(6, 2, 2), options, style);
     int lines = 0;
     for (const Mark& mark : scene.marks)
-      if (const auto* line = std::get_if<Line>(&mark.shape)) lines += line->color == look.theme.key;
+      if (const auto* line = std::get_if<Line>(&mark.shape)) lines += line->color == style.theme.key;
     CHECK(lines == 2);
     CHECK(find(scene, "head.1.0")->tooltip.find("taken out") != std::string::npos);
     CHECK(find(scene, "head.1.1")->tooltip.find("taken out") == std::string::npos);

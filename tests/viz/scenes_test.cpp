@@ -42,13 +42,13 @@ std::vector<std::string> texts_with(const Scene& scene, const std::string& prefi
 
 TEST_CASE("a head's map shows its weights, its tokens on both sides, its range and where it comes from") {
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   HeadMapOptions options;
   options.badge = {"previous token 0.75", rgb(0x6FD0B0)};
   options.facts = {{"Entropy", "0.94 nats"}};
   options.query = 1;
   options.key = 0;
-  const Scene scene = head_map_scene(known_trace(), options, look);
+  const Scene scene = head_map_scene(known_trace(), options, style);
   const Heatmap& map = shape<Heatmap>(scene, "map");
   CHECK(map.values.at(1, 1) == 0.75f);
   CHECK(map.is_masked(0, 1));
@@ -78,29 +78,29 @@ TEST_CASE("a head's map shows its weights, its tokens on both sides, its range a
 
 TEST_CASE("scales reach the picture: logarithmic and per row") {
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   HeadMapOptions options;
   options.scaling.scale = Scale::log;
-  const Scene log = head_map_scene(known_trace(), options, look);
+  const Scene log = head_map_scene(known_trace(), options, style);
   CHECK(shape<Heatmap>(log, "map").unit(1, 0) == doctest::Approx(std::log(0.25 / 1e-4) / std::log(1e4)));
   CHECK(texts_with(log, "colorbar.tick") == std::vector<std::string>{"≤ 10⁻⁴", "10⁻³", "10⁻²", "10⁻¹", "1"});
   options.scaling.scale = Scale::per_row;
-  const Scene row = head_map_scene(known_trace(), options, look);
+  const Scene row = head_map_scene(known_trace(), options, style);
   CHECK(shape<Heatmap>(row, "map").unit(1, 0) == doctest::Approx(1.0 / 3));
   CHECK(shape<Heatmap>(row, "map").unit(2, 2) == doctest::Approx(1));
   CHECK(texts_with(row, "colorbar.tick").back() == "row max");
   // A range that cuts the largest weights off says so.
   options.scaling = {Scale::linear, {}, 0.5};
-  CHECK(texts_with(head_map_scene(known_trace(), options, look), "colorbar.tick").back() == "≥ 0.5");
+  CHECK(texts_with(head_map_scene(known_trace(), options, style), "colorbar.tick").back() == "≥ 0.5");
 }
 
 TEST_CASE("labels thin out to every k-th, with positions, when there is no room; the marked one stays") {
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   const auto labels = [&](Index n, std::optional<Index> query) {
     HeadMapOptions options;
     options.query = query;
-    return head_map_scene(sample_trace(n, 1, 1), options, look);
+    return head_map_scene(sample_trace(n, 1, 1), options, style);
   };
   const Scene all = labels(66, {});
   CHECK(texts_with(all, "label.query.").size() == 66);
@@ -123,13 +123,13 @@ TEST_CASE("labels thin out to every k-th, with positions, when there is no room;
 
 TEST_CASE("the grid has every recorded head on one scale, its class outlined and named") {
   const PangoText measure;
-  const Look look{theme("light"), measure};
+  const Style style{theme("light"), measure};
   HeadGridOptions options;
   options.classes = {
       {1, 2, "previous token", rgb(0x6FD0B0)}, {0, 0, "induction", rgb(0xFFB454)}, {7, 0, "sink", rgb(0)}};
   options.selected = HeadId{1, 0};
   Trace trace = sample_trace(10, 3, 4);
-  const Scene scene = head_grid_scene(trace, options, look);
+  const Scene scene = head_grid_scene(trace, options, style);
   for (int layer = 0; layer < 3; ++layer)
     for (int head = 0; head < 4; ++head) {
       const Heatmap& map = shape<Heatmap>(scene, "map." + std::to_string(layer) + "." + std::to_string(head));
@@ -145,7 +145,7 @@ TEST_CASE("the grid has every recorded head on one scale, its class outlined and
   CHECK(find(scene, "selected"));
   // Holes among the recorded layers leave no holes in the picture.
   trace.maps.erase(trace.maps.begin() + 4, trace.maps.begin() + 8);
-  const Scene holes = head_grid_scene(trace, {}, look);
+  const Scene holes = head_grid_scene(trace, {}, style);
   CHECK(texts_with(holes, "label.layer.") == std::vector<std::string>{"0", "2"});
   CHECK(shape<Heatmap>(holes, "map.2.0").rect.y ==
         doctest::Approx(shape<Heatmap>(scene, "map.1.0").rect.y).epsilon(0.1));
@@ -153,10 +153,10 @@ TEST_CASE("the grid has every recorded head on one scale, its class outlined and
 
 TEST_CASE("threads are the weights above the threshold, no more and no less, and the caption counts them") {
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   ArcsOptions options;
   options.threshold = 0.2;
-  const Scene scene = arcs_scene(known_trace(), options, look);
+  const Scene scene = arcs_scene(known_trace(), options, style);
   CHECK(find(scene, "arc.0.0"));
   CHECK(find(scene, "arc.1.0"));
   CHECK(find(scene, "arc.1.1"));
@@ -167,22 +167,22 @@ TEST_CASE("threads are the weights above the threshold, no more and no less, and
   CHECK(shape<Curve>(scene, "arc.1.1").color.a > shape<Curve>(scene, "arc.1.0").color.a);
   CHECK(scene.description.starts_with("5 of 6 weights are 0.2 or more and hold 100 % of all attention"));
   options.skip_first = true;
-  const Scene without = arcs_scene(known_trace(), options, look);
+  const Scene without = arcs_scene(known_trace(), options, style);
   CHECK_FALSE(find(without, "arc.0.0"));
   CHECK(without.description.starts_with(
       "2 of 6 weights are 0.2 or more and hold 52 % of all attention; key 0 is left out"));
   options = {};
   options.most = 2;
-  CHECK(arcs_scene(known_trace(), options, look).description.find("the strongest 2 are drawn") != std::string::npos);
+  CHECK(arcs_scene(known_trace(), options, style).description.find("the strongest 2 are drawn") != std::string::npos);
 }
 
 TEST_CASE("bars stand as high as the weights of the row, masked keys as a flat field") {
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   RowBarsOptions options;
   options.query = 1;
   options.height = 200;
-  const Scene scene = row_bars_scene(known_trace(), options, look);
+  const Scene scene = row_bars_scene(known_trace(), options, style);
   CHECK(shape<Box>(scene, "bar.0").rect.h == doctest::Approx(50));  // ¼ of an axis that ends at 1
   CHECK(shape<Box>(scene, "bar.1").rect.h == doctest::Approx(150));
   CHECK(shape<Box>(scene, "masked.2").fill == theme("dark").masked);
@@ -193,7 +193,7 @@ TEST_CASE("bars stand as high as the weights of the row, masked keys as a flat f
 
 TEST_CASE("the number of a bar that hangs down stands under it, or over the line where labels would be in its way") {
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   RowBarsOptions options;
   options.query = 1;
   options.height = 200;
@@ -204,7 +204,7 @@ TEST_CASE("the number of a bar that hangs down stands under it, or over the line
     };
     Trace trace = known_trace();
     trace.maps[0] = map_difference(map(first), map(1));
-    return row_bars_scene(trace, options, look);
+    return row_bars_scene(trace, options, style);
   };
   const Scene far = with(0.01f);  // by 0.99 of an axis that ends at 1
   const Rect hanging = shape<Box>(far, "bar.0").rect;
@@ -219,40 +219,40 @@ TEST_CASE("the number of a bar that hangs down stands under it, or over the line
 
 TEST_CASE("wrong wishes are errors that say what would be right") {
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   const Trace trace = known_trace();
   HeadMapOptions options;
   options.layer = 1;
-  CHECK_THROWS_AS(head_map_scene(trace, options, look), Error);
+  CHECK_THROWS_AS(head_map_scene(trace, options, style), Error);
   options = {};
   options.query = 3;
-  CHECK_THROWS_WITH_AS(head_map_scene(trace, options, look), doctest::Contains("from 0 to 2"), Error);
-  CHECK_THROWS_AS(head_grid_scene(Trace{}, {}, look), Error);
-  CHECK_THROWS_AS(several_heads_scene(trace, {}, look), Error);
+  CHECK_THROWS_WITH_AS(head_map_scene(trace, options, style), doctest::Contains("from 0 to 2"), Error);
+  CHECK_THROWS_AS(head_grid_scene(Trace{}, {}, style), Error);
+  CHECK_THROWS_AS(several_heads_scene(trace, {}, style), Error);
   RowBarsOptions row;
   row.query = -1;
-  CHECK_THROWS_AS(row_bars_scene(trace, row, look), Error);
+  CHECK_THROWS_AS(row_bars_scene(trace, row, style), Error);
   ArcsOptions arcs;
   arcs.threshold = std::nan("");
-  CHECK_THROWS_AS(arcs_scene(trace, arcs, look), Error);
+  CHECK_THROWS_AS(arcs_scene(trace, arcs, style), Error);
 }
 
 TEST_CASE("threads fill the room they are given, and no more of it than that") {
   const PangoText measure;
-  const Look look{theme("dark"), measure};
+  const Style style{theme("dark"), measure};
   for (const Index tokens : {6, 20, 60}) {
     const Trace trace = sample_trace(tokens, 1, 1);
     ArcsOptions options;
     options.bare = true;
-    const Scene paper = arcs_scene(trace, options, look);
+    const Scene paper = arcs_scene(trace, options, style);
     options.width = 2400, options.height = 2000;
-    const Scene wide = arcs_scene(trace, options, look);
+    const Scene wide = arcs_scene(trace, options, style);
     CAPTURE(tokens);
     CHECK(wide.height > 1.5 * paper.height);
     CHECK(wide.height <= 2000);
     CHECK(wide.width <= 2400);
     if (tokens >= 20) CHECK(wide.width > 1.5 * paper.width);
     options.width = 620, options.height = 480;  // never smaller than on paper: the view shrinks or scrolls it
-    CHECK(arcs_scene(trace, options, look).height >= paper.height);
+    CHECK(arcs_scene(trace, options, style).height >= paper.height);
   }
 }

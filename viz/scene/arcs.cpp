@@ -58,7 +58,7 @@ Threads collect(const AttentionMap& map, const ArcsOptions& options) {
 }
 
 /// How weights look: one style for the drawing and for the legend that explains it.
-struct Style {
+struct ThreadStyle {
   Color positive, negative;
   double faintest = 0.18;  ///< opacity of a vanishing weight
 
@@ -69,27 +69,29 @@ struct Style {
 };
 
 /// Samples of the weights that widths and opacities stand for.
-double add_legend(Scene& scene, const Style& style, double high, bool negative, double x, double y, const Look& look) {
-  const Font font = look.theme.caption();
-  const double line = std::round(15 * look.theme.text_scale), middle = y + line / 2;
-  scene.add({Text{{x, middle + half_capital(font)}, "weight", font, look.theme.muted, Anchor::start, 0},
+double add_legend(Scene& scene, const ThreadStyle& thread_style, double high, bool negative, double x, double y,
+                  const Style& style) {
+  const Font font = style.theme.caption();
+  const double line = std::round(15 * style.theme.text_scale), middle = y + line / 2;
+  scene.add({Text{{x, middle + half_capital(font)}, "weight", font, style.theme.muted, Anchor::start, 0},
              "legend.weight", ""});
-  double at = x + look.measure.width("weight", font) + 14;
+  double at = x + style.measure.width("weight", font) + 14;
   for (const double strength : {-0.5, 0.1, 0.25, 0.5, 1.0}) {
     if (strength < 0 && !negative) continue;
     const std::string text = short_number(strength * high, 2);
     const double size = std::abs(strength);
-    scene.add({Line{{{at, middle}, {at + 22, middle}}, style.color(strength, size, 1), Style::width(size)}, "", ""});
-    scene.add({Text{{at + 28, middle + half_capital(font)}, text, font, look.theme.muted, Anchor::start, 0}, "", ""});
-    at += 28 + look.measure.width(text, font) + 14;
+    scene.add({Line{{{at, middle}, {at + 22, middle}}, thread_style.color(strength, size, 1), ThreadStyle::width(size)},
+               "", ""});
+    scene.add({Text{{at + 28, middle + half_capital(font)}, text, font, style.theme.muted, Anchor::start, 0}, "", ""});
+    at += 28 + style.measure.width(text, font) + 14;
   }
   return y + line;
 }
 
 }  // namespace
 
-Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Look& look) {
-  const Theme& theme = look.theme;
+Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Style& style) {
+  const Theme& theme = style.theme;
   const AttentionMap& map = map_of(trace, {options.layer, options.head});
   const Index offset = map.place().offset, longest = std::max(map.n_query(), map.n_key());
   if (!(options.threshold >= 0))
@@ -112,8 +114,9 @@ Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Look& loo
   }
   const double edge = options.bare ? slim_margin : margin, most = std::max(options.most_width - 2 * edge, 240.0);
   const double longest_label = std::min(max_label_width * theme.text_scale, 0.26 * most);
-  const AxisPlan queries = plan_side_axis({trace, offset, map.n_query(), 1, pitch, options.query, longest_label}, look);
-  const AxisPlan keys = plan_side_axis({trace, 0, map.n_key(), 1, pitch, {}, longest_label}, look);
+  const AxisPlan queries =
+      plan_side_axis({trace, offset, map.n_query(), 1, pitch, options.query, longest_label}, style);
+  const AxisPlan keys = plan_side_axis({trace, 0, map.n_key(), 1, pitch, {}, longest_label}, style);
   const double tall = pitch * static_cast<double>(longest);
   const double left = std::max(queries.depth, 56 * theme.text_scale),
                right = std::max(keys.depth, 56 * theme.text_scale);
@@ -131,7 +134,7 @@ Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Look& loo
     y = add_header(scene,
                    {fmt::format("Layer {} · Head {}", options.layer, options.head), options.badge, describe_run(trace),
                     options.facts},
-                   margin, margin, width, look);
+                   margin, margin, width, style);
   const double x0 = std::round(edge + left), x1 = x0 + width - left - right;
   Font axis = theme.caption();
   axis.weight = 600;
@@ -143,8 +146,8 @@ Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Look& loo
   const auto height_of = [&](Index position) { return y + (static_cast<double>(position) + 0.5) * pitch; };
   // Signed weights take the two sides of the diverging map; beside a chosen row the others step back, the more the
   // denser.
-  Style style{theme.accent, theme.accent, options.query ? 0.45 : 0.18};
-  if (negative) style.positive = theme.diverging->at(0.86), style.negative = theme.diverging->at(0.14);
+  ThreadStyle thread_style{theme.accent, theme.accent, options.query ? 0.45 : 0.18};
+  if (negative) thread_style.positive = theme.diverging->at(0.86), thread_style.negative = theme.diverging->at(0.14);
   const double count = static_cast<double>(threads.strongest.size());
   const double others = options.query ? std::clamp(40.0 / (count + 1), 0.05, 0.25) : 1;
   const auto draw = [&](const Thread& thread, double fade) {
@@ -152,8 +155,8 @@ Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Look& loo
     const Point from{x0, height_of(thread.query)}, to{x1, height_of(thread.key)};
     const double bend = 0.45 * (x1 - x0);
     const Point leaving{from.x + bend, from.y}, arriving{to.x - bend, to.y};
-    const Color color = style.color(thread.weight, strength, fade);
-    scene.add({Curve{from, leaving, arriving, to, color, Style::width(strength)},
+    const Color color = thread_style.color(thread.weight, strength, fade);
+    scene.add({Curve{from, leaving, arriving, to, color, ThreadStyle::width(strength)},
                fmt::format("arc.{}.{}", thread.query + offset, thread.key),
                fmt::format("{}\n{}[{}, {}] = {}",
                            weight_says(trace, map.place().kind, thread.query + offset, thread.key,
@@ -171,10 +174,10 @@ Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Look& loo
     numbers.labels.push_back(fmt::format("{} → {}", thread.query + offset, thread.key));
   }
   scene.series.push_back(std::move(numbers));
-  add_side_axis(scene, queries, x0, y, "query", theme.text, look);
-  add_side_axis(scene, keys, x1, y, "key", theme.text, look, Side::right);
+  add_side_axis(scene, queries, x0, y, "query", theme.text, style);
+  add_side_axis(scene, keys, x1, y, "key", theme.text, style, Side::right);
   y += tall + 12;
-  y = add_legend(scene, style, high, negative, edge, y, look);
+  y = add_legend(scene, thread_style, high, negative, edge, y, style);
 
   std::string caption = fmt::format("{} of {} weights are {} or more{} and hold {:.0f} % of all attention",
                                     threads.above, threads.visible, short_number(options.threshold),
@@ -184,7 +187,7 @@ Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Look& loo
     caption += fmt::format("; the strongest {} are drawn", threads.strongest.size());
   caption += " · " + map_name(map) + (trace.source.empty() ? "" : " · " + trace.source);
   scene.description = caption;
-  if (!options.bare) y = add_caption(scene, caption, margin, y + 6, width, look);
+  if (!options.bare) y = add_caption(scene, caption, margin, y + 6, width, style);
   scene.height = std::ceil(y + edge);
   return scene;
 }

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/trace/trace.h"
-#include "viz/scene/furniture.h"
+#include "viz/scene/annotations.h"
 #include "viz/scene/scene.h"
 
 namespace headscope {
@@ -28,6 +28,6 @@ struct ArcsOptions {
 
 /// Series: the weights that are drawn, weakest first, labelled "query → key". Throws Error when the trace has no such
 /// map or row, or the threshold is no number.
-Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Look& look);
+Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Style& style);
 
 }  // namespace headscope

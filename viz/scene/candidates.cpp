@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "viz/color/norm.h"
+#include "viz/color/color_norm.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -33,15 +33,15 @@ const char* cut_words(Candidate::Cut cut) {
 
 class Painter {
  public:
-  Painter(Scene& scene, const CandidatesOptions& options, const Look& look)
-      : scene_(scene), o_(options), look_(look), t_(look.theme) {
+  Painter(Scene& scene, const CandidatesOptions& options, const Style& style)
+      : scene_(scene), o_(options), style_(style), t_(style.theme) {
     row_ = std::round(23 * t_.text_scale);
-    rank_width_ = look.measure.width("999", t_.small_token()) + 8;
+    rank_width_ = style.measure.width("999", t_.small_token()) + 8;
     for (const Candidate& each : o_.first)
-      label_width_ = std::max(label_width_, look.measure.width(printable(each.label), t_.token()));
+      label_width_ = std::max(label_width_, style.measure.width(printable(each.label), t_.token()));
     label_width_ = std::clamp(label_width_, 34.0, 0.32 * o_.width);
-    number_width_ = std::ceil(look.measure.width("100", t_.number()) + look.measure.width(" → ", t_.number()) +
-                              look.measure.width("99.9", t_.number()) + 8);
+    number_width_ = std::ceil(style.measure.width("100", t_.number()) + style.measure.width(" → ", t_.number()) +
+                              style.measure.width("99.9", t_.number()) + 8);
     for (const Candidate& each : o_.first) largest_ = std::max({largest_, each.plain, each.kept});
   }
 
@@ -74,7 +74,7 @@ class Painter {
       scene_.add({Box{{x, y, std::max(w - 1, 0.6), height}, fill, {0, 0, 0, 0}, 0, 0},
                   fmt::format("stretch.{}", each.id),
                   fmt::format("{}: {} … {}", each.label, short_number(sum, 4), short_number(sum + each.kept, 4))});
-      const std::string label = elided(printable(each.label), t_.small_token(), w - 6, look_.measure);
+      const std::string label = elided(printable(each.label), t_.small_token(), w - 6, style_.measure);
       if (w > 22 && !label.empty() && label != "…")
         text({x + w / 2, y + height / 2 + half_capital(t_.small_token())}, label, t_.small_token(),
              readable_on(fill, t_.dark_ink, t_.light_ink), Anchor::middle);
@@ -90,7 +90,7 @@ class Painter {
       scene_.add({Line{{{x, y - 5}, {x, bottom + 5}}, t_.text, 2}, "random",
                   "the seed's number for this step: the first token whose cumulative share exceeds it is taken"});
       const std::string said = fmt::format("{:.4f}", *o_.random);
-      const double half = look_.measure.width(said, t_.number()) / 2;
+      const double half = style_.measure.width(said, t_.number()) / 2;
       text({std::clamp(x, half, std::max(half, o_.width - half)), bottom + 5 + line}, said, t_.number(), t_.text,
            Anchor::middle);
     }
@@ -117,15 +117,15 @@ class Painter {
     text({rank_width_ - 8, middle + half_capital(t_.small_token())}, std::to_string(rank + 1), t_.small_token(),
          t_.faint, Anchor::end);
     text({rank_width_, middle + half_capital(t_.token())},
-         elided(printable(each.label), t_.token(), label_width_, look_.measure), t_.token(), ink);
+         elided(printable(each.label), t_.token(), label_width_, style_.measure), t_.token(), ink);
     const double x = rank_width_ + label_width_ + 10, end = std::max(x + 20, o_.width - number_width_ - 8);
     const auto length = [&](double share) { return std::max((end - x) * share / std::max(largest_, 1e-9), 1.0); };
     const double thick = std::round(6 * t_.text_scale);
     scene_.add({Box{{x, middle - thick, length(each.plain), thick - 1}, t_.faint, {0, 0, 0, 0}, 0, 1.5}, "", ""});
     if (!cut) scene_.add({Box{{x, middle, length(each.kept), thick - 1}, t_.accent, {0, 0, 0, 0}, 0, 1.5}, "", ""});
     const double baseline = middle + half_capital(t_.number());
-    const double last = look_.measure.width("99.9", t_.number());
-    const double arrow = look_.measure.width(" → ", t_.number());
+    const double last = style_.measure.width("99.9", t_.number());
+    const double arrow = style_.measure.width(" → ", t_.number());
     text({o_.width - 4 - last - arrow, baseline}, percent(each.plain), t_.number(), cut ? t_.faint : t_.muted,
          Anchor::end);
     text({o_.width - 4 - last - arrow / 2, baseline}, "→", t_.number(), t_.faint, Anchor::middle);
@@ -143,24 +143,24 @@ class Painter {
 
   Scene& scene_;
   const CandidatesOptions& o_;
-  const Look& look_;
+  const Style& style_;
   const Theme& t_;
   double row_ = 22, rank_width_ = 0, label_width_ = 0, number_width_ = 0, largest_ = 0;
 };
 
 }  // namespace
 
-Scene candidates_scene(const CandidatesOptions& options, const Look& look) {
+Scene candidates_scene(const CandidatesOptions& options, const Style& style) {
   Scene scene;
-  scene.background = look.theme.background;
+  scene.background = style.theme.background;
   scene.width = options.width;
   scene.title = "how the next token is chosen";
-  Painter painter(scene, options, look);
-  const double line = std::round(15 * look.theme.text_scale);
+  Painter painter(scene, options, style);
+  const double line = std::round(15 * style.theme.text_scale);
   scene.add({Text{{options.width - 4, line - 4},
                   "model → drawn from, %",
-                  look.theme.caption(),
-                  look.theme.faint,
+                  style.theme.caption(),
+                  style.theme.faint,
                   Anchor::end,
                   0},
              "", ""});

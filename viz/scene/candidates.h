@@ -32,6 +32,6 @@ struct CandidatesOptions {
 
 /// Marks "candidate.<id>" are rows, "random" the marker. Series: both probabilities over the rank,
 /// from 1.
-Scene candidates_scene(const CandidatesOptions& options, const Look& look);
+Scene candidates_scene(const CandidatesOptions& options, const Style& style);
 
 }  // namespace headscope

@@ -27,8 +27,8 @@ CellRange range_of(const Tensor& values, const std::vector<std::uint8_t>& masked
   return out;
 }
 
-Norm norm_of(const CellRange& range, std::optional<double> low, std::optional<double> high, bool diverging) {
-  Norm norm{Scale::linear, 0, range.any ? range.high : 1};
+ColorNorm norm_of(const CellRange& range, std::optional<double> low, std::optional<double> high, bool diverging) {
+  ColorNorm norm{Scale::linear, 0, range.any ? range.high : 1};
   if (range.any && (range.low < 0 || diverging)) {
     norm.high = std::max(std::abs(range.low), std::abs(range.high));
     norm.low = -norm.high;
@@ -39,13 +39,13 @@ Norm norm_of(const CellRange& range, std::optional<double> low, std::optional<do
   return norm;
 }
 
-void add_cell_text(Scene& scene, const Heatmap& map, Cell cell, std::string text, const Font& font, const Look& look,
+void add_cell_text(Scene& scene, const Heatmap& map, Cell cell, std::string text, const Font& font, const Style& style,
                    std::string id) {
   const Rect rect = map.cell(cell.row, cell.column);
   scene.add({Text{{rect.x + (rect.w - map.gap) / 2, rect.y + (rect.h - map.gap) / 2 + half_capital(font)},
                   std::move(text),
                   font,
-                  readable_on(map.color(cell.row, cell.column), look.theme.dark_ink, look.theme.light_ink),
+                  readable_on(map.color(cell.row, cell.column), style.theme.dark_ink, style.theme.light_ink),
                   Anchor::middle,
                   0},
              std::move(id), ""});

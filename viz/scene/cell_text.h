@@ -17,10 +17,11 @@ struct CellRange {
 CellRange range_of(const Tensor& values, const std::vector<std::uint8_t>& masked);
 
 /// 0 … the highest, or symmetric about 0 where a number is negative or `diverging`; `low` and `high` where given.
-Norm norm_of(const CellRange& range, std::optional<double> low, std::optional<double> high, bool diverging = false);
+ColorNorm norm_of(const CellRange& range, std::optional<double> low, std::optional<double> high,
+                  bool diverging = false);
 
 /// In the middle of the cell, in the ink that can be read on it.
-void add_cell_text(Scene& scene, const Heatmap& map, Cell cell, std::string text, const Font& font, const Look& look,
+void add_cell_text(Scene& scene, const Heatmap& map, Cell cell, std::string text, const Font& font, const Style& style,
                    std::string id = "");
 
 }  // namespace headscope

@@ -25,8 +25,8 @@ void add_arrow(Scene& scene, Point from, Point to, Color color) {
 }
 }  // namespace
 
-Scene flow_diagram_scene(const FlowDiagram& diagram, const Look& look) {
-  const Theme& theme = look.theme;
+Scene flow_diagram_scene(const FlowDiagram& diagram, const Style& style) {
+  const Theme& theme = style.theme;
   Font title = theme.body();
   title.weight = 600;
   const Font font = theme.body(), number = theme.number();
@@ -46,14 +46,14 @@ Scene flow_diagram_scene(const FlowDiagram& diagram, const Look& look) {
     const double x = each * static_cast<double>(c);
     scene.add({Text{{x, std::round(14 * scale)}, column.title, title, theme.text, Anchor::start, 0}, "", ""});
     scene.add({Text{{x, std::round(30 * scale)},
-                    elided(column.remark, theme.caption(), each - 16, look.measure),
+                    elided(column.remark, theme.caption(), each - 16, style.measure),
                     theme.caption(),
                     theme.muted,
                     Anchor::start,
                     0},
                "", ""});
     double widest = 0;
-    for (const FlowStep& s : column.steps) widest = std::max(widest, look.measure.width(s.text, font));
+    for (const FlowStep& s : column.steps) widest = std::max(widest, style.measure.width(s.text, font));
     const double w = std::ceil(widest) + 28 * scale, side = 22 * scale, middle = x + side + w / 2;
     const auto center = [&](int i) { return Point{middle, head + step * (static_cast<double>(i) + 0.5)}; };
     const auto half = [&](int i) { return nth(column.steps, i).kind == FlowStep::Kind::sum ? radius : box / 2; };
@@ -87,7 +87,7 @@ Scene flow_diagram_scene(const FlowDiagram& diagram, const Look& look) {
       }
       const double after = middle + w / 2 + 10;
       scene.add({Text{{after, p.y + half_capital(number)},
-                      elided(s.number, number, x + each - after - 4, look.measure),
+                      elided(s.number, number, x + each - after - 4, style.measure),
                       number,
                       theme.muted,
                       Anchor::start,

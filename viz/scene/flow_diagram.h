@@ -37,6 +37,6 @@ struct FlowDiagram {
 };
 
 /// Steps are the marks "column.<c>.<i>". Series: a column's values over i.
-Scene flow_diagram_scene(const FlowDiagram& diagram, const Look& look);
+Scene flow_diagram_scene(const FlowDiagram& diagram, const Style& style);
 
 }  // namespace headscope

@@ -17,23 +17,23 @@ namespace {
 constexpr double smallest_thumb = 8;
 
 /// Classes in the order in which they first appear.
-double add_legend(Scene& scene, const std::vector<HeadMark>& marks, double y, double width, const Look& look) {
-  const Font font = look.theme.caption();
-  const double line = std::round(16 * look.theme.text_scale), swatch = 9;
+double add_legend(Scene& scene, const std::vector<HeadMark>& marks, double y, double width, const Style& style) {
+  const Font font = style.theme.caption();
+  const double line = std::round(16 * style.theme.text_scale), swatch = 9;
   std::vector<std::string> seen;
   double x = 0;
   for (const HeadMark& mark : marks) {
     if (std::ranges::find(seen, mark.title) != seen.end()) continue;
     seen.push_back(mark.title);
     const std::string text = printable(mark.title);
-    const double room = swatch + 5 + look.measure.width(text, font);
+    const double room = swatch + 5 + style.measure.width(text, font);
     if (x > 0 && x + room > width) x = 0, y += line;
     const double middle = y + line / 2;
     scene.add(
         {Box{{x + 0.75, middle - swatch / 2 + 0.75, swatch - 1.5, swatch - 1.5}, {0, 0, 0, 0}, mark.color, 1.5, 0}, "",
          ""});
     scene.add(
-        {Text{{x + swatch + 5, middle + half_capital(font)}, text, font, look.theme.muted, Anchor::start, 0}, "", ""});
+        {Text{{x + swatch + 5, middle + half_capital(font)}, text, font, style.theme.muted, Anchor::start, 0}, "", ""});
     x += room + 12;
   }
   return seen.empty() ? y : y + line;
@@ -41,10 +41,10 @@ double add_legend(Scene& scene, const std::vector<HeadMark>& marks, double y, do
 
 }  // namespace
 
-Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, const Look& look) {
+Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, const Style& style) {
   if (trace.maps.empty())
     throw Error("atlas", "a trace with attention maps", "none", "run it again with maps recorded");
-  const Theme& theme = look.theme;
+  const Theme& theme = style.theme;
   std::vector<int> order = options.order;
   const bool grid = order.empty();
   if (grid) {
@@ -57,7 +57,7 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
     layers = std::max(layers, map.layer() - first_layer + 1);
   }
   const Font number = theme.small_token();
-  const double left = grid ? std::ceil(look.measure.width(std::to_string(first_layer + layers - 1), number) + 6) : 0;
+  const double left = grid ? std::ceil(style.measure.width(std::to_string(first_layer + layers - 1), number) + 6) : 0;
   // As many columns as heads; a sorted or filtered list fills rows of the same tiles. Many heads wrap rather than
   // vanish.
   const int columns = std::max(1, std::min(heads, static_cast<int>((options.width - left) / (smallest_thumb + 1))));
@@ -68,8 +68,8 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
   std::vector<MapCells> cells;
   for (const int index : order) cells.push_back(overview_cells(nth(trace.maps, index), static_cast<Index>(2 * side)));
   const bool tiles = !options.values.empty();
-  const Norm norm =
-      tiles ? Norm{Scale::linear, options.values_low, std::max(options.values_high, options.values_low + 1e-9)}
+  const ColorNorm norm =
+      tiles ? ColorNorm{Scale::linear, options.values_low, std::max(options.values_high, options.values_low + 1e-9)}
             : norm_for(cells, trace.maps.front().place().kind, options.scaling);
 
   Scene scene;
@@ -132,7 +132,7 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
                  "", ""});
   if (tiles) scene.series.push_back(std::move(numbers));
   scene.description = tiles ? options.values_title : "attention maps, max-pooled, one scale for all heads";
-  scene.height = std::ceil(add_legend(scene, options.classes, bottom + 6, options.width, look) + 1);
+  scene.height = std::ceil(add_legend(scene, options.classes, bottom + 6, options.width, style) + 1);
   return scene;
 }
 

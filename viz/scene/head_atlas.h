@@ -27,6 +27,6 @@ struct HeadAtlasOptions {
 
 /// Marks are named "head.<layer>.<head>". Series: the values, labelled "layer.head". Throws Error when the trace has no
 /// maps.
-Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, const Look& look);
+Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, const Style& style);
 
 }  // namespace headscope

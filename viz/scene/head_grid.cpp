@@ -30,10 +30,10 @@ Thumb thumb_of(const AttentionMap& map, double side) {
 }
 
 /// As much of a class's name as fits below a picture: all of it, its first word, or that cut short.
-std::string short_title(const std::string& title, const Font& font, double width, const Look& look) {
+std::string short_title(const std::string& title, const Font& font, double width, const Style& style) {
   const std::string all = printable(title);
-  if (look.measure.width(all, font) <= width) return all;
-  return elided(all.substr(0, all.find(' ')), font, width, look.measure);
+  if (style.measure.width(all, font) <= width) return all;
+  return elided(all.substr(0, all.find(' ')), font, width, style.measure);
 }
 
 /// Few heads get large pictures, many small ones.
@@ -63,8 +63,8 @@ std::vector<LegendEntry> legend_of(const std::map<HeadId, const HeadMark*>& mark
 }
 
 double add_legend(Scene& scene, const std::vector<LegendEntry>& entries, double x, double y, double width,
-                  const Look& look) {
-  const Theme& theme = look.theme;
+                  const Style& style) {
+  const Theme& theme = style.theme;
   const Font font = theme.caption();
   const double line = std::round(17 * theme.text_scale), swatch = 10;
   double at = x;
@@ -72,7 +72,7 @@ double add_legend(Scene& scene, const std::vector<LegendEntry>& entries, double 
   for (const LegendEntry& entry : entries) {
     const std::string text =
         fmt::format("{} · {} {}", printable(entry.title), entry.heads, entry.heads == 1 ? "head" : "heads");
-    const double room = swatch + 6 + look.measure.width(text, font);
+    const double room = swatch + 6 + style.measure.width(text, font);
     if (at > x && at + room > x + width) at = x, y += line;
     const double middle = y + line / 2;
     scene.add(
@@ -87,8 +87,8 @@ double add_legend(Scene& scene, const std::vector<LegendEntry>& entries, double 
 
 }  // namespace
 
-Scene head_grid_scene(const Trace& trace, const HeadGridOptions& options, const Look& look) {
-  const Theme& theme = look.theme;
+Scene head_grid_scene(const Trace& trace, const HeadGridOptions& options, const Style& style) {
+  const Theme& theme = style.theme;
   if (trace.maps.empty())
     throw Error("picture", "a trace with attention maps", "none", "run it again with maps recorded");
   std::map<int, int> row_of_layer;  // recorded layers may have holes
@@ -119,15 +119,15 @@ Scene head_grid_scene(const Trace& trace, const HeadGridOptions& options, const 
     highest = std::max(highest, thumb.cells.highest());
   }
   const MapKind kind = trace.maps.front().place().kind;
-  const Norm norm = norm_for(all, kind, options.scaling);
+  const ColorNorm norm = norm_for(all, kind, options.scaling);
 
   const Font number = theme.number(), small{FontRole::ui, 8.5 * theme.text_scale, 500};
   Font axis = theme.caption();
   axis.weight = 600;
   const double between = 10, label_room = marks.empty() ? 0 : std::round(12 * theme.text_scale);
   const double pitch_x = w + between, pitch_y = h + between + label_room;
-  const double left = std::ceil(std::max(look.measure.width(std::to_string(row_of_layer.rbegin()->first), number) + 10,
-                                         look.measure.width("layer ↓", axis) + 10));
+  const double left = std::ceil(std::max(style.measure.width(std::to_string(row_of_layer.rbegin()->first), number) + 10,
+                                         style.measure.width("layer ↓", axis) + 10));
   const double width = std::max(left + heads * pitch_x - between, narrowest * theme.text_scale);
 
   Scene scene;
@@ -136,7 +136,7 @@ Scene head_grid_scene(const Trace& trace, const HeadGridOptions& options, const 
   scene.title = fmt::format("{}: all heads", trace.model.name);
   const std::string title = fmt::format("All heads · {} {} × {} {}", rows, rows == 1 ? "layer" : "layers", heads,
                                         heads == 1 ? "head" : "heads");
-  double y = add_header(scene, {title, {}, describe_run(trace), {}}, margin, margin, width, look);
+  double y = add_header(scene, {title, {}, describe_run(trace), {}}, margin, margin, width, style);
   const double line = std::round(15 * theme.text_scale), x = std::round(margin + left);
   y = std::round(y + 14 + 2 * line + 6);
   scene.add({Text{{x, y - line - 10}, "head →", axis, theme.muted, Anchor::start, 0}, "axis.head", ""});
@@ -165,7 +165,7 @@ Scene head_grid_scene(const Trace& trace, const HeadGridOptions& options, const 
     };
     if (const auto mark = marks.find({layer, head}); mark != marks.end()) {
       around(1.75, mark->second->color, 1.5, fmt::format("class.{}.{}", layer, head));
-      const std::string label = short_title(mark->second->title, small, w + between - 4, look);
+      const std::string label = short_title(mark->second->title, small, w + between - 4, style);
       scene.add({Text{{rect.x + rect.w / 2, rect.bottom() + label_room},
                       label,
                       small,
@@ -182,8 +182,8 @@ Scene head_grid_scene(const Trace& trace, const HeadGridOptions& options, const 
   const Colormap* colors = is_signed(norm) ? theme.diverging : theme.sequential;
   y = add_color_bar(
       scene, {describe_weights(kind, norm.scale) + ", one scale for all heads", norm, colors, highest, masked, missing},
-      margin, y, width, look);
-  if (!marks.empty()) y = add_legend(scene, legend_of(marks), margin, y + 8, width, look);
+      margin, y, width, style);
+  if (!marks.empty()) y = add_legend(scene, legend_of(marks), margin, y + 8, width, style);
 
   const AttentionMap& first = *thumbs.front().map;
   std::string caption = name(Site{SiteKind::pattern, first.layer()});
@@ -191,7 +191,7 @@ Scene head_grid_scene(const Trace& trace, const HeadGridOptions& options, const 
   if (!trace.source.empty()) caption += " · " + trace.source;
   if (const std::string note = pooling_note(thumbs.front().cells); !note.empty()) caption += " · " + note;
   scene.description = caption;
-  y = add_caption(scene, caption, margin, y + 8, width, look);
+  y = add_caption(scene, caption, margin, y + 8, width, style);
   scene.height = std::ceil(y + margin);
   return scene;
 }

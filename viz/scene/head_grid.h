@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/trace/trace.h"
-#include "viz/scene/furniture.h"
+#include "viz/scene/annotations.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/scene.h"
 
@@ -29,6 +29,6 @@ struct HeadGridOptions {
 
 /// Throws Error when the trace has no maps. Pictures come from AttentionMap::overview(), so a bright cell never
 /// disappears.
-Scene head_grid_scene(const Trace& trace, const HeadGridOptions& options, const Look& look);
+Scene head_grid_scene(const Trace& trace, const HeadGridOptions& options, const Style& style);
 
 }  // namespace headscope

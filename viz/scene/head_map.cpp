@@ -29,35 +29,35 @@ std::string cell_text(float value) {
 }
 
 /// Query and key in their colours, in the corner that the slanted labels leave free.
-void add_axis_titles(Scene& scene, double x, double y, const AxisPlan& side, const Look& look) {
-  Font font = look.theme.caption();
+void add_axis_titles(Scene& scene, double x, double y, const AxisPlan& side, const Style& style) {
+  Font font = style.theme.caption();
   font.weight = 600;
-  const double line = std::round(14 * look.theme.text_scale);
+  const double line = std::round(14 * style.theme.text_scale);
   // Beside small cells the first label reaches above the map.
   const double first = side.labels.empty() ? 0 : side.labels.front().center - 0.6 * side.font.size;
   const double baseline = y - 7 + std::min(0.0, first);
-  scene.add({Text{{x - 7, baseline - line}, "key →", font, look.theme.key, Anchor::end, 0}, "axis.key", ""});
-  scene.add({Text{{x - 7, baseline}, "query ↓", font, look.theme.query, Anchor::end, 0}, "axis.query", ""});
+  scene.add({Text{{x - 7, baseline - line}, "key →", font, style.theme.key, Anchor::end, 0}, "axis.key", ""});
+  scene.add({Text{{x - 7, baseline}, "query ↓", font, style.theme.query, Anchor::end, 0}, "axis.query", ""});
 }
 
 /// The whole map, small, and in it the part that is shown.
-void add_minimap(Scene& scene, const AttentionMap& map, const MapRegion& region, const Norm& norm, Point at,
-                 double side, const Look& look) {
+void add_minimap(Scene& scene, const AttentionMap& map, const MapRegion& region, const ColorNorm& norm, Point at,
+                 double side, const Style& style) {
   const MapCells cells = overview_cells(map, static_cast<Index>(2 * side));
   const auto rows = static_cast<double>(map.n_query()), columns = static_cast<double>(map.n_key());
   const double step = side / std::max(rows, columns);
   const Rect rect{at.x, at.y, std::max(step * columns, 6.0), std::max(step * rows, 6.0)};
-  Heatmap drawn = heatmap_of(cells, rect, norm, look.theme);
+  Heatmap drawn = heatmap_of(cells, rect, norm, style.theme);
   drawn.gap = 0;
   drawn.first_row = map.place().offset;
   scene.add(
       {std::move(drawn), "minimap", "The whole map\nclick or drag to move the part that is shown", Aside::minimap});
-  scene.add({Box{{rect.x - 0.5, rect.y - 0.5, rect.w + 1, rect.h + 1}, {0, 0, 0, 0}, look.theme.line, 1, 0}, "", ""});
+  scene.add({Box{{rect.x - 0.5, rect.y - 0.5, rect.w + 1, rect.h + 1}, {0, 0, 0, 0}, style.theme.line, 1, 0}, "", ""});
   const double w = rect.w / columns, h = rect.h / rows;
   scene.add({Box{{rect.x + w * static_cast<double>(region.key), rect.y + h * static_cast<double>(region.query),
                   w * static_cast<double>(region.n_key), h * static_cast<double>(region.n_query)},
                  {0, 0, 0, 0},
-                 look.theme.accent,
+                 style.theme.accent,
                  1.5,
                  0},
              "minimap.frame", ""});
@@ -86,24 +86,24 @@ MapRegion shown_region(const std::optional<MapRegion>& region, const AttentionMa
   return *region;
 }
 
-void add_cell_values(Scene& scene, const Heatmap& map, MapKind kind, const std::string& id, const Look& look) {
-  const Font font = look.theme.number();
+void add_cell_values(Scene& scene, const Heatmap& map, MapKind kind, const std::string& id, const Style& style) {
+  const Font font = style.theme.number();
   const Rect first = map.cell(0, 0);
   const std::string widest = kind == MapKind::effective || kind == MapKind::difference ? "−.00" : ".00";
-  if (look.measure.width(widest, font) > first.w - map.gap - 3 || first.h - map.gap < font.size + 4) return;
+  if (style.measure.width(widest, font) > first.w - map.gap - 3 || first.h - map.gap < font.size + 4) return;
   for (Index r = 0; r < map.rows(); ++r)
     for (Index c = 0; c < map.columns(); ++c) {
       const float value = map.values.at(r, c);
       if (map.is_masked(r, c) || !std::isfinite(value) || std::abs(value) < 0.005f) continue;
       const std::string text = cell_text(value);
-      if (look.measure.width(text, font) > first.w - map.gap - 2) continue;
-      add_cell_text(scene, map, {r, c}, text, font, look,
+      if (style.measure.width(text, font) > first.w - map.gap - 2) continue;
+      add_cell_text(scene, map, {r, c}, text, font, style,
                     fmt::format("{}.{}.{}", id, map.first_row + r, map.first_column + c));
     }
 }
 
-Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const Look& look) {
-  const Theme& theme = look.theme;
+Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const Style& style) {
+  const Theme& theme = style.theme;
   const AttentionMap& map = map_of(trace, {options.layer, options.head});
   const Index offset = map.place().offset;
   check(options.query, offset, map.n_query(), "query");
@@ -111,24 +111,25 @@ Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const Lo
   const MapRegion region = shown_region(options.region, map);
   Font corner = theme.caption();
   corner.weight = 600;
-  const double corner_width = std::max(look.measure.width("query ↓", corner), look.measure.width("key →", corner)) + 7;
+  const double corner_width =
+      std::max(style.measure.width("query ↓", corner), style.measure.width("key →", corner)) + 7;
 
   // What the colour bar will take: its height does not depend on the numbers.
   const auto bar_height = [&](double room) {
     Scene aside;
-    return add_color_bar(aside, {"", {}, theme.sequential, 0, true, false}, 0, 0, room, look);
+    return add_color_bar(aside, {"", {}, theme.sequential, 0, true, false}, 0, 0, room, style);
   };
-  HeadMapFurniture furniture{0, 0, std::ceil(0.6 * theme.token().size), corner_width};
+  HeadMapAnnotations annotations{0, 0, std::ceil(0.6 * theme.token().size), corner_width};
   if (options.room) {
-    furniture.bar_beside = bar_height(bar_column * theme.text_scale);
-    furniture.bar_below = 14 + bar_height(std::min(narrowest * theme.text_scale, options.room->width));
+    annotations.bar_beside = bar_height(bar_column * theme.text_scale);
+    annotations.bar_below = 14 + bar_height(std::min(narrowest * theme.text_scale, options.room->width));
   }
-  const HeadMapLayout shape = head_map_layout(trace, map, region, options, furniture, look);
+  const HeadMapLayout shape = head_map_layout(trace, map, region, options, annotations, style);
   const MapCells& cells = shape.cells;
   const CellSize size = shape.size;
   // Colours of a part are those of the whole: only their range may depend on numbers that lie elsewhere.
   const MapCells all = options.region ? overview_cells(map, stored_overview_cells) : MapCells{};
-  const Norm norm = norm_for(std::span(options.region ? &all : &cells, 1), map.place().kind, options.scaling);
+  const ColorNorm norm = norm_for(std::span(options.region ? &all : &cells, 1), map.place().kind, options.scaling);
 
   const double map_w = shape.width(), map_h = shape.height();
   const double edge = options.bare ? slim_margin : margin;
@@ -145,7 +146,7 @@ Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const Lo
     y = add_header(scene,
                    {fmt::format("Layer {} · Head {}", options.layer, options.head), options.badge, describe_run(trace),
                     options.facts},
-                   margin, margin, width, look);
+                   margin, margin, width, style);
   y = std::round(y + (options.bare ? 2 : 14) + shape.above);
   const double x = std::round(edge + shape.left);
 
@@ -155,11 +156,11 @@ Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const Lo
   drawn.first_column = region.key;
   if (options.region) keep_row_maxima(drawn, map, region);
   scene.add({drawn, "map", source});
-  if (options.values && cells.bin == 1) add_cell_values(scene, drawn, map.place().kind, "value", look);
-  add_axis_titles(scene, x, y, shape.side, look);
-  add_side_axis(scene, shape.side, x, y, "query", theme.text, look);
-  add_top_axis(scene, shape.top, x, y, "key", theme.text, look);
-  if (options.region) add_minimap(scene, map, region, norm, {x + map_w + HeadMapLayout::gap, y}, shape.minimap, look);
+  if (options.values && cells.bin == 1) add_cell_values(scene, drawn, map.place().kind, "value", style);
+  add_axis_titles(scene, x, y, shape.side, style);
+  add_side_axis(scene, shape.side, x, y, "query", theme.text, style);
+  add_top_axis(scene, shape.top, x, y, "key", theme.text, style);
+  if (options.region) add_minimap(scene, map, region, norm, {x + map_w + HeadMapLayout::gap, y}, shape.minimap, style);
   if (shape.side.marked) {
     const Index row = (*options.query - drawn.first_row) / cells.bin;
     scene.add({Box{{x - 1, y + size.h * static_cast<double>(row) - 1, map_w + 2 - drawn.gap, size.h + 2 - drawn.gap},
@@ -189,11 +190,11 @@ Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const Lo
     constexpr std::string_view longer = " (probability)";
     if (const auto at = bar.label.find(longer); at != std::string::npos) bar.label.erase(at, longer.size());
     const double below_minimap = y + (shape.minimap > 0 ? shape.minimap + 46 : 0);
-    const double top = std::max(y + map_h - furniture.bar_beside, below_minimap);
-    y = std::max(y + map_h + furniture.below,
-                 add_color_bar(scene, bar, x + map_w + HeadMapLayout::gap, top, shape.column, look));
+    const double top = std::max(y + map_h - annotations.bar_beside, below_minimap);
+    y = std::max(y + map_h + annotations.below,
+                 add_color_bar(scene, bar, x + map_w + HeadMapLayout::gap, top, shape.column, style));
   } else {
-    y = add_color_bar(scene, bar, edge, y + map_h + 14, width, look);
+    y = add_color_bar(scene, bar, edge, y + map_h + 14, width, style);
   }
   std::string description = source;
   if (options.region)
@@ -201,7 +202,7 @@ Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const Lo
                                drawn.first_row + region.n_query - 1, region.key, region.key + region.n_key - 1);
   const std::string pooled = pooling_note(cells);
   scene.description = description + (pooled.empty() ? "" : " · " + pooled);
-  if (!options.bare) y = add_caption(scene, scene.description, margin, y + 8, width, look);
+  if (!options.bare) y = add_caption(scene, scene.description, margin, y + 8, width, style);
   scene.height = std::ceil(y + edge);
   return scene;
 }

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/trace/trace.h"
-#include "viz/scene/furniture.h"
+#include "viz/scene/annotations.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/scene.h"
 #include "viz/scene/token_axis.h"
@@ -35,14 +35,14 @@ struct HeadMapOptions {
 
 /// Throws Error when the trace has no such map or row, the scale does not suit the weights, or the region is not inside
 /// the map. A query or key outside the region is not marked.
-Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const Look& look);
+Scene head_map_scene(const Trace& trace, const HeadMapOptions& options, const Style& style);
 
 /// The region, or the whole map. Throws Error when it is not inside the map, or empty.
 MapRegion shown_region(const std::optional<MapRegion>& region, const AttentionMap& map);
 
 /// Numbers inside the cells of a map, where the cells have room for them: marks "<id>.<row>.<column>", counted as the
 /// map's labels are. Values that round to zero stay quiet: their colour says it.
-void add_cell_values(Scene& scene, const Heatmap& map, MapKind kind, const std::string& id, const Look& look);
+void add_cell_values(Scene& scene, const Heatmap& map, MapKind kind, const std::string& id, const Style& style);
 
 /// Cell sizes for n_query × n_key cells on a plot of about `plot` pixels: whole pixels, square unless the map is long
 /// and thin.

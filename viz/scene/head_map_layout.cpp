@@ -45,10 +45,10 @@ struct Frame {
 };
 
 Frame frame_of(const Trace& trace, const AttentionMap& map, double width, double height, double right, double longest,
-               double corner, const Look& look) {
+               double corner, const Style& style) {
   Frame out;
   out.left = corner;
-  out.above = std::round(28 * look.theme.text_scale) + 14;
+  out.above = std::round(28 * style.theme.text_scale) + 14;
   const double least_above = out.above;
   double overhang = 0;
   // Labels take room from cells, and smaller cells have fewer labels: a few rounds settle it.
@@ -64,10 +64,10 @@ Frame frame_of(const Trace& trace, const AttentionMap& map, double width, double
     if (round > 0 && out.size.w == before.w && out.size.h == before.h) break;
     const AxisTokens rows{trace, map.place().offset, map.n_query(), bin, out.size.h, {}, longest};
     const AxisTokens columns{trace, 0, map.n_key(), bin, out.size.w, {}, longest};
-    const AxisPlan side = plan_side_axis(rows, look), top = plan_top_axis(columns, look);
+    const AxisPlan side = plan_side_axis(rows, style), top = plan_top_axis(columns, style);
     // Never back: room once given to labels stays theirs.
-    out.left = std::max(out.left, std::ceil(full_depth(side, rows, look)));
-    out.above = std::max({out.above, std::ceil(full_depth(top, columns, look)), least_above});
+    out.left = std::max(out.left, std::ceil(full_depth(side, rows, style)));
+    out.above = std::max({out.above, std::ceil(full_depth(top, columns, style)), least_above});
     overhang = std::max(overhang, top.overhang);
   }
   return out;
@@ -88,8 +88,9 @@ CellSize cell_size(Index n_query, Index n_key, double plot) {
 }
 
 HeadMapLayout head_map_layout(const Trace& trace, const AttentionMap& map, const MapRegion& region,
-                              const HeadMapOptions& options, const HeadMapFurniture& furniture, const Look& look) {
-  const double scale = look.theme.text_scale;
+                              const HeadMapOptions& options, const HeadMapAnnotations& annotations,
+                              const Style& style) {
+  const double scale = style.theme.text_scale;
   const Index first = map.place().offset + region.query;
   HeadMapLayout out;
   const auto cells_of = [&](Index most) {
@@ -99,9 +100,9 @@ HeadMapLayout head_map_layout(const Trace& trace, const AttentionMap& map, const
     const std::optional<Index> row = inside(options.query, first, region.n_query),
                                column = inside(options.key, region.key, region.n_key);
     const Index bin = out.cells.bin;
-    out.side = plan_side_axis({trace, first, region.n_query, bin, out.size.h, row, longest}, look);
-    out.top = plan_top_axis({trace, region.key, region.n_key, bin, out.size.w, column, longest}, look);
-    out.left = std::max({out.left, std::ceil(out.side.depth), std::ceil(furniture.corner)});
+    out.side = plan_side_axis({trace, first, region.n_query, bin, out.size.h, row, longest}, style);
+    out.top = plan_top_axis({trace, region.key, region.n_key, bin, out.size.w, column, longest}, style);
+    out.left = std::max({out.left, std::ceil(out.side.depth), std::ceil(annotations.corner)});
     out.above = std::max({out.above, out.top.depth, std::round(28 * scale) + 14});
   };
   if (!options.room) {
@@ -118,18 +119,18 @@ HeadMapLayout head_map_layout(const Trace& trace, const AttentionMap& map, const
                height = std::clamp(options.room->height, 160.0, 8192.0) - 2 * slim_margin - 2;
   const double longest = std::clamp(0.26 * std::min(width, height), 36.0, max_label_width * scale);
   const auto frame = [&](double right, double below) {
-    return frame_of(trace, map, width, height - below, right, longest, furniture.corner, look);
+    return frame_of(trace, map, width, height - below, right, longest, annotations.corner, style);
   };
   // The colour bar goes where it costs the map less: beside it or below it.
-  Frame chosen = frame(0, furniture.bar_below);
-  const Frame beside = frame(HeadMapLayout::gap + bar_column * scale, furniture.below);
+  Frame chosen = frame(0, annotations.bar_below);
+  const Frame beside = frame(HeadMapLayout::gap + bar_column * scale, annotations.below);
   out.bar_beside = beside.area() >= chosen.area();
   if (out.bar_beside) {
     chosen = beside;
     out.column = bar_column * scale;
   } else if (options.region) {
     out.column = out.minimap = std::round(std::clamp(0.22 * std::min(width, height), 56.0, 120.0));
-    chosen = frame(HeadMapLayout::gap + out.column, furniture.bar_below);
+    chosen = frame(HeadMapLayout::gap + out.column, annotations.bar_below);
   }
   out.left = chosen.left;
   out.above = chosen.above;
@@ -142,7 +143,7 @@ HeadMapLayout head_map_layout(const Trace& trace, const AttentionMap& map, const
     out.column = std::max(out.column, std::min(width - out.left - out.width() - HeadMapLayout::gap, 256 * scale));
     constexpr double button_room = 46;  // a panel sets a button below the small map
     if (options.region)
-      out.minimap = std::round(std::clamp(chosen.height - furniture.bar_beside - button_room, 40.0, 120.0));
+      out.minimap = std::round(std::clamp(chosen.height - annotations.bar_beside - button_room, 40.0, 120.0));
   }
   return out;
 }

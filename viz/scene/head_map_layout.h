@@ -24,7 +24,7 @@ struct HeadMapLayout {
   double right() const { return std::max(top.overhang, column > 0 ? gap + column : 0.0); }
 };
 
-struct HeadMapFurniture {
+struct HeadMapAnnotations {
   double bar_beside = 0,
          bar_below = 0;  ///< height of the colour bar in a narrow column, and below the map with its gap
   double below = 0;      ///< what the last label reaches below a map with nothing under it
@@ -35,6 +35,6 @@ inline constexpr double bar_column = 190;  ///< narrowest column that holds the 
 /// `region`: what is shown; options.region or the whole map. In a room the place of the map depends on the text alone:
 /// nothing moves when another row is marked, and little when another part is shown.
 HeadMapLayout head_map_layout(const Trace& trace, const AttentionMap& map, const MapRegion& region,
-                              const HeadMapOptions& options, const HeadMapFurniture& furniture, const Look& look);
+                              const HeadMapOptions& options, const HeadMapAnnotations& annotations, const Style& style);
 
 }  // namespace headscope

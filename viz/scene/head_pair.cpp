@@ -68,10 +68,10 @@ Index bins(Index n, Index bin) {
   return (n + bin - 1) / bin;
 }
 
-void plan_axes(Tile& tile, double cell, std::optional<double> longest, const Look& look) {
+void plan_axes(Tile& tile, double cell, std::optional<double> longest, const Style& style) {
   const Index first = tile.map->place().offset + tile.region.query, bin = tile.cells.bin;
-  tile.side = plan_side_axis({*tile.trace, first, tile.region.n_query, bin, cell, {}, longest}, look);
-  tile.top = plan_top_axis({*tile.trace, tile.region.key, tile.region.n_key, bin, cell, {}, longest}, look);
+  tile.side = plan_side_axis({*tile.trace, first, tile.region.n_query, bin, cell, {}, longest}, style);
+  tile.top = plan_top_axis({*tile.trace, tile.region.key, tile.region.n_key, bin, cell, {}, longest}, style);
 }
 
 bool same_tokens(const Trace& a, const Trace& b) {
@@ -80,7 +80,7 @@ bool same_tokens(const Trace& a, const Trace& b) {
 
 /// Cells as large as the room allows. Labels take room from cells, and smaller cells have fewer labels: a few rounds
 /// settle it. Room is kept for the labels of the whole, so that little moves when another part is shown.
-Fit fit_to(Tiles& tiles, bool same, double width, double height, double longest, const Look& look) {
+Fit fit_to(Tiles& tiles, bool same, double width, double height, double longest, const Style& style) {
   Fit out;
   Index longest_side = 1;
   for (const Tile& tile : tiles) longest_side = std::max({longest_side, tile.region.n_query, tile.region.n_key});
@@ -102,9 +102,9 @@ Fit fit_to(Tiles& tiles, bool same, double width, double height, double longest,
       const Index offset = tile.map->place().offset;
       const AxisTokens side{*tile.trace, offset, tile.map->n_query(), bin, out.cell, {}, longest};
       const AxisTokens top{*tile.trace, 0, tile.map->n_key(), bin, out.cell, {}, longest};
-      const AxisPlan down_plan = plan_side_axis(side, look), across_plan = plan_top_axis(top, look);
-      if (i == 0 || !same) out.side[i] = std::max(out.side[i], std::ceil(full_depth(down_plan, side, look)));
-      const double depth = std::ceil(full_depth(across_plan, top, look));
+      const AxisPlan down_plan = plan_side_axis(side, style), across_plan = plan_top_axis(top, style);
+      if (i == 0 || !same) out.side[i] = std::max(out.side[i], std::ceil(full_depth(down_plan, side, style)));
+      const double depth = std::ceil(full_depth(across_plan, top, style));
       out.above = std::max(out.above, depth);
       if (const double angle = -across_plan.degrees * std::numbers::pi / 180; angle > 0)
         out.overhang = std::max(out.overhang, std::ceil(depth / std::tan(angle)));
@@ -115,8 +115,8 @@ Fit fit_to(Tiles& tiles, bool same, double width, double height, double longest,
 
 }  // namespace
 
-Scene head_pair_scene(const Trace& a, const Trace& b, const HeadPairOptions& options, const Look& look) {
-  const Theme& theme = look.theme;
+Scene head_pair_scene(const Trace& a, const Trace& b, const HeadPairOptions& options, const Style& style) {
+  const Theme& theme = style.theme;
   const AttentionMap &left = map_of(a, {options.layer, options.head}),
                      &right = map_of(b, {options.layer, options.head});
   const MapRegion part_a = shown_region(options.region_a, left), part_b = shown_region(options.region_b, right);
@@ -131,8 +131,8 @@ Scene head_pair_scene(const Trace& a, const Trace& b, const HeadPairOptions& opt
   // Two colour bars, the second below the difference, or where there is room for it.
   const auto bars = [&](Scene& into, const ColorBar& weights, const ColorBar& change, double first, double split,
                         double end, double y) {
-    return std::max(add_color_bar(into, weights, first, y, std::max(split - first - between, 120.0), look),
-                    add_color_bar(into, change, split, y, end - split, look));
+    return std::max(add_color_bar(into, weights, first, y, std::max(split - first - between, 120.0), style),
+                    add_color_bar(into, change, split, y, end - split, style));
   };
   ColorBar weights_bar, change_bar;
   weights_bar.colormap = change_bar.colormap = theme.diverging;
@@ -148,7 +148,7 @@ Scene head_pair_scene(const Trace& a, const Trace& b, const HeadPairOptions& opt
     Scene aside;
     const double split = most_width - bar_column * theme.text_scale;
     const double below = 10 + bars(aside, weights_bar, change_bar, 0, split, most_width, 0);
-    shape = fit_to(tiles, same, most_width, options.room->height - 2 * edge - line - below, *longest, look);
+    shape = fit_to(tiles, same, most_width, options.room->height - 2 * edge - line - below, *longest, style);
   } else {
     shape.most = static_cast<Index>(std::clamp(options.plot, 48.0, 2048.0));
   }
@@ -164,10 +164,10 @@ Scene head_pair_scene(const Trace& a, const Trace& b, const HeadPairOptions& opt
   std::array<MapCells, 2> both{tiles[0].cells, tiles[1].cells};
   if (options.region_a) both[0] = overview_cells(left, stored_overview_cells);
   if (options.region_b) both[1] = overview_cells(right, stored_overview_cells);
-  const Norm weights = norm_for(both, left.place().kind, options.scaling);
+  const ColorNorm weights = norm_for(both, left.place().kind, options.scaling);
   const double largest =
       round_above(std::max({static_cast<double>(exact.highest()), -static_cast<double>(exact.lowest()), 0.01}));
-  const Norm change{Scale::linear, -largest, largest};
+  const ColorNorm change{Scale::linear, -largest, largest};
 
   if (!options.room) {
     shape.cell = largest_cell;
@@ -179,7 +179,7 @@ Scene head_pair_scene(const Trace& a, const Trace& b, const HeadPairOptions& opt
   }
   for (std::size_t i = 0; i < tiles.size(); ++i) {
     Tile& tile = tiles[i];
-    plan_axes(tile, shape.cell, longest, look);
+    plan_axes(tile, shape.cell, longest, style);
     shape.above = std::max(shape.above, tile.top.depth);
     if (i == 0 || !same) shape.side[i] = std::max(shape.side[i], tile.side.depth);
   }
@@ -198,7 +198,7 @@ Scene head_pair_scene(const Trace& a, const Trace& b, const HeadPairOptions& opt
                     {},
                     options.name_a + ": " + describe_run(a) + "   " + options.name_b + ": " + describe_run(b),
                     options.facts},
-                   edge, y, width, look) +
+                   edge, y, width, style) +
         12;
   Font name_font = theme.body();
   name_font.weight = 600;
@@ -220,15 +220,15 @@ Scene head_pair_scene(const Trace& a, const Trace& b, const HeadPairOptions& opt
     scene.add({std::move(drawn), "map." + tile.id, what});
     scene.add({Box{{rect.x - 0.5, rect.y - 0.5, rect.w + 1, rect.h + 1}, {0, 0, 0, 0}, theme.line, 1, 0}, "", ""});
     scene.add({Text{{x, y + line - 5},
-                    elided(tile.title, name_font, std::max(tile.width(cell), 60.0), look.measure),
+                    elided(tile.title, name_font, std::max(tile.width(cell), 60.0), style.measure),
                     name_font,
                     theme.text,
                     Anchor::start,
                     0},
                "title." + tile.id, ""});
     const std::string maps = same ? "" : "map." + tile.id;  // of one text, the first map's labels are all maps'
-    if (labelled) add_side_axis(scene, tile.side, x, maps_y, tile.id + ".query", theme.text, look, Side::left, maps);
-    add_top_axis(scene, tile.top, x, maps_y, tile.id + ".key", theme.text, look, maps);
+    if (labelled) add_side_axis(scene, tile.side, x, maps_y, tile.id + ".query", theme.text, style, Side::left, maps);
+    add_top_axis(scene, tile.top, x, maps_y, tile.id + ".key", theme.text, style, maps);
     x += tile.width(cell);
     bottom = std::max(bottom, rect.bottom());
   }
@@ -255,7 +255,7 @@ Scene head_pair_scene(const Trace& a, const Trace& b, const HeadPairOptions& opt
   y = bars(scene, weights_bar, change_bar, starts[0], split, end, y);
   scene.description = fmt::format("{} · {} · {}", map_name(left), a.source, b.source);
   if (const std::string note = pooling_note(tiles[0].cells); !note.empty()) scene.description += " · " + note;
-  if (!options.bare) y = add_caption(scene, scene.description, edge, y + 8, width, look);
+  if (!options.bare) y = add_caption(scene, scene.description, edge, y + 8, width, style);
   scene.width = std::max(scene.width, end + edge);
   scene.height = std::ceil(y + edge);
   return scene;

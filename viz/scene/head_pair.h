@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/trace/trace.h"
-#include "viz/scene/furniture.h"
+#include "viz/scene/annotations.h"
 #include "viz/scene/head_map.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/scene.h"
@@ -31,6 +31,6 @@ struct HeadPairOptions {
 /// Marks "map.a", "map.b" and "map.difference"; the last is b − a on the cells of `a`, neutral where a query or a key
 /// has no partner. Throws Error when a trace has no such map, a region is not inside it, or the scale does not suit the
 /// weights.
-Scene head_pair_scene(const Trace& a, const Trace& b, const HeadPairOptions& options, const Look& look);
+Scene head_pair_scene(const Trace& a, const Trace& b, const HeadPairOptions& options, const Style& style);
 
 }  // namespace headscope

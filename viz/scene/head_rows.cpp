@@ -69,9 +69,9 @@ void check(const Tensor& rows, const HeadRowsOptions& options) {
 
 }  // namespace
 
-Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOptions& options, const Look& look) {
+Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOptions& options, const Style& style) {
   check(rows, options);
-  const Theme& theme = look.theme;
+  const Theme& theme = style.theme;
   const std::vector<Group> groups = groups_of(rows, options);
   const Index positions = rows.dim(1), query = options.query.value_or(positions - 1);
   const bool list = !options.listed.empty();
@@ -87,8 +87,8 @@ Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOpt
   layer_font.weight = 600;
   double labels = 0, titles = 0;
   for (const Group& group : groups) {
-    if (!group.title.empty()) titles = std::max(titles, look.measure.width(group.title, layer_font) + 10);
-    for (Index r = 0; r < group.count; ++r) labels = std::max(labels, look.measure.width(label_of(group, r), number));
+    if (!group.title.empty()) titles = std::max(titles, style.measure.width(group.title, layer_font) + 10);
+    for (Index r = 0; r < group.count; ++r) labels = std::max(labels, style.measure.width(label_of(group, r), number));
   }
   const double edge = options.titled ? margin : 0;
   double left = std::ceil(titles + labels + 6), cell = 0;
@@ -100,19 +100,19 @@ Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOpt
     bin = std::max<Index>(1, static_cast<Index>(std::ceil(static_cast<double>(positions) / room)));
     columns = (positions + bin - 1) / bin;
     cell = std::clamp(std::floor(4 * room / static_cast<double>(columns)) / 4, 1.0, 44.0);
-    axis = plan_bottom_axis({tokens, 0, positions, bin, cell, options.key.value_or(query)}, look);
+    axis = plan_bottom_axis({tokens, 0, positions, bin, cell, options.key.value_or(query)}, style);
     if (axis.overhang <= left) break;
     left = std::ceil(axis.overhang);
   }
-  const double furniture = axis.depth + 54 * theme.text_scale;
+  const double annotations = axis.depth + 54 * theme.text_scale;
   const double row_height =
-      std::clamp(std::floor((options.height - furniture - group_gap * static_cast<double>(groups.size())) /
+      std::clamp(std::floor((options.height - annotations - group_gap * static_cast<double>(groups.size())) /
                             static_cast<double>(rows.dim(0))),
                  options.least_row, options.largest_row);
 
   std::vector<MapCells> cells;
   for (const Group& group : groups) cells.push_back(cells_of(rows, group, bin));
-  const Norm norm = norm_for(cells, options.kind, {options.scale, {}, {}});
+  const ColorNorm norm = norm_for(cells, options.kind, {options.scale, {}, {}});
 
   Scene scene;
   scene.background = theme.background;
@@ -122,7 +122,7 @@ Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOpt
   double y = edge + 1;
   if (options.titled)
     y = add_header(scene, {fmt::format("All heads · {}", asked), {}, describe_run(tokens), {}}, edge, y,
-                   options.width - 2 * edge, look) +
+                   options.width - 2 * edge, style) +
         12;
   const double x = edge + left, width = cell * static_cast<double>(columns);
   float highest = 0;
@@ -141,7 +141,7 @@ Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOpt
                list ? fmt::format("blocks.[layer].attn.hook_pattern[head, {}, :]", query)
                     : fmt::format("{}[head, {}, :]", name(Site{SiteKind::pattern, static_cast<int>(g)}), query),
                std::move(heads)});
-    if (options.values && bin == 1) add_cell_values(scene, drawn, options.kind, "value." + group.id, look);
+    if (options.values && bin == 1) add_cell_values(scene, drawn, options.kind, "value." + group.id, style);
     if (!group.title.empty())
       scene.add({Text{{edge, rect.y + rect.h / 2 + half_capital(layer_font)},
                       group.title,
@@ -167,16 +167,16 @@ Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOpt
     }
     y = rect.bottom() + group_gap;
   }
-  add_bottom_axis(scene, axis, x, y - group_gap + 2, "key", theme.accent, look);
+  add_bottom_axis(scene, axis, x, y - group_gap + 2, "key", theme.accent, style);
   y += axis.depth + 4;
   const std::string pooled = bin > 1 ? fmt::format(", max-pooled {} → {}", positions, columns) : "";
   y = add_color_bar(scene,
                     {describe_weights(options.kind, norm.scale) + pooled, norm,
                      is_signed(norm) ? theme.diverging : theme.sequential, highest, masked, false},
-                    x, y, std::max(options.width - 2 * edge - left, 200.0), look);
+                    x, y, std::max(options.width - 2 * edge - left, 200.0), style);
   scene.description = fmt::format("row {} of every head's pattern", query) + pooled +
                       (options.titled && !tokens.source.empty() ? " · " + tokens.source : "");
-  if (options.titled) y = add_caption(scene, scene.description, edge, y + 8, options.width - 2 * edge, look);
+  if (options.titled) y = add_caption(scene, scene.description, edge, y + 8, options.width - 2 * edge, style);
   scene.height = std::ceil(y + edge + 2);
   return scene;
 }

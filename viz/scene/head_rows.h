@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/trace/trace.h"
-#include "viz/scene/furniture.h"
+#include "viz/scene/annotations.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/scene.h"
 
@@ -31,6 +31,6 @@ struct HeadRowsOptions {
 /// names the positions (its maps are not read). Marks "rows.<layer>", or "rows", hold one heatmap row for each head and
 /// mean HeadRows. Throws Error when the rows are not of whole layers, or the scale is per row or does not suit the
 /// weights.
-Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOptions& options, const Look& look);
+Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOptions& options, const Style& style);
 
 }  // namespace headscope

@@ -9,8 +9,8 @@
 
 #include "core/base/nth.h"
 #include "core/tensor/tensor.h"
+#include "viz/color/color_norm.h"
 #include "viz/color/colormap.h"
-#include "viz/color/norm.h"
 #include "viz/scene/geometry.h"
 
 namespace headscope {
@@ -20,7 +20,7 @@ struct Heatmap {
   Tensor values;                       ///< (row, column)
   std::vector<std::uint8_t> masked;    ///< row-major, 1 = masked; empty = no cell is
   const Colormap* colormap = nullptr;  ///< one of colormaps()
-  Norm norm;
+  ColorNorm norm;
   std::vector<float> row_high;  ///< (row) largest value, for Scale::per_row; else empty
   Color masked_color, missing_color;
   double gap = 0;  ///< ground left free between neighbouring cells, except between two masked ones

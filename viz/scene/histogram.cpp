@@ -7,13 +7,13 @@
 #include <limits>
 #include <numeric>
 
-#include "viz/color/norm.h"
+#include "viz/color/color_norm.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
 
-Scene histogram_scene(const Histogram& histogram, const Look& look) {
-  const Theme& theme = look.theme;
+Scene histogram_scene(const Histogram& histogram, const Style& style) {
+  const Theme& theme = style.theme;
   const Font font = theme.caption(), number = theme.small_token();
   const double line = std::round(15 * theme.text_scale);
   Scene scene;
@@ -22,7 +22,7 @@ Scene histogram_scene(const Histogram& histogram, const Look& look) {
   scene.height = histogram.height;
   scene.title = histogram.title;
   scene.add({Text{{0, line - 3}, histogram.title, font, theme.muted, Anchor::start, 0}, "title", ""});
-  if (look.measure.width(histogram.title, font) + look.measure.width(histogram.remark, font) + 16 < histogram.width)
+  if (style.measure.width(histogram.title, font) + style.measure.width(histogram.remark, font) + 16 < histogram.width)
     scene.add({Text{{histogram.width, line - 3}, histogram.remark, font, theme.faint, Anchor::end, 0}, "remark", ""});
 
   const auto counts = histogram.counts;
@@ -87,8 +87,8 @@ Scene histogram_scene(const Histogram& histogram, const Look& look) {
   }
   scene.add({Line{{{plot.x, plot.bottom()}, {plot.right(), plot.bottom()}}, theme.line, 1}, "", ""});
   double taken = -1e9;
-  for (const Tick& tick : ticks(Norm{Scale::linear, low, high}, std::max(2, static_cast<int>(plot.w / 80)))) {
-    const double at = across(tick.value), half = look.measure.width(tick.text, number) / 2;
+  for (const Tick& tick : ticks(ColorNorm{Scale::linear, low, high}, std::max(2, static_cast<int>(plot.w / 80)))) {
+    const double at = across(tick.value), half = style.measure.width(tick.text, number) / 2;
     const double middle = std::clamp(at, half, histogram.width - half);
     if (middle - half < taken + 6) continue;
     taken = middle + half;
@@ -104,7 +104,7 @@ Scene histogram_scene(const Histogram& histogram, const Look& look) {
                fmt::format("decile {}: {}", i + 1, short_number(histogram.deciles[i], 4))});
   }
   const auto above = [&](double value, const std::string& text, Color color, double y) {
-    const double half = look.measure.width(text, font) / 2;
+    const double half = style.measure.width(text, font) / 2;
     const double at = across(value);
     if (at < plot.x || at > plot.right()) return;
     scene.add({Text{{std::clamp(at, half, histogram.width - half), y}, text, font, color, Anchor::middle, 0}, "", ""});
@@ -126,7 +126,7 @@ Scene histogram_scene(const Histogram& histogram, const Look& look) {
                           short_number(histogram.spread), short_number(histogram.deciles[0]),
                           short_number(histogram.deciles[4]), short_number(histogram.deciles[8]));
   scene.add({Text{{0, histogram.height - 4},
-                  elided(caption, font, histogram.width, look.measure),
+                  elided(caption, font, histogram.width, style.measure),
                   font,
                   theme.muted,
                   Anchor::start,

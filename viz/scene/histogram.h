@@ -27,6 +27,6 @@ struct Histogram {
 
 /// Bars are named "bar.<i>", with their range and count as tooltip. Series: counts of the bars over their lower ends,
 /// deciles, mean and spread. Without a count the picture says so.
-Scene histogram_scene(const Histogram& histogram, const Look& look);
+Scene histogram_scene(const Histogram& histogram, const Style& style);
 
 }  // namespace headscope

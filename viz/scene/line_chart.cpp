@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "viz/color/norm.h"
+#include "viz/color/color_norm.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -58,8 +58,8 @@ void add_dashes(Scene& scene, const Line& line) {
 
 }  // namespace
 
-Scene line_chart_scene(const LineChart& chart, const Look& look) {
-  const Theme& theme = look.theme;
+Scene line_chart_scene(const LineChart& chart, const Style& style) {
+  const Theme& theme = style.theme;
   const Font font = theme.caption(), number = theme.small_token();
   Scene scene;
   scene.background = theme.background;
@@ -94,10 +94,10 @@ Scene line_chart_scene(const LineChart& chart, const Look& look) {
          chart.grid ? round_ticks(low, high, static_cast<int>(chart.height / 30)) : std::vector<double>{low, high})
       levels.emplace_back(y, short_number(y, chart.grid ? 4 : 2));
   double tick_width = 0;
-  for (const auto& [level, text] : levels) tick_width = std::max(tick_width, look.measure.width(text, number));
+  for (const auto& [level, text] : levels) tick_width = std::max(tick_width, style.measure.width(text, number));
   double title_width = 0;
   for (const ChartSeries& line : chart.series)
-    title_width = std::max(title_width, look.measure.width(line.title, font));
+    title_width = std::max(title_width, style.measure.width(line.title, font));
   const double line_height = std::round(14 * theme.text_scale);
   std::vector<double> x_ticks = chart.x_ticks;
   const double top = chart.y_title.empty() ? std::ceil(number.size / 2) : line_height + 4;
@@ -111,10 +111,10 @@ Scene line_chart_scene(const LineChart& chart, const Look& look) {
     return i < chart.x_labels.size() ? chart.x_labels[i] : short_number(x_ticks[i], chart.grid || chart.log_x ? 6 : 3);
   };
   // The title of the axis stands at the end of the ticks' line; where chosen ticks are written there, below it.
-  const double x_end = chart.x_title.empty() ? 1e9 : chart.width - look.measure.width(chart.x_title, font) - 8;
+  const double x_end = chart.x_title.empty() ? 1e9 : chart.width - style.measure.width(chart.x_title, font) - 8;
   const double last_tick = plot.x + plot.w * (across(x_ticks.back()) - x_low) / (x_high - x_low);
   const bool title_below = !chart.x_ticks.empty() && x_ticks.back() <= xs.high &&
-                           last_tick + look.measure.width(x_text(x_ticks.size() - 1), number) / 2 > x_end &&
+                           last_tick + style.measure.width(x_text(x_ticks.size() - 1), number) / 2 > x_end &&
                            plot.h > 4 * line_height;
   if (title_below) plot.h -= line_height;
   const auto place = [&](double x, double y) {
@@ -151,7 +151,7 @@ Scene line_chart_scene(const LineChart& chart, const Look& look) {
     const double x = x_ticks[i];
     if (x < xs.low || x > xs.high) continue;
     const std::string text = x_text(i);
-    const double w = look.measure.width(text, number), at = place(x, low).x;
+    const double w = style.measure.width(text, number), at = place(x, low).x;
     if (at - w / 2 < taken + 6 || (!title_below && at + w / 2 > x_end)) continue;
     taken = at + w / 2;
     scene.add({Text{{std::max(std::min(at, chart.width - w / 2), w / 2), plot.bottom() + line_height - 1},
@@ -166,7 +166,7 @@ Scene line_chart_scene(const LineChart& chart, const Look& look) {
     if (!(mark.x >= xs.low && mark.x <= xs.high)) continue;
     const double x = place(mark.x, low).x;
     scene.add({Line{{{x, plot.y}, {x, plot.bottom()}}, with_opacity(theme.muted, 0.7), 1}, "mark." + mark.text, ""});
-    const bool left = x + look.measure.width(mark.text, font) + 6 > plot.right();
+    const bool left = x + style.measure.width(mark.text, font) + 6 > plot.right();
     scene.add({Text{{left ? x - 4 : x + 4, plot.y + font.size},
                     mark.text,
                     font,

@@ -44,6 +44,6 @@ struct LineChart {
 };
 
 /// Lines named "line.<title>". Without a finite point the chart says so instead of drawing an axis.
-Scene line_chart_scene(const LineChart& chart, const Look& look);
+Scene line_chart_scene(const LineChart& chart, const Style& style);
 
 }  // namespace headscope

@@ -124,7 +124,7 @@ MapCells map_cells(const AttentionMap& map, const MapRegion& region, Index max_c
   return out;
 }
 
-Norm norm_for(std::span<const MapCells> maps, MapKind kind, const Scaling& scaling) {
+ColorNorm norm_for(std::span<const MapCells> maps, MapKind kind, const Scaling& scaling) {
   double lowest = 0, highest = 0;
   for (const MapCells& cells : maps) {
     lowest = std::min<double>(lowest, cells.lowest());
@@ -135,7 +135,7 @@ Norm norm_for(std::span<const MapCells> maps, MapKind kind, const Scaling& scali
   if (negative && scaling.scale != Scale::linear)
     throw Error("colour scale", "weights that are not negative for a " + std::string(name(scaling.scale)) + " scale",
                 fmt::format("a weight of {:.4g}", lowest), "use the linear scale");
-  Norm norm;
+  ColorNorm norm;
   norm.scale = scaling.scale;
   if (scaling.scale == Scale::per_row) return norm;
   const double largest = std::max(-lowest, highest);
@@ -153,7 +153,7 @@ Norm norm_for(std::span<const MapCells> maps, MapKind kind, const Scaling& scali
   return norm;
 }
 
-Heatmap heatmap_of(const MapCells& cells, const Rect& rect, const Norm& norm, const Theme& theme) {
+Heatmap heatmap_of(const MapCells& cells, const Rect& rect, const ColorNorm& norm, const Theme& theme) {
   Heatmap map;
   map.rect = rect;
   map.values = cells.values;

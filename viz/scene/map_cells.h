@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/trace/trace.h"
-#include "viz/color/norm.h"
+#include "viz/color/color_norm.h"
 #include "viz/scene/heatmap.h"
 #include "viz/scene/theme.h"
 
@@ -48,15 +48,15 @@ struct Scaling {
 
 /// One norm for all of `maps` (they are compared with one another). Probabilities: 0 … 1 (log: 10⁻⁴ … 1). Signed
 /// weights: symmetric about 0. Throws Error when the range is empty, or a log or per-row scale meets signed weights.
-Norm norm_for(std::span<const MapCells> maps, MapKind kind, const Scaling& scaling);
+ColorNorm norm_for(std::span<const MapCells> maps, MapKind kind, const Scaling& scaling);
 
 /// True when colours should come from a diverging map: zero lies inside the range.
-inline bool is_signed(const Norm& norm) {
+inline bool is_signed(const ColorNorm& norm) {
   return norm.scale == Scale::linear && norm.low < 0;
 }
 
 /// The cells as they will be drawn in `rect`.
-Heatmap heatmap_of(const MapCells& cells, const Rect& rect, const Norm& norm, const Theme& theme);
+Heatmap heatmap_of(const MapCells& cells, const Rect& rect, const ColorNorm& norm, const Theme& theme);
 
 /// "max-pooled 1024 × 1024 → 512 × 512"; "" for exact cells.
 std::string pooling_note(const MapCells& cells);

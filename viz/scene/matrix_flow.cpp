@@ -19,7 +19,7 @@ struct Card {
   double cell_w = 1, cell_h = 1, map_w = 0, map_h = 0, width = 0;
 };
 
-Card card_of(const FlowMatrix& m, const MatrixFlow& flow, const Look& look) {
+Card card_of(const FlowMatrix& m, const MatrixFlow& flow, const Style& style) {
   Card card;
   const auto rows = static_cast<double>(std::max<Index>(m.values.dim(0), 1));
   const auto columns = static_cast<double>(std::max<Index>(m.values.dim(1), 1));
@@ -35,24 +35,24 @@ Card card_of(const FlowMatrix& m, const MatrixFlow& flow, const Look& look) {
   if (rows * cell < 40) card.cell_h = std::min(40 / rows, largest_cell);
   card.map_w = card.cell_w * columns;
   card.map_h = card.cell_h * rows;
-  Font title = look.theme.body();
+  Font title = style.theme.body();
   title.weight = 600;
   const double words =
-      look.measure.width(m.title, title) + 8 +
-      look.measure.width(fmt::format("{}×{}", m.values.dim(0), m.values.dim(1)), look.theme.small_token());
+      style.measure.width(m.title, title) + 8 +
+      style.measure.width(fmt::format("{}×{}", m.values.dim(0), m.values.dim(1)), style.theme.small_token());
   card.width = std::ceil(std::max({card.map_w, narrowest_card, std::min(words, 2 * narrowest_card)}));
   return card;
 }
 
 /// Draws one card from (x, y) downwards; returns its lower end.
-double add_card(Scene& scene, const FlowMatrix& m, const Card& card, double x, double y, const Look& look) {
-  const Theme& theme = look.theme;
+double add_card(Scene& scene, const FlowMatrix& m, const Card& card, double x, double y, const Style& style) {
+  const Theme& theme = style.theme;
   const double line = std::round(15 * theme.text_scale);
   Font title = theme.body();
   title.weight = 600;
   scene.add({Text{{x, y + line - 3}, m.title, title, theme.text, Anchor::start, 0}, "title." + m.id, m.formula,
              TitleOf{m.id}});
-  const double after = x + look.measure.width(m.title, title) + 8;
+  const double after = x + style.measure.width(m.title, title) + 8;
   scene.add({Text{{after, y + line - 3},
                   fmt::format("{}×{}", m.values.dim(0), m.values.dim(1)),
                   theme.small_token(),
@@ -61,7 +61,7 @@ double add_card(Scene& scene, const FlowMatrix& m, const Card& card, double x, d
                   0},
              "", ""});
   scene.add({Text{{x, y + 2 * line - 2},
-                  elided(m.formula, theme.caption(), card.width, look.measure),
+                  elided(m.formula, theme.caption(), card.width, style.measure),
                   theme.caption(),
                   theme.muted,
                   Anchor::start,
@@ -79,36 +79,36 @@ double add_card(Scene& scene, const FlowMatrix& m, const Card& card, double x, d
   map.missing_color = theme.missing;
   map.gap = std::min(card.cell_w, card.cell_h) >= 7 ? 1 : 0;
   const Rect rect = map.rect;
-  const Norm norm = map.norm;
+  const ColorNorm norm = map.norm;
   const Colormap* colors = map.colormap;
   scene.add({std::move(map), m.id, ""});
   // A frame, so that a matrix of zeros is still seen as one.
   scene.add({Box{rect, {0, 0, 0, 0}, with_opacity(theme.line, 0.7), 1, 0}, "", ""});
   return add_color_bar(scene, {m.unit, norm, colors, range.high, false, range.missing}, x, rect.bottom() + 9,
-                       card.width, look);
+                       card.width, style);
 }
 
 }  // namespace
 
-Scene matrix_flow_scene(const MatrixFlow& flow, const Look& look) {
+Scene matrix_flow_scene(const MatrixFlow& flow, const Style& style) {
   Scene scene;
-  scene.background = look.theme.background;
+  scene.background = style.theme.background;
   scene.width = flow.width;
   scene.title = "Steps";
   double x = 0, y = 0, bottom = 0;
   for (std::size_t i = 0; i < flow.matrices.size(); ++i) {
     const FlowMatrix& m = flow.matrices[i];
-    const Card card = card_of(m, flow, look);
+    const Card card = card_of(m, flow, style);
     if (x > 0 && (m.new_line || x + card.width > flow.width)) x = 0, y = bottom + line_gap;
     if (x > 0 && flow.arrows)
-      scene.add({Text{{x - gap / 2, y + 2 * std::round(15 * look.theme.text_scale) + 24},
+      scene.add({Text{{x - gap / 2, y + 2 * std::round(15 * style.theme.text_scale) + 24},
                       "→",
-                      look.theme.title(),
-                      look.theme.faint,
+                      style.theme.title(),
+                      style.theme.faint,
                       Anchor::middle,
                       0},
                  "", ""});
-    bottom = std::max(bottom, add_card(scene, m, card, x, y, look));
+    bottom = std::max(bottom, add_card(scene, m, card, x, y, style));
     x += card.width + gap;
   }
   scene.height = std::ceil(bottom + 4);

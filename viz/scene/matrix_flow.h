@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "viz/scene/furniture.h"
+#include "viz/scene/annotations.h"
 #include "viz/scene/scene.h"
 
 namespace headscope {
@@ -32,6 +32,6 @@ struct MatrixFlow {
 
 /// Titles are marks "title.<id>", matrices "<id>". A matrix with more rows or columns than pixels shrinks its cells
 /// below one pixel.
-Scene matrix_flow_scene(const MatrixFlow& flow, const Look& look);
+Scene matrix_flow_scene(const MatrixFlow& flow, const Style& style);
 
 }  // namespace headscope

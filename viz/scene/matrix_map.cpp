@@ -36,8 +36,8 @@ MapCells cells_of(const MatrixMap& matrix, Index& every) {
   return cells;
 }
 
-Norm norm_of(const MatrixMap& matrix, const MapCells& cells) {
-  Norm norm{Scale::linear, matrix.low.value_or(cells.lowest()), matrix.high.value_or(cells.highest())};
+ColorNorm norm_of(const MatrixMap& matrix, const MapCells& cells) {
+  ColorNorm norm{Scale::linear, matrix.low.value_or(cells.lowest()), matrix.high.value_or(cells.highest())};
   if (matrix.sequential) {
     if (!(norm.high > norm.low)) norm.high = norm.low + 1;
     // Ends that can be read: the next round numbers outside.
@@ -77,15 +77,15 @@ MatrixMap mask_map(Index tokens, std::vector<std::uint8_t> hidden) {
   return matrix;
 }
 
-Scene matrix_map_scene(const MatrixMap& matrix, const Look& look) {
-  const Theme& theme = look.theme;
+Scene matrix_map_scene(const MatrixMap& matrix, const Style& style) {
+  const Theme& theme = style.theme;
   const Font label = theme.small_token(), caption = theme.caption();
   Font title = theme.body();
   title.weight = 600;
   const double line = std::round(15 * theme.text_scale);
   Index every = 1;
   const MapCells cells = cells_of(matrix, every);
-  const Norm norm = norm_of(matrix, cells);
+  const ColorNorm norm = norm_of(matrix, cells);
 
   Scene scene;
   scene.background = theme.background;
@@ -94,7 +94,7 @@ Scene matrix_map_scene(const MatrixMap& matrix, const Look& look) {
   double top = 0;
   if (!matrix.title.empty()) {
     scene.add({Text{{0, line - 3},
-                    elided(matrix.title, title, matrix.width, look.measure),
+                    elided(matrix.title, title, matrix.width, style.measure),
                     title,
                     theme.text,
                     Anchor::start,
@@ -104,7 +104,7 @@ Scene matrix_map_scene(const MatrixMap& matrix, const Look& look) {
   }
   double side = 0;
   for (Index r = 0; r < cells.rows(); ++r)
-    side = std::max(side, look.measure.width(label_of(matrix.row_labels, r * every, matrix.first_row), label));
+    side = std::max(side, style.measure.width(label_of(matrix.row_labels, r * every, matrix.first_row), label));
   side = std::min(side, 90 * theme.text_scale) + 6;
   const double head = line + (matrix.columns.empty() ? 0 : line);
   top += head;
@@ -126,7 +126,7 @@ Scene matrix_map_scene(const MatrixMap& matrix, const Look& look) {
   for (Index r = 0; r < cells.rows(); r += row_every) {
     const double y = rect.y + cell_h * (static_cast<double>(r) + 0.5);
     scene.add({Text{{rect.x - 5, y + half_capital(label)},
-                    elided(label_of(matrix.row_labels, r * every, matrix.first_row), label, side - 6, look.measure),
+                    elided(label_of(matrix.row_labels, r * every, matrix.first_row), label, side - 6, style.measure),
                     label,
                     theme.muted,
                     Anchor::end,
@@ -136,11 +136,11 @@ Scene matrix_map_scene(const MatrixMap& matrix, const Look& look) {
   // Words are as wide as they are: whichever has room. Numbers count up in steps of one size.
   const std::string last = label_of(matrix.column_labels, (cells.columns() - 1) * every, matrix.first_column);
   const Index column_every =
-      matrix.column_labels.empty() ? round_every(cell_w, look.measure.width(last, label) + 5) : 1;
+      matrix.column_labels.empty() ? round_every(cell_w, style.measure.width(last, label) + 5) : 1;
   double taken = -1e9;
   for (Index c = 0; c < cells.columns(); c += column_every) {
     const std::string text = label_of(matrix.column_labels, c * every, matrix.first_column);
-    const double w = look.measure.width(text, label), x = rect.x + cell_w * (static_cast<double>(c) + 0.5);
+    const double w = style.measure.width(text, label), x = rect.x + cell_w * (static_cast<double>(c) + 0.5);
     if (x - w / 2 < taken + 5 || x + w / 2 > rect.right() + 8) continue;
     taken = x + w / 2;
     scene.add({Text{{x, rect.y - 4}, text, label, theme.muted, Anchor::middle, 0},
@@ -149,7 +149,7 @@ Scene matrix_map_scene(const MatrixMap& matrix, const Look& look) {
   if (!matrix.columns.empty())
     scene.add({Text{{rect.x, rect.y - line - 3},
                     elided(matrix.columns + (matrix.rows.empty() ? "" : " →   " + matrix.rows + " ↓"), caption,
-                           matrix.width - rect.x, look.measure),
+                           matrix.width - rect.x, style.measure),
                     caption,
                     theme.faint,
                     Anchor::start,
@@ -161,7 +161,7 @@ Scene matrix_map_scene(const MatrixMap& matrix, const Look& look) {
         const double value = static_cast<double>(cells.values.at(r, c));
         if (map.is_masked(r, c) || !std::isfinite(value)) continue;
         const std::string text = short_number(value, 3);
-        if (look.measure.width(text, label) <= cell_w - 3) add_cell_text(scene, map, {r, c}, text, label, look);
+        if (style.measure.width(text, label) <= cell_w - 3) add_cell_text(scene, map, {r, c}, text, label, style);
       }
   if (matrix.marked && matrix.marked->row / every < cells.rows() && matrix.marked->column / every < cells.columns()) {
     const Rect at = map.cell(matrix.marked->row / every, matrix.marked->column / every);
@@ -174,7 +174,7 @@ Scene matrix_map_scene(const MatrixMap& matrix, const Look& look) {
     bottom = add_color_bar(scene,
                            {matrix.bar + (every > 1 ? fmt::format(" · every {}th row and column", every) : ""), norm,
                             map.colormap, cells.highest(), cells.any_masked(), cells.any_missing()},
-                           rect.x, rect.bottom() + 8, std::max(rect.w, std::min(matrix.width - side, 240.0)), look);
+                           rect.x, rect.bottom() + 8, std::max(rect.w, std::min(matrix.width - side, 240.0)), style);
   scene.width = std::max(rect.right() + 8, std::min(matrix.width, side + 240));
   scene.height = std::ceil(bottom + 2);
   return scene;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "viz/scene/furniture.h"
+#include "viz/scene/annotations.h"
 
 namespace headscope {
 
@@ -35,6 +35,6 @@ MatrixMap mask_map(Index tokens, std::vector<std::uint8_t> hidden);
 
 /// The map is named "map", a frame "marked". Matrices longer than pixels are drawn by every k-th row and column, and
 /// say so.
-Scene matrix_map_scene(const MatrixMap& matrix, const Look& look);
+Scene matrix_map_scene(const MatrixMap& matrix, const Style& style);
 
 }  // namespace headscope

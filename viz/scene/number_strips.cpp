@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "viz/color/norm.h"
+#include "viz/color/color_norm.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -19,8 +19,8 @@ double largest_of(const Tensor& values) {
 }
 }  // namespace
 
-Scene number_strips_scene(const NumberStrips& strips, const Look& look) {
-  const Theme& theme = look.theme;
+Scene number_strips_scene(const NumberStrips& strips, const Style& style) {
+  const Theme& theme = style.theme;
   const Font name = theme.body(), small = theme.caption(), number = theme.number();
   const double scale = theme.text_scale, row = std::round(30 * scale), height = std::round(16 * scale),
                inset = 12 * scale;
@@ -28,8 +28,8 @@ Scene number_strips_scene(const NumberStrips& strips, const Look& look) {
   for (const NumberStrip& s : strips.strips) {
     const double in = s.inset ? inset : 0;
     left =
-        std::max({left, in + look.measure.width(s.name, name) + 8 + look.measure.width(s.remark, theme.small_token()),
-                  in + look.measure.width(s.formula, small)});
+        std::max({left, in + style.measure.width(s.name, name) + 8 + style.measure.width(s.remark, theme.small_token()),
+                  in + style.measure.width(s.formula, small)});
     all = std::max(all, largest_of(s.values));
   }
   const auto scale_text = [&](const NumberStrip& s) {
@@ -37,8 +37,8 @@ Scene number_strips_scene(const NumberStrips& strips, const Look& look) {
   };
   double scale_width = 0;
   for (const NumberStrip& s : strips.strips) {
-    scale_width = std::max(scale_width, look.measure.width(scale_text(s), theme.small_token()));
-    right = std::max(right, look.measure.width(s.number, number));
+    scale_width = std::max(scale_width, style.measure.width(scale_text(s), theme.small_token()));
+    right = std::max(right, style.measure.width(s.number, number));
   }
   left = std::min(std::ceil(left) + 14, 0.42 * strips.width);
   right = std::ceil(right + scale_width) + 22;
@@ -53,7 +53,7 @@ Scene number_strips_scene(const NumberStrips& strips, const Look& look) {
     const double in = s.inset ? inset : 0, baseline = y + std::round(11 * scale);
     if (s.inset) scene.add({Text{{0, baseline}, "+", name, theme.accent, Anchor::start, 0}, "", ""});
     scene.add({Text{{in, baseline}, s.name, name, theme.text, Anchor::start, 0}, fmt::format("name.{}", i), s.tooltip});
-    scene.add({Text{{in + look.measure.width(s.name, name) + 8, baseline},
+    scene.add({Text{{in + style.measure.width(s.name, name) + 8, baseline},
                     s.remark,
                     theme.small_token(),
                     theme.faint,
@@ -61,7 +61,7 @@ Scene number_strips_scene(const NumberStrips& strips, const Look& look) {
                     0},
                "", ""});
     scene.add({Text{{in, baseline + std::round(12 * scale)},
-                    elided(s.formula, small, left - in - 8, look.measure),
+                    elided(s.formula, small, left - in - 8, style.measure),
                     small,
                     theme.muted,
                     Anchor::start,
@@ -94,10 +94,10 @@ Scene number_strips_scene(const NumberStrips& strips, const Look& look) {
                     0},
                "", ""});
   }
-  const Norm norm = strips.one_scale ? Norm{Scale::linear, -all, all} : Norm{Scale::linear, -1, 1};
+  const ColorNorm norm = strips.one_scale ? ColorNorm{Scale::linear, -all, all} : ColorNorm{Scale::linear, -1, 1};
   const std::string label = strips.one_scale ? strips.unit : strips.unit + " ÷ the largest magnitude of its strip (±)";
   scene.height = std::ceil(
-      add_color_bar(scene, {label, norm, theme.diverging, norm.high, false, false}, left, y + 4, wide, look) + 4);
+      add_color_bar(scene, {label, norm, theme.diverging, norm.high, false, false}, left, y + 4, wide, style) + 4);
   return scene;
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "viz/scene/furniture.h"
+#include "viz/scene/annotations.h"
 #include "viz/scene/scene.h"
 
 namespace headscope {
@@ -29,6 +29,6 @@ struct NumberStrips {
 
 /// Strips are the marks "strip.<i>", names "name.<i>". A vector longer than its strip has pixels is shown whole, its
 /// cells below one pixel.
-Scene number_strips_scene(const NumberStrips& strips, const Look& look);
+Scene number_strips_scene(const NumberStrips& strips, const Style& style);
 
 }  // namespace headscope

@@ -6,12 +6,12 @@
 #include <cmath>
 #include <numeric>
 
-#include "viz/color/norm.h"
+#include "viz/color/color_norm.h"
 
 namespace headscope {
 
-void add_part_bars(Scene& scene, const PartBars& bars, const Rect& plot, const Look& look) {
-  const Theme& theme = look.theme;
+void add_part_bars(Scene& scene, const PartBars& bars, const Rect& plot, const Style& style) {
+  const Theme& theme = style.theme;
   const std::vector<double>& parts = bars.parts;
   std::vector<std::size_t> order(parts.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -37,7 +37,7 @@ void add_part_bars(Scene& scene, const PartBars& bars, const Rect& plot, const L
                    0,
                    std::min(2.0, bar / 3)},
                fmt::format("part.{}", order[i]), fmt::format("{} {}: {}", bars.noun, order[i], short_number(part, 4))});
-    const double w = look.measure.width(label, number), at = x + bar / 2;
+    const double w = style.measure.width(label, number), at = x + bar / 2;
     if (at - w / 2 < taken + 4 || at + w / 2 > plot.right()) continue;
     taken = at + w / 2;
     scene.add({Text{{at, plot.bottom() + 16}, label, number, theme.faint, Anchor::middle, 0}, "", ""});

@@ -15,6 +15,6 @@ struct PartBars {
 };
 
 /// Draws into `rect`, labels below it. Bars are named "part.<i>"; their series goes by that i.
-void add_part_bars(Scene& scene, const PartBars& bars, const Rect& rect, const Look& look);
+void add_part_bars(Scene& scene, const PartBars& bars, const Rect& rect, const Style& style);
 
 }  // namespace headscope

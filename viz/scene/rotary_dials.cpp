@@ -9,7 +9,7 @@
 
 #include "core/base/nth.h"
 
-#include "viz/color/norm.h"
+#include "viz/color/color_norm.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -41,15 +41,15 @@ std::string wavelength_text(double tokens) {
 
 }  // namespace
 
-Scene rotary_dials_scene(const DialsOptions& options, const Look& look) {
-  const Theme& theme = look.theme;
+Scene rotary_dials_scene(const DialsOptions& options, const Style& style) {
+  const Theme& theme = style.theme;
   const Font font = theme.caption();
   const double line = std::round(14 * theme.text_scale);
   const auto count = static_cast<int>(options.dials.size());
   double widest = 0;
   for (int i = 0; i < count; ++i)
     widest = std::max(
-        widest, look.measure.width(fmt::format("λ {} tok", wavelength_text(nth(options.dials, i).wavelength)), font));
+        widest, style.measure.width(fmt::format("λ {} tok", wavelength_text(nth(options.dials, i).wavelength)), font));
   const double least = std::max(widest + 8, 64.0), below = 2 * line + 22;
   const int most_columns = std::max(1, std::min(count, static_cast<int>(options.width / least)));
   // As many rows as make the dials largest; even ones where that is the same.
@@ -128,8 +128,8 @@ Scene rotary_dials_scene(const DialsOptions& options, const Look& look) {
   return scene;
 }
 
-Scene wavelengths_scene(const Wavelengths& options, const Look& look) {
-  const Theme& theme = look.theme;
+Scene wavelengths_scene(const Wavelengths& options, const Style& style) {
+  const Theme& theme = style.theme;
   const Font font = theme.caption(), number = theme.small_token();
   const double line = std::round(14 * theme.text_scale);
   Scene scene;
@@ -144,7 +144,7 @@ Scene wavelengths_scene(const Wavelengths& options, const Look& look) {
   high = std::max(high, options.context);
   low = std::pow(10.0, std::floor(std::log10(low)));
   high = std::pow(10.0, std::ceil(std::log10(high) - 1e-9));
-  const double left = look.measure.width("10⁻¹⁰", number) + 10;
+  const double left = style.measure.width("10⁻¹⁰", number) + 10;
   const Rect plot{left, line + 8, options.width - left - 8, options.height - 3 * line - 12};
   const auto place = [&](double value) {
     return plot.bottom() - plot.h * std::log(std::clamp(value, low, high) / low) / std::log(high / low);
@@ -190,7 +190,7 @@ Scene wavelengths_scene(const Wavelengths& options, const Look& look) {
           {Box{{x - bar / 2, to - 1.5, bar, 3}, theme.text, {0, 0, 0, 0}, 0, 1}, fmt::format("changed.{}", i), tip});
     }
     const std::string label = fmt::format("{}", i);
-    const double w = look.measure.width(label, number);
+    const double w = style.measure.width(label, number);
     if (x - w / 2 < taken + 5) continue;
     taken = x + w / 2;
     scene.add({Text{{x, plot.bottom() + line}, label, number, theme.faint, Anchor::middle, 0}, "", ""});

@@ -28,7 +28,7 @@ struct DialsOptions {
 };
 
 /// Dials are named "dial.<i>". Series: wavelength, angles and lengths over i.
-Scene rotary_dials_scene(const DialsOptions& options, const Look& look);
+Scene rotary_dials_scene(const DialsOptions& options, const Style& style);
 
 /// The wavelength of every pair, on a logarithmic axis, before and after a change of base or scaling, beside the length
 /// of the trained context: what turns less than once in training has no angle that it has not yet to see.
@@ -38,6 +38,6 @@ struct Wavelengths {
   double width = 800, height = 300;
 };
 /// Bars are named "pair.<i>". Series: both wavelengths over i.
-Scene wavelengths_scene(const Wavelengths& options, const Look& look);
+Scene wavelengths_scene(const Wavelengths& options, const Style& style);
 
 }  // namespace headscope

@@ -45,8 +45,8 @@ double round_up(double value) {
   return 10 * power;
 }
 
-Norm axis_norm(const MapCells& cells, MapKind kind, const Scaling& scaling) {
-  Norm norm = norm_for(std::span(&cells, 1), kind, scaling);
+ColorNorm axis_norm(const MapCells& cells, MapKind kind, const Scaling& scaling) {
+  ColorNorm norm = norm_for(std::span(&cells, 1), kind, scaling);
   const double largest = std::max<double>(cells.highest(), -cells.lowest());
   if (scaling.scale == Scale::linear && !scaling.high && largest > 0) {
     norm.high = round_up(largest);
@@ -68,7 +68,7 @@ struct Plot {
   double x, y, cell, height;
   Index columns;
   double width() const { return cell * static_cast<double>(columns); }
-  double level(const Norm& norm, double value) const { return y + height * (1 - norm(value)); }
+  double level(const ColorNorm& norm, double value) const { return y + height * (1 - norm(value)); }
 };
 
 std::string bar_text(float value, double high) {
@@ -77,8 +77,8 @@ std::string bar_text(float value, double high) {
 }
 
 /// Values over the bars: over all when the bars are wide enough, else over the strongest that leave one another room.
-void add_values(Scene& scene, const MapCells& cells, const Norm& norm, const Plot& plot, const Look& look) {
-  const Font font = look.theme.number();
+void add_values(Scene& scene, const MapCells& cells, const ColorNorm& norm, const Plot& plot, const Style& style) {
+  const Font font = style.theme.number();
   std::vector<Index> order(static_cast<std::size_t>(plot.columns));
   std::iota(order.begin(), order.end(), 0);
   const auto strength = [&](Index c) {
@@ -86,7 +86,7 @@ void add_values(Scene& scene, const MapCells& cells, const Norm& norm, const Plo
     return nth(cells.masked, c) || !std::isfinite(v) ? -1.f : std::abs(v);
   };
   std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return strength(a) > strength(b); });
-  const bool all_fit = plot.cell >= look.measure.width("0.00", font) + 6;
+  const bool all_fit = plot.cell >= style.measure.width("0.00", font) + 6;
   std::vector<Rect> taken;
   for (std::size_t i = 0; i < order.size() && (all_fit || i < 8); ++i) {
     const Index c = order[i];
@@ -97,7 +97,7 @@ void add_values(Scene& scene, const MapCells& cells, const Norm& norm, const Plo
     // A bar that hangs down carries its number at its lower end, or, where that would reach the labels, over the line.
     const double under = tip + 4 + 2 * half_capital(font);
     const bool below = value < 0 && under <= plot.y + plot.height;
-    const double w = look.measure.width(text, font), baseline = below ? under : std::min(tip, zero) - 5;
+    const double w = style.measure.width(text, font), baseline = below ? under : std::min(tip, zero) - 5;
     const double middle = std::clamp(plot.x + plot.cell * (static_cast<double>(c) + 0.5), plot.x + w / 2,
                                      std::max(plot.x + w / 2, plot.x + plot.width() - w / 2));
     const Rect box{middle - w / 2 - 3, baseline - font.size, w + 6, font.size + 4};
@@ -115,7 +115,7 @@ void add_values(Scene& scene, const MapCells& cells, const Norm& norm, const Plo
     }
     if (!clear) continue;
     taken.push_back(box);
-    scene.add({Text{{middle, baseline}, text, font, look.theme.text, Anchor::middle, 0},
+    scene.add({Text{{middle, baseline}, text, font, style.theme.text, Anchor::middle, 0},
                fmt::format("value.{}", c * cells.bin), ""});
   }
 }
@@ -132,8 +132,8 @@ std::string bar_tooltip(const Trace& trace, const AttentionMap& map, Index query
 
 }  // namespace
 
-Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Look& look) {
-  const Theme& theme = look.theme;
+Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Style& style) {
+  const Theme& theme = style.theme;
   const AttentionMap& map = map_of(trace, {options.layer, options.head});
   const Index offset = map.place().offset;
   if (options.query < offset || options.query >= offset + map.n_query())
@@ -143,11 +143,11 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Lo
   const double edge = bare ? slim_margin : margin,
                wanted = std::clamp(bare ? options.room->width - 2 * edge : options.plot, 64.0, 8192.0);
   const MapCells cells = row_cells(map, options.query - offset, static_cast<Index>(bare ? wanted : 1.25 * wanted));
-  const Norm norm = axis_norm(cells, map.place().kind, options.scaling);
+  const ColorNorm norm = axis_norm(cells, map.place().kind, options.scaling);
   const Font number = theme.number();
   const std::vector<Tick> marks = ticks(norm);
   double tick_width = 0;
-  for (const Tick& tick : marks) tick_width = std::max(tick_width, look.measure.width(tick.text, number));
+  for (const Tick& tick : marks) tick_width = std::max(tick_width, style.measure.width(tick.text, number));
   const double top = std::round((bare ? 0 : 20) + 15 * theme.text_scale), below = bare ? 0 : 8;
   std::optional<double> longest;
   if (bare) longest = std::min(max_label_width * theme.text_scale, 0.34 * options.room->height);
@@ -157,7 +157,7 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Lo
   for (int round = 0; round < (bare ? 3 : 1); ++round) {
     cell = bare ? std::clamp((wanted - left) / static_cast<double>(cells.columns()), 0.5, 56.0)
                 : cell_size(cells.columns(), cells.columns(), wanted).w;
-    keys = plan_bottom_axis({trace, 0, map.n_key(), cells.bin, cell, {}, longest}, look);
+    keys = plan_bottom_axis({trace, 0, map.n_key(), cells.bin, cell, {}, longest}, style);
     left = std::ceil(std::max(tick_width + 8, keys.overhang));
   }
   const double height = bare ? std::max(options.room->height - 2 * edge - top - keys.depth - below, 16.0)
@@ -177,7 +177,7 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Lo
                     options.badge,
                     describe_run(trace),
                     {}},
-                   margin, margin, width, look);
+                   margin, margin, width, style);
   Plot placed = plot;
   placed.y = y = std::round(y + top);
   const double x = placed.x, x1 = x + placed.width();
@@ -230,8 +230,8 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Lo
     numbers.labels.push_back(token_label(trace, c * cells.bin));
   }
   scene.series.push_back(std::move(numbers));
-  add_values(scene, cells, norm, placed, look);
-  add_bottom_axis(scene, keys, x, y + height, "key", theme.text, look);
+  add_values(scene, cells, norm, placed, style);
+  add_bottom_axis(scene, keys, x, y + height, "key", theme.text, style);
   y += height + keys.depth + below;
 
   std::string caption = "bars: " + describe_weights(map.place().kind, norm.scale);
@@ -241,7 +241,7 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Lo
   caption += fmt::format(" · {}[{}, :]", map_name(map), options.query - offset) +
              (trace.source.empty() ? "" : " · " + trace.source);
   scene.description = caption;
-  if (!bare) y = add_caption(scene, caption, margin, y, width, look);
+  if (!bare) y = add_caption(scene, caption, margin, y, width, style);
   scene.height = std::ceil(y + edge);
   return scene;
 }

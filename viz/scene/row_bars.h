@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/trace/trace.h"
-#include "viz/scene/furniture.h"
+#include "viz/scene/annotations.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/scene.h"
 
@@ -27,6 +27,6 @@ struct RowBarsOptions {
 
 /// Series: the weights over the keys. Throws Error when the trace has no such map or row, or the scale does not suit
 /// the weights.
-Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Look& look);
+Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const Style& style);
 
 }  // namespace headscope

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "viz/color/norm.h"
-#include "viz/scene/furniture.h"
+#include "viz/color/color_norm.h"
+#include "viz/scene/annotations.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -54,20 +54,20 @@ void add_dashes(Scene& scene, Point from, Point to, Color color) {
   }
 }
 
-double add_legend(Scene& scene, const ScatterOptions& options, double x, double y, double width, const Look& look) {
+double add_legend(Scene& scene, const ScatterOptions& options, double x, double y, double width, const Style& style) {
   auto legend = options.legend;
-  if (!options.hollow_title.empty()) legend.emplace_back(options.hollow_title, look.theme.muted);
-  const Font font = look.theme.caption();
-  const double line = std::round(16 * look.theme.text_scale), left = x;
+  if (!options.hollow_title.empty()) legend.emplace_back(options.hollow_title, style.theme.muted);
+  const Font font = style.theme.caption();
+  const double line = std::round(16 * style.theme.text_scale), left = x;
   for (const auto& [title, color] : legend) {
-    const double room = 13 + look.measure.width(title, font);
+    const double room = 13 + style.measure.width(title, font);
     if (x > left && x + room > left + width) x = left, y += line;
     const bool ring = !options.hollow_title.empty() && title == options.hollow_title;
     scene.add({ring ? Box{{x + 0.75, y + line / 2 - 3.25, 6.5, 6.5}, {0, 0, 0, 0}, color, 1.5, 3.25}
                     : Box{{x, y + line / 2 - 4, 8, 8}, color, {0, 0, 0, 0}, 0, 4},
                "", ""});
     scene.add(
-        {Text{{x + 13, y + line / 2 + half_capital(font)}, title, font, look.theme.muted, Anchor::start, 0}, "", ""});
+        {Text{{x + 13, y + line / 2 + half_capital(font)}, title, font, style.theme.muted, Anchor::start, 0}, "", ""});
     x += room + 14;
   }
   return legend.empty() ? y : y + line;
@@ -75,8 +75,8 @@ double add_legend(Scene& scene, const ScatterOptions& options, double x, double 
 
 }  // namespace
 
-Scene scatter_scene(const std::vector<ScatterPoint>& points, const ScatterOptions& options, const Look& look) {
-  const Theme& theme = look.theme;
+Scene scatter_scene(const std::vector<ScatterPoint>& points, const ScatterOptions& options, const Style& style) {
+  const Theme& theme = style.theme;
   const Font font = theme.caption(), number = theme.small_token();
   Scene scene;
   scene.background = theme.background;
@@ -93,12 +93,13 @@ Scene scatter_scene(const std::vector<ScatterPoint>& points, const ScatterOption
   const Axis x = axis_of(points, &ScatterPoint::x, &ScatterPoint::x_spread, options.x_low, options.x_high),
              y = axis_of(points, &ScatterPoint::y, &ScatterPoint::y_spread, options.y_low, options.y_high);
   const double line = std::round(15 * theme.text_scale);
-  const auto y_ticks = ticks(Norm{Scale::linear, y.low, y.high}, std::max(2, static_cast<int>(options.height / 70)));
+  const auto y_ticks =
+      ticks(ColorNorm{Scale::linear, y.low, y.high}, std::max(2, static_cast<int>(options.height / 70)));
   double left = 0;
-  for (const Tick& tick : y_ticks) left = std::max(left, look.measure.width(tick.text, number));
+  for (const Tick& tick : y_ticks) left = std::max(left, style.measure.width(tick.text, number));
   left = std::ceil(left) + 10;
-  const double top = add_legend(scene, options, left, 0, options.width - left, look) + 4 + line;
-  const double right = options.chance ? look.measure.width("chance", font) + 6 : 10;
+  const double top = add_legend(scene, options, left, 0, options.width - left, style) + 4 + line;
+  const double right = options.chance ? style.measure.width("chance", font) + 6 : 10;
   const Rect plot{left, top, options.width - left - right, options.height - top - 2 * line - 6};
   const auto place = [&](double px, double py) {
     return Point{plot.x + plot.w * x.unit(px), plot.y + plot.h * (1 - y.unit(py))};
@@ -115,8 +116,8 @@ Scene scatter_scene(const std::vector<ScatterPoint>& points, const ScatterOption
   }
   double taken = -1e9;
   for (const Tick& tick :
-       ticks(Norm{Scale::linear, x.low, x.high}, std::max(2, static_cast<int>(options.width / 90)))) {
-    const double at = place(tick.value, y.low).x, wide = look.measure.width(tick.text, number);
+       ticks(ColorNorm{Scale::linear, x.low, x.high}, std::max(2, static_cast<int>(options.width / 90)))) {
+    const double at = place(tick.value, y.low).x, wide = style.measure.width(tick.text, number);
     scene.add({Line{{{at, plot.y}, {at, plot.bottom()}}, thin, 1}, "", ""});
     if (at - wide / 2 < taken + 6) continue;
     taken = at + wide / 2;
@@ -128,7 +129,7 @@ Scene scatter_scene(const std::vector<ScatterPoint>& points, const ScatterOption
     const bool across = at.y > plot.y && at.y<plot.bottom(), down = at.x> plot.x && at.x < plot.right();
     if (across) add_dashes(scene, {plot.x, at.y}, {plot.right(), at.y}, color);
     if (down) add_dashes(scene, {at.x, plot.y}, {at.x, plot.bottom()}, color);
-    const double end = plot.right() - 5 - look.measure.width("chance", font);
+    const double end = plot.right() - 5 - style.measure.width("chance", font);
     if (across)  // outside, where no point can lie on it
       scene.add(
           {Text{{plot.right() + 4, at.y + half_capital(font)}, "chance", font, theme.muted, Anchor::start, 0}, "", ""});
@@ -159,7 +160,7 @@ Scene scatter_scene(const std::vector<ScatterPoint>& points, const ScatterOption
     for (const ScatterPoint* point : drawn) {
       if (point->named != named) continue;
       const Point at = place(point->x, point->y);
-      const double wide = look.measure.width(point->label, number);
+      const double wide = style.measure.width(point->label, number);
       Rect label{at.x + radius + 2, at.y - 13, wide, 10};  // clear of the cross
       if (label.right() > plot.right()) label.x = at.x - radius - 2 - wide;
       if (label.y < plot.y) label.y = at.y + 3;

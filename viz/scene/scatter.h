@@ -33,6 +33,6 @@ struct ScatterOptions {
 };
 
 /// Throws nothing; without a point that has both values the picture says so.
-Scene scatter_scene(const std::vector<ScatterPoint>& points, const ScatterOptions& options, const Look& look);
+Scene scatter_scene(const std::vector<ScatterPoint>& points, const ScatterOptions& options, const Style& style);
 
 }  // namespace headscope

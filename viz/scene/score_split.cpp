@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
-#include "viz/scene/furniture.h"
+#include "viz/scene/annotations.h"
 #include "viz/scene/part_bars.h"
 #include "viz/scene/text.h"
 
@@ -43,8 +43,8 @@ std::vector<double> score_parts(const AttentionMap& map, Index query, Index key,
   return out;
 }
 
-Scene head_steps_scene(const Trace& trace, const HeadStepsOptions& options, const Look& look) {
-  const Theme& theme = look.theme;
+Scene head_steps_scene(const Trace& trace, const HeadStepsOptions& options, const Style& style) {
+  const Theme& theme = style.theme;
   const AttentionMap& map = factored_map(trace, options.layer, options.head);
   const Index n = map.n_query(), m = map.n_key();
   if (std::max(n, m) > most_steps_tokens)
@@ -74,7 +74,7 @@ Scene head_steps_scene(const Trace& trace, const HeadStepsOptions& options, cons
     }
   float largest = 1e-6f;
   for (const float s : scores.values.values()) largest = std::max(largest, std::abs(s));
-  const Norm score_norm{Scale::linear, -largest, largest}, weight_norm{Scale::linear, 0, 1};
+  const ColorNorm score_norm{Scale::linear, -largest, largest}, weight_norm{Scale::linear, 0, 1};
 
   Scene scene;
   scene.background = theme.background;
@@ -85,7 +85,7 @@ Scene head_steps_scene(const Trace& trace, const HeadStepsOptions& options, cons
   struct Stage {
     const char *title, *formula, *id;
     const MapCells* cells;
-    Norm norm;
+    ColorNorm norm;
     const char* bar;
   };
   const std::string rule = map.rule() ? map.rule()->describe() : "no mask known";
@@ -104,7 +104,7 @@ Scene head_steps_scene(const Trace& trace, const HeadStepsOptions& options, cons
     scene.add(
         {Text{{x, line}, stage.title, title, theme.text, Anchor::start, 0}, fmt::format("title.{}", stage.id), ""});
     scene.add({Text{{x, 2 * line},
-                    elided(stage.formula, theme.caption(), side, look.measure),
+                    elided(stage.formula, theme.caption(), side, style.measure),
                     theme.caption(),
                     theme.muted,
                     Anchor::start,
@@ -119,7 +119,7 @@ Scene head_steps_scene(const Trace& trace, const HeadStepsOptions& options, cons
     const double y = add_color_bar(scene,
                                    {stage.bar, stage.norm, s == 2 ? theme.sequential : theme.diverging,
                                     s == 2 ? 1.0 : static_cast<double>(largest), s > 0, false},
-                                   x, rect.bottom() + 14, side, look);
+                                   x, rect.bottom() + 14, side, style);
     bottom = std::max(bottom, y);
     if (s < 2)
       scene.add({Text{{x + side + gap / 2, rect.y + rect.h / 2}, "→", theme.title(), theme.faint, Anchor::middle, 0},
@@ -129,8 +129,8 @@ Scene head_steps_scene(const Trace& trace, const HeadStepsOptions& options, cons
   return scene;
 }
 
-Scene score_split_scene(const Trace& trace, const ScoreSplitOptions& options, const Look& look) {
-  const Theme& theme = look.theme;
+Scene score_split_scene(const Trace& trace, const ScoreSplitOptions& options, const Style& style) {
+  const Theme& theme = style.theme;
   const AttentionMap& map = factored_map(trace, options.layer, options.head);
   if (options.query < 0 || options.query >= map.n_query() || options.key < 0 || options.key >= map.n_key())
     throw Error("q·k of a cell", fmt::format("a query below {} and a key below {}", map.n_query(), map.n_key()),
@@ -165,7 +165,7 @@ Scene score_split_scene(const Trace& trace, const ScoreSplitOptions& options, co
                   short_number(static_cast<double>(map.scale()), 3), short_number(q_norm, 3), short_number(k_norm, 3),
                   short_number(q_norm * k_norm > 0 ? raw / (q_norm * k_norm) : 0, 3));
   scene.add({Text{{0, 2 * line},
-                  elided(sum, theme.number(), options.width, look.measure),
+                  elided(sum, theme.number(), options.width, style.measure),
                   theme.number(),
                   theme.muted,
                   Anchor::start,
@@ -180,7 +180,7 @@ Scene score_split_scene(const Trace& trace, const ScoreSplitOptions& options, co
                   0},
              "", ""});
   add_part_bars(scene, {parts, options.rotary ? "p" : "", options.rotary ? "pair" : "dimension"},
-                {0, 3 * line + 22, options.width, options.height - 3 * line - 44}, look);
+                {0, 3 * line + 22, options.width, options.height - 3 * line - 44}, style);
   scene.height = options.height;
   return scene;
 }

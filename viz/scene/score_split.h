@@ -13,7 +13,7 @@ struct HeadStepsOptions {
   int layer = 0, head = 0;
   double width = 900;
 };
-Scene head_steps_scene(const Trace& trace, const HeadStepsOptions& options, const Look& look);
+Scene head_steps_scene(const Trace& trace, const HeadStepsOptions& options, const Style& style);
 
 /// The score of one cell as a sum over the dimensions of the head (over rotary pairs with RoPE), largest part first.
 struct ScoreSplitOptions {
@@ -22,7 +22,7 @@ struct ScoreSplitOptions {
   bool rotary = false;
   double width = 900, height = 220;
 };
-Scene score_split_scene(const Trace& trace, const ScoreSplitOptions& options, const Look& look);
+Scene score_split_scene(const Trace& trace, const ScoreSplitOptions& options, const Style& style);
 
 /// scale · q_c · k_c for every dimension c (rotary: for every pair c, c + d/2): adds up to the score without bias.
 std::vector<double> score_parts(const AttentionMap& map, Index query, Index key, bool rotary);

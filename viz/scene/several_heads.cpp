@@ -40,8 +40,8 @@ CellSize tile_cell(Index rows, Index columns, double plot) {
 
 }  // namespace
 
-Scene several_heads_scene(const Trace& trace, const SeveralHeadsOptions& options, const Look& look) {
-  const Theme& theme = look.theme;
+Scene several_heads_scene(const Trace& trace, const SeveralHeadsOptions& options, const Style& style) {
+  const Theme& theme = style.theme;
   if (options.heads.empty()) throw Error("list of heads", "at least one head", "none");
   const double plot = std::clamp(options.plot, 48.0, 2048.0);
 
@@ -60,10 +60,10 @@ Scene several_heads_scene(const Trace& trace, const SeveralHeadsOptions& options
   // Heads of one run have one shape; the first speaks for all.
   const AttentionMap& first = *maps.front();
   const MapCells& shape = cells.front();
-  const Norm norm = norm_for(cells, first.place().kind, options.scaling);
+  const ColorNorm norm = norm_for(cells, first.place().kind, options.scaling);
   const CellSize size = tile_cell(shape.rows(), shape.columns(), plot);
-  const AxisPlan side = plan_side_axis({trace, first.place().offset, first.n_query(), shape.bin, size.h, {}}, look);
-  const AxisPlan top = plan_top_axis({trace, 0, first.n_key(), shape.bin, size.w, {}}, look);
+  const AxisPlan side = plan_side_axis({trace, first.place().offset, first.n_query(), shape.bin, size.h, {}}, style);
+  const AxisPlan top = plan_top_axis({trace, 0, first.n_key(), shape.bin, size.w, {}}, style);
 
   Font name_font = theme.body();
   name_font.weight = 600;
@@ -74,10 +74,10 @@ Scene several_heads_scene(const Trace& trace, const SeveralHeadsOptions& options
   double tile_w = map_w;
   bool two_lines = false;
   for (const ChosenHead& chosen : heads) {
-    const double name = look.measure.width(fmt::format("Layer {} · Head {}", chosen.layer, chosen.head), name_font);
+    const double name = style.measure.width(fmt::format("Layer {} · Head {}", chosen.layer, chosen.head), name_font);
     tile_w = std::max(tile_w, name);
     if (chosen.badge.text.empty()) continue;
-    const double badge = look.measure.width(printable(chosen.badge.text), badge_font);
+    const double badge = style.measure.width(printable(chosen.badge.text), badge_font);
     two_lines |= name + 10 + badge > map_w;
     tile_w = std::max(tile_w, std::min(badge, 220 * theme.text_scale));  // longer ones are elided
   }
@@ -93,7 +93,7 @@ Scene several_heads_scene(const Trace& trace, const SeveralHeadsOptions& options
   scene.title = fmt::format("{}: {} heads", trace.model.name, count);
   double y =
       add_header(scene, {fmt::format("{} {}", count, count == 1 ? "head" : "heads"), {}, describe_run(trace), {}},
-                 margin, margin, width, look);
+                 margin, margin, width, style);
   const double x = std::round(margin + side.depth);
   y = std::round(y + 14 + top.depth);
 
@@ -104,16 +104,16 @@ Scene several_heads_scene(const Trace& trace, const SeveralHeadsOptions& options
     scene.add({heatmap_of(nth(cells, i), rect, norm, theme), fmt::format("map.{}.{}", chosen.layer, chosen.head),
                map_name(*nth(maps, i))});
     scene.add({Box{{rect.x - 0.5, rect.y - 0.5, rect.w + 1, rect.h + 1}, {0, 0, 0, 0}, theme.line, 1, 0}, "", ""});
-    if (column == 0) add_side_axis(scene, side, rect.x, rect.y, fmt::format("query.row{}", row), theme.text, look);
-    if (row == 0) add_top_axis(scene, top, rect.x, rect.y, fmt::format("key.column{}", column), theme.text, look);
+    if (column == 0) add_side_axis(scene, side, rect.x, rect.y, fmt::format("query.row{}", row), theme.text, style);
+    if (row == 0) add_top_axis(scene, top, rect.x, rect.y, fmt::format("key.column{}", column), theme.text, style);
     const std::string name = fmt::format("Layer {} · Head {}", chosen.layer, chosen.head);
     const double baseline = rect.bottom() + 8 + line - 5;
     scene.add({Text{{rect.x, baseline}, name, name_font, theme.text, Anchor::start, 0},
                fmt::format("name.{}.{}", chosen.layer, chosen.head), ""});
     if (chosen.badge.text.empty()) continue;
-    const Point at =
-        two_lines ? Point{rect.x, baseline + line} : Point{rect.x + look.measure.width(name, name_font) + 10, baseline};
-    const std::string text = elided(printable(chosen.badge.text), badge_font, rect.x + tile_w - at.x, look.measure);
+    const Point at = two_lines ? Point{rect.x, baseline + line}
+                               : Point{rect.x + style.measure.width(name, name_font) + 10, baseline};
+    const std::string text = elided(printable(chosen.badge.text), badge_font, rect.x + tile_w - at.x, style.measure);
     scene.add({Text{at, text, badge_font, readable(chosen.badge.color, theme.background, theme), Anchor::start, 0},
                fmt::format("badge.{}.{}", chosen.layer, chosen.head), ""});
   }
@@ -122,12 +122,12 @@ Scene several_heads_scene(const Trace& trace, const SeveralHeadsOptions& options
   y = add_color_bar(scene,
                     {describe_weights(first.place().kind, norm.scale) + ", one scale for all", norm, colors, highest,
                      masked, missing},
-                    margin, y, width, look);
+                    margin, y, width, style);
   std::string caption = "queries down, keys across";
   if (!trace.source.empty()) caption += " · " + trace.source;
   if (const std::string note = pooling_note(shape); !note.empty()) caption += " · " + note;
   scene.description = caption;
-  y = add_caption(scene, caption, margin, y + 8, width, look);
+  y = add_caption(scene, caption, margin, y + 8, width, style);
   scene.height = std::ceil(y + margin);
   return scene;
 }

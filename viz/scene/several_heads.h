@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/trace/trace.h"
-#include "viz/scene/furniture.h"
+#include "viz/scene/annotations.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/scene.h"
 
@@ -24,6 +24,6 @@ struct SeveralHeadsOptions {
 };
 
 /// Throws Error when the list is empty or names a head the trace does not hold.
-Scene several_heads_scene(const Trace& trace, const SeveralHeadsOptions& options, const Look& look);
+Scene several_heads_scene(const Trace& trace, const SeveralHeadsOptions& options, const Style& style);
 
 }  // namespace headscope

@@ -5,26 +5,26 @@
 #include <algorithm>
 #include <cmath>
 
-#include "viz/color/norm.h"
+#include "viz/color/color_norm.h"
 
 namespace headscope {
 
 namespace {
 
 /// Round values beside a plot, with thin lines across it.
-void side_axis(Scene& scene, const Rect& plot, double high, int count, const Look& look) {
-  const Font font = look.theme.small_token();
-  for (const Tick& tick : ticks(Norm{Scale::linear, 0, high}, count)) {
+void side_axis(Scene& scene, const Rect& plot, double high, int count, const Style& style) {
+  const Font font = style.theme.small_token();
+  for (const Tick& tick : ticks(ColorNorm{Scale::linear, 0, high}, count)) {
     const double y = plot.bottom() - plot.h * tick.value / high;
-    scene.add({Line{{{plot.x, y}, {plot.right(), y}}, with_opacity(look.theme.line, 0.6), 1}, "", ""});
-    scene.add({Text{{plot.x - 6, y + 4}, tick.text, font, look.theme.faint, Anchor::end, 0}, "", ""});
+    scene.add({Line{{{plot.x, y}, {plot.right(), y}}, with_opacity(style.theme.line, 0.6), 1}, "", ""});
+    scene.add({Text{{plot.x - 6, y + 4}, tick.text, font, style.theme.faint, Anchor::end, 0}, "", ""});
   }
 }
 
 }  // namespace
 
-Scene singular_values_scene(const SingularValuesChart& chart, const Look& look) {
-  const Theme& theme = look.theme;
+Scene singular_values_scene(const SingularValuesChart& chart, const Style& style) {
+  const Theme& theme = style.theme;
   const Font font = theme.caption(), number = theme.small_token();
   const double line = std::round(16 * theme.text_scale), left = std::round(44 * theme.text_scale);
   Scene scene;
@@ -50,8 +50,8 @@ Scene singular_values_scene(const SingularValuesChart& chart, const Look& look) 
       {Text{{left, line - 5}, "σ, largest first: as they are (grey) and z σ", font, theme.muted, Anchor::start, 0},
        "title.values", ""});
   scene.add({Text{{left, scales.y - 5}, "z", font, theme.muted, Anchor::start, 0}, "title.z", ""});
-  side_axis(scene, values, high, std::max(2, static_cast<int>(values.h / 40)), look);
-  side_axis(scene, scales, chart.most, 2, look);
+  side_axis(scene, values, high, std::max(2, static_cast<int>(values.h / 40)), style);
+  side_axis(scene, scales, chart.most, 2, style);
 
   const auto count = static_cast<double>(chart.values.size());
   const double step = values.w / count, gap = step >= 4 ? std::min(2.0, step / 4) : 0;

@@ -21,6 +21,6 @@ struct SingularValuesChart {
 /// Marks "values" and "z" cover the two plots, so that a place in them can be read back: value i takes the i-th of
 /// `values.size()` equal parts of their width; "z" reaches from 0 at its lower edge to `most` at its upper one. Series:
 /// σ, z and z σ over the place, from 1.
-Scene singular_values_scene(const SingularValuesChart& chart, const Look& look);
+Scene singular_values_scene(const SingularValuesChart& chart, const Style& style);
 
 }  // namespace headscope

@@ -27,8 +27,8 @@ std::string number_cell(float value) {
   return std::isfinite(value) ? fmt::format("{}", value) : "";
 }
 
-Scene table_scene(Table table, const Look& look) {
-  const Theme& theme = look.theme;
+Scene table_scene(Table table, const Style& style) {
+  const Theme& theme = style.theme;
   const Font head = theme.caption(), cell = theme.number();
   const double line = std::round(19 * theme.text_scale), gap = std::round(22 * theme.text_scale);
   const std::size_t shown = std::min(table.rows.size(), Table::most);
@@ -37,10 +37,10 @@ Scene table_scene(Table table, const Look& look) {
   scene.title = table.title;
   double x = 0;
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    double width = look.measure.width(table.columns[c], head);
+    double width = style.measure.width(table.columns[c], head);
     bool numbers = true;
     for (std::size_t r = 0; r < shown; ++r) {
-      width = std::max(width, look.measure.width(printable(table.rows[r][c]), cell));
+      width = std::max(width, style.measure.width(printable(table.rows[r][c]), cell));
       numbers = numbers && is_number(table.rows[r][c]);
     }
     const double at = numbers ? x + width : x;

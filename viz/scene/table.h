@@ -21,6 +21,6 @@ std::string number_cell(double value);
 std::string number_cell(float value);
 
 /// Columns of numbers end level, others begin level. Scene::table holds every row.
-Scene table_scene(Table table, const Look& look);
+Scene table_scene(Table table, const Style& style);
 
 }  // namespace headscope

@@ -38,7 +38,7 @@ Font font_of(const AxisPlan& plan, const AxisLabel& label) {
 }
 
 /// Chooses the positions to name and measures their labels.
-void fill_labels(AxisPlan& plan, const AxisTokens& tokens, double need, const Look& look) {
+void fill_labels(AxisPlan& plan, const AxisTokens& tokens, double need, const Style& style) {
   const double per_token = tokens.cell / static_cast<double>(tokens.bin);
   const bool numbered = plan.every > 1;
   plan.marked = tokens.marked;
@@ -47,11 +47,11 @@ void fill_labels(AxisPlan& plan, const AxisTokens& tokens, double need, const Lo
     label.position = position;
     label.center = (std::floor(static_cast<double>((position - tokens.first) / tokens.bin)) + 0.5) * tokens.cell;
     label.text = elided(token_label(tokens.trace, position), plan.font,
-                        tokens.longest.value_or(max_label_width * look.theme.text_scale), look.measure);
-    label.text_width = look.measure.width(label.text, font_of(plan, label));
+                        tokens.longest.value_or(max_label_width * style.theme.text_scale), style.measure);
+    label.text_width = style.measure.width(label.text, font_of(plan, label));
     if (numbered) {
       label.number = std::to_string(position);
-      label.number_width = look.measure.width(label.number, number_font(plan.font));
+      label.number_width = style.measure.width(label.number, number_font(plan.font));
     }
     plan.labels.push_back(std::move(label));
   };
@@ -68,13 +68,13 @@ void fill_labels(AxisPlan& plan, const AxisTokens& tokens, double need, const Lo
 
 }  // namespace
 
-AxisPlan plan_side_axis(const AxisTokens& tokens, const Look& look) {
+AxisPlan plan_side_axis(const AxisTokens& tokens, const Style& style) {
   AxisPlan plan;
-  plan.font = tokens.cell >= line_height(look.theme.token()) + 2 ? look.theme.token() : look.theme.small_token();
+  plan.font = tokens.cell >= line_height(style.theme.token()) + 2 ? style.theme.token() : style.theme.small_token();
   const double need = line_height(plan.font);
   plan.every =
       tokens.bin == 1 && tokens.cell >= need ? 1 : round_every(tokens.cell / static_cast<double>(tokens.bin), need + 2);
-  fill_labels(plan, tokens, need, look);
+  fill_labels(plan, tokens, need, style);
   double widest = 0;
   for (const AxisLabel& label : plan.labels) widest = std::max(widest, label.text_width);
   plan.depth = std::ceil(widest + plan.number_width + gap_to_map);
@@ -84,9 +84,9 @@ AxisPlan plan_side_axis(const AxisTokens& tokens, const Look& look) {
 namespace {
 
 /// Labels across the top or the bottom: flat where all fit, standing where only that names every token, else leaning.
-AxisPlan plan_across(const AxisTokens& tokens, const Look& look) {
+AxisPlan plan_across(const AxisTokens& tokens, const Style& style) {
   AxisPlan plan;
-  const Font normal = look.theme.token(), small = look.theme.small_token();
+  const Font normal = style.theme.token(), small = style.theme.small_token();
   const double leaning = std::sin(radians(-lean));
   plan.font = tokens.cell * leaning >= line_height(normal) ? normal : small;
   plan.degrees = lean;
@@ -97,7 +97,7 @@ AxisPlan plan_across(const AxisTokens& tokens, const Look& look) {
   }
   plan.every =
       tokens.bin == 1 && tokens.cell >= need ? 1 : round_every(tokens.cell / static_cast<double>(tokens.bin), need + 2);
-  fill_labels(plan, tokens, need, look);
+  fill_labels(plan, tokens, need, style);
   if (plan.every == 1 && std::all_of(plan.labels.begin(), plan.labels.end(),
                                      [&](const AxisLabel& label) { return label.text_width <= tokens.cell - 8; }))
     plan.degrees = 0;
@@ -113,8 +113,8 @@ AxisPlan plan_across(const AxisTokens& tokens, const Look& look) {
 
 }  // namespace
 
-AxisPlan plan_top_axis(const AxisTokens& tokens, const Look& look) {
-  AxisPlan plan = plan_across(tokens, look);
+AxisPlan plan_top_axis(const AxisTokens& tokens, const Style& style) {
+  AxisPlan plan = plan_across(tokens, style);
   if (plan.degrees == 0) return plan;
   const double angle = radians(-plan.degrees), half = half_capital(plan.font);
   const double cells = std::ceil(static_cast<double>(tokens.count) / static_cast<double>(tokens.bin));
@@ -126,8 +126,8 @@ AxisPlan plan_top_axis(const AxisTokens& tokens, const Look& look) {
   return plan;
 }
 
-AxisPlan plan_bottom_axis(const AxisTokens& tokens, const Look& look) {
-  AxisPlan plan = plan_across(tokens, look);
+AxisPlan plan_bottom_axis(const AxisTokens& tokens, const Style& style) {
+  AxisPlan plan = plan_across(tokens, style);
   if (plan.degrees == 0) return plan;
   const double angle = radians(-plan.degrees), half = half_capital(plan.font);
   for (const AxisLabel& label : plan.labels) {
@@ -138,7 +138,7 @@ AxisPlan plan_bottom_axis(const AxisTokens& tokens, const Look& look) {
   return plan;
 }
 
-double full_depth(const AxisPlan& plan, const AxisTokens& tokens, const Look& look) {
+double full_depth(const AxisPlan& plan, const AxisTokens& tokens, const Style& style) {
   if (plan.every == 1) return plan.depth;
   // The longest in letters are the longest on paper, or nearly: measuring a few is enough.
   constexpr std::size_t measured = 12;
@@ -150,11 +150,11 @@ double full_depth(const AxisPlan& plan, const AxisTokens& tokens, const Look& lo
                             [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
   Font bold = plan.font;
   bold.weight = 600;
-  const double most = tokens.longest.value_or(max_label_width * look.theme.text_scale);
+  const double most = tokens.longest.value_or(max_label_width * style.theme.text_scale);
   double widest = 0;
-  for (std::size_t i = 0; i < few; ++i) widest = std::max(widest, std::min(most, look.measure.width(labels[i], bold)));
+  for (std::size_t i = 0; i < few; ++i) widest = std::max(widest, std::min(most, style.measure.width(labels[i], bold)));
   const std::string last = std::to_string(tokens.first + tokens.count - 1);
-  const double length = widest + number_gap + look.measure.width(last, number_font(plan.font));
+  const double length = widest + number_gap + style.measure.width(last, number_font(plan.font));
   if (plan.degrees == 0) return std::max(plan.depth, std::ceil(length + gap_to_map));
   const double angle = radians(-plan.degrees);
   return std::max(plan.depth,
@@ -163,10 +163,10 @@ double full_depth(const AxisPlan& plan, const AxisTokens& tokens, const Look& lo
 
 namespace {
 
-PointedLabel pointed(Text text, double room, const Look& look) {
+PointedLabel pointed(Text text, double room, const Style& style) {
   text.font.weight = 600;
-  text.text = elided(text.text, text.font, room, look.measure);
-  const TextBox box = look.measure.measure(text.text, text.font);
+  text.text = elided(text.text, text.font, room, style.measure);
+  const TextBox box = style.measure.measure(text.text, text.font);
   const double start = text.anchor == Anchor::start ? 0 : text.anchor == Anchor::middle ? -box.width / 2 : -box.width;
   const double angle = radians(text.degrees), c = std::cos(angle), s = std::sin(angle), more = 3;
   const double x0 = start - more, x1 = start + box.width + more;
@@ -178,13 +178,13 @@ PointedLabel pointed(Text text, double room, const Look& look) {
 }  // namespace
 
 PointedLabel point_beside(const Text& like, Point edge, const std::string& label, double room, Color color,
-                          const Look& look) {
+                          const Style& style) {
   Text text{{edge.x - gap_to_map, edge.y + half_capital(like.font)}, label, like.font, color, Anchor::end, 0};
-  return pointed(std::move(text), room, look);
+  return pointed(std::move(text), room, style);
 }
 
 PointedLabel point_above(const Text& like, Point edge, const std::string& label, double room, Color color,
-                         const Look& look) {
+                         const Style& style) {
   const double angle = radians(-like.degrees), half = half_capital(like.font);
   Text text{{edge.x + half * std::sin(angle), edge.y - gap_to_map + half * std::cos(angle)},
             label,
@@ -193,23 +193,23 @@ PointedLabel point_above(const Text& like, Point edge, const std::string& label,
             Anchor::start,
             like.degrees};
   if (like.degrees == 0) text.at = {edge.x, edge.y - gap_to_map - 1}, text.anchor = Anchor::middle;
-  return pointed(std::move(text), room, look);
+  return pointed(std::move(text), room, style);
 }
 
 void add_side_axis(Scene& scene, const AxisPlan& plan, double x, double y, const std::string& id, Color marked,
-                   const Look& look, Side side, const std::string& maps) {
+                   const Style& style, Side side, const std::string& maps) {
   const double away = side == Side::left ? -1 : 1;
   const Anchor anchor = side == Side::left ? Anchor::end : Anchor::start;
   for (const AxisLabel& label : plan.labels) {
     const double baseline = y + label.center + half_capital(plan.font), near = x + away * gap_to_map;
     if (!label.number.empty()) {
-      scene.add({Line{{{x + away * 4, y + label.center}, {x + away, y + label.center}}, look.theme.faint, 1}, "", ""});
-      scene.add({Text{{near, baseline}, label.number, number_font(plan.font), look.theme.faint, anchor, 0}, "", ""});
+      scene.add({Line{{{x + away * 4, y + label.center}, {x + away, y + label.center}}, style.theme.faint, 1}, "", ""});
+      scene.add({Text{{near, baseline}, label.number, number_font(plan.font), style.theme.faint, anchor, 0}, "", ""});
     }
     scene.add({Text{{near + away * plan.number_width, baseline},
                     label.text,
                     font_of(plan, label),
-                    color_of(plan, label, marked, look.theme),
+                    color_of(plan, label, marked, style.theme),
                     anchor,
                     0},
                "label." + id + "." + std::to_string(label.position), "", LabelOf{LabelOf::row, label.position, maps}});
@@ -217,11 +217,11 @@ void add_side_axis(Scene& scene, const AxisPlan& plan, double x, double y, const
 }
 
 void add_bottom_axis(Scene& scene, const AxisPlan& plan, double x, double y, const std::string& id, Color marked,
-                     const Look& look) {
+                     const Style& style) {
   const double angle = radians(-plan.degrees), half = half_capital(plan.font);
   const double c = std::cos(angle), s = std::sin(angle);
   for (const AxisLabel& label : plan.labels) {
-    const Color color = color_of(plan, label, marked, look.theme);
+    const Color color = color_of(plan, label, marked, style.theme);
     const std::string label_id = "label." + id + "." + std::to_string(label.position);
     if (plan.degrees == 0) {
       scene.add({Text{{x + label.center, y + gap_to_map + 2 * half},
@@ -236,8 +236,9 @@ void add_bottom_axis(Scene& scene, const AxisPlan& plan, double x, double y, con
     const Point end{x + label.center + half * s, y + gap_to_map + half * c};
     const auto along = [&](double distance) { return Point{end.x - distance * c, end.y + distance * s}; };
     if (!label.number.empty()) {
-      scene.add({Line{{{x + label.center, y + 1}, {x + label.center, y + 4}}, look.theme.faint, 1}, "", ""});
-      scene.add({Text{end, label.number, number_font(plan.font), look.theme.faint, Anchor::end, plan.degrees}, "", ""});
+      scene.add({Line{{{x + label.center, y + 1}, {x + label.center, y + 4}}, style.theme.faint, 1}, "", ""});
+      scene.add(
+          {Text{end, label.number, number_font(plan.font), style.theme.faint, Anchor::end, plan.degrees}, "", ""});
     }
     scene.add({Text{along(number_room(label)), label.text, font_of(plan, label), color, Anchor::end, plan.degrees},
                label_id, "", LabelOf{LabelOf::column, label.position}});
@@ -245,11 +246,11 @@ void add_bottom_axis(Scene& scene, const AxisPlan& plan, double x, double y, con
 }
 
 void add_top_axis(Scene& scene, const AxisPlan& plan, double x, double y, const std::string& id, Color marked,
-                  const Look& look, const std::string& maps) {
+                  const Style& style, const std::string& maps) {
   const double angle = radians(-plan.degrees), half = half_capital(plan.font);
   const double c = std::cos(angle), s = std::sin(angle);
   for (const AxisLabel& label : plan.labels) {
-    const Color color = color_of(plan, label, marked, look.theme);
+    const Color color = color_of(plan, label, marked, style.theme);
     const std::string label_id = "label." + id + "." + std::to_string(label.position);
     if (plan.degrees == 0) {
       scene.add(
@@ -261,9 +262,9 @@ void add_top_axis(Scene& scene, const AxisPlan& plan, double x, double y, const 
     const Point start{x + label.center + half * s, y - gap_to_map + half * c};
     const auto along = [&](double distance) { return Point{start.x + distance * c, start.y - distance * s}; };
     if (!label.number.empty()) {
-      scene.add({Line{{{x + label.center, y - 4}, {x + label.center, y - 1}}, look.theme.faint, 1}, "", ""});
+      scene.add({Line{{{x + label.center, y - 4}, {x + label.center, y - 1}}, style.theme.faint, 1}, "", ""});
       scene.add(
-          {Text{start, label.number, number_font(plan.font), look.theme.faint, Anchor::start, plan.degrees}, "", ""});
+          {Text{start, label.number, number_font(plan.font), style.theme.faint, Anchor::start, plan.degrees}, "", ""});
     }
     scene.add({Text{along(number_room(label)), label.text, font_of(plan, label), color, Anchor::start, plan.degrees},
                label_id, "", LabelOf{LabelOf::column, label.position, maps}});

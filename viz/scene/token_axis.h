@@ -15,7 +15,7 @@
 namespace headscope {
 
 /// What a builder needs to know to set type: the theme, and who measures. Both outlive the call.
-struct Look {
+struct Style {
   const Theme& theme;
   const TextMeasure& measure;
 };
@@ -49,13 +49,13 @@ struct AxisTokens {
 
 inline constexpr double max_label_width = 130;  ///< times the theme's text_scale
 
-AxisPlan plan_side_axis(const AxisTokens& tokens, const Look& look);
-AxisPlan plan_top_axis(const AxisTokens& tokens, const Look& look);
-AxisPlan plan_bottom_axis(const AxisTokens& tokens, const Look& look);
+AxisPlan plan_side_axis(const AxisTokens& tokens, const Style& style);
+AxisPlan plan_top_axis(const AxisTokens& tokens, const Style& style);
+AxisPlan plan_bottom_axis(const AxisTokens& tokens, const Style& style);
 
 /// How far labels of these tokens may reach from the map at most, whichever of them are named: what a picture keeps
 /// free so that nothing moves when another token is marked. `plan`: of the same tokens.
-double full_depth(const AxisPlan& plan, const AxisTokens& tokens, const Look& look);
+double full_depth(const AxisPlan& plan, const AxisTokens& tokens, const Style& style);
 
 /// The label of a row or a column that is pointed at, where the axis would write it whether or not it does, and the
 /// ground under it that hides its neighbours.
@@ -66,19 +66,19 @@ struct PointedLabel {
 /// `like`: any label of that axis, for its type and slant; `edge`: the point of the map's left or upper edge in the
 /// middle of the row or column; `room`: how long the label may be, logical pixels.
 PointedLabel point_beside(const Text& like, Point edge, const std::string& label, double room, Color color,
-                          const Look& look);
+                          const Style& style);
 PointedLabel point_above(const Text& like, Point edge, const std::string& label, double room, Color color,
-                         const Look& look);
+                         const Style& style);
 
 enum class Side { left, right };
 
 /// `id`: "query" or "key"; label ids are "label.<id>.<position>". Labels stand left or right of x, above y, below y;
 /// `maps` as in LabelOf.
 void add_side_axis(Scene& scene, const AxisPlan& plan, double x, double y, const std::string& id, Color marked,
-                   const Look& look, Side side = Side::left, const std::string& maps = "");
+                   const Style& style, Side side = Side::left, const std::string& maps = "");
 void add_bottom_axis(Scene& scene, const AxisPlan& plan, double x, double y, const std::string& id, Color marked,
-                     const Look& look);
+                     const Style& style);
 void add_top_axis(Scene& scene, const AxisPlan& plan, double x, double y, const std::string& id, Color marked,
-                  const Look& look, const std::string& maps = "");
+                  const Style& style, const std::string& maps = "");
 
 }  // namespace headscope

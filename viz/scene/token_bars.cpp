@@ -8,7 +8,7 @@
 
 #include "core/base/nth.h"
 
-#include "viz/color/norm.h"
+#include "viz/color/color_norm.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
 
@@ -19,35 +19,35 @@ constexpr Color touchable{128, 128, 128, 1};  // not seen, but found by the poin
 
 /// Words at the right end of their levels, moved apart where they would touch.
 void add_level_words(Scene& scene, std::vector<std::pair<double, std::string>> words, double x, double lowest,
-                     const Look& look) {
-  const Font font = look.theme.caption();
-  const double line = std::round(13 * look.theme.text_scale);
+                     const Style& style) {
+  const Font font = style.theme.caption();
+  const double line = std::round(13 * style.theme.text_scale);
   std::ranges::sort(words);
   for (std::size_t i = 1; i < words.size(); ++i) words[i].first = std::max(words[i].first, words[i - 1].first + line);
   double limit = lowest;
   for (std::size_t i = words.size(); i-- > 0; limit = words[i].first - line)
     words[i].first = std::min(words[i].first, limit);
   for (const auto& [y, text] : words)
-    scene.add({Text{{x, y + half_capital(font)}, text, font, look.theme.muted, Anchor::start, 0}, "", ""});
+    scene.add({Text{{x, y + half_capital(font)}, text, font, style.theme.muted, Anchor::start, 0}, "", ""});
 }
 }  // namespace
 
-Scene token_bars_scene(const TokenBars& bars, const Look& look) {
-  const Theme& theme = look.theme;
+Scene token_bars_scene(const TokenBars& bars, const Style& style) {
+  const Theme& theme = style.theme;
   const Font font = theme.caption(), number = theme.small_token();
   const auto count = static_cast<Index>(bars.values.size());
   Scene scene;
   scene.background = theme.background;
   scene.title = bars.unit;
-  double highest = 0, words = look.measure.width(bars.line_title, font);
+  double highest = 0, words = style.measure.width(bars.line_title, font);
   for (const double v : bars.values)
     if (std::isfinite(v)) highest = std::max(highest, v);
   for (const TokenBars::Level& level : bars.levels) {
     highest = std::max(highest, level.value);
-    words = std::max(words, look.measure.width(level.text, font));
+    words = std::max(words, style.measure.width(level.text, font));
   }
   if (highest <= 0) highest = 1;
-  const Norm norm{Scale::linear, 0, 1.04 * highest};
+  const ColorNorm norm{Scale::linear, 0, 1.04 * highest};
 
   const double line = std::round(15 * theme.text_scale), left = 40 * theme.text_scale,
                right = words > 0 ? std::ceil(words) + 12 : 4;
@@ -56,7 +56,7 @@ Scene token_bars_scene(const TokenBars& bars, const Look& look) {
   AxisPlan axis;
   for (int round = 0; round < 2; ++round) {
     cell = std::clamp((bars.width - start - right) / static_cast<double>(std::max<Index>(count, 1)), 4.0, 64.0);
-    axis = plan_bottom_axis({*bars.tokens, bars.first, count, 1, cell, bars.marked}, look);
+    axis = plan_bottom_axis({*bars.tokens, bars.first, count, 1, cell, bars.marked}, style);
     start = std::ceil(std::max(start, axis.overhang));
   }
   const Rect plot{start, line + 6, cell * static_cast<double>(count),
@@ -92,7 +92,7 @@ Scene token_bars_scene(const TokenBars& bars, const Look& look) {
                    0},
                fmt::format("bar.{}", bars.first + i), tip, TokenAt{bars.first + i}});
     const std::string text = short_number(value, 2);
-    if (look.measure.width("0.00", number) + 3 < cell && y - plot.y > 10)
+    if (style.measure.width("0.00", number) + 3 < cell && y - plot.y > 10)
       scene.add({Text{{x + cell / 2, y - 4}, text, number, theme.text, Anchor::middle, 0}, "", ""});
   }
   scene.add({Line{{{plot.x, plot.bottom()}, {plot.right(), plot.bottom()}}, theme.faint, 1}, "", ""});
@@ -127,8 +127,8 @@ Scene token_bars_scene(const TokenBars& bars, const Look& look) {
     levels.labels.push_back(level.text);
   }
   if (!levels.y.empty()) scene.series.push_back(std::move(levels));
-  add_level_words(scene, std::move(ends), plot.right() + 8, plot.bottom(), look);
-  add_bottom_axis(scene, axis, plot.x, plot.bottom(), "key", theme.accent, look);
+  add_level_words(scene, std::move(ends), plot.right() + 8, plot.bottom(), style);
+  add_bottom_axis(scene, axis, plot.x, plot.bottom(), "key", theme.accent, style);
   return scene;
 }
 

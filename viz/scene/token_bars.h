@@ -33,6 +33,6 @@ struct TokenBars {
 /// Bars are named "bar.<position>", the whole height of their place "place.<position>" (a bar may be too low to hit),
 /// levels "level.<text>", the line "line". `width` grows where the bars would become
 /// narrower than 4 pixels. Series: the values and the line over the position, the levels.
-Scene token_bars_scene(const TokenBars& bars, const Look& look);
+Scene token_bars_scene(const TokenBars& bars, const Style& style);
 
 }  // namespace headscope

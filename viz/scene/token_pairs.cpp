@@ -21,10 +21,10 @@ struct Strip {
   const Trace& trace;
   std::vector<double> widths;
   std::vector<Rect> chips;
-  Strip(const Trace& t, const Look& look) : trace(t), chips(t.tokens.size()) {
+  Strip(const Trace& t, const Style& style) : trace(t), chips(t.tokens.size()) {
     for (std::size_t i = 0; i < t.tokens.size(); ++i)
       widths.push_back(
-          std::ceil(look.measure.width(token_label(t, static_cast<Index>(i)), look.theme.token()) + 2 * chip_pad));
+          std::ceil(style.measure.width(token_label(t, static_cast<Index>(i)), style.theme.token()) + 2 * chip_pad));
   }
 };
 
@@ -61,12 +61,12 @@ std::pair<std::size_t, std::size_t> block_end(const Strip& a, const Strip& b, st
 
 }  // namespace
 
-Scene token_pairs_scene(const Trace& a, const Trace& b, const TokenPairsOptions& options, const Look& look) {
-  const Theme& theme = look.theme;
+Scene token_pairs_scene(const Trace& a, const Trace& b, const TokenPairsOptions& options, const Style& style) {
+  const Theme& theme = style.theme;
   const Font font = theme.token();
   Font name_font = theme.caption();
   name_font.weight = 600;
-  Strip top(a, look), bottom(b, look);
+  Strip top(a, style), bottom(b, style);
   std::vector<int> partner(options.partner.begin(), options.partner.end());
   partner.resize(a.tokens.size(), -1);
   std::vector<char> has_partner(b.tokens.size());
@@ -80,8 +80,8 @@ Scene token_pairs_scene(const Trace& a, const Trace& b, const TokenPairsOptions&
   scene.width = options.width;
   scene.title = "which token stands for which";
   const double chip = std::round(21 * theme.text_scale);
-  const double name_width = std::clamp(std::max(look.measure.width(printable(options.name_a), name_font),
-                                                look.measure.width(printable(options.name_b), name_font)),
+  const double name_width = std::clamp(std::max(style.measure.width(printable(options.name_a), name_font),
+                                                style.measure.width(printable(options.name_b), name_font)),
                                        12.0, 120.0);
   const double left = std::ceil(name_width) + 10, room = std::max(options.width - left, 80.0);
   double y = 1;
@@ -98,7 +98,7 @@ Scene token_pairs_scene(const Trace& a, const Trace& b, const TokenPairsOptions&
     place(bottom, j, end_j, y + chip + fall);
     for (const auto& [words, at] : {std::pair{&options.name_a, y}, std::pair{&options.name_b, y + chip + fall}})
       scene.add({Text{{0, at + chip / 2 + half_capital(name_font)},
-                      elided(printable(*words), name_font, name_width, look.measure),
+                      elided(printable(*words), name_font, name_width, style.measure),
                       name_font,
                       theme.muted,
                       Anchor::start,
@@ -137,7 +137,7 @@ Scene token_pairs_scene(const Trace& a, const Trace& b, const TokenPairsOptions&
                        label, i, alone ? ": no partner" : ""),
            TokenAt{static_cast<Index>(i), id[0] == 'a' ? 0 : 1}});
       scene.add({Text{{strip.chips[i].center().x, strip.chips[i].center().y + half_capital(font)},
-                      elided(label, font, strip.chips[i].w - 4, look.measure),
+                      elided(label, font, strip.chips[i].w - 4, style.measure),
                       font,
                       theme.text,
                       Anchor::middle,

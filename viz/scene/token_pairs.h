@@ -20,6 +20,6 @@ struct TokenPairsOptions {
 /// Breaks into blocks of lines where the width ends, at places where both texts can break. Marks "a.<position>",
 /// "b.<position>" are tokens, "pair.<position of a>" lines: grey between equal tokens, in the accent colour between
 /// different ones; tokens without a partner are outlined. Series: partners over the positions of `a`.
-Scene token_pairs_scene(const Trace& a, const Trace& b, const TokenPairsOptions& options, const Look& look);
+Scene token_pairs_scene(const Trace& a, const Trace& b, const TokenPairsOptions& options, const Style& style);
 
 }  // namespace headscope

@@ -11,30 +11,29 @@ namespace headscope {
 
 AnalyseWorkspace::AnalyseWorkspace(JobRunner& jobs, const RunController& run)
     : Workspace("Analyse"), jobs_(jobs), run_(run) {
-  for (const InstrumentEntry& entry : instrument_registry()) {
-    instruments_.push_back({&entry.info, entry.make(jobs)});
+  for (const PageEntry& entry : page_registry()) {
+    pages_.push_back({&entry.info, entry.make(jobs)});
     if (groups_.empty() || groups_.back().title != entry.info.group) groups_.push_back({entry.info.group, {}});
     groups_.back().entries.push_back({entry.info.id, entry.info.title, entry.info.words + " " + entry.info.source});
   }
 }
 
-AnalyseWorkspace::Open& AnalyseWorkspace::chosen(const Workbench& bench) {
-  const auto wanted = bench.settings.pages.find(id());
-  const auto found =
-      wanted == bench.settings.pages.end()
-          ? instruments_.end()
-          : std::ranges::find_if(instruments_, [&](const Open& o) { return o.info->id == wanted->second; });
-  return found == instruments_.end() ? instruments_.front() : *found;
+AnalyseWorkspace::Open& AnalyseWorkspace::chosen(const AppContext& app) {
+  const auto wanted = app.settings.pages.find(id());
+  const auto found = wanted == app.settings.pages.end()
+                         ? pages_.end()
+                         : std::ranges::find_if(pages_, [&](const Open& o) { return o.info->id == wanted->second; });
+  return found == pages_.end() ? pages_.front() : *found;
 }
 
 void AnalyseWorkspace::left(const PageContext& c) {
-  std::string page = chosen(c.bench).info->id;
-  if (catalogue_.draw(c.ui, "instruments", groups_, page)) c.bench.settings.pages[id()] = page;
-  c.bench.ui.arrows_taken = catalogue_.takes_arrows();
+  std::string page = chosen(c.app).info->id;
+  if (catalogue_.draw(c.ui, "instruments", groups_, page)) c.app.settings.pages[id()] = page;
+  c.app.ui.arrows_taken = catalogue_.takes_arrows();
 }
 
 void AnalyseWorkspace::middle(const PageContext& c) {
-  Open& open = chosen(c.bench);
+  Open& open = chosen(c.app);
   drawn_ = &open;
   const float top = ImGui::GetCursorPosY();
   {
@@ -50,25 +49,25 @@ void AnalyseWorkspace::middle(const PageContext& c) {
   paragraph(c.ui, open.info->sentence, c.ui.theme.muted);
   ImGui::Dummy({0, c.ui.px(6)});
   ImGui::PushID(open.info->id.c_str());
-  open.instrument->middle(c);
+  open.page->middle(c);
   ImGui::PopID();
 }
 
 void AnalyseWorkspace::right(const PageContext& c) {
-  Open& open = chosen(c.bench);
+  Open& open = chosen(c.app);
   ImGui::PushID(open.info->id.c_str());
-  open.instrument->right(c);
+  open.page->right(c);
   ImGui::PopID();
 }
 
 void AnalyseWorkspace::controls(ControlsRecord& record) {
-  for (Open& open : instruments_)
-    record.inside(open.info->id.c_str(), [&](ControlsRecord& inner) { open.instrument->controls(inner); });
+  for (Open& open : pages_)
+    record.inside(open.info->id.c_str(), [&](ControlsRecord& inner) { open.page->controls(inner); });
 }
 
 void AnalyseWorkspace::each_frame() {
   const Open* drawn = std::exchange(drawn_, nullptr);
-  for (Open& open : instruments_) open.instrument->each_frame(jobs_, run_.results(), &open == drawn);
+  for (Open& open : pages_) open.page->each_frame(jobs_, run_.results(), &open == drawn);
 }
 
 }  // namespace headscope

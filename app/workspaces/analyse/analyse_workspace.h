@@ -1,12 +1,12 @@
 #pragma once
-// The Analyse workspace: the catalogue of instruments on the left, the chosen one in the middle and on the right. Which
+// The Analyse workspace: the catalogue of pages on the left, the chosen one in the middle and on the right. Which
 // one is chosen is remembered in the settings. Thread rule: the UI thread. Destroy it before the App.
 
 #include <memory>
 #include <vector>
 
 #include "app/widgets/catalogue.h"
-#include "app/workspaces/analyse/instrument.h"
+#include "app/workspaces/analyse/page.h"
 #include "app/workspaces/workspace.h"
 
 namespace headscope {
@@ -23,15 +23,15 @@ class AnalyseWorkspace : public Workspace {
 
  private:
   struct Open {
-    const InstrumentInfo* info;
-    std::unique_ptr<Instrument> instrument;
+    const PageInfo* info;
+    std::unique_ptr<Page> page;
   };
   /// The one that the settings name, the first otherwise.
-  Open& chosen(const Workbench& bench);
+  Open& chosen(const AppContext& app);
 
   JobRunner& jobs_;
   const RunController& run_;
-  std::vector<Open> instruments_;
+  std::vector<Open> pages_;
   std::vector<CatalogueGroup> groups_;
   Catalogue catalogue_;
   const Open* drawn_ = nullptr;  // in this frame

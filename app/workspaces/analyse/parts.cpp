@@ -25,19 +25,19 @@ double expected_seconds(const PageContext& c, double passes) {
   return passes * c.trace()->milliseconds / 1000;
 }
 
-std::string sweep_remark(const SweepDesk& desk, const std::string& what) {
-  using Phase = SweepDesk::Phase;
-  const std::string count = fmt::format("{} of {} {}", desk.done(), desk.total(), what);
-  switch (desk.phase()) {
+std::string sweep_remark(const SweepController& controller, const std::string& what) {
+  using Phase = SweepController::Phase;
+  const std::string count = fmt::format("{} of {} {}", controller.done(), controller.total(), what);
+  switch (controller.phase()) {
     case Phase::idle:
       return "";
     case Phase::running:
-      if (desk.total() == 0) return "running the text";
-      return std::isfinite(desk.seconds_left())
-                 ? count + " · " + duration_text(std::max(desk.seconds_left(), 1.0)) + " left"
+      if (controller.total() == 0) return "running the text";
+      return std::isfinite(controller.seconds_left())
+                 ? count + " · " + duration_text(std::max(controller.seconds_left(), 1.0)) + " left"
                  : count;
     case Phase::finished:
-      return fmt::format("{} {}", desk.total(), what);
+      return fmt::format("{} {}", controller.total(), what);
     case Phase::cancelled:
       return "cancelled at " + count;
     case Phase::failed:
@@ -50,10 +50,10 @@ SceneTouch matrix_slot(const PageContext& c, SceneSlot& slot, const char* id, st
                        const std::string& options, double height, std::function<Matrix()> make) {
   const double width = std::floor(c.room());
   slot.want(c.jobs, c.ui, std::move(source), fmt::format("{} {} {}", options, width, height),
-            [make = std::move(make), width, height](const Look& look) {
+            [make = std::move(make), width, height](const Style& style) {
               Matrix matrix = make();
               matrix.width = width, matrix.height = height;
-              return matrix_scene(matrix, look);
+              return matrix_scene(matrix, style);
             });
   const Scene* scene = slot.scene();
   if (!scene) return {};
@@ -62,25 +62,27 @@ SceneTouch matrix_slot(const PageContext& c, SceneSlot& slot, const char* id, st
   return slot.draw(c.ui, id, how, width, scene->height);
 }
 
-bool sweep_controls(const PageContext& c, SweepDesk& desk, const std::string& what, bool stale, double expected) {
+bool sweep_controls(const PageContext& c, SweepController& controller, const std::string& what, bool stale,
+                    double expected) {
   const Ui& ui = c.ui;
-  section(ui, "RUN", desk.phase() == SweepDesk::Phase::finished && stale ? "of an earlier text or setting" : "");
+  section(ui, "RUN",
+          controller.phase() == SweepController::Phase::finished && stale ? "of an earlier text or setting" : "");
   bool start = false;
-  if (desk.running()) {
+  if (controller.running()) {
     const float width = ImGui::GetContentRegionAvail().x, height = ui.px(4);
     const ImVec2 at = ImGui::GetCursorScreenPos();
     ImDrawList* draw = ImGui::GetWindowDrawList();
     draw->AddRectFilled(at, {at.x + width, at.y + height}, col(ui.theme.line), height / 2);
-    draw->AddRectFilled(at, {at.x + width * static_cast<float>(desk.share()), at.y + height}, col(ui.theme.accent),
-                        height / 2);
+    draw->AddRectFilled(at, {at.x + width * static_cast<float>(controller.share()), at.y + height},
+                        col(ui.theme.accent), height / 2);
     ImGui::Dummy({width, height});
-    note(ui, sweep_remark(desk, what));
-    if (button(ui, "Cancel")) desk.cancel();
+    note(ui, sweep_remark(controller, what));
+    if (button(ui, "Cancel")) controller.cancel();
   } else {
     ImGui::BeginDisabled(!c.results().model.model);
-    start = button(ui, desk.phase() == SweepDesk::Phase::idle ? "Start" : "Start again");
+    start = button(ui, controller.phase() == SweepController::Phase::idle ? "Start" : "Start again");
     ImGui::EndDisabled();
-    std::string remark = sweep_remark(desk, what);
+    std::string remark = sweep_remark(controller, what);
     if (remark.empty() && std::isfinite(expected) && expected >= 1) remark = "about " + duration_text(expected);
     if (!remark.empty()) {
       ImGui::SameLine();
@@ -88,7 +90,7 @@ bool sweep_controls(const PageContext& c, SweepDesk& desk, const std::string& wh
       ImGui::TextColored(vec(ui.theme.faint), "%s", remark.c_str());
     }
   }
-  if (!desk.error().empty()) error_text(ui, desk.error());
+  if (!controller.error().empty()) error_text(ui, controller.error());
   return start;
 }
 

@@ -1,17 +1,17 @@
 #pragma once
-// What several instruments show: how far a sweep is, the two answers of a logit difference. Thread rule: the UI thread.
+// What several pages show: how far a sweep is, the two answers of a logit difference. Thread rule: the UI thread.
 
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "app/state/sweep_desk.h"
-#include "app/workspaces/analyse/instrument.h"
+#include "app/state/sweep_controller.h"
+#include "app/workspaces/analyse/page.h"
 #include "app/workspaces/scene_slot.h"
+#include "core/analysis/edit_probe.h"
 #include "core/edits/ablate_edit.h"
-#include "core/engine/edit_probe.h"
-#include "viz/scene/matrix.h"
+#include "viz/scene/matrix_scene.h"
 
 namespace headscope {
 
@@ -22,9 +22,10 @@ inline constexpr double starts_by_itself_seconds = 10;
 /// Section RUN: a button to start (or start again), or progress, time left and a button to cancel; what went wrong.
 /// True when start was pressed. `what` is counted: "heads". `stale`: what is shown belongs to an earlier text or
 /// setting. `expected` seconds, NaN = not known.
-bool sweep_controls(const PageContext& c, SweepDesk& desk, const std::string& what, bool stale, double expected);
+bool sweep_controls(const PageContext& c, SweepController& controller, const std::string& what, bool stale,
+                    double expected);
 /// The same as one quiet line under a picture: "37 of 144 heads · 3 s left".
-std::string sweep_remark(const SweepDesk& desk, const std::string& what);
+std::string sweep_remark(const SweepController& controller, const std::string& what);
 
 /// A matrix as wide as the room and `height` high; made anew when `source`, `options` or the room change. slot.scene()
 /// is null while there is none.
@@ -35,7 +36,7 @@ SceneTouch matrix_slot(const PageContext& c, SceneSlot& slot, const char* id, st
 double expected_seconds(const PageContext& c, double passes);
 
 /// The two tokens of the logit difference as they are being written. What was chosen is View::contrast, the same in
-/// Explore and in every instrument.
+/// Explore and in every page.
 struct AnswerFields {
   std::string right, wrong;                                   ///< both "" = the two most probable next tokens
   std::string error;                                          ///< why what is written is not chosen; "" = it is

@@ -1,35 +1,35 @@
-// The list of instruments. Each is a file of its own; here stands what it is called and where it is made.
+// The list of pages. Each is a file of its own; here stands what it is called and where it is made.
 
-#include "app/workspaces/analyse/instrument.h"
+#include "app/workspaces/analyse/page.h"
 
 namespace headscope {
 
-std::unique_ptr<Instrument> make_head_ablation(JobRunner&);
-std::unique_ptr<Instrument> make_activation_patching(JobRunner&);
-std::unique_ptr<Instrument> make_head_circuit(JobRunner&);
-std::unique_ptr<Instrument> make_temperature_sweep(JobRunner&);
-std::unique_ptr<Instrument> make_singular_values(JobRunner&);
-std::unique_ptr<Instrument> make_detector(JobRunner&);
-std::unique_ptr<Instrument> make_masks(JobRunner&);
-std::unique_ptr<Instrument> make_key_sharing(JobRunner&);
-std::unique_ptr<Instrument> make_logit_lens(JobRunner&);
-std::unique_ptr<Instrument> make_attribution(JobRunner&);
-std::unique_ptr<Instrument> make_weighted_attention(JobRunner&);
-std::unique_ptr<Instrument> make_circuits(JobRunner&);
-std::unique_ptr<Instrument> make_rollout(JobRunner&);
-std::unique_ptr<Instrument> make_saliency(JobRunner&);
-std::unique_ptr<Instrument> make_composition(JobRunner&);
-std::unique_ptr<Instrument> make_sinks(JobRunner&);
-std::unique_ptr<Instrument> make_massive_activations(JobRunner&);
-std::unique_ptr<Instrument> make_alternatives(JobRunner&);
-std::unique_ptr<Instrument> make_residual_stream(JobRunner&);
-std::unique_ptr<Instrument> make_norms(JobRunner&);
-std::unique_ptr<Instrument> make_feed_forward(JobRunner&);
-std::unique_ptr<Instrument> make_token_path(JobRunner&);
-std::unique_ptr<Instrument> make_token_loss(JobRunner&);
+std::unique_ptr<Page> make_head_ablation(JobRunner&);
+std::unique_ptr<Page> make_activation_patching(JobRunner&);
+std::unique_ptr<Page> make_head_circuit(JobRunner&);
+std::unique_ptr<Page> make_temperature_sweep(JobRunner&);
+std::unique_ptr<Page> make_singular_values(JobRunner&);
+std::unique_ptr<Page> make_detector(JobRunner&);
+std::unique_ptr<Page> make_masks(JobRunner&);
+std::unique_ptr<Page> make_key_sharing(JobRunner&);
+std::unique_ptr<Page> make_logit_lens(JobRunner&);
+std::unique_ptr<Page> make_attribution(JobRunner&);
+std::unique_ptr<Page> make_weighted_attention(JobRunner&);
+std::unique_ptr<Page> make_circuits(JobRunner&);
+std::unique_ptr<Page> make_rollout(JobRunner&);
+std::unique_ptr<Page> make_saliency(JobRunner&);
+std::unique_ptr<Page> make_composition(JobRunner&);
+std::unique_ptr<Page> make_sinks(JobRunner&);
+std::unique_ptr<Page> make_massive_activations(JobRunner&);
+std::unique_ptr<Page> make_alternatives(JobRunner&);
+std::unique_ptr<Page> make_residual_stream(JobRunner&);
+std::unique_ptr<Page> make_norms(JobRunner&);
+std::unique_ptr<Page> make_feed_forward(JobRunner&);
+std::unique_ptr<Page> make_token_path(JobRunner&);
+std::unique_ptr<Page> make_token_loss(JobRunner&);
 
-const std::vector<InstrumentEntry>& instrument_registry() {
-  static const std::vector<InstrumentEntry> all = {
+const std::vector<PageEntry>& page_registry() {
+  static const std::vector<PageEntry> all = {
       {{"ablate", "Head ablation", "Cause and effect", "Michel et al. 2019",
         "Which heads does this text need? Every head is taken out in turn, and the prediction is compared with the "
         "whole model's.",

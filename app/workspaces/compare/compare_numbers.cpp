@@ -35,9 +35,9 @@ std::string arrow_text(double a, double b, int decimals) {
 
 /// One query's weights of both sides over the keys of A: A's bars stand on the line, B's hang below it. Keys of B
 /// without a partner follow at the end.
-void CompareWorkspace::row(Ui& ui, Workbench& bench, double height) {
+void CompareWorkspace::row(Ui& ui, AppContext& app, double height) {
   const Comparison& c = *shown();
-  const HeadId head = bench.explorer.state().document.selected;
+  const HeadId head = app.explorer.state().document.selected;
   const AttentionMap &map_a = nth(c.a.trace->maps, c.a.row(head)), &map_b = nth(c.b.trace->maps, c.b.row(head));
   Place here = linked(place());
   if (here.query_a < 0 && here.query_b < 0) {  // the last query that has a partner
@@ -129,7 +129,7 @@ void CompareWorkspace::right(const PageContext& c) {
     return empty_state(c.ui, "What differs", "Predictions, losses and the head's numbers of both will stand here.");
   predictions(c.ui);
   losses(c.ui);
-  numbers(c.ui, c.bench);
+  numbers(c.ui, c.app);
 }
 
 void CompareWorkspace::predictions(Ui& ui) {
@@ -194,9 +194,9 @@ void CompareWorkspace::losses(Ui& ui) {
                     c.unit == TextUnit::words ? " (paired by itself: by hand words are paired)" : "")});
 }
 
-void CompareWorkspace::numbers(Ui& ui, Workbench& bench) {
+void CompareWorkspace::numbers(Ui& ui, AppContext& app) {
   const Comparison& c = *shown();
-  const HeadId head = bench.explorer.state().document.selected;
+  const HeadId head = app.explorer.state().document.selected;
   const int row_a = c.a.row(head), row_b = c.b.row(head);
   if (row_a < 0 || row_b < 0) return;
   section(ui, fmt::format("LAYER {} HEAD {}", head.layer, head.head), fmt::format("{} → {}", c.a.name, c.b.name));

@@ -23,7 +23,7 @@ namespace headscope {
 
 namespace {
 
-using With = CompareDesk::With;
+using With = CompareController::With;
 constexpr const char* way_ids[] = {"edits", "text", "model", "training"};
 constexpr const char* bundled[] = {"tiny-gpt2", "tiny-llama", "induction-2l", "induction"};
 
@@ -33,7 +33,7 @@ std::string describe_side(const ComparedSide& side) {
 
 }  // namespace
 
-CompareWorkspace::CompareWorkspace(CompareDesk& desk) : Workspace("Compare"), desk_(desk) {
+CompareWorkspace::CompareWorkspace(CompareController& controller) : Workspace("Compare"), controller_(controller) {
   pages_ = {{"Side by side",
              {{"edits", "Before and after the edits", "difference of heads, total variation, Jensen-Shannon"},
               {"text", "Two texts", "token alignment, difference maps"},
@@ -42,11 +42,11 @@ CompareWorkspace::CompareWorkspace(CompareDesk& desk) : Workspace("Compare"), de
 }
 
 const Comparison* CompareWorkspace::shown() const {
-  return desk_.missing().empty() ? desk_.result().get() : nullptr;
+  return controller_.missing().empty() ? controller_.result().get() : nullptr;
 }
 
 void CompareWorkspace::each_frame() {
-  desk_.frame(std::exchange(drawn_, false));
+  controller_.frame(std::exchange(drawn_, false));
   hover_ = std::exchange(hovered_, {});
   if (shown() != seen_) {
     seen_ = shown();
@@ -80,69 +80,69 @@ CompareWorkspace::Place CompareWorkspace::linked(Place place) const {
 
 void CompareWorkspace::left(const PageContext& c) {
   drawn_ = true;
-  if (const auto page = c.bench.settings.pages.find(id());
-      page != c.bench.settings.pages.end() && page->second != page_) {
+  if (const auto page = c.app.settings.pages.find(id()); page != c.app.settings.pages.end() && page->second != page_) {
     page_ = page->second;
     const auto id = std::ranges::find(way_ids, page_);
-    if (id != std::end(way_ids)) desk_.set_with(static_cast<With>(id - std::begin(way_ids)));
+    if (id != std::end(way_ids)) controller_.set_with(static_cast<With>(id - std::begin(way_ids)));
   }
-  sides(c.ui, c.bench);
+  sides(c.ui, c.app);
   if (!shown()) return;
-  atlas(c.ui, c.bench);
-  ranking(c.ui, c.bench);
+  atlas(c.ui, c.app);
+  ranking(c.ui, c.app);
 }
 
-void CompareWorkspace::sides(Ui& ui, Workbench& bench) {
+void CompareWorkspace::sides(Ui& ui, AppContext& app) {
   section(ui, "COMPARE", "the open prompt with …");
   static constexpr const char* ways[] = {"Edits", "Text B", "Model B", "Training"};
-  int way = static_cast<int>(desk_.with());
+  int way = static_cast<int>(controller_.with());
   if (segmented(ui, "compare with", ways, way)) {
-    desk_.set_with(static_cast<With>(way));
-    bench.settings.pages[id()] = page_ = way_ids[way];
+    controller_.set_with(static_cast<With>(way));
+    app.settings.pages[id()] = page_ = way_ids[way];
   }
   ImGui::Dummy({0, ui.px(2)});
-  switch (desk_.with()) {
+  switch (controller_.with()) {
     case With::edits:
-      for (const Intervention& edit : bench.explorer.state().document.edits)
+      for (const Intervention& edit : app.explorer.state().document.edits)
         if (edit.enabled) fact(ui, describe(edit), "", nullptr, {std::string(form_of(edit.action).meaning)});
       break;
     case With::text: {
-      const auto& run = bench.explorer.results().run;
+      const auto& run = app.explorer.results().run;
       const PromptTouch touch =
-          edit_.draw(ui, "##second text", desk_.text(), {}, ImGui::GetIO().DisplaySize.y / ui.scale < 800 ? 3 : 6,
+          edit_.draw(ui, "##second text", controller_.text(), {}, ImGui::GetIO().DisplaySize.y / ui.scale < 800 ? 3 : 6,
                      "Write the second text …");
-      if (touch.changed) desk_.text() = edit_.text();
-      if (run && desk_.text().empty() && button(ui, "Begin with a copy of the prompt")) desk_.text() = run->trace->text;
+      if (touch.changed) controller_.text() = edit_.text();
+      if (run && controller_.text().empty() && button(ui, "Begin with a copy of the prompt"))
+        controller_.text() = run->trace->text;
       break;
     }
     case With::model: {
-      const std::string name = desk_.model().empty() ? "Choose a model" : desk_.model().filename().string();
+      const std::string name = controller_.model().empty() ? "Choose a model" : controller_.model().filename().string();
       if (menu_button(ui, "Second model", name, "")) ImGui::OpenPopup("second model");
       if (ImGui::BeginPopup("second model")) {
         for (const char* each : bundled)
           if (const auto folder = find_bundled_model(each);
-              folder && ImGui::MenuItem(each, nullptr, desk_.model() == *folder))
-            desk_.set_model(*folder);
-        const auto& recent = bench.settings.recent_models;
+              folder && ImGui::MenuItem(each, nullptr, controller_.model() == *folder))
+            controller_.set_model(*folder);
+        const auto& recent = app.settings.recent_models;
         if (!recent.empty()) ImGui::Separator();
         for (const auto& folder : recent)
-          if (ImGui::MenuItem(folder.filename().string().c_str(), nullptr, desk_.model() == folder))
-            desk_.set_model(folder);
+          if (ImGui::MenuItem(folder.filename().string().c_str(), nullptr, controller_.model() == folder))
+            controller_.set_model(folder);
         ImGui::EndPopup();
       }
       break;
     }
     case With::training: {
-      const std::size_t count = desk_.moment_count();
+      const std::size_t count = controller_.moment_count();
       if (count < 2) break;
-      auto& [a, b] = desk_.moments();
+      auto& [a, b] = controller_.moments();
       const auto moment = [&](const char* label, const char* id, std::size_t& index) {
         int at = static_cast<int>(std::min(index, count - 1));
         ImGui::AlignTextToFramePadding();
         ImGui::TextUnformatted(label);
         ImGui::SameLine(ui.px(64));
         ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
-        const std::string shown = fmt::format("step {}", desk_.moment_step(static_cast<std::size_t>(at)));
+        const std::string shown = fmt::format("step {}", controller_.moment_step(static_cast<std::size_t>(at)));
         if (ImGui::SliderInt(id, &at, 0, static_cast<int>(count) - 1, shown.c_str()))
           index = static_cast<std::size_t>(at);
       };
@@ -158,8 +158,8 @@ void CompareWorkspace::sides(Ui& ui, Workbench& bench) {
   }
 }
 
-void CompareWorkspace::atlas(Ui& ui, Workbench& bench) {
-  const auto result = desk_.result();
+void CompareWorkspace::atlas(Ui& ui, AppContext& app) {
+  const auto result = controller_.result();
   section(ui, "HEADS BY DIFFERENCE", "layer ↓ head → · mean total variation");
   HeadAtlasOptions options;
   options.width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
@@ -174,15 +174,15 @@ void CompareWorkspace::atlas(Ui& ui, Workbench& bench) {
   }
   if (options.values.empty()) return;
   options.values_high = std::max(options.values_high, 1e-6);
-  atlas_.want(bench.explorer.jobs, ui, result, fmt::format("{}", options.width),
-              [result, options](const Look& look) { return head_atlas_scene(*result->a.trace, options, look); });
+  atlas_.want(app.explorer.jobs, ui, result, fmt::format("{}", options.width),
+              [result, options](const Style& style) { return head_atlas_scene(*result->a.trace, options, style); });
   const Scene* scene = atlas_.scene();
   if (!scene) return;
   SceneViewOptions how;
   how.fit_height = false;
   const SceneTouch touch = atlas_.draw(ui, "compare atlas", how, options.width, scene->height);
-  if (const auto* head = meaning<HeadId>(touch.mark); head && touch.clicked) bench.explorer.editor.select(*head);
-  if (const Mark* mark = mark_of(*scene, bench.explorer.state().document.selected)) {
+  if (const auto* head = meaning<HeadId>(touch.mark); head && touch.clicked) app.explorer.editor.select(*head);
+  if (const Mark* mark = mark_of(*scene, app.explorer.state().document.selected)) {
     const Rect rect = std::get<Box>(mark->shape).rect;
     ImGui::GetWindowDrawList()->AddRect(touch.window({rect.x - 1, rect.y - 1}),
                                         touch.window({rect.right() + 1, rect.bottom() + 1}), col(ui.theme.text), 0, 0,
@@ -190,7 +190,7 @@ void CompareWorkspace::atlas(Ui& ui, Workbench& bench) {
   }
 }
 
-void CompareWorkspace::ranking(Ui& ui, Workbench& bench) {
+void CompareWorkspace::ranking(Ui& ui, AppContext& app) {
   const Comparison& c = *shown();
   section(ui, "RANKED",
           fmt::format("0 = the same … {:.3f} the largest here",
@@ -203,9 +203,9 @@ void CompareWorkspace::ranking(Ui& ui, Workbench& bench) {
     const HeadId head{d.layer, d.head};
     const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + width, at.y + height};
     if (pressable(fmt::format("difference rank {}", rank + 1).c_str(), {width, height}))
-      bench.explorer.editor.select(head);
+      app.explorer.editor.select(head);
     if (!ImGui::IsItemVisible()) continue;
-    const bool hovered = ImGui::IsItemHovered(), chosen = head == bench.explorer.state().document.selected;
+    const bool hovered = ImGui::IsItemHovered(), chosen = head == app.explorer.state().document.selected;
     if (hovered || chosen) draw.AddRectFilled(at, end, col(chosen ? ui.chrome.selected : ui.chrome.hovered), ui.px(4));
     const auto text = [&](float x, const std::string& words, const Font& font, Color color, Anchor anchor) {
       draw_text(ui, draw, {{0, 0}, words, font, color, anchor, 0}, {x, at.y + ui.px(15)});
@@ -231,9 +231,9 @@ void CompareWorkspace::ranking(Ui& ui, Workbench& bench) {
 
 void CompareWorkspace::middle(const PageContext& c) {
   drawn_ = true;
-  if (const std::string missing = desk_.missing(); !missing.empty())
+  if (const std::string missing = controller_.missing(); !missing.empty())
     return empty_state(c.ui, "Two runs, side by side", missing);
-  if (!desk_.result()) return empty_state(c.ui, "Running both sides …", "");
+  if (!controller_.result()) return empty_state(c.ui, "Running both sides …", "");
   const HeadId head = c.state().document.selected;
   {
     const UseFont font(c.ui, c.ui.heading());
@@ -250,12 +250,12 @@ void CompareWorkspace::middle(const PageContext& c) {
     badge(c.ui, fmt::format("Jensen–Shannon {:.3f} nats", d->jensen_shannon), c.ui.theme.muted);
   }
   const float room = ImGui::GetContentRegionAvail().y;
-  tokens(c.ui, c.bench, std::clamp(0.24f * room, c.ui.px(96), c.ui.px(230)));
-  maps(c.ui, c.bench);
+  tokens(c.ui, c.app, std::clamp(0.24f * room, c.ui.px(96), c.ui.px(230)));
+  maps(c.ui, c.app);
 }
 
-void CompareWorkspace::tokens(Ui& ui, Workbench& bench, float height) {
-  const auto result = desk_.result();
+void CompareWorkspace::tokens(Ui& ui, AppContext& app, float height) {
+  const auto result = controller_.result();
   const auto pairs = std::ranges::count_if(result->partner, [](int p) { return p >= 0; });
   const float top = ImGui::GetCursorPosY();
   section(ui, result->unit == TextUnit::words ? "WORDS" : "TOKENS",
@@ -263,10 +263,10 @@ void CompareWorkspace::tokens(Ui& ui, Workbench& bench, float height) {
               ? "now click its partner in the other text"
               : fmt::format("{} of {} and {} paired · click one above and one below to pair or part them", pairs,
                             result->a.trace->tokens.size(), result->b.trace->tokens.size()));
-  if (desk_.pairs_changed()) {
+  if (controller_.pairs_changed()) {
     const float after = ImGui::GetCursorPosY(), width = button_width(ui, "Reset pairs");
     ImGui::SetCursorPos({ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - width, top - ui.px(3)});
-    if (button(ui, "Reset pairs", ui.px(24))) desk_.reset_pairs();
+    if (button(ui, "Reset pairs", ui.px(24))) controller_.reset_pairs();
     ImGui::SetCursorPosY(after);
   }
   ImGui::PushStyleColor(ImGuiCol_ChildBg, vec(ui.theme.background));
@@ -275,11 +275,11 @@ void CompareWorkspace::tokens(Ui& ui, Workbench& bench, float height) {
     options.name_a = result->a.name;
     options.name_b = result->b.name;
     options.width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale)) - 2;
-    tokens_.want(bench.explorer.jobs, ui, result, fmt::format("{}", options.width),
-                 [result, options](const Look& look) {
+    tokens_.want(app.explorer.jobs, ui, result, fmt::format("{}", options.width),
+                 [result, options](const Style& style) {
                    TokenPairsOptions all = options;
                    all.partner = result->partner;
-                   return token_pairs_scene(*result->a.trace, *result->b.trace, all, look);
+                   return token_pairs_scene(*result->a.trace, *result->b.trace, all, style);
                  });
     if (const Scene* scene = tokens_.scene()) {
       SceneViewOptions how;
@@ -291,7 +291,7 @@ void CompareWorkspace::tokens(Ui& ui, Workbench& bench, float height) {
         int& mine = token->text == 0 ? picked_a_ : picked_b_;
         if (touch.clicked) mine = mine == at ? -1 : at;
         if (picked_a_ >= 0 && picked_b_ >= 0) {
-          desk_.pair(picked_a_, picked_b_);
+          controller_.pair(picked_a_, picked_b_);
           picked_a_ = picked_b_ = -1;
         }
       }
@@ -332,14 +332,14 @@ MapRegion CompareWorkspace::beside(const MapRegion& of_a, const Comparison& c) {
   return {query, n_query, key, n_key};
 }
 
-void CompareWorkspace::maps(Ui& ui, Workbench& bench) {
-  const auto result = desk_.result();
-  const HeadId head = bench.explorer.state().document.selected;
+void CompareWorkspace::maps(Ui& ui, AppContext& app) {
+  const auto result = controller_.result();
+  const HeadId head = app.explorer.state().document.selected;
   const int row_a = result->a.row(head), row_b = result->b.row(head);
   if (row_a < 0 || row_b < 0)
     return empty_state(ui, fmt::format("Only one of the two has layer {} head {}", head.layer, head.head),
                        "Choose a head on the left that both have.");
-  reading(ui, bench);
+  reading(ui, app);
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   const double room = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale)) - 4;
   HeadPairOptions options;
@@ -347,7 +347,7 @@ void CompareWorkspace::maps(Ui& ui, Workbench& bench) {
   options.head = head.head;
   options.name_a = result->a.name;
   options.name_b = result->b.name;
-  options.scaling.scale = bench.explorer.state().view.scale == Scale::log ? Scale::log : Scale::linear;
+  options.scaling.scale = app.explorer.state().view.scale == Scale::log ? Scale::log : Scale::linear;
   // What three maps side by side leave below them shows one row of both.
   const bool same =
       std::ranges::equal(result->a.trace->tokens, result->b.trace->tokens, {}, &Token::label, &Token::label);
@@ -357,17 +357,17 @@ void CompareWorkspace::maps(Ui& ui, Workbench& bench) {
   options.room = {width, height};
   options.bare = true;
   const AttentionMap &map_a = nth(result->a.trace->maps, row_a), &map_b = nth(result->b.trace->maps, row_b);
-  if (std::exchange(bench.ui.reset_zoom, false)) part_.reset();
+  if (std::exchange(app.ui.reset_zoom, false)) part_.reset();
   part_.of(map_a.n_query(), map_a.n_key());
   options.region_a = part_.region();
   if (options.region_a) options.region_b = beside(*options.region_a, *result);
   std::string wanted = fmt::format("{}.{} {} {} {}", head.layer, head.head, width, height, name(options.scaling.scale));
   if (const auto& part = options.region_a)
     wanted += fmt::format(" {} {} {} {}", part->query, part->n_query, part->key, part->n_key);
-  maps_.want(bench.explorer.jobs, ui, result, wanted, [result, options](const Look& look) {
+  maps_.want(app.explorer.jobs, ui, result, wanted, [result, options](const Style& style) {
     HeadPairOptions all = options;
     all.partner = result->partner;
-    return head_pair_scene(*result->a.trace, *result->b.trace, all, look);
+    return head_pair_scene(*result->a.trace, *result->b.trace, all, style);
   });
   const Scene* scene = maps_.scene();
   if (!scene) return;
@@ -405,22 +405,22 @@ void CompareWorkspace::maps(Ui& ui, Workbench& bench) {
     if (touch.mark == mark && part_.follow(touch, heat.rect, true)) *ui.animate = true;
   }
   ImGui::PopClipRect();
-  if (row_height > 0) row(ui, bench, row_height);
+  if (row_height > 0) row(ui, app, row_height);
 }
 
-void CompareWorkspace::reading(Ui& ui, Workbench& bench) {
+void CompareWorkspace::reading(Ui& ui, AppContext& app) {
   const Comparison& c = *shown();
-  const HeadId head = bench.explorer.state().document.selected;
+  const HeadId head = app.explorer.state().document.selected;
   const Place here = linked(place());
   static constexpr const char* scales[] = {"linear", "log"};
-  int scale = bench.explorer.state().view.scale == Scale::log ? 1 : 0;
+  int scale = app.explorer.state().view.scale == Scale::log ? 1 : 0;
   ImGui::Dummy({0, ui.px(2)});
   if (segmented(ui, "compare scale", scales, scale))
-    bench.explorer.editor.view().scale = scale == 1 ? Scale::log : Scale::linear;
+    app.explorer.editor.view().scale = scale == 1 ? Scale::log : Scale::linear;
   ImGui::SameLine(0, ui.px(10));
   static constexpr const char* units[] = {"tokens", "words"};
-  int unit = static_cast<int>(bench.explorer.state().view.text_unit);
-  if (segmented(ui, "compare unit", units, unit)) bench.explorer.editor.view().text_unit = static_cast<TextUnit>(unit);
+  int unit = static_cast<int>(app.explorer.state().view.text_unit);
+  if (segmented(ui, "compare unit", units, unit)) app.explorer.editor.view().text_unit = static_cast<TextUnit>(unit);
   if (ImGui::IsItemHovered())
     tooltip(ui, {"Tokens, or words (W)", "to a word: the sum over its tokens; from a word: the mean over its tokens",
                  c.unit == c.asked ? "predictions and losses are those of tokens"

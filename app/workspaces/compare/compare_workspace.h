@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "app/actions/action.h"
-#include "app/state/compare_desk.h"
-#include "app/state/desk_controls.h"
+#include "app/state/compare_controller.h"
+#include "app/state/controller_controls.h"
 #include "app/widgets/catalogue.h"
 #include "app/widgets/prompt_edit.h"
 #include "app/workspaces/map_part.h"
@@ -20,13 +20,13 @@ namespace headscope {
 
 class CompareWorkspace : public Workspace {
  public:
-  explicit CompareWorkspace(CompareDesk& desk);
+  explicit CompareWorkspace(CompareController& controller);
   void left(const PageContext& c) override;
   void middle(const PageContext& c) override;
   void right(const PageContext& c) override;
   void each_frame() override;
   std::vector<CatalogueGroup> pages() const override { return pages_; }
-  void controls(ControlsRecord& record) override { controls_of(desk_, record); }  ///< names what a session keeps
+  void controls(ControlsRecord& record) override { controls_of(controller_, record); }  ///< names what a session keeps
 
  private:
   /// A cell or a token of one side; −1 = none.
@@ -36,23 +36,23 @@ class CompareWorkspace : public Workspace {
     bool operator==(const Place&) const = default;
   };
   const Comparison* shown() const;
-  void sides(Ui& ui, Workbench& bench);
-  void atlas(Ui& ui, Workbench& bench);
-  void ranking(Ui& ui, Workbench& bench);
-  void tokens(Ui& ui, Workbench& bench, float height);
-  void maps(Ui& ui, Workbench& bench);
-  void reading(Ui& ui, Workbench& bench);
-  void row(Ui& ui, Workbench& bench, double height);
+  void sides(Ui& ui, AppContext& app);
+  void atlas(Ui& ui, AppContext& app);
+  void ranking(Ui& ui, AppContext& app);
+  void tokens(Ui& ui, AppContext& app, float height);
+  void maps(Ui& ui, AppContext& app);
+  void reading(Ui& ui, AppContext& app);
+  void row(Ui& ui, AppContext& app, double height);
   void predictions(Ui& ui);
   void losses(Ui& ui);
-  void numbers(Ui& ui, Workbench& bench);
+  void numbers(Ui& ui, AppContext& app);
   /// The partner in the other text fills what is empty.
   Place linked(Place place) const;
   /// What B shows beside a part of A: where the partners of its queries and keys lie.
   static MapRegion beside(const MapRegion& of_a, const Comparison& c);
   const Place& place() const { return hover_.any() ? hover_ : pinned_; }
 
-  CompareDesk& desk_;
+  CompareController& controller_;
   std::vector<CatalogueGroup> pages_;
   std::string page_;  // of the settings, as last seen
   SceneSlot atlas_{"scene.compare.atlas"}, tokens_{"scene.compare.tokens"}, maps_{"scene.compare.maps"};

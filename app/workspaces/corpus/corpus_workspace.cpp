@@ -12,7 +12,7 @@
 #include "app/workspaces/head_cells.h"
 #include "core/base/duration.h"
 #include "viz/scene/histogram.h"
-#include "viz/scene/matrix.h"
+#include "viz/scene/matrix_scene.h"
 #include "viz/scene/scatter.h"
 #include "viz/scene/text.h"
 
@@ -106,15 +106,15 @@ void wrapped_example(const Ui& ui, const ShownExample& example) {
 
 }  // namespace
 
-CorpusWorkspace::CorpusWorkspace(CorpusDesk& desk)
+CorpusWorkspace::CorpusWorkspace(CorpusController& controller)
     : Workspace("Corpus"),
-      desk_(desk),
+      controller_(controller),
       x_(column("entropy")),
       y_(column("prefix_matching")),
       shown_(column("entropy")) {}
 
 void CorpusWorkspace::controls(ControlsRecord& record) {
-  controls_of(desk_, record);
+  controls_of(controller_, record);
   record.field("spread", spread_, 0, 1);
   record.field("examples", kind_, 0, 2);
   for (const auto& [name, chosen] : {std::pair{"x", &x_}, {"y", &y_}, {"shown", &shown_}}) {
@@ -126,13 +126,13 @@ void CorpusWorkspace::controls(ControlsRecord& record) {
 }
 
 void CorpusWorkspace::left(const PageContext& c) {
-  source(c.ui, c.bench);
+  source(c.ui, c.app);
   progress(c.ui);
   keep(c.ui);
 }
 
-void CorpusWorkspace::source(Ui& ui, Workbench& bench) {
-  CorpusDraft& draft = desk_.draft();
+void CorpusWorkspace::source(Ui& ui, AppContext& app) {
+  CorpusDraft& draft = controller_.draft();
   section(ui, "CORPUS", "read by the model that is open");
   static constexpr const char* kinds[] = {"Stories", "File or folder"};
   int kind = draft.stories ? 0 : 1;
@@ -151,7 +151,7 @@ void CorpusWorkspace::source(Ui& ui, Workbench& bench) {
     if (segmented(ui, "corpus unit", units, unit)) draft.lines = unit == 1;
   }
   number_field(ui, "Passage", draft.window, 16);
-  const Results& open = bench.explorer.results();
+  const Results& open = app.explorer.results();
   const int context = open.model.model ? open.model.model->config().context : 0;
   draft.window = std::clamp(draft.window, 0, context > 0 ? context : 1 << 20);
   note(ui, draft.window == 0
@@ -160,24 +160,24 @@ void CorpusWorkspace::source(Ui& ui, Workbench& bench) {
 }
 
 void CorpusWorkspace::progress(Ui& ui) {
-  using Phase = CorpusDesk::Phase;
-  const Phase phase = desk_.phase();
+  using Phase = CorpusController::Phase;
+  const Phase phase = controller_.phase();
   static constexpr const char* words[] = {"", "reading", "stopped", "finished", "stopped by an error"};
   section(ui, "RUN", words[static_cast<int>(phase)]);
   if (phase == Phase::running) {
-    if (button(ui, "Stop")) desk_.stop();
+    if (button(ui, "Stop")) controller_.stop();
   } else {
-    if (button(ui, phase == Phase::idle ? "Start" : "Start again")) desk_.start();
-    if (desk_.can_resume()) {
+    if (button(ui, phase == Phase::idle ? "Start" : "Start again")) controller_.start();
+    if (controller_.can_resume()) {
       ImGui::SameLine();
-      if (button(ui, "Resume")) desk_.resume();
+      if (button(ui, "Resume")) controller_.resume();
     }
   }
-  if (!desk_.error().empty()) error_text(ui, desk_.error());
-  const auto& results = desk_.results();
+  if (!controller_.error().empty()) error_text(ui, controller_.error());
+  const auto& results = controller_.results();
   if (phase == Phase::running || phase == Phase::stopped) {
     ImGui::PushStyleColor(ImGuiCol_PlotHistogram, vec(ui.theme.accent));
-    ImGui::ProgressBar(static_cast<float>(desk_.progress()), {ImGui::GetContentRegionAvail().x, ui.px(4)}, "");
+    ImGui::ProgressBar(static_cast<float>(controller_.progress()), {ImGui::GetContentRegionAvail().x, ui.px(4)}, "");
     ImGui::PopStyleColor();
   }
   if (!results) return;
@@ -191,11 +191,11 @@ void CorpusWorkspace::progress(Ui& ui) {
         "files in stretches of at most 16 KiB that end at a line break; passages do not overlap",
         "those of a single token are left out"});
   fact(ui, "Tokens", grouped(all.tokens()));
-  if (desk_.tokens_per_second() > 0)
-    fact(ui, "Speed", fmt::format("{} tokens/s", grouped(static_cast<std::uint64_t>(desk_.tokens_per_second()))),
+  if (controller_.tokens_per_second() > 0)
+    fact(ui, "Speed", fmt::format("{} tokens/s", grouped(static_cast<std::uint64_t>(controller_.tokens_per_second()))),
          nullptr, {"Speed", "passes, every metric of every head, and examples; of the worker's own time"});
-  if (phase == Phase::running && std::isfinite(desk_.seconds_left()))
-    fact(ui, "Time left", duration_text(desk_.seconds_left()));
+  if (phase == Phase::running && std::isfinite(controller_.seconds_left()))
+    fact(ui, "Time left", duration_text(controller_.seconds_left()));
   if (results->shards > 1) fact(ui, "Shard", fmt::format("{} of {}", results->shard, results->shards));
   if (results->skipped > 0) fact(ui, "Files left out", fmt::format("{}, not UTF-8", results->skipped));
 }
@@ -204,12 +204,12 @@ void CorpusWorkspace::keep(Ui& ui) {
   section(ui, "FILE", "save, and go on another day");
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
   input_line(ui, "##corpus file", "results.json, or a folder of shards", file_);
-  ImGui::BeginDisabled(file_.empty() || !desk_.results());
-  if (button(ui, "Save results")) desk_.save(file_);
+  ImGui::BeginDisabled(file_.empty() || !controller_.results());
+  if (button(ui, "Save results")) controller_.save(file_);
   ImGui::EndDisabled();
   ImGui::SameLine();
   ImGui::BeginDisabled(file_.empty());
-  if (button(ui, "Load results")) desk_.load(file_);
+  if (button(ui, "Load results")) controller_.load(file_);
   ImGui::EndDisabled();
   note(ui, "headscope-cli corpus --shard i/n spreads the work over machines; a folder of all shards loads as one run.");
 }
@@ -235,8 +235,8 @@ Table all_numbers(const CorpusStatistics& all) {
 }  // namespace
 
 void CorpusWorkspace::middle(const PageContext& c) {
-  if (!desk_.results() || desk_.results()->statistics.passages() == 0) {
-    if (desk_.phase() == CorpusDesk::Phase::running)
+  if (!controller_.results() || controller_.results()->statistics.passages() == 0) {
+    if (controller_.phase() == CorpusController::Phase::running)
       return empty_state(c.ui, "Reading the first passages", "The first picture follows at once.");
     return empty_state(
         c.ui, "No corpus has been read",
@@ -244,10 +244,10 @@ void CorpusWorkspace::middle(const PageContext& c) {
         "examples appear here.");
   }
   c.ui.pictures.add_table("corpus table", "every head and metric",
-                          [results = desk_.results()] { return all_numbers(results->statistics); });
+                          [results = controller_.results()] { return all_numbers(results->statistics); });
   const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale);
   const double controls = 36;
-  scatter(c.ui, c.bench, std::max(200.0, std::floor(room * 0.54) - controls));
+  scatter(c.ui, c.app, std::max(200.0, std::floor(room * 0.54) - controls));
   const double height =
       std::max(180.0, static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale) - controls - 34);
   section(c.ui, "DISTRIBUTION", "over all passages");
@@ -258,23 +258,23 @@ void CorpusWorkspace::middle(const PageContext& c) {
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / c.ui.scale));
   const double tiles = std::clamp(std::floor(width * 0.42), 180.0, 460.0);
   ImGui::BeginGroup();
-  heads(c.ui, c.bench, tiles, height);
+  heads(c.ui, c.app, tiles, height);
   ImGui::EndGroup();
   ImGui::SameLine(0, c.ui.px(20));
   ImGui::BeginGroup();
-  histogram(c.ui, c.bench, width - tiles - 20, height);
+  histogram(c.ui, c.app, width - tiles - 20, height);
   ImGui::EndGroup();
 }
 
-void CorpusWorkspace::scatter(Ui& ui, Workbench& bench, double height) {
+void CorpusWorkspace::scatter(Ui& ui, AppContext& app, double height) {
   metric_menu(ui, "Vertical metric", "↑", y_);
   ImGui::SameLine(0, ui.px(10));
   metric_menu(ui, "Horizontal metric", "→", x_);
-  const auto results = desk_.results();
+  const auto results = controller_.results();
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   const int heads = results->statistics.layers() * results->statistics.heads();
-  scatter_.want(bench.explorer.jobs, ui, results, fmt::format("{} {} {} {}", x_, y_, width, height),
-                [results, width, height, heads, x = x_, y = y_](const Look& look) {
+  scatter_.want(app.explorer.jobs, ui, results, fmt::format("{} {} {} {}", x_, y_, width, height),
+                [results, width, height, heads, x = x_, y = y_](const Style& style) {
                   const CorpusStatistics& all = results->statistics;
                   const Metric &mx = metrics()[x], &my = metrics()[y];
                   ScatterOptions options;
@@ -295,7 +295,7 @@ void CorpusWorkspace::scatter(Ui& ui, Workbench& bench, double height) {
                     point.y = dy.mean();
                     if (heads <= 64) point.x_spread = dx.spread(), point.y_spread = dy.spread();
                     const ClassRule* rule = all.class_of(head, default_class_rules());
-                    point.color = rule ? class_color(*rule) : look.theme.muted;
+                    point.color = rule ? class_color(*rule) : style.theme.muted;
                     point.hollow = !rule;
                     point.tooltip = fmt::format(
                         "Layer {} Head {}{}\n{} {} ± {}\n{} {} ± {}\nmean ± standard deviation over {} passages", layer,
@@ -308,12 +308,12 @@ void CorpusWorkspace::scatter(Ui& ui, Workbench& bench, double height) {
                     points.push_back(std::move(point));
                   }
                   options.hollow_title = "no class";
-                  return scatter_scene(points, options, look);
+                  return scatter_scene(points, options, style);
                 });
   const SceneTouch touch = scatter_.draw(ui, "corpus scatter", {}, width, height);
   if (!scatter_.scene()) return;
   ImDrawList& draw = *ImGui::GetWindowDrawList();
-  const HeadId selected = bench.explorer.state().document.selected;
+  const HeadId selected = app.explorer.state().document.selected;
   for (const Mark& mark : scatter_.scene()->marks) {
     const HeadId* means = meaning<HeadId>(&mark);
     if (!means) continue;
@@ -326,15 +326,15 @@ void CorpusWorkspace::scatter(Ui& ui, Workbench& bench, double height) {
     if (head == selected) draw.AddCircle(middle, ui.px(8), col(ui.theme.text), 24, ui.px(2));
     if (hovered) draw.AddCircle(middle, ui.px(8), col(ui.theme.accent), 24, ui.px(1.5));
     if (!hovered) continue;
-    if (touch.double_clicked) bench.ui.workspace = workspace_index("Explore");
-    if (touch.clicked) bench.explorer.editor.select(head);
+    if (touch.double_clicked) app.ui.workspace = workspace_index("Explore");
+    if (touch.clicked) app.explorer.editor.select(head);
   }
 }
 
-void CorpusWorkspace::heads(Ui& ui, Workbench& bench, double width, double height) {
-  const auto results = desk_.results();
-  heads_.want(bench.explorer.jobs, ui, results, fmt::format("{} {} {} {}", shown_, spread_, width, height),
-              [results, width, height, metric = shown_, spread = spread_ == 1](const Look& look) {
+void CorpusWorkspace::heads(Ui& ui, AppContext& app, double width, double height) {
+  const auto results = controller_.results();
+  heads_.want(app.explorer.jobs, ui, results, fmt::format("{} {} {} {}", shown_, spread_, width, height),
+              [results, width, height, metric = shown_, spread = spread_ == 1](const Style& style) {
                 const CorpusStatistics& all = results->statistics;
                 const Metric& shown = metrics()[metric];
                 std::vector<double> values;
@@ -346,22 +346,22 @@ void CorpusWorkspace::heads(Ui& ui, Workbench& bench, double width, double heigh
                 if (!spread && shown.low == 0) matrix.low = 0;
                 matrix.width = width;
                 matrix.height = height;
-                return matrix_scene(matrix, look);
+                return matrix_scene(matrix, style);
               });
   SceneViewOptions how;
   how.fit_height = false;
   const SceneTouch touch = heads_.draw(ui, "corpus heads", how, width, height);
-  if (heads_.scene()) (void)head_cells({ui, bench}, *heads_.scene(), touch);
+  if (heads_.scene()) (void)head_cells({ui, app}, *heads_.scene(), touch);
 }
 
-void CorpusWorkspace::histogram(Ui& ui, Workbench& bench, double width, double height) {
-  const auto results = desk_.results();
-  const HeadId head = bench.explorer.state().document.selected;
+void CorpusWorkspace::histogram(Ui& ui, AppContext& app, double width, double height) {
+  const auto results = controller_.results();
+  const HeadId head = app.explorer.state().document.selected;
   const auto row = row_of(results->statistics, head);
   if (!row) return note(ui, "The selected head is of another model than these results.");
   const Color color = class_hue(ui, results->statistics, *row);
-  histogram_.want(bench.explorer.jobs, ui, results, fmt::format("{} {} {} {}", shown_, *row, width, height),
-                  [results, width, height, head, row = *row, metric = shown_, color](const Look& look) {
+  histogram_.want(app.explorer.jobs, ui, results, fmt::format("{} {} {} {}", shown_, *row, width, height),
+                  [results, width, height, head, row = *row, metric = shown_, color](const Style& style) {
                     const Distribution& values = results->statistics.of(row, metric);
                     Histogram picture;
                     const Distribution::Bars bars = values.bars();
@@ -381,21 +381,21 @@ void CorpusWorkspace::histogram(Ui& ui, Workbench& bench, double width, double h
                     picture.color = color;
                     picture.width = width;
                     picture.height = std::min(height, 320.0);
-                    return histogram_scene(picture, look);
+                    return histogram_scene(picture, style);
                   });
   histogram_.draw(ui, "corpus histogram", {}, width, std::min(height, 320.0));
 }
 
 void CorpusWorkspace::right(const PageContext& c) {
-  if (!desk_.results() || desk_.results()->statistics.passages() == 0)
+  if (!controller_.results() || controller_.results()->statistics.passages() == 0)
     return empty_state(c.ui, "Examples", "Passages that show the selected head best will stand here.");
-  numbers(c.ui, c.bench);
-  examples(c.ui, c.bench);
+  numbers(c.ui, c.app);
+  examples(c.ui, c.app);
 }
 
-void CorpusWorkspace::numbers(Ui& ui, Workbench& bench) {
-  const CorpusStatistics& all = desk_.results()->statistics;
-  const HeadId head = bench.explorer.state().document.selected;
+void CorpusWorkspace::numbers(Ui& ui, AppContext& app) {
+  const CorpusStatistics& all = controller_.results()->statistics;
+  const HeadId head = app.explorer.state().document.selected;
   section(ui, fmt::format("HEAD {}.{}", head.layer, head.head), "mean ± spread, chance in grey");
   const auto row = row_of(all, head);
   if (!row) return note(ui, "These results are of another model.");
@@ -419,7 +419,7 @@ void CorpusWorkspace::numbers(Ui& ui, Workbench& bench) {
   }
 }
 
-void CorpusWorkspace::examples(Ui& ui, Workbench& bench) {
+void CorpusWorkspace::examples(Ui& ui, AppContext& app) {
   section(ui, "EXAMPLES", "by " + std::string(metrics()[shown_].title) + " · click opens in Explore");
   static constexpr const char* kinds[] = {"Highest", "Lowest", "Typical"};
   segmented(ui, "example kind", kinds, kind_);
@@ -428,8 +428,8 @@ void CorpusWorkspace::examples(Ui& ui, Workbench& bench) {
                  fmt::format("typical: nearest to the median, of a random sample of {} passages",
                              CorpusStatistics::sampled),
                  "marked: the position where the metric of that row alone is most extreme"});
-  const HeadId head = bench.explorer.state().document.selected;
-  const auto* shown = desk_.examples(head, shown_, static_cast<ExampleKind>(kind_));
+  const HeadId head = app.explorer.state().document.selected;
+  const auto* shown = controller_.examples(head, shown_, static_cast<ExampleKind>(kind_));
   if (!shown) return;
   if (shown->empty()) return note(ui, "No passage offers evidence for this metric.");
   for (std::size_t i = 0; i < shown->size(); ++i) {
@@ -458,8 +458,8 @@ void CorpusWorkspace::examples(Ui& ui, Workbench& bench) {
                          ui.px(6));
     draw.ChannelsMerge();
     if (clicked && example.error.empty()) {
-      desk_.open(example, head);
-      if (desk_.of_open_model()) bench.ui.workspace = workspace_index("Explore");
+      controller_.open(example, head);
+      if (controller_.of_open_model()) app.ui.workspace = workspace_index("Explore");
     }
     ImGui::PopID();
   }

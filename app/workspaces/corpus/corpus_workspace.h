@@ -5,8 +5,8 @@
 #include <string>
 
 #include "app/actions/action.h"
-#include "app/state/corpus_desk.h"
-#include "app/state/desk_controls.h"
+#include "app/state/controller_controls.h"
+#include "app/state/corpus_controller.h"
 #include "app/workspaces/scene_slot.h"
 #include "app/workspaces/workspace.h"
 
@@ -14,24 +14,24 @@ namespace headscope {
 
 class CorpusWorkspace : public Workspace {
  public:
-  explicit CorpusWorkspace(CorpusDesk& desk);
+  explicit CorpusWorkspace(CorpusController& controller);
   void left(const PageContext& c) override;
   void middle(const PageContext& c) override;
   void right(const PageContext& c) override;
-  void each_frame() override { desk_.frame(); }
+  void each_frame() override { controller_.frame(); }
   void controls(ControlsRecord& record) override;  ///< names what a session keeps
 
  private:
-  void source(Ui& ui, Workbench& bench);
+  void source(Ui& ui, AppContext& app);
   void progress(Ui& ui);
   void keep(Ui& ui);
-  void scatter(Ui& ui, Workbench& bench, double height);
-  void heads(Ui& ui, Workbench& bench, double width, double height);
-  void histogram(Ui& ui, Workbench& bench, double width, double height);
-  void numbers(Ui& ui, Workbench& bench);
-  void examples(Ui& ui, Workbench& bench);
+  void scatter(Ui& ui, AppContext& app, double height);
+  void heads(Ui& ui, AppContext& app, double width, double height);
+  void histogram(Ui& ui, AppContext& app, double width, double height);
+  void numbers(Ui& ui, AppContext& app);
+  void examples(Ui& ui, AppContext& app);
 
-  CorpusDesk& desk_;
+  CorpusController& controller_;
   std::size_t x_, y_, shown_;  // metrics
   int spread_ = 0, kind_ = 0;  // tiles: mean or spread; examples: ExampleKind
   std::string file_;

@@ -13,15 +13,15 @@ void DepthPanel::draw(const PageContext& c) {
   section(c.ui, "ACROSS DEPTH", "mean over the heads of each layer");
   const double width = std::floor(c.room());
   slot_.want(c.jobs, c.ui, c.results().facts, std::to_string(width),
-             [facts = c.results().facts, width](const Look& look) {
+             [facts = c.results().facts, width](const Style& style) {
                struct Wanted {
                  std::string_view id;
                  const char* title;
                  Color color;
                };
-               const Wanted wanted[] = {{"entropy_normalized", "entropy", look.theme.accent},
-                                        {"sink", "sink", look.theme.muted},
-                                        {"prefix_matching", "induction", legible(look.theme, rgb(0xFFB13B))}};
+               const Wanted wanted[] = {{"entropy_normalized", "entropy", style.theme.accent},
+                                        {"sink", "sink", style.theme.muted},
+                                        {"prefix_matching", "induction", legible(style.theme, rgb(0xFFB13B))}};
                LineChart chart;
                chart.width = width;
                chart.height = 128;
@@ -44,7 +44,7 @@ void DepthPanel::draw(const PageContext& c) {
                    chart.series.push_back(std::move(line));
                }
                for (int layer = 0; layer < facts->trace->model.dims.layers; ++layer) chart.x_ticks.push_back(layer);
-               return line_chart_scene(chart, look);
+               return line_chart_scene(chart, style);
              });
   slot_.draw(c.ui, "depth", {}, width, 128);
 }

@@ -17,7 +17,7 @@
 #include "core/edits/edit.h"
 #include "core/edits/edit_notes.h"
 #include "core/edits/text_pairing.h"
-#include "core/engine/edit_pairs.h"
+#include "core/run/edit_pairs.h"
 #include "viz/scene/text.h"
 
 namespace headscope {

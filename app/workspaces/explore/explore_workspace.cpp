@@ -7,20 +7,20 @@
 namespace headscope {
 
 void ExploreWorkspace::left(const PageContext& c) {
-  if (std::exchange(c.bench.ui.focus_prompt, false)) prompt_.focus();
+  if (std::exchange(c.app.ui.focus_prompt, false)) prompt_.focus();
   prompt_.draw(c);
   atlas_.draw(c);
   depth_.draw(c);
 }
 
 void ExploreWorkspace::middle(const PageContext& c) {
-  if (std::exchange(c.bench.ui.reset_zoom, false)) head_.reset_zoom();
+  if (std::exchange(c.app.ui.reset_zoom, false)) head_.reset_zoom();
   head_.draw(c);
 }
 
 void ExploreWorkspace::right(const PageContext& c) {
   if (!c.trace()) return empty_state(c.ui, "No head is chosen", "Its numbers, temperature and mask will stand here.");
-  if (std::exchange(c.bench.ui.add_edit, false)) edits_.add_one();
+  if (std::exchange(c.app.ui.add_edit, false)) edits_.add_one();
   softmax_.draw(c);
   mask_.draw(c);
   edits_.draw(c);

@@ -60,7 +60,7 @@ void paint_cross(const PageContext& c, const SceneTouch& touch, const Scene& sce
     if (axis.labels >= cells) return name;
     return number_first ? fmt::format("{} {}", position, name) : fmt::format("{} {}", name, position);
   };
-  const Look look = c.ui.look();
+  const Style style = c.ui.style();
   const double pixels = static_cast<double>(touch.pixels);
   if (column) {
     const Rect first = heat.cell(0, *column);
@@ -74,7 +74,7 @@ void paint_cross(const PageContext& c, const SceneTouch& touch, const Scene& sce
         room = std::min(room, (static_cast<double>(to.x - touch.origin.x) / pixels - edge.x) / std::cos(angle) - 10);
       paint_label(c, touch,
                   point_above(*axis.like, edge, label(axis, heat.columns(), *key, true), std::max(room, 20.0),
-                              c.ui.theme.key, look),
+                              c.ui.theme.key, style),
                   "pointed key");
     }
   }
@@ -86,7 +86,7 @@ void paint_cross(const PageContext& c, const SceneTouch& touch, const Scene& sce
       const double room = edge.x + static_cast<double>(touch.origin.x - from.x) / pixels - 10;
       paint_label(c, touch,
                   point_beside(*axis.like, edge, label(axis, heat.rows(), *query, false), std::max(room, 20.0),
-                               c.ui.theme.query, look),
+                               c.ui.theme.query, style),
                   "pointed query");
     }
   }
@@ -139,7 +139,7 @@ void HeadMapView::draw(const PageContext& c, const AttentionMap& map, CellTools&
       fmt::format("{} {} {} {} {} {} {} {} {} {}", head.layer, head.head, name(scale), name(first), width, height,
                   run.words != nullptr, run.minus ? "difference" : "", query.value_or(-1), key.value_or(-1));
   if (shown) wanted += fmt::format(" {} {} {} {}", shown->query, shown->n_query, shown->key, shown->n_key);
-  slot_.want(c.jobs, c.ui, run.trace, wanted, [=](const Look& look) {
+  slot_.want(c.jobs, c.ui, run.trace, wanted, [=](const Style& style) {
     HeadMapOptions o;
     o.layer = head.layer;
     o.head = head.head;
@@ -149,10 +149,10 @@ void HeadMapView::draw(const PageContext& c, const AttentionMap& map, CellTools&
     o.bare = true;
     o.room = {width, height};
     o.region = shown;
-    return head_map_scene(*as_viewed(run, head, first), o, look);
+    return head_map_scene(*as_viewed(run, head, first), o, style);
   });
 
-  const bool tool = view.map_tool != MapTool::look && !c.words();
+  const bool tool = view.map_tool != MapTool::style && !c.words();
   SceneViewOptions how = MapPart::view();
   how.centered = true;
   const ImVec2 from = ImGui::GetCursorScreenPos(), to{from.x + c.ui.px(width), from.y + c.ui.px(height)};

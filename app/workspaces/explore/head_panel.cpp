@@ -98,33 +98,34 @@ void HeadPanel::main_view(const PageContext& c, double height) {
     case HeadView::heads:
       return;  // pictures of their own
     case HeadView::arcs:
-      slot_.want(c.jobs, c.ui, trace,
-                 place + fmt::format(" {} {} {}", width, view.arcs_threshold, document.query.value_or(-1)),
-                 [=, threshold = view.arcs_threshold,
-                  scroll_bar = static_cast<double>(ImGui::GetStyle().ScrollbarSize / c.ui.scale),
-                  pinned = document.query ? std::optional(c.shown(*document.query)) : std::nullopt](const Look& look) {
-                   ArcsOptions o;
-                   o.layer = head.layer;
-                   o.head = head.head;
-                   o.threshold = threshold;
-                   o.query = pinned;
-                   o.skip_first = first != FirstToken::show;
-                   o.bare = true;
-                   o.width = o.most_width = width - scroll_bar, o.height = height;
-                   return arcs_scene(*as_viewed(run, head, FirstToken::show), o, look);
-                 });
+      slot_.want(
+          c.jobs, c.ui, trace,
+          place + fmt::format(" {} {} {}", width, view.arcs_threshold, document.query.value_or(-1)),
+          [=, threshold = view.arcs_threshold,
+           scroll_bar = static_cast<double>(ImGui::GetStyle().ScrollbarSize / c.ui.scale),
+           pinned = document.query ? std::optional(c.shown(*document.query)) : std::nullopt](const Style& style) {
+            ArcsOptions o;
+            o.layer = head.layer;
+            o.head = head.head;
+            o.threshold = threshold;
+            o.query = pinned;
+            o.skip_first = first != FirstToken::show;
+            o.bare = true;
+            o.width = o.most_width = width - scroll_bar, o.height = height;
+            return arcs_scene(*as_viewed(run, head, FirstToken::show), o, style);
+          });
       how.fit_height = false;
       how.centered = true;
       break;
     case HeadView::row:
-      slot_.want(c.jobs, c.ui, trace, place + fmt::format(" {}", query), [=, row = c.shown(query)](const Look& look) {
+      slot_.want(c.jobs, c.ui, trace, place + fmt::format(" {}", query), [=, row = c.shown(query)](const Style& style) {
         RowBarsOptions o;
         o.layer = head.layer;
         o.head = head.head;
         o.query = row;
         o.scaling.scale = scale == Scale::log && !run.minus ? Scale::log : Scale::linear;
         o.room = {width, height};
-        return row_bars_scene(*as_viewed(run, head, first), o, look);
+        return row_bars_scene(*as_viewed(run, head, first), o, style);
       });
       break;
     case HeadView::steps:
@@ -132,17 +133,17 @@ void HeadPanel::main_view(const PageContext& c, double height) {
       const auto detail = c.results().detail;
       if (!detail || detail->head != head) return empty_state(c.ui, "Reading the scores of this head …", "");
       if (view.head_view == HeadView::steps) {
-        slot_.want(c.jobs, c.ui, detail, place, [=](const Look& look) {
-          return head_steps_scene(*detail->trace, {head.layer, head.head, width}, look);
+        slot_.want(c.jobs, c.ui, detail, place, [=](const Style& style) {
+          return head_steps_scene(*detail->trace, {head.layer, head.head, width}, style);
         });
       } else {
         const Index key = document.key.value_or(
             std::max<Index>(0, nth(detail->map().stats().max_key, std::min(query, detail->map().n_query() - 1))));
         const bool rotary = c.results().model.model && c.results().model.model->config().turns_halves();
-        slot_.want(c.jobs, c.ui, detail, place + fmt::format(" {} {} {}", query, key, width), [=](const Look& look) {
+        slot_.want(c.jobs, c.ui, detail, place + fmt::format(" {} {} {}", query, key, width), [=](const Style& style) {
           return score_split_scene(
               *detail->trace,
-              {head.layer, head.head, query, key, rotary, width, std::clamp(height - 20, 200.0, 1400.0)}, look);
+              {head.layer, head.head, query, key, rotary, width, std::clamp(height - 20, 200.0, 1400.0)}, style);
         });
       }
       break;
@@ -279,14 +280,14 @@ void HeadPanel::draw(const PageContext& c) {
   row_.want(c.jobs, c.ui, run.trace,
             fmt::format("{} {} {} {} {} {} {} {}{}", head.layer, head.head, query, size.width, size.height, name(first),
                         run.words != nullptr, run.minus ? "difference" : "", dragging ? " drag" : ""),
-            [=, row = c.shown(query)](const Look& look) {
+            [=, row = c.shown(query)](const Style& style) {
               RowBarsOptions o;
               o.layer = head.layer;
               o.head = head.head;
               o.query = row;
               o.room = size;
               if (dragging) o.scaling.high = 1;
-              return row_bars_scene(*as_viewed(run, head, first), o, look);
+              return row_bars_scene(*as_viewed(run, head, first), o, style);
             });
   SceneViewOptions how;
   how.tooltips = !dragging;

@@ -98,7 +98,7 @@ void HeadsView::draw(const PageContext& c, Index query, double width, double hei
                   strongest_first_, document.selected.layer, document.selected.head);
   slot_.want(c.jobs, c.ui, run.trace, wanted,
              [=, first = view.first_token, sorted = strongest_first_,
-              tokens = run.words ? run.words->word_tokens : run.trace](const Look& look) {
+              tokens = run.words ? run.words->word_tokens : run.trace](const Style& style) {
                HeadRowsOptions o = options;
                QueryRows rows = rows_of(run, at, first);
                if (sorted) {
@@ -108,7 +108,7 @@ void HeadsView::draw(const PageContext& c, Index query, double width, double hei
                  o.heads = run.trace->model.dims.heads;
                }
                o.kind = rows.kind;
-               return head_rows_scene(*tokens, rows.weights, o, look);
+               return head_rows_scene(*tokens, rows.weights, o, style);
              });
   if (ImGui::BeginChild("heads of one token", {c.ui.px(width), c.ui.px(height - toolbar)},
                         ImGuiChildFlags_NavFlattened)) {

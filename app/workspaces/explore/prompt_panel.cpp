@@ -167,10 +167,10 @@ void PromptPanel::draw(const PageContext& c) {
           *touch.hovered < static_cast<std::size_t>(trace->tokens[i].end))
         c.hovered.key = static_cast<Index>(i);
   if (c.results().too_long) offer_a_part(c, *c.results().too_long);
-  if (c.bench.explorer.run.behind()) {
+  if (c.app.explorer.run.behind()) {
     const UseFont font(c.ui, c.ui.body());
     paragraph(c.ui, "Not run to its end: the pictures are of what was there before.", c.ui.theme.text);
-    if (button(c.ui, "Run again (F5)", c.ui.px(27))) c.bench.explorer.run.run_again();
+    if (button(c.ui, "Run again (F5)", c.ui.px(27))) c.app.explorer.run.run_again();
   }
   ImGui::Dummy({0, c.ui.px(2)});
   if (!trace) {

@@ -45,7 +45,7 @@ void SoftmaxPanel::draw(const PageContext& c) {
   const auto detail = c.results().detail;
   if (!detail) return;
   const double width = std::floor(c.room());
-  slot_.want(c.jobs, c.ui, detail, std::to_string(width), [detail, width](const Look& look) {
+  slot_.want(c.jobs, c.ui, detail, std::to_string(width), [detail, width](const Style& style) {
     LineChart chart;
     chart.width = width;
     chart.height = 112;
@@ -53,9 +53,9 @@ void SoftmaxPanel::draw(const PageContext& c) {
     chart.y_low = 0;
     chart.log_x = true;
     chart.x_ticks = {0.05, 0.2, 1, 5, 20};
-    chart.series = {{"", look.theme.accent, detail->curve.tau, detail->curve.entropy}};
+    chart.series = {{"", style.theme.accent, detail->curve.tau, detail->curve.entropy}};
     if (std::isfinite(detail->entropy)) chart.marker = Point{detail->temperature, detail->entropy};
-    return line_chart_scene(chart, look);
+    return line_chart_scene(chart, style);
   });
   slot_.draw(c.ui, "curve", {}, width, 112);
 }

@@ -49,10 +49,10 @@ std::string bytes_text(std::size_t bytes) {
 }
 
 void GenerateWorkspace::right(const PageContext& c) {
-  if (!desk_.prompt()) return empty_state(c.ui, "The choice of a token", "Its candidates will stand here.");
-  switch (study(c.bench)) {
-    case Study::tape:
-      return choice(c.ui, c.bench);
+  if (!controller_.prompt()) return empty_state(c.ui, "The choice of a token", "Its candidates will stand here.");
+  switch (study(c.app)) {
+    case Study::transcript:
+      return choice(c.ui, c.app);
     case Study::cost:
       return cost_facts(c.ui);
     case Study::streaming:
@@ -62,27 +62,27 @@ void GenerateWorkspace::right(const PageContext& c) {
   }
 }
 
-void GenerateWorkspace::choice(Ui& ui, Workbench& bench) {
-  const ToldStep* told = desk_.at_cursor();
+void GenerateWorkspace::choice(Ui& ui, AppContext& app) {
+  const ToldStep* told = controller_.at_cursor();
   if (!told) {
-    section(ui, "THE CHOICE", desk_.branch().ended);
-    if (!desk_.branch().ended.empty()) note(ui, "Scrub back to look at any step, or fork there.");
+    section(ui, "THE CHOICE", controller_.branch().ended);
+    if (!controller_.branch().ended.empty()) note(ui, "Scrub back to look at any step, or fork there.");
     return;
   }
-  const bool decided = desk_.cursor() < desk_.branch().steps.size();
+  const bool decided = controller_.cursor() < controller_.branch().steps.size();
   const GenerationStep& step = *told->step;
-  section(ui, decided ? fmt::format("STEP {}", desk_.cursor() + 1) : "THE NEXT TOKEN",
+  section(ui, decided ? fmt::format("STEP {}", controller_.cursor() + 1) : "THE NEXT TOKEN",
           decided ? "click a candidate to fork" : "click a candidate to take it");
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
   const auto most = static_cast<std::size_t>(std::clamp((room - 330) / 23, 5.0, static_cast<double>(shown_candidates)));
-  candidates_.want(bench.explorer.jobs, ui, told->step, fmt::format("{} {} {}", width, most, decided),
-                   [step = told->step, decided, width, most, model = desk_.model()](const Look& look) {
+  candidates_.want(app.explorer.jobs, ui, told->step, fmt::format("{} {} {}", width, most, decided),
+                   [step = told->step, decided, width, most, model = controller_.model()](const Style& style) {
                      const auto label = [&](std::int32_t id) {
                        return model.tokenizer && id < model.tokenizer->vocab_size() ? model.tokenizer->token(id).label
                                                                                     : fmt::format("#{}", id);
                      };
-                     return candidates_scene(candidates_of(*step, decided, width, most, label), look);
+                     return candidates_scene(candidates_of(*step, decided, width, most, label), style);
                    });
   if (const Scene* scene = candidates_.scene()) {
     SceneViewOptions how;
@@ -92,7 +92,7 @@ void GenerateWorkspace::choice(Ui& ui, Workbench& bench) {
       const auto& box = std::get<Box>(touch.mark->shape).rect;
       ImGui::GetWindowDrawList()->AddRect(touch.window({box.x, box.y}), touch.window({box.right(), box.bottom()}),
                                           col(ui.theme.accent), ui.px(4));
-      if (touch.clicked) return desk_.fork(desk_.cursor(), token->id);
+      if (touch.clicked) return controller_.fork(controller_.cursor(), token->id);
     }
   }
   const std::string by = step.by == GenerationStep::By::given    ? "chosen by hand"

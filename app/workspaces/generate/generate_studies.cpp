@@ -12,7 +12,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/widgets/plots.h"
 #include "app/workspaces/generate/generate_workspace.h"
-#include "viz/color/norm.h"
+#include "viz/color/color_norm.h"
 
 namespace headscope {
 
@@ -46,8 +46,8 @@ std::string nats(double value) {
   return std::isnan(value) ? "–" : fmt::format("{:.3f} nats", value);
 }
 
-void waiting(const Ui& ui, const GenerationDesk& desk, const char* what) {
-  empty_state(ui, desk.studying() ? "Measuring …" : "Waiting", what);
+void waiting(const Ui& ui, const GenerationController& controller, const char* what) {
+  empty_state(ui, controller.studying() ? "Measuring …" : "Waiting", what);
 }
 
 std::vector<double> running_sum(const std::vector<double>& values) {
@@ -64,8 +64,9 @@ void GenerateWorkspace::cost(Ui& ui) {
   note(ui,
        "To write token t, the model needs keys and values of all tokens before it. Kept in a cache they cost memory; "
        "computed anew they cost a pass over the whole prefix, at every step.");
-  if (!desk_.costs()) return waiting(ui, desk_, "Each length is run with the cache and without it, several times.");
-  const std::vector<GenerationCost>& costs = *desk_.costs();
+  if (!controller_.costs())
+    return waiting(ui, controller_, "Each length is run with the cache and without it, several times.");
+  const std::vector<GenerationCost>& costs = *controller_.costs();
   const float half = ImGui::GetContentRegionAvail().y / 2;
   const double height = std::max(static_cast<double>(half / ui.scale) - 52, 110.0);
   section(ui, "MILLISECONDS PER TOKEN", "measured on this machine · by tokens before it");
@@ -98,7 +99,7 @@ void GenerateWorkspace::cost(Ui& ui) {
 }
 
 void GenerateWorkspace::cost_facts(Ui& ui) {
-  const ModelDims& dims = desk_.model().model->config().dims;
+  const ModelDims& dims = controller_.model().model->config().dims;
   section(ui, "KV CACHE", "keys and values of every layer · kilobytes by tokens");
   fact(ui, "Bytes per token", fmt::format("{}", cache_bytes(dims, 1)), nullptr,
        {"2 · layers · key heads · d_head · 4 bytes",
@@ -108,8 +109,8 @@ void GenerateWorkspace::cost_facts(Ui& ui) {
          fmt::format("{}", cache_bytes(dims, 1) / static_cast<std::size_t>(dims.kv_heads) *
                                static_cast<std::size_t>(dims.heads)),
          nullptr, {fmt::format("{} query heads share {} key heads (GQA)", dims.heads, dims.kv_heads)});
-  if (!desk_.costs()) return;
-  const std::vector<GenerationCost>& costs = *desk_.costs();
+  if (!controller_.costs()) return;
+  const std::vector<GenerationCost>& costs = *controller_.costs();
   std::vector<double> x, y;
   for (const GenerationCost& cost : costs) {
     x.push_back(cost.length);
@@ -142,12 +143,13 @@ void GenerateWorkspace::cost_facts(Ui& ui) {
 // ---- streaming
 
 void GenerateWorkspace::streaming(Ui& ui) {
-  const auto& view = desk_.streaming();
+  const auto& view = controller_.streaming();
   note(ui,
        "A stream is longer than the cache may grow, so tokens are evicted: all but the last ones, or all but these and "
        "a few of the first, on which heads of many models rest as sinks. Rotary positions are counted inside the cache "
        "(Xiao et al., § 3.2); learned ones were added as tokens were read, and stay those of the text.");
-  if (!view) return waiting(ui, desk_, "The text is continued to the end of the context, then read under each policy.");
+  if (!view)
+    return waiting(ui, controller_, "The text is continued to the end of the context, then read under each policy.");
   const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
   section(ui, "LOSS PER TOKEN",
           fmt::format("nats, mean of {} tokens · the line: the cache is full, the first token goes", smoothing));
@@ -194,8 +196,8 @@ void GenerateWorkspace::streaming(Ui& ui) {
 }
 
 void GenerateWorkspace::streaming_facts(Ui& ui) {
-  StreamingSettings& settings = desk_.streaming_settings();
-  const int context = desk_.model().model->config().context;
+  StreamingSettings& settings = controller_.streaming_settings();
+  const int context = controller_.model().model->config().context;
   section(ui, "CACHE", "tokens");
   double window = settings.window, sinks = settings.sinks;
   if (slider(ui, "Window", window, {2, static_cast<double>(std::max(context - 1, 3)), 64, false, "", 0}))
@@ -204,8 +206,8 @@ void GenerateWorkspace::streaming_facts(Ui& ui) {
   if (slider(ui, "Sinks", sinks,
              {1, static_cast<double>(std::max(2, std::min(16, settings.window - 1))), 4, false, "", 0}))
     settings.sinks = std::clamp(static_cast<int>(sinks), 1, settings.window - 1);
-  fact(ui, "Bytes held", bytes_text(cache_bytes(desk_.model().model->config().dims, settings.window)));
-  const auto& view = desk_.streaming();
+  fact(ui, "Bytes held", bytes_text(cache_bytes(controller_.model().model->config().dims, settings.window)));
+  const auto& view = controller_.streaming();
   if (!view) return;
   const auto from = static_cast<std::size_t>(view->settings.window);
   section(ui, "MEAN LOSS", "after the first eviction");
@@ -250,11 +252,11 @@ void GenerateWorkspace::streaming_facts(Ui& ui) {
 // ---- teacher forcing
 
 void GenerateWorkspace::forcing(Ui& ui) {
-  const auto& view = desk_.forcing();
+  const auto& view = controller_.forcing();
   note(ui,
        "The same text twice. Taught, the model reads the true tokens and guesses each next one. On its own, it reads "
        "what it wrote: the first miss changes all that follows.");
-  if (!view) return waiting(ui, desk_, "The text is read token by token in both ways.");
+  if (!view) return waiting(ui, controller_, "The text is read token by token in both ways.");
   const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
   section(ui, "TOKENS", "the text · guessed after the true tokens · written freely");
   const float gap = ui.px(4), chip = ui.px(22);
@@ -274,8 +276,8 @@ void GenerateWorkspace::forcing(Ui& ui) {
     };
     row_names();
     for (std::size_t i = 0; i < view->target.size(); ++i) {
-      const std::string words[] = {desk_.label(view->target[i]), desk_.label(view->guessed[i]),
-                                   desk_.label(view->written[i])};
+      const std::string words[] = {controller_.label(view->target[i]), controller_.label(view->guessed[i]),
+                                   controller_.label(view->written[i])};
       double widest = 0;
       for (const std::string& each : words) widest = std::max(widest, ui.fonts.width(each, ui.token()));
       const float width = ui.px(widest + 8);
@@ -329,11 +331,11 @@ void GenerateWorkspace::forcing(Ui& ui) {
 
 void GenerateWorkspace::forcing_facts(Ui& ui) {
   section(ui, "GIVEN", "tokens of the prompt to begin with");
-  double given = desk_.forcing_given();
-  const double most = std::max(2.0, static_cast<double>(desk_.prompt()->trace->tokens.size()) - 1);
+  double given = controller_.forcing_given();
+  const double most = std::max(2.0, static_cast<double>(controller_.prompt()->trace->tokens.size()) - 1);
   if (slider(ui, "Given", given, {1, most, std::max(1.0, std::floor(most / 3)), false, "", 0}))
-    desk_.forcing_given() = static_cast<int>(given);
-  const auto& view = desk_.forcing();
+    controller_.forcing_given() = static_cast<int>(given);
+  const auto& view = controller_.forcing();
   if (!view) return;
   const auto agree = [&](const std::vector<std::int32_t>& guesses) {
     std::size_t hits = 0;

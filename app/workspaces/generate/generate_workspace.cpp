@@ -24,7 +24,8 @@ constexpr const char* study_titles[] = {"Tape", "Cost", "Streaming", "Teacher fo
 
 }  // namespace
 
-GenerateWorkspace::GenerateWorkspace(GenerationDesk& desk) : Workspace("Generate"), desk_(desk) {
+GenerateWorkspace::GenerateWorkspace(GenerationController& controller)
+    : Workspace("Generate"), controller_(controller) {
   pages_ = {{"Generation",
              {{"tape", "Generation tape", "token by token, temperature, top-k, top-p, nucleus, greedy, fork, sampling"},
               {"cost", "KV cache: cost per step", "recompute, O(t) against O(t²), bytes of keys and values"},
@@ -32,59 +33,60 @@ GenerateWorkspace::GenerateWorkspace(GenerationDesk& desk) : Workspace("Generate
               {"forcing", "Teacher forcing against free running", "exposure bias, errors compounding"}}}};
 }
 
-GenerateWorkspace::Study GenerateWorkspace::study(const Workbench& bench) const {
-  const auto found = bench.settings.pages.find(id());
-  if (found == bench.settings.pages.end()) return Study::tape;
+GenerateWorkspace::Study GenerateWorkspace::study(const AppContext& app) const {
+  const auto found = app.settings.pages.find(id());
+  if (found == app.settings.pages.end()) return Study::transcript;
   const auto id = std::ranges::find(study_ids, found->second);
-  return id == std::end(study_ids) ? Study::tape : static_cast<Study>(id - std::begin(study_ids));
+  return id == std::end(study_ids) ? Study::transcript : static_cast<Study>(id - std::begin(study_ids));
 }
 
 void GenerateWorkspace::each_frame() {
-  desk_.frame(std::exchange(drawn_, false));
+  controller_.frame(std::exchange(drawn_, false));
 }
 
 // ---- left
 
 void GenerateWorkspace::left(const PageContext& c) {
   drawn_ = true;
-  if (desk_.running()) *c.ui.animate = true;
-  switch (std::exchange(c.bench.ui.generation, UiRequests::Generation::none)) {
+  if (controller_.running()) *c.ui.animate = true;
+  switch (std::exchange(c.app.ui.generation, UiRequests::Generation::none)) {
     case UiRequests::Generation::step:
-      desk_.step();
+      controller_.step();
       break;
     case UiRequests::Generation::run:
-      desk_.running() ? desk_.pause() : desk_.run();
+      controller_.running() ? controller_.pause() : controller_.run();
       break;
     case UiRequests::Generation::none:
       break;
   }
-  keys(c.ui, c.bench);
+  keys(c.ui, c.app);
   prompt(c.ui);
-  if (!desk_.prompt()) return;
+  if (!controller_.prompt()) return;
   sampling(c.ui);
-  controls(c.ui, c.bench);
+  controls(c.ui, c.app);
   branches(c.ui);
 }
 
-void GenerateWorkspace::keys(Ui&, Workbench& bench) {
-  if (study(bench) != Study::tape || ImGui::GetIO().WantTextInput || !desk_.prompt() || walking_controls()) return;
-  bench.ui.sideways_taken = true;
-  const std::size_t at = desk_.cursor();
-  if (ImGui::IsKeyPressed(ImGuiKey_LeftArrow) && at > 0) desk_.show(at - 1);
+void GenerateWorkspace::keys(Ui&, AppContext& app) {
+  if (study(app) != Study::transcript || ImGui::GetIO().WantTextInput || !controller_.prompt() || walking_controls())
+    return;
+  app.ui.sideways_taken = true;
+  const std::size_t at = controller_.cursor();
+  if (ImGui::IsKeyPressed(ImGuiKey_LeftArrow) && at > 0) controller_.show(at - 1);
   if (ImGui::IsKeyPressed(ImGuiKey_RightArrow)) {
-    if (at < desk_.branch().steps.size())
-      desk_.show(at + 1);
-    else if (!desk_.running())
-      desk_.step();  // at the end, one token on
+    if (at < controller_.branch().steps.size())
+      controller_.show(at + 1);
+    else if (!controller_.running())
+      controller_.step();  // at the end, one token on
   }
 }
 
 void GenerateWorkspace::prompt(Ui& ui) {
-  const auto& run = desk_.prompt();
+  const auto& run = controller_.prompt();
   section(ui, "PROMPT", run ? fmt::format("{} tokens of {}", run->trace->tokens.size(), run->trace->model.name) : "");
-  if (desk_.replay_refused()) {
+  if (controller_.replay_refused()) {
     note(ui, "The session's generated text was not made again. It stays in the session until another is written.");
-    if (button(ui, "Make it again")) desk_.replay_again();
+    if (button(ui, "Make it again")) controller_.replay_again();
     ImGui::Dummy({0, ui.px(4)});
   }
   if (!run) return note(ui, "Open a model and write a text in Explore.");
@@ -104,15 +106,15 @@ void GenerateWorkspace::prompt(Ui& ui) {
     ImGui::Dummy({0, ui.px(2)});
     fact(ui, "Edits at work", edits, &ui.theme.key, {"The document's edits act on every step", edits});
   }
-  if (desk_.prompt_changed()) {
+  if (controller_.prompt_changed()) {
     ImGui::Dummy({0, ui.px(2)});
     note(ui, "Explore shows another prompt by now.");
-    if (button(ui, "Start from it")) desk_.take_prompt();
+    if (button(ui, "Start from it")) controller_.take_prompt();
   }
 }
 
 void GenerateWorkspace::sampling(Ui& ui) {
-  GenerationDesk::Settings& settings = desk_.settings();
+  GenerationController::Settings& settings = controller_.settings();
   section(ui, "SAMPLING", "over the full vocabulary");
   static constexpr const char* ways[] = {"Greedy", "Sample"};
   int way = settings.greedy ? 0 : 1;
@@ -136,28 +138,29 @@ void GenerateWorkspace::sampling(Ui& ui) {
   ImGui::EndDisabled();
 }
 
-void GenerateWorkspace::controls(Ui& ui, Workbench& bench) {
-  const GenerationBranch& branch = desk_.branch();
-  section(ui, "RUN", branch.ended.empty() ? desk_.running() ? "writing" : "" : branch.ended);
-  ImGui::BeginDisabled(!desk_.ready());
-  if (desk_.running() ? button(ui, "Pause") : button(ui, "Run")) desk_.running() ? desk_.pause() : desk_.run();
+void GenerateWorkspace::controls(Ui& ui, AppContext& app) {
+  const GenerationBranch& branch = controller_.branch();
+  section(ui, "RUN", branch.ended.empty() ? controller_.running() ? "writing" : "" : branch.ended);
+  ImGui::BeginDisabled(!controller_.ready());
+  if (controller_.running() ? button(ui, "Pause") : button(ui, "Run"))
+    controller_.running() ? controller_.pause() : controller_.run();
   ImGui::SameLine();
-  if (button(ui, "Step")) desk_.step();
+  if (button(ui, "Step")) controller_.step();
   ImGui::EndDisabled();
   ImGui::SameLine();
-  const bool back = desk_.cursor() < branch.steps.size();
+  const bool back = controller_.cursor() < branch.steps.size();
   ImGui::BeginDisabled(!back);
   if (button(ui, "Rewrite from here")) {
-    desk_.fork(desk_.cursor(), std::nullopt);
-    desk_.run();
+    controller_.fork(controller_.cursor(), std::nullopt);
+    controller_.run();
   }
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled | ImGuiHoveredFlags_DelayShort))
     tooltip(ui, {"A new branch from the step on screen", "drawn with the seed and settings above", "scrub back first"});
   static constexpr const char* paces[] = {"4 / s", "8 / s", "32 / s", "Full speed"};
   static constexpr double rates[] = {4, 8, 32, 0};
-  int pace = static_cast<int>(std::ranges::find(rates, desk_.settings().pace) - std::begin(rates));
-  if (segmented(ui, "generation pace", paces, pace)) desk_.settings().pace = rates[pace];
+  int pace = static_cast<int>(std::ranges::find(rates, controller_.settings().pace) - std::begin(rates));
+  if (segmented(ui, "generation pace", paces, pace)) controller_.settings().pace = rates[pace];
   double sum = 0;
   int count = 0;
   for (auto step = branch.steps.rbegin(); step != branch.steps.rend() && count < 64; ++step)
@@ -166,27 +169,27 @@ void GenerateWorkspace::controls(Ui& ui, Workbench& bench) {
   fact(ui, "The model could write", count > 0 && sum > 0 ? fmt::format("{:.0f} tokens/s", 1000 * count / sum) : "–",
        nullptr,
        {"1 ÷ mean time of a step with the cache", fmt::format("the last {} of this branch, maps recorded", count)});
-  const ModelDims& dims = desk_.model().model->config().dims;
-  const auto length = static_cast<int>(desk_.text()->tokens.size());
+  const ModelDims& dims = controller_.model().model->config().dims;
+  const auto length = static_cast<int>(controller_.text()->tokens.size());
   fact(ui, "KV cache", bytes_text(cache_bytes(dims, length)), nullptr,
        {"2 · layers · tokens · key heads · d_head · 4 bytes",
         fmt::format("2 · {} · {} · {} · {} · 4", dims.layers, length, dims.kv_heads, dims.d_head)});
-  if (const std::size_t dropped = desk_.dropped(); dropped > 0)
+  if (const std::size_t dropped = controller_.dropped(); dropped > 0)
     note(ui, fmt::format("Rows and logits of the oldest {} steps were let go to stay inside {}; they are computed "
                          "again when you look at them.",
-                         dropped, bytes_text(desk_.byte_budget())));
+                         dropped, bytes_text(controller_.byte_budget())));
   ImGui::Dummy({0, ui.px(2)});
   if (button(ui, "Open in Explore")) {
-    desk_.pause();
-    desk_.open_in_explore();
-    bench.ui.workspace = workspace_index("Explore");
+    controller_.pause();
+    controller_.open_in_explore();
+    app.ui.workspace = workspace_index("Explore");
   }
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
     tooltip(ui, {"Prompt and continuation become the document's text", "every head of it, all metrics"});
 }
 
 void GenerateWorkspace::branches(Ui& ui) {
-  const auto& all = desk_.branches();
+  const auto& all = controller_.branches();
   section(ui, "BRANCHES", all.size() == 1 ? "click a candidate on the right to fork" : "click to go back to one");
   for (std::size_t i = 0; i < all.size(); ++i) {
     const GenerationBranch& branch = all[i];
@@ -194,14 +197,14 @@ void GenerateWorkspace::branches(Ui& ui) {
     for (const ToldStep& step : branch.steps) loss -= std::log(std::max(step.probability, 1e-30));
     std::string words;
     for (std::size_t k = branch.from; k < branch.steps.size() && words.size() < 90; ++k)
-      words += desk_.label(branch.steps[k].step->token);
-    const bool chosen = i == desk_.chosen();
+      words += controller_.label(branch.steps[k].step->token);
+    const bool chosen = i == controller_.chosen();
     const float height = ui.px(40), width = ImGui::GetContentRegionAvail().x, close = ui.px(22);
     const ImVec2 at = ImGui::GetCursorScreenPos(), end{at.x + width, at.y + height};
     ImGui::PushID(branch.id);
     const std::string name = fmt::format("branch {}", branch.id);
     ImGui::SetNextItemAllowOverlap();
-    if (pressable(name.c_str(), {width, height})) desk_.choose(i);
+    if (pressable(name.c_str(), {width, height})) controller_.choose(i);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     if (chosen || ImGui::IsItemHovered())
       draw.AddRectFilled(at, end, col(chosen ? ui.chrome.selected : ui.chrome.hovered), ui.px(5));
@@ -244,7 +247,7 @@ void GenerateWorkspace::branches(Ui& ui) {
       ImGui::Dummy({0, 0});
       if (gone) {
         ImGui::PopID();
-        return desk_.remove(i);
+        return controller_.remove(i);
       }
     }
     ImGui::PopID();
@@ -255,9 +258,9 @@ void GenerateWorkspace::branches(Ui& ui) {
 
 void GenerateWorkspace::middle(const PageContext& c) {
   drawn_ = true;
-  const Study now = study(c.bench);
-  desk_.want(now);
-  if (!desk_.prompt() || !desk_.text())
+  const Study now = study(c.app);
+  controller_.want(now);
+  if (!controller_.prompt() || !controller_.text())
     return empty_state(c.ui, "Nothing to continue yet",
                        "Open a model and write a text in Explore: the model goes on from there, token by token.");
   const float top = ImGui::GetCursorPosY();
@@ -273,10 +276,10 @@ void GenerateWorkspace::middle(const PageContext& c) {
   ImGui::SetCursorPosY(top);
   ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(0.0f, ImGui::GetContentRegionAvail().x - width));
   int chosen = static_cast<int>(now);
-  if (segmented(c.ui, "generation study", study_titles, chosen)) c.bench.settings.pages[id()] = study_ids[chosen];
+  if (segmented(c.ui, "generation study", study_titles, chosen)) c.app.settings.pages[id()] = study_ids[chosen];
   switch (now) {
-    case Study::tape:
-      return tape(c.ui, c.bench);
+    case Study::transcript:
+      return transcript(c.ui, c.app);
     case Study::cost:
       return cost(c.ui);
     case Study::streaming:
@@ -286,7 +289,7 @@ void GenerateWorkspace::middle(const PageContext& c) {
   }
 }
 
-void GenerateWorkspace::tape(Ui& ui, Workbench& bench) {
+void GenerateWorkspace::transcript(Ui& ui, AppContext& app) {
   const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
   section(ui, "TEXT",
           "the stronger the colour, the more the model was surprised, −ln p · click a token to see its choice");
@@ -294,13 +297,13 @@ void GenerateWorkspace::tape(Ui& ui, Workbench& bench) {
   scrubber(ui);
   const double left = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
   const double chart = left > 420 ? 150 : left > 330 ? 110 : 0;
-  rows(ui, bench, left - chart - 6);
+  rows(ui, app, left - chart - 6);
   if (chart > 0) history(ui, chart - 50);
 }
 
 void GenerateWorkspace::chips(Ui& ui, float height) {
-  const std::size_t given = desk_.prompt()->trace->tokens.size(), at = desk_.cursor();
-  const Trace& text = *desk_.text();
+  const std::size_t given = controller_.prompt()->trace->tokens.size(), at = controller_.cursor();
+  const Trace& text = *controller_.text();
   const float gap = ui.px(3);
   ImGui::PushStyleColor(ImGuiCol_ChildBg, vec(ui.theme.background));
   if (ImGui::BeginChild("generated text", {0, height}, ImGuiChildFlags_NavFlattened)) {
@@ -313,28 +316,28 @@ void GenerateWorkspace::chips(Ui& ui, float height) {
       }
       ChipOptions chip;
       const bool own = i >= given;
-      const ToldStep* step = own ? &desk_.branch().steps[i - given] : nullptr;
+      const ToldStep* step = own ? &controller_.branch().steps[i - given] : nullptr;
       if (own) chip.shade = 0.06 + 0.86 * std::min(1.0, -std::log(std::max(step->probability, 1e-30)) / 5);
       chip.faint = !own;
       chip.selected = i == given + at;
       const Touch touch = token_chip(ui, text.tokens[i].label, fmt::format("tape {}", i), chip);
-      if (touch.clicked && own) desk_.show(i - given);
+      if (touch.clicked && own) controller_.show(i - given);
       if (touch.hovered && own)
         tooltip(ui, {text.tokens[i].label,
                      fmt::format("step {}: probability {:.4f}, rank {} of {}", i - given + 1, step->probability,
-                                 step->rank + 1, desk_.model().model->config().dims.vocab),
+                                 step->rank + 1, controller_.model().model->config().dims.vocab),
                      fmt::format("drawn from {} tokens, where its share was {:.4f}", step->kept, step->share)});
     }
-    if (desk_.branch().ended.empty()) {  // where the next one will stand
+    if (controller_.branch().ended.empty()) {  // where the next one will stand
       ImGui::SameLine(0, gap);
       ChipOptions chip;
-      chip.selected = at == desk_.branch().steps.size();
+      chip.selected = at == controller_.branch().steps.size();
       chip.faint = true;
       const Touch touch = token_chip(ui, "  ?  ", "tape next", chip);
-      if (touch.clicked) desk_.show(std::numeric_limits<std::size_t>::max());
+      if (touch.clicked) controller_.show(std::numeric_limits<std::size_t>::max());
     }
     ImGui::PopStyleVar();
-    if (followed_ != text.tokens.size() && at == desk_.branch().steps.size()) ImGui::SetScrollHereY(1);
+    if (followed_ != text.tokens.size() && at == controller_.branch().steps.size()) ImGui::SetScrollHereY(1);
     followed_ = text.tokens.size();
   }
   ImGui::EndChild();
@@ -342,9 +345,9 @@ void GenerateWorkspace::chips(Ui& ui, float height) {
 }
 
 void GenerateWorkspace::scrubber(Ui& ui) {
-  const std::size_t steps = desk_.branch().steps.size();
-  int at = static_cast<int>(desk_.cursor());
-  const bool end = desk_.cursor() == steps;
+  const std::size_t steps = controller_.branch().steps.size();
+  int at = static_cast<int>(controller_.cursor());
+  const bool end = controller_.cursor() == steps;
   ImGui::AlignTextToFramePadding();
   if (end)
     ImGui::TextUnformatted("next token");
@@ -354,48 +357,48 @@ void GenerateWorkspace::scrubber(Ui& ui) {
   ImGui::SetNextItemWidth(
       std::max(ImGui::GetContentRegionAvail().x - button_width(ui, "Newest") - ui.px(10), ui.px(60)));
   if (ImGui::SliderInt("##tape", &at, 0, std::max(static_cast<int>(steps), 1), ""))
-    desk_.show(static_cast<std::size_t>(std::max(at, 0)));
+    controller_.show(static_cast<std::size_t>(std::max(at, 0)));
   ImGui::SameLine();
   ImGui::BeginDisabled(end);
-  if (button(ui, "Newest")) desk_.show(std::numeric_limits<std::size_t>::max());
+  if (button(ui, "Newest")) controller_.show(std::numeric_limits<std::size_t>::max());
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled | ImGuiHoveredFlags_DelayShort))
     tooltip(ui, {"← and → walk the tape", "→ at its end writes one token"});
 }
 
-void GenerateWorkspace::rows(Ui& ui, Workbench& bench, double height) {
-  const ToldStep* told = desk_.at_cursor();
+void GenerateWorkspace::rows(Ui& ui, AppContext& app, double height) {
+  const ToldStep* told = controller_.at_cursor();
   const float line = ImGui::GetCursorPosY();
   if (!told) {
-    const bool past = desk_.cursor() < desk_.branch().steps.size();
+    const bool past = controller_.cursor() < controller_.branch().steps.size();
     section(ui, "ROWS OF ALL HEADS",
-            past                           ? "let go to save memory, being computed again"
-            : desk_.branch().ended.empty() ? "being read"
-                                           : desk_.branch().ended);
+            past                                 ? "let go to save memory, being computed again"
+            : controller_.branch().ended.empty() ? "being read"
+                                                 : controller_.branch().ended);
     return;
   }
   const Index position = told->step->length - 1;
-  const std::string label = token_label(*desk_.text(), position);
+  const std::string label = token_label(*controller_.text(), position);
   section(ui, "ROWS OF ALL HEADS", fmt::format("where {} {} looks while the next token is chosen", label, position));
   static constexpr const char* scales[] = {"linear", "log"};
   const float width = segmented_width(ui, scales);
   const float after = ImGui::GetCursorPosY();
   ImGui::SetCursorPos({ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - width, line - ui.px(3)});
-  int scale = bench.explorer.state().view.scale == Scale::log ? 1 : 0;
+  int scale = app.explorer.state().view.scale == Scale::log ? 1 : 0;
   if (segmented(ui, "row scale", scales, scale))
-    bench.explorer.editor.view().scale = scale == 1 ? Scale::log : Scale::linear;
+    app.explorer.editor.view().scale = scale == 1 ? Scale::log : Scale::linear;
   ImGui::SetCursorPosY(std::max(after, line + ui.px(27)));
   HeadRowsOptions options;
-  options.heads = desk_.model().model->config().dims.heads;
+  options.heads = controller_.model().model->config().dims.heads;
   options.scale = scale == 1 ? Scale::log : Scale::linear;
   options.width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   options.height = std::max(height - 34, 120.0);
-  const HeadId selected = bench.explorer.state().document.selected;
+  const HeadId selected = app.explorer.state().document.selected;
   options.selected = selected;
-  rows_.want(bench.explorer.jobs, ui, told->step,
+  rows_.want(app.explorer.jobs, ui, told->step,
              fmt::format("{} {} {} {}.{}", options.width, options.height, scale, selected.layer, selected.head),
-             [text = desk_.text(), step = told->step, options](const Look& look) {
-               return head_rows_scene(*text, step->rows, options, look);
+             [text = controller_.text(), step = told->step, options](const Style& style) {
+               return head_rows_scene(*text, step->rows, options, style);
              });
   const Scene* scene = rows_.scene();
   if (!scene) return ImGui::Dummy({0, 0});
@@ -410,14 +413,14 @@ void GenerateWorkspace::rows(Ui& ui, Workbench& bench, double height) {
   const Index key = touch.cell->column * bin, row = Index{layer} * options.heads + head;
   if (row < told->step->rows.dim(0) && key < told->step->rows.dim(1))
     tooltip(ui, {fmt::format("Layer {} Head {}:  {} {} → {} {}   {:.4f}", layer, head, label, position,
-                             token_label(*desk_.text(), key), key, told->step->rows.at(row, key)),
+                             token_label(*controller_.text(), key), key, told->step->rows.at(row, key)),
                  fmt::format("blocks.{}.attn.hook_pattern[{}, {}, {}], F32", layer, head, position, key),
                  "click to select the head"});
-  if (touch.clicked) bench.explorer.editor.select({layer, head});
+  if (touch.clicked) app.explorer.editor.select({layer, head});
 }
 
 void GenerateWorkspace::history(Ui& ui, double height) {
-  const auto& steps = desk_.branch().steps;
+  const auto& steps = controller_.branch().steps;
   section(ui, "UNCERTAINTY BY STEP", "entropy in nats · grey the model, blue what is drawn from · click to go there");
   ChartSeries model{"model", ui.theme.muted, {}, {}}, drawn{"drawn from", ui.theme.accent, {}, {}, 2.0};
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -432,12 +435,13 @@ void GenerateWorkspace::history(Ui& ui, double height) {
   chart.x_high = std::max<double>(static_cast<double>(steps.size()), 10);
   chart.y_low = 0;
   chart.x_title = "step";
-  if (desk_.cursor() < steps.size())
-    chart.marker = Point{static_cast<double>(desk_.cursor() + 1), steps[desk_.cursor()].entropy_kept};
+  if (controller_.cursor() < steps.size())
+    chart.marker = Point{static_cast<double>(controller_.cursor() + 1), steps[controller_.cursor()].entropy_kept};
   chart.series = {std::move(model), std::move(drawn)};
   const PlotTouch touch = plot(ui, "generation entropy", std::move(chart));
   if (touch.clicked && !steps.empty())
-    desk_.show(static_cast<std::size_t>(std::clamp(std::lround(touch.x), 1L, static_cast<long>(steps.size())) - 1));
+    controller_.show(
+        static_cast<std::size_t>(std::clamp(std::lround(touch.x), 1L, static_cast<long>(steps.size())) - 1));
 }
 
 }  // namespace headscope

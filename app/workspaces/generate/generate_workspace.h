@@ -1,14 +1,14 @@
 #pragma once
-// The Generate workspace: how tokens are drawn and the branches on the left; the text with its tape, or a study of
-// cost, streaming or teacher forcing in the middle; the choice of one step on the right. Thread rule: the UI thread.
+// The Generate workspace: how tokens are drawn and the branches on the left; the text with its transcript, or a study
+// of cost, streaming or teacher forcing in the middle; the choice of one step on the right. Thread rule: the UI thread.
 // Destroy it before the App.
 
 #include <string>
 #include <vector>
 
 #include "app/actions/action.h"
-#include "app/state/desk_controls.h"
-#include "app/state/generation_desk.h"
+#include "app/state/controller_controls.h"
+#include "app/state/generation_controller.h"
 #include "app/widgets/catalogue.h"
 #include "app/workspaces/scene_slot.h"
 #include "app/workspaces/workspace.h"
@@ -17,29 +17,29 @@ namespace headscope {
 
 class GenerateWorkspace : public Workspace {
  public:
-  explicit GenerateWorkspace(GenerationDesk& desk);
+  explicit GenerateWorkspace(GenerationController& controller);
   void left(const PageContext& c) override;
   void middle(const PageContext& c) override;
   void right(const PageContext& c) override;
   void each_frame() override;
   std::vector<CatalogueGroup> pages() const override { return pages_; }
-  void controls(ControlsRecord& record) override { controls_of(desk_, record); }  ///< names what a session keeps
+  void controls(ControlsRecord& record) override { controls_of(controller_, record); }  ///< names what a session keeps
 
  private:
-  using Study = GenerationDesk::Study;
-  Study study(const Workbench& bench) const;
+  using Study = GenerationController::Study;
+  Study study(const AppContext& app) const;
 
   void prompt(Ui& ui);
   void sampling(Ui& ui);
-  void controls(Ui& ui, Workbench& bench);
+  void controls(Ui& ui, AppContext& app);
   void branches(Ui& ui);
-  void keys(Ui& ui, Workbench& bench);
+  void keys(Ui& ui, AppContext& app);
   void chips(Ui& ui, float height);
   void scrubber(Ui& ui);
-  void rows(Ui& ui, Workbench& bench, double height);
+  void rows(Ui& ui, AppContext& app, double height);
   void history(Ui& ui, double height);
-  void tape(Ui& ui, Workbench& bench);
-  void choice(Ui& ui, Workbench& bench);
+  void transcript(Ui& ui, AppContext& app);
+  void choice(Ui& ui, AppContext& app);
 
   // generate_studies.cpp
   void cost(Ui& ui);
@@ -49,7 +49,7 @@ class GenerateWorkspace : public Workspace {
   void streaming_facts(Ui& ui);
   void forcing_facts(Ui& ui);
 
-  GenerationDesk& desk_;
+  GenerationController& controller_;
   std::vector<CatalogueGroup> pages_;
   SceneSlot rows_{"scene.generation.rows"}, candidates_{"scene.generation.candidates"};
   bool drawn_ = false;

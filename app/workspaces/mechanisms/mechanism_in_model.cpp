@@ -35,13 +35,13 @@ std::vector<HeadId> all_heads(const ModelDims& dims) {
 
 }  // namespace
 
-void MechanismsWorkspace::grid(Ui& ui, Workbench& bench, double cell_height, bool labels) {
-  const auto& model = bench.explorer.results().model.model;
+void MechanismsWorkspace::grid(Ui& ui, AppContext& app, double cell_height, bool labels) {
+  const auto& model = app.explorer.results().model.model;
   if (!model) return;
   const ModelDims& dims = model->config().dims;
-  const AppState& state = bench.explorer.state();
+  const AppState& state = app.explorer.state();
   const MechanismSwaps swaps = swaps_of(state.document.edits, dims);
-  const std::string own = text_of(desk_.choice());
+  const std::string own = text_of(controller_.choice());
   const float left = labels ? ui.px(64) : 0, gap = ui.px(2), height = ui.px(cell_height);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float room = ImGui::GetContentRegionAvail().x - left;
@@ -68,7 +68,7 @@ void MechanismsWorkspace::grid(Ui& ui, Workbench& bench, double cell_height, boo
         const auto found = swaps.find(row.back());
         count += found != swaps.end() && found->second == own;
       }
-      if (pressable(name.c_str(), {left - gap, height})) desk_.swap_in(row, count < dims.heads);
+      if (pressable(name.c_str(), {left - gap, height})) controller_.swap_in(row, count < dims.heads);
       const Font font = ui.small();
       draw_text(ui, draw,
                 {{0, 0}, name, font, ImGui::IsItemHovered() ? ui.theme.text : ui.theme.muted, Anchor::start, 0},
@@ -81,7 +81,7 @@ void MechanismsWorkspace::grid(Ui& ui, Workbench& bench, double cell_height, boo
       const ImVec2 min{at.x + left + static_cast<float>(head) * (width + gap), y}, max{min.x + width, y + height};
       ImGui::SetCursorScreenPos(min);
       const std::string name = fmt::format("swap {}.{}", layer, head);
-      if (pressable(name.c_str(), {width, height})) desk_.swap_in({ref}, !on);
+      if (pressable(name.c_str(), {width, height})) controller_.swap_in({ref}, !on);
       const bool hovered = ImGui::IsItemHovered();
       const Color fill = on                     ? ui.theme.accent
                          : found != swaps.end() ? mix(ui.theme.accent, ui.chrome.raised, 0.65)
@@ -90,9 +90,10 @@ void MechanismsWorkspace::grid(Ui& ui, Workbench& bench, double cell_height, boo
       draw.AddRectFilled(min, max, col(fill), ui.px(2));
       if (state.document.selected == ref) draw.AddRect(min, max, col(ui.theme.text), ui.px(2));
       if (hovered)
-        tooltip(ui, {fmt::format("Layer {} · Head {}", layer, head),
-                     found == swaps.end() ? "softmax attention" : "mechanism " + found->second,
-                     on ? "click: back to softmax" : fmt::format("click: {} in this head", desk_.mechanism().name)});
+        tooltip(ui,
+                {fmt::format("Layer {} · Head {}", layer, head),
+                 found == swaps.end() ? "softmax attention" : "mechanism " + found->second,
+                 on ? "click: back to softmax" : fmt::format("click: {} in this head", controller_.mechanism().name)});
     }
   }
   ImGui::PopID();
@@ -100,8 +101,8 @@ void MechanismsWorkspace::grid(Ui& ui, Workbench& bench, double cell_height, boo
   ImGui::Dummy({left + room, static_cast<float>(dims.layers) * (height + gap)});
 }
 
-void MechanismsWorkspace::effect(Ui& ui, Workbench& bench, bool whole) {
-  const Results& results = bench.explorer.results();
+void MechanismsWorkspace::effect(Ui& ui, AppContext& app, bool whole) {
+  const Results& results = app.explorer.results();
   if (!results.run) return;
   const auto& effect = results.effect;
   const bool compared = effect && effect->after == results.run->trace;
@@ -142,8 +143,8 @@ void MechanismsWorkspace::effect(Ui& ui, Workbench& bench, bool whole) {
   section(ui, "LOSS PER TOKEN", compared ? "nats; grey: before the edits" : "nats");
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   const double height = std::clamp(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) - 8, 110.0, 220.0);
-  losses_.want(bench.explorer.jobs, ui, losses, fmt::format("{} {} {}", compared, width, height),
-               [losses, compared, width, height](const Look& look) {
+  losses_.want(app.explorer.jobs, ui, losses, fmt::format("{} {} {}", compared, width, height),
+               [losses, compared, width, height](const Style& style) {
                  LineChart chart;
                  chart.width = width;
                  chart.height = height;
@@ -157,38 +158,38 @@ void MechanismsWorkspace::effect(Ui& ui, Workbench& bench, bool whole) {
                    chart.series.push_back(std::move(line));
                  };
                  const bool both = compared && losses->before.size() == losses->now.size();
-                 if (both) add("before", look.theme.faint, losses->before);
-                 add(both ? "after" : "", look.theme.accent, losses->now);
-                 return line_chart_scene(chart, look);
+                 if (both) add("before", style.theme.faint, losses->before);
+                 add(both ? "after" : "", style.theme.accent, losses->now);
+                 return line_chart_scene(chart, style);
                });
   losses_.draw(ui, "mechanism losses", {}, width, height);
 }
 
-void MechanismsWorkspace::in_model(Ui& ui, Workbench& bench) {
-  const auto& model = bench.explorer.results().model.model;
+void MechanismsWorkspace::in_model(Ui& ui, AppContext& app) {
+  const auto& model = app.explorer.results().model.model;
   if (!model) return empty_state(ui, "No model is open", "Open one from the menu above.");
   const ModelDims& dims = model->config().dims;
   section(ui, "HEADS THAT RUN IT", "click a head or a layer; undo with Ctrl+Z");
   const std::vector<HeadId> all = all_heads(dims);
-  if (button(ui, "All heads", ui.px(26))) desk_.swap_in(all, true);
+  if (button(ui, "All heads", ui.px(26))) controller_.swap_in(all, true);
   ImGui::SameLine();
-  if (button(ui, "This head", ui.px(26))) desk_.swap_in({bench.explorer.state().document.selected}, true);
+  if (button(ui, "This head", ui.px(26))) controller_.swap_in({app.explorer.state().document.selected}, true);
   ImGui::SameLine();
   // Every k-th layer keeps softmax, counted so that the last of each k is one; a model with fewer keeps its last.
-  const MechanismParameter* every = desk_.mechanism().parameter("every");
-  const int period = every ? static_cast<int>(desk_.values().number("every")) : 8;
+  const MechanismParameter* every = controller_.mechanism().parameter("every");
+  const int period = every ? static_cast<int>(controller_.values().number("every")) : 8;
   const std::string ratio = fmt::format("{} : 1", period - 1);
   if (button(ui, ratio.c_str(), ui.px(26))) {
     std::vector<HeadId> linear, softmax;
     const int shown = std::min(period, dims.layers);
     for (const HeadId head : all) (head.layer % shown == shown - 1 ? softmax : linear).push_back(head);
     if (period == 1) linear.clear(), softmax = all;
-    bench.explorer.editor.history().close_step();
-    bench.explorer.editor.set_edits([&] {
-      MechanismSwaps swaps = swaps_of(bench.explorer.state().document.edits, dims);
+    app.explorer.editor.history().close_step();
+    app.explorer.editor.set_edits([&] {
+      MechanismSwaps swaps = swaps_of(app.explorer.state().document.edits, dims);
       for (const HeadId head : softmax) swaps.erase(head);
-      for (const HeadId head : linear) swaps[head] = text_of(desk_.choice());
-      return with_swaps(bench.explorer.state().document.edits, swaps, dims);
+      for (const HeadId head : linear) swaps[head] = text_of(controller_.choice());
+      return with_swaps(app.explorer.state().document.edits, swaps, dims);
     }());
   }
   if (ImGui::IsItemHovered())
@@ -199,25 +200,25 @@ void MechanismsWorkspace::in_model(Ui& ui, Workbench& bench) {
     std::vector<Intervention> edits;
     MechanismSwaps swaps;
     for (const HeadId head : all)
-      if (head.layer >= dims.layers / 2) swaps[head] = text_of(desk_.choice());
-    edits = with_swaps(bench.explorer.state().document.edits, swaps, dims);
+      if (head.layer >= dims.layers / 2) swaps[head] = text_of(controller_.choice());
+    edits = with_swaps(app.explorer.state().document.edits, swaps, dims);
     for (int layer = 0; layer < dims.layers / 2; ++layer) {
       const Intervention local{{layer, {}}, SetMask{"window 8"}};
       if (std::ranges::count(edits, local) == 0) edits.push_back(local);
     }
-    bench.explorer.editor.history().close_step();
-    bench.explorer.editor.set_edits(std::move(edits));
+    app.explorer.editor.history().close_step();
+    app.explorer.editor.set_edits(std::move(edits));
   }
   if (ImGui::IsItemHovered())
     tooltip(ui, {"Softmax over the last 8 tokens in the lower half, this mechanism above", "as TransNormer does"});
   ImGui::SameLine();
-  ImGui::BeginDisabled(swaps_of(bench.explorer.state().document.edits, dims).empty());
-  if (button(ui, "Back to softmax", ui.px(26))) desk_.swap_in(all, false);
+  ImGui::BeginDisabled(swaps_of(app.explorer.state().document.edits, dims).empty());
+  if (button(ui, "Back to softmax", ui.px(26))) controller_.swap_in(all, false);
   ImGui::EndDisabled();
   ImGui::Dummy({0, ui.px(18)});
   const double height = std::clamp(260.0 / dims.layers - 2, 8.0, 30.0);
-  grid(ui, bench, height, true);
-  effect(ui, bench, true);
+  grid(ui, app, height, true);
+  effect(ui, app, true);
 }
 
 }  // namespace headscope

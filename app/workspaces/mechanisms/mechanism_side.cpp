@@ -83,19 +83,19 @@ bool idle(const MechanismValues& values, const Mechanism& m, std::string_view na
 
 }  // namespace
 
-void MechanismsWorkspace::input(Ui& ui, Workbench& bench) {
+void MechanismsWorkspace::input(Ui& ui, AppContext& app) {
   section(ui, "INPUT", "queries, keys, values");
-  const HeadId head = bench.explorer.state().document.selected;
+  const HeadId head = app.explorer.state().document.selected;
   const std::string of_head = fmt::format("Layer {} · Head {}", head.layer, head.head);
   const char* const labels[] = {of_head.c_str(), "Random", "By hand"};
-  MechanismSource& source = desk_.source();
+  MechanismSource& source = controller_.source();
   int kind = static_cast<int>(source.kind);
   if (segmented(ui, "mechanism input", labels, kind, ImGui::GetContentRegionAvail().x)) {
     source.kind = static_cast<MechanismSource::Kind>(kind);
-    desk_.changed_source();
+    controller_.changed_source();
   }
   if (source.kind == MechanismSource::Kind::head) {
-    const auto& run = bench.explorer.results().run;
+    const auto& run = app.explorer.results().run;
     if (!run) return note(ui, "No text is open: type one in Explore, or choose another input.");
     note(ui, fmt::format("Q, K, V of the open text · {} tokens · head_dim {} · arrow keys change the head",
                          run->trace->tokens.size(), run->trace->model.dims.d_head));
@@ -108,23 +108,23 @@ void MechanismsWorkspace::input(Ui& ui, Workbench& bench) {
     changed |= slider(ui, "Spread", source.spread, {0.1, 4, 1, true, "", 2});
     changed |= slider(ui, "Drawn with", seed, {1, 100, 1, false, "", 0});
     source.n = static_cast<int>(n), source.d = static_cast<int>(d), source.seed = static_cast<std::uint64_t>(seed);
-    if (changed) desk_.changed_source();
+    if (changed) controller_.changed_source();
   } else {
     by_hand(ui);
   }
   static constexpr const char* masks[] = {"causal", "full", "window 4"};
   int mask = source.mask == "full" ? 1 : source.mask == "window 4" ? 2 : 0;
-  if (desk_.mechanism().needs_causal && mask != 0) source.mask = "causal", mask = 0, desk_.changed_source();
-  ImGui::BeginDisabled(desk_.mechanism().needs_causal);
+  if (controller_.mechanism().needs_causal && mask != 0) source.mask = "causal", mask = 0, controller_.changed_source();
+  ImGui::BeginDisabled(controller_.mechanism().needs_causal);
   ImGui::AlignTextToFramePadding();
   ImGui::TextUnformatted("Mask");
   ImGui::SameLine(ui.px(96));
-  if (segmented(ui, "mechanism mask", masks, mask)) desk_.set_mask(masks[mask]);
+  if (segmented(ui, "mechanism mask", masks, mask)) controller_.set_mask(masks[mask]);
   ImGui::EndDisabled();
 }
 
 void MechanismsWorkspace::by_hand(Ui& ui) {
-  const MechanismSource& source = desk_.source();
+  const MechanismSource& source = controller_.source();
   std::string shown = "your own numbers";
   for (const WorkedExample& example : worked_examples())
     if (example.id == source.example) shown = example.title;
@@ -132,10 +132,10 @@ void MechanismsWorkspace::by_hand(Ui& ui) {
   if (ImGui::BeginPopup("worked examples")) {
     for (const WorkedExample& example : worked_examples())
       if (ImGui::MenuItem(std::string(example.title).c_str(), nullptr, example.id == source.example))
-        desk_.use_example(example);
+        controller_.use_example(example);
     ImGui::EndPopup();
   }
-  Tensor matrices[] = {source.q, source.k, source.v};  // changed ones are copies: the desk's stay as they are
+  Tensor matrices[] = {source.q, source.k, source.v};  // changed ones are copies: the controller's stay as they are
   static constexpr const char* names[] = {"Q", "K", "V"};
   const bool small = std::ranges::all_of(matrices, [](const Tensor& m) { return MatrixEdit::suits(m); });
   static constexpr const char* ways[] = {"Cells", "Text"};
@@ -148,14 +148,14 @@ void MechanismsWorkspace::by_hand(Ui& ui) {
     const Color roles[] = {ui.theme.query, ui.theme.key, ui.theme.value};
     for (int i = 0; i < 3; ++i) {
       if (cells_.draw(ui, names[i], legible(ui.theme, roles[i]), matrices[i]))
-        desk_.set_numbers(matrices[0], matrices[1], matrices[2]);
+        controller_.set_numbers(matrices[0], matrices[1], matrices[2]);
       ImGui::Dummy({0, ui.px(3)});
     }
     return;
   }
-  if (typed_of_ != desk_.numbers_version()) {  // other numbers than those typed
+  if (typed_of_ != controller_.numbers_version()) {  // other numbers than those typed
     for (int i = 0; i < 3; ++i) typed_[i] = written(matrices[i]);
-    typed_of_ = desk_.numbers_version();
+    typed_of_ = controller_.numbers_version();
     typed_error_.clear();
   }
   bool changed = false;
@@ -176,8 +176,8 @@ void MechanismsWorkspace::by_hand(Ui& ui) {
         throw Error("K", fmt::format("{} numbers in a line, as Q has", read[0].dim(1)), std::to_string(read[1].dim(1)));
       if (read[1].dim(0) != read[2].dim(0))
         throw Error("V", fmt::format("{} lines, one for each key", read[1].dim(0)), std::to_string(read[2].dim(0)));
-      desk_.set_numbers(read[0], read[1], read[2]);
-      typed_of_ = desk_.numbers_version();
+      controller_.set_numbers(read[0], read[1], read[2]);
+      typed_of_ = controller_.numbers_version();
       typed_error_.clear();
     } catch (const Error& wrong) {
       typed_error_ = wrong.what();
@@ -188,21 +188,21 @@ void MechanismsWorkspace::by_hand(Ui& ui) {
 }
 
 void MechanismsWorkspace::parameters(Ui& ui) {
-  const Mechanism& m = desk_.mechanism();
+  const Mechanism& m = controller_.mechanism();
   if (m.parameters.empty()) return;
   section(ui, "PARAMETERS");
-  if (!(desk_.values() == m.usual())) {
+  if (!(controller_.values() == m.usual())) {
     ImGui::SameLine();
     ImGui::SetCursorPosX(ImGui::GetCursorPosX() +
                          std::max(0.0f, ImGui::GetContentRegionAvail().x - button_width(ui, "Usual")));
-    if (button(ui, "Usual", ui.px(19))) desk_.reset_values();
+    if (button(ui, "Usual", ui.px(19))) controller_.reset_values();
   }
   for (const MechanismParameter& p : m.parameters) {
     const std::string label(p.title);
-    if (idle(desk_.values(), m, p.name)) continue;
+    if (idle(controller_.values(), m, p.name)) continue;
     // A ring has as many rounds as workers.
-    const double high = p.name == "rounds" ? std::min(p.high, desk_.values().number("workers")) : p.high;
-    const double before = std::min(desk_.values().number(p.name), high);
+    const double high = p.name == "rounds" ? std::min(p.high, controller_.values().number("workers")) : p.high;
+    const double before = std::min(controller_.values().number(p.name), high);
     double value = before;
     if (p.kind == MechanismParameter::Kind::choice || p.kind == MechanismParameter::Kind::toggle) {
       std::vector<std::string> words;
@@ -227,18 +227,18 @@ void MechanismsWorkspace::parameters(Ui& ui) {
       if (ImGui::IsItemHovered())
         tooltip(ui, {label, std::string(p.words), fmt::format("command line: {}={}", p.name, value_text(p, value))});
     }
-    if (value != before) desk_.set_value(p.name, value);
+    if (value != before) controller_.set_value(p.name, value);
   }
 }
 
 void MechanismsWorkspace::cost(Ui& ui) {
-  const auto& page = desk_.page();
-  const Mechanism& m = desk_.mechanism();
+  const auto& page = controller_.page();
+  const Mechanism& m = controller_.mechanism();
   if (!page || !m.cost) return;
   const Index n = page->input.m(), d = page->input.d(), d_v = page->input.d_v();
   const Mechanism& softmax = *find_mechanism("softmax");
   const auto at = [&](const Mechanism& which, Index tokens) {
-    return which.cost({tokens, d, d_v}, &which == &m ? desk_.values() : which.usual());
+    return which.cost({tokens, d, d_v}, &which == &m ? controller_.values() : which.usual());
   };
   const auto long_n = static_cast<Index>(long_text);
   section(ui, fmt::format("COST AT N = {} AND N = 32 768", n));
@@ -264,8 +264,8 @@ void MechanismsWorkspace::cost(Ui& ui) {
 
 /// Table 1 of Vaswani et al. 2017 for the text on the page.
 void MechanismsWorkspace::layers(Ui& ui) {
-  const MechanismInput& in = desk_.page()->input;
-  const std::vector<LayerComplexity> rows = layers_beside(desk_.mechanism().id, in.m(), in.d_v());
+  const MechanismInput& in = controller_.page()->input;
+  const std::vector<LayerComplexity> rows = layers_beside(controller_.mechanism().id, in.m(), in.d_v());
   if (rows.empty()) return;
   section(ui, "LAYER AGAINST LAYER", fmt::format("{} tokens, width {}", in.m(), in.d_v()));
   if (!ImGui::BeginTable("layers", 4, ImGuiTableFlags_SizingStretchProp | ImGuiTableFlags_NoSavedSettings)) return;

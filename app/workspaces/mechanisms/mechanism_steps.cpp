@@ -40,34 +40,35 @@ std::vector<std::uint8_t> after(const Tensor& x, Index t) {
 }  // namespace
 
 void MechanismsWorkspace::progress(Ui& ui) {
-  const Mechanism& m = desk_.mechanism();
+  const Mechanism& m = controller_.mechanism();
   const MechanismParameter* p = m.parameter("done") ? m.parameter("done") : m.parameter("rounds");
   if (!p) return;
   const bool whole = p->kind == MechanismParameter::Kind::whole;
   double high = p->high;
-  if (whole) high = std::min(high, desk_.values().number("workers"));
-  double value = std::min(desk_.values().number(p->name), high);
-  if (button(ui, desk_.playing ? "Pause" : "Play", ui.px(26))) {
-    desk_.playing = !desk_.playing;
-    if (desk_.playing && value >= high) desk_.set_value(p->name, value = p->low);
+  if (whole) high = std::min(high, controller_.values().number("workers"));
+  double value = std::min(controller_.values().number(p->name), high);
+  if (button(ui, controller_.playing ? "Pause" : "Play", ui.px(26))) {
+    controller_.playing = !controller_.playing;
+    if (controller_.playing && value >= high) controller_.set_value(p->name, value = p->low);
   }
   ImGui::SameLine(0, ui.px(14));
   const std::string label(p->title);
-  if (slider(ui, label.c_str(), value, {p->low, high, high, false, "", whole ? 0 : 2})) desk_.set_value(p->name, value);
-  if (!desk_.playing) return;
+  if (slider(ui, label.c_str(), value, {p->low, high, high, false, "", whole ? 0 : 2}))
+    controller_.set_value(p->name, value);
+  if (!controller_.playing) return;
   *ui.animate = true;
   clock_ += static_cast<double>(ImGui::GetIO().DeltaTime);
-  if (clock_ < seconds_per_token || !desk_.current()) return;
+  if (clock_ < seconds_per_token || !controller_.current()) return;
   clock_ = 0;
   const double step = whole ? 1 : std::max(0.02, 1.0 / 32);
   if (value >= high)
-    desk_.playing = false;
+    controller_.playing = false;
   else
-    desk_.set_value(p->name, std::min(value + step, high));
+    controller_.set_value(p->name, std::min(value + step, high));
 }
 
 void MechanismsWorkspace::steps(Ui& ui) {
-  const MechanismPage& page = *desk_.page();
+  const MechanismPage& page = *controller_.page();
   if (page.result.steps.empty()) return;
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   std::vector<Shown> shown;
@@ -90,65 +91,66 @@ void MechanismsWorkspace::steps(Ui& ui) {
 }
 
 void MechanismsWorkspace::curves(Ui& ui) {
-  const MechanismPage& page = *desk_.page();
+  const MechanismPage& page = *controller_.page();
   for (std::size_t i = 0; i < std::min(page.result.curves.size(), std::size(curves_)); ++i) {
     section(ui, page.result.curves[i].title,
             page.result.curves[i].x_title + " →, " + page.result.curves[i].y_title + " ↑");
     const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale)), height = 190;
-    curves_[i].want(jobs_, ui, desk_.page(), fmt::format("{}", width),
-                    [from = desk_.page(), i, width, height](const Look& look) {
-                      const MechanismCurve& curve = from->result.curves[i];
-                      LineChart chart;
-                      chart.width = width;
-                      chart.height = height;
-                      chart.log_x = curve.log_x;
-                      chart.grid = true;
-                      // The other axis is named above: below, its name would meet those of the lines.
-                      chart.y_title = curve.y_title;
-                      chart.points = !curve.lines.empty() && curve.lines[0].x.size() < 30;
-                      const Color colors[] = {look.theme.accent, look.theme.key, look.theme.value, look.theme.muted};
-                      for (std::size_t line = 0; line < curve.lines.size(); ++line)
-                        chart.series.push_back(
-                            {curve.lines[line].label, colors[line % 4], curve.lines[line].x, curve.lines[line].y});
-                      if (curve.log_x)
-                        chart.x_ticks = {0.05, 0.1, 1, 4, 10, 16, 64, 100, 256, 1024, 4096, 16384, 65536};
-                      if (curve.marker) chart.marker = Point{curve.marker->first, curve.marker->second};
-                      return line_chart_scene(chart, look);
-                    });
+    curves_[i].want(
+        jobs_, ui, controller_.page(), fmt::format("{}", width),
+        [from = controller_.page(), i, width, height](const Style& style) {
+          const MechanismCurve& curve = from->result.curves[i];
+          LineChart chart;
+          chart.width = width;
+          chart.height = height;
+          chart.log_x = curve.log_x;
+          chart.grid = true;
+          // The other axis is named above: below, its name would meet those of the lines.
+          chart.y_title = curve.y_title;
+          chart.points = !curve.lines.empty() && curve.lines[0].x.size() < 30;
+          const Color colors[] = {style.theme.accent, style.theme.key, style.theme.value, style.theme.muted};
+          for (std::size_t line = 0; line < curve.lines.size(); ++line)
+            chart.series.push_back(
+                {curve.lines[line].label, colors[line % 4], curve.lines[line].x, curve.lines[line].y});
+          if (curve.log_x) chart.x_ticks = {0.05, 0.1, 1, 4, 10, 16, 64, 100, 256, 1024, 4096, 16384, 65536};
+          if (curve.marker) chart.marker = Point{curve.marker->first, curve.marker->second};
+          return line_chart_scene(chart, style);
+        });
     curves_[i].draw(ui, fmt::format("curve {}", i).c_str(), {}, width, height);
   }
-  if (desk_.mechanism().study)
+  if (controller_.mechanism().study)
     for (const MechanismFact& each : page.result.facts)
       fact(ui, each.name, each.value, nullptr, {each.name, each.provenance});
 }
 
 void MechanismsWorkspace::play(Ui& ui, int last) {
-  if (button(ui, desk_.playing ? "Pause" : "Play", ui.px(26))) {
-    desk_.playing = !desk_.playing;
-    if (desk_.playing && desk_.token >= last) desk_.token = 0;
+  if (button(ui, controller_.playing ? "Pause" : "Play", ui.px(26))) {
+    controller_.playing = !controller_.playing;
+    if (controller_.playing && controller_.token >= last) controller_.token = 0;
   }
   ImGui::SameLine(0, ui.px(14));
-  double token = std::min(desk_.token, last);
+  double token = std::min(controller_.token, last);
   if (slider(ui, "Token t", token, {0, static_cast<double>(std::max(last, 1)), 0, false, "", 0}))
-    desk_.token = token < last ? std::max(static_cast<int>(std::lround(token)), 0) : MechanismDesk::last_token;
-  if (!desk_.playing) return;
+    controller_.token =
+        token < last ? std::max(static_cast<int>(std::lround(token)), 0) : MechanismController::last_token;
+  if (!controller_.playing) return;
   *ui.animate = true;
   clock_ += static_cast<double>(ImGui::GetIO().DeltaTime);
   if (clock_ < seconds_per_token) return;
   clock_ = 0;
-  if (desk_.token >= last)
-    desk_.playing = false;
+  if (controller_.token >= last)
+    controller_.playing = false;
   else
-    ++desk_.token;
+    ++controller_.token;
 }
 
 void MechanismsWorkspace::recurrent(Ui& ui) {
-  const MechanismPage& page = *desk_.page();
+  const MechanismPage& page = *controller_.page();
   if (!page.recurrence) return empty_state(ui, "No recurrent form here", page.no_recurrence);
   const Recurrence& r = *page.recurrence;
   const int last = static_cast<int>(page.input.n()) - 1;
   play(ui, last);
-  const Index t = std::min(desk_.token, last);
+  const Index t = std::min(controller_.token, last);
   {
     const UseFont font(ui, ui.number());
     ImGui::TextUnformatted((r.update + "     " + r.readout).c_str());

@@ -14,7 +14,7 @@
 #include "core/attention/mechanisms/spectrum.h"
 #include "viz/scene/line_chart.h"
 #include "viz/scene/map_cells.h"
-#include "viz/scene/matrix.h"
+#include "viz/scene/matrix_scene.h"
 
 namespace headscope {
 
@@ -28,9 +28,9 @@ constexpr Index most_ranked_tokens = 256;
 /// Shows the flow, paints the hovered row and column over all of its matrices, and tells what the pointer is on.
 void MechanismsWorkspace::matrices(Ui& ui, SceneSlot& slot, const char* id, const std::vector<Shown>& shown,
                                    double width, const std::string& options, BuildFlow build) {
-  const auto page = desk_.page();
+  const auto page = controller_.page();
   slot.want(jobs_, ui, page, options,
-            [page, build = std::move(build)](const Look& look) { return matrix_flow_scene(build(*page), look); });
+            [page, build = std::move(build)](const Style& style) { return matrix_flow_scene(build(*page), style); });
   const Scene* scene = slot.scene();
   if (!scene) return;
   SceneViewOptions how;
@@ -105,7 +105,7 @@ void MechanismsWorkspace::compare(Ui& ui) {
   const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale);
   const double side = std::clamp(std::min((width - 64) / 3, room - 330), 120.0, 340.0);
   const std::vector<Shown> shown{
-      {"reference", "Softmax (reference)", "softmax(" + mechanism::scores_text(desk_.page()->input) + ")"},
+      {"reference", "Softmax (reference)", "softmax(" + mechanism::scores_text(controller_.page()->input) + ")"},
       {"effective", "Effective weights", "what each value counts for"},
       {"difference", "Difference", "this − softmax"}};
   matrices(ui, compare_, "mechanism compare", shown, width, fmt::format("{} {}", width, side),
@@ -132,7 +132,7 @@ void MechanismsWorkspace::compare(Ui& ui) {
 }
 
 void MechanismsWorkspace::numbers(Ui& ui) {
-  const MechanismPage& page = *desk_.page();
+  const MechanismPage& page = *controller_.page();
   const MechanismComparison& c = page.comparison;
   const auto entropy = [](double value) { return std::isnan(value) ? std::string("–") : fmt::format("{:.2f}", value); };
   struct Number {
@@ -190,11 +190,11 @@ void MechanismsWorkspace::numbers(Ui& ui) {
 }
 
 void MechanismsWorkspace::times(Ui& ui) {
-  const auto& times = desk_.times();
+  const auto& times = controller_.times();
   ImGui::Dummy({0, ui.px(2)});
   const std::string mask = times ? times->mask + " mask, " : "";
-  const std::string doing = fmt::format("measuring {:.0f} %", 100 * desk_.timing().share());
-  const bool measuring = desk_.timing().running();
+  const std::string doing = fmt::format("measuring {:.0f} %", 100 * controller_.timing().share());
+  const bool measuring = controller_.timing().running();
   const float needed =
       measuring ? static_cast<float>(ui.fonts.width(doing, ui.body())) * ui.scale + button_width(ui, "Stop") + ui.px(10)
                 : button_width(ui, "Measure longer");
@@ -208,18 +208,18 @@ void MechanismsWorkspace::times(Ui& ui) {
     ImGui::TextUnformatted(doing.c_str());
     ImGui::PopStyleColor();
     ImGui::SameLine();
-    if (button(ui, "Stop", ui.px(22))) desk_.timing().cancel();
+    if (button(ui, "Stop", ui.px(22))) controller_.timing().cancel();
   } else {
-    if (button(ui, "Measure longer", ui.px(22))) desk_.measure(1.0);
+    if (button(ui, "Measure longer", ui.px(22))) controller_.measure(1.0);
     if (ImGui::IsItemHovered()) tooltip(ui, {"Until one point takes more than a second"});
   }
-  if (!times || times->id != desk_.mechanism().id) return;
+  if (!times || times->id != controller_.mechanism().id) return;
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   const double height = std::clamp(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) - 6, 150.0, 330.0);
-  const std::string name(desk_.mechanism().name);
+  const std::string name(controller_.mechanism().name);
   const bool itself = times->id == "softmax";
   times_.want(jobs_, ui, times, fmt::format("{} {}", width, height),
-              [times, width, height, name, itself](const Look& look) {
+              [times, width, height, name, itself](const Style& style) {
                 LineChart chart;
                 chart.width = width;
                 chart.height = height;
@@ -227,7 +227,7 @@ void MechanismsWorkspace::times(Ui& ui) {
                 chart.y_title = "seconds";
                 chart.x_title = "tokens n";
                 chart.points = true;
-                const Color softmax = look.theme.diverging->at(0.85);
+                const Color softmax = style.theme.diverging->at(0.85);
                 const auto lines = [&](const MechanismTimes::Line& line, const std::string& label, Color color) {
                   if (line.n.empty()) return;
                   // Both end at the right edge only in theory; the title stands there.
@@ -235,9 +235,9 @@ void MechanismsWorkspace::times(Ui& ui) {
                   chart.series.push_back({"", color, line.n, line.seconds});
                 };
                 lines(times->softmax, "softmax", softmax);
-                if (!itself) lines(times->mechanism, name, look.theme.accent);
+                if (!itself) lines(times->mechanism, name, style.theme.accent);
                 chart.x_ticks = {16, 64, 256, 1024, 4096, 16384, 65536};
-                return line_chart_scene(chart, look);
+                return line_chart_scene(chart, style);
               });
   times_.draw(ui, "mechanism times", {}, width, height);
 }
@@ -253,7 +253,7 @@ void MechanismsWorkspace::every_head(Ui& ui) {
   }
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   const double height = std::clamp(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) - 6, 140.0, 330.0);
-  ranks_.want(jobs_, ui, run, fmt::format("{} {}", width, height), [run, width, height](const Look& look) {
+  ranks_.want(jobs_, ui, run, fmt::format("{} {}", width, height), [run, width, height](const Style& style) {
     const ModelDims& dims = run->trace->model.dims;
     std::vector<double> ranks;
     for (const AttentionMap& map : run->trace->maps) ranks.push_back(energy_rank(singular_values(map.to_dense()), 0.9));
@@ -263,7 +263,7 @@ void MechanismsWorkspace::every_head(Ui& ui) {
     matrix.width = width;
     matrix.height = height;
     matrix.provenance = "fewest singular values of hook_pattern whose squares sum to 90 % of all squares";
-    return matrix_scene(matrix, look);
+    return matrix_scene(matrix, style);
   });
   const Scene* scene = ranks_.scene();
   if (!scene) return;

@@ -59,7 +59,7 @@ std::string byte_words(double value) {
 }
 
 MechanismsWorkspace::MechanismsWorkspace(JobRunner& jobs, DocumentEditor& editor, const RunController& run)
-    : Workspace("Mechanisms"), jobs_(jobs), editor_(editor), run_(run), desk_(jobs, editor, run) {
+    : Workspace("Mechanisms"), jobs_(jobs), editor_(editor), run_(run), controller_(jobs, editor, run) {
   for (const Mechanism& m : mechanisms()) {
     const std::string group(m.group);
     if (groups_.empty() || groups_.back().title != group) groups_.push_back({group, {}});
@@ -68,17 +68,17 @@ MechanismsWorkspace::MechanismsWorkspace(JobRunner& jobs, DocumentEditor& editor
   }
 }
 
-void MechanismsWorkspace::follow(const Workbench& bench) {
-  const auto wanted = bench.settings.pages.find(id());
-  if (wanted != bench.settings.pages.end()) desk_.choose(wanted->second);
+void MechanismsWorkspace::follow(const AppContext& app) {
+  const auto wanted = app.settings.pages.find(id());
+  if (wanted != app.settings.pages.end()) controller_.choose(wanted->second);
 }
 
-void MechanismsWorkspace::gather(const Workbench& bench) {
-  if (!shown_.empty() && others_ == bench.ui.pages.size()) return;
-  others_ = bench.ui.pages.size();
+void MechanismsWorkspace::gather(const AppContext& app) {
+  if (!shown_.empty() && others_ == app.ui.pages.size()) return;
+  others_ = app.ui.pages.size();
   shown_ = groups_;
   for (std::size_t i = 0; i < others_; ++i) {
-    const UiRequests::Page& page = bench.ui.pages[i];
+    const UiRequests::Page& page = app.ui.pages[i];
     if (std::ranges::find(elsewhere, page.of) == std::end(elsewhere)) continue;
     const std::string group = "In " + std::string(workspace_name(page.of).title) + " →";
     if (shown_.back().title != group) shown_.push_back({group, {}});
@@ -87,25 +87,25 @@ void MechanismsWorkspace::gather(const Workbench& bench) {
 }
 
 void MechanismsWorkspace::left(const PageContext& c) {
-  follow(c.bench);
-  gather(c.bench);
-  std::string page_id(desk_.mechanism().id);
+  follow(c.app);
+  gather(c.app);
+  std::string page_id(controller_.mechanism().id);
   if (catalogue_.draw(c.ui, "mechanisms", shown_, page_id)) {
     if (!page_id.starts_with(jump)) {
-      c.bench.settings.pages[id()] = page_id;
-      desk_.choose(page_id);
+      c.app.settings.pages[id()] = page_id;
+      controller_.choose(page_id);
     } else if (!ImGui::IsKeyPressed(ImGuiKey_DownArrow) && !ImGui::IsKeyPressed(ImGuiKey_UpArrow)) {
       // Walking down the list ends at the last mechanism; a click or Enter leaves for the other workspace.
-      const UiRequests::Page& page = c.bench.ui.pages[std::stoul(page_id.substr(jump.size()))];
-      c.bench.ui.workspace = page.workspace;
-      c.bench.settings.pages[page.of] = page.id;
+      const UiRequests::Page& page = c.app.ui.pages[std::stoul(page_id.substr(jump.size()))];
+      c.app.ui.workspace = page.workspace;
+      c.app.settings.pages[page.of] = page.id;
     }
   }
-  c.bench.ui.arrows_taken = catalogue_.takes_arrows();
+  c.app.ui.arrows_taken = catalogue_.takes_arrows();
 }
 
 void MechanismsWorkspace::header(Ui& ui) {
-  const Mechanism& m = desk_.mechanism();
+  const Mechanism& m = controller_.mechanism();
   static constexpr const char* views[] = {"Compare", "Steps", "Recurrent view", "In the model"};
   static constexpr const char* study_views[] = {"Steps"};
   const float width = m.study ? segmented_width(ui, study_views) : segmented_width(ui, views);
@@ -131,16 +131,16 @@ void MechanismsWorkspace::header(Ui& ui) {
     int only = 0;
     segmented(ui, "mechanism view", study_views, only);
   } else {
-    int view = static_cast<int>(desk_.view);
-    if (segmented(ui, "mechanism view", views, view)) desk_.view = static_cast<MechanismDesk::View>(view);
+    int view = static_cast<int>(controller_.view);
+    if (segmented(ui, "mechanism view", views, view)) controller_.view = static_cast<MechanismController::View>(view);
   }
   ImGui::SetCursorPos({at.x, at.y + ui.px(34)});
   paragraph(ui, m.meaning, ui.theme.muted);
 }
 
 void MechanismsWorkspace::chips(Ui& ui) {
-  const auto& page = desk_.page();
-  const Mechanism& m = desk_.mechanism();
+  const auto& page = controller_.page();
+  const Mechanism& m = controller_.mechanism();
   if (!page || !m.chips) return;
   const MechanismShape shape{page->input.m(), page->input.d(), page->input.d_v()};
   const Font font = ui.number();
@@ -156,7 +156,7 @@ void MechanismsWorkspace::chips(Ui& ui) {
               {left, y + height / 2 + static_cast<float>(half_capital(f)) * ui.scale});
   };
   bool first = true;
-  for (const ShapeChip& chip : m.chips(shape, desk_.values())) {
+  for (const ShapeChip& chip : m.chips(shape, controller_.values())) {
     const std::string before = first ? "" : chip.before;
     const bool remark = chip.role == ShapeChip::Role::remark;
     const Font& own = remark ? ui.small() : font;
@@ -184,67 +184,67 @@ void MechanismsWorkspace::chips(Ui& ui) {
 void MechanismsWorkspace::middle(const PageContext& c) {
   drawn_ = true;
   held_ = ImGui::IsAnyMouseDown();
-  follow(c.bench);
+  follow(c.app);
   header(c.ui);
   ImGui::Dummy({0, c.ui.px(2)});
   chips(c.ui);
-  if (!desk_.error().empty()) {
-    paragraph(c.ui, desk_.error(), c.ui.theme.key);
+  if (!controller_.error().empty()) {
+    paragraph(c.ui, controller_.error(), c.ui.theme.key);
   }
-  const auto& page = desk_.page();
-  const Mechanism& m = desk_.mechanism();
+  const auto& page = controller_.page();
+  const Mechanism& m = controller_.mechanism();
   if (!page || page->choice.mechanism != &m) {
-    if (desk_.source().kind == MechanismSource::Kind::head && !c.results().run)
+    if (controller_.source().kind == MechanismSource::Kind::head && !c.results().run)
       return empty_state(c.ui, "No text is open",
                          "Open a model and type a text, or choose Random or By hand on the right.");
-    if (desk_.error().empty()) empty_state(c.ui, "Computing", "The first picture follows at once.");
+    if (controller_.error().empty()) empty_state(c.ui, "Computing", "The first picture follows at once.");
     return;
   }
-  const auto view = m.study ? MechanismDesk::View::steps : desk_.view;
-  if (view == MechanismDesk::View::compare) {
+  const auto view = m.study ? MechanismController::View::steps : controller_.view;
+  if (view == MechanismController::View::compare) {
     compare(c.ui);
     numbers(c.ui);
-    if (m.id == "low-rank" && desk_.source().kind == MechanismSource::Kind::head)
+    if (m.id == "low-rank" && controller_.source().kind == MechanismSource::Kind::head)
       every_head(c.ui);
     else
       times(c.ui);
-  } else if (view == MechanismDesk::View::steps) {
+  } else if (view == MechanismController::View::steps) {
     progress(c.ui);
     steps(c.ui);
     curves(c.ui);
-  } else if (view == MechanismDesk::View::recurrent) {
+  } else if (view == MechanismController::View::recurrent) {
     recurrent(c.ui);
   } else {
-    in_model(c.ui, c.bench);
+    in_model(c.ui, c.app);
   }
   if (!(hovered_ == hovering_)) *c.ui.animate = true;
   hovered_ = std::exchange(hovering_, {});
 }
 
 void MechanismsWorkspace::right(const PageContext& c) {
-  input(c.ui, c.bench);
+  input(c.ui, c.app);
   parameters(c.ui);
-  if (!desk_.mechanism().study) {
+  if (!controller_.mechanism().study) {
     cost(c.ui);
-    if (desk_.view != MechanismDesk::View::model && c.results().model.model) {
+    if (controller_.view != MechanismController::View::model && c.results().model.model) {
       section(c.ui, "USE IT IN THE MODEL", "click heads");
-      grid(c.ui, c.bench, 11, false);
-      effect(c.ui, c.bench, false);
+      grid(c.ui, c.app, 11, false);
+      effect(c.ui, c.app, false);
     }
   }
-  const auto& page = desk_.page();
-  if (page && page->choice.mechanism == &desk_.mechanism() && !page->look_for.empty()) {
+  const auto& page = controller_.page();
+  if (page && page->choice.mechanism == &controller_.mechanism() && !page->look_for.empty()) {
     section(c.ui, "WHAT TO LOOK FOR");
     paragraph(c.ui, page->look_for, c.ui.theme.muted);
   }
-  if (const std::string_view ours = desk_.mechanism().ours; !ours.empty()) {
+  if (const std::string_view ours = controller_.mechanism().ours; !ours.empty()) {
     section(c.ui, "NOT THE PAPER'S");
     paragraph(c.ui, std::string(ours), c.ui.theme.muted);
   }
 }
 
 void MechanismsWorkspace::each_frame() {
-  desk_.frame(std::exchange(drawn_, false), held_);
+  controller_.frame(std::exchange(drawn_, false), held_);
 }
 
 }  // namespace headscope

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "app/actions/action.h"
-#include "app/state/desk_controls.h"
-#include "app/state/mechanism_desk.h"
+#include "app/state/controller_controls.h"
+#include "app/state/mechanism_controller.h"
 #include "app/widgets/catalogue.h"
 #include "app/widgets/matrix_edit.h"
 #include "app/workspaces/scene_slot.h"
@@ -29,8 +29,8 @@ class MechanismsWorkspace : public Workspace {
   void right(const PageContext& c) override;
   void each_frame() override;
   std::vector<CatalogueGroup> pages() const override { return groups_; }
-  void controls(ControlsRecord& record) override { controls_of(desk_, record); }
-  MechanismDesk& desk() { return desk_; }
+  void controls(ControlsRecord& record) override { controls_of(controller_, record); }
+  MechanismController& controller() { return controller_; }
 
  private:
   /// A cell of a matrix whose rows or columns are positions.
@@ -39,8 +39,8 @@ class MechanismsWorkspace : public Workspace {
     bool operator==(const Hovered&) const = default;
   };
 
-  void follow(const Workbench& bench);
-  void gather(const Workbench& bench);
+  void follow(const AppContext& app);
+  void gather(const AppContext& app);
   void header(Ui& ui);
   void chips(Ui& ui);
   // the views (mechanism_views.cpp)
@@ -65,11 +65,11 @@ class MechanismsWorkspace : public Workspace {
   void matrices(Ui& ui, SceneSlot& slot, const char* id, const std::vector<Shown>& shown, double width,
                 const std::string& options, BuildFlow build);
   // in the model (mechanism_in_model.cpp)
-  void in_model(Ui& ui, Workbench& bench);
-  void grid(Ui& ui, Workbench& bench, double cell_height, bool labels);
-  void effect(Ui& ui, Workbench& bench, bool whole);
+  void in_model(Ui& ui, AppContext& app);
+  void grid(Ui& ui, AppContext& app, double cell_height, bool labels);
+  void effect(Ui& ui, AppContext& app, bool whole);
   // the right column (mechanism_side.cpp)
-  void input(Ui& ui, Workbench& bench);
+  void input(Ui& ui, AppContext& app);
   void by_hand(Ui& ui);
   void parameters(Ui& ui);
   void cost(Ui& ui);
@@ -78,7 +78,7 @@ class MechanismsWorkspace : public Workspace {
   JobRunner& jobs_;
   DocumentEditor& editor_;
   const RunController& run_;
-  MechanismDesk desk_;
+  MechanismController controller_;
   std::vector<CatalogueGroup> groups_;
   std::vector<CatalogueGroup> shown_;  // those, and what stands in other workspaces
   std::size_t others_ = 0;             // pages of other workspaces among them
@@ -90,7 +90,7 @@ class MechanismsWorkspace : public Workspace {
   Hovered hovered_, hovering_;  // of the last frame, and of this one
   std::set<std::string> folded_;
   std::string typed_[3], typed_error_;  // Q, K, V by hand
-  std::uint64_t typed_of_ = 0;          // the desk's numbers that stand there
+  std::uint64_t typed_of_ = 0;          // the controller's numbers that stand there
   MatrixEdit cells_;
   int as_text_ = 0;
   double clock_ = 0;

@@ -14,7 +14,7 @@
 #include "core/attention/positions/position_methods.h"
 #include "core/base/nth.h"
 #include "core/model/weights.h"
-#include "viz/color/norm.h"
+#include "viz/color/color_norm.h"
 
 namespace headscope {
 
@@ -44,19 +44,19 @@ bool whole(const Ui& ui, const char* label, int& value, int low, int high, int u
 
 void PositionsWorkspace::none_middle(const PageContext& c) {
   heading(c.ui, *find_position_method("none"));
-  const auto permuted = desk_.permuted();
+  const auto permuted = controller_.permuted();
   note(c.ui,
        "The first tokens of the text, read forwards and backwards. Without positions and without a mask attention "
        "cannot tell one order from the other: every token's output is the same to the last digits of float32, only "
        "in another place. The causal mask alone breaks that, and so do positions.");
   if (!permuted) return empty_state(c.ui, "Reading the text in both orders …", "");
   const double width = std::floor(c.room()), height = std::floor(ImGui::GetContentRegionAvail().y / c.ui.scale) - 8;
-  show(c, main_, "none", permuted, "", width, height, [permuted, width, height](const Look& look) {
+  show(c, main_, "none", permuted, "", width, height, [permuted, width, height](const Style& style) {
     PermutedPicture picture{permuted->labels,
                             permuted->order,
                             {permuted->open, permuted->causal, permuted->placed},
                             {"no positions, no mask", "no positions, causal mask", "own positions, no mask"}};
-    Scene scene = permuted_picture(picture, {width, height}, look);
+    Scene scene = permuted_picture(picture, {width, height}, style);
     scene.description = "last residual stream, largest difference over its dimensions";
     return scene;
   });
@@ -70,33 +70,33 @@ void PositionsWorkspace::learned_middle(const PageContext& c) {
                        "It turns queries and keys instead (RoPE). Open tiny-gpt2, on the right, for a model that "
                        "learnt its positions.");
   const double width = std::floor(c.room()), height = std::floor(ImGui::GetContentRegionAvail().y / c.ui.scale) - 8;
-  const bool centered = desk_.view.centered;
+  const bool centered = controller_.view.centered;
   show(c, main_, "learned", model, fmt::format("{}", centered), width, height,
-       [model, centered, width, height](const Look& look) {
+       [model, centered, width, height](const Style& style) {
          const Tensor table = model->weights().position_embedding;
          return learned_picture(
              table, centered,
              fmt::format("position embedding of {}, {} × {}, f32", model->config().name, table.dim(0), table.dim(1)),
-             {width, height}, look);
+             {width, height}, style);
        });
 }
 
 void PositionsWorkspace::sinusoidal_middle(const PageContext& c) {
   heading(c.ui, *find_position_method("sinusoidal"));
   const auto source = c.results().model.model;
-  const PositionsView& v = desk_.view;
+  const PositionsView& v = controller_.view;
   const double width = std::floor(c.room()), height = std::floor(ImGui::GetContentRegionAvail().y / c.ui.scale) - 8;
   show(c, main_, "sinusoidal", source, fmt::format("{} {} {}", v.dimensions, v.positions, v.position), width, height,
-       [d = v.dimensions, n = v.positions, p = v.position, width, height](const Look& look) {
-         return sinusoidal_picture(d, n, p, {width, height}, look);
+       [d = v.dimensions, n = v.positions, p = v.position, width, height](const Style& style) {
+         return sinusoidal_picture(d, n, p, {width, height}, style);
        });
 }
 
 void PositionsWorkspace::binary_middle(const PageContext& c) {
   heading(c.ui, *find_position_method("binary"));
   const double width = std::floor(c.room()), height = std::floor(ImGui::GetContentRegionAvail().y / c.ui.scale) - 8;
-  show(c, main_, "binary", c.results().model.model, "", width, height, [width, height](const Look& look) {
-    return binary_picture(16, 4, {width, height}, look);
+  show(c, main_, "binary", c.results().model.model, "", width, height, [width, height](const Style& style) {
+    return binary_picture(16, 4, {width, height}, style);
   });
 }
 
@@ -105,12 +105,12 @@ void PositionsWorkspace::shaw_middle(const PageContext& c) {
   note(c.ui, fmt::format("Queries and keys as chosen on the left, before any rotation. The embeddings are learnt in "
                          "training, which the open "
                          "model was not given; these are drawn from N(0, 1/√d) with seed {}.",
-                         desk_.view.seed));
-  const auto vectors = desk_.vectors();
+                         controller_.view.seed));
+  const auto vectors = controller_.vectors();
   const double width = std::floor(c.room()), height = std::floor(ImGui::GetContentRegionAvail().y / c.ui.scale) - 8;
-  show(c, main_, "shaw", vectors, fmt::format("{} {}", desk_.view.window, desk_.view.seed), width, height,
-       [vectors, window = desk_.view.window, seed = desk_.view.seed, width, height](const Look& look) {
-         return shaw_picture(vectors->q, vectors->k, vectors->scale, window, seed, {width, height}, look);
+  show(c, main_, "shaw", vectors, fmt::format("{} {}", controller_.view.window, controller_.view.seed), width, height,
+       [vectors, window = controller_.view.window, seed = controller_.view.seed, width, height](const Style& style) {
+         return shaw_picture(vectors->q, vectors->k, vectors->scale, window, seed, {width, height}, style);
        });
 }
 
@@ -121,54 +121,55 @@ void PositionsWorkspace::transformer_xl_middle(const PageContext& c) {
       fmt::format(
           "Queries and keys as chosen on the left, before any rotation. u, v and W_R are learnt in training; these are "
           "drawn from N(0, 1/√d) with seed {}.",
-          desk_.view.seed));
-  const auto vectors = desk_.vectors();
+          controller_.view.seed));
+  const auto vectors = controller_.vectors();
   const double width = std::floor(c.room()), height = std::floor(ImGui::GetContentRegionAvail().y / c.ui.scale) - 8;
-  show(c, main_, "transformer-xl", vectors, fmt::format("{}", desk_.view.seed), width, height,
-       [vectors, seed = desk_.view.seed, width, height](const Look& look) {
-         return transformer_xl_picture(vectors->q, vectors->k, vectors->scale, seed, {width, height}, look);
+  show(c, main_, "transformer-xl", vectors, fmt::format("{}", controller_.view.seed), width, height,
+       [vectors, seed = controller_.view.seed, width, height](const Style& style) {
+         return transformer_xl_picture(vectors->q, vectors->k, vectors->scale, seed, {width, height}, style);
        });
 }
 
 void PositionsWorkspace::t5_middle(const PageContext& c) {
   heading(c.ui, *find_position_method("t5"));
-  const auto vectors = desk_.vectors();
-  const PositionsView& v = desk_.view;
+  const auto vectors = controller_.vectors();
+  const PositionsView& v = controller_.view;
   const double width = std::floor(c.room()), height = std::floor(ImGui::GetContentRegionAvail().y / c.ui.scale) - 8;
-  const std::vector<float> fitted = desk_.fitted();
+  const std::vector<float> fitted = controller_.fitted();
   show(c, main_, "t5", vectors, fmt::format("{} {} {} {}", v.buckets, v.max_distance, v.both_directions, fitted.size()),
        width, height,
        [vectors, fitted, buckets = v.buckets, distance = v.max_distance, both = v.both_directions, width,
-        height](const Look& look) {
-         return t5_picture(buckets, distance, both, fitted, vectors->tokens(), {width, height}, look);
+        height](const Style& style) {
+         return t5_picture(buckets, distance, both, fitted, vectors->tokens(), {width, height}, style);
        });
 }
 
 void PositionsWorkspace::chunks_middle(const PageContext& c) {
   heading(c.ui, *find_position_method("chunks"));
   const auto model = c.results().model.model;
-  const int context = model->config().context, chunk = desk_.chunk();
+  const int context = model->config().context, chunk = controller_.chunk();
   const double width = std::floor(c.room()), height = std::floor(ImGui::GetContentRegionAvail().y / c.ui.scale) - 8;
   show(c, main_, "chunks", model, fmt::format("{} {}", chunk, context), width, height,
-       [chunk, context, width, height](const Look& look) {
-         return chunk_picture(chunk, context, Index{4} * context, {width, height}, look);
+       [chunk, context, width, height](const Style& style) {
+         return chunk_picture(chunk, context, Index{4} * context, {width, height}, style);
        });
 }
 
 void PositionsWorkspace::alibi_middle(const PageContext& c) {
   heading(c.ui, *find_position_method("alibi"));
-  const auto vectors = desk_.vectors();
-  const int heads = c.results().model.model->config().dims.heads, head = std::clamp(desk_.view.head, 0, heads - 1);
+  const auto vectors = controller_.vectors();
+  const int heads = c.results().model.model->config().dims.heads,
+            head = std::clamp(controller_.view.head, 0, heads - 1);
   const double width = std::floor(c.room()), height = std::floor(ImGui::GetContentRegionAvail().y / c.ui.scale) - 8;
   show(c, main_, "alibi", vectors, fmt::format("{} {}", heads, head), width, height,
-       [heads, head, n = vectors->tokens(), width, height](const Look& look) {
-         return alibi_picture(heads, head, n, {width, height}, look);
+       [heads, head, n = vectors->tokens(), width, height](const Style& style) {
+         return alibi_picture(heads, head, n, {width, height}, style);
        });
 }
 
 void PositionsWorkspace::page_controls(const PageContext& c) {
   const Ui& ui = c.ui;
-  PositionsView& v = desk_.view;
+  PositionsView& v = controller_.view;
   const ModelConfig& config = c.results().model.model->config();
   section(ui, "THIS METHOD");
   const PositionMethod& method = *find_position_method(v.method);
@@ -202,7 +203,7 @@ void PositionsWorkspace::page_controls(const PageContext& c) {
       tooltip(ui, {"the model without its own positions,",
                    "with the selected head's numbers added to the scores of all heads"});
   } else if (v.method == "chunks") {
-    v.chunk = desk_.chunk();
+    v.chunk = controller_.chunk();
     whole(ui, "chunk", v.chunk, 1, std::max(config.context - 1, 2), std::max(config.context * 3 / 4, 1));
     note(ui,
          "Within a chunk distances are true; to the chunk before they are true for near tokens; all that lies further "

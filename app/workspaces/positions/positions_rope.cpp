@@ -11,7 +11,7 @@
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/positions/positions_workspace.h"
-#include "viz/color/norm.h"
+#include "viz/color/color_norm.h"
 #include "viz/scene/compose.h"
 #include "viz/scene/text.h"
 
@@ -34,21 +34,21 @@ Index farthest_of(Index tokens, int context) {
 }  // namespace
 
 std::shared_ptr<const RotaryView> PositionsWorkspace::rotary_view() {
-  const auto& vectors = desk_.vectors();
-  const RotaryConfig shown = desk_.rotary(), own = desk_.own_rotary();
+  const auto& vectors = controller_.vectors();
+  const RotaryConfig shown = controller_.rotary(), own = controller_.own_rotary();
   const std::string key =
-      fmt::format("{} {} {} {} {} {} {}", desk_.query(), desk_.key(), desk_.view.shift, shown.base,
-                  static_cast<int>(shown.scaling), shown.factor, static_cast<int>(desk_.view.layout));
+      fmt::format("{} {} {} {} {} {} {}", controller_.query(), controller_.key(), controller_.view.shift, shown.base,
+                  static_cast<int>(shown.scaling), shown.factor, static_cast<int>(controller_.view.layout));
   if (rotary_ && rotary_key_ == key && rotary_of_ == vectors) return rotary_;
   auto view = std::make_shared<RotaryView>();
-  view->query = desk_.query();
-  view->key = desk_.key();
-  view->shift = desk_.view.shift;
+  view->query = controller_.query();
+  view->key = controller_.key();
+  view->shift = controller_.view.shift;
   view->config = shown;
   view->own = own;
   view->scale = vectors->scale;
-  view->context = desk_.results().model.model->config().context;
-  view->parts = rotary_parts(row_of(vectors->q, view->query), row_of(vectors->k, view->key), desk_.view.layout);
+  view->context = controller_.results().model.model->config().context;
+  view->parts = rotary_parts(row_of(vectors->q, view->query), row_of(vectors->k, view->key), controller_.view.layout);
   view->source = fmt::format("q at {}, k at {}: {}", view->query, view->key, vectors->source);
   rotary_ = view;
   rotary_key_ = key;
@@ -59,7 +59,7 @@ std::shared_ptr<const RotaryView> PositionsWorkspace::rotary_view() {
 void PositionsWorkspace::rope_middle(const PageContext& c) {
   const Ui& ui = c.ui;
   const auto view = rotary_view();
-  const auto& vectors = desk_.vectors();
+  const auto& vectors = controller_.vectors();
   const float top = ImGui::GetCursorPosY();
   {
     const UseFont font(ui, ui.heading());
@@ -70,9 +70,9 @@ void PositionsWorkspace::rope_middle(const PageContext& c) {
   const float wide = segmented_width(ui, labels), title_end = ImGui::GetItemRectMax().x;
   const float right_edge = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
   const std::string scaled =
-      desk_.view.scaling == RotaryConfig::Scaling::none
+      controller_.view.scaling == RotaryConfig::Scaling::none
           ? ""
-          : fmt::format(" · {} × {}", info(desk_.view.scaling).title, short_number(desk_.view.factor, 3));
+          : fmt::format(" · {} × {}", info(controller_.view.scaling).title, short_number(controller_.view.factor, 3));
   const std::string angles = fmt::format("θᵢ = {}^(−2i/{}){}", short_number(view->config.base, 6), 2 * view->pairs(),
                                          scaled),
                     whole = fmt::format("head_dim {} → {} pairs · {}", 2 * view->pairs(), view->pairs(), angles);
@@ -87,24 +87,24 @@ void PositionsWorkspace::rope_middle(const PageContext& c) {
   }
   ImGui::SameLine();
   ImGui::SetCursorPos({ImGui::GetCursorPosX() + std::max(0.0f, ImGui::GetContentRegionAvail().x - wide), top});
-  int shown = static_cast<int>(desk_.view.rope);
-  if (segmented(ui, "rope view", labels, shown)) desk_.view.rope = static_cast<Rope>(shown);
+  int shown = static_cast<int>(controller_.view.rope);
+  if (segmented(ui, "rope view", labels, shown)) controller_.view.rope = static_cast<Rope>(shown);
   ImGui::Dummy({0, ui.px(2)});
 
   const double width = std::floor(c.room()), all = ImGui::GetContentRegionAvail().y / ui.scale;
   const double why_height = std::clamp(0.16 * all, 92.0, 150.0), curve_height = std::clamp(0.27 * all, 130.0, 260.0);
   const double main_height = std::max(150.0, all - why_height - curve_height - 2 * 34 - 24);
   const RotaryConfig config = view->config;
-  const RotaryLayout layout = desk_.view.layout;
-  switch (desk_.view.rope) {
+  const RotaryLayout layout = controller_.view.layout;
+  switch (controller_.view.rope) {
     case Rope::dials:
-      show(c, main_, "dials", view, "", width, main_height, [view, width, main_height](const Look& look) {
-        return rotary_dials_picture(*view, width, main_height, look);
+      show(c, main_, "dials", view, "", width, main_height, [view, width, main_height](const Style& style) {
+        return rotary_dials_picture(*view, width, main_height, style);
       });
       break;
     case Rope::map:
       show(c, main_, "score maps", view, "", width, main_height,
-           [view, vectors, config, layout, width, main_height](const Look& look) {
+           [view, vectors, config, layout, width, main_height](const Style& style) {
              const Index most = 256, count = std::min<Index>(vectors->tokens(), most);
              MatrixMap own = head_scores(vectors->q.slice(0, 0, count), vectors->k.slice(0, 0, count), config, layout,
                                          vectors->scale);
@@ -116,25 +116,25 @@ void PositionsWorkspace::rope_middle(const PageContext& c) {
              moved.title = "This query and this key, moved to every two positions";
              own.width = moved.width = std::floor((width - 40) / 2);
              own.height = moved.height = main_height;
-             const Scene parts[] = {matrix_map_scene(own, look), matrix_map_scene(moved, look)};
+             const Scene parts[] = {matrix_map_scene(own, style), matrix_map_scene(moved, style)};
              return beside(parts, 40);
            });
       break;
     case Rope::wavelengths:
-      show(c, main_, "wavelengths", view, "", width, main_height, [view, width, main_height](const Look& look) {
-        return rotary_wavelengths(*view, width, main_height, look);
+      show(c, main_, "wavelengths", view, "", width, main_height, [view, width, main_height](const Style& style) {
+        return rotary_wavelengths(*view, width, main_height, style);
       });
       break;
   }
 
   section(ui, "SCORE AGAINST DISTANCE m − n",
-          desk_.changed()
+          controller_.changed()
               ? "total, each pair's part · grey: as trained · click to choose the key"
               : "total, and each pair's part · the marked distance is this query and key · click to choose the key");
   const Index farthest = farthest_of(vectors->tokens(), view->context);
   const SceneTouch touch = show(c, curve_, "score curve", view, fmt::format("{}", farthest), width, curve_height,
-                                [view, farthest, width, curve_height](const Look& look) {
-                                  return score_against_distance(*view, farthest, width, curve_height, look);
+                                [view, farthest, width, curve_height](const Style& style) {
+                                  return score_against_distance(*view, farthest, width, curve_height, style);
                                 });
   if (const Mark* plot = curve_.scene() ? find(*curve_.scene(), "plot") : nullptr; plot && touch.hovered) {
     const Rect& rect = std::get<Box>(plot->shape).rect;
@@ -144,7 +144,7 @@ void PositionsWorkspace::rope_middle(const PageContext& c) {
       tooltip(ui, {fmt::format("{} tokens apart: {}", distance,
                                short_number(view->score(static_cast<double>(distance), 0), 4)),
                    "scale · Σ over pairs of |q||k| cos(φ + (m − n) θ)"});
-      if (touch.clicked) desk_.view.key = std::max<Index>(view->query - distance, 0);
+      if (touch.clicked) controller_.view.key = std::max<Index>(view->query - distance, 0);
     }
   }
   section(ui, "WHY THIS SCORE",
@@ -152,39 +152,39 @@ void PositionsWorkspace::rope_middle(const PageContext& c) {
                       token_at(*vectors->of, view->key),
                       short_number(view->score(static_cast<double>(view->query), static_cast<double>(view->key)), 4)));
   show(c, why_, "why", view, "", width, why_height,
-       [view, width, why_height](const Look& look) { return why_this_score(*view, width, why_height, look); });
+       [view, width, why_height](const Style& style) { return why_this_score(*view, width, why_height, style); });
 }
 
 void PositionsWorkspace::position_sliders(Ui& ui) {
   section(ui, "POSITIONS");
-  const Index n = desk_.vectors()->tokens();
-  auto query = static_cast<double>(desk_.query()), key = static_cast<double>(desk_.key()),
-       shift = static_cast<double>(desk_.view.shift);
-  const Index pinned = desk_.query();
+  const Index n = controller_.vectors()->tokens();
+  auto query = static_cast<double>(controller_.query()), key = static_cast<double>(controller_.key()),
+       shift = static_cast<double>(controller_.view.shift);
+  const Index pinned = controller_.query();
   if (slider(ui, "query m", query,
              {0, static_cast<double>(std::max<Index>(n - 1, 1)), static_cast<double>(n - 1), false, "", 0})) {
     // The key stays where it was, unless the query passes it.
-    const Index key_now = desk_.key();
-    desk_.view.query = std::clamp<Index>(std::lround(query), 0, n - 1);
-    desk_.view.key = std::min(key_now, *desk_.view.query);
+    const Index key_now = controller_.key();
+    controller_.view.query = std::clamp<Index>(std::lround(query), 0, n - 1);
+    controller_.view.key = std::min(key_now, *controller_.view.query);
   }
   if (slider(ui, "key n", key, {0, static_cast<double>(std::max<Index>(n - 1, 1)), 0, false, "", 0})) {
-    desk_.view.query = pinned;
-    desk_.view.key = std::clamp<Index>(std::lround(key), 0, pinned);
+    controller_.view.query = pinned;
+    controller_.view.key = std::clamp<Index>(std::lround(key), 0, pinned);
   }
   if (slider(ui, "shift both", shift, {0, 4096, 0, false, "", 0}))
-    desk_.view.shift = static_cast<int>(std::lround(shift));
+    controller_.view.shift = static_cast<int>(std::lround(shift));
   const auto view = rotary_view();
   const auto m = static_cast<double>(view->query), k = static_cast<double>(view->key),
              s = static_cast<double>(view->shift);
   // Both turned by their own positions, not by the difference: that the two agree is what is to be seen.
-  const auto& vectors = desk_.vectors();
+  const auto& vectors = controller_.vectors();
   const std::vector<double> theta = rotary_frequencies(view->config, 2 * view->pairs());
   const auto direct = [&](double at_q, double at_k) {
     const auto q =
-        rotated(row_of(vectors->q, view->query), at_q, theta, desk_.view.layout, rotary_magnitude(view->config));
+        rotated(row_of(vectors->q, view->query), at_q, theta, controller_.view.layout, rotary_magnitude(view->config));
     const auto key_vector =
-        rotated(row_of(vectors->k, view->key), at_k, theta, desk_.view.layout, rotary_magnitude(view->config));
+        rotated(row_of(vectors->k, view->key), at_k, theta, controller_.view.layout, rotary_magnitude(view->config));
     double sum = 0;
     for (std::size_t i = 0; i < q.size(); ++i) sum += q[i] * key_vector[i];
     return view->scale * sum;
@@ -211,7 +211,7 @@ void PositionsWorkspace::position_sliders(Ui& ui) {
     tooltip(ui, {"query and key turned to their own positions, then multiplied, in double precision",
                  fmt::format("at ({}, {}): {:.9g}", view->query, view->key, before),
                  fmt::format("at ({}, {}): {:.9g}", view->query + view->shift, view->key + view->shift, after)});
-  if (vectors->turned_q.defined() && !desk_.changed() && desk_.view.source == PositionsView::Source::head) {
+  if (vectors->turned_q.defined() && !controller_.changed() && controller_.view.source == PositionsView::Source::head) {
     double traced = 0;
     for (Index d = 0; d < vectors->turned_q.dim(1); ++d)
       traced += static_cast<double>(vectors->turned_q.at(view->query, d)) *
@@ -223,25 +223,25 @@ void PositionsWorkspace::position_sliders(Ui& ui) {
 
 void PositionsWorkspace::scaling_controls(Ui& ui) {
   section(ui, "BASE AND SCALING");
-  double base = desk_.view.base > 0 ? desk_.view.base : desk_.own_rotary().base;
-  if (slider(ui, "θ base", base, {10, 1e7, desk_.own_rotary().base, true, "", 0})) {
+  double base = controller_.view.base > 0 ? controller_.view.base : controller_.own_rotary().base;
+  if (slider(ui, "θ base", base, {10, 1e7, controller_.own_rotary().base, true, "", 0})) {
     // Two digits are what a hand can mean.
     const double power = std::pow(10.0, std::floor(std::log10(base)) - 1);
     base = std::round(base / power) * power;
-    desk_.view.base = std::abs(base / desk_.own_rotary().base - 1) < 1e-9 ? 0 : base;
+    controller_.view.base = std::abs(base / controller_.own_rotary().base - 1) < 1e-9 ? 0 : base;
   }
   const char* labels[8];
   int count = 0, chosen = 0;
   for (const RotaryScalingInfo& each : rotary_scalings()) {
-    if (each.scaling == desk_.view.scaling) chosen = count;
+    if (each.scaling == controller_.view.scaling) chosen = count;
     labels[count++] = each.id == "linear" ? "PI" : each.title.data();
   }
   if (segmented(ui, "rope scaling", std::span<const char* const>(labels, static_cast<std::size_t>(count)), chosen))
-    desk_.view.scaling = nth(rotary_scalings(), chosen).scaling;
-  const RotaryScalingInfo& scaling = info(desk_.view.scaling);
-  ImGui::BeginDisabled(desk_.view.scaling == RotaryConfig::Scaling::none);
-  double factor = desk_.view.factor;
-  if (slider(ui, "factor", factor, {1, 16, 4, true, "×", 2})) desk_.view.factor = std::round(factor * 20) / 20;
+    controller_.view.scaling = nth(rotary_scalings(), chosen).scaling;
+  const RotaryScalingInfo& scaling = info(controller_.view.scaling);
+  ImGui::BeginDisabled(controller_.view.scaling == RotaryConfig::Scaling::none);
+  double factor = controller_.view.factor;
+  if (slider(ui, "factor", factor, {1, 16, 4, true, "×", 2})) controller_.view.factor = std::round(factor * 20) / 20;
   ImGui::EndDisabled();
   const UseFont font(ui, ui.small());
   paragraph(ui, scaling.formula, ui.theme.muted);
@@ -255,12 +255,12 @@ void PositionsWorkspace::rope_right(const PageContext& c) {
   section(c.ui, "SCORE BY (m, n)", "every diagonal is one distance");
   const double width = std::min(std::floor(c.room()), 260.0), height = width + 24;
   constexpr Index count = 64;
-  show(c, small_, "score by positions", view, "", width, height, [view, width, height](const Look& look) {
+  show(c, small_, "score by positions", view, "", width, height, [view, width, height](const Style& style) {
     MatrixMap matrix = score_by_positions(*view, count);
     matrix.columns = matrix.rows = "";
     matrix.width = width;
     matrix.height = height;
-    return matrix_map_scene(matrix, look);
+    return matrix_map_scene(matrix, style);
   });
 }
 

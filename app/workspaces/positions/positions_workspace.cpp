@@ -59,8 +59,8 @@ std::string model_name(const Results& results) {
 }  // namespace
 
 bool PositionsWorkspace::ready() const {
-  const Results& results = desk_.results();
-  return results.run && results.model.model && desk_.vectors();
+  const Results& results = controller_.results();
+  return results.run && results.model.model && controller_.vectors();
 }
 
 std::vector<CatalogueGroup> PositionsWorkspace::pages() const {
@@ -72,24 +72,24 @@ std::vector<CatalogueGroup> PositionsWorkspace::pages() const {
 }
 
 void PositionsWorkspace::left(const PageContext& c) {
-  if (const auto asked = c.bench.settings.pages.find(id()); asked != c.bench.settings.pages.end())
-    if (find_position_method(asked->second)) desk_.view.method = asked->second;
-  desk_.update();
-  cards(c.ui, c.bench);
+  if (const auto asked = c.app.settings.pages.find(id()); asked != c.app.settings.pages.end())
+    if (find_position_method(asked->second)) controller_.view.method = asked->second;
+  controller_.update();
+  cards(c.ui, c.app);
   source(c);
 }
 
-void PositionsWorkspace::cards(Ui& ui, Workbench& bench) {
+void PositionsWorkspace::cards(Ui& ui, AppContext& app) {
   section(ui, "POSITION METHOD");
-  const auto& model = desk_.results().model.model;
+  const auto& model = controller_.results().model.model;
   const std::string_view own = model ? own_method(model->config().position) : "";
-  const std::string& chosen = desk_.view.method;
+  const std::string& chosen = controller_.view.method;
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {ui.px(8), ui.px(6)});
   for (const PositionMethod& each : position_methods()) {
     const bool used = each.id == own;
     const std::string id = "position " + std::string(each.id);
     if (card(ui, id.c_str(), each.title, std::string(each.summary) + (used ? " · this model" : ""), chosen == each.id))
-      bench.settings.pages[Workspace::id()] = desk_.view.method = std::string(each.id);
+      app.settings.pages[Workspace::id()] = controller_.view.method = std::string(each.id);
     if (ImGui::IsItemHovered())
       tooltip(ui, {std::string(each.title), std::string(each.formula), "acts on: " + std::string(each.acts_on),
                    std::string(each.source)});
@@ -99,21 +99,23 @@ void PositionsWorkspace::cards(Ui& ui, Workbench& bench) {
 
 void PositionsWorkspace::source(const PageContext& c) {
   using Source = PositionsView::Source;
-  const bool vectors = desk_.view.method == "rope" || relative(desk_.view.method) || desk_.view.method == "alibi";
+  const bool vectors =
+      controller_.view.method == "rope" || relative(controller_.view.method) || controller_.view.method == "alibi";
   section(c.ui, "SOURCE OF Q AND K", vectors ? "" : "for the methods that act on scores");
   const HeadId head = c.state().document.selected;
   const std::string own = fmt::format("Layer {} · Head {}", head.layer, head.head);
   const char* labels[] = {own.c_str(), "Random", "Typed"};
-  int chosen = static_cast<int>(desk_.view.source);
-  if (segmented(c.ui, "source of q and k", labels, chosen)) desk_.view.source = static_cast<Source>(chosen);
-  if (desk_.view.source == Source::random) {
-    int seed = static_cast<int>(desk_.view.seed);
+  int chosen = static_cast<int>(controller_.view.source);
+  if (segmented(c.ui, "source of q and k", labels, chosen)) controller_.view.source = static_cast<Source>(chosen);
+  if (controller_.view.source == Source::random) {
+    int seed = static_cast<int>(controller_.view.seed);
     ImGui::AlignTextToFramePadding();
     ImGui::TextUnformatted("Seed");
     ImGui::SameLine(c.ui.px(60));
     ImGui::SetNextItemWidth(c.ui.px(120));
-    if (ImGui::InputInt("##position seed", &seed)) desk_.view.seed = static_cast<std::uint64_t>(std::max(seed, 0));
-  } else if (desk_.view.source == Source::typed) {
+    if (ImGui::InputInt("##position seed", &seed))
+      controller_.view.seed = static_cast<std::uint64_t>(std::max(seed, 0));
+  } else if (controller_.view.source == Source::typed) {
     const auto line = [&](const char* label, const char* id, std::string& text) {
       ImGui::AlignTextToFramePadding();
       ImGui::TextUnformatted(label);
@@ -121,22 +123,22 @@ void PositionsWorkspace::source(const PageContext& c) {
       ImGui::SetNextItemWidth(-1);
       input_line(c.ui, id, "1 0 1 0", text);
     };
-    line("q", "##typed query", desk_.view.typed_query);
-    line("k", "##typed key", desk_.view.typed_key);
+    line("q", "##typed query", controller_.view.typed_query);
+    line("k", "##typed key", controller_.view.typed_key);
   }
   if (ready() && vectors) {
     const UseFont font(c.ui, c.ui.small());
-    paragraph(c.ui, desk_.vectors()->source, c.ui.theme.muted);
+    paragraph(c.ui, controller_.vectors()->source, c.ui.theme.muted);
   }
-  if (desk_.view.source == Source::head && c.trace()) atlas_.draw(c);
+  if (controller_.view.source == Source::head && c.trace()) atlas_.draw(c);
 }
 
 void PositionsWorkspace::model_note(const PageContext& c) {
   Ui& ui = c.ui;
-  const Results& results = desk_.results();
+  const Results& results = controller_.results();
   if (!results.model.model) return;
   const PositionKind own = results.model.model->config().position;
-  const std::string& method = desk_.view.method;
+  const std::string& method = controller_.view.method;
   const char* example = nullptr;
   std::string note;
   if (method == "chunks" && own != PositionKind::rotary) {
@@ -154,7 +156,7 @@ void PositionsWorkspace::model_note(const PageContext& c) {
   if (note.empty()) return;
   const UseFont font(ui, ui.small());
   paragraph(ui, note, ui.theme.muted);
-  if (button(ui, fmt::format("Open {}", example).c_str(), ui.px(26))) c.bench.explorer.files.open_example(example);
+  if (button(ui, fmt::format("Open {}", example).c_str(), ui.px(26))) c.app.explorer.files.open_example(example);
 }
 
 SceneTouch PositionsWorkspace::show(const PageContext& c, SceneSlot& slot, const char* id,
@@ -170,7 +172,7 @@ void PositionsWorkspace::middle(const PageContext& c) {
   if (!c.trace())
     return empty_state(c.ui, "Nothing to show yet", "Open a model and write a text: its positions appear at once.");
   if (!ready()) return empty_state(c.ui, "Reading queries and keys …", "");
-  const std::string& method = desk_.view.method;
+  const std::string& method = controller_.view.method;
   if (method == "rope") return rope_middle(c);
   if (method == "none") return none_middle(c);
   if (method == "learned") return learned_middle(c);
@@ -185,7 +187,7 @@ void PositionsWorkspace::middle(const PageContext& c) {
 
 void PositionsWorkspace::right(const PageContext& c) {
   if (!ready()) return empty_state(c.ui, "Nothing to measure yet", "Scores, base and loss will stand here.");
-  if (desk_.view.method == "rope")
+  if (controller_.view.method == "rope")
     rope_right(c);
   else
     page_controls(c);
@@ -204,8 +206,8 @@ void PositionsWorkspace::in_the_model(const PageContext& c) {
   };
   fact(ui, "Loss as it is", losses ? nats(before) : "…", nullptr,
        {"mean of −ln p(token | what came before)", "the run on screen, with the document's edits"});
-  const auto wanted = desk_.edit();
-  const auto& effect = desk_.effect();
+  const auto wanted = controller_.edit();
+  const auto& effect = controller_.effect();
   const bool current = wanted && effect && effect->words == text_of(*wanted) && effect->of == run->trace;
   if (wanted) {
     const double after = current ? mean_loss(effect->after) : std::nan("");
@@ -221,10 +223,10 @@ void PositionsWorkspace::in_the_model(const PageContext& c) {
          {"KL(as it is ‖ changed) after the last token", "Σ p ln(p / q) over the full vocabulary"});
   }
   const double width = std::floor(c.room());
-  const bool stretches = desk_.view.method == "rope" || desk_.view.method == "chunks";
-  const bool past = desk_.view.past_context && stretches;
+  const bool stretches = controller_.view.method == "rope" || controller_.view.method == "chunks";
+  const bool past = controller_.view.past_context && stretches;
   if (past) {
-    const auto long_run = desk_.long_run();
+    const auto long_run = controller_.long_run();
     if (!long_run) {
       const UseFont font(ui, ui.small());
       ImGui::TextDisabled("reading long texts …");
@@ -232,8 +234,9 @@ void PositionsWorkspace::in_the_model(const PageContext& c) {
       const UseFont font(ui, ui.small());
       paragraph(ui, long_run->refusal, ui.theme.text);
     } else {
-      const std::string chosen = desk_.view.method == "chunks" ? "chunks" : std::string(info(desk_.view.scaling).title);
-      show(c, loss_, "positions loss", long_run, chosen, width, 190, [long_run, width, chosen](const Look& look) {
+      const std::string chosen =
+          controller_.view.method == "chunks" ? "chunks" : std::string(info(controller_.view.scaling).title);
+      show(c, loss_, "positions loss", long_run, chosen, width, 190, [long_run, width, chosen](const Style& style) {
         LineChart chart;
         chart.width = width;
         chart.height = 190;
@@ -246,16 +249,17 @@ void PositionsWorkspace::in_the_model(const PageContext& c) {
             if ((line.title == chosen) != front) continue;
             const double t =
                 static_cast<double>(i) / static_cast<double>(std::max<std::size_t>(long_run->lines.size() - 1, 1));
-            ChartSeries series{line.title,
-                               front ? look.theme.accent : with_opacity(mix(look.theme.value, look.theme.key, t), 0.75),
-                               {},
-                               line.loss,
-                               front ? 2.25 : 1.1};
+            ChartSeries series{
+                line.title,
+                front ? style.theme.accent : with_opacity(mix(style.theme.value, style.theme.key, t), 0.75),
+                {},
+                line.loss,
+                front ? 2.25 : 1.1};
             for (std::size_t b = 0; b < line.loss.size(); ++b)
               series.x.push_back((static_cast<double>(b) + 0.5) * long_run->bin);
             chart.series.push_back(std::move(series));
           }
-        return line_chart_scene(chart, look);
+        return line_chart_scene(chart, style);
       });
       if (ImGui::IsItemHovered())
         tooltip(ui, {"mean loss of " + std::to_string(long_run->bin) + " positions at a time", long_run->source,
@@ -265,7 +269,7 @@ void PositionsWorkspace::in_the_model(const PageContext& c) {
     const std::vector<double> after = current ? effect->after : std::vector<double>();
     // The effect is named, since it may come before or after the losses.
     const std::string with = current ? effect->words : "";
-    show(c, loss_, "positions loss", losses, with, width, 120, [losses, after, width](const Look& look) {
+    show(c, loss_, "positions loss", losses, with, width, 120, [losses, after, width](const Style& style) {
       LineChart chart;
       chart.width = width;
       chart.height = 120;
@@ -278,19 +282,19 @@ void PositionsWorkspace::in_the_model(const PageContext& c) {
         for (std::size_t i = 0; i < y.size(); ++i) out.x.push_back(static_cast<double>(i + 1));
         return out;
       };
-      chart.series = {series(losses->now, look.theme.muted, 1.25)};
-      if (!after.empty()) chart.series.push_back(series(after, look.theme.accent, 1.75));
-      return line_chart_scene(chart, look);
+      chart.series = {series(losses->now, style.theme.muted, 1.25)};
+      if (!after.empty()) chart.series.push_back(series(after, style.theme.accent, 1.75));
+      return line_chart_scene(chart, style);
     });
   }
   if (stretches) {
-    ImGui::Checkbox("texts past the trained length", &desk_.view.past_context);
+    ImGui::Checkbox("texts past the trained length", &controller_.view.past_context);
     if (ImGui::IsItemHovered())
       tooltip(ui, {"Loss by position of texts four times as long as any in training",
                    "once for every way of stretching RoPE"});
   }
   ImGui::BeginDisabled(!wanted);
-  if (button(ui, "Keep among the edits", ui.px(28))) desk_.keep();
+  if (button(ui, "Keep among the edits", ui.px(28))) controller_.keep();
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
     tooltip(ui, {wanted ? "*: " + text_of(*wanted) : "The page shows what the model does anyway",

@@ -8,8 +8,8 @@
 
 #include "app/actions/action.h"
 #include "app/render/rotary_picture.h"
-#include "app/state/desk_controls.h"
-#include "app/state/positions_desk.h"
+#include "app/state/controller_controls.h"
+#include "app/state/positions_controller.h"
 #include "app/widgets/catalogue.h"
 #include "app/workspaces/atlas_panel.h"
 #include "app/workspaces/workspace.h"
@@ -18,16 +18,16 @@ namespace headscope {
 
 class PositionsWorkspace : public Workspace {
  public:
-  explicit PositionsWorkspace(PositionsDesk& desk) : Workspace("Positions"), desk_(desk) {}
+  explicit PositionsWorkspace(PositionsController& controller) : Workspace("Positions"), controller_(controller) {}
   /// What it can show, for the palette and the command line; Settings::pages remembers which.
   std::vector<CatalogueGroup> pages() const override;
   void left(const PageContext& c) override;
   void middle(const PageContext& c) override;
   void right(const PageContext& c) override;
-  void controls(ControlsRecord& record) override { controls_of(desk_, record); }  ///< names what a session keeps
+  void controls(ControlsRecord& record) override { controls_of(controller_, record); }  ///< names what a session keeps
 
  private:
-  void cards(Ui& ui, Workbench& bench);
+  void cards(Ui& ui, AppContext& app);
   void source(const PageContext& c);
   /// What is to be said where the open model does not know positions in this way.
   void model_note(const PageContext& c);
@@ -58,7 +58,7 @@ class PositionsWorkspace : public Workspace {
   SceneTouch show(const PageContext& c, SceneSlot& slot, const char* id, std::shared_ptr<const void> source,
                   const std::string& options, double width, double height, SceneSlot::Build build);
 
-  PositionsDesk& desk_;
+  PositionsController& controller_;
   AtlasPanel atlas_;
   SceneSlot main_{"scene.positions"}, curve_{"scene.positions.curve"}, why_{"scene.positions.why"},
       small_{"scene.positions.small"}, loss_{"scene.positions.loss"};

@@ -19,7 +19,7 @@ namespace headscope {
 
 namespace {
 
-using Phase = TrainingDesk::Phase;
+using Phase = TrainingController::Phase;
 // More points than a plot has pixels would only cost time.
 constexpr std::size_t most_points = 600;
 
@@ -87,18 +87,18 @@ void TrainWorkspace::left(const PageContext& c) {
 }
 
 void TrainWorkspace::controls(ControlsRecord& record) {
-  controls_of(desk_, record);
+  controls_of(controller_, record);
   record.field("history", history_metric_, 0, 3);
   record.field("folder", folder_);
 }
 
 void TrainWorkspace::recipe(Ui& ui) {
-  Recipe& draft = desk_.draft();
+  Recipe& draft = controller_.draft();
   section(ui, "RECIPE", "the same recipe gives the same weights");
   if (menu_button(ui, "Recipe", draft.name, draft.task.kind)) ImGui::OpenPopup("recipes");
   if (ImGui::BeginPopup("recipes")) {
-    for (const auto& [name, path] : desk_.recipes())
-      if (ImGui::MenuItem(name.c_str(), nullptr, name == draft.name)) desk_.choose(path);
+    for (const auto& [name, path] : controller_.recipes())
+      if (ImGui::MenuItem(name.c_str(), nullptr, name == draft.name)) controller_.choose(path);
     ImGui::EndPopup();
   }
   static constexpr const char* tasks[] = {"Stories", "Repeated tokens"};
@@ -116,7 +116,7 @@ void TrainWorkspace::recipe(Ui& ui) {
 }
 
 void TrainWorkspace::shape_fields(Ui& ui) {
-  Recipe& draft = desk_.draft();
+  Recipe& draft = controller_.draft();
   ModelShape& model = draft.model;
   const bool grouped = model.kv_heads != model.heads;
   number(ui, "Layers", model.layers, 1);
@@ -136,18 +136,18 @@ void TrainWorkspace::shape_fields(Ui& ui) {
   int seed = static_cast<int>(draft.seed & 0x7fffffff);
   if (number(ui, "Seed", seed, 1)) draft.seed = static_cast<std::uint64_t>(std::max(seed, 0));
   double rate = draft.optimizer.learning_rate;
-  if (slider(ui, "Learning rate", rate, {1e-5, 1e-1, rate, true, "", 5})) desk_.set_learning_rate(rate);
-  if (const std::string wrong = desk_.complaint(); !wrong.empty())
+  if (slider(ui, "Learning rate", rate, {1e-5, 1e-1, rate, true, "", 5})) controller_.set_learning_rate(rate);
+  if (const std::string wrong = controller_.complaint(); !wrong.empty())
     paragraph(ui, wrong, legible(ui.theme, rgb(0xF0616D)));
 }
 
 void TrainWorkspace::controls(Ui& ui) {
-  const Phase phase = desk_.phase();
+  const Phase phase = controller_.phase();
   section(ui, "RUN", phase_words(phase));
-  const bool sound = desk_.complaint().empty();
+  const bool sound = controller_.complaint().empty();
   const float left = ImGui::GetCursorPosX();  // SameLine counts from the window's edge, which has a margin
   ImGui::BeginDisabled(!sound || phase == Phase::preparing);
-  if (button(ui, desk_.has_run() ? "Start again" : "Start training")) desk_.start();
+  if (button(ui, controller_.has_run() ? "Start again" : "Start training")) controller_.start();
   ImGui::EndDisabled();
   // Each stays in its place whatever is going on: a second click must not meet another button.
   const float second = left + button_width(ui, "Start training") + ui.px(8),
@@ -155,12 +155,12 @@ void TrainWorkspace::controls(Ui& ui) {
   ImGui::BeginDisabled(phase != Phase::running && phase != Phase::paused);
   ImGui::SameLine(second);
   if (phase == Phase::running ? button(ui, "Pause") : button(ui, "Resume"))
-    phase == Phase::running ? desk_.pause() : desk_.resume();
+    phase == Phase::running ? controller_.pause() : controller_.resume();
   ImGui::SameLine(third);
-  if (button(ui, "Step")) desk_.step();
+  if (button(ui, "Step")) controller_.step();
   ImGui::EndDisabled();
-  if (!desk_.has_run()) return;
-  const TrainingProgress& p = desk_.progress();
+  if (!controller_.has_run()) return;
+  const TrainingProgress& p = controller_.progress();
   const auto nats = [](double value) {
     return std::isnan(value) ? std::string("–") : fmt::format("{:.3f} nats", value);
   };
@@ -180,14 +180,14 @@ void TrainWorkspace::controls(Ui& ui) {
 
 /// Ways that were left, at a fork or for another beginning. A click goes back to the end of one.
 void TrainWorkspace::branches(Ui& ui) {
-  if (desk_.other_branches().empty()) return;
+  if (controller_.other_branches().empty()) return;
   section(ui, "BRANCHES", "a click goes back to the end of one");
-  std::vector<const TrainingBranch*> all{&desk_.branch()};
-  for (const TrainingBranch& branch : desk_.other_branches()) all.push_back(&branch);
+  std::vector<const TrainingBranch*> all{&controller_.branch()};
+  for (const TrainingBranch& branch : controller_.other_branches()) all.push_back(&branch);
   std::ranges::sort(all, {}, &TrainingBranch::id);
   int wanted = -1;
   for (const TrainingBranch* branch : all) {
-    const bool now = branch == &desk_.branch();
+    const bool now = branch == &controller_.branch();
     const std::string words =
         branch->parent < 0 ? fmt::format("{}: {} to step {}", branch->id, branch->recipe.name, branch->progress.step)
                            : fmt::format("{}: {}'s step {} to {}, rate {:.1e}", branch->id, branch->parent,
@@ -195,73 +195,74 @@ void TrainWorkspace::branches(Ui& ui) {
     if (ImGui::Selectable(fmt::format("{}###training branch {}", words, branch->id).c_str(), now) && !now)
       wanted = branch->id;
   }
-  if (wanted >= 0) desk_.go_back_to(wanted);
+  if (wanted >= 0) controller_.go_back_to(wanted);
 }
 
 void TrainWorkspace::middle(const PageContext& c) {
-  if (!desk_.has_run() || (!desk_.moment() && desk_.phase() == Phase::idle))
+  if (!controller_.has_run() || (!controller_.moment() && controller_.phase() == Phase::idle))
     return empty_state(c.ui, "No model is being trained",
                        "Choose a recipe on the left and press Start training: heads will form before your eyes.");
-  if (!desk_.moment()) return empty_state(c.ui, "Making vocabulary and data", "The first picture follows at once.");
+  if (!controller_.moment())
+    return empty_state(c.ui, "Making vocabulary and data", "The first picture follows at once.");
   loss(c.ui);
   scrubber(c.ui);
-  heads(c.ui, c.bench);
+  heads(c.ui, c.app);
 }
 
 void TrainWorkspace::loss(Ui& ui) {
   section(ui, "LOSS", "nats per token; the floor is the entropy of the data, computed");
-  const TrainingProgress& p = desk_.progress();
+  const TrainingProgress& p = controller_.progress();
   LineChart chart;
   std::vector<ChartSeries>& lines = chart.series;
-  lines.push_back(loss_series(desk_.curve(), ui.theme.muted));
+  lines.push_back(loss_series(controller_.curve(), ui.theme.muted));
   double end = static_cast<double>(std::max<std::int64_t>(p.step, 10));
-  for (const TrainingBranch& branch : desk_.other_branches()) {
-    if (branch.recipe.name != desk_.running().name) continue;  // another task's loss is another scale
+  for (const TrainingBranch& branch : controller_.other_branches()) {
+    if (branch.recipe.name != controller_.running().name) continue;  // another task's loss is another scale
     lines.push_back(held_out_series(branch.curve, fmt::format("branch {}", branch.id), ui.theme.faint, 1.25));
     end = std::max(end, static_cast<double>(branch.progress.step));
   }
-  lines.push_back(held_out_series(desk_.curve(), "held out", ui.theme.accent, 2.25));
+  lines.push_back(held_out_series(controller_.curve(), "held out", ui.theme.accent, 2.25));
   lines.push_back({"floor", parse_color("#4CC38A").value_or(ui.theme.text), {0, end}, {p.floor, p.floor}, 1.25});
   chart.height = 256;
   chart.grid = true;
   chart.x_low = 0;
   chart.x_high = end;
   chart.x_title = "step";
-  const TrainingMoment* shown = desk_.moment();
+  const TrainingMoment* shown = controller_.moment();
   const auto at = static_cast<double>(shown->view->step);
-  if (desk_.shown()) {
-    const auto& curve = desk_.curve();
+  if (controller_.shown()) {
+    const auto& curve = controller_.curve();
     const auto point = std::ranges::find_if(curve, [&](const TrainingPoint& c) { return c.step >= shown->view->step; });
     if (point != curve.end()) chart.marker = Point{at, point->loss};
   }
   const PlotTouch touch = plot(ui, "training loss", std::move(chart));
   if (touch.clicked) {  // the moment nearest to the click
-    const auto& all = desk_.moments();
+    const auto& all = controller_.moments();
     const auto nearest = std::ranges::min_element(
         all, {}, [&](const TrainingMoment& m) { return std::abs(static_cast<double>(m.view->step) - touch.x); });
-    if (nearest != all.end()) desk_.show(static_cast<std::size_t>(nearest - all.begin()));
+    if (nearest != all.end()) controller_.show(static_cast<std::size_t>(nearest - all.begin()));
   }
 }
 
 void TrainWorkspace::scrubber(Ui& ui) {
-  const auto& moments = desk_.moments();
-  int index = static_cast<int>(desk_.shown().value_or(moments.size() - 1));
-  const bool live = !desk_.shown();
+  const auto& moments = controller_.moments();
+  int index = static_cast<int>(controller_.shown().value_or(moments.size() - 1));
+  const bool live = !controller_.shown();
   const float newest = button_width(ui, "Newest");
   ImGui::AlignTextToFramePadding();
-  ImGui::Text("step %lld", static_cast<long long>(desk_.moment()->view->step));
+  ImGui::Text("step %lld", static_cast<long long>(controller_.moment()->view->step));
   ImGui::SameLine(ui.px(110));
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - newest - ui.px(10));
   if (ImGui::SliderInt("##moment", &index, 0, std::max(static_cast<int>(moments.size()) - 1, 0), ""))
-    desk_.show(static_cast<std::size_t>(index));
+    controller_.show(static_cast<std::size_t>(index));
   ImGui::SameLine();
   ImGui::BeginDisabled(live);
-  if (button(ui, "Newest")) desk_.show(std::nullopt);
+  if (button(ui, "Newest")) controller_.show(std::nullopt);
   ImGui::EndDisabled();
 }
 
-void TrainWorkspace::heads(Ui& ui, Workbench& bench) {
-  const TrainingView& view = *desk_.moment()->view;
+void TrainWorkspace::heads(Ui& ui, AppContext& app) {
+  const TrainingView& view = *controller_.moment()->view;
   const Trace& trace = *view.facts->trace;
   section(ui, "HEADS",
           fmt::format("of one text of {} tokens, at step {} · layer ↓ head →", trace.tokens.size(), view.step));
@@ -272,8 +273,8 @@ void TrainWorkspace::heads(Ui& ui, Workbench& bench) {
   const double room = ImGui::GetContentRegionAvail().y / ui.scale - 60;
   options.largest_thumb = std::clamp(std::floor(room / trace.model.dims.layers) - 3, 40.0, 240.0);
   atlas_.want(
-      bench.explorer.jobs, ui, view.facts, fmt::format("{} {}", options.width, options.largest_thumb),
-      [facts = view.facts, options](const Look& look) { return head_atlas_scene(*facts->trace, options, look); });
+      app.explorer.jobs, ui, view.facts, fmt::format("{} {}", options.width, options.largest_thumb),
+      [facts = view.facts, options](const Style& style) { return head_atlas_scene(*facts->trace, options, style); });
   if (const Scene* scene = atlas_.scene()) {
     SceneViewOptions how;
     how.fit_height = false;
@@ -282,21 +283,21 @@ void TrainWorkspace::heads(Ui& ui, Workbench& bench) {
 }
 
 void TrainWorkspace::right(const PageContext& c) {
-  if (!desk_.moment())
+  if (!controller_.moment())
     return empty_state(c.ui, "Heads over time", "Their scores, and what the model writes, will stand here.");
   history(c.ui);
   sample(c.ui);
-  keep(c.ui, c.bench);
+  keep(c.ui, c.app);
 }
 
 void TrainWorkspace::history(Ui& ui) {
   section(ui, "HEADS OVER TIME", "a line each");
   static constexpr const char* labels[] = {"Induction", "Previous", "Sink", "Entropy"};
   segmented(ui, "training history", labels, history_metric_);
-  const auto& all = desk_.head_history();
+  const auto& all = controller_.head_history();
   if (all.empty()) return;
-  const TrainingDesk::HeadHistory& history = nth(all, history_metric_);
-  const TrainingView& view = *desk_.moment()->view;
+  const TrainingController::HeadHistory& history = nth(all, history_metric_);
+  const TrainingView& view = *controller_.moment()->view;
   LineChart chart;
   const auto score = [](const std::vector<double>& values) {
     return values.empty() || std::isnan(values.back()) ? -1.0 : values.back();
@@ -321,19 +322,19 @@ void TrainWorkspace::history(Ui& ui) {
 }
 
 void TrainWorkspace::sample(Ui& ui) {
-  const TrainingView& view = *desk_.moment()->view;
+  const TrainingView& view = *controller_.moment()->view;
   section(ui, "THE MODEL WRITES", fmt::format("at step {}, temperature 0.8", view.sample_step));
   paragraph(ui, view.sample.empty() ? "(nothing: it ends the text at once)" : view.sample, ui.theme.text);
 }
 
-void TrainWorkspace::keep(Ui& ui, Workbench& bench) {
-  section(ui, "KEEP", fmt::format("the model of step {}", desk_.moment()->view->step));
-  const std::string usual = desk_.usual_folder().string();
+void TrainWorkspace::keep(Ui& ui, AppContext& app) {
+  section(ui, "KEEP", fmt::format("the model of step {}", controller_.moment()->view->step));
+  const std::string usual = controller_.usual_folder().string();
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
   input_line(ui, "##training folder", usual.c_str(), folder_);
   const bool entered =
       ImGui::IsItemDeactivated() && (ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter));
-  const std::filesystem::path folder = folder_.empty() ? desk_.usual_folder() : std::filesystem::path(folder_);
+  const std::filesystem::path folder = folder_.empty() ? controller_.usual_folder() : std::filesystem::path(folder_);
   const auto save = [&](bool open, bool overwrite) {
     replace_.clear();
     if (!overwrite && holds_model(folder)) {
@@ -342,10 +343,10 @@ void TrainWorkspace::keep(Ui& ui, Workbench& bench) {
       return;
     }
     if (open) {
-      desk_.pause();
-      bench.ui.workspace = workspace_index("Explore");
+      controller_.pause();
+      app.ui.workspace = workspace_index("Explore");
     }
-    desk_.save(folder, open, overwrite);
+    controller_.save(folder, open, overwrite);
   };
   if (button(ui, "Save") || entered) save(false, false);
   ImGui::SameLine();
@@ -356,8 +357,8 @@ void TrainWorkspace::keep(Ui& ui, Workbench& bench) {
     ImGui::SameLine();
     if (button(ui, "Leave it")) replace_.clear();
   }
-  ImGui::BeginDisabled(!desk_.shown());
-  if (button(ui, "Fork from here")) desk_.fork();
+  ImGui::BeginDisabled(!controller_.shown());
+  if (button(ui, "Fork from here")) controller_.fork();
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
     tooltip(ui, {"Train on from the step on screen",

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "app/actions/action.h"
-#include "app/state/desk_controls.h"
-#include "app/state/training_desk.h"
+#include "app/state/controller_controls.h"
+#include "app/state/training_controller.h"
 #include "app/workspaces/scene_slot.h"
 #include "app/workspaces/workspace.h"
 
@@ -14,12 +14,12 @@ namespace headscope {
 
 class TrainWorkspace : public Workspace {
  public:
-  explicit TrainWorkspace(TrainingDesk& desk) : Workspace("Train"), desk_(desk) {}
+  explicit TrainWorkspace(TrainingController& controller) : Workspace("Train"), controller_(controller) {}
   void left(const PageContext& c) override;
   void middle(const PageContext& c) override;
   void right(const PageContext& c) override;
-  void each_frame() override { desk_.frame(); }
-  KeptWork* kept() override { return &desk_; }
+  void each_frame() override { controller_.frame(); }
+  KeptWork* kept() override { return &controller_; }
   void controls(ControlsRecord& record) override;  ///< names what a session keeps
 
  private:
@@ -29,12 +29,12 @@ class TrainWorkspace : public Workspace {
   void branches(Ui& ui);
   void loss(Ui& ui);
   void scrubber(Ui& ui);
-  void heads(Ui& ui, Workbench& bench);
+  void heads(Ui& ui, AppContext& app);
   void history(Ui& ui);
   void sample(Ui& ui);
-  void keep(Ui& ui, Workbench& bench);
+  void keep(Ui& ui, AppContext& app);
 
-  TrainingDesk& desk_;
+  TrainingController& controller_;
   SceneSlot atlas_{"scene.training"};
   int history_metric_ = 0;
   std::string folder_;

@@ -6,7 +6,7 @@
 #include "core/attention/mechanism_math.h"
 #include "core/attention/mechanism_report.h"
 #include "core/base/random.h"
-#include "core/engine/mechanism_input.h"
+#include "core/run/mechanism_input.h"
 #include "tests/attention/mechanisms/input.h"
 
 using namespace headscope;

@@ -28,12 +28,12 @@ namespace {
 using namespace headscope;
 using Clock = std::chrono::steady_clock;
 
-struct Desk {
+struct Controller {
   App app;
   ExploreWorkspace workspace;
   headscope::testing::Driver driver;
 
-  explicit Desk(const AppOptions& options) : app(options), driver(app.window(), [this] { app.frame(); }) {
+  explicit Controller(const AppOptions& options) : app(options), driver(app.window(), [this] { app.frame(); }) {
     app.add(workspace);
   }
   void settle() {
@@ -50,13 +50,13 @@ AppOptions offscreen(int width, int height) {
 }
 
 /// Frames while `act` does something before each; prints median, 95th percentile and maximum.
-void measure(Desk& desk, const std::string& what, int frames, const std::function<void(int)>& act) {
+void measure(Controller& controller, const std::string& what, int frames, const std::function<void(int)>& act) {
   std::vector<double> build, draw;
   for (int i = 0; i < frames; ++i) {
     act(i);
     const double begin = thread_seconds();
-    desk.app.frame();
-    const double whole = thread_seconds() - begin, drawn = desk.app.window().last_cost().draw;
+    controller.app.frame();
+    const double whole = thread_seconds() - begin, drawn = controller.app.window().last_cost().draw;
     build.push_back(1e3 * (whole - drawn));
     draw.push_back(1e3 * drawn);
   }
@@ -80,10 +80,10 @@ int main(int argc, char** argv) {
   try {
     {
       const auto begin = Clock::now();
-      Desk desk(offscreen(1600, 1000));
-      const auto shown = [&] { return desk.app.settled() && desk.app.explorer().results().facts; };
-      while (!shown()) desk.app.frame();
-      desk.app.frame();
+      Controller controller(offscreen(1600, 1000));
+      const auto shown = [&] { return controller.app.settled() && controller.app.explorer().results().facts; };
+      while (!shown()) controller.app.frame();
+      controller.app.frame();
       fmt::print("first picture, all panels of the bundled example: {:.0f} ms\n",
                  std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
     }
@@ -96,39 +96,39 @@ int main(int argc, char** argv) {
     options.model = folder;
     options.text = text;
     options.name_items = true;  // to find things; it costs some time of every frame, which is left in
-    Desk desk(options);
-    desk.settle();
+    Controller controller(options);
+    controller.settle();
     fmt::print("12 × 12 heads, {} tokens; milliseconds: median, 95 %, most\n",
-               desk.app.explorer().results().run->trace->tokens.size());
-    const Item map = desk.driver.item("head/map"), atlas = desk.driver.item("atlas"),
-               slider = desk.driver.item("Temperature");
+               controller.app.explorer().results().run->trace->tokens.size());
+    const Item map = controller.driver.item("head/map"), atlas = controller.driver.item("atlas"),
+               slider = controller.driver.item("Temperature");
     ImGuiIO& io = ImGui::GetIO();
-    measure(desk, "nothing moves", frames, [](int) {});
+    measure(controller, "nothing moves", frames, [](int) {});
     const auto walk = [&](const Item& item) {
       return [&io, item](int i) {
         const ImVec2 at = inside(item, i);
         io.AddMousePosEvent(at.x, at.y);
       };
     };
-    measure(desk, "pointer over the map", frames, walk(map));
-    measure(desk, "pointer over the atlas", frames, walk(atlas));
-    measure(desk, "wheel: zooming the map", frames, [&](int i) {
+    measure(controller, "pointer over the map", frames, walk(map));
+    measure(controller, "pointer over the atlas", frames, walk(atlas));
+    measure(controller, "wheel: zooming the map", frames, [&](int i) {
       const ImVec2 at = inside(map, 40);
       io.AddMousePosEvent(at.x, at.y);
       io.AddMouseWheelEvent(0, i % 20 < 10 ? 1.f : -1.f);
     });
-    desk.driver.move_to(slider.center());
-    desk.driver.press();
-    measure(desk, "temperature dragged", frames,
+    controller.driver.move_to(slider.center());
+    controller.driver.press();
+    measure(controller, "temperature dragged", frames,
             [&](int i) { io.AddMousePosEvent(slider.center().x + static_cast<float>(i % 50), slider.center().y); });
-    desk.driver.release();
-    desk.settle();
-    measure(desk, "another head in every frame", frames, [&](int i) {
-      desk.app.explorer().editor.select({i % 12, i / 12 % 12});
+    controller.driver.release();
+    controller.settle();
+    measure(controller, "another head in every frame", frames, [&](int i) {
+      controller.app.explorer().editor.select({i % 12, i / 12 % 12});
     });
-    desk.settle();
-    measure(desk, "palette open", frames, [&](int i) {
-      if (i == 0) desk.app.requests().palette = true;
+    controller.settle();
+    measure(controller, "palette open", frames, [&](int i) {
+      if (i == 0) controller.app.requests().palette = true;
       if (i > 2 && i % 4 == 0) io.AddInputCharactersUTF8("a");
     });
     return 0;

@@ -1,0 +1,160 @@
+#include "app/cli/command_options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <sstream>
+
+namespace headscope::cli {
+
+namespace {
+Check made(CLI::Validator validator) {
+  return std::make_shared<const CLI::Validator>(std::move(validator));
+}
+}  // namespace
+
+template <class T>
+Check range(T low, T high) {
+  return made(CLI::Range(low, high));
+}
+template Check range(int, int);
+template Check range(std::int64_t, std::int64_t);
+template Check range(double, double);
+
+Check positive() {
+  return made(CLI::PositiveNumber);
+}
+
+Check non_negative() {
+  return made(CLI::NonNegativeNumber);
+}
+
+Check one_of(std::vector<std::string> words) {
+  return made(CLI::IsMember(std::move(words)));
+}
+
+Check one_of(std::initializer_list<int> numbers) {
+  return made(CLI::IsMember(numbers));
+}
+
+const Option& Option::type_name(const std::string& name) const {
+  option_->type_name(name);
+  return *this;
+}
+
+const Option& Option::check(const Check& check) const {
+  option_->check(*check);
+  return *this;
+}
+
+const Option& Option::required() const {
+  option_->required();
+  return *this;
+}
+
+const Option& Option::show_default() const {
+  option_->capture_default_str();
+  return *this;
+}
+
+const Option& Option::delimiter(char mark) const {
+  option_->delimiter(mark);
+  return *this;
+}
+
+const Option& Option::take_all() const {
+  option_->take_all();
+  return *this;
+}
+
+const Option& Option::excludes(const Option& other) const {
+  option_->excludes(other.option_);
+  return *this;
+}
+
+const Option& Option::needs(const Option& other) const {
+  option_->needs(other.option_);
+  return *this;
+}
+
+template <class T>
+Option Command::add_option(const std::string& names, T& value, const std::string& meaning) {
+  return Option(*app_->add_option(names, value, meaning));
+}
+
+Option Command::add_flag(const std::string& names, bool& value, const std::string& meaning) {
+  return Option(*app_->add_flag(names, value, meaning));
+}
+
+Command Command::add_subcommand(const std::string& name, const std::string& meaning) {
+  app_->require_subcommand(1);
+  return {*app_->add_subcommand(name, meaning), *chosen_};
+}
+
+Command Command::add_choice(const std::string& title, const std::string& meaning) {
+  CLI::Option_group* group = app_->add_option_group(title, meaning);
+  group->require_option(0, 1);
+  return {*group, *chosen_};
+}
+
+void Command::does(std::function<void()> work) {
+  app_->callback([work = std::move(work), chosen = chosen_] { *chosen = work; });
+}
+
+struct Program::State {
+  CLI::App app;
+  Work work;
+};
+
+Program::Program(std::unique_ptr<State> state) : Command(state->app, state->work), state_(std::move(state)) {}
+
+Program::Program(const std::string& name, const std::string& meaning, const std::string& version,
+                 const std::string& footer)
+    : Program(std::unique_ptr<State>(new State{CLI::App(meaning, name), {}})) {
+  state_->app.set_version_flag("--version", version);
+  state_->app.fallthrough();
+  state_->app.footer(footer);
+}
+
+Program::~Program() = default;
+
+std::optional<std::string> Program::parse(int argc, char** argv) {
+  CLI::App& app = state_->app;
+  try {
+    app.parse(argc, argv);
+    return std::nullopt;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) {  // --help, --version
+      std::ostringstream text;
+      app.exit(error, text, text);
+      return text.str();
+    }
+    const auto unknown = app.remaining();
+    if (chosen().empty() && !unknown.empty())
+      throw UsageError(fmt::format("there is no command or option \"{}\"", unknown.front()));
+    throw UsageError(error.what());
+  }
+}
+
+void Program::run() {
+  state_->work();
+}
+
+std::string Program::chosen() const {
+  const auto met = state_->app.get_subcommands();
+  return met.empty() ? "" : met.front()->get_name();
+}
+
+// What options are stored in.
+template Option Command::add_option(const std::string&, std::string&, const std::string&);
+template Option Command::add_option(const std::string&, int&, const std::string&);
+template Option Command::add_option(const std::string&, std::int64_t&, const std::string&);
+template Option Command::add_option(const std::string&, std::uint64_t&, const std::string&);
+template Option Command::add_option(const std::string&, double&, const std::string&);
+template Option Command::add_option(const std::string&, std::vector<std::string>&, const std::string&);
+template Option Command::add_option(const std::string&, std::vector<int>&, const std::string&);
+template Option Command::add_option(const std::string&, std::optional<int>&, const std::string&);
+template Option Command::add_option(const std::string&, std::optional<double>&, const std::string&);
+
+}  // namespace headscope::cli

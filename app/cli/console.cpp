@@ -1,0 +1,82 @@
+#include "app/cli/console.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include "core/base/error.h"
+#include "core/base/standard_streams.h"
+#include "core/cuda/cuda_backend.h"
+
+namespace headscope::cli {
+
+namespace {
+/// Throws what became of standard output; `error` is errno of the write that failed.
+[[noreturn]] void refuse(int error) {
+  if (error == EPIPE) throw ReaderGone();
+  throw Error("standard output", "room for all of the result", std::strerror(error));
+}
+}  // namespace
+
+Console::Console() = default;
+Console::~Console() = default;
+
+void Console::print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) < text.size()) refuse(errno);
+}
+
+void Console::print_line(std::string_view text) {
+  print(text);
+  print("\n");
+}
+
+void Console::flush() {
+  if (std::fflush(stdout) != 0) refuse(errno);
+}
+
+void Console::say(std::string_view text) {
+  headscope::say(std::string(text) + '\n');
+}
+
+std::stop_token Console::stop() {
+  if (!interrupts_) interrupts_ = std::make_unique<Interrupts>();
+  return interrupts_->token();
+}
+
+Backend& Console::backend() {
+  stop();  // before the pool starts its threads, which then leave the signals to the thread that waits for them
+  if (!backend_) backend_ = cuda ? make_cuda_backend(threads) : std::make_unique<Backend>(threads);
+  return *backend_;
+}
+
+void Console::with_progress(std::string_view what, const std::function<void(const Ctx&)>& work) {
+  std::atomic<float> progress{0};
+  const Ctx ctx{backend(), nullptr, stop(), &progress};
+  if (!isatty(STDERR_FILENO)) return work(ctx);
+
+  // Short work shows nothing: a line that flashes up tells nobody anything.
+  constexpr auto before_first = std::chrono::milliseconds(400), between = std::chrono::milliseconds(100);
+  std::mutex lock;
+  std::condition_variable_any ended;
+  std::jthread shows([&](std::stop_token stop) {
+    std::unique_lock hold(lock);
+    bool shown = false;
+    while (!ended.wait_for(hold, stop, shown ? between : before_first, [] { return false; }) &&
+           !stop.stop_requested()) {
+      const int percent = static_cast<int>(progress.load() * 100);
+      headscope::say(fmt::format("\r{} {:3d} % ", what, percent < 0 ? 0 : percent > 100 ? 100 : percent));
+      shown = true;
+    }
+    if (shown) headscope::say("\r\033[K");
+  });
+  work(ctx);
+}
+
+}  // namespace headscope::cli

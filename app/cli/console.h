@@ -1,0 +1,64 @@
+#pragma once
+// What every subcommand shares: data goes to standard output, messages and progress to standard error (say() of
+// core/base/standard_streams.h, which never fails), Ctrl-C stops the work through a stop token. One Shell per process,
+// made by main() and passed down.
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "core/base/interrupts.h"
+#include "core/model/model.h"
+
+namespace headscope::cli {
+
+/// What a process of the command line ends with; README.md documents them.
+enum ExitCode {
+  exit_ok = 0,
+  exit_error = 1,
+  exit_usage = 2,
+  exit_interrupted = interrupted_exit_code,
+  exit_reader_gone = 141,  ///< as a shell says it of a program that SIGPIPE ended
+};
+
+/// Whoever read our standard output has seen enough: the end, without a word.
+struct ReaderGone : std::runtime_error {
+  ReaderGone() : std::runtime_error("the reader of standard output went away") {}
+};
+
+class Console {
+ public:
+  Console();
+  ~Console();
+  Console(const Console&) = delete;
+  Console& operator=(const Console&) = delete;
+
+  int threads = 0;    ///< 0 = one per hardware thread; read when the backend is first asked for
+  bool cuda = false;  ///< products on an NVIDIA card
+
+  /// Buffered; flush() at the end sends the rest. All throw Error when standard output does not take it (a full disk),
+  /// ReaderGone when it was a pipe that nobody reads any more.
+  void print(std::string_view text);
+  void print_line(std::string_view text = "");
+  void flush();
+  /// One line on standard error. Never fails.
+  void say(std::string_view text);
+
+  /// From the first call on, SIGINT, SIGTERM and SIGHUP ask the work to stop (a second one ends the process at once).
+  /// Before that, while options and input are read, they end the process as usual.
+  std::stop_token stop();
+  Backend& backend();
+
+  /// Runs `work` with a context whose progress is shown on standard error, when that is a terminal and the work takes
+  /// long.
+  void with_progress(std::string_view what, const std::function<void(const Ctx&)>& work);
+
+ private:
+  std::unique_ptr<Interrupts> interrupts_;
+  std::unique_ptr<Backend> backend_;
+};
+
+}  // namespace headscope::cli

@@ -1,0 +1,108 @@
+#include "app/state/controller_controls.h"
+
+#include "app/state/compare_controller.h"
+#include "app/state/corpus_controller.h"
+#include "app/state/generation_controller.h"
+#include "app/state/mechanism_controller.h"
+#include "app/state/positions_controller.h"
+#include "app/state/training_controller.h"
+#include "core/attention/positions/position_methods.h"
+#include "core/base/error.h"
+
+namespace headscope {
+
+namespace {
+constexpr int many = 1 << 24;
+}
+
+void controls_of(GenerationController& controller, ControlsRecord& record) {
+  GenerationController::Settings& settings = controller.settings();
+  record.field("temperature", settings.sampling.temperature, 0, 100);
+  record.field("top_k", settings.sampling.top_k, 0, many);
+  record.field("top_p", settings.sampling.top_p, 1e-9, 1);
+  record.field("greedy", settings.greedy);
+  record.field("seed", settings.seed);
+  record.field("past_end", settings.past_end);
+  record.field("pace", settings.pace, 0, 1e6);
+  StreamingSettings streaming = controller.streaming_settings();
+  record.field("window", streaming.window, 2, many);
+  record.field("sinks", streaming.sinks, 1, many);
+  if (streaming.sinks < streaming.window) controller.streaming_settings() = streaming;
+}
+
+void controls_of(CompareController& controller, ControlsRecord& record) {
+  CompareController::With with = controller.with();
+  record.field("with", with, CompareController::With::training);
+  if (with != CompareController::With::training) controller.set_with(with);
+  record.field("text", controller.text());
+  std::filesystem::path model = controller.model();
+  record.field("model", model);
+  if (model != controller.model()) controller.set_model(model);
+}
+
+void controls_of(PositionsController& controller, ControlsRecord& record) {
+  PositionsView& view = controller.view;
+  record.field("rope", view.rope, PositionsView::Rope::wavelengths);
+  record.field("shift", view.shift, 0, many);
+  record.field("base", view.base, 0, 1e12);
+  record.field("scaling", view.scaling, RotaryConfig::Scaling::llama3);
+  record.field("factor", view.factor, 1, 1e6);
+  record.field("layout", view.layout, RotaryLayout::interleaved);
+  record.field("source", view.source, PositionsView::Source::typed);
+  record.field("seed", view.seed);
+  record.field("typed_query", view.typed_query);
+  record.field("typed_key", view.typed_key);
+  record.field("past_context", view.past_context);
+  record.field("table_shift", view.table_shift, 0, many);
+  record.field("centered", view.centered);
+  record.field("in_model", view.in_model);
+  record.field("both_directions", view.both_directions);
+  record.field("fitted", view.fitted);
+  record.field("on_top", view.on_top);
+}
+
+void controls_of(MechanismController& controller, ControlsRecord& record) {
+  std::string id(controller.mechanism().id);
+  record.field("mechanism", id);
+  controller.choose(id);
+  record.inside("values", [&](ControlsRecord& values) {
+    for (const MechanismParameter& p : controller.mechanism().parameters) {
+      double value = controller.values().number(p.name);
+      values.field(std::string(p.name).c_str(), value, p.low, p.high);
+      if (values.reading()) controller.set_value(p.name, value);
+    }
+  });
+  record.field("view", controller.view, MechanismView::model);
+  MechanismSource& source = controller.source();
+  // Matrices made by hand are in no session file; a head or random numbers are.
+  MechanismSource::Kind kind = source.kind;
+  record.field("source", kind, MechanismSource::Kind::hand);
+  if (kind != MechanismSource::Kind::hand) source.kind = kind;
+  record.field("n", source.n, 1, 4096);
+  record.field("d", source.d, 1, 4096);
+  record.field("spread", source.spread, 0, 1e6);
+  record.field("seed", source.seed);
+  if (record.reading()) controller.changed_source();
+}
+
+void controls_of(CorpusController& controller, ControlsRecord& record) {
+  CorpusDraft& draft = controller.draft();
+  record.field("stories", draft.stories);
+  record.field("count", draft.count, 1, 1'000'000'000);
+  record.field("seed", draft.seed, 0, std::numeric_limits<int>::max());
+  record.field("path", draft.path);
+  record.field("lines", draft.lines);
+  record.field("window", draft.window, 0, many);
+}
+
+void controls_of(TrainingController& controller, ControlsRecord& record) {
+  std::string recipe = record.reading() ? "" : recipe_json(controller.draft());
+  record.field("recipe", recipe);
+  if (!record.reading() || recipe.empty()) return;
+  try {
+    controller.draft() = parse_recipe(recipe, "session");
+  } catch (const Error&) {  // one that was being written makes no sense yet: the draft stays
+  }
+}
+
+}  // namespace headscope

@@ -1,0 +1,297 @@
+#include "app/state/corpus_controller.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/nth.h"
+#include "core/base/utf8.h"
+
+namespace headscope {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr double seconds_between_views = 0.4;
+// Of the text before and after a position that stands out.
+constexpr std::size_t shown_before = 160, shown_after = 90;
+
+std::string_view last_bytes(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return text;
+  std::size_t at = text.size() - most;
+  while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) ++at;
+  return text.substr(at);
+}
+std::string_view first_bytes(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return text;
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0) == 0x80) --most;
+  return text.substr(0, most);
+}
+
+std::string place_words(const CorpusSource& source, const PassagePlace& place) {
+  if (source.stories > 0)
+    return fmt::format("story {}{}", place.piece, place.window > 0 ? fmt::format(", part {}", place.window + 1) : "");
+  const std::string file = static_cast<std::size_t>(place.file) < source.files.size()
+                               ? fs::path(nth(source.files, place.file).path).filename().string()
+                               : "?";
+  return fmt::format("{}, byte {}", file, place.begin);
+}
+
+/// The shards in a folder as one.
+CorpusResults merged(const fs::path& folder) {
+  std::vector<CorpusResults> parts;
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == ".json") names.push_back(entry.path().string());
+  if (names.empty()) throw Error(folder.string(), "files of shards, *.json", "none");
+  std::ranges::sort(names);
+  for (const std::string& name : names) parts.push_back(load_corpus_results(name));
+  return merge(parts, names);
+}
+
+/// The words round the query of an example; `model` tells its tokens, null = nothing stands out.
+ShownExample shown_example(const CorpusResults& results, const CorpusExample& example, const LoadedModel* model) {
+  ShownExample out{example, place_words(results.source, example.place), "", "", "", ""};
+  std::string text;
+  try {
+    text = passage_text(results.source, example.place);
+  } catch (const Error& gone) {
+    out.error = gone.what();
+    return out;
+  }
+  const int query = example.query - (results.bos ? 1 : 0);
+  if (model && model->tokenizer && query >= 0) {
+    const auto tokens = model->tokenizer->encode(text);
+    if (static_cast<std::size_t>(query) < tokens.size()) {
+      const Token& token = nth(tokens, query);
+      auto begin = static_cast<std::size_t>(token.begin), end = static_cast<std::size_t>(token.end);
+      while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
+      while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) ++end;
+      const std::string_view all = text;
+      const std::string_view before = all.substr(0, begin);
+      out.before = std::string(before.size() > shown_before ? "…" : "") + std::string(last_bytes(before, shown_before));
+      out.focus = all.substr(begin, end - begin);
+      out.after = std::string(first_bytes(all.substr(end), shown_after)) + (all.size() - end > shown_after ? "…" : "");
+      return out;
+    }
+  }
+  out.after = std::string(first_bytes(text, shown_before + shown_after)) +
+              (text.size() > shown_before + shown_after ? "…" : "");
+  return out;
+}
+
+}  // namespace
+
+/// A CorpusRun as a sweep. The run itself is made on the worker: finding the files of a folder takes time.
+class CorpusController::Reading final : public Sweep {
+ public:
+  using Result = CorpusResults;
+  using Make = std::function<std::unique_ptr<CorpusRun>()>;
+  Reading(LoadedModel of, Make make) : model(std::move(of)), make_(std::move(make)) {}
+
+  void step(const Ctx& ctx) override {
+    if (!run_) run_ = make_();
+    run_->step(ctx);
+  }
+  double share() const override { return run_ ? run_->progress() : 0; }
+  int done() const override { return run_ ? static_cast<int>(run_->results().statistics.passages()) : 0; }
+  int total() const override { return 0; }
+  bool finished() const override { return run_ && run_->results().finished; }
+  /// A copy now and then; nullptr in between.
+  std::shared_ptr<const CorpusResults> result() {
+    if (!run_) return nullptr;
+    const auto now = Clock::now();
+    if (!finished() && std::chrono::duration<double>(now - last_).count() < seconds_between_views) return nullptr;
+    last_ = now;
+    return rest();
+  }
+  std::shared_ptr<const CorpusResults> rest() {
+    return run_ ? std::make_shared<CorpusResults>(run_->results()) : nullptr;
+  }
+
+  const LoadedModel model;
+
+ private:
+  Make make_;
+  std::unique_ptr<CorpusRun> run_;
+  Clock::time_point last_{};
+};
+
+CorpusController::CorpusController(JobRunner& jobs, DocumentEditor& editor, const RunController& run)
+    : jobs_(jobs), editor_(editor), run_(run), controller_(jobs, "corpus", "reading the corpus") {}
+
+void CorpusController::begin_with(const fs::path& path) {
+  if (path.extension() == ".json") return load(path);
+  draft_.stories = false;
+  draft_.path = path.string();
+  start_when_open_ = true;
+}
+
+void CorpusController::start() {
+  const Results& open = run_.results();
+  if (!open.model.model)
+    return jobs_.show({Message::Level::error, "Open a model first: it reads the texts.", "corpus"});
+  const LoadedModel model = open.model;
+  const std::string name = open.model_folder.filename().string();
+  results_.reset();
+  run(std::make_shared<Reading>(model, [model, name, draft = draft_] {
+    if (!draft.stories && draft.path.empty())
+      throw Error("corpus", "a text file or a folder", "nothing", "write its path, or choose stories");
+    CorpusSource source = draft.stories
+                              ? corpus_of_stories(draft.count, static_cast<std::uint64_t>(std::max(draft.seed, 0)))
+                              : corpus_of_files({draft.path}, draft.lines);
+    return std::make_unique<CorpusRun>(model, name, std::move(source), draft.window);
+  }));
+}
+
+void CorpusController::resume() {
+  if (!can_resume()) return;
+  if (reading_) return run(reading_);
+  const LoadedModel model = run_.results().model;
+  const std::string name = run_.results().model_folder.filename().string();
+  run(std::make_shared<Reading>(
+      model, [model, name, from = results_] { return std::make_unique<CorpusRun>(model, name, *from); }));
+}
+
+void CorpusController::run(std::shared_ptr<Reading> reading) {
+  reading_ = std::move(reading);
+  tokens_before_ = results_ ? results_->statistics.tokens() : 0;
+  controller_.start(reading_, [this](std::shared_ptr<const CorpusResults> results) { take(std::move(results)); });
+}
+
+void CorpusController::take(std::shared_ptr<const CorpusResults> results) {
+  results_ = std::move(results);
+  seconds_ = controller_.seconds();
+}
+
+void CorpusController::stop() {
+  controller_.cancel();
+  if (!reading_) return;
+  // What was measured since the last copy.
+  jobs_.submit(
+      {"corpus rest", "reading the corpus"},
+      [this, reading = reading_](Worker::Job&) -> Worker::Deliver {
+        auto rest = reading->rest();
+        return [this, reading, rest] {
+          if (rest && reading == reading_) results_ = rest;
+        };
+      },
+      JobRunner::OnStop::own);
+}
+
+void CorpusController::frame() {
+  if (start_when_open_ && run_.results().model.model) {
+    start_when_open_ = false;
+    start();
+  }
+  const bool running = controller_.running();
+  controller_.frame();
+  if (running && controller_.phase() == SweepController::Phase::cancelled)
+    stop();  // by the button that stops everything
+}
+
+CorpusController::Phase CorpusController::phase() const {
+  switch (controller_.phase()) {
+    case SweepController::Phase::running:
+      return Phase::running;
+    case SweepController::Phase::failed:
+      return Phase::failed;
+    default:
+      break;
+  }
+  if (!results_) return Phase::idle;
+  return results_->finished ? Phase::finished : Phase::stopped;
+}
+
+bool CorpusController::can_resume() const {
+  return phase() == Phase::stopped && (reading_ || of_open_model());
+}
+
+bool CorpusController::of_open_model() const {
+  const Results& open = run_.results();
+  return results_ && open.model.model && open.model_folder.filename().string() == results_->model &&
+         open.model.model->info().parameters == results_->parameters;
+}
+
+double CorpusController::progress() const {
+  if (controller_.running()) return controller_.share();
+  return results_ && results_->finished ? 1 : controller_.share();
+}
+
+double CorpusController::tokens_per_second() const {
+  if (!results_ || seconds_ <= 0) return 0;
+  return static_cast<double>(results_->statistics.tokens() - tokens_before_) / seconds_;
+}
+
+void CorpusController::save(const fs::path& file) {
+  if (!results_) return;
+  jobs_.on_files("corpus save", [this, file, results = results_](Worker::Job&) -> Worker::Deliver {
+    save_corpus_results(*results, file);
+    return [this, file] { jobs_.show({Message::Level::info, "Saved " + file.string(), "corpus save"}); };
+  });
+}
+
+void CorpusController::load(const fs::path& file) {
+  jobs_.on_files("corpus load", [this, file](Worker::Job&) -> Worker::Deliver {
+    auto loaded = std::make_shared<CorpusResults>(fs::is_directory(file) ? merged(file) : load_corpus_results(file));
+    return [this, loaded] {
+      controller_.cancel();
+      reading_.reset();
+      seconds_ = 0;
+      results_ = loaded;
+    };
+  });
+}
+
+const std::vector<ShownExample>* CorpusController::examples(HeadId head, std::size_t metric, ExampleKind kind) {
+  const auto shown = [&] { return examples_ ? &*examples_ : nullptr; };
+  if (!results_) return nullptr;
+  const bool same = examples_head_ == head && examples_metric_ == metric && examples_kind_ == kind;
+  if (examples_of_ == results_ && same) return shown();
+  if (!same) examples_.reset();  // while a corpus is read, the last ones stay until the next come
+  examples_of_ = results_;
+  examples_head_ = head;
+  examples_metric_ = metric;
+  examples_kind_ = kind;
+  const CorpusStatistics& all = results_->statistics;
+  const int row = head.layer * all.heads() + head.head;
+  if (head.layer >= all.layers() || head.head >= all.heads()) {
+    examples_.emplace();
+    return shown();
+  }
+  std::vector<CorpusExample> wanted;
+  if (kind == ExampleKind::typical) {
+    wanted = all.typical(row, metric);
+  } else {
+    const auto list = kind == ExampleKind::highest ? all.highest(row, metric) : all.lowest(row, metric);
+    wanted.assign(list.begin(), list.end());
+  }
+  const LoadedModel model = reading_ ? reading_->model : of_open_model() ? run_.results().model : LoadedModel{};
+  jobs_.on_files("corpus examples", [this, wanted, model, results = results_](Worker::Job&) -> Worker::Deliver {
+    std::vector<ShownExample> read;
+    for (const CorpusExample& example : wanted) read.push_back(shown_example(*results, example, &model));
+    return [this, read] { examples_ = read; };  // a newer request took the place of an older one
+  });
+  return shown();
+}
+
+void CorpusController::open(const ShownExample& shown, HeadId head) {
+  if (!results_) return;
+  if (!of_open_model())
+    return jobs_.show({Message::Level::error,
+                       fmt::format("These results are of {}. Open that model first.", results_->model), "corpus"});
+  jobs_.on_files(
+      "corpus open", [this, head, example = shown.example, results = results_](Worker::Job&) -> Worker::Deliver {
+        return [this, head, example, text = passage_text(results->source, example.place)] {
+          editor_.show_text(text, head, example.query >= 0 ? std::optional<Index>(example.query) : std::nullopt);
+        };
+      });
+}
+
+}  // namespace headscope

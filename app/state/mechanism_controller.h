@@ -1,0 +1,129 @@
+#pragma once
+// The Mechanisms workspace without its window: which mechanism with which values on which queries, keys and values, and
+// what came of it. Thread rule: the UI thread; the work is jobs of the worker.
+
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/state/answer.h"
+#include "app/state/document_editor.h"
+#include "app/state/job_runner.h"
+#include "app/state/run_controller.h"
+#include "app/state/sweep_controller.h"
+#include "core/analysis/mechanism_timing.h"
+#include "core/attention/mechanism_report.h"
+
+namespace headscope {
+
+/// What a mechanism is given.
+struct MechanismSource {
+  enum class Kind { head, random, hand } kind = Kind::head;
+  // random
+  int n = 24, d = 32;
+  double spread = 1;  ///< standard deviation of every number
+  std::uint64_t seed = 1;
+  // random and by hand
+  std::string mask = "causal";
+  // by hand: small matrices
+  Tensor q, k, v;
+  double scale = 0;     ///< 0 = 1/√d
+  std::string example;  ///< id of the worked example whose numbers these are; "" = one's own
+  MatricesByHand by_hand() const { return {q, k, v, scale, mask, example}; }
+};
+
+/// What the page shows. Immutable.
+struct MechanismPage : MechanismReport {
+  MechanismSource::Kind source = MechanismSource::Kind::head;
+  HeadId head;                         ///< where q, k, v come from, of a head
+  std::shared_ptr<const Trace> trace;  ///< whose tokens name the positions; null otherwise
+  bool shares = false;                 ///< every effective weight lies within 0 … 1: one scale with softmax
+  double most_different = 0;           ///< largest |this − softmax| of the weights
+};
+/// Works n²: for the worker.
+std::shared_ptr<const MechanismPage> page_of(MechanismReport report, MechanismSource::Kind source, HeadId head,
+                                             std::shared_ptr<const Trace> trace);
+
+MechanismInput input_of(const MechanismSource& source);
+
+enum class MechanismView { compare, steps, recurrent, model };
+/// "compare", "steps", "recurrent", "model"; nullopt for anything else.
+std::optional<MechanismView> parse_mechanism_view(std::string_view text);
+
+class MechanismController {
+ public:
+  using View = MechanismView;
+
+  MechanismController(JobRunner& jobs, DocumentEditor& editor, const RunController& run);
+  MechanismController(const MechanismController&) = delete;
+  MechanismController& operator=(const MechanismController&) = delete;
+
+  /// Once per frame; computes only while `shown`, and measures times only while no button is `held`.
+  void frame(bool shown, bool held);
+
+  /// The catalogue's entry that is on the page; an unknown id is passed over.
+  void choose(const std::string& id);
+  const Mechanism& mechanism() const { return *mechanism_; }
+  const MechanismValues& values() const { return values_.at(std::string(mechanism_->id)); }
+  MechanismChoice choice() const { return {mechanism_, values()}; }
+  /// Also changes the heads of the model that run this mechanism.
+  void set_value(std::string_view name, double value);
+  void reset_values();
+  MechanismSource& source() { return source_; }  ///< call changed_source() after writing
+  void changed_source() { ++source_version_; }
+  // What is made by hand is part of the document: undo takes it back.
+  void use_example(const WorkedExample& example);
+  /// One's own matrices by hand, scaled by 1/√d whatever the example before them had.
+  void set_numbers(const Tensor& q, const Tensor& k, const Tensor& v);
+  void set_mask(const std::string& spec);  ///< of random and of hand-made matrices
+  /// Raised whenever the matrices by hand become others.
+  std::uint64_t numbers_version() const { return numbers_version_; }
+
+  View view = View::compare;
+  static constexpr int last_token = std::numeric_limits<int>::max();
+  int token = last_token;  ///< of the recurrent view
+  bool playing = false;    ///< the recurrent view runs through the tokens
+
+  /// The newest page that could be computed; null before the first. It may still be of another mechanism.
+  const std::shared_ptr<const MechanismPage>& page() const { return page_.last(); }
+  /// Nothing that was asked for is still to come.
+  bool current() const { return page() && !page_.under_way(); }
+  std::string error() const { return page_.error(); }  ///< why the page cannot follow what was asked for
+  const std::shared_ptr<const MechanismTimes>& times() const { return times_; }
+  SweepController& timing() { return timing_; }
+  void measure(double most_seconds);
+
+  /// Puts this mechanism into (or takes it out of) heads of the model, as an edit: undoable.
+  void swap_in(const std::vector<HeadId>& heads, bool in);
+
+ private:
+  struct PageOf {
+    std::string choice;
+    std::uint64_t source;                  // version
+    std::optional<HeadId> head;            // that it is of …
+    std::shared_ptr<const TracedRun> run;  // … or whose vocabulary it reads
+    bool operator==(const PageOf&) const = default;
+  };
+  void take(const MatricesByHand& matrices);
+  void keep();
+  void ask();
+
+  JobRunner& jobs_;
+  DocumentEditor& editor_;
+  const RunController& run_;
+  const Mechanism* mechanism_;
+  std::map<std::string, MechanismValues> values_;
+  MechanismSource source_;
+  std::uint64_t source_version_ = 0, numbers_version_ = 0;
+  std::shared_ptr<const MatricesByHand> by_hand_;  // of the document, as last seen
+  Answer<PageOf, MechanismPage> page_{{"mechanism", "computing the mechanism"},
+                                      Answer<PageOf, MechanismPage>::OnFailure::keep};
+  SweepController timing_;
+  std::string timed_;  // what the times are of
+  std::shared_ptr<const MechanismTimes> times_;
+};
+
+}  // namespace headscope

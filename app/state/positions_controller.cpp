@@ -1,0 +1,169 @@
+#include "app/state/positions_controller.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "app/state/positions_jobs.h"
+#include "core/edits/position_edit.h"
+
+namespace headscope {
+
+namespace {
+constexpr int long_times = 4;  // the trained context
+}
+
+Index PositionsController::query() const {
+  const Index n = vectors() ? vectors()->tokens() : 1;
+  return std::clamp<Index>(view.query.value_or(editor_.document().query.value_or(n - 1)), 0, n - 1);
+}
+
+Index PositionsController::key() const {
+  const Index m = query();
+  Index usual = std::max<Index>(m - 4, 0);
+  if (const auto& pinned = editor_.document().key) {
+    usual = *pinned;
+  } else if (const AttentionMap* map = run_.results().map(editor_.document().selected); map && m < map->n_query()) {
+    // The strongest key but the first, on which sinks draw every head.
+    float most = 0;
+    for (Index j = 1; j <= m; ++j)
+      if (const float weight = map->weight(m, j); weight > most) most = weight, usual = j;
+  }
+  return std::clamp<Index>(view.key.value_or(usual), 0, m);
+}
+
+RotaryConfig PositionsController::own_rotary() const {
+  const auto& model = run_.results().model.model;
+  if (!model || model->config().position != PositionKind::rotary) return RotaryConfig{};
+  const int layer = editor_.document().selected.layer;
+  return model->config().rotary_of(std::clamp(layer, 0, model->config().dims.layers - 1));
+}
+
+RotaryConfig PositionsController::rotary() const {
+  RotaryConfig own = own_rotary();
+  if (view.base > 0) own.base = view.base;
+  const auto& model = run_.results().model.model;
+  if (view.scaling == RotaryConfig::Scaling::none || !model) return own;
+  return rescaled(own, view.scaling, view.factor, model->config().context);
+}
+
+std::optional<SetPositions> PositionsController::edit() const {
+  using Method = SetPositions::Method;
+  const auto& model = run_.results().model.model;
+  if (!model || !view.in_model) return std::nullopt;
+  const PositionKind own = model->config().position;
+  SetPositions edit;
+  if (view.method == "rope") {
+    if (own == PositionKind::rotary && !changed()) return std::nullopt;
+    edit.method = Method::rope;
+    if (view.base > 0) edit.base = view.base;
+    if (view.scaling != RotaryConfig::Scaling::none) {
+      edit.scaling = view.scaling;
+      edit.factor = view.factor;
+    }
+    return edit;
+  }
+  if (view.method == "none") return edit;
+  if (view.method == "sinusoidal") {
+    edit.method = Method::sinusoidal;
+    return edit;
+  }
+  if (view.method == "alibi") {
+    edit.method = Method::alibi;
+    edit.on_top = view.on_top;
+    return edit;
+  }
+  if (view.method == "chunks") {
+    if (own != PositionKind::rotary) return std::nullopt;
+    edit.method = Method::chunks;
+    edit.chunk = chunk();
+    return edit;
+  }
+  if (view.method == "t5" && view.fitted && !fitted().empty()) {
+    edit.method = Method::t5;
+    edit.max_distance = view.max_distance;
+    edit.bias = fitted();
+    return edit;
+  }
+  if (view.method == "learned" && own == PositionKind::learned && view.table_shift > 0) {
+    edit.method = Method::shift;
+    edit.shift = view.table_shift;
+    return edit;
+  }
+  return std::nullopt;
+}
+
+int PositionsController::chunk() const {
+  const auto& model = run_.results().model.model;
+  const int context = model ? model->config().context : 2;
+  return std::clamp(view.chunk > 0 ? view.chunk : context * 3 / 4, 1, std::max(context - 1, 1));
+}
+
+void PositionsController::keep() {
+  const auto wanted = edit();
+  if (!wanted) return;
+  std::vector<Intervention> edits = editor_.document().edits;
+  std::erase_if(edits, [](const Intervention& each) { return each.action.as<SetPositions>(); });
+  edits.push_back({{}, *wanted});
+  editor_.history().close_step();
+  editor_.set_edits(std::move(edits));
+}
+
+void PositionsController::update() {
+  const Results& results = run_.results();
+  if (!results.run || !results.model.model) return;
+  ask_vectors();
+  ask_effect();
+  if (view.past_context && (view.method == "rope" || view.method == "chunks")) ask_long();
+  if (view.method == "none") ask_permuted();
+}
+
+void PositionsController::ask_vectors() {
+  const Results& results = run_.results();
+  const int turning = own_rotary().width;  // of a head
+  const VectorsOf key{results.run,         view.source,      editor_.document().selected,
+                      view.seed,           view.typed_query, view.typed_key,
+                      view.method == "t5", view.buckets,     view.max_distance};
+  vectors_.want(jobs_, key, [key, turning, model = results.model](const Ctx& ctx) {
+    using Source = PositionsView::Source;
+    Vectors made;
+    made.vectors =
+        key.source == Source::random
+            ? jobs::random_vectors(*key.run, turning > 0 ? turning : model.model->config().dims.d_head, key.seed)
+        : key.source == Source::typed ? jobs::typed_vectors(*key.run, key.query, key.key)
+                                      : jobs::head_vectors(model, *key.run, key.head, ctx);
+    if (key.fits) made.fitted = jobs::fitted_bias(*made.vectors, key.buckets, key.max_distance);
+    return made;
+  });
+}
+
+void PositionsController::ask_effect() {
+  const Results& results = run_.results();
+  const auto wanted = edit();
+  if (!wanted) {
+    effect_.let_go(jobs_);
+    return;
+  }
+  effect_.want(jobs_, {results.run, *wanted},
+               [run = results.run, model = results.model, edit = *wanted](const Ctx& ctx) {
+                 return jobs::positions_effect(model, *run, edit, ctx);
+               });
+}
+
+void PositionsController::ask_long() {
+  const Results& results = run_.results();
+  const LongRunOf key{results.run, rotary().base, view.factor, chunk()};
+  long_.want(jobs_, key, [key, model = results.model, folder = results.model_folder](const Ctx& ctx) {
+    return jobs::past_context(model, folder, *key.run, key.base, key.factor, key.chunk, long_times, ctx);
+  });
+}
+
+void PositionsController::ask_permuted() {
+  const Results& results = run_.results();
+  permuted_.want(jobs_, results.run, [run = results.run, model = results.model](const Ctx& ctx) {
+    return jobs::permuted(model, *run, ctx);
+  });
+}
+
+}  // namespace headscope

@@ -1,0 +1,469 @@
+#include "app/state/training_controller.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <set>
+
+#include "app/assets.h"
+#include "app/state/jobs.h"
+#include "app/state/settings.h"
+#include "core/base/error.h"
+#include "core/generate/generation.h"
+#include "core/train/training_folder.h"
+
+namespace headscope {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+// Long enough that a frame between two slices costs little, short enough that other jobs need not wait.
+constexpr double slice_seconds = 0.06;
+constexpr double seconds_between_views = 0.4, seconds_between_samples = 3;
+// Tokens of the probe text: a map of each head that can be drawn whole.
+constexpr int probe_tokens = 96, sample_tokens = 96;
+constexpr const char* history_metrics[] = {"prefix_matching", "previous_token", "sink", "entropy_normalized"};
+constexpr std::size_t history_points = 4000;
+constexpr std::size_t most_branches = 12;
+// Two tags take turns, so that one slice waits while the other runs and the worker never idles.
+constexpr const char* slice_tags[] = {"training", "training "};
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+}  // namespace
+
+/// What only jobs touch, one after another on the worker.
+struct TrainingController::Run {
+  std::shared_ptr<Backend> backend;
+  std::unique_ptr<Trainer> trainer;
+  Clock::time_point last_view{}, last_sample{};
+  bool viewed = false;
+  std::string sample;
+  std::int64_t sample_step = 0;
+
+  /// The probe text traced by the model as it is.
+  std::shared_ptr<const TrainingView> style(const std::stop_token& stop) {
+    const LoadedModel model{trainer->snapshot(backend.get()), trainer->task().tokenizer()};
+    auto view = std::make_shared<TrainingView>();
+    view->step = trainer->progress().step;
+    RunRequest request;
+    request.text = trainer->task().probe_text(std::min(probe_tokens, model.model->config().context));
+    request.add_bos = true;
+    request.capture.maps = MapStorage::dense;
+    request.capture.all_logits = false;
+    const Ctx ctx{*backend, nullptr, stop};
+    view->facts = jobs::facts(run(model, request, ctx), stop);
+    if (!viewed || seconds_since(last_sample) > seconds_between_samples || trainer->progress().finished()) {
+      sample = write(model, ctx);
+      sample_step = view->step;
+      last_sample = Clock::now();
+    }
+    view->sample = sample;
+    view->sample_step = sample_step;
+    viewed = true;
+    last_view = Clock::now();
+    return view;
+  }
+
+ private:
+  std::string write(const LoadedModel& model, const Ctx& ctx) const {
+    const std::int32_t end = trainer->task().vocabulary().end_of_text_id();
+    std::vector<std::int32_t> ids;
+    sample_text(model, ctx, {end}, std::min(sample_tokens, model.model->config().context - 1),
+                {{.temperature = 0.8}, trainer->recipe().seed}, [&](std::int32_t id) {
+                  if (id == end) return false;
+                  ids.push_back(id);
+                  return true;
+                });
+    return model.tokenizer->decode(ids);
+  }
+};
+
+/// What a slice hands to the UI thread.
+struct TrainingController::Slice {
+  TrainingProgress progress;
+  std::vector<TrainingPoint> curve;
+  Recipe recipe;
+  std::optional<TrainingMoment> moment;
+  std::string failure;
+};
+
+TrainingController::TrainingController(JobRunner& jobs, DocumentEditor& editor, RunController& run,
+                                       std::size_t most_bytes)
+    : jobs_(jobs), editor_(editor), open_(run), most_bytes_(most_bytes), documents_(documents_folder()) {
+  for (const char* name : {"induction-2l", "tiny-gpt2", "tiny-llama"})
+    for (const char* place : {"models", "../models"})
+      if (const auto file = find_asset((fs::path(place) / name / "recipe.json").string())) {
+        recipes_.emplace_back(name, file->lexically_normal());
+        break;
+      }
+  if (!recipes_.empty()) choose(recipes_.front().second);
+}
+
+TrainingController::~TrainingController() = default;
+
+void TrainingController::choose(const fs::path& recipe) {
+  const auto bundled = std::ranges::find(recipes_, recipe.string(), &std::pair<std::string, fs::path>::first);
+  try {
+    draft_ = load_recipe(bundled == recipes_.end() ? recipe : bundled->second);
+  } catch (const Error& broken) {
+    jobs_.show({Message::Level::error, broken.what(), "training"});
+  }
+}
+
+std::string TrainingController::complaint() const {
+  try {
+    draft_.check("recipe");
+    return "";
+  } catch (const Error& wrong) {
+    return wrong.what();
+  }
+}
+
+void TrainingController::start() {
+  if (progress().step > 0) leave_branch();
+  now_ = {};
+  now_.id = next_branch_++;
+  now_.recipe = draft_;
+  begin(nullptr, false);
+}
+
+void TrainingController::fork() {
+  const TrainingMoment* from = moment();
+  if (!from || !from->checkpoint) return;
+  auto checkpoint = std::make_shared<Checkpoint>(*from->checkpoint);
+  checkpoint->recipe.optimizer.learning_rate = draft_.optimizer.learning_rate;
+  const std::int64_t step = checkpoint->step;
+  leave_branch();
+  const TrainingBranch& left = others_.back();
+  now_ = left;
+  now_.id = next_branch_++;
+  now_.parent = left.id;
+  now_.from = step;
+  now_.recipe = checkpoint->recipe;
+  now_.curve = checkpoint->curve;
+  std::erase_if(now_.moments, [&](const TrainingMoment& m) { return m.view->step > step; });
+  for (HeadHistory& history : now_.history) {
+    const auto keep = static_cast<std::size_t>(std::ranges::upper_bound(history.steps, static_cast<double>(step)) -
+                                               history.steps.begin());
+    history.steps.resize(keep);
+    for (auto& head : history.heads) head.resize(keep);
+  }
+  begin(checkpoint, false);
+}
+
+void TrainingController::go_back_to(int branch) {
+  const auto found = std::ranges::find(others_, branch, &TrainingBranch::id);
+  if (found == others_.end() || found->moments.empty()) return;
+  TrainingBranch wanted = std::move(*found);
+  others_.erase(found);
+  leave_branch();
+  now_ = std::move(wanted);
+  begin(now_.moments.back().checkpoint, true);
+}
+
+/// The branch that goes on becomes one that was left. What its run has done since its last moment belongs to it.
+void TrainingController::leave_branch() {
+  others_.push_back(now_);
+  if (others_.size() > most_branches) others_.erase(others_.begin());
+  if (!run_ || phase_ == Phase::preparing) return;
+  for (const char* tag : slice_tags) jobs_.forget(tag);
+  jobs_.submit(
+      {fmt::format("training branch {}", now_.id), "training"},
+      [this, run = run_, id = now_.id](Worker::Job& job) -> Worker::Deliver {
+        Slice slice;
+        slice.moment = TrainingMoment{run->style(job.stop), std::make_shared<Checkpoint>(run->trainer->checkpoint())};
+        slice.progress = run->trainer->progress();
+        slice.curve = run->trainer->curve();
+        slice.recipe = run->trainer->recipe();
+        return [this, id, slice = std::move(slice)] {
+          const auto left = std::ranges::find(others_, id, &TrainingBranch::id);
+          if (left != others_.end()) take(slice, *left);
+        };
+      },
+      JobRunner::OnStop::own);
+}
+
+void TrainingController::begin(std::shared_ptr<const Checkpoint> from, bool paused) {
+  run_ = std::make_shared<Run>();
+  run_->backend = jobs_.backend();
+  phase_ = Phase::preparing;
+  in_flight_ = 0;
+  single_ = false;
+  pause_first_ = paused;
+  shown_.reset();
+  for (const char* tag : slice_tags) jobs_.forget(tag);
+  // The task trains its vocabulary first, which takes a moment: on the worker as well.
+  jobs_.submit(
+      {"training recipe", "training"},
+      [this, run = run_, recipe = now_.recipe, from](Worker::Job& job) -> Worker::Deliver {
+        Slice slice;
+        try {
+          run->trainer =
+              from ? std::make_unique<Trainer>(*from, *run->backend) : std::make_unique<Trainer>(recipe, *run->backend);
+          slice.moment = TrainingMoment{run->style(job.stop), std::make_shared<Checkpoint>(run->trainer->checkpoint())};
+          slice.progress = run->trainer->progress();
+          slice.curve = run->trainer->curve();
+          slice.recipe = run->trainer->recipe();
+        } catch (const Error& error) {
+          slice.failure = error.what();
+        }
+        return [this, run, slice = std::move(slice)] {
+          if (run != run_) return;
+          phase_ = pause_first_ ? Phase::paused : Phase::running;
+          deliver(run, slice);
+        };
+      },
+      JobRunner::OnStop::own);
+}
+
+void TrainingController::pause() {
+  if (phase_ == Phase::running) phase_ = Phase::paused;
+}
+
+void TrainingController::resume() {
+  if (phase_ == Phase::paused) phase_ = Phase::running;
+}
+
+void TrainingController::step() {
+  if (phase_ != Phase::paused && phase_ != Phase::running) return;
+  phase_ = Phase::running;
+  single_ = true;
+}
+
+void TrainingController::stop() {
+  run_.reset();
+  phase_ = Phase::idle;
+  for (const char* tag : slice_tags) jobs_.forget(tag);
+  jobs_.forget("training recipe");
+}
+
+void TrainingController::set_learning_rate(double rate) {
+  draft_.optimizer.learning_rate = rate;
+  if (!run_) return;
+  now_.recipe.optimizer.learning_rate = rate;
+  jobs_.submit(
+      {"training rate", "training"},
+      [run = run_, rate](Worker::Job&) -> Worker::Deliver {
+        OptimizerSettings settings = run->trainer->recipe().optimizer;
+        settings.learning_rate = rate;
+        settings.final_learning_rate = std::min(settings.final_learning_rate, rate);
+        run->trainer->set_optimizer(settings);
+        return nullptr;
+      },
+      JobRunner::OnStop::own);
+}
+
+void TrainingController::frame() {
+  if (std::exchange(stops_, jobs_.stops()) != stops_) {  // the user pressed Stop
+    if (phase_ == Phase::preparing) stop();
+    pause();
+  }
+  if (phase_ != Phase::running || !run_) return;
+  const int wanted = single_ || pause_at_ > 0 ? 1 : 2;
+  while (in_flight_ < wanted) submit(slice_tags[slices_++ % 2], single_ ? 1 : 0);
+}
+
+void TrainingController::submit(const std::string& tag, std::int64_t most_steps) {
+  ++in_flight_;
+  jobs_.submit(
+      {tag, "training"},
+      [this, run = run_, most_steps, until = pause_at_](Worker::Job& job) -> Worker::Deliver {
+        Slice slice;
+        Trainer& trainer = *run->trainer;
+        try {
+          const auto begin = Clock::now();
+          std::int64_t steps = 0;
+          do {
+            trainer.run(1, job.stop);
+            ++steps;
+          } while (!trainer.progress().finished() && seconds_since(begin) < slice_seconds && steps != most_steps &&
+                   trainer.progress().step != until);
+          if (steps == most_steps || trainer.progress().finished() || trainer.progress().step == until ||
+              seconds_since(run->last_view) > seconds_between_views)
+            slice.moment = TrainingMoment{run->style(job.stop), std::make_shared<Checkpoint>(trainer.checkpoint())};
+        } catch (const Error& error) {
+          slice.failure = error.what();
+        }
+        slice.progress = trainer.progress();
+        slice.curve = trainer.curve();
+        slice.recipe = trainer.recipe();
+        return [this, run, slice = std::move(slice)] {
+          if (run != run_) return;
+          --in_flight_;
+          deliver(run, slice);
+        };
+      },
+      JobRunner::OnStop::own);
+}
+
+void TrainingController::deliver(const std::shared_ptr<Run>&, const Slice& slice) {
+  if (!slice.failure.empty()) {
+    phase_ = phase_ == Phase::preparing || moments().empty() ? Phase::idle : Phase::paused;
+    jobs_.show({Message::Level::error, slice.failure, "training"});
+    if (!slice.recipe.name.empty()) now_.recipe = slice.recipe;
+    return;
+  }
+  take(slice, now_);
+  if (progress().finished())
+    phase_ = Phase::finished;
+  else if (single_ || (pause_at_ > 0 && progress().step >= pause_at_))
+    phase_ = Phase::paused;
+  single_ = false;
+}
+
+void TrainingController::take(const Slice& slice, TrainingBranch& branch) {
+  branch.progress = slice.progress;
+  branch.curve = slice.curve;
+  branch.recipe = slice.recipe;
+  if (slice.moment) add_moment(*slice.moment, branch);
+}
+
+void TrainingController::add_moment(const TrainingMoment& moment, TrainingBranch& branch) {
+  if (!branch.moments.empty() && branch.moments.back().view->step >= moment.view->step) return;  // known at a fork
+  const HeadTable& table = moment.view->facts->table;
+  if (branch.history.empty())
+    for (const char* id : history_metrics)
+      branch.history.push_back({id, {}, std::vector<std::vector<double>>(table.value.size())});
+  for (HeadHistory& history : branch.history) {
+    const auto column = static_cast<std::size_t>(&metric(history.metric) - metrics().data());
+    if (history.steps.size() == history_points) {  // halves its resolution
+      const auto thin = [](std::vector<double>& values) {
+        std::size_t kept = 0;
+        for (std::size_t i = 0; i < values.size(); i += 2) values[kept++] = values[i];
+        values.resize(kept);
+      };
+      thin(history.steps);
+      for (auto& head : history.heads) thin(head);
+    }
+    history.steps.push_back(static_cast<double>(moment.view->step));
+    for (std::size_t head = 0; head < table.value.size(); ++head)
+      history.heads[head].push_back(table.value[head][column]);
+  }
+  branch.moments.push_back(moment);
+  bound_memory();
+}
+
+/// Of all moments of all branches the one whose neighbours are closest goes, until the others fit; never the first or
+/// the last of a branch.
+void TrainingController::bound_memory() {
+  std::vector<TrainingBranch*> all{&now_};
+  for (TrainingBranch& branch : others_) all.push_back(&branch);
+  const auto bytes = [&] {
+    std::set<const Checkpoint*> counted;  // branches share what came before their fork
+    std::size_t sum = 0;
+    for (const TrainingBranch* branch : all)
+      for (const TrainingMoment& m : branch->moments) {
+        if (!counted.insert(m.checkpoint.get()).second) continue;
+        sum += m.checkpoint->bytes();
+        for (const AttentionMap& map : m.view->facts->trace->maps) sum += map.bytes();
+      }
+    return sum;
+  };
+  while (bytes() > most_bytes_) {
+    TrainingBranch* of = nullptr;
+    std::size_t least = 0;
+    std::int64_t closest = 0;
+    for (TrainingBranch* branch : all)
+      for (std::size_t i = 1; i + 1 < branch->moments.size(); ++i) {
+        const std::int64_t gap = branch->moments[i + 1].view->step - branch->moments[i - 1].view->step;
+        if (!of || gap < closest) of = branch, least = i, closest = gap;
+      }
+    if (!of) return;
+    const auto gone = of->moments[least].checkpoint;
+    for (TrainingBranch* branch : all) {
+      const auto at = std::ranges::find(branch->moments, gone, &TrainingMoment::checkpoint);
+      if (at == branch->moments.end() || at == branch->moments.begin() || at + 1 == branch->moments.end()) continue;
+      const auto index = static_cast<std::size_t>(at - branch->moments.begin());
+      branch->moments.erase(at);
+      if (branch == &now_ && shown_ && *shown_ >= index && *shown_ > 0) --*shown_;
+    }
+  }
+}
+
+std::string TrainingController::unsaved() const {
+  const TrainingProgress& p = progress();
+  if (!run_ || p.step == 0 || (p.finished() && saved_step_ == p.step)) return "";
+  return fmt::format("the training of {}, at step {} of {}", running().name, p.step, p.steps);
+}
+
+void TrainingController::keep(const fs::path& file) {
+  if (!run_ || phase_ == Phase::preparing || keeping()) return;
+  ++keeping_;
+  const auto write = [this, file](std::shared_ptr<const Checkpoint> checkpoint) {
+    jobs_.on_files("training checkpoint", [this, file, checkpoint](Worker::Job&) -> Worker::Deliver {
+      std::string failure;
+      try {
+        save_checkpoint(*checkpoint, file);
+      } catch (const Error& error) {
+        failure = error.what();
+      }
+      return [this, failure] {
+        --keeping_;
+        if (!failure.empty())
+          jobs_.show({Message::Level::error, "The training could not be kept: " + failure, "training"});
+      };
+    });
+  };
+  // Between two slices: no other than the worker touches a run.
+  jobs_.submit(
+      {"training keep", "training"},
+      [run = run_, write](Worker::Job&) -> Worker::Deliver {
+        auto checkpoint = std::make_shared<const Checkpoint>(run->trainer->checkpoint());
+        return [checkpoint, write] { write(checkpoint); };
+      },
+      JobRunner::OnStop::own);
+}
+
+void TrainingController::take_up(const fs::path& file) {
+  jobs_.on_files("training checkpoint", [this, file](Worker::Job&) -> Worker::Deliver {
+    auto checkpoint = std::make_shared<const Checkpoint>(load_checkpoint(file));
+    return [this, checkpoint] {
+      if (progress().step > 0) leave_branch();
+      now_ = {};
+      now_.id = next_branch_++;
+      draft_ = now_.recipe = checkpoint->recipe;
+      begin(checkpoint, true);
+    };
+  });
+}
+
+const TrainingMoment* TrainingController::moment() const {
+  if (moments().empty()) return nullptr;
+  return shown_ && *shown_ < moments().size() ? &moments()[*shown_] : &moments().back();
+}
+
+fs::path TrainingController::usual_folder() const {
+  const TrainingMoment* shown = moment();
+  const fs::path base = documents_.empty() ? fs::temp_directory_path() : documents_;
+  return base / fmt::format("{}-step{}", running().name, shown ? shown->view->step : 0);
+}
+
+void TrainingController::save(const fs::path& folder, bool open, bool overwrite) {
+  const TrainingMoment* shown = moment();
+  if (!shown) return;
+  jobs_.submit(
+      {"training save", "saving the model"},
+      [this, folder, open, overwrite, backend = jobs_.backend(),
+       checkpoint = shown->checkpoint](Worker::Job&) -> Worker::Deliver {
+        Trainer trainer(*checkpoint, *backend);
+        TrainingFolder(folder, overwrite).publish(trainer);
+        const std::string probe = trainer.task().probe_text(std::min(probe_tokens, checkpoint->recipe.model.context));
+        return [this, folder, open, probe, step = checkpoint->step] {
+          saved_step_ = step;
+          jobs_.show({Message::Level::info, "Saved the model in " + folder.string(), "training save"});
+          if (!open) return;
+          open_.open_model(folder);
+          editor_.set_text(probe);
+        };
+      },
+      JobRunner::OnStop::own);
+}
+
+}  // namespace headscope

@@ -1,0 +1,289 @@
+// Activation patching: two prompts, how their tokens are paired, and a map of where the clean answer comes back.
+
+#include "core/analysis/activation_patching.h"
+#include "core/base/nth.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <span>
+#include <utility>
+
+#include "app/state/prompt_pairs.h"
+#include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
+#include "app/widgets/prompt_edit.h"
+#include "app/workspaces/analyse/sweep_page.h"
+#include "app/workspaces/head_cells.h"
+#include "app/workspaces/pair_picker.h"
+#include "core/base/error.h"
+#include "core/edits/text_pairing.h"
+#include "viz/scene/map_cells.h"
+
+namespace headscope {
+
+namespace {
+
+constexpr const char* position_names[] = {"pre", "mid", "post", "attn", "MLP"};
+constexpr const char* head_names[] = {"z", "q", "k", "v", "pattern"};
+constexpr const char* meanings[] = {
+    "The residual stream entering each block, one position at a time.",
+    "The residual stream between attention and MLP, one position at a time.",
+    "The residual stream leaving each block, one position at a time.",
+    "What a layer's attention adds, one position at a time.",
+    "What a layer's MLP adds, one position at a time.",
+    "What each head reads from the values it attends to, at all positions.",
+    "Each head's queries, at all positions.",
+    "Each key head's keys, at all positions.",
+    "Each key head's values, at all positions.",
+    "Where each head looks: its pattern at paired tokens. What it gave to a token without a partner, its others share.",
+};
+constexpr int by_position = 5;
+
+class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
+ public:
+  explicit PatchingPage(JobRunner& jobs)
+      : SweepPage(jobs, "patch",
+                  {"cells", "Nothing has been patched yet",
+                   "Write a clean and a corrupted prompt on the right, or take an example, and press Start.",
+                   "Running both prompts"}) {
+    try {
+      pairs_ = load_prompt_pairs();
+    } catch (const Error& broken) {
+      jobs.show({Message::Level::error, broken.what(), ""});
+    }
+  }
+
+  void middle(const PageContext& c) override {
+    if (!c.results().model.model)
+      return empty_state(c.ui, "No model is open", "Open one from the menu on the left above.");
+    if (!c.results().model.tokenizer)
+      return empty_state(c.ui, "This model has no tokenizer", "Prompts are texts; open a model folder with one.");
+    choose_first(c);
+    if (!keep_up(c)) return;
+    alignment(c);
+    ImGui::Dummy({0, c.ui.px(4)});
+    map(c);
+  }
+
+  void controls(ControlsRecord& r) override {
+    r.field("clean", clean_);
+    r.field("corrupted", corrupted_);
+    r.field("first_answer", usual_right_);
+    r.field("second_answer", usual_wrong_);
+    r.field("site", site_, 0, 2 * by_position - 1);
+    // Pairs by hand are of one model's tokens.
+    TextPairing::By by = align_.by == TextPairing::By::hand ? TextPairing::By::tokens : align_.by;
+    r.field("alignment", by, TextPairing::By::tokens);
+    if (!r.reading()) return;
+    align_ = by;
+    keeps_prompts_ = !clean_.empty();
+  }
+  void right(const PageContext& c) override {
+    section(c.ui, "CLEAN PROMPT", "where activations come from");
+    examples(c);
+    prompt(c, clean_edit_, "##clean prompt", clean_);
+    section(c.ui, "CORRUPTED PROMPT", "what the model reads");
+    prompt(c, corrupted_edit_, "##corrupted prompt", corrupted_);
+    ImGui::Dummy({0, c.ui.px(4)});
+
+    section(c.ui, "PATCH", "one cell at a time");
+    const float room = ImGui::GetContentRegionAvail().x;
+    static constexpr const char* kinds[] = {"by position", "by head"};
+    int kind = site_ >= by_position ? 1 : 0;
+    if (segmented(c.ui, "patch kind", kinds, kind, room)) site_ = kind == 1 ? by_position : 0;
+    int site = site_ % by_position;
+    if (kind == 0 ? segmented(c.ui, "position site", position_names, site, room)
+                  : segmented(c.ui, "head site", head_names, site, room))
+      site_ = site + (kind == 1 ? by_position : 0);
+    note(c.ui, meanings[site_]);
+    static constexpr const char* aligns[] = {"by tokens", "from start", "from end", "by hand"};
+    static constexpr TextPairing::By ways[] = {TextPairing::By::tokens, TextPairing::By::start, TextPairing::By::end,
+                                               TextPairing::By::hand};
+    const bool hand = align_.by == TextPairing::By::hand;
+    int align = static_cast<int>(std::ranges::find(ways, align_.by) - std::begin(ways));
+    if (segmented(c.ui, "alignment", std::span(aligns, hand ? 4u : 3u), align, room)) align_ = ways[align];
+    ImGui::Dummy({0, c.ui.px(6)});
+
+    const bool known = of_open_model(c);
+    answer_fields(c, fields_, known ? &result()->answers : nullptr);
+    ImGui::Dummy({0, c.ui.px(6)});
+    run(c);
+    ImGui::Dummy({0, c.ui.px(6)});
+    if (known) {
+      section(c.ui, "LOGIT DIFFERENCE",
+              fmt::format("{} − {}", token_text(c.results().model, result()->answers.right),
+                          token_text(c.results().model, result()->answers.wrong)));
+      fact(c.ui, "Clean prompt", fmt::format("{:.3f}", result()->clean_difference), nullptr,
+           {"logit[first] − logit[second]", "logits of the last position, F32"});
+      fact(c.ui, "Corrupted prompt", fmt::format("{:.3f}", result()->corrupted_difference), nullptr,
+           {"logit[first] − logit[second]", "logits of the last position, F32"});
+      if (is_by_head(result()->request.site)) {
+        ImGui::Dummy({0, c.ui.px(6)});
+        selected_head(c);
+      }
+    }
+  }
+
+ private:
+  void prompt(const PageContext& c, PromptEdit& edit, const char* id, std::string& text) {
+    const PromptTouch touch = edit.draw(c.ui, id, text, {}, 5, "write a prompt");
+    if (!touch.changed) return;
+    text = edit.text();
+    if (align_.by == TextPairing::By::hand) align_ = TextPairing::By::tokens;  // those pairs were of other words
+  }
+
+  void take(const PromptPair& pair) {
+    clean_ = pair.clean, corrupted_ = pair.corrupted;
+    usual_right_ = pair.right, usual_wrong_ = pair.wrong;
+    if (align_.by == TextPairing::By::hand) align_ = TextPairing::By::tokens;
+  }
+  /// Those of the example, while the user has chosen none.
+  std::optional<AnswerPair> usual_answers(const LoadedModel& model) const {
+    if (usual_right_.empty() || usual_wrong_.empty() || !model.tokenizer) return std::nullopt;
+    try {
+      return AnswerPair{answer_token(model, usual_right_, "first answer"),
+                        answer_token(model, usual_wrong_, "second answer")};
+    } catch (const Error&) {  // no single tokens to this model: the sweep takes its own
+      return std::nullopt;
+    }
+  }
+
+  /// A model that is opened brings the example that was made for it, unless it came with a session that has prompts.
+  void choose_first(const PageContext& c) {
+    if (c.results().model_folder != c.state().document.model) return;  // which is being opened
+    const bool kept = std::exchange(keeps_prompts_, false);
+    if (model_ == c.results().model_folder) return;
+    model_ = c.results().model_folder;
+    if (kept) return;
+    const std::string name = model_.filename().string();
+    const auto made_for = std::ranges::find_if(
+        pairs_, [&](const PromptPair& pair) { return std::ranges::find(pair.models, name) != pair.models.end(); });
+    const auto any = std::ranges::find_if(pairs_, [](const PromptPair& pair) { return pair.models.empty(); });
+    if (made_for != pairs_.end())
+      take(*made_for);
+    else if (clean_.empty() && any != pairs_.end())
+      take(*any);
+  }
+
+  void examples(const PageContext& c) {
+    if (menu_button(c.ui, "Example prompts", "Examples", "", c.ui.px(26))) ImGui::OpenPopup("example prompts");
+    if (!ImGui::BeginPopup("example prompts")) return;
+    for (const PromptPair& pair : pairs_) {
+      std::string suits;
+      for (const std::string& model : pair.models) suits += (suits.empty() ? "" : ", ") + model;
+      if (ImGui::MenuItem(pair.title.c_str(), suits.c_str(), clean_ == pair.clean && corrupted_ == pair.corrupted)) {
+        take(pair);
+        c.editor.view().contrast.reset();  // an example asks about its own answers
+      }
+    }
+    ImGui::EndPopup();
+  }
+
+  std::optional<PatchingRequest> wanted(const PageContext& c) const override {
+    PatchingRequest request{c.results().model_folder,     clean_, corrupted_,  c.state().document.add_bos,
+                            nth(patching_sites(), site_), align_, std::nullopt};
+    request.answers = chosen_answers(c);
+    if (!request.answers) request.answers = usual_answers(c.results().model);
+    return request;
+  }
+
+  double passes(const PageContext& c) const override {
+    const ModelDims& dims = c.trace()->model.dims;
+    // Words of a prompt are about as many as a quarter of its letters.
+    const double columns = site_ >= by_position ? dims.heads : static_cast<double>(corrupted_.size()) / 4;
+    return 0.5 * dims.layers * columns;
+  }
+  bool mistyped() const override { return !fields_.error.empty(); }
+  bool by_itself() const override { return !clean_.empty() && !corrupted_.empty(); }
+
+  /// Both texts, token over token; pairs can be changed by hand.
+  void alignment(const PageContext& c) {
+    // A sweep tells its result again and again while it runs: the pairs stay the same.
+    if (!paired_ || paired_->a != result()->clean || paired_->b != result()->corrupted) {
+      paired_ = std::make_shared<const PairedTexts>(
+          PairedTexts{result()->clean, result()->corrupted, inverted(result()->partner, result()->clean->tokens.size()),
+                      "clean", "corrupted"});
+    }
+    section(c.ui, "TOKENS AS THEY ARE PAIRED", picker_.remark(*paired_));
+    // The map below takes what its rows can use; what it leaves over shows more of the texts.
+    const float room = ImGui::GetContentRegionAvail().y;
+    constexpr double around_map = 250;  // title, token labels, colour bar
+    const float map = c.ui.px(around_map + Matrix{}.highest_row * result()->rows);
+    const float most = std::max(room * 0.3f, room - map);
+    const auto changed = picker_.draw(c.ui, c.jobs, "patching pairs", paired_, most);
+    const PatchingRequest& of = result()->request;
+    if (changed && of.clean == clean_ && of.corrupted == corrupted_)  // else other prompts are being written
+      align_ = TextPairing(TextPairing::By::hand, pairs_of(inverted(*changed, result()->corrupted->tokens.size())));
+  }
+
+  void map(const PageContext& c) {
+    const bool heads = is_by_head(result()->request.site);
+    section(c.ui, "SHARE OF THE CLEAN ANSWER THAT COMES BACK",
+            "0 = as corrupted, 1 = as clean; each cell is one run of the model");
+    const double height = std::max(static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale) - 10, 160.0);
+    const SceneTouch touch = matrix_slot(c, slot_, "patching", result(), "", height, [result = result(), heads] {
+      std::vector<double> values;
+      for (std::size_t i = 0; i < result->difference.size(); ++i) values.push_back(result->recovered(i));
+      Matrix matrix = head_matrix(result->rows, result->columns, values);
+      if (!heads) {
+        matrix.tokens = result->corrupted;
+        matrix.column_title = "token →";
+      }
+      // Shares are read against 1, whatever the largest of them.
+      double largest = 1;
+      for (const double value : values)
+        if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+      matrix.low = -largest, matrix.high = largest;
+      matrix.unit = "(patched − corrupted) / (clean − corrupted) of the logit difference";
+      return matrix;
+    });
+    const Scene* scene = slot_.scene();
+    if (!scene) return;
+    const ModelDims& dims = result()->corrupted->model.dims;
+    const bool keys = result()->request.site == SiteKind::k || result()->request.site == SiteKind::v;
+    if (heads) head_cells(c, *scene, touch, keys ? dims.group() : 1);
+    if (touch.cell && touch.mark && touch.mark->id == "matrix") tip(c, *touch.cell);
+  }
+
+  void tip(const PageContext& c, Cell cell) {
+    const auto index = static_cast<std::size_t>(cell.row * result()->columns + cell.column);
+    if (index >= result()->difference.size()) return tooltip(c.ui, {"Not computed yet"});
+    const bool heads = is_by_head(result()->request.site);
+    const std::string what = heads ? fmt::format("Layer {} Head {}", cell.row, cell.column)
+                                   : fmt::format("Layer {}, {} (position {})", cell.row,
+                                                 token_label(*result()->corrupted, cell.column), cell.column);
+    const Site site{result()->request.site, static_cast<int>(cell.row)};
+    if (std::isnan(result()->difference[index]))
+      return tooltip(c.ui, {what, "This token has no partner in the clean prompt."});
+    tooltip(c.ui,
+            {what, fmt::format("{:.1f} % of the difference comes back", 100 * result()->recovered(index)),
+             fmt::format("logit difference {:.3f} → {:.3f} (clean {:.3f})", result()->corrupted_difference,
+                         result()->difference[index], result()->clean_difference),
+             fmt::format("{} of the clean prompt, F32; the model run again from block {}", name(site), cell.row)});
+  }
+
+  SceneSlot slot_{"scene.patching"};
+  std::vector<PromptPair> pairs_;
+  PromptEdit clean_edit_, corrupted_edit_;
+  std::string clean_, corrupted_;
+  std::filesystem::path model_;  // that prompts were chosen for
+  bool keeps_prompts_ = false;   // those of a session that was opened
+  int site_ = 0;
+  TextPairing align_ = TextPairing::By::tokens;
+  AnswerFields fields_;
+  std::string usual_right_, usual_wrong_;
+  PairPicker picker_{"scene.patching.pairs"};
+  std::shared_ptr<const PairedTexts> paired_;
+};
+
+}  // namespace
+
+std::unique_ptr<Page> make_activation_patching(JobRunner& jobs) {
+  return std::make_unique<PatchingPage>(jobs);
+}
+
+}  // namespace headscope

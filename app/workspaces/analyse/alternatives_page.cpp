@@ -1,0 +1,261 @@
+// Different weights, same output: how far a row can be moved without the head noticing.
+
+#include "core/analysis/alternatives.h"
+#include "core/base/nth.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
+#include "app/workspaces/analyse/parts.h"
+#include "app/workspaces/analyse/reading_page.h"
+#include "app/workspaces/head_cells.h"
+#include "core/analysis/whatif.h"
+#include "viz/color/color_norm.h"
+#include "viz/scene/map_cells.h"
+
+namespace headscope {
+
+namespace {
+
+constexpr double little_room = 0.02;  // total variation that is not worth speaking of
+
+/// The answer of the model at one place of the slider.
+struct Moved {
+  std::string place;  ///< of the row: options of the Alternatives
+  double room = 0;    ///< total variation at the end of the way, wherever the slider stands
+  RowDifference difference, blind_difference;
+  RowReplaced replaced, blind;
+};
+
+class AlternativesPage final : public ReadingPage {
+ public:
+  void middle(const PageContext& c) override {
+    keep_up(c);
+    const auto answer = job_.answer();
+    if (!answer || !c.trace()) return no_reading_yet(c);  // an answer outlives the text that it was made of
+    rows(c, answer);
+    verdict(c, *answer);
+    atlas(c);
+  }
+
+  void controls(ControlsRecord& r) override {
+    r.field("share", share_, 0, 1);
+    r.field("tolerance", tolerance_, 1e-6, 0.5);
+  }
+  void right(const PageContext& c) override {
+    section(c.ui, "MOVE THE WEIGHTS", "0: the model's own");
+    slider(c.ui, "Share of the way", share_, {0, 1, 1, false, "", 2});
+    section(c.ui, "NEARLY THE SAME", "relative singular value");
+    slider(c.ui, "Tolerance", tolerance_, {1e-6, 0.5, 1e-6, true, "", 6});
+    position_control(c, "the row that is moved");
+    const auto answer = job_.answer();
+    if (!answer) return;
+    const Alternatives& found = answer->result;
+    section(c.ui, "THIS ROW", fmt::format("layer {} head {}", found.layer, found.head));
+    fact(c.ui, "Keys it sees", std::to_string(found.weights.size()));
+    fact(c.ui, "Free directions", std::to_string(found.free), nullptr,
+         {"dimension of {δ : Σ δ = 0, Σ δ v = 0}",
+          "keys − 1 − rank of the values: above d_head + 1 keys there always are some",
+          fmt::format("blocks.{}.attn.hook_v, F32", found.layer)});
+    fact(c.ui, "Gives its weight away", token_label(*answer->source.trace, found.key), nullptr,
+         {"the pinned key, or the strongest one",
+          fmt::format("{:.4f} → {:.4f} at the end", nth(found.weights, found.key), nth(found.at(1), found.key))});
+    if (found.free == 0)
+      note(c.ui,
+           "The values pin this row: no other weights give the same output. Pin a later row, or raise the tolerance.");
+    selected_head(c);
+  }
+
+ private:
+  using Reading = ReadingJob<Alternatives>::Reading;
+
+  void keep_up(const PageContext& c) {
+    if (!c.trace()) return;
+    const HeadId head = chosen_head(c, *c.trace());
+    const Index row = pinned_row(c, *c.trace());
+    const Index key = c.state().document.key && *c.state().document.key <= row ? *c.state().document.key : -1;
+    const double tolerance = tolerance_;
+    const std::string place = fmt::format("{} {} {} {} {:.3g}", head.layer, head.head, row, key, tolerance);
+    job_.want(c, {SiteKind::v}, place, [head, row, key, tolerance](const ReadingSource& source, const Ctx& ctx) {
+      return find_alternatives(*source.trace, head, row, key, tolerance, ctx.stop);
+    });
+    const auto found = job_.answer();
+    if (!found || found->options != place || found->source.run != c.results().run) return;
+    const double share = share_;
+    moved_.want(c, {}, fmt::format("{} {:.4f}", place, share),
+                [found, share, place](const ReadingSource& source, const Ctx& ctx) {
+                  const Alternatives& path = found->result;
+                  Moved out;
+                  out.place = place;
+                  out.room = row_difference(path.values, path.weights, path.at(1)).variation;
+                  const auto weights = path.at(share);
+                  out.difference = row_difference(path.values, path.weights, weights);
+                  const auto blind = naive_shift(path.weights, path.key, out.difference.variation);
+                  out.blind_difference = row_difference(path.values, path.weights, blind);
+                  const Ctx own{.backend = ctx.backend, .stop = ctx.stop};
+                  out.replaced = replace_row(source.model, source.run->request, own, *found->source.trace,
+                                             {path.layer, path.head}, path.query, weights);
+                  out.blind = replace_row(source.model, source.run->request, own, *found->source.trace,
+                                          {path.layer, path.head}, path.query, blind);
+                  return out;
+                });
+  }
+
+  /// How far the strongest key's weight can go in every head, at this row.
+  void atlas(const PageContext& c) {
+    const Index row = pinned_row(c, *c.trace());
+    const double tolerance = tolerance_;
+    constexpr Index most = Index{1} << 14;  // heads × keys: beyond, it would take too long for a glance
+    const ModelDims& dims = c.trace()->model.dims;
+    if (Index{dims.layers} * dims.heads * (row + 1) > most) return;
+    room_.want(c, {SiteKind::v}, fmt::format("{} {:.3g}", row, tolerance),
+               [row, tolerance](const ReadingSource& source, const Ctx& ctx) {
+                 std::vector<double> moved;
+                 for (const AttentionMap& map : source.trace->maps) {
+                   const Alternatives path = find_alternatives(*source.trace, map.id(), row, -1, tolerance, ctx.stop);
+                   moved.push_back(row_difference(path.values, path.weights, path.at(1)).variation);
+                   if (ctx.progress)
+                     *ctx.progress = static_cast<float>(moved.size()) / static_cast<float>(source.trace->maps.size());
+                 }
+                 return moved;
+               });
+    const auto answer = room_.answer();
+    if (!answer) return;
+    ImGui::Dummy({0, c.ui.px(6)});
+    section(c.ui, "ROOM IN EVERY HEAD", "share of this row's weight that can lie elsewhere · click a head");
+    const double width = std::floor(c.room()), height = std::max(150.0, room_below(c) - 6);
+    atlas_.want(c.jobs, c.ui, answer, fmt::format("{} {}", width, height), [answer, width, height](const Style& style) {
+      const ModelDims& d = answer->source.trace->model.dims;
+      Matrix m = head_matrix(d.layers, d.heads, answer->result);
+      m.unit = "total variation that leaves the output as it is";
+      m.low = 0;
+      m.high = 1;
+      m.width = width, m.height = height;
+      return matrix_scene(m, style);
+    });
+    const SceneTouch touch = wide_scene(c, atlas_, "room");
+    if (!atlas_.scene()) return;
+    const auto head = head_cells(c, *atlas_.scene(), touch);
+    const auto at = head ? static_cast<std::size_t>(head->layer * dims.heads + head->head) : answer->result.size();
+    if (at < answer->result.size())
+      tooltip(c.ui, {fmt::format("Layer {} Head {}: {:.3f}", head->layer, head->head, answer->result[at]),
+                     "½ Σ |α − α'| at the end of the way; its strongest key gives its weight away",
+                     "hook_pattern, hook_v of this row"});
+  }
+
+  void rows(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
+    const Alternatives& found = answer->result;
+    section(c.ui, "ROW",
+            fmt::format("of {} {}: the model's weights, other weights with the same output, as much moved blindly",
+                        token_label(*answer->source.trace, found.query), found.query));
+    const double width =
+        std::max(std::floor(c.room()), 80 + 9.0 * static_cast<double>(answer->source.trace->tokens.size()));
+    slot_.want(
+        c.jobs, c.ui, answer, fmt::format("{:.3f} {}", share_, width),
+        [answer, share = share_, width](const Style& style) {
+          const Alternatives& path = answer->result;
+          const auto other = path.at(share),
+                     blind = naive_shift(path.weights, path.key,
+                                         row_difference(path.values, path.weights, other).variation);
+          Matrix m;
+          const auto n = static_cast<Index>(answer->source.trace->tokens.size());
+          m.values = Tensor::zeros({3, n});
+          for (Index r = 0; r < 3; ++r)
+            for (Index j = 0; j < n; ++j) {
+              const auto at = static_cast<std::size_t>(j);
+              m.pending.push_back(at >= path.weights.size());
+              if (at < path.weights.size())
+                m.values.ref(r, j) = static_cast<float>(r == 0 ? path.weights[at] : r == 1 ? other[at] : blind[at]);
+            }
+          m.pending_text = "masked";
+          m.rows = {"model's", "other", "blind"};
+          m.tokens = answer->source.trace;
+          m.column_title = "key →";
+          m.unit = "attention weight of this row";
+          m.low = 0;
+          m.high = std::max(0.05, static_cast<double>(*std::ranges::max_element(path.weights)));
+          m.width = width, m.height = 270;
+          m.largest_cell = 44;
+          return matrix_scene(m, style);
+        });
+    const SceneTouch touch = wide_scene(c, slot_, "rows", [&](const Scene& scene, const SceneTouch& at) {
+      frame_column(c, scene, at, found.key, c.ui.theme.accent);
+      name_cells(c, scene, at, [](Index row, Index key) { return fmt::format("Weights {} Key {}", row, key); });
+    });
+    const auto cell = matrix_cell(touch);
+    if (!cell || cell->column >= static_cast<Index>(found.weights.size())) return;
+    const auto at = static_cast<std::size_t>(cell->column);
+    tooltip(c.ui, {fmt::format("{} ({})", token_label(*answer->source.trace, cell->column), cell->column),
+                   fmt::format("model's {:.5f}, other {:.5f}", found.weights[at], found.at(share_)[at]),
+                   "click: this key shall give its weight away"});
+    if (touch.clicked) c.editor.pin(found.query, cell->column);
+  }
+
+  void verdict(const PageContext& c, const Reading& answer) {
+    const auto moved = moved_.answer();
+    section(c.ui, "WHAT CHANGES", "the same amount of weight, moved with an eye on the values, and blindly");
+    if (!moved || moved->source.run != answer.source.run || moved->result.place != answer.options)
+      return note(c.ui, "Running the text …");
+    const Moved& m = moved->result;
+    const auto line = [&](const char* name, double other, double blind, const char* how) {
+      ImGui::TableNextRow();
+      ImGui::TableNextColumn();
+      ImGui::TextUnformatted(name);
+      if (ImGui::IsItemHovered()) tooltip(c.ui, {name, how});
+      const UseFont font(c.ui, c.ui.number());
+      for (const double v : {other, blind}) {
+        ImGui::TableNextColumn();
+        ImGui::TextUnformatted(v != 0 && std::abs(v) < 1e-4 ? short_number(v, 2).c_str()
+                                                            : fmt::format("{:.4f}", v).c_str());
+      }
+    };
+    if (ImGui::BeginTable("verdict", 3,
+                          ImGuiTableFlags_SizingStretchProp | ImGuiTableFlags_RowBg | ImGuiTableFlags_NoSavedSettings,
+                          {std::min(ImGui::GetContentRegionAvail().x, c.ui.px(640)), 0})) {
+      ImGui::TableSetupColumn("", 0, 2.4f);
+      ImGui::TableSetupColumn("other weights");
+      ImGui::TableSetupColumn("moved blindly");
+      ImGui::TableHeadersRow();
+      line("Total variation of the weights", m.difference.variation, m.blind_difference.variation,
+           "½ Σ |α − α'|: 0 the same, 1 nothing in common");
+      line("Jensen–Shannon divergence, nats", m.difference.divergence, m.blind_difference.divergence,
+           "at most ln 2 = 0.693");
+      line("Change of the head's output", m.difference.output, m.blind_difference.output,
+           "‖z − z'‖ ÷ ‖z‖, z = Σ α v, hook_v, float64");
+      line("KL of the next token here, nats", m.replaced.kl, m.blind.kl,
+           "KL(before ‖ after) at this row, the model run again with the row replaced");
+      line("KL at the end of the text, nats", m.replaced.kl_last, m.blind.kl_last, "the same after the last token");
+      ImGui::EndTable();
+    }
+    ImGui::Dummy({0, c.ui.px(6)});
+    const std::string key = token_label(*answer.source.trace, answer.result.key);
+    note(
+        c.ui,
+        m.room < little_room
+            ? fmt::format("No weights that give less to {} write the same: here the map says what the output rests on.",
+                          key)
+            : fmt::format(
+                  "Up to {:.0f} % of this row's weight can lie elsewhere, away from {}, without a change of the head's "
+                  "output: the map alone does not say what it rests on.",
+                  100 * m.room, key));
+  }
+
+  ReadingJob<Alternatives> job_{*this, "read.alternatives", "moving the weights"};
+  ReadingJob<Moved> moved_{*this, "read.alternatives.moved", "moving the weights"};
+  ReadingJob<std::vector<double>> room_{*this, "read.alternatives.room", "moving the weights"};
+  ReadingSlot slot_{*this, "scene.alternatives"}, atlas_{*this, "scene.alternatives.room"};
+  double share_ = 1, tolerance_ = 1e-6;
+};
+
+}  // namespace
+
+std::unique_ptr<Page> make_alternatives(JobRunner&) {
+  return std::make_unique<AlternativesPage>();
+}
+
+}  // namespace headscope

@@ -1,0 +1,216 @@
+// Every head taken out in turn: an atlas of effects and a list to sort.
+
+#include "core/analysis/head_ablation.h"
+#include "core/base/nth.h"
+#include "core/edits/ablate_edit.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
+#include "app/workspaces/analyse/sweep_page.h"
+#include "app/workspaces/head_cells.h"
+#include "viz/color/color_norm.h"
+
+namespace headscope {
+
+namespace {
+
+/// What an atlas cell and a column of the list can show.
+struct Measure {
+  const char* button;
+  const char* unit;
+  const char* formula;
+  double (*value)(const HeadAblation::Head&);
+};
+constexpr Measure measures[] = {
+    {"Loss", "loss change on this text, nats per token",
+     "mean −ln p(token) without the head − with it; above 0 the text needs the head",
+     [](const HeadAblation::Head& h) { return h.loss_change; }},
+    {"KL", "KL(before ‖ after) of the next token, nats", "Σ p ln(p / q) over the full vocabulary, after the last token",
+     [](const HeadAblation::Head& h) { return h.after.kl; }},
+    {"Logit difference", "change of the logit difference",
+     "(logit[first] − logit[second]) without the head − with it, after the last token; below 0 the head speaks for "
+     "the first answer",
+     [](const HeadAblation::Head& h) { return h.logit_difference_change; }},
+};
+
+std::string signed_number(double value) {
+  if (!std::isfinite(value)) return "–";
+  return (value < 0 ? "−" : value > 0 ? "+" : "") + short_number(std::abs(value), 3);
+}
+
+class HeadAblationPage final : public SweepPage<HeadAblationSweep, HeadAblationRequest> {
+ public:
+  explicit HeadAblationPage(JobRunner& jobs)
+      : SweepPage(
+            jobs, "ablate",
+            {"heads", "Nothing has been taken out yet", "Press Start on the right: every head is taken out once."}) {}
+
+  void middle(const PageContext& c) override {
+    if (!keep_up(c)) return;
+    atlas(c);
+    ImGui::Dummy({0, c.ui.px(4)});
+    list(c);
+  }
+
+  void controls(ControlsRecord& r) override {
+    ablation_record(r, ablation_);
+    r.field("measure", measure_, 0, 2);
+  }
+  void right(const PageContext& c) override {
+    section(c.ui, "TAKE OUT", "what the head reads (z) becomes");
+    ablation_choice(c, "ablation kind", ablation_);
+    ImGui::Dummy({0, c.ui.px(6)});
+    const bool known = of_open_model(c);
+    answer_fields(c, fields_, known ? &result()->answers : nullptr);
+    ImGui::Dummy({0, c.ui.px(6)});
+    run(c);
+    ImGui::Dummy({0, c.ui.px(6)});
+    if (known) {
+      section(c.ui, "WITH ALL HEADS", "what is compared with");
+      const auto number = [](double v) { return std::isfinite(v) ? fmt::format("{:.3f}", v) : std::string("–"); };
+      fact(c.ui, "Loss on this text", number(result()->before.loss) + " nats", nullptr,
+           {"mean of −ln p(token | what came before)", "logits, F32, of the model as edited now"});
+      fact(c.ui,
+           fmt::format("Logit {} − {}", token_text(c.results().model, result()->answers.right),
+                       token_text(c.results().model, result()->answers.wrong)),
+           number(result()->before.logit_difference), nullptr, {"logits of the last position, F32"});
+      const auto on = std::ranges::count_if(result()->request.run.edits, &Intervention::enabled);
+      if (on > 0) note(c.ui, fmt::format("With {} {} of Explore in force.", on, on == 1 ? "edit" : "edits"));
+      ImGui::Dummy({0, c.ui.px(6)});
+    }
+    selected_head(c);
+  }
+
+ private:
+  std::optional<HeadAblationRequest> wanted(const PageContext& c) const override {
+    if (!c.results().run) return std::nullopt;
+    return HeadAblationRequest{c.results().run->request, ablation_.ablate, chosen_answers(c)};
+  }
+  double passes(const PageContext& c) const override {
+    const ModelDims& dims = c.trace()->model.dims;
+    return 0.5 * dims.layers * dims.heads;  // on average half of the blocks
+  }
+  bool mistyped() const override { return !fields_.error.empty(); }
+
+  void atlas(const PageContext& c) {
+    static constexpr const char* labels[] = {measures[0].button, measures[1].button, measures[2].button};
+    segmented(c.ui, "effect", labels, measure_);
+    const double height = std::clamp(ImGui::GetContentRegionAvail().y / c.ui.scale * 0.55, 160.0, 460.0);
+    const Measure& shown = measures[measure_];
+    const SceneTouch touch =
+        matrix_slot(c, slot_, "effects", result(), std::to_string(measure_), height, [result = result(), &shown] {
+          const ModelDims& dims = result->before_trace->model.dims;
+          std::vector<double> values;
+          for (const auto& head : result->heads) values.push_back(shown.value(head));
+          Matrix matrix = head_matrix(dims.layers, dims.heads, values);
+          matrix.unit = shown.unit;
+          return matrix;
+        });
+    const Scene* scene = slot_.scene();
+    if (!scene) return;
+    if (const auto head = head_cells(c, *scene, touch)) tip(c, *head);
+  }
+
+  void tip(const PageContext& c, HeadId head) {
+    const auto found = std::ranges::find_if(
+        result()->heads, [&](const HeadAblation::Head& h) { return h.layer == head.layer && h.head == head.head; });
+    if (found == result()->heads.end()) return tooltip(c.ui, {"Not computed yet"});
+    const Ablate& by = result()->request.ablate;
+    tooltip(c.ui, {fmt::format("Layer {} Head {} without it", head.layer, head.head),
+                   fmt::format("loss {:.4f} → {:.4f} nats", result()->before.loss, found->after.loss),
+                   fmt::format("KL(before ‖ after) {:.4f} nats", found->after.kl),
+                   fmt::format("logit difference {:.3f} → {:.3f}", result()->before.logit_difference,
+                               found->after.logit_difference),
+                   fmt::format("blocks.{}.attn.hook_z[:, {}] {}, F32; the model run again from block {}", head.layer,
+                               head.head, text_of(EditAction(by)), head.layer)});
+  }
+
+  void list(const PageContext& c) {
+    section(c.ui, "HEADS BY EFFECT", "click a column to sort, a row to select, twice to open it in Explore");
+    std::vector<int> order(result()->heads.size());
+    std::iota(order.begin(), order.end(), 0);
+    const auto key = [&](int i) {
+      const HeadAblation::Head& h = nth(result()->heads, i);
+      if (sort_ == 0) return -static_cast<double>(i);
+      const double v = measures[sort_ - 1].value(h);
+      return std::isnan(v) ? -1e300 : v;
+    };
+    std::ranges::stable_sort(order, [&](int a, int b) { return descending_ ? key(a) > key(b) : key(a) < key(b); });
+
+    constexpr ImGuiTableFlags flags = ImGuiTableFlags_Sortable | ImGuiTableFlags_SizingStretchSame |
+                                      ImGuiTableFlags_ScrollY | ImGuiTableFlags_NoSavedSettings;
+    c.ui.pictures.add_table("heads by effect", "heads by effect", [result = result(), order] {
+      Table out{"heads by effect", {"layer", "head", "loss change", "KL", "logit difference"}, {}};
+      for (const int i : order) {
+        const HeadAblation::Head& head = nth(result->heads, i);
+        out.rows.push_back({std::to_string(head.layer), std::to_string(head.head)});
+        for (const Measure& measure : measures) out.rows.back().push_back(number_cell(measure.value(head)));
+      }
+      return out;
+    });
+    const UseFont font(c.ui, c.ui.number());
+    if (!ImGui::BeginTable("heads by effect", 5, flags, {0, std::max(ImGui::GetContentRegionAvail().y, c.ui.px(120))}))
+      return;
+    ImGui::TableSetupScrollFreeze(0, 1);
+    ImGui::TableSetupColumn("Head", ImGuiTableColumnFlags_PreferSortAscending, 0.6f);
+    ImGui::TableSetupColumn("Class", ImGuiTableColumnFlags_NoSort, 1.3f);
+    ImGui::TableSetupColumn("Loss change",
+                            ImGuiTableColumnFlags_DefaultSort | ImGuiTableColumnFlags_PreferSortDescending, 1.1f);
+    ImGui::TableSetupColumn("KL", ImGuiTableColumnFlags_PreferSortDescending, 0.8f);
+    ImGui::TableSetupColumn("Logit difference", ImGuiTableColumnFlags_PreferSortAscending, 1.4f);
+    ImGui::TableHeadersRow();
+    if (ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs(); specs && specs->SpecsCount > 0) {
+      const int column = specs->Specs[0].ColumnIndex;
+      sort_ = column == 0 ? 0 : column - 1;
+      // By head, ascending is layer by layer: the key falls.
+      descending_ = (specs->Specs[0].SortDirection == ImGuiSortDirection_Descending) != (column == 0);
+    }
+    const auto& facts = c.results().facts;
+    for (const int i : order) {
+      const HeadAblation::Head& head = nth(result()->heads, i);
+      const HeadId ref{head.layer, head.head};
+      ImGui::TableNextRow();
+      ImGui::TableNextColumn();
+      const std::string label = fmt::format("{}.{}##row", head.layer, head.head);
+      if (ImGui::Selectable(label.c_str(), c.state().document.selected == ref,
+                            ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowDoubleClick)) {
+        if (ImGui::IsMouseDoubleClicked(0))
+          show_in_explore(c, ref);
+        else
+          c.editor.select(ref);
+      }
+      if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tip(c, ref);
+      ImGui::TableNextColumn();
+      const int row = facts ? facts->row(ref) : -1;
+      const bool classed = row >= 0 && !nth(facts->verdicts, row).empty();
+      ImGui::TextColored(vec(c.ui.theme.muted), "%s",
+                         classed ? nth(facts->verdicts, row).front().rule->title.c_str() : "–");
+      for (const Measure& measure : measures) {
+        ImGui::TableNextColumn();
+        ImGui::TextUnformatted(signed_number(measure.value(head)).c_str());
+      }
+    }
+    ImGui::EndTable();
+  }
+
+  SceneSlot slot_{"scene.ablation"};
+  AblationFields ablation_{{Ablate::By::mean}, ""};
+  AnswerFields fields_;
+  int measure_ = 0, sort_ = 1;
+  bool descending_ = true;
+};
+
+}  // namespace
+
+std::unique_ptr<Page> make_head_ablation(JobRunner& jobs) {
+  return std::make_unique<HeadAblationPage>(jobs);
+}
+
+}  // namespace headscope

@@ -1,0 +1,245 @@
+// Heads that share keys and values: what fewer key heads, or a latent, cost the open model, and what a cache takes.
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
+#include "app/workspaces/analyse/sweep_page.h"
+#include "app/workspaces/scene_slot.h"
+#include "core/analysis/key_sharing_sweep.h"
+#include "core/attention/key_sharing.h"
+#include "core/edits/latent_keys_edit.h"
+#include "core/edits/share_keys_edit.h"
+#include "core/model/published_caches.h"
+#include "viz/color/color_norm.h"
+#include "viz/scene/compose.h"
+#include "viz/scene/line_chart.h"
+
+namespace headscope {
+
+namespace {
+
+std::string bytes_words(double bytes) {
+  return quantity(bytes, "B");
+}
+
+class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
+ public:
+  explicit KeySharingPage(JobRunner& jobs)
+      : SweepPage(
+            jobs, "sharing",
+            {"ways", "Nothing has been shared yet", "Press Start on the right: every way of sharing is run once."}) {}
+
+  void middle(const PageContext& c) override {
+    if (!keep_up(c)) return;
+    charts(c);
+    table(c);
+    published(c);
+  }
+
+  void controls(ControlsRecord& r) override {
+    r.field("tokens", tokens_, 256, 1048576);
+    r.field("bytes", bytes_choice_, 0, 2);
+  }
+  void right(const PageContext& c) override {
+    section(c.ui, "CACHE OF");
+    slider(c.ui, "tokens", tokens_, {256, 1'048'576, 8192, true, "", 0});
+    tokens_ = std::round(tokens_);
+    static constexpr const char* labels[] = {"4 bytes", "2 bytes", "1 byte"};
+    segmented(c.ui, "bytes per number", labels, bytes_choice_);
+    if (c.results().model.model) {
+      const ModelDims& d = c.results().model.model->config().dims;
+      const auto u = [](double v) { return static_cast<std::uint64_t>(v); };
+      fact(c.ui, "The open model",
+           bytes_words(
+               static_cast<double>(key_cache_bytes(u(d.layers), u(d.kv_heads), u(d.d_head), u(tokens_), u(bytes())))),
+           nullptr,
+           {"2 · layers · key heads · d_head · tokens · bytes",
+            fmt::format("2 · {} · {} · {} · {:.0f} · {}", d.layers, d.kv_heads, d.d_head, tokens_, bytes())});
+      fact(c.ui, "With a key head per head",
+           bytes_words(
+               static_cast<double>(key_cache_bytes(u(d.layers), u(d.heads), u(d.d_head), u(tokens_), u(bytes())))));
+      fact(c.ui, "Per token",
+           bytes_words(static_cast<double>(key_cache_bytes(u(d.layers), u(d.kv_heads), u(d.d_head), 1, u(bytes())))));
+    }
+    ImGui::Dummy({0, c.ui.px(6)});
+    run(c);
+    if (result()) {
+      section(c.ui, "AS IT IS");
+      fact(c.ui, "Loss on this text", fmt::format("{:.3f} nats", result()->before.loss));
+    }
+    look_for(c);
+  }
+
+ private:
+  /// The latent beside the most pooled heads, at the same cache: what the runs say, once both have been run.
+  void look_for(const PageContext& c) const {
+    if (!result()) return;
+    const KeySharing::Entry* pooled = nullptr;
+    for (const KeySharing::Entry& each : result()->entries)
+      if (!each.latent && (!pooled || each.number < pooled->number)) pooled = &each;
+    const auto latent = std::ranges::find_if(result()->entries, [&](const KeySharing::Entry& each) {
+      return pooled && each.latent && each.kept == pooled->kept;
+    });
+    if (!pooled || latent == result()->entries.end()) return;
+    section(c.ui, "WHAT TO LOOK FOR");
+    const double heads = pooled->outcome.loss, rank = latent->outcome.loss;
+    note(c.ui,
+         fmt::format("In the same room, {} numbers per token and layer, {} key {} costs {:.3f} nats and a latent of "
+                     "{} costs {:.3f}.{}",
+                     short_number(pooled->kept, 6), pooled->number, pooled->number == 1 ? "head" : "heads",
+                     heads - result()->before.loss, latent->number, rank - result()->before.loss,
+                     rank < heads ? " The latent chooses its directions; pooling only averages what is there." : ""));
+    note(c.ui, "Nothing was trained on: published models learn to share (GQA's paper trains for a twentieth more).");
+  }
+  int bytes() const { return bytes_choice_ == 0 ? 4 : bytes_choice_ == 1 ? 2 : 1; }
+  std::optional<RunRequest> wanted(const PageContext& c) const override {
+    return c.results().run ? std::optional(c.results().run->request) : std::nullopt;
+  }
+  double passes(const PageContext&) const override { return 14; }
+
+  void charts(const PageContext& c) {
+    const double width = std::floor(c.room()),
+                 height = std::clamp(ImGui::GetContentRegionAvail().y / c.ui.scale * 0.36, 160.0, 300.0);
+    slot_.want(c.jobs, c.ui, result(), fmt::format("{} {}", width, height),
+               [result = result(), width, height](const Style& style) {
+                 const double half = std::floor((width - 30) / 2);
+                 LineChart loss, error;
+                 for (LineChart* chart : {&loss, &error}) {
+                   chart->width = half;
+                   chart->height = height;
+                   chart->grid = true;
+                   chart->log_x = true;
+                   chart->x_title = "numbers kept per token and layer";
+                 }
+                 loss.y_title = "loss on this text, nats";
+                 error.y_title = "‖W − W_r‖ / ‖W‖ of [W_K W_V]";
+                 error.y_low = 0;
+                 ChartSeries groups{"groups", style.theme.key, {}, {}, 2},
+                     latent{"latent", style.theme.accent, {}, {}, 2}, weights{"", style.theme.accent, {}, {}, 2};
+                 for (const KeySharing::Entry& each : result->entries) {
+                   ChartSeries& line = each.latent ? latent : groups;
+                   line.x.push_back(each.kept);
+                   line.y.push_back(each.outcome.loss);
+                   if (each.latent) weights.x.push_back(each.kept), weights.y.push_back(each.weight_error);
+                 }
+                 for (const auto* line : {&groups, &latent})
+                   for (const double x : line->x) loss.x_ticks.push_back(x);
+                 std::ranges::sort(loss.x_ticks);
+                 error.x_ticks = weights.x;
+                 std::ranges::sort(error.x_ticks);
+                 loss.series = {groups, latent};
+                 error.series = {weights};
+                 const Scene parts[] = {line_chart_scene(loss, style), line_chart_scene(error, style)};
+                 return beside(parts, 30);
+               });
+    slot_.draw(c.ui, "sharing", {}, width, height);
+  }
+
+  static std::string way(const KeySharing::Entry& each, const ModelDims& dims) {
+    return each.latent                 ? fmt::format("latent of {}", each.number)
+           : each.number == dims.heads ? std::string("MHA")
+           : each.number == 1          ? std::string("MQA")
+                                       : fmt::format("GQA, {} groups", each.number);
+  }
+
+  void table(const PageContext& c) {
+    c.ui.pictures.add_table("ways of sharing", "ways of sharing", [result = result(), per_number = bytes()] {
+      Table out{"ways of sharing", {"way", "numbers per token", "bytes per token", "loss", "KL of the next token"}, {}};
+      for (const KeySharing::Entry& each : result->entries) {
+        const double kept = each.kept * result->dims.layers;
+        out.rows.push_back({way(each, result->dims), number_cell(kept), number_cell(kept * per_number),
+                            number_cell(each.outcome.loss), number_cell(each.outcome.kl)});
+      }
+      return out;
+    });
+    section(c.ui, "WAYS OF SHARING", "all layers at once; click to try one in Explore");
+    const UseFont font(c.ui, c.ui.number());
+    if (!ImGui::BeginTable("ways of sharing", 6, ImGuiTableFlags_SizingStretchSame | ImGuiTableFlags_NoSavedSettings))
+      return;
+    for (const char* title : {"", "Kept per token", "Cache", "Of as it is", "Loss", "KL of the next token"})
+      ImGui::TableSetupColumn(title);
+    ImGui::TableHeadersRow();
+    const ModelDims& d = result()->dims;
+    const double own = 2.0 * d.kv_heads * d.d_head;
+    for (const KeySharing::Entry& each : result()->entries) {
+      ImGui::TableNextRow();
+      ImGui::TableNextColumn();
+      const std::string name = way(each, d);
+      if (ImGui::Selectable(name.c_str(), false, ImGuiSelectableFlags_SpanAllColumns)) try_out(c, each);
+      if (ImGui::IsItemHovered())
+        tooltip(c.ui, {text_of(each.latent ? EditAction(LatentKeys{each.number}) : EditAction(ShareKeys{each.number})),
+                       each.latent ? "singular value decomposition of [W_K W_V], cut off at the rank"
+                                   : "W_K and W_V of neighbouring heads, averaged"});
+      ImGui::TableNextColumn();
+      ImGui::Text("%s", short_number(each.kept * d.layers, 6).c_str());
+      ImGui::TableNextColumn();
+      ImGui::TextUnformatted(bytes_words(each.kept * d.layers * tokens_ * bytes()).c_str());
+      ImGui::TableNextColumn();
+      ImGui::Text("%s %%", short_number(100 * each.kept / own, 3).c_str());
+      ImGui::TableNextColumn();
+      ImGui::Text("%.3f", each.outcome.loss);
+      ImGui::TableNextColumn();
+      ImGui::Text("%.4f", each.outcome.kl);
+    }
+    ImGui::EndTable();
+  }
+
+  void try_out(const PageContext& c, const KeySharing::Entry& entry) {
+    std::vector<Intervention> edits = c.state().document.edits;
+    std::erase_if(edits, [](const Intervention& e) { return e.action.as<ShareKeys>() || e.action.as<LatentKeys>(); });
+    edits.push_back({{}, entry.latent ? EditAction(LatentKeys{entry.number}) : EditAction(ShareKeys{entry.number})});
+    c.editor.history().close_step();
+    c.editor.set_edits(std::move(edits));
+    c.app.ui.workspace = workspace_index("Explore");
+  }
+
+  void published(const PageContext& c) {
+    section(c.ui, "PUBLISHED MODELS", "from the papers named in the last column");
+    const UseFont font(c.ui, c.ui.number());
+    constexpr ImGuiTableFlags flags =
+        ImGuiTableFlags_ScrollY | ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_NoSavedSettings;
+    if (!ImGui::BeginTable("published caches", 7, flags, {0, std::max(ImGui::GetContentRegionAvail().y, c.ui.px(120))}))
+      return;
+    ImGui::TableSetupScrollFreeze(0, 1);
+    for (const char* title : {"Model", "Sharing", "Layers", "Key heads", "Per token", "Cache", "Source"})
+      ImGui::TableSetupColumn(title, title[0] == 'S' && title[1] == 'o' ? ImGuiTableColumnFlags_WidthStretch
+                                                                        : ImGuiTableColumnFlags_WidthFixed);
+    ImGui::TableHeadersRow();
+    for (const PublishedCache& each : published_caches()) {
+      ImGui::TableNextRow();
+      const std::string cells[] = {std::string(each.model),
+                                   std::string(each.sharing),
+                                   std::to_string(each.layers),
+                                   each.latent > 0
+                                       ? fmt::format("{} + {}", each.latent, each.rotary)
+                                       : fmt::format("{} of {} × {}", each.kv_heads, each.heads, each.d_head),
+                                   bytes_words(static_cast<double>(each.bytes(1, static_cast<std::uint64_t>(bytes())))),
+                                   bytes_words(static_cast<double>(each.bytes(static_cast<std::uint64_t>(tokens_),
+                                                                              static_cast<std::uint64_t>(bytes())))),
+                                   std::string(each.source)};
+      for (const std::string& cell : cells) {
+        ImGui::TableNextColumn();
+        text_line(c.ui, cell);
+      }
+    }
+    ImGui::EndTable();
+  }
+
+  SceneSlot slot_{"scene.sharing"};
+  double tokens_ = 8192;
+  int bytes_choice_ = 1;
+};
+
+}  // namespace
+
+std::unique_ptr<Page> make_key_sharing(JobRunner& jobs) {
+  return std::make_unique<KeySharingPage>(jobs);
+}
+
+}  // namespace headscope

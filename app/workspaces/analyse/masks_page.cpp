@@ -1,0 +1,276 @@
+// Masks: chosen, joined, painted; what they leave of the work and the cache; and what the open model makes of them.
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/state/positions_jobs.h"
+#include "app/widgets/controls.h"
+#include "app/widgets/mask_thumbnail.h"
+#include "app/widgets/paragraph.h"
+#include "app/workspaces/analyse/parts.h"
+#include "app/workspaces/analyse/reading_page.h"
+#include "core/attention/key_sharing.h"
+#include "core/attention/lsh.h"
+#include "core/attention/mask_facts.h"
+#include "core/attention/masks.h"
+#include "core/base/error.h"
+#include "core/base/nth.h"
+#include "core/edits/mask_edit.h"
+#include "viz/color/color_norm.h"
+#include "viz/scene/map_cells.h"
+#include "viz/scene/matrix_map.h"
+
+namespace headscope {
+
+namespace {
+
+constexpr Index most_drawn = 128;
+constexpr int top_keys = 4;  // whose recall is said of masks that hash
+
+/// What is known of one mask over one text.
+struct MaskPicture {
+  std::string spec;
+  double recall = -1;  ///< of masks that hash queries and keys: of the true top keys; < 0 = does not apply
+  HeadId head;         ///< whose queries and keys they are
+  Index tokens = 0;
+  MaskFacts facts;
+  std::vector<std::uint8_t> hidden;
+};
+
+/// What every head under the mask makes of the text.
+struct MaskedRun {
+  double loss = 0, kl = 0;
+};
+
+class MaskPage final : public ReadingPage {
+ public:
+  void middle(const PageContext& c) override {
+    if (!c.trace()) return empty_state(c.ui, "There is no text yet", "Open a model and write a prompt in Explore.");
+    ask(c);
+    chooser(c);
+    words(c);
+    picture(c);
+  }
+
+  void controls(ControlsRecord& r) override {
+    r.field("join", join_, 0, 3);
+    std::string spec = spec_;
+    r.field("mask", spec);
+    if (!r.reading()) return;
+    try {
+      line_ = spec_ = parse_mask(spec)->describe();
+    } catch (const Error&) {  // of a file that somebody wrote by hand
+    }
+  }
+  void right(const PageContext& c) override {
+    if (!picture_.answer() || !c.trace()) return;
+    numbers(c, *picture_.answer());
+    in_the_model(c);
+  }
+
+ private:
+  using Reading = ReadingJob<MaskPicture>::Reading;
+
+  void ask(const PageContext& c) {
+    const bool hashes = hashes_vectors(spec_);
+    const HeadId head = hashes ? c.state().document.selected : HeadId{};
+    picture_.want(
+        c, {}, fmt::format("{} {}", spec_, to_string(head)),
+        [spec = spec_, hashes, head](const ReadingSource& source, const Ctx& ctx) {
+          const Index n = std::min<Index>(static_cast<Index>(source.trace->tokens.size()), most_drawn);
+          MaskPicture made{spec, -1, head, n, {}, {}};
+          std::shared_ptr<const AttentionRule> rule = parse_mask(spec);
+          if (hashes) {
+            const auto vectors = jobs::head_vectors(source.model, *source.run, head, ctx);
+            const bool rotates = vectors->turned_q.defined();
+            const MaskVectors meet{rotates ? vectors->turned_q : vectors->q, rotates ? vectors->turned_k : vectors->k};
+            rule = parse_mask(spec, "mask", &meet);
+            made.recall = recall_of_top(meet.q, meet.k, *rule, top_keys);
+          }
+          made.facts = mask_facts(*rule, n);
+          made.hidden = hidden_cells(*rule, n);
+          return made;
+        });
+    masked_.want(c, {}, spec_, [spec = spec_](const ReadingSource& source, const Ctx& ctx) {
+      RunRequest request = source.run->request;
+      request.capture.maps = MapStorage::none;
+      request.capture.sites.clear();
+      request.capture.all_logits = true;
+      request.edits.push_back({{}, SetMask{spec}});
+      const auto after = headscope::run(source.model, request, ctx);
+      return MaskedRun{mean_loss(*after), next_token_change(*source.trace, *after, 1).kl};
+    });
+  }
+
+  /// Takes a spec over when it parses.
+  void choose(const std::string& spec) {
+    try {
+      spec_ = parse_mask(spec)->describe();
+      line_ = spec_;
+      error_.clear();
+    } catch (const Error& wrong) {
+      error_ = wrong.what();
+    }
+  }
+
+  void chooser(const PageContext& c) {
+    static constexpr const char* ways[] = {"take", "and", "or", "and not"};
+    segmented(c.ui, "mask joins", ways, join_);
+    ImGui::SameLine();
+    ImGui::AlignTextToFramePadding();
+    ImGui::TextColored(vec(c.ui.theme.muted), "%s",
+                       join_ == 0 ? "a click takes the mask" : "a click joins the mask to the one below");
+    const double side = 46;
+    const float pitch = c.ui.px(side + 20), left = ImGui::GetCursorScreenPos().x,
+                right = left + ImGui::GetContentRegionAvail().x;
+    float x = left;
+    for (const MaskForm& form : mask_forms()) {
+      if (x > left && x + pitch <= right) ImGui::SameLine(0, 0);
+      if (x + pitch > right) x = left;
+      ImGui::SetCursorScreenPos({x, ImGui::GetCursorScreenPos().y});
+      x += pitch;
+      const std::string spec(form.example), id = "take mask " + std::string(form.id);
+      const bool chosen = spec_.find(form.id) != std::string::npos;
+      const ThumbnailTouch touch = mask_thumbnail(c.ui, id.c_str(), *parse_mask(spec), form.id, chosen, side);
+      if (touch.clicked) {
+        if (join_ == 0)
+          choose(spec);
+        else
+          choose(fmt::format("({}) {} {}", spec_, join_ == 1 ? "&" : join_ == 2 ? "|" : "& not", spec));
+      }
+      if (touch.hovered)
+        tooltip(c.ui, {std::string(form.title) + ": " + std::string(form.form), std::string(form.meaning),
+                       "query i sees key j where " + std::string(form.predicate), std::string(form.source)});
+    }
+  }
+
+  void words(const PageContext& c) {
+    const UseFont font(c.ui, c.ui.token());
+    ImGui::SetNextItemWidth(-1);
+    if (input_line(c.ui, "##mask words", "window 8 & not padding 2", line_)) choose(line_);
+    if (!error_.empty()) error_text(c.ui, error_);
+  }
+
+  void picture(const PageContext& c) {
+    const auto answer = picture_.answer();
+    if (!answer) return;
+    const double width = std::floor(c.room()),
+                 height = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale)) - 6;
+    slot_.want(c.jobs, c.ui, answer, fmt::format("{} {}", width, height), [answer, width, height](const Style& style) {
+      const MaskPicture& known = answer->result;
+      MatrixMap matrix = mask_map(known.tokens, known.hidden);
+      if (known.tokens <= 40)
+        for (Index i = 0; i < known.tokens; ++i)
+          matrix.row_labels.push_back(fmt::format("{} {}", token_label(*answer->source.trace, i), i));
+      matrix.width = width;
+      matrix.height = height;
+      matrix.provenance = "mask " + known.spec;
+      Scene scene = matrix_map_scene(matrix, style);
+      const Heatmap& map = std::get<Heatmap>(find(scene, "map")->shape);
+      for (const Index row : known.facts.empty_rows) {
+        const Rect at = map.cell(std::min(row, map.rows() - 1), 0);
+        scene.add({Box{{at.x, at.y, map.rect.w, at.h}, {0, 0, 0, 0}, style.theme.key, 1.25, 0},
+                   fmt::format("empty.{}", row), fmt::format("query {} sees no key: all its weights are zero", row)});
+      }
+      return scene;
+    });
+    SceneViewOptions how;
+    how.tooltips = false;
+    const SceneTouch touch = slot_.draw(c.ui, "mask picture", how, width, height);
+    paint(c, touch);
+  }
+
+  /// Pressing on a cell opens or closes it; what the pointer is dragged over follows.
+  void paint(const PageContext& c, const SceneTouch& touch) {
+    if (!ImGui::IsMouseDown(ImGuiMouseButton_Left)) stroke_.reset();
+    const auto answer = picture_.current();
+    if (!touch.hovered || !touch.cell || !answer) return;
+    const MaskPicture& known = answer->result;
+    const Index i = touch.cell->row, j = touch.cell->column;
+    if (known.spec != spec_ || i >= known.tokens || j >= known.tokens) return;
+    const bool hidden = nth(known.hidden, i * known.tokens + j) != 0;
+    tooltip(c.ui, {fmt::format("query {} {} {}", i, hidden ? "does not see" : "sees", fmt::format("key {}", j)),
+                   fmt::format("{} → {}", token_label(*c.trace(), i), token_label(*c.trace(), j)),
+                   "press to open or close the cell, drag to paint"});
+    if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) stroke_ = hidden;
+    if (!stroke_ || hidden != *stroke_) return;
+    const MapCell cell{i, j};
+    choose(painted_mask(spec_, {&cell, 1}, *stroke_, known.tokens));
+  }
+
+  void numbers(const PageContext& c, const Reading& answer) {
+    const MaskPicture& known = answer.result;
+    const MaskFacts& facts = known.facts;
+    const ModelDims& d = answer.source.trace->model.dims;
+    section(c.ui, "WHAT IS LEFT", fmt::format("of {} tokens", facts.tokens));
+    fact(c.ui, "Cells kept", fmt::format("{} of {}", facts.cells, facts.tokens * facts.tokens));
+    fact(c.ui, "… of all", fmt::format("{:.1f} %", 100 * facts.share()));
+    fact(c.ui, "… of the causal ones", fmt::format("{:.1f} %", 100 * facts.causal_share()), nullptr,
+         {"visible cells ÷ n (n + 1) / 2"});
+    fact(c.ui, "Score and mixing work", quantity(facts.operations(d.d_head) * d.heads * d.layers, "FLOP"), nullptr,
+         {"4 · d_head · visible cells · heads · layers",
+          fmt::format("4 · {} · {} · {} · {}", d.d_head, facts.cells, d.heads, d.layers)});
+    const auto u = [](auto v) { return static_cast<std::uint64_t>(v); };
+    fact(c.ui, "Keys the cache must keep", fmt::format("{} of {}", facts.kept_keys, facts.tokens), nullptr,
+         {"keys that some one of the next n queries may still see"});
+    fact(c.ui, "KV cache",
+         quantity(static_cast<double>(key_cache_bytes(u(d.layers), u(d.kv_heads), u(d.d_head), u(facts.kept_keys), 4)),
+                  "B"),
+         nullptr, {"2 · layers · key heads · d_head · kept keys · 4 bytes"});
+    if (known.recall >= 0)
+      fact(c.ui, fmt::format("Top {} keys it shows", top_keys), fmt::format("{:.0f} %", 100 * known.recall), nullptr,
+           {fmt::format("of the {} keys with the largest q·k, the share that fell into a shared bucket", top_keys),
+            fmt::format("layer {} head {}, mean over the queries", known.head.layer, known.head.head)});
+    if (facts.ahead > 0)
+      fact(c.ui, "Cells that look ahead", std::to_string(facts.ahead), nullptr,
+           {"a decoder could not be trained with them; \"& causal\" closes them"});
+    if (!facts.empty_rows.empty()) {
+      const Color warn = c.ui.theme.key;
+      fact(c.ui, "Rows without a key", std::to_string(facts.empty_rows.size()), &warn,
+           {"their weights are all zero, and the head adds nothing there"});
+      note(c.ui, "A row without a key becomes zero: the head adds nothing to those tokens.");
+    }
+  }
+
+  void in_the_model(const PageContext& c) {
+    section(c.ui, "IN THE MODEL", "every head of every layer");
+    const auto losses = c.results().current_losses();
+    const double before = losses ? mean_loss(losses->now) : std::nan("");
+    fact(c.ui, "Loss as it is", std::isnan(before) ? "…" : fmt::format("{:.3f} nats", before), nullptr,
+         {"mean of −ln p(token | what came before)", "the run on screen, with the document's edits"});
+    const auto masked = masked_.current();
+    const std::string none = masked_.failed() ? "–" : "…";
+    const Color worse = c.ui.theme.key;
+    fact(c.ui, "… with this mask", masked ? fmt::format("{:.3f} nats", masked->result.loss) : none,
+         masked && masked->result.loss > before + 5e-4 ? &worse : nullptr,
+         {"*: mask " + spec_, "the same text, run with this mask in every head"});
+    fact(c.ui, "Next-token change (KL)", masked ? fmt::format("{:.4f} nats", masked->result.kl) : none, nullptr,
+         {"KL(as it is ‖ masked) after the last token"});
+    if (button(c.ui, "Keep among the edits", c.ui.px(28))) {
+      std::vector<Intervention> edits = c.state().document.edits;
+      set_mask(edits, HeadTarget{}, spec_);
+      c.editor.history().close_step();
+      c.editor.set_edits(std::move(edits));
+    }
+    if (ImGui::IsItemHovered())
+      tooltip(c.ui, {"*: mask " + spec_, "every workspace then shows the model so; Ctrl+Z takes it back"});
+  }
+
+  ReadingJob<MaskPicture> picture_{*this, "masks.facts", "measuring the mask"};
+  ReadingJob<MaskedRun> masked_{*this, "masks.model", "measuring the mask"};
+  ReadingSlot slot_{*this, "scene.masks"};
+  std::string spec_ = "causal", line_ = "causal", error_;
+  int join_ = 0;
+  std::optional<bool> stroke_;  // whether the stroke that is being painted opens cells
+};
+
+}  // namespace
+
+std::unique_ptr<Page> make_masks(JobRunner&) {
+  return std::make_unique<MaskPage>();
+}
+
+}  // namespace headscope

@@ -1,0 +1,370 @@
+// Transformer²: the singular values of a weight matrix, scaled by a vector z, with what the model then answers.
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "app/state/answer.h"
+#include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
+#include "app/workspaces/analyse/parts.h"
+#include "app/workspaces/next_panel.h"
+#include "app/workspaces/scene_slot.h"
+#include "core/attention/mechanisms/spectrum.h"
+#include "core/base/nth.h"
+#include "core/edits/singular_edit.h"
+#include "core/model/weights.h"
+#include "core/tensor/singular.h"
+#include "viz/color/color_norm.h"
+#include "viz/scene/head_pair.h"
+#include "viz/scene/singular_values.h"
+
+namespace headscope {
+
+namespace {
+
+constexpr double largest_z = 3;
+constexpr double pixels_per_z = 90;  // of a drag over a bar
+
+class SingularValuesPage final : public Page {
+ public:
+  explicit SingularValuesPage(JobRunner&) {}
+
+  void middle(const PageContext& c) override {
+    if (!c.results().model.model) return empty_state(c.ui, "No model is open", "Open one from the menu above.");
+    keep_up(c);
+    if (!current(c)) return empty_state(c.ui, "Decomposing the matrix", "Once for each matrix; then every z is quick.");
+    const double room = room_left(c);
+    spectrum(c, std::clamp(0.42 * room, 170.0, 360.0));
+    maps(c);
+  }
+
+  void controls(ControlsRecord& r) override {
+    r.field("layer", layer_, 0, most_layers);
+    r.field("matrix", matrix_, static_cast<WeightMatrix>(weight_matrix_count - 1));
+    r.field("split", split_, 0, 1 << 20);
+  }
+  void right(const PageContext& c) override {
+    if (!c.results().model.model) return;
+    choice(c);
+    if (!current(c)) return;
+    groups(c);
+    one(c);
+    numbers(c);
+    next_.draw(c);
+    look_for(c);
+  }
+
+  void each_frame(JobRunner& jobs, const Results& results, bool shown) override {
+    if (shown || !answer_.asked() || answer_.asked()->model == results.model.model) return;
+    answer_.let_go(jobs);  // of a model that is not open any more
+    slot_.let_go(jobs);
+  }
+
+ private:
+  /// A matrix.
+  struct Key {
+    std::shared_ptr<const Model> model;
+    int layer = 0;
+    WeightMatrix matrix = WeightMatrix::v;
+    bool operator==(const Key&) const = default;
+  };
+  /// What is known of it.
+  struct Known {
+    std::shared_ptr<const SingularDirections> singular;
+    Index in = 0, out = 0;
+  };
+
+  static double room_left(const PageContext& c) {
+    return static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale);
+  }
+  bool current(const PageContext& c) const {
+    return answer_.last() && answer_.last_key() == Key{c.results().model.model, layer_, matrix_};
+  }
+  const Known& known() const { return *answer_.last(); }
+  std::size_t count() const { return known().singular->values.size(); }
+
+  /// Decomposes on the worker what is not known yet; the model keeps it.
+  void keep_up(const PageContext& c) {
+    const auto model = c.results().model.model;
+    layer_ = std::clamp(layer_, 0, model->config().dims.layers - 1);
+    if (!model->projection(layer_, matrix_).weight.defined()) matrix_ = WeightMatrix::v;
+    const Key key{model, layer_, matrix_};
+    answer_.want(c.jobs, key, [key](const Ctx&) {
+      const Tensor weight = key.model->projection(key.layer, key.matrix).weight;
+      return Known{key.model->singular(key.layer, key.matrix), weight.dim(0), weight.dim(1)};
+    });
+    if (current(c)) chosen_ = std::clamp<Index>(chosen_, 0, static_cast<Index>(count()) - 1);
+  }
+
+  // ---- the edit
+  std::vector<Intervention>::const_iterator own_edit(const std::vector<Intervention>& edits) const {
+    return std::ranges::find_if(edits, [&](const Intervention& edit) {
+      const auto* scale = edit.action.as<ScaleSingular>();
+      return scale && scale->matrix == matrix_ && edit.target == HeadTarget{layer_, {}, {}};
+    });
+  }
+  std::vector<double> z_of(const PageContext& c) const {
+    const auto& edits = c.state().document.edits;
+    const auto found = own_edit(edits);
+    return found == edits.end() || !found->enabled ? std::vector<double>(count(), 1.0)
+                                                   : found->action.as<ScaleSingular>()->vector(count());
+  }
+  void put(const PageContext& c, const std::vector<double>& z) const {
+    std::vector<Intervention> edits = c.state().document.edits;
+    const auto found = own_edit(edits);
+    const bool same = std::ranges::all_of(z, [](double each) { return each == 1; });
+    const Intervention edit{{layer_, {}, {}}, ScaleSingular::of(matrix_, z)};
+    if (found == edits.end()) {
+      if (same) return;
+      edits.push_back(edit);
+    } else {
+      const auto at = edits.begin() + (found - edits.cbegin());
+      if (same)
+        edits.erase(at);
+      else
+        *at = edit;
+    }
+    c.editor.set_edits(std::move(edits));
+  }
+  static double rounded(double z) { return std::round(z * 100) / 100; }
+
+  // ---- the right column
+  void choice(const PageContext& c) {
+    const auto& model = c.results().model.model;
+    section(c.ui, "MATRIX");
+    double layer = layer_;
+    if (model->config().dims.layers > 1 &&
+        slider(c.ui, "Layer", layer, {0, static_cast<double>(model->config().dims.layers - 1), 0, false, "", 0}))
+      layer_ = static_cast<int>(std::lround(layer));
+    std::vector<WeightMatrix> there;
+    std::vector<std::string> names;
+    for (int each = 0; each < weight_matrix_count; ++each) {
+      const auto matrix = static_cast<WeightMatrix>(each);
+      if (!model->projection(layer_, matrix).weight.defined()) continue;
+      there.push_back(matrix);
+      names.emplace_back(symbol_of(matrix));
+    }
+    std::vector<const char*> labels;
+    for (const std::string& name : names) labels.push_back(name.c_str());
+    int chosen = static_cast<int>(std::ranges::find(there, matrix_) - there.begin());
+    if (segmented(c.ui, "matrix", labels, chosen, ImGui::GetContentRegionAvail().x)) matrix_ = nth(there, chosen);
+    ImGui::Dummy({0, c.ui.px(4)});
+  }
+
+  void groups(const PageContext& c) {
+    section(c.ui, "GROUPS", "the largest values, and all others");
+    std::vector<double> z = z_of(c);
+    const auto size = static_cast<double>(count());
+    double split = std::clamp(static_cast<double>(split_), 0.0, size);
+    if (slider(c.ui, "Largest k", split, {0, size, std::round(size / 4), false, "", 0}))
+      split_ = static_cast<int>(std::lround(split));
+    split_ = std::clamp(split_, 0, static_cast<int>(count()));
+    const auto part = [&](const char* name, std::size_t begin, std::size_t end) {
+      ImGui::BeginDisabled(begin == end);
+      double value = begin == end ? 1
+                                  : std::accumulate(z.begin() + static_cast<std::ptrdiff_t>(begin),
+                                                    z.begin() + static_cast<std::ptrdiff_t>(end), 0.0) /
+                                        static_cast<double>(end - begin);
+      if (slider(c.ui, name, value, {0, largest_z, 1, false, "", 2}) && begin < end) {
+        std::fill(z.begin() + static_cast<std::ptrdiff_t>(begin), z.begin() + static_cast<std::ptrdiff_t>(end), value);
+        put(c, z);
+      }
+      if (ImGui::IsItemHovered())
+        tooltip(c.ui, {fmt::format("z of σ {} … {}", begin + 1, end), "the mean of them while they differ",
+                       "double click: 1"});
+      ImGui::EndDisabled();
+    };
+    const auto k = static_cast<std::size_t>(split_);
+    part("k largest × z", 0, k);
+    part("Others × z", k, count());
+    if (button(c.ui, "Low rank k", c.ui.px(26))) {
+      std::fill(z.begin(), z.end(), 0.0);
+      std::fill(z.begin(), z.begin() + split_, 1.0);
+      c.editor.history().close_step();
+      put(c, z);
+    }
+    if (ImGui::IsItemHovered())
+      tooltip(c.ui,
+              {fmt::format("The nearest matrix of rank {}", split_), "z = 1 for the largest k, 0 for all others"});
+    ImGui::SameLine();
+    const auto& edits = c.state().document.edits;
+    ImGui::BeginDisabled(own_edit(edits) == edits.end());
+    if (button(c.ui, "As trained", c.ui.px(26))) {
+      c.editor.history().close_step();
+      put(c, std::vector<double>(count(), 1.0));
+    }
+    ImGui::EndDisabled();
+    ImGui::Dummy({0, c.ui.px(4)});
+  }
+
+  void one(const PageContext& c) {
+    section(c.ui, "ONE VALUE", "or drag a bar up and down");
+    double at = static_cast<double>(chosen_ + 1);
+    if (count() > 1 && slider(c.ui, "Value i", at, {1, static_cast<double>(count()), 1, false, "", 0}))
+      chosen_ = static_cast<Index>(std::lround(at)) - 1;
+    chosen_ = std::clamp<Index>(chosen_, 0, static_cast<Index>(count()) - 1);
+    std::vector<double> z = z_of(c);
+    double& value = nth(z, chosen_);
+    if (slider(c.ui, "z of it", value, {0, largest_z, 1, false, "", 2})) put(c, z);
+    ImGui::Dummy({0, c.ui.px(4)});
+  }
+
+  void numbers(const PageContext& c) const {
+    const std::vector<double> z = z_of(c);
+    const std::vector<double>& sigma = known().singular->values;
+    std::vector<double> scaled;
+    double moved = 0, all = 0;
+    for (std::size_t i = 0; i < z.size(); ++i) {
+      scaled.push_back(std::abs(z[i]) * sigma[i]);
+      moved += (z[i] - 1) * (z[i] - 1) * sigma[i] * sigma[i];
+      all += sigma[i] * sigma[i];
+    }
+    std::ranges::sort(scaled, std::ranges::greater{});
+    const std::string name(symbol_of(matrix_));
+    section(c.ui, name, fmt::format("layer {}, {} × {}", layer_, known().in, known().out));
+    const auto arrow = [](const std::string& before, const std::string& after) {
+      return before == after ? before : before + " → " + after;
+    };
+    fact(c.ui, "Largest σ", arrow(fmt::format("{:.3g}", sigma.front()), fmt::format("{:.3g}", scaled.front())), nullptr,
+         {"the most that the matrix stretches a vector", fmt::format("σ₁ of {}, F32, decomposed in F64", name)});
+    fact(c.ui, "Rank for 90 % energy",
+         arrow(std::to_string(energy_rank(sigma, 0.9)), std::to_string(energy_rank(scaled, 0.9))), nullptr,
+         {"fewest singular values whose squares sum to 90 % of all squares", fmt::format("of {}", count())});
+    fact(c.ui, "‖W′ − W‖ ÷ ‖W‖", fmt::format("{:.3g}", all > 0 ? std::sqrt(moved / all) : 0), nullptr,
+         {"√(Σ (z − 1)² σ² ÷ Σ σ²), the Frobenius norm"});
+    fact(c.ui, "Numbers in z", fmt::format("{} for {}", count(), known().in * known().out), nullptr,
+         {"what singular value fine-tuning trains, and what the matrix holds",
+          "min(in, out) of in · out; U and V stay as they are"});
+    ImGui::Dummy({0, c.ui.px(4)});
+  }
+
+  void look_for(const PageContext& c) const {
+    section(c.ui, "WHAT TO LOOK FOR");
+    const std::vector<double> z = z_of(c);
+    const EditEffect* effect = compared(c);
+    if (std::ranges::all_of(z, [](double each) { return each == 1; }))
+      return note(c.ui,
+                  fmt::format("{} of {} values hold 90 % of {}'s energy. Take the others away (Low rank k) and see "
+                              "how much of the answer stays; then take the largest ones.",
+                              energy_rank(known().singular->values, 0.9), count(), symbol_of(matrix_)));
+    if (!effect || c.state().document.edits != c.results().run->request.edits) return;
+    const bool alone = c.state().document.edits.size() == 1;
+    note(c.ui, fmt::format("{} changes the next token's distribution by {:.3g} nats (KL). Transformer² trains one such "
+                           "z for each task and mixes them; U and V never move.",
+                           alone ? "This z" : "This z, with the other edits,", effect->change.kl));
+  }
+
+  // ---- the middle
+  void spectrum(const PageContext& c, double height) {
+    const std::vector<double> z = z_of(c);
+    const double width = std::floor(c.room());
+    std::string key = fmt::format("{} {} {} ", width, height, chosen_);
+    for (const double each : z) key += fmt::format("{} ", each);
+    slot_.want(c.jobs, c.ui, answer_.last(), key,
+               [known = answer_.last(), z, chosen = chosen_, width, height](const Style& style) {
+                 return singular_values_scene({known->singular->values, z, chosen, width, height}, style);
+               });
+    SceneViewOptions how;
+    how.tooltips = false;
+    const SceneTouch touch = slot_.draw(c.ui, "singular values", how, width, height);
+    const Scene* scene = slot_.scene();
+    if (!scene) return;
+    const auto rect = [&](const char* name) -> const Rect* {
+      const Mark* mark = find(*scene, name);
+      return mark ? &std::get<Box>(mark->shape).rect : nullptr;
+    };
+    const Rect *values = rect("values"), *scales = rect("z");
+    if (!values || !scales) return;
+    drag(c, touch, *values, *scales, z);
+  }
+
+  /// A press takes the bar under the pointer; up and down then change its z until the button is let go. Double click
+  /// puts 1 back.
+  void drag(const PageContext& c, const SceneTouch& touch, const Rect& values, const Rect& scales,
+            std::vector<double> z) {
+    if (!ImGui::IsMouseDown(ImGuiMouseButton_Left)) held_.reset();
+    const auto inside = [&](const Rect& r) {
+      return touch.at.x >= r.x && touch.at.x < r.right() && touch.at.y >= r.y && touch.at.y <= r.bottom();
+    };
+    if (held_) {
+      const double moved = (held_->y - static_cast<double>(ImGui::GetMousePos().y)) / static_cast<double>(c.ui.scale);
+      const double now = std::clamp(rounded(held_->z + moved / pixels_per_z), 0.0, largest_z);
+      auto& own = nth(z, held_->index);
+      if (std::abs(moved) > 2 && own != now) own = now, put(c, z);
+      tooltip(c.ui, {fmt::format("z of σ {}: {:.2f}", held_->index + 1, own)});
+      return;
+    }
+    if (!touch.hovered || !(inside(values) || inside(scales))) return;
+    const auto index =
+        std::min<Index>(static_cast<Index>((touch.at.x - values.x) / values.w * static_cast<double>(count())),
+                        static_cast<Index>(count()) - 1);
+    const double sigma = nth(known().singular->values, index), own = nth(z, index);
+    tooltip(c.ui, {fmt::format("σ {} = {:.4g}{}", index + 1, sigma,
+                               own == 1 ? "" : fmt::format(", times {:.2f} = {:.4g}", own, own * sigma)),
+                   fmt::format("of {}, layer {}, F32, decomposed in F64", symbol_of(matrix_), layer_),
+                   "drag up or down: z; double click: 1"});
+    if (touch.double_clicked) {
+      nth(z, index) = 1;
+      c.editor.history().close_step();
+      return put(c, z);
+    }
+    if (!touch.pressed) return;
+    chosen_ = index;
+    held_ = Held{index, own, static_cast<double>(ImGui::GetMousePos().y)};
+  }
+
+  void maps(const PageContext& c) {
+    if (!c.trace()) return empty_state(c.ui, "There is no text yet", "Write a prompt in Explore: its maps show here.");
+    const EditEffect* effect = compared(c);
+    const HeadId head = c.state().document.selected;
+    if (!c.results().map(head)) return;
+    section(c.ui, fmt::format("LAYER {} · HEAD {}", head.layer, head.head),
+            effect ? "before → after all edits; arrow keys change the head" : "as it is; arrow keys change the head");
+    const double width = std::floor(c.room()), height = room_left(c) - 4;
+    // Labels of tokens and the colour bars take their part.
+    const double plot = std::clamp(std::min((width - 130) / 3, height - 130), 60.0, 340.0);
+    const auto after = effect ? effect->after : c.results().run->trace;
+    const auto before = effect ? effect->before : after;
+    const std::shared_ptr<const void> source = effect ? std::shared_ptr<const void>(c.results().effect) : after;
+    pair_.want(c.jobs, c.ui, source, fmt::format("{} {} {}", head.layer, head.head, plot),
+               [before, after, head, plot](const Style& style) {
+                 std::vector<int> partner(before->tokens.size());
+                 std::iota(partner.begin(), partner.end(), 0);
+                 HeadPairOptions o;
+                 o.layer = head.layer, o.head = head.head;
+                 o.name_a = "before", o.name_b = "after";
+                 o.partner = partner;
+                 o.plot = plot;
+                 o.bare = true;
+                 return head_pair_scene(*before, *after, o, style);
+               });
+    SceneViewOptions how;
+    how.centered = true;
+    pair_.draw(c.ui, "singular maps", how, width, std::max(height, 120.0));
+  }
+
+  struct Held {
+    Index index = 0;
+    double z = 1, y = 0;  // when the button went down
+  };
+
+  int layer_ = 0, split_ = 8;
+  WeightMatrix matrix_ = WeightMatrix::v;
+  Index chosen_ = 0;
+  std::optional<Held> held_;
+  Answer<Key, Known> answer_{{"singular", "taking singular values"}};
+  SceneSlot slot_{"scene.singular"}, pair_{"scene.singular.maps"};
+  NextPanel next_;
+};
+
+}  // namespace
+
+std::unique_ptr<Page> make_singular_values(JobRunner& jobs) {
+  return std::make_unique<SingularValuesPage>(jobs);
+}
+
+}  // namespace headscope

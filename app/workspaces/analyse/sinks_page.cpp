@@ -1,0 +1,182 @@
+// Where attention rests when it has nothing to say: weight on the first token, what it carries, and the V of the
+// layers.
+
+#include "core/analysis/sinks.h"
+#include "core/base/nth.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
+#include "app/workspaces/analyse/parts.h"
+#include "app/workspaces/analyse/reading_page.h"
+#include "app/workspaces/head_cells.h"
+#include "viz/scene/map_cells.h"
+
+namespace headscope {
+
+namespace {
+
+struct Measure {
+  const char* button;
+  const char* unit;
+  const char* formula;
+  double (*value)(const SinkHead&);
+};
+constexpr Measure measures[] = {
+    {"Weight", "mean weight on the first token", "mean over rows 1 … of hook_pattern[row, 0]",
+     [](const SinkHead& h) { return h.mass; }},
+    {"Carried", "share of what is written that comes from the first token",
+     "mean over rows of ‖α_0 v_0 W_O‖ ÷ Σ_j ‖α_j v_j W_O‖", [](const SinkHead& h) { return h.carried; }},
+    {"Value norm", "‖v_0‖ ÷ median ‖v‖ of the other tokens", "hook_v, Euclidean norms",
+     [](const SinkHead& h) { return h.value_norm / h.value_median; }},
+};
+
+class SinksPage final : public ReadingPage {
+ public:
+  void middle(const PageContext& c) override {
+    job_.want(c, {SiteKind::v, SiteKind::resid_post}, "",
+              [](const ReadingSource& source, const Ctx&) { return read_sinks(*source.trace, weights_of(source)); });
+    const auto answer = job_.answer();
+    if (!answer) return no_reading_yet(c);
+    static constexpr const char* labels[] = {measures[0].button, measures[1].button, measures[2].button};
+    segmented(c.ui, "sink measure", labels, measure_);
+    ImGui::Dummy({0, c.ui.px(4)});
+    heads(c, answer);
+    shape(c, answer);
+    received(c, answer);
+  }
+
+  void controls(ControlsRecord& r) override { r.field("measure", measure_, 0, 2); }
+  void right(const PageContext& c) override {
+    const auto answer = job_.answer();
+    if (!answer) return;
+    const HeadId head = chosen_head(c, *answer->source.trace);
+    const auto number = [](double v) { return std::isnan(v) ? std::string("–") : fmt::format("{:.3f}", v); };
+    for (const SinkHead& h : answer->result.heads) {
+      if (h.layer != head.layer || h.head != head.head) continue;
+      section(c.ui, "THIS HEAD", fmt::format("layer {} head {}, chance in grey", head.layer, head.head));
+      const std::string chance = number(h.chance);
+      fact(c.ui, "Weight on the first token", number(h.mass), nullptr,
+           {measures[0].formula, "chance: a head that spreads its weight evenly"}, &chance);
+      fact(c.ui, "… carries of its output", number(h.carried), nullptr, {measures[1].formula});
+      fact(c.ui, "‖v‖ there, median elsewhere", fmt::format("{:.2f}, {:.2f}", h.value_norm, h.value_median), nullptr,
+           {"hook_v, Euclidean norm", "median over the other tokens"});
+      fact(c.ui, "‖v W_O‖ there, elsewhere", fmt::format("{:.2f}, {:.2f}", h.output_norm, h.output_median), nullptr,
+           {"hook_v · W_O of the head", "median over the other tokens"});
+      fact(c.ui, "Entropy", number(h.entropy) + " nats", nullptr, {"mean over rows 1 … of −Σ p ln p"});
+      fact(c.ui, "… without the first token", number(h.entropy_without) + " nats", nullptr,
+           {"the first key dropped, the rest renormalised"});
+    }
+    section(c.ui, "V SHAPE", "ends ÷ middle of each layer");
+    for (std::size_t layer = 0; layer < answer->result.layers.size(); ++layer)
+      fact(c.ui, fmt::format("Layer {}", layer), number(answer->result.layers[layer].v_depth), nullptr,
+           {"the lower of the two ends ÷ mean of the middle half",
+            "rows of the second half of the text, mean of all heads; 1 = flat"});
+    section(c.ui, "IN EXPLORE");
+    static constexpr const char* first[] = {"first token", "hidden", "renormalised"};
+    int mode = static_cast<int>(c.state().view.first_token);
+    if (segmented(c.ui, "first token mode", first, mode, ImGui::GetContentRegionAvail().x))
+      c.editor.view().first_token = static_cast<FirstToken>(mode);
+    note(c.ui, "Maps in Explore with the first token, without it, or with the rest renormalised.");
+    selected_head(c);
+  }
+
+ private:
+  using Reading = ReadingJob<SinkReport>::Reading;
+
+  void heads(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
+    const double width = std::floor(c.room()), height = std::clamp(room_below(c) * 0.42, 160.0, 420.0);
+    const Measure& shown = measures[measure_];
+    heads_.want(c.jobs, c.ui, answer, fmt::format("{} {} {}", measure_, width, height),
+                [answer, &shown, measure = measure_, width, height](const Style& style) {
+                  const ModelDims& dims = answer->source.trace->model.dims;
+                  std::vector<double> values;
+                  for (const SinkHead& h : answer->result.heads) values.push_back(shown.value(h));
+                  Matrix m = head_matrix(dims.layers, dims.heads, values);
+                  m.unit = shown.unit;
+                  m.low = 0;
+                  if (measure < 2) m.high = 1;
+                  m.width = width, m.height = height;
+                  return matrix_scene(m, style);
+                });
+    const SceneTouch touch = wide_scene(c, heads_, "sinks");
+    if (!heads_.scene()) return;
+    const auto head = head_cells(c, *heads_.scene(), touch);
+    if (!head) return;
+    for (const SinkHead& h : answer->result.heads)
+      if (h.layer == head->layer && h.head == head->head)
+        tooltip(
+            c.ui,
+            {fmt::format("Layer {} Head {}", h.layer, h.head),
+             fmt::format("weight {:.3f} (chance {:.3f}), carries {:.3f} of its output", h.mass, h.chance, h.carried),
+             fmt::format("‖v‖ {:.3f}, median elsewhere {:.3f}", h.value_norm, h.value_median), shown.formula});
+  }
+
+  void shape(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
+    section(c.ui, "ATTENTION BY PLACE IN THE ROW", "first token left, the query itself right; high at both ends = a V");
+    const double width = std::floor(c.room()), height = std::clamp(room_below(c) * 0.5, 110.0, 220.0);
+    chart_.want(c.jobs, c.ui, answer, fmt::format("{} {}", width, height), [answer, width, height](const Style& style) {
+      return v_shape_chart(answer->result, width, height, style);
+    });
+    chart_.draw(c.ui, "v shape", {}, width, height);
+  }
+
+  void received(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
+    section(c.ui, "RECEIVED BY EACH TOKEN", "mean weight over the rows after it, mean of the heads");
+    const double width = std::max(std::floor(c.room()),
+                                  60 + 9.0 * static_cast<double>(answer->source.trace->tokens.size())),
+                 height = std::max(180.0, room_below(c) - 18);
+    tokens_.want(c.jobs, c.ui, answer, fmt::format("{} {}", width, height),
+                 [answer, width, height](const Style& style) {
+                   Matrix m;
+                   const auto& layers = answer->result.layers;
+                   const auto n = static_cast<Index>(answer->source.trace->tokens.size());
+                   m.values = Tensor::uninitialized({static_cast<Index>(layers.size()), n});
+                   for (std::size_t l = 0; l < layers.size(); ++l) {
+                     m.rows.push_back(std::to_string(l));
+                     for (Index j = 0; j < n; ++j)
+                       m.values.ref(static_cast<Index>(l), j) = static_cast<float>(nth(layers[l].received, j));
+                   }
+                   for (const float v : m.values.values()) m.pending.push_back(std::isnan(v));
+                   m.pending_text = "no row after it";
+                   m.tokens = answer->source.trace;
+                   m.row_title = "layer ↓";
+                   m.column_title = "token →";
+                   m.unit = "mean weight received";
+                   m.width = width, m.height = height;
+                   m.largest_cell = 44;
+                   return matrix_scene(m, style);
+                 });
+    const SceneTouch touch = wide_scene(c, tokens_, "received");
+    const auto cell = matrix_cell(touch);
+    if (!cell || cell->row >= static_cast<Index>(answer->result.layers.size()) ||
+        cell->column >= static_cast<Index>(answer->source.trace->tokens.size()))
+      return;
+    const SinkLayer& layer = nth(answer->result.layers, cell->row);
+    const auto at = static_cast<std::size_t>(cell->column);
+    tooltip(c.ui, {fmt::format("{} ({}) in layer {}", token_label(*answer->source.trace, cell->column), cell->column,
+                               cell->row),
+                   fmt::format("receives {:.4f}, ‖v‖ {:.3f}, ‖residual stream‖ {:.2f}", layer.received[at],
+                               layer.value_norm[at], layer.residual[at]),
+                   "mean over heads and later rows of hook_pattern; means over heads of ‖hook_v‖; ‖hook_resid_post‖"});
+    if (touch.clicked) c.editor.pin(cell->column);
+  }
+
+  ReadingJob<SinkReport> job_{*this, "read.sinks"};
+  ReadingSlot heads_{*this, "scene.sinks.heads"}, chart_{*this, "scene.sinks.shape"},
+      tokens_{*this, "scene.sinks.tokens"};
+  int measure_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Page> make_sinks(JobRunner&) {
+  return std::make_unique<SinksPage>();
+}
+
+}  // namespace headscope

@@ -1,0 +1,93 @@
+#pragma once
+// What the pages that run a Sweep share: when it starts, the section RUN, the last result that came. A page names
+// what it asks, how many passes that takes, and shows the result. Thread rule: the UI thread.
+
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "app/widgets/controls.h"
+#include "app/workspaces/analyse/parts.h"
+
+namespace headscope {
+
+/// Runs S(LoadedModel, Request). Starts by itself when the request changed and the sweep does not take long.
+template <class S, class Request>
+class SweepPage : public Page {
+ public:
+  void each_frame(JobRunner&, const Results&, bool) override { controller_.frame(); }
+
+ protected:
+  struct Words {
+    const char* counted;               ///< by the section RUN: "heads"
+    const char *nothing_yet, *advice;  ///< while there is no result
+    const char* running = "Running the text";
+  };
+  SweepPage(JobRunner& jobs, const char* name, Words words) : controller_(jobs, name), words_(words) {}
+
+  /// What the page asks now; nullopt = nothing that could be asked.
+  virtual std::optional<Request> wanted(const PageContext& c) const = 0;
+  /// Whole passes over the text on screen that it takes, about. REQUIRES a text.
+  virtual double passes(const PageContext& c) const = 0;
+  /// Something was typed that cannot be asked.
+  virtual bool mistyped() const { return false; }
+  /// There is enough to begin with that nobody has to press Start.
+  virtual bool by_itself() const { return true; }
+
+  const std::shared_ptr<const typename S::Result>& result() const { return result_; }
+  /// The result is of the model that is open: its tokens have names.
+  bool of_open_model(const PageContext& c) const { return result_ && of_ == c.results().model_reading; }
+
+  /// Once per frame, first: starts what starts by itself. False when there is no result: then it says so.
+  bool keep_up(const PageContext& c) {
+    const auto now = asked(c);
+    if (now && by_itself() && !mistyped() && now != started_ && expected(c) <= starts_by_itself_seconds) start(c);
+    if (result_) return true;
+    if (now)
+      empty_state(c.ui, controller_.running() ? words_.running : words_.nothing_yet, words_.advice);
+    else
+      empty_state(c.ui, "There is no text yet", "Open a model and write a prompt in Explore.");
+    return false;
+  }
+  /// Section RUN.
+  void run(const PageContext& c) {
+    const auto now = asked(c);
+    if (sweep_controls(c, controller_, words_.counted, now && started_ && now != started_, expected(c))) start(c);
+  }
+
+ private:
+  struct Asked {
+    Request request;
+    std::uint64_t model;  // which reading
+    bool operator==(const Asked&) const = default;
+  };
+
+  std::optional<Asked> asked(const PageContext& c) const {
+    if (!c.results().model.model) return std::nullopt;
+    auto request = wanted(c);
+    return request ? std::optional(Asked{std::move(*request), c.results().model_reading}) : std::nullopt;
+  }
+  double expected(const PageContext& c) const {
+    return c.trace() ? expected_seconds(c, passes(c)) : std::numeric_limits<double>::quiet_NaN();
+  }
+  void start(const PageContext& c) {
+    const auto now = asked(c);
+    if (!now || mistyped()) return;
+    if (started_ && started_->model != now->model) result_.reset();
+    started_ = now;
+    controller_.start(std::make_shared<S>(c.results().model, now->request),
+                      [this, model = now->model](std::shared_ptr<const typename S::Result> known) {
+                        result_ = std::move(known);
+                        of_ = model;
+                      });
+  }
+
+  SweepController controller_;
+  Words words_;
+  std::optional<Asked> started_;
+  std::uint64_t of_ = 0;  // reading of the model that the result is of
+  std::shared_ptr<const typename S::Result> result_;
+};
+
+}  // namespace headscope

@@ -1,0 +1,161 @@
+// Entropy and loss against the softmax temperature: every head alone, their mean, all together.
+
+#include "core/analysis/temperature_sweep.h"
+#include "core/base/nth.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
+#include "app/widgets/plots.h"
+#include "app/workspaces/analyse/sweep_page.h"
+#include "app/workspaces/head_cells.h"
+#include "core/metrics/temperature_curve.h"
+
+namespace headscope {
+
+namespace {
+
+using Point = TemperatureSweep::Point;
+constexpr double coldest = 0.1, hottest = 10;
+
+class TemperaturePage final : public SweepPage<TemperatureSweeper, TemperatureSweepRequest> {
+ public:
+  explicit TemperaturePage(JobRunner& jobs)
+      : SweepPage(jobs, "temperature",
+                  {"passes", "No temperature has been tried yet",
+                   "Press Start on the right: every head is run at every temperature."}) {}
+
+  void middle(const PageContext& c) override {
+    if (!keep_up(c)) return;
+    const double height =
+        std::clamp(static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale) * 0.27, 110.0, 260.0);
+    section(c.ui, "ENTROPY", "nats, mean over queries; thin: one head, its own τ alone is changed");
+    chart(
+        c, "entropy", [](const Point& p) { return p.entropy; }, height, std::nullopt);
+    section(c.ui, "LOSS", "nats per token on this text; thin: one head's τ changed, all others as they are");
+    chart(
+        c, "loss", [](const Point& p) { return p.loss; }, height, result()->loss_before);
+    section(c.ui, "THE BEST TEMPERATURE OF EACH HEAD", "by how much the loss falls there; click to select");
+    best(c);
+  }
+
+  void controls(ControlsRecord& r) override { r.field("count", count_, 0, 3); }
+  void right(const PageContext& c) override {
+    section(c.ui, "TEMPERATURES", fmt::format("{:g} … {:g}, on a logarithmic axis", coldest, hottest));
+    static constexpr const char* counts[] = {"5", "9", "17", "33"};
+    segmented(c.ui, "temperature count", counts, count_, ImGui::GetContentRegionAvail().x);
+    note(c.ui, "Scores are divided by τ before the softmax: below 1 sharper, above 1 flatter.");
+    ImGui::Dummy({0, c.ui.px(6)});
+    run(c);
+    ImGui::Dummy({0, c.ui.px(6)});
+    if (result()) {
+      section(c.ui, "AS IT IS", "every head at τ = 1");
+      fact(c.ui, "Loss on this text", fmt::format("{:.3f} nats", result()->loss_before), nullptr,
+           {"mean of −ln p(token | what came before)", "logits, F32, of the model as edited now"});
+      const HeadId head = c.state().document.selected;
+      if (const auto* curve = curve_of(head); curve && curve->size() == result()->request.taus.size()) {
+        const auto least = std::ranges::min_element(*curve, {}, &Point::loss);
+        const double tau = nth(result()->request.taus, least - curve->begin());
+        fact(c.ui, fmt::format("Lowest with head {}.{}", head.layer, head.head),
+             fmt::format("{:.3f} at τ {:.2f}", least->loss, tau), nullptr,
+             {"the least loss among the temperatures tried for this head alone"});
+      }
+      ImGui::Dummy({0, c.ui.px(6)});
+    }
+    selected_head(c);
+  }
+
+ private:
+  int points() const { return count_ == 0 ? 5 : count_ == 1 ? 9 : count_ == 2 ? 17 : 33; }
+  std::optional<TemperatureSweepRequest> wanted(const PageContext& c) const override {
+    if (!c.results().run) return std::nullopt;
+    return TemperatureSweepRequest{c.results().run->request, temperatures(coldest, hottest, points())};
+  }
+  double passes(const PageContext& c) const override {
+    const ModelDims& dims = c.trace()->model.dims;
+    return points() * (1 + 0.5 * dims.layers * dims.heads);
+  }
+
+  const std::vector<Point>* curve_of(HeadId head) const {
+    const ModelDims& dims = result()->before_trace->model.dims;
+    const auto index = static_cast<std::size_t>(head.layer * dims.heads + head.head);
+    return head.head < dims.heads && index < result()->heads.size() ? &result()->heads[index] : nullptr;
+  }
+
+  void chart(const PageContext& c, const char* id, double (*value)(const Point&), double height,
+             std::optional<double> level) {
+    const std::vector<double>& taus = result()->request.taus;
+    const auto series = [&](const std::string& label, const std::vector<Point>& points, Color color, double width) {
+      ChartSeries line{label, color, {}, {}, width};
+      for (std::size_t i = 0; i < points.size(); ++i) line.x.push_back(taus[i]), line.y.push_back(value(points[i]));
+      return line;
+    };
+    LineChart plotted;
+    std::vector<ChartSeries>& lines = plotted.series;
+    const Color thin = with_opacity(c.ui.theme.muted, result()->heads.size() > 40 ? 0.22 : 0.4);
+    for (const auto& curve : result()->heads) {
+      lines.push_back(series("", curve, thin, 1));
+      lines.back().quiet = true;
+    }
+    if (level) {
+      lines.push_back({"", with_opacity(c.ui.theme.text, 0.35), {coldest, hottest}, {*level, *level}, 1});
+      lines.back().quiet = true;
+    }
+    const HeadId head = c.state().document.selected;
+    if (const auto* curve = curve_of(head))
+      lines.push_back(
+          series(fmt::format("head {}.{}", head.layer, head.head), *curve, legible(c.ui.theme, rgb(0xFFB13B)), 1.75));
+    lines.push_back(series("mean of heads", result()->mean(), c.ui.theme.text, 1.75));
+    lines.push_back(series("all together", result()->all, c.ui.theme.accent, 2.25));
+    plotted.height = height;
+    plotted.log_x = plotted.grid = true;
+    plotted.x_low = coldest, plotted.x_high = hottest;
+    plotted.x_title = "τ";
+    plotted.x_ticks = {0.1, 0.2, 0.5, 1, 2, 5, 10};
+    plot(c.ui, id, std::move(plotted));
+  }
+
+  void best(const PageContext& c) {
+    const double height = std::max(static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale) - 6, 250.0);
+    const SceneTouch touch = matrix_slot(c, slot_, "best temperatures", result(), "", height, [result = result()] {
+      const ModelDims& dims = result->before_trace->model.dims;
+      std::vector<double> values;
+      for (const auto& curve : result->heads) {
+        if (curve.size() != result->request.taus.size()) break;
+        values.push_back(result->loss_before - std::ranges::min_element(curve, {}, &Point::loss)->loss);
+      }
+      Matrix matrix = head_matrix(dims.layers, dims.heads, values);
+      matrix.unit = "fall of the loss at the head's best τ, nats per token";
+      return matrix;
+    });
+    const Scene* scene = slot_.scene();
+    if (!scene) return;
+    const auto head = head_cells(c, *scene, touch);
+    if (!head) return;
+    const auto* curve = curve_of(*head);
+    if (!curve || curve->size() != result()->request.taus.size()) return tooltip(c.ui, {"Not computed yet"});
+    const auto least = std::ranges::min_element(*curve, {}, &Point::loss);
+    const auto at = static_cast<std::size_t>(least - curve->begin());
+    tooltip(c.ui, {fmt::format("Layer {} Head {}", head->layer, head->head),
+                   fmt::format("lowest loss {:.4f} at τ {:.2f} (as it is {:.4f})", least->loss,
+                               result()->request.taus[at], result()->loss_before),
+                   fmt::format("entropy there {:.3f} nats", least->entropy),
+                   fmt::format("the model run again from block {} with this head's scores divided by τ", head->layer)});
+  }
+
+  SceneSlot slot_{"scene.temperature"};
+  int count_ = 1;
+};
+
+}  // namespace
+
+std::unique_ptr<Page> make_temperature_sweep(JobRunner& jobs) {
+  return std::make_unique<TemperaturePage>(jobs);
+}
+
+}  // namespace headscope

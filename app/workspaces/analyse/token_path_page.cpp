@@ -1,0 +1,121 @@
+// One position from its token id to the next token's probabilities, stage by stage, with its numbers.
+
+#include "core/analysis/token_path.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/render/block_pictures.h"
+#include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
+#include "app/workspaces/analyse/parts.h"
+#include "app/workspaces/analyse/reading_page.h"
+#include "viz/scene/map_cells.h"
+
+namespace headscope {
+
+namespace {
+
+struct Way {
+  TokenPath path;
+  WeightTying tying;
+};
+
+class TokenPathPage final : public ReadingPage {
+ public:
+  void middle(const PageContext& c) override {
+    if (!c.results().model.model || !c.trace()) return no_reading_yet(c);
+    const Index row = pinned_row(c, *c.trace());
+    job_.want(c, token_path_sites(*c.results().model.model), std::to_string(row),
+              [row](const ReadingSource& source, const Ctx&) {
+                return Way{read_token_path(*source.model.model, *source.trace,
+                                           std::min(row, static_cast<Index>(source.trace->tokens.size()) - 1), 8),
+                           weight_tying(*source.model.model)};
+              });
+    const auto answer = job_.answer();
+    if (!answer) return no_reading_yet(c);
+    static constexpr const char* scales[] = {"Each its own scale", "One scale for all"};
+    segmented(c.ui, "strip scale", scales, scale_);
+    ImGui::Dummy({0, c.ui.px(4)});
+    const TokenPath& path = answer->result.path;
+    section(c.ui, "THE NUMBERS OF ONE POSITION",
+            fmt::format("{} ({}) · a cell is a dimension · + is added to the stream",
+                        token_label(*answer->source.trace, path.position), path.position));
+    const double width = std::floor(c.room());
+    slot_.want(c.jobs, c.ui, answer, fmt::format("{} {}", scale_, width),
+               [answer, one = scale_ == 1, width](const Style& style) {
+                 NumberStrips strips = path_strips(answer->result.path);
+                 strips.width = width;
+                 strips.one_scale = one;
+                 return number_strips_scene(strips, style);
+               });
+    if (!slot_.scene()) return;
+    SceneViewOptions how;
+    how.fit_height = false;
+    const SceneTouch touch = slot_.draw(c.ui, "path", how, width, slot_.scene()->height);
+    const Part* strip = meaning<Part>(touch.mark);
+    if (!strip || !touch.cell) return;
+    const std::size_t at = strip->index;
+    if (at >= path.stages.size() || touch.cell->column >= path.stages[at].row.size()) return;
+    const PathStage& stage = path.stages[at];
+    const Index d = touch.cell->column;
+    std::vector<std::string> lines{fmt::format("{}, dimension {}: {:.5f}", stage.name, d, stage.row.at(d)),
+                                   fmt::format("{}[{}, {}] = {}, F32, tensor of {}", name(stage.site), path.position, d,
+                                               stage.formula, stage.shape)};
+    if (stage.site.kind == SiteKind::logits)
+      lines[0] = fmt::format("logit of {} (id {}): {:.4f}",
+                             token_text(answer->source.model, static_cast<std::int32_t>(d)), d, stage.row.at(d));
+    tooltip(c.ui, lines);
+  }
+
+  void controls(ControlsRecord& r) override { r.field("scale", scale_, 0, 1); }
+  void right(const PageContext& c) override {
+    position_control(c, "whose way is shown");
+    const auto answer = job_.answer();
+    if (!answer) return;
+    const TokenPath& path = answer->result.path;
+    section(c.ui, "SOFTMAX", "the next token after it");
+    std::vector<Bar> bars;
+    for (const NextToken& t : path.answers)
+      bars.push_back({token_text(answer->source.model, t.id), t.probability / path.answers.front().probability, -1,
+                      fmt::format("{:.1f} %", 100 * t.probability),
+                      fmt::format("e^{:.3f} ÷ Σ e^logit over {} tokens = {:.5f}", t.logit,
+                                  answer->source.trace->model.dims.vocab, t.probability)});
+    bar_list(c.ui, "path answers", bars);
+    const WeightTying& tying = answer->result.tying;
+    section(c.ui, "WEIGHT TYING", tying.tied ? "tied" : "not tied");
+    const auto megabytes = fmt::format("{:.2f} MB", static_cast<double>(tying.matrix_bytes) / 1e6);
+    fact(c.ui, tying.tied ? "Saved" : "Tying would save", megabytes, nullptr,
+         {"one matrix of vocabulary × d_model numbers, F32 as it lies in memory",
+          tying.tied ? "embedding and unembedding are the same memory" : "embedding and unembedding lie apart"});
+    note(c.ui, tying.tied
+                   ? "The unembedding is the embedding turned round, W_U = W_Eᵀ: a token is likely when the last "
+                     "vector points the way that token is embedded."
+                   : "This model reads tokens in with one matrix and out with another.");
+    section(c.ui, "SHAPES");
+    const ModelDims& d = answer->source.trace->model.dims;
+    fact(c.ui, "Every stream", path.stages.front().shape, nullptr, {"position × d_model, the same at every stage"});
+    fact(c.ui, "Inside attention", fmt::format("{} × {} × {}", answer->source.trace->tokens.size(), d.heads, d.d_head),
+         nullptr, {"position × head × d_head: hook_q, hook_z"});
+    if (d.d_mlp > 0)
+      fact(c.ui, "Inside the MLP", fmt::format("{} × {}", answer->source.trace->tokens.size(), d.d_mlp), nullptr,
+           {"position × d_mlp: hook_pre, hook_post"});
+    fact(c.ui, "Logits", path.stages.back().shape, nullptr, {"position × vocabulary"});
+  }
+
+ private:
+  ReadingJob<Way> job_{*this, "read.path"};
+  ReadingSlot slot_{*this, "scene.path"};
+  int scale_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Page> make_token_path(JobRunner&) {
+  return std::make_unique<TokenPathPage>();
+}
+
+}  // namespace headscope

@@ -1,0 +1,217 @@
+// Attention beside what it carries: α, α ‖v‖, ‖α v W_O‖.
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
+#include "app/workspaces/analyse/parts.h"
+#include "app/workspaces/analyse/reading_page.h"
+#include "app/workspaces/head_cells.h"
+#include "app/workspaces/map_part.h"
+#include "core/analysis/weighted_maps.h"
+#include "core/base/nth.h"
+#include "viz/scene/map_cells.h"
+
+namespace headscope {
+
+namespace {
+
+constexpr const char* titles[] = {"ATTENTION", "WEIGHTED BY VALUE", "WEIGHTED BY OUTPUT"};
+constexpr const char* choices[] = {"by value", "by output"};
+
+struct Weighed {
+  ModelWeights weights;
+  std::vector<WeightedHead> heads;
+  /// (head, layer by layer) Norms of its keys, by Weighting.
+  std::vector<std::array<std::vector<float>, 3>> norms;
+};
+
+class WeightedAttentionPage final : public ReadingPage {
+ public:
+  void middle(const PageContext& c) override {
+    job_.want(c, {SiteKind::v}, "", [](const ReadingSource& source, const Ctx&) {
+      Weighed out{weights_of(source), {}, {}};
+      out.heads = weighted_heads(*source.trace, out.weights);
+      for (const WeightedHead& head : out.heads) {
+        auto& norms = out.norms.emplace_back();
+        for (const Weighting w : {Weighting::attention, Weighting::value, Weighting::output})
+          nth(norms, w) = key_norms(*source.trace, out.weights, {head.layer, head.head}, w);
+      }
+      return out;
+    });
+    const auto answer = job_.answer();
+    if (!answer) return no_reading_yet(c);
+    segmented(c.ui, "weighting", choices, weighted_by_);
+    ImGui::SameLine(0, c.ui.px(12));
+    ImGui::AlignTextToFramePadding();
+    const HeadId head = chosen_head(c, *answer->source.trace);
+    ImGui::TextColored(vec(c.ui.theme.muted), "layer %d head %d", head.layer, head.head);
+    ImGui::Dummy({0, c.ui.px(4)});
+    maps(c, answer);
+    atlas(c, answer);
+  }
+
+  void controls(ControlsRecord& r) override { r.field("by", weighted_by_, 0, 1); }
+  void right(const PageContext& c) override {
+    section(c.ui, "WHAT IS SHOWN");
+    note(
+        c.ui,
+        "A weight says how much of a value is taken, not how large that value is. α ‖v‖ is what is mixed in, ‖α v W_O‖ "
+        "what reaches the residual stream.");
+    const auto& answer = job_.answer();
+    if (answer) {
+      const HeadId head = chosen_head(c, *answer->source.trace);
+      for (const WeightedHead& w : answer->result.heads) {
+        if (w.layer != head.layer || w.head != head.head) continue;
+        section(c.ui, "FIRST TOKEN'S SHARE", "rows 1 and on");
+        const auto share = [](double v) { return std::isnan(v) ? std::string("–") : fmt::format("{:.3f}", v); };
+        fact(c.ui, "by attention", share(w.first_attention), nullptr, {"Σ α(i, 0) ÷ Σ α"});
+        fact(c.ui, "by value", share(w.first_value), nullptr, {"Σ α(i, 0) ‖v_0‖ ÷ Σ α ‖v‖"});
+        fact(c.ui, "by output", share(w.first_output), nullptr, {"Σ ‖α(i, 0) v_0 W_O‖ ÷ Σ ‖α v W_O‖"});
+        fact(c.ui, "Strongest key stays", fmt::format("{:.0f} % of rows", 100 * w.same_top), nullptr,
+             {"Rows whose strongest key by attention is the strongest by output, too"});
+      }
+      if (hovered_) cell_facts(c, *answer, head);
+    }
+    position_control(c, "the framed row");
+    selected_head(c);
+  }
+
+ private:
+  using Reading = ReadingJob<Weighed>::Reading;
+
+  void cell_facts(const PageContext& c, const Reading& answer, HeadId head) {
+    const Trace& trace = *answer.source.trace;
+    if (hovered_->row >= static_cast<Index>(trace.tokens.size()) || hovered_->column > hovered_->row) return;
+    section(c.ui, "UNDER THE POINTER",
+            fmt::format("{} → {}", token_label(trace, hovered_->row), token_label(trace, hovered_->column)));
+    for (const Weighting w : {Weighting::attention, Weighting::value, Weighting::output}) {
+      const float norm = key_norm(answer, head, w, hovered_->column);
+      fact(c.ui, std::string(formula(w)),
+           fmt::format("{:.4f}", norm * trace.map(head).weight(hovered_->row, hovered_->column)));
+    }
+  }
+
+  static float key_norm(const Reading& answer, HeadId head, Weighting w, Index key) {
+    const int heads = answer.source.trace->model.dims.heads;
+    const auto at = static_cast<std::size_t>(head.layer * heads + head.head);
+    if (at >= answer.result.norms.size()) return std::numeric_limits<float>::quiet_NaN();
+    return nth(nth(answer.result.norms[at], w), key);
+  }
+
+  void maps(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
+    const HeadId head = chosen_head(c, *answer->source.trace);
+    const Index row = pinned_row(c, *answer->source.trace);
+    const double gap = 16, room = c.room(), width = std::floor((room - gap) / 2);
+    const double height = std::min(width + 60, std::max(220.0, room_below(c) - 240));
+    const ImVec2 start = ImGui::GetCursorPos();
+    hovered_.reset();
+    const auto n = static_cast<Index>(answer->source.trace->tokens.size());
+    if (shown_.lock() != answer->source.run || std::exchange(c.app.ui.reset_zoom, false)) part_.reset();
+    shown_ = answer->source.run;
+    part_.of(n, n);
+    HeadMapOptions options;
+    options.layer = head.layer;
+    options.head = head.head;
+    options.query = row;
+    options.room = {width, height};
+    options.region = part_.region();
+    std::string wanted = fmt::format("{} {} {} {} {} {}", head.layer, head.head, row, width, height, weighted_by_);
+    if (const auto& part = options.region)
+      wanted += fmt::format(" {} {} {} {}", part->query, part->n_query, part->key, part->n_key);
+    for (std::size_t i = 0; i < 2; ++i) {
+      const auto weighting = i == 0 ? Weighting::attention : static_cast<Weighting>(weighted_by_ + 1);
+      const char* title = nth(titles, weighting);
+      const float x = start.x + c.ui.px(static_cast<double>(i) * (width + gap));
+      ImGui::SetCursorPos({x, start.y});
+      {
+        const UseFont font(c.ui, c.ui.small());
+        ImGui::TextColored(vec(c.ui.theme.muted), "%s", title);
+        ImGui::SameLine(0, c.ui.px(8));
+        ImGui::TextColored(vec(c.ui.theme.faint), "%s", std::string(formula(weighting)).c_str());
+      }
+      ImGui::SetCursorPos({x, start.y + c.ui.px(20)});
+      SceneSlot& slot = slots_[i];
+      slot.want(c.jobs, c.ui, answer, wanted, [answer, weighting, options](const Style& style) {
+        return weighted_scene(*answer->source.trace, answer->result.weights, weighting, options, style);
+      });
+      ImGui::SetNextItemAllowOverlap();  // the button beside the map
+      const SceneTouch touch = slot.draw(c.ui, title, MapPart::view(), width, height);
+      const Mark* drawn = slot.scene() ? find(*slot.scene(), "map") : nullptr;
+      if (!drawn) continue;
+      const auto& map = std::get<Heatmap>(drawn->shape);
+      if (part_.use_minimap(touch, *slot.scene()) || part_.follow(touch, map.rect, true)) *c.ui.animate = true;
+      part_.reset_button(c.ui, touch, *slot.scene());
+      if (touch.mark != drawn || !touch.cell) continue;
+      const Index offset = answer->source.trace->map(head).place().offset;
+      const Cell cell{map.first_row - offset + touch.cell->row * map.row_bin,
+                      map.first_column + touch.cell->column * map.column_bin};
+      hovered_ = cell;
+      const Trace& trace = *answer->source.trace;
+      if (cell.column <= cell.row && cell.row < static_cast<Index>(trace.tokens.size())) {
+        const AttentionMap& attention = trace.map(head);
+        tooltip(c.ui,
+                {fmt::format("{} ({}) → {} ({})", token_label(trace, cell.row), cell.row,
+                             token_label(trace, cell.column), cell.column),
+                 fmt::format("{} = {:.5f}", formula(weighting),
+                             key_norm(*answer, head, weighting, cell.column) * attention.weight(cell.row, cell.column)),
+                 fmt::format("α {:.5f}, norm {:.4f}", attention.weight(cell.row, cell.column),
+                             key_norm(*answer, head, weighting, cell.column)),
+                 fmt::format("blocks.{}.attn.hook_pattern[{}], hook_v, W_O; F32", head.layer, head.head)});
+      }
+      if (touch.clicked) c.editor.pin(cell.row, cell.column);
+    }
+    ImGui::SetCursorPos({start.x, start.y + c.ui.px(20 + height + 8)});
+  }
+
+  void atlas(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
+    section(c.ui, "ALL HEADS",
+            "first token's share by attention − by output: weight that carries little · click a head");
+    const double width = std::floor(c.room()), height = std::max(150.0, room_below(c) - 4);
+    atlas_.want(c.jobs, c.ui, answer, fmt::format("{} {}", width, height), [answer, width, height](const Style& style) {
+      const ModelDims& dims = answer->source.trace->model.dims;
+      std::vector<double> values;
+      for (const WeightedHead& head : answer->result.heads) values.push_back(head.first_attention - head.first_output);
+      Matrix matrix = head_matrix(dims.layers, dims.heads, values);
+      matrix.unit = "share of the first token by attention − by output";
+      matrix.diverging = true;
+      matrix.width = width, matrix.height = height;
+      return matrix_scene(matrix, style);
+    });
+    const SceneTouch touch = wide_scene(c, atlas_, "heads");
+    if (!atlas_.scene()) return;
+    if (const auto head = head_cells(c, *atlas_.scene(), touch)) {
+      const int heads = answer->source.trace->model.dims.heads;
+      const auto at = static_cast<std::size_t>(head->layer * heads + head->head);
+      if (at >= answer->result.heads.size()) return;
+      const WeightedHead& w = answer->result.heads[at];
+      tooltip(c.ui, {fmt::format("Layer {} Head {}", head->layer, head->head),
+                     fmt::format("by attention {:.3f}, by value {:.3f}, by output {:.3f}", w.first_attention,
+                                 w.first_value, w.first_output),
+                     "Σ over rows 1 … of column 0 ÷ Σ of all columns"});
+    }
+  }
+
+  ReadingJob<Weighed> job_{*this, "read.weighted"};
+  ReadingSlot slots_[2] = {ReadingSlot(*this, "scene.weighted.0"), ReadingSlot(*this, "scene.weighted.1")};
+  MapPart part_;  // the same of both
+  std::weak_ptr<const TracedRun> shown_;
+  int weighted_by_ = 1;
+  ReadingSlot atlas_{*this, "scene.weighted.atlas"};
+  std::optional<Cell> hovered_;
+};
+
+}  // namespace
+
+std::unique_ptr<Page> make_weighted_attention(JobRunner&) {
+  return std::make_unique<WeightedAttentionPage>();
+}
+
+}  // namespace headscope

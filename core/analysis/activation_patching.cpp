@@ -1,0 +1,118 @@
+#include "core/analysis/activation_patching.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/nth.h"
+#include "core/edits/freeze_pattern_edit.h"
+#include "core/edits/patch_edit.h"
+#include "core/edits/text_pairing.h"
+#include "core/metrics/next_token.h"
+#include "core/metrics/next_token_change.h"
+#include "core/trace/token_alignment.h"
+
+namespace headscope {
+
+namespace {
+
+constexpr std::array sites{SiteKind::resid_pre, SiteKind::resid_mid, SiteKind::resid_post, SiteKind::attn_out,
+                           SiteKind::mlp_out,   SiteKind::z,         SiteKind::q,          SiteKind::k,
+                           SiteKind::v,         SiteKind::pattern};
+constexpr std::size_t by_position = 5;
+/// Below this the answers of both prompts are the same, and a share of their difference means nothing.
+constexpr double least_difference = 1e-4;
+
+EditAction patch_of(const PatchingRequest& request) {
+  if (request.site == SiteKind::pattern) return FreezePattern{request.clean, request.align};
+  return Patch{request.align, request.site, request.clean};
+}
+
+}  // namespace
+
+std::span<const SiteKind> patching_sites() {
+  return sites;
+}
+
+bool is_by_head(SiteKind site) {
+  return std::ranges::find(sites.begin() + by_position, sites.end(), site) != sites.end();
+}
+
+AnswerPair likely_answers(const Trace& clean, const Trace& corrupted) {
+  const int vocab = static_cast<int>(clean.logits.dim(1));
+  std::vector<double> change(static_cast<std::size_t>(vocab));
+  for (const NextToken& token : top_next(clean, vocab)) nth(change, token.id) += token.probability;
+  for (const NextToken& token : top_next(corrupted, vocab)) nth(change, token.id) -= token.probability;
+  return {static_cast<std::int32_t>(std::ranges::max_element(change) - change.begin()),
+          static_cast<std::int32_t>(std::ranges::min_element(change) - change.begin())};
+}
+
+double Patching::recovered(std::size_t cell) const {
+  return (difference[cell] - corrupted_difference) / (clean_difference - corrupted_difference);
+}
+
+PatchingSweep::PatchingSweep(LoadedModel loaded, PatchingRequest request) : loaded_(std::move(loaded)) {
+  known_.request = std::move(request);
+}
+
+EditProbe PatchingSweep::prepare(std::vector<std::vector<Intervention>>& cells, const Ctx& ctx) {
+  const PatchingRequest& request = known_.request;
+  if (std::ranges::find(sites, request.site) == sites.end())
+    throw Error("site", "one of resid_pre, resid_mid, resid_post, attn_out, mlp_out, z, q, k, v, pattern",
+                std::string(info(request.site).pattern));
+  RunRequest run;
+  run.model = request.model;
+  run.add_bos = request.add_bos;
+  run.text = request.clean;
+  run.capture.maps = MapStorage::none;
+  run.capture.all_logits = false;
+  known_.clean = headscope::run(loaded_, run, Ctx{ctx.backend, nullptr, ctx.stop});
+  run.text = request.corrupted;
+  EditProbe probe(loaded_, run, false, ctx);
+  known_.corrupted = probe.before();
+
+  const std::vector<std::int32_t> clean = known_.clean->ids(), corrupted = known_.corrupted->ids();
+  if (clean == corrupted) throw Error("corrupted prompt", "a text that differs from the clean one", "the same tokens");
+  known_.partner = align_positions(request.align, corrupted, clean);
+  known_.answers = request.answers ? *request.answers : likely_answers(*known_.clean, *known_.corrupted);
+  probe.set_answers(known_.answers);
+  known_.clean_difference = logit_difference(*known_.clean, known_.answers.right, known_.answers.wrong);
+  known_.corrupted_difference = probe.outcome(*known_.corrupted).logit_difference;
+  if (std::abs(known_.clean_difference - known_.corrupted_difference) < least_difference)
+    throw Error("answers", "two tokens between which the prompts decide differently",
+                fmt::format("a logit difference of {:.4f} after both", known_.clean_difference),
+                "change what the corrupted prompt says, or choose other answers");
+
+  const ModelDims& dims = known_.corrupted->model.dims;
+  const bool heads = is_by_head(request.site);
+  const bool keys = request.site == SiteKind::k || request.site == SiteKind::v;
+  known_.rows = dims.layers;
+  known_.columns = !heads ? static_cast<int>(corrupted.size()) : keys ? dims.kv_heads : dims.heads;
+  const int group = keys ? dims.group() : 1;
+  for (int layer = 0; layer < known_.rows; ++layer)
+    for (int column = 0; column < known_.columns; ++column) {
+      HeadTarget target{layer, std::nullopt, std::nullopt};
+      if (heads)
+        target.head = column * group;
+      else
+        target.positions = PositionRange{column, column};
+      cells.push_back({{target, patch_of(request)}});
+    }
+  if (!cells.empty()) probe.know_sources(cells.front(), ctx);
+  return probe;
+}
+
+void PatchingSweep::measure(const EditProbe& probe, int index, const std::vector<Intervention>& edits, const Ctx& ctx) {
+  const bool alone = !is_by_head(known_.request.site) && nth(known_.partner, index % known_.columns) < 0;
+  known_.difference.push_back(alone ? std::nan("") : probe.after(edits, ctx).logit_difference);
+}
+
+std::shared_ptr<const Patching> PatchingSweep::result() const {
+  return prepared() ? std::make_shared<const Patching>(known_) : nullptr;
+}
+
+}  // namespace headscope

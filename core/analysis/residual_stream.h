@@ -1,0 +1,45 @@
+#pragma once
+// The residual stream by depth: how long it is at every position, and what the attention and the MLP of each block put
+// into it. x is a row of the stream, f what a part adds to it:
+//   norm     ‖x‖ = √Σ x²                          after the embedding, every attention and every MLP
+//   added    ‖f‖                                   hook_attn_out, hook_mlp_out
+//   cosine   x · f / (‖x‖ ‖f‖)                     with the stream that it is added to: 0 = a new direction, < 0 = it
+//                                                  takes away from what is there
+// With the norm before each part the stream only ever gains terms, and grows with depth; with the norm behind each sum
+// it has the norm's own length after every part (Xiong et al., On Layer Normalization in the Transformer Architecture,
+// 2020).
+
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/analysis/logit_lens.h"
+
+namespace headscope {
+
+/// Euclidean norm.
+double norm_of(std::span<const float> row);
+
+struct ResidualStream {
+  struct Part {
+    int layer = 0;
+    bool mlp = false;  ///< else attention
+  };
+  std::vector<LogitLens::Stage> stages;  ///< as residual_stages()
+  Tensor norm;                           ///< (stage, position) ‖x‖
+  std::vector<Part> parts;               ///< in the order of the pass
+  Tensor added;                          ///< (part, position) ‖f‖
+  Tensor cosine;                         ///< (part, position) of x and f; NaN where one of them is 0
+
+  /// Mean over positions of a row of one of the three; NaN cells are left out.
+  static double mean(const Tensor& values, Index row);
+};
+
+std::set<SiteKind> residual_stream_sites(const Model& model);
+
+/// `trace` must have recorded residual_stream_sites(); what its edits did is in them. Throws Error naming a site that
+/// is missing.
+ResidualStream read_residual_stream(const Trace& trace);
+
+}  // namespace headscope

@@ -1,0 +1,151 @@
+#include "core/analysis/sinks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/analysis/need.h"
+#include "core/analysis/weighted_maps.h"
+#include "core/base/median.h"
+#include "core/base/nth.h"
+#include "core/metrics/even_head.h"
+#include "core/metrics/metric.h"
+
+namespace headscope {
+
+namespace {
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+double median_after_first(const std::vector<float>& norms) {
+  return median(std::vector<float>(norms.begin() + 1, norms.end()));
+}
+
+double mean_after_first(const std::vector<float>& rows) {
+  double sum = 0;
+  int count = 0;
+  for (std::size_t i = 1; i < rows.size(); ++i)
+    if (!std::isnan(rows[i])) sum += static_cast<double>(rows[i]), ++count;
+  return count ? sum / count : nan;
+}
+
+SinkHead read_head(const Trace& trace, const ModelWeights& weights, const AttentionMap& map) {
+  SinkHead out;
+  out.layer = map.layer();
+  out.head = map.head();
+  const std::vector<float> values = key_norms(trace, weights, {out.layer, out.head}, Weighting::value),
+                           outputs = key_norms(trace, weights, {out.layer, out.head}, Weighting::output);
+  out.value_norm = static_cast<double>(values[0]);
+  out.value_median = median_after_first(values);
+  out.output_norm = static_cast<double>(outputs[0]);
+  out.output_median = median_after_first(outputs);
+  out.entropy = mean_after_first(map.stats().entropy);
+  out.entropy_without = mean_after_first(map.stats().entropy_without_first);
+  const AttentionMap even = even_head(map, TokenLinks{});
+  std::vector<float> row(static_cast<std::size_t>(map.n_key()));
+  Index rows = 0, carrying = 0;
+  for (Index i = 1; i < map.n_query(); ++i, ++rows) {
+    map.row(i, row);
+    out.mass += static_cast<double>(row[0]);
+    out.chance += static_cast<double>(even.weight(i, 0));
+    double all = 0;
+    for (std::size_t j = 0; j < row.size(); ++j) all += static_cast<double>(row[j] * outputs[j]);
+    if (all <= 0) continue;
+    out.carried += static_cast<double>(row[0] * outputs[0]) / all;
+    ++carrying;
+  }
+  out.mass /= static_cast<double>(rows);
+  out.chance /= static_cast<double>(rows);
+  out.carried = carrying ? out.carried / static_cast<double>(carrying) : nan;
+  if (!has_probabilities(map)) out.mass = out.carried = out.entropy = out.entropy_without = nan;
+  return out;
+}
+
+void add_shape(const AttentionMap& map, std::vector<double>& weight, std::vector<double>& even) {
+  const auto parts = static_cast<Index>(weight.size());
+  std::vector<float> row(static_cast<std::size_t>(map.n_key()));
+  for (Index i = map.n_query() / 2; i < map.n_query(); ++i) {
+    if (i + 1 < parts) continue;  // fewer keys than parts
+    map.row(i, row);
+    for (Index j = 0; j <= i; ++j) {
+      const auto part = static_cast<std::size_t>(j * parts / (i + 1));
+      weight[part] += static_cast<double>(nth(row, j));
+      even[part] += 1 / static_cast<double>(i + 1);
+    }
+  }
+}
+
+SinkLayer read_layer(const Trace& trace, const ModelWeights& weights, int layer, int parts) {
+  const auto n = static_cast<Index>(trace.tokens.size());
+  const int heads = trace.model.dims.heads;
+  SinkLayer out;
+  out.received.assign(static_cast<std::size_t>(n), 0);
+  out.value_norm = out.received;
+  std::vector<double> weight(static_cast<std::size_t>(parts), 0), even = weight;
+  for (int head = 0; head < heads; ++head) {
+    const AttentionMap& map = trace.map({layer, head});
+    const std::vector<float> norms = key_norms(trace, weights, {layer, head}, Weighting::value);
+    for (std::size_t j = 0; j < norms.size(); ++j) out.value_norm[j] += static_cast<double>(norms[j]) / heads;
+    add_shape(map, weight, even);
+    std::vector<float> row(static_cast<std::size_t>(n));
+    for (Index i = 0; i < n; ++i) {
+      map.row(i, row);
+      for (Index j = 0; j < i; ++j)
+        nth(out.received, j) += static_cast<double>(nth(row, j)) / heads / static_cast<double>(n - 1 - j);
+    }
+  }
+  out.received.back() = nan;
+  const Tensor& residual = need(trace, {SiteKind::resid_post, layer});
+  for (Index i = 0; i < n; ++i) {
+    double square = 0;
+    for (Index d = 0; d < residual.dim(1); ++d) square += std::pow(static_cast<double>(residual.at(i, d)), 2);
+    out.residual.push_back(std::sqrt(square));
+  }
+  for (std::size_t part = 0; part < weight.size(); ++part)
+    out.density.push_back(even[part] > 0 ? weight[part] / even[part] : nan);
+  double middle = 0;
+  const std::size_t from = weight.size() / 4, to = weight.size() - from;
+  for (std::size_t part = from; part < to; ++part) middle += out.density[part] / static_cast<double>(to - from);
+  out.v_depth = middle > 0 ? std::min(out.density.front(), out.density.back()) / middle : nan;
+  return out;
+}
+}  // namespace
+
+SinkReport read_sinks(const Trace& trace, const ModelWeights& weights, int parts) {
+  if (trace.tokens.size() < 2)
+    throw Error("sinks", "a text of two tokens or more", std::to_string(trace.tokens.size()));
+  SinkReport out;
+  for (const AttentionMap& map : trace.maps) out.heads.push_back(read_head(trace, weights, map));
+  for (int layer = 0; layer < trace.model.dims.layers; ++layer)
+    out.layers.push_back(read_layer(trace, weights, layer, parts));
+  return out;
+}
+
+bool MassiveRule::met(const HiddenActivation& a) const {
+  return a.ratio >= ratio && std::abs(static_cast<double>(a.value)) > magnitude;
+}
+
+MassiveActivations massive_activations(const Trace& trace, const MassiveRule& rule) {
+  MassiveActivations out;
+  out.rule = rule;
+  for (int layer = 0; layer < trace.model.dims.layers; ++layer) {
+    const Tensor& x = need(trace, {SiteKind::resid_post, layer});
+    std::vector<float> sizes;
+    for (Index i = 0; i < x.dim(0); ++i)
+      for (Index d = 0; d < x.dim(1); ++d) sizes.push_back(std::abs(x.at(i, d)));
+    MassiveLayer& line = out.layers.emplace_back();
+    line.median = median(std::move(sizes));
+    for (Index i = 0; i < x.dim(0); ++i)
+      for (Index d = 0; d < x.dim(1); ++d) {
+        const HiddenActivation here{layer, i, d, x.at(i, d), std::abs(static_cast<double>(x.at(i, d))) / line.median};
+        if (here.ratio > line.largest.ratio) line.largest = here;
+        line.count_by_sun += massive_by_sun.met(here);
+        if (!rule.met(here)) continue;
+        ++line.count;
+        out.found.push_back(here);
+      }
+  }
+  std::ranges::stable_sort(out.found, std::ranges::greater{}, &HiddenActivation::ratio);
+  return out;
+}
+
+}  // namespace headscope

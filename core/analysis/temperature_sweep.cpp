@@ -1,0 +1,80 @@
+#include "core/analysis/temperature_sweep.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/nth.h"
+#include "core/edits/temperature_edit.h"
+#include "core/metrics/metric.h"
+
+namespace headscope {
+
+std::vector<TemperatureSweep::Point> TemperatureSweep::mean() const {
+  std::vector<Point> sum(request.taus.size());
+  double count = 0;
+  for (const auto& curve : heads) {
+    if (curve.size() != sum.size()) continue;
+    ++count;
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+      sum[i].entropy += curve[i].entropy;
+      sum[i].loss += curve[i].loss;
+      sum[i].kl += curve[i].kl;
+    }
+  }
+  if (count == 0) return {};
+  for (Point& point : sum) point.entropy /= count, point.loss /= count, point.kl /= count;
+  return sum;
+}
+
+TemperatureSweeper::TemperatureSweeper(LoadedModel loaded, TemperatureSweepRequest request)
+    : loaded_(std::move(loaded)) {
+  if (request.taus.empty()) throw Error("temperatures", "at least one", "none");
+  for (const double tau : request.taus) check(EditAction(SetTemperature{tau}), "temperatures");
+  known_.request = std::move(request);
+}
+
+EditProbe TemperatureSweeper::prepare(std::vector<std::vector<Intervention>>& cells, const Ctx& ctx) {
+  EditProbe probe(loaded_, known_.request.run, true, ctx);
+  known_.before_trace = probe.before();
+  known_.loss_before = probe.outcome(*probe.before()).loss;
+  for (const double tau : known_.request.taus) cells.push_back({{{}, SetTemperature{tau}}});
+  for (int layer = 0; layer < probe.layers(); ++layer)
+    for (int head = 0; head < probe.heads(); ++head)
+      for (const double tau : known_.request.taus) cells.push_back({{{layer, head}, SetTemperature{tau}}});
+  known_.heads.resize(static_cast<std::size_t>(probe.layers() * probe.heads()));
+  known_.total = static_cast<int>(cells.size());
+  return probe;
+}
+
+void TemperatureSweeper::measure(const EditProbe& probe, int index, const std::vector<Intervention>& edits,
+                                 const Ctx& ctx) {
+  const HeadTarget& target = edits.front().target;
+  std::set<int> layers;
+  if (target.layer)
+    layers = {*target.layer};
+  else
+    for (int layer = 0; layer < probe.layers(); ++layer) layers.insert(layer);
+  const auto trace = probe.run(edits, ctx, layers);
+  const Outcome outcome = probe.outcome(*trace);
+  const std::vector<double> entropy = evaluate(metric("entropy"), *trace);
+  TemperatureSweep::Point point{0, outcome.loss, outcome.kl};
+  if (target.head) {
+    point.entropy = nth(entropy, *target.head);
+  } else {
+    point.entropy = std::accumulate(entropy.begin(), entropy.end(), 0.0) / static_cast<double>(entropy.size());
+  }
+  const auto taus = static_cast<int>(known_.request.taus.size());
+  if (index < taus)
+    known_.all.push_back(point);
+  else
+    nth(known_.heads, (index - taus) / taus).push_back(point);
+}
+
+std::shared_ptr<const TemperatureSweep> TemperatureSweeper::result() const {
+  return prepared() ? std::make_shared<const TemperatureSweep>(known_) : nullptr;
+}
+
+}  // namespace headscope

@@ -1,0 +1,84 @@
+#include "core/analysis/token_loss.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/base/nth.h"
+#include "core/metrics/next_token.h"
+#include "core/tensor/gap.h"
+
+namespace headscope {
+
+namespace {
+void need_losses(const Trace& trace) {
+  if (trace.tokens.size() < 2)
+    throw Error("loss", "a text of two tokens or more", std::to_string(trace.tokens.size()),
+                "the first token is given, not predicted");
+  if (!trace.logits.defined() || trace.logits.dim(0) != static_cast<Index>(trace.tokens.size()))
+    throw Error("loss", "a trace with the logits of all positions", "one without");
+}
+}  // namespace
+
+LossReport read_token_losses(const Trace& trace) {
+  need_losses(trace);
+  const std::vector<double> losses = token_losses(trace);
+  std::map<std::int32_t, int> counts;
+  for (std::size_t i = 1; i < trace.tokens.size(); ++i) ++counts[trace.tokens[i].id];
+  LossReport out;
+  double sum = 0;
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    const auto position = static_cast<Index>(i);
+    TokenLoss& t = out.tokens.emplace_back();
+    t.position = position;
+    t.target = trace.tokens[i + 1].id;
+    t.loss = losses[i];
+    t.probability = std::exp(-losses[i]);
+    const float own = trace.logits.at(position, t.target);
+    t.rank = 1;
+    for (Index id = 0; id < trace.logits.dim(1); ++id) {
+      const float other = trace.logits.at(position, id);
+      t.rank += other > own || (other == own && id < t.target);
+    }
+    const NextToken best = top_next(trace, 1, static_cast<int>(i)).front();
+    t.best = best.id;
+    t.best_probability = best.probability;
+    sum += losses[i];
+    t.running_mean = sum / static_cast<double>(i + 1);
+    t.unigram = -std::log(static_cast<double>(counts[t.target]) / static_cast<double>(losses.size()));
+    out.unigram += t.unigram / static_cast<double>(losses.size());
+  }
+  out.mean = sum / static_cast<double>(losses.size());
+  out.uniform = std::log(static_cast<double>(trace.logits.dim(1)));
+  return out;
+}
+
+PrefixCheck check_prefixes(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx, const Trace& trace,
+                           int most) {
+  need_losses(trace);
+  const auto n = static_cast<Index>(trace.tokens.size());
+  const Index count = std::min<Index>(std::max(most, 1), n - 1);
+  const std::vector<std::int32_t> ids = trace.ids();
+  RunRequest alone = request;
+  alone.text.clear();
+  alone.ids_are_whole = true;
+  alone.capture = {.maps = MapStorage::none};
+  alone.capture.all_logits = false;
+  PrefixCheck out;
+  for (Index i = 0; i < count; ++i) {
+    const Index length = count == 1 ? 1 : 1 + i * (n - 2) / (count - 1);
+    alone.ids.assign(ids.begin(), ids.begin() + length);
+    const auto short_run = run(loaded, alone, Ctx{.backend = ctx.backend, .stop = ctx.stop});
+    PrefixCheck::Prefix& prefix = out.prefixes.emplace_back();
+    prefix.length = length;
+    prefix.loss = next_token_loss(short_run->logits.select(0, short_run->logits.dim(0) - 1), nth(ids, length));
+    const Tensor whole = trace.logits.select(0, length - 1);
+    prefix.difference = greatest_gap(whole, short_run->logits.select(0, short_run->logits.dim(0) - 1));
+    out.magnitude = std::max(out.magnitude, greatest_gap(whole, Tensor::zeros(whole.shape())));
+    out.largest = std::max(out.largest, prefix.difference);
+    if (ctx.progress) *ctx.progress = static_cast<float>(i + 1) / static_cast<float>(count);
+  }
+  return out;
+}
+
+}  // namespace headscope

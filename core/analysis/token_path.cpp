@@ -1,0 +1,86 @@
+#include "core/analysis/token_path.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/analysis/need.h"
+#include "core/analysis/norms.h"
+#include "core/analysis/residual_stream.h"
+#include "core/base/nth.h"
+#include "core/model/weights.h"
+
+namespace headscope {
+
+WeightTying weight_tying(const Model& model) {
+  const ModelWeights weights = model.weights();
+  return {weights.unembedding.storage() == weights.token_embedding.storage(), weights.token_embedding.bytes()};
+}
+
+std::set<SiteKind> token_path_sites(const Model& model) {
+  const ModelConfig& c = model.config();
+  std::set<SiteKind> sites{SiteKind::embed,    SiteKind::resid_pre,  attention_input(c),
+                           SiteKind::attn_out, SiteKind::resid_post, SiteKind::final_normalized};
+  if (c.position == PositionKind::learned) sites.insert(SiteKind::pos_embed);
+  if (c.dims.d_mlp > 0) sites.insert({mlp_input(c), SiteKind::mlp_out});
+  if (c.dims.has_mid()) sites.insert(SiteKind::resid_mid);
+  return sites;
+}
+
+TokenPath read_token_path(const Model& model, const Trace& trace, Index given, int answers) {
+  const ModelConfig& config = model.config();
+  TokenPath out;
+  out.position = position_of(trace, given, "path: position");
+  const auto n = static_cast<Index>(trace.tokens.size());
+  if (!trace.logits.defined() || trace.logits.dim(0) != n)
+    throw Error("path", "a trace with the logits of all positions", "one without");
+  const auto add = [&](Site site, std::string name, std::string formula, bool adds, const Tensor& all) {
+    PathStage& stage = out.stages.emplace_back();
+    stage.site = site;
+    stage.name = std::move(name);
+    stage.formula = std::move(formula);
+    stage.adds = adds;
+    stage.shape = fmt::format("{} × {}", all.dim(0), all.dim(1));
+    stage.row = all.select(0, out.position).copy();
+    const auto values = stage.row.values();
+    stage.norm = norm_of(values);
+    stage.mean = statistics(values).mean;
+    const auto [low, high] = std::ranges::minmax(values);
+    stage.low = static_cast<double>(low);
+    stage.high = static_cast<double>(high);
+  };
+  const auto site = [&](SiteKind kind, int layer, std::string name, std::string formula, bool adds = false) {
+    add({kind, layer}, std::move(name), std::move(formula), adds, need(trace, {kind, layer}));
+  };
+  const bool mlp = config.dims.d_mlp > 0;
+  site(SiteKind::embed, -1, "token embedding", fmt::format("row {} of W_E", nth(trace.tokens, out.position).id));
+  if (config.position == PositionKind::learned) {
+    site(SiteKind::pos_embed, -1, "position", fmt::format("row {} of W_pos", out.position), true);
+    site(SiteKind::resid_pre, 0, "sum", "token + position");
+  }
+  for (int layer = 0; layer < config.dims.layers; ++layer) {
+    const bool before = config.norm_place != NormPlace::behind, behind = config.norm_place != NormPlace::before;
+    const auto written = [&](const char* formula) {
+      return behind ? fmt::format("norm({})", formula) : std::string(formula);
+    };
+    if (before) site(SiteKind::ln1_normalized, layer, fmt::format("{} norm", layer), "norm(x)");
+    site(SiteKind::attn_out, layer, fmt::format("{} attention", layer), written("Σ heads A v W_O"), true);
+    if (mlp) {
+      if (config.dims.has_mid()) site(SiteKind::resid_mid, layer, fmt::format("{} stream", layer), "x + attention");
+      if (mlp_input(config) == SiteKind::ln2_normalized)
+        site(SiteKind::ln2_normalized, layer, fmt::format("{} norm", layer), "norm(x)");
+      site(SiteKind::mlp_out, layer, fmt::format("{} MLP", layer),
+           written(config.gated_mlp ? "(φ(x W_gate) ∘ x W_up) W_down" : "φ(x W_in) W_out"), true);
+    }
+    site(SiteKind::resid_post, layer, fmt::format("{} stream", layer),
+         config.dims.parallel ? "x + attention + MLP"
+         : mlp                ? "x + MLP"
+                              : "x + attention");
+  }
+  site(SiteKind::final_normalized, -1, "last norm", "norm(x)");
+  add({SiteKind::logits}, "logits", weight_tying(model).tied ? "x W_Eᵀ" : "x W_U", false, trace.logits);
+  out.answers = top_next(trace, answers, static_cast<int>(out.position));
+  return out;
+}
+
+}  // namespace headscope

@@ -1,0 +1,211 @@
+// Corpus results as JSON. Numbers of 64 bits are stored as numbers, longer sums as digits, histograms without their
+// empty bins; so a file says exactly what was counted.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/nth.h"
+#include "core/corpus/corpus.h"
+#include "core/io/json_view.h"
+#include "core/io/strict_json.h"
+
+namespace headscope {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+namespace {
+
+constexpr const char* corpus_type = "headscope corpus";
+// 1: no single values, and even bins for metrics in tokens; 2: no rows.
+constexpr int corpus_version = 3;
+constexpr std::size_t size_limit = std::size_t{1} << 30;
+constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+
+ordered_json distribution_json(const Distribution& values) {
+  const Distribution::Stored stored = values.stored();
+  ordered_json bins = ordered_json::array();
+  for (std::size_t i = 0; i < stored.histogram.size(); ++i)
+    if (stored.histogram[i] > 0) {
+      bins.push_back(i);
+      bins.push_back(stored.histogram[i]);
+    }
+  ordered_json out{{"count", stored.count},       {"sum", stored.sum},         {"squares", stored.squares},
+                   {"smallest", stored.smallest}, {"largest", stored.largest}, {"bins", std::move(bins)}};
+  if (!stored.values.empty()) out["values"] = stored.values;
+  return out;
+}
+
+ordered_json place_json(const PassagePlace& place) {
+  return {place.piece, place.window, place.file, place.begin, place.end};
+}
+
+ordered_json examples_json(const std::vector<CorpusExample>& examples) {
+  ordered_json out = ordered_json::array();
+  for (const CorpusExample& example : examples) {
+    ordered_json one = place_json(example.place);
+    one.insert(one.begin(), example.value);
+    one.push_back(example.query);
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+Distribution distribution_from(const JsonView& object, Distribution::Range range) {
+  Distribution::Stored stored;
+  stored.count = static_cast<std::uint64_t>(object.at("count").integer(0));
+  stored.sum = object.at("sum").text();
+  stored.squares = object.at("squares").text();
+  stored.smallest = object.at("smallest").integer();
+  stored.largest = object.at("largest").integer();
+  stored.histogram.resize(static_cast<std::size_t>(range.bins()));
+  const std::vector<JsonView> bins = object.at("bins").elements("bins", 0, 2 * stored.histogram.size());
+  for (std::size_t i = 0; i + 1 < bins.size(); i += 2)
+    nth(stored.histogram, bins[i].integer(0, range.bins() - 1)) =
+        static_cast<std::uint32_t>(bins[i + 1].integer(1, std::numeric_limits<std::uint32_t>::max()));
+  if (const auto values = object.find("values"))
+    for (const JsonView& each : values->elements("values", 0, Distribution::most_exact))
+      stored.values.push_back(each.integer());
+  return Distribution::from(range, stored, object.where());
+}
+
+/// `from` … `from` + 4 of the numbers.
+PassagePlace place_from(const std::vector<JsonView>& numbers, std::size_t from) {
+  return {numbers[from].integer(0), numbers[from + 1].small(0), numbers[from + 2].small(0),
+          numbers[from + 3].integer(0), numbers[from + 4].integer(0)};
+}
+
+std::vector<CorpusExample> examples_from(const JsonView& list) {
+  std::vector<CorpusExample> out;
+  for (const JsonView& one : list.elements("examples", 0, CorpusStatistics::examples)) {
+    const std::vector<JsonView> numbers = one.elements("numbers", 7, 7);
+    out.push_back({numbers[0].integer(), place_from(numbers, 1), numbers[6].small(-1)});
+  }
+  return out;
+}
+
+CorpusStatistics::RowSums rows_from(const JsonView& list) {
+  const std::vector<JsonView> four = list.elements("numbers", 4, 4);
+  return {four[0].integer(0), four[1].integer(0), four[2].integer(0), four[3].integer(0)};
+}
+
+ordered_json statistics_json(const CorpusStatistics& statistics) {
+  const CorpusStatistics::Parts parts = statistics.parts();
+  ordered_json out{{"layers", statistics.layers()},
+                   {"heads", statistics.heads()},
+                   {"passages", parts.passages},
+                   {"tokens", parts.tokens},
+                   {"fine_tokens", statistics.fine_tokens()},
+                   {"metrics", ordered_json::array()},
+                   {"chance", ordered_json::array()},
+                   {"cells", ordered_json::array()},
+                   {"sample", ordered_json::array()}};
+  for (const Metric& metric : metrics()) out["metrics"].push_back(metric.id);
+  for (const Distribution& chance : parts.chance) out["chance"].push_back(distribution_json(chance));
+  for (const CorpusStatistics::Cell& cell : parts.cells)
+    out["cells"].push_back({{"values", distribution_json(cell.values)},
+                            {"highest", examples_json(cell.highest)},
+                            {"lowest", examples_json(cell.lowest)},
+                            {"rows", {cell.rows.rows, cell.rows.score, cell.rows.chance, cell.rows.log_candidates}}});
+  for (const CorpusStatistics::Sampled& passage : parts.sample)
+    out["sample"].push_back({{"hash", passage.hash}, {"place", place_json(passage.place)}, {"values", passage.values}});
+  return out;
+}
+
+CorpusStatistics statistics_from(const JsonView& object, int window, std::int64_t version) {
+  const auto all = metrics();
+  const int layers = object.at("layers").small(1, 4096), heads = object.at("heads").small(1, 4096);
+  const std::size_t cells = static_cast<std::size_t>(layers) * static_cast<std::size_t>(heads) * all.size();
+  const std::vector<JsonView> ids = object.at("metrics").elements("names");
+  if (!std::ranges::equal(ids, all, {}, &JsonView::text, &Metric::id))
+    object.at("metrics").refuse("the metrics of this program");
+  CorpusStatistics::Parts parts;
+  parts.passages = static_cast<std::uint64_t>(object.at("passages").integer(0));
+  parts.tokens = static_cast<std::uint64_t>(object.at("tokens").integer(0));
+  const bool fine = version >= 2 && object.at("fine_tokens").flag();
+  const auto range = [&](std::size_t metric) { return CorpusStatistics::range_of(all[metric], window, fine); };
+  const std::vector<JsonView> chance = object.at("chance").elements("distributions", all.size(), all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) parts.chance.push_back(distribution_from(chance[i], range(i)));
+  const std::vector<JsonView> stored = object.at("cells").elements("cells", cells, cells);
+  for (std::size_t i = 0; i < cells; ++i)
+    parts.cells.push_back({distribution_from(stored[i].at("values"), range(i % all.size())),
+                           examples_from(stored[i].at("highest")), examples_from(stored[i].at("lowest")),
+                           version >= 3 ? rows_from(stored[i].at("rows")) : CorpusStatistics::RowSums{}});
+  for (const JsonView& passage : object.at("sample").elements("passages", 0, CorpusStatistics::sampled)) {
+    CorpusStatistics::Sampled out;
+    out.hash = passage.at("hash").natural();
+    out.place = place_from(passage.at("place").elements("numbers", 5, 5), 0);
+    for (const JsonView& value : passage.at("values").elements("values", cells, cells))
+      out.values.push_back(value.integer());
+    parts.sample.push_back(std::move(out));
+  }
+  return CorpusStatistics::from(layers, heads, window, std::move(parts));
+}
+
+}  // namespace
+
+std::string to_json(const CorpusResults& results) {
+  ordered_json out{{"type", corpus_type}, {"version", corpus_version}};
+  out["model"] = {{"name", results.model}, {"parameters", results.parameters}};
+  ordered_json files = ordered_json::array();
+  for (const CorpusFile& file : results.source.files) files.push_back({{"path", file.path}, {"bytes", file.bytes}});
+  out["source"] = {{"files", std::move(files)},
+                   {"lines", results.source.lines},
+                   {"stories", results.source.stories},
+                   {"seed", results.source.seed}};
+  out["window"] = results.window;
+  out["bos"] = results.bos;
+  out["shard"] = results.shard;
+  out["shards"] = results.shards;
+  out["next_piece"] = results.next_piece;
+  out["next_window"] = results.next_window;
+  out["finished"] = results.finished;
+  out["skipped"] = results.skipped;
+  out["statistics"] = statistics_json(results.statistics);
+  // A path of other bytes than UTF-8 would not find its file again either way.
+  return out.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+CorpusResults corpus_results_from_json(const std::string& text, const std::string& where) {
+  const json parsed = parse_strict_json(text, where);
+  const JsonView root(parsed, where);
+  if (!parsed.is_object() || !parsed.contains("type") || parsed["type"] != corpus_type)
+    throw Error(where, fmt::format("corpus results, \"type\": \"{}\"", corpus_type), "another file");
+  const std::int64_t version = root.at("version").integer(1);
+  if (version > corpus_version)
+    throw Error(where, fmt::format("corpus results of version {} or older", corpus_version),
+                fmt::format("version {}", version), "a newer Headscope wrote it; use that one");
+  CorpusResults out;
+  out.model = root.at("model").at("name").text();
+  out.parameters = root.at("model").at("parameters").integer(0);
+  const JsonView source = root.at("source");
+  for (const JsonView& file : source.at("files").elements("files"))
+    out.source.files.push_back({file.at("path").text(), file.at("bytes").integer(0)});
+  out.source.lines = source.at("lines").flag();
+  out.source.stories = source.at("stories").integer(0, 1'000'000'000);
+  out.source.seed = source.at("seed").natural();
+  out.window = root.at("window").small(2, 1 << 24);
+  out.bos = root.at("bos").flag();
+  out.shards = root.at("shards").small(1, 1 << 20);
+  out.shard = root.at("shard").small(0, out.shards - 1);
+  out.next_piece = root.at("next_piece").integer(0);
+  out.next_window = root.at("next_window").small(0);
+  out.finished = root.at("finished").flag();
+  out.skipped = root.at("skipped").small(0);
+  out.statistics = statistics_from(root.at("statistics"), out.window, version);
+  return out;
+}
+
+CorpusResults load_corpus_results(const std::filesystem::path& file) {
+  return corpus_results_from_json(read_file(file, size_limit), file.string());
+}
+
+void save_corpus_results(const CorpusResults& results, const std::filesystem::path& file) {
+  write_file_atomically(file, to_json(results));
+}
+
+}  // namespace headscope

@@ -1,0 +1,235 @@
+// What a corpus is made of, and reading it piece by piece.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/nth.h"
+#include "core/base/random.h"
+#include "core/base/utf8.h"
+#include "core/corpus/corpus.h"
+#include "core/train/grammar.h"
+
+namespace headscope {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t most_bytes_of_piece = 16384;
+
+bool hidden(const fs::path& path) {
+  return path.filename().string().starts_with('.');
+}
+
+CorpusFile file_of(const fs::path& path) {
+  std::error_code failed;
+  const auto bytes = fs::file_size(path, failed);
+  if (failed) throw Error(path.string(), "a file that can be read", failed.message());
+  return {path.generic_string(), static_cast<std::int64_t>(bytes)};
+}
+
+void add_folder(std::vector<CorpusFile>& files, const fs::path& folder) {
+  std::error_code failed;
+  std::vector<fs::path> found;
+  fs::recursive_directory_iterator entries(folder, fs::directory_options::skip_permission_denied, failed), end;
+  if (failed) throw Error(folder.string(), "a folder that can be read", failed.message());
+  for (; entries != end; entries.increment(failed)) {
+    if (failed) throw Error(folder.string(), "a folder that can be read", failed.message());
+    std::error_code ignored;
+    if (hidden(entries->path())) {
+      if (entries->is_directory(ignored)) entries.disable_recursion_pending();
+    } else if (entries->is_regular_file(ignored)) {
+      found.push_back(entries->path());
+    }
+  }
+  std::ranges::sort(found);
+  for (const fs::path& path : found) files.push_back(file_of(path));
+}
+
+/// How long the piece is that `window` begins with, of which `left` bytes are left (all of them when that is near
+/// enough). REQUIRES window.size() > most_bytes_of_piece where left is.
+std::size_t length_of_piece(std::string_view window, std::size_t left) {
+  if (left <= most_bytes_of_piece) return left;
+  const std::string_view stretch = window.substr(0, most_bytes_of_piece);
+  constexpr std::size_t least = most_bytes_of_piece / 2;
+  if (const auto line = stretch.rfind('\n'); line != std::string_view::npos && line >= least) return line + 1;
+  if (const auto space = stretch.rfind(' '); space != std::string_view::npos && space >= least) return space;
+  std::size_t end = stretch.size();
+  while (end > 0 && (static_cast<unsigned char>(window[end]) & 0xC0) == 0x80) --end;
+  return end;
+}
+
+bool blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos;
+}
+
+std::shared_ptr<const InputFile> open(const CorpusFile& file) {
+  auto opened = InputFile::open(file.path);
+  if (static_cast<std::int64_t>(opened->size()) != file.bytes)
+    throw Error(file.path, fmt::format("the file of {} bytes that the corpus began with", file.bytes),
+                fmt::format("{} bytes", opened->size()), "start again with the file as it is now");
+  return opened;
+}
+
+/// Every story has random numbers of its own, so that any of them can be told alone.
+std::string story(const Language& language, std::uint64_t seed, std::int64_t number) {
+  Random of_seed(seed);
+  Random random(of_seed.next() + static_cast<std::uint64_t>(number) * 0xD1B54A32D192ED03ull);
+  return language.sample(random).text;
+}
+
+}  // namespace
+
+CorpusSource corpus_of_files(const std::vector<fs::path>& paths, bool lines) {
+  CorpusSource source;
+  source.lines = lines;
+  for (const fs::path& path : paths) {
+    std::error_code failed;
+    const auto kind = fs::status(path, failed).type();
+    if (kind == fs::file_type::directory)
+      add_folder(source.files, path);
+    else if (kind == fs::file_type::regular)
+      source.files.push_back(file_of(path));
+    else
+      throw Error(path.string(), "a text file or a folder", "no such thing");
+  }
+  if (source.files.empty())
+    throw Error(paths.empty() ? "corpus" : paths.front().string(), "at least one file to read", "none");
+  return source;
+}
+
+CorpusSource corpus_of_stories(std::int64_t count, std::uint64_t seed) {
+  if (count < 1 || count > 1'000'000'000) throw Error("stories", "1 to 1,000,000,000 of them", std::to_string(count));
+  CorpusSource source;
+  source.stories = count;
+  source.seed = seed;
+  return source;
+}
+
+std::string describe(const CorpusSource& source) {
+  if (source.stories > 0) return fmt::format("{} stories, seed {}", source.stories, source.seed);
+  double bytes = 0;
+  for (const CorpusFile& file : source.files) bytes += static_cast<double>(file.bytes);
+  const std::string size = bytes >= 1e6   ? fmt::format("{:.1f} MB", bytes / 1e6)
+                           : bytes >= 1e3 ? fmt::format("{:.1f} kB", bytes / 1e3)
+                                          : fmt::format("{:.0f} bytes", bytes);
+  return fmt::format("{} {}, {}{}", source.files.size(), source.files.size() == 1 ? "file" : "files", size,
+                     source.lines ? ", by lines" : "");
+}
+
+std::string passage_text(const CorpusSource& source, const PassagePlace& place) {
+  const auto check_inside = [&](std::uint64_t size, const std::string& where) {
+    if (place.begin < 0 || place.begin > place.end || static_cast<std::uint64_t>(place.end) > size)
+      throw Error(where, "a passage inside the text", fmt::format("bytes {} to {}", place.begin, place.end));
+  };
+  const auto begin = static_cast<std::size_t>(place.begin), length = static_cast<std::size_t>(place.end - place.begin);
+  if (source.stories > 0) {
+    const std::string text = story(Language(Grammar::stories()), source.seed, place.piece);
+    check_inside(text.size(), fmt::format("story {}", place.piece));
+    return text.substr(begin, length);
+  }
+  if (place.file < 0 || static_cast<std::size_t>(place.file) >= source.files.size())
+    throw Error("passage", fmt::format("one of {} files", source.files.size()), fmt::format("file {}", place.file));
+  const CorpusFile& file = nth(source.files, place.file);
+  const auto opened = open(file);
+  check_inside(opened->size(), file.path);
+  std::string text = opened->text(begin, length);
+  if (first_invalid_utf8(text)) throw Error(file.path, "the text that was measured", "bytes that are not UTF-8");
+  return text;
+}
+
+/// A file's text, a stretch of it in memory.
+class CorpusReader::Text {
+ public:
+  explicit Text(const CorpusFile& file) : file_(open(file)) {}
+  std::size_t size() const { return file_->size(); }
+
+  bool is_utf8() const {
+    std::string part;  // a character may lie on both sides of a stretch's end: what is cut off goes with the next
+    for (std::size_t at = 0; at < size();) {
+      const std::size_t more = std::min(stretch_bytes, size() - at);
+      part += file_->text(at, more);
+      at += more;
+      const std::size_t good = first_invalid_utf8(part).value_or(part.size());
+      part.erase(0, good);
+      if (part.size() >= 4 || (at == size() && !part.empty())) return false;
+    }
+    return true;
+  }
+  /// The text from `at` on: more than a piece, or all there is.
+  std::string_view from(std::size_t at) {
+    const std::size_t wanted = std::min(most_bytes_of_piece + 1, size() - at);
+    if (at < begin_ || at + wanted > begin_ + stretch_.size()) {
+      stretch_ = file_->text(at, std::min(stretch_bytes, size() - at));
+      begin_ = at;
+    }
+    return std::string_view(stretch_).substr(at - begin_);
+  }
+
+ private:
+  static constexpr std::size_t stretch_bytes = std::size_t{1} << 20;
+  std::shared_ptr<const InputFile> file_;
+  std::string stretch_;
+  std::size_t begin_ = 0;
+};
+
+struct CorpusReader::Stories {
+  Language language{Grammar::stories()};
+};
+
+CorpusReader::CorpusReader(CorpusSource source) : source_(std::move(source)), total_(source_.stories) {
+  if (source_.stories > 0) stories_ = std::make_unique<Stories>();
+  for (const CorpusFile& file : source_.files) total_ += file.bytes;
+}
+CorpusReader::~CorpusReader() = default;
+
+double CorpusReader::progress() const {
+  return total_ > 0 ? static_cast<double>(before_ + at_) / static_cast<double>(total_) : 1;
+}
+
+std::optional<CorpusPiece> CorpusReader::next() {
+  if (stories_) {
+    if (at_ >= source_.stories) return std::nullopt;
+    CorpusPiece piece{number_++, 0, 0, story(stories_->language, source_.seed, at_)};
+    ++at_;
+    return piece;
+  }
+  while (file_ < source_.files.size()) {
+    if (!open_) {
+      open_ = std::make_unique<Text>(source_.files[file_]);
+      if (!open_->is_utf8()) {
+        ++skipped_;
+        at_ = source_.files[file_].bytes;
+      }
+    }
+    if (auto piece = from_file(*open_)) return piece;
+    before_ += source_.files[file_].bytes;
+    at_ = 0;
+    open_.reset();
+    ++file_;
+  }
+  return std::nullopt;
+}
+
+std::optional<CorpusPiece> CorpusReader::from_file(Text& text) {
+  while (static_cast<std::size_t>(at_) < text.size()) {
+    const auto begin = static_cast<std::size_t>(at_);
+    const std::string_view window = text.from(begin);
+    std::size_t left = text.size() - begin;
+    if (source_.lines) left = std::min(window.find('\n'), left);
+    const std::size_t length = length_of_piece(window, left);
+    at_ = static_cast<std::int64_t>(begin + length + (source_.lines && length == left ? 1 : 0));
+    if (blank(window.substr(0, length))) continue;
+    CorpusPiece piece{number_++, static_cast<std::int32_t>(file_), static_cast<std::int64_t>(begin),
+                      std::string(window.substr(0, length))};
+    if (source_.lines && piece.text.ends_with('\r')) piece.text.pop_back();
+    return piece;
+  }
+  at_ = std::min(at_, static_cast<std::int64_t>(text.size()));
+  return std::nullopt;
+}
+
+}  // namespace headscope

@@ -1,0 +1,147 @@
+#include "core/generate/generation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/base/error.h"
+#include "core/edits/intervention_tap.h"
+
+namespace headscope {
+
+namespace {
+
+/// The last row of every map, (map, position).
+Tensor last_rows(const std::vector<AttentionMap>& maps) {
+  if (maps.empty()) return {};
+  const Index keys = maps.front().n_key();
+  Tensor rows = Tensor::uninitialized({static_cast<Index>(maps.size()), keys});
+  for (std::size_t i = 0; i < maps.size(); ++i)
+    maps[i].row(maps[i].n_query() - 1, {&rows.ref(static_cast<Index>(i), 0), static_cast<std::size_t>(keys)});
+  return rows;
+}
+
+}  // namespace
+
+std::vector<std::int32_t> Transcript::ids(std::size_t count) const {
+  std::vector<std::int32_t> all = prompt;
+  for (std::size_t i = 0; i < std::min(count, steps.size()); ++i) all.push_back(steps[i]->token);
+  return all;
+}
+
+Transcript Transcript::until(std::size_t count) const {
+  Transcript part{prompt, steps};
+  part.steps.resize(std::min(count, steps.size()));
+  return part;
+}
+
+bool looks_ahead(const Intervention& edit, int context) {
+  if (!edit.enabled) return false;
+  if (const auto& at = edit.target.positions; at && (at->first < 0 || at->last < -1)) return true;
+  return !edit.action->row_by_row(context);
+}
+
+std::size_t cache_bytes(const ModelDims& dims, int tokens) {
+  return std::size_t{2} * sizeof(float) * static_cast<std::size_t>(dims.layers) * static_cast<std::size_t>(tokens) *
+         static_cast<std::size_t>(dims.kv_heads) * static_cast<std::size_t>(dims.d_head);
+}
+
+Generator::Generator(LoadedModel model, RunRequest like, bool rows)
+    : model_(std::move(model)), like_(std::move(like)), rows_(rows) {
+  std::erase_if(like_.edits, [](const Intervention& edit) { return !edit.enabled; });
+  const int context = model_.model->config().context;
+  cached_ = std::ranges::none_of(like_.edits, [&](const Intervention& edit) { return looks_ahead(edit, context); });
+}
+
+std::shared_ptr<const GenerationStep> Generator::step(const Ctx& ctx, std::span<const std::int32_t> prefix,
+                                                      std::size_t index, const Choice& choice) {
+  check(choice.settings, "generation");
+  const ModelConfig& config = model_.model->config();
+  if (choice.given && (*choice.given < 0 || *choice.given >= config.dims.vocab))
+    throw Error("generation: the given token", fmt::format("an id below {}", config.dims.vocab),
+                std::to_string(*choice.given));
+  auto step = std::make_shared<GenerationStep>();
+  step->settings = choice.settings;
+  step->seed = choice.seed;
+  step->length = static_cast<int>(prefix.size());
+  cached_ ? read(ctx, prefix, *step) : read_whole(ctx, prefix, *step);
+  if (choice.given) {
+    step->by = GenerationStep::By::given;
+    step->token = *choice.given;
+    return step;
+  }
+  const TokenDistribution distribution = token_distribution(step->logits, choice.settings);
+  std::size_t place = 0;
+  if (choice.settings.greedy()) {
+    step->by = GenerationStep::By::greedy;
+  } else {
+    step->random = draw_of(choice.seed, index);
+    place = place_of(distribution, step->random);
+  }
+  step->token = distribution.ids[place];
+  return step;
+}
+
+void Generator::read(const Ctx& ctx, std::span<const std::int32_t> prefix, GenerationStep& step) {
+  const ModelConfig& config = model_.model->config();
+  if (!cache_) cache_.emplace(config.dims, config.context);
+  // What the cache holds of this prefix; the last token is read again if need be, since its logits are wanted.
+  const auto common = static_cast<std::size_t>(std::ranges::mismatch(prefix, read_).in1 - prefix.begin());
+  const std::size_t held = prefix.empty() ? 0 : std::min(common, prefix.size() - 1);
+  cache_->truncate(static_cast<int>(held));
+  read_.resize(held);
+
+  EditScene scene{config.dims,        {prefix.begin(), prefix.end()}, {},
+                  model_.model.get(), static_cast<int>(held),         &ctx.backend};
+  scene.stop = ctx.stop;
+  InterventionTap interventions(like_.edits, scene);
+  std::vector<Tap*> taps;
+  if (!interventions.empty()) taps.push_back(&interventions);
+  if (ctx.tap) taps.push_back(ctx.tap);
+  TapChain chain(std::move(taps));
+  const Ctx own{ctx.backend, interventions.empty() ? ctx.tap : &chain, ctx.stop, ctx.progress};
+  MapRequest maps;
+  if (rows_) maps.storage = MapStorage::dense;
+  const auto start = std::chrono::steady_clock::now();
+  const ForwardResult result = model_.model->forward(own, prefix.subspan(held), &*cache_, maps, false);
+  step.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  read_.assign(prefix.begin(), prefix.end());
+  step.computed = static_cast<int>(prefix.size() - held);
+  step.cache_bytes = cache_bytes(config.dims, step.length);
+  step.logits = result.logits.select(0, 0).copy();
+  step.rows = last_rows(result.maps);
+}
+
+void Generator::read_whole(const Ctx& ctx, std::span<const std::int32_t> prefix, GenerationStep& step) {
+  RunRequest request = like_;
+  request.text.clear();
+  request.ids.assign(prefix.begin(), prefix.end());
+  request.ids_are_whole = true;
+  request.capture = {};
+  request.capture.maps = rows_ ? MapStorage::dense : MapStorage::none;
+  request.capture.all_logits = false;
+  const auto trace = run(model_, request, ctx);
+  step.milliseconds = trace->milliseconds;
+  step.computed = step.length;
+  step.logits = trace->logits.select(0, trace->logits.dim(0) - 1).copy();
+  step.rows = last_rows(trace->maps);
+}
+
+void sample_text(const LoadedModel& model, const Ctx& ctx, const std::vector<std::int32_t>& prompt, int count,
+                 const Generator::Choice& choice, const std::function<bool(std::int32_t)>& found) {
+  const ModelConfig& config = model.model->config();
+  const auto given = static_cast<int>(prompt.size());
+  if (given > config.context)
+    throw Error("prompt", fmt::format("at most {} tokens, the context of {}", config.context, config.name),
+                fmt::format("{}", given));
+  Generator generator(model, RunRequest{}, false);
+  std::vector<std::int32_t> ids = prompt;
+  const int room = config.context - given;  // the last token drawn is not read again
+  for (int i = 0; i < std::min(count, room + 1); ++i) {
+    ids.push_back(generator.step(ctx, ids, static_cast<std::size_t>(i), choice)->token);
+    if (!found(ids.back())) return;
+  }
+}
+
+}  // namespace headscope

@@ -1,0 +1,128 @@
+#include "core/generate/streaming.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/base/nth.h"
+#include "core/edits/mask_edit.h"
+#include "core/edits/position_rows.h"
+#include "core/metrics/next_token.h"
+#include "core/model/weights.h"
+
+namespace headscope {
+
+namespace {
+/// Counts the positions of a rotary model inside a cache of `window` tokens, of which the first `sinks` stay.
+class CachePositions final : public Tap {
+ public:
+  CachePositions(const ModelConfig& config, Index window, Index sinks)
+      : config_(config), window_(window), sinks_(sinks), group_(config.dims.group()) {
+    for (int layer = 0; layer < config.dims.layers; ++layer) {
+      const RotaryConfig& own = config.rotary_of(layer);
+      tables_.push_back(rotary_table(rotary_frequencies(own, config.dims.d_head), 0, window, rotary_magnitude(own)));
+    }
+  }
+  HeadRule head_rule(HeadId id, HeadRule usual) const override {
+    const auto head = static_cast<std::size_t>(id.head);
+    scales_.resize(std::max(scales_.size(), head + 1));
+    scales_[head] = usual.scale;
+    return usual;
+  }
+  bool wants(Site site) const override {
+    return config_.turns(site.layer) &&
+           (site.kind == unturned_site(config_, false) || site.kind == unturned_site(config_, true) ||
+            site.kind == SiteKind::attn_scores);
+  }
+  Tensor at(Site site, const Tensor& value) override {
+    if (site.kind == unturned_site(config_, false)) before_.q = value;
+    if (site.kind == unturned_site(config_, true)) before_.k = value;
+    if (site.kind != SiteKind::attn_scores || value.dim(1) <= window_) return value;
+    Tensor scores = value.copy();  // (head, query, key)
+    const RotaryConfig& own = config_.rotary_of(site.layer);
+    const auto magnitude = static_cast<float>(rotary_magnitude(own));
+    for (Index head = 0; head < scores.dim(0); ++head)
+      for (Index i = window_; i < scores.dim(1); ++i)
+        for (Index j = 0; j < sinks_; ++j)
+          scores.ref(head, i, j) = magnitude * nth(scales_, head) *
+                                   score_at_distance(before_, nth(tables_, site.layer), own.layout, i, head, j,
+                                                     head / group_, window_ - 1 - j);
+    return scores;
+  }
+
+ private:
+  const ModelConfig& config_;
+  Index window_, sinks_, group_;
+  std::vector<RotaryTable> tables_;  // by layer
+  BeforeRotation before_;
+  mutable std::vector<float> scales_;  // of the layer that runs, by head; asked of the const head_rule()
+};
+
+std::vector<double> masked_losses(const LoadedModel& model, std::span<const std::int32_t> ids, const std::string& mask,
+                                  const Ctx& ctx) {
+  RunRequest request;
+  request.ids.assign(ids.begin(), ids.end());
+  request.add_bos = false;
+  request.capture.maps = MapStorage::none;
+  if (!mask.empty()) request.edits.push_back({{}, SetMask{mask}});
+  return token_losses(*run(model, request, ctx));
+}
+}  // namespace
+
+std::string_view title_of(CachePolicy policy) {
+  switch (policy) {
+    case CachePolicy::whole:
+      return "whole cache";
+    case CachePolicy::window:
+      return "window only";
+    case CachePolicy::sinks:
+      return "window and sinks";
+    case CachePolicy::recompute:
+      return "recomputed window";
+  }
+  return "";
+}
+
+std::vector<double> streaming_losses(const LoadedModel& model, std::span<const std::int32_t> ids, CachePolicy policy,
+                                     const StreamingSettings& settings, const Ctx& ctx) {
+  const auto n = static_cast<int>(ids.size());
+  const ModelConfig& config = model.model->config();
+  if (n < 2 || n > config.context)
+    throw Error("streaming", fmt::format("a text of 2 to {} tokens, the context of {}", config.context, config.name),
+                std::to_string(n));
+  if (!config.windows.empty() || config.score_cap > 0)
+    throw Error("streaming", "a model whose layers see the whole text, by scores that nothing bends", config.name,
+                "the cache of one with windows or soft caps of its own is not counted again");
+  if (settings.sinks < 1 || settings.sinks >= settings.window)
+    throw Error("streaming", "at least one sink, and a window wider than the sinks",
+                fmt::format("{} sinks in a window of {}", settings.sinks, settings.window));
+  switch (policy) {
+    case CachePolicy::whole:
+      return masked_losses(model, ids, "", ctx);
+    case CachePolicy::window:
+      return masked_losses(model, ids, fmt::format("window {}", settings.window), ctx);
+    case CachePolicy::sinks: {
+      const std::string mask = fmt::format("sink {} window {}", settings.sinks, settings.window - settings.sinks);
+      if (config.position != PositionKind::rotary) return masked_losses(model, ids, mask, ctx);
+      CachePositions positions(config, settings.window, settings.sinks);
+      return masked_losses(model, ids, mask, {ctx.backend, &positions, ctx.stop, ctx.progress});
+    }
+    case CachePolicy::recompute:
+      break;
+  }
+  std::vector<double> losses =
+      masked_losses(model, ids.first(static_cast<std::size_t>(std::min(n, settings.window + 1))), "", ctx);
+  losses.resize(static_cast<std::size_t>(std::min(n - 1, settings.window)));
+  for (int end = settings.window + 1; end < n; ++end) {  // predicts token `end`
+    const auto part =
+        ids.subspan(static_cast<std::size_t>(end - settings.window), static_cast<std::size_t>(settings.window));
+    const Tensor logits =
+        model.model->forward({ctx.backend, ctx.tap, ctx.stop, nullptr}, part, nullptr, {}, false).logits;
+    losses.push_back(next_token_loss(logits.select(0, 0), nth(ids, end)));
+    if (ctx.progress) *ctx.progress = static_cast<float>(end) / static_cast<float>(n);
+  }
+  return losses;
+}
+
+}  // namespace headscope

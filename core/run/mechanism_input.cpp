@@ -1,0 +1,93 @@
+#include "core/run/mechanism_input.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/base/nth.h"
+#include "core/edits/edit.h"
+#include "core/model/weights.h"
+
+namespace headscope {
+
+namespace {
+
+/// `edits` without what gives rows their weights in `layer`; an edit of all layers stays for the others.
+std::vector<Intervention> spared(const std::vector<Intervention>& edits, int layer, int layers) {
+  std::vector<Intervention> out;
+  for (const Intervention& edit : edits) {
+    if (!edit.action->writes_weights() || !edit.target.reaches_layer(layer)) {
+      out.push_back(edit);
+      continue;
+    }
+    if (edit.target.layer) continue;
+    for (int other = 0; other < layers; ++other)
+      if (other != layer) {
+        out.push_back(edit);
+        out.back().target.layer = other;
+      }
+  }
+  return out;
+}
+
+}  // namespace
+
+MechanismInput head_input(const LoadedModel& model, const RunRequest& request, HeadId id, const Ctx& ctx,
+                          std::shared_ptr<const Trace>* out_trace) {
+  const auto [layer, head] = id;
+  const ModelConfig& config = model.model->config();
+  const SiteKind q_kind = meeting_site(config, false), k_kind = meeting_site(config, true);
+  if (layer < 0 || layer >= config.dims.layers || head < 0 || head >= config.dims.heads)
+    throw Error("head", fmt::format("a layer below {} and a head below {}", config.dims.layers, config.dims.heads),
+                to_string(id));
+  RunRequest wanted = request;
+  wanted.edits = spared(request.edits, layer, config.dims.layers);
+  wanted.capture = {};
+  wanted.capture.maps = MapStorage::factored;
+  wanted.capture.layers = {layer};
+  wanted.capture.sites = {q_kind, k_kind, SiteKind::v};
+  wanted.capture.all_logits = false;
+  wanted.capture.byte_budget = request.capture.byte_budget;
+  const std::shared_ptr<const Trace> trace = run(model, wanted, ctx);
+  const AttentionMap& map = trace->map(id);
+  if (!map.is_factored() || !map.rule())
+    throw Error("head " + to_string(id), "its own scores", "a pattern that an edit replaced");
+  const auto site = [&](SiteKind kind) -> const Tensor& {
+    return trace->sites.at({kind, id.layer});
+  };  // (query, head, d)
+  MechanismInput in =
+      input_of_head(heads_of_layer(site(q_kind), site(k_kind), site(SiteKind::v), layer, config.dims.layers), head);
+  in.scale = map.scale();
+  in.rule = std::shared_ptr<const AttentionRule>(trace, map.rule());
+  in.stop = ctx.stop;
+  if (out_trace) *out_trace = trace;
+  in.temperature = score_scale(config, layer) / map.scale();
+  return in;
+}
+
+std::shared_ptr<const VocabularyUse> vocabulary_use(const LoadedModel& model, const RunRequest& request,
+                                                    const Ctx& ctx) {
+  RunRequest wanted = request;
+  wanted.capture = {};
+  wanted.capture.maps = MapStorage::none;
+  wanted.capture.sites = {SiteKind::final_normalized};
+  wanted.capture.byte_budget = request.capture.byte_budget;
+  const std::shared_ptr<const Trace> trace = run(model, wanted, ctx);
+  const Tensor &logits = trace->logits, &normalized = trace->sites.at({SiteKind::final_normalized});
+  const Index n = logits.dim(0), words = logits.dim(1);
+  auto use = std::make_shared<VocabularyUse>();
+  use->frequency.assign(static_cast<std::size_t>(words), 0.0);
+  for (Index i = 0; i < n; ++i) {
+    double most = -std::numeric_limits<double>::infinity(), sum = 0;
+    for (Index w = 0; w < words; ++w) most = std::max(most, static_cast<double>(logits.at(i, w)));
+    for (Index w = 0; w < words; ++w) sum += std::exp(static_cast<double>(logits.at(i, w)) - most);
+    for (Index w = 0; w < words; ++w)
+      nth(use->frequency, w) += std::exp(static_cast<double>(logits.at(i, w)) - most) / (sum * static_cast<double>(n));
+  }
+  use->hidden = normalized.slice(0, n - 1, n).copy();
+  use->from = fmt::format("{}, mean of its {} next-token distributions on this text", trace->model.name, n);
+  return use;
+}
+
+}  // namespace headscope

@@ -1,0 +1,22 @@
+#pragma once
+// Queries, keys and values of one head of a run, for a mechanism to work on.
+
+#include <memory>
+
+#include "core/attention/mechanism.h"
+#include "core/run/run_request.h"
+
+namespace headscope {
+
+/// As softmax attention would get them: after rotation, under the head's mask and scale. Edits that put other scores or
+/// weights into this head's layer are left out; all others act. `trace` (may be null) gets the run, whose tokens name
+/// the positions. Throws Error as run() does.
+MechanismInput head_input(const LoadedModel& model, const RunRequest& request, HeadId head, const Ctx& ctx,
+                          std::shared_ptr<const Trace>* trace = nullptr);
+
+/// How often the model expects each token of its vocabulary on this text: the mean of its next-token distributions over
+/// all positions, with what its unembedding is given after the last one. Throws Error as run() does.
+std::shared_ptr<const VocabularyUse> vocabulary_use(const LoadedModel& model, const RunRequest& request,
+                                                    const Ctx& ctx);
+
+}  // namespace headscope

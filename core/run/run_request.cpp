@@ -1,0 +1,395 @@
+#include "core/run/run_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <limits>
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/nth.h"
+#include "core/edits/edit_scene.h"
+#include "core/edits/intervention_tap.h"
+#include "core/io/json_view.h"
+#include "core/io/strict_json.h"
+#include "core/run/edit_pairs.h"
+#include "core/run/pass_memory.h"
+#include "core/trace/recorder.h"
+#include "core/trace/token_links.h"
+
+namespace headscope {
+
+namespace {
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+// Of a text whose positions an edit extends past the trained context: attention costs its square.
+constexpr int longest_edited_text = 65'536;
+
+ordered_json as_json(const RunRequest& request) {
+  ordered_json capture;
+  capture["maps"] = name_in(map_storage_names, request.capture.maps);
+  capture["sites"] = json::array();
+  for (const SiteKind kind : request.capture.sites) capture["sites"].push_back(std::string(info(kind).pattern));
+  capture["layers"] = request.capture.layers;
+  capture["all_logits"] = request.capture.all_logits;
+  capture["byte_budget"] = request.capture.byte_budget;
+
+  ordered_json result;
+  result["model"] = request.model.generic_string();
+  result["text"] = request.text;
+  result["ids"] = request.ids;
+  result["add_bos"] = request.add_bos ? ordered_json(*request.add_bos) : ordered_json(nullptr);
+  if (request.ids_are_whole) result["ids_are_whole"] = true;  // left out else, as edits are
+  result["parse_special"] = request.parse_special;
+  result["too_long"] = name_in(too_long_names, request.too_long);
+  result["capture"] = capture;
+  // Left out when there are none: a run without edits keeps the hash it had before there were any.
+  for (const Intervention& edit : request.edits) result["edits"].push_back(to_json(edit));
+  return result;
+}
+
+CaptureSpec capture_from(const JsonView& value) {
+  JsonFields fields(value);
+  CaptureSpec spec;
+  fields.read("maps", spec.maps, map_storage_names);
+  if (const auto sites = fields.find("sites"))
+    for (const JsonView& item : sites->elements("site names")) {
+      const auto kind = item.is_text() ? parse_site_kind(item.text()) : std::nullopt;
+      if (!kind) item.refuse("the name of a kind of site, such as \"pattern\" or \"resid_pre\"");
+      spec.sites.insert(*kind);
+    }
+  if (const auto layers = fields.find("layers"))
+    for (const JsonView& item : layers->elements("layer numbers")) spec.layers.insert(item.small());
+  fields.read("all_logits", spec.all_logits);
+  if (const auto budget = fields.find("byte_budget")) spec.byte_budget = budget->natural();
+  fields.done();
+  return spec;
+}
+
+std::vector<Token> tokens_of_ids(const LoadedModel& loaded, const std::vector<std::int32_t>& ids) {
+  std::vector<Token> tokens;
+  tokens.reserve(ids.size());
+  for (const std::int32_t id : ids) {
+    if (loaded.tokenizer && id >= 0 && id < loaded.tokenizer->vocab_size()) {
+      tokens.push_back(loaded.tokenizer->token(id));
+    } else {
+      tokens.push_back({id, "", std::to_string(id), -1, -1});
+    }
+  }
+  return tokens;
+}
+
+/// `most`: of the tokens, where more would be refused.
+std::vector<Token> tokens_of_text(const LoadedModel& loaded, const RunRequest& request, const std::string& model,
+                                  std::size_t most, const std::stop_token& stop) {
+  if (!loaded.tokenizer)
+    throw Error(model,
+                "a tokenizer (tokenizer.json, vocab.json + merges.txt, or tokenizer.model) in the model's folder",
+                "none", "token ids can be given instead of text");
+  if (request.text.empty()) throw Error("text", "at least one character", "an empty text");
+  return loaded.tokenizer->encode(request.text, {request.parse_special, most, stop});
+}
+
+/// Puts BOS in front when the request or the tokenizer asks for it; says whether it did.
+bool add_bos(const LoadedModel& loaded, const RunRequest& request, const std::string& model,
+             std::vector<Token>& tokens) {
+  if (request.ids_are_whole && !request.ids.empty()) return false;
+  const bool usual = request.ids.empty() && loaded.tokenizer && loaded.tokenizer->adds_bos();
+  if (!request.add_bos.value_or(usual)) return false;
+  const auto bos = loaded.tokenizer ? loaded.tokenizer->bos() : loaded.model->config().bos;
+  if (!bos) {
+    if (!request.add_bos) return false;
+    throw Error(model, "a beginning-of-sequence token, which the run asks for", "none in the tokenizer");
+  }
+  tokens.insert(tokens.begin(), tokens_of_ids(loaded, {*bos}).front());
+  return true;
+}
+
+/// How many tokens the run may have: the trained context, or more where an edit says how positions go on.
+int context_of(const LoadedModel& loaded, const RunRequest& request) {
+  const ModelConfig& config = loaded.model->config();
+  return reads_past_context(request.edits, config) ? std::max(config.context, longest_edited_text) : config.context;
+}
+
+void cut(std::vector<Token>& tokens, const RunRequest& request, const ModelConfig& config, int limit, bool has_bos) {
+  const auto context = static_cast<std::size_t>(std::max(limit, 0));
+  if (context == 0 || tokens.size() <= context) return;
+  // What was read already is as long as it is; `too_long` is for other texts.
+  switch (request.ids_are_whole ? RunRequest::TooLong::refuse : request.too_long) {
+    case RunRequest::TooLong::refuse:
+      throw TextTooLong(config.name, static_cast<int>(tokens.size()), limit);
+    case RunRequest::TooLong::keep_first:
+      tokens.resize(context);
+      return;
+    case RunRequest::TooLong::keep_last:
+      const auto first = tokens.begin() + (has_bos && context > 1 ? 1 : 0);
+      tokens.erase(first, first + static_cast<std::ptrdiff_t>(tokens.size() - context));
+      return;
+  }
+}
+
+void check_sites(const Model& model, const CaptureSpec& spec) {
+  const std::vector<SiteKind> fires = model.sites();
+  for (const SiteKind kind : spec.sites) {
+    if (std::find(fires.begin(), fires.end(), kind) != fires.end()) continue;
+    std::vector<std::string_view> names;
+    for (const SiteKind has : fires) names.push_back(info(has).pattern);
+    const bool no_mid = kind == SiteKind::resid_mid && model.config().dims.parallel;
+    throw Error(
+        "capture: sites", "sites that " + model.config().name + " has", std::string(info(kind).pattern),
+        fmt::format("{}it has {}",
+                    no_mid ? "attention and MLP of its blocks read the same stream, none stands between them; " : "",
+                    fmt::join(names, ", ")));
+  }
+}
+
+}  // namespace
+
+std::string to_json(const RunRequest& request) {
+  try {
+    return as_json(request).dump(2);
+  } catch (const json::type_error&) {
+    const auto offset = first_invalid_utf8(request.text);
+    throw Error(offset ? "text" : "model", "UTF-8, which JSON needs",
+                offset ? fmt::format("an invalid sequence at byte {}", *offset) : "a path of other bytes");
+  }
+}
+
+RunRequest run_request_from_json(const std::string& text, const std::string& where) {
+  const json parsed = parse_strict_json(text, where);
+  return run_request_from_json(JsonView(parsed, where));
+}
+
+RunRequest run_request_from_json(const JsonView& value) {
+  JsonFields fields(value);
+  RunRequest request;
+  fields.read("model", request.model);
+  if (request.model.empty()) value.refuse("\"model\", the path of a model folder", "none");
+  fields.read("text", request.text);
+  if (const auto ids = fields.find("ids"))
+    for (const JsonView& item : ids->elements("token ids")) request.ids.push_back(item.small());
+  if (request.text.empty() && request.ids.empty()) value.refuse("\"text\" or \"ids\"", "neither");
+  bool add_bos = false;
+  if (fields.read("add_bos", add_bos)) request.add_bos = add_bos;
+  fields.read("ids_are_whole", request.ids_are_whole);
+  fields.read("parse_special", request.parse_special);
+  fields.read("too_long", request.too_long, too_long_names);
+  if (const auto capture = fields.find("capture")) request.capture = capture_from(*capture);
+  if (const auto edits = fields.find("edits"))
+    for (const JsonView& edit : edits->elements("edits")) request.edits.push_back(intervention_from_json(edit));
+  fields.done();
+  return request;
+}
+
+std::uint64_t hash(const RunRequest& request) {
+  // FNV-1a over the compact JSON, which has one spelling per request. A text that is not UTF-8 never runs, so it does
+  // not matter that its broken bytes are replaced here.
+  std::uint64_t value = 0xCBF29CE484222325ull;
+  for (const char c : as_json(request).dump(-1, ' ', false, json::error_handler_t::replace)) {
+    value = (value ^ static_cast<unsigned char>(c)) * 0x100000001B3ull;
+  }
+  return value;
+}
+
+LoadedModel load_model(const std::filesystem::path& folder, Backend& backend, const LoadWatch& watch) {
+  return {Model::load(folder, backend, watch), load_tokenizer(folder)};
+}
+
+TextTooLong::TextTooLong(const std::string& model, int count, int limit, bool exact)
+    : Error("text", fmt::format("at most {} tokens, the context of {}", limit, model),
+            fmt::format("{0}{1} tokens, {0}{2} too many", exact ? "" : "at least ", count, count - limit),
+            fmt::format("cut the text, or keep its first or last {} tokens (command line: --cut first or --cut last)",
+                        limit)),
+      tokens(count),
+      context(limit),
+      counted(exact) {}
+
+std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request, const std::stop_token& stop) {
+  const ModelConfig& config = loaded.model->config();
+  const int context = context_of(loaded, request);
+  const bool refuses = context > 0 && request.too_long == RunRequest::TooLong::refuse;
+  std::vector<Token> tokens;
+  try {
+    tokens = request.ids.empty()
+                 ? tokens_of_text(loaded, request, config.name,
+                                  refuses ? static_cast<std::size_t>(context) : Tokenizer::unlimited, stop)
+                 : tokens_of_ids(loaded, request.ids);
+  } catch (const TooManyTokens& refused) {
+    throw TextTooLong(config.name, static_cast<int>(refused.at_least), context, false);
+  }
+  const bool has_bos = add_bos(loaded, request, config.name, tokens);
+  if (tokens.empty()) throw Error("text", "at least one token", "none");
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i].id < 0 || tokens[i].id >= config.dims.vocab)
+      throw Error(fmt::format("token {}", i), fmt::format("ids from 0 to {} ({})", config.dims.vocab - 1, config.name),
+                  std::to_string(tokens[i].id));
+  }
+  cut(tokens, request, config, context, has_bos);
+  return tokens;
+}
+
+namespace {
+/// Keeps the residual stream that each block leaves to the next one.
+class ResidualKeeper final : public Tap {
+ public:
+  explicit ResidualKeeper(int layers) : found(static_cast<std::size_t>(layers) + 1) {}
+  bool wants(Site site) const override { return site.kind == SiteKind::resid_post; }
+  Tensor at(Site site, const Tensor& value) override { return found[static_cast<std::size_t>(site.layer) + 1] = value; }
+  std::vector<Tensor> found;  ///< by the block that finds it; the first stays undefined
+};
+
+/// Takes from the last pass what lies below block `first`.
+void take_below(Trace& trace, const Trace& last, int first) {
+  for (const AttentionMap& map : last.maps)
+    if (map.layer() < first) trace.maps.push_back(map);
+  for (const auto& [site, value] : last.sites)
+    if (site.layer < first && site.kind != SiteKind::final_normalized && site.kind != SiteKind::logits)
+      trace.sites.emplace(site, value);
+}
+
+/// Whether what shall be recorded all lies in block `first` or above.
+bool wants_nothing_below(const CaptureSpec& spec, int first) {
+  const bool layers_above = !spec.layers.empty() && *spec.layers.begin() >= first;
+  if (spec.maps != MapStorage::none && !layers_above) return false;
+  return std::ranges::all_of(spec.sites, [&](SiteKind kind) {
+    return kind == SiteKind::final_normalized || kind == SiteKind::logits || (info(kind).per_layer && layers_above);
+  });
+}
+
+/// What the edits take from other texts, or from this one before them: run without edits, or known from last time.
+EditSources run_sources(const LoadedModel& loaded, const RunRequest& request, const std::vector<std::int32_t>& ids,
+                        const Ctx& ctx, const PassMemory* known, const EditSources* given) {
+  EditSources sources;
+  for (const SourceNeed& need : sources_of(request.edits)) {
+    if (const auto found = given ? given->find(need.text) : EditSources::const_iterator{};
+        given && found != given->end()) {
+      sources[need.text] = found->second;
+      continue;
+    }
+    if (const auto last = known ? known->source(*loaded.model, request, need, ids) : nullptr) {
+      sources[need.text] = last;
+      continue;
+    }
+    RunRequest plain = source_request(request, need.text);
+    plain.capture = need.capture;
+    sources[need.text] = run(loaded, plain, Ctx{ctx.backend, nullptr, ctx.stop});
+  }
+  return sources;
+}
+
+/// One pass: whole, or (with a memory) from the first block that it does not know, or (`only`) of one layer alone.
+std::shared_ptr<Trace> pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx,
+                            const PassMemory* known, PassMemory::Kept* kept, std::optional<int> only,
+                            const EditSources* given = nullptr) {
+  const auto trace = std::make_shared<Trace>();
+  trace->model = loaded.model->info();
+  trace->text = request.ids.empty() ? request.text : "";
+  trace->tokens = tokenize(loaded, request, ctx.stop);
+  trace->source = "headscope " + ctx.backend.name();
+  for (const Intervention& edit : request.edits)
+    if (edit.enabled) trace->source += "; edited " + describe(edit);
+
+  const int n = static_cast<int>(trace->tokens.size());
+  const std::vector<std::int32_t> ids = trace->ids();
+  const TokenLinks links = TokenLinks::of(ids);
+  check_sites(*loaded.model, request.capture);
+  check_targets(request.edits, trace->model.dims, n);
+  trace->plan = plan_capture(request.capture, trace->model.dims, n, n);
+
+  LayerRange layers;
+  ResidualKeeper keeper(trace->model.dims.layers);
+  if (known && !ctx.tap) {
+    const int first = known->first_changed(*loaded.model, ids, request.edits);
+    if (only) {
+      layers.first = std::min(first, *only);
+    } else if (known->recorded(request.capture)) {
+      layers.first = first;
+      take_below(*trace, *known->trace(), first);
+    } else if (wants_nothing_below(request.capture, first)) {
+      layers.first = first;
+    }
+    if (layers.first > 0) layers.residual = known->before(layers.first);
+    for (int i = 1; i <= layers.first; ++i) nth(keeper.found, i) = known->before(i);
+  }
+  if (only) layers.end = *only + 1;
+
+  Recorder recorder(request.capture);
+  EditScene scene{trace->model.dims, ids, run_sources(loaded, request, ids, ctx, known, given), loaded.model.get()};
+  scene.heads_apart = request.capture.sites.contains(SiteKind::result);
+  scene.backend = &ctx.backend;
+  scene.stop = ctx.stop;
+  InterventionTap interventions(request.edits, scene);
+  std::vector<Tap*> taps;
+  if (!interventions.empty()) taps.push_back(&interventions);
+  if (ctx.tap) taps.push_back(ctx.tap);
+  taps.push_back(&recorder);
+  if (kept) taps.push_back(&keeper);
+  TapChain chain(std::move(taps));
+  Ctx own = ctx;
+  own.tap = &chain;
+  if (const int limit = context_of(loaded, request); limit > loaded.model->config().context) own.context = limit;
+
+  MapRequest maps;
+  maps.storage = trace->plan.maps;
+  maps.links = &links;
+  if (!request.capture.layers.empty()) maps.layers = &request.capture.layers;
+  const bool all_logits = request.capture.all_logits || request.capture.sites.count(SiteKind::logits) > 0;
+
+  const auto start = std::chrono::steady_clock::now();
+  ForwardResult result = loaded.model->forward(own, ids, nullptr, maps, all_logits, layers);
+  trace->milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  trace->logits = std::move(result.logits);
+  std::ranges::move(result.maps, std::back_inserter(trace->maps));
+  trace->sites.merge(recorder.take());
+  if (kept) *kept = {std::move(keeper.found), std::move(scene.sources)};
+  return trace;
+}
+}  // namespace
+
+std::shared_ptr<const Trace> run(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx) {
+  return pass(loaded, request, ctx, nullptr, nullptr, std::nullopt);
+}
+
+std::shared_ptr<const Trace> run(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx,
+                                 PassMemory& memory) {
+  if (ctx.tap) return run(loaded, request, ctx);
+  PassMemory::Kept kept;
+  const std::shared_ptr<const Trace> trace = pass(loaded, request, ctx, &memory, &kept, std::nullopt);
+  memory.keep(loaded.model, request, trace, std::move(kept));
+  return trace;
+}
+
+std::shared_ptr<const Trace> run_beside(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx,
+                                        const PassMemory& memory, const EditSources& known) {
+  return pass(loaded, request, ctx, ctx.tap ? nullptr : &memory, nullptr, std::nullopt, &known);
+}
+
+EditSources run_edit_sources(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx) {
+  std::vector<std::int32_t> ids;
+  for (const Token& token : tokenize(loaded, request)) ids.push_back(token.id);
+  return run_sources(loaded, request, ids, ctx, nullptr, nullptr);
+}
+
+std::shared_ptr<const Trace> with_all_logits(const LoadedModel& loaded, const RunRequest& request,
+                                             std::shared_ptr<const Trace> trace, const Ctx& ctx,
+                                             const PassMemory& memory) {
+  if (trace->logits.defined() && trace->logits.dim(0) == static_cast<Index>(trace->tokens.size())) return trace;
+  RunRequest rest = request;
+  rest.capture = {.maps = MapStorage::none, .all_logits = true, .byte_budget = request.capture.byte_budget};
+  auto whole = std::make_shared<Trace>(*trace);
+  whole->logits = run_beside(loaded, rest, ctx, memory)->logits;
+  return whole;
+}
+
+std::shared_ptr<const Trace> run_layer(const LoadedModel& loaded, const RunRequest& request, int layer, const Ctx& ctx,
+                                       const PassMemory& memory) {
+  RunRequest one = request;
+  one.capture.layers = {layer};
+  one.capture.all_logits = false;
+  return pass(loaded, one, ctx, &memory, nullptr, layer);
+}
+
+}  // namespace headscope

@@ -1,0 +1,163 @@
+// A model card as text: JSON for programs, Markdown for people.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/json.h"
+#include "core/train/model_card.h"
+
+namespace headscope {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr double nats_digits = 1e6;
+
+/// Six digits say more than the measurement does; NaN is null.
+ordered_json rounded(double value) {
+  if (std::isnan(value)) return nullptr;
+  return std::round(value * nats_digits) / nats_digits;
+}
+
+std::string time_text(double seconds) {
+  return seconds < 120 ? fmt::format("{:.0f} seconds", seconds) : fmt::format("{:.0f} minutes", seconds / 60);
+}
+
+std::string cell(const HeadScore& score, double best) {
+  if (std::isnan(score.value)) return "";
+  const std::string text = fmt::format("{:.2f}", score.value);
+  return score.value >= best && score.value >= 2 * score.chance ? "**" + text + "**" : text;
+}
+
+std::string data_text(const Recipe& recipe) {
+  if (recipe.task.kind == "stories")
+    return "stories of `assets/stories.grammar`, a grammar written for this project: every text's probability is known "
+           "exactly, and so are its links (which verb belongs to which subject, whom a pronoun means …)";
+  return fmt::format("random printable characters, said again with a period of {} to {} that only the text tells",
+                     recipe.task.shortest_period, recipe.task.longest_period);
+}
+
+/// The best head of every column, and whether it is more than chance.
+std::string clearest(const ModelCard& card) {
+  std::string out =
+      "| looks for | head | weight | chance | one distance | taken away |\n|---|---|---:|---:|---:|---:|\n";
+  const auto number = [](double value) { return std::isnan(value) ? std::string() : fmt::format("{:.2f}", value); };
+  for (const ScoreColumn& column : score_columns(card.recipe.task.kind)) {
+    const HeadCard* best = nullptr;
+    const HeadScore* most = nullptr;
+    for (const HeadCard& head : card.heads)
+      if (const HeadScore* score = head.find(column.id);
+          score && !std::isnan(score->value) && (!most || score->value > most->value))
+        best = &head, most = score;
+    if (!best) continue;
+    const bool clear = most->value >= 2 * most->chance;
+    out +=
+        fmt::format("| {} | {} | {} | {} | {} | {} |\n", column.title,
+                    clear ? to_string(HeadId{best->layer, best->head}) : "none", number(most->value),
+                    number(most->chance), number(most->fixed), clear ? fmt::format("{:+.3f}", best->loss_change) : "");
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string card_json(const ModelCard& card) {
+  ordered_json out;
+  out["name"] = card.recipe.name;
+  out["parameters"] = card.parameters;
+  out["dtype"] = card.dtype;
+  out["steps"] = card.training.steps;
+  out["seconds"] = card.training.seconds;
+  out["rows"] = card.rows;
+  out["targets"] = card.targets;
+  out["loss"] = rounded(card.loss);
+  out["floor"] = rounded(card.floor);
+  if (!std::isnan(card.first_half)) {
+    out["first_half_loss"] = rounded(card.first_half);
+    out["second_half_loss"] = rounded(card.second_half);
+  }
+  out["texts"] = card.texts;
+  out["ablated_rows"] = card.ablated_rows;
+  out["heads"] = ordered_json::array();
+  for (const HeadCard& head : card.heads) {
+    ordered_json scores;
+    for (const HeadScore& score : head.scores)
+      scores[score.id] = {rounded(score.value), rounded(score.chance), rounded(score.fixed)};
+    out["heads"].push_back(
+        {{"layer", head.layer}, {"head", head.head}, {"loss_change", rounded(head.loss_change)}, {"scores", scores}});
+  }
+  return out.dump(1) + "\n";
+}
+
+std::string card_markdown(const ModelCard& card) {
+  const Recipe& recipe = card.recipe;
+  const ModelShape& shape = recipe.model;
+  std::string out = fmt::format("# {}\n\n", recipe.name);
+  out += fmt::format("{} architecture, {} layers × {} heads{}, width {}, {}, context {}; {} parameters in {}.\n\n",
+                     shape.family == "gpt2" ? "GPT-2" : "Llama", shape.layers, shape.heads,
+                     shape.kv_heads < shape.heads ? fmt::format(" ({} of keys and values)", shape.kv_heads) : "",
+                     shape.width, shape.mlp > 0 ? fmt::format("MLP {}", shape.mlp) : "attention only", shape.context,
+                     card.parameters, card.dtype);
+  out += fmt::format("Made from nothing by\n\n    headscope-cli train models/{}/recipe.json\n\n", recipe.name);
+  out += fmt::format("- **Data**: {}.\n", data_text(recipe));
+  out += fmt::format("- **Training**: {} steps of {} × {} tokens, {} on the machine where it was made.\n",
+                     card.training.steps, recipe.batch, shape.context, time_text(card.training.seconds));
+  if (recipe.optimizer.attention_entropy > 0)
+    out += fmt::format(
+        "- **Price of looking everywhere**: from step {} on, a nat of mean attention entropy (without the first key) "
+        "costs up to {:g} nats of loss, so that heads choose where they look.\n",
+        recipe.optimizer.attention_entropy_from, recipe.optimizer.attention_entropy);
+  out += fmt::format(
+      "- **Held-out loss**: {:.4f} nats per token over {} tokens that it never learnt from. No model can do better "
+      "than "
+      "the floor, {:.4f}; it is {:.4f} above.\n",
+      card.loss, card.targets, card.floor, card.loss - card.floor);
+  if (!std::isnan(card.first_half))
+    out += fmt::format(
+        "- **Said twice**: of {} characters said twice, the first half costs {:.3f} nats per character, the second "
+        "{:.3f}.\n",
+        recipe.task.longest_period, card.first_half, card.second_half);
+  out += fmt::format(
+      "\n## What its heads look for\n\nThe head that does each most, by its mean attention weight on {} texts it never "
+      "learnt from; *none* when that is less than twice what chance gives. *Chance* spreads its weight evenly; *one "
+      "distance* is the best that looking always equally far back could give. *Taken away*: what the loss rises by, in "
+      "nats per token over {} rows, when the head alone is taken away (its `z` set to zero).\n\n{}",
+      card.texts, card.ablated_rows, clearest(card));
+  out += "\n## All heads\n\nBold: the best of a column, where it is at least twice what chance gives.\n\n";
+  const auto& columns = score_columns(recipe.task.kind);
+  out += "| head |";
+  for (const ScoreColumn& column : columns) out += " " + column.title + " |";
+  out += " taken away |\n|---|";
+  for (std::size_t i = 0; i < columns.size(); ++i) out += "---:|";
+  out += "---:|\n";
+  std::vector<double> best(columns.size(), 0);
+  for (const HeadCard& head : card.heads)
+    for (std::size_t i = 0; i < columns.size(); ++i)
+      if (const HeadScore* score = head.find(columns[i].id); score && !std::isnan(score->value))
+        best[i] = std::max(best[i], score->value);
+  for (const HeadCard& head : card.heads) {
+    out += fmt::format("| {}.{} |", head.layer, head.head);
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const HeadScore* score = head.find(columns[i].id);
+      out += " " + (score ? cell(*score, best[i]) : "") + " |";
+    }
+    out += fmt::format(" {:+.3f} |\n", head.loss_change);
+  }
+  const auto baseline = [&](const char* title, double HeadScore::*member) {
+    out += fmt::format("| {} |", title);
+    for (const ScoreColumn& column : columns) {
+      const HeadScore* score = card.heads.empty() ? nullptr : card.heads.front().find(column.id);
+      out += score && !std::isnan(score->*member) ? fmt::format(" {:.2f} |", score->*member) : " |";
+    }
+    out += " |\n";
+  };
+  baseline("*chance*", &HeadScore::chance);
+  baseline("*one distance*", &HeadScore::fixed);
+  out += "\n`card.json` holds the same numbers for programs; `headscope-cli card` measures them again.\n";
+  return out;
+}
+
+}  // namespace headscope

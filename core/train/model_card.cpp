@@ -1,0 +1,245 @@
+#include "core/train/model_card.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "core/base/error.h"
+#include "core/metrics/metric.h"
+#include "core/train/evaluation.h"
+
+namespace headscope {
+
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+struct LinkScore {
+  const char *id, *title;
+  LinkKind kind;
+};
+constexpr LinkScore link_scores[] = {{"verb_to_subject", "verb → subject", LinkKind::subject},
+                                     {"pronoun_to_antecedent", "pronoun → antecedent", LinkKind::antecedent},
+                                     {"noun_to_determiner", "noun → determiner", LinkKind::determiner},
+                                     {"to_earlier_occurrence", "name → earlier", LinkKind::occurrence},
+                                     {"song_to_continuation", "song → what followed", LinkKind::continuation}};
+constexpr const char* metric_scores[][2] = {{"previous_token", "previous token"},
+                                            {"duplicate_token", "duplicate"},
+                                            {"prefix_matching", "induction"},
+                                            {"sink", "sink"}};
+
+/// A query and the keys that the truth links it to, as token positions.
+struct Query {
+  Index query = 0;
+  std::vector<Index> keys;
+};
+
+/// The last token of a span, and all of them. Tokens of BPE may begin with the blank before a word.
+std::vector<Index> tokens_of(const std::vector<Token>& tokens, const TextSpan& span) {
+  std::vector<Index> found;
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    if (tokens[i].begin >= 0 && static_cast<std::size_t>(tokens[i].end) > span.begin &&
+        static_cast<std::size_t>(tokens[i].begin) < span.end)
+      found.push_back(static_cast<Index>(i));
+  return found;
+}
+
+std::vector<Query> queries_of(const Story& story, const std::vector<Token>& tokens, LinkKind kind) {
+  std::map<Index, std::vector<Index>> keys;
+  for (const TruthLink& link : story.links) {
+    if (link.kind != kind) continue;
+    const auto from = tokens_of(tokens, link.from);
+    if (from.empty()) continue;
+    for (const Index key : tokens_of(tokens, link.to))
+      if (key < from.back()) keys[from.back()].push_back(key);
+  }
+  std::vector<Query> queries;
+  for (auto& [query, list] : keys) {
+    std::ranges::sort(list);
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+    queries.push_back({query, std::move(list)});
+  }
+  return queries;
+}
+
+struct Mean {
+  double sum = 0;
+  std::int64_t count = 0;
+  void add(double value) {
+    if (std::isnan(value)) return;
+    sum += value;
+    ++count;
+  }
+  double mean() const { return count > 0 ? sum / static_cast<double>(count) : nan; }
+};
+
+/// What one kind of link is worth to a head that knows nothing, and to one that knows a distance.
+struct LinkBaseline {
+  Mean chance;
+  std::map<Index, std::int64_t> hits;  // by distance
+  std::int64_t queries = 0;
+  void add(const Query& query) {
+    ++queries;
+    chance.add(static_cast<double>(query.keys.size()) / static_cast<double>(query.query + 1));
+    for (const Index key : query.keys) ++hits[query.query - key];
+  }
+  double fixed() const {
+    std::int64_t most = 0;
+    for (const auto& [distance, count] : hits) most = std::max(most, count);
+    return queries > 0 ? static_cast<double>(most) / static_cast<double>(queries) : nan;
+  }
+};
+
+/// Sets the z of one head to zero.
+class WithoutHead final : public Tap {
+ public:
+  explicit WithoutHead(HeadId head) : head_(head) {}
+  bool wants(Site site) const override { return site.kind == SiteKind::z && site.layer == head_.layer; }
+  Tensor at(Site, const Tensor& value) override {
+    Tensor out = value.copy();  // (query, head, d_head)
+    for (Index i = 0; i < out.dim(0); ++i)
+      for (Index d = 0; d < out.dim(2); ++d) out.ref(i, head_.head, d) = 0;
+    return out;
+  }
+
+ private:
+  HeadId head_;
+};
+
+std::vector<Story> probe_stories(const Task& task, int texts) {
+  if (task.settings().kind == "stories") return held_out_stories(task, texts);
+  std::vector<Story> out;
+  Random random(task.settings().seed);
+  const int period = task.settings().longest_period;
+  for (int i = 0; i < texts; ++i) out.push_back({repeated_text(random, period, 2 * period), 0, {}});
+  return out;
+}
+
+/// Loss of each half of texts that are said twice.
+void measure_halves(ModelCard& card, const LoadedModel& loaded, const Task& task, int texts, const Ctx& ctx) {
+  card.first_half = card.second_half = nan;
+  if (task.settings().kind != "repeated") return;
+  HeldOut data;
+  const int period = task.settings().longest_period;
+  for (const Story& story : probe_stories(task, texts)) {
+    Batch& batch = data.batches.emplace_back();
+    batch.sequences = 1;
+    batch.length = 2 * period;
+    batch.tokens.push_back(task.vocabulary().end_of_text_id());
+    for (const Token& token : task.tokenizer()->encode(story.text)) batch.targets.push_back(token.id);
+    batch.tokens.insert(batch.tokens.end(), batch.targets.begin(), batch.targets.end() - 1);
+  }
+  Mean first, second;
+  for (const auto& row : held_out_losses(*loaded.model, ctx, data))
+    for (std::size_t i = 0; i < row.size(); ++i) (i < row.size() / 2 ? first : second).add(row[i]);
+  card.first_half = first.mean();
+  card.second_half = second.mean();
+}
+
+}  // namespace
+
+const HeadScore* HeadCard::find(std::string_view id) const {
+  const auto found = std::ranges::find(scores, id, &HeadScore::id);
+  return found == scores.end() ? nullptr : &*found;
+}
+
+const std::vector<ScoreColumn>& score_columns(const std::string& task_kind) {
+  static const std::vector<ScoreColumn> all = [] {
+    std::vector<ScoreColumn> columns;
+    for (const LinkScore& each : link_scores) columns.push_back({each.id, each.title});
+    for (const auto& [id, title] : metric_scores) columns.push_back({id, title});
+    return columns;
+  }();
+  static const std::vector<ScoreColumn> metrics_only(all.begin() + std::size(link_scores), all.end());
+  return task_kind == "stories" ? all : metrics_only;
+}
+
+std::vector<HeadCard> measure_heads(const LoadedModel& loaded, const Task& task, int texts, const Ctx& ctx) {
+  const ModelDims& dims = loaded.model->config().dims;
+  const auto heads = static_cast<std::size_t>(dims.layers * dims.heads);
+  constexpr std::size_t links = std::size(link_scores), metrics = std::size(metric_scores);
+  std::vector<std::array<Mean, links>> link_means(heads);
+  std::vector<std::array<Mean, metrics>> values(heads), chances(heads);
+  std::array<LinkBaseline, links> baselines;
+  for (const Story& story : probe_stories(task, texts)) {
+    RunRequest request;
+    request.text = story.text;
+    request.add_bos = true;
+    request.capture.maps = MapStorage::dense;
+    const auto trace = run(loaded, request, ctx);
+    const TokenLinks token_links = TokenLinks::of(trace->ids());
+    std::array<std::vector<Query>, links> queries;
+    for (std::size_t k = 0; k < links; ++k) {
+      queries[k] = queries_of(story, trace->tokens, link_scores[k].kind);
+      for (const Query& query : queries[k]) baselines[k].add(query);
+    }
+    for (std::size_t h = 0; h < heads; ++h) {
+      const AttentionMap& map = trace->maps[h];
+      for (std::size_t k = 0; k < links; ++k)
+        for (const Query& query : queries[k]) {
+          double weight = 0;
+          for (const Index key : query.keys) weight += map.weight(query.query, key);
+          link_means[h][k].add(weight);
+        }
+      for (std::size_t m = 0; m < metrics; ++m) {
+        const Metric& each = metric(metric_scores[m][0]);
+        values[h][m].add(each.value({map, token_links}));
+        chances[h][m].add(each.chance({map, token_links}));
+      }
+    }
+  }
+  std::vector<HeadCard> cards;
+  for (std::size_t h = 0; h < heads; ++h) {
+    HeadCard& card = cards.emplace_back();
+    card.layer = static_cast<int>(h) / dims.heads;
+    card.head = static_cast<int>(h) % dims.heads;
+    if (task.settings().kind == "stories")
+      for (std::size_t k = 0; k < links; ++k)
+        card.scores.push_back(
+            {link_scores[k].id, link_means[h][k].mean(), baselines[k].chance.mean(), baselines[k].fixed()});
+    for (std::size_t m = 0; m < metrics; ++m)
+      card.scores.push_back({metric_scores[m][0], values[h][m].mean(), chances[h][m].mean(), nan});
+  }
+  return cards;
+}
+
+double loss_without(const Model& model, const HeldOut& data, HeadId head, const Ctx& ctx) {
+  WithoutHead tap(head);
+  const Ctx with_tap{ctx.backend, &tap, ctx.stop, nullptr};
+  return held_out_loss(model, with_tap, data);
+}
+
+ModelCard measure_card(const std::filesystem::path& folder, const CardSettings& settings, const Ctx& ctx) {
+  ModelCard card;
+  card.recipe = load_recipe(folder / "recipe.json");
+  card.training = load_training_record(folder / "training.json");
+  const LoadedModel loaded = load_model(folder, ctx.backend);
+  const auto task = make_task(card.recipe.task);
+  if (!loaded.tokenizer || loaded.tokenizer->vocab_size() != task->tokenizer()->vocab_size())
+    throw Error(folder.string(), "the tokenizer that the recipe makes",
+                loaded.tokenizer ? loaded.tokenizer->describe() : "none");
+  const ModelInfo info = loaded.model->info();
+  card.parameters = info.parameters;
+  card.dtype = info.dtype;
+  const Ctx quiet{ctx.backend, nullptr, ctx.stop, nullptr};
+  const HeldOut data = task->held_out(settings.rows, card.recipe.batch, card.recipe.model.context);
+  card.rows = settings.rows;
+  card.targets = data.targets;
+  card.floor = data.floor;
+  card.loss = held_out_loss(*loaded.model, quiet, data);
+  card.texts = settings.texts;
+  measure_halves(card, loaded, *task, settings.texts, quiet);
+  card.heads = measure_heads(loaded, *task, settings.texts, quiet);
+  card.ablated_rows = settings.ablated_rows;
+  const HeldOut few = task->held_out(settings.ablated_rows, card.recipe.batch, card.recipe.model.context);
+  const double whole = held_out_loss(*loaded.model, quiet, few);
+  for (std::size_t i = 0; i < card.heads.size(); ++i) {
+    HeadCard& head = card.heads[i];
+    head.loss_change = loss_without(*loaded.model, few, {head.layer, head.head}, quiet) - whole;
+    if (ctx.progress) ctx.progress->store(static_cast<float>(i + 1) / static_cast<float>(card.heads.size()));
+  }
+  return card;
+}
+
+}  // namespace headscope

@@ -1,0 +1,129 @@
+// What the reading tools say of every family: right, or a sentence why there is nothing to say.
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+
+#include "core/analysis/circuits.h"
+#include "core/analysis/composition.h"
+#include "core/analysis/feed_forward.h"
+#include "core/analysis/logit_attribution.h"
+#include "core/analysis/logit_lens.h"
+#include "core/analysis/norms.h"
+#include "core/analysis/residual_stream.h"
+#include "core/analysis/token_path.h"
+#include "core/base/error.h"
+#include "tests/analysis/subjects.h"
+
+using namespace headscope;
+using namespace headscope::testing;
+
+namespace {
+template <class Check>
+void for_each_family(Check&& check) {
+  for (const auto& entry : std::filesystem::directory_iterator(reference("families"))) {
+    const std::string family = entry.path().filename().string();
+    CAPTURE(family);
+    ReadSubject subject("families/" + family);
+    check(subject, subject.model().config());
+  }
+}
+}  // namespace
+
+TEST_CASE("direct logit attribution adds up to the logit in every family, or says why it cannot") {
+  for_each_family([](ReadSubject& s, const ModelConfig& c) {
+    const AttributionOf of{.position = 5, .token = 11};
+    if (c.norm_place != NormPlace::before || c.logit_cap > 0) {
+      CHECK_THROWS_AS(logit_attribution(s.model(), *s.trace, of), Error);
+      return;
+    }
+    const LogitAttribution found = logit_attribution(s.model(), *s.trace, of);
+    CHECK(found.sum() == doctest::Approx(found.logit).epsilon(1e-4).scale(0.1));
+    CHECK(found.value(AttributionPart::Kind::remainder) == 0);
+    const FeedForward mlp = read_feed_forward(s.model(), s.backend, *s.trace, 1, of, 4, 3);
+    CHECK(mlp.logit == doctest::Approx(found.value(AttributionPart::Kind::mlp, 1)).epsilon(1e-3).scale(0.1));
+  });
+}
+
+TEST_CASE("lens, stream and path follow the streams that a family has") {
+  for_each_family([](ReadSubject& s, const ModelConfig& c) {
+    const LogitLens lens = logit_lens(s.model(), s.ctx(), *s.trace, {}, 3);
+    const auto layers = static_cast<std::size_t>(c.dims.layers);
+    CHECK(lens.stages.size() == 1 + (c.dims.has_mid() ? 2 : 1) * layers);
+    const Index last = static_cast<Index>(s.trace->tokens.size()) - 1;
+    const std::size_t at = (lens.stages.size() - 1) * s.trace->tokens.size() + static_cast<std::size_t>(last);
+    const NextToken& top = lens.top[at * static_cast<std::size_t>(lens.kept)];
+    CHECK(top.logit == doctest::Approx(s.trace->logits.at(last, top.id)).epsilon(1e-4));
+
+    const ResidualStream stream = read_residual_stream(*s.trace);
+    CHECK(stream.stages.size() == lens.stages.size());
+    CHECK(stream.parts.size() == 2 * layers);
+    // What is added takes one stream to the next.
+    for (int layer = 0; layer < c.dims.layers; ++layer) {
+      const Tensor &pre = s.site(SiteKind::resid_pre, layer), &post = s.site(SiteKind::resid_post, layer);
+      for (Index d = 0; d < c.dims.d_model; ++d)
+        CHECK(post.at(3, d) == doctest::Approx(pre.at(3, d) + s.site(SiteKind::attn_out, layer).at(3, d) +
+                                               s.site(SiteKind::mlp_out, layer).at(3, d))
+                                   .scale(1)
+                                   .epsilon(1e-5));
+    }
+    const TokenPath path = read_token_path(s.model(), *s.trace, 4, 3);
+    CHECK(path.answers.size() == 3);
+    for (const PathStage& stage : path.stages) CHECK((stage.site.kind != SiteKind::resid_mid || c.dims.has_mid()));
+  });
+}
+
+TEST_CASE("norms, circuits and composition of every family, or a sentence") {
+  for_each_family([](ReadSubject& s, const ModelConfig& c) {
+    CHECK(read_model_norm(s.model(), s.backend, *s.trace, WhichNorm::last, 0).difference < 1e-5);
+    const auto norm = [&](WhichNorm which) {
+      return read_model_norm(s.model(), s.backend, *s.trace, which, 1).difference;
+    };
+    if (c.norm_place == NormPlace::behind)
+      CHECK_THROWS_AS(norm(WhichNorm::before_attention), Error);
+    else
+      CHECK(norm(WhichNorm::before_attention) < 1e-5);
+    if (c.norm_place == NormPlace::behind || c.shared_norm)
+      CHECK_THROWS_AS(norm(WhichNorm::before_mlp), Error);
+    else
+      CHECK(norm(WhichNorm::before_mlp) < 1e-5);
+
+    const bool own_circuit = c.norm_place == NormPlace::before && c.clip_qkv == 0;
+    const std::vector<std::int32_t> tokens{5, 9};
+    if (!own_circuit) {
+      CHECK_THROWS_AS(token_circuits(s.model(), s.backend, {{0, 0}, 0}, tokens), Error);
+      CHECK_THROWS_AS(copying_score(s.model(), s.backend, {0, 0}), Error);
+    } else {
+      CHECK(std::isnan(copying_score(s.model(), s.backend, {0, 0}).matching) == (c.qk_norm != QkNorm::none));
+      // Alone at the first place, without learned positions, a token's score with itself is the circuit's. A rotation
+      // leaves it as it is.
+      if (c.position != PositionKind::learned && c.score_cap == 0) {
+        RunRequest one;
+        one.ids = {9};
+        one.capture.sites = {SiteKind::attn_scores};
+        const auto trace = run(s.loaded, one, s.ctx());
+        for (int head = 0; head < c.dims.heads; ++head) {
+          const TokenCircuits found = token_circuits(s.model(), s.backend, {{0, head}, 0}, std::span(one.ids));
+          CHECK(found.qk.at(0, 0) ==
+                doctest::Approx(trace->sites.at({SiteKind::attn_scores, 0}).at(head, 0, 0)).epsilon(1e-4).scale(0.1));
+        }
+        // Two tokens: the second looks back by one.
+        one.ids = {9, 5};
+        const auto pair = run(s.loaded, one, s.ctx());
+        if (c.position == PositionKind::rotary)
+          for (int head = 0; head < c.dims.heads; ++head) {
+            const TokenCircuits found = token_circuits(s.model(), s.backend, {{0, head}, 1}, std::span(one.ids));
+            CHECK(found.qk.at(1, 0) ==
+                  doctest::Approx(pair->sites.at({SiteKind::attn_scores, 0}).at(head, 1, 0)).epsilon(1e-4).scale(0.1));
+          }
+      }
+    }
+    if (own_circuit && c.qk_norm == QkNorm::none)
+      CHECK(head_composition(s.model(), s.ctx(), 4, 1).heads.size() ==
+            static_cast<std::size_t>(c.dims.layers * c.dims.heads));
+    else
+      CHECK_THROWS_AS(head_composition(s.model(), s.ctx(), 4, 1), Error);
+  });
+}

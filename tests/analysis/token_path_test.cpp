@@ -1,0 +1,75 @@
+#include "core/analysis/token_path.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/error.h"
+#include "tests/analysis/subjects.h"
+
+using namespace headscope;
+using headscope::testing::ReadSubject;
+
+namespace {
+const PathStage& stage(const TokenPath& path, const std::string& name, std::size_t nth = 0) {
+  for (const PathStage& each : path.stages)
+    if (each.name == name && nth-- == 0) return each;
+  FAIL("no stage " << name);
+  return path.stages[0];
+}
+}  // namespace
+
+TEST_CASE("the stages of a token follow from one another, to the answer") {
+  for (const char* folder : {"gpt2-random", "llama-gqa", "gpt2-untied-erf"}) {
+    CAPTURE(folder);
+    const ReadSubject s(folder);
+    const TokenPath path = read_token_path(s.model(), *s.trace, 3);
+    const bool learned = s.model().config().position == PositionKind::learned;
+    CHECK(path.stages.size() == static_cast<std::size_t>(1 + 2 * learned + 6 * s.dims().layers + 2));
+    // The embedding is the row of the table.
+    for (Index d = 0; d < s.dims().d_model; ++d)
+      CHECK(stage(path, "token embedding").row.at(d) == s.weights.token_embedding.at(30, d));
+    // x + attention, x + MLP; what comes in is what the stage before gave.
+    const PathStage* stream = learned ? &stage(path, "sum") : &stage(path, "token embedding");
+    for (int layer = 0; layer < s.dims().layers; ++layer) {
+      const std::string l = std::to_string(layer);
+      const PathStage &attention = stage(path, l + " attention"), &mid = stage(path, l + " stream"),
+                      &mlp = stage(path, l + " MLP"), &post = stage(path, l + " stream", 1);
+      CHECK(attention.adds);
+      for (Index d = 0; d < s.dims().d_model; ++d) {
+        CHECK(mid.row.at(d) == doctest::Approx(stream->row.at(d) + attention.row.at(d)).epsilon(1e-5).scale(1));
+        CHECK(post.row.at(d) == doctest::Approx(mid.row.at(d) + mlp.row.at(d)).epsilon(1e-5).scale(1));
+      }
+      stream = &post;
+    }
+    const auto logits = testing::times(
+        [&] {
+          std::vector<double> x;
+          for (const float v : stage(path, "last norm").row.values()) x.push_back(static_cast<double>(v));
+          return x;
+        }(),
+        s.weights.unembedding);
+    double total = 0;
+    const double most = *std::ranges::max_element(logits);
+    for (const double v : logits) total += std::exp(v - most);
+    const PathStage& out = path.stages.back();
+    CHECK(out.shape == "8 × " + std::to_string(s.dims().vocab));
+    for (std::size_t t = 0; t < logits.size(); ++t)
+      CHECK(static_cast<double>(out.row.at(static_cast<Index>(t))) ==
+            doctest::Approx(logits[t]).epsilon(1e-3).scale(1));
+    CHECK(path.answers[0].probability == doctest::Approx(1 / total).epsilon(1e-3));
+    double square = 0;
+    for (const double v : logits) square += v * v;
+    CHECK(out.norm == doctest::Approx(std::sqrt(square)).epsilon(1e-3));
+    CHECK_THROWS_AS(read_token_path(s.model(), *s.trace, 8), Error);
+  }
+}
+
+TEST_CASE("whether the weights are tied is read off the memory they lie in") {
+  const ReadSubject tied("gpt2-random"), untied("gpt2-untied-erf");
+  CHECK(weight_tying(tied.model()).tied);
+  CHECK_FALSE(weight_tying(untied.model()).tied);
+  CHECK(weight_tying(tied.model()).matrix_bytes ==
+        static_cast<std::size_t>(4 * tied.dims().vocab * tied.dims().d_model));
+}

@@ -1,0 +1,158 @@
+#include "app/state/corpus_controller.h"
+#include "app/state/explorer.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "core/base/file.h"
+#include "core/tensor/backend.h"
+#include "tests/support/paths.h"
+
+using namespace headscope;
+using headscope::testing::scratch_dir;
+
+namespace {
+
+struct Room {
+  Explorer explorer{{1, nullptr}};
+  CorpusController controller{explorer.jobs, explorer.editor, explorer.run};
+  double now = 0;
+
+  Room() {
+    explorer.files.open_example("induction");
+    REQUIRE(until([&] { return explorer.results().facts != nullptr; }));
+    controller.draft().count = 4;
+    controller.draft().window = 24;
+  }
+  void turn() {
+    explorer.frame(now += 0.01);
+    controller.frame();
+  }
+  template <class Done>
+  bool until(Done done) {
+    const auto begin = std::chrono::steady_clock::now();
+    while (!done()) {
+      turn();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (std::chrono::steady_clock::now() - begin > std::chrono::seconds(120)) return false;
+    }
+    return true;
+  }
+  bool finished() {
+    return until([&] { return controller.phase() == CorpusController::Phase::finished; });
+  }
+  /// What one run on the calling thread gives.
+  CorpusResults direct(std::int64_t stories) {
+    CorpusRun run(explorer.results().model, "induction", corpus_of_stories(stories, 1), 24);
+    Backend here(1);  // the explorer's belongs to its worker, which may still be reading a head
+    while (run.step(Ctx{here})) {
+    }
+    return run.results();
+  }
+  std::string message() const { return explorer.jobs.message() ? explorer.jobs.message()->text : ""; }
+};
+
+}  // namespace
+
+TEST_CASE("the corpus desk's run is one run, whatever the slices; stopped, saved, loaded and gone on with, too") {
+  Room room;
+  room.controller.start();
+  REQUIRE(room.finished());
+  CHECK(*room.controller.results() == room.direct(4));
+  CHECK(room.controller.tokens_per_second() > 0);
+  CHECK(room.controller.progress() == 1);
+  CHECK_FALSE(room.controller.can_resume());
+
+  room.controller.draft().count = 60;
+  room.controller.start();
+  REQUIRE(room.until([&] { return room.controller.results() != nullptr; }));
+  room.controller.stop();
+  REQUIRE(room.until([&] { return !room.explorer.jobs.busy(); }));
+  room.turn();  // takes what was ready
+  REQUIRE(room.controller.phase() == CorpusController::Phase::stopped);
+  CHECK_FALSE(room.controller.results()->finished);
+  const auto file = scratch_dir("corpus-desk") / "half.json";
+  room.controller.save(file);
+  REQUIRE(room.until([&] { return room.message().find("Saved") != std::string::npos; }));
+
+  Room other;
+  other.controller.load(file);
+  REQUIRE(other.until([&] { return other.controller.results() != nullptr; }));
+  CHECK(*other.controller.results() == *room.controller.results());
+  REQUIRE(other.controller.can_resume());
+  other.controller.resume();
+  REQUIRE(other.finished());
+  CHECK(*other.controller.results() == room.direct(60));
+}
+
+TEST_CASE("examples are read with their places, and open in the explorer as the pass that was measured") {
+  Room room;
+  room.controller.start();
+  REQUIRE(room.finished());
+  const HeadId head{1, 0};
+  const auto induction = static_cast<std::size_t>(&metric("prefix_matching") - metrics().data());
+  for (const ExampleKind kind : {ExampleKind::typical, ExampleKind::lowest, ExampleKind::highest}) {
+    const std::size_t before = room.controller.results()->statistics.passages();
+    REQUIRE(before > 0);
+    REQUIRE(room.until([&] {
+      const auto* shown = room.controller.examples(head, induction, kind);
+      return shown && !shown->empty();
+    }));
+  }
+  const ShownExample shown = room.controller.examples(head, induction, ExampleKind::highest)->front();
+  CHECK(shown.place.starts_with("story "));
+  CHECK(shown.error.empty());
+  REQUIRE(shown.example.query >= 0);
+  CHECK_FALSE(shown.focus.empty());
+  const std::string text = passage_text(room.controller.results()->source, shown.example.place);
+  CHECK((shown.before + shown.focus + shown.after) == text);  // short enough to be shown whole
+
+  room.controller.open(shown, head);
+  REQUIRE(room.until([&] {
+    const auto& run = room.explorer.results().run;
+    return run && run->trace->text == text && room.explorer.results().facts &&
+           room.explorer.results().facts->trace == run->trace;
+  }));
+  CHECK(room.explorer.state().document.selected == head);
+  CHECK(room.explorer.state().document.query == shown.example.query);
+  const HeadFacts& facts = *room.explorer.results().facts;
+  CHECK(facts.table.value[static_cast<std::size_t>(facts.row(head))][induction] ==
+        doctest::Approx(Distribution::value(shown.example.value)).epsilon(1e-8));
+}
+
+TEST_CASE("a folder of shards loads as one run") {
+  Room room;
+  Backend here(1);
+  const auto folder = scratch_dir("corpus-desk-shards");
+  for (const int shard : {0, 1}) {
+    CorpusRun run(room.explorer.results().model, "induction", corpus_of_stories(4, 1), 24, shard, 2);
+    while (run.step(Ctx{here})) {
+    }
+    save_corpus_results(run.results(), folder / (std::to_string(shard) + ".json"));
+    if (shard > 0) break;
+    room.controller.load(folder);  // one of two
+    REQUIRE(room.until([&] { return room.message().find("none of 1/2") != std::string::npos; }));
+  }
+  room.controller.load(folder);
+  REQUIRE(room.until([&] { return room.controller.results() != nullptr; }));
+  CHECK(*room.controller.results() == room.direct(4));
+}
+
+TEST_CASE("what cannot be read is said, and what was there stays") {
+  Room room;
+  room.controller.draft().stories = false;
+  room.controller.start();
+  REQUIRE(room.until([&] { return room.controller.phase() == CorpusController::Phase::failed; }));
+  CHECK(room.controller.error().find("text file or a folder") != std::string::npos);
+  const auto folder = scratch_dir("corpus-desk-broken");
+  write_file_atomically(folder / "no.json", "{}");
+  room.controller.load(folder / "no.json");
+  REQUIRE(room.until([&] { return room.message().find("no.json") != std::string::npos; }));
+  write_file_atomically(folder / "some.txt", "Mr and Mrs Quill of Fox Hythe kept bees. Now Mr and Mrs Quill sleep.");
+  room.controller.draft().path = (folder / "some.txt").string();
+  room.controller.start();
+  REQUIRE(room.finished());
+  CHECK(room.controller.results()->statistics.passages() > 0);
+}

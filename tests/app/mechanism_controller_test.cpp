@@ -1,0 +1,177 @@
+#include "app/state/mechanism_controller.h"
+#include "app/state/explorer.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "app/state/mechanism_swaps.h"
+#include "core/attention/masks.h"
+#include "core/attention/mechanism_math.h"
+#include "core/edits/mechanism_edit.h"
+#include "core/edits/temperature_edit.h"
+#include "core/run/mechanism_input.h"
+#include "tests/attention/mechanisms/input.h"
+#include "tests/support/paths.h"
+
+using namespace headscope;
+using headscope::testing::gap;
+
+namespace {
+
+/// Frames until `done`, ten seconds at most.
+template <class Done>
+bool until(Explorer& explorer, MechanismController& controller, Done done) {
+  for (int i = 0; i < 2000; ++i) {
+    explorer.frame(i * 0.02);
+    controller.frame(true, false);
+    if (done()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("swaps: a table of heads in the fewest edits, and back") {
+  const ModelDims dims{3, 2, 2, 4, 8, 16, 10};
+  const Intervention hot{{1, 0}, SetTemperature{2}};
+  MechanismSwaps all;
+  for (int layer = 0; layer < 3; ++layer)
+    for (int head = 0; head < 2; ++head) all[{layer, head}] = "linear map=elu normalise=sum";
+  const auto words = [](const std::vector<Intervention>& edits) {
+    std::string text;
+    for (const Intervention& edit : edits) text += describe(edit) + "; ";
+    return text;
+  };
+  auto edits = with_swaps({hot}, all, dims);
+  CHECK(words(edits) == "1.0: temperature 2; *: mechanism linear map=elu normalise=sum; ");
+  CHECK(swaps_of(edits, dims) == all);
+  auto some = all;
+  some.erase({1, 1});
+  edits = with_swaps(edits, some, dims);
+  CHECK(words(edits) ==
+        "1.0: temperature 2; 0.*: mechanism linear map=elu normalise=sum; 1.0: mechanism linear map=elu normalise=sum; "
+        "2.*: mechanism linear map=elu normalise=sum; ");
+  CHECK(swaps_of(edits, dims) == some);
+  CHECK(with_swaps(edits, {}, dims) == std::vector<Intervention>{hot});
+  // Those that are off, or reach some positions only, are left alone.
+  const std::vector<Intervention> others{{{0, 0}, SwapMechanism{"relu"}, false},
+                                         {{0, 0, PositionRange{1, 2}}, SwapMechanism{"relu"}}};
+  CHECK(swaps_of(others, dims).empty());
+  CHECK(with_swaps(others, {}, dims) == others);
+}
+
+TEST_CASE("the page of a head: softmax on its q, k, v is the pattern of the run, also where another edit hides it") {
+  Backend backend(1);
+  const auto folder = headscope::testing::source_dir() / "assets/examples/induction";
+  const LoadedModel model = load_model(folder, backend);
+  RunRequest request;
+  request.model = folder;
+  request.text = "Mr and Mrs Quill of Fox Hythe";
+  request.capture.maps = MapStorage::dense;
+  const auto trace = run(model, request, Ctx{backend});
+  const MechanismInput in = head_input(model, request, {1, 0}, Ctx{backend});
+  const Mechanism& softmax = *find_mechanism("softmax");
+  CHECK(gap(softmax.run(in, softmax.usual(), Detail::weights).weights, trace->map({1, 0}).to_dense()) < 1e-5);
+  request.edits = {parse_intervention("*: mechanism linear", "test"), parse_intervention("1.0: mask window 3", "test")};
+  const MechanismInput edited = head_input(model, request, {1, 0}, Ctx{backend});
+  CHECK(edited.rule->describe() == "window 3");
+  CHECK(gap(edited.q, in.q) > 0);  // layer 0 runs linear attention still
+  CHECK_THROWS_AS(head_input(model, request, {7, 0}, Ctx{backend}), Error);
+}
+
+TEST_CASE("the desk: a page for what is chosen, an edit of the model that follows the parameters, one step to undo") {
+  Explorer explorer({1, nullptr});
+  explorer.files.open_example("induction");
+  MechanismController controller(explorer.jobs, explorer.editor, explorer.run);
+  REQUIRE(until(explorer, controller, [&] { return controller.current(); }));
+  CHECK(controller.page()->choice.mechanism->id == "linear");
+  CHECK(controller.page()->input.n() == static_cast<Index>(explorer.results().run->trace->tokens.size()));
+  CHECK(controller.page()->recurrence);
+  REQUIRE(controller.page()->recurrent_gap);
+  CHECK(*controller.page()->recurrent_gap < 1e-4);
+  REQUIRE(until(explorer, controller, [&] { return controller.times() && !controller.timing().running(); }));
+  CHECK(controller.times()->softmax.n.size() > 2);
+  CHECK(controller.times()->mechanism.n.size() > 2);
+  CHECK(controller.times()->mechanism.theory.size() == controller.times()->mechanism.theory_n.size());
+
+  controller.choose("entmax");
+  controller.set_value("alpha", 1);
+  REQUIRE(until(explorer, controller,
+                [&] { return controller.current() && controller.page()->choice.mechanism->id == "entmax"; }));
+  CHECK(controller.page()->comparison.output_error < 1e-5);
+  CHECK_FALSE(controller.page()->recurrence);
+  CHECK(!controller.page()->no_recurrence.empty());
+
+  controller.swap_in({{1, 0}}, true);
+  CHECK(describe(explorer.state().document.edits.at(0)) == "1.0: mechanism entmax alpha=1");
+  controller.set_value("alpha", 2);
+  CHECK(describe(explorer.state().document.edits.at(0)) == "1.0: mechanism entmax alpha=2");
+  REQUIRE(until(explorer, controller, [&] {
+    return explorer.results().effect && explorer.results().effect->after == explorer.results().run->trace &&
+           !explorer.jobs.busy();
+  }));
+  CHECK(explorer.results().run->trace->map({1, 0}).stats().max_weight.size() > 0);
+  while (explorer.editor.history().can_undo() && !explorer.state().document.edits.empty()) explorer.editor.undo();
+  CHECK(explorer.state().document.edits.empty());
+
+  controller.use_example(worked_examples()[0]);
+  controller.choose("softmax");
+  REQUIRE(until(explorer, controller,
+                [&] { return controller.current() && controller.page()->choice.mechanism->id == "softmax"; }));
+  CHECK(controller.page()->result.output.at(0, 0) == doctest::Approx(20));
+  CHECK(controller.page()->shares);
+  CHECK(controller.page()->most_different < 1e-6);
+  controller.choose("lightning");  // one query and three keys: it says what it needs, and the last page stays
+  REQUIRE(until(explorer, controller, [&] { return !controller.error().empty(); }));
+  CHECK(controller.error().find("causal") != std::string::npos);
+  CHECK(controller.page()->choice.mechanism->id == "softmax");
+
+  // Back on the head, undo of the example by hand leaves the head on screen.
+  controller.source().kind = MechanismSource::Kind::head;
+  controller.changed_source();
+  explorer.editor.undo();
+  CHECK_FALSE(explorer.state().document.by_hand);
+  controller.frame(true, false);
+  CHECK(controller.source().kind == MechanismSource::Kind::head);
+}
+
+TEST_CASE("an example's own scale ends with the example; the formula says which scale there is") {
+  Explorer explorer({1, nullptr});
+  MechanismController controller(explorer.jobs, explorer.editor, explorer.run);
+  const auto welcome = std::ranges::find(worked_examples(), std::string_view("welcome"), &WorkedExample::id);
+  REQUIRE(welcome != worked_examples().end());
+  controller.use_example(*welcome);
+  CHECK(input_of(controller.source()).scale == 1);
+  CHECK(mechanism::scores_text(input_of(controller.source())) == "Q Kᵀ");
+  const std::uint64_t version = controller.numbers_version();
+  Tensor q = controller.source().q.copy();
+  q.ref(0, 0) = 0.5f;
+  controller.set_numbers(q, controller.source().k, controller.source().v);
+  CHECK(controller.numbers_version() > version);
+  CHECK(controller.source().example.empty());
+  CHECK(input_of(controller.source()).scale == 0.5f);  // 1 ÷ √4
+  CHECK(mechanism::scores_text(input_of(controller.source())) == "Q Kᵀ ÷ √d");
+  MechanismInput hot = input_of(controller.source());
+  hot.scale = 0.25f;
+  CHECK(mechanism::scores_text(hot) == "0.25 · Q Kᵀ");
+}
+
+TEST_CASE("what a page's pictures need to know of its weights") {
+  const auto page = [](const char* spec) {
+    return page_of(report_on(parse_mechanism(spec), headscope::testing::random_head(6, 6, 4, 4, "causal")),
+                   MechanismSource::Kind::random, {}, nullptr);
+  };
+  CHECK(page("entmax alpha=1.5")->shares);
+  const auto delta = page("delta");
+  CHECK_FALSE(delta->shares);  // signed
+  double most = 0;
+  for (Index i = 0; i < 6; ++i)
+    for (Index j = 0; j <= i; ++j)
+      most = std::max(most, std::abs(static_cast<double>(delta->result.weights.at(i, j)) -
+                                     static_cast<double>(delta->comparison.reference.weights.at(i, j))));
+  CHECK(delta->most_different == doctest::Approx(most));
+}

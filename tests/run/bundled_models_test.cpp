@@ -1,0 +1,99 @@
+// The bundled models: their shipped weights still do what their cards say, measured again on fewer texts.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+#include "core/base/file.h"
+#include "core/base/json.h"
+#include "core/metrics/next_token.h"
+#include "core/run/run_request.h"
+#include "core/train/evaluation.h"
+#include "core/train/model_card.h"
+#include "tests/support/paths.h"
+
+using namespace headscope;
+
+namespace {
+void check_model(const std::string& name) {
+  const auto folder = testing::source_dir() / "models" / name;
+  REQUIRE(std::filesystem::exists(folder / "card.json"));
+  CHECK(std::filesystem::file_size(folder / "model.safetensors") <= 3'000'000);
+  const auto card = nlohmann::json::parse(read_file(folder / "card.json"));
+  Backend backend(2);
+  const Ctx ctx{backend};
+  const ModelCard now = measure_card(folder, {.rows = 60, .texts = 12, .ablated_rows = 1}, ctx);
+  // Above the floor of the very rows measured: rows differ in how much they can surprise, the excess hardly does.
+  const double excess = now.loss - now.floor;
+  CHECK(std::fabs(excess - (card["loss"].get<double>() - card["floor"].get<double>())) < 0.03);
+  if (now.recipe.task.kind == "stories") CHECK(excess < (name == "tiny-gpt2" ? 0.15 : 0.18));
+  double best_induction = 0;
+  const auto dims = load_model(folder, backend).model->config().dims;
+  REQUIRE(now.heads.size() == static_cast<std::size_t>(dims.layers * dims.heads));
+  REQUIRE(card["heads"].size() == now.heads.size());
+  for (std::size_t i = 0; i < now.heads.size(); ++i) {
+    const auto& claims = card["heads"][i]["scores"];
+    CHECK(claims.size() == now.heads[i].scores.size());
+    int compared = 0;
+    for (const HeadScore& score : now.heads[i].scores) {
+      INFO(name << " " << now.heads[i].layer << "." << now.heads[i].head << " " << score.id);
+      REQUIRE(claims.contains(score.id));
+      const auto& claimed = claims[score.id][0];
+      CHECK(claimed.is_null() == std::isnan(score.value));
+      if (claimed.is_null()) continue;
+      CHECK(std::fabs(claimed.get<double>() - score.value) < 0.1);
+      ++compared;
+      if (score.id == "prefix_matching") best_induction = std::max(best_induction, score.value);
+    }
+    CHECK(compared >= 4);  // of every head, more than half of what the card tells
+  }
+  if (now.recipe.task.kind == "repeated") {
+    CHECK(best_induction >= 0.8);
+    CHECK(now.second_half <= now.first_half / 3);
+  }
+}
+}  // namespace
+
+TEST_CASE("bundled model tiny-gpt2 is what its card says") {
+  check_model("tiny-gpt2");
+}
+TEST_CASE("bundled model tiny-llama is what its card says") {
+  check_model("tiny-llama");
+}
+TEST_CASE("bundled model induction-2l is what its card says") {
+  check_model("induction-2l");
+}
+
+TEST_CASE("tiny-gpt2 knows who sells what by a head for the woman and one for the man, and not without them") {
+  Backend backend(1);
+  const auto folder = testing::source_dir() / "models" / "tiny-gpt2";
+  const LoadedModel loaded = load_model(folder, backend);
+  const auto sold = [&](const char* who, std::initializer_list<const char*> edits) {
+    RunRequest request;
+    request.model = folder;
+    request.text =
+        std::string("In the village of Zoziford there lived Anna and her cousin Ben. Every morning, ") + who + " sold";
+    for (const char* edit : edits) request.edits.push_back(parse_intervention(edit, "test"));
+    return run(loaded, request, Ctx{backend});
+  };
+  const auto share = [&](const Trace& trace, std::initializer_list<const char*> things) {
+    double sum = 0;
+    for (const NextToken& next : top_next(trace, 20))
+      for (const char* thing : things)
+        if (loaded.tokenizer->decode(std::span(&next.id, 1)) == thing) sum += next.probability;
+    return sum;
+  };
+  const auto hers = {" pies", " cakes", " rolls"}, his = {" milk", " butter", " hay"};
+  const auto she = sold("she", {}), he = sold("he", {});
+  CHECK(share(*she, hers) > 0.98);
+  CHECK(share(*he, his) > 0.98);
+  const Index anna = 10, ben = 14, verb = 20;
+  REQUIRE(she->tokens.size() == static_cast<std::size_t>(verb + 1));
+  CHECK(she->map({0, 2}).weight(verb, anna) > 0.95f);
+  CHECK(he->map({0, 3}).weight(verb, ben) > 0.95f);
+  CHECK(share(*sold("she", {"0.2: ablate zero"}), his) > 0.7);
+}
