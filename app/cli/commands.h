@@ -1,22 +1,22 @@
 #pragma once
 // The subcommands. A new one is a file of its own and its name twice below.
 
-#include "app/cli/options.h"
-#include "app/cli/shell.h"
+#include "app/cli/command_options.h"
+#include "app/cli/console.h"
 
 namespace headscope::cli {
 
 /// Adds a subcommand with its options to `app`, and what it does when the user chose it.
-using AddCommand = void(Command& app, Shell& shell);
+using AddCommand = void(Command& app, Console& console);
 
 AddCommand add_run, add_capture, add_metrics, add_render, add_mechanism, add_read, add_inspect, add_positions,
     add_mask /* and cache */, add_bench, add_corpus, add_train, add_generate, add_sample, add_compare, add_eval,
-    add_card, add_sweep, add_detect, add_tour;
+    add_card, add_models, add_sweep, add_detect, add_tour;
 
 /// In the order of the help.
-inline constexpr AddCommand* all_commands[] = {add_run,    add_capture, add_metrics,   add_render, add_mechanism,
-                                               add_read,   add_inspect, add_positions, add_mask,   add_bench,
-                                               add_corpus, add_train,   add_generate,  add_sample, add_compare,
-                                               add_eval,   add_card,    add_sweep,     add_detect, add_tour};
+inline constexpr AddCommand* all_commands[] = {
+    add_run,       add_capture, add_metrics, add_render, add_mechanism, add_read,     add_inspect,
+    add_positions, add_mask,    add_bench,   add_corpus, add_train,     add_generate, add_sample,
+    add_compare,   add_eval,    add_card,    add_models, add_sweep,     add_detect,   add_tour};
 
 }  // namespace headscope::cli

@@ -148,21 +148,27 @@ ModelLocation locate_model(const fs::path& path) {
   return model;
 }
 
+std::vector<fs::path> cache_folders() {
+  std::vector<fs::path> folders;
+  const auto add = [&](const char* variable, const char* below) {
+    const char* const value = std::getenv(variable);
+    if (value && *value) folders.push_back((fs::path(value) / below).lexically_normal());
+  };
+  add("HF_HUB_CACHE", "");
+  add("HF_HOME", "hub");
+  add("HOME", ".cache/huggingface/hub");
+  return folders;
+}
+
 std::optional<fs::path> find_in_cache(const std::string& name) {
   const std::size_t slash = name.find('/');
   if (slash == std::string::npos || name.find('/', slash + 1) != std::string::npos ||
       name.find("..") != std::string::npos)
     return std::nullopt;
   const std::string entry = fmt::format("{}{}--{}", cache_prefix, name.substr(0, slash), name.substr(slash + 1));
-  const auto in = [&](const char* variable, const char* below) -> std::optional<fs::path> {
-    const char* const value = std::getenv(variable);
-    if (!value || !*value) return std::nullopt;
-    const fs::path found = fs::path(value) / below / entry;
-    return is_folder(found) ? std::optional(found) : std::nullopt;
-  };
-  if (const auto found = in("HF_HUB_CACHE", "")) return found;
-  if (const auto found = in("HF_HOME", "hub")) return found;
-  return in("HOME", ".cache/huggingface/hub");
+  for (const fs::path& cache : cache_folders())
+    if (is_folder(cache / entry)) return cache / entry;
+  return std::nullopt;
 }
 
 TensorFile open_tensors(const ModelLocation& model) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/io/tensor_file.h"
 
@@ -33,7 +34,10 @@ struct ModelLocation {
 /// *.safetensors, pytorch_model.bin, its index, one *.gguf, one *.bin, *.pt or *.pth.
 ModelLocation locate_model(const std::filesystem::path& path);
 
-/// The cache entry of "org/name" below HF_HUB_CACHE, HF_HOME/hub, or ~/.cache/huggingface/hub.
+/// Where Hugging Face's tools keep what they fetched, the first to be asked first: HF_HUB_CACHE, HF_HOME/hub and
+/// ~/.cache/huggingface/hub. They need not exist.
+std::vector<std::filesystem::path> cache_folders();
+/// The entry of "org/name" in the first of these that has one.
 std::optional<std::filesystem::path> find_in_cache(const std::string& name);
 
 /// The tensors of a located model, or of any file of tensors. Throws Error as the reader of its format does.

@@ -282,6 +282,32 @@ TEST_CASE("capture lists the sites, and records chosen layers") {
   CHECK(trace->map({1, 3}).head() == 3);
 }
 
+TEST_CASE("models lists what is bundled, what the cache holds and what lies in a folder") {
+  const std::filesystem::path cache = scratch_dir("cli-models");
+  std::filesystem::create_directories(cache / "models--org--empty");
+  ::setenv("HF_HUB_CACHE", cache.c_str(), 1);
+  const json found = parsed(run_cli({"models", reference("formats").string(), "--json"}));
+  const Finished table = run_cli({"models"});
+  ::unsetenv("HF_HUB_CACHE");
+  const auto model = [&](const std::string& name) {
+    for (const json& each : found["models"])
+      if (each["name"] == name) return each;
+    return json();
+  };
+  CHECK(model("tiny-gpt2")["opens"] == "yes");
+  CHECK(model("tiny-gpt2")["place"] == "bundled");
+  CHECK(model("tiny-gpt2")["shape"] == "4 × 4");
+  CHECK(model("org/empty")["opens"] == "no");
+  CHECK(model("org/empty")["place"] == "cache");
+  CHECK(model("llama-gqa")["format"] == "GGUF v3");
+  CHECK(model("llama-gqa")["place"] == "folder");
+  CHECK(table.code == 0);
+  CHECK(table.out.find("Why they do not open:\n  org/empty: ") != std::string::npos);
+  const Finished nowhere = run_cli({"models", "/no/such/folder"});
+  CHECK(nowhere.code == 1);
+  CHECK(nowhere.first_error().find("/no/such/folder: expected a folder of models") != std::string::npos);
+}
+
 TEST_CASE("inspect says the format and the stored types, and every format runs") {
   const auto file = [](const char* name) { return reference(std::string("formats/") + name).string(); };
   const json gguf = parsed(run_cli({"inspect", file("gpt2.gguf"), "--json"}));

@@ -1,0 +1,106 @@
+// headscope-cli models: what lies on this machine, whether it opens, and why not.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <set>
+
+#include "app/assets.h"
+#include "app/cli/commands.h"
+#include "app/cli/report.h"
+#include "app/cli/table_text.h"
+#include "core/base/error.h"
+#include "core/base/excerpt.h"
+#include "core/io/model_location.h"
+#include "core/model/formats/found_models.h"
+
+namespace headscope::cli {
+
+namespace {
+namespace fs = std::filesystem;
+
+struct Place {
+  std::string kind;  ///< "bundled", "cache", "folder"
+  fs::path folder;
+};
+
+/// Where models are looked for; of those that nobody named only what is there.
+std::vector<Place> places(const std::vector<std::string>& named) {
+  std::vector<Place> all;
+  std::set<fs::path> seen;
+  const auto add = [&](const char* kind, const fs::path& folder) {
+    std::error_code gone;
+    const fs::path real = fs::canonical(folder, gone);
+    if (!gone && seen.insert(real).second) all.push_back({kind, folder});
+  };
+  for (const std::string& folder : named) {
+    if (std::error_code gone; !fs::exists(folder, gone))
+      throw Error(folder, "a folder of models", "nothing of that name");
+    add("folder", folder);
+  }
+  if (const auto models = find_bundled_model("tiny-gpt2")) add("bundled", models->parent_path());
+  for (const fs::path& cache : cache_folders()) add("cache", cache);
+  return all;
+}
+
+std::string shape(const ModelDims& dims) {
+  return dims.layers == 0 ? "" : fmt::format("{} × {}", dims.layers, dims.heads);
+}
+
+Report models_report(const std::vector<Place>& places, const std::stop_token& stop) {
+  Report out;
+  Report::Table& table = out.table("models", {{"name", "model"},
+                                              "family",
+                                              {"shape", "layers × heads"},
+                                              only_in(Form::scripts, "parameters"),
+                                              only_in(Form::scripts, "bytes"),
+                                              for_people("size"),
+                                              "format",
+                                              {"place", "found in"},
+                                              {"opens", "opens"},
+                                              only_in(Form::scripts, "path"),
+                                              only_in(Form::scripts, "refusal")});
+  std::vector<std::string> refusals, remarks;
+  for (const Place& place : places) {
+    const FoundModels found = find_models(place.folder, stop);
+    for (const FoundModel& model : found.models) {
+      const bool opens = model.refusal.empty();
+      table.add({excerpt(model.name, 60), excerpt(model.family, 40), shape(model.dims), model.parameters, model.bytes,
+                 model.bytes ? byte_size(model.bytes) : "", model.format, place.kind, opens ? "yes" : "no",
+                 model.path.string(), model.refusal});
+      if (!opens) refusals.push_back(fmt::format("{}: {}", excerpt(model.name, 60), model.refusal));
+    }
+    if (!found.remark.empty()) remarks.push_back(found.remark);
+  }
+  if (table.rows.empty()) out.line("no models found");
+  if (!refusals.empty()) out.line("Why they do not open:");
+  for (const std::string& line : refusals) out.line("  " + line);
+  for (const std::string& line : remarks) out.line(line);
+  std::vector<std::string> looked;
+  for (const Place& place : places) looked.push_back(place.folder.string());
+  out.line("Looked in " + fmt::format("{}", fmt::join(looked, ", ")) +
+           "; configuration and tensors' names were read, tokenizers and weights are when a model opens.");
+  out.data("looked_in", looked);
+  return out;
+}
+
+}  // namespace
+
+void add_models(Command& app, Console& console) {
+  struct Options {
+    std::vector<std::string> folders;
+    bool csv = false, json = false;
+  };
+  auto options = std::make_shared<Options>();
+  Command command = app.add_subcommand("models", "The models on this machine, and whether they open");
+  command.add_option("folder", options->folders,
+                     "Further folders to look in, beside bundled models and the Hugging Face cache");
+  const Option csv = command.add_flag("--csv", options->csv, "CSV instead of a table");
+  command.add_flag("--json", options->json, "JSON instead of a table").excludes(csv);
+  command.does([options, &console] {
+    const Form form = options->json ? Form::json : options->csv ? Form::csv : Form::text;
+    console.print(models_report(places(options->folders), console.stop()).printed(form));
+  });
+}
+
+}  // namespace headscope::cli
