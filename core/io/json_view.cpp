@@ -42,7 +42,9 @@ JsonView JsonView::at(std::string_view key) const {
 std::vector<JsonView> JsonView::elements(const std::string& of, std::size_t least, std::size_t most) const {
   const std::size_t count = value_->size();
   if (!value_->is_array() || count < least || count > most)
-    refuse(least == most && least > 0 ? fmt::format("an array of {} {}", least, of) : "an array of " + of);
+    refuse(least == 0      ? "an array of " + of
+           : least == most ? fmt::format("an array of {} {}", least, of)
+                           : fmt::format("an array of at least {} {}", least, of));
   std::vector<JsonView> views;
   views.reserve(count);
   for (std::size_t i = 0; i < count; ++i) views.emplace_back((*value_)[i], fmt::format("{}[{}]", where_, i));
@@ -74,9 +76,11 @@ std::int64_t JsonView::integer(std::int64_t low, std::int64_t high) const {
   const std::int64_t number = whole ? value_->get<std::int64_t>() : 0;
   if (!whole || number < low || number > high) {
     const bool least = low != lowest, most = high != highest;
-    refuse(least && most ? fmt::format("a whole number from {} to {}", low, high)
-           : least       ? fmt::format("a whole number of at least {}", low)
-                         : "a whole number");
+    constexpr std::int64_t least_int = std::numeric_limits<int>::min(), most_int = std::numeric_limits<int>::max();
+    refuse(low == least_int && high == most_int ? "a whole number of 32 bits"
+           : least && most                      ? fmt::format("a whole number from {} to {}", low, high)
+           : least                              ? fmt::format("a whole number of at least {}", low)
+                                                : "a whole number");
   }
   return number;
 }

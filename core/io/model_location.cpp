@@ -140,9 +140,9 @@ ModelLocation locate_model(const fs::path& path) {
   }
   model.folder = there ? (path.has_parent_path() ? path.parent_path() : fs::path(".")) : path;
   model.name = named(model.folder);
-  if (model.name.starts_with(cache_prefix) && is_folder(model.folder / "snapshots")) {
+  if (model.name.starts_with(cache_prefix)) {
     model.name = name_in_cache(model.name);
-    model.folder = snapshot_of(model.folder);
+    if (is_folder(model.folder / "snapshots")) model.folder = snapshot_of(model.folder);
   }
   find_weights(model);
   return model;

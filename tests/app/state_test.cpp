@@ -261,16 +261,18 @@ TEST_CASE("a session file that makes no sense is refused with the key that is wr
   CHECK(refusal(R"({"type": "headscope session", "version": 0})").find("found version 0") != std::string::npos);
   CHECK(refusal(R"({"type": "headscope session"})").find("version") != std::string::npos);
   CHECK(refusal(session_with(R"("colour": 1)")).find("found \"colour\"") != std::string::npos);
-  CHECK(refusal(session_with(R"("document": {"text": 3})")).find("s.json: \"document\": \"text\"") == 0);
-  CHECK(refusal(session_with(R"("document": {"ids": [1, -1]})")).find("token ids from 0") != std::string::npos);
+  CHECK(refusal(session_with(R"("document": {"text": 3})")).find("s.json: document.text: expected") == 0);
+  CHECK(refusal(session_with(R"("document": {"ids": [1, -1]})"))
+            .find("document.ids[1]: expected a whole number from 0") != std::string::npos);
   CHECK(refusal(session_with(R"("document": {"ids": [1.5]})")).find("found 1.5") != std::string::npos);
   CHECK(refusal(session_with(R"("document": {"query": -1})")).find("a whole number from 0") != std::string::npos);
-  CHECK(refusal(session_with(R"("document": {"selected": {"layer": 1e9}})")).find("\"layer\"") != std::string::npos);
+  CHECK(refusal(session_with(R"("document": {"selected": {"layer": 1e9}})")).find("document.selected.layer") !=
+        std::string::npos);
   CHECK(refusal(session_with(R"("document": {"edits": [{"target": "*", "action": "mask x"}]})"))
-            .find("edit 0: expected a mask") != std::string::npos);
+            .find("document.edits[0]: expected a mask") != std::string::npos);
   CHECK(refusal(session_with(R"("view": {"scale": "square"})")).find("linear, log or per-row, found \"square\"") !=
         std::string::npos);
-  CHECK(refusal(session_with(R"("view": {"theme": "print"})")).find("\"theme\"") != std::string::npos);
+  CHECK(refusal(session_with(R"("view": {"theme": "print"})")).find("view.theme: expected") != std::string::npos);
   CHECK(refusal(session_with(R"("view": {"panels": {"left_width": -3}})")).find("a number from 0 to 10000") !=
         std::string::npos);
   const auto tape = [](const char* inside) {
@@ -278,8 +280,10 @@ TEST_CASE("a session file that makes no sense is refused with the key that is wr
                          std::string(inside) + "}")
                             .c_str());
   };
-  CHECK(refusal(tape(R"("branches": [])")).find("at least one branch") != std::string::npos);
-  CHECK(refusal(tape(R"("branches": [{"tokens": [1], "choices": [1]}])")).find("below 1") != std::string::npos);
+  CHECK(refusal(tape(R"("branches": [])")).find("generation.branches: expected an array of at least 1 branches") !=
+        std::string::npos);
+  CHECK(refusal(tape(R"("branches": [{"tokens": [1], "choices": [1]}])"))
+            .find("choices[0]: expected a whole number from 0 to 0") != std::string::npos);
   CHECK(refusal(tape(R"("branches": [{"tokens": [1, 2], "choices": [0]}])")).find("one for each of 2") !=
         std::string::npos);
   CHECK(refusal(tape(R"("branches": [{"tokens": [1], "choices": [0], "given": [3]}])")).find("given") !=

@@ -248,14 +248,15 @@ TEST_CASE("JSON that is no edit is refused by key") {
     const json written = json::parse(text);
     return refusal([&] { intervention_from_json(JsonView(written, "edit 3")); });
   };
-  CHECK(read("[]").find("edit 3: expected an edit as a JSON object") == 0);
-  CHECK(read("{}").find("edit 3: \"target\": expected a head such as \"1.0\", found none") == 0);
-  CHECK(read(R"({"target": "*"})").find("edit 3: \"action\"") == 0);
-  CHECK(read(R"({"target": 1, "action": "ablate zero"})").find("edit 3: \"target\"") == 0);
+  CHECK(read("[]").find("edit 3: expected a JSON object") == 0);
+  CHECK(read("{}").find("edit 3: expected the key 'target', found none") == 0);
+  CHECK(read(R"({"target": "*"})").find("edit 3: expected the key 'action'") == 0);
+  CHECK(read(R"({"target": 1, "action": "ablate zero"})").find("edit 3: target: expected a text") == 0);
   CHECK(read(R"({"target": "x", "action": "ablate zero"})").find("edit 3: expected a head such as 1.0") == 0);
   CHECK(read(R"({"target": "*", "action": "mask windows"})").find("edit 3: expected a mask") == 0);
   CHECK(read(R"({"target": "*", "action": "temperature -1"})").find("a temperature from") != std::string::npos);
   CHECK(read(R"({"target": "1.0", "action": "switch off mlp"})").find("a layer") != std::string::npos);
-  CHECK(read(R"({"target": "*", "action": "ablate zero", "enabled": 1})").find("edit 3: \"enabled\"") == 0);
+  CHECK(read(R"({"target": "*", "action": "ablate zero", "enabled": 1})")
+            .find("edit 3: enabled: expected true or false") == 0);
   CHECK(read(R"({"target": "*", "action": "ablate zero", "colour": 1})").find("found \"colour\"") != std::string::npos);
 }

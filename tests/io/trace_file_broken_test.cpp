@@ -92,7 +92,7 @@ TEST_CASE("files that are not traces say so") {
            "expected a trace (headscope-trace: a description in __metadata__), found a safetensors file of 2 tensors"));
   CHECK(says(refusal([](Contents& c) { c.description = json::array(); }), "an object"));
   CHECK(says(refusal([](Contents& c) { c.description["format"] = "other"; }),
-             "description.format: expected headscope-trace, found other"));
+             "description.format: expected headscope-trace, found \"other\""));
   CHECK(says(refusal([](Contents& c) { c.description["version"] = 2; }), "description.version: expected 1, found 2"));
 }
 
@@ -102,9 +102,9 @@ TEST_CASE("a model folder is not a trace") {
 }
 
 TEST_CASE("descriptions with a value missing, of another type or out of range name the key") {
-  CHECK(says(refusal([](Contents& c) { c.description.erase("text"); }), "expected \"text\", found none"));
+  CHECK(says(refusal([](Contents& c) { c.description.erase("text"); }), "expected the key 'text', found none"));
   CHECK(says(refusal([](Contents& c) { c.description["model"].erase("heads"); }),
-             "description.model: expected \"heads\""));
+             "description.model: expected the key 'heads'"));
   CHECK(
       says(refusal([](Contents& c) { c.description["model"] = 3; }), "description.model: expected an object, found 3"));
   CHECK(says(refusal([](Contents& c) { c.description["model"]["heads"] = -1; }), "model.heads"));
@@ -120,7 +120,7 @@ TEST_CASE("descriptions with a value missing, of another type or out of range na
   CHECK(says(refusal([](Contents& c) { c.description["map_kind"] = "guess"; }),
              "one of probability, effective, sparse, difference, found \"guess\""));
   CHECK(says(refusal([](Contents& c) { c.description["milliseconds"] = "1"; }), "milliseconds: expected a number"));
-  CHECK(says(refusal([](Contents& c) { c.description["rule"] = 5; }), "rule: expected a string"));
+  CHECK(says(refusal([](Contents& c) { c.description["rule"] = 5; }), "rule: expected a text"));
 }
 
 TEST_CASE("tensors that disagree with the description name the tensor and both numbers") {

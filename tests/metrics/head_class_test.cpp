@@ -48,8 +48,15 @@ std::string complaint(const std::string& json) {
 }
 
 std::string rule(const std::string& changed) {
-  return R"({"classes": [{"id": "a", "title": "A", "metric": "sink", "at_least": 0.5, "color": "#000000")" + changed +
-         "}]}";
+  std::string keys;
+  for (const auto& [key, value] : {std::pair{"id", "\"a\""},
+                                   {"title", "\"A\""},
+                                   {"metric", "\"sink\""},
+                                   {"at_least", "0.5"},
+                                   {"color", "\"#000000\""}})
+    if (const std::string name = "\"" + std::string(key) + "\": "; changed.find(name) == std::string::npos)
+      keys += (keys.empty() ? "" : ", ") + name + value;
+  return R"({"classes": [{)" + keys + changed + "}]}";
 }
 
 }  // namespace
@@ -246,12 +253,13 @@ TEST_CASE("the built-in rules name known metrics, and classes come strongest mar
 TEST_CASE("broken rules are refused by name") {
   CHECK(complaint(rule("")).empty());
   CHECK(complaint(rule(R"(, "times_chance": 2)")).empty());
-  CHECK(complaint("{").find("rules.json: expected JSON") == 0);
-  CHECK(complaint("[]").find("\"classes\"") != std::string::npos);
-  CHECK(complaint(R"({"classes": [1]})").find("rules.json: classes[0]: expected an object, found number") == 0);
-  CHECK(complaint(R"({"classes": [{"id": "a"}]})").find("classes[0].title: expected a text, found nothing") !=
+  CHECK(complaint("{").find("rules.json: expected valid JSON") == 0);
+  CHECK(complaint("[]").find("rules.json: expected an object") != std::string::npos);
+  CHECK(complaint(R"({"classes": [1]})").find("rules.json: classes[0]: expected a JSON object, found 1") == 0);
+  CHECK(complaint(R"({"classes": [{"id": "a"}]})").find("classes[0]: expected the key 'title', found none") !=
         std::string::npos);
-  CHECK(complaint(rule(R"(, "metrik": "sink")")).find("classes[0].metrik") != std::string::npos);
+  CHECK(complaint(rule(R"(, "metrik": "sink")")).find("classes[0]: expected only the keys id, title") !=
+        std::string::npos);
   CHECK(complaint(rule(R"(, "metric": "sinks")")).find("found \"sinks\"") != std::string::npos);
   CHECK(complaint(rule(R"(, "at_least": 1.5)")).find("the range of sink, found 1.5") != std::string::npos);
   CHECK(complaint(rule(R"(, "at_least": 0)")).find("classes[0].at_least") != std::string::npos);

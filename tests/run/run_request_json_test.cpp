@@ -75,29 +75,31 @@ TEST_CASE("a broken request names the file, the key and what was found") {
   CHECK(message_of("{") ==
         "r.json: expected valid JSON, found parse error at line 1, column 2: syntax error while parsing object key - "
         "unexpected end of input; expected string literal");
-  CHECK(message_of("[]") == "r.json: expected a JSON object, found array");
-  CHECK(message_of(R"({"text": "a"})") == "r.json: \"model\": expected the path of a model folder, found none");
+  CHECK(message_of("[]") == "r.json: expected a JSON object, found an array of 0");
+  CHECK(message_of(R"({"text": "a"})") == "r.json: expected \"model\", the path of a model folder, found none");
   CHECK(message_of(R"({"model": "m"})") == "r.json: expected \"text\" or \"ids\", found neither");
-  CHECK(message_of(R"({"model": 3, "text": "a"})") == "r.json: \"model\": expected a string, found 3");
-  CHECK(message_of(R"({"model": "m", "ids": [1, "x"]})") == "r.json: \"ids\": expected 32-bit integers, found \"x\"");
+  CHECK(message_of(R"({"model": 3, "text": "a"})") == "r.json: model: expected a text, found 3");
+  CHECK(message_of(R"({"model": "m", "ids": [1, "x"]})") ==
+        "r.json: ids[1]: expected a whole number of 32 bits, found \"x\"");
   CHECK(message_of(R"({"model": "m", "ids": [4294967296]})") ==
-        "r.json: \"ids\": expected 32-bit integers, found 4294967296");
+        "r.json: ids[0]: expected a whole number of 32 bits, found 4294967296");
   CHECK(message_of(R"({"model": "m", "ids": [18446744073709551615]})") ==
-        "r.json: \"ids\": expected 32-bit integers, found 18446744073709551615");
-  CHECK(message_of(R"({"model": "m", "ids": [1.5]})") == "r.json: \"ids\": expected 32-bit integers, found 1.5");
+        "r.json: ids[0]: expected a whole number of 32 bits, found 18446744073709551615");
+  CHECK(message_of(R"({"model": "m", "ids": [1.5]})") ==
+        "r.json: ids[0]: expected a whole number of 32 bits, found 1.5");
   CHECK(message_of(R"({"model": "m", "text": "a", "add_bos": 1})") ==
-        "r.json: \"add_bos\": expected true, false or null, found 1");
+        "r.json: add_bos: expected true or false, found 1");
   CHECK(message_of(R"({"model": "m", "text": "a", "too_long": "keep"})") ==
-        "r.json: \"too_long\": expected one of refuse, keep_first, keep_last, found \"keep\"");
+        "r.json: too_long: expected one of refuse, keep_first, keep_last, found \"keep\"");
   CHECK(message_of(R"({"model": "m", "text": "a", "captures": {}})") ==
         "r.json: expected only the keys model, text, ids, add_bos, ids_are_whole, parse_special, too_long, capture, "
         "edits, "
         "found \"captures\"");
   CHECK(message_of(R"({"model": "m", "text": "a", "capture": {"sites": ["qq"]}})") ==
-        "r.json: \"capture\": \"sites\": expected names of site kinds, such as \"pattern\" or \"resid_pre\", found "
+        "r.json: capture.sites[0]: expected the name of a kind of site, such as \"pattern\" or \"resid_pre\", found "
         "\"qq\"");
   CHECK(message_of(R"({"model": "m", "text": "a", "capture": {"byte_budget": -1}})") ==
-        "r.json: \"capture\": \"byte_budget\": expected a number of bytes, found -1");
+        "r.json: capture.byte_budget: expected a whole number of at least 0, found -1");
   CHECK(message_of(std::string(100000, '[')).find("expected JSON") != std::string::npos);
 }
 

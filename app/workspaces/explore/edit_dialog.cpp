@@ -135,7 +135,7 @@ bool EditDialog::kinds(const PageContext& c) {
   if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
   input_line(c.ui, "##search edits", "Search edits", search_);
   const bool chosen_by_key = ImGui::IsItemDeactivated() && ImGui::IsKeyPressed(ImGuiKey_Enter);
-  ImGui::BeginChild("kinds");
+  ImGui::BeginChild("kinds", {0, 0}, ImGuiChildFlags_NavFlattened);
   std::string group;
   const EditForm* first = nullptr;
   for (const EditForm& form : edit_forms()) {
@@ -283,7 +283,7 @@ bool EditDialog::tokens(const PageContext& c) {
   const PositionRange before = range;
   const auto place = [&](int at) { return at < 0 ? at + count : at; };
   const float chip = c.ui.px(22), line_height = chip + c.ui.px(3);
-  ImGui::BeginChild("edit tokens", {0, 3 * line_height + c.ui.px(4)});
+  ImGui::BeginChild("edit tokens", {0, 3 * line_height + c.ui.px(4)}, ImGuiChildFlags_NavFlattened);
   const float right = ImGui::GetContentRegionAvail().x;
   float x = 0, y = 0;
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -361,11 +361,11 @@ void EditDialog::draw(const PageContext& c) {
     ImGui::TextUnformatted(index_ ? "Change an edit" : "Add an edit");
   }
   const float foot = c.ui.px(164 * c.ui.theme.text_scale), left = std::min(c.ui.px(290), width * 0.34f);
-  ImGui::BeginChild("left", {left, -foot});
+  ImGui::BeginChild("left", {left, -foot}, ImGuiChildFlags_NavFlattened);
   const bool searched = kinds(c);
   ImGui::EndChild();
   ImGui::SameLine(0, c.ui.px(16));
-  ImGui::BeginChild("right", {0, -foot});
+  ImGui::BeginChild("right", {0, -foot}, ImGuiChildFlags_NavFlattened);
   bool changed = where(c);
   section(c.ui, std::string(form_->lead));
   paragraph(c.ui, form_->meaning, c.ui.theme.muted);

@@ -1,0 +1,239 @@
+#include "core/model/plain.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "core/base/error.h"
+#include "core/base/nth.h"
+
+namespace headscope::plain {
+
+namespace {
+
+using std::numbers::pi;
+
+double number(const Tensor& t, Index i) {
+  return static_cast<double>(t.at(i));
+}
+
+/// x W + b. A row of x is a position.
+Table product(const Table& x, const Tensor& weight, const Tensor& bias, const std::stop_token& stop) {
+  Table y(x.rows, weight.dim(1));
+  std::vector<double> w(static_cast<std::size_t>(y.columns));  // of one input
+  for (Index in = 0; in < x.columns; ++in) {
+    if (stop.stop_requested()) throw Cancelled();
+    for (Index out = 0; out < y.columns; ++out) nth(w, out) = static_cast<double>(weight.at(in, out));
+    for (Index row = 0; row < x.rows; ++row)
+      for (Index out = 0; out < y.columns; ++out) y.at(row, out) += x.at(row, in) * nth(w, out);
+  }
+  if (bias.defined())
+    for (Index row = 0; row < y.rows; ++row)
+      for (Index out = 0; out < y.columns; ++out) y.at(row, out) += number(bias, out);
+  return y;
+}
+
+Table sum(Table a, const Table& b) {
+  for (std::size_t i = 0; i < a.values.size(); ++i) a.values[i] += b.values[i];
+  return a;
+}
+
+/// LayerNorm (x − mean) / √(var + ε) · gain + bias, or RMSNorm x / √(mean x² + ε) · gain, of the columns [first, first
+/// + width) of each row. Where `gain` is undefined it is 1.
+void normalize(const ModelConfig& c, Table& x, Index first, Index width, const Tensor& gain, const Tensor& bias,
+               Index first_gain = 0) {
+  const auto n = static_cast<double>(width);
+  const Tensor gains = gain.defined() ? gain.reshape({gain.size()}) : gain;  // a row for each head: one after another
+  const Tensor biases = bias.defined() ? bias.reshape({bias.size()}) : bias;
+  for (Index row = 0; row < x.rows; ++row) {
+    double mean = 0, square = 0;
+    if (c.norm == NormKind::layer_norm)
+      for (Index i = 0; i < width; ++i) mean += x.at(row, first + i) / n;
+    for (Index i = 0; i < width; ++i) square += std::pow(x.at(row, first + i) - mean, 2) / n;
+    for (Index i = 0; i < width; ++i) {
+      double& value = x.at(row, first + i);
+      value = (value - mean) / std::sqrt(square + c.norm_epsilon);
+      if (gains.defined()) value *= number(gains, first_gain + i);
+      if (biases.defined()) value += number(biases, first_gain + i);
+    }
+  }
+}
+
+Table normed(const ModelConfig& c, Table x, const Tensor& gain, const Tensor& bias) {
+  normalize(c, x, 0, x.columns, gain, bias);
+  return x;
+}
+
+double activated(Activation f, double x) {
+  switch (f) {
+    case Activation::relu:
+      return std::max(x, 0.0);
+    case Activation::gelu:
+      return x * 0.5 * (1 + std::erf(x / std::sqrt(2.0)));
+    case Activation::gelu_tanh:
+      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / pi) * (x + 0.044715 * x * x * x)));
+    case Activation::silu:
+      break;
+  }
+  return x / (1 + std::exp(-x));
+}
+
+/// cap · tanh(x ÷ cap)
+double capped(double x, double cap) {
+  return cap > 0 ? cap * std::tanh(x / cap) : x;
+}
+
+/// θ of pair i of `width` turning dimensions, radians per position.
+double theta(const RotaryConfig& r, Index i, Index width) {
+  using Scaling = RotaryConfig::Scaling;
+  const auto d = static_cast<double>(width);
+  double base = r.base;
+  if (r.scaling == Scaling::ntk && width > 2) base *= std::pow(r.factor, d / (d - 2));
+  const double own = std::pow(base, -2.0 * static_cast<double>(i) / d), stretched = own / r.factor;
+  if (r.scaling == Scaling::linear) return stretched;
+  if (r.scaling != Scaling::yarn && r.scaling != Scaling::llama3) return own;
+  // By parts: what turns often within the trained context stays, what turns hardly once is stretched.
+  const double turns = static_cast<double>(r.original_context) * own / (2 * pi);
+  const double kept =
+      std::clamp((turns - r.low_frequency_factor) / (r.high_frequency_factor - r.low_frequency_factor), 0.0, 1.0);
+  return kept * own + (1 - kept) * stretched;
+}
+
+/// Every head of every row turned to its position.
+void rotate(Table& x, Index heads, Index d_head, const RotaryConfig& r) {
+  const Index width = r.width > 0 ? r.width : d_head;
+  const double magnitude = r.scaling == RotaryConfig::Scaling::yarn && r.factor > 1 ? 0.1 * std::log(r.factor) + 1 : 1;
+  for (Index i = 0; i < width / 2; ++i) {
+    const bool adjacent = r.layout == RotaryLayout::interleaved;
+    const Index a = adjacent ? 2 * i : i, b = adjacent ? 2 * i + 1 : i + width / 2;
+    const double turn = theta(r, i, width);
+    for (Index row = 0; row < x.rows; ++row)
+      for (Index head = 0; head < heads; ++head) {
+        double &first = x.at(row, head * d_head + a), &second = x.at(row, head * d_head + b);
+        const double angle = static_cast<double>(row) * turn, p = first, q = second;
+        first = magnitude * (p * std::cos(angle) - q * std::sin(angle));
+        second = magnitude * (p * std::sin(angle) + q * std::cos(angle));
+      }
+  }
+}
+
+void normalize_heads(const ModelConfig& c, Table& x, Index heads, const Tensor& gain, const Tensor& bias) {
+  if (c.qk_norm == QkNorm::none) return;
+  if (c.qk_norm == QkNorm::full_width) return normalize(c, x, 0, x.columns, gain, bias);
+  for (Index head = 0; head < heads; ++head)
+    normalize(c, x, head * c.dims.d_head, c.dims.d_head, gain, bias, c.qk_norm_by_head ? head * c.dims.d_head : 0);
+}
+
+/// softmax over the keys that `row` sees.
+void softmax(Table& scores, Index row, Index first, Index last) {
+  double most = scores.at(row, first), total = 0;
+  for (Index key = first; key <= last; ++key) most = std::max(most, scores.at(row, key));
+  for (Index key = first; key <= last; ++key) total += std::exp(scores.at(row, key) - most);
+  for (Index key = first; key <= last; ++key) scores.at(row, key) = std::exp(scores.at(row, key) - most) / total;
+}
+
+/// What attention adds to the stream, before any norm behind it; its patterns.
+Table attend(const ModelConfig& c, const RawLayer& w, int layer, const Table& x, std::vector<Table>& patterns,
+             const std::stop_token& stop) {
+  const Index heads = c.dims.heads, shared = c.dims.kv_heads, d = c.dims.d_head, n = x.rows;
+  Table q = product(x, w.q_weight, w.q_bias, stop), k = product(x, w.k_weight, w.k_bias, stop),
+        v = product(x, w.v_weight, w.v_bias, stop);
+  if (c.clip_qkv > 0)
+    for (Table* each : {&q, &k, &v})
+      for (double& value : each->values) value = std::clamp(value, -c.clip_qkv, c.clip_qkv);
+  normalize_heads(c, q, heads, w.q_norm_gain, w.q_norm_bias);
+  normalize_heads(c, k, shared, w.k_norm_gain, w.k_norm_bias);
+  if (c.turns(layer)) {
+    rotate(q, heads, d, c.rotary_of(layer));
+    rotate(k, shared, d, c.rotary_of(layer));
+  }
+  double scale = c.score_scale ? *c.score_scale : c.scale_by_inverse_sqrt_d ? 1 / std::sqrt(static_cast<double>(d)) : 1;
+  if (c.scale_by_inverse_layer) scale /= layer + 1;
+
+  Table z(n, heads * d);
+  for (Index head = 0; head < heads; ++head) {
+    const Index group = head * shared / heads;  // the key and value head that it reads
+    Table pattern(n, n);
+    for (Index query = 0; query < n; ++query) {
+      const Index first = c.window(layer) > 0 ? std::max<Index>(0, query - c.window(layer) + 1) : 0;
+      for (Index key = first; key <= query; ++key) {
+        double score = 0;
+        for (Index i = 0; i < d; ++i) score += q.at(query, head * d + i) * k.at(key, group * d + i);
+        score = capped(score * scale, c.score_cap);
+        if (c.position == PositionKind::alibi) score -= nth(c.alibi_slopes, head) * static_cast<double>(query - key);
+        pattern.at(query, key) = score;
+      }
+      softmax(pattern, query, first, query);
+      for (Index key = first; key <= query; ++key)
+        for (Index i = 0; i < d; ++i) z.at(query, head * d + i) += pattern.at(query, key) * v.at(key, group * d + i);
+    }
+    patterns.push_back(std::move(pattern));
+  }
+  return product(z, w.o_weight, w.o_bias, stop);
+}
+
+/// f(x W_in + b) W_out + b, or (f(x W_gate + b) ∘ (x W_in + b)) W_out + b.
+Table feed_forward(const ModelConfig& c, const RawLayer& w, const Table& x, const std::stop_token& stop) {
+  Table hidden = product(x, c.gated_mlp ? w.gate_weight : w.up_weight, c.gated_mlp ? w.gate_bias : w.up_bias, stop);
+  for (double& value : hidden.values) value = activated(c.activation, value);
+  if (c.gated_mlp) {
+    const Table linear = product(x, w.up_weight, w.up_bias, stop);
+    for (std::size_t i = 0; i < hidden.values.size(); ++i) hidden.values[i] *= linear.values[i];
+  }
+  return product(hidden, w.down_weight, w.down_bias, stop);
+}
+
+Table block(const ModelConfig& c, const RawLayer& w, int layer, const Table& x, std::vector<Table>& patterns,
+            const std::stop_token& stop) {
+  const bool before = c.norm_place != NormPlace::behind, behind = c.norm_place != NormPlace::before;
+  const Table attention_in = before ? normed(c, x, w.ln1_gain, w.ln1_bias) : x;
+  Table attention = attend(c, w, layer, attention_in, patterns, stop);
+  if (behind) attention = normed(c, std::move(attention), w.ln1_post_gain, {});
+  const Table after = sum(x, attention);
+  if (c.dims.d_mlp == 0) return after;
+  const Table& read = c.dims.parallel ? x : after;
+  Table mlp = feed_forward(c, w,
+                           c.shared_norm ? attention_in
+                           : before      ? normed(c, read, w.ln2_gain, w.ln2_bias)
+                                         : read,
+                           stop);
+  if (behind) mlp = normed(c, std::move(mlp), w.ln2_post_gain, {});
+  return sum(after, mlp);
+}
+
+}  // namespace
+
+Pass forward(const ModelConfig& c, const RawWeights& w, std::span<const std::int32_t> tokens,
+             const std::stop_token& stop, std::atomic<float>* progress) {
+  Table x(static_cast<Index>(tokens.size()), c.dims.d_model);
+  for (Index row = 0; row < x.rows; ++row)
+    for (Index i = 0; i < x.columns; ++i)
+      x.at(row, i) = c.embedding_scale * static_cast<double>(w.token_embedding.at(nth(tokens, row), i));
+  if (c.embedding_norm) x = normed(c, std::move(x), w.embedding_gain, w.embedding_bias);
+  if (c.position == PositionKind::learned)
+    for (Index row = 0; row < x.rows; ++row)
+      for (Index i = 0; i < x.columns; ++i) x.at(row, i) += static_cast<double>(w.position_embedding.at(row, i));
+
+  Pass out;
+  for (int layer = 0; layer < c.dims.layers; ++layer) {
+    x = block(c, nth(w.layers, layer), layer, x, out.patterns.emplace_back(), stop);
+    out.resid_post.push_back(x);
+    if (progress) *progress = static_cast<float>(layer + 1) / static_cast<float>(c.dims.layers + 1);
+  }
+  out.logits = product(normed(c, std::move(x), w.final_gain, w.final_bias), w.unembedding, w.unembedding_bias, stop);
+  for (double& value : out.logits.values) value = capped(value * c.logit_scale, c.logit_cap);
+  return out;
+}
+
+std::vector<double> losses(const Table& logits, std::span<const std::int32_t> tokens) {
+  std::vector<double> out;
+  for (Index row = 0; row + 1 < logits.rows; ++row) {
+    double most = logits.at(row, 0), total = 0;
+    for (Index id = 0; id < logits.columns; ++id) most = std::max(most, logits.at(row, id));
+    for (Index id = 0; id < logits.columns; ++id) total += std::exp(logits.at(row, id) - most);
+    out.push_back(most + std::log(total) - logits.at(row, nth(tokens, row + 1)));
+  }
+  return out;
+}
+
+}  // namespace headscope::plain
