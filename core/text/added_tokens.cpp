@@ -18,7 +18,7 @@ AddedTokenFinder::AddedTokenFinder(std::vector<AddedToken> tokens) : tokens_(std
       }
       node = next;
     }
-    if (node != 0) nth(nodes_, node).token = static_cast<std::int32_t>(i);
+    if (node != 0 && nth(nodes_, node).token < 0) nth(nodes_, node).token = static_cast<std::int32_t>(i);
   }
 }
 
@@ -28,36 +28,43 @@ std::int32_t AddedTokenFinder::child(std::int32_t node, char byte) const {
   return -1;
 }
 
-std::optional<std::size_t> AddedTokenFinder::longest_at(std::string_view text, std::size_t at,
-                                                        bool with_special) const {
+std::optional<std::size_t> AddedTokenFinder::longest_at(std::string_view text, std::size_t at) const {
   std::optional<std::size_t> best;
   for (std::int32_t node = 0; at < text.size(); ++at) {
     node = child(node, text[at]);
     if (node < 0) break;
     const std::int32_t token = nth(nodes_, node).token;
-    if (token >= 0 && (with_special || !nth(tokens_, token).special)) best = static_cast<std::size_t>(token);
+    if (token >= 0) best = static_cast<std::size_t>(token);
   }
   return best;
 }
 
 std::optional<AddedTokenFinder::Match> AddedTokenFinder::find(std::string_view text, std::size_t from,
-                                                              bool with_special, const std::stop_token& stop) const {
+                                                              bool with_special, const std::stop_token& stop,
+                                                              std::size_t taken) const {
   constexpr std::size_t between_looks = 1 << 16;
   if (tokens_.empty()) return std::nullopt;
   for (std::size_t at = from; at < text.size(); ++at) {
     if (at % between_looks == 0 && stop.stop_requested()) throw Cancelled();
-    const auto found = longest_at(text, at, with_special);
+    const auto found = longest_at(text, at);
     if (!found) continue;
     const AddedToken& token = tokens_[*found];
-    Match match{at, at + token.content.size(), token.id};
+    Match match{at, at + token.content.size(), token.id, at + token.content.size()};
+    if (token.special && !with_special) {
+      at = match.end - 1;
+      continue;
+    }
     if (token.single_word) {
       const bool touched_left = at > 0 && is_word(code_point_at(text, previous_code_point(text, at)).value);
       const bool touched_right = match.end < text.size() && is_word(code_point_at(text, match.end).value);
-      if (touched_left || touched_right) continue;
+      if (touched_left || touched_right) {
+        at = match.end - 1;
+        continue;
+      }
     }
-    while (token.lstrip && match.begin > from) {
+    while (token.lstrip && match.begin > taken) {
       const std::size_t before = previous_code_point(text, match.begin);
-      if (before < from || !is_white_space(code_point_at(text, before).value)) break;
+      if (before < taken || !is_white_space(code_point_at(text, before).value)) break;
       match.begin = before;
     }
     while (token.rstrip && match.end < text.size()) {

@@ -25,15 +25,18 @@ struct AddedToken {
 class AddedTokenFinder {
  public:
   struct Match {
-    std::size_t begin = 0, end = 0;
+    std::size_t begin = 0, end = 0;  ///< with the white space it takes along
     std::int32_t id = 0;
+    std::size_t content_end = 0;  ///< where to look for the next one: white space taken along may hold another
   };
   AddedTokenFinder() = default;
   explicit AddedTokenFinder(std::vector<AddedToken> tokens);
 
-  /// The first match that begins at `from` or later, or nullopt. Throws Cancelled when `stop` is requested.
+  /// The first match whose content begins at `from` or later, or nullopt; it takes no white space before `taken`. What
+  /// is no match after all (a special token where those are text, a part of a word) hides what overlaps with it, as in
+  /// the tokenizers library. Throws Cancelled when `stop` is requested.
   std::optional<Match> find(std::string_view text, std::size_t from, bool with_special,
-                            const std::stop_token& stop = {}) const;
+                            const std::stop_token& stop = {}, std::size_t taken = 0) const;
   bool empty() const { return tokens_.empty(); }
 
  private:
@@ -43,7 +46,7 @@ class AddedTokenFinder {
     std::int32_t token = -1;
   };
   std::int32_t child(std::int32_t node, char byte) const;
-  std::optional<std::size_t> longest_at(std::string_view text, std::size_t at, bool with_special) const;
+  std::optional<std::size_t> longest_at(std::string_view text, std::size_t at) const;
 
   std::vector<AddedToken> tokens_;
   std::vector<Node> nodes_;

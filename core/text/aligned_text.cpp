@@ -48,7 +48,6 @@ void AlignedTextWriter::replace(std::size_t begin, std::size_t end, std::string_
 }
 
 AlignedText AlignedTextWriter::finish() {
-  if (!out_.origin.empty()) out_.origin.front() = source_.origin.front();
   out_.origin.push_back(source_.origin.back());
   return std::move(out_);
 }

@@ -21,9 +21,9 @@ struct AlignedText {
 };
 
 /// Writes a changed copy of an AlignedText from left to right. Skipped source bytes fall to what was written before
-/// them (or, at the start, to what comes next), so nothing of the original is lost. Rules of a file may make a text
-/// grow without end (ten that each double it make a thousand of one): throws Error past four times the original and 16
-/// MiB.
+/// them; those at the start to nothing, so that one can tell that the text does not begin there. Rules of a file may
+/// make a text grow without end (ten that each double it make a thousand of one): throws Error past four times the
+/// original and 16 MiB.
 class AlignedTextWriter {
  public:
   explicit AlignedTextWriter(const AlignedText& source)

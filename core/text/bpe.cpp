@@ -1,10 +1,15 @@
 #include "core/text/bpe.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <queue>
 
 #include "core/base/error.h"
+#include "core/base/excerpt.h"
 #include "core/base/nth.h"
 #include "core/base/utf8.h"
+#include "core/text/byte_alphabet.h"
 
 namespace headscope {
 
@@ -19,7 +24,14 @@ std::uint64_t pair_key(std::int32_t left, std::int32_t right) {
 BpeModel::BpeModel(std::vector<std::pair<std::string, std::int32_t>> words, std::vector<Merge> merges, Options options)
     : merges_(std::move(merges)), options_(options) {
   words_.reserve(words.size());
-  for (auto& [bytes, id] : words) words_.emplace(std::move(bytes), id);
+  longest_ = 4;  // an unknown character
+  for (auto& [bytes, id] : words) {
+    longest_ = std::max(longest_, bytes.size());
+    words_.emplace(std::move(bytes), id);
+  }
+  const auto& fallback = options_.byte_fallback;
+  const bool all_bytes = fallback && std::ranges::none_of(*fallback, [](std::int32_t id) { return id < 0; });
+  if (options_.fuse_unk && options_.unk && !all_bytes) longest_ = 0;
   ranks_.reserve(merges_.size());
   // A pair that is listed twice has the rank of its last line, as in the reference implementations.
   for (std::size_t i = 0; i < merges_.size(); ++i)
@@ -132,6 +144,31 @@ void BpeModel::encode(std::string_view word, std::vector<Piece>& out, const std:
   std::vector<Piece> pieces = symbols(word);
   merge(pieces, stop);
   out.insert(out.end(), pieces.begin(), pieces.end());
+}
+
+std::unique_ptr<const BpeModel> make_bpe(const std::vector<Vocabulary::Entry>& words,
+                                         std::vector<BpeModel::Merge> merges, BpeModel::Options options) {
+  std::vector<std::pair<std::string, std::int32_t>> meant;
+  meant.reserve(words.size());
+  for (const Vocabulary::Entry& word : words) {
+    const auto id = static_cast<std::int32_t>(word.id);
+    if (!options.byte_level)
+      meant.emplace_back(word.spelling, id);
+    else if (auto bytes = bytes_from_alphabet(word.spelling))  // what is not in the alphabet cannot come from text
+      meant.emplace_back(*std::move(bytes), id);
+  }
+  return std::make_unique<BpeModel>(std::move(meant), std::move(merges), options);
+}
+
+BpeModel::Merge merge_of(const Vocabulary& vocabulary, const std::string& left, const std::string& right,
+                         const std::string& where) {
+  const auto id = [&](const std::string& spelling) {
+    if (const auto found = vocabulary.find(spelling)) return *found;
+    throw Error(
+        where, "a merge of two tokens into a third, all in the vocabulary",
+        fmt::format("'{}' + '{}', and no token '{}'", excerpt(left, 50), excerpt(right, 50), excerpt(spelling, 50)));
+  };
+  return {id(left), id(right), id(left + right)};
 }
 
 }  // namespace headscope

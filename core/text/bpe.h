@@ -4,20 +4,18 @@
 // it at O(n log n), so one word of a hundred thousand letters is no trouble.
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <optional>
-#include <stop_token>
+#include <memory>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
-#include <vector>
+
+#include "core/text/vocabulary.h"
+#include "core/text/word_model.h"
 
 namespace headscope {
 
-class BpeModel {
+class BpeModel final : public WordModel {
  public:
   struct Merge {
     std::int32_t left = 0, right = 0, result = 0;  ///< ids; the rank is the index
@@ -30,18 +28,12 @@ class BpeModel {
     /// Tokens for single bytes (<0x00>…<0xFF>), used for characters that have no token of their own; −1 where absent.
     std::optional<std::array<std::int32_t, 256>> byte_fallback = std::nullopt;
   };
-  /// One token of a word; id −1 stands for a character (or byte) that nothing in the vocabulary can express.
-  struct Piece {
-    std::int32_t id = -1;
-    std::uint32_t begin = 0, end = 0;  ///< bytes of the word
-  };
 
   /// `words` are the tokens that text can become: their bytes and ids.
   BpeModel(std::vector<std::pair<std::string, std::int32_t>> words, std::vector<Merge> merges, Options options);
 
-  /// Appends the pieces of `word` (valid UTF-8 unless byte_level) to `out`; they cover it without gaps. Thread-safe.
-  /// Throws Cancelled when `stop` is requested (a word may be millions of letters long).
-  void encode(std::string_view word, std::vector<Piece>& out, const std::stop_token& stop = {}) const;
+  void encode(std::string_view word, std::vector<Piece>& out, const std::stop_token& stop = {}) const override;
+  std::size_t longest_piece() const override { return longest_; }
   std::size_t merge_count() const { return merges_.size(); }
 
  private:
@@ -65,6 +57,16 @@ class BpeModel {
   std::unordered_map<std::uint64_t, std::int32_t, PairHash> ranks_;
   std::array<std::int32_t, 256> byte_ids_{};
   Options options_;
+  std::size_t longest_ = 0;
 };
+
+/// From tokens as files spell them: in GPT-2's byte alphabet where the model is of bytes.
+std::unique_ptr<const BpeModel> make_bpe(const std::vector<Vocabulary::Entry>& words,
+                                         std::vector<BpeModel::Merge> merges, BpeModel::Options options);
+
+/// The merge of two spelled tokens. Throws Error (naming `where`) when one of the three tokens is not in the
+/// vocabulary.
+BpeModel::Merge merge_of(const Vocabulary& vocabulary, const std::string& left, const std::string& right,
+                         const std::string& where);
 
 }  // namespace headscope

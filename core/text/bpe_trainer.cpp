@@ -13,9 +13,9 @@
 #include "core/base/json.h"
 #include "core/base/nth.h"
 #include "core/base/utf8.h"
-#include "core/text/bpe_tokenizer.h"
 #include "core/text/byte_alphabet.h"
 #include "core/text/pattern.h"
+#include "core/text/pipeline_tokenizer.h"
 
 namespace headscope {
 

@@ -8,7 +8,8 @@
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/io/gguf.h"
-#include "core/text/bpe_tokenizer.h"
+#include "core/text/bpe.h"
+#include "core/text/pipeline_tokenizer.h"
 #include "core/text/sentencepiece_model.h"
 #include "core/text/sentencepiece_tokenizer.h"
 
@@ -112,9 +113,10 @@ class Reader {
 
   std::shared_ptr<const Tokenizer> byte_pairs() {
     const WordRule& rule = word_rule();
-    BpeParts parts;
+    PipelineParts parts;
+    std::vector<Vocabulary::Entry> words;
+    std::vector<BpeModel::Merge> merges;
     parts.where = where_ + ": tokenizer.ggml.tokens";
-    std::vector<Vocabulary::Entry> entries;
     for (std::size_t i = 0; i < tokens_->size(); ++i) {
       const std::string& token = (*tokens_)[i];
       const auto number = static_cast<std::int32_t>(i);
@@ -126,22 +128,22 @@ class Reader {
         if (!token.empty()) parts.added.push_back(std::move(added));
         continue;
       }
-      parts.words.push_back({token, number});
+      words.push_back({token, number});
     }
-    parts.vocabulary = join_vocabulary(parts.where, parts.words, parts.added, settings_);
-    const auto* const merges = file_.find<std::vector<std::string>>("tokenizer.ggml.merges");
-    if (!merges) throw error("merges", "a list of merges", "none");
-    for (std::size_t i = 0; i < merges->size(); ++i) {
-      const std::string& line = (*merges)[i];
+    parts.vocabulary = join_vocabulary(parts.where, words, parts.added, settings_);
+    const auto* const lines = file_.find<std::vector<std::string>>("tokenizer.ggml.merges");
+    if (!lines) throw error("merges", "a list of merges", "none");
+    for (std::size_t i = 0; i < lines->size(); ++i) {
+      const std::string& line = (*lines)[i];
       const std::string where = fmt::format("{}: tokenizer.ggml.merges[{}]", where_, i);
       // The first letter may be a space itself: then the one that parts both is looked for behind it.
       const std::size_t space = line.find(' ', 1);
       if (space == std::string::npos || line.empty())
         throw Error(where, "two tokens with a space between", "\"" + excerpt(line, 60) + "\"");
-      parts.merges.push_back(merge_of(parts.vocabulary, line.substr(0, space), line.substr(space + 1), where));
+      merges.push_back(merge_of(parts.vocabulary, line.substr(0, space), line.substr(space + 1), where));
     }
-    parts.options.byte_level = parts.spelling.byte_level = true;
-    parts.options.ignore_merges = rule.whole_words;
+    parts.spelling.byte_level = true;
+    parts.model = make_bpe(words, std::move(merges), {.byte_level = true, .ignore_merges = rule.whole_words});
     const std::string pre = where_ + ": tokenizer.ggml.pre";
     const auto split = [&](std::string_view pattern) {
       parts.pre_tokenizer.emplace_back(SplitStep{.pattern = Pattern::regex(pattern, pre)});
@@ -153,7 +155,7 @@ class Reader {
     split(rule.pattern.empty() ? Pattern::gpt2_words() : rule.pattern);
     parts.special = special_ids(settings_, parts.vocabulary, std::nullopt, rule.adds_bos);
     parts.description = "byte-level BPE";
-    return make_bpe_tokenizer(std::move(parts));
+    return make_pipeline_tokenizer(std::move(parts));
   }
 
   std::shared_ptr<const Tokenizer> pieces(bool unigram) {

@@ -1,6 +1,6 @@
 #include "core/io/model_location.h"
-#include "core/text/bpe_tokenizer.h"
 #include "core/text/gguf_tokenizer.h"
+#include "core/text/pipeline_tokenizer.h"
 #include "core/text/sentencepiece_tokenizer.h"
 #include "core/text/tokenizer.h"
 #include "core/text/tokenizer_settings.h"
@@ -9,8 +9,7 @@ namespace headscope {
 
 // Where a folder holds several forms, tokenizer.json wins: it is the form that the transformers library runs, and the
 // only one that names added tokens. For Llama models it and tokenizer.model agree on every string of the reference set,
-// special tokens included. A tokenizer.json of another kind (Unigram) gives way to a tokenizer.model beside it, which
-// has the same tokens in a form that the SentencePiece library runs.
+// special tokens included. A tokenizer.json of a kind that is not known gives way to a tokenizer.model beside it.
 std::shared_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& path) {
   const ModelLocation model = locate_model(path);
   if (model.format == ModelLocation::Format::gguf)

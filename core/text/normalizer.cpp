@@ -103,6 +103,19 @@ std::size_t end_of_run(const std::string& text, std::size_t begin, NormalForm fo
   return at;
 }
 
+std::size_t end_of_grapheme(std::string_view text, std::size_t begin) {
+  CodePoint before = code_point_at(text, begin);
+  std::size_t at = begin + static_cast<std::size_t>(before.length);
+  utf8proc_int32_t state = 0;
+  while (at < text.size()) {
+    const CodePoint point = code_point_at(text, at);
+    if (utf8proc_grapheme_break_stateful(before.value, point.value, &state)) break;
+    at += static_cast<std::size_t>(point.length);
+    before = point;
+  }
+  return at;
+}
+
 struct Apply {
   AlignedText text;
   const std::stop_token& stop;
@@ -151,19 +164,40 @@ struct Apply {
     return coarse.finish();
   }
 
-  AlignedText operator()(const LowercaseStep&) {
+  AlignedText operator()(const CharacterStep& step) {
     AlignedTextWriter out(text);
     for (std::size_t at = 0; at < text.bytes.size();) {
       const CodePoint point = code_point_at(text.bytes, at);
       const std::size_t end = at + static_cast<std::size_t>(point.length);
-      const std::int32_t lower = utf8proc_tolower(point.value);
-      if (point.value == 0x130)
-        out.replace(at, end, "i\xCC\x87");
-      else if (lower != point.value)
-        out.replace(at, end, to_utf8(lower));
+      if (const auto changed = step.rule(point.value))
+        out.replace(at, end, *changed);
       else
         out.copy(at, end);
       at = end;
+    }
+    return out.finish();
+  }
+
+  AlignedText operator()(const PrecompiledStep& step) {
+    constexpr std::size_t longest_replaced = 5;  // bytes of a grapheme
+    const std::string_view bytes = text.bytes;
+    AlignedTextWriter out(text);
+    const auto replaced = [&](std::size_t begin, std::size_t end) {
+      const auto changed = step.charsmap->replacement(bytes.substr(begin, end - begin));
+      if (changed) out.replace(begin, end, *changed);
+      return changed.has_value();
+    };
+    for (std::size_t at = 0; at < bytes.size();) {
+      const std::size_t end = end_of_grapheme(bytes, at);
+      if (end - at <= longest_replaced && replaced(at, end)) {
+        at = end;
+        continue;
+      }
+      while (at < end) {
+        const std::size_t next = at + static_cast<std::size_t>(utf8_length(bytes[at]));
+        if (!replaced(at, next)) out.copy(at, next);
+        at = next;
+      }
     }
     return out.finish();
   }

@@ -3,13 +3,16 @@
 // link back to the original bytes.
 
 #include <cstddef>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "core/text/aligned_text.h"
+#include "core/text/character_rules.h"
 #include "core/text/pattern.h"
+#include "core/text/precompiled_charsmap.h"
 
 namespace headscope {
 
@@ -26,13 +29,18 @@ enum class NormalForm { nfc, nfd, nfkc, nfkd };
 struct NormalFormStep {
   NormalForm form = NormalForm::nfc;
 };
-/// Simple lower case, character by character ("İ" alone becomes two characters, as Unicode's full mapping has it).
-struct LowercaseStep {};
+struct CharacterStep {
+  CharacterRule rule = lower_case;
+};
+struct PrecompiledStep {
+  std::shared_ptr<const PrecompiledCharsmap> charsmap;
+};
 struct StripStep {
   bool left = true, right = true;
 };
 
-using NormalizerStep = std::variant<PrependStep, ReplaceStep, NormalFormStep, LowercaseStep, StripStep>;
+using NormalizerStep =
+    std::variant<PrependStep, ReplaceStep, NormalFormStep, CharacterStep, PrecompiledStep, StripStep>;
 
 /// What normal forms took: a run of combining marks must not take the square of its length.
 struct NormalFormWork {

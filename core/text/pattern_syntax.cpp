@@ -144,7 +144,17 @@ class Translator {
       if (close == std::string_view::npos) refuse("an open POSIX class");
       return copy(close + 2 - at_);
     }
-    if (c == '[') refuse("a class inside a class");
+    if (c == '[') {  // a union: its items are items of the outer class
+      if (next_is("[^") || next_is("[]")) refuse("a negated or empty class inside a class");
+      ++inner_classes_;
+      ++at_;
+      return;
+    }
+    if (c == ']' && inner_classes_ > 0) {
+      --inner_classes_;
+      ++at_;
+      return;
+    }
     if (next_is("&&")) refuse("an intersection of classes");
     if (c == ']') in_class_ = false;
     copy();
@@ -193,6 +203,7 @@ class Translator {
   std::string out_;
   std::size_t at_ = 0;
   bool in_class_ = false;
+  int inner_classes_ = 0;
 };
 
 }  // namespace

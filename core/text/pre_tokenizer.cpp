@@ -1,6 +1,10 @@
 #include "core/text/pre_tokenizer.h"
 
 #include <algorithm>
+#include <array>
+
+#include "core/base/nth.h"
+#include "core/text/byte_alphabet.h"
 
 namespace headscope {
 
@@ -103,6 +107,23 @@ void prefix(const PrefixStep& step, Words& words) {
   words = {out.finish(), std::move(ranges)};
 }
 
+void write_as_alphabet(Words& words) {
+  static const auto symbols = [] {
+    std::array<std::string, 256> all;
+    for (std::size_t byte = 0; byte < all.size(); ++byte)
+      all[byte] = byte_alphabet_symbol(static_cast<unsigned char>(byte));
+    return all;
+  }();
+  AlignedTextWriter out(words.text);
+  for (ByteRange& word : words.ranges) {
+    const std::size_t begin = out.written();
+    for (std::size_t at = word.begin; at < word.end; ++at)
+      out.replace(at, at + 1, nth(symbols, static_cast<unsigned char>(words.text.bytes[at])));
+    word = {begin, out.written()};
+  }
+  words.text = out.finish();
+}
+
 }  // namespace
 
 Words split_into_words(const std::vector<PreTokenizerStep>& steps, AlignedText text, const std::stop_token& stop) {
@@ -111,8 +132,10 @@ Words split_into_words(const std::vector<PreTokenizerStep>& steps, AlignedText t
   for (const PreTokenizerStep& step : steps) {
     if (const auto* cut = std::get_if<SplitStep>(&step))
       split(*cut, words, stop);
+    else if (const auto* front = std::get_if<PrefixStep>(&step))
+      prefix(*front, words);
     else
-      prefix(std::get<PrefixStep>(step), words);
+      write_as_alphabet(words);
   }
   return words;
 }

@@ -1,7 +1,7 @@
 #pragma once
-// How a text is cut into words before byte pair encoding ("pre_tokenizer" in tokenizer.json). Nothing is ever merged
-// across two words. The many kinds that tokenizer.json knows come down to two steps: put a space in front, and split by
-// a pattern.
+// How a text is cut into words before its model cuts those into tokens ("pre_tokenizer" in tokenizer.json). Nothing is
+// ever merged across two words. The many kinds that tokenizer.json knows come down to a few steps: put a space in
+// front, split by a pattern, write bytes as characters.
 
 #include <stop_token>
 #include <string>
@@ -28,7 +28,10 @@ struct SplitStep {
   bool invert = false;                     ///< what lies between matches counts as the match
 };
 
-using PreTokenizerStep = std::variant<PrefixStep, SplitStep>;
+/// Writes each byte as the character of GPT-2's alphabet that stands for it: ByteLevel, where other steps follow it.
+struct ByteAlphabetStep {};
+
+using PreTokenizerStep = std::variant<PrefixStep, SplitStep, ByteAlphabetStep>;
 
 struct Words {
   AlignedText text;

@@ -2,15 +2,19 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <array>
+#include <memory>
 #include <string>
 
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/base/json.h"
+#include "core/text/bpe.h"
 #include "core/io/json_view.h"
-#include "core/text/bpe_tokenizer.h"
+#include "core/text/pipeline_tokenizer.h"
 #include "core/text/tokenizer_json_steps.h"
+#include "core/text/unigram.h"
+#include "core/text/word_piece.h"
 
 namespace headscope {
 
@@ -77,26 +81,129 @@ void refuse_unsupported(const JsonView& model) {
     dropout->refuse("none: the same text must always give the same tokens", dropout->shown());
 }
 
-BpeModel::Options read_options(const JsonView& model, const Vocabulary& vocabulary) {
-  BpeModel::Options options;
-  options.ignore_merges = model.flag_or("ignore_merges", false);
-  options.fuse_unk = model.flag_or("fuse_unk", false);
-  if (const auto unk = model.find("unk_token")) {
-    options.unk = vocabulary.find(unk->text());
-    if (!options.unk) unk->refuse("a token of the vocabulary", unk->shown());
-  }
-  if (model.flag_or("byte_fallback", false)) {
-    options.byte_fallback.emplace();
-    for (std::size_t byte = 0; byte < 256; ++byte)
-      (*options.byte_fallback)[byte] = vocabulary.find(fmt::format("<0x{:02X}>", byte)).value_or(-1);
-  }
-  return options;
+std::optional<std::array<std::int32_t, 256>> read_byte_fallback(const JsonView& model, const Vocabulary& vocabulary) {
+  if (!model.flag_or("byte_fallback", false)) return std::nullopt;
+  std::array<std::int32_t, 256> ids;
+  for (std::size_t byte = 0; byte < 256; ++byte)
+    ids[byte] = vocabulary.find(fmt::format("<0x{:02X}>", byte)).value_or(-1);
+  return ids;
 }
 
-std::string model_type(const JsonView& model) {
-  // Files written before the library knew several kinds do not say.
-  return model.text_or("type", model.find("merges") ? "BPE" : "unknown");
+/// [["▁the", -3.5], …], the id of each its place.
+std::vector<UnigramModel::Entry> read_pieces(const JsonView& vocab) {
+  if (!vocab.is_array()) vocab.refuse("an array of pieces and scores", vocab.shown());
+  std::vector<UnigramModel::Entry> pieces;
+  pieces.reserve(vocab.json().size());
+  for (const auto& piece : vocab.json()) {
+    if (!piece.is_array() || piece.size() != 2 || !piece[0].is_string() || !piece[1].is_number()) {
+      const JsonView broken(piece, fmt::format("{}[{}]", vocab.where(), pieces.size()));
+      broken.refuse("a piece and its score", broken.shown());
+    }
+    pieces.push_back({piece[0].get<std::string>(), piece[1].get<double>()});
+  }
+  return pieces;
 }
+
+/// The model of a tokenizer.json, its vocabulary joined with the added tokens.
+class ModelReader {
+ public:
+  ModelReader(const JsonView& model, const TokenizerSettings& settings, WordUnits units, PipelineParts& parts)
+      : model_(model), settings_(settings), units_(units), parts_(parts) {}
+
+  static constexpr const char* kinds = "BPE, Unigram, WordPiece or WordLevel";
+  /// False for a kind that is not known.
+  bool read() {
+    // Files written before the library knew several kinds do not say.
+    const std::string type = model_.text_or("type", model_.find("merges") ? "BPE" : "unknown");
+    if (type == "BPE")
+      pairs();
+    else if (type == "Unigram")
+      unigram();
+    else if (type == "WordPiece" || type == "WordLevel")
+      words(type == "WordLevel");
+    else
+      return false;
+    return true;
+  }
+
+ private:
+  void join(std::vector<Vocabulary::Entry> entries) {
+    parts_.vocabulary = join_vocabulary(model_.where() + ".vocab", std::move(entries), parts_.added, settings_);
+  }
+
+  std::optional<std::int32_t> unknown() const {
+    const auto unk = model_.find("unk_token");
+    if (!unk) return std::nullopt;
+    const auto id = parts_.vocabulary.find(unk->text());
+    if (!id) unk->refuse("a token of the vocabulary", unk->shown());
+    return id;
+  }
+
+  void pairs() {
+    refuse_unsupported(model_);
+    const std::vector<Vocabulary::Entry> entries = read_vocab(model_.at("vocab"));
+    join(entries);
+    BpeModel::Options options;
+    options.byte_level = units_ == WordUnits::bytes;
+    options.ignore_merges = model_.flag_or("ignore_merges", false);
+    options.fuse_unk = model_.flag_or("fuse_unk", false);
+    options.unk = unknown();
+    options.byte_fallback = read_byte_fallback(model_, parts_.vocabulary);
+    parts_.model = make_bpe(entries, read_merges(model_.at("merges"), parts_.vocabulary), options);
+    parts_.description = units_ != WordUnits::characters ? "byte-level BPE"
+                         : options.byte_fallback         ? "BPE with byte fallback"
+                                                         : "character-level BPE";
+  }
+
+  void unigram() {
+    const std::vector<UnigramModel::Entry> pieces = read_pieces(of_characters().at("vocab"));
+    std::vector<Vocabulary::Entry> entries;
+    entries.reserve(pieces.size());
+    for (const UnigramModel::Entry& piece : pieces)
+      entries.push_back({piece.piece, static_cast<std::int64_t>(entries.size())});
+    join(std::move(entries));
+    UnigramModel::Options options;
+    if (const auto unk = model_.find("unk_id")) {
+      const std::int64_t id = unk->integer();
+      if (id < 0 || id >= static_cast<std::int64_t>(pieces.size()))
+        unk->refuse(fmt::format("the id of one of {} pieces", pieces.size()), fmt::format("{}", id));
+      options.unk = static_cast<std::int32_t>(id);
+    }
+    options.byte_fallback = read_byte_fallback(model_, parts_.vocabulary);
+    parts_.model = std::make_unique<UnigramModel>(pieces, options);
+    parts_.description = options.byte_fallback ? "Unigram with byte fallback" : "Unigram";
+  }
+
+  void words(bool whole) {
+    const std::vector<Vocabulary::Entry> entries = read_vocab(of_characters().at("vocab"));
+    join(entries);
+    std::vector<std::pair<std::string, std::int32_t>> words;
+    words.reserve(entries.size());
+    for (const Vocabulary::Entry& entry : entries)
+      words.emplace_back(entry.spelling, static_cast<std::int32_t>(entry.id));
+    WordPieceModel::Options options;
+    options.whole_words = whole;
+    options.unk = unknown();
+    options.prefix = model_.text_or("continuing_subword_prefix", "##");
+    if (const auto most = model_.find("max_input_chars_per_word")) {
+      if (most->integer() < 0) most->refuse("a number of characters", most->shown());
+      options.most_characters = static_cast<std::size_t>(most->integer());
+    }
+    parts_.model = std::make_unique<WordPieceModel>(words, options);
+    parts_.description = whole ? "whole words" : "WordPiece";
+  }
+
+  const JsonView& of_characters() const {
+    if (units_ == WordUnits::bytes)
+      model_.at("type").refuse("BPE, since the pre_tokenizer makes bytes", model_.at("type").shown());
+    return model_;
+  }
+
+  const JsonView& model_;
+  const TokenizerSettings& settings_;
+  WordUnits units_;
+  PipelineParts& parts_;
+};
 
 }  // namespace
 
@@ -109,36 +216,28 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const nlohmann::json& document, 
                                                 const TokenizerSettings& settings, bool or_null) {
   const JsonView file(document, where);
   const JsonView model = file.at("model");
-  if (const std::string type = model_type(model); type != "BPE") {
-    if (or_null) return nullptr;
-    throw Error(model.where() + ".type", "BPE", type,
-                "the text can be given as token ids (--ids) that another program made");
-  }
-  refuse_unsupported(model);
-
-  BpeParts parts;
+  PipelineParts parts;
   parts.where = where;
-  parts.words = read_vocab(model.at("vocab"));
   parts.added = read_added(file);
-  parts.vocabulary = join_vocabulary(model.where() + ".vocab", parts.words, parts.added, settings);
-  parts.merges = read_merges(model.at("merges"), parts.vocabulary);
-  parts.options = read_options(model, parts.vocabulary);
+  WordUnits units = WordUnits::characters;
   if (const auto normalizer = file.find("normalizer")) read_normalizer(*normalizer, parts.normalizer);
   if (const auto steps = file.find("pre_tokenizer"))
-    parts.options.byte_level = read_pre_tokenizer(*steps, settings.add_prefix_space, parts.pre_tokenizer);
+    units = read_pre_tokenizer(*steps, settings.add_prefix_space, parts.pre_tokenizer);
+  if (!ModelReader(model, settings, units, parts).read()) {
+    if (or_null) return nullptr;
+    throw Error(model.where() + ".type", ModelReader::kinds, model.text_or("type", "none"),
+                "the text can be given as token ids (--ids) that another program made");
+  }
   if (const auto decoder = file.find("decoder"))
     read_decoder(*decoder, parts.spelling);
   else
-    parts.spelling.byte_level = parts.options.byte_level;
+    parts.spelling.byte_level = units != WordUnits::characters;
 
   std::optional<std::int32_t> in_front;
   if (const auto post = file.find("post_processor")) in_front = read_token_in_front(*post, parts.vocabulary);
   parts.special =
       special_ids(settings, parts.vocabulary, in_front, settings.tokenizer_class.starts_with("LlamaTokenizer"));
-  parts.description = parts.options.byte_level      ? "byte-level BPE"
-                      : parts.options.byte_fallback ? "BPE with byte fallback"
-                                                    : "character-level BPE";
-  return make_bpe_tokenizer(std::move(parts));
+  return make_pipeline_tokenizer(std::move(parts));
 }
 
 }  // namespace headscope

@@ -11,9 +11,10 @@
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/utf8.h"
-#include "core/io/json_view.h"
-#include "core/text/bpe_tokenizer.h"
+#include "core/text/bpe.h"
 #include "core/text/byte_alphabet.h"
+#include "core/io/json_view.h"
+#include "core/text/pipeline_tokenizer.h"
 
 namespace headscope {
 
@@ -88,29 +89,32 @@ std::shared_ptr<const Tokenizer> read_vocab_and_merges(const TokenizerSettings& 
   TokenizerSettings settings = given;
   settings.special.emplace_back(kEndOfText);  // special in every GPT-2 vocabulary, also where no file says so
 
-  BpeParts parts;
+  PipelineParts parts;
+  std::vector<BpeModel::Merge> merges;
+  BpeModel::Options options;
   parts.where = vocab_path.string();
-  parts.words = read_vocab(vocab_path);
+  const std::vector<Vocabulary::Entry> words = read_vocab(vocab_path);
   parts.added = settings.added;
-  parts.vocabulary = join_vocabulary(parts.where, parts.words, parts.added, settings);
+  parts.vocabulary = join_vocabulary(parts.where, words, parts.added, settings);
   if (parts.vocabulary.find(kEndOfText)) {
     if (!settings.bos) settings.bos = kEndOfText;
     if (!settings.eos) settings.eos = kEndOfText;
   }
   if (has_merges)
-    parts.merges = read_merges(merges_path, parts.vocabulary);
+    merges = read_merges(merges_path, parts.vocabulary);
   else
-    require_single_symbols(vocab_path, parts.words, parts.added);
+    require_single_symbols(vocab_path, words, parts.added);
 
-  parts.options.byte_level = has_merges || has_byte_alphabet(parts.vocabulary);
-  if (parts.options.byte_level)
+  options.byte_level = has_merges || has_byte_alphabet(parts.vocabulary);
+  if (options.byte_level)
     add_byte_level_steps(parts.pre_tokenizer, settings.add_prefix_space.value_or(false), true, parts.where);
   else if (settings.unk)
-    parts.options.unk = parts.vocabulary.find(*settings.unk);
-  parts.spelling.byte_level = parts.options.byte_level;
+    options.unk = parts.vocabulary.find(*settings.unk);
+  parts.spelling.byte_level = options.byte_level;
   parts.special = special_ids(settings, parts.vocabulary, std::nullopt, false);
-  parts.description = parts.options.byte_level ? "byte-level BPE" : "single characters";
-  return make_bpe_tokenizer(std::move(parts));
+  parts.description = options.byte_level ? "byte-level BPE" : "single characters";
+  parts.model = make_bpe(words, std::move(merges), options);
+  return make_pipeline_tokenizer(std::move(parts));
 }
 
 }  // namespace headscope

@@ -52,16 +52,17 @@ std::vector<Token> TableTokenizer::encode(std::string_view text, Options options
                             text.size()),
                 "convert the text to UTF-8, or give token ids instead");
   std::vector<Token> tokens;
-  std::size_t at = 0;
+  std::size_t at = 0, look = 0;
   const auto plain = [&](std::size_t end) {
     if (end > at) encode_part(text.substr(at, end - at), static_cast<std::int32_t>(at), options, tokens);
   };
-  while (const auto match = finder_.find(text, at, options.parse_special, options.stop)) {
+  while (const auto match = finder_.find(text, look, options.parse_special, options.stop, at)) {
     if (options.stop.stop_requested()) throw Cancelled();
     plain(match->begin);
-    tokens.push_back(
-        spanned(match->id, static_cast<std::int32_t>(match->begin), static_cast<std::int32_t>(match->end)));
-    at = match->end;
+    tokens.push_back(spanned(match->id, static_cast<std::int32_t>(std::max(match->begin, at)),
+                             static_cast<std::int32_t>(match->end)));
+    at = std::max(at, match->end);
+    look = match->content_end;
   }
   plain(text.size());
   close_gaps(tokens, text.size());

@@ -2,11 +2,32 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
+#include "core/base/utf8.h"
+
 namespace headscope {
 
 namespace {
 
 constexpr int kDeepestNesting = 8;
+// What WordPiece's decoder does to each token when it cleans up.
+constexpr std::array<std::pair<const char*, const char*>, 11> kCleanUp{{{" .", "."},
+                                                                        {" ?", "?"},
+                                                                        {" !", "!"},
+                                                                        {" ,", ","},
+                                                                        {" ' ", "'"},
+                                                                        {" n't", "n't"},
+                                                                        {" 'm", "'m"},
+                                                                        {" do not", " don't"},
+                                                                        {" 's", "'s"},
+                                                                        {" 've", "'ve"},
+                                                                        {" 're", "'re"}}};
+constexpr const char* kPunctuation = R"([\p{P}\x{21}-\x{2f}\x{3a}-\x{40}\x{5b}-\x{60}\x{7b}-\x{7e}])";
+// Whitespace's "\w+|[^\w\s]+" with the words of Rust's regular expressions (UTS #18), which are not Oniguruma's.
+constexpr const char* kWordsOrSigns =
+    R"([\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{200c}\x{200d}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189}]+)"
+    R"(|[^\s\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{200c}\x{200d}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189}]+)";
 constexpr std::string_view kGiveIds = "the text can be given as token ids (--ids) that another program made";
 
 [[noreturn]] void unsupported(const JsonView& step, const std::string& supported) {
@@ -53,6 +74,32 @@ PrefixStep::Scheme read_scheme(const JsonView& step) {
   scheme->refuse("always, first or never", scheme->shown());
 }
 
+void read_bert_normalizer(const JsonView& step, std::vector<NormalizerStep>& steps) {
+  const bool lowercase = step.flag_or("lowercase", true);
+  if (step.flag_or("clean_text", true)) steps.emplace_back(CharacterStep{clean_text});
+  if (step.flag_or("handle_chinese_chars", true)) steps.emplace_back(CharacterStep{ideographs_apart});
+  if (step.flag_or("strip_accents", lowercase)) {
+    steps.emplace_back(NormalFormStep{NormalForm::nfd});
+    steps.emplace_back(CharacterStep{without_nonspacing_marks});
+  }
+  if (lowercase) steps.emplace_back(CharacterStep{lower_case});
+}
+
+void read_precompiled(const JsonView& step, std::vector<NormalizerStep>& steps) {
+  const auto table = step.find("precompiled_charsmap");
+  if (!table || table->text().empty()) return;  // no rules
+  const std::string bytes = bytes_from_base64(table->text(), table->where());
+  steps.emplace_back(PrecompiledStep{std::make_shared<PrecompiledCharsmap>(bytes, table->where())});
+}
+
+/// A character that stands for itself in a text to split at.
+Pattern read_delimiter(const JsonView& delimiter) {
+  const std::string text = delimiter.text();
+  if (text.empty() || text.size() != static_cast<std::size_t>(utf8_length(text.front())))
+    delimiter.refuse("one character", delimiter.shown());
+  return Pattern::literal(text, delimiter.where());
+}
+
 }  // namespace
 
 void read_normalizer(const JsonView& normalizer, std::vector<NormalizerStep>& steps) {
@@ -71,26 +118,41 @@ void read_normalizer(const JsonView& normalizer, std::vector<NormalizerStep>& st
     else if (type == "NFKD")
       steps.emplace_back(NormalFormStep{NormalForm::nfkd});
     else if (type == "Lowercase")
-      steps.emplace_back(LowercaseStep{});
+      steps.emplace_back(CharacterStep{lower_case});
+    else if (type == "StripAccents")
+      steps.emplace_back(CharacterStep{without_marks});
+    else if (type == "Nmt")
+      steps.emplace_back(CharacterStep{nmt});
+    else if (type == "BertNormalizer")
+      read_bert_normalizer(step, steps);
+    else if (type == "Precompiled")
+      read_precompiled(step, steps);
     else if (type == "Strip")
       steps.emplace_back(StripStep{step.flag_or("strip_left", true), step.flag_or("strip_right", true)});
     else
-      unsupported(step, "Prepend, Replace, NFC, NFD, NFKC, NFKD, Lowercase, Strip or Sequence");
+      unsupported(
+          step,
+          "Prepend, Replace, NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, BertNormalizer, Precompiled, Nmt or "
+          "Sequence");
   });
 }
 
-bool read_pre_tokenizer(const JsonView& pre_tokenizer, std::optional<bool> add_prefix_space,
-                        std::vector<PreTokenizerStep>& steps) {
-  bool byte_level = false;
+WordUnits read_pre_tokenizer(const JsonView& pre_tokenizer, std::optional<bool> add_prefix_space,
+                             std::vector<PreTokenizerStep>& steps) {
+  WordUnits units = WordUnits::characters;
   const bool alone = pre_tokenizer.at("type").text() == "ByteLevel";
   for_each_step(pre_tokenizer, "pretokenizers", [&](const JsonView& step) {
-    if (byte_level) step.refuse("ByteLevel as the last step", "another after it", std::string(kGiveIds));
     const std::string type = step.at("type").text();
+    if (units == WordUnits::bytes) {
+      steps.emplace_back(ByteAlphabetStep{});
+      units = WordUnits::byte_alphabet;
+    }
     if (type == "ByteLevel") {
+      if (units != WordUnits::characters) step.refuse("one ByteLevel", "a second one", std::string(kGiveIds));
       const bool written = step.flag_or("add_prefix_space", true);
       add_byte_level_steps(steps, alone ? add_prefix_space.value_or(written) : written, step.flag_or("use_regex", true),
                            step.where());
-      byte_level = true;
+      units = WordUnits::bytes;
     } else if (type == "Split") {
       steps.emplace_back(SplitStep{read_pattern(step.at("pattern")), read_behavior(step.at("behavior")),
                                    step.flag_or("invert", false)});
@@ -105,20 +167,28 @@ bool read_pre_tokenizer(const JsonView& pre_tokenizer, std::optional<bool> add_p
                                      SplitStep::Behavior::isolated));
     } else if (type == "Punctuation") {
       const auto behavior = step.find("behavior");
-      steps.emplace_back(fixed_split(R"([\p{P}\x{21}-\x{2f}\x{3a}-\x{40}\x{5b}-\x{60}\x{7b}-\x{7e}])", step,
-                                     behavior ? read_behavior(*behavior) : SplitStep::Behavior::isolated));
+      steps.emplace_back(
+          fixed_split(kPunctuation, step, behavior ? read_behavior(*behavior) : SplitStep::Behavior::isolated));
+    } else if (type == "BertPreTokenizer") {
+      steps.emplace_back(fixed_split(R"(\s)", step, SplitStep::Behavior::removed));
+      steps.emplace_back(fixed_split(kPunctuation, step, SplitStep::Behavior::isolated));
+    } else if (type == "CharDelimiterSplit") {
+      steps.emplace_back(SplitStep{read_delimiter(step.at("delimiter")), SplitStep::Behavior::removed, false});
     } else if (type == "WhitespaceSplit") {
       steps.emplace_back(fixed_split(R"(\s)", step, SplitStep::Behavior::removed));
     } else if (type == "Whitespace") {
-      steps.emplace_back(fixed_split(R"(\w+|[^\w\s]+)", step, SplitStep::Behavior::removed, true));
+      steps.emplace_back(fixed_split(kWordsOrSigns, step, SplitStep::Behavior::removed, true));
     } else {
-      unsupported(step, "ByteLevel, Split, Metaspace, Digits, Punctuation, Whitespace, WhitespaceSplit or Sequence");
+      unsupported(step,
+                  "ByteLevel, Split, Metaspace, Digits, Punctuation, Whitespace, WhitespaceSplit, BertPreTokenizer, "
+                  "CharDelimiterSplit or Sequence");
     }
   });
-  return byte_level;
+  return units;
 }
 
 void read_decoder(const JsonView& decoder, SpellingRule& rule) {
+  bool fused = false;
   for_each_step(decoder, "decoders", [&](const JsonView& step) {
     const std::string type = step.at("type").text();
     if (type == "ByteLevel") {
@@ -126,7 +196,7 @@ void read_decoder(const JsonView& decoder, SpellingRule& rule) {
     } else if (type == "ByteFallback") {
       rule.byte_fallback = true;
     } else if (type == "Fuse") {
-      // Tokens are put together without anything between them in any case.
+      fused = true;  // tokens are put together without anything between them in any case
     } else if (type == "Replace") {
       const JsonView pattern = step.at("pattern");
       const std::string from = pattern.is_text() ? pattern.text() : pattern.at("String").text();
@@ -136,22 +206,43 @@ void read_decoder(const JsonView& decoder, SpellingRule& rule) {
       const std::int64_t start = step.at("start").integer(), stop = step.at("stop").integer();
       if (step.at("content").text() != " " || start < 0 || start > 1 || stop != 0)
         step.refuse("at most one space taken away at the start", step.shown());
+      if (!fused && start == 1) step.refuse("Fuse before it, so that it takes one space of the whole text", "none");
       rule.strips_leading_space = rule.strips_leading_space || start == 1;
     } else if (type == "Metaspace") {
       rule.replace.emplace_back(step.text_or("replacement", "▁"), " ");
       rule.strips_leading_space = read_scheme(step) != PrefixStep::Scheme::never;
+    } else if (type == "WordPiece") {
+      rule.inside_prefix = step.text_or("prefix", "##");
+      rule.strips_leading_space = true;
+      if (step.flag_or("cleanup", true))
+        for (const auto& [from, to] : kCleanUp) rule.replace.emplace_back(from, to);
     } else {
-      unsupported(step, "ByteLevel, ByteFallback, Fuse, Replace, Strip, Metaspace or Sequence");
+      unsupported(step, "ByteLevel, ByteFallback, Fuse, Replace, Strip, Metaspace, WordPiece or Sequence");
     }
   });
 }
 
 std::optional<std::int32_t> read_token_in_front(const JsonView& post_processor, const Vocabulary& vocabulary) {
   std::optional<std::int32_t> in_front;
+  const auto known = [&](const JsonView& name) {
+    const auto id = vocabulary.find(name.text());
+    if (!id) name.refuse("a token of the vocabulary", fmt::format("'{}'", name.text()));
+    return *id;
+  };
   for_each_step(post_processor, "processors", [&](const JsonView& step) {
     const std::string type = step.at("type").text();
     if (type == "ByteLevel") return;  // only trims offsets
-    if (type != "TemplateProcessing") unsupported(step, "TemplateProcessing, ByteLevel or Sequence");
+    if (type == "BertProcessing" || type == "RobertaProcessing") {
+      for (const char* key : {"cls", "sep"}) {  // ["[CLS]", 101]
+        const std::vector<JsonView> named = step.at(key).elements();
+        if (named.empty()) step.at(key).refuse("a token and its id", step.at(key).shown());
+        const std::int32_t id = known(named.front());
+        if (key == std::string_view("cls")) in_front = id;
+      }
+      return;
+    }
+    if (type != "TemplateProcessing")
+      unsupported(step, "TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel or Sequence");
     bool text_seen = false;
     for (const JsonView& item : step.at("single").elements()) {
       const auto special = item.find("SpecialToken");
@@ -159,12 +250,13 @@ std::optional<std::int32_t> read_token_in_front(const JsonView& post_processor, 
         text_seen = true;
         continue;
       }
-      const std::string name = special->at("id").text();
-      if (text_seen || in_front)
-        special->refuse("at most one special token, before the text", fmt::format("a further one, '{}'", name),
+      const JsonView name = special->at("id");
+      const std::int32_t id = known(name);
+      if (text_seen) continue;
+      if (in_front)
+        special->refuse("at most one special token before the text", fmt::format("a further one, '{}'", name.text()),
                         std::string(kGiveIds));
-      in_front = vocabulary.find(name);
-      if (!in_front) special->at("id").refuse("a token of the vocabulary", fmt::format("'{}'", name));
+      in_front = id;
     }
   });
   return in_front;

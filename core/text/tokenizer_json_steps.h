@@ -5,21 +5,26 @@
 #include <vector>
 
 #include "core/io/json_view.h"
-#include "core/text/bpe_tokenizer.h"
+#include "core/text/pipeline_tokenizer.h"
 
 namespace headscope {
 
 /// Each throws Error, naming the key, for a type or an option that it does not support.
 void read_normalizer(const JsonView& step, std::vector<NormalizerStep>& steps);
 
-/// Returns whether the words are made of bytes (ByteLevel). `add_prefix_space` of tokenizer_config.json, when given,
+/// What words are made of: characters; bytes, after ByteLevel; or, where other steps follow that, characters of GPT-2's
+/// alphabet for bytes.
+enum class WordUnits { characters, bytes, byte_alphabet };
+
+/// Returns what the words are made of. `add_prefix_space` of tokenizer_config.json, when given,
 /// overrules a ByteLevel that stands alone, as it does in the transformers library.
-bool read_pre_tokenizer(const JsonView& step, std::optional<bool> add_prefix_space,
-                        std::vector<PreTokenizerStep>& steps);
+WordUnits read_pre_tokenizer(const JsonView& step, std::optional<bool> add_prefix_space,
+                             std::vector<PreTokenizerStep>& steps);
 
 void read_decoder(const JsonView& step, SpellingRule& rule);
 
-/// The one token that is put before every text, if any. Rules that put other tokens around a text are refused.
+/// The one token that is put before every text, if any. Rules that put several there are refused; what they put behind
+/// a text has to be in the vocabulary, and is for whoever runs the model to add.
 std::optional<std::int32_t> read_token_in_front(const JsonView& step, const Vocabulary& vocabulary);
 
 }  // namespace headscope

@@ -62,6 +62,7 @@ TEST_CASE("flags and intervals keep their Ruby meaning") {
   CHECK(matches("a{,2}b", "aaab") == Strings{"aab"});
   CHECK(matches("[]a]", "]") == Strings{"]"});
   CHECK(matches("a?+b++", "abb") == Strings{"abb"});
+  CHECK(matches("[^a[b\\]c]d]+", "xaybz]w") == Strings{"x", "y", "z", "w"});  // a union, as in Bloom's pattern
 }
 
 TEST_CASE("an empty match cuts once and never loops") {
@@ -83,7 +84,8 @@ TEST_CASE("a literal pattern is no regular expression, and a range is all that i
 }
 
 TEST_CASE("what PCRE2 would understand differently is refused") {
-  for (const char* pattern : {"[a&&b]", "[a[bc]]", R"(\p{N}{1,3}+)", R"(\pL)", "[[:alpha:]", "a\\", "(", "[a", "*"})
+  for (const char* pattern :
+       {"[a&&b]", "[a[^bc]]", "[a[]b]", "[a[bc]", R"(\p{N}{1,3}+)", R"(\pL)", "[[:alpha:]", "a\\", "(", "[a", "*"})
     CHECK_THROWS_AS(Pattern::regex(pattern, "file: key"), Error);
   try {
     Pattern::regex("(ab", "tokenizer.json: pattern");

@@ -130,22 +130,32 @@ TEST_CASE("what is not supported is named by its key") {
   const auto set = [](const char* key, const json& value) {
     return load_error(changed("gpt2-json", [&](json& j) { j[json::json_pointer(key)] = value; }));
   };
-  has(set("/model/type", "Unigram"), "model.type: expected BPE, found Unigram");
+  has(set("/model/type", "Hash"), "model.type: expected BPE, Unigram, WordPiece or WordLevel, found Hash");
+  has(set("/model/type", "WordPiece"), "model.type: expected BPE, since the pre_tokenizer makes bytes");
   has(set("/model/dropout", 0.1), "model.dropout");
   has(set("/model/end_of_word_suffix", "</w>"), "model.end_of_word_suffix");
   has(set("/model/unk_token", "<none>"), "model.unk_token");
-  has(set("/normalizer", {{"type", "BertNormalizer"}}), "normalizer.type: expected Prepend");
-  has(set("/pre_tokenizer", {{"type", "BertPreTokenizer"}}), "pre_tokenizer.type");
-  has(set("/pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", {{{"type", "ByteLevel"}}, {{"type", "Digits"}}}}}),
-      "pre_tokenizer.pretokenizers[1]: expected ByteLevel as the last step");
+  has(set("/normalizer", {{"type", "Rot13"}}), "normalizer.type: expected Prepend");
+  has(set("/pre_tokenizer", {{"type", "UnicodeScripts"}}), "pre_tokenizer.type");
+  has(set("/pre_tokenizer",
+          {{"type", "Sequence"}, {"pretokenizers", {{{"type", "ByteLevel"}}, {{"type", "ByteLevel"}}}}}),
+      "pre_tokenizer.pretokenizers[1]: expected one ByteLevel, found a second one");
+  has(set("/pre_tokenizer", {{"type", "CharDelimiterSplit"}, {"delimiter", "--"}}),
+      "pre_tokenizer.delimiter: expected one character");
   has(set("/pre_tokenizer", {{"type", "Split"}, {"pattern", {{"Regex", "(["}}}, {"behavior", "Isolated"}}),
       "pre_tokenizer.pattern.Regex");
   has(set("/pre_tokenizer", {{"type", "Split"}, {"pattern", {{"String", "x"}}}, {"behavior", "Gone"}}),
       "pre_tokenizer.behavior");
-  has(set("/decoder", {{"type", "WordPiece"}}), "decoder.type");
-  has(set("/post_processor", {{"type", "RobertaProcessing"}}), "post_processor.type");
+  has(set("/decoder", {{"type", "CTC"}}), "decoder.type");
+  has(set("/decoder", {{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}}),
+      "decoder: expected Fuse before");
+  has(set("/post_processor", {{"type", "Chat"}}), "post_processor.type");
+  has(set("/post_processor", {{"type", "RobertaProcessing"}, {"cls", {"<|endoftext|>", 0}}}), "the key 'sep'");
+  has(set("/post_processor", {{"type", "BertProcessing"}, {"cls", {"[CLS]", 0}}, {"sep", {"<|endoftext|>", 0}}}),
+      "post_processor.cls[0]: expected a token of the vocabulary, found '[CLS]'");
   const json special = {{"SpecialToken", {{"id", "<|endoftext|>"}}}}, text = {{"Sequence", {{"id", "A"}}}};
-  has(set("/post_processor", {{"type", "TemplateProcessing"}, {"single", {text, special}}}), "before the text");
+  has(set("/post_processor", {{"type", "TemplateProcessing"}, {"single", {special, special, text}}}),
+      "before the text");
   has(set("/post_processor",
           {{"type", "TemplateProcessing"}, {"single", {{{"SpecialToken", {{"id", "<gone>"}}}}, text}}}),
       "'<gone>'");
@@ -247,7 +257,7 @@ TEST_CASE("a SentencePiece model that is cut off or something else") {
   }
   // A tokenizer.json of another kind gives way to it.
   put(folder / "tokenizer.model", whole);
-  put(folder / "tokenizer.json", R"({"model":{"type":"Unigram","vocab":[]}})");
+  put(folder / "tokenizer.json", R"({"model":{"type":"Hash","vocab":[]}})");
   CHECK(load_tokenizer(folder)->describe().starts_with("SentencePiece"));
 }
 

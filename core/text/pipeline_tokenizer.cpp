@@ -1,4 +1,4 @@
-#include "core/text/bpe_tokenizer.h"
+#include "core/text/pipeline_tokenizer.h"
 
 #include <fmt/format.h>
 
@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
+#include "core/base/nth.h"
 #include "core/base/utf8.h"
 #include "core/text/byte_alphabet.h"
 #include "core/text/table_tokenizer.h"
@@ -20,13 +21,11 @@ constexpr std::size_t kLongestRememberedWord = 64;
 constexpr std::size_t kMostBytesOfToken = std::size_t{1} << 16, kMostBytesOfTokens = std::size_t{1} << 29;
 constexpr std::size_t kWordsBetweenLooks = 256;
 
-/// Bytes of normalised text that no token of the vocabulary is longer than; 0 = there is no such number: runs of
-/// unknown characters become one token, white space goes to an added token beside it, or words are dropped.
-std::size_t longest_token(const BpeParts& parts, const std::vector<AddedToken>& normalized) {
-  const auto& bytes = parts.options.byte_fallback;
-  const bool all_bytes = bytes && std::ranges::none_of(*bytes, [](std::int32_t id) { return id < 0; });
-  if (parts.options.fuse_unk && parts.options.unk && !all_bytes) return 0;
-  std::size_t longest = 4;  // an unknown character
+/// Bytes of normalised text that no token of the vocabulary is longer than; 0 = there is no such number: the model has
+/// none, white space goes to an added token beside it, or words are dropped.
+std::size_t longest_token(const PipelineParts& parts, const std::vector<AddedToken>& normalized) {
+  std::size_t longest = parts.model->longest_piece();
+  if (longest == 0) return 0;
   for (const PreTokenizerStep& step : parts.pre_tokenizer)
     if (const auto* split = std::get_if<SplitStep>(&step); split && split->behavior == SplitStep::Behavior::removed)
       return 0;
@@ -34,20 +33,15 @@ std::size_t longest_token(const BpeParts& parts, const std::vector<AddedToken>& 
     if (token.lstrip || token.rstrip) return 0;
     longest = std::max(longest, token.content.size());
   }
-  for (std::int32_t id = 0; id < parts.vocabulary.size(); ++id) {
-    const std::string& spelling = parts.vocabulary.spelling(id);
-    const auto meant = parts.options.byte_level ? bytes_from_alphabet(spelling) : std::nullopt;
-    longest = std::max(longest, meant ? meant->size() : spelling.size());
-  }
   return longest;
 }
 
-class BpeTokenizer final : public TableTokenizer {
+class PipelineTokenizer final : public TableTokenizer {
  public:
-  BpeTokenizer(Table table, BpeModel model, BpeParts&& parts, std::vector<AddedToken> normalized, std::size_t longest)
+  PipelineTokenizer(Table table, PipelineParts&& parts, std::vector<AddedToken> normalized, std::size_t longest)
       : TableTokenizer(std::move(table)),
         where_(std::move(parts.where)),
-        model_(std::move(model)),
+        model_(std::move(parts.model)),
         normalizer_(std::move(parts.normalizer)),
         pre_tokenizer_(std::move(parts.pre_tokenizer)),
         longest_(longest),
@@ -60,11 +54,12 @@ class BpeTokenizer final : public TableTokenizer {
     if (longest_ > 0 && normalizer_.empty()) check_length(part.size(), longest_, out.size(), options);
     AlignedText text = normalize(normalizer_, AlignedText::of(part, base), options.stop);
     if (longest_ > 0) check_length(text.bytes.size(), longest_, out.size(), options);
-    std::size_t at = 0;
-    while (const auto match = normalized_finder_.find(text.bytes, at, options.parse_special, options.stop)) {
+    std::size_t at = 0, look = 0;
+    while (const auto match = normalized_finder_.find(text.bytes, look, options.parse_special, options.stop, at)) {
       if (match->begin > at) encode_words(text.slice(at, match->begin), options.stop, out);
-      out.push_back(spanned(match->id, text.origin[match->begin], text.origin[match->end]));
-      at = match->end;
+      out.push_back(spanned(match->id, text.origin[std::max(match->begin, at)], text.origin[match->end]));
+      at = std::max(at, match->end);
+      look = match->content_end;
     }
     if (at > 0) text = text.slice(at, text.bytes.size());
     encode_words(std::move(text), options.stop, out);
@@ -75,21 +70,21 @@ class BpeTokenizer final : public TableTokenizer {
     const Words words = split_into_words(pre_tokenizer_, std::move(text), stop);
     const std::string_view bytes = words.text.bytes;
     std::unordered_map<std::string_view, ByteRange> remembered;  // word → its pieces
-    std::vector<BpeModel::Piece> pieces, scratch;
+    std::vector<WordModel::Piece> pieces, scratch;
     std::size_t count = 0;
     for (const ByteRange range : words.ranges) {
       if (++count % kWordsBetweenLooks == 0 && stop.stop_requested()) throw Cancelled();
       const std::string_view word = bytes.substr(range.begin, range.end - range.begin);
       if (word.size() > kLongestRememberedWord) {
         scratch.clear();
-        model_.encode(word, scratch, stop);
+        model_->encode(word, scratch, stop);
         append(scratch, words.text, range.begin, out);
         continue;
       }
       const auto [known, is_new] = remembered.try_emplace(word);
       if (is_new) {
         known->second.begin = pieces.size();
-        model_.encode(word, pieces);
+        model_->encode(word, pieces);
         known->second.end = pieces.size();
       }
       append(std::span(pieces).subspan(known->second.begin, known->second.end - known->second.begin), words.text,
@@ -97,9 +92,9 @@ class BpeTokenizer final : public TableTokenizer {
     }
   }
 
-  void append(std::span<const BpeModel::Piece> pieces, const AlignedText& text, std::size_t word_begin,
+  void append(std::span<const WordModel::Piece> pieces, const AlignedText& text, std::size_t word_begin,
               std::vector<Token>& out) const {
-    for (const BpeModel::Piece& piece : pieces) {
+    for (const WordModel::Piece& piece : pieces) {
       const std::int32_t begin = text.origin[word_begin + piece.begin], end = text.origin[word_begin + piece.end];
       if (piece.id < 0)
         throw Error(
@@ -113,7 +108,7 @@ class BpeTokenizer final : public TableTokenizer {
   }
 
   std::string where_;
-  BpeModel model_;
+  std::unique_ptr<const WordModel> model_;
   std::vector<NormalizerStep> normalizer_;
   std::vector<PreTokenizerStep> pre_tokenizer_;
   std::size_t longest_;  // see longest_token()
@@ -127,7 +122,9 @@ std::string SpellingRule::bytes_of(const std::string& spelling) const {
     if (const auto byte = byte_token(spelling)) return std::string(1, static_cast<char>(*byte));
   if (byte_level)
     if (auto bytes = bytes_from_alphabet(spelling)) return *std::move(bytes);
-  std::string bytes = spelling;
+  if (inside_prefix && !inside_prefix->empty() && spelling.starts_with(*inside_prefix))
+    return spelling.substr(inside_prefix->size());
+  std::string bytes = (inside_prefix ? " " : "") + spelling;
   for (const auto& [from, to] : replace) {
     std::size_t times = 0;
     for (auto at = bytes.find(from); at != std::string::npos; at = bytes.find(from, at + from.size())) ++times;
@@ -139,7 +136,7 @@ std::string SpellingRule::bytes_of(const std::string& spelling) const {
   return bytes;
 }
 
-std::shared_ptr<const Tokenizer> make_bpe_tokenizer(BpeParts parts) {
+std::shared_ptr<const Tokenizer> make_pipeline_tokenizer(PipelineParts parts) {
   TableTokenizer::Table table;
   std::size_t total = 0;
   const auto counted = [&](std::string bytes) {
@@ -152,6 +149,10 @@ std::shared_ptr<const Tokenizer> make_bpe_tokenizer(BpeParts parts) {
   table.entries = table_entries(parts.vocabulary, parts.added, [&](const std::string& spelling) {
     return counted(parts.spelling.bytes_of(spelling));
   });
+  if (!parts.spelling
+           .byte_level)  // an added word is no spelling of bytes, even if all its letters are of that alphabet
+    for (const AddedToken& token : parts.added)
+      if (!token.special) nth(table.entries, token.id).bytes = counted(parts.spelling.bytes_of(token.content));
   table.bos = parts.special.bos;
   table.eos = parts.special.eos;
   table.adds_bos = parts.special.adds_bos;
@@ -168,29 +169,8 @@ std::shared_ptr<const Tokenizer> make_bpe_tokenizer(BpeParts parts) {
     }
   table.added = parts.added;
 
-  std::vector<std::pair<std::string, std::int32_t>> words;
-  words.reserve(parts.words.size());
-  for (const Vocabulary::Entry& word : parts.words) {
-    if (!parts.options.byte_level)
-      words.emplace_back(word.spelling, word.id);
-    else if (auto bytes = bytes_from_alphabet(word.spelling))  // what is not in the alphabet cannot come from text
-      words.emplace_back(*std::move(bytes), word.id);
-  }
   const std::size_t longest = longest_token(parts, normalized);
-  BpeModel model(std::move(words), std::move(parts.merges), parts.options);
-  return std::make_shared<BpeTokenizer>(std::move(table), std::move(model), std::move(parts), std::move(normalized),
-                                        longest);
-}
-
-BpeModel::Merge merge_of(const Vocabulary& vocabulary, const std::string& left, const std::string& right,
-                         const std::string& where) {
-  const auto id = [&](const std::string& spelling) {
-    if (const auto found = vocabulary.find(spelling)) return *found;
-    throw Error(
-        where, "a merge of two tokens into a third, all in the vocabulary",
-        fmt::format("'{}' + '{}', and no token '{}'", excerpt(left, 50), excerpt(right, 50), excerpt(spelling, 50)));
-  };
-  return {id(left), id(right), id(left + right)};
+  return std::make_shared<PipelineTokenizer>(std::move(table), std::move(parts), std::move(normalized), longest);
 }
 
 void add_byte_level_steps(std::vector<PreTokenizerStep>& steps, bool add_prefix_space, bool use_regex,

@@ -1,6 +1,6 @@
 #pragma once
-// The tokenizer that a tokenizer.json (or vocab.json + merges.txt) describes: added tokens, normaliser, splitter, byte
-// pair encoding, in this order.
+// The tokenizer that a tokenizer.json (or vocab.json + merges.txt) describes: added tokens, normaliser, splitter, and
+// the model that cuts words into tokens, in this order.
 
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "core/text/added_tokens.h"
-#include "core/text/bpe.h"
 #include "core/text/normalizer.h"
 #include "core/text/pre_tokenizer.h"
 #include "core/text/tokenizer.h"
 #include "core/text/tokenizer_settings.h"
 #include "core/text/vocabulary.h"
+#include "core/text/word_model.h"
 
 namespace headscope {
 
@@ -23,19 +23,19 @@ struct SpellingRule {
   bool byte_level = false;                                   ///< GPT-2's byte alphabet
   bool byte_fallback = false;                                ///< "<0x0A>" is one byte
   std::vector<std::pair<std::string, std::string>> replace;  ///< "▁" by " "
+  /// WordPiece's: tokens with this prefix stand inside a word, others after a space.
+  std::optional<std::string> inside_prefix;
   bool strips_leading_space = false;
 
   /// Throws Error when the replacements make a token grow without measure.
   std::string bytes_of(const std::string& spelling) const;
 };
 
-struct BpeParts {
+struct PipelineParts {
   std::string where;  ///< the file, for Errors
   std::string description;
-  Vocabulary vocabulary;                 ///< with the added tokens
-  std::vector<Vocabulary::Entry> words;  ///< the tokens that merging may produce
-  std::vector<BpeModel::Merge> merges;
-  BpeModel::Options options;
+  Vocabulary vocabulary;  ///< with the added tokens
+  std::unique_ptr<const WordModel> model;
   std::vector<AddedToken> added;
   std::vector<NormalizerStep> normalizer;
   std::vector<PreTokenizerStep> pre_tokenizer;
@@ -43,18 +43,13 @@ struct BpeParts {
   SpecialIds special;
 };
 
-std::shared_ptr<const Tokenizer> make_bpe_tokenizer(BpeParts parts);
-
-/// The merge of two spelled tokens. Throws Error (naming `where`) when one of the three tokens is not in the
-/// vocabulary.
-BpeModel::Merge merge_of(const Vocabulary& vocabulary, const std::string& left, const std::string& right,
-                         const std::string& where);
+std::shared_ptr<const Tokenizer> make_pipeline_tokenizer(PipelineParts parts);
 
 /// ByteLevel's steps: an optional space in front of every word, and GPT-2's rule for words.
 void add_byte_level_steps(std::vector<PreTokenizerStep>& steps, bool add_prefix_space, bool use_regex,
                           const std::string& where);
 
-/// Reads a tokenizer.json. Null when it describes another kind of model than byte pair encoding and `or_null` is set.
+/// Reads a tokenizer.json. Null when it describes a kind of model that is not known and `or_null` is set.
 std::shared_ptr<const Tokenizer> read_tokenizer_json(const std::filesystem::path& path,
                                                      const TokenizerSettings& settings, bool or_null);
 /// The same from the text of such a file; `where` names it in Errors.

@@ -1,0 +1,72 @@
+// tokenizer.json with the rules of each published family, as tests/reference/make_tokenizer_families.py writes them.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "core/text/tokenizer.h"
+#include "tests/support/paths.h"
+#include "tests/text/cases.h"
+
+namespace fs = std::filesystem;
+using namespace headscope;
+using namespace headscope::testing;
+using Ids = std::vector<std::int32_t>;
+
+namespace {
+
+struct Counts {
+  int strings = 0, ids = 0, special = 0, spans = 0, decoded = 0;
+};
+
+Counts compare(const fs::path& folder) {
+  const auto tokenizer = load_tokenizer(folder);
+  Counts counts;
+  for (const auto& expected : read_cases(folder / "cases.jsonl")) {
+    const std::string text = from_hex(expected["utf8"]);
+    ++counts.strings;
+    const auto tokens = tokenizer->encode(text);
+    const Ids ids = expected["ids"], with_special = expected.value("ids_special", ids);
+    const bool same = ids_of(tokens) == ids;
+    CHECK_MESSAGE(same, visible_label(text), " became ", nlohmann::json(ids_of(tokens)).dump(), ", not ",
+                  nlohmann::json(ids).dump());
+    counts.ids += same;
+    const bool same_special = ids_of(tokenizer->encode(text, {.parse_special = true})) == with_special;
+    CHECK_MESSAGE(same_special, visible_label(text), " with special tokens");
+    counts.special += same_special;
+    const bool covered = spans_cover(tokens, text);
+    CHECK_MESSAGE(covered, visible_label(text), ": spans");
+    counts.spans += covered;
+    const std::string meant = expected.contains("decoded") ? from_hex(expected["decoded"]) : text;
+    const std::string found = tokenizer->decode(ids);
+    CHECK_MESSAGE(found == meant, visible_label(text), " decoded to ", visible_label(found), ", not ",
+                  visible_label(meant));
+    counts.decoded += found == meant;
+  }
+  return counts;
+}
+
+}  // namespace
+
+TEST_CASE("every family's tokenizer.json gives the ids of the tokenizers package, and the text again") {
+  const char* const more = std::getenv("HEADSCOPE_TOKENIZER_CASES");
+  const fs::path folder = more ? fs::path(more) : reference("tokenizer-families");
+  int families = 0;
+  for (const auto& family : fs::directory_iterator(folder)) {
+    const std::string name = family.path().filename().string();
+    CAPTURE(name);
+    const Counts counts = compare(family.path());
+    CHECK(counts.strings > 80);
+    CHECK(counts.ids == counts.strings);
+    CHECK(counts.special == counts.strings);
+    CHECK(counts.spans == counts.strings);
+    CHECK(counts.decoded == counts.strings);
+    ++families;
+  }
+  CHECK(families == 23);
+}
