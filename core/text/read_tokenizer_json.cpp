@@ -104,6 +104,14 @@ std::vector<UnigramModel::Entry> read_pieces(const JsonView& vocab) {
   return pieces;
 }
 
+/// What is looked for byte by byte has to fit into memory so.
+void check_size(const JsonView& vocab, const std::vector<Vocabulary::Entry>& entries) {
+  constexpr std::size_t most = std::size_t{16} << 20;
+  std::size_t bytes = 0;
+  for (const Vocabulary::Entry& entry : entries) bytes += entry.spelling.size();
+  if (bytes > most) vocab.refuse(fmt::format("tokens of at most {} bytes together", most), fmt::format("{}", bytes));
+}
+
 /// The model of a tokenizer.json, its vocabulary joined with the added tokens.
 class ModelReader {
  public:
@@ -161,6 +169,7 @@ class ModelReader {
     entries.reserve(pieces.size());
     for (const UnigramModel::Entry& piece : pieces)
       entries.push_back({piece.piece, static_cast<std::int64_t>(entries.size())});
+    check_size(model_.at("vocab"), entries);
     join(std::move(entries));
     UnigramModel::Options options;
     if (const auto unk = model_.find("unk_id")) {
@@ -176,6 +185,7 @@ class ModelReader {
 
   void words(bool whole) {
     const std::vector<Vocabulary::Entry> entries = read_vocab(of_characters().at("vocab"));
+    check_size(model_.at("vocab"), entries);
     join(entries);
     std::vector<std::pair<std::string, std::int32_t>> words;
     words.reserve(entries.size());

@@ -70,6 +70,15 @@ TEST_CASE("mutants of tokenizer files are read or refused, and what was read rea
     };
     CHECK(refused(name, read_file(reference(std::string("tokenizers/") + name + "/tokenizer.json")), 400, read) > 100);
   }
+  for (const char* name : {"bert", "t5", "unigram_bytes", "falcon"}) {
+    const fs::path folder = scratch_dir(std::string("mutants-") + name);
+    const auto read = [&](const std::string& bytes) {
+      std::ofstream(folder / "tokenizer.json", std::ios::binary | std::ios::trunc) << bytes;
+      tokenizer(folder / "tokenizer.json");
+    };
+    const std::string whole = read_file(reference(std::string("tokenizer-families/") + name + "/tokenizer.json"));
+    CHECK(refused(name, whole, 400, read) > 100);
+  }
   const fs::path folder = scratch_dir("mutants-sentencepiece");
   refused("sentencepiece", read_file(reference("tokenizers/sentencepiece/tokenizer.model")), 400,
           [&](const std::string& bytes) {
