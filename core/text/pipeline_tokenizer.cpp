@@ -149,8 +149,8 @@ std::shared_ptr<const Tokenizer> make_pipeline_tokenizer(PipelineParts parts) {
   table.entries = table_entries(parts.vocabulary, parts.added, [&](const std::string& spelling) {
     return counted(parts.spelling.bytes_of(spelling));
   });
-  if (!parts.spelling
-           .byte_level)  // an added word is no spelling of bytes, even if all its letters are of that alphabet
+  // Where tokens are spelled in bytes' alphabet, an added word is not, even if all its letters are of that.
+  if (!parts.spelling.byte_level)
     for (const AddedToken& token : parts.added)
       if (!token.special) nth(table.entries, token.id).bytes = counted(parts.spelling.bytes_of(token.content));
   table.bos = parts.special.bos;

@@ -183,6 +183,27 @@ TEST_CASE("added tokens: longest first, whole words, the white space beside them
   CHECK(bar->end == 8);
 }
 
+TEST_CASE("added tokens: what is no match after all hides what overlaps; white space taken along may hold another") {
+  const AddedTokenFinder finder({{.content = "<a>", .id = 1, .special = true},
+                                 {.content = "a>b", .id = 2},
+                                 {.content = "|", .id = 3, .rstrip = true},
+                                 {.content = "\n", .id = 4},
+                                 {.content = "cat", .id = 5, .single_word = true},
+                                 {.content = "at!", .id = 6}});
+  CHECK(finder.find("<a>b", 0, true)->id == 1);
+  CHECK(!finder.find("<a>b", 0, false).has_value());
+  CHECK(finder.find("xa>b", 0, false)->id == 2);
+  CHECK(!finder.find("scat!", 0, true).has_value());
+  const auto bar = finder.find("| \n x", 0, true);
+  CHECK(bar->end == 4);
+  CHECK(bar->content_end == 1);
+  const auto line = finder.find("| \n x", bar->content_end, true, {}, bar->end);
+  CHECK(line->id == 4);
+  CHECK(line->begin == 2);
+  const AddedTokenFinder twice({{.content = "x", .id = 1}, {.content = "x", .id = 2}});
+  CHECK(twice.find("x", 0, true)->id == 1);  // the first of two that read the same
+}
+
 TEST_CASE("pairs merge by rank, then from the left") {
   // a=0 b=1 c=2 ab=3 bc=4 abc=5 aa=6
   const BpeModel model({{"a", 0}, {"b", 1}, {"c", 2}, {"ab", 3}, {"bc", 4}, {"abc", 5}, {"aa", 6}},
