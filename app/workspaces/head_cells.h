@@ -1,5 +1,6 @@
 #pragma once
-// A head among layers × heads, on whatever page shows such a matrix, and the colours of classes. Thread rule: the UI thread.
+// A head among layers × heads, on whatever page shows such a matrix, and the colours of classes. Thread rule: the UI
+// thread.
 
 #include <optional>
 #include <vector>

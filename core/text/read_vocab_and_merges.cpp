@@ -11,9 +11,9 @@
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/utf8.h"
+#include "core/io/json_view.h"
 #include "core/text/bpe.h"
 #include "core/text/byte_alphabet.h"
-#include "core/io/json_view.h"
 #include "core/text/pipeline_tokenizer.h"
 
 namespace headscope {
