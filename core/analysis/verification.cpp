@@ -1,0 +1,127 @@
+#include "core/analysis/verification.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/base/error.h"
+#include "core/base/nth.h"
+#include "core/io/safetensors.h"
+#include "core/metrics/next_token.h"
+
+namespace headscope {
+
+namespace {
+
+/// A NaN is worse than any number.
+void take(Gap& worst, double difference, int head, Index query, Index key) {
+  if (std::isnan(worst.value) || difference <= worst.value) return;
+  worst.value = difference;
+  worst.head = head;
+  worst.query = query;
+  worst.key = key;
+}
+
+Gap pattern_gap(const Trace& trace, int layer, const std::vector<plain::Table>& heads) {
+  Gap worst{.bound = verify_bounds::pattern, .layer = layer};
+  std::vector<float> row;
+  for (std::size_t head = 0; head < heads.size(); ++head) {
+    const AttentionMap& map = trace.map({layer, static_cast<int>(head)});
+    row.resize(static_cast<std::size_t>(map.n_key()));
+    for (Index i = 0; i < heads[head].rows; ++i) {
+      map.row(i, row);
+      for (Index j = 0; j < heads[head].columns; ++j)
+        take(worst, std::abs(static_cast<double>(nth(row, j)) - heads[head].at(i, j)), static_cast<int>(head), i, j);
+    }
+  }
+  return worst;
+}
+
+Gap loss_gap(const Trace& trace, const plain::Table& logits) {
+  Gap worst{.bound = verify_bounds::loss};
+  const std::vector<double> found = token_losses(trace), truth = plain::losses(logits, trace.ids());
+  for (std::size_t i = 0; i < truth.size(); ++i)
+    take(worst, std::abs(found.at(i) - truth[i]) / std::max(1.0, truth[i]), -1, static_cast<Index>(i), -1);
+  return worst;
+}
+
+plain::Table table_of(const Tensor& x) {
+  plain::Table out(x.dim(0), x.dim(1));
+  for (Index i = 0; i < out.rows; ++i)
+    for (Index j = 0; j < out.columns; ++j) out.at(i, j) = static_cast<double>(x.at(i, j));
+  return out;
+}
+
+std::vector<std::int32_t> read_ids(const TensorFile& file, int vocab) {
+  const TensorEntry& entry = file.entry("tokens");
+  if (entry.shape.size() != 1 || entry.shape[0] < 1 || (entry.dtype != DType::i32 && entry.dtype != DType::i64))
+    throw Error(file.path().string() + ": tokens", "a list of ids, I32 or I64",
+                fmt::format("{} of rank {}", dtype_name(entry.dtype), entry.shape.size()));
+  std::vector<std::int64_t> wide;
+  if (entry.dtype == DType::i64)
+    wide = entry.items<std::int64_t>();
+  else
+    for (const std::int32_t id : entry.items<std::int32_t>()) wide.push_back(id);
+  for (const std::int64_t id : wide)
+    if (id < 0 || id >= vocab)
+      throw Error(file.path().string() + ": tokens", fmt::format("ids in [0, {}), as the model has them", vocab),
+                  std::to_string(id));
+  return {wide.begin(), wide.end()};
+}
+
+}  // namespace
+
+bool Verification::agrees() const {
+  return std::ranges::all_of(patterns, &Gap::agrees) && (!logits || logits->agrees()) && (!losses || losses->agrees());
+}
+
+Verification verify(const Trace& trace, const plain::Pass& witness) {
+  Verification out;
+  for (std::size_t layer = 0; layer < witness.patterns.size(); ++layer)
+    if (!witness.patterns[layer].empty())
+      out.patterns.push_back(pattern_gap(trace, static_cast<int>(layer), witness.patterns[layer]));
+  const plain::Table& truth = witness.logits;
+  if (truth.rows == 0) return out;
+  const auto [least, most] = std::ranges::minmax(truth.values);
+  out.spread = most - least;
+  out.logits = Gap{.bound = verify_bounds::logits * out.spread};
+  const Index first = trace.logits.dim(0) - truth.rows;
+  for (Index i = 0; i < truth.rows; ++i)
+    for (Index j = 0; j < truth.columns; ++j)
+      take(*out.logits, std::abs(static_cast<double>(trace.logits.at(first + i, j)) - truth.at(i, j)), -1, first + i,
+           j);
+  if (first == 0 && truth.rows > 1) out.losses = loss_gap(trace, truth);
+  return out;
+}
+
+ReferenceCapture read_reference(const std::filesystem::path& path, const ModelConfig& config) {
+  const SafetensorsFile file = SafetensorsFile::open(path);
+  ReferenceCapture out{read_ids(file, config.dims.vocab), {}};
+  const auto n = static_cast<Index>(out.ids.size());
+  const auto refuse = [&](const std::string& name, const Shape& expected, const Tensor& found) {
+    throw Error(path.string() + ": " + name, "shape " + expected.str() + ", as this model has it", found.shape().str());
+  };
+  bool any = false;
+  for (int layer = 0; layer < config.dims.layers; ++layer) {
+    auto& heads = out.values.patterns.emplace_back();
+    const std::string name = fmt::format("blocks.{}.attn.hook_pattern", layer);
+    if (!file.contains(name)) continue;
+    const Tensor maps = file.tensor(name);
+    if (const Shape expected{config.dims.heads, n, n}; maps.shape() != expected) refuse(name, expected, maps);
+    for (int head = 0; head < config.dims.heads; ++head) heads.push_back(table_of(maps.select(0, head)));
+    any = true;
+  }
+  if (file.contains("logits")) {
+    const Tensor logits = file.tensor("logits");
+    const Shape all{n, config.dims.vocab};
+    if (logits.shape() != all && logits.shape() != Shape{1, config.dims.vocab}) refuse("logits", all, logits);
+    out.values.logits = table_of(logits);
+    any = true;
+  }
+  if (!any) throw Error(path.string(), "blocks.{i}.attn.hook_pattern or logits", "neither");
+  return out;
+}
+
+}  // namespace headscope

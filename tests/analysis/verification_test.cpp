@@ -1,0 +1,94 @@
+#include "core/analysis/verification.h"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/io/safetensors.h"
+#include "tests/model/parity.h"
+#include "tests/support/paths.h"
+#include "tests/support/process.h"
+
+using namespace headscope;
+using namespace headscope::testing;
+
+namespace {
+namespace fs = std::filesystem;
+const fs::path gemma = reference("families") / "gemma2";
+
+/// The capture of gemma2 with its tokens as given, its logits moved, and no patterns.
+fs::path capture(const std::string& name, std::vector<std::int32_t> ids, float moved, bool logits = true) {
+  const auto file = SafetensorsFile::open(gemma / "expected.safetensors");
+  SafetensorsWriter writer;
+  writer.add("tokens", DType::i32, {static_cast<std::int64_t>(ids.size())}, [ids](std::ostream& out) {
+    out.write(reinterpret_cast<const char*>(ids.data()), static_cast<std::streamsize>(4 * ids.size()));
+  });
+  Tensor values = file.tensor("logits").copy();
+  values.ref(5, 3) += moved;
+  if (logits) writer.add("logits", values);
+  const fs::path path = scratch_dir("verification-" + name) / "capture.safetensors";
+  writer.write(path);
+  return path;
+}
+}  // namespace
+
+TEST_CASE("a witness that differs in one cell is told by its layer, head, query and key") {
+  const Subject subject(gemma);
+  const ReferenceCapture truth = read_reference(gemma / "expected.safetensors", subject.loaded.model->config());
+  for (const MapStorage storage : {MapStorage::dense, MapStorage::factored}) {
+    const auto trace = subject.trace(truth.ids, storage, false);
+    const Verification same = verify(*trace, truth.values);
+    CHECK(same.agrees());
+    CHECK(same.patterns.size() == truth.values.patterns.size());
+    CHECK(same.logits->bound == doctest::Approx(1e-4 * same.spread));
+    plain::Pass other = truth.values;
+    other.patterns.at(1).at(2).at(7, 4) += 1e-3;
+    const Verification found = verify(*trace, other);
+    CHECK_FALSE(found.agrees());
+    CHECK(found.patterns[0].agrees());
+    const Gap& gap = found.patterns[1];
+    CHECK(gap.value == doctest::Approx(1e-3).epsilon(0.01));
+    CHECK(gap.layer == 1);
+    CHECK(gap.head == 2);
+    CHECK(gap.query == 7);
+    CHECK(gap.key == 4);
+    other = truth.values;
+    other.logits.at(3, 2) = std::numeric_limits<double>::quiet_NaN();
+    CHECK_FALSE(verify(*trace, other).logits->agrees());
+    other = truth.values;
+    const std::int32_t next = truth.ids[5];
+    other.logits.at(4, next) += 0.5;
+    const Verification lost = verify(*trace, other);
+    CHECK_FALSE(lost.losses->agrees());
+    CHECK(lost.losses->query == 4);
+    CHECK(lost.logits->value == doctest::Approx(0.5).epsilon(0.001));
+    CHECK(lost.logits->key == next);
+  }
+}
+
+TEST_CASE("verify prints every difference, and ends with 1 where a reference disagrees") {
+  const auto file = SafetensorsFile::open(gemma / "expected.safetensors");
+  const auto ids = file.entry("tokens").items<std::int32_t>();
+  const Finished good = run_cli({"verify", gemma.string(), "--reference", capture("good", ids, 0).string(), "--json"});
+  REQUIRE(good.code == 0);
+  const auto json = nlohmann::json::parse(good.out);
+  CHECK(json["agrees"] == true);
+  CHECK(json["checks"].size() == 5 + 5 + 2);  // three layers, logits, losses, twice; logits and losses of the reference
+  const Finished bad =
+      run_cli({"verify", gemma.string(), "--reference", capture("bad", ids, 0.25f).string(), "--json"});
+  CHECK(bad.code == 1);
+  CHECK(nlohmann::json::parse(bad.out)["agrees"] == false);
+  CHECK(bad.err.find("capture.safetensors") != std::string::npos);
+  CHECK(nlohmann::json::parse(bad.out)["checks"][10]["where"] == "query 5, token 3");
+
+  auto outside = ids;
+  outside[2] = 1 << 20;
+  const Finished ids_wrong = run_cli({"verify", gemma.string(), "--reference", capture("ids", outside, 0).string()});
+  CHECK(ids_wrong.code == 1);
+  CHECK(ids_wrong.first_error().find("1048576") != std::string::npos);
+  const Finished empty = run_cli({"verify", gemma.string(), "--reference", capture("none", ids, 0, false).string()});
+  CHECK(empty.first_error().find("neither") != std::string::npos);
+  CHECK(run_cli({"verify", "induction"}).code == 0);
+}
