@@ -114,6 +114,28 @@ TEST_CASE("a chart's points lie where their numbers say, gaps stay gaps, and the
   CHECK(find(line_chart_scene(chart, style), "line.a") == nullptr);
 }
 
+TEST_CASE("names at the ends of lines keep clear of one another and of the axis' title below them") {
+  const PangoText measure;
+  const Style style{theme("light"), measure};
+  LineChart chart;
+  chart.x_title = "step";
+  chart.series = {{"model", rgb(0xFF0000), {0, 1, 2}, {0, 1, 0}}, {"drawn from", rgb(0x0000FF), {0, 1, 2}, {0, 1, 0}}};
+  const Scene scene = line_chart_scene(chart, style);
+  const auto& first = shape<Text>(scene, "label.model");
+  const auto& second = shape<Text>(scene, "label.drawn from");
+  CHECK(second.at.y - first.at.y >= first.font.size);
+  const auto title = std::ranges::find_if(scene.marks, [](const Mark& mark) {
+    const auto* text = std::get_if<Text>(&mark.shape);
+    return text && text->text == "step";
+  });
+  REQUIRE(title != scene.marks.end());
+  CHECK(std::get<Text>(title->shape).at.y - second.at.y >= 0.7 * second.font.size);  // a capital's height
+  chart.series[0].y = {0, 1, 1};  // where there is room a name stands at its line
+  const Scene apart = line_chart_scene(chart, style);
+  const auto& line = shape<Line>(apart, "line.model");
+  CHECK(std::abs(shape<Text>(apart, "label.model").at.y - line.points[2].y) < 6);
+}
+
 TEST_CASE("the parts of a score add up to it, by dimension and by rotary pair") {
   const Trace trace = factored_trace();
   const AttentionMap& map = trace.map({1, 2});

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <ranges>
 
 #include "viz/color/color_norm.h"
 #include "viz/scene/text.h"
@@ -215,11 +216,15 @@ Scene line_chart_scene(const LineChart& chart, const Style& style) {
     y = std::max(y, lowest + line_height - 2);
     lowest = y;
   }
-  const double overshoot = ends.empty() ? 0 : std::max(0.0, ends.back().first - (chart.height - line_height));
+  // They keep clear of the axis' title, which stands below them.
+  double highest = (chart.x_title.empty() ? chart.height - line_height : plot.bottom() - 3) + line_height - 2;
+  for (auto& [y, line] : std::views::reverse(ends)) {
+    y = std::min(y, highest - line_height + 2);
+    highest = y;
+  }
   for (const auto& [y, line] : ends)
-    scene.add(
-        {Text{{plot.right() + 6, y - overshoot + half_capital(font)}, line->title, font, line->color, Anchor::start, 0},
-         "label." + line->title, ""});
+    scene.add({Text{{plot.right() + 6, y + half_capital(font)}, line->title, font, line->color, Anchor::start, 0},
+               "label." + line->title, ""});
   if (chart.marker) {
     const Point at = place(chart.marker->x, chart.marker->y);
     scene.add({Box{{at.x - 4, at.y - 4, 8, 8}, theme.accent, theme.background, 1.5, 4}, "marker", ""});
