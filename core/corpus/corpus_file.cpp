@@ -24,7 +24,6 @@ constexpr const char* corpus_type = "headscope corpus";
 // 1: no single values, and even bins for metrics in tokens; 2: no rows.
 constexpr int corpus_version = 3;
 constexpr std::size_t size_limit = std::size_t{1} << 30;
-constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
 
 ordered_json distribution_json(const Distribution& values) {
   const Distribution::Stored stored = values.stored();
