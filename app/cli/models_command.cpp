@@ -51,7 +51,9 @@ Report models_report(const std::vector<Place>& places, const std::stop_token& st
   Report out;
   Report::Table& table = out.table("models", {{"name", "model"},
                                               "family",
-                                              {"shape", "layers × heads"},
+                                              for_people("layers × heads"),
+                                              only_in(Form::scripts, "layers"),
+                                              only_in(Form::scripts, "heads"),
                                               only_in(Form::scripts, "parameters"),
                                               only_in(Form::scripts, "bytes"),
                                               for_people("size"),
@@ -65,9 +67,9 @@ Report models_report(const std::vector<Place>& places, const std::stop_token& st
     const FoundModels found = find_models(place.folder, stop);
     for (const FoundModel& model : found.models) {
       const bool opens = model.refusal.empty();
-      table.add({excerpt(model.name, 60), excerpt(model.family, 40), shape(model.dims), model.parameters, model.bytes,
-                 model.bytes ? byte_size(model.bytes) : "", model.format, place.kind, opens ? "yes" : "no",
-                 model.path.string(), model.refusal});
+      table.add({excerpt(model.name, 60), excerpt(model.family, 40), shape(model.dims), model.dims.layers,
+                 model.dims.heads, model.parameters, model.bytes, model.bytes ? byte_size(model.bytes) : "",
+                 model.format, place.kind, opens ? "yes" : "no", model.path.string(), model.refusal});
       if (!opens) refusals.push_back(fmt::format("{}: {}", excerpt(model.name, 60), model.refusal));
     }
     if (!found.remark.empty()) remarks.push_back(found.remark);

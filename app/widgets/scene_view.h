@@ -39,7 +39,6 @@ struct SceneViewOptions {
 
 /// The pointer, or what stands for it: while Tab has led to the view, the mark that the arrow keys have reached is
 /// hovered, and Enter and Space click it.
-
 struct SceneTouch {
   const Mark* mark = nullptr;  ///< topmost mark with an id under the pointer; nullptr = none. Lives as the scene does
   std::optional<Cell> cell;    ///< of a heatmap

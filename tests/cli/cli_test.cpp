@@ -296,7 +296,10 @@ TEST_CASE("models lists what is bundled, what the cache holds and what lies in a
   };
   CHECK(model("tiny-gpt2")["opens"] == "yes");
   CHECK(model("tiny-gpt2")["place"] == "bundled");
-  CHECK(model("tiny-gpt2")["shape"] == "4 × 4");
+  CHECK(model("tiny-gpt2")["layers"] == 4);
+  CHECK(model("tiny-gpt2")["heads"] == 4);
+  CHECK(model("org/empty")["layers"] == 0);
+  CHECK(table.out.find("layers × heads") != std::string::npos);
   CHECK(model("org/empty")["opens"] == "no");
   CHECK(model("org/empty")["place"] == "cache");
   CHECK(model("llama-gqa")["format"] == "GGUF v3");

@@ -114,6 +114,40 @@ TEST_CASE("a chart's points lie where their numbers say, gaps stay gaps, and the
   CHECK(find(line_chart_scene(chart, style), "line.a") == nullptr);
 }
 
+TEST_CASE("an axis names no value where nothing was measured, and a flat line stands on one of a unit") {
+  const PangoText measure;
+  const Style style{theme("light"), measure};
+  LineChart chart;
+  chart.grid = true;
+  chart.x_low = 1;
+  chart.x_high = 10;
+  chart.y_low = 0;
+  chart.series = {{"model", rgb(0xFF0000), {}, {}}};
+  const auto texts = [&] {
+    std::vector<std::string> all;
+    for (const Mark& mark : line_chart_scene(chart, style).marks)
+      if (const auto* text = std::get_if<Text>(&mark.shape)) all.push_back(text->text);
+    return all;
+  };
+  CHECK(texts() == std::vector<std::string>{"no value on this text"});
+  chart.y_low.reset();
+  chart.series = {{"model", rgb(0xFF0000), {1, 10}, {3, 3}}};
+  const std::vector<std::string> flat = texts();
+  CHECK(std::ranges::count(flat, "3") == 1);
+  CHECK(std::ranges::count(flat, "4") == 1);
+  // Title above the highest number, not in it.
+  chart.y_title = "entropy, nats";
+  const Scene scene = line_chart_scene(chart, style);
+  const auto& title = shape<Text>(scene, "title");
+  const auto four = std::ranges::find_if(scene.marks, [](const Mark& mark) {
+    const auto* text = std::get_if<Text>(&mark.shape);
+    return text && text->text == "4";
+  });
+  REQUIRE(four != scene.marks.end());
+  const Text& number = std::get<Text>(four->shape);
+  CHECK(number.at.y - number.font.size >= title.at.y);
+}
+
 TEST_CASE("names at the ends of lines keep clear of one another and of the axis' title below them") {
   const PangoText measure;
   const Style style{theme("light"), measure};

@@ -72,16 +72,17 @@ Scene line_chart_scene(const LineChart& chart, const Style& style) {
   for (const ChartSeries& line : chart.series)
     for (std::size_t i = 0; i < line.y.size(); ++i)
       if (std::isfinite(line.y[i]) && (!chart.log_y || line.y[i] > 0)) xs.add(line.x[i]), ys.add(line.y[i]);
-  if (chart.x_low) xs.low = *chart.x_low;
-  if (chart.x_high) xs.high = *chart.x_high;
-  if (xs.empty()) {
+  if (xs.empty()) {  // whatever range was asked for: an axis would name values that nothing has
     scene.add({Text{{chart.width / 2, chart.height / 2}, "no value on this text", font, theme.faint, Anchor::middle, 0},
                "", ""});
     return scene;
   }
-  // On a logarithmic axis both are logarithms.
+  if (chart.x_low) xs.low = *chart.x_low;
+  if (chart.x_high) xs.high = *chart.x_high;
+  // On a logarithmic axis both are logarithms. A flat line lies on the ground of an axis of one unit.
   const auto up = [&](double y) { return chart.log_y ? std::log10(std::max(y, 1e-300)) : y; };
-  const double low = up(chart.y_low.value_or(ys.low)), high = std::max(up(chart.y_high.value_or(ys.high)), low + 1e-9);
+  const double low = up(chart.y_low.value_or(ys.low)), most = up(chart.y_high.value_or(ys.high)),
+               high = most > low ? most : low + 1;
   const auto across = [&](double x) { return chart.log_x ? std::log(std::max(x, 1e-300)) : x; };
   const double x_low = across(xs.low), x_high = std::max(across(xs.high), x_low + 1e-9);
 
@@ -101,7 +102,8 @@ Scene line_chart_scene(const LineChart& chart, const Style& style) {
     title_width = std::max(title_width, style.measure.width(line.title, font));
   const double line_height = std::round(14 * theme.text_scale);
   std::vector<double> x_ticks = chart.x_ticks;
-  const double top = chart.y_title.empty() ? std::ceil(number.size / 2) : line_height + 4;
+  // The number at the axis' upper end stands half above it, clear of the title.
+  const double top = std::ceil(number.size / 2) + (chart.y_title.empty() ? 0 : line_height + 1);
   Rect plot{std::ceil(tick_width) + 8, top,
             chart.width - std::ceil(tick_width) - 14 - (title_width > 0 ? title_width + 8 : 0),
             chart.height - top - line_height - 4};

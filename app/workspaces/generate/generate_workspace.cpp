@@ -422,6 +422,7 @@ void GenerateWorkspace::rows(Ui& ui, AppContext& app, double height) {
 void GenerateWorkspace::history(Ui& ui, double height) {
   const auto& steps = controller_.branch().steps;
   section(ui, "UNCERTAINTY BY STEP", "entropy in nats · grey the model, blue what is drawn from · click to go there");
+  if (steps.empty()) return note(ui, "No token has been written yet.");
   ChartSeries model{"model", ui.theme.muted, {}, {}}, drawn{"drawn from", ui.theme.accent, {}, {}, 2.0};
   for (std::size_t i = 0; i < steps.size(); ++i) {
     for (ChartSeries* line : {&model, &drawn}) line->x.push_back(static_cast<double>(i + 1));
@@ -439,7 +440,7 @@ void GenerateWorkspace::history(Ui& ui, double height) {
     chart.marker = Point{static_cast<double>(controller_.cursor() + 1), steps[controller_.cursor()].entropy_kept};
   chart.series = {std::move(model), std::move(drawn)};
   const PlotTouch touch = plot(ui, "generation entropy", std::move(chart));
-  if (touch.clicked && !steps.empty())
+  if (touch.clicked)
     controller_.show(
         static_cast<std::size_t>(std::clamp(std::lround(touch.x), 1L, static_cast<long>(steps.size())) - 1));
 }

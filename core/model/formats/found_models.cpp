@@ -28,6 +28,7 @@ bool is_model(const ModelLocation& place) {
          (place.self_contained() || is_file(place.folder / "config.json"));
 }
 
+/// Never throws: what is wrong is its `refusal`.
 FoundModel look_at(const fs::path& path, const ModelLocation& place) {
   FoundModel found;
   found.name = place.name;
@@ -100,10 +101,6 @@ class Search {
 };
 
 }  // namespace
-
-FoundModel look_at_model(const fs::path& path) {
-  return look_at(path, locate_model(path));
-}
 
 FoundModels find_models(const fs::path& folder, const std::stop_token& stop) {
   Search search(stop);

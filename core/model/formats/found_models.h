@@ -23,9 +23,6 @@ struct FoundModel {
   std::string refusal;          ///< why it does not open; "" = configuration and tensors are understood
 };
 
-/// The model of a folder, file or cache entry. Never throws: what is wrong is its `refusal`.
-FoundModel look_at_model(const std::filesystem::path& path);
-
 struct FoundModels {
   std::vector<FoundModel> models;  ///< by name
   std::string remark;              ///< what was not looked at, and why; "" = all was
