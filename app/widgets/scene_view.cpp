@@ -23,6 +23,11 @@ std::vector<std::string> lines_of(const std::string& tooltip) {
   return lines;
 }
 
+/// Whether a line from `a` leaves `b` for `c` by more than a right angle.
+bool turns_back(Point a, Point b, Point c) {
+  return (b.x - a.x) * (c.x - b.x) + (b.y - a.y) * (c.y - b.y) < 0;
+}
+
 /// Draws all marks but heatmaps' cells, which are in the layer already.
 class Painter {
  public:
@@ -46,7 +51,15 @@ class Painter {
 
   void operator()(const Line& line) {
     if (line.points.size() < 2 || !overlaps(bounds(line), line.width)) return;
-    for (const Point& p : line.points) draw_.PathLineTo(at(p));
+    // Where a line turns back Dear ImGui draws the corner far beyond the point, below zero and above the largest value:
+    // there one stroke ends and another begins.
+    const std::vector<Point>& p = line.points;
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      draw_.PathLineTo(at(p[i]));
+      if (i == 0 || i + 1 == p.size() || !turns_back(p[i - 1], p[i], p[i + 1])) continue;
+      draw_.PathStroke(col(line.color), 0, width(line.width));
+      draw_.PathLineTo(at(p[i]));
+    }
     draw_.PathStroke(col(line.color), 0, width(line.width));
   }
 

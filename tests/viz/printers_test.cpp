@@ -157,6 +157,18 @@ TEST_CASE("cells smaller than a pixel never hide the strongest") {
   CHECK(rasterize(scene, 0.1).at(4, 1) == colormap("inferno").table.back());
 }
 
+TEST_CASE("a peak of a line ends at its value, however sharp it is") {
+  Scene scene;
+  scene.width = 60, scene.height = 80;
+  scene.background = rgb(0xFFFFFF);
+  scene.add({Line{{{10, 70}, {14, 40}, {18, 70}}, rgb(0x000000), 2}, "line.a", ""});
+  const Image image = rasterize(scene, 1);
+  for (int y = 0; y < 38; ++y)
+    for (int x = 0; x < 60; ++x) CHECK(image.at(x, y) == rgb(0xFFFFFF));
+  CHECK(image.at(14, 41).r < 128);
+  CHECK(encode_svg(scene).find("stroke-linejoin=\"round\"") != std::string::npos);
+}
+
 TEST_CASE("boxes, lines and text are painted where the scene says") {
   Scene scene = blank(100, 60);
   scene.add({Box{{10, 10, 20, 20}, rgb(0xFF0000), {0, 0, 0, 0}, 0, 0}, "", ""});

@@ -114,6 +114,7 @@ class Painter {
   void stroke(Color color, double width) {
     source(color);
     cairo_set_line_width(cairo_.get(), width);
+    cairo_set_line_join(cairo_.get(), CAIRO_LINE_JOIN_ROUND);  // a peak ends at its value
     cairo_stroke(cairo_.get());
   }
 

@@ -85,7 +85,8 @@ class Writer {
     if (line.points.size() < 2) return;
     std::string points;
     for (const Point& p : line.points) points += (points.empty() ? "" : " ") + number(p.x) + "," + number(p.y);
-    element("polyline", " points=\"" + points + "\" fill=\"none\"" + outline(line.color, line.width));
+    element("polyline",
+            " points=\"" + points + "\" fill=\"none\" stroke-linejoin=\"round\"" + outline(line.color, line.width));
   }
 
   void operator()(const Curve& c) {
