@@ -216,15 +216,21 @@ FullCircuits full_circuits(const Model& model, const Ctx& ctx, const CircuitOf& 
                [&](Index above) { mine.matches += above == 0; });
     if (ctx.progress) *ctx.progress = static_cast<float>(++done) / static_cast<float>(blocks);
   });
-  FullCircuits out;
+  // Counts are added as counts: which thread took which rows must not show in a last digit.
+  Index copies_first = 0, copies_ten = 0, matches = 0;
   Strongest qk(static_cast<std::size_t>(keep)), ov(static_cast<std::size_t>(keep));
   for (const Found& part : found) {
     for (const TokenPair& pair : part.qk.kept()) qk.offer(pair);
     for (const TokenPair& pair : part.ov.kept()) ov.offer(pair);
-    out.copies_first += static_cast<double>(part.copies_first) / static_cast<double>(vocab);
-    out.copies_ten += static_cast<double>(part.copies_ten) / static_cast<double>(vocab);
-    out.matches_first += static_cast<double>(part.matches) / static_cast<double>(vocab);
+    copies_first += part.copies_first;
+    copies_ten += part.copies_ten;
+    matches += part.matches;
   }
+  const auto share = [&](Index tokens) { return static_cast<double>(tokens) / static_cast<double>(vocab); };
+  FullCircuits out;
+  out.copies_first = share(copies_first);
+  out.copies_ten = share(copies_ten);
+  out.matches_first = share(matches);
   out.qk = std::move(qk).sorted();
   out.ov = std::move(ov).sorted();
   return out;
