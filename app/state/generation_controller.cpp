@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <utility>
 
+#include "core/base/duration.h"
 #include "core/base/error.h"
 
 namespace headscope {
@@ -16,10 +18,6 @@ namespace {
 // Steps handed over at once while running at full speed: long enough to cost little, short enough to be seen.
 constexpr double slice_seconds = 0.03;
 constexpr int cost_points = 16;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 /// Just after another model was opened the last run is still the old one's.
 bool run_is_of_model(const Results& results) {

@@ -11,14 +11,14 @@ namespace headscope {
 
 namespace {
 using nlohmann::json;
-constexpr std::size_t size_limit = std::size_t{1} << 20;
+constexpr std::size_t pairs_limit = std::size_t{1} << 20;
 }  // namespace
 
 std::vector<PromptPair> load_prompt_pairs() {
   const auto file = find_asset("examples/prompt_pairs.json");
   if (!file) return {};
   const std::string where = file->string();
-  const json parsed = parse_strict_json(read_file(*file, size_limit), where);
+  const json parsed = parse_strict_json(read_file(*file, pairs_limit), where);
   JsonFields fields(parsed, where);
   std::vector<PromptPair> pairs;
   for (const JsonView& each : fields.value().at("pairs").elements("pairs")) {

@@ -21,7 +21,7 @@ using nlohmann::ordered_json;
 namespace {
 constexpr const char* settings_type = "headscope settings";
 constexpr std::size_t size_limit = std::size_t{1} << 20;
-constexpr int narrowest = 320, widest = 32000;
+constexpr int narrowest = 320, widest_window = 32000;
 }  // namespace
 
 void Settings::remember_model(const fs::path& folder) {
@@ -101,11 +101,11 @@ Settings settings_from_json(const std::string& text, const std::string& where) {
   fields.read_word("theme", settings.theme, parse_theme, "dark, light or projector");
   fields.read("words", settings.words);
   fields.read("ui_scale", settings.ui_scale, Settings::least_scale, Settings::most_scale);
-  fields.read("window_width", settings.window_width, narrowest, widest);
-  fields.read("window_height", settings.window_height, narrowest, widest);
+  fields.read("window_width", settings.window_width, narrowest, widest_window);
+  fields.read("window_height", settings.window_height, narrowest, widest_window);
   if (const auto position = fields.find("window_position")) {
     const std::vector<JsonView> at = position->elements("whole numbers", 2, 2);
-    settings.window_position = {at[0].small(-widest, widest), at[1].small(-widest, widest)};
+    settings.window_position = {at[0].small(-widest_window, widest_window), at[1].small(-widest_window, widest_window)};
   }
   fields.read("maximized", settings.maximized);
   if (const auto models = fields.find("recent_models")) {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/base/duration.h"
 #include "core/base/error.h"
 #include "core/tensor/backend.h"
 
@@ -11,11 +12,8 @@ namespace headscope {
 
 namespace {
 using Clock = std::chrono::steady_clock;
-constexpr double slice_seconds = 0.05;
+constexpr double sweep_slice_seconds = 0.05;
 
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 }  // namespace
 
 SweepController::SweepController(JobRunner& jobs, const std::string& name, std::string words)
@@ -72,7 +70,7 @@ void SweepController::submit() {
           do {
             sweep->step(Ctx{*backend, nullptr, job.stop});
             job.progress = static_cast<float>(sweep->share());
-          } while (!sweep->finished() && seconds_since(start) < slice_seconds);
+          } while (!sweep->finished() && seconds_since(start) < sweep_slice_seconds);
         } catch (const Error& error) {
           failure = error.what();
         }

@@ -10,6 +10,7 @@
 #include "app/assets.h"
 #include "app/state/jobs.h"
 #include "app/state/settings.h"
+#include "core/base/duration.h"
 #include "core/base/error.h"
 #include "core/generate/generation.h"
 #include "core/train/training_folder.h"
@@ -22,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 namespace {
 
 // Long enough that a frame between two slices costs little, short enough that other jobs need not wait.
-constexpr double slice_seconds = 0.06;
+constexpr double training_slice_seconds = 0.06;
 constexpr double seconds_between_views = 0.4, seconds_between_samples = 3;
 // Tokens of the probe text: a map of each head that can be drawn whole.
 constexpr int probe_tokens = 96, sample_tokens = 96;
@@ -31,10 +32,6 @@ constexpr std::size_t history_points = 4000;
 constexpr std::size_t most_branches = 12;
 // Two tags take turns, so that one slice waits while the other runs and the worker never idles.
 constexpr const char* slice_tags[] = {"training", "training "};
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 }  // namespace
 
@@ -283,8 +280,8 @@ void TrainingController::submit(const std::string& tag, std::int64_t most_steps)
           do {
             trainer.run(1, job.stop);
             ++steps;
-          } while (!trainer.progress().finished() && seconds_since(begin) < slice_seconds && steps != most_steps &&
-                   trainer.progress().step != until);
+          } while (!trainer.progress().finished() && seconds_since(begin) < training_slice_seconds &&
+                   steps != most_steps && trainer.progress().step != until);
           if (steps == most_steps || trainer.progress().finished() || trainer.progress().step == until ||
               seconds_since(run->last_view) > seconds_between_views)
             slice.moment = TrainingMoment{run->style(job.stop), std::make_shared<Checkpoint>(trainer.checkpoint())};

@@ -18,13 +18,13 @@ using Eigen::VectorXd;
 
 /// The part of the objective's gradient that the values leave free, over the free keys; and, for the others, what they
 /// would gain if they were let go.
-struct Projection {
+struct LeftFree {
   VectorXd direction;  // (all keys), 0 where fixed
   VectorXd gain;       // (all keys)
   Index dimension = 0;
 };
 
-Projection project(const MatrixXd& values, const VectorXd& gradient, const std::vector<bool>& fixed, double tolerance) {
+LeftFree project(const MatrixXd& values, const VectorXd& gradient, const std::vector<bool>& fixed, double tolerance) {
   const Index n = values.rows(), d = values.cols();
   std::vector<Index> free;
   for (Index j = 0; j < n; ++j)
@@ -43,7 +43,7 @@ Projection project(const MatrixXd& values, const VectorXd& gradient, const std::
   const VectorXd inside = u.leftCols(rank).transpose() * (g.array() - g_mean).matrix();
   const VectorXd left = (g.array() - g_mean).matrix() - u.leftCols(rank) * inside;
   const VectorXd slope = v.leftCols(rank) * inside.cwiseQuotient(sigma.head(rank));  // (d): of the fitted plane
-  Projection out;
+  LeftFree out;
   out.direction = VectorXd::Zero(n);
   for (Index i = 0; i < m; ++i) out.direction(nth(free, i)) = left(i);
   out.gain = gradient - ((values.rowwise() - mean) * slope) - VectorXd::Constant(n, g_mean);
@@ -101,7 +101,7 @@ Alternatives find_alternatives(const Trace& trace, HeadId head, Index query, Ind
   constexpr double small = 1e-9;
   for (Index round = 0; round < 8 * n + 16; ++round) {
     if (stop.stop_requested()) throw Cancelled();
-    const Projection p = project(values, gradient, fixed, tolerance);
+    const LeftFree p = project(values, gradient, fixed, tolerance);
     if (round == 0) out.free = p.dimension;
     if (p.direction.cwiseAbs().maxCoeff() < small) {
       // A vertex of what is left: let go of the key that would gain most, or be done.

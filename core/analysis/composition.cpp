@@ -13,16 +13,16 @@
 namespace headscope {
 
 namespace {
-using Matrix = Eigen::MatrixXd;
+using Eigen::MatrixXd;
 
 /// left · rightᵀ, of rank d_head, by its factors (d_model, d_head), with what its norm needs.
 struct LowRank {
-  Matrix left, right;
-  Matrix left_gram, right_gram;  // (d_head, d_head)
+  MatrixXd left, right;
+  MatrixXd left_gram, right_gram;  // (d_head, d_head)
   double norm = 0;
 };
 
-LowRank low_rank(Matrix left, Matrix right) {
+LowRank low_rank(MatrixXd left, MatrixXd right) {
   LowRank out{std::move(left), std::move(right), {}, {}, 0};
   out.left_gram = out.left.transpose() * out.left;
   out.right_gram = out.right.transpose() * out.right;
@@ -31,23 +31,23 @@ LowRank low_rank(Matrix left, Matrix right) {
 }
 
 /// ‖A B‖ / (‖A‖ ‖B‖) for A = X Oᵀ, B = R Yᵀ: ‖X (Oᵀ R) Yᵀ‖² = tr((Oᵀ R)ᵀ XᵀX (Oᵀ R) YᵀY).
-double score(const LowRank& a, const Matrix& read, const Matrix& other_gram, double b_norm) {
-  const Matrix middle = a.right.transpose() * read;
+double score(const LowRank& a, const MatrixXd& read, const MatrixXd& other_gram, double b_norm) {
+  const MatrixXd middle = a.right.transpose() * read;
   const double square = (a.left_gram * middle).cwiseProduct(middle * other_gram).sum();
   const double norms = a.norm * b_norm;
   return norms > 0 ? std::sqrt(std::max(0.0, square)) / norms : std::numeric_limits<double>::quiet_NaN();
 }
 
 /// Rows of a matrix that reads the residual stream through a norm.
-Matrix reading(const Tensor& weight, const ModelConfig& config, const NormWeights& norm) {
-  Matrix w = matrix_of(weight);
+MatrixXd reading(const Tensor& weight, const ModelConfig& config, const NormWeights& norm) {
+  MatrixXd w = matrix_of(weight);
   for (Index i = 0; i < w.rows(); ++i) w.row(i) *= static_cast<double>(norm.gain.at(i));
   if (config.norm == NormKind::layer_norm) w.rowwise() -= w.colwise().mean().eval();
   return w;
 }
 
-Matrix normal(Random& random, Index rows, Index columns) {
-  Matrix m(rows, columns);
+MatrixXd normal(Random& random, Index rows, Index columns) {
+  MatrixXd m(rows, columns);
   for (Index i = 0; i < rows; ++i)
     for (Index j = 0; j < columns; ++j) m(i, j) = static_cast<double>(random.normal());
   return m;

@@ -9,7 +9,7 @@
 namespace headscope {
 
 namespace {
-std::span<const float> row_of(const Tensor& packed, Index row) {
+std::span<const float> packed_row(const Tensor& packed, Index row) {
   const auto width = static_cast<std::size_t>(packed.dim(1));
   return packed.values().subspan(static_cast<std::size_t>(row) * width, width);
 }
@@ -44,7 +44,8 @@ ResidualStream read_residual_stream(const Trace& trace) {
   out.norm = Tensor::uninitialized({static_cast<Index>(out.stages.size()), n});
   for (std::size_t s = 0; s < out.stages.size(); ++s) {
     const Tensor x = need(trace, out.stages[s].site).packed();
-    for (Index i = 0; i < n; ++i) out.norm.ref(static_cast<Index>(s), i) = static_cast<float>(norm_of(row_of(x, i)));
+    for (Index i = 0; i < n; ++i)
+      out.norm.ref(static_cast<Index>(s), i) = static_cast<float>(norm_of(packed_row(x, i)));
   }
   for (int layer = 0; layer < dims.layers; ++layer) {
     out.parts.push_back({layer, false});
@@ -58,7 +59,7 @@ ResidualStream read_residual_stream(const Trace& trace) {
     const Tensor x = need(trace, {mlp && dims.has_mid() ? SiteKind::resid_mid : SiteKind::resid_pre, layer}).packed(),
                  f = need(trace, {mlp ? SiteKind::mlp_out : SiteKind::attn_out, layer}).packed();
     for (Index i = 0; i < n; ++i) {
-      const auto stream = row_of(x, i), added = row_of(f, i);
+      const auto stream = packed_row(x, i), added = packed_row(f, i);
       double product = 0;
       for (std::size_t d = 0; d < stream.size(); ++d)
         product += static_cast<double>(stream[d]) * static_cast<double>(added[d]);

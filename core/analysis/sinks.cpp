@@ -2,19 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "core/analysis/need.h"
 #include "core/analysis/weighted_maps.h"
 #include "core/base/median.h"
 #include "core/base/nth.h"
+#include "core/base/special_values.h"
 #include "core/metrics/even_head.h"
 #include "core/metrics/metric.h"
 
 namespace headscope {
 
 namespace {
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 double median_after_first(const std::vector<float>& norms) {
   return median(std::vector<float>(norms.begin() + 1, norms.end()));

@@ -10,12 +10,12 @@
 #include "core/attention/mechanisms/softmax.h"
 #include "core/attention/mechanisms/spectrum.h"
 #include "core/base/nth.h"
+#include "core/base/special_values.h"
 
 namespace headscope {
 
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 // Below this an error is float32's rounding, not a property of the mechanism.
 constexpr double rounding = 2e-5;
 

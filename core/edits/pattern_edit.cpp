@@ -10,35 +10,35 @@
 namespace headscope {
 
 namespace {
-using Shape = ForcePattern::Shape;
-constexpr NamedValue<Shape> shapes[] = {
-    {"uniform", Shape::uniform}, {"previous", Shape::previous}, {"self", Shape::self}, {"first", Shape::first}};
+using Pattern = ForcePattern::Shape;
+constexpr NamedValue<Pattern> shapes[] = {
+    {"uniform", Pattern::uniform}, {"previous", Pattern::previous}, {"self", Pattern::self}, {"first", Pattern::first}};
 
 class PatternStep final : public EditStep {
  public:
-  PatternStep(EditPlace place, Shape shape) : EditStep(std::move(place)), shape_(shape) {}
+  PatternStep(EditPlace place, Pattern shape) : EditStep(std::move(place)), shape_(shape) {}
   std::optional<HeldKind> held() const override { return HeldKind::pattern; }
   RulePtr rule(int, RulePtr so_far, const AttentionRule*) const override {
     switch (shape_) {
-      case Shape::uniform:
+      case Pattern::uniform:
         return scaled_rule(
             std::move(so_far), [](Index) { return 0.0f; }, "uniform");
-      case Shape::previous:
+      case Pattern::previous:
         return one_key_rule(
             std::move(so_far), [](Index query) { return std::max<Index>(query - 1, 0); }, "previous token");
-      case Shape::self:
+      case Pattern::self:
         return one_key_rule(
             std::move(so_far), [](Index query) { return query; }, "self");
-      case Shape::first:
+      case Pattern::first:
         return one_key_rule(
             std::move(so_far), [](Index) { return Index{0}; }, "first token");
     }
     return so_far;
   }
-  bool changes_scores() const override { return shape_ == Shape::uniform; }
+  bool changes_scores() const override { return shape_ == Pattern::uniform; }
 
  private:
-  Shape shape_;
+  Pattern shape_;
 };
 
 class PatternEdit final : public EditOf<ForcePattern> {

@@ -11,8 +11,6 @@ namespace headscope {
 
 namespace {
 
-using Method = SetPositions::Method;
-
 /// The mean length of the rows of what sinusoids take the place of, or are added to, divided by that of a sinusoid.
 double sinusoid_size(const Tensor& rows) {
   const Tensor norms = row_norms(rows);
@@ -45,18 +43,18 @@ bool positions_act_at(const PositionsHeld& held, const ModelConfig& model, SiteK
   const PositionKind kind = model.position;
   // Without a rotation of its own a model is turned where its queries and keys meet.
   if (kind != PositionKind::rotary && (site == meeting_site(model, false) || site == meeting_site(model, true)))
-    return held.own && held.own->method == Method::rope;
-  const auto own_is = [&](Method method) { return held.own && held.own->method == method; };
+    return held.own && held.own->method == SetPositions::Method::rope;
+  const auto own_is = [&](SetPositions::Method method) { return held.own && held.own->method == method; };
   switch (site) {
     case SiteKind::embed:
-      return kind != PositionKind::learned && own_is(Method::sinusoidal);
+      return kind != PositionKind::learned && own_is(SetPositions::Method::sinusoidal);
     case SiteKind::pos_embed:
       return kind == PositionKind::learned && (held.own || held.shift != 0);
     case SiteKind::rot_q:
     case SiteKind::rot_k:
-      return kind == PositionKind::rotary && !own_is(Method::chunks) && (held.own || held.shift != 0);
+      return kind == PositionKind::rotary && !own_is(SetPositions::Method::chunks) && (held.own || held.shift != 0);
     case SiteKind::attn_scores:
-      return own_is(Method::chunks);
+      return own_is(SetPositions::Method::chunks);
     default:
       return false;
   }
@@ -77,7 +75,7 @@ void set_positions(const PositionsHeld& held, const Model& model, Site at, const
       return;
     }
     case SiteKind::pos_embed: {
-      const bool sinusoids = held.own && held.own->method == Method::sinusoidal;
+      const bool sinusoids = held.own && held.own->method == SetPositions::Method::sinusoidal;
       const Tensor learned = model.weights().position_embedding;
       const Tensor table = sinusoids ? sinusoidal_positions(start, value.dim(0), width) : Tensor();
       const auto size = sinusoids ? static_cast<float>(sinusoid_size(learned)) : 0.0f;
@@ -95,7 +93,7 @@ void set_positions(const PositionsHeld& held, const Model& model, Site at, const
     case SiteKind::rot_k: {
       if (!config.turns(at.layer)) return;
       const Tensor& plain = site == SiteKind::rot_q ? before.q : before.k;
-      if (!held.own || held.own->method == Method::rope)
+      if (!held.own || held.own->method == SetPositions::Method::rope)
         return rotate_rows(plain, held.own ? rotary_of(*held.own, config, at.layer) : config.rotary_of(at.layer),
                            held.shift, heads, rows, value);
       for (Index i = rows.first; i <= rows.last; ++i)

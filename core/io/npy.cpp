@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view magic{"\x93NUMPY", 6};
 constexpr std::size_t most_axes = 32;  // NumPy's own limit for long
-constexpr std::size_t header_cap = 65536;
+constexpr std::size_t npy_header_cap = 65536;
 
 /// Reads the Python dict literal of a header: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
 class HeaderReader {
@@ -300,8 +300,8 @@ NpyArray parse_npy(std::vector<std::byte> bytes, const std::string& where) {
   if (text.size() < start)
     throw Error(where, fmt::format("{} bytes before the header", start), fmt::format("{}", text.size()));
   std::memcpy(&length, text.data() + 8, length_bytes);
-  if (length > header_cap || length > text.size() - start)
-    throw Error(where, fmt::format("a header of at most {} bytes", std::min(header_cap, text.size() - start)),
+  if (length > npy_header_cap || length > text.size() - start)
+    throw Error(where, fmt::format("a header of at most {} bytes", std::min(npy_header_cap, text.size() - start)),
                 fmt::format("a stated length of {}", length));
 
   NpyArray array;

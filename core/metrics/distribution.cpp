@@ -4,22 +4,21 @@
 #include <cassert>
 #include <cmath>
 #include <iterator>
-#include <limits>
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/special_values.h"
 
 namespace headscope {
 
 namespace {
 
-__extension__ using Whole = __int128;
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+__extension__ using Exact = __int128;
 constexpr double largest_value = 1 << 20;
 // With squares below 2^97 so many fit into 128 bits; also what a bin can count.
 constexpr std::uint64_t most_values = std::uint64_t{1} << 30;
 
-std::string digits(Whole value) {
+std::string digits(Exact value) {
   if (value == 0) return "0";
   const bool negative = value < 0;
   std::string out;
@@ -29,12 +28,12 @@ std::string digits(Whole value) {
   return out;
 }
 
-Whole whole(const std::string& text, const std::string& where) {
+Exact whole(const std::string& text, const std::string& where) {
   const bool negative = text.starts_with('-');
   const std::string_view rest = std::string_view(text).substr(negative ? 1 : 0);
   if (rest.empty() || rest.size() > 38 || rest.find_first_not_of("0123456789") != std::string_view::npos)
     throw Error(where, "a sum of at most 38 digits", "\"" + text.substr(0, 60) + "\"");
-  Whole value = 0;
+  Exact value = 0;
   for (const char c : rest) value = value * 10 + (c - '0');
   return negative ? -value : value;
 }
@@ -77,7 +76,7 @@ void Distribution::add(double given) {
     values_.clear();
   ++count_;
   sum_ += fixed;
-  squares_ += Whole{fixed} * fixed;
+  squares_ += Exact{fixed} * fixed;
 }
 
 void Distribution::merge(const Distribution& other) {
@@ -102,9 +101,9 @@ double Distribution::mean() const {
 double Distribution::spread() const {
   if (count_ == 0) return nan;
   // Σ (x − c)² about a whole number c next to the mean, exactly; then the rest of the way to the mean.
-  const auto n = static_cast<Whole>(count_);
-  const Whole centre = sum_ / n;
-  const Whole about = squares_ - 2 * centre * sum_ + n * centre * centre;
+  const auto n = static_cast<Exact>(count_);
+  const Exact centre = sum_ / n;
+  const Exact about = squares_ - 2 * centre * sum_ + n * centre * centre;
   const double off = static_cast<double>(sum_ - centre * n) / static_cast<double>(n);
   const double variance = static_cast<double>(about) / static_cast<double>(n) - off * off;
   return std::sqrt(std::max(variance, 0.0)) * 0x1.0p-28;
@@ -173,7 +172,7 @@ Distribution Distribution::from(Range range, const Stored& stored, const std::st
   out.values_ = stored.values;
   std::uint64_t counted = 0;
   for (const std::uint32_t in_bin : stored.histogram) counted += in_bin;
-  const auto n = static_cast<Whole>(stored.count);
+  const auto n = static_cast<Exact>(stored.count);
   const bool values_fit =
       stored.values.empty() ||
       (stored.values.size() == stored.count && stored.count <= most_exact && std::ranges::is_sorted(stored.values) &&

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "core/base/nth.h"
+#include "core/base/special_values.h"
 
 namespace headscope {
 
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 
 // The mask of another rule without its biases.

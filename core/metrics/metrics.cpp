@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <string>
 #include <tuple>
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/special_values.h"
 #include "core/metrics/even_head.h"
 #include "core/metrics/mass.h"
 #include "core/metrics/metric.h"
@@ -15,8 +15,6 @@ namespace headscope {
 
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr Index sink_keys = 4;     // "first k" tokens
 constexpr Index local_window = 4;  // tokens on each side that count as near
 

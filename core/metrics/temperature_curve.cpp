@@ -6,11 +6,11 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/base/special_values.h"
 
 namespace headscope {
 
 namespace {
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// Entropy of softmax(scores / τ), where the largest score is 0. Masked scores are left out by the caller.
 double entropy_at(std::span<const double> scores, double tau) {

@@ -3,17 +3,18 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <string>
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/special_values.h"
 #include "core/trace/token_alignment.h"
 
 namespace headscope {
 
 namespace {
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 /// p ln(p / m); 0 for p = 0.
 double part_of_kl(double p, double m) {

@@ -2,18 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 
 #include "core/base/error.h"
+#include "core/base/special_values.h"
 #include "core/metrics/metric.h"
 #include "core/train/evaluation.h"
 
 namespace headscope {
 
 namespace {
-
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 struct LinkScore {
   const char *id, *title;

@@ -5,24 +5,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
 
+#include "core/base/duration.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/memory.h"
+#include "core/base/special_values.h"
 #include "core/train/training_memory.h"
 
 namespace headscope {
-
-namespace {
-
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-}  // namespace
 
 Trainer::Trainer(const Recipe& recipe, Backend& backend) : recipe_(recipe) {
   recipe_.check("recipe");

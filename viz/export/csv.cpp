@@ -71,7 +71,7 @@ class Labels {
   std::map<std::pair<LabelOf::Axis, Index>, std::map<std::string, const std::string*>> texts_;
 };
 
-std::string number(double value) {
+std::string exact(double value) {
   return std::isfinite(value) ? fmt::format("{}", value) : "";
 }
 
@@ -122,7 +122,7 @@ void write_scene_csv(std::ostream& out, const Scene& scene) {
   for (const SceneSeries& series : scene.series)
     for (std::size_t i = 0; i < series.y.size(); ++i)
       out << quoted(series.title) << ',' << i << ',' << (series.labels.empty() ? "" : quoted(series.labels[i])) << ','
-          << number(series.x[i]) << ",," << number(series.y[i]) << ",\n";
+          << exact(series.x[i]) << ",," << exact(series.y[i]) << ",\n";
 }
 
 void write_scene_csv(const std::filesystem::path& path, const Scene& scene) {

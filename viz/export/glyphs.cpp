@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "core/base/utf8.h"
+#include "viz/export/cairo_handles.h"
 #include "viz/export/pango_layout.h"
 
 namespace headscope {
@@ -30,13 +31,6 @@ struct Drawn {
   Ref<PangoFont> font;
   std::vector<Piece> pieces;
   int advance;
-};
-
-struct DestroySurface {
-  void operator()(cairo_surface_t* s) const { cairo_surface_destroy(s); }
-};
-struct DestroyCairo {
-  void operator()(cairo_t* c) const { cairo_destroy(c); }
 };
 
 /// Where the ink of all pieces lies, in pixels at the reference size.
@@ -127,9 +121,8 @@ GlyphImage Glyphs::image(int glyph, double em) const {
   out.top = static_cast<int>(std::floor(ink.y * pango_unit * scale)) - 1;
   out.width = static_cast<int>(std::ceil((ink.x + ink.width) * pango_unit * scale)) + 1 - out.left;
   out.height = static_cast<int>(std::ceil((ink.y + ink.height) * pango_unit * scale)) + 1 - out.top;
-  const std::unique_ptr<cairo_surface_t, DestroySurface> surface(
-      cairo_image_surface_create(CAIRO_FORMAT_ARGB32, out.width, out.height));
-  const std::unique_ptr<cairo_t, DestroyCairo> cairo(cairo_create(surface.get()));
+  const CairoSurface surface(cairo_image_surface_create(CAIRO_FORMAT_ARGB32, out.width, out.height));
+  const CairoContext cairo(cairo_create(surface.get()));
   if (cairo_status(cairo.get()) != CAIRO_STATUS_SUCCESS) return {};
   cairo_translate(cairo.get(), -out.left, -out.top);
   cairo_scale(cairo.get(), scale, scale);

@@ -11,18 +11,12 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "viz/export/cairo_handles.h"
 #include "viz/export/pango_text.h"
 
 namespace headscope {
 
 namespace {
-
-struct DestroySurface {
-  void operator()(cairo_surface_t* s) const { cairo_surface_destroy(s); }
-};
-struct DestroyCairo {
-  void operator()(cairo_t* c) const { cairo_destroy(c); }
-};
 
 std::uint32_t pixel(Color c) {  // cairo's ARGB32 of an opaque colour
   return 0xFF000000u | static_cast<std::uint32_t>(c.r) << 16 | static_cast<std::uint32_t>(c.g) << 8 | c.b;
@@ -197,8 +191,8 @@ class Painter {
   int width_, height_;
   double scale_;
   std::vector<std::uint32_t> pixels_;
-  std::unique_ptr<cairo_surface_t, DestroySurface> surface_;
-  std::unique_ptr<cairo_t, DestroyCairo> cairo_;
+  CairoSurface surface_;
+  CairoContext cairo_;
   PangoText text_;
 };
 

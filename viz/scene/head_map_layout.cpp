@@ -27,10 +27,6 @@ CellSize fitted(Index rows, Index columns, double width, double height) {
   return squared({side(width, columns), side(height, rows), 0}, rows, columns);
 }
 
-Index bins(Index n, Index bin) {
-  return (n + bin - 1) / bin;
-}
-
 std::optional<Index> inside(std::optional<Index> at, Index from, Index count) {
   return at && *at >= from && *at < from + count ? at : std::nullopt;
 }

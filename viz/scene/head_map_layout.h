@@ -24,6 +24,11 @@ struct HeadMapLayout {
   double right() const { return std::max(top.overhang, column > 0 ? gap + column : 0.0); }
 };
 
+/// How many cells n tokens take, `bin` to a cell.
+inline Index bins(Index n, Index bin) {
+  return (n + bin - 1) / bin;
+}
+
 struct HeadMapAnnotations {
   double bar_beside = 0,
          bar_below = 0;  ///< height of the colour bar in a narrow column, and below the map with its gap

@@ -17,7 +17,7 @@ namespace headscope {
 
 namespace {
 
-constexpr double largest_cell = 30, between = 26;
+constexpr double largest_pair_cell = 30, between = 26;
 
 /// A part of the difference in the cells of `like`: where several fall into one, the largest either way. Cells without
 /// a partner count as masked: there is nothing to compare.
@@ -64,10 +64,6 @@ struct Fit {
   std::array<double, 3> side{};
 };
 
-Index bins(Index n, Index bin) {
-  return (n + bin - 1) / bin;
-}
-
 void plan_axes(Tile& tile, double cell, std::optional<double> longest, const Style& style) {
   const Index first = tile.map->place().offset + tile.region.query, bin = tile.cells.bin;
   tile.side = plan_side_axis({*tile.trace, first, tile.region.n_query, bin, cell, {}, longest}, style);
@@ -95,7 +91,7 @@ Fit fit_to(Tiles& tiles, bool same, double width, double height, double longest,
       rows = std::max(rows, bins(tile.region.n_query, bin));
     }
     const double before = out.cell;
-    out.cell = std::min({across / static_cast<double>(columns), down / static_cast<double>(rows), largest_cell});
+    out.cell = std::min({across / static_cast<double>(columns), down / static_cast<double>(rows), largest_pair_cell});
     if (round > 0 && out.cell == before) break;
     for (std::size_t i = 0; i < tiles.size(); ++i) {
       Tile& tile = tiles[i];
@@ -170,7 +166,7 @@ Scene head_pair_scene(const Trace& a, const Trace& b, const HeadPairOptions& opt
   const ColorNorm change{Scale::linear, -largest, largest};
 
   if (!options.room) {
-    shape.cell = largest_cell;
+    shape.cell = largest_pair_cell;
     for (const Tile& tile : tiles) {
       const double fit = std::clamp(options.plot, 48.0, 2048.0) /
                          static_cast<double>(std::max(tile.cells.rows(), tile.cells.columns()));

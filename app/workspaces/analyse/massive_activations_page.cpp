@@ -18,7 +18,7 @@ namespace headscope {
 
 namespace {
 
-struct Found {
+struct MassiveCells {
   MassiveActivations all;
   std::optional<ZeroedActivations> zeroed;
   Tensor largest;  ///< (layer, position): largest ratio over the dimensions
@@ -32,7 +32,7 @@ class MassivePage final : public ReadingPage {
     const MassiveRule rule = by_paper_ ? massive_by_sun : MassiveRule{threshold_, 0};
     job_.want(c, {SiteKind::resid_post}, fmt::format("{:.2f} {}", rule.ratio, rule.magnitude),
               [rule](const ReadingSource& source, const Ctx& ctx) {
-                Found out{massive_activations(*source.trace, rule), {}, {}};
+                MassiveCells out{massive_activations(*source.trace, rule), {}, {}};
                 const auto n = static_cast<Index>(source.trace->tokens.size());
                 out.largest = Tensor::zeros({static_cast<Index>(out.all.layers.size()), n});
                 for (std::size_t layer = 0; layer < out.all.layers.size(); ++layer) {
@@ -69,7 +69,7 @@ class MassivePage final : public ReadingPage {
       slider(c.ui, "Ratio", threshold_, {2, 1000, 100, true, "×", 0});
     const auto answer = job_.answer();
     if (!answer) return;
-    const Found& found = answer->result;
+    const MassiveCells& found = answer->result;
     section(c.ui, "LAYERS", "how many there are, the largest ratio");
     for (std::size_t layer = 0; layer < found.all.layers.size(); ++layer) {
       const MassiveLayer& line = found.all.layers[layer];
@@ -96,7 +96,7 @@ class MassivePage final : public ReadingPage {
   }
 
  private:
-  using Reading = ReadingJob<Found>::Reading;
+  using Reading = ReadingJob<MassiveCells>::Reading;
 
   void matrix(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
     section(c.ui, "LARGEST BY PLACE", "largest |residual stream| of a position ÷ median of the layer · click pins");
@@ -161,7 +161,7 @@ class MassivePage final : public ReadingPage {
     ImGui::EndTable();
   }
 
-  ReadingJob<Found> job_{*this, "read.massive"};
+  ReadingJob<MassiveCells> job_{*this, "read.massive"};
   ReadingSlot slot_{*this, "scene.massive"};
   double threshold_ = MassiveRule{}.ratio;
   bool by_paper_ = false;
