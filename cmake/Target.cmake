@@ -42,6 +42,33 @@ function(headscope_as_precompiled name)
   endif()
 endfunction()
 
+# headscope_unity(NAME [FILE…]): a folder's files compiled eight at a time, since most of a compiler's work on one is on what its
+# neighbours include and instantiate too. So names in unnamed namespaces differ within a folder. FILEs are compiled by themselves; so
+# is every file with options or definitions of its own. Files name what they use all the same: -DHEADSCOPE_UNITY=OFF builds each by
+# itself (the sanitizer presets do).
+function(headscope_unity name)
+  if(NOT HEADSCOPE_UNITY)
+    return()
+  endif()
+  get_target_property(sources ${name} SOURCES)
+  foreach(source IN LISTS sources)
+    get_filename_component(source ${source} ABSOLUTE)
+    get_filename_component(folder ${source} DIRECTORY)
+    file(RELATIVE_PATH folder ${CMAKE_SOURCE_DIR} ${folder})
+    string(MAKE_C_IDENTIFIER ${folder} folder)
+    list(APPEND files_${folder} ${source})
+    list(LENGTH files_${folder} count)
+    math(EXPR group "(${count} + 7) / 8")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder}_${group})
+  endforeach()
+  foreach(file IN LISTS ARGN)
+    set_source_files_properties(${file} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endforeach()
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  # A local name hides nothing when a neighbour has a function of that name.
+  target_compile_options(${name} PRIVATE -Wno-shadow $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local;-Wno-subobject-linkage>)
+endfunction()
+
 # headscope_define(FILE DEFINITION…): for this file alone, which therefore is compiled without precompiled headers.
 function(headscope_define file)
   set_source_files_properties(${file} PROPERTIES COMPILE_DEFINITIONS "${ARGN}" SKIP_PRECOMPILE_HEADERS ON)
