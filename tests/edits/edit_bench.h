@@ -12,8 +12,8 @@
 
 namespace headscope::testing {
 
-constexpr Index tokens = 12;
-constexpr const char* families[] = {"gpt2-random", "llama-gqa"};
+inline constexpr Index tokens = 12;
+inline constexpr const char* families[] = {"gpt2-random", "llama-gqa"};
 
 struct Bench {
   explicit Bench(const char* name) : loaded(load_model(reference(name), backend)) {
