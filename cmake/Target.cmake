@@ -65,8 +65,8 @@ function(headscope_unity name)
     set_source_files_properties(${file} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endforeach()
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-  # A local name hides nothing when a neighbour has a function of that name.
-  target_compile_options(${name} PRIVATE -Wno-shadow $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local;-Wno-subobject-linkage>)
+  # A local name hides nothing when a neighbour has a function of that name, and what a .cpp file defines is seen by its neighbours alone.
+  target_compile_options(${name} PRIVATE -Wno-shadow "$<$<CXX_COMPILER_ID:GNU>:-Wshadow=local;-Wno-subobject-linkage>")
 endfunction()
 
 # headscope_define(FILE DEFINITION…): for this file alone, which therefore is compiled without precompiled headers.
