@@ -12,6 +12,7 @@
 #include "core/io/model_location.h"
 #include "core/io/trace_file.h"
 #include "core/run/edit_pairs.h"
+#include "core/text/chat_template.h"
 
 namespace headscope::cli {
 
@@ -45,6 +46,19 @@ std::string checked(std::string text, const std::string& where) {
                 "convert it to UTF-8, or give token ids instead");
   return text;
 }
+/// The request's text as the first turn of a conversation.
+void read_as_chat(RunRequest& request, const std::string& system) {
+  const auto chat = load_chat_template(request.model);
+  if (!chat)
+    throw Error(request.model.string(), "a chat template (chat_template.jinja, or in tokenizer_config.json)", "none",
+                "leave --chat out: the model continues the text as it is");
+  std::vector<ChatMessage> messages;
+  if (!system.empty()) messages.push_back({"system", system});
+  messages.push_back({"user", request.text});
+  request.text = chat->render(messages);
+  request.parse_special = true;
+  if (!request.add_bos) request.add_bos = false;  // the template writes it itself
+}
 }  // namespace
 
 void Input::add_to(Command& command, const Takes& takes) {
@@ -75,6 +89,8 @@ void Input::add_to(Command& command, const Takes& takes) {
       command.add_flag("--bos", bos, "Put the beginning-of-sequence token in front (default: as the tokenizer says)");
   command.add_flag("--no-bos", no_bos, "Put nothing in front").excludes(yes);
   command.add_flag("--special", special, "Read special tokens such as <|endoftext|> in the text as tokens");
+  command.add_flag("--chat", chat, "The text is what a user says: the model's chat template puts its marks around it");
+  command.add_option("--system", system, "With --chat: what the model is told before").type_name("TEXT");
   command.add_option("--cut", cut, "Of a text longer than the model's context keep the first or the last part")
       .check(one_of({"first", "last"}))
       .type_name("first|last");
@@ -144,6 +160,12 @@ RunRequest Input::request() const {
   }
   if (bos || no_bos) request.add_bos = bos;
   request.parse_special = special;
+  if (chat) {
+    if (!request.ids.empty()) throw UsageError("--chat takes a text, not --ids");
+    read_as_chat(request, system);
+  } else if (!system.empty()) {
+    throw UsageError("--system goes with --chat");
+  }
   if (!cut.empty())
     request.too_long = cut == "first" ? RunRequest::TooLong::keep_first : RunRequest::TooLong::keep_last;
   request.edits = edits();

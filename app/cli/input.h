@@ -18,18 +18,19 @@ namespace headscope::cli {
 HeadId parse_head(const std::string& text);
 
 struct Input {
-  std::string model, text, file, dash, trace, cut;
+  std::string model, text, file, dash, trace, cut, system;
   std::vector<std::int32_t> ids;
   std::vector<std::string> temperatures, masks;  ///< [L.H=]τ and [L.H=]spec, in order
   std::vector<std::string> actions;              ///< "L.H: action", in order, after those
-  bool bos = false, no_bos = false, special = false;
+  bool bos = false, no_bos = false, special = false, chat = false;
 
   /// Which of its options a command takes.
   struct Takes {
     bool trace = false;       ///< --trace instead of a model and a text
     bool short_edits = true;  ///< --temperature and --mask, short forms of --edit
   };
-  /// Adds --model, --text, --file, -, --ids, --bos, --no-bos, --special, --cut, --edit, and what `takes` says.
+  /// Adds --model, --text, --file, -, --ids, --bos, --no-bos, --special, --chat, --system, --cut, --edit, and what
+  /// `takes` says.
   void add_to(Command& command, const Takes& takes);
   void add_to(Command& command) { add_to(command, Takes{}); }
   bool has_text() const;
