@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <string_view>
+
 #include "core/base/memory.h"
 
 namespace headscope {
@@ -35,6 +37,17 @@ std::string shape_text(const FoundModel& model) {
   if (model.bytes > 0) parts.push_back(memory_text(static_cast<double>(model.bytes)));
   if (!model.format.empty()) parts.push_back(model.format);
   return fmt::format("{}", fmt::join(parts, " · "));
+}
+
+std::string model_label(const std::filesystem::path& place) {
+  const std::string name = place.filename().string();
+  if (place.parent_path().filename() != "snapshots") return name;
+  constexpr std::string_view prefix = "models--";
+  std::string entry = place.parent_path().parent_path().filename().string();
+  if (!entry.starts_with(prefix)) return name;
+  entry.erase(0, prefix.size());
+  if (const std::size_t at = entry.find("--"); at != std::string::npos) entry.replace(at, 2, "/");
+  return entry;
 }
 
 void ModelList::look(JobRunner& jobs, const std::vector<std::filesystem::path>& folders) {

@@ -36,6 +36,9 @@ ModelsHere look_for_models(const std::vector<std::filesystem::path>& folders, co
 /// "6 × 8 heads · 1.2 GB · safetensors", of what is known.
 std::string shape_text(const FoundModel& model);
 
+/// A model's folder or file as people call it: its name, or "org/name" of a snapshot in the cache.
+std::string model_label(const std::filesystem::path& place);
+
 class ModelList {
  public:
   /// Looks again; `folders` are the user's own.

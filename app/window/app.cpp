@@ -115,7 +115,7 @@ ShellContent App::content() {
   const Results& results = explorer_->results();
   if (results.model.model) {
     const Trace* trace = results.run ? results.run->trace.get() : nullptr;
-    content.model.name = results.model_folder.filename().string();
+    content.model.name = model_label(results.model_folder);
     if (trace) {
       const ModelInfo& model = trace->model;
       content.model.details =

@@ -11,7 +11,6 @@
 #include "app/widgets/paragraph.h"
 #include "app/window/file_dialog.h"
 #include "core/base/nth.h"
-#include "core/io/model_location.h"
 #include "viz/scene/text.h"
 
 namespace headscope {
@@ -32,15 +31,13 @@ void ModelPicker::make_rows(const AppContext& app) {
   rows_.clear();
   std::vector<std::filesystem::path> listed;
   const auto fits = [&](const std::string& text) { return filter_.empty() || fuzzy_match(filter_, text).has_value(); };
-  const auto heading = [&, last = static_cast<const char*>(nullptr)](Row row, const char* of) mutable {
+  auto heading = [&, last = static_cast<const char*>(nullptr)](Row row, const char* of) mutable {
     if (std::exchange(last, of) != of) row.heading = of;
     rows_.push_back(std::move(row));
   };
   for (const std::filesystem::path& recent : app.settings.recent_models) {
     if (listed.size() == most_recent) break;
-    std::string name = recent.filename().string();
-    std::error_code gone;
-    if (recent.parent_path().filename() == "snapshots") name = locate_model(recent).name;  // "org/name", not a commit
+    const std::string name = model_label(recent);
     if (!fits(name + " " + recent.string())) continue;
     listed.push_back(recent);
     heading({name, "", recent.string(), recent.string(), recent, true, nullptr}, "RECENT");

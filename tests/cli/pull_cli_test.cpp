@@ -2,13 +2,11 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 
 #include "core/base/file.h"
+#include "tests/support/environment.h"
 #include "tests/support/fake_hub.h"
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
@@ -22,31 +20,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What the command line inherits, while this lives.
-struct Environment {
-  void set(const std::string& name, const std::string& value) {
-    if (const char* const old = std::getenv(name.c_str()); !before.contains(name))
-      before[name] = old ? std::optional<std::string>(old) : std::nullopt;
-    ::setenv(name.c_str(), value.c_str(), 1);
-  }
-  ~Environment() {
-    for (const auto& [name, value] : before)
-      value ? ::setenv(name.c_str(), value->c_str(), 1) : ::unsetenv(name.c_str());
-  }
-  std::map<std::string, std::optional<std::string>> before;
-};
-
 struct Fixture {
   explicit Fixture(const std::string& name, const std::string& model = "llama-gqa") : home(testing::scratch_dir(name)) {
-    for (const char* other : {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH", "HF_HUB_CACHE",
-                              "HUGGINGFACE_HUB_CACHE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"})
-      environment.set(other, "");
-    environment.set("HF_HOME", home.string());
-    environment.set("HF_ENDPOINT", hub.url());
-    environment.set("no_proxy", "127.0.0.1");
+    environment.use_hub(home, hub.url());
     hub.take_folder(testing::reference(model).string(), 10'000);
   }
-  Environment environment;
+  testing::Environment environment;
   FakeHub hub;
   fs::path home;
   fs::path entry() const { return home / "hub" / "models--someone--small"; }

@@ -97,7 +97,7 @@ Answered FakeHub::answer(const Asked& asked) {
     for (const auto& [file, is] : files) {
       nlohmann::json one{{"rfilename", file}};
       if (!no_sizes) one["size"] = is.content.size();
-      if (!no_sizes && is.large) one["lfs"] = {{"sha256", tag_of(is)}, {"size", is.content.size()}};
+      if (!no_sizes && is.large) one["lfs"] = {{"sha256", tag_of(is)}, {"size", is.content.size()}, {"pointerSize", 130}};
       list["siblings"].push_back(one);
     }
     return {200, {{"Content-Type", "application/json"}}, list.dump()};
