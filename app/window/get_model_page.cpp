@@ -93,6 +93,7 @@ void GetModelPage::finish(AppContext& app, bool shown) {
 
 void GetModelPage::offered(Ui& ui) {
   const float row = ui.px(row_height * ui.theme.text_scale);
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {ImGui::GetStyle().ItemSpacing.x, ui.px(4)});
   ImGui::BeginChild("offered", {0, std::min(ui.px(380), ImGui::GetIO().DisplaySize.y * 0.38f)},
                     ImGuiChildFlags_Borders | ImGuiChildFlags_NavFlattened);
   if (!models_.last()) note(ui, "Looking…");
@@ -134,6 +135,7 @@ void GetModelPage::offered(Ui& ui) {
            second);
     }
   ImGui::EndChild();
+  ImGui::PopStyleVar();
 }
 
 void GetModelPage::request_line(Ui& ui, AppContext& app) {

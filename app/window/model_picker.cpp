@@ -30,7 +30,10 @@ std::string first_line(const std::string& text) {
 void ModelPicker::make_rows(const AppContext& app) {
   rows_.clear();
   std::vector<std::filesystem::path> listed;
-  const auto fits = [&](const std::string& text) { return filter_.empty() || fuzzy_match(filter_, text).has_value(); };
+  // Letters anywhere in a name; a place only by a part of it as it is, since any few letters are in a long path.
+  const auto fits = [&](const std::string& name, const std::string& place) {
+    return filter_.empty() || fuzzy_match(filter_, name).has_value() || place.find(filter_) != std::string::npos;
+  };
   auto heading = [&, last = static_cast<const char*>(nullptr)](Row row, const char* of) mutable {
     if (std::exchange(last, of) != of) row.heading = of;
     rows_.push_back(std::move(row));
@@ -38,7 +41,7 @@ void ModelPicker::make_rows(const AppContext& app) {
   for (const std::filesystem::path& recent : app.settings.recent_models) {
     if (listed.size() == most_recent) break;
     const std::string name = model_label(recent);
-    if (!fits(name + " " + recent.string())) continue;
+    if (!fits(name, recent.string())) continue;
     listed.push_back(recent);
     heading({name, "", recent.string(), recent.string(), recent, true, nullptr}, "RECENT");
   }
@@ -46,7 +49,7 @@ void ModelPicker::make_rows(const AppContext& app) {
   for (const auto& [model, place] : models_.last()->models) {
     const std::string shape = shape_text(model);
     const std::string detail = model.family.empty() ? shape : model.family + (shape.empty() ? "" : " · " + shape);
-    if (!fits(model.name + " " + model.family + " " + place)) continue;
+    if (!fits(model.name + " " + model.family, place)) continue;
     const bool opens = model.refusal.empty();
     heading({model.name, detail, opens ? place : "does not open: " + first_line(model.refusal),
              opens ? model.path.string() : model.refusal, model.path, opens, nullptr},
@@ -72,6 +75,7 @@ const ModelPicker::Row* ModelPicker::list(Ui& ui) {
   const float row = ui.px(row_height * ui.theme.text_scale);
   const auto headings = std::ranges::count_if(rows_, [](const Row& each) { return each.heading != nullptr; });
   const float wanted = row * static_cast<float>(std::max(count, 1)) + ui.px(28) * static_cast<float>(headings);
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {ImGui::GetStyle().ItemSpacing.x, ui.px(4)});
   ImGui::BeginChild("models", {0, std::min(wanted + ui.px(6), ImGui::GetIO().DisplaySize.y * 0.44f)});
   if (count == 0)
     note(ui, models_.under_way() ? "Looking…" : filter_.empty() ? "No models here." : "Nothing is called that.");
@@ -86,10 +90,11 @@ const ModelPicker::Row* ModelPicker::list(Ui& ui) {
         each.opens)
       picked = &each;
     ImGui::PopID();
+    const bool visible = ImGui::IsItemVisible();
     ui.name(each.name, at, end);
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(ui, {each.name, each.tooltip});
     if (i == chosen_ && (down || up)) ImGui::SetScrollHereY();
-    if (!ImGui::IsItemVisible()) continue;
+    if (!visible) continue;
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const double logical = static_cast<double>(room / ui.scale) - 16;
     const std::string detail = elided(each.detail, ui.small(), logical * 0.6, ui.fonts);
@@ -106,6 +111,7 @@ const ModelPicker::Row* ModelPicker::list(Ui& ui) {
         {at.x + ui.px(8), second});
   }
   ImGui::EndChild();
+  ImGui::PopStyleVar();
   return picked;
 }
 

@@ -66,17 +66,24 @@ void SettingsPage::folder(Ui& ui, const char* label_text, const char* hint, Fold
 /// The folders in which models are looked for besides the bundled ones and the cache, and a line for one more.
 void SettingsPage::model_folders(Ui& ui, AppContext& app) {
   auto& folders = app.settings.model_folders;
-  for (std::size_t i = 0; i < folders.size(); ++i) {
-    label(ui, i == 0 ? "Look for models in" : "");
-    const float remove = button_width(ui, "Remove");
-    const double room = static_cast<double>((ImGui::GetContentRegionAvail().x - remove) / ui.scale) - 8;
-    ImGui::AlignTextToFramePadding();
-    text_line(ui, elided(folders[i].string(), ui.body(), room, ui.fonts), ui.theme.text);
-    ImGui::SameLine(ImGui::GetContentRegionMax().x - remove);
-    ImGui::PushID(static_cast<int>(i));
-    const bool gone = button(ui, "Remove", ImGui::GetFrameHeight());
-    ImGui::PopID();
-    if (gone) folders.erase(folders.begin() + static_cast<std::ptrdiff_t>(i--));
+  if (!folders.empty()) {
+    // Three are in sight, so that the page fits a small window; the list scrolls.
+    const float rows = static_cast<float>(std::min<std::size_t>(folders.size(), 3));
+    ImGui::BeginChild("model folders", {0, rows * ImGui::GetFrameHeightWithSpacing()}, ImGuiChildFlags_NavFlattened);
+    for (std::size_t i = 0; i < folders.size(); ++i) {
+      label(ui, i == 0 ? "Look for models in" : "");
+      const float remove = button_width(ui, "Remove"), width = ImGui::GetContentRegionAvail().x;
+      const float right = ImGui::GetCursorPosX() + width - remove;
+      const double room = static_cast<double>((width - remove) / ui.scale) - 8;
+      ImGui::AlignTextToFramePadding();
+      text_line(ui, elided(folders[i].string(), ui.body(), room, ui.fonts), ui.theme.text);
+      ImGui::SameLine(right);
+      ImGui::PushID(static_cast<int>(i));
+      const bool gone = button(ui, "Remove", ImGui::GetFrameHeight());
+      ImGui::PopID();
+      if (gone) folders.erase(folders.begin() + static_cast<std::ptrdiff_t>(i--));
+    }
+    ImGui::EndChild();
   }
   label(ui, folders.empty() ? "Look for models in" : "");
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - button_width(ui, "Add") - ui.px(8));

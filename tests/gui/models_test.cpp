@@ -2,7 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include <fstream>
+#include <cstdlib>
+#include <initializer_list>
 
 #include "app/window/app.h"
 #include "core/base/file.h"
@@ -23,7 +24,7 @@ namespace {
 struct Program {
   explicit Program(const std::string& name, int width = 1280, int height = 720)
       : home(scratch_dir(name)), app((environment.use_hub(home, hub.url()), options(home, width, height))) {
-    hub.take_folder(testing::reference("llama-gqa").string(), 10'000);
+    hub.take_folder(testing::reference("gpt2-random").string(), 10'000);
     driver.until([&] { return app.settled() && app.explorer().results().run; }, 20'000);
   }
   static AppOptions options(const fs::path& home, int width, int height) {
@@ -63,16 +64,16 @@ struct Program {
   Driver driver{app.window(), [this] { app.frame(); }};
 };
 
-/// A folder with a model that opens and two that do not.
+/// A folder with a model that opens and one that does not.
 fs::path folder_of_models(const fs::path& below) {
   const fs::path folder = below / "mine";
-  const auto with = [&](const std::string& name, const std::string& config) {
+  const auto with = [&](const std::string& name, std::initializer_list<const char*> files) {
     fs::create_directories(folder / name);
-    write_file_atomically(folder / name / "config.json", config);
-    fs::copy_file(testing::reference("gpt2-f16") / "model.safetensors", folder / name / "model.safetensors");
+    for (const char* file : files) fs::copy_file(testing::reference("gpt2-random") / file, folder / name / file);
   };
-  with("half-gpt2", read_file(testing::reference("gpt2-f16") / "config.json"));
-  with("some-bert", R"({"model_type": "bert"})");
+  with("half-gpt2", {"config.json", "vocab.json", "merges.txt", "model.safetensors"});
+  with("some-bert", {"model.safetensors"});
+  write_file_atomically(folder / "some-bert" / "config.json", R"({"model_type": "bert"})");
   return folder;
 }
 
