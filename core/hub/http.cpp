@@ -249,10 +249,13 @@ HttpReply HttpClient::send(const HttpRequest& request, const std::stop_token& st
 
   if (curl_multi_add_handle(state_->multi, easy) != CURLM_OK)
     throw HttpError(shown_url(request.url), "a request that begins", "none", "", false);
-  struct Removed {  // whatever ends this
+  struct Removed {  // whatever ends this; the handle forgets what is on this function's stack
     CURLM* multi;
-    CURL* easy;
-    ~Removed() { curl_multi_remove_handle(multi, easy); }
+    CURL* handle;
+    ~Removed() {
+      curl_multi_remove_handle(multi, handle);
+      curl_easy_reset(handle);
+    }
   } const removed{state_->multi, easy};
 
   CURLcode code = CURLE_OK;

@@ -11,6 +11,7 @@
 
 #include "core/base/excerpt.h"
 #include "core/base/json.h"
+#include "core/hub/digest.h"
 #include "core/io/json_view.h"
 #include "core/io/strict_json.h"
 
@@ -206,6 +207,9 @@ HubModel HubClient::model(const std::string& name, const std::string& revision, 
     if (!stays_below(path.text())) path.refuse("the name of a file below the model's folder");
     HubFile one{path.text(), std::nullopt};
     if (const auto size = file.find("size")) one.size = size->natural();
+    const auto large = file.find("lfs");
+    const std::string digest = large ? large->text_or("sha256", "") : file.text_or("blobId", "");
+    if (digest_kind(digest) != DigestKind::none) one.digest = digest;
     model.files.push_back(std::move(one));
   }
   return model;

@@ -18,6 +18,7 @@ namespace headscope {
 struct HubFile {
   std::string name;                   ///< "onnx/model.onnx": below the model's folder, never out of it
   std::optional<std::uint64_t> size;  ///< bytes, where the hub says so
+  std::string digest = {};            ///< SHA-256 or Git id of its content, where the hub says so; "" = it does not
 };
 
 struct HubModel {

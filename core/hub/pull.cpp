@@ -129,8 +129,10 @@ class Pull {
   void need_room(const std::vector<HubFile>& files) const {
     std::uint64_t wanted = 0;
     std::error_code gone;
-    for (const HubFile& file : files)
-      if (!fs::exists(out_.folder / file.name, gone)) wanted += file.size.value_or(0);
+    for (const HubFile& file : files) {
+      const bool linked = !file.digest.empty() && fs::exists(entry_->blob(file.digest), gone);
+      if (!linked && !fs::exists(out_.folder / file.name, gone)) wanted += file.size.value_or(0);
+    }
     for (const auto& part : fs::directory_iterator(entry_->folder() / "blobs", gone))
       if (part.path().extension() == ".incomplete") wanted -= std::min(wanted, size_of(part.path()));
     fs::path place = settings_.cache;

@@ -65,6 +65,7 @@ Answered FakeHub::content(const std::string& file, const Asked& asked,
 }
 
 Answered FakeHub::answer_stored(const Asked& asked) {
+  const std::lock_guard hold(both_);
   const std::string prefix = "/store/";
   const std::string file = asked.target.substr(prefix.size(), asked.target.find('?') - prefix.size());
   if (!files.contains(file)) return {404};
@@ -73,6 +74,7 @@ Answered FakeHub::answer_stored(const Asked& asked) {
 }
 
 Answered FakeHub::answer(const Asked& asked) {
+  const std::lock_guard hold(both_);
   for (auto& [begin, codes] : statuses)
     if (asked.target.starts_with(begin) && !codes.empty()) {
       const int status = codes.front();
@@ -97,7 +99,8 @@ Answered FakeHub::answer(const Asked& asked) {
     for (const auto& [file, is] : files) {
       nlohmann::json one{{"rfilename", file}};
       if (!no_sizes) one["size"] = is.content.size();
-      if (!no_sizes && is.large) one["lfs"] = {{"sha256", tag_of(is)}, {"size", is.content.size()}, {"pointerSize", 130}};
+      if (!no_sizes && is.large)
+        one["lfs"] = {{"sha256", tag_of(is)}, {"size", is.content.size()}, {"pointerSize", 130}};
       list["siblings"].push_back(one);
     }
     return {200, {{"Content-Type", "application/json"}}, list.dump()};

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/http_server.h"
@@ -50,6 +52,7 @@ class FakeHub {
   Answered answer_stored(const Asked& asked);
   Answered content(const std::string& file, const Asked& asked, std::vector<std::pair<std::string, std::string>> with);
 
+  std::mutex both_;  // one answer at a time, of either server
   HttpServer store_, hub_;
 };
 
