@@ -20,6 +20,7 @@ struct UiRequests {
   enum class Dialog { none, open_model, open_session, save_session, export_view };
   Dialog dialog = Dialog::none;
   bool palette = false;                                 ///< open it
+  bool models = false, get_model = false;               ///< open the menu of models; the page that fetches one
   bool keys = false;                                    ///< show the list of keys
   bool settings = false, about = false, steps = false;  ///< show these pages
   bool settings_changed = false;                        ///< they are worth writing down now

@@ -98,6 +98,10 @@ Action coloring(std::string id, std::string title, std::function<bool(const AppC
 
 void add_file(std::vector<Action>& all) {
   const auto dialog = [](Dialog which) { return [which](AppContext& app) { app.ui.dialog = which; }; };
+  all.push_back({"file.models", "Models on this machine…", "Ctrl+M", "File",
+                 [](AppContext& app) { app.ui.models = true; }, nullptr, nullptr});
+  all.push_back({"file.get_model", "Get a model…", "Ctrl+G", "File", [](AppContext& app) { app.ui.get_model = true; },
+                 nullptr, nullptr});
   all.push_back({"file.open_model", "Open model…", "Ctrl+O", "File", dialog(Dialog::open_model), nullptr, nullptr});
   constexpr std::pair<const char*, const char*> bundled[] = {
       {"tiny-gpt2", "Open tiny-gpt2: stories, learned positions"},

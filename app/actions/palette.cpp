@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/state/model_list.h"
 #include "core/attention/masks.h"
 #include "core/base/nth.h"
 
@@ -57,7 +58,7 @@ void add_tokens(std::vector<PaletteItem>& items, const Results& results) {
 
 void add_models(std::vector<PaletteItem>& items, const AppContext& app) {
   for (const fs::path& folder : app.settings.recent_models)
-    items.push_back({"Open " + folder.filename().string(), folder.string(), "Model",
+    items.push_back({"Open " + model_label(folder), folder.string(), "Model",
                      [folder](AppContext& at) { at.explorer.run.open_model(folder); }});
 }
 

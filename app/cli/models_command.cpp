@@ -3,15 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <set>
-
-#include "app/assets.h"
 #include "app/cli/commands.h"
 #include "app/cli/report.h"
 #include "app/cli/table_text.h"
+#include "app/model_places.h"
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
-#include "core/io/model_location.h"
 #include "core/model/formats/found_models.h"
 
 namespace headscope::cli {
@@ -19,35 +16,11 @@ namespace headscope::cli {
 namespace {
 namespace fs = std::filesystem;
 
-struct Place {
-  std::string kind;  ///< "bundled", "cache", "folder"
-  fs::path folder;
-};
-
-/// Where models are looked for; of those that nobody named only what is there.
-std::vector<Place> places(const std::vector<std::string>& named) {
-  std::vector<Place> all;
-  std::set<fs::path> seen;
-  const auto add = [&](const char* kind, const fs::path& folder) {
-    std::error_code gone;
-    const fs::path real = fs::canonical(folder, gone);
-    if (!gone && seen.insert(real).second) all.push_back({kind, folder});
-  };
-  for (const std::string& folder : named) {
-    if (std::error_code gone; !fs::exists(folder, gone))
-      throw Error(folder, "a folder of models", "nothing of that name");
-    add("folder", folder);
-  }
-  if (const auto models = find_bundled_model("tiny-gpt2")) add("bundled", models->parent_path());
-  for (const fs::path& cache : cache_folders()) add("cache", cache);
-  return all;
-}
-
 std::string shape(const ModelDims& dims) {
   return dims.layers == 0 ? "" : fmt::format("{} × {}", dims.layers, dims.heads);
 }
 
-Report models_report(const std::vector<Place>& places, const std::stop_token& stop) {
+Report models_report(const std::vector<ModelPlace>& places, const std::stop_token& stop) {
   Report out;
   Report::Table& table = out.table("models", {{"name", "model"},
                                               "family",
@@ -63,7 +36,7 @@ Report models_report(const std::vector<Place>& places, const std::stop_token& st
                                               only_in(Form::scripts, "path"),
                                               only_in(Form::scripts, "refusal")});
   std::vector<std::string> refusals, remarks;
-  for (const Place& place : places) {
+  for (const ModelPlace& place : places) {
     const FoundModels found = find_models(place.folder, stop);
     for (const FoundModel& model : found.models) {
       const bool opens = model.refusal.empty();
@@ -79,7 +52,7 @@ Report models_report(const std::vector<Place>& places, const std::stop_token& st
   for (const std::string& line : refusals) out.line("  " + line);
   for (const std::string& line : remarks) out.line(line);
   std::vector<std::string> looked;
-  for (const Place& place : places) looked.push_back(place.folder.string());
+  for (const ModelPlace& place : places) looked.push_back(place.folder.string());
   out.line("Looked in " + fmt::format("{}", fmt::join(looked, ", ")) +
            "; configuration and tensors' names were read, tokenizers and weights are when a model opens.");
   out.data("looked_in", looked);
@@ -101,7 +74,11 @@ void add_models(Command& app, Console& console) {
   command.add_flag("--json", options->json, "JSON instead of a table").excludes(csv);
   command.does([options, &console] {
     const Form form = options->json ? Form::json : options->csv ? Form::csv : Form::text;
-    console.print(models_report(places(options->folders), console.stop()).printed(form));
+    for (const std::string& folder : options->folders)
+      if (std::error_code gone; !fs::exists(folder, gone))
+        throw Error(folder, "a folder of models", "nothing of that name");
+    const auto places = model_places({options->folders.begin(), options->folders.end()});
+    console.print(models_report(places, console.stop()).printed(form));
   });
 }
 

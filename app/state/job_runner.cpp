@@ -16,6 +16,7 @@ JobRunner::JobRunner(int threads, const std::function<void()>& wake)
       backend_(std::make_shared<Backend>(threads)),
       memory_(std::make_shared<PassMemory>()),
       files_(wake),
+      network_(wake),
       worker_(wake) {}
 
 JobRunner::~JobRunner() = default;
@@ -60,13 +61,17 @@ void JobRunner::on_files(const std::string& tag, Worker::Work work) {
       [this, tag](const std::string& why) { failed(tag, why); });
 }
 
+void JobRunner::on_network(const std::string& tag, Worker::Work work) {
+  network_.submit(tag, std::move(work), [](const std::string&) {});
+}
+
 void JobRunner::forget(const std::string& tag) {
   jobs_.erase(tag);
   worker_.cancel(tag);
 }
 
 bool JobRunner::frame() {
-  const int delivered = worker_.drain() + files_.drain();
+  const int delivered = worker_.drain() + files_.drain() + network_.drain();
   return std::exchange(changed_, false) || delivered > 0;
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 // Work beside the UI thread: jobs with a tag and words for the status line, what was stopped and can be run again, and
 // the one message of what failed. Computes on one worker, one job at a time; reads and writes files on another, so that
-// a folder is listed while a model runs. Knows nothing of what the jobs are about. Thread rule: the UI thread.
+// a folder is listed while a model runs; fetches on a third. Knows nothing of what the jobs are about. Thread rule: the
+// UI thread.
 
 #include <cstdint>
 #include <functional>
@@ -47,6 +48,10 @@ class JobRunner {
               std::function<void()> gave_up = {});
   /// Reading and writing files, beside the worker that computes.
   void on_files(const std::string& tag, Worker::Work work);
+  /// What uses the network and may take hours, beside both: it is not what busy(), status() and stop() speak of, and no
+  /// failure of it becomes the message.
+  void on_network(const std::string& tag, Worker::Work work);
+  void stop_network(const std::string& tag) { network_.cancel(tag); }
   /// Drops the queued and stops the running job of a tag.
   void forget(const std::string& tag);
 
@@ -100,7 +105,7 @@ class JobRunner {
   std::uint64_t stops_ = 0;
   std::optional<Message> message_;
   bool changed_ = false;
-  Worker files_, worker_;  // last: their jobs end before anything they deliver to goes away
+  Worker files_, network_, worker_;  // last: their jobs end before anything they deliver to goes away
 };
 
 }  // namespace headscope

@@ -85,6 +85,8 @@ std::string to_json(const Settings& settings) {
   out["memory_mb"] = settings.memory_mb;
   out["models_folder"] = settings.models_folder.generic_string();
   out["documents_folder"] = settings.documents_folder.generic_string();
+  out["model_folders"] = ordered_json::array();
+  for (const fs::path& folder : settings.model_folders) out["model_folders"].push_back(folder.generic_string());
   out["detector_rule"] = settings.detector_rule;
   // A path of other bytes than UTF-8 is not worth losing the rest for.
   return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
@@ -116,6 +118,9 @@ Settings settings_from_json(const std::string& text, const std::string& where) {
         settings.recent_models.push_back(folder);
     }
   }
+  if (const auto folders = fields.find("model_folders"))
+    for (const JsonView& each : folders->elements("folders", 0, Settings::most_model_folders))
+      if (const fs::path folder = each.text(); !folder.empty()) settings.model_folders.push_back(folder);
   fields.read("detector_rule", settings.detector_rule);
   if (settings.detector_rule.empty()) settings.detector_rule = Settings{}.detector_rule;  // one was being written
   if (const auto pages = fields.find("pages"))

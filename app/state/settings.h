@@ -24,9 +24,10 @@ struct Settings {
   int threads = 0;                                        ///< that compute; 0 = one per hardware thread
   int memory_mb = 1024;                                   ///< of one trace, mebibytes
   std::filesystem::path models_folder, documents_folder;  ///< where dialogs begin; empty = where the last one was
+  std::vector<std::filesystem::path> model_folders;       ///< where models are looked for besides, in this order
   std::string detector_rule = "k == q - 1";               ///< the last that was written (core/metrics/cell_rule.h)
 
-  static constexpr std::size_t most_recent = 12;
+  static constexpr std::size_t most_recent = 12, most_model_folders = 32;
   static constexpr double least_scale = 0.5, most_scale = 4;
   static constexpr int most_threads = 1024, least_memory_mb = 16, most_memory_mb = 1 << 20;
   void remember_model(const std::filesystem::path& folder);

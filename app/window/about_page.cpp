@@ -21,6 +21,8 @@ constexpr Library libraries[] = {
     {"utf8proc", "MIT", "juliastrings.github.io/utf8proc"},
     {"SentencePiece", "Apache 2.0", "github.com/google/sentencepiece"},
     {"nlohmann/json", "MIT", "github.com/nlohmann/json"},
+    {"libcurl", "curl (MIT)", "curl.se/libcurl"},
+    {"OpenSSL", "Apache 2.0", "openssl.org"},
     {"libzip", "BSD 3-clause", "libzip.org"},
     {"zlib", "zlib", "zlib.net"},
     {"libpng", "libpng 2.0", "libpng.org"},

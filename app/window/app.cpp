@@ -115,7 +115,7 @@ ShellContent App::content() {
   const Results& results = explorer_->results();
   if (results.model.model) {
     const Trace* trace = results.run ? results.run->trace.get() : nullptr;
-    content.model.name = results.model_folder.filename().string();
+    content.model.name = model_label(results.model_folder);
     if (trace) {
       const ModelInfo& model = trace->model;
       content.model.details =
@@ -144,6 +144,10 @@ ShellContent App::content() {
     }
     content.status.push_back({" · " + explorer_->jobs.backend()->name(), false});
   }
+  if (const std::string getting = get_model_.status(); !getting.empty()) {
+    if (!content.status.empty()) content.status.push_back({" · ", false});
+    content.status.push_back({getting, false});
+  }
   return content;
 }
 
@@ -159,7 +163,8 @@ void App::draw(Ui& ui) {
     content.middle = [&app, shown](Ui& inner) { shown->middle({inner, app}); };
     content.right = [&app, shown](Ui& inner) { shown->right({inner, app}); };
   }
-  content.model_menu = [&app](Ui& inner) { model_menu(inner, app); };
+  content.model_menu = [this, &app](Ui& inner) { picker_.draw(inner, app); };
+  content.open_model_menu = std::exchange(requests_.models, false);
   content.export_menu = [&app](Ui&) {
     for (const Action& action : actions())
       if ((action.id == "file.export" || action.id.starts_with("file.copy") || action.id == "file.save_session") &&
@@ -176,6 +181,7 @@ void App::draw(Ui& ui) {
   palette_.draw(ui, app);
   draw_keys(ui, app);
   files_.draw(ui, app);
+  get_model_.draw(ui, app);
   settings_page_.draw(ui, app);
   about_.draw(ui, app);
   steps_.draw(ui, app);
@@ -298,6 +304,8 @@ void App::run() {
       // the job gets most of the time.
       if (explorer_->jobs.busy())
         window_->tick(std::max(0.1, 3 * (now() - begin)));
+      else if (get_model_.under_way())
+        window_->tick(0.2);
       else if (unsaved_->pending())
         window_->tick(1);
     }

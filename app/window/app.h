@@ -16,6 +16,8 @@
 #include "app/state/explorer.h"
 #include "app/state/settings.h"
 #include "app/window/file_dialog.h"
+#include "app/window/get_model_page.h"
+#include "app/window/model_picker.h"
 #include "app/window/pages.h"
 #include "app/window/palette_overlay.h"
 #include "app/window/shell.h"
@@ -72,6 +74,8 @@ class App {
   std::vector<Workspace*> workspaces_;
   PaletteOverlay palette_;
   FileDialog files_;
+  ModelPicker picker_;
+  GetModelPage get_model_;
   SettingsPage settings_page_;
   AboutPage about_;
   StepsPage steps_;

@@ -308,20 +308,4 @@ void FileDialog::draw(Ui& ui, AppContext& app) {
   ImGui::EndPopup();
 }
 
-void model_menu(Ui& ui, AppContext& app) {
-  ImGui::Dummy({ui.px(300), 0});
-  if (!app.settings.recent_models.empty()) section(ui, "Recent");
-  const auto recent = app.settings.recent_models;  // opening one changes the list
-  for (const std::filesystem::path& folder : recent) {
-    const std::string name = folder.filename().string();
-    if (ImGui::MenuItem(std::string(ui.fonts.laid_out(name)).c_str())) open_path(folder, app);
-    if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(ui, {folder.string()});
-  }
-  section(ui, "File");
-  for (const Action& action : actions())
-    if (action.group == "File" &&
-        ImGui::MenuItem(action.title.c_str(), action.shortcut.c_str(), false, action.is_enabled(app)))
-      action.run(app);
-}
-
 }  // namespace headscope

@@ -1,5 +1,5 @@
 #pragma once
-// Files as the window opens and writes them: the dialog, the menu of the model, a path that was dropped or named.
+// Files as the window opens and writes them: the dialog, a path that was dropped or named.
 // Thread rule: the UI thread.
 
 #include <functional>
@@ -49,8 +49,5 @@ class FileDialog {
 std::filesystem::path place_of_model(const std::filesystem::path& path);
 /// Opens a model's folder, or a session file, and remembers it.
 void open_path(const std::filesystem::path& path, AppContext& app);
-
-/// The menu under the model's name: recent models, the bundled example, and the actions on files.
-void model_menu(Ui& ui, AppContext& app);
 
 }  // namespace headscope

@@ -20,7 +20,8 @@ class SettingsPage {
     std::string text, problem;
   };
   void folder(Ui& ui, const char* label, const char* hint, Folder& line, std::filesystem::path& setting);
-  Folder models_, documents_;
+  void model_folders(Ui& ui, AppContext& app);
+  Folder models_, documents_, added_;
   bool open_ = false;
 };
 

@@ -11,6 +11,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/window/floating.h"
 #include "app/window/pages.h"
+#include "viz/scene/text.h"
 
 namespace headscope {
 
@@ -62,11 +63,59 @@ void SettingsPage::folder(Ui& ui, const char* label_text, const char* hint, Fold
   if (!line.problem.empty()) paragraph(ui, line.problem, ui.theme.key);
 }
 
+/// The folders in which models are looked for besides the bundled ones and the cache, and a line for one more.
+void SettingsPage::model_folders(Ui& ui, AppContext& app) {
+  auto& folders = app.settings.model_folders;
+  if (!folders.empty()) {
+    // Three are in sight, so that the page fits a small window; the list scrolls.
+    const float rows = static_cast<float>(std::min<std::size_t>(folders.size(), 3));
+    ImGui::BeginChild("model folders", {0, rows * ImGui::GetFrameHeightWithSpacing()}, ImGuiChildFlags_NavFlattened);
+    for (std::size_t i = 0; i < folders.size(); ++i) {
+      label(ui, i == 0 ? "Look for models in" : "");
+      const float remove = button_width(ui, "Remove"), width = ImGui::GetContentRegionAvail().x;
+      const float right = ImGui::GetCursorPosX() + width - remove;
+      const double room = static_cast<double>((width - remove) / ui.scale) - 8;
+      ImGui::AlignTextToFramePadding();
+      text_line(ui, elided(folders[i].string(), ui.body(), room, ui.fonts), ui.theme.text);
+      ImGui::SameLine(right);
+      ImGui::PushID(static_cast<int>(i));
+      const bool gone = button(ui, "Remove", ImGui::GetFrameHeight());
+      ImGui::PopID();
+      if (gone) folders.erase(folders.begin() + static_cast<std::ptrdiff_t>(i--));
+    }
+    ImGui::EndChild();
+  }
+  label(ui, folders.empty() ? "Look for models in" : "");
+  ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - button_width(ui, "Add") - ui.px(8));
+  if (input_line(ui, "##Look for models in", "a folder beside the bundled models and the cache", added_.text))
+    added_.problem.clear();
+  const bool entered =
+      ImGui::IsItemDeactivated() && (ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter));
+  ImGui::SameLine(0, ui.px(8));
+  ImGui::BeginDisabled(added_.text.empty() || folders.size() >= Settings::most_model_folders);
+  const bool add = button(ui, "Add", ImGui::GetFrameHeight());
+  ImGui::EndDisabled();
+  if ((add || entered) && !added_.text.empty()) {
+    const std::filesystem::path path(added_.text);
+    std::error_code missing;
+    added_.problem = !path.is_absolute()                                 ? "Write the whole path, from / on."
+                     : !std::filesystem::is_directory(path, missing)     ? "There is no such folder."
+                     : std::ranges::find(folders, path) != folders.end() ? "It is in the list already."
+                                                                         : "";
+    if (added_.problem.empty() && folders.size() < Settings::most_model_folders) {
+      folders.push_back(path);
+      added_.text.clear();
+    }
+  }
+  if (!added_.problem.empty()) paragraph(ui, added_.problem, ui.theme.key);
+}
+
 void SettingsPage::draw(Ui& ui, AppContext& app) {
   Settings& settings = app.settings;
   if (std::exchange(app.ui.settings, false)) {
     models_ = {settings.models_folder.string(), ""};
     documents_ = {settings.documents_folder.string(), ""};
+    added_ = {};
     ImGui::OpenPopup("settings");
     open_ = true;
   }
@@ -112,6 +161,7 @@ void SettingsPage::draw(Ui& ui, AppContext& app) {
   section(ui, "FOLDERS", "empty: where the last dialog was");
   folder(ui, "Models", "where “Open model” begins", models_, settings.models_folder);
   folder(ui, "Documents", "where sessions and pictures are kept", documents_, settings.documents_folder);
+  model_folders(ui, app);
   ImGui::Dummy({0, ui.px(4)});
   if (const auto file = settings_file(); !file.empty()) remark(ui, "Kept in " + file.string());
   if (button(ui, "Close") || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();

@@ -123,7 +123,8 @@ ShellEvents top_bar(Ui& ui, const ShellContent& content) {
   ImGui::SameLine(0, ui.px(18));
   ImGui::SetCursorPosY(middle);
   const bool open = !content.model.name.empty();
-  if (menu_button(ui, "Model", open ? content.model.name : "Open a model", content.model.details, frame))
+  if (menu_button(ui, "Model", open ? content.model.name : "Open a model", content.model.details, frame) ||
+      content.open_model_menu)
     ImGui::OpenPopup("model menu");
   if (content.model_menu) {
     ImGui::SetNextWindowPos({corner.x + ui.px(100), corner.y + size.y}, ImGuiCond_Appearing);

@@ -41,6 +41,7 @@ struct ShellContent {
   std::function<void()> again;                       ///< takes up what was stopped; empty = nothing was
   std::function<void(Ui&)> left, middle, right;
   std::function<void(Ui&)> model_menu, export_menu;  ///< drawn inside an open popup
+  bool open_model_menu = false;                      ///< as if its button had been pressed
 };
 
 /// What was clicked in the top bar, for the app to act on.

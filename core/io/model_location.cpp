@@ -104,18 +104,26 @@ std::string named(const fs::path& folder) {
   return whole.filename().string();
 }
 
+/// A name with a folder in it could reach any place of the machine.
+bool is_plain(const std::string& commit) {
+  return !commit.empty() && std::ranges::all_of(commit, [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-';
+  });
+}
+
+/// The commit that a branch or tag of a cache entry is at; "" where it is not known.
+std::string ref_of(const fs::path& entry, const std::string& revision) {
+  if (revision.empty() || revision.front() == '/' || !is_file(entry / "refs" / revision)) return "";
+  std::string commit = read_file(entry / "refs" / revision, 4096);
+  while (!commit.empty() && (commit.back() == '\n' || commit.back() == '\r')) commit.pop_back();
+  return commit;
+}
+
 /// The snapshot of a cache entry, or the entry itself where there is none that could be meant.
 fs::path snapshot_of(const fs::path& entry) {
   const fs::path snapshots = entry / "snapshots";
-  if (is_file(entry / "refs" / "main")) {
-    std::string revision = read_file(entry / "refs" / "main", 4096);
-    while (!revision.empty() && (revision.back() == '\n' || revision.back() == '\r')) revision.pop_back();
-    // A name with a folder in it could reach any place of the machine.
-    const bool plain = !revision.empty() && std::ranges::all_of(revision, [](char c) {
-      return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-';
-    });
-    if (plain && is_folder(snapshots / revision)) return snapshots / revision;
-  }
+  if (const std::string commit = ref_of(entry, "main"); is_plain(commit) && is_folder(snapshots / commit))
+    return snapshots / commit;
   std::vector<fs::path> all;
   std::error_code ignored;
   for (const auto& item : fs::directory_iterator(snapshots, ignored))
@@ -148,26 +156,49 @@ ModelLocation locate_model(const fs::path& path) {
   return model;
 }
 
+namespace {
+void add_place(std::vector<fs::path>& to, const char* variable, const char* below) {
+  const char* const value = std::getenv(variable);
+  if (value && *value) to.push_back((fs::path(value) / below).lexically_normal());
+}
+}  // namespace
+
+std::vector<fs::path> hugging_face_homes() {
+  std::vector<fs::path> homes;
+  add_place(homes, "HF_HOME", "");
+  add_place(homes, "XDG_CACHE_HOME", "huggingface");
+  add_place(homes, "HOME", ".cache/huggingface");
+  return homes;
+}
+
 std::vector<fs::path> cache_folders() {
   std::vector<fs::path> folders;
-  const auto add = [&](const char* variable, const char* below) {
-    const char* const value = std::getenv(variable);
-    if (value && *value) folders.push_back((fs::path(value) / below).lexically_normal());
-  };
-  add("HF_HUB_CACHE", "");
-  add("HF_HOME", "hub");
-  add("HOME", ".cache/huggingface/hub");
+  add_place(folders, "HF_HUB_CACHE", "");
+  add_place(folders, "HUGGINGFACE_HUB_CACHE", "");
+  for (const fs::path& home : hugging_face_homes()) folders.push_back(home / "hub");
   return folders;
 }
 
+std::string cache_entry_name(const std::string& name) {
+  std::string entry = std::string(cache_prefix) + name;
+  if (const std::size_t slash = entry.find('/'); slash != std::string::npos) entry.replace(slash, 1, "--");
+  return entry;
+}
+
 std::optional<fs::path> find_in_cache(const std::string& name) {
-  const std::size_t slash = name.find('/');
-  if (slash == std::string::npos || name.find('/', slash + 1) != std::string::npos ||
+  const std::size_t at = name.find('@');
+  const std::string model = name.substr(0, at), revision = at == std::string::npos ? "" : name.substr(at + 1);
+  const std::size_t slash = model.find('/');
+  if (slash == std::string::npos || model.find('/', slash + 1) != std::string::npos ||
       name.find("..") != std::string::npos)
     return std::nullopt;
-  const std::string entry = fmt::format("{}{}--{}", cache_prefix, name.substr(0, slash), name.substr(slash + 1));
-  for (const fs::path& cache : cache_folders())
-    if (is_folder(cache / entry)) return cache / entry;
+  for (const fs::path& cache : cache_folders()) {
+    const fs::path entry = cache / cache_entry_name(model);
+    if (!is_folder(entry)) continue;
+    if (at == std::string::npos) return entry;
+    for (const std::string& commit : {ref_of(entry, revision), revision})
+      if (is_plain(commit) && is_folder(entry / "snapshots" / commit)) return entry / "snapshots" / commit;
+  }
   return std::nullopt;
 }
 

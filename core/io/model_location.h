@@ -34,10 +34,14 @@ struct ModelLocation {
 /// *.safetensors, pytorch_model.bin, its index, one *.gguf, one *.bin, *.pt or *.pth.
 ModelLocation locate_model(const std::filesystem::path& path);
 
-/// Where Hugging Face's tools keep what they fetched, the first to be asked first: HF_HUB_CACHE, HF_HOME/hub and
-/// ~/.cache/huggingface/hub. They need not exist.
+/// Where Hugging Face's tools keep what is theirs, the first to be asked first: HF_HOME, XDG_CACHE_HOME/huggingface and
+/// ~/.cache/huggingface. They need not exist.
+std::vector<std::filesystem::path> hugging_face_homes();
+/// … and the models that they fetched: HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE and "hub" in each of those.
 std::vector<std::filesystem::path> cache_folders();
-/// The entry of "org/name" in the first of these that has one.
+/// The folder of "org/name" in a cache: "models--org--name".
+std::string cache_entry_name(const std::string& name);
+/// The entry of "org/name" in the first of these that has one; of "org/name@revision" the snapshot of that revision.
 std::optional<std::filesystem::path> find_in_cache(const std::string& name);
 
 /// The tensors of a located model, or of any file of tensors. Throws Error as the reader of its format does.

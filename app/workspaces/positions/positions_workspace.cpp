@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "app/state/model_list.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/keyboard.h"
 #include "app/widgets/paragraph.h"
@@ -53,7 +54,7 @@ bool card(const Ui& ui, const char* id, std::string_view title, const std::strin
 }
 
 std::string model_name(const Results& results) {
-  return results.model_folder.filename().string();
+  return model_label(results.model_folder);
 }
 
 }  // namespace
