@@ -74,6 +74,7 @@ class App {
   FileDialog files_;
   SettingsPage settings_page_;
   AboutPage about_;
+  ModelPage about_model_;
   StepsPage steps_;
   Copying copying_;
   bool changed_ = true;

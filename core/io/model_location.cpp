@@ -148,6 +148,10 @@ ModelLocation locate_model(const fs::path& path) {
   return model;
 }
 
+FilesStamp stamp_of(const ModelLocation& model) {
+  return FilesStamp::of(model.self_contained() ? model.weights : model.folder);
+}
+
 std::vector<fs::path> cache_folders() {
   std::vector<fs::path> folders;
   const auto add = [&](const char* variable, const char* below) {
