@@ -187,7 +187,9 @@ std::vector<ConfigKey> ConfigReader::keys() const {
     const std::string name = excerpt(spelled == data_->spelled.end() ? key : spelled->second, 80);
     const auto opened = data_->opened.find(key);
     if (opened == data_->opened.end()) {
-      out.push_back({name, show(value), data_->asked.contains(key)});
+      // As it is written, unlike in Errors, whose lines are short.
+      const std::string shown = excerpt(value.dump(-1, ' ', false, Json::error_handler_t::replace));
+      out.push_back({name, shown, data_->asked.contains(key)});
       continue;
     }
     std::vector<ConfigKey> inside;  // what any of its readers asked for

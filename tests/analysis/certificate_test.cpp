@@ -142,8 +142,8 @@ TEST_CASE("what is remembered holds for these weights, these files and this vers
   CHECK(store.find(first)->family == "gpt2");
   CHECK(CertificateStore(fs::path()).find(first) == std::nullopt);
 
-  const fs::path weights = second / "model.safetensors";
-  fs::last_write_time(weights, fs::last_write_time(weights) + std::chrono::seconds(1));
+  const fs::path shard = second / "model-00002-of-00002.safetensors";
+  fs::last_write_time(shard, fs::last_write_time(shard) + std::chrono::seconds(1));
   CHECK_FALSE(store.find(second));
   Certificate older = made;
   older.program = "0.0.1";
