@@ -34,20 +34,20 @@ void JobRunner::failed(const std::string& tag, const std::string& why) {
 void JobRunner::submit(const JobName& job, Worker::Work work, OnStop on_stop, std::function<void()> gave_up) {
   words_[job.tag] = job.words;
   jobs_[job.tag] = {on_stop == OnStop::again ? work : nullptr, on_stop, std::move(gave_up), false, job.aside};
-  (job.aside ? aside_ : worker_)
-      .submit(
-          job.tag,
-          [this, tag = job.tag, work = std::move(work)](Worker::Job& at) -> Worker::Deliver {
-            return [this, tag, deliver = work(at)] {
-              jobs_.erase(tag);
-              dismiss(tag);
-              if (deliver) deliver();
-            };
-          },
-          [this, tag = job.tag](const std::string& why) {
-            if (auto known = jobs_.extract(tag); known && known.mapped().gave_up) known.mapped().gave_up();
-            failed(tag, why);
-          });
+  Worker& worker = job.aside ? aside_ : worker_;
+  worker.submit(
+      job.tag,
+      [this, tag = job.tag, work = std::move(work)](Worker::Job& at) -> Worker::Deliver {
+        return [this, tag, deliver = work(at)] {
+          jobs_.erase(tag);
+          dismiss(tag);
+          if (deliver) deliver();
+        };
+      },
+      [this, tag = job.tag](const std::string& why) {
+        if (auto known = jobs_.extract(tag); known && known.mapped().gave_up) known.mapped().gave_up();
+        failed(tag, why);
+      });
 }
 
 void JobRunner::on_files(const std::string& tag, Worker::Work work) {

@@ -162,16 +162,18 @@ void checks(const Ui& ui, const Certificate* known) {
       text_line(ui, check.text, ui.theme.text);
     }
     note(ui, fmt::format("{} tokens beside {}", check.tokens, check.witness));
-    Rows rows(ui, fmt::format("check {}", number++).c_str(),
-              {{"largest |Δ| of", 1.6f}, {"|Δ|", 0.8f, true}, {"bound", 0.8f, true}, {"where", 2.4f}, {"", 0.8f}});
-    const auto row = [&](const std::string& what, const Gap& gap) {
-      rows.row({what, difference_text(gap.value), difference_text(gap.bound), place_of(gap),
-                gap.agrees() ? "agrees" : "DIFFERS"},
-               gap.agrees() ? nullptr : &ui.theme.key);
-    };
-    for (const Gap& gap : check.found.patterns) row(fmt::format("weights of layer {}", gap.layer), gap);
-    if (check.found.logits) row("logits", *check.found.logits);
-    if (check.found.losses) row("losses, in nats", *check.found.losses);
+    {
+      Rows rows(ui, fmt::format("check {}", number++).c_str(),
+                {{"largest |Δ| of", 1.6f}, {"|Δ|", 0.8f, true}, {"bound", 0.8f, true}, {"where", 2.4f}, {"", 0.8f}});
+      const auto row = [&](const std::string& what, const Gap& gap) {
+        rows.row({what, difference_text(gap.value), difference_text(gap.bound), place_of(gap),
+                  gap.agrees() ? "agrees" : "DIFFERS"},
+                 gap.agrees() ? nullptr : &ui.theme.key);
+      };
+      for (const Gap& gap : check.found.patterns) row(fmt::format("weights of layer {}", gap.layer), gap);
+      if (check.found.logits) row("logits", *check.found.logits);
+      if (check.found.losses) row("losses, in nats", *check.found.losses);
+    }
     if (check.untried_window > 0)
       note(ui, fmt::format("The text is shorter than the window of {} tokens, which is not tried by it.",
                            check.untried_window));

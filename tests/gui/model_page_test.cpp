@@ -64,18 +64,19 @@ TEST_CASE("the page opens with Ctrl+I, from the palette and by Tab and Enter, an
   e.driver.key(ImGuiKey_Escape);
   e.driver.frames(3);
   const auto at_badge = [&] {
+    const ImGuiContext& g = *ImGui::GetCurrentContext();
     for (const Item& item : e.app.window().items().items())
-      if (item.id == ImGui::GetCurrentContext()->NavId) return item.label == "model check";
+      if (item.id == g.NavId && g.NavCursorVisible) return item.label == "model check";
     return false;
   };
-  for (int tab = 0; tab < 100 && !at_badge(); ++tab) e.driver.key(ImGuiKey_Tab);
+  for (int tab = 0; tab < 400 && !at_badge(); ++tab) e.driver.key(ImGuiKey_Tab);
   REQUIRE(at_badge());
   e.driver.key(ImGuiKey_Enter);
   e.driver.frames(3);
   CHECK(open());
 }
 
-TEST_CASE("asked for on the page, a check runs aside, can be stopped, and the badge says what it found") {
+TEST_CASE("asked for on the page, a check runs aside, and the badge says what it found") {
   HEADSCOPE_NEEDS_DISPLAY();
   Explore e(1280, 720);
   CertificateController& certificates = e.app.explorer().certificates;
