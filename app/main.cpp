@@ -13,6 +13,7 @@
 #include "app/all_workspaces.h"
 #include "app/state/settings.h"
 #include "app/window/app.h"
+#include "core/analysis/certificate.h"
 #include "core/base/error.h"
 #include "core/base/interrupts.h"
 #include "core/base/standard_streams.h"
@@ -96,6 +97,7 @@ int main(int argc, char** argv) {
     if (!options.screenshot) {
       options.settings = settings_file();
       options.recovery = recovery_folder();
+      options.certificates = certificates_folder();
     }
     const Interrupts interrupts;  // before any thread
     options.stop = interrupts.token();

@@ -41,6 +41,7 @@ struct UiRequests {
   Generation generation = Generation::none;  ///< of the Generate workspace: one token, or go on until asked again
   bool sideways_taken = false;  ///< said anew in every frame: left and right walk something else than the heads
   bool arrows_taken = false;    ///< said anew in every frame: up and down belong to a list, not to the heads
+  bool about_model = false;     ///< show the page about the open model
 };
 
 /// What an action works on; everything outlives the call.

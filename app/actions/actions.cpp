@@ -117,6 +117,16 @@ void add_file(std::vector<Action>& all) {
       {"file.save_session", "Save session…", "Ctrl+S", "File", dialog(Dialog::save_session), has_model, nullptr});
   all.push_back({"file.export", "Export a picture or its numbers…", "Ctrl+E", "File", dialog(Dialog::export_view),
                  nullptr, nullptr});
+  all.push_back({"file.about_model", "About this model…", "Ctrl+I", "File",
+                 [](AppContext& app) { app.ui.about_model = true; }, has_model, nullptr});
+  all.push_back({"file.check_model", "Check this model beside its definition", "", "File",
+                 [](AppContext& app) { app.explorer.certificates.check(); },
+                 [](const AppContext& app) {
+                   using State = CertificateController::State;
+                   const State state = app.explorer.certificates.state();
+                   return has_model(app) && state != State::checking && state != State::changed;
+                 },
+                 nullptr});
   const auto copy = [](Copy what) { return [what](AppContext& app) { app.ui.copy = what; }; };
   all.push_back({"file.copy_picture", "Copy the picture on screen", "Ctrl+Alt+C", "File", copy(Copy::picture),
                  has_model, nullptr});

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "app/assets.h"
+#include "core/analysis/certificate.h"
 #include "core/attention/masks.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -170,6 +171,12 @@ RunRequest Input::request() const {
     request.too_long = cut == "first" ? RunRequest::TooLong::keep_first : RunRequest::TooLong::keep_last;
   request.edits = edits();
   return request;
+}
+
+std::string model_note_of(const Input& input, const Opened& opened) {
+  std::optional<Certificate> known;
+  if (!input.from_trace()) known = CertificateStore(certificates_folder()).find(input.model_folder());
+  return model_note(opened.trace->model.name, known ? &*known : nullptr);
 }
 
 Opened run_request(Console& console, LoadedModel loaded, const RunRequest& request) {

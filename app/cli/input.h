@@ -49,6 +49,8 @@ struct Opened {
 };
 /// Opens the model and runs the request, or opens the trace file, with progress on the terminal.
 Opened open_input(Console& console, const Input& input, const CaptureSpec& capture);
+/// What pictures say of the model: model_note() of core/analysis/certificate.h with what is remembered of its files.
+std::string model_note_of(const Input& input, const Opened& opened);
 Opened run_request(Console& console, LoadedModel loaded, const RunRequest& request);
 
 }  // namespace headscope::cli

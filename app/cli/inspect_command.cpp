@@ -10,89 +10,20 @@
 #include "app/cli/report.h"
 #include "app/cli/table_text.h"
 #include "app/render/head_report.h"
+#include "core/analysis/model_facts.h"
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/io/model_location.h"
-#include "core/model/family.h"
-#include "core/model/formats/model_files.h"
-#include "core/text/tokenizer.h"
 
 namespace headscope::cli {
 
 namespace {
 namespace fs = std::filesystem;
 
-const char* name_of(NormKind kind) {
-  return kind == NormKind::layer_norm ? "LayerNorm" : "RMSNorm";
-}
-const char* name_of(PositionKind kind) {
-  switch (kind) {
-    case PositionKind::learned:
-      return "learned";
-    case PositionKind::rotary:
-      return "rotary (RoPE)";
-    case PositionKind::alibi:
-      return "ALiBi";
-    case PositionKind::none:
-      break;
-  }
-  return "none";
-}
-const char* name_of(Activation activation) {
-  switch (activation) {
-    case Activation::relu:
-      return "ReLU";
-    case Activation::gelu:
-      return "GELU";
-    case Activation::gelu_tanh:
-      return "GELU (tanh)";
-    case Activation::silu:
-      break;
-  }
-  return "SiLU";
-}
-
-struct Part {
-  std::string name;
-  std::int64_t parameters = 0;
-};
-
-/// Where the parameters are. Tied unembeddings count once, with the embedding.
-std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config) {
-  const auto size = [](const Tensor& tensor) { return tensor.defined() ? tensor.size() : Index{0}; };
-  Part attention{"attention"}, mlp{"MLP"},
-      norms{"norms", size(weights.final_gain) + size(weights.final_bias) + size(weights.embedding_gain) +
-                         size(weights.embedding_bias)};
-  for (const RawLayer& l : weights.layers) {
-    for (const Tensor* t :
-         {&l.q_weight, &l.q_bias, &l.k_weight, &l.k_bias, &l.v_weight, &l.v_bias, &l.o_weight, &l.o_bias})
-      attention.parameters += size(*t);
-    for (const Tensor* t : {&l.up_weight, &l.up_bias, &l.gate_weight, &l.gate_bias, &l.down_weight, &l.down_bias})
-      mlp.parameters += size(*t);
-    for (const Tensor* t : {&l.ln1_gain, &l.ln1_bias, &l.ln2_gain, &l.ln2_bias, &l.ln1_post_gain, &l.ln2_post_gain,
-                            &l.q_norm_gain, &l.q_norm_bias, &l.k_norm_gain, &l.k_norm_bias})
-      norms.parameters += size(*t);
-  }
-  std::vector<Part> parts{{config.tied_embeddings ? "token embedding (and unembedding, tied)" : "token embedding",
-                           size(weights.token_embedding)}};
-  if (weights.position_embedding.defined()) parts.push_back({"position embedding", size(weights.position_embedding)});
-  parts.push_back(attention);
-  parts.push_back(mlp);
-  parts.push_back(norms);
-  if (!config.tied_embeddings)
-    parts.push_back({"unembedding", size(weights.unembedding) + size(weights.unembedding_bias)});
-  return parts;
-}
-
 /// A file of tensors that is not a model is only that.
 struct Inspected {
   std::shared_ptr<const TensorFile> file;
-  std::optional<ModelConfig> config;
-  std::vector<Part> parts;
-  std::int64_t parameters = 0;
-  std::string dtype;
-  std::vector<std::string> unused;
-  std::shared_ptr<const Tokenizer> tokenizer;
+  std::optional<ModelFacts> model;
 };
 
 /// Whether `file` is a model, beside being tensors: in a model's folder may also lie traces and checkpoints.
@@ -106,54 +37,9 @@ Inspected inspect(const fs::path& path) {
   std::error_code ignored;
   const ModelLocation place = locate_model(path);
   if (!fs::is_directory(path, ignored) && !is_model(place))
-    return {std::make_shared<TensorFile>(open_tensors(place)), {}, {}, 0, "", {}, nullptr};
-  const ModelConfig config = load_config(path);
-  ModelFiles files = ModelFiles::open(place);
-  Inspected result{files.tensors, config, {}, 0, "", {}, load_tokenizer(path)};
-  const RawWeights weights = read_weights(*files.weights, config);
-  result.parts = parts_of(weights, config);
-  result.parameters = weights.parameters;
-  result.dtype = weights.dtype;
-  result.unused = weights.unused;
-  return result;
-}
-
-/// What this model does that GPT-2 and Llama do not, in words.
-std::string switches(const ModelConfig& c) {
-  std::vector<std::string> words;
-  const auto say = [&](bool holds, std::string text) {
-    if (holds) words.push_back(std::move(text));
-  };
-  say(c.dims.parallel, c.shared_norm ? "attention and MLP in parallel behind one norm"
-                                     : "attention and MLP in parallel behind a norm each");
-  say(c.norm_place == NormPlace::both, "norms before and behind attention and MLP");
-  say(c.norm_place == NormPlace::behind, "norms behind attention and MLP only");
-  say(!c.norm_weights, "norms without weights");
-  say(c.norm_gain_plus_one, "norm gains added to 1");
-  say(c.embedding_norm, "a norm behind the embedding");
-  say(c.qk_norm != QkNorm::none,
-      fmt::format("queries and keys normalised {}", c.qk_norm == QkNorm::per_head ? "by head" : "over all heads"));
-  say(c.clip_qkv > 0, fmt::format("queries, keys and values cut to ± {}", c.clip_qkv));
-  if (c.position == PositionKind::rotary) {
-    say(c.rotary.width > 0, fmt::format("{} of {} dimensions of a head rotated", c.rotary.width, c.dims.d_head));
-    say(c.rotary.layout == RotaryLayout::interleaved, "adjacent pairs rotated");
-    say(!c.layer_rotary.empty(), "layers with a window rotated by another base");
-    say(!c.layer_turns.empty(),
-        fmt::format("{} of {} layers not rotated", std::ranges::count(c.layer_turns, false), c.dims.layers));
-  }
-  if (!c.windows.empty()) {
-    const auto windowed = std::ranges::count_if(c.windows, [](int window) { return window > 0; });
-    say(true,
-        fmt::format("{} of {} layers see a window of {} tokens", windowed, c.dims.layers, std::ranges::max(c.windows)));
-  }
-  say(c.score_scale.has_value(), fmt::format("scores times {:.6g}", c.score_scale.value_or(0)));
-  say(c.family != "gpt2" && !c.score_scale && !c.scale_by_inverse_sqrt_d, "scores not divided by √d_head");
-  say(c.score_cap > 0, fmt::format("scores bent by a soft cap of {}", c.score_cap));
-  say(c.logit_cap > 0, fmt::format("logits bent by a soft cap of {}", c.logit_cap));
-  say(c.embedding_scale != 1, fmt::format("embeddings times {:.6g}", c.embedding_scale));
-  say(c.residual_scale != 1, fmt::format("what blocks add times {:.6g}", c.residual_scale));
-  say(c.logit_scale != 1, fmt::format("logits times {:.6g}", c.logit_scale));
-  return fmt::format("{}", fmt::join(words, ", "));
+    return {std::make_shared<TensorFile>(open_tensors(place)), std::nullopt};
+  ModelFacts facts = model_facts(path);
+  return {facts.tensors, std::move(facts)};
 }
 
 Cell config_json(const ModelConfig& c) {
@@ -169,9 +55,27 @@ Cell config_json(const ModelConfig& c) {
   return out;
 }
 
-void add_config(Report& out, const Inspected& model) {
-  const ModelConfig& c = *model.config;
-  out.line(fmt::format("{}  ({}: {})", c.name, c.family, family(c.family, c.name).summary));
+/// What it says about numbers, and what it says that changes none.
+void add_keys(Report& out, const std::vector<ConfigKey>& keys) {
+  auto& table = out.table("config_keys",
+                          {for_people("config key", "", Column::Align::left), only_in(Form::json, "key"), "value",
+                           only_in(Form::json, "used")},
+                          Form::text | Form::json);
+  std::string ignored;
+  for (const ConfigKey& each : keys) {
+    if (each.used) table.add({each.key, each.key, each.value, true});
+    if (!each.used) ignored += (ignored.empty() ? "" : ", ") + each.key;
+  }
+  Cell all = Cell::object();
+  for (const ConfigKey& each : keys)
+    if (!each.used) all[each.key] = each.value;
+  if (!ignored.empty()) out.line("keys that change nothing: " + ignored);
+  out.data("ignored_config_keys", std::move(all));
+}
+
+void add_model(Report& out, const ModelFacts& model) {
+  const ModelConfig& c = model.config;
+  out.line(fmt::format("{}  ({}: {})", c.name, c.family, model.summary));
   out.line(fmt::format(
       "  {} layers, {} heads of {}{}, width {}, MLP {}{}, vocabulary {}, context {}", c.dims.layers, c.dims.heads,
       c.dims.d_head, c.dims.kv_heads != c.dims.heads ? fmt::format(" on {} key-value heads", c.dims.kv_heads) : "",
@@ -181,8 +85,8 @@ void add_config(Report& out, const Inspected& model) {
                        c.position == PositionKind::rotary ? fmt::format(" base {}", c.rotary.base) : "",
                        name_of(c.activation), c.tied_embeddings ? "tied" : "not tied"));
   if (const std::string other = switches(c); !other.empty()) out.line("  " + other);
-  out.line(model.tokenizer ? fmt::format("  tokenizer: {}, {}", model.tokenizer->describe(),
-                                         model.tokenizer->adds_bos() ? "adds BOS" : "adds no BOS")
+  out.line(model.tokenizer ? fmt::format("  tokenizer: {}, {}", model.tokenizer->kind,
+                                         model.tokenizer->adds_bos ? "adds BOS" : "adds no BOS")
                            : "  no tokenizer: runs on --ids only");
   const auto per_token = std::uint64_t{2} * sizeof(float) * static_cast<std::uint64_t>(c.dims.layers) *
                          static_cast<std::uint64_t>(c.dims.kv_heads) * static_cast<std::uint64_t>(c.dims.d_head);
@@ -190,7 +94,7 @@ void add_config(Report& out, const Inspected& model) {
 
   auto& table = out.table("", {"parameters", for_people(""), for_people("share")}, Form::text);
   Cell parts = Cell::object();
-  for (const Part& part : model.parts) {
+  for (const ModelFacts::Part& part : model.parts) {
     const double share = 100.0 * static_cast<double>(part.parameters) / static_cast<double>(model.parameters);
     table.add({part.name, grouped(part.parameters), number(share, 1) + " %"});
     parts[part.name] = part.parameters;
@@ -202,37 +106,33 @@ void add_config(Report& out, const Inspected& model) {
   out.data("config", config_json(c));
   out.data("parameters", {{"total", model.parameters}, {"parts", std::move(parts)}});
   out.data("dtype", model.dtype);
-  out.data("tokenizer", model.tokenizer ? Cell{{"kind", model.tokenizer->describe()},
-                                               {"vocab", model.tokenizer->vocab_size()},
-                                               {"adds_bos", model.tokenizer->adds_bos()}}
+  out.data("tokenizer", model.tokenizer ? Cell{{"kind", model.tokenizer->kind},
+                                               {"vocab", model.tokenizer->vocab},
+                                               {"adds_bos", model.tokenizer->adds_bos}}
                                         : Cell());
   out.data("unused_tensors", model.unused);
+  add_keys(out, model.keys);
 }
 
 Report inspect_report(const Inspected& model, const fs::path& path) {
   Report out;
   out.data("path", path.string());
-  if (model.config) add_config(out, model);
+  if (model.model) add_model(out, *model.model);
   out.data("format", model.file->format());
   if (!model.file->metadata().empty()) out.data("metadata", model.file->metadata());
   auto& table = out.table("tensors", {for_people("tensor", "", Column::Align::left), only_in(Form::json, "name"),
                                       "dtype", for_people("shape", "", Column::Align::left),
                                       only_in(Form::json, "shape"), for_people("size"), only_in(Form::json, "bytes")});
-  std::uint64_t total = 0;
-  std::map<std::string, int> stored;  // by type
-  for (const auto& [name, entry] : model.file->tensors()) {
+  for (const auto& [name, entry] : model.file->tensors())
     table.add({excerpt(name), name, dtype_name(entry.dtype), fmt::format("[{}]", fmt::join(entry.shape, ", ")),
                entry.shape, byte_size(entry.size), entry.size});
-    total += entry.size;
-    ++stored[dtype_name(entry.dtype)];
-  }
-  std::string types;
-  for (const auto& [type, count] : stored) types += fmt::format("{}{} {}", types.empty() ? "" : ", ", count, type);
-  out.data("stored", stored);
-  out.line(fmt::format("{}: {} tensors ({}), {}", model.file->format(), model.file->tensors().size(), types,
-                       byte_size(total)));
+  const StoredTensors stored = stored_tensors(*model.file);
+  out.data("stored", stored.types);
+  out.line(
+      fmt::format("{}: {} tensors ({}), {}", stored.format, stored.count, stored.in_words(), byte_size(stored.bytes)));
   std::string unused;
-  for (const std::string& name : model.unused) unused += (unused.empty() ? "" : ", ") + excerpt(name);
+  if (model.model)
+    for (const std::string& name : model.model->unused) unused += (unused.empty() ? "" : ", ") + excerpt(name);
   if (!unused.empty()) out.line("not used by the model: " + unused);
   return out;
 }

@@ -25,12 +25,13 @@ void PictureOutput::check() const {
     throw UsageError(fmt::format("-o: expected a file ending in .png or .svg, found \"{}\"", out));
 }
 
-void PictureOutput::write(Console& console, const std::function<Scene(const Style&)>& picture) const {
+void PictureOutput::write(Console& console, const std::function<Scene(const Style&)>& picture,
+                          const std::string& model_note) const {
   if (!wanted()) return;
   const PangoText measure;
   OutputSize size;
   size.width_px = width;
-  console.print_line(write_picture(picture({headscope::theme(theme), measure}), out, size));
+  console.print_line(write_picture(picture({headscope::theme(theme), measure}), out, size, model_note));
 }
 
 }  // namespace headscope::cli

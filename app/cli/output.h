@@ -30,8 +30,9 @@ struct PictureOutput {
   bool wanted() const { return !out.empty(); }
   /// Throws UsageError on a file that is no picture; before the work, so that a typo costs nothing.
   void check() const;
-  /// Where it is wanted; says what was written. Throws Error from the file system.
-  void write(Console& console, const std::function<Scene(const Style&)>& picture) const;
+  /// Where it is wanted; says what was written. `model_note`: see write_picture(). Throws Error from the file system.
+  void write(Console& console, const std::function<Scene(const Style&)>& picture,
+             const std::string& model_note = {}) const;
 };
 
 }  // namespace headscope::cli

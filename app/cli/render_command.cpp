@@ -102,8 +102,9 @@ void render(Console& console, const Options& options) {
     throw UsageError("a .csv holds one map: give one --head, or --row alone for one token in all heads");
   PictureRequest request = picture_of(*opened.trace, heads, options);
   if (opened.loaded.model) request.rotary = opened.loaded.model->config().turns_halves();
-  console.print_line(
-      export_picture(*opened.trace, request, options.theme, options.out, {options.width, options.inches, options.dpi}));
+  console.print_line(export_picture(*opened.trace, request, options.theme, options.out,
+                                    {options.width, options.inches, options.dpi},
+                                    model_note_of(options.input, opened)));
 }
 }  // namespace
 

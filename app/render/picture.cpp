@@ -176,7 +176,13 @@ std::optional<FileKind> kind_of_file(const std::filesystem::path& path) {
   return std::nullopt;
 }
 
-std::string write_picture(const Scene& scene, const std::filesystem::path& path, const OutputSize& size) {
+std::string write_picture(const Scene& scene, const std::filesystem::path& path, const OutputSize& size,
+                          const std::string& model_note) {
+  if (!model_note.empty()) {
+    Scene noted = scene;
+    noted.description += (noted.description.empty() ? "" : " · ") + model_note;
+    return write_picture(noted, path, size);
+  }
   const auto kind = kind_of_file(path);
   if (kind == FileKind::svg) {
     write_svg(path, scene, size);
@@ -188,14 +194,15 @@ std::string write_picture(const Scene& scene, const std::filesystem::path& path,
   return fmt::format("{}  {} × {} pixels, {:.0f} dpi", path.string(), written.width, written.height, written.dpi);
 }
 
-std::string write_scene(const Scene& scene, const std::filesystem::path& path, const OutputSize& size) {
-  if (kind_of_file(path) != FileKind::csv) return write_picture(scene, path, size);
+std::string write_scene(const Scene& scene, const std::filesystem::path& path, const OutputSize& size,
+                        const std::string& model_note) {
+  if (kind_of_file(path) != FileKind::csv) return write_picture(scene, path, size, model_note);
   write_scene_csv(path, scene);
   return path.string();
 }
 
 std::string export_picture(const Trace& trace, const PictureRequest& request, const std::string& theme_id,
-                           const std::filesystem::path& path, const OutputSize& size) {
+                           const std::filesystem::path& path, const OutputSize& size, const std::string& model_note) {
   const PangoText measure;
   const Style style{theme(theme_id), measure};
   const bool one_token = request.heads.empty() && request.query;
@@ -207,7 +214,7 @@ std::string export_picture(const Trace& trace, const PictureRequest& request, co
     write_map_csv(path, trace, request.heads.front());
     return path.string();
   }
-  return write_picture(readable_scene(trace, request, size, style), path, size);
+  return write_picture(readable_scene(trace, request, size, style), path, size, model_note);
 }
 
 }  // namespace headscope

@@ -45,17 +45,21 @@ enum class FileKind { png, svg, csv };
 /// By the ending, in capitals or not; nullopt for any other.
 std::optional<FileKind> kind_of_file(const std::filesystem::path& path);
 
-/// Writes a scene as PNG or SVG by the file's ending. Returns what was written, "head.png  1280 × 960 pixels, 96 dpi".
+/// Writes a scene as PNG or SVG by the file's ending; `model_note` (core/analysis/certificate.h) goes behind where its
+/// numbers come from, in the file's metadata. Returns what was written, "head.png  1280 × 960 pixels, 96 dpi".
 /// Throws Error on another ending, on limits of size, and from the file system.
-std::string write_picture(const Scene& scene, const std::filesystem::path& path, const OutputSize& size);
+std::string write_picture(const Scene& scene, const std::filesystem::path& path, const OutputSize& size,
+                          const std::string& model_note = {});
 
 /// The same, and a .csv of the picture's numbers (viz/export/csv.h).
-std::string write_scene(const Scene& scene, const std::filesystem::path& path, const OutputSize& size);
+std::string write_scene(const Scene& scene, const std::filesystem::path& path, const OutputSize& size,
+                        const std::string& model_note = {});
 
 /// The whole way: scene and file, or the numbers of the one head, or of one token in all heads, as CSV. A width in
 /// pixels that is smaller than the picture makes a picture of fewer labels, not of smaller ones. Returns what was
 /// written. Throws as above, and Error for a CSV of anything else. Any thread.
 std::string export_picture(const Trace& trace, const PictureRequest& request, const std::string& theme,
-                           const std::filesystem::path& path, const OutputSize& size);
+                           const std::filesystem::path& path, const OutputSize& size,
+                           const std::string& model_note = {});
 
 }  // namespace headscope

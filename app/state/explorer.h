@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 
+#include "app/state/certificate_controller.h"
 #include "app/state/document_editor.h"
 #include "app/state/job_runner.h"
 #include "app/state/run_controller.h"
@@ -19,13 +20,19 @@ struct Explorer {
     std::size_t byte_budget = std::size_t{1} << 30;  ///< of one trace
   };
   explicit Explorer(const Options& options)
-      : jobs(options.threads, options.wake), run(jobs, editor, options.byte_budget), files(jobs, editor, run) {}
+      : jobs(options.threads, options.wake),
+        run(jobs, editor, options.byte_budget),
+        files(jobs, editor, run),
+        certificates(jobs, run) {
+    files.set_model_note_source([this] { return certificates.note(); });
+  }
 
   /// Once per frame, first thing: delivers results, hands in what changed. `now` in seconds, any origin. Returns true
   /// when something on screen may have changed.
   bool frame(double now) {
     const bool edited = editor.frame(now), delivered = jobs.frame();
     run.frame();
+    certificates.frame(now);
     return edited || delivered;
   }
   const AppState& state() const { return editor.state(); }
@@ -35,6 +42,7 @@ struct Explorer {
   JobRunner jobs;
   RunController run;
   SessionFiles files;
+  CertificateController certificates;
 };
 
 }  // namespace headscope

@@ -72,7 +72,7 @@ void export_view(JobRunner& jobs, const AppState& state, const Results& results,
   hand_in(jobs, [&jobs, options, source = std::move(*source)](Worker::Job&) -> Worker::Deliver {
     const auto [trace, picture] = source.settled(options);
     const std::string written = export_picture(*trace, picture, options.for_print ? "print" : source.view.theme,
-                                               options.file, {{}, {}, options.dpi});
+                                               options.file, {{}, {}, options.dpi}, options.model_note);
     return [&jobs, written] { told(jobs, "Written: " + written); };
   });
 }
@@ -82,7 +82,7 @@ void export_scene(JobRunner& jobs, const std::string& theme_id, std::function<Sc
   hand_in(jobs, [&jobs, build = std::move(build), options, theme_id](Worker::Job&) -> Worker::Deliver {
     const PangoText measure;
     const Scene scene = build({theme(options.for_print ? "print" : theme_id), measure});
-    const std::string written = write_scene(scene, options.file, {{}, {}, options.dpi});
+    const std::string written = write_scene(scene, options.file, {{}, {}, options.dpi}, options.model_note);
     return [&jobs, written] { told(jobs, "Written: " + written); };
   });
 }

@@ -15,6 +15,7 @@ JobRunner::JobRunner(int threads, const std::function<void()>& wake)
     : threads_(threads),
       backend_(std::make_shared<Backend>(threads)),
       memory_(std::make_shared<PassMemory>()),
+      aside_(wake),
       files_(wake),
       network_(wake),
       worker_(wake) {}
@@ -33,8 +34,9 @@ void JobRunner::failed(const std::string& tag, const std::string& why) {
 
 void JobRunner::submit(const JobName& job, Worker::Work work, OnStop on_stop, std::function<void()> gave_up) {
   words_[job.tag] = job.words;
-  jobs_[job.tag] = {on_stop == OnStop::again ? work : nullptr, on_stop, std::move(gave_up)};
-  worker_.submit(
+  jobs_[job.tag] = {on_stop == OnStop::again ? work : nullptr, on_stop, std::move(gave_up), false, job.aside};
+  Worker& worker = job.aside ? aside_ : worker_;
+  worker.submit(
       job.tag,
       [this, tag = job.tag, work = std::move(work)](Worker::Job& at) -> Worker::Deliver {
         return [this, tag, deliver = work(at)] {
@@ -68,17 +70,21 @@ void JobRunner::on_network(const std::string& tag, Worker::Work work) {
 void JobRunner::forget(const std::string& tag) {
   jobs_.erase(tag);
   worker_.cancel(tag);
+  aside_.cancel(tag);
 }
 
 bool JobRunner::frame() {
-  const int delivered = worker_.drain() + files_.drain() + network_.drain();
+  const int delivered = worker_.drain() + files_.drain() + network_.drain() + aside_.drain();
   return std::exchange(changed_, false) || delivered > 0;
 }
 
+namespace {
+bool works(const Worker::Status& status) {
+  return !status.tag.empty() || status.queued > 0 || status.undelivered > 0;
+}
+}  // namespace
+
 bool JobRunner::busy() const {
-  const auto works = [](const Worker::Status& status) {
-    return !status.tag.empty() || status.queued > 0 || status.undelivered > 0;
-  };
   return works(worker_.status()) || works(files_.status());
 }
 
@@ -88,9 +94,20 @@ JobRunner::Status JobRunner::status() const {
   return {words == words_.end() ? "" : words->second, job.progress, job.seconds};
 }
 
+JobRunner::Status JobRunner::aside() const {
+  const Worker::Status job = aside_.status();
+  if (!works(job)) return {};
+  const auto words = words_.find(job.tag);
+  return {words == words_.end() ? "waiting" : words->second, job.progress, job.seconds};
+}
+
 void JobRunner::stop() {
   for (auto at = jobs_.begin(); at != jobs_.end();) {
     Known& job = at->second;
+    if (job.aside) {
+      ++at;
+      continue;
+    }
     if (job.on_stop != OnStop::own && !job.stopped) worker_.cancel(at->first);
     job.stopped |= job.on_stop == OnStop::again;
     if (job.on_stop != OnStop::drop) {

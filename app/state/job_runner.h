@@ -1,8 +1,8 @@
 #pragma once
 // Work beside the UI thread: jobs with a tag and words for the status line, what was stopped and can be run again, and
 // the one message of what failed. Computes on one worker, one job at a time; reads and writes files on another, so that
-// a folder is listed while a model runs; fetches on a third. Knows nothing of what the jobs are about. Thread rule: the
-// UI thread.
+// a folder is listed while a model runs; fetches on a third; and does aside, on a fourth, what nobody waits for. Knows
+// nothing of what the jobs are about. Thread rule: the UI thread.
 
 #include <cstdint>
 #include <functional>
@@ -28,6 +28,9 @@ struct Message {
 struct JobName {
   std::string tag;    ///< a newer job of the tag replaces an older one
   std::string words;  ///< for the status line while it runs: "drawing"
+  /// What nobody waits for: beside the other jobs, which need not wait for it either. It neither shows in the status
+  /// line nor is stopped with them, and must not use their backend.
+  bool aside = false;
 };
 
 class JobRunner {
@@ -65,6 +68,8 @@ class JobRunner {
     double seconds = 0;  ///< since the job started
   };
   Status status() const;
+  /// Of the job that runs aside; "" = none does, none waits, and no result of one does.
+  Status aside() const;
 
   /// Stops what runs and what waits; the last good results stay.
   void stop();
@@ -93,7 +98,7 @@ class JobRunner {
     Worker::Work work;  // of one that can be run again
     OnStop on_stop;
     std::function<void()> gave_up;
-    bool stopped = false;
+    bool stopped = false, aside = false;
   };
   void failed(const std::string& tag, const std::string& why);
 
@@ -105,7 +110,7 @@ class JobRunner {
   std::uint64_t stops_ = 0;
   std::optional<Message> message_;
   bool changed_ = false;
-  Worker files_, network_, worker_;  // last: their jobs end before anything they deliver to goes away
+  Worker aside_, files_, network_, worker_;  // last: their jobs end before anything they deliver to goes away
 };
 
 }  // namespace headscope

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/state/app_state.h"
+#include "core/base/folder.h"
 #include "core/metrics/head_class.h"
 #include "core/metrics/metric.h"
 #include "core/metrics/next_token.h"
@@ -83,6 +84,7 @@ struct Results {
   std::shared_ptr<const EditEffect> effect;  ///< empty without enabled edits
   std::shared_ptr<const TextLosses> losses;
   std::optional<TooLongText> too_long;  ///< the document as it is now
+  FilesStamp model_files;               ///< of the model, as they were when it was read
 
   /// The head's map of the run on screen; nullptr when there is none, as for a moment after another model was opened.
   const AttentionMap* map(HeadId head) const;

@@ -5,6 +5,7 @@
 
 #include "app/state/jobs.h"
 #include "app/state/telling_head.h"
+#include "core/io/model_location.h"
 
 namespace headscope {
 
@@ -78,7 +79,7 @@ void RunController::load(const fs::path& folder, std::function<void()> opened) {
   const auto known = std::ranges::find(models_, folder, &Opened::folder);
   if (known != models_.end()) {
     // A model may have been trained into the folder since. Of one that is gone, what was read of it is all there is.
-    const FilesStamp files = FilesStamp::of(folder);
+    const FilesStamp files = stamp_of(locate_model(folder));
     if (files.empty() || files == known->files) {
       jobs_.forget("load");
       loading_.clear();
@@ -92,7 +93,7 @@ void RunController::load(const fs::path& folder, std::function<void()> opened) {
       [this, folder, backend = jobs_.backend(), opened](Worker::Job& job) -> Worker::Deliver {
         Opened read;
         read.folder = folder;
-        read.files = FilesStamp::of(folder);  // first: what is written meanwhile is later
+        read.files = stamp_of(locate_model(folder));  // first: what is written meanwhile is later
         read.model = load_model(folder, *backend, {job.stop, &job.progress});
         return [this, opened, read = std::move(read)]() mutable {
           read.reading = ++readings_;
@@ -127,6 +128,7 @@ void RunController::adopt(Opened opened) {
   }
   results_.model = opened.model;
   results_.model_folder = opened.folder;
+  results_.model_files = opened.files;
   results_.model_reading = opened.reading;
   std::erase_if(models_, [&](const Opened& known) { return known.folder == opened.folder; });
   models_.push_back(std::move(opened));

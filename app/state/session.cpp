@@ -168,6 +168,7 @@ View view_from(const JsonView& value) {
 
 std::string to_json(const Session& session) {
   ordered_json out{{"type", session_type}, {"version", session_version}};
+  if (!session.model_note.empty()) out["model_note"] = session.model_note;
   out["document"] = document_json(session.document);
   out["view"] = view_json(session.view);
   try {
@@ -193,6 +194,7 @@ Session session_from_json(const std::string& text, const std::string& where) {
     throw Error(where, fmt::format("a session of version {} or older", session_version),
                 fmt::format("version {}", version), "a newer Headscope wrote it; use that one");
   Session session;
+  fields.read("model_note", session.model_note);
   if (const auto document = fields.find("document")) session.document = document_from(*document);
   if (const auto view = fields.find("view")) session.view = view_from(*view);
   if (const auto transcript = fields.find("generation")) {

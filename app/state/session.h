@@ -24,13 +24,16 @@ struct Session {
   View view;
   std::optional<TranscriptRecord> transcript = {};  ///< what the Generate workspace wrote with the document's model
   SessionWindow window = {};
+  /// What was known of the document's model when it was saved: model_note() (core/analysis/certificate.h); "" =
+  /// nothing.
+  std::string model_note = {};
   bool operator==(const Session&) const = default;
 };
 
-/// 1: without window.
-inline constexpr int session_version = 2;
+/// 1: without window; 2: without model_note.
+inline constexpr int session_version = 3;
 
-/// {"type": "headscope session", "version": 2, …}. Throws Error when the text is not UTF-8.
+/// {"type": "headscope session", "version": 3, …}. Throws Error when the text is not UTF-8.
 std::string to_json(const Session& session);
 /// Absent keys take their defaults, unknown keys are refused. Throws Error at `where` on a file of another type, a
 /// newer version, or a value that makes no sense.

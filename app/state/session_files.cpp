@@ -71,7 +71,7 @@ void SessionFiles::save(const fs::path& file) const {
 
 Session SessionFiles::session() const {
   Session session{editor_.document(), editor_.state().view, transcript_source_ ? transcript_source_() : std::nullopt,
-                  window_source_ ? window_source_() : SessionWindow{}};
+                  window_source_ ? window_source_() : SessionWindow{}, model_note_source_ ? model_note_source_() : ""};
   if (session.transcript && session.transcript->prompt.model != editor_.document().model)
     session.transcript.reset();  // of another model
   return session;
@@ -143,6 +143,7 @@ void SessionFiles::show(const Session& session) {
   editor_.view() = session.view;
   opened_transcript_ = session.transcript;
   opened_window_ = session.window;
+  opened_model_note_ = session.model_note;
   count_as_saved(session);
 }
 

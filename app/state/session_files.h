@@ -49,6 +49,10 @@ class SessionFiles {
   std::optional<TranscriptRecord> take_opened_transcript() { return std::exchange(opened_transcript_, std::nullopt); }
   /// Who knows what the window shows around the document: likewise.
   void set_window_source(std::function<SessionWindow()> source) { window_source_ = std::move(source); }
+  /// Who knows how the model was checked: likewise.
+  void set_model_note_source(std::function<std::string()> source) { model_note_source_ = std::move(source); }
+  /// What the session that was opened last says of its model; "" = nothing, or none was opened.
+  const std::string& opened_model_note() const { return opened_model_note_; }
   /// That of the session that was opened, once.
   std::optional<SessionWindow> take_opened_window() { return std::exchange(opened_window_, std::nullopt); }
 
@@ -63,6 +67,8 @@ class SessionFiles {
   std::optional<TranscriptRecord> opened_transcript_;
   std::function<SessionWindow()> window_source_;
   std::optional<SessionWindow> opened_window_;
+  std::function<std::string()> model_note_source_;
+  std::string opened_model_note_;
   struct Work {  // what unsaved() compares with
     std::string text;
     std::vector<std::int32_t> ids;

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/base/user_folders.h"
 #include "core/io/json_view.h"
 #include "core/io/strict_json.h"
 
@@ -38,10 +39,8 @@ fs::path settings_file() {
 }
 
 fs::path recovery_folder() {
-  if (const char* state = std::getenv("XDG_STATE_HOME"); state && *state == '/')
-    return fs::path(state) / "headscope/recovery";
-  if (const char* home = std::getenv("HOME"); home && *home) return fs::path(home) / ".local/state/headscope/recovery";
-  return {};
+  const fs::path state = state_folder();
+  return state.empty() ? state : state / "recovery";
 }
 
 fs::path documents_folder() {

@@ -9,10 +9,11 @@
 namespace headscope {
 
 struct ExportOptions {
-  std::filesystem::path file;  ///< .png, .svg or .csv
-  double dpi = 192;            ///< of a PNG
-  bool for_print = true;       ///< white paper; else the theme on screen
-  bool all_heads = false;      ///< the grid of all heads instead of the selected one
+  std::filesystem::path file;   ///< .png, .svg or .csv
+  double dpi = 192;             ///< of a PNG
+  bool for_print = true;        ///< white paper; else the theme on screen
+  bool all_heads = false;       ///< the grid of all heads instead of the selected one
+  std::string model_note = {};  ///< what the file says of the model (core/analysis/certificate.h); "" = nothing
 };
 
 /// What `headscope-cli render` would be asked for to draw this view of `trace`. Steps and q·k need a trace whose map of

@@ -61,6 +61,8 @@ App::App(const AppOptions& options) : options_(options) {
   engine.byte_budget = static_cast<std::size_t>(settings_.memory_mb) << 20;
   engine.wake = [window = window_.get()] { window->wake(); };
   explorer_ = std::make_unique<Explorer>(engine);
+  explorer_->certificates.remember_in(options_.certificates);
+  explorer_->certificates.check_small_models(options_.check_models);
   explorer_->editor.view().theme = wanted.theme;
   explorer_->editor.view().text_unit = settings_.words ? TextUnit::words : TextUnit::tokens;
   if (options_.session) {
@@ -123,6 +125,7 @@ ShellContent App::content() {
                       model.dims.heads, model.dims.heads == 1 ? "head" : "heads", parameters_text(model.parameters));
     }
   }
+  content.badge = model_badge_of(explorer_->certificates);
   for (const Workspace* workspace : workspaces_) content.workspaces.push_back({workspace->title(), true, ""});
   content.workspace = requests_.workspace;
   content.stop = [this] { explorer_->jobs.stop(); };
@@ -177,6 +180,7 @@ void App::draw(Ui& ui) {
   view.left_width = layout.left;
   view.right_width = layout.right;
   if (events.palette) requests_.palette = true;
+  if (events.badge) requests_.about_model = true;
   if (events.workspace >= 0) requests_.workspace = events.workspace;
   palette_.draw(ui, app);
   draw_keys(ui, app);
@@ -184,6 +188,7 @@ void App::draw(Ui& ui) {
   get_model_.draw(ui, app);
   settings_page_.draw(ui, app);
   about_.draw(ui, app);
+  about_model_.draw(ui, app);
   steps_.draw(ui, app);
   copying_.draw(ui, app);
   unsaved_->draw(ui, app);
@@ -244,7 +249,7 @@ void App::frame() {
 }
 
 bool App::settled() {
-  return !explorer_->jobs.busy() && !changed_;
+  return !explorer_->jobs.busy() && !explorer_->certificates.busy() && !changed_;
 }
 
 void App::remember() {
@@ -277,7 +282,7 @@ void App::screenshot() {
     quiet = settled() ? quiet + 1 : 0;
     // Nobody looks while work goes on, and software takes seconds to draw a large picture: no frames meanwhile.
     do turn();
-    while (explorer_->jobs.busy() && !options_.stop.stop_requested() &&
+    while ((explorer_->jobs.busy() || explorer_->certificates.busy()) && !options_.stop.stop_requested() &&
            std::chrono::steady_clock::now() - begin < patience);
     if (std::chrono::steady_clock::now() - begin > patience)
       throw Error("--screenshot", "the model to be done within " + std::to_string(patience.count()) + " s",
@@ -306,6 +311,8 @@ void App::run() {
         window_->tick(std::max(0.1, 3 * (now() - begin)));
       else if (get_model_.under_way())
         window_->tick(0.2);
+      else if (explorer_->certificates.state() == CertificateController::State::checking)
+        window_->tick(0.5);
       else if (unsaved_->pending())
         window_->tick(1);
     }

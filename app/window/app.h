@@ -78,6 +78,7 @@ class App {
   GetModelPage get_model_;
   SettingsPage settings_page_;
   AboutPage about_;
+  ModelPage about_model_;
   StepsPage steps_;
   Copying copying_;
   bool changed_ = true;

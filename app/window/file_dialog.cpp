@@ -149,6 +149,16 @@ std::filesystem::path FileDialog::target() const {
   return file;
 }
 
+namespace {
+/// Of the open model, where the workspace shows what it computes.
+std::string model_note(const AppContext& app) {
+  for (const int each : {workspace_index("Explore"), workspace_index("Generate"), workspace_index("Compare"),
+                         workspace_index("Positions"), workspace_index("Analyse")})
+    if (app.ui.workspace == each) return app.explorer.certificates.note();
+  return "";
+}
+}  // namespace
+
 void FileDialog::confirm(Ui& ui, AppContext& app) {
   error_.clear();
   try {
@@ -161,7 +171,8 @@ void FileDialog::confirm(Ui& ui, AppContext& app) {
     if (kind_ == Kind::export_view) {
       const ShownPicture* shown = picture(ui, app);
       const bool one = kind_of_file(file) == FileKind::csv;
-      const ExportOptions options{file, dots_per_inch[dpi_], ground_ == 0, !shown && picture_ == all_heads && !one};
+      const ExportOptions options{file, dots_per_inch[dpi_], ground_ == 0, !shown && picture_ == all_heads && !one,
+                                  model_note(app)};
       if (shown)
         export_scene(app.explorer.jobs, app.explorer.state().view.theme, shown->build, options);
       else

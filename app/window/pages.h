@@ -30,6 +30,16 @@ class AboutPage {
   void draw(Ui& ui, AppContext& app);
 };
 
+/// Ctrl+I: how the open model was checked, layer by layer, and what it is: extents, parameters, files, keys of its
+/// configuration.
+class ModelPage {
+ public:
+  void draw(Ui& ui, AppContext& app);
+
+ private:
+  int shown_ = 0;  ///< its part
+};
+
 /// Every step, done or undone; a click goes there.
 class StepsPage {
  public:

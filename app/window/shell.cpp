@@ -42,21 +42,29 @@ bool workspace_tab(Ui& ui, const ShellWorkspace& entry, bool chosen, float width
   return clicked;
 }
 
+/// What each tab's words take; a tab keeps its width when it is chosen.
+std::vector<float> tab_widths(const Ui& ui, const ShellContent& content) {
+  Font widest = ui.body();
+  widest.weight = 600;
+  std::vector<float> text;
+  for (const ShellWorkspace& each : content.workspaces)
+    text.push_back(static_cast<float>(ui.fonts.width(each.title, widest)) * ui.scale);
+  return text;
+}
+constexpr double tab_padding = 28, least_tab_padding = 14;
+
 /// Tabs up to `right`: closer together where they would not fit, and the last ones in a menu where even that is not
 /// enough.
 void workspace_tabs(Ui& ui, const ShellContent& content, float height, float right, ShellEvents& events) {
   const float top = ImGui::GetCursorPosY(), room = right - ImGui::GetCursorPosX();
   const int count = static_cast<int>(content.workspaces.size());
-  Font widest = ui.body();
-  widest.weight = 600;  // a tab keeps its width when it is chosen
-  std::vector<float> text;
-  for (const ShellWorkspace& each : content.workspaces)
-    text.push_back(static_cast<float>(ui.fonts.width(each.title, widest)) * ui.scale);
+  const std::vector<float> text = tab_widths(ui, content);
   const auto total = [&](float padding) {
     return std::accumulate(text.begin(), text.end(), padding * static_cast<float>(count));
   };
-  float padding = ui.px(28);
-  if (total(padding) > room) padding = std::max(ui.px(14), (room - total(0)) / static_cast<float>(std::max(count, 1)));
+  float padding = ui.px(tab_padding);
+  if (total(padding) > room)
+    padding = std::max(ui.px(least_tab_padding), (room - total(0)) / static_cast<float>(std::max(count, 1)));
   const float more = button_width(ui, "more ▾") + ui.px(8);
   const bool all = total(padding) <= room + 1;
   // The chosen one is always in sight.
@@ -133,13 +141,21 @@ ShellEvents top_bar(Ui& ui, const ShellContent& content) {
       ImGui::EndPopup();
     }
   }
-  ImGui::SameLine(0, ui.px(16));
-  ImGui::SetCursorPosY(0);
-  const float tabs_begin = ImGui::GetCursorPosX();
+  ImGui::SameLine(0, ui.px(content.badge ? 6 : 16));
   const float export_width = button_width(ui, "Export ▾"), palette_width = button_width(ui, "Ctrl K");
   const float export_x = size.x - ui.px(16) - export_width, palette_x = export_x - ui.px(12) - palette_width;
   float status_end = palette_x - ui.px(16);
-  ImGui::SetCursorPosX(tabs_begin);
+  if (content.badge) {
+    // In few words where all tabs would not find room beside more of them.
+    const std::vector<float> tabs = tab_widths(ui, content);
+    const float needed =
+        std::accumulate(tabs.begin(), tabs.end(), ui.px(least_tab_padding + 6) * static_cast<float>(tabs.size()));
+    const float room = status_end - ImGui::GetCursorPosX() - ui.px(10);
+    ImGui::SetCursorPosY(middle);
+    events.badge = model_badge(ui, *content.badge, needed + model_badge_width(ui, *content.badge, false) > room, frame);
+    ImGui::SameLine(0, ui.px(10));
+  }
+  ImGui::SetCursorPosY(0);
   const bool stop = content.stoppable && content.stop;
   const char* offered = stop ? "Stop" : content.again ? "Run again" : nullptr;
   const float offered_width = offered ? button_width(ui, offered) : 0;

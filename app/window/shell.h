@@ -5,10 +5,12 @@
 // Thread rule: the UI thread.
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "app/widgets/ui.h"
+#include "app/window/model_badge.h"
 
 namespace headscope {
 
@@ -32,6 +34,7 @@ struct ShellWorkspace {
 
 struct ShellContent {
   ShellModel model;
+  std::optional<ModelBadge> badge;  ///< beside the model's name
   std::vector<ShellWorkspace> workspaces;
   int workspace = 0;
   std::vector<std::pair<std::string, bool>> status;  ///< pieces of the status line; true = a number, set in mono
@@ -47,7 +50,7 @@ struct ShellContent {
 /// What was clicked in the top bar, for the app to act on.
 struct ShellEvents {
   int workspace = -1;  ///< chosen; -1 = none
-  bool palette = false;
+  bool palette = false, badge = false;
 };
 
 /// Draws everything into the whole window.

@@ -36,7 +36,10 @@ struct AppOptions {
   int train_steps = 0;                ///< trains that recipe at once and pauses after so many steps
   std::filesystem::path settings;     ///< file that is read and written; empty = none
   std::filesystem::path recovery;     ///< folder for work that is in no file yet; empty = none
-  std::stop_token stop;               ///< asked: the end, without questions and with everything kept
+  std::filesystem::path
+      certificates;          ///< folder of what is known of models (core/analysis/certificate.h); empty = none
+  bool check_models = true;  ///< small ones by themselves
+  std::stop_token stop;      ///< asked: the end, without questions and with everything kept
   bool offscreen = false, name_items = false;  ///< for tests: see WindowOptions
   std::function<double()> clock;               ///< for tests: seconds, in place of the machine's
 };

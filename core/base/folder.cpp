@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.h"
@@ -111,6 +112,10 @@ void write_folder_atomically(const fs::path& folder, const std::function<void(co
     throw refuse(failed.code().message());
   }
   flush_folder(place.parent_path());
+}
+
+FilesStamp::FilesStamp(std::vector<File> files) : files_(std::move(files)) {
+  std::ranges::sort(files_, {}, &File::name);
 }
 
 FilesStamp FilesStamp::of(const fs::path& place) {

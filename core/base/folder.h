@@ -27,19 +27,22 @@ void clear_leftovers(const std::filesystem::path& folder);
 /// them. Links are followed, folders inside are not looked into.
 class FilesStamp {
  public:
-  FilesStamp() = default;
-  /// Of nothing where there is nothing that could be looked at.
-  static FilesStamp of(const std::filesystem::path& place);
-  bool empty() const { return files_.empty(); }
-  bool operator==(const FilesStamp&) const = default;
-
- private:
   struct File {
     std::string name;
     std::uintmax_t bytes = 0;
     std::filesystem::file_time_type written;
     bool operator==(const File&) const = default;
   };
+  FilesStamp() = default;
+  /// As one was taken before: of files() that were written down.
+  explicit FilesStamp(std::vector<File> files);
+  /// Of nothing where there is nothing that could be looked at.
+  static FilesStamp of(const std::filesystem::path& place);
+  bool empty() const { return files_.empty(); }
+  const std::vector<File>& files() const { return files_; }
+  bool operator==(const FilesStamp&) const = default;
+
+ private:
   std::vector<File> files_;  // by name
 };
 

@@ -156,6 +156,10 @@ ModelLocation locate_model(const fs::path& path) {
   return model;
 }
 
+FilesStamp stamp_of(const ModelLocation& model) {
+  return FilesStamp::of(model.self_contained() ? model.weights : model.folder);
+}
+
 namespace {
 void add_place(std::vector<fs::path>& to, const char* variable, const char* below) {
   const char* const value = std::getenv(variable);

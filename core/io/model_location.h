@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/folder.h"
 #include "core/io/tensor_file.h"
 
 namespace headscope {
@@ -33,6 +34,10 @@ struct ModelLocation {
 /// its refs/main names, or to its only one. In a folder the first of these is meant: model.safetensors, its index, one
 /// *.safetensors, pytorch_model.bin, its index, one *.gguf, one *.bin, *.pt or *.pth.
 ModelLocation locate_model(const std::filesystem::path& path);
+
+/// The files that a model is read from, as they look now: the one file that says everything itself, or those of its
+/// folder. Of nothing where there are none.
+FilesStamp stamp_of(const ModelLocation& model);
 
 /// Where Hugging Face's tools keep what is theirs, the first to be asked first: HF_HOME, XDG_CACHE_HOME/huggingface and
 /// ~/.cache/huggingface. They need not exist.

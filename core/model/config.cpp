@@ -22,6 +22,7 @@ struct ConfigReader::Data {
   std::string where;  ///< file, then the keys of enclosing objects
   mutable std::set<std::string> asked;
   std::map<std::string, std::string> spelled = {};
+  mutable std::map<std::string, std::vector<std::shared_ptr<const Data>>> opened = {};  ///< by object()
 };
 
 namespace {
@@ -175,7 +176,31 @@ std::optional<ConfigReader> ConfigReader::object(const std::string& key) const {
   auto data = std::make_shared<Data>();
   data->json = value;
   data->where = data_->where + ": " + key;
+  data_->opened[key].push_back(data);
   return ConfigReader(std::move(data));
+}
+
+std::vector<ConfigKey> ConfigReader::keys() const {
+  std::vector<ConfigKey> out;
+  for (const auto& [key, value] : data_->json.items()) {
+    const auto spelled = data_->spelled.find(key);
+    const std::string name = excerpt(spelled == data_->spelled.end() ? key : spelled->second, 80);
+    const auto opened = data_->opened.find(key);
+    if (opened == data_->opened.end()) {
+      // As it is written, unlike in Errors, whose lines are short.
+      const std::string shown = excerpt(value.dump(-1, ' ', false, Json::error_handler_t::replace));
+      out.push_back({name, shown, data_->asked.contains(key)});
+      continue;
+    }
+    std::vector<ConfigKey> inside;  // what any of its readers asked for
+    for (const auto& data : opened->second) {
+      const std::vector<ConfigKey> seen = ConfigReader(data).keys();
+      if (inside.empty()) inside = seen;
+      for (std::size_t i = 0; i < seen.size() && i < inside.size(); ++i) inside[i].used |= seen[i].used;
+    }
+    for (ConfigKey& each : inside) out.push_back({name + "." + each.key, std::move(each.value), each.used});
+  }
+  return out;
 }
 
 std::optional<std::int32_t> ConfigReader::token(const std::string& key, int vocab) const {
@@ -313,6 +338,11 @@ void refuse_quantized(const ConfigReader& json) {
 }  // namespace
 
 ModelConfig load_config(const std::filesystem::path& path) {
+  std::vector<ConfigKey> ignored;
+  return load_config(path, ignored);
+}
+
+ModelConfig load_config(const std::filesystem::path& path, std::vector<ConfigKey>& keys) {
   const ModelLocation place = locate_model(path);
   const ConfigReader json = config_of(place);
   const Family& chosen =
@@ -322,6 +352,7 @@ ModelConfig load_config(const std::filesystem::path& path) {
   refuse_unread(json);
   config.family = chosen.model_type;
   config.name = excerpt(place.name);  // shown everywhere, and written into JSON
+  keys = json.keys();
   return config;
 }
 

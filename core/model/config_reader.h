@@ -16,6 +16,13 @@
 
 namespace headscope {
 
+/// A key of config.json, with those of the objects around it in front: "rope_scaling.factor".
+struct ConfigKey {
+  std::string key, value;  ///< the value as JSON, cut where it is long
+  bool used = false;       ///< somebody asked for it; else it changes nothing here
+  bool operator==(const ConfigKey&) const = default;
+};
+
 class ConfigReader {
  public:
   static ConfigReader open(const std::filesystem::path& file);
@@ -59,6 +66,9 @@ class ConfigReader {
   /// asked for it.
   bool unread(const std::string& key, const std::string& neutral) const;
 
+  /// Every key of the file, and whether it was asked for up to now. An object that was opened gives its keys instead.
+  std::vector<ConfigKey> keys() const;
+
   Error error(const std::string& key, const std::string& expected, const std::string& found,
               const std::string& hint = "") const;
 
@@ -67,6 +77,9 @@ class ConfigReader {
   explicit ConfigReader(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
   std::shared_ptr<const Data> data_;
 };
+
+/// The same as load_config(path); `keys` becomes all of its keys, and whether they were used.
+ModelConfig load_config(const std::filesystem::path& path, std::vector<ConfigKey>& keys);
 
 /// config.json being written, keys in the order of put().
 class ConfigWriter {

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/base/fnv.h"
 #include "core/base/json.h"
 #include "core/base/nth.h"
 #include "core/edits/edit_scene.h"
@@ -185,13 +186,9 @@ RunRequest run_request_from_json(const JsonView& value) {
 }
 
 std::uint64_t hash(const RunRequest& request) {
-  // FNV-1a over the compact JSON, which has one spelling per request. A text that is not UTF-8 never runs, so it does
-  // not matter that its broken bytes are replaced here.
-  std::uint64_t value = 0xCBF29CE484222325ull;
-  for (const char c : as_json(request).dump(-1, ' ', false, json::error_handler_t::replace)) {
-    value = (value ^ static_cast<unsigned char>(c)) * 0x100000001B3ull;
-  }
-  return value;
+  // Over the compact JSON, which has one spelling per request. A text that is not UTF-8 never runs, so it does not
+  // matter that its broken bytes are replaced here.
+  return fnv1a(as_json(request).dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
 LoadedModel load_model(const std::filesystem::path& folder, Backend& backend, const LoadWatch& watch) {

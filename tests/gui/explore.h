@@ -23,6 +23,7 @@ struct Explore {
     AppOptions out;
     out.width = width, out.height = height;
     out.offscreen = out.name_items = true;
+    out.check_models = false;   // what is not looked at need not be computed
     out.example = "induction";  // of whose heads it is known what they do
     return out;
   }

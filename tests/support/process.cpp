@@ -8,8 +8,11 @@
 
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <stdexcept>
 #include <thread>
+
+#include "tests/support/paths.h"
 
 namespace headscope::testing {
 
@@ -50,6 +53,9 @@ void lead(int stream, Stream where, const Pipe& pipe) {
 }  // namespace
 
 Finished run_cli(const std::vector<std::string>& arguments, const ProcessOptions& options) {
+  // What the programs remember is of the tests alone.
+  static const int own_state = setenv("XDG_STATE_HOME", scratch_dir("state").c_str(), 1);
+  if (own_state != 0) throw std::runtime_error("setenv");
   Pipe in, out, err;
   std::vector<char*> argv;
   std::string program = HEADSCOPE_CLI;

@@ -1,0 +1,324 @@
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
+#include "app/window/floating.h"
+#include "app/window/pages.h"
+#include "core/base/memory.h"
+
+namespace headscope {
+
+namespace {
+using State = CertificateController::State;
+using Facts = Answer<std::uint64_t, ModelFacts>;
+
+enum Part { part_check, part_model, part_files, part_keys };
+constexpr const char* part_names[] = {"Check", "What it is", "Parameters and files", "Configuration"};
+
+/// Rows of words and, on the right of their columns, numbers.
+class Rows {
+ public:
+  struct Column {
+    const char* title;
+    float weight;
+    bool number = false;
+  };
+  Rows(const Ui& ui, const char* id, std::initializer_list<Column> columns) : ui_(ui), columns_(columns) {
+    ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, {ui.px(10), ui.px(2)});  // numbers keep clear of what follows
+    open_ = ImGui::BeginTable(
+        id, static_cast<int>(columns_.size()),
+        ImGuiTableFlags_SizingStretchProp | ImGuiTableFlags_NoSavedSettings | ImGuiTableFlags_PadOuterX);
+    if (!open_) return;
+    bool titled = false;
+    for (const Column& each : columns_) {
+      ImGui::TableSetupColumn(each.title, ImGuiTableColumnFlags_WidthStretch, each.weight);
+      titled |= *each.title != '\0';
+    }
+    if (!titled) return;
+    ImGui::TableNextRow();
+    for (const Column& each : columns_) {
+      ImGui::TableNextColumn();
+      const UseFont use(ui_, ui_.small());
+      put(each.title, ui_.small(), ui_.theme.faint, each.number);
+    }
+  }
+  ~Rows() {
+    if (open_) ImGui::EndTable();
+    ImGui::PopStyleVar();
+  }
+  Rows(const Rows&) = delete;
+  Rows& operator=(const Rows&) = delete;
+
+  /// A cell for each column; words are broken into lines where they are long.
+  void row(const std::vector<std::string>& cells, const Color* color = nullptr) {
+    if (!open_) return;
+    ImGui::TableNextRow();
+    for (std::size_t i = 0; i < cells.size() && i < columns_.size(); ++i) {
+      ImGui::TableNextColumn();
+      const Column& column = columns_[i];
+      const Color ink = color ? *color : i == 0 ? ui_.theme.muted : ui_.theme.text;
+      if (column.number) {
+        const UseFont use(ui_, ui_.number());
+        put(cells[i], ui_.number(), ink, true);
+      } else {
+        paragraph(ui_, cells[i], ink);
+      }
+    }
+  }
+
+ private:
+  void put(std::string_view text, const Font& font, Color color, bool right) {
+    if (right) {
+      const float width = static_cast<float>(ui_.fonts.width(text, font)) * ui_.scale;
+      ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(0.f, ImGui::GetContentRegionAvail().x - width));
+    }
+    text_line(ui_, text, color);
+  }
+
+  const Ui& ui_;
+  std::vector<Column> columns_;
+  bool open_ = false;
+};
+
+/// "1,234,567"
+std::string grouped(std::int64_t value) {
+  std::string text = std::to_string(value);
+  for (int at = static_cast<int>(text.size()) - 3; at > 0; at -= 3) text.insert(static_cast<std::size_t>(at), ",");
+  return text;
+}
+
+std::string day(std::filesystem::file_time_type time) {
+  const auto whole = std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::file_clock::to_sys(time));
+  return fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::chrono::system_clock::to_time_t(whole)));
+}
+
+/// "2026-11-24 19:43 UTC" of "2026-11-24T19:43:28Z"
+std::string shown_date(std::string date) {
+  std::ranges::replace(date, 'T', ' ');
+  return date.substr(0, std::min<std::size_t>(date.size(), 16)) + " UTC";
+}
+
+void verdict(const Ui& ui, const CertificateController& certificates, const std::string& session_note) {
+  const auto known = certificates.certificate();
+  switch (certificates.state()) {
+    case State::none:
+      break;
+    case State::not_checked: {
+      const std::string effort = certificates.effort();
+      paragraph(ui,
+                "Not checked yet. A check runs the model a second time, slowly and in float64 as the papers write it, "
+                "and compares every attention weight, logit and loss with what the window shows" +
+                    (effort.empty() ? "." : ": " + effort + " on one core, while you go on working."),
+                ui.theme.text);
+      break;
+    }
+    case State::checking:
+      paragraph(ui, fmt::format("Checking: {:.0f} %", 100 * static_cast<double>(certificates.progress())),
+                ui.theme.text);
+      break;
+    case State::changed:
+      paragraph(ui,
+                "The files have changed since this model was read from them. What was found does not hold for what "
+                "lies there now; open the model again.",
+                ui.theme.key);
+      break;
+    case State::failed:
+      paragraph(ui, "The check came to no end: " + certificates.error(), ui.theme.key);
+      break;
+    case State::checked: {
+      const std::string when = (certificates.remembered() ? "Remembered, of " : "Of ") + shown_date(known->date) + ". ";
+      if (const auto* wrong = known->wrong())
+        paragraph(ui,
+                  fmt::format("What the window shows of this model {} ({}, beside {}). {}Its numbers are not to be "
+                              "trusted.",
+                              in_words(*known), wrong->text, wrong->witness, when),
+                  ui.theme.key);
+      else
+        paragraph(ui,
+                  fmt::format("Every attention weight agrees with the model's plain float64 definition to {}, every "
+                              "logit to {}. {}",
+                              difference_text(known->patterns()), difference_text(known->logits()), when),
+                  ui.theme.text);
+      break;
+    }
+  }
+  if (!session_note.empty()) {
+    const UseFont use(ui, ui.small());
+    paragraph(ui, "The session that was opened says: " + session_note, ui.theme.faint);
+  }
+}
+
+void checks(const Ui& ui, const Certificate* known) {
+  if (!known) return note(ui, "The differences of every layer will stand here.");
+  int number = 0;
+  for (const Certificate::Check& check : known->checks) {
+    {
+      const UseFont use(ui, ui.strong());
+      text_line(ui, check.text, ui.theme.text);
+    }
+    note(ui, fmt::format("{} tokens beside {}", check.tokens, check.witness));
+    {
+      Rows rows(ui, fmt::format("check {}", number++).c_str(),
+                {{"largest |Δ| of", 1.6f}, {"|Δ|", 0.8f, true}, {"bound", 0.8f, true}, {"where", 2.4f}, {"", 0.8f}});
+      const auto row = [&](const std::string& what, const Gap& gap) {
+        rows.row({what, difference_text(gap.value), difference_text(gap.bound), place_of(gap),
+                  gap.agrees() ? "agrees" : "DIFFERS"},
+                 gap.agrees() ? nullptr : &ui.theme.key);
+      };
+      for (const Gap& gap : check.found.patterns) row(fmt::format("weights of layer {}", gap.layer), gap);
+      if (check.found.logits) row("logits", *check.found.logits);
+      if (check.found.losses) row("losses, in nats", *check.found.losses);
+    }
+    if (check.untried_window > 0)
+      note(ui, fmt::format("The text is shorter than the window of {} tokens, which is not tried by it.",
+                           check.untried_window));
+  }
+  ImGui::Dummy({0, ui.px(4)});
+  note(ui, fmt::format(
+               "Computed by {}, Headscope {}. Bounds: weights 5e-5; logits 1e-4 of their spread; losses 1e-4, above "
+               "1 nat of themselves.",
+               known->engine, known->program));
+}
+
+void extents(const Ui& ui, const ModelFacts& facts) {
+  const ModelConfig& c = facts.config;
+  Rows rows(ui, "extents", {{"", 1}, {"", 3}});
+  rows.row({"family", c.family + ": " + facts.summary});
+  rows.row({"layers", std::to_string(c.dims.layers)});
+  rows.row({"heads", fmt::format("{} of {} dimensions{}", c.dims.heads, c.dims.d_head,
+                                 c.dims.kv_heads == c.dims.heads
+                                     ? ""
+                                     : fmt::format(", on {} heads of keys and values", c.dims.kv_heads))});
+  rows.row({"width", grouped(c.dims.d_model)});
+  rows.row({"MLP",
+            fmt::format("{} wide{}, {}", grouped(c.dims.d_mlp), c.gated_mlp ? ", gated" : "", name_of(c.activation))});
+  rows.row({"norms", fmt::format("{}, ε {}", name_of(c.norm), c.norm_epsilon)});
+  rows.row(
+      {"positions", fmt::format("{}{}", name_of(c.position),
+                                c.position == PositionKind::rotary ? fmt::format(", base {}", c.rotary.base) : "")});
+  rows.row(
+      {"vocabulary", fmt::format("{}, embeddings {}", grouped(c.dims.vocab), c.tied_embeddings ? "tied" : "not tied")});
+  rows.row({"context", grouped(c.context) + " tokens"});
+  rows.row({"tokenizer", facts.tokenizer
+                             ? fmt::format("{}; adds {}", facts.tokenizer->kind,
+                                           facts.tokenizer->adds_bos ? "a token that begins texts" : "nothing")
+                             : "none: runs on token ids"});
+  const std::string other = switches(c);
+  rows.row({"and", other.empty() ? "nothing that GPT-2 or Llama do not do" : other});
+}
+
+void parameters(const Ui& ui, const ModelFacts& facts, const FilesStamp& stamp) {
+  {
+    section(ui, "Parameters", facts.dtype + " as stored");
+    Rows rows(ui, "parameters", {{"", 3}, {"", 1, true}, {"", 0.8f, true}, {"", 2}});
+    for (const ModelFacts::Part& part : facts.parts)
+      rows.row({part.name, grouped(part.parameters),
+                fmt::format("{:.1f} %", 100.0 * static_cast<double>(part.parameters) /
+                                            static_cast<double>(std::max<std::int64_t>(facts.parameters, 1)))});
+    rows.row({"together", grouped(facts.parameters), ""}, &ui.theme.text);
+  }
+  section(ui, "Weights",
+          fmt::format("{}, {} tensors, {}", facts.stored.format, facts.stored.count,
+                      memory_text(static_cast<double>(facts.stored.bytes))));
+  {
+    Rows rows(ui, "stored", {{"", 3}, {"", 1, true}, {"", 2.8f}});
+    for (const auto& [type, count] : facts.stored.types) rows.row({type, fmt::format("{} tensors", count)});
+  }
+  if (!facts.unused.empty()) {
+    std::string names;
+    for (const std::string& name : facts.unused) names += (names.empty() ? "" : ", ") + name;
+    note(ui, "Not used by the model: " + names);
+  }
+  section(ui, "Files", facts.path.string());
+  Rows rows(ui, "files", {{"", 3}, {"", 1, true}, {"", 2.8f}});
+  for (const FilesStamp::File& file : stamp.files())
+    rows.row({file.name, memory_text(static_cast<double>(file.bytes)), day(file.written)});
+}
+
+void keys(const Ui& ui, const ModelFacts& facts) {
+  std::string ignored;
+  {
+    section(ui, "Keys that were used", "of config.json, or of what the file says in its place");
+    Rows rows(ui, "keys", {{"", 1.4f}, {"", 3}});
+    for (const ConfigKey& each : facts.keys) {
+      if (each.used) rows.row({each.key, each.value});
+      if (!each.used) ignored += (ignored.empty() ? "" : ", ") + each.key + " = " + each.value;
+    }
+  }
+  if (ignored.empty()) return;
+  section(ui, "Keys that change nothing", "of what is computed here");
+  note(ui, ignored);
+}
+
+void facts_part(const Ui& ui, CertificateController& certificates, const FilesStamp& stamp, int part) {
+  const Facts& answer = certificates.want_facts();
+  const auto facts = answer.current();
+  if (!facts) {
+    answer.error().empty() ? note(ui, "Reading the files …") : error_text(ui, answer.error());
+    return;
+  }
+  if (part == part_model) extents(ui, *facts);
+  if (part == part_files) parameters(ui, *facts, stamp);
+  if (part == part_keys) keys(ui, *facts);
+}
+
+/// What can be done about it now.
+void check_button(const Ui& ui, AppContext& app) {
+  CertificateController& certificates = app.explorer.certificates;
+  switch (certificates.state()) {
+    case State::none:
+      break;
+    case State::checking:
+      if (button(ui, "Stop")) certificates.stop();
+      break;
+    case State::changed:
+      if (button(ui, "Open again")) app.explorer.run.open_model(app.explorer.results().model_folder);
+      break;
+    case State::not_checked:
+      if (button(ui, "Check now")) certificates.check();
+      break;
+    case State::failed:
+    case State::checked:
+      if (button(ui, "Check again")) certificates.check();
+      break;
+  }
+}
+}  // namespace
+
+void ModelPage::draw(Ui& ui, AppContext& app) {
+  const Results& results = app.explorer.results();
+  if (std::exchange(app.ui.about_model, false) && results.model.model) ImGui::OpenPopup("about model");
+  if (!begin_floating(ui, "about model", 860 * ui.theme.text_scale, 56)) return;
+  if (!results.model.model) {
+    ImGui::CloseCurrentPopup();
+    ImGui::EndPopup();
+    return;
+  }
+  CertificateController& certificates = app.explorer.certificates;
+  {
+    const UseFont use(ui, ui.heading());
+    text_line(ui, results.model.model->config().name, ui.theme.text);
+  }
+  const bool same = app.explorer.state().document.model == results.model_folder;
+  verdict(ui, certificates, same ? app.explorer.files.opened_model_note() : "");
+  ImGui::Dummy({0, ui.px(2)});
+  segmented(ui, "parts", part_names, shown_);
+  ImGui::Dummy({0, ui.px(2)});
+  // As high whatever it shows, so that nothing moves under the pointer.
+  ImGui::BeginChild("part", {0, ImGui::GetIO().DisplaySize.y * 0.5f}, ImGuiChildFlags_NavFlattened);
+  const auto known = certificates.certificate();
+  shown_ == part_check ? checks(ui, known.get()) : facts_part(ui, certificates, results.model_files, shown_);
+  ImGui::EndChild();
+  ImGui::Dummy({0, ui.px(2)});
+  check_button(ui, app);
+  ImGui::SameLine();
+  if (button(ui, "Close") || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
+  ImGui::EndPopup();
+}
+
+}  // namespace headscope

@@ -1,0 +1,193 @@
+#include "core/analysis/certificate.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <limits>
+#include <string_view>
+
+#include "core/base/error.h"
+#include "core/base/excerpt.h"
+#include "core/model/formats/model_files.h"
+#include "core/model/parameter_parts.h"
+
+namespace headscope {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Repeats itself, so that heads that look back have something to find; holds digits, marks and more than one script.
+constexpr std::string_view built_in_text =
+    "When Mary and John went to the store, John gave 12 apples (and 3 pears) to Mary.\n"
+    "Über Nacht: naïve café, Привет, 你好. When Mary and John went to the store";
+constexpr int ids_without_tokenizer = 48;
+constexpr std::size_t label_length = 30;
+constexpr const char* definition = float64_definition;
+
+/// For a model without a tokenizer: ids spread over the vocabulary, and the first half again.
+std::vector<std::int32_t> spread_ids(const ModelConfig& c) {
+  std::vector<std::int32_t> ids;
+  const int count = std::min(ids_without_tokenizer, c.context);
+  for (int i = 0; i < count; ++i) ids.push_back(((i % (ids_without_tokenizer / 2)) * 7919 + 1) % c.dims.vocab);
+  return ids;
+}
+
+std::string now() {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+}
+
+/// NaN is the largest of all.
+double larger(double a, double b) {
+  return std::isnan(a) || a > b ? a : b;
+}
+
+/// A difference as a share of what it may be.
+double share(const Gap& gap) {
+  return std::isnan(gap.value) ? std::numeric_limits<double>::infinity() : gap.value / gap.bound;
+}
+
+struct Named {
+  std::string what;
+  const Gap* gap = nullptr;
+};
+
+/// The one that is furthest beyond its bound.
+Named worst(const Verification& found) {
+  Named out;
+  const auto look = [&](const std::string& what, const Gap& gap) {
+    if (!out.gap || share(gap) > share(*out.gap)) out = {what, &gap};
+  };
+  for (const Gap& gap : found.patterns) look(fmt::format("patterns of layer {}", gap.layer), gap);
+  if (found.logits) look("logits", *found.logits);
+  if (found.losses) look("losses", *found.losses);
+  return out;
+}
+
+std::string difference(const Certificate::Check& check) {
+  const Named gap = worst(check.found);
+  return gap.gap ? fmt::format("{} by {}", gap.what, difference_text(gap.gap->value)) : "nothing could be compared";
+}
+
+}  // namespace
+
+std::string difference_text(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (value == 0 || (value >= 0.01 && value < 1000)) return fmt::format("{:.2g}", value);
+  std::string text = fmt::format("{:.1e}", value);
+  const std::size_t digits = text.find('e') + 2;
+  text.erase(digits, std::min(text.find_first_not_of('0', digits), text.size() - 1) - digits);
+  return text;
+}
+
+bool Certificate::agrees() const {
+  return !checks.empty() && !wrong();
+}
+
+const Certificate::Check* Certificate::wrong() const {
+  const auto found = std::ranges::find_if(checks, [](const Check& each) { return !each.found.agrees(); });
+  return found == checks.end() ? nullptr : &*found;
+}
+
+double Certificate::patterns() const {
+  double largest = 0;
+  for (const Check& check : checks)
+    for (const Gap& gap : check.found.patterns) largest = larger(gap.value, largest);
+  return largest;
+}
+
+double Certificate::logits() const {
+  double largest = 0;
+  for (const Check& check : checks)
+    if (check.found.logits) largest = larger(check.found.logits->value, largest);
+  return largest;
+}
+
+std::string place_of(const Gap& gap) {
+  if (gap.query < 0) return "";
+  if (gap.layer >= 0) return fmt::format("head {}.{}, query {}, key {}", gap.layer, gap.head, gap.query, gap.key);
+  return gap.key >= 0 ? fmt::format("query {}, token {}", gap.query, gap.key) : fmt::format("query {}", gap.query);
+}
+
+Certificate certify(const LoadedModel& loaded, const CertificateRequest& request, const Ctx& ctx) {
+  const ModelConfig& c = loaded.model->config();
+  const ModelLocation place = locate_model(request.model);
+  Certificate out;
+  out.model = c.name;
+  out.family = c.family;
+  out.place = weights_place(place);
+  out.files = stamp_of(place);
+  out.program = HEADSCOPE_VERSION;
+  const auto changed = [&] {
+    return Error(request.model.string(), "the files that the model was read from", "others: they have changed since",
+                 "open the model again");
+  };
+  if (!request.opened.empty() && request.opened != out.files) throw changed();
+  const ModelFiles files = ModelFiles::open(place);
+  const RawWeights weights = read_weights(*files.weights, c);
+  if (stamp_of(place) != out.files) throw changed();
+
+  const int widest = c.windows.empty() ? 0 : std::ranges::max(c.windows);
+  const auto check = [&](const std::string& label, const RunRequest& asked, const ReferenceCapture* reference) {
+    const auto trace = run(loaded, asked, ctx);
+    const plain::Pass witness = plain::forward(c, weights, trace->ids(), ctx.stop, ctx.progress);
+    const int tokens = static_cast<int>(trace->tokens.size());
+    const int untried = widest > tokens ? widest : 0;
+    out.engine = trace->source;
+    out.checks.push_back({label, definition, tokens, untried, verify(*trace, witness)});
+    if (reference)
+      out.checks.push_back(
+          {label, excerpt(request.reference.filename().string()), tokens, untried, verify(*trace, reference->values)});
+  };
+  RunRequest built_in;
+  if (loaded.tokenizer)
+    built_in.text = built_in_text;
+  else
+    built_in.ids = spread_ids(c);
+  built_in.too_long = RunRequest::TooLong::keep_first;
+  check("built-in text", built_in, nullptr);
+  for (const std::string& text : request.texts) {
+    RunRequest asked;
+    asked.text = text;
+    check("\"" + excerpt(text, label_length) + "\"", asked, nullptr);
+  }
+  if (!request.reference.empty()) {
+    const ReferenceCapture reference = read_reference(request.reference, c);
+    RunRequest asked;
+    asked.ids = reference.ids;
+    asked.ids_are_whole = true;
+    check("its tokens", asked, &reference);
+  }
+  out.date = now();
+  return out;
+}
+
+double certificate_work(const ModelConfig& c) {
+  const ParameterParts parts = parameter_parts(c);
+  const double n = std::min(static_cast<double>(c.context), static_cast<double>(built_in_text.size() + 1));
+  const double each_token = static_cast<double>(parts.attention + parts.mlp) +
+                            static_cast<double>(c.dims.d_model) * static_cast<double>(c.dims.vocab);
+  // A score and a share of a value for every pair that may see each other, half of all.
+  const double pairs = n * n * static_cast<double>(c.dims.layers) * static_cast<double>(c.dims.heads * c.dims.d_head);
+  return n * each_token + pairs;
+}
+
+std::string in_words(const Certificate& certificate) {
+  if (const auto* wrong = certificate.wrong()) return "differs: " + difference(*wrong);
+  return "checked, max |Δ| " + difference_text(certificate.patterns());
+}
+
+std::string model_note(const std::string& model, const Certificate* certificate) {
+  const std::string name = "model " + model;
+  if (!certificate || certificate->checks.empty()) return name + ", not checked beside " + definition;
+  const std::string date = certificate->date.substr(0, certificate->date.find('T'));
+  if (const auto* wrong = certificate->wrong())
+    return fmt::format("{}, differs from {} ({}): {}", name, wrong->witness, date, difference(*wrong));
+  return fmt::format("{}, checked beside {} on {}: max |Δ| {} (patterns), {} (logits)", name, definition, date,
+                     difference_text(certificate->patterns()), difference_text(certificate->logits()));
+}
+
+}  // namespace headscope

@@ -1,0 +1,151 @@
+#include "core/analysis/model_facts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "core/model/family.h"
+#include "core/model/formats/model_files.h"
+#include "core/text/tokenizer.h"
+
+namespace headscope {
+
+namespace fs = std::filesystem;
+
+const char* name_of(NormKind kind) {
+  return kind == NormKind::layer_norm ? "LayerNorm" : "RMSNorm";
+}
+const char* name_of(PositionKind kind) {
+  switch (kind) {
+    case PositionKind::learned:
+      return "learned";
+    case PositionKind::rotary:
+      return "rotary (RoPE)";
+    case PositionKind::alibi:
+      return "ALiBi";
+    case PositionKind::none:
+      break;
+  }
+  return "none";
+}
+const char* name_of(Activation activation) {
+  switch (activation) {
+    case Activation::relu:
+      return "ReLU";
+    case Activation::gelu:
+      return "GELU";
+    case Activation::gelu_tanh:
+      return "GELU (tanh)";
+    case Activation::silu:
+      break;
+  }
+  return "SiLU";
+}
+
+namespace {
+using Part = ModelFacts::Part;
+
+/// Where the parameters are. Tied unembeddings count once, with the embedding.
+std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config) {
+  const auto size = [](const Tensor& tensor) { return tensor.defined() ? tensor.size() : Index{0}; };
+  Part attention{"attention"}, mlp{"MLP"},
+      norms{"norms", size(weights.final_gain) + size(weights.final_bias) + size(weights.embedding_gain) +
+                         size(weights.embedding_bias)};
+  for (const RawLayer& l : weights.layers) {
+    for (const Tensor* t :
+         {&l.q_weight, &l.q_bias, &l.k_weight, &l.k_bias, &l.v_weight, &l.v_bias, &l.o_weight, &l.o_bias})
+      attention.parameters += size(*t);
+    for (const Tensor* t : {&l.up_weight, &l.up_bias, &l.gate_weight, &l.gate_bias, &l.down_weight, &l.down_bias})
+      mlp.parameters += size(*t);
+    for (const Tensor* t : {&l.ln1_gain, &l.ln1_bias, &l.ln2_gain, &l.ln2_bias, &l.ln1_post_gain, &l.ln2_post_gain,
+                            &l.q_norm_gain, &l.q_norm_bias, &l.k_norm_gain, &l.k_norm_bias})
+      norms.parameters += size(*t);
+  }
+  std::vector<Part> parts{{config.tied_embeddings ? "token embedding (and unembedding, tied)" : "token embedding",
+                           size(weights.token_embedding)}};
+  if (weights.position_embedding.defined()) parts.push_back({"position embedding", size(weights.position_embedding)});
+  parts.push_back(attention);
+  parts.push_back(mlp);
+  parts.push_back(norms);
+  if (!config.tied_embeddings)
+    parts.push_back({"unembedding", size(weights.unembedding) + size(weights.unembedding_bias)});
+  return parts;
+}
+
+}  // namespace
+
+/// What this model does that GPT-2 and Llama do not, in words.
+std::string switches(const ModelConfig& c) {
+  std::vector<std::string> words;
+  const auto say = [&](bool holds, std::string text) {
+    if (holds) words.push_back(std::move(text));
+  };
+  say(c.dims.parallel, c.shared_norm ? "attention and MLP in parallel behind one norm"
+                                     : "attention and MLP in parallel behind a norm each");
+  say(c.norm_place == NormPlace::both, "norms before and behind attention and MLP");
+  say(c.norm_place == NormPlace::behind, "norms behind attention and MLP only");
+  say(!c.norm_weights, "norms without weights");
+  say(c.norm_gain_plus_one, "norm gains added to 1");
+  say(c.embedding_norm, "a norm behind the embedding");
+  say(c.qk_norm != QkNorm::none,
+      fmt::format("queries and keys normalised {}", c.qk_norm == QkNorm::per_head ? "by head" : "over all heads"));
+  say(c.clip_qkv > 0, fmt::format("queries, keys and values cut to ± {}", c.clip_qkv));
+  if (c.position == PositionKind::rotary) {
+    say(c.rotary.width > 0, fmt::format("{} of {} dimensions of a head rotated", c.rotary.width, c.dims.d_head));
+    say(c.rotary.layout == RotaryLayout::interleaved, "adjacent pairs rotated");
+    say(!c.layer_rotary.empty(), "layers with a window rotated by another base");
+    say(!c.layer_turns.empty(),
+        fmt::format("{} of {} layers not rotated", std::ranges::count(c.layer_turns, false), c.dims.layers));
+  }
+  if (!c.windows.empty()) {
+    const auto windowed = std::ranges::count_if(c.windows, [](int window) { return window > 0; });
+    say(true,
+        fmt::format("{} of {} layers see a window of {} tokens", windowed, c.dims.layers, std::ranges::max(c.windows)));
+  }
+  say(c.score_scale.has_value(), fmt::format("scores times {:.6g}", c.score_scale.value_or(0)));
+  say(c.family != "gpt2" && !c.score_scale && !c.scale_by_inverse_sqrt_d, "scores not divided by √d_head");
+  say(c.score_cap > 0, fmt::format("scores bent by a soft cap of {}", c.score_cap));
+  say(c.logit_cap > 0, fmt::format("logits bent by a soft cap of {}", c.logit_cap));
+  say(c.embedding_scale != 1, fmt::format("embeddings times {:.6g}", c.embedding_scale));
+  say(c.residual_scale != 1, fmt::format("what blocks add times {:.6g}", c.residual_scale));
+  say(c.logit_scale != 1, fmt::format("logits times {:.6g}", c.logit_scale));
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+StoredTensors stored_tensors(const TensorFile& file) {
+  StoredTensors out;
+  out.format = file.format();
+  for (const auto& [name, entry] : file.tensors()) {
+    out.bytes += entry.size;
+    ++out.types[dtype_name(entry.dtype)];
+    ++out.count;
+  }
+  return out;
+}
+
+std::string StoredTensors::in_words() const {
+  std::string all;
+  for (const auto& [type, many] : types) all += fmt::format("{}{} {}", all.empty() ? "" : ", ", many, type);
+  return all;
+}
+
+ModelFacts model_facts(const fs::path& path) {
+  ModelFacts out;
+  out.path = path;
+  out.config = load_config(path, out.keys);
+  out.summary = family(out.config.family, out.config.name).summary;
+  const ModelFiles files = ModelFiles::open(locate_model(path));
+  out.tensors = files.tensors;
+  out.stored = stored_tensors(*files.tensors);
+  if (const auto tokenizer = load_tokenizer(path))
+    out.tokenizer = ModelFacts::Reader{tokenizer->describe(), tokenizer->vocab_size(), tokenizer->adds_bos()};
+  const RawWeights weights = read_weights(*files.weights, out.config);
+  out.parts = parts_of(weights, out.config);
+  out.parameters = weights.parameters;
+  out.dtype = weights.dtype;
+  out.unused = weights.unused;
+  return out;
+}
+
+}  // namespace headscope
