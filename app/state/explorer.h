@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 
+#include "app/state/capture_controller.h"
 #include "app/state/document_editor.h"
 #include "app/state/job_runner.h"
 #include "app/state/run_controller.h"
@@ -19,12 +20,16 @@ struct Explorer {
     std::size_t byte_budget = std::size_t{1} << 30;  ///< of one trace
   };
   explicit Explorer(const Options& options)
-      : jobs(options.threads, options.wake), run(jobs, editor, options.byte_budget), files(jobs, editor, run) {}
+      : jobs(options.threads, options.wake),
+        run(jobs, editor, options.byte_budget),
+        files(jobs, editor, run),
+        captures(jobs, editor, run) {}
 
   /// Once per frame, first thing: delivers results, hands in what changed. `now` in seconds, any origin. Returns true
   /// when something on screen may have changed.
   bool frame(double now) {
     const bool edited = editor.frame(now), delivered = jobs.frame();
+    captures.frame(now);
     run.frame();
     return edited || delivered;
   }
@@ -35,6 +40,7 @@ struct Explorer {
   JobRunner jobs;
   RunController run;
   SessionFiles files;
+  CaptureController captures;
 };
 
 }  // namespace headscope

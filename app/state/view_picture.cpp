@@ -31,6 +31,12 @@ PictureRequest view_picture(const Document& document, const View& view, const Tr
       request.heads.clear();
       request.query = query_of(document, map);
       break;
+    case HeadView::picture:
+      if (!trace.picture) break;
+      request.kind = PictureRequest::Kind::patches;
+      request.smooth = view.smooth_picture;
+      request.query = query_of(document, map);
+      break;
     case HeadView::arcs:
       request.kind = PictureRequest::Kind::arcs;
       request.scaling = {};  // threads are drawn by their weight as it is
