@@ -182,7 +182,8 @@ void print_metrics(Console& console, const Options& options, const Trace& trace,
   for (const HeadColumn& each : columns)
     for (const Metric& metric : metrics())
       if (metric.id == each.id)
-        if (const std::string why = why_silent(metric, trace.maps.front()); !why.empty()) out.line("note: " + why);
+        if (const std::string why = why_silent(metric, trace.maps.front()); trace.between_texts() && !why.empty())
+          out.line("note: " + why);
   add_heads(out, report_heads(trace, rules), trace, columns, options.chance || options.form() == Form::json);
   console.print(out.printed(options.form()));
 }

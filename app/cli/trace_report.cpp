@@ -16,7 +16,7 @@ std::string label_in(const Tokenizer* tokenizer, const Trace& trace, std::int32_
   return label_of(tokenizer, id);
 }
 
-Cell verdicts_json(const std::vector<HeadVerdict>& verdicts, const Trace& trace) {
+Cell verdicts_json(const std::vector<HeadVerdict>& verdicts, const Trace& trace, Index offset) {
   Cell out = Cell::array();
   for (const HeadVerdict& verdict : verdicts) {
     Cell evidence = Cell::array();
@@ -24,7 +24,7 @@ Cell verdicts_json(const std::vector<HeadVerdict>& verdicts, const Trace& trace)
       evidence.push_back({{"query", cell.query},
                           {"key", cell.key},
                           {"weight", cell.weight},
-                          {"query_token", nth(trace.queries(), cell.query).label},
+                          {"query_token", nth(trace.queries(), offset + cell.query).label},
                           {"key_token", nth(trace.tokens, cell.key).label}});
     out.push_back({{"class", verdict.rule->id},
                    {"metric", verdict.rule->metric},
@@ -105,8 +105,8 @@ void add_heads(Report& report, const std::vector<HeadReport>& heads, const Trace
     }
     std::vector<std::string> verdicts;
     for (const HeadVerdict& verdict : head.verdicts) verdicts.push_back(verdict_text(verdict));
-    row.insert(row.end(),
-               {values, chances, verdicts_json(head.verdicts, trace), fmt::format("{}", fmt::join(verdicts, ", "))});
+    row.insert(row.end(), {values, chances, verdicts_json(head.verdicts, trace, head.map->place().offset),
+                           fmt::format("{}", fmt::join(verdicts, ", "))});
     rows.add(std::move(row));
   }
 }

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <filesystem>
+#include <map>
 #include <mutex>
 #include <set>
 
@@ -42,6 +45,7 @@ void watch(Console& console, const Options& options) {
   namespace fs = std::filesystem;
   CaptureWatch watched(options.folder, [](const std::string& rule) { return parse_mask(rule); });
   const std::stop_token stop = console.stop();
+  if (!options.pictures.empty()) fs::create_directories(options.pictures);
   const auto begin = std::chrono::steady_clock::now();
   std::set<std::pair<fs::path, fs::file_time_type>> told;
   int seen = 0;
@@ -75,9 +79,8 @@ void watch(Console& console, const Options& options) {
     std::mutex mutex;
     std::unique_lock lock(mutex);
     std::condition_variable_any wake;
-    if (wake.wait_for(lock, stop, std::chrono::duration<double>(options.every), [] { return false; }),
-        stop.stop_requested())
-      throw Cancelled();
+    wake.wait_for(lock, stop, std::chrono::duration<double>(options.every), [] { return false; });
+    if (stop.stop_requested()) throw Cancelled();
   }
 }
 }  // namespace

@@ -24,6 +24,11 @@ class NumpyArrays final : public CaptureArrays {
   std::vector<std::string> names() const override { return file_.names(); }
   bool contains(const std::string& name) const override { return file_.contains(name); }
   NpyArray array(const std::string& name) const override { return file_.array(name); }
+  bool is_text(const std::string& name) const override {
+    if (!contains(name)) return false;
+    const NpyArray::Kind kind = array(name).kind;
+    return kind == NpyArray::Kind::text || kind == NpyArray::Kind::bytes;
+  }
   std::vector<std::string> strings(const std::string& name) const override { return file_.strings(name); }
 
  private:
@@ -59,6 +64,8 @@ class SafetensorsArrays final : public CaptureArrays {
     out.data = entry.items<std::byte>();
     return out;
   }
+
+  bool is_text(const std::string& name) const override { return file_.metadata().count(name) > 0; }
 
   std::vector<std::string> strings(const std::string& name) const override {
     const std::string where = path().string() + ": " + excerpt(name);

@@ -19,6 +19,8 @@ class CaptureArrays {
   virtual bool contains(const std::string& name) const = 0;
   /// Throws Error when it is absent, cut short, or larger than the free memory.
   virtual NpyArray array(const std::string& name) const = 0;
+  /// Whether strings() has it.
+  virtual bool is_text(const std::string& name) const = 0;
   /// Text, which safetensors has no type for: there a JSON list (or one text) of this name in __metadata__.
   virtual std::vector<std::string> strings(const std::string& name) const = 0;
 };

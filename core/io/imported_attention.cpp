@@ -88,8 +88,8 @@ class TokenLists {
   bool has(const std::string& side) const { return file_.contains(side + "tokens") || file_.contains(side + "ids"); }
   /// How many the arrays of that side name.
   Index count(const std::string& side) const {
-    return static_cast<Index>(file_.contains(side + "tokens") ? file_.strings(side + "tokens").size()
-                                                              : file_.array(side + "ids").integers().size());
+    return static_cast<Index>(file_.is_text(side + "tokens") ? file_.strings(side + "tokens").size()
+                                                             : file_.array(ids_name(side)).integers().size());
   }
   /// `count` tokens by `side` + "tokens" and "ids", else numbered; `what` the attention has that many of.
   std::vector<Token> read(const std::string& side, Index count, const std::string& what) {
@@ -104,8 +104,9 @@ class TokenLists {
                     fmt::format("{} tokens, as many as attn has {}", count, what), fmt::format("{}", found),
                     side.empty() ? "tokens of another text than the queries' are key_tokens" : "");
     };
-    const std::string texts_name = side + "tokens", ids_name = side + "ids";
-    if (file_.contains(texts_name)) {
+    const std::string texts_name = side + "tokens", ids_name = this->ids_name(side);
+    const bool texts_known = file_.is_text(texts_name);
+    if (texts_known) {
       const std::vector<std::string> texts = file_.strings(texts_name);
       check(texts_name, texts.size());
       for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -122,13 +123,19 @@ class TokenLists {
           throw Error(file_.path().string() + ": array " + ids_name, "ids from 0 to 2147483647",
                       fmt::format("{} at {}", ids[i], i));
         tokens[i].id = static_cast<std::int32_t>(ids[i]);
-        if (!file_.contains(texts_name)) tokens[i].label = fmt::format("#{}", ids[i]);
+        if (!texts_known) tokens[i].label = fmt::format("#{}", ids[i]);
       }
     }
     return tokens;
   }
 
  private:
+  /// Many save the numbers of tokens as `tokens`.
+  std::string ids_name(const std::string& side) const {
+    const bool numbers = file_.contains(side + "tokens") && !file_.is_text(side + "tokens");
+    return side + (numbers && !file_.contains(side + "ids") ? "tokens" : "ids");
+  }
+
   const CaptureArrays& file_;
   std::map<std::string, std::int32_t> numbers_;
 };

@@ -342,11 +342,9 @@ std::shared_ptr<const Trace> open_trace_file(const fs::path& path, const RulePar
   if (const auto said = file.metadata().find(description_key); said != file.metadata().end())
     return read_trace(file, said->second, parse);
   if (is_attention(file)) return open_attention(*safetensors_arrays(file));
-  throw Error(file.path().string(),
-              fmt::format("a trace ({}: a description in __metadata__), or a tensor attn of captured attention",
-                          trace_format_name),
+  throw Error(file.path().string(), fmt::format("a trace ({}: a description in __metadata__)", trace_format_name),
               fmt::format("a safetensors file of {} tensors without one", file.tensors().size()),
-              "is it a model? Traces are written by the command capture");
+              "is it a model? Traces are written by the command capture; captured attention is a tensor attn");
 }
 
 std::shared_ptr<const Trace> open_trace(const fs::path& path, const RuleParser& parse) {

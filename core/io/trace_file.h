@@ -52,7 +52,8 @@ class CaptureArrays;
 /// Attention captured elsewhere: an array `attn` (or the file's only array) of [layer, head, query, key] or [head,
 /// query, key] in f16, bf16, f32 or f64, or an array for each layer under TransformerLens' names. A batch axis of 1
 /// ([layer, 1, head, query, key]) goes; a larger one is refused.
-///   tokens (text), ids (integers)    of the keys; where there are fewer queries these are the last of the text. Keys
+///   tokens (text), ids (integers)    of the keys (`tokens` of integers are ids); where there are fewer queries these
+///   are the last of the text. Keys
 ///                                    past the tokens on which no query has weight are padding, and left out
 ///   query_tokens, query_ids,         where queries are of another text (cross-attention): tokens and ids are then
 ///   key_tokens, key_ids              those of the side that has none of its own. A rectangle without any of these is

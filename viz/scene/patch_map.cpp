@@ -137,7 +137,7 @@ Scene patch_map_scene(const Trace& trace, const PatchMapOptions& options, const 
   const Shade shade = shade_of(patches, picture, theme);
 
   const bool bare = options.room.has_value();
-  const double edge = bare ? slim_margin : margin, below = 52 * theme.text_scale;
+  const double edge = bare ? slim_margin : margin, below = 84 * theme.text_scale;  // bar, caption
   const auto w = static_cast<double>(picture.shown_width()), h = static_cast<double>(picture.shown_height());
   const double scale =
       bare ? std::min((options.room->width - 2 * edge) / w, (options.room->height - 2 * edge - below) / h)
@@ -199,7 +199,8 @@ Scene patch_map_scene(const Trace& trace, const PatchMapOptions& options, const 
                   picture.rgb.empty() ? "" : fmt::format(" over {} × {} pixels", picture.width, picture.height),
                   options.smooth ? ", between their middles interpolated" : "", map_name(map), row_index,
                   trace.source.empty() ? "" : " · " + trace.source);
-  y = add_caption(scene, bare ? caption : scene.description, drawn.x, y + 4, width, style);
+  y = add_caption(scene, bare ? elided(caption, theme.caption(), width, style.measure) : scene.description, drawn.x,
+                  y + 4, width, style);
   scene.height = std::ceil(y + edge);
   return scene;
 }
