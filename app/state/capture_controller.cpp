@@ -1,12 +1,12 @@
 #include "app/state/capture_controller.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "app/state/jobs.h"
 #include "core/attention/masks.h"
 #include "core/base/error.h"
-#include "core/io/model_location.h"
 
 namespace headscope {
 
@@ -59,36 +59,45 @@ void CaptureController::frame(double now) {
 void CaptureController::look(double now) {
   looking_ = looked_ = true;
   last_ = now;
-  jobs_.on_files("captures",
-                 [this, now, watch = watch_, pinned = pinned_,
-                  shown = editor_.document().model](Worker::Job& job) -> Worker::Deliver {
-                   fs::path file;
-                   std::shared_ptr<const TracedRun> run;
-                   std::string trouble;
-                   try {
-                     watch->look(
-                         now,
-                         [&](const CaptureWatch::File& found, const std::shared_ptr<const Trace>& trace) {
-                           // Oldest first: the last is the newest. What is pinned is shown again when it has changed.
-                           if (pinned && found.path != shown) return;
-                           file = found.path;
-                           run = jobs::captured(trace, file);
-                         },
-                         job.stop);
-                   } catch (const Error& unreadable) {
-                     trouble = unreadable.what();
-                   }
-                   return [this, watch, file, run, trouble, files = watch->files()] {
-                     looking_ = false;
-                     if (watch != watch_) return;
-                     files_ = files;
-                     if (!trouble.empty()) {
-                       watch_.reset();
-                       return jobs_.show({Message::Level::error, trouble, ""});
-                     }
-                     if (run && (!pinned_ || file == editor_.document().model)) show(file, run);
-                   };
-                 });
+  jobs_.on_files(
+      "captures",
+      [this, now, watch = watch_, pinned = pinned_,
+       shown = editor_.document().model](Worker::Job& job) -> Worker::Deliver {
+        fs::path file;
+        std::shared_ptr<const Trace> newest;
+        std::shared_ptr<const TracedRun> run;
+        std::string trouble;
+        try {
+          watch->look(
+              now,
+              [&](const CaptureWatch::File& found, const std::shared_ptr<const Trace>& trace) {
+                // Oldest first: the last is the newest. What is pinned is shown again when it has changed.
+                if (pinned && found.path != shown) return;
+                file = found.path;
+                newest = trace;
+              },
+              job.stop);
+          if (newest) run = jobs::captured(newest, file);
+        } catch (const Cancelled&) {
+          throw;
+        } catch (const std::exception& unreadable) {
+          trouble = unreadable.what();
+        }
+        return [this, watch, file, run, trouble, files = watch->files()] {
+          looking_ = false;
+          if (watch != watch_) return;
+          files_ = files;
+          if (!trouble.empty()) {
+            watch_.reset();
+            return jobs_.show({Message::Level::error, trouble, ""});
+          }
+          if (!run) return;
+          // An older file that was slow to be written does not push a newer one aside.
+          const auto first = std::ranges::find(files_, CaptureWatch::State::ready, &CaptureWatch::File::state);
+          const bool wanted = pinned_ ? file == editor_.document().model : first != files_.end() && file == first->path;
+          if (wanted) show(file, run);
+        };
+      });
 }
 
 void CaptureController::show(const fs::path& file, std::shared_ptr<const TracedRun> run) {

@@ -61,7 +61,8 @@ std::optional<ViewSource> view_source(JobRunner& jobs, const AppState& state, co
     trace = results.detail->trace;
   }
   const bool rotary = results.model.model && results.model.model->config().turns_halves();
-  const bool words = state.view.text_unit == TextUnit::words && !scores && results.run->word_tokens;
+  const bool words =
+      state.view.text_unit == TextUnit::words && !scores && results.run->word_tokens && shown != HeadView::picture;
   return ViewSource{trace, results.run, state.document, state.view, words, rotary, options.all_heads};
 }
 

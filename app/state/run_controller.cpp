@@ -48,7 +48,7 @@ void RunController::run_again() {
   if (behind()) {
     refused_.clear();
     submitted_ = {};
-  } else if (!jobs_.busy() && results_.run && !results_.current_losses()) {
+  } else if (!jobs_.busy() && results_.run && !results_.capture && !results_.current_losses()) {
     submit_losses();
   }
   jobs_.run_again();
@@ -149,6 +149,7 @@ const ModelDims& RunController::opened_dims() const {
 void RunController::show_capture(const fs::path& file, std::shared_ptr<const TracedRun> run) {
   jobs_.forget("load");
   refused_.clear();
+  if (!results_.capture) choices_ = editor_.choices();  // of one capture after the other the same head stays
   Opened opened;
   opened.folder = file;
   opened.reading = ++readings_;
@@ -161,7 +162,6 @@ void RunController::show_capture(const fs::path& file, std::shared_ptr<const Tra
     document.ids.clear();
     document.edits.clear();
   });
-  choices_ = editor_.choices();
   if (first) editor_.history().clear();
 }
 

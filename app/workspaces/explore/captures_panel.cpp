@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "app/widgets/controls.h"
+#include "app/widgets/keyboard.h"
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/explore/panels.h"
 #include "viz/scene/text.h"
@@ -80,7 +81,7 @@ void draw_captures(const PageContext& c) {
       ImGui::EndChild();
     }
   }
-  if (trace) draw_capture_tokens(c);
+  if (c.captured()) draw_capture_tokens(c);  // a click may have opened another
 }
 
 }  // namespace headscope

@@ -224,7 +224,7 @@ constexpr const char* first_tokens[] = {"first token", "hidden", "renormalised"}
 constexpr const char* units[] = {"tokens", "words"};
 constexpr const char* map_tools[] = {"look", "weights", "mask"};
 constexpr const char* showns[] = {"after", "before", "Δ"};
-constexpr const char* over[] = {"patches", "smooth"};
+constexpr const char* picture_ways[] = {"patches", "smooth"};
 constexpr double read_out_height = 34;
 
 bool with_units(const PageContext& c) {
@@ -250,7 +250,7 @@ double HeadPanel::footer_height(const PageContext& c) const {
   take(first_tokens);
   if (with_units(c)) take(units);
   if (with_tools(c)) take(map_tools);
-  if (shown_view(c) == HeadView::picture) take(over);
+  if (shown_view(c) == HeadView::picture) take(picture_ways);
   if (!c.captured()) take(showns);  // also before there is an edit: the map must not move under the hand that makes one
   return 44 + 38 * (lines - 1) + read_out_height;
 }
@@ -271,7 +271,7 @@ void HeadPanel::footer(const PageContext& c) {
                    "scores (Steps, q·k) and the head's numbers are those of tokens"});
   if (shown_view(c) == HeadView::picture) {
     int how = view.smooth_picture ? 1 : 0;
-    if (choice(c.ui, "over the picture", over, how, first)) view.smooth_picture = how == 1;
+    if (choice(c.ui, "over the picture", picture_ways, how, first)) view.smooth_picture = how == 1;
   }
   if (with_tools(c)) {
     int tool = static_cast<int>(view.map_tool);
