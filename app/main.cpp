@@ -53,7 +53,12 @@ int main(int argc, char** argv) {
       "headscope");
   AppOptions options;
   std::string size;
-  cli.add_option("model", options.model, "folder of a model to open, or the name of a bundled one")
+  cli.add_option("model", options.model,
+                 "folder or file of a model, the name of a bundled one, or captured attention (.npz, .npy, "
+                 ".safetensors, a folder of them)")
+      ->type_name("FOLDER");
+  cli.add_option("--watch", options.watch,
+                 "folder that a script writes captured attention into: the newest is shown as it comes")
       ->type_name("FOLDER");
   cli.add_option("--text", options.text, "prompt to begin with")->type_name("TEXT");
   cli.add_option("--session", options.session, "session file to open")->type_name("FILE");

@@ -19,16 +19,20 @@ bool has_model(const AppContext& app) {
 bool has_run(const AppContext& app) {
   return app.explorer.results().run != nullptr;
 }
+/// What a capture shows was computed elsewhere: it can be looked at, not changed.
+bool can_edit(const AppContext& app) {
+  return has_model(app) && has_run(app);
+}
 bool has_facts(const AppContext& app) {
   return app.explorer.results().facts != nullptr;
 }
 Index token_count(const AppContext& app) {
-  return has_run(app) ? static_cast<Index>(app.explorer.results().run->trace->tokens.size()) : 0;
+  return has_run(app) ? static_cast<Index>(app.explorer.results().run->trace->queries().size()) : 0;
 }
 
 /// The next head in reading order of the atlas, round the end.
 void move_head(AppContext& app, int layers, int heads) {
-  const ModelDims& dims = app.explorer.results().model.model->config().dims;
+  const ModelDims& dims = app.explorer.results().run->trace->model.dims;
   HeadId head = app.explorer.state().document.selected;
   head.layer = (head.layer + layers + dims.layers) % dims.layers;
   head.head = (head.head + heads + dims.heads) % dims.heads;
@@ -128,10 +132,10 @@ void add_file(std::vector<Action>& all) {
                  },
                  nullptr});
   const auto copy = [](Copy what) { return [what](AppContext& app) { app.ui.copy = what; }; };
-  all.push_back({"file.copy_picture", "Copy the picture on screen", "Ctrl+Alt+C", "File", copy(Copy::picture),
-                 has_model, nullptr});
   all.push_back(
-      {"file.copy_numbers", "Copy its numbers", "Ctrl+Shift+C", "File", copy(Copy::numbers), has_model, nullptr});
+      {"file.copy_picture", "Copy the picture on screen", "Ctrl+Alt+C", "File", copy(Copy::picture), has_run, nullptr});
+  all.push_back(
+      {"file.copy_numbers", "Copy its numbers", "Ctrl+Shift+C", "File", copy(Copy::numbers), has_run, nullptr});
   all.push_back({"file.settings", "Settings…", "Ctrl+,", "File", [](AppContext& app) { app.ui.settings = true; },
                  nullptr, nullptr});
   all.push_back({"file.quit", "Quit", "Ctrl+Q", "File", [](AppContext& app) { app.ui.quit = true; }, nullptr, nullptr});
@@ -153,7 +157,7 @@ void add_edit(std::vector<Action>& all) {
                    app.ui.workspace = workspace_index("Explore");
                    app.ui.add_edit = true;
                  },
-                 has_run, nullptr});
+                 can_edit, nullptr});
   all.push_back({"edit.prompt", "Edit the prompt", "Ctrl+L", "Edit",
                  [](AppContext& app) { app.ui.focus_prompt = true; }, nullptr, nullptr});
   const auto has_edits = [](const AppContext& app) { return !app.explorer.state().document.edits.empty(); };
@@ -166,7 +170,7 @@ void add_edit(std::vector<Action>& all) {
                    app.explorer.editor.history().close_step();
                    app.explorer.editor.set_edits(std::move(edits));
                  },
-                 has_run,
+                 can_edit,
                  [](const AppContext& app) {
                    const HeadId head = app.explorer.state().document.selected;
                    return std::ranges::count(app.explorer.state().document.edits,
@@ -211,10 +215,10 @@ void add_go(std::vector<Action>& all) {
                      app.ui.workspace = workspace_index("Generate");
                      app.ui.generation = what;
                    },
-                   has_run, nullptr});
+                   can_edit, nullptr});
   const auto head = [&](const char* id, const char* title, const char* keys, int layers, int heads) {
-    all.push_back({id, title, keys, "Go", [layers, heads](AppContext& app) { move_head(app, layers, heads); },
-                   has_model, nullptr});
+    all.push_back(
+        {id, title, keys, "Go", [layers, heads](AppContext& app) { move_head(app, layers, heads); }, has_run, nullptr});
   };
   head("go.head.next", "Next head", "Right", 0, 1);
   head("go.head.previous", "Previous head", "Left", 0, -1);
@@ -242,6 +246,7 @@ void add_view(std::vector<Action>& all) {
   all.push_back(choice("view.steps", "Steps: scores, mask, softmax", "4", &View::head_view, HeadView::steps));
   all.push_back(choice("view.qk", "q·k by dimension", "5", &View::head_view, HeadView::qk));
   all.push_back(choice("view.heads", "One token in all heads", "6", &View::head_view, HeadView::heads));
+  all.push_back(choice("view.picture", "Over the picture", "7", &View::head_view, HeadView::picture));
   all.push_back(choice("view.tool.look", "Map tool: look, pin, pan", "V", &View::map_tool, MapTool::style));
   all.push_back(choice("view.tool.weight", "Map tool: set weights by dragging", "E", &View::map_tool, MapTool::weight));
   all.push_back(choice("view.tool.mask", "Map tool: paint the mask", "M", &View::map_tool, MapTool::mask));

@@ -21,7 +21,7 @@ namespace {
 struct Options {
   Input input;
   PictureOutput picture;
-  std::string with_text, with_model, head;
+  std::string with_text, with_model, with_trace, head;
   int top = 12;
   Output output;
 };
@@ -38,7 +38,30 @@ double rank_of(const HeadDifference& head) {
   return std::isnan(head.total_variation) ? -1 : head.total_variation;
 }
 
+void find_differences(Console& console, Compared& compared) {
+  compared.partner = align_traces(*compared.a, *compared.b);
+  compared.heads =
+      head_differences(*compared.a, *compared.b, compared.partner, std::numeric_limits<Index>::max(), console.stop());
+  std::ranges::stable_sort(compared.heads, std::ranges::greater{}, rank_of);
+}
+
+Compared compare_traces(Console& console, const Options& options) {
+  if (options.with_trace.empty() || !options.input.from_trace())
+    throw UsageError("two traces are compared by --trace A --with-trace B");
+  if (!options.with_text.empty() || !options.with_model.empty())
+    throw UsageError("--with-text and --with-model run a model, which a trace does not hold");
+  Compared out;
+  Input second;
+  second.trace = options.with_trace;
+  out.a = open_input(console, options.input, {}).trace;
+  out.b = open_input(console, second, {}).trace;
+  out.name_a = "A", out.name_b = "B";
+  find_differences(console, out);
+  return out;
+}
+
 Compared compare_runs(Console& console, const Options& options) {
+  if (options.input.from_trace() || !options.with_trace.empty()) return compare_traces(console, options);
   RunRequest request = options.input.request();
   RunRequest other = request;
   request.edits.clear();
@@ -63,9 +86,7 @@ Compared compare_runs(Console& console, const Options& options) {
   out.name_a = options.with_model.empty() ? "A" : out.a->model.name;
   out.name_b = options.with_model.empty() ? "B" : out.b->model.name;
   if (options.with_text.empty() && options.with_model.empty()) out.name_a = "before", out.name_b = "after";
-  out.partner = align_traces(*out.a, *out.b);
-  out.heads = head_differences(*out.a, *out.b, out.partner, std::numeric_limits<Index>::max(), console.stop());
-  std::ranges::stable_sort(out.heads, std::ranges::greater{}, rank_of);
+  find_differences(console, out);
   return out;
 }
 
@@ -113,7 +134,7 @@ Cell side_json(const Trace& trace, const Tokenizer* tokenizer) {
   Report out;
   out.data("model", model_json(trace.model));
   out.data("source", trace.source);
-  out.data("tokens", tokens_json(trace));
+  out.data("tokens", tokens_json(trace.tokens));
   add_next_tokens(out, trace, tokenizer, 10);
   out.data("loss", mean_loss(trace));
   out.data("token_losses", token_losses(trace));
@@ -169,7 +190,7 @@ Report compare_report(const Compared& c, bool for_scripts, int top) {
   const auto paired = std::ranges::count_if(c.partner, [](int p) { return p >= 0; });
   out.line(fmt::format("{} of {} and {} tokens paired", paired, c.a->tokens.size(), c.b->tokens.size()));
   add_next(out, c, 5);
-  out.line(losses_text(c));
+  if (c.a->logits.defined() && c.b->logits.defined()) out.line(losses_text(c));
   add_heads(out, c, for_scripts, static_cast<std::size_t>(top));
   return out;
 }
@@ -207,7 +228,9 @@ void add_compare(Command& app, Console& console) {
   auto options = std::make_shared<Options>();
   Command command =
       app.add_subcommand("compare", "Two runs side by side: another text, another model, or before and after edits");
-  options->input.add_to(command);
+  options->input.add_to(command, {.trace = true});
+  command.add_option("--with-trace", options->with_trace, "With --trace: the second side is this trace or capture")
+      .type_name("FILE");
   command.add_option("--with-text", options->with_text, "The second side reads this text").type_name("TEXT");
   command.add_option("--with-model", options->with_model, "The second side is this model").type_name("MODEL");
   command.add_option("--top", options->top, "How many heads to list").check(range(1, 1 << 20)).show_default();

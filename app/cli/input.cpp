@@ -82,8 +82,8 @@ void Input::add_to(Command& command, const Takes& takes) {
   if (takes.trace)
     of_trace = texts
                    .add_option("--trace", trace,
-                               "Instead of a model and a text: a trace file of `capture`, or attention in an .npz or "
-                               ".npy file")
+                               "Instead of a model and a text: a trace file of `capture`, or attention that another "
+                               "program captured (.npz, .npy, .safetensors)")
                    .excludes(of_model)
                    .type_name("FILE");
   const Option yes =

@@ -172,12 +172,18 @@ void print_metrics(Console& console, const Options& options, const Trace& trace,
                             {"vocabulary", alphabet->vocab},
                             {"rule", alphabet->rule}}}});
   }
-  out.data("tokens", tokens_json(trace));
+  out.data("tokens", tokens_json(trace.tokens));
+  if (trace.between_texts()) out.data("query_tokens", tokens_json(trace.query_tokens));
   Cell known = Cell::array();
   for (const HeadColumn& each : columns)
     for (const Metric& metric : metrics())
       if (metric.id == each.id) known.push_back(metric_json(metric));
   out.data("metrics", std::move(known));
+  for (const HeadColumn& each : columns)
+    for (const Metric& metric : metrics())
+      if (metric.id == each.id)
+        if (const std::string why = why_silent(metric, trace.maps.front()); trace.between_texts() && !why.empty())
+          out.line("note: " + why);
   add_heads(out, report_heads(trace, rules), trace, columns, options.chance || options.form() == Form::json);
   console.print(out.printed(options.form()));
 }

@@ -21,36 +21,44 @@ struct Options {
   std::optional<int> row, key, width, columns;
   std::optional<double> dpi, inches, low, high;
   double threshold = 0.05;
-  bool arcs = false, bars = false, steps = false, split = false, renormalize = false, skip_first = false,
-       no_values = false, words = false;
+  bool arcs = false, bars = false, patches = false, smooth = false, steps = false, split = false, renormalize = false,
+       skip_first = false, no_values = false, words = false;
 };
 
-/// A position of the text; negative ones count from the end. Throws Error outside it.
-std::optional<Index> position(std::optional<int> given, const char* option, Index size) {
+/// A position from `first` to before `end`; negative ones count from the end. Throws Error outside.
+std::optional<Index> position(std::optional<int> given, const char* option, Index first, Index end) {
   if (!given) return std::nullopt;
-  const Index at = *given < 0 ? size + *given : *given;
-  if (at < 0 || at >= size)
-    throw Error(option, fmt::format("a position from 0 to {} (or -{} to -1)", size - 1, size), std::to_string(*given));
+  const Index at = *given < 0 ? end + *given : *given;
+  if (at < first || at >= end)
+    throw Error(option, fmt::format("a position from {} to {} (or -{} to -1)", first, end - 1, end - first),
+                std::to_string(*given));
   return at;
 }
 
 PictureRequest picture_of(const Trace& trace, const std::vector<HeadId>& chosen, const Options& options) {
   PictureRequest request;
   request.heads = chosen;
-  request.kind = options.arcs    ? PictureRequest::Kind::arcs
-                 : options.bars  ? PictureRequest::Kind::bars
-                 : options.steps ? PictureRequest::Kind::steps
-                 : options.split ? PictureRequest::Kind::split
-                                 : PictureRequest::Kind::map;
+  request.kind = options.arcs      ? PictureRequest::Kind::arcs
+                 : options.bars    ? PictureRequest::Kind::bars
+                 : options.patches ? PictureRequest::Kind::patches
+                 : options.steps   ? PictureRequest::Kind::steps
+                 : options.split   ? PictureRequest::Kind::split
+                                   : PictureRequest::Kind::map;
   request.scaling = {parse_scale(options.scale == "row" ? "per-row" : options.scale).value(), options.low,
                      options.high};
   if (chosen.size() == 1 || (chosen.empty() && options.row)) {
     if (trace.maps.empty()) throw Error("render", "a trace with attention maps", "none");
     const AttentionMap& map =
         chosen.empty() ? trace.maps.front() : trace.map({chosen.front().layer, chosen.front().head});
-    request.query = position(options.row, "--row", map.n_query());
-    request.key = position(options.key, "--key", map.n_key());
+    const Index first = map.place().offset;
+    request.query = position(options.row, "--row", first, first + map.n_query());
+    request.key = position(options.key, "--key", 0, map.n_key());
+    // The CLS token is what a picture is read from.
+    if (options.patches && !request.query && trace.picture && trace.picture->leading > 0 && !trace.between_texts() &&
+        first == 0)
+      request.query = 0;
   }
+  request.smooth = options.smooth;
   request.threshold = options.threshold;
   request.skip_first = options.skip_first;
   request.renormalize = options.renormalize;
@@ -61,14 +69,16 @@ PictureRequest picture_of(const Trace& trace, const std::vector<HeadId>& chosen,
 
 void check(const Options& options, const std::vector<HeadId>& heads) {
   const bool one = heads.size() == 1;
-  if (options.arcs + options.bars + options.steps + options.split > 1)
-    throw UsageError("--arcs, --bars, --steps and --split are different pictures; choose one");
-  if ((options.arcs || options.bars || options.steps || options.split) && !one)
-    throw UsageError("--arcs, --bars, --steps and --split need one --head");
+  if (options.arcs + options.bars + options.patches + options.steps + options.split > 1)
+    throw UsageError("--arcs, --bars, --patches, --steps and --split are different pictures; choose one");
+  if ((options.arcs || options.bars || options.patches || options.steps || options.split) && !one)
+    throw UsageError("--arcs, --bars, --patches, --steps and --split need one --head");
   if ((options.row || options.key) && heads.size() > 1)
     throw UsageError("--row and --key need one --head, or none: then the row of that token in every head");
   if (options.row && heads.empty() && options.scale == "row")
     throw UsageError("--row without --head draws the rows of all heads on one scale, linear or log");
+  if (options.smooth && !options.patches) throw UsageError("--smooth is for --patches");
+  if (options.words && options.patches) throw UsageError("--patches are no words; leave --words away");
   if (options.words && (options.steps || options.split))
     throw UsageError("--steps and --split show scores, which tokens have and words have not; leave --words away");
   if (options.split && !options.key) throw UsageError("--split needs --row and --key: the score to take apart");
@@ -122,6 +132,10 @@ void add_render(Command& app, Console& console) {
                    "--key count words");
   command.add_flag("--arcs", options->arcs, "Threads from queries to keys instead of a map");
   command.add_flag("--bars", options->bars, "The weights of one query (--row) as bars");
+  command.add_flag("--patches", options->patches,
+                   "Of a vision transformer: the weights of one query (--row; without it the CLS token's) over the "
+                   "picture");
+  command.add_flag("--smooth", options->smooth, "With --patches: weights run from one patch to the next");
   command.add_flag("--steps", options->steps, "Scores, mask and softmax side by side");
   command.add_flag("--split", options->split, "The score of one cell (--row, --key) by dimension or rotary pair");
   command

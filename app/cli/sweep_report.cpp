@@ -67,8 +67,8 @@ Report patching_report(const LoadedModel& loaded, const Patching& result, bool w
                   site, difference_of(loaded, result.answers), result.clean_difference, result.corrupted_difference,
                   stretches_of_pairs(result.partner)));
   out.data("model", model_json(result.corrupted->model));
-  out.data("clean", tokens_json(*result.clean));
-  out.data("corrupted", tokens_json(*result.corrupted));
+  out.data("clean", tokens_json(result.clean->tokens));
+  out.data("corrupted", tokens_json(result.corrupted->tokens));
   out.data("partner", result.partner);
   out.data("site", site);
   out.data("answers", answers_json(loaded, result.answers));

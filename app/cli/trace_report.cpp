@@ -16,7 +16,7 @@ std::string label_in(const Tokenizer* tokenizer, const Trace& trace, std::int32_
   return label_of(tokenizer, id);
 }
 
-Cell verdicts_json(const std::vector<HeadVerdict>& verdicts, const Trace& trace) {
+Cell verdicts_json(const std::vector<HeadVerdict>& verdicts, const Trace& trace, Index offset) {
   Cell out = Cell::array();
   for (const HeadVerdict& verdict : verdicts) {
     Cell evidence = Cell::array();
@@ -24,7 +24,7 @@ Cell verdicts_json(const std::vector<HeadVerdict>& verdicts, const Trace& trace)
       evidence.push_back({{"query", cell.query},
                           {"key", cell.key},
                           {"weight", cell.weight},
-                          {"query_token", nth(trace.tokens, cell.query).label},
+                          {"query_token", nth(trace.queries(), offset + cell.query).label},
                           {"key_token", nth(trace.tokens, cell.key).label}});
     out.push_back({{"class", verdict.rule->id},
                    {"metric", verdict.rule->metric},
@@ -47,7 +47,9 @@ std::string headline(const Trace& trace) {
   std::string text = fmt::format("{}: {}, {} layers × {} heads, ", trace.model.name, trace.model.family,
                                  trace.model.dims.layers, trace.model.dims.heads);
   text += trace.merged_tokens > 0 ? fmt::format("{} words of {} tokens", trace.tokens.size(), trace.merged_tokens)
-                                  : fmt::format("{} tokens", trace.tokens.size());
+          : trace.between_texts()
+              ? fmt::format("{} query tokens × {} key tokens", trace.query_tokens.size(), trace.tokens.size())
+              : fmt::format("{} tokens", trace.tokens.size());
   if (trace.milliseconds > 0) text += fmt::format(", {:.3g} ms", trace.milliseconds);
   if (!trace.plan.summary.empty()) text += "; " + trace.plan.summary;
   return text;
@@ -56,7 +58,8 @@ std::string headline(const Trace& trace) {
 void describe(Report& report, const Trace& trace) {
   report.line(headline(trace));
   report.data("model", model_json(trace.model));
-  report.data("tokens", tokens_json(trace));
+  report.data("tokens", tokens_json(trace.tokens));
+  if (trace.between_texts()) report.data("query_tokens", tokens_json(trace.query_tokens));
 }
 
 void add_next_tokens(Report& report, const Trace& trace, const Tokenizer* tokenizer, int k) {
@@ -102,8 +105,8 @@ void add_heads(Report& report, const std::vector<HeadReport>& heads, const Trace
     }
     std::vector<std::string> verdicts;
     for (const HeadVerdict& verdict : head.verdicts) verdicts.push_back(verdict_text(verdict));
-    row.insert(row.end(),
-               {values, chances, verdicts_json(head.verdicts, trace), fmt::format("{}", fmt::join(verdicts, ", "))});
+    row.insert(row.end(), {values, chances, verdicts_json(head.verdicts, trace, head.map->place().offset),
+                           fmt::format("{}", fmt::join(verdicts, ", "))});
     rows.add(std::move(row));
   }
 }
@@ -128,9 +131,9 @@ std::vector<HeadColumn> columns_by_id(const std::vector<std::string>& ids) {
   return result;
 }
 
-Cell tokens_json(const Trace& trace) {
+Cell tokens_json(const std::vector<Token>& tokens) {
   Cell out = Cell::array();
-  for (const Token& token : trace.tokens) {
+  for (const Token& token : tokens) {
     Cell item{{"id", token.id}, {"label", token.label}};
     if (token.begin >= 0) {
       item["begin"] = token.begin;

@@ -44,7 +44,7 @@ void add_heads(Report& report, const std::vector<HeadReport>& heads, const Trace
 /// The columns of a table of heads, each row of which begins with the head's name, its layer and its number.
 std::vector<Column> by_head(std::vector<Column> rest);
 
-Cell tokens_json(const Trace& trace);
+Cell tokens_json(const std::vector<Token>& tokens);
 Cell model_json(const ModelInfo& model);
 
 }  // namespace headscope::cli

@@ -19,6 +19,7 @@
 #include "viz/scene/head_grid.h"
 #include "viz/scene/head_map.h"
 #include "viz/scene/head_rows.h"
+#include "viz/scene/patch_map.h"
 #include "viz/scene/row_bars.h"
 #include "viz/scene/score_split.h"
 #include "viz/scene/several_heads.h"
@@ -59,6 +60,16 @@ Scene one_head(const Trace& trace, const Trace& seen, const std::vector<HeadRepo
                              .badge = badge,
                              .plot = plot},
                             style);
+    case PictureRequest::Kind::patches:
+      if (!request.query) throw Error("patches", "a query that looks at the picture", "none");
+      return patch_map_scene(seen,
+                             {.layer = layer,
+                              .head = head,
+                              .query = *request.query,
+                              .smooth = request.smooth,
+                              .badge = badge,
+                              .plot = plot},
+                             style);
     case PictureRequest::Kind::arcs: {
       ArcsOptions arcs;
       arcs.layer = layer;

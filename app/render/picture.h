@@ -20,9 +20,10 @@ struct PictureRequest {
   enum class Kind {
     map,
     arcs,
-    bars,   ///< the weights of one query
-    steps,  ///< scores → mask → softmax; needs factored maps
-    split,  ///< one score by dimension, or by rotary pair; needs factored maps
+    bars,     ///< the weights of one query
+    patches,  ///< the same laid over the picture whose patches the keys are
+    steps,    ///< scores → mask → softmax; needs factored maps
+    split,    ///< one score by dimension, or by rotary pair; needs factored maps
   };
   /// None: the grid of all, or, with a query, that token's row in all; one: `kind`; several: their maps side by side.
   std::vector<HeadId> heads;
@@ -34,6 +35,7 @@ struct PictureRequest {
   bool renormalize = false;         ///< … and each row divided by what is left of it
   bool rotary = false;              ///< split: by rotary pairs
   bool values = true;               ///< numbers inside cells
+  bool smooth = false;              ///< patches: weights run from one to the next instead of standing flat
   int columns = 0;                  ///< of several heads; 0 = by their number
 };
 

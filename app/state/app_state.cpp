@@ -10,9 +10,9 @@
 namespace headscope {
 
 namespace {
-constexpr NamedValue<HeadView> head_views[] = {{"map", HeadView::map}, {"arcs", HeadView::arcs},
-                                               {"row", HeadView::row}, {"steps", HeadView::steps},
-                                               {"qk", HeadView::qk},   {"heads", HeadView::heads}};
+constexpr NamedValue<HeadView> head_views[] = {
+    {"map", HeadView::map}, {"arcs", HeadView::arcs},   {"row", HeadView::row},        {"steps", HeadView::steps},
+    {"qk", HeadView::qk},   {"heads", HeadView::heads}, {"picture", HeadView::picture}};
 constexpr NamedValue<MapTool> map_tools[] = {
     {"look", MapTool::style}, {"weight", MapTool::weight}, {"mask", MapTool::mask}};
 constexpr NamedValue<Shown> showns[] = {

@@ -41,8 +41,8 @@ struct Document {
   bool operator==(const Document&) const = default;
 };
 
-/// `heads`: the row of one token in every head.
-enum class HeadView { map, arcs, row, steps, qk, heads };
+/// `heads`: the row of one token in every head. `picture`: that row over the picture whose patches the keys are.
+enum class HeadView { map, arcs, row, steps, qk, heads, picture };
 /// What to do with key 0, where sinks drown everything else.
 enum class FirstToken { show, hide, renormalize };
 /// What stands along the axes: tokens as the model reads them, or words (core/trace/words.h).
@@ -74,6 +74,7 @@ struct View {
   FirstToken first_token = FirstToken::show;
   TextUnit text_unit = TextUnit::tokens;
   double arcs_threshold = 0.05;
+  bool smooth_picture = false;  ///< weights over a picture run from one patch to the next
   AtlasView atlas;
   EditScope edit_scope = EditScope::head;
   /// Tokens whose logits are compared, first − second; empty: the two most probable ones before the edits.

@@ -94,6 +94,9 @@ void CompareController::begin_with(const std::string& model, const std::string& 
 
 std::string CompareController::missing() const {
   const auto& run = run_.results().run;
+  if (with_ != With::training && run_.results().capture)
+    return "This runs the model again, and what is open is attention that was captured elsewhere. Two captures are "
+           "compared by headscope-cli compare --trace A --with-trace B.";
   if (with_ != With::training && !run) return "Open a model and write a text in Explore first.";
   switch (with_) {
     case With::edits:

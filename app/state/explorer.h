@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 
+#include "app/state/capture_controller.h"
 #include "app/state/certificate_controller.h"
 #include "app/state/document_editor.h"
 #include "app/state/job_runner.h"
@@ -23,7 +24,8 @@ struct Explorer {
       : jobs(options.threads, options.wake),
         run(jobs, editor, options.byte_budget),
         files(jobs, editor, run),
-        certificates(jobs, run) {
+        certificates(jobs, run),
+        captures(jobs, editor, run) {
     files.set_model_note_source([this] { return certificates.note(); });
   }
 
@@ -31,6 +33,7 @@ struct Explorer {
   /// when something on screen may have changed.
   bool frame(double now) {
     const bool edited = editor.frame(now), delivered = jobs.frame();
+    captures.frame(now);
     run.frame();
     certificates.frame(now);
     return edited || delivered;
@@ -43,6 +46,7 @@ struct Explorer {
   RunController run;
   SessionFiles files;
   CertificateController certificates;
+  CaptureController captures;
 };
 
 }  // namespace headscope

@@ -49,6 +49,10 @@ std::optional<ViewSource> view_source(JobRunner& jobs, const AppState& state, co
   const HeadView shown = state.view.head_view;
   const bool scores = !options.all_heads && (shown == HeadView::steps || shown == HeadView::qk);
   auto trace = results.run->trace;
+  if (scores && results.capture) {
+    told(jobs, "A capture holds weights and no scores; choose another view.");
+    return std::nullopt;
+  }
   if (scores) {
     if (!results.detail || results.detail->of_trace != trace || results.detail->head != state.document.selected) {
       told(jobs, "The scores of this head are still being read; try again.");
@@ -56,8 +60,9 @@ std::optional<ViewSource> view_source(JobRunner& jobs, const AppState& state, co
     }
     trace = results.detail->trace;
   }
-  const bool rotary = results.model.model->config().turns_halves();
-  const bool words = state.view.text_unit == TextUnit::words && !scores;
+  const bool rotary = results.model.model && results.model.model->config().turns_halves();
+  const bool words =
+      state.view.text_unit == TextUnit::words && !scores && results.run->word_tokens && shown != HeadView::picture;
   return ViewSource{trace, results.run, state.document, state.view, words, rotary, options.all_heads};
 }
 

@@ -67,6 +67,34 @@ std::shared_ptr<const TracedRun> trace(const LoadedModel& model, const RunReques
   return result;
 }
 
+namespace {
+/// Rows of the window are queries from 0 on: where they follow cached tokens, these are the queries' own text.
+std::shared_ptr<const Trace> with_queries_of_their_own(std::shared_ptr<const Trace> trace) {
+  if (trace->maps.empty() || trace->maps.front().place().offset == 0) return trace;
+  auto out = std::make_shared<Trace>(*trace);
+  const auto offset = static_cast<std::ptrdiff_t>(trace->maps.front().place().offset);
+  out->query_tokens.assign(trace->tokens.begin() + offset, trace->tokens.end());
+  for (AttentionMap& map : out->maps) {
+    AttentionMap::Place place = map.place();
+    place.offset = 0;
+    place.between_texts = true;
+    const Tensor weights = map.to_dense();
+    map = AttentionMap::dense(place, weights, nullptr, stats_of_weights(weights, nullptr));
+  }
+  return out;
+}
+}  // namespace
+
+std::shared_ptr<const TracedRun> captured(std::shared_ptr<const Trace> trace, const std::filesystem::path& file) {
+  auto result = std::make_shared<TracedRun>();
+  result->request.model = file;
+  result->trace = with_queries_of_their_own(std::move(trace));
+  if (result->trace->between_texts()) return result;
+  result->words = word_groups(result->trace->tokens);
+  result->word_tokens = std::make_shared<Trace>(in_words(*result->trace, result->words, [](HeadId) { return false; }));
+  return result;
+}
+
 std::shared_ptr<const HeadFacts> facts(std::shared_ptr<const Trace> trace, const std::stop_token& stop) {
   const auto start = std::chrono::steady_clock::now();
   auto result = std::make_shared<HeadFacts>();

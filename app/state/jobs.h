@@ -2,6 +2,7 @@
 // What the worker does for RunController: pure functions from a model and a request, or from traces, to results. Any
 // thread; one pass at a time per backend. They throw Error, or Cancelled once stop was requested.
 
+#include <filesystem>
 #include <memory>
 #include <stop_token>
 
@@ -12,6 +13,8 @@ namespace headscope::jobs {
 
 std::shared_ptr<const TracedRun> trace(const LoadedModel& model, const RunRequest& request, const Ctx& ctx,
                                        PassMemory& memory);
+/// The run that a capture stands for. Queries that are the last of a longer text become a list of their own.
+std::shared_ptr<const TracedRun> captured(std::shared_ptr<const Trace> trace, const std::filesystem::path& file);
 std::shared_ptr<const HeadFacts> facts(std::shared_ptr<const Trace> trace, const std::stop_token& stop);
 /// Runs the head's layer again in factors (that layer alone, where `memory` knows what it finds), unless the trace of
 /// `run` holds factors itself.

@@ -26,7 +26,8 @@ struct TracedRun {
   std::shared_ptr<const Trace> trace;  ///< with the logits of the last position; with_all_logits() knows the others
   std::vector<NextToken> next;         ///< after the last token, most probable first
   WordGroups words;                    ///< of its tokens
-  std::shared_ptr<const Trace> word_tokens;  ///< the trace in words, without maps: their labels
+  /// The trace in words, without maps: their labels. Null between two texts, which have no words in common.
+  std::shared_ptr<const Trace> word_tokens;
 };
 
 /// All numbers about all heads of a trace: rows as in trace->maps, columns as in metrics().
@@ -77,6 +78,8 @@ struct TooLongText {
 struct Results {
   LoadedModel model;
   std::filesystem::path model_folder;
+  /// Attention that another program captured, in place of a model: its run. model_folder is then its file.
+  std::shared_ptr<const TracedRun> capture;
   std::uint64_t model_reading = 0;  ///< tells apart what was read from one folder before and after its files changed
   std::shared_ptr<const TracedRun> run;
   std::shared_ptr<const HeadFacts> facts;

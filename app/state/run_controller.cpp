@@ -5,7 +5,9 @@
 
 #include "app/state/jobs.h"
 #include "app/state/telling_head.h"
+#include "core/attention/masks.h"
 #include "core/io/model_location.h"
+#include "core/io/trace_file.h"
 
 namespace headscope {
 
@@ -37,6 +39,7 @@ bool RunController::behind() const {
   const Document& document = editor_.document();
   if (jobs_.busy() || document.model.empty()) return false;
   if (document.model != results_.model_folder) return true;
+  if (results_.capture) return !results_.facts || results_.facts->trace != results_.capture->trace;
   if (results_.too_long || (document.text.empty() && document.ids.empty())) return false;
   const bool current = results_.run && results_.run->request == request();
   return !current || !results_.facts || results_.facts->trace != results_.run->trace;
@@ -46,7 +49,7 @@ void RunController::run_again() {
   if (behind()) {
     refused_.clear();
     submitted_ = {};
-  } else if (!jobs_.busy() && results_.run && !results_.current_losses()) {
+  } else if (!jobs_.busy() && results_.run && !results_.capture && !results_.current_losses()) {
     submit_losses();
   }
   jobs_.run_again();
@@ -64,7 +67,7 @@ void RunController::open_model(const fs::path& folder, std::function<void(Docume
       document.model = path;
       document.query = document.key = std::nullopt;
       // Edits of layers and heads that this model lacks mean nothing to it.
-      const ModelDims& dims = results_.model.model->config().dims;
+      const ModelDims& dims = opened_dims();
       std::erase_if(document.edits, [&](const Intervention& edit) {
         return edit.target.layer.value_or(0) >= dims.layers || edit.target.head.value_or(0) >= dims.heads;
       });
@@ -93,8 +96,14 @@ void RunController::load(const fs::path& folder, std::function<void()> opened) {
       [this, folder, backend = jobs_.backend(), opened](Worker::Job& job) -> Worker::Deliver {
         Opened read;
         read.folder = folder;
-        read.files = stamp_of(locate_model(folder));  // first: what is written meanwhile is later
-        read.model = load_model(folder, *backend, {job.stop, &job.progress});
+        const bool capture = holds_trace(folder);
+        read.files = capture ? FilesStamp::of(folder)
+                             : stamp_of(locate_model(folder));  // first: what is written meanwhile is later
+        if (capture)
+          read.capture =
+              jobs::captured(open_trace(folder, [](const std::string& rule) { return parse_mask(rule); }), folder);
+        else
+          read.model = load_model(folder, *backend, {job.stop, &job.progress});
         return [this, opened, read = std::move(read)]() mutable {
           read.reading = ++readings_;
           adopt(std::move(read));
@@ -127,6 +136,7 @@ void RunController::adopt(Opened opened) {
     plain_losses_.clear();
   }
   results_.model = opened.model;
+  results_.capture = opened.capture;
   results_.model_folder = opened.folder;
   results_.model_files = opened.files;
   results_.model_reading = opened.reading;
@@ -134,6 +144,29 @@ void RunController::adopt(Opened opened) {
   models_.push_back(std::move(opened));
   if (models_.size() > kept_models) models_.erase(models_.begin());
   jobs_.dismiss("load");
+}
+
+const ModelDims& RunController::opened_dims() const {
+  return results_.capture ? results_.capture->trace->model.dims : results_.model.model->config().dims;
+}
+
+void RunController::show_capture(const fs::path& file, std::shared_ptr<const TracedRun> run) {
+  jobs_.forget("load");
+  refused_.clear();
+  if (!results_.capture) choices_ = editor_.choices();  // of one capture after the other the same head stays
+  Opened opened;
+  opened.folder = file;
+  opened.reading = ++readings_;
+  opened.capture = std::move(run);
+  adopt(std::move(opened));
+  const bool first = editor_.document().model.empty();
+  editor_.adjust([&](Document& document) {
+    document.model = file;
+    document.text.clear();
+    document.ids.clear();
+    document.edits.clear();
+  });
+  if (first) editor_.history().clear();
 }
 
 RunRequest RunController::request() const {
@@ -157,6 +190,13 @@ void RunController::submit_changes() {
   if (document.model != results_.model_folder) {  // a session, or undo, went to another model
     if (loading_.empty() && refused_ != document.model) load(document.model, [] {});
     if (document.model != results_.model_folder) return;
+  }
+  if (results_.capture) {
+    if (results_.run != results_.capture) {
+      submitted_ = results_.capture->request;
+      take_run(results_.capture);
+    }
+    return;
   }
   if (document.text.empty() && document.ids.empty()) return drop_results();
   const RunRequest wanted = request();
@@ -203,6 +243,7 @@ void RunController::take_run(std::shared_ptr<const TracedRun> run) {
   results_.run = std::move(run);
   keep_inside();
   submit_metrics();
+  if (results_.capture) return;  // it holds weights: no scores, no logits, nothing to edit
   submit_detail();
   if (any_enabled(results_.run->request.edits)) {
     submit_effect();
@@ -289,17 +330,19 @@ void RunController::submit_losses() {
 
 /// What is selected and pinned stays inside the model and the text on screen. Not a step of the history.
 void RunController::keep_inside() {
-  const bool modelled = editor_.document().model == results_.model_folder && results_.model.model;
-  const bool run = results_.run && results_.run->request == submitted_ && submitted_ == request();
+  const bool modelled = editor_.document().model == results_.model_folder && (results_.model.model || results_.capture);
+  const bool run = results_.run && (results_.run == results_.capture ||
+                                    (results_.run->request == submitted_ && submitted_ == request()));
   editor_.adjust([&](Document& document) {
     if (modelled) {
-      const ModelDims& dims = results_.model.model->config().dims;
+      const ModelDims& dims = opened_dims();
       HeadId& head = document.selected;
       head = {std::clamp(head.layer, 0, dims.layers - 1), std::clamp(head.head, 0, dims.heads - 1)};
     }
     if (!run) return;
     const auto tokens = static_cast<Index>(results_.run->trace->tokens.size());
-    if (document.query && (*document.query < 0 || *document.query >= tokens)) document.query.reset();
+    const auto queries = static_cast<Index>(results_.run->trace->queries().size());
+    if (document.query && (*document.query < 0 || *document.query >= queries)) document.query.reset();
     if (!document.query || (document.key && (*document.key < 0 || *document.key >= tokens))) document.key.reset();
   });
 }

@@ -42,6 +42,8 @@ class RunController {
   /// `opened` is told then.
   void open_model(const std::filesystem::path& folder, std::function<void(Document&)> further = {},
                   std::function<void()> opened = {});
+  /// What a watched folder brought: shown at once, not a step of undo.
+  void show_capture(const std::filesystem::path& file, std::shared_ptr<const TracedRun> run);
   /// What is on screen is not what the document asks for, and nothing runs that would change it: it was stopped, or it
   /// failed.
   bool behind() const;
@@ -56,6 +58,7 @@ class RunController {
     FilesStamp files;  // as they were when the model was read
     std::uint64_t reading = 0;
     LoadedModel model;
+    std::shared_ptr<const TracedRun> capture;  // in place of a model
   };
   void load(const std::filesystem::path& folder, std::function<void()> opened);
   void forget_load();
@@ -70,6 +73,7 @@ class RunController {
   void drop_results();
   RunRequest request() const;
   void keep_inside();
+  const ModelDims& opened_dims() const;  // of the model, or of the capture in its place
 
   JobRunner& jobs_;
   DocumentEditor& editor_;

@@ -52,6 +52,7 @@ ordered_json view_json(const View& view) {
           {"first_token", name(view.first_token)},
           {"text_unit", name(view.text_unit)},
           {"arcs_threshold", view.arcs_threshold},
+          {"smooth_picture", view.smooth_picture},
           {"edit_scope", name(view.edit_scope)},
           {"theme", view.theme},
           {"atlas",
@@ -126,7 +127,7 @@ Document document_from(const JsonView& value) {
 View view_from(const JsonView& value) {
   JsonFields fields(value);
   View view;
-  fields.read_word("head_view", view.head_view, parse_head_view, "map, arcs, row, steps, qk or heads");
+  fields.read_word("head_view", view.head_view, parse_head_view, "map, arcs, row, steps, qk, heads or picture");
   fields.read_word("map_tool", view.map_tool, parse_map_tool, "look, weight or mask");
   fields.read_word("shown", view.shown, parse_shown, "after, before or difference");
   if (const auto contrast = fields.find("contrast")) {
@@ -138,6 +139,7 @@ View view_from(const JsonView& value) {
   fields.read_word("text_unit", view.text_unit, parse_text_unit, "tokens or words");
   fields.read_word("edit_scope", view.edit_scope, parse_edit_scope, "head, layer or all");
   fields.read("arcs_threshold", view.arcs_threshold, 0, 1);
+  fields.read("smooth_picture", view.smooth_picture);
   fields.read_word("theme", view.theme, parse_theme, "dark, light or projector");
   if (const auto atlas = fields.find("atlas")) {
     JsonFields part(*atlas);

@@ -31,6 +31,14 @@ PictureRequest view_picture(const Document& document, const View& view, const Tr
       request.heads.clear();
       request.query = query_of(document, map);
       break;
+    case HeadView::picture:
+      if (!trace.picture) break;
+      request.kind = PictureRequest::Kind::patches;
+      request.smooth = view.smooth_picture;
+      // The CLS token is what a picture is read from.
+      request.query =
+          !document.query && trace.picture->leading > 0 && !trace.between_texts() ? Index{0} : query_of(document, map);
+      break;
     case HeadView::arcs:
       request.kind = PictureRequest::Kind::arcs;
       request.scaling = {};  // threads are drawn by their weight as it is

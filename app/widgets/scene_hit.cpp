@@ -39,9 +39,10 @@ struct Hit {
   Point p;
   double reach;
   const TextMeasure& measure;
-  /// A frame round something is not in the way of what it frames.
-  bool operator()(const Box& box) const { return box.fill.a != 0 && box.rect.contains(p); }
+  /// A frame round something is not in the way of what it frames; an area without either is there to be pointed at.
+  bool operator()(const Box& box) const { return (box.fill.a != 0 || box.stroke.a == 0) && box.rect.contains(p); }
   bool operator()(const Heatmap& map) const { return map.rect.contains(p); }
+  bool operator()(const Pixels& pixels) const { return pixels.rect.contains(p); }
   bool operator()(const Line& line) const {
     for (std::size_t i = 1; i < line.points.size(); ++i)
       if (distance(p, line.points[i - 1], line.points[i]) <= reach + line.width / 2) return true;
@@ -71,6 +72,7 @@ Rect bounds(const Curve& c) {
 Rect bounds(const Mark& mark, const TextMeasure& measure) {
   if (const auto* box = std::get_if<Box>(&mark.shape)) return box->rect;
   if (const auto* map = std::get_if<Heatmap>(&mark.shape)) return map->rect;
+  if (const auto* pixels = std::get_if<Pixels>(&mark.shape)) return pixels->rect;
   if (const auto* line = std::get_if<Line>(&mark.shape)) return bounds(*line);
   if (const auto* curve = std::get_if<Curve>(&mark.shape)) return bounds(*curve);
   const Text& text = std::get<Text>(mark.shape);

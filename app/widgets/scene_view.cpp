@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <span>
 #include <utility>
 
@@ -28,11 +29,21 @@ bool turns_back(Point a, Point b, Point c) {
   return (b.x - a.x) * (c.x - b.x) + (b.y - a.y) * (c.y - b.y) < 0;
 }
 
+/// Textures of a scene's pictures, by their pixels.
+using PixelTextures = std::map<const std::vector<std::uint8_t>*, PixelTexture>;
+
 /// Draws all marks but heatmaps' cells, which are in the layer already.
 class Painter {
  public:
-  Painter(const Ui& ui, ImDrawList& draw, ImVec2 origin, float pixels, const HeatmapLayer& layer, ImVec2 layer_at)
-      : ui_(ui), draw_(draw), origin_(origin), pixels_(pixels), layer_(layer), layer_at_(layer_at) {
+  Painter(const Ui& ui, ImDrawList& draw, ImVec2 origin, float pixels, const HeatmapLayer& layer, ImVec2 layer_at,
+          const PixelTextures& pictures)
+      : ui_(ui),
+        draw_(draw),
+        origin_(origin),
+        pixels_(pixels),
+        layer_(layer),
+        layer_at_(layer_at),
+        pictures_(pictures) {
     const ImVec2 low = draw.GetClipRectMin(), high = draw.GetClipRectMax();
     shown_ = {static_cast<double>((low.x - origin.x) / pixels), static_cast<double>((low.y - origin.y) / pixels),
               static_cast<double>((high.x - low.x) / pixels), static_cast<double>((high.y - low.y) / pixels)};
@@ -90,6 +101,13 @@ class Painter {
                    {layer_at_.x + b.x / density, layer_at_.y + b.y / density}, {a.x / w, a.y / h}, {b.x / w, b.y / h});
   }
 
+  void operator()(const Pixels& picture) {
+    const auto texture = pictures_.find(picture.rgba.get());
+    if (texture == pictures_.end() || !overlaps(picture.rect, 2)) return;
+    draw_.AddImage(ImTextureRef(static_cast<ImTextureID>(texture->second.name())), at({picture.rect.x, picture.rect.y}),
+                   at({picture.rect.right(), picture.rect.bottom()}));
+  }
+
  private:
   ImVec2 at(Point p) const {
     return {origin_.x + static_cast<float>(p.x) * pixels_, origin_.y + static_cast<float>(p.y) * pixels_};
@@ -107,13 +125,15 @@ class Painter {
   Rect shown_;  ///< part of the scene inside the clip rectangle
   const HeatmapLayer& layer_;
   ImVec2 layer_at_;
+  const PixelTextures& pictures_;
 };
 
 }  // namespace
 
 void draw_marks(const Ui& ui, const Scene& scene, ImVec2 origin) {
   const HeatmapLayer none;
-  Painter painter(ui, *ImGui::GetWindowDrawList(), origin, ui.scale, none, origin);
+  const PixelTextures no_pictures;
+  Painter painter(ui, *ImGui::GetWindowDrawList(), origin, ui.scale, none, origin, no_pictures);
   for (const Mark& mark : scene.marks) std::visit(painter, mark.shape);
 }
 
@@ -124,6 +144,7 @@ struct SceneView::State {
     std::unique_ptr<HeatmapTexture> data;
   };
   std::vector<Map> maps;
+  PixelTextures pictures;
   HeatmapLayer layer;
   LayerView painted;
   const Scene* uploaded = nullptr;
@@ -134,6 +155,15 @@ struct SceneView::State {
 
   void upload() {
     std::vector<Map> old = std::exchange(maps, {});
+    PixelTextures before = std::exchange(pictures, {});
+    for (std::size_t i = 0; scene && i < scene->marks.size(); ++i) {
+      const auto* picture = std::get_if<Pixels>(&scene->marks[i].shape);
+      if (!picture || !picture->rgba || pictures.contains(picture->rgba.get())) continue;
+      if (auto known = before.extract(picture->rgba.get()))
+        pictures.insert(std::move(known));
+      else
+        pictures.emplace(picture->rgba.get(), PixelTexture(*picture));
+    }
     if (scene) {
       for (std::size_t i = 0; i < scene->marks.size(); ++i) {
         const auto* map = std::get_if<Heatmap>(&scene->marks[i].shape);
@@ -265,7 +295,7 @@ SceneTouch SceneView::draw(Ui& ui, const char* id, SceneCamera& camera, const Sc
   view.dy = static_cast<double>((touch.origin.y - layer_at.y) * density);
   if (view.width > 0 && view.height > 0) {
     s.paint(ui.heatmaps, view);
-    Painter painter(ui, draw, touch.origin, touch.pixels, s.layer, layer_at);
+    Painter painter(ui, draw, touch.origin, touch.pixels, s.layer, layer_at, s.pictures);
     for (const Mark& mark : scene.marks) std::visit(painter, mark.shape);
   }
   ImGui::PopClipRect();

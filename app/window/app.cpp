@@ -65,7 +65,10 @@ App::App(const AppOptions& options) : options_(options) {
   explorer_->certificates.check_small_models(options_.check_models);
   explorer_->editor.view().theme = wanted.theme;
   explorer_->editor.view().text_unit = settings_.words ? TextUnit::words : TextUnit::tokens;
-  if (options_.session) {
+  if (options_.screenshot) explorer_->captures.every = 1e9;  // one look: the picture is of what is there
+  if (options_.watch) {
+    explorer_->captures.open(*options_.watch);
+  } else if (options_.session) {
     explorer_->files.open(*options_.session);
     if (!options_.theme.empty()) explorer_->editor.view().theme = options_.theme;
   } else if (options_.model) {
@@ -73,7 +76,7 @@ App::App(const AppOptions& options) : options_(options) {
     open_path(*options_.model, app);
     if (options_.text)
       explorer_->editor.set_text(*options_.text);
-    else if (!explorer_->jobs.message())
+    else if (!explorer_->jobs.message() && !explorer_->captures.watching())
       explorer_->files.suggest_text(place_of_model(*options_.model));
   } else {
     explorer_->files.open_example(options_.example);
@@ -115,14 +118,16 @@ void App::add(Workspace& workspace) {
 ShellContent App::content() {
   ShellContent content;
   const Results& results = explorer_->results();
-  if (results.model.model) {
+  if (results.model.model || results.capture) {
     const Trace* trace = results.run ? results.run->trace.get() : nullptr;
     content.model.name = model_label(results.model_folder);
     if (trace) {
       const ModelInfo& model = trace->model;
       content.model.details =
-          fmt::format("{} {} × {} {} · {}", model.dims.layers, model.dims.layers == 1 ? "layer" : "layers",
-                      model.dims.heads, model.dims.heads == 1 ? "head" : "heads", parameters_text(model.parameters));
+          results.capture ? capture_words(*trace)
+                          : fmt::format("{} {} × {} {} · {}", model.dims.layers,
+                                        model.dims.layers == 1 ? "layer" : "layers", model.dims.heads,
+                                        model.dims.heads == 1 ? "head" : "heads", parameters_text(model.parameters));
     }
   }
   content.badge = model_badge_of(explorer_->certificates);
@@ -140,12 +145,15 @@ ShellContent App::content() {
     content.status = {{stopped.empty() ? "not run to its end" : "stopped: " + stopped, false}};
     content.again = [this] { explorer_->run.run_again(); };
   } else if (results.run) {
-    content.status = {{"trace ", false}, {fmt::format("{:.0f} ms", results.run->trace->milliseconds), true}};
+    if (results.capture)
+      content.status = {{"captured elsewhere", false}};
+    else
+      content.status = {{"trace ", false}, {fmt::format("{:.0f} ms", results.run->trace->milliseconds), true}};
     if (results.facts) {
       content.status.push_back({" · metrics ", false});
       content.status.push_back({fmt::format("{:.0f} ms", results.facts->milliseconds), true});
     }
-    content.status.push_back({" · " + explorer_->jobs.backend()->name(), false});
+    if (!results.capture) content.status.push_back({" · " + explorer_->jobs.backend()->name(), false});
   }
   if (const std::string getting = get_model_.status(); !getting.empty()) {
     if (!content.status.empty()) content.status.push_back({" · ", false});
@@ -288,7 +296,8 @@ void App::screenshot() {
       throw Error("--screenshot", "the model to be done within " + std::to_string(patience.count()) + " s",
                   explorer_->jobs.status().doing, "a shorter text or a smaller model");
   }
-  if (const auto& message = explorer_->jobs.message(); !explorer_->results().model.model)
+  if (const auto& message = explorer_->jobs.message();
+      !explorer_->results().model.model && !explorer_->results().capture)
     throw std::runtime_error(message ? message->text : "no model is open");
   const double scale = options_.scale > 0 ? options_.scale : 1;
   write_file_atomically(*options_.screenshot,
@@ -313,6 +322,8 @@ void App::run() {
         window_->tick(0.2);
       else if (explorer_->certificates.state() == CertificateController::State::checking)
         window_->tick(0.5);
+      else if (explorer_->captures.watching())
+        window_->tick(explorer_->captures.every);
       else if (unsaved_->pending())
         window_->tick(1);
     }

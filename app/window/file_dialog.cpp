@@ -70,6 +70,7 @@ void open_path(const std::filesystem::path& path, AppContext& app) {
       app.explorer.files.open_soon(path);
       return;
     }
+    if (leads_to_captures(path)) return app.explorer.captures.open(path);
     const std::filesystem::path place = place_of_model(path);
     app.explorer.run.open_model(place);
     app.settings.remember_model(place);
@@ -84,7 +85,7 @@ void FileDialog::open(Kind kind, AppContext& app) {
   if (kind == Kind::export_view)
     shown.assign(std::begin(endings), std::end(endings));
   else if (kind == Kind::open_model)
-    shown = {".gguf", ".bin", ".pt", ".pth"};
+    shown = {".gguf", ".bin", ".pt", ".pth", ".npz", ".npy"};
   else
     shown = {".json"};
   browser_ = FileBrowser(shown);

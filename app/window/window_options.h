@@ -19,6 +19,7 @@ struct OptionError : Error {
 struct AppOptions {
   std::optional<std::filesystem::path> model;  ///< folder to open first, or the name of a bundled model
   std::string example = "tiny-gpt2";           ///< the bundled model that is opened when none is named
+  std::optional<std::filesystem::path> watch;  ///< folder of captures to watch
   std::optional<std::string> text;
   std::optional<std::filesystem::path> session;
   std::optional<std::filesystem::path> screenshot;  ///< draw without a window, write a PNG, end

@@ -26,12 +26,16 @@ struct PageContext {
   /// The words of the text on screen, when it shall be shown in words and is short enough for it; else null.
   const WordGroups* words() const {
     const TracedRun* run = results().run.get();
-    return run && state().view.text_unit == TextUnit::words && run->words.words() <= most_words ? &run->words : nullptr;
+    return run && run->word_tokens && state().view.text_unit == TextUnit::words && run->words.words() <= most_words
+               ? &run->words
+               : nullptr;
   }
   /// Where a token stands along the axes.
   Index shown(Index token) const { return words() ? words()->word_of(token) : token; }
   /// The tokens, or words, that stand there, with their labels: a trace without maps in words.
   const Trace& positions() const { return words() ? *results().run->word_tokens : *trace(); }
+  /// The weights on screen were captured elsewhere: there is no model behind them.
+  bool captured() const { return results().capture && results().run == results().capture; }
   /// Logical width that is left in this column.
   double room() const { return static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale); }
 };

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cstring>
 #include <optional>
@@ -119,7 +120,8 @@ class HeaderReader {
 void read_descr(NpyArray& array) {
   const std::string& descr = array.descr;
   const auto refuse = [&](const std::string& hint) {
-    throw Error(array.where, "a dtype of f2, f4, f8, i1 to i8, u1 to u8, b1, S or U", "'" + descr + "'", hint);
+    throw Error(array.where, "a dtype of f2, f4, f8, V2 (bfloat16), i1 to i8, u1 to u8, b1, S or U", "'" + descr + "'",
+                hint);
   };
   if (descr.size() >= 2 && descr[1] == 'O') refuse("an object array is a pickle; save it again with a plain dtype");
   if (descr.size() < 3) refuse("");
@@ -135,6 +137,9 @@ void read_descr(NpyArray& array) {
   switch (letter) {
     case 'f':
       array.kind = Kind::floating;
+      break;
+    case 'V':  // what ml_dtypes' bfloat16 (JAX) is called in a file
+      array.kind = Kind::bfloat16;
       break;
     case 'i':
       array.kind = Kind::signed_integer;
@@ -155,6 +160,7 @@ void read_descr(NpyArray& array) {
       refuse("");
   }
   if (letter == 'f' && !fits({2, 4, 8})) refuse("");
+  if (letter == 'V' && size != 2) refuse("V2 is read as bfloat16; save other dtypes as float32");
   if ((letter == 'i' || letter == 'u') && !fits({1, 2, 4, 8})) refuse("");
   if (letter == 'b' && size != 1) refuse("");
   array.item = letter == 'U' ? 4 * size : size;
@@ -227,12 +233,16 @@ std::int64_t NpyArray::elements() const {
 }
 
 Tensor NpyArray::tensor() const {
-  if (kind != Kind::floating) throw Error(where, "floating-point numbers (f2, f4, f8)", "dtype '" + descr + "'");
+  if (kind != Kind::floating && kind != Kind::bfloat16)
+    throw Error(where, "floating-point numbers (f2, f4, f8)", "dtype '" + descr + "'");
   if (shape.size() > Shape::max_rank)
     throw Error(where, fmt::format("at most {} axes", Shape::max_rank), fmt::format("shape {}", shape));
   Tensor out = Tensor::uninitialized(Shape(std::span<const Index>(shape)));
   float* to = out.mutable_data();
-  if (item == 2) each<std::uint16_t>(*this, [&](std::uint16_t x) { *to++ = half_to_float(x); });
+  if (kind == Kind::bfloat16)
+    each<std::uint16_t>(*this, [&](std::uint16_t x) { *to++ = std::bit_cast<float>(std::uint32_t{x} << 16); });
+  else if (item == 2)
+    each<std::uint16_t>(*this, [&](std::uint16_t x) { *to++ = half_to_float(x); });
   if (item == 4) each<float>(*this, [&](float x) { *to++ = x; });
   if (item == 8) each<double>(*this, [&](double x) { *to++ = static_cast<float>(x); });
   return out;

@@ -12,7 +12,7 @@
 namespace headscope {
 
 struct NpyArray {
-  enum class Kind { floating, signed_integer, unsigned_integer, boolean, bytes, text };
+  enum class Kind { floating, bfloat16, signed_integer, unsigned_integer, boolean, bytes, text };
 
   std::string where;  ///< file and array, for errors
   std::string descr;  ///< "<f4", as in the file
@@ -22,7 +22,7 @@ struct NpyArray {
   std::vector<std::byte> data;  ///< items in C order
 
   std::int64_t elements() const;
-  /// f2, f4 and f8 as float32. Throws Error on any other dtype or more than 4 axes.
+  /// f2, f4, f8 and bfloat16 as float32. Throws Error on any other dtype or more than 4 axes.
   Tensor tensor() const;
   /// Integers and booleans in C order. Throws Error on any other dtype, or a number above the largest std::int64_t.
   std::vector<std::int64_t> integers() const;

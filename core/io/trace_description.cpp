@@ -67,9 +67,19 @@ std::string shown(const JsonView& value) {
   return excerpt(bytes(value), 4000, Lines::kept);
 }
 
-std::vector<Token> read_tokens(const JsonView& root, std::size_t text_size) {
+json describe_tokens(const std::vector<Token>& all) {
+  json tokens = json::array();
+  for (const Token& token : all)
+    tokens.push_back({{"bytes", from_bytes(token.bytes)},
+                      {"label", from_bytes(token.label)},
+                      {"begin", token.begin},
+                      {"end", token.end}});
+  return tokens;
+}
+
+std::vector<Token> read_tokens(const JsonView& list, std::size_t text_size) {
   std::vector<Token> tokens;
-  for (const JsonView& item : root.at("tokens").elements("tokens")) {
+  for (const JsonView& item : list.elements("tokens")) {
     Token token;
     token.bytes = bytes(item.at("bytes"));
     token.label = shown(item.at("label"));
@@ -104,13 +114,11 @@ std::string describe_trace(const Trace& trace, const TraceExtents& extents) {
                    {"vocab", d.vocab}};
   if (d.parallel) root["model"]["parallel"] = true;  // absent in files of other models, and in older ones
   root["text"] = from_bytes(trace.text);
-  json tokens = json::array();
-  for (const Token& token : trace.tokens)
-    tokens.push_back({{"bytes", from_bytes(token.bytes)},
-                      {"label", from_bytes(token.label)},
-                      {"begin", token.begin},
-                      {"end", token.end}});
-  root["tokens"] = std::move(tokens);
+  root["tokens"] = describe_tokens(trace.tokens);
+  if (trace.between_texts()) root["query_tokens"] = describe_tokens(trace.query_tokens);
+  if (trace.picture)
+    root["grid"] = {
+        {"rows", trace.picture->rows}, {"columns", trace.picture->columns}, {"leading", trace.picture->leading}};
   root["source"] = from_bytes(trace.source);
   root["queries"] = extents.n_query;
   root["keys"] = extents.n_key;
@@ -156,7 +164,12 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
   trace.text = bytes(root.at("text"));
   if (trace.text.size() > static_cast<std::size_t>(any_count))
     root.at("text").refuse("a text below 2 GiB", fmt::format("{} bytes", trace.text.size()));
-  trace.tokens = read_tokens(root, trace.text.size());
+  trace.tokens = read_tokens(root.at("tokens"), trace.text.size());
+  if (const auto queries = root.find("query_tokens")) trace.query_tokens = read_tokens(*queries, trace.text.size());
+  if (const auto grid = root.find("grid"))
+    extents.grid = PatchPicture{.rows = grid->at("rows").small(1, any_count),
+                                .columns = grid->at("columns").small(1, any_count),
+                                .leading = grid->at("leading").small(0, any_count)};
   trace.source = shown(root.at("source"));
   extents.n_query = count(root, "queries");
   extents.n_key = count(root, "keys");

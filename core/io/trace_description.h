@@ -22,6 +22,7 @@ struct TraceExtents {
   HookNames names = HookNames::transformer_lens;  ///< of the tensors
   std::map<HeadId, std::string> head_rules;       ///< of the heads that have another one
   std::map<HeadId, MapKind> head_kinds;           ///< likewise
+  std::optional<PatchPicture> grid;               ///< when reading; its pixels are a tensor
 };
 
 /// Everything of `trace` that is not a tensor. Strings that are not UTF-8 become {"hex": "e2"}.

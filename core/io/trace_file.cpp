@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/base/memory.h"
+#include "core/io/capture_arrays.h"
 #include "core/io/imported_maps.h"
 #include "core/io/safetensors.h"
 #include "core/io/trace_description.h"
@@ -24,10 +25,13 @@ constexpr Index band_cells = 1 << 18;
 
 const char* const description_key = "headscope";
 const char* const tokens_name = "tokens";
+const char* const query_tokens_name = "query_tokens";
+const char* const image_name = "image";
 
 TraceExtents extents_of(const Trace& trace) {
   TraceExtents extents;
-  extents.n_query = extents.n_key = static_cast<Index>(trace.tokens.size());
+  extents.n_key = static_cast<Index>(trace.tokens.size());
+  extents.n_query = static_cast<Index>(trace.queries().size());
   if (trace.maps.empty()) return extents;
   const AttentionMap& first = trace.maps.front();
   extents.n_query = first.n_query();
@@ -79,7 +83,16 @@ void check_shape(Site site, const Shape& shape, const ModelDims& dims, const Tra
 }
 
 /// Keys are the cached tokens and then those of this pass, and each has its token.
-void check_extents(const TraceExtents& e, std::size_t tokens, const std::string& where) {
+void check_extents(const TraceExtents& e, const Trace& trace, const std::string& where) {
+  const std::size_t tokens = trace.tokens.size();
+  if (trace.between_texts()) {
+    if (e.offset != 0 || e.n_query != static_cast<Index>(trace.query_tokens.size()) ||
+        e.n_key != static_cast<Index>(tokens) || tokens == 0)
+      throw Error(where, "as many queries as query tokens, and as many keys as tokens",
+                  fmt::format("{} queries after {}, {} query tokens; {} keys, {} tokens", e.n_query, e.offset,
+                              trace.query_tokens.size(), e.n_key, tokens));
+    return;
+  }
   if (e.n_query < 1 || e.offset + e.n_query != e.n_key || static_cast<Index>(tokens) != e.n_key)
     throw Error(
         where, "at least one query, and as many tokens and keys as cached tokens and queries together",
@@ -146,15 +159,45 @@ std::string recorded(const Trace& trace) {
   return kinds.empty() ? "nothing was recorded" : fmt::format("recorded were {}", fmt::join(kinds, ", "));
 }
 
-std::vector<std::int32_t> read_ids(const SafetensorsFile& file, std::size_t tokens, const std::string& where) {
-  const TensorEntry& entry = file.entry(tokens_name);
-  const std::string at = where + ": tensor " + tokens_name;
+void read_ids(const SafetensorsFile& file, const char* name, std::vector<Token>& tokens, const std::string& where) {
+  const TensorEntry& entry = file.entry(name);
+  const std::string at = where + ": tensor " + name;
   if (entry.dtype != DType::i32 || entry.shape.size() != 1)
     throw Error(at, "I32 with one axis", fmt::format("{} of shape {}", dtype_name(entry.dtype), entry.shape));
-  std::vector<std::int32_t> ids = entry.items<std::int32_t>();
-  if (ids.size() != tokens)
-    throw Error(at, fmt::format("{} ids, as many as tokens are described", tokens), fmt::format("{}", ids.size()));
-  return ids;
+  const std::vector<std::int32_t> ids = entry.items<std::int32_t>();
+  if (ids.size() != tokens.size())
+    throw Error(at, fmt::format("{} ids, as many as tokens are described", tokens.size()),
+                fmt::format("{}", ids.size()));
+  for (std::size_t i = 0; i < ids.size(); ++i) tokens[i].id = ids[i];
+}
+
+void add_ids(SafetensorsWriter& writer, const char* name, const std::vector<Token>& tokens) {
+  std::vector<std::int32_t> ids;
+  for (const Token& token : tokens) ids.push_back(token.id);
+  writer.add(name, DType::i32, {static_cast<Index>(ids.size())}, [ids](std::ostream& out) {
+    out.write(reinterpret_cast<const char*>(ids.data()),
+              static_cast<std::streamsize>(ids.size() * sizeof(std::int32_t)));
+  });
+}
+
+/// The grid is in the description already; here are its pixels.
+void read_image(const SafetensorsFile& file, const TraceExtents& extents, Trace& trace, const std::string& where) {
+  if (!extents.grid) return;
+  auto picture = std::make_shared<PatchPicture>(*extents.grid);
+  if (picture->keys() != extents.n_key)
+    throw Error(where + ": description.grid",
+                fmt::format("as many patches and leading tokens as keys, {}", extents.n_key),
+                fmt::format("{} × {} after {}", picture->rows, picture->columns, picture->leading));
+  if (file.contains(image_name)) {
+    const TensorEntry& entry = file.entry(image_name);
+    if (entry.dtype != DType::u8 || entry.shape.size() != 3 || entry.shape[2] != 3 || entry.size == 0)
+      throw Error(where + ": tensor " + image_name, "U8 of shape [height, width, 3]",
+                  fmt::format("{} of shape {}", dtype_name(entry.dtype), entry.shape));
+    picture->height = entry.shape[0];
+    picture->width = entry.shape[1];
+    picture->rgb = entry.items<std::uint8_t>();
+  }
+  trace.picture = std::move(picture);
 }
 
 /// Gives a head the rule that the file states, checked against its weights (query, key).
@@ -200,16 +243,20 @@ void write_trace(const Trace& trace, const fs::path& path, const TraceFileOption
   const std::string where = path.string();
   TraceExtents extents = extents_of(trace);
   extents.names = options.names;
-  check_extents(extents, trace.tokens.size(), "trace to write");
+  check_extents(extents, trace, "trace to write");
 
   SafetensorsWriter writer;
   writer.metadata("format", trace_format_name);
   writer.metadata("version", std::to_string(trace_format_version));
   writer.metadata(description_key, describe_trace(trace, extents));
-  writer.add(tokens_name, DType::i32, {extents.n_key}, [ids = trace.ids()](std::ostream& out) {
-    out.write(reinterpret_cast<const char*>(ids.data()),
-              static_cast<std::streamsize>(ids.size() * sizeof(std::int32_t)));
-  });
+  add_ids(writer, tokens_name, trace.tokens);
+  if (trace.between_texts()) add_ids(writer, query_tokens_name, trace.query_tokens);
+  if (trace.picture && !trace.picture->rgb.empty())
+    writer.add(image_name, DType::u8, {trace.picture->height, trace.picture->width, 3},
+               [picture = trace.picture](std::ostream& out) {
+                 out.write(reinterpret_cast<const char*>(picture->rgb.data()),
+                           static_cast<std::streamsize>(picture->rgb.size()));
+               });
   for (const SiteKind kind : options.sites) {
     int count = 0;
     if (kind == SiteKind::pattern && !trace.maps.empty()) {
@@ -228,23 +275,26 @@ void write_trace(const Trace& trace, const fs::path& path, const TraceFileOption
   writer.write(path, options.progress);
 }
 
-std::shared_ptr<const Trace> open_trace_file(const fs::path& path, const RuleParser& parse) {
-  const SafetensorsFile file = SafetensorsFile::open(path);
+namespace {
+/// Captured elsewhere: no description, but attention by name.
+bool is_attention(const SafetensorsFile& file) {
+  return file.contains("attn") || file.contains(name({SiteKind::pattern, 0}));
+}
+
+std::shared_ptr<const Trace> read_trace(const SafetensorsFile& file, const std::string& description,
+                                        const RuleParser& parse) {
   const std::string where = file.path().string();
-  const auto description = file.metadata().find(description_key);
-  if (description == file.metadata().end())
-    throw Error(where, fmt::format("a trace ({}: a description in __metadata__)", trace_format_name),
-                fmt::format("a safetensors file of {} tensors without one", file.tensors().size()),
-                "is it a model? Traces are written by the command capture");
   TraceExtents extents;
-  auto trace = std::make_shared<Trace>(parse_trace_description(description->second, where + ": description", extents));
+  auto trace = std::make_shared<Trace>(parse_trace_description(description, where + ": description", extents));
   const ModelDims& dims = trace->model.dims;
-  check_extents(extents, trace->tokens.size(), where);
-  const std::vector<std::int32_t> ids = read_ids(file, trace->tokens.size(), where);
-  for (std::size_t i = 0; i < ids.size(); ++i) trace->tokens[i].id = ids[i];
+  check_extents(extents, *trace, where);
+  read_ids(file, tokens_name, trace->tokens, where);
+  if (trace->between_texts()) read_ids(file, query_tokens_name, trace->query_tokens, where);
+  read_image(file, extents, *trace, where);
 
   std::map<int, Tensor> patterns;
-  bool causal = true;
+  const bool between = trace->between_texts();
+  bool causal = !between;
   std::size_t bytes = 0;
   for (const auto& [key, entry] : file.tensors()) {
     const auto site = parse_site(key, extents.names);
@@ -269,11 +319,12 @@ std::shared_ptr<const Trace> open_trace_file(const fs::path& path, const RulePar
     require_room(static_cast<double>(patterns.size()) * dims.heads, extents.n_query, extents.n_key, available_memory(),
                  where);
     const Rules rules{extents, parse, causal, where};
-    const TokenLinks links = TokenLinks::of(ids);
+    const TokenLinks links = TokenLinks::of(trace->ids());
     for (const auto& [layer, weights] : patterns)
       append_maps(
-          trace->maps, {.layer = layer, .offset = extents.offset, .kind = extents.kind}, weights, dims.kv_heads,
-          [&, at = layer](int head, const Tensor& one) { return rules(at, head, one); }, links,
+          trace->maps, {.layer = layer, .offset = extents.offset, .kind = extents.kind, .between_texts = between},
+          weights, dims.kv_heads, [&, at = layer](int head, const Tensor& one) { return rules(at, head, one); },
+          between ? nullptr : &links,
           [&, at = layer](int head) {
             const auto own = extents.head_kinds.find({at, head});
             return own != extents.head_kinds.end() ? own->second : extents.kind;
@@ -284,9 +335,38 @@ std::shared_ptr<const Trace> open_trace_file(const fs::path& path, const RulePar
   return trace;
 }
 
+}  // namespace
+
+std::shared_ptr<const Trace> open_trace_file(const fs::path& path, const RuleParser& parse) {
+  const SafetensorsFile file = SafetensorsFile::open(path);
+  if (const auto said = file.metadata().find(description_key); said != file.metadata().end())
+    return read_trace(file, said->second, parse);
+  if (is_attention(file)) return open_attention(*safetensors_arrays(file));
+  throw Error(file.path().string(), fmt::format("a trace ({}: a description in __metadata__)", trace_format_name),
+              fmt::format("a safetensors file of {} tensors without one", file.tensors().size()),
+              "is it a model? Traces are written by the command capture; captured attention is a tensor attn");
+}
+
 std::shared_ptr<const Trace> open_trace(const fs::path& path, const RuleParser& parse) {
   const std::string extension = path.extension().string();
-  return extension == ".npz" || extension == ".npy" ? open_attention_npz(path) : open_trace_file(path, parse);
+  if (extension == ".npz" || extension == ".npy") return open_attention(*numpy_arrays(path));
+  return open_trace_file(path, parse);
+}
+
+bool may_be_trace(const fs::path& path) {
+  const std::string extension = path.extension().string();
+  return extension == ".npz" || extension == ".npy" || extension == ".safetensors";
+}
+
+bool holds_trace(const fs::path& path) {
+  if (!may_be_trace(path)) return false;
+  if (path.extension() != ".safetensors") return true;
+  try {
+    const SafetensorsFile file = SafetensorsFile::open(path);
+    return file.metadata().contains(description_key) || is_attention(file);
+  } catch (const std::exception&) {
+    return false;
+  }
 }
 
 }  // namespace headscope

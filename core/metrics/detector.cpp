@@ -79,6 +79,9 @@ Detection detect(const AttentionMap& map, const CellPattern& pattern) {
 }
 
 std::vector<Detection> detect_all(const Trace& trace, const CellPattern& pattern, std::stop_token stop) {
+  if (trace.between_texts())
+    throw Error("pattern", "a map within one text, whose tokens and places a rule compares",
+                "queries and keys of two texts");
   const auto n = static_cast<Index>(trace.tokens.size());
   if (pattern.size != n)
     throw Error("pattern", fmt::format("cells of a text of {} tokens", n), fmt::format("of {} tokens", pattern.size));

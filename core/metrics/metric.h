@@ -37,11 +37,17 @@ struct Metric {
   /// Holds for weights that are signed or do not sum to 1, too: it asks only where the largest stand, or for their sum.
   /// Every other metric takes a row for probabilities, and is NaN for such a map.
   bool any_weights = false;
+  /// Compares places of queries with places of keys, or looks for what the text said before: NaN where queries and keys
+  /// are of two texts.
+  bool one_text = false;
   Index (*best_of)(const MetricInput&) = nullptr;  ///< of how many candidates it takes the best; nullptr = of one
 };
 
 /// Whether the rows of a map are probabilities (exact zeros or not), which most metrics and all classes speak of.
 bool has_probabilities(const AttentionMap& map);
+
+/// Why a metric says nothing about a map, whatever its weights, as a sentence; "" where it says something.
+std::string why_silent(const Metric& metric, const AttentionMap& map);
 
 std::span<const Metric> metrics();
 /// Throws Error listing the known ids.

@@ -72,20 +72,24 @@ double max_weight(const MetricInput& in) {
 
 // --- sinks ----------------------------------------------------------------------------------------------------------
 
+/// The first query that sees more than the `keys` first keys themselves. In another text there is none before it.
+Index first_beyond(const MetricInput& in, Index keys) {
+  return in.map.place().between_texts ? 0 : std::clamp<Index>(keys - in.map.place().offset, 0, in.map.n_query());
+}
+
 double sink(const MetricInput& in) {
-  return mean_over_rows(in,
-                        [&](Index query) { return position(in, query) > 0 ? at(in.map.stats().first, query) : nan; });
+  const Index first = first_beyond(in, 1);
+  return mean_over_rows(in, [&](Index query) { return query >= first ? at(in.map.stats().first, query) : nan; });
 }
 
 KeysOfRow sink_cells(const MetricInput& in) {
-  const Index offset = in.map.place().offset;
-  return [offset](Index query, std::vector<Index>& keys) {
-    if (offset + query > 0) keys.push_back(0);
+  return [first = first_beyond(in, 1)](Index query, std::vector<Index>& keys) {
+    if (query >= first) keys.push_back(0);
   };
 }
 
 double sink_first_k(const MetricInput& in) {
-  const Index first = std::clamp<Index>(sink_keys - in.map.place().offset, 0, in.map.n_query());
+  const Index first = first_beyond(in, sink_keys);
   const Index keys = std::min(sink_keys, in.map.n_key());
   const Tensor weights = in.map.tile({first, in.map.n_query()}, {0, keys});
   Mean mean;
@@ -98,9 +102,8 @@ double sink_first_k(const MetricInput& in) {
 }
 
 KeysOfRow sink_first_k_cells(const MetricInput& in) {
-  const Index offset = in.map.place().offset, n_key = in.map.n_key();
-  return [offset, n_key](Index query, std::vector<Index>& keys) {
-    if (offset + query < sink_keys) return;
+  return [first = first_beyond(in, sink_keys), n_key = in.map.n_key()](Index query, std::vector<Index>& keys) {
+    if (query < first) return;
     for (Index key = 0; key < std::min(sink_keys, n_key); ++key) keys.push_back(key);
   };
 }
@@ -288,7 +291,24 @@ constexpr Metric row(std::string_view id, std::string_view title, std::string_vi
                      std::string_view formula, std::string_view source,
                      KeysOfRow (*cells)(const MetricInput&) = whole_row,
                      Index (*best_of)(const MetricInput&) = nullptr) {
-  return {id, title, unit, 0, high, formula, source, of_probabilities<Value>, even<Value>, cells, false, best_of};
+  return {id,          title, unit,  0,     high,   formula, source, of_probabilities<Value>,
+          even<Value>, cells, false, false, best_of};
+}
+
+/// A formula that compares places says nothing about queries and keys of two texts; nor does chance.
+template <double (*Value)(const MetricInput&)>
+double of_one_text(const MetricInput& in) {
+  return in.map.place().between_texts ? nan : Value(in);
+}
+
+template <double (*Value)(const MetricInput&)>
+constexpr Metric row_of_one_text(std::string_view id, std::string_view title, std::string_view unit, double high,
+                                 std::string_view formula, std::string_view source,
+                                 KeysOfRow (*cells)(const MetricInput&) = whole_row,
+                                 Index (*best_of)(const MetricInput&) = nullptr) {
+  Metric metric = row<of_one_text<Value>>(id, title, unit, high, formula, source, cells, best_of);
+  metric.one_text = true;
+  return metric;
 }
 
 template <double (*Value)(const MetricInput&)>
@@ -315,24 +335,24 @@ constexpr Metric table[] = {
     row<sink>("sink", "Sink: first token", "", 1, "mean of p(key 0) over queries 1…", xiao, sink_cells),
     row<sink_first_k>("sink_first_k", "Sink: first 4 tokens", "", 1, "mean of Σ p(keys 0…3) over queries 4…", xiao,
                       sink_first_k_cells),
-    row<mean_distance>("mean_distance", "Mean distance", "tokens", infinity, "mean over queries of Σ_k p |query − key|",
-                       vig),
-    row<self_attention>("self_attention", "Self", "", 1, "mean of p(key = query)", clark, self_cells),
-    row<previous_token>("previous_token", "Previous token", "", 1, "mean of p(key = query − 1) over queries 1…", clark,
-                        previous_cells),
-    row<fixed_offset>(
+    row_of_one_text<mean_distance>("mean_distance", "Mean distance", "tokens", infinity,
+                                   "mean over queries of Σ_k p |query − key|", vig),
+    row_of_one_text<self_attention>("self_attention", "Self", "", 1, "mean of p(key = query)", clark, self_cells),
+    row_of_one_text<previous_token>("previous_token", "Previous token", "", 1,
+                                    "mean of p(key = query − 1) over queries 1…", clark, previous_cells),
+    row_of_one_text<fixed_offset>(
         "fixed_offset", "Fixed offset", "", 1,
         "largest mean of p(key = query − d) over distances d other than 0 and 1 that at least half of the queries "
         "see",
         clark, offset_cells, offsets_tried),
     {"fixed_offset_at", "Fixed offset: distance", "tokens", -infinity, infinity, "the d whose mean weight is largest",
-     clark, fixed_offset_at, no_chance, offset_cells, true},
-    row<local>("local", "Local", "", 1, "mean of Σ p(|query − key| ≤ 4) over queries that see keys farther away", vig,
-               local_cells),
-    row<duplicate_token>("duplicate_token", "Duplicate token", "", 1,
-                         "mean of Σ p(earlier keys with the query's token) over queries that have any",
-                         "Wang et al., Interpretability in the Wild, 2022", duplicate_cells),
-    row<prefix_matching>(
+     clark, of_one_text<fixed_offset_at>, no_chance, offset_cells, true, true},
+    row_of_one_text<local>("local", "Local", "", 1,
+                           "mean of Σ p(|query − key| ≤ 4) over queries that see keys farther away", vig, local_cells),
+    row_of_one_text<duplicate_token>("duplicate_token", "Duplicate token", "", 1,
+                                     "mean of Σ p(earlier keys with the query's token) over queries that have any",
+                                     "Wang et al., Interpretability in the Wild, 2022", duplicate_cells),
+    row_of_one_text<prefix_matching>(
         "prefix_matching", "Prefix matching (induction)", "", 1,
         "mean of Σ p(keys right after earlier occurrences of the query's token) over queries that have any", olsson,
         induction_cells),
@@ -346,6 +366,14 @@ constexpr Metric table[] = {
 
 bool has_probabilities(const AttentionMap& map) {
   return map.place().kind == MapKind::probability || map.place().kind == MapKind::sparse;
+}
+
+std::string why_silent(const Metric& metric, const AttentionMap& map) {
+  if (metric.one_text && map.place().between_texts)
+    return std::string(metric.title) + " compares places within one text; queries and keys of this map are of two.";
+  if (!metric.any_weights && !has_probabilities(map))
+    return std::string(metric.title) + " takes rows for probabilities, which the weights of this map are not.";
+  return "";
 }
 
 std::span<const Metric> metrics() {

@@ -84,6 +84,9 @@ std::vector<Tensor> mixing_matrices(const Trace& trace, double residual, bool ev
   if (wanted == 0 || trace.maps.size() != wanted)
     throw Error("attention through the layers", "the maps of all heads of all layers",
                 std::to_string(trace.maps.size()) + " of " + std::to_string(wanted));
+  if (trace.between_texts())
+    throw Error("attention through the layers", "maps within one text, which can follow one another",
+                "queries and keys of two texts");
   std::vector<Tensor> out;
   const TokenLinks links;
   std::vector<float> row(static_cast<std::size_t>(n));

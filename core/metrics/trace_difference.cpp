@@ -27,11 +27,12 @@ int partner_of(std::span<const int> partner, Index position, Index limit) {
 }
 }  // namespace
 
-std::vector<int> align_traces(const Trace& a, const Trace& b) {
+namespace {
+std::vector<int> align(const std::vector<Token>& a, const std::vector<Token>& b) {
   std::map<std::string, std::int32_t> known;
-  const auto ids = [&](const Trace& trace) {
+  const auto ids = [&](const std::vector<Token>& tokens) {
     std::vector<std::int32_t> out;
-    for (const Token& token : trace.tokens) {
+    for (const Token& token : tokens) {
       // Special tokens stand for no bytes and are told apart by their names; ids without a vocabulary by their number.
       const std::string& text = token.bytes.empty() ? token.label : token.bytes;
       const std::string key = text.empty() ? "#" + std::to_string(token.id) : (token.bytes.empty() ? "<" : ">") + text;
@@ -42,13 +43,23 @@ std::vector<int> align_traces(const Trace& a, const Trace& b) {
   const auto left = ids(a), right = ids(b);
   return align_tokens(left, right);
 }
+}  // namespace
+
+std::vector<int> align_traces(const Trace& a, const Trace& b) {
+  return align(a.tokens, b.tokens);
+}
+
+std::vector<int> align_queries(const Trace& a, const Trace& b) {
+  return align(a.queries(), b.queries());
+}
 
 HeadDifference head_difference(const AttentionMap& a, const AttentionMap& b, std::span<const int> partner,
-                               Index most_rows) {
+                               Index most_rows, std::span<const int> queries) {
   HeadDifference out{a.layer(), a.head()};
+  const std::span<const int> of_queries = queries.empty() ? partner : queries;
   std::vector<std::pair<Index, Index>> rows;
   for (Index i = 0; i < a.n_query(); ++i) {
-    const Index row = partner_of(partner, a.place().offset + i, b.place().offset + b.n_query()) - b.place().offset;
+    const Index row = partner_of(of_queries, a.place().offset + i, b.place().offset + b.n_query()) - b.place().offset;
     if (row >= 0) rows.emplace_back(i, row);
   }
   if (rows.empty()) return out;
@@ -81,21 +92,27 @@ HeadDifference head_difference(const AttentionMap& a, const AttentionMap& b, std
 
 std::vector<HeadDifference> head_differences(const Trace& a, const Trace& b, std::span<const int> partner,
                                              Index most_rows, const std::stop_token& stop) {
+  if (a.between_texts() != b.between_texts())
+    throw Error("difference of two runs", "attention within one text in both, or between two texts in both",
+                "one of each");
+  const std::vector<int> queries = a.between_texts() ? align_queries(a, b) : std::vector<int>();
   std::vector<HeadDifference> out;
   for (const AttentionMap& map : a.maps) {
     if (stop.stop_requested()) throw Cancelled();
     const auto other = std::ranges::find_if(
         b.maps, [&](const AttentionMap& m) { return m.layer() == map.layer() && m.head() == map.head(); });
-    if (other != b.maps.end()) out.push_back(head_difference(map, *other, partner, most_rows));
+    if (other != b.maps.end()) out.push_back(head_difference(map, *other, partner, most_rows, queries));
   }
   return out;
 }
 
-Tensor aligned_difference(const AttentionMap& a, const AttentionMap& b, std::span<const int> partner) {
+Tensor aligned_difference(const AttentionMap& a, const AttentionMap& b, std::span<const int> partner,
+                          std::span<const int> queries) {
+  const std::span<const int> of_queries = queries.empty() ? partner : queries;
   Tensor out = Tensor::full({a.n_query(), a.n_key()}, std::numeric_limits<float>::quiet_NaN());
   std::vector<float> left(static_cast<std::size_t>(a.n_key())), right(static_cast<std::size_t>(b.n_key()));
   for (Index i = 0; i < a.n_query(); ++i) {
-    const Index row = partner_of(partner, a.place().offset + i, b.place().offset + b.n_query()) - b.place().offset;
+    const Index row = partner_of(of_queries, a.place().offset + i, b.place().offset + b.n_query()) - b.place().offset;
     if (row < 0) continue;
     a.row(i, left);
     b.row(row, right);

@@ -11,6 +11,7 @@
 #include "core/trace/attention_map.h"
 #include "core/trace/capture.h"
 #include "core/trace/model_info.h"
+#include "core/trace/patch_picture.h"
 
 namespace headscope {
 
@@ -23,8 +24,8 @@ struct Token {
 
 struct Trace {
   ModelInfo model;
-  std::string text;  ///< "" when the run started from ids
-  std::vector<Token> tokens;
+  std::string text;                ///< "" when the run started from ids
+  std::vector<Token> tokens;       ///< of the keys, and of the queries too unless they have their own
   std::vector<AttentionMap> maps;  ///< layer-major, of the recorded layers; may be empty
   std::map<Site, Tensor> sites;    ///< recorded tensors, shapes as in site_table()
   Tensor logits;                   ///< (query, vocab), or (1, vocab) when only the last was kept; may be undefined
@@ -32,6 +33,15 @@ struct Trace {
   CapturePlan plan;
   double milliseconds = 0;  ///< of the forward pass, metrics inside
   Index merged_tokens = 0;  ///< of how many tokens the positions are words (words.h); 0 = they are tokens
+  /// Of the queries where they are of another text than the keys (cross-attention; all maps are then
+  /// Place::between_texts). Empty = the keys'.
+  std::vector<Token> query_tokens;
+  std::shared_ptr<const PatchPicture> picture;  ///< what the keys are patches of; null where they are a text's tokens
+
+  /// Whether queries and keys are of two texts: then no distance, diagonal or repeat means anything.
+  bool between_texts() const { return !query_tokens.empty(); }
+  /// What stands along the queries.
+  const std::vector<Token>& queries() const { return between_texts() ? query_tokens : tokens; }
 
   /// Throws Error when that map was not recorded, or the model has no such head.
   const AttentionMap& map(HeadId head) const;

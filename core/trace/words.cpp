@@ -141,6 +141,9 @@ bool maps_in_reach(const Trace& trace) {
 AttentionMap map_in_words(const AttentionMap& map, const WordGroups& words, const TokenLinks* links) {
   AttentionMap::Place place = map.place();
   const Index offset = place.offset;
+  if (place.between_texts)
+    throw Error("attention of words", "a map within one text, whose tokens are joined",
+                "queries and keys of two texts");
   if (words.tokens() != map.n_key() || offset + map.n_query() > words.tokens())
     throw Error("attention of words", fmt::format("words of {} tokens, as the map has", map.n_key()),
                 fmt::format("words of {}", words.tokens()));

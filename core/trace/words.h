@@ -52,8 +52,8 @@ AttentionMap map_in_words(const AttentionMap& map, const WordGroups& words, cons
 float weight_in_words(const AttentionMap& map, const WordGroups& words, Index query_word, Index key_word);
 
 /// The trace with words for tokens: bytes and labels joined; ids number the different words of this text from 0, so
-/// that repeated words are found (they mean nothing to a vocabulary). Logits and recorded sites, which belong to
-/// tokens, are left out, and so are the maps that `wanted` declines.
+/// that repeated words are found (they mean nothing to a vocabulary). Throws Error on maps between two texts. Logits
+/// and recorded sites, which belong to tokens, are left out, and so are the maps that `wanted` declines.
 Trace in_words(const Trace& trace, const WordGroups& words, const std::function<bool(HeadId head)>& wanted = nullptr);
 inline Trace in_words(const Trace& trace) {
   return in_words(trace, word_groups(trace.tokens));

@@ -38,7 +38,7 @@ void write_map_csv(std::ostream& out, const Trace& trace, HeadId head) {
   for (Index q = 0; q < map.n_query(); ++q) {
     map.row(q, row);
     const Index position = map.place().offset + q;
-    out << position << ',' << quoted(token_label(trace, position));
+    out << position << ',' << quoted(query_label(trace, position));
     for (Index k = 0; k < map.n_key(); ++k) {
       out << ',';
       if (!map.masked(q, k)) out << fmt::format("{}", nth(row, k));

@@ -84,6 +84,33 @@ class Painter {
     cairo_surface_mark_dirty(surface_.get());
   }
 
+  void operator()(const Pixels& pixels) {
+    if (pixels.width <= 0 || pixels.height <= 0) return;
+    std::vector<std::uint32_t> premultiplied(static_cast<std::size_t>(pixels.width) *
+                                             static_cast<std::size_t>(pixels.height));
+    for (std::size_t i = 0; i < premultiplied.size(); ++i) {
+      const std::uint8_t* p = pixels.rgba->data() + 4 * i;
+      const std::uint32_t a = p[3];
+      const auto times = [a](std::uint32_t c) { return (c * a + 127) / 255; };
+      premultiplied[i] = a << 24 | times(p[0]) << 16 | times(p[1]) << 8 | times(p[2]);
+    }
+    const std::unique_ptr<cairo_surface_t, DestroySurface> image(
+        cairo_image_surface_create_for_data(reinterpret_cast<unsigned char*>(premultiplied.data()), CAIRO_FORMAT_ARGB32,
+                                            pixels.width, pixels.height, pixels.width * 4));
+    cairo_save(cairo_.get());
+    cairo_rectangle(cairo_.get(), pixels.rect.x, pixels.rect.y, pixels.rect.w, pixels.rect.h);
+    cairo_clip(cairo_.get());
+    cairo_translate(cairo_.get(), pixels.rect.x, pixels.rect.y);
+    cairo_scale(cairo_.get(), pixels.rect.w / pixels.width, pixels.rect.h / pixels.height);
+    cairo_set_source_surface(cairo_.get(), image.get(), 0, 0);
+    cairo_pattern_set_filter(cairo_get_source(cairo_.get()),
+                             pixels.smooth ? CAIRO_FILTER_BILINEAR : CAIRO_FILTER_NEAREST);
+    cairo_pattern_set_extend(cairo_get_source(cairo_.get()), CAIRO_EXTEND_PAD);
+    cairo_paint(cairo_.get());
+    cairo_restore(cairo_.get());
+    cairo_surface_flush(surface_.get());
+  }
+
   Image finish() {
     cairo_surface_flush(surface_.get());
     Image image{width_, height_, {}};

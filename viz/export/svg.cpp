@@ -119,6 +119,11 @@ class Writer {
       embedded(map);
   }
 
+  void operator()(const Pixels& pixels) {
+    if (pixels.width > 0 && pixels.height > 0)
+      image(pixels.rect, {pixels.width, pixels.height, *pixels.rgba}, pixels.smooth);
+  }
+
   std::string take() { return std::move(out_); }
 
  private:
@@ -209,13 +214,18 @@ class Writer {
     flat.rect = {0, 0, tile.width, tile.height};
     tile.add({flat, "", ""});
     const double fits = pixel_scale_within_limits(tile, k);
-    const std::string png = encode_png(rasterize(tile, fits));
+    image(map.rect, rasterize(tile, fits), false);
+  }
+
+  void image(const Rect& place, const Image& pixels, bool smooth) {
+    const std::string png = encode_png(pixels);
     const std::unique_ptr<char, void (*)(void*)> base64(
         g_base64_encode(reinterpret_cast<const guchar*>(png.data()), png.size()), g_free);
-    element("image", rect(map.rect) +
-                         " preserveAspectRatio=\"none\" image-rendering=\"optimizeSpeed\""
-                         " style=\"image-rendering:pixelated\" xlink:href=\"data:image/png;base64," +
-                         base64.get() + "\"");
+    element("image", rect(place) + " preserveAspectRatio=\"none\"" +
+                         (smooth ? ""
+                                 : " image-rendering=\"optimizeSpeed\""
+                                   " style=\"image-rendering:pixelated\"") +
+                         " xlink:href=\"data:image/png;base64," + base64.get() + "\"");
   }
 
   static double pixel_scale_within_limits(const Scene& tile, double wanted) {

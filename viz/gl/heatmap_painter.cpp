@@ -207,6 +207,19 @@ bool HeatmapTexture::holds(const Heatmap& map) const {
   return map.masked == masked_ && map.row_high == row_high_;
 }
 
+PixelTexture::PixelTexture(const Pixels& pixels) : kept_(pixels.rgba) {
+  GLint longest = 0;
+  glGetIntegerv(GL_MAX_TEXTURE_SIZE, &longest);
+  if (pixels.width > longest || pixels.height > longest)
+    throw Error("picture", "at most " + std::to_string(longest) + " pixels on a side",
+                std::to_string(pixels.width) + " × " + std::to_string(pixels.height), "a smaller picture");
+  color_ = texture();
+  upload(GL_RGBA8, pixels.width, pixels.height, GL_RGBA, GL_UNSIGNED_BYTE, pixels.rgba->data());
+  if (!pixels.smooth) return;
+  glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, GL_LINEAR);
+  glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MAG_FILTER, GL_LINEAR);
+}
+
 std::size_t HeatmapTexture::bytes() const {
   return static_cast<std::size_t>(values_.size()) * (sizeof(float) + 1);
 }

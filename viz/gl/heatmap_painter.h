@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "viz/scene/heatmap.h"
+#include "viz/scene/scene.h"
 
 namespace headscope {
 
@@ -48,6 +49,18 @@ class HeatmapTexture {
   std::vector<std::uint8_t> masked_;
   std::vector<float> row_high_;
   GlHandle data_, mask_, high_;
+};
+
+/// A picture on the GPU, as it is.
+class PixelTexture {
+ public:
+  /// Uploads. Throws Error when a side is longer than the device's textures can be.
+  explicit PixelTexture(const Pixels& pixels);
+  unsigned name() const { return color_.get(); }
+
+ private:
+  std::shared_ptr<const std::vector<std::uint8_t>> kept_;  ///< so that its address stands for its pixels
+  GlHandle color_;
 };
 
 /// From a scene's logical pixels to pixels of the layer.

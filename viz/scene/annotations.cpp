@@ -160,6 +160,8 @@ std::string describe_run(const Trace& trace) {
   std::string out = trace.model.name.empty() ? "" : trace.model.name + " · ";
   if (trace.merged_tokens > 0)
     out += fmt::format("{} words of {} tokens", trace.tokens.size(), trace.merged_tokens);
+  else if (trace.between_texts())
+    out += fmt::format("{} × {} tokens", trace.query_tokens.size(), trace.tokens.size());
   else
     out += trace.tokens.size() == 1 ? "1 token" : fmt::format("{} tokens", trace.tokens.size());
   if (trace.text.empty()) return printable(out);

@@ -115,7 +115,7 @@ Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Style& st
   const double edge = options.bare ? slim_margin : margin, most = std::max(options.most_width - 2 * edge, 240.0);
   const double longest_label = std::min(max_label_width * theme.text_scale, 0.26 * most);
   const AxisPlan queries =
-      plan_side_axis({trace, offset, map.n_query(), 1, pitch, options.query, longest_label}, style);
+      plan_side_axis({trace, offset, map.n_query(), 1, pitch, options.query, longest_label, true}, style);
   const AxisPlan keys = plan_side_axis({trace, 0, map.n_key(), 1, pitch, {}, longest_label}, style);
   const double tall = pitch * static_cast<double>(longest);
   const double left = std::max(queries.depth, 56 * theme.text_scale),

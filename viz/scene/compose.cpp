@@ -24,6 +24,7 @@ void move(Mark& mark, double dx, double dy) {
       *point = moved(*point, dx, dy);
   if (auto* text = std::get_if<Text>(&mark.shape)) text->at = moved(text->at, dx, dy);
   if (auto* map = std::get_if<Heatmap>(&mark.shape)) map->rect = moved(map->rect, dx, dy);
+  if (auto* pixels = std::get_if<Pixels>(&mark.shape)) pixels->rect = moved(pixels->rect, dx, dy);
 }
 
 Scene joined(std::span<const Scene> parts, double gap, bool across) {

@@ -58,7 +58,7 @@ Frame frame_of(const Trace& trace, const AttentionMap& map, double width, double
     out.columns = bins(map.n_key(), bin);
     out.size = fitted(out.rows, out.columns, out.width, out.height);
     if (round > 0 && out.size.w == before.w && out.size.h == before.h) break;
-    const AxisTokens rows{trace, map.place().offset, map.n_query(), bin, out.size.h, {}, longest};
+    const AxisTokens rows{trace, map.place().offset, map.n_query(), bin, out.size.h, {}, longest, true};
     const AxisTokens columns{trace, 0, map.n_key(), bin, out.size.w, {}, longest};
     const AxisPlan side = plan_side_axis(rows, style), top = plan_top_axis(columns, style);
     // Never back: room once given to labels stays theirs.
@@ -96,7 +96,7 @@ HeadMapLayout head_map_layout(const Trace& trace, const AttentionMap& map, const
     const std::optional<Index> row = inside(options.query, first, region.n_query),
                                column = inside(options.key, region.key, region.n_key);
     const Index bin = out.cells.bin;
-    out.side = plan_side_axis({trace, first, region.n_query, bin, out.size.h, row, longest}, style);
+    out.side = plan_side_axis({trace, first, region.n_query, bin, out.size.h, row, longest, true}, style);
     out.top = plan_top_axis({trace, region.key, region.n_key, bin, out.size.w, column, longest}, style);
     out.left = std::max({out.left, std::ceil(out.side.depth), std::ceil(annotations.corner)});
     out.above = std::max({out.above, out.top.depth, std::round(28 * scale) + 14});

@@ -66,7 +66,7 @@ struct Fit {
 
 void plan_axes(Tile& tile, double cell, std::optional<double> longest, const Style& style) {
   const Index first = tile.map->place().offset + tile.region.query, bin = tile.cells.bin;
-  tile.side = plan_side_axis({*tile.trace, first, tile.region.n_query, bin, cell, {}, longest}, style);
+  tile.side = plan_side_axis({*tile.trace, first, tile.region.n_query, bin, cell, {}, longest, true}, style);
   tile.top = plan_top_axis({*tile.trace, tile.region.key, tile.region.n_key, bin, cell, {}, longest}, style);
 }
 
@@ -96,7 +96,7 @@ Fit fit_to(Tiles& tiles, bool same, double width, double height, double longest,
     for (std::size_t i = 0; i < tiles.size(); ++i) {
       Tile& tile = tiles[i];
       const Index offset = tile.map->place().offset;
-      const AxisTokens side{*tile.trace, offset, tile.map->n_query(), bin, out.cell, {}, longest};
+      const AxisTokens side{*tile.trace, offset, tile.map->n_query(), bin, out.cell, {}, longest, true};
       const AxisTokens top{*tile.trace, 0, tile.map->n_key(), bin, out.cell, {}, longest};
       const AxisPlan down_plan = plan_side_axis(side, style), across_plan = plan_top_axis(top, style);
       if (i == 0 || !same) out.side[i] = std::max(out.side[i], std::ceil(full_depth(down_plan, side, style)));
@@ -154,7 +154,8 @@ Scene head_pair_scene(const Trace& a, const Trace& b, const HeadPairOptions& opt
   tiles[0].cells = cells_of(left, options.region_a);
   tiles[1].cells = cells_of(right, options.region_b);
   MapCells exact;
-  exact.values = aligned_difference(left, right, options.partner);
+  const std::vector<int> queries = a.between_texts() && b.between_texts() ? align_queries(a, b) : std::vector<int>();
+  exact.values = aligned_difference(left, right, options.partner, queries);
   tiles[2].cells = pooled_difference(exact.values, part_a, tiles[0].cells);
   // Colours of a part are those of the whole.
   std::array<MapCells, 2> both{tiles[0].cells, tiles[1].cells};

@@ -117,7 +117,7 @@ Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOpt
   Scene scene;
   scene.background = theme.background;
   scene.width = options.width;
-  const std::string asked = fmt::format("query {} “{}”", query, token_label(tokens, query));
+  const std::string asked = fmt::format("query {} “{}”", query, query_label(tokens, query));
   scene.title = "rows of all heads, " + asked;
   double y = edge + 1;
   if (options.titled)

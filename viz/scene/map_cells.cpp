@@ -176,20 +176,39 @@ std::string pooling_note(const MapCells& cells) {
   return fmt::format("max-pooled {} × {} → {} × {}", cells.n_query, cells.n_key, cells.rows(), cells.columns());
 }
 
-std::string token_label(const Trace& trace, Index position) {
-  if (position < 0 || position >= static_cast<Index>(trace.tokens.size())) return fmt::format("{}", position);
-  const Token& token = nth(trace.tokens, position);
+namespace {
+
+std::string label_in(const std::vector<Token>& tokens, Index position) {
+  if (position < 0 || position >= static_cast<Index>(tokens.size())) return fmt::format("{}", position);
+  const Token& token = nth(tokens, position);
   const std::string text = printable(token.label);
   return text.empty() ? fmt::format("#{}", token.id) : text;
 }
 
-std::string token_word(const Trace& trace, Index position) {
-  std::string label = token_label(trace, position);
+std::string word_of(const std::string& label) {
   static constexpr std::string_view space = "␣";
   std::string_view word = label;
   while (word.starts_with(space)) word.remove_prefix(space.size());
   while (word.ends_with(space)) word.remove_suffix(space.size());
   return word.empty() ? label : std::string(word);
+}
+
+}  // namespace
+
+std::string token_label(const Trace& trace, Index position) {
+  return label_in(trace.tokens, position);
+}
+
+std::string query_label(const Trace& trace, Index position) {
+  return label_in(trace.queries(), position);
+}
+
+std::string token_word(const Trace& trace, Index position) {
+  return word_of(token_label(trace, position));
+}
+
+std::string query_word(const Trace& trace, Index position) {
+  return word_of(query_label(trace, position));
 }
 
 namespace {
@@ -200,11 +219,12 @@ struct Pair {
 
 /// The two tokens of a cell, cut where one of them is a long word.
 Pair pair_of(const Trace& trace, Index query, Index key) {
-  const auto word = [&](Index position) {
-    const std::string whole = token_word(trace, position), begin = printable(whole, 48);
+  const auto cut = [&](const std::string& whole) {
+    const std::string begin = printable(whole, 48);
     return begin.size() < whole.size() ? begin + "…" : whole;
   };
-  return {word(query), query == key ? "itself" : word(key)};
+  const bool itself = query == key && !trace.between_texts();
+  return {cut(query_word(trace, query)), itself ? "itself" : cut(token_word(trace, key))};
 }
 
 /// "0.99", "0.003", "under 0.001".

@@ -61,11 +61,14 @@ Heatmap heatmap_of(const MapCells& cells, const Rect& rect, const ColorNorm& nor
 /// "max-pooled 1024 × 1024 → 512 × 512"; "" for exact cells.
 std::string pooling_note(const MapCells& cells);
 
-/// The label of a position, printable; its number when the trace has no token there.
+/// The label of a position of the keys' text, printable; its number when the trace has no token there.
 std::string token_label(const Trace& trace, Index position);
+/// The same of the queries' text: another one in cross-attention.
+std::string query_label(const Trace& trace, Index position);
 
 /// The same as a word of a sentence: "Anna" for "␣Anna". A token of spaces alone keeps its sign.
 std::string token_word(const Trace& trace, Index position);
+std::string query_word(const Trace& trace, Index position);
 
 /// What a cell says, in words: "sold looks at Anna: 0.99", with `before` "… : 0.99 → 0.31", and "sold cannot see Anna"
 /// where the mask hides it (NaN).

@@ -124,7 +124,7 @@ void add_values(Scene& scene, const MapCells& cells, const ColorNorm& norm, cons
 std::string bar_tooltip(const Trace& trace, const AttentionMap& map, Index query, Index key, Index keys, double value) {
   const Index row = query - map.place().offset;
   if (keys > 1)
-    return fmt::format("{} looks at keys {} to {}: at most {}\n{}[{}, {}:{}]", token_word(trace, query), key,
+    return fmt::format("{} looks at keys {} to {}: at most {}\n{}[{}, {}:{}]", query_word(trace, query), key,
                        key + keys - 1, short_number(value, 2), map_name(map), row, key, key + keys);
   return fmt::format("{}\n{}[{}, {}] = {}", weight_says(trace, map.place().kind, query, key, value), map_name(map), row,
                      key, short_number(value, 4));
@@ -168,7 +168,7 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const St
   Scene scene;
   scene.background = theme.background;
   scene.width = std::ceil(width) + 2 * edge;
-  const std::string query = fmt::format("query {} “{}”", options.query, token_label(trace, options.query));
+  const std::string query = fmt::format("query {} “{}”", options.query, query_label(trace, options.query));
   scene.title = fmt::format("{} layer {} head {}, {}", trace.model.name, options.layer, options.head, query);
   double y = edge;
   if (!bare)

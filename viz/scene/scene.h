@@ -4,6 +4,8 @@
 // files, devices or windows, and holds no pointer that its shared tensors and the built-in colormaps do not keep alive.
 // Thread rule: a value; const access from any thread.
 
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -62,8 +64,16 @@ struct Curve {
   double width = 1;
 };
 
+/// A picture made of pixels, stretched over `rect`: straight alpha, row by row, 4 bytes a pixel.
+struct Pixels {
+  Rect rect;
+  int width = 0, height = 0;
+  std::shared_ptr<const std::vector<std::uint8_t>> rgba;
+  bool smooth = false;  ///< between pixels; else every pixel is a flat rectangle
+};
+
 struct Mark {
-  std::variant<Box, Line, Curve, Text, Heatmap> shape;
+  std::variant<Box, Line, Curve, Text, Heatmap, Pixels> shape;
   std::string id;       ///< stable name, "map", "label.key.3"; "" = decoration
   std::string tooltip;  ///< what the number is and where it comes from; "" = none
   Meaning meaning = {};

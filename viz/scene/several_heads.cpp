@@ -62,7 +62,8 @@ Scene several_heads_scene(const Trace& trace, const SeveralHeadsOptions& options
   const MapCells& shape = cells.front();
   const ColorNorm norm = norm_for(cells, first.place().kind, options.scaling);
   const CellSize size = tile_cell(shape.rows(), shape.columns(), plot);
-  const AxisPlan side = plan_side_axis({trace, first.place().offset, first.n_query(), shape.bin, size.h, {}}, style);
+  const AxisPlan side =
+      plan_side_axis({trace, first.place().offset, first.n_query(), shape.bin, size.h, {}, {}, true}, style);
   const AxisPlan top = plan_top_axis({trace, 0, first.n_key(), shape.bin, size.w, {}}, style);
 
   Font name_font = theme.body();

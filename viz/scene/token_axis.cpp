@@ -46,7 +46,7 @@ void fill_labels(AxisPlan& plan, const AxisTokens& tokens, double need, const St
     AxisLabel label;
     label.position = position;
     label.center = (std::floor(static_cast<double>((position - tokens.first) / tokens.bin)) + 0.5) * tokens.cell;
-    label.text = elided(token_label(tokens.trace, position), plan.font,
+    label.text = elided(tokens.label(position), plan.font,
                         tokens.longest.value_or(max_label_width * style.theme.text_scale), style.measure);
     label.text_width = style.measure.width(label.text, font_of(plan, label));
     if (numbered) {
@@ -67,6 +67,10 @@ void fill_labels(AxisPlan& plan, const AxisTokens& tokens, double need, const St
 }
 
 }  // namespace
+
+std::string AxisTokens::label(Index position) const {
+  return queries ? query_label(trace, position) : token_label(trace, position);
+}
 
 AxisPlan plan_side_axis(const AxisTokens& tokens, const Style& style) {
   AxisPlan plan;
@@ -144,7 +148,7 @@ double full_depth(const AxisPlan& plan, const AxisTokens& tokens, const Style& s
   constexpr std::size_t measured = 12;
   std::vector<std::string> labels;
   for (Index position = tokens.first; position < tokens.first + tokens.count; ++position)
-    labels.push_back(token_label(tokens.trace, position));
+    labels.push_back(tokens.label(position));
   const std::size_t few = std::min(measured, labels.size());
   std::ranges::partial_sort(labels, labels.begin() + static_cast<std::ptrdiff_t>(few),
                             [](const std::string& a, const std::string& b) { return a.size() > b.size(); });

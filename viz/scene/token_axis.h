@@ -45,6 +45,8 @@ struct AxisTokens {
   double cell = 0;                     ///< logical pixels along the axis
   std::optional<Index> marked;         ///< always named
   std::optional<double> longest = {};  ///< logical pixels; longer labels are elided (by default at max_label_width)
+  bool queries = false;                ///< positions are the queries', which may be of another text
+  std::string label(Index position) const;
 };
 
 inline constexpr double max_label_width = 130;  ///< times the theme's text_scale

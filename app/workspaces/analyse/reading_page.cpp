@@ -234,6 +234,10 @@ void name_cells(const PageContext& c, const Scene& scene, const SceneTouch& touc
 
 void no_reading_yet(const PageContext& c) {
   if (!c.trace()) return empty_state(c.ui, "There is no text yet", "Open a model and write a prompt in Explore.");
+  if (c.captured())
+    return empty_state(
+        c.ui, "This page reads a model",
+        "What is open is attention that was captured elsewhere: weights, without the model behind them.");
   if (!c.jobs.stopped().empty())
     return empty_state(c.ui, "Stopped", "“Run again” above, or F5, takes up what was stopped.");
   empty_state(c.ui, "Reading …", "The run is read; if it does not come, the message above says why.");

@@ -18,8 +18,8 @@ namespace headscope {
 namespace {
 constexpr const char* popup = "evidence of the head's classes";
 
-std::string at(const Trace& trace, Index position) {
-  return fmt::format("{} {}", token_label(trace, position), position);
+std::string at(const std::string& label, Index position) {
+  return fmt::format("{} {}", label, position);
 }
 
 std::string summary(const HeadVerdict& verdict) {
@@ -57,7 +57,8 @@ void evidence_popup(const PageContext& c) {
     paragraph(ui, std::string(metric(verdict.rule->metric).formula), ui.theme.muted);
     for (const Evidence& cell : verdict.evidence) {
       const std::string words =
-          fmt::format("{} looks at {}: {:.3f}", at(*c.trace(), cell.query), at(*c.trace(), cell.key), cell.weight);
+          fmt::format("{} looks at {}: {:.3f}", at(query_label(*c.trace(), cell.query), cell.query),
+                      at(token_label(*c.trace(), cell.key), cell.key), cell.weight);
       if (ImGui::Selectable(
               fmt::format("{}###{} {} {}", ui.fonts.laid_out(words), verdict.rule->id, cell.query, cell.key).c_str(),
               c.state().document.query == cell.query && c.state().document.key == cell.key,

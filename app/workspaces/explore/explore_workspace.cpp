@@ -3,12 +3,18 @@
 #include <utility>
 
 #include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
 
 namespace headscope {
 
 void ExploreWorkspace::left(const PageContext& c) {
-  if (std::exchange(c.app.ui.focus_prompt, false)) prompt_.focus();
-  prompt_.draw(c);
+  const bool focus = std::exchange(c.app.ui.focus_prompt, false);
+  if (c.captured() || c.app.explorer.captures.watching()) {
+    draw_captures(c);
+  } else {
+    if (focus) prompt_.focus();
+    prompt_.draw(c);
+  }
   atlas_.draw(c);
   depth_.draw(c);
 }
@@ -20,7 +26,18 @@ void ExploreWorkspace::middle(const PageContext& c) {
 
 void ExploreWorkspace::right(const PageContext& c) {
   if (!c.trace()) return empty_state(c.ui, "No head is chosen", "Its numbers, temperature and mask will stand here.");
-  if (std::exchange(c.app.ui.add_edit, false)) edits_.add_one();
+  const bool add_edit = std::exchange(c.app.ui.add_edit, false);
+  if (c.captured()) {
+    draw_facts(c);
+    section(c.ui, "CAPTURED ELSEWHERE");
+    const UseFont font(c.ui, c.ui.body());
+    paragraph(c.ui,
+              "These are weights that another program wrote down. Temperature, mask, edits and next tokens need the "
+              "model that made them.",
+              c.ui.theme.muted);
+    return;
+  }
+  if (add_edit) edits_.add_one();
   softmax_.draw(c);
   mask_.draw(c);
   edits_.draw(c);

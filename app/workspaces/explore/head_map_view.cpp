@@ -56,7 +56,7 @@ void paint_cross(const PageContext& c, const SceneTouch& touch, const Scene& sce
     draw.AddRect(touch.window({r.x, r.y}), touch.window({r.right(), r.bottom()}), col(color), 0, 0, c.ui.px(1));
   };
   const auto label = [&](const AxisFound& axis, Index cells, Index position, bool number_first) {
-    const std::string name = token_label(c.positions(), position);
+    const std::string name = number_first ? token_label(c.positions(), position) : query_label(c.positions(), position);
     if (axis.labels >= cells) return name;
     return number_first ? fmt::format("{} {}", position, name) : fmt::format("{} {}", name, position);
   };
@@ -109,6 +109,7 @@ std::pair<Index, Index> strongest(const AttentionMap& map, Index query, Index ke
 void HeadMapView::keep_to_text(const PageContext& c) {
   std::vector<std::int32_t> ids;
   for (const Token& token : c.positions().tokens) ids.push_back(token.id);
+  for (const Token& token : c.positions().query_tokens) ids.push_back(token.id);
   if (ids == text_) return;
   text_ = std::move(ids);
   part_.reset();
@@ -152,7 +153,7 @@ void HeadMapView::draw(const PageContext& c, const AttentionMap& map, CellTools&
     return head_map_scene(*as_viewed(run, head, first), o, style);
   });
 
-  const bool tool = view.map_tool != MapTool::style && !c.words();
+  const bool tool = view.map_tool != MapTool::style && !c.words() && !c.captured();
   SceneViewOptions how = MapPart::view();
   how.centered = true;
   const ImVec2 from = ImGui::GetCursorScreenPos(), to{from.x + c.ui.px(width), from.y + c.ui.px(height)};

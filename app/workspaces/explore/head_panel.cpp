@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "core/base/nth.h"
 
@@ -16,6 +17,7 @@
 #include "app/workspaces/head_cells.h"
 #include "app/workspaces/shown_run.h"
 #include "viz/scene/arcs.h"
+#include "viz/scene/patch_map.h"
 #include "viz/scene/row_bars.h"
 #include "viz/scene/score_split.h"
 #include "viz/scene/text.h"
@@ -31,8 +33,14 @@ Badge badge_of(const PageContext& c) {
   return {fmt::format("{} {:.2f}", first.rule->title, first.score), class_color(*first.rule)};
 }
 
-std::string at(const Trace& trace, Index position) {
-  return fmt::format("{} {}", token_label(trace, position), position);
+std::string at(const Trace& trace, Index query) {
+  return fmt::format("{} {}", query_label(trace, query), query);
+}
+
+/// What is drawn: the picture only where there is one.
+HeadView shown_view(const PageContext& c) {
+  const HeadView view = c.state().view.head_view;
+  return view == HeadView::picture && !c.trace()->picture ? HeadView::map : view;
 }
 
 }  // namespace
@@ -62,8 +70,9 @@ void HeadPanel::header(const PageContext& c) {
                      "its map is still computed; what it reads does not reach the next "
                      "layer (X brings it back)"});
   }
-  static constexpr const char* labels[] = {"Map", "Arcs", "Row", "Steps", "q·k", "Heads"};
-  int view = static_cast<int>(c.state().view.head_view);
+  static constexpr const char* all[] = {"Map", "Arcs", "Row", "Steps", "q·k", "Heads", "Picture"};
+  const std::span labels = std::span(all).first(c.trace()->picture ? 7 : 6);
+  int view = static_cast<int>(shown_view(c));
   const float width = c.ui.px(segmented_width(c.ui, labels) / c.ui.scale);
   if (ImGui::GetItemRectMax().x + width + c.ui.px(12) <
       ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x) {
@@ -83,8 +92,10 @@ void HeadPanel::main_view(const PageContext& c, double height) {
   if (!map) return empty_state(c.ui, "This head was not recorded", "Choose a head in the atlas.");
   const double width = c.room();
   const Index query = shown_query(c, *map);
-  if (view.head_view == HeadView::map) return map_->draw(c, *map, tools_, width, height);
-  if (view.head_view == HeadView::heads) return heads_->draw(c, query, width, height);
+  const HeadView head_view = shown_view(c);
+  if (head_view == HeadView::map) return map_->draw(c, *map, tools_, width, height);
+  if (head_view == HeadView::heads) return heads_->draw(c, query, width, height);
+  if (head_view == HeadView::picture) return over_the_picture(c, *map, width, height);
   const bool words = run.words != nullptr;
   const std::string place =
       fmt::format("{} {} {} {} {} {} {} {} {}", head.layer, head.head, static_cast<int>(view.head_view),
@@ -93,9 +104,10 @@ void HeadPanel::main_view(const PageContext& c, double height) {
   const Scale scale = view.scale;
   const auto trace = run.trace;
   SceneViewOptions how;
-  switch (view.head_view) {
+  switch (head_view) {
     case HeadView::map:
     case HeadView::heads:
+    case HeadView::picture:
       return;  // pictures of their own
     case HeadView::arcs:
       slot_.want(
@@ -131,6 +143,9 @@ void HeadPanel::main_view(const PageContext& c, double height) {
     case HeadView::steps:
     case HeadView::qk: {
       const auto detail = c.results().detail;
+      if (c.captured())
+        return empty_state(c.ui, "A capture holds no scores",
+                           "Weights after the softmax were captured, not the queries and keys that they come from.");
       if (!detail || detail->head != head) return empty_state(c.ui, "Reading the scores of this head …", "");
       if (view.head_view == HeadView::steps) {
         slot_.want(c.jobs, c.ui, detail, place, [=](const Style& style) {
@@ -161,6 +176,40 @@ void HeadPanel::main_view(const PageContext& c, double height) {
   ImGui::EndChild();
 }
 
+/// The row of the pinned query over the picture; a click on a patch pins it, where queries are patches too.
+void HeadPanel::over_the_picture(const PageContext& c, const AttentionMap& map, double width, double height) {
+  const HeadId head = c.state().document.selected;
+  const PatchPicture& picture = *c.trace()->picture;
+  const bool own = !c.trace()->between_texts();
+  // The CLS token is what a picture is read from.
+  const Index query = std::min(c.state().document.query.value_or(own && picture.leading > 0 ? 0 : map.n_query() - 1),
+                               map.n_query() - 1);
+  const bool smooth = c.state().view.smooth_picture;
+  const FirstToken first = c.state().view.first_token;
+  ShownRun run = shown_run(c);
+  run.words = nullptr;
+  slot_.want(
+      c.jobs, c.ui, run.trace,
+      fmt::format("picture {} {} {} {} {} {} {}", head.layer, head.head, query, width, height, smooth, name(first)),
+      [=](const Style& style) {
+        PatchMapOptions o;
+        o.layer = head.layer;
+        o.head = head.head;
+        o.query = query;
+        o.smooth = smooth;
+        o.room = PatchMapOptions::Room{width, height};
+        return patch_map_scene(*as_viewed(run, head, first), o, style);
+      });
+  SceneViewOptions how;
+  how.centered = true;
+  const SceneTouch touch = slot_.draw(c.ui, "head", how, width, height);
+  const TokenAt* patch = meaning<TokenAt>(touch.mark);
+  if (!patch) return;
+  c.hovered.query = query;
+  c.hovered.key = patch->position;
+  if (touch.clicked && own) c.editor.pin(patch->position == query ? std::nullopt : std::optional(patch->position));
+}
+
 namespace {
 /// Choices side by side, on a new line where the old one has no room left.
 bool choice(const Ui& ui, const char* id, std::span<const char* const> labels, int& chosen, bool& first) {
@@ -175,7 +224,16 @@ constexpr const char* first_tokens[] = {"first token", "hidden", "renormalised"}
 constexpr const char* units[] = {"tokens", "words"};
 constexpr const char* map_tools[] = {"look", "weights", "mask"};
 constexpr const char* showns[] = {"after", "before", "Δ"};
+constexpr const char* picture_ways[] = {"patches", "smooth"};
 constexpr double read_out_height = 34;
+
+bool with_units(const PageContext& c) {
+  return c.results().run->word_tokens && shown_view(c) != HeadView::picture;
+}
+/// A capture is looked at; only what a model computes can be changed.
+bool with_tools(const PageContext& c) {
+  return shown_view(c) == HeadView::map && !c.words() && !c.captured();
+}
 }  // namespace
 
 double HeadPanel::footer_height(const PageContext& c) const {
@@ -190,9 +248,10 @@ double HeadPanel::footer_height(const PageContext& c) const {
   };
   take(scales);
   take(first_tokens);
-  take(units);
-  if (c.state().view.head_view == HeadView::map && !c.words()) take(map_tools);
-  take(showns);  // also before there is an edit: the map must not move under the hand that makes one
+  if (with_units(c)) take(units);
+  if (with_tools(c)) take(map_tools);
+  if (shown_view(c) == HeadView::picture) take(picture_ways);
+  if (!c.captured()) take(showns);  // also before there is an edit: the map must not move under the hand that makes one
   return 44 + 38 * (lines - 1) + read_out_height;
 }
 
@@ -204,12 +263,17 @@ void HeadPanel::footer(const PageContext& c) {
   int mode = static_cast<int>(view.first_token);
   if (choice(c.ui, "first token mode", first_tokens, mode, first)) view.first_token = static_cast<FirstToken>(mode);
   int unit = static_cast<int>(view.text_unit);
-  if (choice(c.ui, "text unit", units, unit, first)) view.text_unit = static_cast<TextUnit>(unit);
-  if (ImGui::IsItemHovered())
+  const bool words = with_units(c);
+  if (words && choice(c.ui, "text unit", units, unit, first)) view.text_unit = static_cast<TextUnit>(unit);
+  if (words && ImGui::IsItemHovered())
     tooltip(c.ui, {"Tokens, or words (W)", "to a word: the sum over its tokens; from a word: the mean over its tokens",
                    "a word begins at a space, at punctuation and at a line break",
                    "scores (Steps, q·k) and the head's numbers are those of tokens"});
-  if (view.head_view == HeadView::map && !c.words()) {
+  if (shown_view(c) == HeadView::picture) {
+    int how = view.smooth_picture ? 1 : 0;
+    if (choice(c.ui, "over the picture", picture_ways, how, first)) view.smooth_picture = how == 1;
+  }
+  if (with_tools(c)) {
     int tool = static_cast<int>(view.map_tool);
     if (choice(c.ui, "map tool", map_tools, tool, first)) view.map_tool = static_cast<MapTool>(tool);
   }
@@ -259,7 +323,7 @@ void HeadPanel::draw(const PageContext& c) {
   if (!c.trace())
     return empty_state(c.ui, "Nothing to show yet", "Open a model and write a text: every head appears at once.");
   header(c);
-  const bool with_row = c.state().view.row_open && c.state().view.head_view == HeadView::map;
+  const bool with_row = c.state().view.row_open && shown_view(c) == HeadView::map;
   const double room = ImGui::GetContentRegionAvail().y / c.ui.scale;
   const double row_height = with_row ? std::clamp(0.25 * room, 152.0, 208.0) : 0;
   main_view(c, std::max(160.0, room - row_height - footer_height(c)));
@@ -271,7 +335,7 @@ void HeadPanel::draw(const PageContext& c) {
   const Index query = shown_query(c, *map);
   section(c.ui, "ROW",
           fmt::format("of {} · where it looks{}", at(c.positions(), c.shown(query)),
-                      c.words() ? "" : " · drag a bar to change its weight"));
+                      c.words() || c.captured() ? "" : " · drag a bar to change its weight"));
   const ShownRun run = shown_run(c);
   const HeadId head = document.selected;
   const RowBarsOptions::Room size{c.room(), row_height - 30};
@@ -292,7 +356,7 @@ void HeadPanel::draw(const PageContext& c) {
   SceneViewOptions how;
   how.tooltips = !dragging;
   const SceneTouch touch = row_.draw(c.ui, "row", how, size.width, size.height);
-  if (row_.scene() && !run.minus && !run.words && first == FirstToken::show &&
+  if (row_.scene() && !c.captured() && !run.minus && !run.words && first == FirstToken::show &&
       map->n_key() <= static_cast<Index>(size.width - 2 * slim_margin))  // a bar for every key
     tools_.on_row(c, touch, *row_.scene(), *map, query);
 }

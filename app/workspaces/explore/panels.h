@@ -54,6 +54,7 @@ class HeadPanel {
   double footer_height(const PageContext& c) const;
   void read_out(const PageContext& c);
   void main_view(const PageContext& c, double height);
+  void over_the_picture(const PageContext& c, const AttentionMap& map, double width, double height);
   std::unique_ptr<HeadMapView> map_;
   std::unique_ptr<HeadsView> heads_;
   SceneSlot slot_{"scene.view"};
@@ -117,5 +118,10 @@ class EditsPanel {
 
 /// The numbers of the selected head, with what chance would give, and the cells behind its class.
 void draw_facts(const PageContext& c);
+
+/// In place of the prompt while attention of another program is open: where it is from, the folder that is watched, and
+/// its tokens.
+void draw_captures(const PageContext& c);
+void draw_capture_tokens(const PageContext& c);
 
 }  // namespace headscope

@@ -58,6 +58,35 @@ std::optional<Index> pinned_row(const PageContext& c, const AttentionMap* map) {
   return map && query && *query < map->n_query() ? query : std::nullopt;
 }
 
+/// The queries of another text: a click pins one.
+void query_strip(const PageContext& c) {
+  const std::vector<Token>& tokens = c.trace()->query_tokens;
+  const float gap = c.ui.px(3);
+  const auto visible_rows = ImGui::BeginChild(
+      "queries", {0, std::min(c.ui.px(118), c.ui.px(26) * std::ceil(static_cast<float>(tokens.size()) / 5 + 1))},
+      ImGuiChildFlags_AutoResizeY | ImGuiChildFlags_NavFlattened);
+  if (visible_rows) {
+    const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {gap, gap});
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      const auto position = static_cast<Index>(i);
+      if (i > 0) {
+        ImGui::SameLine(0, gap);
+        if (ImGui::GetCursorScreenPos().x + c.ui.px(token_chip_width(c.ui, tokens[i].label)) > right) ImGui::NewLine();
+      }
+      ChipOptions chip;
+      chip.shade = -1;
+      chip.selected = c.state().document.query == position;
+      chip.hovered = c.state().hover.query == position;
+      const Touch touch = token_chip(c.ui, tokens[i].label, "query token " + std::to_string(i), chip);
+      if (touch.hovered) c.hovered.query = position;
+      if (touch.clicked) c.editor.pin(chip.selected ? std::nullopt : std::optional(position));
+    }
+    ImGui::PopStyleVar();
+  }
+  ImGui::EndChild();
+}
+
 void token_strip(const PageContext& c) {
   const WordGroups* words = c.words();
   const Trace& trace = c.positions();
@@ -85,15 +114,17 @@ void token_strip(const PageContext& c) {
       ChipOptions chip;
       chip.shade = shades[i];
       chip.faint = pinned && shades[i] < 0;
-      chip.selected = here(document.query);
-      chip.hovered = here(c.state().hover.key) || here(c.state().hover.query);
+      const bool both = !trace.between_texts();  // the strip is of the queries, too
+      chip.selected = both && here(document.query);
+      chip.hovered = here(c.state().hover.key) || (both && here(c.state().hover.query));
       const Touch touch = token_chip(c.ui, trace.tokens[i].label, "token " + std::to_string(i), chip);
       if (touch.hovered) {
         c.hovered.key = token;
         if (const auto says = pinned ? cell_words(c, *pinned, token) : std::nullopt)
           tooltip(c.ui, {says->words, says->provenance, says->source});
       }
-      if (touch.clicked) c.editor.pin(here(document.query) ? std::nullopt : std::optional(token));
+      if (touch.clicked && !trace.between_texts())
+        c.editor.pin(here(document.query) ? std::nullopt : std::optional(token));
     }
     ImGui::PopStyleVar();
   }
@@ -191,6 +222,25 @@ void PromptPanel::draw(const PageContext& c) {
                          : fmt::format("the {} {} of the text", part, trace->tokens.size()));
   if (!part.empty() && button(c.ui, "Read another part", c.ui.px(24)))
     c.editor.set_too_long(RunRequest::TooLong::refuse);
+  token_strip(c);
+}
+
+void draw_capture_tokens(const PageContext& c) {
+  const Trace& trace = *c.trace();
+  const auto pinned = pinned_row(c, selected_map(c));
+  const std::string shaded = pinned
+                                 ? fmt::format("shaded by where {} looks", query_word(c.positions(), c.shown(*pinned)))
+                                 : "shaded by attention received";
+  if (trace.between_texts()) {
+    section(c.ui, "QUERIES", fmt::format("{} · click to pin", trace.query_tokens.size()));
+    query_strip(c);
+  }
+  section(c.ui,
+          trace.between_texts() ? "KEYS"
+          : trace.picture       ? "PATCHES"
+          : c.words()           ? "WORDS"
+                                : "TOKENS",
+          fmt::format("{} · {}", c.positions().tokens.size(), shaded));
   token_strip(c);
 }
 

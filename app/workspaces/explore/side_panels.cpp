@@ -142,9 +142,8 @@ void draw_facts(const PageContext& c) {
     const std::string expected = number(chance, "");
     const bool high = m.high <= 1 && !std::isnan(chance) && value > 0.4 && value > 3 * chance;
     std::vector<std::string> tip{std::string(m.title)};
-    if (!m.any_weights && !has_probabilities(facts->trace->map(head)))
-      tip.emplace_back(
-          "no number: the weights of this head are signed or do not sum to 1, so they are no probabilities");
+    if (const std::string why = why_silent(m, facts->trace->map(head)); !why.empty())
+      tip.push_back("no number: " + why);
     else if (std::isnan(value))
       tip.emplace_back("no number: this text has nothing to measure it on");
     tip.emplace_back(m.formula);

@@ -1,0 +1,116 @@
+// The command line on attention that other programs captured: between two texts, over a picture, in a watched folder.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "core/base/file.h"
+#include "core/base/json.h"
+#include "tests/support/paths.h"
+#include "tests/support/process.h"
+
+using namespace headscope;
+using namespace headscope::testing;
+namespace fs = std::filesystem;
+
+namespace {
+std::string fixture(const char* name) {
+  return (reference("attention") / name).string();
+}
+
+Finished cli(const std::vector<std::string>& arguments) {
+  const Finished done = run_cli(arguments);
+  CAPTURE(done.err);
+  CHECK(done.code == 0);
+  return done;
+}
+
+bool has(const std::string& text, const char* part) {
+  if (text.find(part) != std::string::npos) return true;
+  MESSAGE("said: " << text);
+  return false;
+}
+}  // namespace
+
+TEST_CASE("metrics between two texts, and why some have none") {
+  const std::string text = cli({"metrics", "--trace", fixture("cross.npz")}).out;
+  CHECK(has(text, "tiny translator: imported, 1 layers × 2 heads, 3 query tokens × 2 key tokens"));
+  CHECK(has(text, "note: Mean distance compares places within one text; queries and keys of this map are of two."));
+  const auto json = nlohmann::json::parse(cli({"metrics", "--trace", fixture("cross.npz"), "--json"}).out);
+  CHECK(json["query_tokens"].size() == 3);
+  CHECK(json["tokens"].size() == 2);
+  CHECK(json["heads"][0]["values"]["sink"].get<double>() == doctest::Approx((1 + 0.5 + 0.25) / 3));
+  CHECK(json["heads"][0]["values"]["previous_token"].is_null());
+}
+
+TEST_CASE("every picture of a rectangle, with the tokens of both texts") {
+  const fs::path folder = scratch_dir("cli-cross");
+  const std::vector<std::vector<std::string>> pictures = {{},
+                                                          {"--head", "0.0"},
+                                                          {"--head", "0.0,0.1"},
+                                                          {"--head", "0.0", "--arcs"},
+                                                          {"--head", "0.0", "--bars", "--row", "2"},
+                                                          {"--head", "0.0", "--row", "-1", "--key", "1"},
+                                                          {"--head", "0.0", "--skip-first"},
+                                                          {"--row", "1"}};
+  for (std::size_t i = 0; i < pictures.size(); ++i) {
+    CAPTURE(i);
+    const std::string out = (folder / (std::to_string(i) + ".svg")).string();
+    std::vector<std::string> arguments{"render", "--trace", fixture("cross.npz"), "-o", out};
+    arguments.insert(arguments.end(), pictures[i].begin(), pictures[i].end());
+    cli(arguments);
+    if (i == 1 || i == 3) CHECK(has(read_file(out), "dort"));
+  }
+  cli({"render", "--trace", fixture("cross.npz"), "--head", "0.0", "-o", (folder / "x.csv").string()});
+  CHECK(read_file(folder / "x.csv") == "query,token,0 the,1 ␣chat\n0,le,1,0\n1,␣chat,0.5,0.5\n2,␣dort,0.25,0.75\n");
+  const Finished words =
+      run_cli({"render", "--trace", fixture("cross.npz"), "--words", "-o", (folder / "w.svg").string()});
+  CHECK(words.code == 1);
+  CHECK(has(words.err, "found queries and keys of two texts"));
+  const Finished rule = run_cli({"detect", "k == q", "--trace", fixture("cross.npz")});
+  CHECK(rule.code == 1);
+  CHECK(has(rule.err, "whose tokens and places a rule compares"));
+}
+
+TEST_CASE("the CLS token over the picture, flat and smooth") {
+  const fs::path folder = scratch_dir("cli-picture");
+  const std::string flat = (folder / "flat.svg").string(), smooth = (folder / "smooth.png").string();
+  cli({"render", "--trace", fixture("picture.npz"), "--head", "0.0", "--patches", "-o", flat});
+  CHECK(has(read_file(flat), "id=\"patch.1.1\""));
+  CHECK(has(read_file(flat), "0.875 on the picture"));
+  cli({"render", "--trace", fixture("picture.npz"), "--head", "0.0", "--patches", "--smooth", "--row", "3", "-o",
+       smooth});
+  CHECK(fs::file_size(smooth) > 1000);
+  const Finished text =
+      run_cli({"render", "--trace", fixture("cross.npz"), "--head", "0.0", "--patches", "--row", "0", "-o", flat});
+  CHECK(text.code == 1);
+  CHECK(has(text.err, "a trace whose keys are patches"));
+}
+
+TEST_CASE("two captures are compared head by head") {
+  const std::string text =
+      cli({"compare", "--trace", fixture("cross.npz"), "--with-trace", fixture("cross_bf16.safetensors")}).out;
+  CHECK(has(text, "2 of 2 and 2 tokens paired"));
+  CHECK(has(text, "0.000"));
+  const Finished apart =
+      run_cli({"compare", "--trace", fixture("cross.npz"), "--with-trace", fixture("batch_of_one.npz")});
+  CHECK(apart.code == 1);
+  CHECK(has(apart.err, "between two texts in both"));
+  CHECK(run_cli({"compare", "--trace", fixture("cross.npz")}).code == 2);
+}
+
+TEST_CASE("a watched folder is told capture by capture") {
+  const fs::path folder = scratch_dir("cli-watch"), pictures = folder / "pictures";
+  fs::copy_file(fixture("cross.npz"), folder / "a.npz");
+  fs::copy_file(fixture("picture.npz"), folder / "b.npz");
+  const std::string text =
+      cli({"watch", folder.string(), "--once", "--every", "0.05", "--pictures", pictures.string()}).out;
+  CHECK(has(text, "a.npz: 1 layer × 2 heads, 3 × 2 tokens"));
+  CHECK(has(text, "b.npz: 1 layer × 1 head, 2 × 2 patches"));
+  CHECK(fs::exists(pictures / "a.png"));
+  CHECK(fs::exists(pictures / "b.png"));
+  fs::copy_file(fixture("bad_grid.npz"), folder / "c.npz");
+  const Finished broken = run_cli({"watch", folder.string(), "--once", "--every", "0.5"});
+  CHECK(broken.code == 0);
+  CHECK(has(broken.err, "as many patches and leading tokens as attn has keys"));
+  CHECK(run_cli({"watch", (folder / "absent").string()}).code == 1);
+}

@@ -1,0 +1,37 @@
+#pragma once
+// Where one query looks in a picture: its row of the map laid over the patches that the keys are (PatchPicture).
+// Colour and opacity grow with the weight, so that the picture shows where little attention is.
+
+#include <optional>
+#include <string>
+
+#include "core/trace/trace.h"
+#include "viz/scene/annotations.h"
+#include "viz/scene/map_cells.h"
+#include "viz/scene/scene.h"
+
+namespace headscope {
+
+struct PatchMapOptions {
+  int layer = 0, head = 0;
+  Index query = 0;      ///< position of the query
+  bool smooth = false;  ///< bilinear between the middles of patches; else every patch is one flat rectangle
+  Badge badge = {};
+  double plot = 512;  ///< longer side that the picture aims at, logical pixels
+  /// For a panel: all of it is no larger than this, without title and caption. Then `plot` is not read.
+  struct Room {
+    double width = 0, height = 0;
+  };
+  std::optional<Room> room = {};
+};
+
+/// Marks "picture" (the pixels), "patch.<row>.<column>" (TokenAt of its key), with `smooth` "overlay", and "query"
+/// round the patch that looks, where queries are patches too. The range is 0 … the largest weight on a patch, or
+/// symmetric about 0 where weights are negative. Series: the weights of the patches. Throws Error when the trace has no
+/// picture, no such map or no such row.
+Scene patch_map_scene(const Trace& trace, const PatchMapOptions& options, const Style& style);
+
+/// Where a patch lies in a picture that is drawn in `drawn`.
+Rect patch_rect(const PatchPicture& picture, const Rect& drawn, Index row, Index column);
+
+}  // namespace headscope
