@@ -14,7 +14,9 @@
 #include "core/base/excerpt.h"
 #include "core/io/model_location.h"
 #include "core/model/family.h"
+#include "core/model/formats/lora_adapter.h"
 #include "core/model/formats/model_files.h"
+#include "core/model/formats/transformer_lens_dialect.h"
 #include "core/text/tokenizer.h"
 
 namespace headscope::cli {
@@ -23,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const char* name_of(NormKind kind) {
-  return kind == NormKind::layer_norm ? "LayerNorm" : "RMSNorm";
+  return kind == NormKind::layer_norm ? "LayerNorm" : kind == NormKind::rms_norm ? "RMSNorm" : "no norms";
 }
 const char* name_of(PositionKind kind) {
   switch (kind) {
@@ -46,6 +48,8 @@ const char* name_of(Activation activation) {
       return "GELU";
     case Activation::gelu_tanh:
       return "GELU (tanh)";
+    case Activation::solu:
+      return "SoLU";
     case Activation::silu:
       break;
   }
@@ -69,8 +73,9 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
       attention.parameters += size(*t);
     for (const Tensor* t : {&l.up_weight, &l.up_bias, &l.gate_weight, &l.gate_bias, &l.down_weight, &l.down_bias})
       mlp.parameters += size(*t);
-    for (const Tensor* t : {&l.ln1_gain, &l.ln1_bias, &l.ln2_gain, &l.ln2_bias, &l.ln1_post_gain, &l.ln2_post_gain,
-                            &l.q_norm_gain, &l.q_norm_bias, &l.k_norm_gain, &l.k_norm_bias})
+    for (const Tensor* t :
+         {&l.ln1_gain, &l.ln1_bias, &l.mlp_norm_gain, &l.mlp_norm_bias, &l.ln2_gain, &l.ln2_bias, &l.ln1_post_gain,
+          &l.ln2_post_gain, &l.q_norm_gain, &l.q_norm_bias, &l.k_norm_gain, &l.k_norm_bias})
       norms.parameters += size(*t);
   }
   std::vector<Part> parts{{config.tied_embeddings ? "token embedding (and unembedding, tied)" : "token embedding",
@@ -93,23 +98,26 @@ struct Inspected {
   std::string dtype;
   std::vector<std::string> unused;
   std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const LoraAdapter> adapter;  ///< null: none
 };
 
 /// Whether `file` is a model, beside being tensors: in a model's folder may also lie traces and checkpoints.
 bool is_model(const ModelLocation& file) {
   std::error_code ignored;
   return file.self_contained() ||
-         (fs::exists(file.folder / "config.json", ignored) && locate_model(file.folder).weights == file.weights);
+         (fs::exists(file.folder / "config.json", ignored) && locate_model(file.folder).weights == file.weights) ||
+         is_transformer_lens(open_tensors(file));
 }
 
 Inspected inspect(const fs::path& path) {
   std::error_code ignored;
   const ModelLocation place = locate_model(path);
-  if (!fs::is_directory(path, ignored) && !is_model(place))
-    return {std::make_shared<TensorFile>(open_tensors(place)), {}, {}, 0, "", {}, nullptr};
+  if (place.adapter.empty() && !fs::is_directory(path, ignored) && !is_model(place))
+    return {std::make_shared<TensorFile>(open_tensors(place)), {}, {}, 0, "", {}, nullptr, nullptr};
   const ModelConfig config = load_config(path);
   ModelFiles files = ModelFiles::open(place);
-  Inspected result{files.tensors, config, {}, 0, "", {}, load_tokenizer(path)};
+  Inspected result{files.tensors, config, {}, 0, "", {}, load_tokenizer(path), nullptr};
+  if (!place.adapter.empty()) result.adapter = LoraAdapter::open(place.adapter);
   const RawWeights weights = read_weights(*files.weights, config);
   result.parts = parts_of(weights, config);
   result.parameters = weights.parameters;
@@ -128,7 +136,9 @@ std::string switches(const ModelConfig& c) {
                                      : "attention and MLP in parallel behind a norm each");
   say(c.norm_place == NormPlace::both, "norms before and behind attention and MLP");
   say(c.norm_place == NormPlace::behind, "norms behind attention and MLP only");
-  say(!c.norm_weights, "norms without weights");
+  say(!c.norm_weights && c.norm != NormKind::none, "norms without weights");
+  say(c.final_norm() != c.norm, "the last norm an RMSNorm");
+  say(c.mlp_norm, "a norm behind the activation");
   say(c.norm_gain_plus_one, "norm gains added to 1");
   say(c.embedding_norm, "a norm behind the embedding");
   say(c.qk_norm != QkNorm::none,
@@ -181,6 +191,13 @@ void add_config(Report& out, const Inspected& model) {
                        c.position == PositionKind::rotary ? fmt::format(" base {}", c.rotary.base) : "",
                        name_of(c.activation), c.tied_embeddings ? "tied" : "not tied"));
   if (const std::string other = switches(c); !other.empty()) out.line("  " + other);
+  if (model.adapter) {
+    out.line("  adapter " + model.adapter->folder().filename().string() + ": " + model.adapter->summary() +
+             (model.adapter->base().empty() ? "" : ", trained on " + excerpt(model.adapter->base(), 60)));
+    out.data("adapter", {{"folder", model.adapter->folder().string()},
+                         {"summary", model.adapter->summary()},
+                         {"base", model.adapter->base()}});
+  }
   out.line(model.tokenizer ? fmt::format("  tokenizer: {}, {}", model.tokenizer->describe(),
                                          model.tokenizer->adds_bos() ? "adds BOS" : "adds no BOS")
                            : "  no tokenizer: runs on --ids only");
@@ -250,6 +267,7 @@ void add_inspect(Command& app, Console& console) {
   const Option path =
       command.add_option("path", options->path, "A model (folder or file), or a file of tensors (a trace file too)");
   command.add_option("-m,--model", options->input.model, "The same, as the other commands name it").excludes(path);
+  options->input.add_adapter_to(command);
   command.add_flag("--json", options->json, "JSON instead of text");
   command.does([options, &console] {
     if (options->input.model.empty()) options->input.model = options->path;

@@ -15,6 +15,7 @@
 #include "core/base/file.h"
 #include "core/base/nth.h"
 #include "core/base/standard_streams.h"
+#include "core/io/model_location.h"
 #include "viz/export/png.h"
 
 namespace headscope {
@@ -115,7 +116,7 @@ ShellContent App::content() {
   const Results& results = explorer_->results();
   if (results.model.model) {
     const Trace* trace = results.run ? results.run->trace.get() : nullptr;
-    content.model.name = results.model_folder.filename().string();
+    content.model.name = short_name(results.model_folder);
     if (trace) {
       const ModelInfo& model = trace->model;
       content.model.details =

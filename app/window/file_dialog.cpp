@@ -47,6 +47,9 @@ const char* title_of(UiRequests::Dialog kind) {
 
 std::filesystem::path place_of_model(const std::filesystem::path& path) {
   std::error_code unreadable;
+  if (const AdaptedPath parts = adapted_path(path); !parts.adapter.empty())
+    return with_adapter(place_of_model(parts.model), parts.adapter);
+  if (is_adapter(path)) return path;  // which leads to the model that it names
   if (std::filesystem::exists(path, unreadable)) {
     const ModelLocation model = locate_model(path);
     const bool folder = model.weights != path || locate_model(model.folder).weights == path;
@@ -70,7 +73,10 @@ void open_path(const std::filesystem::path& path, AppContext& app) {
       app.explorer.files.open_soon(path);
       return;
     }
-    const std::filesystem::path place = place_of_model(path);
+    // An adapter goes onto the model that is open.
+    const std::filesystem::path open = app.explorer.results().model_folder;
+    const std::filesystem::path place =
+        is_adapter(path) && !open.empty() ? with_adapter(open, path) : place_of_model(path);
     app.explorer.run.open_model(place);
     app.settings.remember_model(place);
   } catch (const std::exception& error) {
@@ -313,9 +319,14 @@ void model_menu(Ui& ui, AppContext& app) {
   if (!app.settings.recent_models.empty()) section(ui, "Recent");
   const auto recent = app.settings.recent_models;  // opening one changes the list
   for (const std::filesystem::path& folder : recent) {
-    const std::string name = folder.filename().string();
+    const std::string name = short_name(folder);
     if (ImGui::MenuItem(std::string(ui.fonts.laid_out(name)).c_str())) open_path(folder, app);
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(ui, {folder.string()});
+  }
+  if (const AdaptedPath open = adapted_path(app.explorer.results().model_folder); !open.adapter.empty()) {
+    section(ui, "Adapter");
+    if (ImGui::MenuItem("Open the model without it")) open_path(open.model, app);
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) tooltip(ui, {open.adapter.string()});
   }
   section(ui, "File");
   for (const Action& action : actions())
