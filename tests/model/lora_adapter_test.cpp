@@ -80,7 +80,7 @@ void for_each_adapter(Check check) {
 /// The adapter with its configuration changed, as an Error says what is wrong with it; "" = nothing.
 std::string refusal(const std::string& name, const std::function<void(json&)>& change) {
   const fs::path folder = scratch_dir("adapter-" + name);
-  fs::copy(reference("adapters/" + name), folder, fs::copy_options::overwrite_existing);
+  fs::copy(reference("adapters/" + name), folder, fs::copy_options::recursive | fs::copy_options::overwrite_existing);
   json config = read_json_file(folder / "adapter_config.json");
   change(config);
   write_file_atomically(folder / "adapter_config.json", config.dump());
@@ -106,7 +106,7 @@ bool says(const std::string& message, const std::string& part) {
 TEST_CASE("an adapter that is merged gives the merged model's logits, by its own folder or beside its model's") {
   for_each_adapter([](const Case& c) {
     CHECK(c.subject.loaded.model->config().name.ends_with(" + " + c.name));
-    CHECK(largest_difference(c.with({}), c.merged) < 1e-5);
+    CHECK(largest_difference(c.with({}), c.merged) < 1e-4);
     CHECK(largest_difference(c.base, c.merged) > 1e-2);
     const fs::path base = locate_model(c.folder).folder;
     const Subject beside(with_adapter(base, c.folder)), alone(base);
@@ -123,11 +123,11 @@ TEST_CASE("the edit takes an adapter away, or half of it, at every place that it
       return;
     }
     ++switched;
-    CHECK(c.gap("*: adapter off", c.base) < 1e-4);
-    CHECK(c.gap("*: adapter 0.5", c.half) < 1e-4);
-    CHECK(c.gap("*: adapter 1", c.merged) < 1e-5);
+    CHECK(c.gap("*: adapter off", c.base) < 5e-4);
+    CHECK(c.gap("*: adapter 0.5", c.half) < 5e-4);
+    CHECK(c.gap("*: adapter 1", c.merged) < 1e-4);
     CHECK(c.gap("*: adapter 0.5", c.merged) > 1e-3);
-    CHECK(c.gap("*: adapter off", c.base, {SiteKind::result}) < 1e-4);  // where heads add apart
+    CHECK(c.gap("*: adapter off", c.base, {SiteKind::result}) < 5e-4);  // where heads add apart
     CHECK(c.gap("0.*: adapter off", c.base) > 1e-4);                    // of one layer alone
     const Tensor late = c.with({"*@3..: adapter off"});                 // of the last positions alone
     CHECK(largest_difference(late.slice(0, 0, 3), c.merged.slice(0, 0, 3)) < 1e-4);
@@ -171,10 +171,10 @@ TEST_CASE("adapters of other methods, models and settings are refused by name") 
   const fs::path adapter = reference("adapters/qwen2");
   CHECK_THROWS_WITH_AS(Subject(with_adapter(reference("gpt2-random"), adapter)),
                        doctest::Contains("expected an adapter of this model's matrices, found"), Error);
-  CHECK_THROWS_WITH_AS(Subject(with_adapter(reference("llama-gqa"), adapter)),
+  CHECK_THROWS_WITH_AS(Subject(with_adapter(reference("families/gemma2"), adapter)),
                        doctest::Contains("halves of 18 inputs and"), Error);
   const fs::path orphan = scratch_dir("adapter-orphan");
-  fs::copy(adapter, orphan, fs::copy_options::overwrite_existing);
+  fs::copy(adapter, orphan, fs::copy_options::recursive | fs::copy_options::overwrite_existing);
   CHECK_THROWS_WITH_AS(Subject{orphan}, doctest::Contains("whose model is not on this machine"), Error);
   // One half alone.
   const SafetensorsFile file = SafetensorsFile::open(adapter / "adapter_model.safetensors");

@@ -71,6 +71,7 @@ TEST_CASE("a state dict without a configuration tells its extents and asks for t
   CHECK(read.dims.vocab == own.dims.vocab);
   CHECK(read.context == own.context);
   CHECK(read.mlp_norm);
+  CHECK(read.final_rms);
 
   const std::string folded = refusal(folder_with("folded", nullptr));
   for (const char* part : {"config.json: act_fn (relu", "normalization_type (LNPre, RMSPre, or null for none)",

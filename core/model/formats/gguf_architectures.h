@@ -2,10 +2,10 @@
 // Which architectures of llama.cpp are read, each as the family that it was made from: an entry of one table says how
 // the family's keys and tensors are called in a file, and what the conversion did to them.
 
-#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "core/io/gguf.h"
 #include "core/model/formats/renamed_weights.h"

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <new>
 #include <optional>
+#include <tuple>
 
 #include "core/base/error.h"
 #include "core/base/excerpt.h"

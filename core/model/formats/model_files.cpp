@@ -1,5 +1,6 @@
 #include "core/model/formats/model_files.h"
 
+#include "core/base/error.h"
 #include "core/model/formats/gguf_dialect.h"
 #include "core/model/formats/llama2c_dialect.h"
 #include "core/model/formats/lora_adapter.h"
@@ -17,6 +18,8 @@ ConfigReader config_of(const ModelLocation& model) {
   const std::filesystem::path beside = model.folder / "config.json";
   std::error_code ignored;
   const bool there = std::filesystem::exists(beside, ignored);
+  if (!there && is_adapter(model.folder))
+    throw Error(model.folder.string(), "a model that the adapter changes", model.trouble);
   if (there || model.format == Format::none) {
     ConfigReader json = ConfigReader::open(beside);
     if (model.format == Format::none || json.has("model_type")) return json;

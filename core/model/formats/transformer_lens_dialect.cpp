@@ -52,6 +52,8 @@ class Derived {
 
   void norms() {
     const bool gains = file_.contains("blocks.0.ln1.w"), biases = file_.contains("blocks.0.ln1.b");
+    if (unsaid("final_rms"))  // a last norm without the bias that the others have
+      config_["final_rms"] = biases && file_.contains("ln_final.w") && !file_.contains("ln_final.b");
     // Where nothing is said: null would be an answer.
     if (!config_.contains("normalization_type")) {
       if (gains)
