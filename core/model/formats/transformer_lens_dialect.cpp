@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <initializer_list>
 #include <set>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -96,10 +97,10 @@ class Derived {
   void put(const char* key, std::int64_t value) {
     if (unsaid(key)) config_[key] = value;
   }
-  void from(const char* tensor, std::size_t rank, std::initializer_list<std::pair<const char*, std::size_t>> extents) {
+  void from(const char* tensor, std::size_t rank, std::initializer_list<std::pair<const char*, std::size_t>> keys) {
     const auto found = file_.tensors().find(tensor);
     if (found == file_.tensors().end() || found->second.shape.size() != rank) return;
-    for (const auto& [key, axis] : extents) put(key, found->second.shape[axis]);
+    for (const auto& [key, axis] : keys) put(key, found->second.shape[axis]);
   }
   void ask(const std::string& what, const json& example) {
     asked_ += (asked_.empty() ? "" : "; ") + what;
