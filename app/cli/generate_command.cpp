@@ -188,6 +188,7 @@ void add_generate(Command& app, Console& console) {
 void add_sample(Command& app, Console& console) {
   auto options = std::make_shared<Options>();
   Command command = app.add_subcommand("sample", "Let a model write: generate, with nothing but the text");
+  options->input.add_adapter_to(command);
   command.add_option("model", options->input.model, "Model folder, or the name of a bundled model")
       .required()
       .type_name("DIR");

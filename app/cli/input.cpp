@@ -70,6 +70,7 @@ void Input::add_to(Command& command, const Takes& takes) {
               "Model: a folder (Hugging Face layout or cache), a file (.gguf, .safetensors, .bin, .pt), or the name of "
               "a bundled one or of one in the cache (org/name)")
           .type_name("MODEL");
+  add_adapter_to(command);
   Command texts = command.add_choice("text", "What to read (one of)");
   texts.add_option("-t,--text", text, "The text itself").type_name("TEXT");
   texts
@@ -119,12 +120,26 @@ void Input::add_to(Command& command, const Takes& takes) {
   }
 }
 
+void Input::add_adapter_to(Command& command) {
+  command
+      .add_option(
+          "--adapter", adapter,
+          "Folder of a LoRA adapter of this model (peft's adapter_config.json beside adapter_model.safetensors)")
+      .type_name("FOLDER");
+}
+
 bool Input::has_text() const {
   return !text.empty() || !file.empty() || !dash.empty() || !ids.empty();
 }
 
 fs::path Input::model_folder() const {
   if (model.empty()) throw UsageError("--model is required");
+  if (!adapter.empty()) {
+    if (!is_adapter(adapter)) throw Error(adapter, "the folder of an adapter, with adapter_config.json", "none there");
+    Input base = *this;
+    base.adapter.clear();
+    return with_adapter(base.model_folder(), adapter);
+  }
   std::error_code ignored;
   if (!fs::exists(model, ignored) && fs::path(model).filename() == fs::path(model)) {
     if (const auto bundled = find_bundled_model(model)) return *bundled;

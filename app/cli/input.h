@@ -18,7 +18,7 @@ namespace headscope::cli {
 HeadId parse_head(const std::string& text);
 
 struct Input {
-  std::string model, text, file, dash, trace, cut, system;
+  std::string model, adapter, text, file, dash, trace, cut, system;
   std::vector<std::int32_t> ids;
   std::vector<std::string> temperatures, masks;  ///< [L.H=]τ and [L.H=]spec, in order
   std::vector<std::string> actions;              ///< "L.H: action", in order, after those
@@ -33,13 +33,16 @@ struct Input {
   /// `takes` says.
   void add_to(Command& command, const Takes& takes);
   void add_to(Command& command) { add_to(command, Takes{}); }
+  /// Adds --adapter alone, for commands that ask for their model in another way.
+  void add_adapter_to(Command& command);
   bool has_text() const;
   bool from_trace() const { return !trace.empty(); }
   /// Throws UsageError when no model or no text was given, Error when a file cannot be read.
   RunRequest request() const;
   /// Throws UsageError on a spelling that is no edit.
   std::vector<Intervention> edits() const;
-  /// The folder of --model: a path, or the name of one of the bundled examples. Throws UsageError when absent.
+  /// The folder of --model: a path, or the name of one of the bundled examples; with --adapter
+  /// (core/io/model_location.h). Throws UsageError when absent.
   std::filesystem::path model_folder() const;
 };
 

@@ -14,6 +14,8 @@
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/io/model_location.h"
+#include "core/model/formats/lora_adapter.h"
+#include "core/model/formats/transformer_lens_dialect.h"
 
 namespace headscope::cli {
 
@@ -30,13 +32,14 @@ struct Inspected {
 bool is_model(const ModelLocation& file) {
   std::error_code ignored;
   return file.self_contained() ||
-         (fs::exists(file.folder / "config.json", ignored) && locate_model(file.folder).weights == file.weights);
+         (fs::exists(file.folder / "config.json", ignored) && locate_model(file.folder).weights == file.weights) ||
+         is_transformer_lens(open_tensors(file));
 }
 
 Inspected inspect(const fs::path& path) {
   std::error_code ignored;
   const ModelLocation place = locate_model(path);
-  if (!fs::is_directory(path, ignored) && !is_model(place))
+  if (place.adapter.empty() && !fs::is_directory(path, ignored) && !is_model(place))
     return {std::make_shared<TensorFile>(open_tensors(place)), std::nullopt};
   ModelFacts facts = model_facts(path);
   return {facts.tensors, std::move(facts)};
@@ -85,6 +88,13 @@ void add_model(Report& out, const ModelFacts& model) {
                        c.position == PositionKind::rotary ? fmt::format(" base {}", c.rotary.base) : "",
                        name_of(c.activation), c.tied_embeddings ? "tied" : "not tied"));
   if (const std::string other = switches(c); !other.empty()) out.line("  " + other);
+  if (model.adapter) {
+    out.line("  adapter " + model.adapter->folder().filename().string() + ": " + model.adapter->summary() +
+             (model.adapter->base().empty() ? "" : ", trained on " + excerpt(model.adapter->base(), 60)));
+    out.data("adapter", {{"folder", model.adapter->folder().string()},
+                         {"summary", model.adapter->summary()},
+                         {"base", model.adapter->base()}});
+  }
   out.line(model.tokenizer ? fmt::format("  tokenizer: {}, {}", model.tokenizer->kind,
                                          model.tokenizer->adds_bos ? "adds BOS" : "adds no BOS")
                            : "  no tokenizer: runs on --ids only");
@@ -150,6 +160,7 @@ void add_inspect(Command& app, Console& console) {
   const Option path =
       command.add_option("path", options->path, "A model (folder or file), or a file of tensors (a trace file too)");
   command.add_option("-m,--model", options->input.model, "The same, as the other commands name it").excludes(path);
+  options->input.add_adapter_to(command);
   command.add_flag("--json", options->json, "JSON instead of text");
   command.does([options, &console] {
     if (options->input.model.empty()) options->input.model = options->path;

@@ -80,6 +80,7 @@ void add_verify(Command& app, Console& console) {
   command.add_option("model", options->input.model, "Model, or the name of a bundled one")
       .required()
       .type_name("MODEL");
+  options->input.add_adapter_to(command);
   command.add_option("text", options->texts, "Texts to check besides the built-in one").type_name("TEXT");
   command
       .add_option("--reference", options->reference,

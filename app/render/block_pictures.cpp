@@ -97,7 +97,9 @@ LineChart placement_chart(const NormPlacement& found, const Style& style) {
 
 FlowDiagram placement_diagram(const NormPlacement& found, const ModelConfig& config, int layer, Index position) {
   const bool mlp = config.dims.d_mlp > 0;
-  const std::string norm = config.norm == NormKind::layer_norm ? "LayerNorm" : "RMSNorm";
+  const std::string norm = config.norm == NormKind::layer_norm ? "LayerNorm"
+                           : config.norm == NormKind::rms_norm ? "RMSNorm"
+                                                               : "no norm";
   const auto step = [&](const NormPlacement::Run& run, FlowStep::Kind kind, std::string text, SiteKind site,
                         const char* formula) {
     const Tensor row = run.trace->sites.at({site, layer}).select(0, position).packed();

@@ -35,7 +35,8 @@ bool contains(std::string_view text, std::string_view part) {
 
 bool is_model_folder(const fs::path& folder) {
   std::error_code ignored;
-  return fs::is_regular_file(folder / "config.json", ignored);
+  return fs::is_regular_file(folder / "config.json", ignored) ||
+         fs::is_regular_file(folder / "adapter_config.json", ignored);  // for the model that is open
 }
 
 bool natural_less(std::string_view a, std::string_view b) {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/base/memory.h"
+#include "core/io/model_location.h"
 
 namespace headscope {
 
@@ -39,7 +40,9 @@ std::string shape_text(const FoundModel& model) {
   return fmt::format("{}", fmt::join(parts, " · "));
 }
 
-std::string model_label(const std::filesystem::path& place) {
+std::string model_label(const std::filesystem::path& path) {
+  const auto [place, adapter] = adapted_path(path);
+  if (!adapter.empty()) return model_label(place) + " + " + adapter.filename().string();
   const std::string name = place.filename().string();
   if (place.parent_path().filename() != "snapshots") return name;
   constexpr std::string_view prefix = "models--";

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/io/json_view.h"
+#include "core/io/model_location.h"
 #include "core/io/strict_json.h"
 #include "core/text/tokenizer.h"
 
@@ -211,6 +212,8 @@ Session session_from_json(const std::string& text, const std::string& where) {
 fs::path find_model(const fs::path& model, const fs::path& session_file) {
   std::error_code ignored;
   if (model.empty()) return model;
+  if (const AdaptedPath parts = adapted_path(model); !parts.adapter.empty())
+    return with_adapter(find_model(parts.model, session_file), parts.adapter);
   if (model.is_absolute() && fs::exists(model, ignored)) return model.lexically_normal();
   const fs::path beside = fs::absolute(session_file, ignored).parent_path();
   for (const fs::path& candidate : {beside / model, beside / model.filename()})

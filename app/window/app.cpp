@@ -15,6 +15,7 @@
 #include "core/base/file.h"
 #include "core/base/nth.h"
 #include "core/base/standard_streams.h"
+#include "core/io/model_location.h"
 #include "viz/export/png.h"
 
 namespace headscope {

@@ -47,6 +47,9 @@ const char* title_of(UiRequests::Dialog kind) {
 
 std::filesystem::path place_of_model(const std::filesystem::path& path) {
   std::error_code unreadable;
+  if (const AdaptedPath parts = adapted_path(path); !parts.adapter.empty())
+    return with_adapter(place_of_model(parts.model), parts.adapter);
+  if (is_adapter(path)) return path;  // which leads to the model that it names
   if (std::filesystem::exists(path, unreadable)) {
     const ModelLocation model = locate_model(path);
     const bool folder = model.weights != path || locate_model(model.folder).weights == path;
@@ -71,7 +74,10 @@ void open_path(const std::filesystem::path& path, AppContext& app) {
       return;
     }
     if (leads_to_captures(path)) return app.explorer.captures.open(path);
-    const std::filesystem::path place = place_of_model(path);
+    // An adapter goes onto the model that is open.
+    const std::filesystem::path open = app.explorer.results().model_folder;
+    const std::filesystem::path place =
+        is_adapter(path) && !open.empty() ? with_adapter(open, path) : place_of_model(path);
     app.explorer.run.open_model(place);
     app.settings.remember_model(place);
   } catch (const std::exception& error) {

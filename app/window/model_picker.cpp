@@ -38,6 +38,8 @@ void ModelPicker::make_rows(const AppContext& app) {
     if (std::exchange(last, of) != of) row.heading = of;
     rows_.push_back(std::move(row));
   };
+  if (const AdaptedPath open = adapted_path(app.explorer.results().model_folder); !open.adapter.empty())
+    heading({"Without the adapter", "", open.model.string(), open.adapter.string(), open.model, true, nullptr}, "OPEN");
   for (const std::filesystem::path& recent : app.settings.recent_models) {
     if (listed.size() == most_recent) break;
     const std::string name = model_label(recent);

@@ -83,7 +83,7 @@ void turn(Matrix& rows, const ModelConfig& c, int layer, int distance, Backend& 
 Matrix output_directions(const ModelConfig& c, const ModelWeights& w) {
   Matrix u = matrix_of<float>(w.unembedding) * static_cast<float>(c.logit_scale);
   for (Index i = 0; i < u.rows(); ++i) u.row(i) *= w.final_norm.gain.at(i);
-  if (c.norm == NormKind::layer_norm) u.rowwise() -= u.colwise().mean().eval();
+  if (w.final_norm.kind == NormKind::layer_norm) u.rowwise() -= u.colwise().mean().eval();
   u.colwise() -= u.rowwise().mean().eval();
   return u;
 }

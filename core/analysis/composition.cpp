@@ -39,10 +39,10 @@ double score(const LowRank& a, const MatrixXd& read, const MatrixXd& other_gram,
 }
 
 /// Rows of a matrix that reads the residual stream through a norm.
-MatrixXd reading(const Tensor& weight, const ModelConfig& config, const NormWeights& norm) {
+MatrixXd reading(const Tensor& weight, const NormWeights& norm) {
   MatrixXd w = matrix_of(weight);
   for (Index i = 0; i < w.rows(); ++i) w.row(i) *= static_cast<double>(norm.gain.at(i));
-  if (config.norm == NormKind::layer_norm) w.rowwise() -= w.colwise().mean().eval();
+  if (norm.kind == NormKind::layer_norm) w.rowwise() -= w.colwise().mean().eval();
   return w;
 }
 
@@ -74,8 +74,8 @@ Composition head_composition(const Model& model, const Ctx& ctx, int samples, st
     for (int head = 0; head < dims.heads; ++head) {
       const HeadWeights& h = nth(block.heads, head);
       out.heads.push_back({layer, head});
-      ov.push_back(low_rank(reading(h.v, config, block.ln1), matrix_of(h.o).transpose()));
-      qk.push_back(low_rank(reading(h.q, config, block.ln1), reading(h.k, config, block.ln1)));
+      ov.push_back(low_rank(reading(h.v, block.ln1), matrix_of(h.o).transpose()));
+      qk.push_back(low_rank(reading(h.q, block.ln1), reading(h.k, block.ln1)));
     }
   }
   const auto n = static_cast<Index>(out.heads.size());

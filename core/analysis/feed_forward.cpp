@@ -41,7 +41,7 @@ std::vector<std::vector<NextToken>> raised(const Model& model, Backend& backend,
   const Index width = through.dim(1);
   for (Index i = 0; i < through.dim(0); ++i) {
     double mean = 0;
-    if (model.config().norm == NormKind::layer_norm)
+    if (weights.final_norm.kind == NormKind::layer_norm)
       for (Index j = 0; j < width; ++j) mean += static_cast<double>(written.at(i, j)) / static_cast<double>(width);
     for (Index j = 0; j < width; ++j)
       through.ref(i, j) = static_cast<float>(scale * (static_cast<double>(written.at(i, j)) - mean) *
@@ -74,20 +74,21 @@ std::vector<std::vector<NextToken>> raised(const Model& model, Backend& backend,
 }  // namespace
 
 std::string_view title(Activation activation) {
-  constexpr std::string_view titles[] = {"ReLU", "GELU", "GELU (tanh)", "SiLU"};
+  constexpr std::string_view titles[] = {"ReLU", "GELU", "GELU (tanh)", "SiLU", "SoLU"};
   return nth(titles, activation);
 }
 
 std::string_view formula(Activation activation) {
   constexpr std::string_view formulas[] = {"max(0, x)", "x Φ(x) = ½ x (1 + erf(x ÷ √2))",
-                                           "½ x (1 + tanh(√(2/π) (x + 0.044715 x³)))", "x ÷ (1 + e⁻ˣ)"};
+                                           "½ x (1 + tanh(√(2/π) (x + 0.044715 x³)))", "x ÷ (1 + e⁻ˣ)",
+                                           "x eˣ ÷ Σ eˣ over all neurons"};
   return nth(formulas, activation);
 }
 
 ActivationCurve activation_curve(Backend& backend, Activation activation, double low, double high, int count) {
   Tensor x = Tensor::uninitialized({count});
   for (int i = 0; i < count; ++i) x.ref(i) = static_cast<float>(low + (high - low) * i / (count - 1));
-  const Tensor y = backend.activate(activation_op(activation), x);
+  const Tensor y = activated(activation, backend, x);
   ActivationCurve out;
   for (int i = 0; i < count; ++i) {
     out.x.push_back(static_cast<double>(x.at(i)));

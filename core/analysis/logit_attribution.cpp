@@ -42,12 +42,13 @@ Direction direction(const ModelConfig& config, const ModelWeights& weights, cons
   u *= config.logit_scale;
   Direction out;
   VectorXd d = u.cwiseProduct(vector_of(weights.final_norm.gain));
-  if (config.norm == NormKind::layer_norm) {
+  const NormKind kind = weights.final_norm.kind;
+  if (kind == NormKind::layer_norm) {
     out.scale = 1 / std::sqrt((residual.array() - residual.mean()).square().mean() + config.norm_epsilon);
     d.array() -= d.mean();
     out.bias = u.dot(vector_of(weights.final_norm.bias));
   } else {
-    out.scale = 1 / std::sqrt(residual.array().square().mean() + config.norm_epsilon);
+    out.scale = kind == NormKind::none ? 1 : 1 / std::sqrt(residual.array().square().mean() + config.norm_epsilon);
   }
   out.d = out.scale * d;
   return out;
@@ -154,7 +155,7 @@ LogitAttribution logit_attribution(const Model& model, const Trace& trace, const
   // Rounding of the pass is far below this; what is left over was put there by an edit.
   const double rest = (residual - written).dot(along.d);
   if (std::abs(rest) > 1e-4 * std::max(1.0, std::abs(out.logit))) out.parts.push_back({Kind::remainder, -1, -1, rest});
-  if (config.norm == NormKind::layer_norm) out.parts.push_back({Kind::norm_bias, -1, -1, along.bias});
+  if (weights.final_norm.kind == NormKind::layer_norm) out.parts.push_back({Kind::norm_bias, -1, -1, along.bias});
   if (weights.unembedding_bias.defined()) {
     double bias = static_cast<double>(weights.unembedding_bias.at(of.token));
     if (of.against) bias -= static_cast<double>(weights.unembedding_bias.at(*of.against));

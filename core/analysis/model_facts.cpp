@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/model/family.h"
+#include "core/model/formats/lora_adapter.h"
 #include "core/model/formats/model_files.h"
 #include "core/text/tokenizer.h"
 
@@ -14,7 +15,7 @@ namespace headscope {
 namespace fs = std::filesystem;
 
 const char* name_of(NormKind kind) {
-  return kind == NormKind::layer_norm ? "LayerNorm" : "RMSNorm";
+  return kind == NormKind::layer_norm ? "LayerNorm" : kind == NormKind::rms_norm ? "RMSNorm" : "no norms";
 }
 const char* name_of(PositionKind kind) {
   switch (kind) {
@@ -37,6 +38,8 @@ const char* name_of(Activation activation) {
       return "GELU";
     case Activation::gelu_tanh:
       return "GELU (tanh)";
+    case Activation::solu:
+      return "SoLU";
     case Activation::silu:
       break;
   }
@@ -58,7 +61,7 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
       attention.parameters += size(*t);
     for (const Tensor* t : {&l.up_weight, &l.up_bias, &l.gate_weight, &l.gate_bias, &l.down_weight, &l.down_bias})
       mlp.parameters += size(*t);
-    for (const Tensor* t : {&l.ln1_gain, &l.ln1_bias, &l.ln2_gain, &l.ln2_bias, &l.ln1_post_gain, &l.ln2_post_gain,
+    for (const Tensor* t : {&l.ln1_gain, &l.ln1_bias, &l.mlp_norm_gain, &l.mlp_norm_bias, &l.ln2_gain, &l.ln2_bias, &l.ln1_post_gain, &l.ln2_post_gain,
                             &l.q_norm_gain, &l.q_norm_bias, &l.k_norm_gain, &l.k_norm_bias})
       norms.parameters += size(*t);
   }
@@ -85,7 +88,9 @@ std::string switches(const ModelConfig& c) {
                                      : "attention and MLP in parallel behind a norm each");
   say(c.norm_place == NormPlace::both, "norms before and behind attention and MLP");
   say(c.norm_place == NormPlace::behind, "norms behind attention and MLP only");
-  say(!c.norm_weights, "norms without weights");
+  say(!c.norm_weights && c.norm != NormKind::none, "norms without weights");
+  say(c.final_norm() != c.norm, "the last norm an RMSNorm");
+  say(c.mlp_norm, "a norm behind the activation");
   say(c.norm_gain_plus_one, "norm gains added to 1");
   say(c.embedding_norm, "a norm behind the embedding");
   say(c.qk_norm != QkNorm::none,
@@ -135,7 +140,9 @@ ModelFacts model_facts(const fs::path& path) {
   out.path = path;
   out.config = load_config(path, out.keys);
   out.summary = family(out.config.family, out.config.name).summary;
-  const ModelFiles files = ModelFiles::open(locate_model(path));
+  const ModelLocation place = locate_model(path);
+  const ModelFiles files = ModelFiles::open(place);
+  if (!place.adapter.empty()) out.adapter = LoraAdapter::open(place.adapter);
   out.tensors = files.tensors;
   out.stored = stored_tensors(*files.tensors);
   if (const auto tokenizer = load_tokenizer(path))

@@ -16,6 +16,8 @@
 
 namespace headscope {
 
+class LoraAdapter;
+
 /// What a file of tensors holds.
 struct StoredTensors {
   std::string format;  ///< "safetensors", "GGUF v3", "PyTorch, 2 files"
@@ -47,6 +49,7 @@ struct ModelFacts {
   StoredTensors stored;
   std::optional<Reader> tokenizer;
   std::shared_ptr<const TensorFile> tensors;
+  std::shared_ptr<const LoraAdapter> adapter;  ///< null: none
 };
 /// Reads all weights. Throws Error as the model's reader does.
 ModelFacts model_facts(const std::filesystem::path& path);

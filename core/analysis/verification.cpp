@@ -10,6 +10,7 @@
 #include "core/base/nth.h"
 #include "core/io/safetensors.h"
 #include "core/metrics/next_token.h"
+#include "core/trace/hook_names.h"
 
 namespace headscope {
 
@@ -54,9 +55,16 @@ plain::Table table_of(const Tensor& x) {
   return out;
 }
 
+/// A tensor of a batch of one text, without that axis.
+Tensor unbatched(const Tensor& x, int rank) {
+  return x.rank() == rank + 1 && x.dim(0) == 1 ? x.select(0, 0) : x;
+}
+
 std::vector<std::int32_t> read_ids(const TensorFile& file, int vocab) {
   const TensorEntry& entry = file.entry("tokens");
-  if (entry.shape.size() != 1 || entry.shape[0] < 1 || (entry.dtype != DType::i32 && entry.dtype != DType::i64))
+  std::vector<std::int64_t> shape = entry.shape;
+  if (shape.size() == 2 && shape[0] == 1) shape.erase(shape.begin());  // a batch of one
+  if (shape.size() != 1 || shape[0] < 1 || (entry.dtype != DType::i32 && entry.dtype != DType::i64))
     throw Error(file.path().string() + ": tokens", "a list of ids, I32 or I64",
                 fmt::format("{} of rank {}", dtype_name(entry.dtype), entry.shape.size()));
   std::vector<std::int64_t> wide;
@@ -106,17 +114,19 @@ ReferenceCapture read_reference(const std::filesystem::path& path, const ModelCo
   bool any = false;
   for (int layer = 0; layer < config.dims.layers; ++layer) {
     auto& heads = out.values.patterns.emplace_back();
-    const std::string name = fmt::format("blocks.{}.attn.hook_pattern", layer);
+    const std::string name = headscope::name(Site{SiteKind::pattern, layer});  // bridges call it so too
     if (!file.contains(name)) continue;
-    const Tensor maps = file.tensor(name);
+    const Tensor maps = unbatched(file.tensor(name), 3);
     if (const Shape expected{config.dims.heads, n, n}; maps.shape() != expected) refuse(name, expected, maps);
     for (int head = 0; head < config.dims.heads; ++head) heads.push_back(table_of(maps.select(0, head)));
     any = true;
   }
-  if (file.contains("logits")) {
-    const Tensor logits = file.tensor("logits");
+  for (const HookNames names : {HookNames::transformer_lens, HookNames::bridge}) {
+    const std::string name = headscope::name(Site{SiteKind::logits}, names);
+    if (!file.contains(name)) continue;
+    const Tensor logits = unbatched(file.tensor(name), 2);
     const Shape all{n, config.dims.vocab};
-    if (logits.shape() != all && logits.shape() != Shape{1, config.dims.vocab}) refuse("logits", all, logits);
+    if (logits.shape() != all && logits.shape() != Shape{1, config.dims.vocab}) refuse(name, all, logits);
     out.values.logits = table_of(logits);
     any = true;
   }

@@ -45,7 +45,8 @@ Verification verify(const Trace& trace, const plain::Pass& witness);
 
 /// A safetensors file of another program or of `capture`: `tokens` (I32 or I64, [token]), and of
 /// `blocks.{i}.attn.hook_pattern` [head, query, key] and `logits` ([token, vocab], or of the last token alone) what
-/// there is. Throws Error where it has neither, on other shapes, and on ids outside the vocabulary.
+/// there is; each may have a batch axis of 1 in front, and logits TransformerLens 4's name for them (unembed.hook_out).
+/// Throws Error where it has neither, on other shapes, and on ids outside the vocabulary.
 struct ReferenceCapture {
   std::vector<std::int32_t> ids;
   plain::Pass values;

@@ -19,6 +19,7 @@
   X(share_keys)            \
   X(latent_keys)           \
   X(singular)              \
+  X(adapter)               \
   X(mechanism)
 // clang-format on
 

@@ -21,6 +21,8 @@
 namespace headscope {
 
 class EditStep;
+class Model;
+class Tensor;
 struct EditPlace;
 
 /// The words of a kind, as a chooser shows them.
@@ -84,6 +86,9 @@ class Edit {
   virtual bool writes_weights() const { return false; }
   /// Whether, reaching all of a rotary model, it lets texts be longer than the model was trained on.
   virtual bool extends_context() const { return false; }
+  /// The output matrix `o` of a layer, all heads one above the other, as this edit has heads write with it. Throws
+  /// Error as the run does.
+  virtual Tensor written_with(const Model& model, int layer, const Tensor& o, const std::string& where) const;
   /// Whether what it puts in place, at all positions, is what other operations made, so that a gradient flows on.
   virtual bool passes_gradients() const { return false; }
 };

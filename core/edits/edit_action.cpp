@@ -9,6 +9,7 @@
 #include "core/edits/all.h"
 #include "core/edits/edit.h"
 #include "core/edits/temperature_edit.h"
+#include "core/tensor/tensor.h"
 
 namespace headscope {
 
@@ -74,6 +75,10 @@ std::string Edit::note(const HeadTarget&, const ModelDims&, int) const {
 
 bool Edit::row_by_row(int) const {
   return false;
+}
+
+Tensor Edit::written_with(const Model&, int, const Tensor& o, const std::string&) const {
+  return o;
 }
 
 }  // namespace headscope

@@ -70,9 +70,9 @@ class EditStep {
   // ---- Tensors, at sites of the layers it reaches.
   virtual bool acts(Site) const { return false; }
   /// In which turn: other positions before other edits see a tensor, or (queries and keys that are turned in a model
-  /// without rotation) after all have made it; other weights make it anew before anything is done to it; all else in
-  /// the order of the edits.
-  enum class Turn { placed, anew, in_order, placed_last };
+  /// without rotation) after all have made it; other weights make it anew before anything is done to it, and what an
+  /// adapter adds is taken from that; all else in the order of the edits.
+  enum class Turn { placed, anew, adjusted, in_order, placed_last };
   virtual Turn turn(SiteKind) const { return Turn::in_order; }
   virtual void act(Site, EditedTensor&) {}
   /// Sites whose tensors it has to know, as they are after every edit there.

@@ -24,7 +24,7 @@ Tensor InterventionTap::at(Site site, const Tensor& value) {
   EditedTensor edited(value);
   if (site.kind == SiteKind::z && !pass_.outputs.empty()) pass_.outputs.put(edited.write());
   const std::span steps = pass_.steps();
-  for (const Turn turn : {Turn::placed, Turn::anew, Turn::in_order, Turn::placed_last})
+  for (const Turn turn : {Turn::placed, Turn::anew, Turn::adjusted, Turn::in_order, Turn::placed_last})
     for (std::size_t i = 0; i < steps.size(); ++i) {
       if (!acts_at(*steps[i], site) || steps[i]->turn(site.kind) != turn) continue;
       steps[i]->act(site, edited);

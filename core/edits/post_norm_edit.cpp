@@ -21,10 +21,11 @@ class PostNormStep final : public EditStep {
   explicit PostNormStep(EditPlace place) : EditStep(std::move(place)) {
     assert(pass().scene().backend);
     if (const ModelConfig& c = pass().model(this->place().where()).config();
-        c.norm_place != NormPlace::before || c.dims.parallel)
+        c.norm_place != NormPlace::before || c.dims.parallel || c.norm == NormKind::none)
       throw Error(this->place().where(), "blocks whose norms stand before attention and before the MLP",
-                  c.name + (c.dims.parallel ? ", whose attention and MLP read the same stream"
-                                            : ", which has norms behind them already"));
+                  c.name + (c.dims.parallel            ? ", whose attention and MLP read the same stream"
+                            : c.norm == NormKind::none ? ", which has none"
+                                                       : ", which has norms behind them already"));
     for (const BlockWeights& block : pass().model(this->place().where()).weights().blocks)
       norms_.emplace_back(block.ln1, block.ln2);
   }

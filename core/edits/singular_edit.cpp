@@ -214,6 +214,11 @@ class SingularEdit final : public EditOf<ScaleSingular> {
     return std::make_unique<SingularStep>(std::move(place), value());
   }
   bool row_by_row(int) const override { return true; }
+  Tensor written_with(const Model& model, int layer, const Tensor& o, const std::string& where) const override {
+    if (value().matrix != WeightMatrix::o) return o;
+    const auto scaled = scaled_projection(model, layer, value(), where);
+    return scaled ? scaled->weight : model.projection(layer, WeightMatrix::o).weight;
+  }
 };
 }  // namespace
 
@@ -246,22 +251,25 @@ ModelWeights weights_written_with(const Model& model, const std::vector<Interven
                                   std::optional<int> position) {
   ModelWeights weights = model.weights();
   const ModelDims& dims = model.config().dims;
-  for (const Intervention& edit : edits) {
-    const auto* scale = edit.action.as<ScaleSingular>();
-    if (!edit.enabled || !scale || scale->matrix != WeightMatrix::o) continue;
-    const PositionRange range = edit.target.positions.value_or(PositionRange{});
-    const int first = from_end(range.first, tokens), last = from_end(range.last, tokens);
-    if (position ? *position < first || *position > last : first > 0 || last < tokens - 1) continue;
-    for (int layer = 0; layer < dims.layers; ++layer) {
-      if (!edit.target.reaches_layer(layer)) continue;
-      const auto scaled = scaled_projection(model, layer, *scale, "edit " + describe(edit));
-      if (!scaled) continue;
-      auto& heads = nth(weights.blocks, layer).heads;
-      for (std::size_t head = 0; head < heads.size(); ++head)
-        heads[head].o =
-            scaled->weight.slice(0, static_cast<Index>(head) * dims.d_head, static_cast<Index>(head + 1) * dims.d_head);
+  // As in a pass: matrices made anew before what is taken from them.
+  for (const bool anew : {true, false})
+    for (const Intervention& edit : edits) {
+      if (!edit.enabled || (edit.action.as<ScaleSingular>() != nullptr) != anew) continue;
+      const PositionRange range = edit.target.positions.value_or(PositionRange{});
+      const int first = from_end(range.first, tokens), last = from_end(range.last, tokens);
+      if (position ? *position < first || *position > last : first > 0 || last < tokens - 1) continue;
+      for (int layer = 0; layer < dims.layers; ++layer) {
+        if (!edit.target.reaches_layer(layer)) continue;
+        auto& heads = nth(weights.blocks, layer).heads;
+        Tensor before = heads.front().o;
+        for (std::size_t head = 1; head < heads.size(); ++head) before = Tensor::joined(before, heads[head].o, 0);
+        const Tensor after = edit.action->written_with(model, layer, before, "edit " + describe(edit));
+        for (std::size_t head = 0; head < heads.size(); ++head) {
+          const auto at = static_cast<Index>(head) * dims.d_head;
+          heads[head].o = after.slice(0, at, at + dims.d_head);
+        }
+      }
     }
-  }
   return weights;
 }
 

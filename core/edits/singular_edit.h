@@ -33,9 +33,9 @@ struct ScaleSingular {
 };
 std::shared_ptr<const Edit> edit_of(ScaleSingular value);
 
-/// For those who take a run's results apart: what each head writes with. W_O as the edits "singular o" of this run
-/// leave it, all else as it is in the model. Of a text of `tokens`; edits of some positions alone count where they
-/// reach `position`, and nowhere when none is named. Throws Error as the run does.
+/// For those who take a run's results apart: what each head writes with. W_O as the edits "singular o" and "adapter" of
+/// this run leave it, all else as it is in the model. Of a text of `tokens`; edits of some positions alone count where
+/// they reach `position`, and nowhere when none is named. Throws Error as the run does.
 ModelWeights weights_written_with(const Model& model, const std::vector<Intervention>& edits, int tokens,
                                   std::optional<int> position = {});
 

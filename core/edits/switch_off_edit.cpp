@@ -32,6 +32,8 @@ class SwitchOffStep final : public EditStep {
     const Model* model = pass().scene().model;
     if (!norm() || !model) return;
     const ModelConfig& c = model->config();
+    if (c.norm == NormKind::none)
+      throw Error(this->place().where(), "a norm that the model has", c.name + ", which has none");
     if (at_.output == (part == Part::ln1 ? attention_input(c) : mlp_input(c))) {
       if (part == Part::ln2 && c.dims.parallel) at_.input = SiteKind::resid_pre;
       return;

@@ -8,7 +8,9 @@
 
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
+#include "core/base/json.h"
 #include "core/io/gguf.h"
+#include "core/io/json_view.h"
 #include "core/io/llama2c.h"
 #include "core/io/pytorch_file.h"
 #include "core/io/safetensors.h"
@@ -131,9 +133,65 @@ fs::path snapshot_of(const fs::path& entry) {
   return all.size() == 1 ? all.front() : entry;
 }
 
+constexpr std::string_view adapter_mark = "?adapter=";
+
+/// The model that an adapter was trained on: a path, from the adapter's folder or from here, or a name in the cache.
+std::optional<fs::path> base_of(const fs::path& adapter) {
+  try {
+    const nlohmann::json config = read_json_file(adapter / "adapter_config.json");
+    const std::string base = JsonView(config, "").text_or("base_model_name_or_path", "");
+    if (base.empty()) return std::nullopt;
+    std::error_code ignored;
+    for (const fs::path& place : {adapter / base, fs::path(base)})
+      if (fs::exists(place, ignored) && !is_adapter(place)) return place;
+    return find_in_cache(base);
+  } catch (const Error&) {  // whoever opens the adapter will say what is wrong with it
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
+fs::path with_adapter(const fs::path& model, const fs::path& adapter) {
+  std::error_code failed;
+  const fs::path whole = fs::absolute(adapter, failed).lexically_normal();
+  fs::path out = adapted_path(model).model;
+  out += std::string(adapter_mark) + (failed ? adapter : whole).string();
+  return out;
+}
+
+AdaptedPath adapted_path(const fs::path& path) {
+  const std::string whole = path.string();
+  const std::size_t at = whole.find(adapter_mark);
+  if (at == std::string::npos) return {path, {}};
+  return {whole.substr(0, at), whole.substr(at + adapter_mark.size())};
+}
+
+std::string short_name(const fs::path& path) {
+  const AdaptedPath parts = adapted_path(path);
+  const std::string model = parts.model.filename().string();
+  return parts.adapter.empty() ? model : model + " + " + parts.adapter.filename().string();
+}
+
+bool is_adapter(const fs::path& folder) {
+  return is_file(folder / "adapter_config.json");
+}
+
 ModelLocation locate_model(const fs::path& path) {
+  if (const AdaptedPath parts = adapted_path(path); !parts.adapter.empty()) {
+    ModelLocation model = locate_model(parts.model);
+    model.adapter = parts.adapter;
+    model.name += " + " + named(parts.adapter);
+    return model;
+  }
+  if (is_folder(path) && is_adapter(path)) {
+    if (const auto base = base_of(path)) return locate_model(with_adapter(*base, path));
+    ModelLocation model;
+    model.folder = path;
+    model.name = named(path);
+    model.trouble = "an adapter whose model is not on this machine: open that, and the adapter with it";
+    return model;
+  }
   ModelLocation model;
   std::error_code ignored;
   const bool there = fs::exists(path, ignored) && !is_folder(path);  // a pipe or device too, which its reader refuses
@@ -157,7 +215,14 @@ ModelLocation locate_model(const fs::path& path) {
 }
 
 FilesStamp stamp_of(const ModelLocation& model) {
-  return FilesStamp::of(model.self_contained() ? model.weights : model.folder);
+  const FilesStamp base = FilesStamp::of(model.self_contained() ? model.weights : model.folder);
+  if (model.adapter.empty()) return base;
+  std::vector<FilesStamp::File> files = base.files();
+  for (FilesStamp::File file : FilesStamp::of(model.adapter).files()) {
+    file.name = "adapter/" + file.name;
+    files.push_back(std::move(file));
+  }
+  return FilesStamp(std::move(files));
 }
 
 namespace {

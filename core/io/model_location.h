@@ -23,8 +23,9 @@ struct ModelLocation {
   std::filesystem::path folder;   ///< with config.json and the tokenizer
   std::filesystem::path weights;  ///< the file, or the index of its shards; empty when there is none
   Format format = Format::none;
-  std::string name;     ///< for people: the folder's, the file's, "org/name" of a cache entry
-  std::string trouble;  ///< with no format: what was found instead, for an Error
+  std::filesystem::path adapter;  ///< the folder of a LoRA adapter that is merged into them; empty = none
+  std::string name;               ///< for people: the folder's, the file's, "org/name" of a cache entry
+  std::string trouble;            ///< with no format: what was found instead, for an Error
 
   /// Whether config.json is not asked.
   bool self_contained() const { return format == Format::gguf || format == Format::llama2c; }
@@ -34,6 +35,19 @@ struct ModelLocation {
 /// its refs/main names, or to its only one. In a folder the first of these is meant: model.safetensors, its index, one
 /// *.safetensors, pytorch_model.bin, its index, one *.gguf, one *.bin, *.pt or *.pth.
 ModelLocation locate_model(const std::filesystem::path& path);
+
+/// A model with an adapter, as one path: "MODEL?adapter=FOLDER". A folder of an adapter alone leads to the model that
+/// its adapter_config.json names, where that lies on this machine.
+std::filesystem::path with_adapter(const std::filesystem::path& model, const std::filesystem::path& adapter);
+/// The parts of such a path; `adapter` is empty where there is none.
+struct AdaptedPath {
+  std::filesystem::path model, adapter;
+};
+AdaptedPath adapted_path(const std::filesystem::path& path);
+/// The last part of a path as people call it: "gpt2", "gpt2 + my-adapter".
+std::string short_name(const std::filesystem::path& path);
+/// Whether the folder holds an adapter.
+bool is_adapter(const std::filesystem::path& folder);
 
 /// The files that a model is read from, as they look now: the one file that says everything itself, or those of its
 /// folder. Of nothing where there are none.

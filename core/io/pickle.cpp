@@ -354,7 +354,8 @@ bool Pickle::call(unsigned char opcode, PickleRules& rules) {
       name_global(text(module, "a module's name"), text(name, "a name in it"), rules);
       return true;
     }
-    case 'R': {
+    case 'R':     // a call
+    case 0x81: {  // NEWOBJ: a new object of a class, which is as good
       const PickleRef arguments = pop(), callee = pop();
       if (values_[callee].kind != Kind::global || values_[arguments].kind != Kind::tuple)
         fail("a class and a tuple of arguments", name_of(values_[callee].kind));
@@ -362,9 +363,16 @@ bool Pickle::call(unsigned char opcode, PickleRules& rules) {
       return true;
     }
     case 'b': {  // BUILD: attributes, such as the versions of modules that a state dict carries; nobody needs them
-      pop();
-      const Kind kind = values_[top()].kind;
-      if (kind != Kind::dict && kind != Kind::special) fail("attributes of a dict or tensor", name_of(kind));
+      const PickleRef state = pop();
+      PickleValue& built = values_[top()];
+      if (built.kind != Kind::dict && built.kind != Kind::special)
+        fail("attributes of a dict or tensor", name_of(built.kind));
+      // Of an object that is read as the dict of its attributes, they are all.
+      if (built.kind == Kind::dict && !built.text.empty() && values_[state].kind == Kind::dict && state != top()) {
+        held_ += values_[state].items.size();
+        if (held_ > most_stacked) fail(fmt::format("at most {} values in lists", most_stacked), "more");
+        built.items = values_[state].items;
+      }
       return true;
     }
     case 'Q': {

@@ -24,7 +24,7 @@ struct PickleValue {
   Kind kind = Kind::none;
   std::int64_t integer = 0;  ///< also of a boolean; what a `special` means is its maker's
   double real = 0;
-  std::string text = {};              ///< of a global: "module.name"
+  std::string text = {};              ///< of a global: "module.name"; likewise of an object read as a dict, its class
   std::vector<PickleRef> items = {};  ///< of a dict: key, value, key, value, …
 };
 

@@ -11,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
+#include "core/base/json.h"
 #include "core/io/pickle.h"
 #include "core/io/zip_directory.h"
 
@@ -21,9 +22,13 @@ namespace {
 using Kind = PickleValue::Kind;
 
 constexpr std::uint64_t pickle_limit = std::uint64_t{32} << 20;
+constexpr std::size_t most_configured = 4096;  // values of a configuration
 constexpr std::string_view zip_magic("PK\3\4", 4);
 /// The first of five pickles of the older form is a number: protocol 2, an integer of ten bytes, this one.
 constexpr std::string_view old_magic("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e", 15);
+
+/// Read as the dict of its fields.
+constexpr std::string_view configuration_class = "transformer_lens.HookedTransformerConfig.HookedTransformerConfig";
 
 struct TypeName {
   std::string_view storage, dtype;  ///< of torch
@@ -63,7 +68,9 @@ struct SavedTensor {
 class TorchRules final : public PickleRules {
  public:
   bool knows(const std::string& global) const override {
-    static constexpr std::array<std::string_view, 6> callable = {"collections.OrderedDict",
+    static constexpr std::array<std::string_view, 8> callable = {"collections.OrderedDict",
+                                                                 configuration_class,
+                                                                 "torch.device",
                                                                  "torch._utils._rebuild_tensor_v2",
                                                                  "torch._utils._rebuild_tensor_v3",
                                                                  "torch._utils._rebuild_parameter",
@@ -89,6 +96,11 @@ class TorchRules final : public PickleRules {
           dict.items.insert(dict.items.end(), both.begin(), both.end());
         }
       return dict;
+    }
+    if (global == configuration_class) return {.kind = Kind::dict, .text = global};
+    if (global == "torch.device") {
+      need(1);
+      return {.kind = Kind::text, .text = pickle.text(given[0], "a device's name")};
     }
     if (global == "torch.Size") {
       need(1);
@@ -224,6 +236,54 @@ bool holds_tensors(const Pickle& pickle, const PickleValue& value) {
   return false;
 }
 
+/// What of a value is text, numbers, truth values and lists or dicts of them, as JSON; null for the rest. Values may
+/// hold themselves and one another many times: only so deep, and `left` values together.
+nlohmann::json json_of(const Pickle& pickle, const PickleValue& value, std::size_t& left, int depth = 4) {
+  if (depth == 0 || left == 0) return nullptr;
+  --left;
+  switch (value.kind) {
+    case Kind::boolean:
+      return value.integer != 0;
+    case Kind::integer:
+      return value.integer;
+    case Kind::real:
+      return value.real;
+    case Kind::text:
+    case Kind::global:  // torch.float32
+      return excerpt(value.text, 200);
+    case Kind::tuple:
+    case Kind::list: {
+      nlohmann::json list = nlohmann::json::array();
+      for (std::size_t i = 0; i < value.items.size() && left > 0; ++i)
+        list.push_back(json_of(pickle, pickle[value.items[i]], left, depth - 1));
+      return list;
+    }
+    case Kind::dict: {
+      nlohmann::json dict = nlohmann::json::object();
+      for (std::size_t i = 1; i < value.items.size() && left > 0; i += 2)
+        if (const PickleValue& key = pickle[value.items[i - 1]]; key.kind == Kind::text)
+          dict[excerpt(key.text, 200)] = json_of(pickle, pickle[value.items[i]], left, depth - 1);
+      return dict;
+    }
+    default:
+      return nullptr;
+  }
+}
+
+/// The configuration that a checkpoint holds beside its state dict, as JSON under "config".
+TensorFile::Metadata metadata_of(const Pickle& pickle) {
+  const PickleValue& whole = pickle.result();
+  if (whole.kind != Kind::dict) return {};
+  for (std::size_t i = 0; i + 1 < whole.items.size(); i += 2) {
+    const std::string& key = pickle[whole.items[i]].text;
+    const PickleValue& value = pickle[whole.items[i + 1]];
+    std::size_t left = most_configured;
+    if ((key == "cfg" || key == "config") && value.kind == Kind::dict)
+      return {{"config", json_of(pickle, value, left).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)}};
+  }
+  return {};
+}
+
 /// The state dict in what was saved. Checkpoints of trainers hold it under one of a few names.
 const PickleValue& state_dict(const Pickle& pickle) {
   const PickleValue& whole = pickle.result();
@@ -241,9 +301,13 @@ const PickleValue& state_dict(const Pickle& pickle) {
               keys.empty() ? "none" : "a dict of " + keys, "save model.state_dict()");
 }
 
-TensorFile::Tensors tensors_of(const Pickle& pickle, const TorchRules& rules,
-                               const std::map<std::string, Bytes>& places,
-                               const std::shared_ptr<const InputFile>& file) {
+struct Saved {
+  TensorFile::Tensors tensors;
+  TensorFile::Metadata metadata;
+};
+
+Saved tensors_of(const Pickle& pickle, const TorchRules& rules, const std::map<std::string, Bytes>& places,
+                 const std::shared_ptr<const InputFile>& file) {
   const PickleValue& dict = state_dict(pickle);
   TensorFile::Tensors tensors;
   for (std::size_t i = 0; i + 1 < dict.items.size(); i += 2) {
@@ -253,10 +317,10 @@ TensorFile::Tensors tensors_of(const Pickle& pickle, const TorchRules& rules,
     const SavedTensor& saved = rules.tensors[static_cast<std::size_t>(value.integer)];
     tensors.insert_or_assign(name, entry_of(name, saved, rules.storages[saved.storage], places, file));
   }
-  return tensors;
+  return {std::move(tensors), metadata_of(pickle)};
 }
 
-TensorFile::Tensors open_archive(const std::shared_ptr<const InputFile>& file) {
+Saved open_archive(const std::shared_ptr<const InputFile>& file) {
   const std::string where = file->path().string();
   const std::map<std::string, ZipMember> members = stored_members(*file);
   const auto data = std::ranges::find_if(
@@ -283,7 +347,7 @@ TensorFile::Tensors open_archive(const std::shared_ptr<const InputFile>& file) {
 
 /// Five pickles (a number, a version, the machine, the object, the keys of its storages), then each storage: its number
 /// of items and its bytes.
-TensorFile::Tensors open_old(const std::shared_ptr<const InputFile>& file) {
+Saved open_old(const std::shared_ptr<const InputFile>& file) {
   const std::string where = file->path().string();
   const std::string bytes = file->text(0, static_cast<std::size_t>(std::min(file->size(), pickle_limit)));
   std::string_view rest = std::string_view(bytes).substr(old_magic.size());
@@ -333,8 +397,11 @@ bool looks_like_pytorch(const InputFile& file) {
 
 TensorFile open_pytorch(const std::filesystem::path& path) {
   const auto file = InputFile::open(path);
-  if (begins(*file, zip_magic)) return {path, "PyTorch", open_archive(file)};
-  if (begins(*file, old_magic)) return {path, "PyTorch (before 1.6)", open_old(file)};
+  const auto opened = [&](const char* format, Saved saved) {
+    return TensorFile(path, format, std::move(saved.tensors), std::move(saved.metadata));
+  };
+  if (begins(*file, zip_magic)) return opened("PyTorch", open_archive(file));
+  if (begins(*file, old_magic)) return opened("PyTorch (before 1.6)", open_old(file));
   throw Error(path.string(), "a file of torch.save", fmt::format("{} bytes of something else", file->size()),
               "was it copied whole?");
 }

@@ -12,7 +12,8 @@ namespace headscope {
 /// True when the file begins as one of both forms does.
 bool looks_like_pytorch(const InputFile& file);
 
-/// The tensors of a state dict, or of the one that a checkpoint holds as "state_dict", "model_state_dict" or "model".
+/// The tensors of a state dict, or of the one that a checkpoint holds as "state_dict", "model_state_dict" or "model";
+/// what it holds beside that as "cfg" or "config", a dict or a HookedTransformerConfig, is JSON in metadata's "config".
 /// Throws Error naming file and tensor on code, a broken archive, storages that are missing, of another size than told,
 /// or too short for a tensor, and files in which there is no state dict.
 TensorFile open_pytorch(const std::filesystem::path& path);

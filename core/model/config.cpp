@@ -261,7 +261,7 @@ const std::vector<std::pair<const char*, Activation>>& activation_names() {
       {"gelu_new", Activation::gelu_tanh},  {"gelu_pytorch_tanh", Activation::gelu_tanh},
       {"gelu_fast", Activation::gelu_tanh}, {"gelu", Activation::gelu},
       {"relu", Activation::relu},           {"silu", Activation::silu},
-      {"swish", Activation::silu}};
+      {"swish", Activation::silu},          {"solu", Activation::solu}};
   return names;
 }
 

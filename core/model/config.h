@@ -14,9 +14,19 @@
 
 namespace headscope {
 
-enum class NormKind { layer_norm, rms_norm };
+enum class NormKind {
+  layer_norm,
+  rms_norm,
+  none  ///< what a norm is given passes as it is: Elhage et al.'s toy models
+};
 enum class PositionKind { none, learned, rotary, alibi };
-enum class Activation { relu, gelu, gelu_tanh, silu };
+enum class Activation {
+  relu,
+  gelu,
+  gelu_tanh,
+  silu,
+  solu  ///< x ∘ softmax(x) over all neurons (Elhage et al., Softmax Linear Units, 2022)
+};
 
 /// Where the norms of attention and MLP stand.
 enum class NormPlace {
@@ -51,6 +61,7 @@ struct ModelConfig {
   double norm_epsilon = 1e-5;
   NormPlace norm_place = NormPlace::before;
   bool norm_weights = true;         ///< false: norms have no gain (and no bias)
+  bool final_rms = false;           ///< the last norm is an RMSNorm, whatever the others are
   bool norm_gain_plus_one = false;  ///< stored gains are what is added to 1
   bool shared_norm = false;         ///< of a parallel block (dims.parallel): one norm for attention and MLP
   bool embedding_norm = false;      ///< a norm behind the token embedding
@@ -67,6 +78,8 @@ struct ModelConfig {
                              ///< Empty = no layer has a window
   Activation activation = Activation::gelu_tanh;
   bool gated_mlp = false;
+  bool mlp_norm = false;  ///< a LayerNorm behind the activation: SoLU. It has weights where the other norms are
+                          ///< LayerNorms with weights
   BiasSet bias;
   bool tied_embeddings = true;
   bool scale_by_inverse_sqrt_d = true;  ///< scores ÷ √d_head
@@ -81,6 +94,7 @@ struct ModelConfig {
   bool turns_halves() const {
     return position == PositionKind::rotary && rotary.width == 0 && rotary.layout == RotaryLayout::half_split;
   }
+  NormKind final_norm() const { return final_rms ? NormKind::rms_norm : norm; }
   int window(int layer) const { return windows.empty() ? 0 : windows[static_cast<std::size_t>(layer)]; }
   /// Whether queries and keys of this layer are rotated.
   bool turns(int layer) const {

@@ -34,7 +34,9 @@ RawWeights read_weights(const TensorFile& file, const ModelConfig& config) {
 }
 
 RawWeights read_weights(const WeightSource& source, const ModelConfig& config) {
-  return family(config.family, source.where()).read_weights(source, config);
+  RawWeights weights = family(config.family, source.where()).read_weights(source, config);
+  source.finish(config, weights);
+  return weights;
 }
 
 std::string write_config(const ModelConfig& config) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,13 @@
 #include "core/tensor/tensor.h"
 
 namespace headscope {
+
+enum class WeightMatrix;
+
+/// What an adapter added to a matrix W: W + down · up.
+struct LowRankUpdate {
+  Tensor down, up;  ///< (in, r), (r, out)
+};
 
 /// One block. Matrices are (in, out), whatever the file's order: views of what was read, so strides may be
 /// anything. A bias the model does not have is undefined (Tensor::defined() is false).
@@ -31,7 +39,9 @@ struct RawLayer {
   Tensor ln2_gain, ln2_bias;        ///< (d_model)
   Tensor up_weight, up_bias;        ///< (d_model, d_mlp), (d_mlp): the linear branch when the MLP is gated
   Tensor gate_weight, gate_bias;    ///< (d_model, d_mlp), (d_mlp): gated MLPs only; the activation acts on this branch
-  Tensor down_weight, down_bias;    ///< (d_mlp, d_model), (d_model)
+  Tensor mlp_norm_gain, mlp_norm_bias;            ///< (d_mlp): of a norm behind the activation
+  Tensor down_weight, down_bias;                  ///< (d_mlp, d_model), (d_model)
+  std::map<WeightMatrix, LowRankUpdate> adapted;  ///< matrices that an adapter was merged into
 };
 
 struct RawWeights {
@@ -39,12 +49,13 @@ struct RawWeights {
   Tensor position_embedding;              ///< (context, d_model), learned positions only
   Tensor embedding_gain, embedding_bias;  ///< (d_model): of a norm behind the embedding
   std::vector<RawLayer> layers;
-  Tensor final_gain, final_bias;    ///< (d_model)
-  Tensor unembedding;               ///< (d_model, vocab); a view of token_embedding when tied
-  Tensor unembedding_bias;          ///< (vocab)
-  std::int64_t parameters = 0;      ///< numbers the model uses, tied ones once
-  std::string dtype;                ///< stored types: "F32", or "BF16+F32" when mixed
-  std::vector<std::string> unused;  ///< tensors of the file outside the blocks that this model does not use
+  Tensor final_gain, final_bias;               ///< (d_model)
+  Tensor unembedding;                          ///< (d_model, vocab); a view of token_embedding when tied
+  Tensor unembedding_bias;                     ///< (vocab)
+  std::int64_t parameters = 0;                 ///< numbers the model uses, tied ones once
+  std::string dtype;                           ///< stored types: "F32", or "BF16+F32" when mixed
+  std::vector<std::string> adapted_elsewhere;  ///< tensors outside the blocks that an adapter changed
+  std::vector<std::string> unused;             ///< tensors of the file outside the blocks that this model does not use
 };
 
 class ConfigReader;
@@ -59,6 +70,8 @@ class WeightSource {
   /// A tensor that is there. Throws Error naming tensor and both shapes when its shape is another.
   virtual Tensor take(const std::string& name, const Shape& shape) const = 0;
   virtual std::string dtype(const std::string& name) const = 0;
+  /// Called once a family's reader has taken what it needs. Throws Error when it left what it must not.
+  virtual void finish(const ModelConfig&, RawWeights&) const {}
 };
 
 struct Family {

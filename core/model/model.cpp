@@ -81,17 +81,21 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
   parts->token_embedding = checked(raw.token_embedding, -1, "token embedding");
   parts->position_embedding = checked(raw.position_embedding, -1, "position embedding");
   // A norm without weights of its own has a gain of 1; one without a bias adds 0.
-  const auto norm = [&](const Tensor& gain, const Tensor& bias, Index width, int layer, const char* role) {
-    NormWeights out{checked(gain, layer, role), checked(bias, layer, role)};
+  const auto norm_of = [&](NormKind kind, const Tensor& gain, const Tensor& bias, Index width, int layer,
+                           const char* role) {
+    NormWeights out{checked(gain, layer, role), checked(bias, layer, role), kind};
     if (!out.gain.defined()) out.gain = Tensor::full({width}, 1.0f);
-    if (!out.bias.defined() && c.norm == NormKind::layer_norm) out.bias = Tensor::zeros({out.gain.size()});
+    if (!out.bias.defined() && kind == NormKind::layer_norm) out.bias = Tensor::zeros({out.gain.size()});
     return out;
+  };
+  const auto norm = [&](const Tensor& gain, const Tensor& bias, Index size, int layer, const char* role) {
+    return norm_of(c.norm, gain, bias, size, layer, role);
   };
   const Index width = c.dims.d_model;
   const bool before = c.norm_place != NormPlace::behind, behind = c.norm_place != NormPlace::before;
   if (c.embedding_norm)
     parts->embedding_norm = norm(raw.embedding_gain, raw.embedding_bias, width, -1, "norm of the embedding");
-  parts->final_norm = norm(raw.final_gain, raw.final_bias, width, -1, "final norm");
+  parts->final_norm = norm_of(c.final_norm(), raw.final_gain, raw.final_bias, width, -1, "final norm");
   const auto causal = causal_rule();
   for (std::size_t i = 0; i < raw.layers.size(); ++i) {
     if (watch.stop.stop_requested()) throw Cancelled();
@@ -106,6 +110,9 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
     if (before && mlp && !c.shared_norm) layer.ln2 = norm(r.ln2_gain, r.ln2_bias, width, index, "second norm");
     if (behind) layer.ln1_post = norm(r.ln1_post_gain, {}, width, index, "norm behind attention");
     if (behind && mlp) layer.ln2_post = norm(r.ln2_post_gain, {}, width, index, "norm behind the MLP");
+    if (mlp && c.mlp_norm)
+      layer.mlp_norm =
+          norm_of(NormKind::layer_norm, r.mlp_norm_gain, r.mlp_norm_bias, c.dims.d_mlp, index, "norm inside the MLP");
     if (c.qk_norm != QkNorm::none) {
       const Index head = c.dims.d_head, full = c.qk_norm == QkNorm::full_width;
       layer.q_norm =
@@ -133,6 +140,7 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
       layer.qkv = {linear(r.q_weight, r.q_bias, "query projection"), linear(r.k_weight, r.k_bias, "key projection"),
                    linear(r.v_weight, r.v_bias, "value projection")};
     }
+    layer.adapted = r.adapted;
     layer.o = linear(r.o_weight, r.o_bias, "output projection");
     if (c.gated_mlp) layer.gate = linear(r.gate_weight, r.gate_bias, "MLP gate");
     if (c.dims.d_mlp > 0) {
@@ -146,6 +154,7 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
   }
   parts->unembedding = backend.linear_weights({checked(raw.unembedding, -1, "unembedding")},
                                               {checked(raw.unembedding_bias, -1, "unembedding")}, changing);
+  parts->adapted_elsewhere = raw.adapted_elsewhere;
   parts->info = {c.name, c.family, c.dims, c.context, raw.parameters, raw.dtype};
   return std::shared_ptr<const Model>(new Model(std::move(parts)));
 }
@@ -349,15 +358,15 @@ class Model::Pass {
   }
 
   Tensor mlp(int layer, const Layer& l, const Tensor& x) {
-    const Backend::Unary f = activation_op(c_.activation);
     Tensor hidden;
     if (c_.gated_mlp) {
       const Tensor gate = tap({SiteKind::mlp_pre, layer}, b_.linear(x, l.gate, later_));
       const Tensor linear = tap({SiteKind::mlp_pre_linear, layer}, b_.linear(x, l.up, later_));
-      hidden = b_.multiply(b_.activate(f, gate, later_), linear, later_);
+      hidden = b_.multiply(activated(c_.activation, b_, gate, later_), linear, later_);
     } else {
-      hidden = b_.activate(f, tap({SiteKind::mlp_pre, layer}, b_.linear(x, l.up, later_)), later_);
+      hidden = activated(c_.activation, b_, tap({SiteKind::mlp_pre, layer}, b_.linear(x, l.up, later_)), later_);
     }
+    if (l.mlp_norm.gain.defined()) hidden = norm(l.mlp_norm, hidden);
     return added(SiteKind::mlp_unnormed, SiteKind::mlp_out, layer, l.ln2_post,
                  b_.linear(tap({SiteKind::mlp_post, layer}, hidden), l.down, later_));
   }

@@ -21,6 +21,7 @@ namespace headscope {
 
 struct RawWeights;
 struct ModelWeights;
+struct LowRankUpdate;
 struct Projection;
 struct SingularDirections;
 enum class WeightMatrix;
@@ -104,6 +105,10 @@ class Model {
   ModelWeights weights() const;
   /// One matrix of a block, whole. A view, likewise.
   Projection projection(int layer, WeightMatrix matrix) const;
+  /// What an adapter added to this matrix; null where none did.
+  const LowRankUpdate* adapted(int layer, WeightMatrix matrix) const;
+  /// Tensors outside the blocks that an adapter changed.
+  const std::vector<std::string>& adapted_elsewhere() const;
   /// Its singular values and directions, computed when first asked for and kept; null where there is no such matrix.
   /// Any thread. Of a model whose weights change, computed anew each time.
   std::shared_ptr<const SingularDirections> singular(int layer, WeightMatrix matrix) const;

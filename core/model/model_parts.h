@@ -17,11 +17,12 @@ namespace headscope {
 
 struct Layer {
   NormWeights ln1, ln2, ln1_post, ln2_post;  // undefined where the block has none
-  NormWeights q_norm, k_norm;
+  NormWeights q_norm, k_norm, mlp_norm;
   std::vector<Linear> qkv;  // one product with q, k and v side by side, or three
   Linear o, gate, up, down;
-  std::shared_ptr<const AttentionRule> rule;  // who sees whom
-  int rotary = -1;                            // which of the rotations turns queries and keys; −1 = none
+  std::map<WeightMatrix, LowRankUpdate> adapted;  // what an adapter added
+  std::shared_ptr<const AttentionRule> rule;      // who sees whom
+  int rotary = -1;                                // which of the rotations turns queries and keys; −1 = none
 };
 
 struct Rotation {
@@ -37,7 +38,8 @@ struct Model::Parts {
   std::vector<Layer> layers;
   NormWeights embedding_norm, final_norm;
   Linear unembedding;
-  std::vector<Rotation> rotations;  // each that some layer uses, once
+  std::vector<std::string> adapted_elsewhere;  // tensors outside the blocks that an adapter changed
+  std::vector<Rotation> rotations;             // each that some layer uses, once
 };
 
 struct Model::Derived {

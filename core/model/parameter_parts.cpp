@@ -32,7 +32,9 @@ ParameterParts parameter_parts(const ModelConfig& c) {
                                 : c.shared_norm                   ? 1
                                                                   : parts,
                        behind = c.norm_place == NormPlace::before ? 0 : parts;
-    out.norms = biased * d * (layers * (before + behind) + 1 + (c.embedding_norm ? 1 : 0));
+    out.norms = biased * d * (layers * (before + behind) + (c.embedding_norm ? 1 : 0)) +
+                (c.final_norm() == c.norm ? biased : 1) * d;
+    if (c.mlp_norm && c.norm == NormKind::layer_norm) out.norms += layers * biased * m;
     const std::int64_t heads = c.qk_norm == QkNorm::full_width || c.qk_norm_by_head ? q + k : 2 * c.dims.d_head;
     if (c.qk_norm != QkNorm::none) out.norms += layers * heads * (c.bias.qk_norm ? 2 : 1);
   }

@@ -40,14 +40,15 @@ Table sum(Table a, const Table& b) {
 
 /// LayerNorm (x − mean) / √(var + ε) · gain + bias, or RMSNorm x / √(mean x² + ε) · gain, of the columns [first, first
 /// + width) of each row. Where `gain` is undefined it is 1.
-void normalize(const ModelConfig& c, Table& x, Index first, Index width, const Tensor& gain, const Tensor& bias,
-               Index first_gain = 0) {
+void normalize(const ModelConfig& c, NormKind kind, Table& x, Index first, Index width, const Tensor& gain,
+               const Tensor& bias, Index first_gain = 0) {
+  if (kind == NormKind::none) return;
   const auto n = static_cast<double>(width);
   const Tensor gains = gain.defined() ? gain.reshape({gain.size()}) : gain;  // a row for each head: one after another
   const Tensor biases = bias.defined() ? bias.reshape({bias.size()}) : bias;
   for (Index row = 0; row < x.rows; ++row) {
     double mean = 0, square = 0;
-    if (c.norm == NormKind::layer_norm)
+    if (kind == NormKind::layer_norm)
       for (Index i = 0; i < width; ++i) mean += x.at(row, first + i) / n;
     for (Index i = 0; i < width; ++i) square += std::pow(x.at(row, first + i) - mean, 2) / n;
     for (Index i = 0; i < width; ++i) {
@@ -59,9 +60,12 @@ void normalize(const ModelConfig& c, Table& x, Index first, Index width, const T
   }
 }
 
-Table normed(const ModelConfig& c, Table x, const Tensor& gain, const Tensor& bias) {
-  normalize(c, x, 0, x.columns, gain, bias);
+Table normed(const ModelConfig& c, NormKind kind, Table x, const Tensor& gain, const Tensor& bias) {
+  normalize(c, kind, x, 0, x.columns, gain, bias);
   return x;
+}
+Table normed(const ModelConfig& c, Table x, const Tensor& gain, const Tensor& bias) {
+  return normed(c, c.norm, std::move(x), gain, bias);
 }
 
 double activated(Activation f, double x) {
@@ -73,9 +77,24 @@ double activated(Activation f, double x) {
     case Activation::gelu_tanh:
       return 0.5 * x * (1 + std::tanh(std::sqrt(2 / pi) * (x + 0.044715 * x * x * x)));
     case Activation::silu:
+    case Activation::solu:  // whose rows are made at once
       break;
   }
   return x / (1 + std::exp(-x));
+}
+
+/// f of every neuron; SoLU of a row is x eˣ ÷ Σ eˣ.
+void activate(Activation f, Table& x) {
+  if (f != Activation::solu) {
+    for (double& value : x.values) value = activated(f, value);
+    return;
+  }
+  for (Index row = 0; row < x.rows; ++row) {
+    double most = x.at(row, 0), total = 0;
+    for (Index i = 0; i < x.columns; ++i) most = std::max(most, x.at(row, i));
+    for (Index i = 0; i < x.columns; ++i) total += std::exp(x.at(row, i) - most);
+    for (Index i = 0; i < x.columns; ++i) x.at(row, i) *= std::exp(x.at(row, i) - most) / total;
+  }
 }
 
 /// cap · tanh(x ÷ cap)
@@ -119,9 +138,10 @@ void rotate(Table& x, Index heads, Index d_head, const RotaryConfig& r) {
 
 void normalize_heads(const ModelConfig& c, Table& x, Index heads, const Tensor& gain, const Tensor& bias) {
   if (c.qk_norm == QkNorm::none) return;
-  if (c.qk_norm == QkNorm::full_width) return normalize(c, x, 0, x.columns, gain, bias);
+  if (c.qk_norm == QkNorm::full_width) return normalize(c, c.norm, x, 0, x.columns, gain, bias);
   for (Index head = 0; head < heads; ++head)
-    normalize(c, x, head * c.dims.d_head, c.dims.d_head, gain, bias, c.qk_norm_by_head ? head * c.dims.d_head : 0);
+    normalize(c, c.norm, x, head * c.dims.d_head, c.dims.d_head, gain, bias,
+              c.qk_norm_by_head ? head * c.dims.d_head : 0);
 }
 
 /// softmax over the keys that `row` sees.
@@ -175,11 +195,12 @@ Table attend(const ModelConfig& c, const RawLayer& w, int layer, const Table& x,
 /// f(x W_in + b) W_out + b, or (f(x W_gate + b) ∘ (x W_in + b)) W_out + b.
 Table feed_forward(const ModelConfig& c, const RawLayer& w, const Table& x, const std::stop_token& stop) {
   Table hidden = product(x, c.gated_mlp ? w.gate_weight : w.up_weight, c.gated_mlp ? w.gate_bias : w.up_bias, stop);
-  for (double& value : hidden.values) value = activated(c.activation, value);
+  activate(c.activation, hidden);
   if (c.gated_mlp) {
     const Table linear = product(x, w.up_weight, w.up_bias, stop);
     for (std::size_t i = 0; i < hidden.values.size(); ++i) hidden.values[i] *= linear.values[i];
   }
+  if (c.mlp_norm) hidden = normed(c, NormKind::layer_norm, std::move(hidden), w.mlp_norm_gain, w.mlp_norm_bias);
   return product(hidden, w.down_weight, w.down_bias, stop);
 }
 
@@ -220,7 +241,8 @@ Pass forward(const ModelConfig& c, const RawWeights& w, std::span<const std::int
     out.resid_post.push_back(x);
     if (progress) *progress = static_cast<float>(layer + 1) / static_cast<float>(c.dims.layers + 1);
   }
-  out.logits = product(normed(c, std::move(x), w.final_gain, w.final_bias), w.unembedding, w.unembedding_bias, stop);
+  out.logits = product(normed(c, c.final_norm(), std::move(x), w.final_gain, w.final_bias), w.unembedding,
+                       w.unembedding_bias, stop);
   for (double& value : out.logits.values) value = capped(value * c.logit_scale, c.logit_cap);
   return out;
 }

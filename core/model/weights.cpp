@@ -46,22 +46,32 @@ std::string_view symbol_of(WeightMatrix matrix) {
 
 Tensor normalized(const ModelConfig& config, const NormWeights& norm, Backend& backend, const Tensor& x,
                   RowQueue* later) {
-  return config.norm == NormKind::rms_norm ? backend.rms_norm(x, norm.gain, config.norm_epsilon, later)
-                                           : backend.layer_norm(x, norm.gain, norm.bias, config.norm_epsilon, later);
+  switch (norm.kind) {
+    case NormKind::layer_norm:
+      return backend.layer_norm(x, norm.gain, norm.bias, config.norm_epsilon, later);
+    case NormKind::rms_norm:
+      return backend.rms_norm(x, norm.gain, config.norm_epsilon, later);
+    case NormKind::none:
+      break;
+  }
+  return x;
 }
 
-Backend::Unary activation_op(Activation activation) {
+Tensor activated(Activation activation, Backend& backend, const Tensor& x, RowQueue* later) {
+  using Unary = Backend::Unary;
   switch (activation) {
     case Activation::relu:
-      return Backend::Unary::relu;
+      return backend.activate(Unary::relu, x, later);
     case Activation::gelu:
-      return Backend::Unary::gelu;
+      return backend.activate(Unary::gelu, x, later);
     case Activation::gelu_tanh:
-      return Backend::Unary::gelu_tanh;
+      return backend.activate(Unary::gelu_tanh, x, later);
     case Activation::silu:
-      return Backend::Unary::silu;
+      return backend.activate(Unary::silu, x, later);
+    case Activation::solu:
+      break;
   }
-  return Backend::Unary::relu;
+  return backend.solu(x, later);
 }
 
 float score_scale(const ModelConfig& config, int layer) {
@@ -161,6 +171,7 @@ ModelWeights Model::weights() const {
     whole(layer.gate, block.gate, block.gate_bias);
     whole(layer.up, block.up, block.up_bias);
     whole(layer.down, block.down, block.down_bias);
+    block.mlp_norm = layer.mlp_norm;
     const Index width = d.d_head, keys = Index{d.heads} * width, values = keys + Index{d.kv_heads} * width;
     for (Index head = 0; head < d.heads; ++head) {
       const Index group = d.kv_of(head);
@@ -199,6 +210,16 @@ Projection Model::projection(int layer, WeightMatrix matrix) const {
       return whole(l.down);
   }
   return {};
+}
+
+const LowRankUpdate* Model::adapted(int layer, WeightMatrix matrix) const {
+  const auto& all = nth(parts_->layers, layer).adapted;
+  const auto found = all.find(matrix);
+  return found == all.end() ? nullptr : &found->second;
+}
+
+const std::vector<std::string>& Model::adapted_elsewhere() const {
+  return parts_->adapted_elsewhere;
 }
 
 std::shared_ptr<const SingularDirections> Model::singular(int layer, WeightMatrix matrix) const {

@@ -13,9 +13,10 @@
 
 namespace headscope {
 
-/// x → (x − mean) / √(var + ε) · gain + bias, or x / √(mean x² + ε) · gain.
+/// x → (x − mean) / √(var + ε) · gain + bias, or x / √(mean x² + ε) · gain, or x.
 struct NormWeights {
   Tensor gain, bias;  ///< (d_model)
+  NormKind kind = NormKind::layer_norm;
 };
 
 /// One head. Query heads of a group share k and v, which then appear in each of them.
@@ -36,6 +37,7 @@ struct BlockWeights {
                            ///< read the same norm
   Tensor gate, gate_bias;  ///< (d_model, d_mlp), (d_mlp): gated MLPs only; the activation acts on this branch
   Tensor up, up_bias;      ///< likewise: the linear branch of a gated MLP
+  NormWeights mlp_norm;    ///< behind the activation; undefined in most models
   Tensor down, down_bias;  ///< (d_mlp, d_model), (d_model): row i is what neuron i writes
 };
 
@@ -67,8 +69,8 @@ struct Projection {
 Tensor normalized(const ModelConfig& config, const NormWeights& norm, Backend& backend, const Tensor& x,
                   RowQueue* later = nullptr);
 
-/// The op that computes this activation function.
-Backend::Unary activation_op(Activation activation);
+/// This activation function of x (…, d_mlp).
+Tensor activated(Activation activation, Backend& backend, const Tensor& x, RowQueue* later = nullptr);
 
 /// Rows (token, d_model) of the token embedding as they enter the residual stream: multiplied and normalised as this
 /// model does.

@@ -68,6 +68,8 @@ class Backend {
   virtual Tensor rms_norm(const Tensor& x, const Tensor& gain, double epsilon, RowQueue* later = nullptr);
   enum class Unary { relu, gelu, gelu_tanh, silu };
   virtual Tensor activate(Unary f, const Tensor& x, RowQueue* later = nullptr);
+  /// x ∘ softmax(x) over the last axis (Elhage et al., Softmax Linear Units, 2022).
+  virtual Tensor solu(const Tensor& x, RowQueue* later = nullptr);
   /// x (row, head, d) with pair i of row r turned by its angle; cosine and sine are (row, pairs), 2 · pairs ≤ d. Pair i
   /// is (i, i + pairs), or `adjacent` (2i, 2i + 1); what follows the pairs stays.
   virtual Tensor rotate(const Tensor& x, const Tensor& cosine, const Tensor& sine, RowQueue* later = nullptr,

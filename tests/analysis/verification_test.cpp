@@ -68,6 +68,31 @@ TEST_CASE("a witness that differs in one cell is told by its layer, head, query 
   }
 }
 
+TEST_CASE("a capture of a batch of one, with bridges' name for logits, is read as one of the text alone") {
+  const Subject subject(gemma);
+  const ModelConfig& config = subject.loaded.model->config();
+  const auto file = SafetensorsFile::open(gemma / "expected.safetensors");
+  const ReferenceCapture plain = read_reference(gemma / "expected.safetensors", config);
+  const auto count = static_cast<std::int64_t>(plain.ids.size());
+  SafetensorsWriter writer;
+  writer.add("tokens", DType::i32, {1, count}, [ids = plain.ids](std::ostream& out) {
+    out.write(reinterpret_cast<const char*>(ids.data()), static_cast<std::streamsize>(4 * ids.size()));
+  });
+  const Tensor maps = file.tensor("blocks.1.attn.hook_pattern"), logits = file.tensor("logits");
+  writer.add("blocks.1.attn.hook_pattern", maps.reshape({1, maps.dim(0), maps.dim(1), maps.dim(2)}));
+  writer.add("unembed.hook_out", logits.reshape({1, logits.dim(0), logits.dim(1)}));
+  const fs::path path = scratch_dir("verification-batch") / "capture.safetensors";
+  writer.write(path);
+  const ReferenceCapture found = read_reference(path, config);
+  CHECK(found.ids == plain.ids);
+  CHECK(found.values.logits.values == plain.values.logits.values);
+  REQUIRE(found.values.patterns.size() == plain.values.patterns.size());
+  CHECK(found.values.patterns[0].empty());
+  REQUIRE(found.values.patterns[1].size() == plain.values.patterns[1].size());
+  CHECK(found.values.patterns[1][2].values == plain.values.patterns[1][2].values);
+  CHECK(verify(*subject.trace(found.ids, MapStorage::dense, false), found.values).agrees());
+}
+
 TEST_CASE("verify prints every difference, and ends with 1 where a reference disagrees") {
   const auto file = SafetensorsFile::open(gemma / "expected.safetensors");
   const auto ids = file.entry("tokens").items<std::int32_t>();

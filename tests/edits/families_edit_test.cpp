@@ -117,8 +117,11 @@ TEST_CASE("no form of an edit quietly does nothing in any family, but for those 
            (begins("mechanism") && !c.windows.empty()) ||  // those that run along the text see all of it
            (begins("singular mlp_gate") && !c.gated_mlp) || (begins("singular") && c.clip_qkv > 0) ||
            (begins("latent keys") && c.clip_qkv > 0) ||
-           (begins("post norm") && (c.dims.parallel || c.norm_place != NormPlace::before)) ||
-           (begins("switch off ln") && (c.norm_place == NormPlace::behind || c.shared_norm)) ||
+           (begins("post norm") &&
+            (c.dims.parallel || c.norm_place != NormPlace::before || c.norm == NormKind::none)) ||
+           (begins("switch off ln") &&
+            (c.norm_place == NormPlace::behind || c.shared_norm || c.norm == NormKind::none)) ||
+           begins("adapter") ||  // none was merged into these
            (begins("patch resid_mid") && c.dims.parallel) || begins("share keys") || begins("latent keys");
   };
   for_each_family([&](Family& f) {

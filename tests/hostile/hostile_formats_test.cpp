@@ -58,6 +58,49 @@ TEST_CASE("mutants of GGUF files are read or refused") {
                   mutated_numbers) > 100);
 }
 
+TEST_CASE("mutants of GGUF files whose rows are sorted anew are read or refused") {
+  for (const char* name : {"falcon-new.gguf", "gemma3.gguf", "phi2-old.gguf"})
+    CHECK(refused(name, read_file(reference(std::string("formats/gguf/") + name)).substr(0, 8000), 100,
+                  as_file("m.gguf", read_model), mutated_numbers) > 50);
+  for (const char* name : {"falcon-new.gguf", "granite.gguf"})
+    CHECK(refused(name, read_file(reference(std::string("formats/gguf/") + name)), 600, as_file("m.gguf", read_model),
+                  mutated_numbers) > 20);
+}
+
+TEST_CASE("mutants of TransformerLens' files and configurations are read or refused") {
+  const auto read = [](const fs::path& path) {
+    const ModelFiles files = ModelFiles::open(locate_model(path));
+    read_weights(*files.weights, load_config(path));
+  };
+  for (const char* name : {"lens-dict.pt", "lens-class.pt"})
+    CHECK(refused(name, read_file(reference(std::string("formats/") + name)), 800, as_file("m.pt", read),
+                  mutated_numbers) > 50);
+  for (const char* name : {"transformer_lens-gated", "transformer_lens-folded"}) {
+    const fs::path folder = testing::scratch_dir("mutants-lens");
+    fs::copy(reference(std::string("families/") + name), folder);
+    CHECK(refused(name, read_file(folder / "config.json"), 400, [&](const std::string& bytes) {
+            std::ofstream(folder / "config.json", std::ios::binary | std::ios::trunc) << bytes;
+            read(folder);
+          }) > 100);
+  }
+}
+
+TEST_CASE("mutants of adapters are merged or refused") {
+  const fs::path folder = testing::scratch_dir("mutants-adapter");
+  fs::copy(reference("adapters/qwen2"), folder);
+  const fs::path whole = with_adapter(reference("families/qwen2"), folder);
+  for (const char* name : {"adapter_config.json", "adapter_model.safetensors"}) {
+    CAPTURE(name);
+    const std::string bytes = read_file(folder / name);
+    CHECK(refused(name, bytes, 400, [&](const std::string& changed) {
+            std::ofstream(folder / name, std::ios::binary | std::ios::trunc) << changed;
+            const ModelFiles files = ModelFiles::open(locate_model(whole));
+            read_weights(*files.weights, load_config(whole));
+          }) > 50);
+    std::ofstream(folder / name, std::ios::binary | std::ios::trunc) << bytes;
+  }
+}
+
 TEST_CASE("mutants of PyTorch's files are read or refused") {
   for (const char* name : {"state.pt", "old.pt"})
     CHECK(refused(name, read_file(reference(std::string("formats/") + name)), 3000, as_file("m.pt", read_model),

@@ -1,5 +1,5 @@
-// Every family against `transformers` in float64: tests/reference/families, made by make_families.py. Tiny models with
-// unusual settings; each has a switch that others do not.
+// Every family against `transformers` in float64: tests/reference/families, made by make_families.py, and by
+// make_transformer_lens.py in NumPy. Tiny models with unusual settings; each has a switch that others do not.
 
 #include <doctest/doctest.h>
 
@@ -149,6 +149,11 @@ TEST_CASE("every family's parameters add up from its configuration alone, which 
     CHECK(again.tied_embeddings == own.tied_embeddings);
     CHECK(again.bias.q == own.bias.q);
     CHECK(again.bias.up == own.bias.up);
+    CHECK(again.norm == own.norm);
+    CHECK(again.norm_weights == own.norm_weights);
+    CHECK(again.mlp_norm == own.mlp_norm);
+    CHECK(again.final_rms == own.final_rms);
+    CHECK(again.activation == own.activation);
   });
 }
 

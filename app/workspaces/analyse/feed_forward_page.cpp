@@ -254,6 +254,8 @@ class FeedForwardPage final : public ReadingPage {
          "ReLU is 0 for half of all inputs and lets no gradient through there. GELU and SiLU are smooth and dip "
          "below 0 on the left; the tanh form is an approximation of GELU. A gated unit multiplies the result by "
          "a second, linear reading of the same input: it can change the sign.");
+    if (answer->source.model.model->config().activation == Activation::solu)
+      note(c.ui, "This model's SoLU has no curve: a neuron gives x eˣ ÷ Σ eˣ over all of its layer.");
   }
 
   void parameters(const PageContext& c) {

@@ -28,4 +28,5 @@
   X(cohere)                   \
   X(granite)                  \
   X(gpt_bigcode)              \
-  X(starcoder2)
+  X(starcoder2)               \
+  X(transformer_lens)

@@ -6,107 +6,20 @@
 #include <cmath>
 #include <optional>
 #include <set>
-#include <span>
 
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/base/json.h"
+#include "core/model/formats/gguf_architectures.h"
 
 namespace headscope {
 
 namespace {
 
 using nlohmann::json;
-
-/// "#" is the layer. A name stands for its weight and its bias.
-struct TensorRule {
-  std::string_view gguf, family;
-  Turn turn = Turn::none;
-  /// The key with the number of heads, of rotary_pairs.
-  std::string_view heads = "";
-};
-struct KeyRule {
-  std::string_view gguf, config;  ///< "block_count", without the architecture in front
-};
-struct Architecture {
-  std::string_view name, model_type;
-  std::span<const KeyRule> keys;
-  std::span<const TensorRule> tensors;
-  /// Truth values of config.json that say whether a tensor is there.
-  std::span<const KeyRule> flags = {};
-};
-
-constexpr KeyRule llama_keys[] = {
-    {"block_count", "num_hidden_layers"},
-    {"context_length", "max_position_embeddings"},
-    {"embedding_length", "hidden_size"},
-    {"feed_forward_length", "intermediate_size"},
-    {"attention.head_count", "num_attention_heads"},
-    {"attention.head_count_kv", "num_key_value_heads"},
-    {"attention.key_length", "head_dim"},
-    {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
-    {"rope.freq_base", "rope_theta"},
-};
-constexpr TensorRule llama_tensors[] = {
-    {"token_embd", "model.embed_tokens"},
-    {"output_norm", "model.norm"},
-    {"output", "lm_head"},
-    {"blk.#.attn_norm", "model.layers.#.input_layernorm"},
-    {"blk.#.attn_q", "model.layers.#.self_attn.q_proj", Turn::rotary_pairs, "attention.head_count"},
-    {"blk.#.attn_k", "model.layers.#.self_attn.k_proj", Turn::rotary_pairs, "attention.head_count_kv"},
-    {"blk.#.attn_v", "model.layers.#.self_attn.v_proj"},
-    {"blk.#.attn_output", "model.layers.#.self_attn.o_proj"},
-    {"blk.#.ffn_norm", "model.layers.#.post_attention_layernorm"},
-    {"blk.#.ffn_gate", "model.layers.#.mlp.gate_proj"},
-    {"blk.#.ffn_up", "model.layers.#.mlp.up_proj"},
-    {"blk.#.ffn_down", "model.layers.#.mlp.down_proj"},
-};
-
-constexpr KeyRule llama_flags[] = {{"blk.0.attn_q.bias", "attention_bias"}, {"blk.0.ffn_up.bias", "mlp_bias"}};
-
-// As Llama, but that their rows lie as the family's do.
-constexpr TensorRule qwen_tensors[] = {
-    {"token_embd", "model.embed_tokens"},
-    {"output_norm", "model.norm"},
-    {"output", "lm_head"},
-    {"blk.#.attn_norm", "model.layers.#.input_layernorm"},
-    {"blk.#.attn_q", "model.layers.#.self_attn.q_proj"},
-    {"blk.#.attn_k", "model.layers.#.self_attn.k_proj"},
-    {"blk.#.attn_v", "model.layers.#.self_attn.v_proj"},
-    {"blk.#.attn_q_norm", "model.layers.#.self_attn.q_norm"},
-    {"blk.#.attn_k_norm", "model.layers.#.self_attn.k_norm"},
-    {"blk.#.attn_output", "model.layers.#.self_attn.o_proj"},
-    {"blk.#.ffn_norm", "model.layers.#.post_attention_layernorm"},
-    {"blk.#.ffn_gate", "model.layers.#.mlp.gate_proj"},
-    {"blk.#.ffn_up", "model.layers.#.mlp.up_proj"},
-    {"blk.#.ffn_down", "model.layers.#.mlp.down_proj"},
-};
-constexpr KeyRule qwen3_flags[] = {{"blk.0.attn_q.bias", "attention_bias"}};
-
-constexpr KeyRule gpt2_keys[] = {
-    {"block_count", "n_layer"},         {"context_length", "n_positions"},
-    {"embedding_length", "n_embd"},     {"feed_forward_length", "n_inner"},
-    {"attention.head_count", "n_head"}, {"attention.layer_norm_epsilon", "layer_norm_epsilon"},
-};
-constexpr TensorRule gpt2_tensors[] = {
-    {"token_embd", "transformer.wte"},
-    {"position_embd", "transformer.wpe"},
-    {"output_norm", "transformer.ln_f"},
-    {"output", "lm_head"},
-    {"blk.#.attn_norm", "transformer.h.#.ln_1"},
-    {"blk.#.attn_qkv", "transformer.h.#.attn.c_attn", Turn::transposed},
-    {"blk.#.attn_output", "transformer.h.#.attn.c_proj", Turn::transposed},
-    {"blk.#.ffn_norm", "transformer.h.#.ln_2"},
-    {"blk.#.ffn_up", "transformer.h.#.mlp.c_fc", Turn::transposed},
-    {"blk.#.ffn_down", "transformer.h.#.mlp.c_proj", Turn::transposed},
-};
-
-constexpr Architecture architectures[] = {
-    {"llama", "llama", llama_keys, llama_tensors, llama_flags},
-    {"qwen2", "qwen2", llama_keys, qwen_tensors},
-    {"qwen3", "qwen3", llama_keys, qwen_tensors, qwen3_flags},
-    {"gpt2", "gpt2", gpt2_keys, gpt2_tensors},
-};
+using Architecture = GgufArchitecture;
+using KeyRule = GgufKeyRule;
+using TensorRule = GgufTensorRule;
 
 /// Keys of an architecture that say nothing about the numbers, or what is told and checked elsewhere.
 constexpr std::string_view harmless_keys[] = {
@@ -121,9 +34,9 @@ const Architecture& architecture_of(const GgufFile& file) {
   const std::string where = file.path().string() + ": general.architecture";
   const std::string* const name = file.find<std::string>("general.architecture");
   std::string known;
-  for (const Architecture& each : architectures) {
-    if (name && *name == each.name) return each;
-    known += (known.empty() ? "" : ", ") + std::string(each.name);
+  for (const Architecture& each : gguf_architectures()) {
+    if (name && *name == each.name && (each.where.empty() || file.contains(std::string(each.where)))) return each;
+    if (each.where.empty()) known += (known.empty() ? "" : ", ") + std::string(each.name);
   }
   throw Error(where, "one of " + known, name ? "\"" + excerpt(*name, 60) + "\"" : "none",
               "take the model's Hugging Face folder, if its family is known");
@@ -133,8 +46,8 @@ std::string key_of(const Architecture& architecture, std::string_view key) {
   return fmt::format("{}.{}", architecture.name, key);
 }
 
-/// A number, also of a list with one number for every layer, which must be the same: layers that differ in shape are no
-/// decoder that is known here.
+/// A number or a truth value, also of a list with one number for every layer, which must be the same: layers that
+/// differ in shape are no decoder that is known here.
 json number_of(const GgufFile& file, const std::string& key) {
   const std::string where = file.path().string() + ": " + key;
   return std::visit(
@@ -143,10 +56,10 @@ json number_of(const GgufFile& file, const std::string& key) {
           if (value.empty() || std::ranges::adjacent_find(value, std::ranges::not_equal_to()) != value.end())
             throw Error(where, "the same number for every layer", value.empty() ? "no number" : "different ones");
           return value.front();
-        } else if constexpr (std::is_same_v<T, std::int64_t> || std::is_same_v<T, double>) {
+        } else if constexpr (std::is_same_v<T, std::int64_t> || std::is_same_v<T, double> || std::is_same_v<T, bool>) {
           return value;
         } else {
-          throw Error(where, "a number", "another value");
+          throw Error(where, "a number or a truth value", "another value");
         }
       },
       file.keys().at(key));
@@ -201,15 +114,15 @@ void put_scaling(const GgufFile& file, const Architecture& architecture, json& c
   }
 }
 
-/// The rule for a tensor's name, and its layer; none when there is none.
+/// The rules for a tensor's name, and its layer; none where there are none.
 struct Place {
-  const TensorRule* rule = nullptr;
+  std::vector<const TensorRule*> rules;
   std::string layer, part;  ///< "3", ".weight"
 };
 Place place_of(const Architecture& architecture, const std::string& name) {
   const std::size_t dot = name.rfind('.');
   if (dot == std::string::npos || (name.substr(dot) != ".weight" && name.substr(dot) != ".bias")) return {};
-  Place place{nullptr, "", name.substr(dot)};
+  Place place{{}, "", name.substr(dot)};
   std::string stem = name.substr(0, dot);
   if (stem.starts_with("blk.")) {
     const std::size_t end = stem.find('.', 4);
@@ -218,8 +131,35 @@ Place place_of(const Architecture& architecture, const std::string& name) {
     stem = "blk.#" + stem.substr(end);
   }
   for (const TensorRule& rule : architecture.tensors)
-    if (rule.gguf == stem) place.rule = &rule;
+    if (rule.gguf == stem) place.rules.push_back(&rule);
   return place;
+}
+
+/// Throws Error when the rows of the tensor are not so many that they can be turned.
+RenamedWeights::Stored stored_as(const GgufFile& file, const Architecture& architecture, const TensorEntry& entry,
+                                 Turn turn) {
+  RenamedWeights::Stored stored{entry.name, turn};
+  const std::int64_t rows = entry.shape.empty() ? 0 : entry.shape[0];
+  const auto fail = [&](const std::string& expected, const std::string& found) {
+    return Error(file.path().string() + ": tensor " + excerpt(entry.name), expected, found);
+  };
+  const std::int64_t heads = whole_of(file, key_of(architecture, "attention.head_count")).value_or(0),
+                     keys = whole_of(file, key_of(architecture, "attention.head_count_kv")).value_or(heads);
+  if (turn == Turn::rotary_pairs || turn == Turn::rotary_pairs_of_keys) {
+    const std::int64_t own = turn == Turn::rotary_pairs ? heads : keys;
+    if (own < 1 || own > rows || rows % (2 * own) != 0)
+      throw fail("rows in pairs for each head", fmt::format("{} rows for {} heads", rows, own));
+    stored.heads = static_cast<int>(own);
+  } else if (turn == Turn::by_group) {
+    if (keys < 1 || heads < 1 || heads % keys != 0 || heads > rows || rows % (heads + 2 * keys) != 0)
+      throw fail("rows for each head of queries, keys and values",
+                 fmt::format("{} rows for {} heads on {} key heads", rows, heads, keys));
+    stored.heads = static_cast<int>(heads);
+    stored.kv_heads = static_cast<int>(keys);
+  } else if (turn == Turn::first_third || turn == Turn::second_third || turn == Turn::last_third) {
+    if (rows < 3 || rows % 3 != 0) throw fail("as many rows of queries as of keys and values", std::to_string(rows));
+  }
+  return stored;
 }
 
 }  // namespace
@@ -241,8 +181,13 @@ ConfigReader gguf_config(const GgufFile& file) {
   if (const auto width = whole_of(file, prefix + "embedding_length"); !d_head && width && heads && *heads > 0)
     d_head = *width / *heads;
   must_be(file, prefix + "attention.value_length", d_head, "as keys have");
-  must_be(file, prefix + "rope.dimension_count", d_head, "the whole width of a head");
-  if (!config.contains("num_key_value_heads"))
+  const std::string turning = prefix + "rope.dimension_count";
+  if (const auto width = whole_of(file, turning); architecture.share.empty() || !width || !d_head || *width >= *d_head)
+    must_be(file, turning, d_head, "the whole width of a head");
+  else  // a little more than the share, so that rounding takes no dimension away
+    config[std::string(architecture.share)] =
+        (static_cast<double>(*width) + 0.25) / static_cast<double>(std::max<std::int64_t>(*d_head, 1));
+  if (!known.contains(prefix + "attention.head_count_kv"))
     must_be(file, prefix + "attention.head_count_kv", heads, "as many as there are heads");
   for (const char* key : {"attention.value_length", "rope.dimension_count", "attention.head_count_kv",
                           "rope.scaling.type", "rope.scaling.factor", "rope.scaling.original_context_length"})
@@ -263,6 +208,7 @@ ConfigReader gguf_config(const GgufFile& file) {
   config["tie_word_embeddings"] = !file.contains("output.weight");
   for (const KeyRule& flag : architecture.flags)
     config[std::string(flag.config)] = file.contains(std::string(flag.gguf));
+  if (architecture.more) architecture.more(file, config);
   for (const char* which : {"bos", "eos"})
     if (const auto id = whole_of(file, fmt::format("tokenizer.ggml.{}_token_id", which)))
       config[fmt::format("{}_token_id", which)] = *id;
@@ -276,23 +222,12 @@ std::unique_ptr<WeightSource> gguf_weights(const std::shared_ptr<const GgufFile>
   for (const auto& [name, entry] : file->tensors()) {
     if (name == rope_factors) continue;
     const Place place = place_of(architecture, name);
-    if (!place.rule) {
-      if (strangers.size() < 120) strangers += (strangers.empty() ? "" : ", ") + excerpt(name, 60);
-      continue;
+    if (place.rules.empty() && strangers.size() < 120) strangers += (strangers.empty() ? "" : ", ") + excerpt(name, 60);
+    for (const TensorRule* const rule : place.rules) {
+      std::string known(rule->family);
+      if (const std::size_t at = known.find('#'); at != std::string::npos) known.replace(at, 1, place.layer);
+      by_name.emplace(known + place.part, stored_as(*file, architecture, entry, rule->turn));
     }
-    std::string known(place.rule->family);
-    if (const std::size_t at = known.find('#'); at != std::string::npos) known.replace(at, 1, place.layer);
-    RenamedWeights::Stored stored{name, place.rule->turn, 1};
-    if (stored.turn == Turn::rotary_pairs) {
-      auto heads = whole_of(*file, key_of(architecture, place.rule->heads));
-      if (!heads) heads = whole_of(*file, key_of(architecture, "attention.head_count"));
-      const std::int64_t rows = entry.shape.empty() ? 0 : entry.shape[0];
-      if (!heads || *heads < 1 || *heads > rows || rows % (2 * *heads) != 0)
-        throw Error(file->path().string() + ": tensor " + name, "rows in pairs for each head",
-                    fmt::format("{} rows for {} heads", rows, heads.value_or(0)));
-      stored.heads = static_cast<int>(*heads);
-    }
-    by_name.emplace(known + place.part, std::move(stored));
   }
   if (!strangers.empty())
     throw Error(file->path().string(), "only tensors that a " + std::string(architecture.name) + " has", strangers,

@@ -1,6 +1,6 @@
 #pragma once
 // How llama.cpp's GGUF files keep the families: the hyper-parameters of a config.json under other keys, tensors under
-// other names. An architecture is an entry of one table.
+// other names (gguf_architectures.h).
 
 #include <memory>
 

@@ -18,12 +18,32 @@ std::string RenamedWeights::dtype(const std::string& name) const {
 
 Tensor RenamedWeights::take(const std::string& name, const Shape& shape) const {
   const Stored& stored = by_name_.at(name);
-  if (stored.turn != Turn::transposed) {
-    const Tensor tensor = FileWeights(*file_).take(stored.name, shape);
-    return stored.turn == Turn::none ? tensor : halves_from_pairs(tensor, stored.heads);
+  const FileWeights file(*file_);
+  switch (stored.turn) {
+    case Turn::none:
+      return file.take(stored.name, shape);
+    case Turn::transposed:  // its bias is none
+      return shape.rank() == 2 ? file.take(stored.name, {shape[1], shape[0]}).transpose(0, 1)
+                               : file.take(stored.name, shape);
+    case Turn::rotary_pairs:
+    case Turn::rotary_pairs_of_keys:
+      return halves_from_pairs(file.take(stored.name, shape), stored.heads);
+    case Turn::by_group:
+      return groups_from_kinds(file.take(stored.name, shape), stored.heads, stored.kv_heads);
+    case Turn::plus_one: {
+      Tensor less = file.take(stored.name, shape).copy();
+      for (float& v : less.mutable_values()) v -= 1;
+      return less;
+    }
+    case Turn::first_third:
+    case Turn::second_third:
+    case Turn::last_third:
+      break;
   }
-  if (shape.rank() != 2) return FileWeights(*file_).take(stored.name, shape);  // the bias of a transposed matrix
-  return FileWeights(*file_).take(stored.name, {shape[1], shape[0]}).transpose(0, 1);
+  Shape all = shape;
+  all[0] *= 3;
+  const Index from = shape[0] * (static_cast<int>(stored.turn) - static_cast<int>(Turn::first_third));
+  return file.take(stored.name, all).slice(0, from, from + shape[0]);
 }
 
 Tensor halves_from_pairs(const Tensor& rows, int heads) {
@@ -32,6 +52,19 @@ Tensor halves_from_pairs(const Tensor& rows, int heads) {
   for (Index row = 0; row < rows.dim(0); ++row) {
     const Index head = row / d, in_head = row % d, to = head * d + in_head % 2 * (d / 2) + in_head / 2;
     std::copy_n(rows.data() + row * width, width, out.mutable_data() + to * width);
+  }
+  return out;
+}
+
+Tensor groups_from_kinds(const Tensor& rows, int heads, int kv_heads) {
+  const Index d = rows.dim(0) / (heads + 2 * kv_heads), width = rows.size() / rows.dim(0), group = heads / kv_heads;
+  Tensor out = Tensor::uninitialized(rows.shape());
+  float* to = out.mutable_data();
+  const auto put = [&](Index from, Index count) { to = std::copy_n(rows.data() + from * width, count * width, to); };
+  for (Index key = 0; key < kv_heads; ++key) {
+    put(key * group * d, group * d);
+    put((heads + key) * d, d);
+    put((heads + kv_heads + key) * d, d);
   }
   return out;
 }

@@ -17,6 +17,12 @@ enum class Turn {
   none,
   transposed,    ///< (out, in) where the family keeps (in, out)
   rotary_pairs,  ///< rows of each head in pairs (0, d/2), (1, d/2 + 1), … instead of both halves one after another
+  rotary_pairs_of_keys,  ///< likewise, of key heads
+  by_group,  ///< rows of all queries, all keys, all values, instead of each key head's queries, key and value together
+  plus_one,  ///< 1 was added
+  first_third,
+  second_third,
+  last_third,  ///< of the rows of one tensor that holds three of the family's
 };
 
 class RenamedWeights final : public WeightSource {
@@ -24,7 +30,8 @@ class RenamedWeights final : public WeightSource {
   struct Stored {
     std::string name;  ///< in the file
     Turn turn = Turn::none;
-    int heads = 1;  ///< of rotary_pairs
+    int heads = 1;     ///< of rotary_pairs and by_group
+    int kv_heads = 1;  ///< of by_group
   };
   RenamedWeights(std::shared_ptr<const TensorFile> file, std::map<std::string, Stored> by_name)
       : file_(std::move(file)), by_name_(std::move(by_name)) {}
@@ -42,5 +49,7 @@ class RenamedWeights final : public WeightSource {
 
 /// The rows of each of `heads` heads, stored in pairs, as two halves.
 Tensor halves_from_pairs(const Tensor& rows, int heads);
+/// The rows of all queries, all keys and all values, as those of each key head together.
+Tensor groups_from_kinds(const Tensor& rows, int heads, int kv_heads);
 
 }  // namespace headscope

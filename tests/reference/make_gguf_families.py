@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+"""Writes tests/reference/formats/gguf/: the tiny models of tests/reference/families as llama.cpp's converter keeps their
+architectures, by the gguf package.
+
+    python3 -m pip install numpy gguf safetensors && python3 tests/reference/make_gguf_families.py
+
+NAME.gguf, and NAME.json: the config.json of the folder that it must compute the same as, with "weights" beside: the folder
+with those weights. Where an architecture keeps less than the family can say (score scales, norms of queries), the folder's
+configuration says that less too.
+"""
+import json
+import pathlib
+import re
+
+import gguf
+import numpy as np
+from reference_model import write_safetensors
+from safetensors.numpy import load_file
+
+HERE = pathlib.Path(__file__).parent
+OUT = HERE / "formats" / "gguf"
+
+LLAMA = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output", "model.layers.": "blk.",
+         "input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
+         "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm",
+         "post_attention_layernorm": "ffn_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down"}
+NORMS_BEHIND = {"post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm",
+                "post_feedforward_layernorm": "post_ffw_norm"}
+PHI = LLAMA | {"self_attn.dense": "attn_output", "model.final_layernorm": "output_norm", "mlp.fc1": "ffn_up", "mlp.fc2": "ffn_down"}
+PHI3 = LLAMA | {"self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up"}
+NEOX = {"gpt_neox.embed_in": "token_embd", "gpt_neox.final_layer_norm": "output_norm", "embed_out": "output", "lm_head": "output",
+        "gpt_neox.layers.": "blk.", "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm",
+        "attention.query_key_value": "attn_qkv", "attention.dense": "attn_output", "mlp.dense_h_to_4h": "ffn_up",
+        "mlp.dense_4h_to_h": "ffn_down"}
+FALCON = {"transformer.word_embeddings_layernorm": "token_embd_norm", "transformer.word_embeddings": "token_embd",
+          "transformer.ln_f": "output_norm", "lm_head": "output", "transformer.h.": "blk.", "input_layernorm": "attn_norm",
+          "ln_mlp": "attn_norm", "ln_attn": "attn_norm_2", "post_attention_layernorm": "ffn_norm",
+          "self_attention.query_key_value": "attn_qkv", "self_attention.dense": "attn_output", "mlp.dense_h_to_4h": "ffn_up",
+          "mlp.dense_4h_to_h": "ffn_down"}
+MPT = {"transformer.wte": "token_embd", "transformer.norm_f": "output_norm", "lm_head": "output", "transformer.blocks.": "blk.",
+       "norm_1": "attn_norm", "norm_2": "ffn_norm", "attn.Wqkv": "attn_qkv", "attn.out_proj": "attn_output",
+       "ffn.up_proj": "ffn_up", "ffn.down_proj": "ffn_down"}
+STARCODER = {"transformer.wte": "token_embd", "transformer.wpe": "position_embd", "transformer.ln_f": "output_norm",
+             "lm_head": "output", "transformer.h.": "blk.", "ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv",
+             "attn.c_proj": "attn_output", "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down"}
+STARCODER2 = LLAMA | {"mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down"}
+
+
+def in_pairs(rows, heads):
+    """As convert_hf_to_gguf.py permutes the rows of q and k of Llama-like models."""
+    return rows.reshape(heads, 2, rows.shape[0] // heads // 2, *rows.shape[1:]).swapaxes(1, 2).reshape(rows.shape)
+
+
+def by_kind(rows, heads, keys):
+    """Fused rows of each key head, its queries first, as all queries, all keys, all values."""
+    d = rows.shape[0] // (heads + 2 * keys)
+    groups = rows.reshape(keys, heads // keys + 2, d, *rows.shape[1:])
+    parts = [groups[:, :-2], groups[:, -2], groups[:, -1]]
+    return np.concatenate([part.reshape(-1, *rows.shape[1:]) for part in parts])
+
+
+class Dims:
+    def __init__(self, c):
+        get = lambda *names: next((c[n] for n in names if c.get(n) is not None), None)
+        self.layers = get("num_hidden_layers", "n_layer", "n_layers")
+        self.width = get("hidden_size", "n_embd", "d_model")
+        self.heads = get("num_attention_heads", "n_head", "n_heads")
+        self.d_head = get("head_dim") or self.width // self.heads
+        self.mlp = get("intermediate_size", "n_inner", "ffn_hidden_size") or 4 * self.width
+        self.context = get("max_position_embeddings", "n_positions", "max_seq_len", "seq_length") or 2048
+        self.keys = get("num_key_value_heads") or self.heads
+        if c["model_type"] == "falcon":
+            self.keys = c["num_kv_heads"] if c["new_decoder_architecture"] else 1
+        if c["model_type"] == "gpt_bigcode":
+            self.keys = 1
+
+
+def rope(c):
+    return c.get("rope_parameters") or {}
+
+
+def write(name, architecture, source, names, more=None, changes=None, tensors_of=None, pairs=False, fused=False, plus_one=False):
+    folder = HERE / "families" / source
+    config = json.loads((folder / "config.json").read_text())
+    tensors = load_file(folder / "model.safetensors")
+    config |= changes or {}
+    weights = f"families/{source}"
+    if tensors_of:
+        tensors = tensors_of(config, tensors)
+        weights = f"formats/gguf/{source}"
+        (OUT / source).mkdir(exist_ok=True)
+        write_safetensors(OUT / source / "model.safetensors", tensors)
+    (OUT / f"{name}.json").write_text(json.dumps({"weights": weights, "config": config}, indent=1) + "\n")
+    d = Dims(config)
+    writer = gguf.GGUFWriter(OUT / f"{name}.gguf", architecture)
+    writer.add_block_count(d.layers)
+    writer.add_context_length(d.context)
+    writer.add_embedding_length(d.width)
+    writer.add_feed_forward_length(d.mlp)
+    writer.add_head_count(d.heads)
+    writer.add_head_count_kv(d.keys)
+    if "head_dim" in config and config["head_dim"]:
+        writer.add_key_length(config["head_dim"])
+        writer.add_value_length(config["head_dim"])
+    if "rms_norm_eps" in config:
+        writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    else:
+        writer.add_layer_norm_eps(next((config[k] for k in ("layer_norm_eps", "layer_norm_epsilon", "norm_epsilon") if k in config), 1e-5))
+    base = rope(config).get("full_attention", rope(config)).get("rope_theta")
+    if base:
+        writer.add_rope_freq_base(base)
+    share = rope(config).get("partial_rotary_factor")
+    if share:
+        writer.add_rope_dimension_count(int(d.d_head * share))
+    writer.add_file_type(0)
+    if more:
+        more(writer, config)
+    for key, tensor in tensors.items():
+        tensor = tensor.astype(np.float32)
+        if pairs and re.search(r"\.[qk]_proj\.", key):
+            tensor = in_pairs(tensor, d.heads if ".q_proj." in key else d.keys)
+        if fused and "query_key_value" in key:
+            tensor = by_kind(tensor, d.heads, d.keys)
+        if plus_one and key.endswith("norm.weight"):
+            tensor = tensor + np.float32(1)
+        for theirs, ours in names.items():
+            key = key.replace(theirs, ours)
+        writer.add_tensor(key, tensor)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    print(name, (OUT / f"{name}.gguf").stat().st_size)
+
+
+def phi_weights(config, tensors):
+    """Without norms of queries, and a key head for each head: what Phi 2 is."""
+    random = np.random.default_rng(7)
+    width = config["hidden_size"]
+    out = {}
+    for key, tensor in tensors.items():
+        if "layernorm" in key and "self_attn" in key:
+            continue
+        if re.search(r"\.[kv]_proj\.", key):
+            tensor = random.standard_normal((width, width) if key.endswith("weight") else (width,)) * 0.3
+        out[key] = tensor.astype(np.float32)
+    return out
+
+
+def phi2_in_one_matrix():
+    """The older form of Phi 2: attn_qkv in place of attn_q, attn_k, attn_v."""
+    reader = gguf.GGUFReader(OUT / "phi2.gguf")
+    writer = gguf.GGUFWriter(OUT / "phi2-old.gguf", "phi2")
+    for field in reader.fields.values():
+        if field.name.startswith(("GGUF.", "general.architecture")):
+            continue
+        value, kind = field.contents(), field.types[0]
+        writer.add_key_value(field.name, value, kind)
+    tensors = {t.name: np.array(t.data) for t in reader.tensors}
+    for name, tensor in tensors.items():
+        if re.search(r"attn_[kv]\.", name):
+            continue
+        if "attn_q." in name:
+            tensor = np.concatenate([tensors[name.replace("attn_q.", f"attn_{which}.")] for which in "qkv"])
+            name = name.replace("attn_q.", "attn_qkv.")
+        writer.add_tensor(name, tensor)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    (OUT / "phi2-old.json").write_text((OUT / "phi2.json").read_text())
+
+
+def main():
+    OUT.mkdir(exist_ok=True)
+
+    def gemma2(w, c):
+        w.add_attn_logit_softcapping(c["attn_logit_softcapping"])
+        w.add_final_logit_softcapping(c["final_logit_softcapping"])
+        w.add_sliding_window(c["sliding_window"])
+
+    def gemma3(w, c):
+        w.add_sliding_window(c["sliding_window"])
+        w.add_uint32("gemma3.attention.sliding_window_pattern", 2)
+        w.add_float32("gemma3.rope.freq_base_swa", rope(c)["sliding_attention"]["rope_theta"])
+        w.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+        w.add_rope_scaling_factor(rope(c)["full_attention"]["factor"])
+
+    def granite(w, c):
+        w.add_attention_scale(c["attention_multiplier"])
+        w.add_embedding_scale(c["embedding_multiplier"])
+        w.add_residual_scale(c["residual_multiplier"])
+        w.add_logit_scale(c["logits_scaling"])
+        w.add_rope_dimension_count(c["hidden_size"] // c["num_attention_heads"])
+
+    def mpt(w, c):
+        w.add_clamp_kqv(c["attn_config"]["clip_qkv"])
+        w.add_max_alibi_bias(8.0)
+
+    window = lambda w, c: w.add_sliding_window(c["sliding_window"])
+    parallel = lambda w, c: w.add_parallel_residual(c["use_parallel_residual"])
+    scale = {"query_pre_attn_scalar": 8}  # the width of a head: the file has no key for another
+    write("gemma", "gemma", "gemma", LLAMA, plus_one=True)
+    write("gemma2", "gemma2", "gemma2", LLAMA | NORMS_BEHIND, gemma2, scale, plus_one=True)
+    write("gemma3", "gemma3", "gemma3_text", LLAMA | NORMS_BEHIND, gemma3, scale, plus_one=True)
+    write("phi2", "phi2", "phi", PHI, None, {"qk_layernorm": False, "num_key_value_heads": 3}, phi_weights)
+    phi2_in_one_matrix()
+    write("phi3", "phi3", "phi3", PHI3, window)
+    write("gptneox", "gptneox", "gpt_neox", NEOX, parallel, fused=True)
+    write("gptneox-serial", "gptneox", "gpt_neox-serial", NEOX, parallel, fused=True)
+    write("falcon", "falcon", "falcon", FALCON, lambda w, c: w.add_tensor_data_layout("jploski"), fused=True)
+    write("falcon-new", "falcon", "falcon-new", FALCON, fused=True)
+    write("bloom", "bloom", "bloom", FALCON, fused=True)
+    attention = json.loads((HERE / "families/mpt/config.json").read_text())["attn_config"] | {"softmax_scale": None}
+    write("mpt", "mpt", "mpt", MPT, mpt, {"attn_config": attention})
+    write("starcoder", "starcoder", "gpt_bigcode", STARCODER)
+    write("starcoder2", "starcoder2", "starcoder2", STARCODER2, window)
+    write("stablelm", "stablelm", "stablelm", LLAMA, parallel)
+    write("stablelm-parallel", "stablelm", "stablelm-parallel", LLAMA, parallel)
+    write("olmo", "olmo", "olmo", LLAMA, lambda w, c: w.add_clamp_kqv(c["clip_qkv"]), pairs=True)
+    write("olmo2", "olmo2", "olmo2", LLAMA | NORMS_BEHIND)
+    write("command-r", "command-r", "cohere", LLAMA, lambda w, c: w.add_logit_scale(c["logit_scale"]))
+    write("granite", "granite", "granite", LLAMA, granite, pairs=True)
+
+
+if __name__ == "__main__":
+    main()
