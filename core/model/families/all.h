@@ -28,4 +28,8 @@
   X(cohere)                   \
   X(granite)                  \
   X(gpt_bigcode)              \
-  X(starcoder2)
+  X(starcoder2)               \
+  X(mixtral)                  \
+  X(qwen3_moe)                \
+  X(olmoe)                    \
+  X(gpt_oss)
