@@ -111,8 +111,11 @@ FAMILIES = {
         num_hidden_layers=3, head_dim=8, num_attention_heads=6, num_key_value_heads=2, num_local_experts=5,
         num_experts_per_tok=2, sliding_window=4, swiglu_limit=0.8, swiglu_alpha=1.3)),
     "gpt_oss-bare": ("GptOssConfig", llama_like | rope() | dict(
-        head_dim=6, num_local_experts=4, num_experts_per_tok=1, sliding_window=6, attention_bias=False,
+        head_dim=6, num_local_experts=4, num_experts_per_tok=3, sliding_window=6, attention_bias=False,
         layer_types=["full_attention", "sliding_attention"])),
+    "gpt_oss-mxfp4": ("GptOssConfig", usual | rope() | dict(
+        hidden_size=32, num_attention_heads=3, num_key_value_heads=1, intermediate_size=32, num_hidden_layers=1, head_dim=6,
+        num_local_experts=3, num_experts_per_tok=2, sliding_window=5)),
 }
 
 
@@ -128,6 +131,21 @@ def drawn(model, seed, gain_around):
                 noise = 4 * noise
             value = noise * (1.6 / parameter.shape[-1] ** 0.5 if matrix else 0.4) + (gain_around if gain else 0)
             parameter.copy_(value)
+
+
+def in_blocks(model, seed):
+    """All experts anew, in 4 bits: what the file holds in their place, as the library itself decodes it."""
+    from transformers.integrations.mxfp4 import convert_moe_packed_tensors
+    generator, stored = torch.Generator().manual_seed(seed), {}
+    for name, parameter in model.named_parameters():
+        if name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+            experts, inner, outer = parameter.shape
+            blocks = torch.randint(0, 256, (experts, outer, inner // 32, 16), generator=generator, dtype=torch.uint8)
+            scales = torch.randint(122, 126, (experts, outer, inner // 32), generator=generator, dtype=torch.uint8)
+            with torch.no_grad():
+                parameter.copy_(convert_moe_packed_tensors(blocks, scales, dtype=torch.float64))
+            stored[name] = {name + "_blocks": ("U8", blocks.numpy()), name + "_scales": ("U8", scales.numpy())}
+    return stored
 
 
 def published(name, key, value):
@@ -169,10 +187,11 @@ def watch_routers(model, config, seen):
 def make(name):
     config_class, settings = FAMILIES[name]
     config = getattr(transformers, config_class)(**settings)
-    config._attn_implementation = "eager"
+    config._attn_implementation = config._experts_implementation = "eager"
     torch.set_default_dtype(torch.float64)
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval().to(torch.float64)
     drawn(model, seed=sum(map(ord, name)), gain_around=0.0 if name.startswith("gemma") else 0.7)  # those add 1
+    stored = in_blocks(model, seed=5) if name.endswith("mxfp4") else {}
     ids = torch.tensor([TEXT])
     routers = {}
     if hasattr(config, "num_experts_per_tok"):
@@ -196,6 +215,8 @@ def make(name):
     for key in ("dtype", "torch_dtype", "transformers_version", "_name_or_path", "architectures"):
         written.pop(key, None)
     written["model_type"] = config.model_type
+    if stored:
+        written["quantization_config"] = dict(quant_method="mxfp4", modules_to_not_convert=["model.layers.*.self_attn"])
     (folder / "config.json").write_text(json.dumps(written, indent=1) + "\n")
     weights, seen = {}, set()
     for key, value in model.state_dict(keep_vars=True).items():
@@ -203,6 +224,9 @@ def make(name):
             continue
         seen.add(value.data_ptr())
         # What the published files of this family call it; the library of today reads and writes both.
+        if key in stored:
+            weights |= stored[key]
+            continue
         for own, tensor in published(name, key, value.detach()):
             weights[own] = tensor.numpy().astype("<f4")
     write_safetensors(folder / "model.safetensors", weights)
