@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "app/cli/read_report.h"
 #include "app/render/block_pictures.h"
+#include "app/render/expert_pictures.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/model/parameter_parts.h"
@@ -202,6 +204,8 @@ void add_parts(Report& out, const ParameterParts& parts) {
   const auto total = static_cast<double>(parts.total());
   out.facts({{"parameters", "parameters", parts.total()},
              {"tied", "saved by tying the unembedding to the embedding", parts.tied}});
+  if (parts.idle > 0)
+    out.fact({"used_per_token", "of them, those that a token passes through", parts.total() - parts.idle});
   auto& rows = out.table("rows", {"part", "parameters", "share"});
   const std::pair<const char*, std::int64_t> lines[] = {{"token embedding", parts.embedding},
                                                         {"positions", parts.positions},
@@ -225,7 +229,7 @@ class Mlp final : public ReadTool {
         .type_name("\"gpt2 layers=12 width=768 heads=12 vocab=50257 context=1024\"");
   }
   CaptureSpec capture(const Model& model) const override {
-    return only_sites(model.config().dims.d_mlp > 0 ? feed_forward_sites(model) : std::set<SiteKind>{});
+    return only_sites(has_neurons(model.config()) ? feed_forward_sites(model) : std::set<SiteKind>{});
   }
   Report read(const ReadRun& run) const override;
 
@@ -277,6 +281,58 @@ Report Mlp::read(const ReadRun& run) const {
     histogram.height = 360;
     return histogram_scene(histogram, style);
   });
+  return out;
+}
+
+class Experts final : public ReadTool {
+ public:
+  Experts() : ReadTool("experts", "Which expert took which token, and the load of each beside an even share") {}
+  void add_options(Command& command) override {
+    command.add_option("--layer", layer_, "Of the picture (default: the first with experts)").type_name("N");
+    command.add_flag("--loads", loads_, "The load of every expert of every layer, in place of the tokens");
+  }
+  CaptureSpec capture(const Model& model) const override { return only_sites(expert_routing_sites(model)); }
+  Report read(const ReadRun& run) const override;
+
+ private:
+  std::optional<int> layer_;
+  bool loads_ = false;
+};
+
+Report Experts::read(const ReadRun& run) const {
+  const RoutingReport found = read_expert_routing(*run.loaded.model, *run.trace);
+  const auto chosen =
+      std::ranges::find_if(found.layers, [&](const ExpertRouting& each) { return !layer_ || each.layer == *layer_; });
+  if (chosen == found.layers.end())
+    throw Error("--layer", "a layer that has experts", std::to_string(*layer_),
+                fmt::format("the first is {}", found.layers.front().layer));
+  Report out;
+  out.facts({{"experts", "experts of a layer", found.experts},
+             {"per_token", "of which take each token", found.per_token},
+             {"chance", "even share", found.chance}});
+  for (const ExpertRouting& each : found.layers) {
+    out.fact({fmt::format("used_{}", each.layer),
+              fmt::format("layer {}: as many experts as would do the same work evenly", each.layer), each.used});
+    out.fact(
+        {fmt::format("balance_{}", each.layer), "  … E Σ load · mean router probability, 1 where even", each.balance});
+  }
+  if (loads_) {
+    auto& rows = out.table("rows", {"layer", "expert", "tokens", "load", "chance", "weight"});
+    for (const ExpertRouting& each : found.layers)
+      for (int e = 0; e < found.experts; ++e)
+        rows.add({each.layer, e, nth(each.tokens, e), nth(each.load, e), found.chance, nth(each.weight, e)});
+    out.picture = picture_of(load_matrix(found), *run.trace);
+    return out;
+  }
+  auto& rows = out.table("rows", {"layer", "position", "token", "expert", "weight"});
+  for (const ExpertRouting& each : found.layers)
+    for (Index token = 0; token < each.weights.dim(0); ++token)
+      for (const Index e : experts_of(each, token))
+        rows.add({each.layer, token, token_label(*run.trace, token), e, each.weights.at(token, e)});
+  out.picture = framed_picture(fmt::format("Experts of layer {}", chosen->layer), *run.trace,
+                               [found, layer = *chosen, trace = run.trace](const Style& style) {
+                                 return routing_scene(found, layer, trace, picture_width, picture_height, style);
+                               });
   return out;
 }
 
@@ -362,7 +418,7 @@ Report Loss::read(const ReadRun& run) const {
 }  // namespace
 
 ReadTools block_tools() {
-  return tools_of<Residual, Norms, Mlp, Path, Loss>();
+  return tools_of<Residual, Norms, Mlp, Experts, Path, Loss>();
 }
 
 }  // namespace headscope::cli

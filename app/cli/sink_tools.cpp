@@ -29,11 +29,18 @@ Report Sinks::read(const ReadRun& run) const {
   for (std::size_t layer = 0; layer < found.layers.size(); ++layer)
     out.fact({fmt::format("v_depth_{}", layer), fmt::format("layer {}: ends ÷ middle (V shape)", layer),
               found.layers[layer].v_depth});
-  auto& rows = out.table("rows", {"head", "mass", "chance", "value_norm", "median", "output_norm", "output_median",
-                                  "carried", "entropy", "without_first"});
-  for (const SinkHead& h : found.heads)
-    rows.add({to_string(HeadId{h.layer, h.head}), h.mass, h.chance, h.value_norm, h.value_median, h.output_norm,
-              h.output_median, h.carried, h.entropy, h.entropy_without});
+  const bool learned = run.loaded.model->config().learned_sinks;
+  std::vector<Column> columns{"head",          "mass",    "chance",  "value_norm",   "median", "output_norm",
+                              "output_median", "carried", "entropy", "without_first"};
+  if (learned) columns.emplace_back("learned_sink");
+  auto& rows = out.table("rows", std::move(columns));
+  for (const SinkHead& h : found.heads) {
+    std::vector<Cell> cells{to_string(HeadId{h.layer, h.head}), h.mass,          h.chance,    h.value_norm,
+                            h.value_median,                     h.output_norm,   h.output_median,
+                            h.carried,                          h.entropy,       h.entropy_without};
+    if (learned) cells.emplace_back(h.learned);
+    rows.add(std::move(cells));
+  }
   out.picture = [found, words = describe_run(*run.trace)](const Style& style) {
     return framed(v_shape_chart(found, 720, 300, style), {"V shape of the layers", {}, words, {}}, style);
   };

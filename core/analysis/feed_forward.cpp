@@ -97,6 +97,10 @@ ActivationCurve activation_curve(Backend& backend, Activation activation, double
   return out;
 }
 
+bool has_neurons(const ModelConfig& config) {
+  return config.dims.d_mlp > 0 && config.experts.leaves_dense(config.dims.layers);
+}
+
 std::set<SiteKind> feed_forward_sites(const Model& model) {
   std::set<SiteKind> sites{SiteKind::mlp_pre, SiteKind::mlp_post, SiteKind::mlp_out, SiteKind::resid_post};
   if (model.config().gated_mlp) sites.insert(SiteKind::mlp_pre_linear);
@@ -109,6 +113,11 @@ FeedForward read_feed_forward(const Model& model, Backend& backend, const Trace&
   if (config.dims.d_mlp == 0) throw Error(config.name, "a model with MLPs", "blocks of attention alone");
   if (layer < 0 || layer >= config.dims.layers)
     throw Error("MLP: layer", fmt::format("a layer from 0 to {}", config.dims.layers - 1), std::to_string(layer));
+  if (config.experts.at(layer))
+    throw Error("MLP: layer", "a layer with one MLP for all tokens",
+                fmt::format("layer {}, where each token passes through {} of {} experts", layer,
+                            config.experts.per_token, config.experts.count),
+                "which expert took which token is read by \"experts\"");
   FeedForward out;
   out.layer = layer;
   out.of = of;

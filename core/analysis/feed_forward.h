@@ -47,9 +47,13 @@ struct FeedForward {
   double edited_logit = 0;      ///< what edits behind the neurons add to it (the recorded output · d, less `logit`):
                                 ///< rounding where there are none
 };
+/// Whether some layer has one MLP for all tokens.
+bool has_neurons(const ModelConfig& config);
+/// REQUIRES has_neurons().
 std::set<SiteKind> feed_forward_sites(const Model& model);
 /// `of` says position and token. `keep` neurons are listed, each with `raise` tokens. `trace` must have recorded
-/// feed_forward_sites(). Throws Error on a layer, a position or a token that is not there, and in a model without MLPs.
+/// feed_forward_sites(). Throws Error on a layer, a position or a token that is not there, in a model without MLPs, and
+/// in a layer with experts.
 FeedForward read_feed_forward(const Model& model, Backend& backend, const Trace& trace, int layer,
                               const AttributionOf& of, int keep = 10, int raise = 3);
 

@@ -57,9 +57,16 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
                          size(weights.embedding_bias)};
   for (const RawLayer& l : weights.layers) {
     for (const Tensor* t :
-         {&l.q_weight, &l.q_bias, &l.k_weight, &l.k_bias, &l.v_weight, &l.v_bias, &l.o_weight, &l.o_bias})
+         {&l.q_weight, &l.q_bias, &l.k_weight, &l.k_bias, &l.v_weight, &l.v_bias, &l.o_weight, &l.o_bias, &l.sinks})
       attention.parameters += size(*t);
     for (const Tensor* t : {&l.up_weight, &l.up_bias, &l.gate_weight, &l.gate_bias, &l.down_weight, &l.down_bias})
+      mlp.parameters += size(*t);
+    std::vector<RawExpert> experts = l.experts.each;
+    experts.push_back(l.experts.shared);
+    for (const RawExpert& e : experts)
+      for (const Tensor* t : {&e.up_weight, &e.up_bias, &e.gate_weight, &e.gate_bias, &e.down_weight, &e.down_bias})
+        mlp.parameters += size(*t);
+    for (const Tensor* t : {&l.experts.router_weight, &l.experts.router_bias, &l.experts.correction})
       mlp.parameters += size(*t);
     for (const Tensor* t : {&l.ln1_gain, &l.ln1_bias, &l.mlp_norm_gain, &l.mlp_norm_bias, &l.ln2_gain, &l.ln2_bias, &l.ln1_post_gain, &l.ln2_post_gain,
                             &l.q_norm_gain, &l.q_norm_bias, &l.k_norm_gain, &l.k_norm_bias})
@@ -108,9 +115,17 @@ std::string switches(const ModelConfig& c) {
     say(true,
         fmt::format("{} of {} layers see a window of {} tokens", windowed, c.dims.layers, std::ranges::max(c.windows)));
   }
+  if (const ExpertConfig& e = c.experts; e.anywhere()) {
+    const auto sparse = e.layers.empty() ? c.dims.layers : std::ranges::count(e.layers, true);
+    say(true, fmt::format("in {} of {} layers each token through {} of {} experts of width {}", sparse, c.dims.layers,
+                          e.per_token, e.count, e.width));
+    say(e.shared_width > 0, fmt::format("and one of width {} for all", e.shared_width));
+  }
+  say(c.gate_limit > 0, fmt::format("gates cut at {}", c.gate_limit));
   say(c.score_scale.has_value(), fmt::format("scores times {:.6g}", c.score_scale.value_or(0)));
   say(c.family != "gpt2" && !c.score_scale && !c.scale_by_inverse_sqrt_d, "scores not divided by √d_head");
   say(c.score_cap > 0, fmt::format("scores bent by a soft cap of {}", c.score_cap));
+  say(c.learned_sinks, "a learned sink in the softmax of every head");
   say(c.logit_cap > 0, fmt::format("logits bent by a soft cap of {}", c.logit_cap));
   say(c.embedding_scale != 1, fmt::format("embeddings times {:.6g}", c.embedding_scale));
   say(c.residual_scale != 1, fmt::format("what blocks add times {:.6g}", c.residual_scale));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "core/analysis/need.h"
 #include "core/analysis/weighted_maps.h"
@@ -46,6 +47,8 @@ SinkHead read_head(const Trace& trace, const ModelWeights& weights, const Attent
     map.row(i, row);
     out.mass += static_cast<double>(row[0]);
     out.chance += static_cast<double>(even.weight(i, 0));
+    if (map.rule() && std::isfinite(map.rule()->sink(map.place().offset + i)))
+      out.learned += 1 - std::accumulate(row.begin(), row.end(), 0.0);
     double all = 0;
     for (std::size_t j = 0; j < row.size(); ++j) all += static_cast<double>(row[j] * outputs[j]);
     if (all <= 0) continue;
@@ -54,6 +57,7 @@ SinkHead read_head(const Trace& trace, const ModelWeights& weights, const Attent
   }
   out.mass /= static_cast<double>(rows);
   out.chance /= static_cast<double>(rows);
+  out.learned /= static_cast<double>(rows);
   out.carried = carrying ? out.carried / static_cast<double>(carrying) : nan;
   if (!has_probabilities(map)) out.mass = out.carried = out.entropy = out.entropy_without = nan;
   return out;

@@ -70,7 +70,10 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
       if (mlp_input(config) == SiteKind::ln2_normalized)
         site(SiteKind::ln2_normalized, layer, fmt::format("{} norm", layer), "norm(x)");
       site(SiteKind::mlp_out, layer, fmt::format("{} MLP", layer),
-           written(config.gated_mlp ? "(φ(x W_gate) ∘ x W_up) W_down" : "φ(x W_in) W_out"), true);
+           written(config.experts.at(layer) ? "Σ over the experts that take the token of weight · expert(x)"
+                   : config.gated_mlp       ? "(φ(x W_gate) ∘ x W_up) W_down"
+                                            : "φ(x W_in) W_out"),
+           true);
     }
     site(SiteKind::resid_post, layer, fmt::format("{} stream", layer),
          config.dims.parallel ? "x + attention + MLP"

@@ -18,6 +18,7 @@ constexpr Index block_rows = 64;
 /// Where the gradients of one text go; undefined where nobody asks.
 struct Gradients {
   Tape::Slot q{}, k{}, v{}, pattern{}, scores{};
+  std::vector<double>* sinks = nullptr;  // (head), added to
 };
 
 float* at(const Tensor& x, Index row, Index head) {
@@ -91,6 +92,8 @@ class Group {
       for (Index r = 0, after_sink = std::max<Index>(keys.begin, 1); r < count; ++r)
         row_gradients::entropy(pattern + r * n_key_ + after_sink, std::max<Index>(keys.end - after_sink, 0),
                                s_.entropy_price, d_scores_ + r * stride + after_sink);
+    if (out_.sinks)
+      for (Index r = 0; r < count; ++r) to_sink(head, first + r, pattern + r * n_key_, d_scores_ + r * stride, keys);
     for (Index r = 0; r < count; ++r)
       row_gradients::softmax(pattern + r * n_key_ + keys.begin, keys.size(), 1.0f, d_scores_ + r * stride + keys.begin);
     if (out_.scores.values.defined()) put(out_.scores, head, first, count, keys, stride);
@@ -124,8 +127,21 @@ class Group {
     return 1 - bent * bent;
   }
 
+  /// The sink's own row of the softmax, whose dP is 0.
+  void to_sink(Index head, Index query, const float* pattern, const float* d_pattern, KeyRange keys) {
+    const AttentionRule& rule = *nth(rules_, head).rule;
+    if (!std::isfinite(rule.sink(offset() + query))) return;
+    double kept = 0, inner = 0;
+    for (Index key = keys.begin; key < keys.end; ++key) {
+      kept += static_cast<double>(pattern[key]);
+      inner += static_cast<double>(pattern[key]) * static_cast<double>(d_pattern[key]);
+    }
+    nth(*out_.sinks, head) -= (1 - kept) * inner * static_cast<double>(rule.factor(offset() + query));
+  }
+
   bool past_pattern() const {
-    return !s_.edited_pattern && (out_.q.values.defined() || out_.k.values.defined() || out_.scores.values.defined());
+    return !s_.edited_pattern &&
+           (out_.sinks || out_.q.values.defined() || out_.k.values.defined() || out_.scores.values.defined());
   }
 
   /// sum (key, d) += scale · aᵀ · b, where a (count, keys of hull) and b is packed (count, d).
@@ -170,13 +186,14 @@ void record_attention(Tape& tape, Backend& backend, const Tensor& z, std::vector
                       std::vector<AttentionSteps> steps, std::vector<HeadRule> rules) {
   const auto active = [&](const AttentionSteps& s) {
     return tape.active(s.v) || tape.active(s.pattern) ||
-           (!s.edited_pattern &&
-            (tape.active(s.scores) || (!s.edited_scores && (tape.active(s.q) || tape.active(s.k)))));
+           (!s.edited_pattern && (tape.active(s.sinks) || tape.active(s.scores) ||
+                                  (!s.edited_scores && (tape.active(s.q) || tape.active(s.k)))));
   };
   if (!std::ranges::any_of(steps, active)) return;
   tape.record(z, [&tape, &backend, begin = std::move(begin), steps = std::move(steps),
                   rules = std::move(rules)](const Tensor& d_z) {
     std::vector<Gradients> gradients(steps.size());
+    std::vector<std::vector<double>> sinks(steps.size());  // by text: heads are computed side by side
     for (std::size_t t = 0; t < steps.size(); ++t) {
       const AttentionSteps& s = steps[t];
       const bool to_scores = !s.edited_pattern, to_qk = to_scores && !s.edited_scores;
@@ -188,6 +205,10 @@ void record_attention(Tape& tape, Backend& backend, const Tensor& z, std::vector
       slot(s.v, true, gradients[t].v);
       slot(s.pattern, true, gradients[t].pattern);
       slot(s.scores, to_scores, gradients[t].scores);
+      if (to_scores && tape.active(s.sinks)) {
+        sinks[t].assign(static_cast<std::size_t>(s.sinks.size()), 0.0);
+        gradients[t].sinks = &sinks[t];
+      }
       for (Tape::Slot* each : {&gradients[t].pattern, &gradients[t].scores})
         if (each->values.defined() && !each->add) std::ranges::fill(each->values.mutable_values(), 0.0f);
     }
@@ -199,6 +220,13 @@ void record_attention(Tape& tape, Backend& backend, const Tensor& z, std::vector
             nth(scratch, thread))
           .run();
     });
+    for (std::size_t t = 0; t < steps.size(); ++t) {
+      if (sinks[t].empty()) continue;
+      const Tape::Slot slot = tape.into(steps[t].sinks);
+      Tensor into = slot.values;
+      for (Index head = 0; head < into.dim(0); ++head)
+        into.ref(head) = static_cast<float>(nth(sinks[t], head)) + (slot.add ? into.at(head) : 0.0f);
+    }
   });
 }
 

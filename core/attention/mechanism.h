@@ -212,6 +212,7 @@ struct Mechanism {
   bool study = false;
   bool reads_vocabulary = false;  ///< MechanismInput::vocabulary is worth making
   ScoreEdits score_edits = ScoreEdits::none;
+  bool knows_sinks = false;  ///< AttentionRule::sink takes part in its softmax
 
   const MechanismParameter* parameter(std::string_view name) const;
   MechanismValues usual() const;

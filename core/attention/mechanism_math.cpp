@@ -125,8 +125,9 @@ void hide(const std::vector<std::uint8_t>& hidden, Tensor& cells) {
     if (hidden[i]) values[i] = 0;
 }
 
-Tensor softmax_rows(Tensor scores) {
-  for (Index i = 0; i < scores.dim(0); ++i) softmax_row({&scores.ref(i, 0), static_cast<std::size_t>(scores.dim(1))});
+Tensor softmax_rows(Tensor scores, const AttentionRule* rule, Index first) {
+  for (Index i = 0; i < scores.dim(0); ++i)
+    softmax_row({&scores.ref(i, 0), static_cast<std::size_t>(scores.dim(1))}, rule ? rule->sink(first + i) : no_sink);
   return scores;
 }
 

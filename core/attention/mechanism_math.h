@@ -41,7 +41,8 @@ double mean_entropy(const Tensor& weights);
 /// 0 in the cells that `hidden` marks.
 void hide(const std::vector<std::uint8_t>& hidden, Tensor& cells);
 /// Softmax of each row, a row with no finite score all zero: the attention pass's own row function.
-Tensor softmax_rows(Tensor scores);
+/// `rule`: whose sinks take part, row i for query `first` + i; may be null.
+Tensor softmax_rows(Tensor scores, const AttentionRule* rule = nullptr, Index first = 0);
 
 /// Throws Cancelled when asked to stop.
 void check(const MechanismInput& in);

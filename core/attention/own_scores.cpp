@@ -1,10 +1,13 @@
 #include "core/attention/own_scores.h"
 
+#include <cmath>
+
 #include "core/attention/positions/alibi.h"
 
 namespace headscope {
 
 RulePtr own_scores(RulePtr visible, const HeadRule& usual, bool positions) {
+  if (std::isfinite(usual.sink)) visible = sink_rule(std::move(visible), usual.sink);
   if (usual.cap > 0) visible = capped_rule(std::move(visible), usual.cap);
   if (usual.slope != 0 && positions) visible = alibi_rule(std::move(visible), usual.slope);
   return visible;

@@ -27,6 +27,10 @@ class Scaled final : public AttentionRule {
   }
   float factor(Index query) const override { return base_->factor(query) * factor_(query); }
   float cap(Index query) const override { return base_->cap(query); }
+  float sink(Index query) const override {
+    const float own = base_->sink(query);
+    return std::isfinite(own) ? own * factor_(query) : own;
+  }
   std::string describe() const override { return fmt::format("{}, {}", base_->describe(), name_); }
 
  private:
@@ -47,6 +51,7 @@ class Biased final : public AttentionRule {
   }
   float factor(Index query) const override { return base_->factor(query); }
   float cap(Index query) const override { return base_->cap(query); }
+  float sink(Index query) const override { return base_->sink(query); }
   std::string describe() const override { return fmt::format("{}, {}", base_->describe(), name_); }
 
  private:
@@ -66,11 +71,30 @@ class Capped final : public AttentionRule {
   }
   float factor(Index query) const override { return base_->factor(query); }
   float cap(Index) const override { return cap_; }
+  float sink(Index query) const override { return base_->sink(query); }
   std::string describe() const override { return fmt::format("{}, soft cap {}", base_->describe(), cap_); }
 
  private:
   RulePtr base_;
   float cap_;
+};
+
+class WithSink final : public AttentionRule {
+ public:
+  WithSink(RulePtr base, float sink) : base_(std::move(base)), sink_(sink) {}
+  KeyRange keys(Index query, Index n_key) const override { return base_->keys(query, n_key); }
+  bool plain() const override { return base_->plain(); }
+  void apply(Index query, Index first_key, std::span<float> scores) const override {
+    base_->apply(query, first_key, scores);
+  }
+  float factor(Index query) const override { return base_->factor(query); }
+  float cap(Index query) const override { return base_->cap(query); }
+  float sink(Index) const override { return sink_; }
+  std::string describe() const override { return fmt::format("{}, learned sink {:.4g}", base_->describe(), sink_); }
+
+ private:
+  RulePtr base_;
+  float sink_;
 };
 
 class WithoutFirst final : public AttentionRule {
@@ -87,6 +111,7 @@ class WithoutFirst final : public AttentionRule {
   }
   float factor(Index query) const override { return base_->factor(query); }
   float cap(Index query) const override { return base_->cap(query); }
+  float sink(Index query) const override { return base_->sink(query); }
   std::string describe() const override { return fmt::format("{}, without the first {}", base_->describe(), count_); }
 
  private:
@@ -123,6 +148,7 @@ class ByRows final : public AttentionRule {
   }
   float factor(Index query) const override { return rule(query).factor(query); }
   float cap(Index query) const override { return rule(query).cap(query); }
+  float sink(Index query) const override { return rule(query).sink(query); }
   std::string describe() const override {
     std::string text;
     Index first = 0;
@@ -151,6 +177,9 @@ RulePtr biased_rule(RulePtr base, std::function<float(Index query, Index key)> b
 }
 RulePtr capped_rule(RulePtr base, float cap) {
   return std::make_shared<Capped>(std::move(base), cap);
+}
+RulePtr sink_rule(RulePtr base, float sink) {
+  return std::make_shared<WithSink>(std::move(base), sink);
 }
 RulePtr without_first(RulePtr base, Index count) {
   return std::make_shared<WithoutFirst>(std::move(base), count);

@@ -20,9 +20,11 @@ RulePtr biased_rule(RulePtr base, std::function<float(Index query, Index key)> b
 /// cap · tanh(score ÷ cap), before anything that `base` does (Bello et al., Neural Combinatorial Optimization, 2016;
 /// Gemma 2). REQUIRES a base that bends no scores itself.
 RulePtr capped_rule(RulePtr base, float cap);
+/// A logit of its own in every row's softmax, which takes weight and gives nothing.
+RulePtr sink_rule(RulePtr base, float sink);
 /// `base` without keys [0, count).
 RulePtr without_first(RulePtr base, Index count);
-/// Query i sees the one key of(i) if `base` lets it, else nothing.
+/// Query i sees the one key of(i) if `base` lets it, else nothing; no sink takes of its weight.
 RulePtr one_key_rule(RulePtr base, std::function<Index(Index query)> of, std::string name);
 
 /// What holds for the queries from the end of the part before (from 0) up to `end`, not included.

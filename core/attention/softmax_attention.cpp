@@ -66,7 +66,7 @@ class Pass {
         const KeyRange hull = score_block(head, first, count, scores.mutable_data(), stride_);
         for (Index r = 0; r < count; ++r) {
           float* const row = &scores.ref(r, 0);
-          weigh_row(collect.get(), first + r, visible(head, first + r), hull, row);
+          weigh_row(collect.get(), first + r, visible(head, first + r), hull, row, sink(head, first + r));
           if (weights_.defined() && !collect) {  // else the statistics write the row
             float* const to = &weights_.ref(head, first + r, 0);
             std::fill(to, to + hull.begin, 0.0f);
@@ -106,7 +106,7 @@ class Pass {
         std::memcpy(row, &scores.ref(head, i, 0), static_cast<std::size_t>(n_key_) * sizeof(float));
         // An edit may have opened masked cells, so then the whole row counts.
         const KeyRange keys = edited_scores ? KeyRange{0, n_key_} : visible(head, i);
-        weigh_row(collect.get(), i, keys, {0, n_key_}, row);
+        weigh_row(collect.get(), i, keys, {0, n_key_}, row, sink(head, i));
       }
     });
     const bool edited_pattern = pass_through(tap, pattern_site, weights_);
@@ -142,7 +142,7 @@ class Pass {
 
  private:
   AttentionSteps steps(bool edited_scores, bool edited_pattern) const {
-    return {in_.q, in_.k, in_.v, weights_, {}, edited_scores, edited_pattern, in_.entropy_price};
+    return {in_.q, in_.k, in_.v, weights_, {}, edited_scores, edited_pattern, in_.entropy_price, in_.sinks};
   }
 
   void new_stats(Index head, bool have_scores, Tensor kept) {
@@ -202,12 +202,13 @@ class Pass {
   }
 
   /// Scores of `keys` → weights in place, zero in the rest of `hull`.
-  static void weigh_row(HeadStatsBuilder::Tile* collect, Index query, KeyRange keys, KeyRange hull, float* row) {
+  static void weigh_row(HeadStatsBuilder::Tile* collect, Index query, KeyRange keys, KeyRange hull, float* row,
+                        float sink) {
     const std::span<float> visible(row + keys.begin, static_cast<std::size_t>(keys.size()));
     if (collect)
-      collect->softmax(query, keys, visible);
+      collect->softmax(query, keys, visible, sink);
     else
-      softmax_row(visible);
+      softmax_row(visible, sink);
     std::fill(row + hull.begin, row + std::max(hull.begin, keys.begin), 0.0f);
     std::fill(row + std::min(hull.end, keys.end), row + hull.end, 0.0f);
   }
@@ -230,15 +231,17 @@ class Pass {
     return replaced;
   }
 
-  /// What a tap put in a pattern's place need be no probabilities. A row that sees nothing is none of either.
-  static MapKind kind_of(const Tensor& weights) {
+  /// What a tap put in a pattern's place need be no probabilities. A row that sees nothing is none of either; beside a
+  /// sink a row may hold less than 1.
+  MapKind kind_of(Index head) const {
+    const Tensor weights = weights_.select(0, head);
     for (Index i = 0; i < weights.dim(0); ++i) {
       double sum = 0;
       for (Index j = 0; j < weights.dim(1); ++j) {
         if (weights.at(i, j) < 0) return MapKind::effective;
         sum += static_cast<double>(weights.at(i, j));
       }
-      if (sum != 0 && std::abs(sum - 1) > 1e-3) return MapKind::effective;
+      if (sum != 0 && std::abs(sum - 1) > 1e-3 && !(sum < 1 && std::isfinite(sink(head, i)))) return MapKind::effective;
     }
     return MapKind::probability;
   }
@@ -250,7 +253,7 @@ class Pass {
                              [&](int head, int) { nth(stats, head) = nth(stats_, head)->finish(); });
     for (Index head = 0; head < heads_; ++head) {
       const AttentionMap::Place place{in_.layer, static_cast<int>(head), static_cast<int>(kv(head)), in_.offset,
-                                      edited ? kind_of(weights_.select(0, head)) : MapKind::probability};
+                                      edited ? kind_of(head) : MapKind::probability};
       const auto& head_stats = nth(stats, head);
       const HeadRule& rule = nth(rules_, head);
       if (in_.storage == MapStorage::factored && !edited)
@@ -271,6 +274,7 @@ class Pass {
     return false;
   }
   KeyRange visible(Index head, Index query) const { return nth(rules_, head).rule->keys(in_.offset + query, n_key_); }
+  float sink(Index head, Index query) const { return nth(rules_, head).rule->sink(in_.offset + query); }
   Index kv(Index head) const { return head / (heads_ / kv_heads_); }
 
   const AttentionInput& in_;
@@ -293,7 +297,8 @@ AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend,
   assert(lengths.size() == 1 || (input.offset == 0 && input.k.dim(0) == rows));
   std::vector<HeadRule> rules;
   for (Index head = 0; head < heads; ++head) {
-    const HeadRule usual{input.rule, input.scale, input.cap, input.slopes.empty() ? 0 : nth(input.slopes, head)};
+    const HeadRule usual{input.rule, input.scale, input.cap, input.slopes.empty() ? 0 : nth(input.slopes, head),
+                         input.sinks.defined() ? input.sinks.at(head) : HeadRule{}.sink};
     const HeadRule own = tap ? tap->head_rule({input.layer, static_cast<int>(head)}, usual) : usual;
     rules.push_back({own_scores(own.rule, own), own.scale});
   }

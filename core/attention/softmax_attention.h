@@ -1,6 +1,6 @@
 #pragma once
 // Scaled dot-product attention (Vaswani et al., Attention Is All You Need, 2017) with its maps recorded:
-//   scores = cap(scale · q kᵀ) + bias,  pattern = softmax over the visible keys,  z = pattern · v,
+//   scores = cap(scale · q kᵀ) + bias,  pattern = softmax over the visible keys (and a sink),  z = pattern · v,
 // for every head of one layer; with fewer key heads than query heads, neighbours share (Ainslie et al., GQA, 2023).
 // Cost: 4 · heads · d_head multiply-adds per visible cell, computed in blocks of rows that stay in cache; masked blocks
 // cost nothing. Unless somebody wants scores or pattern, no n² matrix is ever stored.
@@ -27,6 +27,7 @@ struct AttentionInput {
   std::shared_ptr<const AttentionRule> rule;
   float cap = 0;                        ///< > 0: scores are bent to cap · tanh(score ÷ cap)
   std::span<const double> slopes = {};  ///< of ALiBi, by head; empty = none
+  Tensor sinks;                         ///< (head): AttentionRule::sink, learned; undefined = none
   Index offset = 0;                     ///< absolute position of query 0
   int layer = 0;
   MapStorage storage = MapStorage::none;  ///< none, dense or factored

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,7 @@ class MechanismStep final : public EditStep {
     for (int head = 0; head < scene.dims.heads; ++head) {
       if (!target().reaches({site.layer, head})) continue;
       check_scores_heard({site.layer, head});
+      check_sinks({site.layer, head});
       const EditPass::Looks& looks = pass().looks(head);
       MechanismInput in = input_of_head(whole, head);
       in.scale = looks.rule.scale, in.temperature = looks.temperature, in.stop = scene.stop;
@@ -70,6 +72,15 @@ class MechanismStep final : public EditStep {
       from = part.end;
     }
     return rule_by_rows(std::move(parts));
+  }
+
+  /// Throws Error when the model's own softmax has a sink that the mechanism would leave out.
+  void check_sinks(HeadId head) const {
+    if (mechanism().knows_sinks || !std::isfinite(pass().looks(head.head).rule.rule->sink(first()))) return;
+    throw Error(
+        place().where(), fmt::format("a softmax without a learned sink, of which {} knows nothing", mechanism().id),
+        fmt::format("head {} of {}, which has one", to_string(head), pass().model(place().where()).config().name),
+        "softmax takes it in");
   }
 
   /// Throws Error when an edit of scores reaches rows whose mechanism has no scores that could follow it.

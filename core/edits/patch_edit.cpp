@@ -20,6 +20,8 @@ constexpr NamedValue<SiteKind> sites[] = {{"q", SiteKind::q},
                                           {"z", SiteKind::z},
                                           {"attn_out", SiteKind::attn_out},
                                           {"mlp_out", SiteKind::mlp_out},
+                                          {"router_logits", SiteKind::router_logits},
+                                          {"router_weights", SiteKind::router_weights},
                                           {"resid_pre", SiteKind::resid_pre},
                                           {"resid_mid", SiteKind::resid_mid},
                                           {"resid_post", SiteKind::resid_post}};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <span>
 
 #include "core/base/nth.h"
@@ -19,9 +20,10 @@ namespace {
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
 /// Sets softmax(scores)[key] = weight, leaving the ratios of the others: s_key = ln(w / (1 − w)) + ln Σ_{j≠key}
-/// e^{s_j}. A row that sees no other key stays as it is.
-void set_weight(std::span<float> scores, Index key, double weight) {
+/// e^{s_j}, where a sink is one of them. A row that sees no other key stays as it is.
+void set_weight(std::span<float> scores, float sink, Index key, double weight) {
   const auto others = [&](auto fold) {
+    if (std::isfinite(sink)) fold(sink);
     for (std::size_t j = 0; j < scores.size(); ++j)
       if (static_cast<Index>(j) != key) fold(scores[j]);
   };
@@ -31,7 +33,7 @@ void set_weight(std::span<float> scores, Index key, double weight) {
   if (max == -infinity) return;  // no other key to share with
   if (weight == 1) {
     std::ranges::fill(scores, -infinity);
-    own = 0;
+    own = std::isfinite(sink) ? std::max(sink, 0.0f) + 40 : 0;  // of e⁻⁴⁰ nothing is left beside 1
     return;
   }
   double sum = 0;
@@ -43,8 +45,9 @@ void set_weight(std::span<float> scores, Index key, double weight) {
 void set_final_weight(std::span<float> weights, Index key, double weight) {
   double sum = 0;
   for (const float each : weights) sum += static_cast<double>(each);
+  sum = std::max(sum, weight);  // which is below 1 beside a sink
   float& own = nth(weights, key);
-  const double others = sum - static_cast<double>(own);
+  const double others = std::accumulate(weights.begin(), weights.end(), 0.0) - static_cast<double>(own);
   if (others == 0) return;  // no other key to share with
   for (float& each : weights) each = static_cast<float>(static_cast<double>(each) * (sum - weight) / others);
   own = static_cast<float>(weight);
@@ -70,7 +73,7 @@ class WeightStep final : public EditStep {
       if (target().head && *target().head != head) continue;
       const std::span<float> weights(&value.ref(head, row, 0), static_cast<std::size_t>(value.dim(2)));
       if (!after_softmax_) {
-        set_weight(weights, key_, weight_);
+        set_weight(weights, pass().looks(static_cast<int>(head)).rule.rule->sink(query_), key_, weight_);
         continue;
       }
       set_final_weight(weights, key_, weight_);

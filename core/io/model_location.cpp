@@ -167,12 +167,6 @@ AdaptedPath adapted_path(const fs::path& path) {
   return {whole.substr(0, at), whole.substr(at + adapter_mark.size())};
 }
 
-std::string short_name(const fs::path& path) {
-  const AdaptedPath parts = adapted_path(path);
-  const std::string model = parts.model.filename().string();
-  return parts.adapter.empty() ? model : model + " + " + parts.adapter.filename().string();
-}
-
 bool is_adapter(const fs::path& folder) {
   return is_file(folder / "adapter_config.json");
 }

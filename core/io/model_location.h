@@ -44,8 +44,6 @@ struct AdaptedPath {
   std::filesystem::path model, adapter;
 };
 AdaptedPath adapted_path(const std::filesystem::path& path);
-/// The last part of a path as people call it: "gpt2", "gpt2 + my-adapter".
-std::string short_name(const std::filesystem::path& path);
 /// Whether the folder holds an adapter.
 bool is_adapter(const std::filesystem::path& folder);
 

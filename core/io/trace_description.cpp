@@ -112,6 +112,7 @@ std::string describe_trace(const Trace& trace, const TraceExtents& extents) {
                    {"d_model", d.d_model},
                    {"d_mlp", d.d_mlp},
                    {"vocab", d.vocab}};
+  if (d.experts > 0) root["model"]["experts"] = d.experts;
   if (d.parallel) root["model"]["parallel"] = true;  // absent in files of other models, and in older ones
   root["text"] = from_bytes(trace.text);
   root["tokens"] = describe_tokens(trace.tokens);
@@ -160,6 +161,7 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
        .d_model = count(model, "d_model"),
        .d_mlp = count(model, "d_mlp"),
        .vocab = count(model, "vocab"),
+       .experts = model.find("experts") ? count(model, "experts") : 0,
        .parallel = model.flag_or("parallel", false)};
   trace.text = bytes(root.at("text"));
   if (trace.text.size() > static_cast<std::size_t>(any_count))

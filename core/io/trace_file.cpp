@@ -53,6 +53,7 @@ Index extent(std::string_view axis, const ModelDims& dims, const TraceExtents& e
   if (axis == "kv_head") return dims.kv_heads;
   if (axis == "d_head") return dims.d_head;
   if (axis == "d_model") return dims.d_model;
+  if (axis == "expert") return dims.experts;
   if (axis == "d_mlp") return dims.d_mlp;
   if (axis == "vocab") return dims.vocab;
   return -1;

@@ -12,15 +12,28 @@ namespace headscope {
 
 namespace {
 
-/// Entropy of softmax(scores / τ), where the largest score is 0. Masked scores are left out by the caller.
-double entropy_at(std::span<const double> scores, double tau) {
+/// −Σ p ln p over the keys of softmax(scores / τ), where the largest score is 0; `sink` is one score more, which is no
+/// key. Masked scores are left out by the caller.
+double entropy_at(std::span<const double> scores, double sink, double tau) {
   double z = 0, slope = 0;
   for (const double score : scores) {
     const double scaled = score / tau, weight = std::exp(scaled);
     z += weight;
     if (weight > 0) slope += weight * scaled;
   }
-  return std::max(0.0, std::log(z) - slope / z);
+  const double all = z + std::exp(sink / tau);
+  return std::max(0.0, z / all * std::log(all) - slope / all);
+}
+}  // namespace
+
+namespace {
+/// What stands beside the scores of a row: where these are logarithms of weights, that of what is left of 1.
+double sink_of(const AttentionMap& map, Index query, std::span<const double> scores) {
+  const double own = map.rule() ? static_cast<double>(map.rule()->sink(map.place().offset + query)) : -infinity;
+  if (own == -infinity || map.is_factored()) return own;
+  double kept = 0;
+  for (const double score : scores) kept += std::exp(score);
+  return kept < 1 ? std::log(1 - kept) : -infinity;
 }
 }  // namespace
 
@@ -62,7 +75,8 @@ TemperatureCurve temperature_curve(const AttentionMap& map, std::span<const doub
     visible.clear();
     for (const double score : scores)
       if (score > -infinity) visible.push_back(score - most);
-    for (std::size_t t = 0; t < taus.size(); ++t) sums[t] += entropy_at(visible, taus[t]);
+    const double sink = sink_of(map, (r + 1) * map.n_query() / used - 1, scores) - most;
+    for (std::size_t t = 0; t < taus.size(); ++t) sums[t] += entropy_at(visible, sink, taus[t]);
     ++curve.rows;
   }
   for (const double sum : sums)

@@ -62,6 +62,19 @@ double Model::bare_products(Backend& backend, int tokens, int logit_rows) const 
     attention_products(backend, d, n, q, packed, z);
     multiply_adds += static_cast<double>(n) * static_cast<double>(n + 1) * static_cast<double>(q_width);
     product(z, layer.o);
+    if (layer.experts.defined()) {
+      product(x, layer.experts.router);
+      // As many rows for each as it takes where all take as many.
+      const ExpertConfig& c = parts_->config.experts;
+      const Index rows = std::clamp<Index>(n * c.per_token / c.count, 1, n);
+      Tensor inner = backend.empty({rows, Index{c.width}});
+      std::ranges::fill(inner.mutable_values(), 0.5f);
+      for (const Expert& expert : layer.experts.each) {
+        if (expert.gate.defined()) product(x.slice(0, 0, rows), expert.gate);
+        product(x.slice(0, 0, rows), expert.up);
+        product(inner, expert.down);
+      }
+    }
     if (layer.gate.defined()) product(x, layer.gate);
     if (layer.up.defined()) {
       product(x, layer.up);

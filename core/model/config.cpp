@@ -295,6 +295,7 @@ constexpr Telling telling[] = {{"alibi", ""},
                                {"logit_scale", "1.0"},
                                {"logits_scaling", "1.0"},
                                {"mlp_bias", ""},
+                               {"n_routed_experts", ""},
                                {"new_decoder_architecture", ""},
                                {"no_rope_layers", ""},
                                {"num_experts", "1"},
@@ -325,12 +326,12 @@ void refuse_unread(const ConfigReader& json) {
 
 namespace {
 
-/// Weights in F8 are read with the scales beside them; other quantised folders hold what only their own library
-/// unpacks.
+/// Weights in F8 and MXFP4 are read with the scales beside them; other quantised folders hold what only their own
+/// library unpacks.
 void refuse_quantized(const ConfigReader& json) {
   const std::optional<ConfigReader> how = json.object("quantization_config");
-  if (!how || how->text("quant_method", "") == "fp8") return;
-  throw json.error("quantization_config", "weights in F64, F32, F16, BF16, or F8 with scales (fp8)",
+  if (!how || how->text("quant_method", "") == "fp8" || how->text("quant_method", "") == "mxfp4") return;
+  throw json.error("quantization_config", "weights in F64, F32, F16, BF16, F8 with scales (fp8), or MXFP4 (mxfp4)",
                    "a quantized model: " + excerpt(how->text("quant_method", "of no told method"), 60),
                    "use the model's unquantized weights, or a GGUF file");
 }

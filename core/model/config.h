@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/attention/rotary.h"
+#include "core/model/expert_config.h"
 #include "core/trace/trace.h"
 
 namespace headscope {
@@ -67,7 +68,7 @@ struct ModelConfig {
   bool embedding_norm = false;      ///< a norm behind the token embedding
   QkNorm qk_norm = QkNorm::none;
   bool qk_norm_by_head = false;  ///< every head has gains of its own
-  double clip_qkv = 0;           ///< > 0: queries, keys and values are cut to ± this
+  double clip_qkv = 0;           ///< > 0: queries and keys (behind their norm) and values are cut to ± this
   PositionKind position = PositionKind::learned;
   RotaryConfig rotary;                     ///< of most layers
   std::vector<RotaryConfig> layer_rotary;  ///< of every layer, where they differ; else empty
@@ -80,11 +81,15 @@ struct ModelConfig {
   bool gated_mlp = false;
   bool mlp_norm = false;  ///< a LayerNorm behind the activation: SoLU. It has weights where the other norms are
                           ///< LayerNorms with weights
+  double gate_alpha = 0, gate_limit = 0;  ///< limit > 0, of a gated MLP: with g = min(gate, limit) and u = clip(up, ±
+                                          ///< limit) it goes on with (u + 1) · g · σ(α g), whatever `activation` says
+  ExpertConfig experts;  ///< the layers whose MLP is several
   BiasSet bias;
   bool tied_embeddings = true;
   bool scale_by_inverse_sqrt_d = true;  ///< scores ÷ √d_head
   bool scale_by_inverse_layer = false;  ///< scores ÷ (layer + 1), a GPT-2 training option
   std::optional<double> score_scale;    ///< what q·k is multiplied by in place of 1/√d_head
+  bool learned_sinks = false;           ///< every head has a logit of its own in the softmax: AttentionRule::sink
   double score_cap = 0, logit_cap = 0;  ///< > 0: x is bent to cap · tanh(x ÷ cap)
   double embedding_scale = 1, logit_scale = 1;
   double residual_scale = 1;  ///< of what attention and MLP add; read into their output matrices

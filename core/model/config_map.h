@@ -26,7 +26,8 @@ class ConfigMap {
   /// A switch that only `value` is known of; `otherwise` says in a sentence what the other would need.
   void only(const std::string& key, bool value, const char* otherwise);
 
-  void put(const std::string& key, const ConfigWriter& nested) { out_->put(key, nested); }  ///< REQUIRES !reading()
+  void put(const std::string& key, const ConfigWriter& nested) { out_->put(key, nested); }      ///< REQUIRES !reading()
+  void put(const std::string& key, const std::vector<int>& values) { out_->put(key, values); }  ///< likewise
   /// A number above 0; null = 0, which means none.
   void cap(const std::string& key, double& value, double fallback);
 

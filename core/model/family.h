@@ -24,6 +24,17 @@ struct LowRankUpdate {
   Tensor down, up;  ///< (in, r), (r, out)
 };
 
+struct RawExpert {
+  Tensor gate_weight, gate_bias, up_weight, up_bias, down_weight, down_bias;  ///< as those of RawLayer
+};
+/// The MLP of a layer with experts.
+struct RawExperts {
+  Tensor router_weight, router_bias;  ///< (d_model, expert), (expert)
+  Tensor correction;                  ///< (expert)
+  std::vector<RawExpert> each;        ///< of ExpertConfig::width
+  RawExpert shared;                   ///< of ExpertConfig::shared_width
+};
+
 /// One block. Matrices are (in, out), whatever the file's order: views of what was read, so strides may be
 /// anything. A bias the model does not have is undefined (Tensor::defined() is false).
 struct RawLayer {
@@ -35,12 +46,14 @@ struct RawLayer {
   Tensor v_weight, v_bias;          ///< as k
   Tensor q_norm_gain, q_norm_bias;  ///< (d_head), (heads · d_head) with a gain of each head's own or over full width
   Tensor k_norm_gain, k_norm_bias;  ///< likewise of kv_heads
+  Tensor sinks;                     ///< (heads): of learned sinks only
   Tensor o_weight, o_bias;          ///< (heads · d_head, d_model), (d_model)
   Tensor ln2_gain, ln2_bias;        ///< (d_model)
   Tensor up_weight, up_bias;        ///< (d_model, d_mlp), (d_mlp): the linear branch when the MLP is gated
   Tensor gate_weight, gate_bias;    ///< (d_model, d_mlp), (d_mlp): gated MLPs only; the activation acts on this branch
   Tensor mlp_norm_gain, mlp_norm_bias;            ///< (d_mlp): of a norm behind the activation
   Tensor down_weight, down_bias;                  ///< (d_mlp, d_model), (d_model)
+  RawExperts experts;                             ///< in place of up, gate and down
   std::map<WeightMatrix, LowRankUpdate> adapted;  ///< matrices that an adapter was merged into
 };
 

@@ -26,11 +26,21 @@ constexpr Index table_positions = 4096;
 // Of the time that opening a model takes: reading its file, beside packing its matrices.
 constexpr float reading_share = 0.4f;
 
+/// The sites of an MLP that every token passes through, and of a router.
+bool of_dense(SiteKind kind) {
+  return kind == SiteKind::mlp_pre || kind == SiteKind::mlp_pre_linear || kind == SiteKind::mlp_post;
+}
+bool of_router(SiteKind kind) {
+  return kind == SiteKind::router_logits || kind == SiteKind::router_weights;
+}
+
 /// The sites that a block without an MLP does not have.
 bool of_mlp(SiteKind kind) {
   switch (kind) {
     case SiteKind::resid_mid:
     case SiteKind::ln2_normalized:
+    case SiteKind::router_logits:
+    case SiteKind::router_weights:
     case SiteKind::mlp_pre:
     case SiteKind::mlp_pre_linear:
     case SiteKind::mlp_post:
@@ -141,9 +151,13 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
                    linear(r.v_weight, r.v_bias, "value projection")};
     }
     layer.adapted = r.adapted;
+    layer.sinks = checked(r.sinks, index, "learned sinks");
     layer.o = linear(r.o_weight, r.o_bias, "output projection");
-    if (c.gated_mlp) layer.gate = linear(r.gate_weight, r.gate_bias, "MLP gate");
-    if (c.dims.d_mlp > 0) {
+    if (c.experts.at(index)) {
+      checked(r.experts.correction, index, "router");
+      layer.experts = expert_layer(r.experts, linear);
+    } else if (c.dims.d_mlp > 0) {
+      if (c.gated_mlp) layer.gate = linear(r.gate_weight, r.gate_bias, "MLP gate");
       layer.up = linear(r.up_weight, r.up_bias, "MLP input matrix");
       layer.down = linear(r.down_weight, r.down_bias, "MLP output matrix");
     }
@@ -172,10 +186,18 @@ std::vector<SiteKind> Model::sites() const {
     if (site.kind == SiteKind::mlp_unnormed && output_site(c, WeightMatrix::mlp_out) != site.kind) continue;
     if (site.kind == SiteKind::resid_mid && !c.dims.has_mid()) continue;
     if (site.kind == SiteKind::mlp_pre_linear && !c.gated_mlp) continue;
+    if (of_router(site.kind) && !c.experts.anywhere()) continue;
+    if (of_dense(site.kind) && !c.experts.leaves_dense(c.dims.layers)) continue;
     if (c.dims.d_mlp == 0 && of_mlp(site.kind)) continue;
     kinds.push_back(site.kind);
   }
   return kinds;
+}
+
+bool Model::fires(Site site) const {
+  const std::vector<SiteKind> kinds = sites();
+  const bool sparse = site.layer >= 0 && parts_->config.experts.at(site.layer);
+  return std::ranges::find(kinds, site.kind) != kinds.end() && !(sparse ? of_dense(site.kind) : of_router(site.kind));
 }
 
 /// One run of the forward pass. Reads like the paper: each line a box of the diagram, each tapped.
@@ -282,14 +304,18 @@ class Model::Pass {
       k = b_.linear(x, l.qkv[1], later_);
       v = b_.linear(x, l.qkv[2], later_);
     }
-    if (c_.clip_qkv > 0)
-      for (Tensor* each : {&q, &k, &v}) *each = b_.clip(*each, static_cast<float>(c_.clip_qkv), later_);
+    const auto clipped = [&](const Tensor& t) {
+      return c_.clip_qkv > 0 ? b_.clip(t, static_cast<float>(c_.clip_qkv), later_) : t;
+    };
+    const bool normed = c_.qk_norm != QkNorm::none;  // then what is cut stands behind the norm
+    if (!normed) q = clipped(q), k = clipped(k);
+    v = clipped(v);
     q = tap({SiteKind::q, layer}, q.reshape({n_, d.heads, d.d_head}));
     k = tap({SiteKind::k, layer}, k.reshape({n_, d.kv_heads, d.d_head}));
     v = tap({SiteKind::v, layer}, v.reshape({n_, d.kv_heads, d.d_head}));
-    if (c_.qk_norm != QkNorm::none) {
-      q = tap({SiteKind::q_normed, layer}, head_norm(l.q_norm, q));
-      k = tap({SiteKind::k_normed, layer}, head_norm(l.k_norm, k));
+    if (normed) {
+      q = clipped(tap({SiteKind::q_normed, layer}, head_norm(l.q_norm, q)));
+      k = clipped(tap({SiteKind::k_normed, layer}, head_norm(l.k_norm, k)));
     }
     if (l.rotary >= 0) {
       q = turned(l.rotary, q);
@@ -322,6 +348,7 @@ class Model::Pass {
     in.rule = l.rule;
     in.cap = static_cast<float>(c_.score_cap);
     in.slopes = c_.alibi_slopes;
+    in.sinks = l.sinks;
     in.offset = offset_;
     in.layer = layer;
     in.lengths = lengths_;
@@ -358,17 +385,27 @@ class Model::Pass {
   }
 
   Tensor mlp(int layer, const Layer& l, const Tensor& x) {
+    if (l.experts.defined())
+      return added(SiteKind::mlp_unnormed, SiteKind::mlp_out, layer, l.ln2_post, experts(layer, l.experts, x));
     Tensor hidden;
     if (c_.gated_mlp) {
       const Tensor gate = tap({SiteKind::mlp_pre, layer}, b_.linear(x, l.gate, later_));
       const Tensor linear = tap({SiteKind::mlp_pre_linear, layer}, b_.linear(x, l.up, later_));
-      hidden = b_.multiply(activated(c_.activation, b_, gate, later_), linear, later_);
+      hidden = gated(c_, b_, gate, linear, later_);
     } else {
       hidden = activated(c_.activation, b_, tap({SiteKind::mlp_pre, layer}, b_.linear(x, l.up, later_)), later_);
     }
     if (l.mlp_norm.gain.defined()) hidden = norm(l.mlp_norm, hidden);
     return added(SiteKind::mlp_unnormed, SiteKind::mlp_out, layer, l.ln2_post,
                  b_.linear(tap({SiteKind::mlp_post, layer}, hidden), l.down, later_));
+  }
+
+  /// The few MLPs that the router sends each token through, weighed.
+  Tensor experts(int layer, const ExpertLayer& of, const Tensor& x) {
+    settle();
+    const Tensor logits = tap({SiteKind::router_logits, layer}, b_.linear(x, of.router));
+    const Tensor weights = router_weights(c_.experts, of.correction, b_, logits);
+    return through_experts(c_, of, b_, x, tap({SiteKind::router_weights, layer}, weights));
   }
 
   Tensor norm(const NormWeights& w, const Tensor& x) { return normalized(c_, w, b_, x, later_); }

@@ -100,6 +100,8 @@ class Model {
 
   /// The site kinds that fire in this model (no rot_q with learned positions, no pos_embed with RoPE …).
   std::vector<SiteKind> sites() const;
+  /// Whether this one does: of layers of which only some have experts, each has the sites of its own kind of MLP.
+  bool fires(Site site) const;
 
   /// Views of the weights, head by head (core/model/weights.h). Cheap; they live as long as the model.
   ModelWeights weights() const;

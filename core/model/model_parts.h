@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/attention/rotary.h"
+#include "core/model/experts.h"
 #include "core/model/family.h"
 #include "core/model/model.h"
 #include "core/model/weights.h"
@@ -19,7 +20,9 @@ struct Layer {
   NormWeights ln1, ln2, ln1_post, ln2_post;  // undefined where the block has none
   NormWeights q_norm, k_norm, mlp_norm;
   std::vector<Linear> qkv;  // one product with q, k and v side by side, or three
+  Tensor sinks;             // (heads) or undefined
   Linear o, gate, up, down;
+  ExpertLayer experts;                            // in place of gate, up and down
   std::map<WeightMatrix, LowRankUpdate> adapted;  // what an adapter added
   std::shared_ptr<const AttentionRule> rule;      // who sees whom
   int rotary = -1;                                // which of the rotations turns queries and keys; −1 = none

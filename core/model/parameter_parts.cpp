@@ -21,11 +21,25 @@ ParameterParts parameter_parts(const ModelConfig& c) {
   out.embedding = vocab * d;
   out.positions = c.position == PositionKind::learned ? std::int64_t{c.context + c.position_offset} * d : 0;
   out.attention_biases = layers * ((c.bias.q ? q : 0) + (c.bias.k ? k : 0) + (c.bias.v ? k : 0) + (c.bias.o ? d : 0));
-  out.attention = layers * (d * q + 2 * d * k + q * d) + out.attention_biases;
+  out.attention =
+      layers * (d * q + 2 * d * k + q * d) + out.attention_biases + (c.learned_sinks ? layers * c.dims.heads : 0);
   if (m > 0) {
     const std::int64_t inputs = c.gated_mlp ? 2 : 1;
-    out.mlp_biases = layers * ((c.bias.up ? inputs * m : 0) + (c.bias.down ? d : 0));
-    out.mlp = layers * ((inputs + 1) * d * m) + out.mlp_biases;
+    const auto biases = [&](std::int64_t width) { return (c.bias.up ? inputs * width : 0) + (c.bias.down ? d : 0); };
+    const auto weights = [&](std::int64_t width) { return (inputs + 1) * d * width; };
+    const ExpertConfig& e = c.experts;
+    for (int layer = 0; layer < c.dims.layers; ++layer) {
+      if (!e.at(layer)) {
+        out.mlp_biases += biases(m);
+        out.mlp += weights(m);
+        continue;
+      }
+      out.mlp_biases += e.count * biases(e.width) + (e.router_bias ? e.count : 0);
+      out.mlp += e.count * (weights(e.width) + d + (e.correction ? 1 : 0));
+      if (e.shared_width > 0) out.mlp_biases += biases(e.shared_width), out.mlp += weights(e.shared_width);
+      out.idle += (e.count - e.per_token) * (weights(e.width) + biases(e.width));
+    }
+    out.mlp += out.mlp_biases;
   }
   if (c.norm_weights) {
     const std::int64_t before = c.norm_place == NormPlace::behind ? 0

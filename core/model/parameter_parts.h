@@ -2,9 +2,10 @@
 // Where the numbers of a model sit: counted from its shape alone, so that a model which nobody has downloaded can be
 // weighed too. With d = d_model, m = d_mlp, q = heads · d_head, k = kv_heads · d_head, V = vocabulary, n = context:
 //   token embedding V d;  positions n d (learned ones);  attention, per layer, d q + 2 d k + q d (+ q + 2 k + d
-//   biases, those that the model has); MLP, per layer, 2 d m, or 3 d m when gated (+ m (2 m) + d biases);  norms, per
-//   layer as many as it has and one behind the last, 2 d each (LayerNorm with a bias) or d, and those of queries and
-//   keys;  unembedding d V, or nothing of its own when it is the embedding again.
+//   biases, those that the model has); MLP, per layer, 2 d m, or 3 d m when gated (+ m (2 m) + d biases), where it has
+//   E experts E times that of one, and d E (+ E) of the router;  norms, per layer as many as it has and one behind the
+//   last, 2 d each (LayerNorm with a bias) or d, and those of queries and keys;  unembedding d V, or nothing of its own
+//   when it is the embedding again.
 
 #include <cstdint>
 #include <string>
@@ -16,6 +17,7 @@ namespace headscope {
 
 struct ParameterParts {
   std::int64_t embedding = 0, positions = 0, attention = 0, mlp = 0, norms = 0, unembedding = 0;
+  std::int64_t idle = 0;                              ///< of `mlp`: experts that a token does not pass through
   std::int64_t attention_biases = 0, mlp_biases = 0;  ///< of them
   std::int64_t tied = 0;                              ///< what a second matrix would add where both are one, else 0
   std::int64_t total() const { return embedding + positions + attention + mlp + norms + unembedding; }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
@@ -144,10 +146,11 @@ void normalize_heads(const ModelConfig& c, Table& x, Index heads, const Tensor& 
               c.qk_norm_by_head ? head * c.dims.d_head : 0);
 }
 
-/// softmax over the keys that `row` sees.
-void softmax(Table& scores, Index row, Index first, Index last) {
-  double most = scores.at(row, first), total = 0;
+/// softmax over the keys that `row` sees, and a sink where there is one (OpenAI 2025): e^s ÷ (Σ e^s + e^sink).
+void softmax(Table& scores, Index row, Index first, Index last, const Tensor& sinks, Index head) {
+  double most = sinks.defined() ? number(sinks, head) : scores.at(row, first), total = 0;
   for (Index key = first; key <= last; ++key) most = std::max(most, scores.at(row, key));
+  if (sinks.defined()) total = std::exp(number(sinks, head) - most);
   for (Index key = first; key <= last; ++key) total += std::exp(scores.at(row, key) - most);
   for (Index key = first; key <= last; ++key) scores.at(row, key) = std::exp(scores.at(row, key) - most) / total;
 }
@@ -158,11 +161,11 @@ Table attend(const ModelConfig& c, const RawLayer& w, int layer, const Table& x,
   const Index heads = c.dims.heads, shared = c.dims.kv_heads, d = c.dims.d_head, n = x.rows;
   Table q = product(x, w.q_weight, w.q_bias, stop), k = product(x, w.k_weight, w.k_bias, stop),
         v = product(x, w.v_weight, w.v_bias, stop);
+  normalize_heads(c, q, heads, w.q_norm_gain, w.q_norm_bias);
+  normalize_heads(c, k, shared, w.k_norm_gain, w.k_norm_bias);
   if (c.clip_qkv > 0)
     for (Table* each : {&q, &k, &v})
       for (double& value : each->values) value = std::clamp(value, -c.clip_qkv, c.clip_qkv);
-  normalize_heads(c, q, heads, w.q_norm_gain, w.q_norm_bias);
-  normalize_heads(c, k, shared, w.k_norm_gain, w.k_norm_bias);
   if (c.turns(layer)) {
     rotate(q, heads, d, c.rotary_of(layer));
     rotate(k, shared, d, c.rotary_of(layer));
@@ -183,7 +186,7 @@ Table attend(const ModelConfig& c, const RawLayer& w, int layer, const Table& x,
         if (c.position == PositionKind::alibi) score -= nth(c.alibi_slopes, head) * static_cast<double>(query - key);
         pattern.at(query, key) = score;
       }
-      softmax(pattern, query, first, query);
+      softmax(pattern, query, first, query, w.sinks, head);
       for (Index key = first; key <= query; ++key)
         for (Index i = 0; i < d; ++i) z.at(query, head * d + i) += pattern.at(query, key) * v.at(key, group * d + i);
     }
@@ -204,6 +207,76 @@ Table feed_forward(const ModelConfig& c, const RawLayer& w, const Table& x, cons
   return product(hidden, w.down_weight, w.down_bias, stop);
 }
 
+/// One of several MLPs, of the rows of x that it takes.
+Table expert_output(const ModelConfig& c, const RawExpert& w, const Table& x, const std::stop_token& stop) {
+  Table hidden = product(x, c.gated_mlp ? w.gate_weight : w.up_weight, c.gated_mlp ? w.gate_bias : w.up_bias, stop);
+  const Table linear = c.gated_mlp ? product(x, w.up_weight, w.up_bias, stop) : Table();
+  for (std::size_t i = 0; i < hidden.values.size(); ++i) {
+    double& value = hidden.values[i];
+    if (c.gate_limit > 0) {
+      value = std::min(value, c.gate_limit);
+      value *= (std::clamp(linear.values[i], -c.gate_limit, c.gate_limit) + 1) / (1 + std::exp(-c.gate_alpha * value));
+    } else {
+      value = activated(c.activation, value) * (c.gated_mlp ? linear.values[i] : 1);
+    }
+  }
+  return product(hidden, w.down_weight, w.down_bias, stop);
+}
+
+/// The experts that take a token, and their weights, from its logits z: of softmax z or σ(z) the largest, or the
+/// softmax of the largest z; divided by their sum where the model does.
+std::vector<std::pair<Index, double>> chosen(const ExpertConfig& c, const Tensor& correction, std::vector<double> z) {
+  double most = *std::ranges::max_element(z), total = 0;
+  for (double& value : z) {
+    value = c.score == RouterScore::sigmoid ? 1 / (1 + std::exp(-value)) : std::exp(value - most);
+    total += value;
+  }
+  if (c.score == RouterScore::softmax)
+    for (double& value : z) value /= total;
+  std::vector<std::pair<double, Index>> order;  // what they are chosen by
+  for (Index e = 0; e < c.count; ++e)
+    order.emplace_back(nth(z, e) + (correction.defined() ? number(correction, e) : 0.0), e);
+  if (c.groups_kept < c.groups) {
+    const Index width = c.count / c.groups;
+    std::vector<std::pair<double, Index>> groups;
+    for (Index g = 0; g < c.groups; ++g) {
+      std::vector<std::pair<double, Index>> own(order.begin() + g * width, order.begin() + (g + 1) * width);
+      std::ranges::sort(own, std::greater{});
+      groups.emplace_back(own[0].first + (width > 1 ? own[1].first : 0), g);
+    }
+    std::ranges::sort(groups, std::greater{});
+    groups.resize(static_cast<std::size_t>(c.groups_kept));
+    std::erase_if(order, [&](const auto& each) {
+      return std::ranges::find(groups, each.second / width, [](const auto& g) { return g.second; }) == groups.end();
+    });
+  }
+  std::ranges::stable_sort(order, [](const auto& a, const auto& b) { return a.first > b.first; });
+  order.resize(std::min(order.size(), static_cast<std::size_t>(c.per_token)));
+  double sum = 0;
+  for (const auto& [by, e] : order) sum += nth(z, e);
+  const bool shares = c.renormalized || c.score == RouterScore::softmax_of_chosen;
+  std::vector<std::pair<Index, double>> out;
+  for (const auto& [by, e] : order) out.emplace_back(e, c.scale * nth(z, e) / (shares ? sum : 1));
+  return out;
+}
+
+/// Σ weight · expert(x), token by token.
+Table experts(const ModelConfig& c, const RawExperts& w, const Table& x, const std::stop_token& stop) {
+  const Table logits = product(x, w.router_weight, w.router_bias, stop);
+  Table out = w.shared.up_weight.defined() ? expert_output(c, w.shared, x, stop) : Table(x.rows, x.columns);
+  for (Index row = 0; row < x.rows; ++row) {
+    Table token(1, x.columns);
+    for (Index i = 0; i < x.columns; ++i) token.at(0, i) = x.at(row, i);
+    std::vector<double> z;
+    for (Index e = 0; e < logits.columns; ++e) z.push_back(logits.at(row, e));
+    for (const auto& [e, weight] : chosen(c.experts, w.correction, std::move(z))) {
+      const Table made = expert_output(c, nth(w.each, e), token, stop);
+      for (Index i = 0; i < x.columns; ++i) out.at(row, i) += weight * made.at(0, i);
+    }
+  }
+  return out;
+}
+
 Table block(const ModelConfig& c, const RawLayer& w, int layer, const Table& x, std::vector<Table>& patterns,
             const std::stop_token& stop) {
   const bool before = c.norm_place != NormPlace::behind, behind = c.norm_place != NormPlace::before;
@@ -213,11 +286,8 @@ Table block(const ModelConfig& c, const RawLayer& w, int layer, const Table& x, 
   const Table after = sum(x, attention);
   if (c.dims.d_mlp == 0) return after;
   const Table& read = c.dims.parallel ? x : after;
-  Table mlp = feed_forward(c, w,
-                           c.shared_norm ? attention_in
-                           : before      ? normed(c, read, w.ln2_gain, w.ln2_bias)
-                                         : read,
-                           stop);
+  const Table mlp_in = c.shared_norm ? attention_in : before ? normed(c, read, w.ln2_gain, w.ln2_bias) : read;
+  Table mlp = c.experts.at(layer) ? experts(c, w.experts, mlp_in, stop) : feed_forward(c, w, mlp_in, stop);
   if (behind) mlp = normed(c, std::move(mlp), w.ln2_post_gain, {});
   return sum(after, mlp);
 }

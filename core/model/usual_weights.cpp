@@ -87,7 +87,7 @@ class UsualReader {
     if (c_.embedding_norm) norm(n_.embedding_norm, d, weights.embedding_gain, weights.embedding_bias);
     weights.layers.resize(static_cast<std::size_t>(dims.layers));
     for (int layer = 0; layer < dims.layers; ++layer)
-      block(n_.block + std::to_string(layer) + ".", nth(weights.layers, layer));
+      block(n_.block + std::to_string(layer) + ".", layer, nth(weights.layers, layer));
     norm(n_.final_norm, d, weights.final_gain, weights.final_bias);
     if (c_.tied_embeddings) {
       if (weights.token_embedding.defined()) weights.unembedding = weights.token_embedding.transpose(0, 1);
@@ -102,7 +102,7 @@ class UsualReader {
   }
 
  private:
-  void block(const std::string& at, RawLayer& raw) {
+  void block(const std::string& at, int layer, RawLayer& raw) {
     const ModelDims& dims = c_.dims;
     const Index d = dims.d_model, queries = Index{dims.heads} * dims.d_head, keys = Index{dims.kv_heads} * dims.d_head;
     if (c_.norm_place != NormPlace::behind) {
@@ -141,7 +141,21 @@ class UsualReader {
       of(n_.q_norm, dims.heads, raw.q_norm_gain, raw.q_norm_bias);
       of(n_.k_norm, dims.kv_heads, raw.k_norm_gain, raw.k_norm_bias);
     }
+    if (c_.learned_sinks) reader_.take(at + n_.sinks, {dims.heads}, raw.sinks);
     linear(at + n_.o, queries, d, c_.bias.o, raw.o_weight, raw.o_bias);
+    if (c_.experts.at(layer)) {
+      read_experts(reader_, c_, n_.experts, at, raw.experts);
+    } else {
+      mlp(at, raw);
+    }
+    for (Tensor* written : {&raw.o_weight, &raw.o_bias, &raw.down_weight, &raw.down_bias})
+      *written = scaled(*written, c_.residual_scale);
+    for (const std::string& name : n_.ignored) reader_.ignore(at + name);
+  }
+
+  void mlp(const std::string& at, RawLayer& raw) {
+    const ModelDims& dims = c_.dims;
+    const Index d = dims.d_model;
     if (c_.gated_mlp && !n_.gate_up.empty()) {
       Tensor weight, bias;
       linear(at + n_.gate_up, d, 2 * dims.d_mlp, c_.bias.up, weight, bias);
@@ -158,9 +172,6 @@ class UsualReader {
       linear(at + n_.up, d, dims.d_mlp, c_.bias.up, raw.up_weight, raw.up_bias);
     }
     linear(at + n_.down, dims.d_mlp, d, c_.bias.down, raw.down_weight, raw.down_bias);
-    for (Tensor* written : {&raw.o_weight, &raw.o_bias, &raw.down_weight, &raw.down_bias})
-      *written = scaled(*written, c_.residual_scale);
-    for (const std::string& name : n_.ignored) reader_.ignore(at + name);
   }
 
   void linear(const std::string& name, Index in, Index out, bool bias, Tensor& weight, Tensor& into_bias) {

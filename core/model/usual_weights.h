@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/model/expert_weights.h"
 #include "core/model/family.h"
 
 namespace headscope {
@@ -22,10 +23,12 @@ struct WeightNames {
   std::string block = "layers.", ln1 = "input_layernorm", ln2 = "post_attention_layernorm", ln1_post, ln2_post;
   std::string q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj", o = "self_attn.o_proj";
   std::string q_norm = "self_attn.q_norm", k_norm = "self_attn.k_norm";
+  std::string sinks = "self_attn.sinks";
   std::string qkv;  ///< in place of q, k and v
   FusedQkv fused = FusedQkv::side_by_side;
   std::string gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
   std::string gate_up;  ///< in place of gate and up: first the gate
+  ExpertNames experts;  ///< in place of these, in layers that have some
   std::string final_norm = "norm", unembedding = "lm_head";
   std::string unembedding_too;  ///< another name of it, in files that have not the first
   std::vector<std::string> ignored{"self_attn.rotary_emb.inv_freq"};  ///< of a block: buffers that no pass needs

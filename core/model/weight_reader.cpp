@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/base/nth.h"
+#include "core/model/formats/packed_pairs.h"
 
 namespace headscope {
 
@@ -75,12 +76,27 @@ std::vector<std::string> FileWeights::names() const {
   for (const auto& [name, entry] : file_.tensors())
     if (const TensorEntry* const scale = needs_scale(entry.dtype) ? scale_of(file_, name) : nullptr)
       scales.insert(scale->name);
-  for (const auto& [name, entry] : file_.tensors())
-    if (!scales.contains(name)) names.push_back(name);
+  for (const auto& [name, entry] : file_.tensors()) {
+    if (scales.contains(name)) continue;
+    const std::string packed = packed_pairs_of(file_, name);
+    if (packed.empty())
+      names.push_back(name);
+    else if (names.empty() || names.back() != packed)  // its two tensors come one behind the other
+      names.push_back(packed);
+  }
   return names;
 }
 
+bool FileWeights::contains(const std::string& name) const {
+  return file_.contains(name) || in_packed_pairs(file_, name);
+}
+
+std::string FileWeights::dtype(const std::string& name) const {
+  return dtype_name(in_packed_pairs(file_, name) ? DType::mxfp4 : file_.entry(name).dtype);
+}
+
 Tensor FileWeights::take(const std::string& name, const Shape& shape) const {
+  if (in_packed_pairs(file_, name)) return from_packed_pairs(file_, name, shape);
   const TensorEntry& entry = file_.entry(name);
   if (!same(entry.shape, shape)) {
     const std::string where = entry.file ? entry.file->path().string() : file_.path().string();

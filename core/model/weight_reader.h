@@ -13,16 +13,17 @@
 namespace headscope {
 
 /// The tensors of a file by the names they have in it. F8 tensors are multiplied by the scale stored beside them
-/// (NAME_scale or NAME_scale_inv), which is no tensor of its own here.
+/// (NAME_scale or NAME_scale_inv), which is no tensor of its own here; NAME_blocks with NAME_scales are NAME
+/// (core/model/formats/packed_pairs.h).
 class FileWeights final : public WeightSource {
  public:
   /// `file` must outlive this.
   explicit FileWeights(const TensorFile& file) : file_(file) {}
   std::string where() const override { return file_.path().string(); }
   std::vector<std::string> names() const override;
-  bool contains(const std::string& name) const override { return file_.contains(name); }
+  bool contains(const std::string& name) const override;
   Tensor take(const std::string& name, const Shape& shape) const override;
-  std::string dtype(const std::string& name) const override { return dtype_name(file_.entry(name).dtype); }
+  std::string dtype(const std::string& name) const override;
 
  private:
   const TensorFile& file_;

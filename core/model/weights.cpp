@@ -162,6 +162,7 @@ ModelWeights Model::weights() const {
     block.q_norm = layer.q_norm;
     block.k_norm = layer.k_norm;
     if (!layer.o.biases.empty()) block.o_bias = layer.o.biases[0];
+    block.sinks = layer.sinks;
     block.ln2 = layer.ln2;
     const auto whole = [](const Linear& product, Tensor& weight, Tensor& bias) {
       if (!product.defined()) return;
@@ -172,6 +173,16 @@ ModelWeights Model::weights() const {
     whole(layer.up, block.up, block.up_bias);
     whole(layer.down, block.down, block.down_bias);
     block.mlp_norm = layer.mlp_norm;
+    whole(layer.experts.router, block.router, block.router_bias);
+    const auto expert = [&](const Expert& from) {
+      if (!from.up.defined()) return;
+      ExpertWeights& own = block.experts.emplace_back();
+      whole(from.gate, own.gate, own.gate_bias);
+      whole(from.up, own.up, own.up_bias);
+      whole(from.down, own.down, own.down_bias);
+    };
+    for (const Expert& each : layer.experts.each) expert(each);
+    expert(layer.experts.shared);
     const Index width = d.d_head, keys = Index{d.heads} * width, values = keys + Index{d.kv_heads} * width;
     for (Index head = 0; head < d.heads; ++head) {
       const Index group = d.kv_of(head);

@@ -27,18 +27,26 @@ struct HeadWeights {
   Tensor o;          ///< (d_head, d_model): what the head writes is z · o; the output bias belongs to the whole block
 };
 
+/// One of the MLPs of a layer that has several, as those of BlockWeights.
+struct ExpertWeights {
+  Tensor gate, gate_bias, up, up_bias, down, down_bias;
+};
+
 struct BlockWeights {
   NormWeights ln1;                 ///< before attention; undefined where norms stand behind only
   NormWeights ln1_post, ln2_post;  ///< behind attention and MLP; undefined in most models
   NormWeights q_norm, k_norm;      ///< of queries and keys: (d_head), or all heads' side by side; likewise
   std::vector<HeadWeights> heads;
   Tensor o_bias;           ///< (d_model)
+  Tensor sinks;            ///< (heads): the learned logit of each in its softmax; undefined in most models
   NormWeights ln2;         ///< before the MLP; undefined, as all below, in a block of attention alone, and where both
                            ///< read the same norm
   Tensor gate, gate_bias;  ///< (d_model, d_mlp), (d_mlp): gated MLPs only; the activation acts on this branch
   Tensor up, up_bias;      ///< likewise: the linear branch of a gated MLP
   NormWeights mlp_norm;    ///< behind the activation; undefined in most models
   Tensor down, down_bias;  ///< (d_mlp, d_model), (d_model): row i is what neuron i writes
+  Tensor router, router_bias;          ///< (d_model, expert), (expert): layers with experts only, which have these
+  std::vector<ExpertWeights> experts;  ///< in place of gate, up and down; one that takes every token comes last
 };
 
 struct ModelWeights {

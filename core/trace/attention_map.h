@@ -18,8 +18,9 @@
 
 namespace headscope {
 
-/// What the numbers of a map are: probabilities (rows sum to 1), effective weights of another mechanism (may be
-/// negative or unnormalised), probabilities with exact zeros, or what two maps differ by.
+/// What the numbers of a map are: probabilities (rows sum to 1, or to what a sink leaves: attention_rule.h), effective
+/// weights of another mechanism (may be negative or unnormalised), probabilities with exact zeros, or what two maps
+/// differ by.
 enum class MapKind { probability, effective, sparse, difference };
 
 /// Maximum-pooled picture of a map: cell (r, c) is the largest weight of queries [r·bin, …) and keys [c·bin, …).
@@ -32,7 +33,7 @@ struct Overview {
 struct HeadStats {
   std::vector<double> log_sum_exp;  ///< of the biased scores (a float's step at 64 would move a weight by 4e-6);
                                     ///< empty when the scores were not seen (imported, edited)
-  std::vector<float> entropy;       ///< −Σ_k p ln p
+  std::vector<float> entropy;       ///< −Σ_k p ln p over the keys
   std::vector<float>
       entropy_without_first;  ///< the same after key 0 is dropped and the row renormalised; NaN if nothing is left
   std::vector<float> max_weight;

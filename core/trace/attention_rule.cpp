@@ -30,6 +30,10 @@ float AttentionRule::cap(Index) const {
   return 0;
 }
 
+float AttentionRule::sink(Index) const {
+  return -std::numeric_limits<float>::infinity();
+}
+
 std::shared_ptr<const AttentionRule> full_rule() {
   return std::make_shared<FullRule>();
 }

@@ -30,6 +30,9 @@ class AttentionRule {
   virtual float factor(Index query) const;
   /// > 0: apply() begins by bending this row's scores s to cap · tanh(s ÷ cap).
   virtual float cap(Index query) const;
+  /// The logit that stands in this row's softmax beside those of the keys: its share goes to no token, so that the
+  /// weights sum to less than 1 (OpenAI, gpt-oss-120b & gpt-oss-20b Model Card, 2025). −infinity = none.
+  virtual float sink(Index query) const;
   virtual std::string describe() const = 0;  ///< "causal", "sliding window 128"
 };
 

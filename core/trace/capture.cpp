@@ -111,6 +111,9 @@ std::size_t site_bytes(SiteKind kind, const ModelDims& dims, int n_query, int n_
       return floats(count(dims.heads), n, count(n_key));
     case SiteKind::result:
       return floats(n, count(dims.heads), count(dims.d_model));
+    case SiteKind::router_logits:
+    case SiteKind::router_weights:
+      return floats(n, count(dims.experts));
     case SiteKind::mlp_pre:
     case SiteKind::mlp_pre_linear:
     case SiteKind::mlp_post:

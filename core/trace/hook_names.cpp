@@ -33,6 +33,8 @@ std::string_view bridge_tail(SiteKind kind, bool gated) {
       return "attn.hook_out";
     case SiteKind::resid_mid:
       return "ln2.hook_in";
+    case SiteKind::router_weights:
+      return "mlp.hook_router_scores";
     case SiteKind::mlp_pre:
       return gated ? "mlp.gate.hook_out" : "mlp.in.hook_out";
     case SiteKind::mlp_pre_linear:

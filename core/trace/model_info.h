@@ -9,6 +9,7 @@ namespace headscope {
 /// Extents of a model that decide how large each site is. For a text of n tokens.
 struct ModelDims {
   int layers = 0, heads = 0, kv_heads = 0, d_head = 0, d_model = 0, d_mlp = 0, vocab = 0;
+  int experts = 0;        ///< of a layer whose MLP is several; 0 = none has any
   bool parallel = false;  ///< attention and MLP of a block read the same stream: there is none between them
 
   /// How many query heads read one key head; 1 where nothing is known of key heads.

@@ -67,12 +67,12 @@ HeadStatsBuilder::Tile::Tile(HeadStatsBuilder& builder, int tile)
 
 HeadStatsBuilder::Tile::~Tile() = default;
 
-void HeadStatsBuilder::Tile::softmax(Index query, KeyRange keys, std::span<float> row) {
+void HeadStatsBuilder::Tile::softmax(Index query, KeyRange keys, std::span<float> row, float sink) {
   HeadStats& s = *builder_.stats_;
   const auto i = at(query);
   assert(!s.log_sum_exp.empty() && static_cast<Index>(row.size()) == keys.size());
-  const float max = row_kernels::maximum(row.data(), keys.size());
-  if (max == -infinity) {
+  const float largest = row_kernels::maximum(row.data(), keys.size()), max = std::max(largest, sink);
+  if (largest == -infinity) {
     std::ranges::fill(row, 0.0f);
     s.log_sum_exp[i] = -std::numeric_limits<double>::infinity();
     s.max_key[i] = -1;
@@ -80,15 +80,17 @@ void HeadStatsBuilder::Tile::softmax(Index query, KeyRange keys, std::span<float
     accumulate(query, keys, row.data(), 1.0f);
     return;
   }
-  s.max_key[i] = static_cast<std::int32_t>(keys.begin + row_kernels::find_first(row.data(), keys.size(), max));
+  s.max_key[i] = static_cast<std::int32_t>(keys.begin + row_kernels::find_first(row.data(), keys.size(), largest));
   const float first_score = std::max(row[0] - max, -105.0f);
   const row_kernels::SoftmaxSums sums = row_kernels::exponentiate(row.data(), keys.size(), max);
-  // With e_k = exp(s_k − max) and Z = Σ e_k:  H = ln Z − Σ e_k (s_k − max) / Z, no logarithm per element.
-  const double z = static_cast<double>(row[0]) + sums.rest;
+  // With e_k = exp(s_k − max) and Z = Σ e_k:  H = ln Z − Σ e_k (s_k − max) / Z, no logarithm per element. With a sink,
+  // which is in Z alone, ln Z counts for the share of the keys.
+  const double of_keys = static_cast<double>(row[0]) + sums.rest,
+               z = sink == no_sink ? of_keys : of_keys + std::exp(static_cast<double>(sink) - static_cast<double>(max));
   const double slope = static_cast<double>(row[0]) * first_score + sums.slope;
   const double log_z = std::log(z);
   s.log_sum_exp[i] = static_cast<double>(max) + log_z;
-  s.entropy[i] = static_cast<float>(std::max(0.0, log_z - slope / z));
+  s.entropy[i] = static_cast<float>(std::max(0.0, of_keys / z * log_z - slope / z));
   if (keys.begin > 0)
     s.entropy_without_first[i] = s.entropy[i];
   else if (sums.rest < nothing_left)
@@ -96,7 +98,7 @@ void HeadStatsBuilder::Tile::softmax(Index query, KeyRange keys, std::span<float
   else
     s.entropy_without_first[i] = std::max(0.0f, std::log(sums.rest) - sums.slope / sums.rest);
   const auto factor = static_cast<float>(1.0 / z);
-  s.max_weight[i] = factor;
+  s.max_weight[i] = largest == max ? factor : factor * std::exp(largest - max);
   accumulate(query, keys, row.data(), factor);
 }
 
@@ -190,14 +192,15 @@ std::shared_ptr<const HeadStats> stats_of_weights(const Tensor& weights, const T
   return builder.finish();
 }
 
-void softmax_row(std::span<float> row) {
-  const float max = row_kernels::maximum(row.data(), static_cast<Index>(row.size()));
-  if (max == -infinity) {
+void softmax_row(std::span<float> row, float sink) {
+  const float largest = row_kernels::maximum(row.data(), static_cast<Index>(row.size())), max = std::max(largest, sink);
+  if (largest == -infinity) {
     std::ranges::fill(row, 0.0f);
     return;
   }
   const row_kernels::SoftmaxSums sums = row_kernels::exponentiate(row.data(), static_cast<Index>(row.size()), max);
-  const auto factor = static_cast<float>(1.0 / (static_cast<double>(row[0]) + sums.rest));
+  const double beside = sink == no_sink ? 0 : std::exp(static_cast<double>(sink) - static_cast<double>(max));
+  const auto factor = static_cast<float>(1.0 / (static_cast<double>(row[0]) + sums.rest + beside));
   row_kernels::scale(row.data(), static_cast<Index>(row.size()), factor);
 }
 

@@ -3,6 +3,7 @@
 // only by their weights (imported or edited). Rows are handed out in tiles, which may be filled by different threads;
 // partial sums are added in tile order, so the result does not depend on the threads.
 
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "core/trace/attention_map.h"
 
 namespace headscope {
+
+inline constexpr float no_sink = -std::numeric_limits<float>::infinity();
 
 class HeadStatsBuilder {
  public:
@@ -31,8 +34,9 @@ class HeadStatsBuilder {
     Tile(const Tile&) = delete;
     Tile& operator=(const Tile&) = delete;
     /// scores → weights in place, for keys [keys.begin, keys.begin + row.size()); -infinity = masked. A row with no
-    /// finite score becomes all zero. REQUIRES have_scores.
-    void softmax(Index query, KeyRange keys, std::span<float> row);
+    /// finite score becomes all zero. `sink` (AttentionRule::sink) counts as one score more, which is no key.
+    /// REQUIRES have_scores.
+    void softmax(Index query, KeyRange keys, std::span<float> row, float sink = no_sink);
     /// A row known by its weights only, over all its keys.
     void weights(Index query, std::span<float> row);
 
@@ -60,6 +64,6 @@ class HeadStatsBuilder {
 };
 
 /// Softmax of one row in place, without statistics; a row with no finite score becomes all zero.
-void softmax_row(std::span<float> row);
+void softmax_row(std::span<float> row, float sink = no_sink);
 
 }  // namespace headscope

@@ -30,7 +30,9 @@ enum class SiteKind {
   attn_out,       // what attention adds to the residual stream: the sum, or the norm of it
   resid_mid,      // residual stream between attention and MLP (absent where both read the same stream)
   ln2_normalized,
-  mlp_pre,         // before the activation function
+  router_logits,   // of layers with experts: each expert's, from the token
+  router_weights,  // what each expert's output is multiplied by; 0 where it does not take the token
+  mlp_pre,         // of layers without experts, as the two below: before the activation function
   mlp_pre_linear,  // the ungated branch (gated MLPs only)
   mlp_post,        // after the activation (and gate)
   mlp_unnormed,    // what the MLP puts out, where a norm stands behind it

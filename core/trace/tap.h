@@ -1,6 +1,7 @@
 #pragma once
 // A Tap sees, and may replace, the tensor at a Site. Recording and intervening are the same mechanism.
 
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -16,8 +17,9 @@ struct HeadRule {
   std::shared_ptr<const AttentionRule> rule;  ///< which keys a query may see, and the bias
   float scale = 1;                            ///< what q·k is multiplied by: 1 / (√d_head · temperature)
   /// What the model itself does to the scores of visible keys; 0 = nothing, or `rule` does it already.
-  float cap = 0;     ///< they are bent to cap · tanh(score ÷ cap),
-  double slope = 0;  ///< then lose slope · |i − j| (ALiBi)
+  float cap = 0;                                         ///< they are bent to cap · tanh(score ÷ cap),
+  double slope = 0;                                      ///< then lose slope · |i − j| (ALiBi)
+  float sink = -std::numeric_limits<float>::infinity();  ///< AttentionRule::sink of every row
 };
 
 class Tap {

@@ -76,6 +76,13 @@ void lay_sinusoids(Tensor positions, double deviation) {
     for (Index j = 0; j < positions.dim(1); ++j) positions.ref(i, j) = size * waves.at(i, j);
 }
 
+/// Those of a layer, with the one that takes every token.
+std::vector<RawExpert> all_of(const RawExperts& experts) {
+  std::vector<RawExpert> all = experts.each;
+  all.push_back(experts.shared);
+  return all;
+}
+
 void ones(Tensor gain) {
   if (gain.defined()) std::ranges::fill(gain.mutable_values(), 1.0f);
 }
@@ -102,6 +109,12 @@ Parameters Parameters::initial(const ModelConfig& config, const Initial& how) {
     draw(layer.gate_weight, how.deviation, random);
     draw(layer.up_weight, how.deviation, random);
     draw(layer.down_weight, residual, random);
+    draw(layer.experts.router_weight, how.deviation, random);
+    for (const RawExpert& expert : all_of(layer.experts)) {
+      draw(expert.gate_weight, how.deviation, random);
+      draw(expert.up_weight, how.deviation, random);
+      draw(expert.down_weight, residual, random);
+    }
   }
   ones(raw.embedding_gain);
   ones(raw.final_gain);
@@ -152,13 +165,19 @@ void check_views(const RawWeights& raw, const std::vector<Parameter>& all, const
   for (const Tensor* t : {&raw.token_embedding, &raw.position_embedding, &raw.embedding_gain, &raw.embedding_bias,
                           &raw.final_gain, &raw.final_bias, &raw.unembedding, &raw.unembedding_bias})
     add(*t);
-  for (const RawLayer& l : raw.layers)
+  for (const RawLayer& l : raw.layers) {
+    add(l.sinks);
+    for (const Tensor* t : {&l.experts.router_weight, &l.experts.router_bias, &l.experts.correction}) add(*t);
+    for (const RawExpert& e : all_of(l.experts))
+      for (const Tensor* t : {&e.gate_weight, &e.gate_bias, &e.up_weight, &e.up_bias, &e.down_weight, &e.down_bias})
+        add(*t);
     for (const Tensor* t :
          {&l.ln1_gain,    &l.ln1_bias,    &l.ln1_post_gain, &l.ln2_post_gain, &l.q_weight,    &l.q_bias,
           &l.k_weight,    &l.k_bias,      &l.v_weight,      &l.v_bias,        &l.q_norm_gain, &l.q_norm_bias,
           &l.k_norm_gain, &l.k_norm_bias, &l.o_weight,      &l.o_bias,        &l.ln2_gain,    &l.ln2_bias,
           &l.up_weight,   &l.up_bias,     &l.gate_weight,   &l.gate_bias,     &l.down_weight, &l.down_bias})
       add(*t);
+  }
   for (const Parameter& each : all)
     if (!read.contains(each.value.storage().first))
       throw Error(config.name, "weights that are used as they are stored",

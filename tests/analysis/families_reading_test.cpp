@@ -42,6 +42,11 @@ TEST_CASE("direct logit attribution adds up to the logit in every family, or say
     const LogitAttribution found = logit_attribution(s.model(), *s.trace, of);
     CHECK(found.sum() == doctest::Approx(found.logit).epsilon(1e-4).scale(0.1));
     CHECK(found.value(AttributionPart::Kind::remainder) == 0);
+    if (c.experts.at(1)) {
+      CHECK_THROWS_WITH_AS(read_feed_forward(s.model(), s.backend, *s.trace, 1, of, 4, 3), doctest::Contains("experts"),
+                           Error);
+      return;
+    }
     const FeedForward mlp = read_feed_forward(s.model(), s.backend, *s.trace, 1, of, 4, 3);
     CHECK(mlp.logit == doctest::Approx(found.value(AttributionPart::Kind::mlp, 1)).epsilon(1e-3).scale(0.1));
   });

@@ -69,7 +69,8 @@ TEST_CASE("what leaves a model as it is gives its own logits by another way, in 
       CAPTURE(matrix);
       const bool clipped = c.clip_qkv > 0 && std::string("qkv").find(matrix) != std::string::npos;
       const std::string line = std::string("singular ") + matrix + " 1..=1.000001";
-      if (clipped || (!c.gated_mlp && std::string(matrix) == "mlp_gate"))
+      const bool several = c.experts.anywhere() && std::string(matrix).starts_with("mlp");  // none is the layer's
+      if (clipped || several || (!c.gated_mlp && std::string(matrix) == "mlp_gate"))
         CHECK_THROWS_AS(f.change(line), Error);
       else
         CHECK(f.change(line) < 1e-3);
@@ -115,8 +116,9 @@ TEST_CASE("no form of an edit quietly does nothing in any family, but for those 
     return (begins("position chunks") && c.position != PositionKind::rotary) ||
            (begins("position rope") && c.dims.d_head % 2 != 0) ||
            (begins("mechanism") && !c.windows.empty()) ||  // those that run along the text see all of it
-           (begins("singular mlp_gate") && !c.gated_mlp) || (begins("singular") && c.clip_qkv > 0) ||
-           (begins("latent keys") && c.clip_qkv > 0) ||
+           (begins("mechanism") && c.learned_sinks) || (begins("singular mlp") && c.experts.anywhere()) ||
+           (begins("patch router") && !c.experts.anywhere()) || (begins("singular mlp_gate") && !c.gated_mlp) ||
+           (begins("singular") && c.clip_qkv > 0) || (begins("latent keys") && c.clip_qkv > 0) ||
            (begins("post norm") &&
             (c.dims.parallel || c.norm_place != NormPlace::before || c.norm == NormKind::none)) ||
            (begins("switch off ln") &&

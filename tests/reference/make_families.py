@@ -95,6 +95,27 @@ FAMILIES = {
         vocab_size=43, n_positions=40, n_embd=18, n_layer=2, n_inner=20, n_head=3, multi_query=False, bos_token_id=1,
         eos_token_id=2)),
     "starcoder2": ("Starcoder2Config", llama_like | rope() | dict(sliding_window=5, tie_word_embeddings=True)),
+    "mixtral": ("MixtralConfig", llama_like | rope() | dict(
+        head_dim=8, num_local_experts=5, num_experts_per_tok=2, sliding_window=6)),
+    "qwen3_moe": ("Qwen3MoeConfig", llama_like | rope() | dict(
+        num_hidden_layers=4, head_dim=8, num_attention_heads=6, num_key_value_heads=2, moe_intermediate_size=10,
+        num_experts=7, num_experts_per_tok=3, norm_topk_prob=True, mlp_only_layers=[2], attention_bias=True)),
+    "qwen3_moe-step": ("Qwen3MoeConfig", llama_like | rope() | dict(
+        num_hidden_layers=3, moe_intermediate_size=10, num_experts=4, num_experts_per_tok=1, decoder_sparse_step=2,
+        tie_word_embeddings=True)),
+    "olmoe": ("OlmoeConfig", llama_like | rope() | dict(
+        num_experts=6, num_experts_per_tok=2, norm_topk_prob=False, clip_qkv=0.9, pad_token_id=0)),
+    "olmoe-norm": ("OlmoeConfig", llama_like | rope() | dict(
+        num_experts=6, num_experts_per_tok=4, norm_topk_prob=True, num_key_value_heads=3, pad_token_id=0)),
+    "gpt_oss": ("GptOssConfig", llama_like | rope() | dict(
+        num_hidden_layers=3, head_dim=8, num_attention_heads=6, num_key_value_heads=2, num_local_experts=5,
+        num_experts_per_tok=2, sliding_window=4, swiglu_limit=0.8, swiglu_alpha=1.3)),
+    "gpt_oss-bare": ("GptOssConfig", llama_like | rope() | dict(
+        head_dim=6, num_local_experts=4, num_experts_per_tok=3, sliding_window=6, attention_bias=False,
+        layer_types=["full_attention", "sliding_attention"])),
+    "gpt_oss-mxfp4": ("GptOssConfig", usual | rope() | dict(
+        hidden_size=32, num_attention_heads=3, num_key_value_heads=1, intermediate_size=32, num_hidden_layers=1, head_dim=6,
+        num_local_experts=3, num_experts_per_tok=2, sliding_window=5)),
 }
 
 
@@ -104,22 +125,80 @@ def drawn(model, seed, gain_around):
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float32)
-            matrix = parameter.dim() == 2 and "norm" not in name
+            matrix = parameter.dim() >= 2 and "norm" not in name
             gain = not matrix and name.endswith("weight")
+            if name.endswith("sinks"):
+                noise = 4 * noise
             value = noise * (1.6 / parameter.shape[-1] ** 0.5 if matrix else 0.4) + (gain_around if gain else 0)
             parameter.copy_(value)
+
+
+def in_blocks(model, seed):
+    """All experts anew, in 4 bits: what the file holds in their place, as the library itself decodes it."""
+    from transformers.integrations.mxfp4 import convert_moe_packed_tensors
+    generator, stored = torch.Generator().manual_seed(seed), {}
+    for name, parameter in model.named_parameters():
+        if name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+            experts, inner, outer = parameter.shape
+            blocks = torch.randint(0, 256, (experts, outer, inner // 32, 16), generator=generator, dtype=torch.uint8)
+            scales = torch.randint(122, 126, (experts, outer, inner // 32), generator=generator, dtype=torch.uint8)
+            with torch.no_grad():
+                parameter.copy_(convert_moe_packed_tensors(blocks, scales, dtype=torch.float64))
+            stored[name] = {name + "_blocks": ("U8", blocks.numpy()), name + "_scales": ("U8", scales.numpy())}
+    return stored
+
+
+def published(name, key, value):
+    """(name in the files of this family, tensor) of a parameter: the library of today keeps all experts in one."""
+    key = "embed_out.weight" if (name, key) == ("gpt_neox-serial", "lm_head.weight") else key
+    if name.startswith("gpt_oss") or ".mlp." not in key or not any(x in key for x in (".experts.", ".mlp.gate.")):
+        return [(key, value)]
+    mixtral = name.startswith("mixtral")
+    key = key.replace(".mlp.", ".block_sparse_moe.") if mixtral else key
+    w = ("w1", "w3", "w2") if mixtral else ("gate_proj", "up_proj", "down_proj")
+    if key.endswith("experts.gate_up_proj"):
+        at, half = key.removesuffix("gate_up_proj"), value.shape[1] // 2
+        return [(f"{at}{e}.{part}.weight", both[rows]) for e, both in enumerate(value)
+                for part, rows in ((w[0], slice(half)), (w[1], slice(half, None)))]
+    if key.endswith("experts.down_proj"):
+        at = key.removesuffix("down_proj")
+        return [(f"{at}{e}.{w[2]}.weight", own) for e, own in enumerate(value)]
+    return [(key, value)]
+
+
+def watch_routers(model, config, seen):
+    """The logits of every router, as `seen[layer]`; a token whose last expert is nearly another's is no test."""
+    count, taken = getattr(config, "num_local_experts", None) or getattr(config, "num_experts", 0), config.num_experts_per_tok
+
+    def hook(layer):
+        def of(module, inputs, _):
+            bias = getattr(module, "bias", None)
+            logits = torch.nn.functional.linear(inputs[0].reshape(-1, inputs[0].shape[-1]), module.weight, bias)
+            order = logits.sort(dim=-1, descending=True).values
+            assert taken == count or float((order[:, taken - 1] - order[:, taken]).min()) > 1e-3, "a close choice"
+            seen[layer] = logits
+        return of
+
+    for name, module in model.named_modules():
+        if name.endswith((".mlp.gate", ".mlp.router", ".block_sparse_moe.gate")) and module.weight.shape[0] == count:
+            module.register_forward_hook(hook(int(name.split(".layers.")[1].split(".")[0])))
 
 
 def make(name):
     config_class, settings = FAMILIES[name]
     config = getattr(transformers, config_class)(**settings)
-    config._attn_implementation = "eager"
+    config._attn_implementation = config._experts_implementation = "eager"
     torch.set_default_dtype(torch.float64)
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval().to(torch.float64)
     drawn(model, seed=sum(map(ord, name)), gain_around=0.0 if name.startswith("gemma") else 0.7)  # those add 1
+    stored = in_blocks(model, seed=5) if name.endswith("mxfp4") else {}
     ids = torch.tensor([TEXT])
+    routers = {}
+    if hasattr(config, "num_experts_per_tok"):
+        watch_routers(model, config, routers)
     with torch.no_grad():
         out = model(ids, output_attentions=True, output_hidden_states=True, use_cache=False)
+        logits_of_routers = dict(routers)
         chosen = list(TEXT)
         margins = []
         for _ in range(STEPS):
@@ -136,6 +215,8 @@ def make(name):
     for key in ("dtype", "torch_dtype", "transformers_version", "_name_or_path", "architectures"):
         written.pop(key, None)
     written["model_type"] = config.model_type
+    if stored:
+        written["quantization_config"] = dict(quant_method="mxfp4", modules_to_not_convert=["model.layers.*.self_attn"])
     (folder / "config.json").write_text(json.dumps(written, indent=1) + "\n")
     weights, seen = {}, set()
     for key, value in model.state_dict(keep_vars=True).items():
@@ -143,8 +224,11 @@ def make(name):
             continue
         seen.add(value.data_ptr())
         # What the published files of this family call it; the library of today reads and writes both.
-        key = "embed_out.weight" if (name, key) == ("gpt_neox-serial", "lm_head.weight") else key
-        weights[key] = value.detach().numpy().astype("<f4")
+        if key in stored:
+            weights |= stored[key]
+            continue
+        for own, tensor in published(name, key, value.detach()):
+            weights[own] = tensor.numpy().astype("<f4")
     write_safetensors(folder / "model.safetensors", weights)
     f4 = lambda tensor: tensor.numpy().astype("<f4")
     expected = {"tokens": np.asarray(TEXT, "<i4"), "greedy": np.asarray(chosen[len(TEXT):], "<i4"),
@@ -152,6 +236,8 @@ def make(name):
     for layer, pattern in enumerate(out.attentions):
         expected[f"blocks.{layer}.attn.hook_pattern"] = f4(pattern[0])
         expected[f"blocks.{layer}.hook_resid_pre"] = f4(out.hidden_states[layer][0])
+    for layer, logits in logits_of_routers.items():
+        expected[f"blocks.{layer}.mlp.hook_router_logits"] = f4(logits)
     write_safetensors(folder / "expected.safetensors", expected)
     print(name, sum(file.stat().st_size for file in folder.iterdir()), "bytes, logits to", float(out.logits.abs().max()))
 

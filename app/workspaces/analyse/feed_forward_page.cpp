@@ -70,6 +70,10 @@ class FeedForwardPage final : public ReadingPage {
     if (config.dims.d_mlp == 0)
       return empty_state(c.ui, "This model has no feed-forward layers",
                          "Its blocks are attention alone; open another model.");
+    if (config.experts.at(std::clamp(layer_, 0, config.dims.layers - 1)))
+      return empty_state(c.ui, "This layer has experts in place of one MLP",
+                         fmt::format("Each token passes through {} of {}; the page Experts shows which.",
+                                     config.experts.per_token, config.experts.count));
     if (!c.trace()) return no_reading_yet(c);
     if (token_.id && *token_.id >= config.dims.vocab) token_ = {};
     const int layer = std::clamp(layer_, 0, config.dims.layers - 1);
@@ -280,12 +284,13 @@ class FeedForwardPage final : public ReadingPage {
       std::int64_t count;
       const char* formula;
     };
-    const Part lines[] = {{"token embedding", parts.embedding, "V d"},
-                          {"positions", parts.positions, "context · d, where they are learned"},
-                          {"attention", parts.attention, "layers (d q + 2 d k + q d), and biases"},
-                          {"feed-forward", parts.mlp, "layers · 2 d m, gated 3 d m, and biases"},
-                          {"norms", parts.norms, "two per block and the last: gain, and bias for LayerNorm"},
-                          {"unembedding", parts.unembedding, "d V, or 0 where it is the embedding again"}};
+    const Part lines[] = {
+        {"token embedding", parts.embedding, "V d"},
+        {"positions", parts.positions, "context · d, where they are learned"},
+        {"attention", parts.attention, "layers (d q + 2 d k + q d), and biases"},
+        {"feed-forward", parts.mlp, "layers · 2 d m, gated 3 d m, and biases; of every expert, and the router"},
+        {"norms", parts.norms, "two per block and the last: gain, and bias for LayerNorm"},
+        {"unembedding", parts.unembedding, "d V, or 0 where it is the embedding again"}};
     std::int64_t most = 1;
     for (const Part& part : lines) most = std::max(most, part.count);
     std::vector<Bar> bars;
@@ -294,6 +299,9 @@ class FeedForwardPage final : public ReadingPage {
                       fmt::format("{}   {:4.1f} %", grouped(part.count), 100 * static_cast<double>(part.count) / total),
                       fmt::format("{} parameters: {}", grouped(part.count), part.formula)});
     bar_list(c.ui, id, bars);
+    if (parts.idle > 0)
+      note(c.ui, fmt::format("A token passes through {} of them: the experts that do not take it are not used.",
+                             grouped(parts.total() - parts.idle)));
     if (parts.tied > 0)
       note(c.ui, fmt::format("The unembedding is the embedding again: {} parameters are not there twice.",
                              grouped(parts.tied)));

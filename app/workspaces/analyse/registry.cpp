@@ -25,6 +25,7 @@ std::unique_ptr<Page> make_alternatives(JobRunner&);
 std::unique_ptr<Page> make_residual_stream(JobRunner&);
 std::unique_ptr<Page> make_norms(JobRunner&);
 std::unique_ptr<Page> make_feed_forward(JobRunner&);
+std::unique_ptr<Page> make_experts(JobRunner&);
 std::unique_ptr<Page> make_token_path(JobRunner&);
 std::unique_ptr<Page> make_token_loss(JobRunner&);
 
@@ -127,6 +128,10 @@ const std::vector<PageEntry>& page_registry() {
         "Which neurons fire here, and what do they write? The activation functions, and the share of all parameters.",
         "MLP FFN neurons ReLU GELU SiLU SwiGLU GLU activation parameters share sparsity"},
        make_feed_forward},
+      {{"experts", "Experts", "The block and the whole model", "Shazeer et al. 2017; Fedus et al. 2022",
+        "Which expert took which token, with what weight, and how evenly are the tokens shared out?",
+        "mixture of experts MoE router gate load balance sparse Mixtral OLMoE GPT-OSS"},
+       make_experts},
       {{"path", "The path of a token", "The block and the whole model", "Vaswani et al. 2017",
         "From token id to probabilities: every stage of one position, with its shape and its numbers.",
         "embedding unembedding logits softmax weight tying tied shapes whole model forward pass"},

@@ -59,7 +59,7 @@ MechanismResult run(const MechanismInput& in, const MechanismValues& values, Det
       Tensor s = times(unit, static_cast<float>(1 / tau));
       apply_rule(*in.rule, s);
       curve.lines[0].x.push_back(tau);
-      curve.lines[0].y.push_back(mean_entropy(softmax_rows(std::move(s))));
+      curve.lines[0].y.push_back(mean_entropy(softmax_rows(std::move(s), in.rule.get())));
       check(in);
     }
     curve.marker = {values.number("temperature"), mean_entropy(result.weights)};
@@ -87,7 +87,7 @@ Tensor output(const MechanismInput& in, const MechanismValues& values) {
       if (!in.rule->plain() && keys.size() > 0)
         in.rule->apply(i, keys.begin, {row + keys.begin, static_cast<std::size_t>(keys.size())});
     }
-    const Tensor part = product(softmax_rows(std::move(scores)), in.v.slice(0, 0, reach));
+    const Tensor part = product(softmax_rows(std::move(scores), in.rule.get(), begin), in.v.slice(0, 0, reach));
     for (Index i = begin; i < end; ++i) std::copy_n(part.data() + (i - begin) * in.d_v(), in.d_v(), &out.ref(i, 0));
   }
   return out;
@@ -111,7 +111,7 @@ MechanismResult softmax_of(const MechanismInput& in, Tensor scores, std::vector<
   check(in);
   apply_rule(*in.rule, scores);
   MechanismResult result;
-  result.weights = softmax_rows(scores.copy());
+  result.weights = softmax_rows(scores.copy(), in.rule.get());
   result.output = product(result.weights, in.v);
   if (detail != Detail::steps) return result;
   result.steps = std::move(score_steps);
@@ -122,10 +122,11 @@ MechanismResult softmax_of(const MechanismInput& in, Tensor scores, std::vector<
   Tensor allowed = scores.copy(), exponentials = scores.copy();
   Tensor sums = Tensor::zeros({in.n(), 1}), largest = Tensor::zeros({in.n(), 1}), logs = scores.copy();
   for (Index i = 0; i < in.n(); ++i) {
-    float max = -infinity;
+    const float sink = in.rule->sink(i);
+    float max = sink;
     for (Index j = 0; j < in.m(); ++j) max = std::max(max, scores.at(i, j));
     largest.ref(i, 0) = std::isfinite(max) ? max : 0;
-    double sum = 0;
+    double sum = std::isfinite(sink) ? std::exp(static_cast<double>(sink) - static_cast<double>(max)) : 0;
     for (Index j = 0; j < in.m(); ++j) {
       const float s = scores.at(i, j);
       if (s == -infinity) allowed.ref(i, j) = 0;
@@ -202,6 +203,7 @@ Mechanism make_softmax() {
       toggle_parameter("scaled", "÷ √d", "Off: the scores as they are, unscaled.", true)};
   m.run = run;
   m.score_edits = ScoreEdits::all;
+  m.knows_sinks = true;
   m.output = output;
   m.cost = [](const MechanismShape& s, const MechanismValues&) { return plain_cost(s); };
   m.chips = [](const MechanismShape& s, const MechanismValues&) { return softmax_chips(s, "· Kᵀ"); };

@@ -29,4 +29,8 @@
   X(granite)                  \
   X(gpt_bigcode)              \
   X(starcoder2)               \
+  X(mixtral)                  \
+  X(qwen3_moe)                \
+  X(olmoe)                    \
+  X(gpt_oss)                  \
   X(transformer_lens)

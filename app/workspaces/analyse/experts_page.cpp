@@ -1,0 +1,158 @@
+// Which expert took which token, in layers whose MLP is several, and how evenly they share the tokens out.
+
+#include "core/analysis/expert_routing.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/render/expert_pictures.h"
+#include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
+#include "app/workspaces/analyse/parts.h"
+#include "app/workspaces/analyse/reading_page.h"
+#include "core/base/nth.h"
+#include "viz/scene/map_cells.h"
+
+namespace headscope {
+
+namespace {
+
+class ExpertsPage final : public ReadingPage {
+ public:
+  void middle(const PageContext& c) override {
+    static constexpr const char* views[] = {"Tokens of a layer", "All layers"};
+    segmented(c.ui, "experts view", views, view_);
+    ImGui::Dummy({0, c.ui.px(4)});
+    if (!c.results().model.model) return no_reading_yet(c);
+    const Model& model = *c.results().model.model;
+    if (!model.config().experts.anywhere())
+      return empty_state(c.ui, "This model has no experts",
+                         "Every token goes through the one MLP of each layer. Mixtral, Qwen 3 MoE, OLMoE and GPT-OSS "
+                         "have several.");
+    job_.want(c, expert_routing_sites(model), "", [](const ReadingSource& source, const Ctx&) {
+      return read_expert_routing(*source.model.model, *source.trace);
+    });
+    if (!job_.answer()) return no_reading_yet(c);
+    view_ == 0 ? tokens(c) : layers(c);
+  }
+
+  void controls(ControlsRecord& r) override {
+    r.field("view", view_, 0, 1);
+    r.field("layer", layer_, 0, most_layers);
+  }
+
+  void right(const PageContext& c) override {
+    const auto answer = job_.answer();
+    if (!answer) return;
+    section(c.ui, "BLOCK");
+    layer_control(c, layer_);
+    position_control(c, "whose experts are listed");
+    const RoutingReport& report = answer->result;
+    const ExpertRouting& routing = shown(report);
+    if (routing.layer != layer_)
+      note(c.ui, fmt::format("Layer {} has one MLP for every token; shown is layer {}, the next that has experts.",
+                             layer_, routing.layer));
+    const Index row = std::min(pinned_row(c, *answer->source.trace), routing.weights.dim(0) - 1);
+    section(c.ui, "TAKEN BY", token_label(*answer->source.trace, row));
+    for (const Index e : experts_of(routing, row))
+      fact(c.ui, fmt::format("Expert {}", e), fmt::format("{:.4f}", routing.weights.at(row, e)), nullptr,
+           {fmt::format("{}[{}, {}]", name(Site{SiteKind::router_weights, routing.layer}), row, e)});
+    section(c.ui, "LOAD", fmt::format("layer {}, even share in grey", routing.layer));
+    const std::string even = fmt::format("{:.2f} %", 100 * report.chance);
+    const auto busiest = std::ranges::max_element(routing.load) - routing.load.begin();
+    fact(c.ui, fmt::format("Most: expert {}", busiest), fmt::format("{:.2f} %", 100 * nth(routing.load, busiest)),
+         nullptr, {"tokens that it took ÷ (tokens · experts per token)"}, &even);
+    fact(c.ui, "Without a token", std::to_string(std::ranges::count(routing.tokens, 0)), nullptr,
+         {fmt::format("of {} experts, on this text", report.experts)});
+    const std::string all = std::to_string(report.experts);
+    fact(c.ui, "As many as even work takes", fmt::format("{:.1f}", routing.used), nullptr,
+         {"exp of the entropy of the loads"}, &all);
+    fact(c.ui, "Balance", fmt::format("{:.3f}", routing.balance), nullptr,
+         {"E Σ load · mean router probability: 1 where even", "Fedus et al. 2022: what the auxiliary loss holds down"});
+  }
+
+ private:
+  using Reading = ReadingJob<RoutingReport>::Reading;
+
+  /// The layer that is chosen, or the next that has experts.
+  const ExpertRouting& shown(const RoutingReport& report) const {
+    for (const ExpertRouting& each : report.layers)
+      if (each.layer >= layer_) return each;
+    return report.layers.back();
+  }
+
+  void tokens(const PageContext& c) {
+    const auto answer = job_.answer();
+    const ExpertRouting& routing = shown(answer->result);
+    const double width = std::max(std::floor(c.room()), 80 + 22.0 * static_cast<double>(routing.weights.dim(0))),
+                 room = room_below(c);
+    section(c.ui, "WHICH EXPERT TOOK WHICH TOKEN", fmt::format("layer {} · click pins the token", routing.layer));
+    matrix_.want(c.jobs, c.ui, answer, fmt::format("{} {} {}", routing.layer, width, room),
+                 [answer, &routing, width, height = std::max(room * 0.62, 160.0)](const Style& style) {
+                   Matrix matrix = routing_matrix(answer->result, routing, answer->source.trace);
+                   matrix.width = width, matrix.height = height;
+                   matrix.largest_cell = 48;
+                   return matrix_scene(matrix, style);
+                 });
+    const Index pinned = pinned_row(c, *answer->source.trace);
+    const SceneTouch touch = wide_scene(c, matrix_, "routing", [&](const Scene& scene, const SceneTouch& at) {
+      frame_column(c, scene, at, pinned, c.ui.theme.accent);
+      name_cells(c, scene, at, [](Index e, Index token) { return fmt::format("Expert {} Token {}", e, token); });
+    });
+    if (const auto cell = matrix_cell(touch);
+        cell && cell->row < routing.weights.dim(1) && cell->column < routing.weights.dim(0)) {
+      const float weight = routing.weights.at(cell->column, cell->row);
+      tooltip(
+          c.ui,
+          {weight != 0
+               ? fmt::format("expert {} took {}: weight {:.4f}", cell->row,
+                             token_word(*answer->source.trace, cell->column), weight)
+               : fmt::format("expert {} did not take {}", cell->row, token_word(*answer->source.trace, cell->column)),
+           fmt::format("{}[{}, {}]", name(Site{SiteKind::router_weights, routing.layer}), cell->column, cell->row)});
+      if (touch.clicked) c.editor.pin(cell->column);
+    }
+    section(c.ui, "LOAD OF EVERY EXPERT", "share of tokens and of weight; dashed: all alike");
+    chart_slot(c, chart_, "load", answer, std::to_string(routing.layer), std::floor(c.room()),
+               std::clamp(room_below(c) - 8, 110.0, 240.0),
+               [answer, &routing](const Style& style) { return load_chart(answer->result, routing, style); });
+  }
+
+  void layers(const PageContext& c) {
+    const auto answer = job_.answer();
+    const double width = std::max(std::floor(c.room()), 80 + 14.0 * answer->result.experts),
+                 height = std::max(room_below(c) - 40, 160.0);
+    section(c.ui, "LOAD IN EVERY LAYER", "times the even share · click chooses the layer");
+    loads_.want(c.jobs, c.ui, answer, fmt::format("{} {}", width, height), [answer, width, height](const Style& style) {
+      Matrix matrix = load_matrix(answer->result);
+      matrix.width = width, matrix.height = height;
+      return matrix_scene(matrix, style);
+    });
+    const SceneTouch touch = wide_scene(c, loads_, "loads");
+    const auto cell = matrix_cell(touch);
+    if (!cell || cell->row >= static_cast<Index>(answer->result.layers.size()) ||
+        cell->column >= answer->result.experts)
+      return;
+    const ExpertRouting& routing = nth(answer->result.layers, cell->row);
+    tooltip(c.ui, {fmt::format("layer {} expert {}: {} tokens, {:.2f} % of the load (even {:.2f} %)", routing.layer,
+                               cell->column, nth(routing.tokens, cell->column), 100 * nth(routing.load, cell->column),
+                               100 * answer->result.chance),
+                   fmt::format("{:.2f} % of the weight", 100 * nth(routing.weight, cell->column))});
+    if (touch.clicked) layer_ = routing.layer, view_ = 0;
+  }
+
+  int view_ = 0, layer_ = 0;
+  ReadingJob<RoutingReport> job_{*this, "read.experts"};
+  ReadingSlot matrix_{*this, "scene.experts.tokens"}, chart_{*this, "scene.experts.load"},
+      loads_{*this, "scene.experts.layers"};
+};
+
+}  // namespace
+
+std::unique_ptr<Page> make_experts(JobRunner&) {
+  return std::make_unique<ExpertsPage>();
+}
+
+}  // namespace headscope

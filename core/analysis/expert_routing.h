@@ -1,0 +1,40 @@
+#pragma once
+// Which expert took which token, and how evenly a router shares its tokens out (Fedus et al., Switch Transformers,
+// 2022). Of a layer with E experts, of which k take each of n tokens:
+//   load_e   = tokens that e took ÷ (k n)             Σ_e = 1; 1/E where they are shared out evenly, which is chance
+//   weight_e = Σ of e's weights ÷ Σ of all weights    likewise
+//   used     = exp(−Σ_e load_e ln load_e)             as many experts as would do the same work evenly
+//   balance  = E Σ_e load_e · mean over tokens of softmax(logits)_e    what Switch Transformers' auxiliary loss holds
+//                                                     down: 1 where even, E where one expert has it all
+
+#include <set>
+#include <vector>
+
+#include "core/model/model.h"
+#include "core/trace/trace.h"
+
+namespace headscope {
+
+struct ExpertRouting {
+  int layer = 0;
+  Tensor weights;                    ///< (token, expert) as recorded, 0 where an expert did not take the token
+  std::vector<double> load, weight;  ///< (expert)
+  std::vector<Index> tokens;         ///< (expert) how many it took
+  double used = 0, balance = 0;
+};
+
+struct RoutingReport {
+  int experts = 0, per_token = 0;
+  double chance = 0;                  ///< 1/E
+  std::vector<ExpertRouting> layers;  ///< those that have experts
+};
+
+/// Throws Error in a model whose layers have one MLP each.
+std::set<SiteKind> expert_routing_sites(const Model& model);
+/// `trace` must have recorded expert_routing_sites(). Throws likewise.
+RoutingReport read_expert_routing(const Model& model, const Trace& trace);
+
+/// The experts that took a token, the largest weight first.
+std::vector<Index> experts_of(const ExpertRouting& routing, Index token);
+
+}  // namespace headscope

@@ -1,0 +1,41 @@
+#pragma once
+// Layers whose MLP is several, of which each token passes through a few (Shazeer et al., Outrageously Large Neural
+// Networks: The Sparsely-Gated Mixture-of-Experts Layer, 2017; Fedus et al., Switch Transformers, 2022). A router gives
+// every expert a logit; `per_token` of them take the token, and what they put out is added up, weighed.
+
+#include <algorithm>
+#include <vector>
+
+namespace headscope {
+
+/// How a router's logits become weights.
+enum class RouterScore {
+  softmax,            ///< over all experts, of which the largest are taken (Mixtral)
+  softmax_of_chosen,  ///< over those that were taken (GPT-OSS)
+  sigmoid             ///< each by itself (DeepSeek-V3)
+};
+
+struct ExpertConfig {
+  int count = 0;  ///< experts of a sparse layer; 0 = no layer has any
+  int per_token = 0;
+  int width = 0;             ///< d_mlp of an expert
+  int shared_width = 0;      ///< > 0: an expert beside them that takes every token, unweighed
+  std::vector<bool> layers;  ///< whether a layer has experts; empty = all
+  RouterScore score = RouterScore::softmax;
+  bool renormalized = false;        ///< the weights of those taken are divided by their sum
+  double scale = 1;                 ///< and multiplied by this
+  bool router_bias = false;         ///< of the logits
+  bool correction = false;          ///< what is added to a weight where experts are chosen, not where they are weighed
+  int groups = 1, groups_kept = 1;  ///< experts come from the groups whose two best weights add up to most
+
+  bool at(int layer) const { return count > 0 && (layers.empty() || layers[static_cast<std::size_t>(layer)]); }
+  bool anywhere() const { return count > 0 && (layers.empty() || std::ranges::count(layers, true) > 0); }
+  /// Whether some layer of `of` has one MLP for all tokens.
+  bool leaves_dense(int of) const {
+    for (int layer = 0; layer < of; ++layer)
+      if (!at(layer)) return true;
+    return false;
+  }
+};
+
+}  // namespace headscope

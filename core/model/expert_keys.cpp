@@ -1,0 +1,47 @@
+#include "core/model/expert_keys.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace headscope {
+
+namespace {
+constexpr int most_experts = 4096;
+}
+
+void expert_keys(ConfigMap& keys, ModelConfig& c, const ExpertKeys& names) {
+  ExpertConfig& e = c.experts;
+  const bool other =
+      keys.reading() && !names.count_too.empty() && !keys.json().has(names.count) && keys.json().has(names.count_too);
+  keys.integer(other ? names.count_too : names.count, e.count, 1, most_experts, names.usual_count);
+  keys.integer(names.per_token, e.per_token, 1, most_experts, names.usual_per_token);
+  if (names.width.empty())
+    e.width = c.dims.d_mlp;
+  else
+    keys.integer(names.width, e.width, 1, config_limits::d_mlp, names.usual_width);
+  if (keys.reading() && e.per_token > e.count)
+    throw keys.json().error(names.per_token, fmt::format("at most the {} experts", e.count),
+                            std::to_string(e.per_token));
+  c.dims.experts = e.count;
+}
+
+void sparse_layers(ConfigMap& keys, ModelConfig& c) {
+  ExpertConfig& e = c.experts;
+  if (!keys.reading()) {
+    std::vector<int> dense;
+    for (int layer = 0; layer < c.dims.layers; ++layer)
+      if (!e.at(layer)) dense.push_back(layer);
+    keys.put("mlp_only_layers", dense);
+    int step = 1;
+    return keys.integer("decoder_sparse_step", step, 1, 1, 1);
+  }
+  const auto dense = keys.json().integers("mlp_only_layers", 0, config_limits::layers);
+  const int step = keys.json().integer("decoder_sparse_step", 1, config_limits::layers, 1);
+  for (int layer = 0; layer < c.dims.layers; ++layer)
+    e.layers.push_back((layer + 1) % step == 0 && (!dense || std::ranges::count(*dense, layer) == 0));
+  if (!e.anywhere()) c.dims.experts = 0;
+  if (std::ranges::count(e.layers, false) == 0) e.layers.clear();
+}
+
+}  // namespace headscope

@@ -1,0 +1,78 @@
+#include "core/model/expert_weights.h"
+
+#include <cassert>
+#include <utility>
+
+#include "core/base/nth.h"
+
+namespace headscope {
+
+namespace {
+
+class ExpertReader {
+ public:
+  ExpertReader(WeightReader& reader, const ModelConfig& config) : reader_(reader), c_(config) {}
+
+  void linear(const std::string& name, Index in, Index out, bool bias, Tensor& weight, Tensor& into_bias) {
+    reader_.take_transposed(name + ".weight", in, out, weight);
+    if (bias) reader_.take(name + ".bias", {out}, into_bias);
+  }
+
+  void expert(const std::string& at, const ExpertNames& names, Index width, RawExpert& into) {
+    const Index d = c_.dims.d_model;
+    if (c_.gated_mlp) linear(at + names.gate, d, width, c_.bias.up, into.gate_weight, into.gate_bias);
+    linear(at + names.up, d, width, c_.bias.up, into.up_weight, into.up_bias);
+    linear(at + names.down, width, d, c_.bias.down, into.down_weight, into.down_bias);
+  }
+
+  /// Views of the tensors that hold all experts.
+  void all_in_one(const std::string& at, const ExpertNames& names, std::vector<RawExpert>& into) {
+    const Index count = c_.experts.count, d = c_.dims.d_model, width = c_.experts.width;
+    const auto each = [&](auto give) {
+      return [&into, give](const Tensor& all) {
+        for (std::size_t e = 0; e < into.size(); ++e) give(into[e], all.select(0, static_cast<Index>(e)));
+      };
+    };
+    const auto every_second = [](const Tensor& t, Index first) {  // along the last axis
+      const Shape halves = t.rank() == 1 ? Shape{t.dim(0) / 2, 2} : Shape{t.dim(0), t.dim(1) / 2, 2};
+      return t.reshape(halves).select(t.rank(), first).copy();  // a product wants one number behind the other
+    };
+    reader_.take(at + names.gate_up_of_all, {count, d, 2 * width}, each([&](RawExpert& expert, const Tensor& both) {
+                   expert.gate_weight = every_second(both, 0), expert.up_weight = every_second(both, 1);
+                 }));
+    reader_.take(at + names.down_of_all, {count, width, d},
+                 each([](RawExpert& expert, const Tensor& own) { expert.down_weight = own; }));
+    if (c_.bias.up)
+      reader_.take(at + names.gate_up_of_all + "_bias", {count, 2 * width},
+                   each([&](RawExpert& expert, const Tensor& both) {
+                     expert.gate_bias = every_second(both, 0), expert.up_bias = every_second(both, 1);
+                   }));
+    if (c_.bias.down)
+      reader_.take(at + names.down_of_all + "_bias", {count, d},
+                   each([](RawExpert& expert, const Tensor& own) { expert.down_bias = own; }));
+  }
+
+ private:
+  WeightReader& reader_;
+  const ModelConfig& c_;
+};
+
+}  // namespace
+
+void read_experts(WeightReader& reader, const ModelConfig& config, const ExpertNames& names, const std::string& at,
+                  RawExperts& into) {
+  const ExpertConfig& c = config.experts;
+  assert(config.residual_scale == 1);  // no family has both
+  ExpertReader read(reader, config);
+  read.linear(at + names.router, config.dims.d_model, c.count, c.router_bias, into.router_weight, into.router_bias);
+  if (c.correction) reader.take(at + names.correction, {c.count}, into.correction);
+  into.each.resize(static_cast<std::size_t>(c.count));
+  if (!names.gate_up_of_all.empty())
+    read.all_in_one(at, names, into.each);
+  else
+    for (int e = 0; e < c.count; ++e)
+      read.expert(at + names.expert + std::to_string(e) + ".", names, c.width, nth(into.each, e));
+  if (c.shared_width > 0) read.expert(at + names.shared, names, c.shared_width, into.shared);
+}
+
+}  // namespace headscope

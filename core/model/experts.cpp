@@ -1,0 +1,292 @@
+#include "core/model/experts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <utility>
+
+#include "core/base/nth.h"
+#include "core/model/weights.h"
+#include "core/tensor/row_queue.h"
+
+namespace headscope {
+
+namespace {
+
+/// body(first, end) of rows [0, n), in parallel.
+template <class Body>
+void each_rows(ThreadPool& pool, Index n, Body body) {
+  constexpr Index tile = 16;
+  pool.parallel(static_cast<int>((n + tile - 1) / tile),
+                [&](int task, int) { body(task * tile, std::min(n, (task + 1) * tile)); });
+}
+
+/// The `count` largest of `values`, the first of equals, in ascending order of their places.
+std::vector<std::int32_t> largest(const std::vector<double>& values, int count) {
+  std::vector<std::int32_t> order(values.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto kept = static_cast<std::ptrdiff_t>(std::min(values.size(), static_cast<std::size_t>(count)));
+  std::partial_sort(order.begin(), order.begin() + kept, order.end(), [&](std::int32_t a, std::int32_t b) {
+    return nth(values, a) != nth(values, b) ? nth(values, a) > nth(values, b) : a < b;
+  });
+  order.resize(static_cast<std::size_t>(kept));
+  std::ranges::sort(order);
+  return order;
+}
+
+/// Experts outside the groups that are kept cannot be chosen.
+void keep_groups(const ExpertConfig& c, std::vector<double>& values) {
+  if (c.groups_kept >= c.groups) return;
+  const std::size_t width = values.size() / static_cast<std::size_t>(c.groups);
+  std::vector<double> best;
+  for (std::size_t group = 0; group < static_cast<std::size_t>(c.groups); ++group) {
+    const std::vector<double> own(values.begin() + static_cast<std::ptrdiff_t>(group * width),
+                                  values.begin() + static_cast<std::ptrdiff_t>((group + 1) * width));
+    double sum = 0;
+    for (const std::int32_t each : largest(own, 2)) sum += nth(own, each);
+    best.push_back(sum);
+  }
+  const std::vector<std::int32_t> kept = largest(best, c.groups_kept);
+  for (std::size_t expert = 0; expert < values.size(); ++expert)
+    if (!std::ranges::binary_search(kept, static_cast<std::int32_t>(expert / width)))
+      values[expert] = -std::numeric_limits<double>::infinity();
+}
+
+void softmax(std::vector<double>& values, std::span<const std::int32_t> over) {
+  double most = nth(values, over.front()), total = 0;
+  for (const std::int32_t e : over) most = std::max(most, nth(values, e));
+  for (const std::int32_t e : over) total += nth(values, e) = std::exp(nth(values, e) - most);
+  for (const std::int32_t e : over) nth(values, e) /= total;
+}
+
+/// One token's way through a router.
+struct Routed {
+  std::vector<double> score;         // (expert), as RouterScore says; only of those chosen for softmax_of_chosen
+  std::vector<std::int32_t> chosen;  // ascending
+  double factor = 1;                 // weight = factor · score
+};
+
+Routed route(const ExpertConfig& c, const Tensor& correction, const Tensor& logits, Index token) {
+  Routed out;
+  std::vector<std::int32_t> all;
+  for (Index e = 0; e < logits.dim(1); ++e) {
+    out.score.push_back(static_cast<double>(logits.at(token, e)));
+    all.push_back(static_cast<std::int32_t>(e));
+  }
+  if (c.score == RouterScore::softmax) softmax(out.score, all);
+  if (c.score == RouterScore::sigmoid)
+    for (double& each : out.score) each = 1 / (1 + std::exp(-each));
+  std::vector<double> by = out.score;
+  if (correction.defined())
+    for (const std::int32_t e : all) nth(by, e) += static_cast<double>(correction.at(e));
+  keep_groups(c, by);
+  out.chosen = largest(by, c.per_token);
+  if (c.score == RouterScore::softmax_of_chosen) softmax(out.score, out.chosen);
+  out.factor = c.scale;
+  if (c.renormalized) {
+    double sum = 0;
+    for (const std::int32_t e : out.chosen) sum += nth(out.score, e);
+    out.factor /= sum;
+  }
+  return out;
+}
+
+/// Adds what a token's weights pass on to its logits.
+void route_back(const ExpertConfig& c, const Routed& of, const Tensor& d_weights, Index token, Tensor& d_logits) {
+  const auto own = [&](std::int32_t e) { return static_cast<double>(d_weights.at(token, e)); };
+  // weight_e = scale · s_e, or scale · s_e ÷ Σ s:  ds_e = factor · (dw_e − Σ_j dw_j s_j ÷ Σ s)
+  double mean = 0, sum = 0;
+  for (const std::int32_t e : of.chosen) mean += own(e) * nth(of.score, e), sum += nth(of.score, e);
+  mean = c.renormalized ? mean / sum : 0;
+  std::vector<double> d_score(of.score.size(), 0.0);
+  for (const std::int32_t e : of.chosen) nth(d_score, e) = of.factor * (own(e) - mean);
+  double inner = 0;  // Σ ds s, of a softmax
+  for (const std::int32_t e : of.chosen) inner += nth(d_score, e) * nth(of.score, e);
+  const auto give = [&](std::int32_t e) {
+    const double s = nth(of.score, e);
+    const double d = c.score == RouterScore::sigmoid ? nth(d_score, e) * s * (1 - s) : s * (nth(d_score, e) - inner);
+    d_logits.ref(token, e) += static_cast<float>(d);
+  };
+  if (c.score == RouterScore::softmax)
+    for (std::size_t e = 0; e < of.score.size(); ++e) give(static_cast<std::int32_t>(e));
+  else
+    for (const std::int32_t e : of.chosen) give(e);
+}
+
+/// What one expert makes of the tokens that it takes.
+struct Taken {
+  Index expert = 0;
+  std::vector<std::int32_t> tokens;
+  Tensor output;  // (its tokens, d_model)
+};
+
+/// Σ over the experts of weight · output, token by token.
+Tensor mixed(Backend& backend, const Tensor& weights, std::vector<Taken> parts, Index width) {
+  const Index n = weights.dim(0);
+  std::vector<std::vector<std::pair<const Taken*, Index>>> of(static_cast<std::size_t>(n));  // by token
+  for (const Taken& part : parts)
+    for (std::size_t row = 0; row < part.tokens.size(); ++row)
+      nth(of, part.tokens[row]).emplace_back(&part, static_cast<Index>(row));
+  Tensor out = backend.empty({n, width});
+  each_rows(backend.pool(), n, [&](Index begin, Index end) {
+    for (Index token = begin; token < end; ++token) {
+      float* const to = &out.ref(token, 0);
+      std::fill_n(to, width, 0.0f);
+      for (const auto& [part, row] : nth(of, token)) {
+        const float weight = weights.at(token, part->expert);
+        const float* const from = part->output.data() + row * part->output.stride(0);
+        for (Index i = 0; i < width; ++i) to[i] += weight * from[i];
+      }
+    }
+  });
+  Tape* const tape = backend.tape();
+  if (!tape) return out;
+  bool active = tape->active(weights);
+  for (const Taken& part : parts) active = active || tape->active(part.output);
+  if (active)
+    tape->record(out, [tape, weights, width, parts = std::move(parts)](const Tensor& d_out) {
+      Tape::Slot to_weights{};
+      if (tape->active(weights)) {
+        to_weights = tape->into(weights);
+        if (!to_weights.add)
+          for (Index i = 0; i < weights.dim(0); ++i)
+            for (Index e = 0; e < weights.dim(1); ++e) to_weights.values.ref(i, e) = 0;
+      }
+      for (const Taken& part : parts) {
+        Tape::Slot to_output{};
+        if (tape->active(part.output)) to_output = tape->into(part.output);
+        for (std::size_t r = 0; r < part.tokens.size(); ++r) {
+          const Index token = part.tokens[r], row = static_cast<Index>(r);
+          const float weight = weights.at(token, part.expert);
+          const float* const d = d_out.data() + token * d_out.stride(0);
+          if (to_weights.values.defined()) {
+            double dot = 0;
+            for (Index i = 0; i < width; ++i)
+              dot += static_cast<double>(d[i]) * static_cast<double>(part.output.at(row, i));
+            to_weights.values.ref(token, part.expert) += static_cast<float>(dot);
+          }
+          if (to_output.values.defined())
+            for (Index i = 0; i < width; ++i) {
+              float& into = to_output.values.ref(row, i);
+              into = weight * d[i] + (to_output.add ? into : 0.0f);
+            }
+        }
+      }
+    });
+  return out;
+}
+
+/// g = min(gate, limit), u = clip(up, ± limit):  (u + 1) · g · σ(α g)
+Tensor clamped_gate(Backend& backend, double alpha, double limit, const Tensor& gate, const Tensor& up) {
+  const auto a = static_cast<float>(alpha), most = static_cast<float>(limit);
+  Tensor out = backend.empty(gate.shape());
+  const auto sigmoid = [](float x) { return 1 / (1 + std::exp(-x)); };
+  each_rows(backend.pool(), out.dim(0), [&](Index begin, Index end) {
+    for (Index r = begin; r < end; ++r)
+      for (Index c = 0; c < out.dim(1); ++c) {
+        const float cut = std::min(gate.at(r, c), most);
+        out.ref(r, c) = (std::clamp(up.at(r, c), -most, most) + 1) * cut * sigmoid(a * cut);
+      }
+  });
+  Tape* const tape = backend.tape();
+  if (tape && (tape->active(gate) || tape->active(up)))
+    tape->record(out, [=](const Tensor& d_out) {
+      const auto give = [&](const Tensor& to, auto slope) {
+        if (!tape->active(to)) return;
+        const Tape::Slot slot = tape->into(to);
+        Tensor into = slot.values;
+        for (Index r = 0; r < into.dim(0); ++r)
+          for (Index c = 0; c < into.dim(1); ++c) {
+            const float d = d_out.at(r, c) * slope(gate.at(r, c), up.at(r, c));
+            into.ref(r, c) = d + (slot.add ? into.at(r, c) : 0.0f);
+          }
+      };
+      give(gate, [=](float gate_at, float up_at) {
+        if (gate_at > most) return 0.0f;
+        const float s = sigmoid(a * gate_at);
+        return (std::clamp(up_at, -most, most) + 1) * (s + a * gate_at * s * (1 - s));
+      });
+      give(up, [=](float gate_at, float up_at) {
+        const float cut = std::min(gate_at, most);
+        return std::abs(up_at) > most ? 0.0f : cut * sigmoid(a * cut);
+      });
+    });
+  return out;
+}
+
+Tensor through(const ModelConfig& config, const Expert& expert, Backend& backend, const Tensor& x) {
+  Tensor hidden;
+  if (expert.gate.defined())
+    hidden = gated(config, backend, backend.linear(x, expert.gate), backend.linear(x, expert.up));
+  else
+    hidden = activated(config.activation, backend, backend.linear(x, expert.up));
+  return backend.linear(hidden, expert.down);
+}
+
+}  // namespace
+
+ExpertLayer expert_layer(const RawExperts& raw,
+                         const std::function<Linear(const Tensor&, const Tensor&, const char* role)>& linear) {
+  const auto expert = [&](const RawExpert& from) {
+    Expert out;
+    if (from.gate_weight.defined()) out.gate = linear(from.gate_weight, from.gate_bias, "gate of an expert");
+    out.up = linear(from.up_weight, from.up_bias, "input matrix of an expert");
+    out.down = linear(from.down_weight, from.down_bias, "output matrix of an expert");
+    return out;
+  };
+  ExpertLayer out{linear(raw.router_weight, raw.router_bias, "router"), raw.correction, {}, {}};
+  for (const RawExpert& each : raw.each) out.each.push_back(expert(each));
+  if (raw.shared.up_weight.defined()) out.shared = expert(raw.shared);
+  return out;
+}
+
+Tensor router_weights(const ExpertConfig& config, const Tensor& correction, Backend& backend, const Tensor& logits) {
+  auto routes = std::make_shared<std::vector<Routed>>(static_cast<std::size_t>(logits.dim(0)));
+  Tensor out = backend.empty(logits.shape());
+  std::ranges::fill(out.mutable_values(), 0.0f);
+  each_rows(backend.pool(), logits.dim(0), [&](Index begin, Index end) {
+    for (Index token = begin; token < end; ++token) {
+      Routed& routed = nth(*routes, token) = route(config, correction, logits, token);
+      for (const std::int32_t e : routed.chosen)
+        out.ref(token, e) = static_cast<float>(routed.factor * nth(routed.score, e));
+    }
+  });
+  Tape* const tape = backend.tape();
+  if (tape && tape->active(logits))
+    tape->record(out, [tape, logits, config, routes](const Tensor& d_weights) {
+      const Tape::Slot slot = tape->into(logits);
+      Tensor into = slot.values;
+      for (Index token = 0; token < logits.dim(0); ++token) {
+        for (Index e = 0; !slot.add && e < logits.dim(1); ++e) into.ref(token, e) = 0;
+        route_back(config, nth(*routes, token), d_weights, token, into);
+      }
+    });
+  return out;
+}
+
+Tensor through_experts(const ModelConfig& config, const ExpertLayer& experts, Backend& backend, const Tensor& x,
+                       const Tensor& weights) {
+  std::vector<Taken> parts;
+  for (std::size_t e = 0; e < experts.each.size(); ++e) {
+    Taken part{static_cast<Index>(e), {}, {}};
+    for (Index token = 0; token < x.dim(0); ++token)
+      if (weights.at(token, part.expert) != 0) part.tokens.push_back(static_cast<std::int32_t>(token));
+    if (part.tokens.empty()) continue;
+    part.output = through(config, experts.each[e], backend, backend.gather(x, part.tokens));
+    parts.push_back(std::move(part));
+  }
+  const Tensor out = mixed(backend, weights, std::move(parts), x.dim(1));
+  return experts.shared.up.defined() ? backend.add(out, through(config, experts.shared, backend, x)) : out;
+}
+
+Tensor gated(const ModelConfig& config, Backend& backend, const Tensor& gate, const Tensor& up, RowQueue* later) {
+  if (config.gate_limit > 0 && later) later->run();
+  if (config.gate_limit > 0) return clamped_gate(backend, config.gate_alpha, config.gate_limit, gate, up);
+  return backend.multiply(activated(config.activation, backend, gate, later), up, later);
+}
+
+}  // namespace headscope

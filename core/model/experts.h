@@ -1,0 +1,45 @@
+#pragma once
+// The pass through the experts of one layer. With x (token, d_model) what the MLP reads:
+//   logits = x W_r + b_r                                      (token, expert)
+//   weights: 0 but for the experts that take the token        (ExpertConfig says how)
+//   out = Σ_e weights[:, e] · MLP_e(x) (+ MLP_shared(x))
+// Only the experts that take a token are multiplied with it: rows are gathered expert by expert.
+
+#include <functional>
+#include <vector>
+
+#include "core/model/config.h"
+#include "core/model/family.h"
+#include "core/tensor/backend.h"
+
+namespace headscope {
+
+struct Expert {
+  Linear gate, up, down;  ///< gate: gated MLPs only
+};
+struct ExpertLayer {
+  Linear router;
+  Tensor correction;  ///< (expert) or undefined
+  std::vector<Expert> each;
+  Expert shared;  ///< undefined in most models
+  bool defined() const { return router.defined(); }
+};
+
+/// `linear(weight, bias, role)` makes a product ready to use.
+ExpertLayer expert_layer(const RawExperts& raw,
+                         const std::function<Linear(const Tensor&, const Tensor&, const char* role)>& linear);
+
+/// logits (token, expert) → weights of the same shape, 0 where an expert does not take the token. `correction` (expert)
+/// may be undefined. With a tape, gradients flow to the logits; which experts were chosen is taken as given.
+Tensor router_weights(const ExpertConfig& config, const Tensor& correction, Backend& backend, const Tensor& logits);
+
+/// x (token, d_model), unit inner stride → (token, d_model). An expert takes the tokens whose weight is not 0; with a
+/// tape, weights of 0 have no gradient.
+Tensor through_experts(const ModelConfig& config, const ExpertLayer& experts, Backend& backend, const Tensor& x,
+                       const Tensor& weights);
+
+/// f(x W_gate + b) ∘ (x W_up + b), or where the configuration says so (min(g, limit) σ(α ·)) ∘ (clip(u, ± limit) + 1).
+Tensor gated(const ModelConfig& config, Backend& backend, const Tensor& gate, const Tensor& up,
+             RowQueue* later = nullptr);
+
+}  // namespace headscope
