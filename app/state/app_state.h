@@ -30,6 +30,7 @@ struct Document {
   std::string text;               ///< used while `ids` is empty
   std::vector<std::int32_t> ids;  ///< given directly
   std::optional<bool> add_bos;    ///< empty: as the tokenizer says
+  bool parse_special = false;     ///< names of special tokens in the text are those tokens
   HeadId selected;
   std::optional<Index> query, key;  ///< pinned row, and in it a pinned cell
   std::vector<Intervention> edits;  ///< in order; a later one wins

@@ -42,6 +42,22 @@ void DocumentEditor::set_text(std::string text) {
   });
 }
 
+void DocumentEditor::set_chat(std::string text) {
+  change("", [&](Document& document) {
+    document.text = std::move(text);
+    document.ids.clear();
+    document.parse_special = true;
+    document.add_bos = false;
+  });
+}
+
+void DocumentEditor::set_parse_special(bool on) {
+  change("", [&](Document& document) {
+    document.parse_special = on;
+    if (!on) document.add_bos.reset();
+  });
+}
+
 void DocumentEditor::set_ids(std::vector<std::int32_t> ids) {
   change("ids", [&](Document& document) { document.ids = std::move(ids); });
 }

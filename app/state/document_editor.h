@@ -31,6 +31,10 @@ class DocumentEditor {
   void change(const std::string& merge_key, const std::function<void(Document&)>& edit);
   void set_text(std::string text);
   void set_ids(std::vector<std::int32_t> ids);
+  /// A text that a chat template made: with special tokens, and with the one that begins texts where it wants it.
+  void set_chat(std::string text);
+  /// Whether names of special tokens in the text are those tokens; where not, texts begin as the tokenizer says.
+  void set_parse_special(bool on);
   /// Another text with what is looked at in it: one step of undo.
   void show_text(std::string text, HeadId head, std::optional<Index> query);
   /// What to read of a text that is too long.

@@ -176,6 +176,7 @@ RunRequest RunController::request() const {
   request.text = document.ids.empty() ? document.text : "";
   request.ids = document.ids;
   request.add_bos = document.add_bos;
+  request.parse_special = document.parse_special;
   request.capture.byte_budget = byte_budget_;
   // With a large vocabulary the logits of all positions are a third of a pass: only losses need them, and come after.
   request.capture.all_logits = false;

@@ -34,6 +34,7 @@ ordered_json document_json(const Document& document) {
   out["text"] = document.text;
   out["ids"] = document.ids;
   out["add_bos"] = or_null(document.add_bos);
+  if (document.parse_special) out["parse_special"] = true;
   out["selected"] = {{"layer", document.selected.layer}, {"head", document.selected.head}};
   out["query"] = or_null(document.query);
   out["key"] = or_null(document.key);
@@ -108,6 +109,7 @@ Document document_from(const JsonView& value) {
   fields.read("text", document.text);
   if (const auto ids = fields.find("ids"))
     for (const JsonView& id : ids->elements("token ids")) document.ids.push_back(id.small(0));
+  fields.read("parse_special", document.parse_special);
   bool add_bos = false;
   if (fields.read("add_bos", add_bos)) document.add_bos = add_bos;
   if (const auto selected = fields.find("selected")) {

@@ -58,6 +58,8 @@ std::string step_name(const Document& before, const Document& after) {
   if (before.by_hand != after.by_hand) return "Matrices by hand";
   if (before.too_long != after.too_long) return "Another part of the text";
   if (before.add_bos != after.add_bos) return "Beginning of the sequence";
+  if (before.parse_special != after.parse_special)
+    return after.parse_special ? "Special tokens read" : "Special tokens read as text";
   if (before.selected != after.selected) return fmt::format("Head {}.{}", after.selected.layer, after.selected.head);
   if (before.query != after.query || before.key != after.key) {
     if (!after.query) return "Unpinned";

@@ -13,7 +13,7 @@
 namespace headscope {
 
 namespace {
-constexpr Index rows_at_once = 64;  // positions whose logits stand in memory together
+constexpr Index lens_rows_at_once = 64;  // positions whose logits stand in memory together
 
 /// One row of logits read out.
 class RowReader {
@@ -117,8 +117,8 @@ LogitLens logit_lens(const Model& model, const Ctx& ctx, const Trace& trace, std
     return model.forward(own, tokens, nullptr, {}, true, behind_all).logits.packed();
   };
   Index done = 0;
-  for (Index begin = 0; begin < n; begin += rows_at_once) {
-    const Index end = std::min(n, begin + rows_at_once);
+  for (Index begin = 0; begin < n; begin += lens_rows_at_once) {
+    const Index end = std::min(n, begin + lens_rows_at_once);
     const Tensor answer = decode(need(trace, out.stages.back().site), begin, end);
     for (Index stage = 0; stage < stages; ++stage) {
       if (ctx.stop.stop_requested()) throw Cancelled();

@@ -212,7 +212,8 @@ FilesStamp stamp_of(const ModelLocation& model) {
   const FilesStamp base = FilesStamp::of(model.self_contained() ? model.weights : model.folder);
   if (model.adapter.empty()) return base;
   std::vector<FilesStamp::File> files = base.files();
-  for (FilesStamp::File file : FilesStamp::of(model.adapter).files()) {
+  const FilesStamp adapter = FilesStamp::of(model.adapter);
+  for (FilesStamp::File file : adapter.files()) {
     file.name = "adapter/" + file.name;
     files.push_back(std::move(file));
   }

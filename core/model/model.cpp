@@ -91,11 +91,11 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
   parts->token_embedding = checked(raw.token_embedding, -1, "token embedding");
   parts->position_embedding = checked(raw.position_embedding, -1, "position embedding");
   // A norm without weights of its own has a gain of 1; one without a bias adds 0.
-  const auto norm_of = [&](NormKind kind, const Tensor& gain, const Tensor& bias, Index width, int layer,
+  const auto norm_of = [&](NormKind of, const Tensor& gain, const Tensor& bias, Index width, int layer,
                            const char* role) {
-    NormWeights out{checked(gain, layer, role), checked(bias, layer, role), kind};
+    NormWeights out{checked(gain, layer, role), checked(bias, layer, role), of};
     if (!out.gain.defined()) out.gain = Tensor::full({width}, 1.0f);
-    if (!out.bias.defined() && kind == NormKind::layer_norm) out.bias = Tensor::zeros({out.gain.size()});
+    if (!out.bias.defined() && of == NormKind::layer_norm) out.bias = Tensor::zeros({out.gain.size()});
     return out;
   };
   const auto norm = [&](const Tensor& gain, const Tensor& bias, Index size, int layer, const char* role) {

@@ -17,6 +17,7 @@
 #include "core/io/strict_json.h"
 #include "core/run/edit_pairs.h"
 #include "core/run/pass_memory.h"
+#include "core/text/chat_template.h"
 #include "core/trace/recorder.h"
 #include "core/trace/token_links.h"
 
@@ -192,7 +193,13 @@ std::uint64_t hash(const RunRequest& request) {
 }
 
 LoadedModel load_model(const std::filesystem::path& folder, Backend& backend, const LoadWatch& watch) {
-  return {Model::load(folder, backend, watch), load_tokenizer(folder)};
+  LoadedModel out{Model::load(folder, backend, watch), load_tokenizer(folder)};
+  try {
+    if (auto chat = load_chat_template(folder)) out.chat = std::make_shared<const ChatTemplate>(std::move(*chat));
+  } catch (const Error& broken) {  // the model runs without
+    out.chat_trouble = broken.what();
+  }
+  return out;
 }
 
 TextTooLong::TextTooLong(const std::string& model, int count, int limit, bool exact)

@@ -19,6 +19,7 @@
 
 namespace headscope {
 
+class ChatTemplate;
 class JsonView;
 
 struct RunRequest {
@@ -56,9 +57,14 @@ std::uint64_t hash(const RunRequest& request);
 struct LoadedModel {
   std::shared_ptr<const Model> model;
   std::shared_ptr<const Tokenizer> tokenizer;  ///< null when the folder has none: only ids can be run
+  /// Null when the model continues texts and has no template for conversations, or a broken one: `chat_trouble` says
+  /// so.
+  std::shared_ptr<const ChatTemplate> chat = {};
+  std::string chat_trouble = {};
 };
 
-/// Opens the model and, where the folder has one, its tokenizer. Throws Error as Model::load and load_tokenizer do.
+/// Opens the model and, where the folder has them, its tokenizer and its chat template. Throws Error as Model::load and
+/// load_tokenizer do.
 LoadedModel load_model(const std::filesystem::path& folder, Backend& backend, const LoadWatch& watch = {});
 
 /// A text of more tokens than the model can read. `counted` false: `tokens` is how many there are at least, told from

@@ -203,6 +203,4 @@ TEST_CASE("a model with an adapter is one path, which parts again") {
   CHECK(adapted_path(whole).adapter == "/adapters/mine");
   CHECK(with_adapter(whole, "/other") == "/models/gpt2?adapter=/other");
   CHECK(adapted_path("/models/gpt2").adapter.empty());
-  CHECK(short_name(whole) == "gpt2 + mine");
-  CHECK(short_name("/models/gpt2") == "gpt2");
 }

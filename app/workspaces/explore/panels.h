@@ -10,6 +10,7 @@
 #include "app/widgets/prompt_edit.h"
 #include "app/workspaces/atlas_panel.h"
 #include "app/workspaces/explore/cell_tools.h"
+#include "app/workspaces/explore/chat_popup.h"
 #include "app/workspaces/explore/edit_dialog.h"
 #include "app/workspaces/next_panel.h"
 #include "app/workspaces/page_context.h"
@@ -26,6 +27,7 @@ class PromptPanel {
 
  private:
   PromptEdit edit_;
+  ChatPopup chat_;
 };
 
 /// Metrics averaged over the heads of each layer.

@@ -197,6 +197,7 @@ void PromptPanel::draw(const PageContext& c) {
       if (trace->tokens[i].begin >= 0 && static_cast<std::size_t>(trace->tokens[i].begin) <= *touch.hovered &&
           *touch.hovered < static_cast<std::size_t>(trace->tokens[i].end))
         c.hovered.key = static_cast<Index>(i);
+  chat_.draw(c);
   if (c.results().too_long) offer_a_part(c, *c.results().too_long);
   if (c.app.explorer.run.behind()) {
     const UseFont font(c.ui, c.ui.body());

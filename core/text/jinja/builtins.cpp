@@ -6,7 +6,6 @@
 #include <cmath>
 #include <iterator>
 #include <optional>
-#include <span>
 
 #include "core/base/utf8.h"
 #include "core/text/jinja/text_functions.h"
@@ -183,16 +182,6 @@ Value summed(const Arguments& a) {
   return total;
 }
 
-struct Named {
-  std::string_view name;
-  Function call;
-};
-
-Function in_table(std::span<const Named> table, std::string_view name) {
-  const auto found = std::ranges::find(table, name, &Named::name);
-  return found == table.end() ? nullptr : found->call;
-}
-
 constexpr Named filters[] = {
     {"abs",
      [](const Arguments& a) {
@@ -332,6 +321,11 @@ constexpr Named list_methods[] = {
 };
 
 }  // namespace
+
+Function in_table(std::span<const Named> table, std::string_view name) {
+  const auto found = std::ranges::find(table, name, &Named::name);
+  return found == table.end() ? nullptr : found->call;
+}
 
 Function find_filter(std::string_view name) {
   const Function found = in_table(filters, name);

@@ -3,6 +3,7 @@
 
 #include <ctime>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,11 @@ namespace headscope::jinja {
 
 /// The value that is filtered or tested is the first argument. Null where there is no such function.
 using Function = Value (*)(const Arguments&);
+struct Named {
+  std::string_view name;
+  Function call;
+};
+Function in_table(std::span<const Named> table, std::string_view name);
 Function find_filter(std::string_view name);
 Function find_test(std::string_view name);
 /// x.name or x[name]; `method`: before members (x.items), else after them. Undefined when there is neither.

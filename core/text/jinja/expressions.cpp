@@ -12,7 +12,7 @@ namespace headscope::jinja {
 using Kind = Token::Kind;
 
 namespace {
-constexpr int deepest = 100;  // expressions in expressions
+constexpr int deepest_expression = 100;  // expressions in expressions
 
 /// An object, a list or a name that must be there to look into it.
 const Value& present(const Value& value, const std::string& where) {
@@ -28,7 +28,7 @@ const Value* Scope::find(const std::string& name) const {
 }
 
 ExpressionParser::Deeper::Deeper(ExpressionParser& of) : depth(of.depth_) {
-  if (++depth > deepest) of.fail(fmt::format("at most {} expressions in one another", deepest));
+  if (++depth > deepest_expression) of.fail(fmt::format("at most {} expressions in one another", deepest_expression));
 }
 
 bool ExpressionParser::is(Kind kind, std::string_view text) const {

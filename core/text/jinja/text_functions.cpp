@@ -247,12 +247,7 @@ Value lines(const Arguments& a) {
   return out;
 }
 
-struct Named {
-  std::string_view name;
-  Function call;
-};
-
-constexpr Named filters[] = {
+constexpr Named text_filters[] = {
     {"capitalize", [](const Arguments& a) { return Value(capitals(a.at(0, "value").printed(), Words::one)); }},
     {"e", escaped},
     {"escape", escaped},
@@ -266,7 +261,7 @@ constexpr Named filters[] = {
     {"upper", [](const Arguments& a) { return Value(upper(a.at(0, "value").printed())); }},
 };
 
-constexpr Named methods[] = {
+constexpr Named text_methods[] = {
     {"capitalize", [](const Arguments& a) { return Value(capitals(text_of(a, 0, "value"), Words::one)); }},
     {"count", counted},
     {"endswith", [](const Arguments& a) { return ends(a, true); }},
@@ -289,13 +284,11 @@ constexpr Named methods[] = {
 }  // namespace
 
 Function find_text_filter(std::string_view name) {
-  const auto found = std::ranges::find(filters, name, &Named::name);
-  return found == std::end(filters) ? nullptr : found->call;
+  return in_table(text_filters, name);
 }
 
 Function find_text_method(std::string_view name) {
-  const auto found = std::ranges::find(methods, name, &Named::name);
-  return found == std::end(methods) ? nullptr : found->call;
+  return in_table(text_methods, name);
 }
 
 std::string lower(const std::string& text) {

@@ -11,13 +11,14 @@
 namespace headscope::jinja {
 
 namespace {
-constexpr int deepest = 100;
+constexpr int deepest_value = 100;
 }
 
 void Value::contain(const Value& inner) {
   depth_ = std::max(depth_, inner.depth_ + 1);
   holds_namespace_ = holds_namespace_ || inner.holds_namespace_;
-  if (depth_ > deepest) throw Error("template", fmt::format("at most {} values in one another", deepest), "more");
+  if (depth_ > deepest_value)
+    throw Error("template", fmt::format("at most {} values in one another", deepest_value), "more");
 }
 
 Value::Value(List value) {
@@ -31,10 +32,11 @@ Value::Value(Members value) {
 }
 
 Value::Value(std::shared_ptr<Namespace> value)
-    : variant_(std::move(value)), depth_(deepest / 2), holds_namespace_(true) {}
+    : variant_(std::move(value)), depth_(deepest_value / 2), holds_namespace_(true) {}
 
 Value::Value(Callable value) : depth_(value.depth) {
-  if (depth_ > deepest) throw Error("template", fmt::format("at most {} values in one another", deepest), "more");
+  if (depth_ > deepest_value)
+    throw Error("template", fmt::format("at most {} values in one another", deepest_value), "more");
   variant_ = std::make_shared<const Callable>(std::move(value));
 }
 
@@ -208,11 +210,11 @@ void put(Members& members, const std::string& key, Value value) {
 }
 
 void Namespace::set(const std::string& name, const Value& value) {
-  if (value.holds_namespace() || value.depth() > deepest / 2)
-    throw Error(
-        "template",
-        fmt::format("a value without namespaces, at most {} in one another, as a namespace's member", deepest / 2),
-        value.kind());
+  if (value.holds_namespace() || value.depth() > deepest_value / 2)
+    throw Error("template",
+                fmt::format("a value without namespaces, at most {} in one another, as a namespace's member",
+                            deepest_value / 2),
+                value.kind());
   put(members, name, value);
 }
 

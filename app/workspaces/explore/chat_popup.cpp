@@ -1,0 +1,71 @@
+#include "app/workspaces/explore/chat_popup.h"
+
+#include <imgui.h>
+
+#include <vector>
+
+#include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
+#include "core/base/error.h"
+#include "core/text/chat_template.h"
+
+namespace headscope {
+
+namespace {
+constexpr const char* popup = "chat";
+constexpr double form_width = 420;
+}  // namespace
+
+void ChatPopup::draw(const PageContext& c) {
+  const Ui& ui = c.ui;
+  const LoadedModel& loaded = c.results().model;
+  const bool chats = loaded.chat || !loaded.chat_trouble.empty();
+  if (chats && button(ui, "Chat…", ui.px(24))) {
+    error_ = loaded.chat_trouble;
+    edit_.focus();
+    ImGui::OpenPopup(popup);
+  }
+  if (chats) {
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
+      tooltip(ui, {"What a user says, between the marks that this model was trained to read",
+                   loaded.chat ? loaded.chat->where() : loaded.chat_trouble});
+    ImGui::SetNextWindowPos({ImGui::GetItemRectMin().x, ImGui::GetItemRectMax().y + ui.px(4)}, ImGuiCond_Appearing);
+    form(c);
+  }
+  if (!c.state().document.parse_special) return;
+  if (chats) ImGui::SameLine(0, ui.px(8));
+  if (button(ui, "Read as plain text", ui.px(24))) c.editor.set_parse_special(false);
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
+    tooltip(ui, {"Names of special tokens in the prompt are read as those tokens; this reads them letter by letter"});
+}
+
+void ChatPopup::form(const PageContext& c) {
+  const Ui& ui = c.ui;
+  ImGui::SetNextWindowSize({ui.px(form_width), 0});
+  if (!ImGui::BeginPopup(popup)) return;
+  section(ui, "SYSTEM", "optional: what the model is told before");
+  ImGui::SetNextItemWidth(-1);
+  input_line(ui, "##chat system", "You are a helpful assistant.", system_);
+  section(ui, "YOU");
+  if (edit_.draw(ui, "##chat user", user_, {}, 8, "What is attention?").changed) user_ = edit_.text();
+  if (!error_.empty()) paragraph(ui, error_, ui.theme.error);
+  const bool ready = c.results().model.chat && !user_.empty();
+  ImGui::BeginDisabled(!ready);
+  if (button(ui, "Put into the prompt") && ready) {
+    std::vector<ChatMessage> messages;
+    if (!system_.empty()) messages.push_back({"system", system_});
+    messages.push_back({"user", user_});
+    try {
+      c.editor.set_chat(c.results().model.chat->render(messages));
+      error_.clear();
+      ImGui::CloseCurrentPopup();
+    } catch (const Error& refused) {  // many templates take no system, or no empty turn
+      error_ = refused.what();
+    }
+  }
+  ImGui::EndDisabled();
+  paragraph(ui, "The answer that the model gives is generated in the Generate workspace.", ui.theme.faint);
+  ImGui::EndPopup();
+}
+
+}  // namespace headscope
