@@ -15,7 +15,7 @@ namespace headscope {
 
 namespace {
 using Look = ModelBadge::Look;
-using State = CertificateController::State;
+using CheckState = CertificateController::State;
 constexpr double mark_room = 22, padding = 8;
 constexpr double widest_words = 230;
 
@@ -56,29 +56,29 @@ std::optional<ModelBadge> model_badge_of(const CertificateController& certificat
   ModelBadge badge;
   const auto known = certificates.certificate();
   switch (certificates.state()) {
-    case State::none:
+    case CheckState::none:
       return std::nullopt;
-    case State::not_checked:
+    case CheckState::not_checked:
       badge.words = "not checked yet";
       badge.provenance = {"Not checked yet beside its plain float64 definition"};
       break;
-    case State::checking:
+    case CheckState::checking:
       badge.look = Look::working;
       badge.progress = certificates.progress();
       badge.words = badge.brief = fmt::format("checking {:.0f} %", 100 * static_cast<double>(badge.progress));
       badge.provenance = {"The model's pass is compared with its plain float64 definition"};
       break;
-    case State::changed:
+    case CheckState::changed:
       badge.words = badge.brief = "files changed";
       badge.provenance = {"The model's files have changed since it was opened",
                           "What was found of them no longer holds; open the model again"};
       break;
-    case State::failed:
+    case CheckState::failed:
       badge.look = Look::bad;
       badge.words = badge.brief = "check failed";
       badge.provenance = {"The check came to no end", certificates.error()};
       break;
-    case State::checked:
+    case CheckState::checked:
       badge.look = known->agrees() ? Look::good : Look::bad;
       badge.words = in_words(*known);
       badge.brief = known->agrees() ? difference_text(known->patterns()) : "differs";

@@ -14,7 +14,7 @@
 namespace headscope {
 
 namespace {
-using State = CertificateController::State;
+using CheckState = CertificateController::State;
 using Facts = Answer<std::uint64_t, ModelFacts>;
 
 enum Part { part_check, part_model, part_files, part_keys };
@@ -106,9 +106,9 @@ std::string shown_date(std::string date) {
 void verdict(const Ui& ui, const CertificateController& certificates, const std::string& session_note) {
   const auto known = certificates.certificate();
   switch (certificates.state()) {
-    case State::none:
+    case CheckState::none:
       break;
-    case State::not_checked: {
+    case CheckState::not_checked: {
       const std::string effort = certificates.effort();
       paragraph(ui,
                 "Not checked yet. A check runs the model a second time, slowly and in float64 as the papers write it, "
@@ -117,20 +117,20 @@ void verdict(const Ui& ui, const CertificateController& certificates, const std:
                 ui.theme.text);
       break;
     }
-    case State::checking:
+    case CheckState::checking:
       paragraph(ui, fmt::format("Checking: {:.0f} %", 100 * static_cast<double>(certificates.progress())),
                 ui.theme.text);
       break;
-    case State::changed:
+    case CheckState::changed:
       paragraph(ui,
                 "The files have changed since this model was read from them. What was found does not hold for what "
                 "lies there now; open the model again.",
                 ui.theme.key);
       break;
-    case State::failed:
+    case CheckState::failed:
       paragraph(ui, "The check came to no end: " + certificates.error(), ui.theme.key);
       break;
-    case State::checked: {
+    case CheckState::checked: {
       const std::string when = (certificates.remembered() ? "Remembered, of " : "Of ") + shown_date(known->date) + ". ";
       if (const auto* wrong = known->wrong())
         paragraph(ui,
@@ -271,19 +271,19 @@ void facts_part(const Ui& ui, CertificateController& certificates, const FilesSt
 void check_button(const Ui& ui, AppContext& app) {
   CertificateController& certificates = app.explorer.certificates;
   switch (certificates.state()) {
-    case State::none:
+    case CheckState::none:
       break;
-    case State::checking:
+    case CheckState::checking:
       if (button(ui, "Stop")) certificates.stop();
       break;
-    case State::changed:
+    case CheckState::changed:
       if (button(ui, "Open again")) app.explorer.run.open_model(app.explorer.results().model_folder);
       break;
-    case State::not_checked:
+    case CheckState::not_checked:
       if (button(ui, "Check now")) certificates.check();
       break;
-    case State::failed:
-    case State::checked:
+    case CheckState::failed:
+    case CheckState::checked:
       if (button(ui, "Check again")) certificates.check();
       break;
   }

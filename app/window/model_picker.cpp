@@ -17,7 +17,7 @@ namespace headscope {
 
 namespace {
 
-constexpr double menu_width = 560, row_height = 42;
+constexpr double menu_width = 560, model_row_height = 42;
 constexpr std::size_t most_recent = 4;
 
 /// One line of why; the whole of it is the tooltip.
@@ -74,7 +74,7 @@ const ModelPicker::Row* ModelPicker::list(Ui& ui) {
   if (chosen_ >= 0 && (ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter)))
     picked = &nth(rows_, chosen_);
 
-  const float row = ui.px(row_height * ui.theme.text_scale);
+  const float row = ui.px(model_row_height * ui.theme.text_scale);
   const auto headings = std::ranges::count_if(rows_, [](const Row& each) { return each.heading != nullptr; });
   const float wanted = row * static_cast<float>(std::max(count, 1)) + ui.px(28) * static_cast<float>(headings);
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {ImGui::GetStyle().ItemSpacing.x, ui.px(4)});

@@ -12,7 +12,7 @@
 namespace headscope {
 
 namespace {
-constexpr const char* popup = "chat";
+constexpr const char* chat_form = "chat";
 constexpr double form_width = 420;
 }  // namespace
 
@@ -23,7 +23,7 @@ void ChatPopup::draw(const PageContext& c) {
   if (chats && button(ui, "Chat…", ui.px(24))) {
     error_ = loaded.chat_trouble;
     edit_.focus();
-    ImGui::OpenPopup(popup);
+    ImGui::OpenPopup(chat_form);
   }
   if (chats) {
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
@@ -42,13 +42,13 @@ void ChatPopup::draw(const PageContext& c) {
 void ChatPopup::form(const PageContext& c) {
   const Ui& ui = c.ui;
   ImGui::SetNextWindowSize({ui.px(form_width), 0});
-  if (!ImGui::BeginPopup(popup)) return;
+  if (!ImGui::BeginPopup(chat_form)) return;
   section(ui, "SYSTEM", "optional: what the model is told before");
   ImGui::SetNextItemWidth(-1);
   input_line(ui, "##chat system", "You are a helpful assistant.", system_);
   section(ui, "YOU");
   if (edit_.draw(ui, "##chat user", user_, {}, 8, "What is attention?").changed) user_ = edit_.text();
-  if (!error_.empty()) paragraph(ui, error_, ui.theme.error);
+  if (!error_.empty()) paragraph(ui, error_, ui.theme.text);
   const bool ready = c.results().model.chat && !user_.empty();
   ImGui::BeginDisabled(!ready);
   if (button(ui, "Put into the prompt") && ready) {
