@@ -12,6 +12,7 @@
 #include "app/render/head_report.h"
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
+#include "core/generate/generation.h"
 #include "core/io/model_location.h"
 #include "core/model/family.h"
 #include "core/model/formats/model_files.h"
@@ -46,6 +47,8 @@ const char* name_of(Activation activation) {
       return "GELU";
     case Activation::gelu_tanh:
       return "GELU (tanh)";
+    case Activation::xielu:
+      return "xIELU";
     case Activation::silu:
       break;
   }
@@ -65,12 +68,17 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
                          size(weights.embedding_bias)};
   for (const RawLayer& l : weights.layers) {
     for (const Tensor* t :
-         {&l.q_weight, &l.q_bias, &l.k_weight, &l.k_bias, &l.v_weight, &l.v_bias, &l.o_weight, &l.o_bias})
+         {&l.q_weight, &l.q_bias, &l.k_weight, &l.k_bias, &l.v_weight, &l.v_bias, &l.o_weight, &l.o_bias,
+          &l.latents.q_weight, &l.latents.q_bias, &l.latents.kv_weight, &l.latents.kv_bias})
       attention.parameters += size(*t);
+    // Zeros in place of what turns of a key.
+    if (config.latent()) attention.parameters -= Index{config.dims.kv_latent} * config.dims.heads * config.rotary.width;
     for (const Tensor* t : {&l.up_weight, &l.up_bias, &l.gate_weight, &l.gate_bias, &l.down_weight, &l.down_bias})
       mlp.parameters += size(*t);
-    for (const Tensor* t : {&l.ln1_gain, &l.ln1_bias, &l.ln2_gain, &l.ln2_bias, &l.ln1_post_gain, &l.ln2_post_gain,
-                            &l.q_norm_gain, &l.q_norm_bias, &l.k_norm_gain, &l.k_norm_bias})
+    if (l.xielu.defined()) mlp.parameters += 2;
+    for (const Tensor* t :
+         {&l.ln1_gain, &l.ln1_bias, &l.ln2_gain, &l.ln2_bias, &l.ln1_post_gain, &l.ln2_post_gain, &l.q_norm_gain,
+          &l.q_norm_bias, &l.k_norm_gain, &l.k_norm_bias, &l.latents.q_gain, &l.latents.kv_gain})
       norms.parameters += size(*t);
   }
   std::vector<Part> parts{{config.tied_embeddings ? "token embedding (and unembedding, tied)" : "token embedding",
@@ -131,6 +139,12 @@ std::string switches(const ModelConfig& c) {
   say(!c.norm_weights, "norms without weights");
   say(c.norm_gain_plus_one, "norm gains added to 1");
   say(c.embedding_norm, "a norm behind the embedding");
+  say(c.latent(),
+      fmt::format("keys and values of {} dimensions made of a latent of {} numbers per token{}", c.dims.value_width(),
+                  c.dims.kv_latent, c.dims.q_latent > 0 ? fmt::format(", queries of one of {}", c.dims.q_latent) : ""));
+  say(c.rotary.scaling == RotaryConfig::Scaling::yarn,
+      fmt::format("rotations stretched {}-fold (YaRN), queries and keys times {:.4g}", c.rotary.factor,
+                  rotary_magnitude(c.rotary)));
   say(c.qk_norm != QkNorm::none,
       fmt::format("queries and keys normalised {}", c.qk_norm == QkNorm::per_head ? "by head" : "over all heads"));
   say(c.clip_qkv > 0, fmt::format("queries, keys and values cut to ± {}", c.clip_qkv));
@@ -184,9 +198,12 @@ void add_config(Report& out, const Inspected& model) {
   out.line(model.tokenizer ? fmt::format("  tokenizer: {}, {}", model.tokenizer->describe(),
                                          model.tokenizer->adds_bos() ? "adds BOS" : "adds no BOS")
                            : "  no tokenizer: runs on --ids only");
-  const auto per_token = std::uint64_t{2} * sizeof(float) * static_cast<std::uint64_t>(c.dims.layers) *
-                         static_cast<std::uint64_t>(c.dims.kv_heads) * static_cast<std::uint64_t>(c.dims.d_head);
-  out.line(fmt::format("  key-value cache {} per token", byte_size(per_token)));
+  out.line(fmt::format("  key-value cache {} per token", byte_size(cache_bytes(c.dims, 1))));
+  if (c.latent())
+    out.line(fmt::format("  of which {} would do: {} numbers of the latent and {} of the key that turns, per layer",
+                         byte_size(sizeof(float) * static_cast<std::uint64_t>(c.dims.layers) *
+                                   static_cast<std::uint64_t>(c.cached_numbers())),
+                         c.dims.kv_latent, c.rotary.width));
 
   auto& table = out.table("", {"parameters", for_people(""), for_people("share")}, Form::text);
   Cell parts = Cell::object();

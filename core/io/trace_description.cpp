@@ -103,6 +103,9 @@ std::string describe_trace(const Trace& trace, const TraceExtents& extents) {
                    {"d_mlp", d.d_mlp},
                    {"vocab", d.vocab}};
   if (d.parallel) root["model"]["parallel"] = true;  // absent in files of other models, and in older ones
+  for (const auto& [key, value] :
+       {std::pair("d_value", d.d_value), {"kv_latent", d.kv_latent}, {"q_latent", d.q_latent}})
+    if (value > 0) root["model"][key] = value;  // likewise
   root["text"] = from_bytes(trace.text);
   json tokens = json::array();
   for (const Token& token : trace.tokens)
@@ -153,6 +156,9 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
        .d_mlp = count(model, "d_mlp"),
        .vocab = count(model, "vocab"),
        .parallel = model.flag_or("parallel", false)};
+  for (const auto& [key, value] :
+       {std::pair("d_value", &d.d_value), {"kv_latent", &d.kv_latent}, {"q_latent", &d.q_latent}})
+    if (model.find(key)) *value = count(model, key);
   trace.text = bytes(root.at("text"));
   if (trace.text.size() > static_cast<std::size_t>(any_count))
     root.at("text").refuse("a text below 2 GiB", fmt::format("{} bytes", trace.text.size()));

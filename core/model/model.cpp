@@ -126,7 +126,21 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
     }
     for (const Tensor* weight : {&r.q_weight, &r.k_weight, &r.v_weight, &r.q_bias, &r.k_bias, &r.v_bias})
       checked(*weight, index, "query, key or value projection");
-    if (r.q_weight.size() + r.k_weight.size() + r.v_weight.size() <= fuse_up_to) {
+    if (c.latent()) {
+      const RawLatents& raw_latents = r.latents;
+      const auto latent_norm = [&](const Tensor& gain, const char* role) {
+        NormWeights made = norm(gain, {}, gain.size(), index, role);
+        made.epsilon = c.latent_epsilon;
+        return made;
+      };
+      if (raw_latents.q_weight.defined()) {
+        layer.latents.q = linear(raw_latents.q_weight, raw_latents.q_bias, "projection to the queries' latent");
+        layer.latents.q_norm = latent_norm(raw_latents.q_gain, "norm of the queries' latent");
+      }
+      layer.latents.kv = linear(raw_latents.kv_weight, raw_latents.kv_bias, "projection to the latent");
+      layer.latents.kv_norm = latent_norm(raw_latents.kv_gain, "norm of the latent");
+    }
+    if (!c.latent() && r.q_weight.size() + r.k_weight.size() + r.v_weight.size() <= fuse_up_to) {
       layer.qkv = {
           backend.linear_weights({r.q_weight, r.k_weight, r.v_weight}, {r.q_bias, r.k_bias, r.v_bias}, changing)};
     } else {
@@ -138,6 +152,7 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
     if (c.dims.d_mlp > 0) {
       layer.up = linear(r.up_weight, r.up_bias, "MLP input matrix");
       layer.down = linear(r.down_weight, r.down_bias, "MLP output matrix");
+      layer.xielu = xielu_of(checked(r.xielu, index, "activation function"));
     }
     parts->layers.push_back(std::move(layer));
     if (watch.progress)
@@ -163,6 +178,8 @@ std::vector<SiteKind> Model::sites() const {
     if (site.kind == SiteKind::mlp_unnormed && output_site(c, WeightMatrix::mlp_out) != site.kind) continue;
     if (site.kind == SiteKind::resid_mid && !c.dims.has_mid()) continue;
     if (site.kind == SiteKind::mlp_pre_linear && !c.gated_mlp) continue;
+    if (site.kind == SiteKind::q_latent && c.dims.q_latent == 0) continue;
+    if (site.kind == SiteKind::kv_latent && !c.latent()) continue;
     if (c.dims.d_mlp == 0 && of_mlp(site.kind)) continue;
     kinds.push_back(site.kind);
   }
@@ -259,8 +276,12 @@ class Model::Pass {
     return norm(w, x);
   }
 
-  Tensor attend(int layer, const Layer& l, const Tensor& x) {
+  struct Qkv {
+    Tensor q, k, v;  // (position, width of all heads)
+  };
+  Qkv products(int layer, const Layer& l, const Tensor& x) {
     const ModelDims& d = c_.dims;
+    if (c_.latent()) return latent_products(layer, l, x);
     Tensor q, k, v;
     if (l.qkv.size() == 1) {
       const Tensor all = b_.linear(x, l.qkv[0], later_);
@@ -275,9 +296,28 @@ class Model::Pass {
     }
     if (c_.clip_qkv > 0)
       for (Tensor* each : {&q, &k, &v}) *each = b_.clip(*each, static_cast<float>(c_.clip_qkv), later_);
+    return {q, k, v};
+  }
+
+  /// The same by way of latents. What turns of a key comes past its latent, for all heads at once.
+  Qkv latent_products(int layer, const Layer& l, const Tensor& x) {
+    const ModelDims& d = c_.dims;
+    Tensor read = x;
+    if (l.latents.q.defined())
+      read = tap({SiteKind::q_latent, layer}, norm(l.latents.q_norm, b_.linear(x, l.latents.q, later_)));
+    const Tensor down = b_.linear(x, l.latents.kv, later_);
+    const Tensor latent = tap({SiteKind::kv_latent, layer}, norm(l.latents.kv_norm, down.slice(1, 0, d.kv_latent)));
+    const Tensor k = b_.linear(latent, l.qkv[1], later_).reshape({n_, d.kv_heads, d.d_head});
+    return {b_.linear(read, l.qkv[0], later_), b_.add_to_heads(k, down.slice(1, d.kv_latent, down.dim(1)), later_),
+            b_.linear(latent, l.qkv[2], later_)};
+  }
+
+  Tensor attend(int layer, const Layer& l, const Tensor& x) {
+    const ModelDims& d = c_.dims;
+    auto [q, k, v] = products(layer, l, x);
     q = tap({SiteKind::q, layer}, q.reshape({n_, d.heads, d.d_head}));
     k = tap({SiteKind::k, layer}, k.reshape({n_, d.kv_heads, d.d_head}));
-    v = tap({SiteKind::v, layer}, v.reshape({n_, d.kv_heads, d.d_head}));
+    v = tap({SiteKind::v, layer}, v.reshape({n_, d.kv_heads, d.value_width()}));
     if (c_.qk_norm != QkNorm::none) {
       q = tap({SiteKind::q_normed, layer}, head_norm(l.q_norm, q));
       k = tap({SiteKind::k_normed, layer}, head_norm(l.k_norm, k));
@@ -333,7 +373,8 @@ class Model::Pass {
     const ModelDims& d = c_.dims;
     Tensor result = b_.empty({n_, d.heads, d.d_model});
     for (int head = 0; head < d.heads; ++head) {
-      const Tensor weight = l.o.parts[0].slice(0, Index{head} * d.d_head, Index{head + 1} * d.d_head);
+      const Index width = z.dim(2);
+      const Tensor weight = l.o.parts[0].slice(0, head * width, (head + 1) * width);
       const Tensor part = b_.linear(z.select(1, head), b_.linear_weights({weight}, {}));
       for (Index i = 0; i < n_; ++i) std::copy_n(part.data() + i * d.d_model, d.d_model, &result.ref(i, head, 0));
     }
@@ -349,14 +390,14 @@ class Model::Pass {
   }
 
   Tensor mlp(int layer, const Layer& l, const Tensor& x) {
-    const Backend::Unary f = activation_op(c_.activation);
+    const auto phi = [&](const Tensor& in) { return activated(c_.activation, l.xielu, b_, in, later_); };
     Tensor hidden;
     if (c_.gated_mlp) {
       const Tensor gate = tap({SiteKind::mlp_pre, layer}, b_.linear(x, l.gate, later_));
       const Tensor linear = tap({SiteKind::mlp_pre_linear, layer}, b_.linear(x, l.up, later_));
-      hidden = b_.multiply(b_.activate(f, gate, later_), linear, later_);
+      hidden = b_.multiply(phi(gate), linear, later_);
     } else {
-      hidden = b_.activate(f, tap({SiteKind::mlp_pre, layer}, b_.linear(x, l.up, later_)), later_);
+      hidden = phi(tap({SiteKind::mlp_pre, layer}, b_.linear(x, l.up, later_)));
     }
     return added(SiteKind::mlp_unnormed, SiteKind::mlp_out, layer, l.ln2_post,
                  b_.linear(tap({SiteKind::mlp_post, layer}, hidden), l.down, later_));

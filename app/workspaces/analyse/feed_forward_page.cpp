@@ -219,7 +219,9 @@ class FeedForwardPage final : public ReadingPage {
   }
 
   void curves(const PageContext& c) {
-    curves_job_.want(c, {}, "", [](const ReadingSource&, const Ctx& ctx) { return activation_curves(ctx.backend); });
+    curves_job_.want(c, {}, "", [](const ReadingSource& source, const Ctx& ctx) {
+      return activation_curves(ctx.backend, source.model.model->weights().blocks.front().xielu);
+    });
     const auto answer = curves_job_.answer();
     if (!answer) return no_reading_yet(c);
     const ModelConfig& config = answer->source.model.model->config();

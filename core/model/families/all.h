@@ -28,4 +28,7 @@
   X(cohere)                   \
   X(granite)                  \
   X(gpt_bigcode)              \
-  X(starcoder2)
+  X(starcoder2)               \
+  X(apertus)                  \
+  X(deepseek_v2)              \
+  X(deepseek_v3)
