@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <map>
 #include <string>
 
 #include "core/base/error.h"
@@ -131,4 +132,28 @@ TEST_CASE(
   CHECK(trace->sites.at({SiteKind::v, 1}).shape() == Shape{4, c.dims.heads, c.dims.value_width()});
   CHECK(trace->sites.at({SiteKind::kv_latent, 1}).shape() == Shape{4, c.dims.kv_latent});
   CHECK(trace->sites.at({SiteKind::q_latent, 1}).shape() == Shape{4, c.dims.q_latent});
+
+  struct Twice final : Tap {
+    std::map<SiteKind, Tensor> seen;
+    bool wants(Site site) const override { return site.layer == 0; }
+    Tensor at(Site site, const Tensor& value) override {
+      seen[site.kind] = value;
+      if (site.kind != SiteKind::kv_latent) return value;
+      Tensor out = value.copy();
+      for (float& x : out.mutable_values()) x *= 2;
+      return out;
+    }
+  } twice;
+  const std::vector<std::int32_t> ids{3, 17, 8, 21};
+  (void)subject.loaded.model->forward({*subject.backend, &twice}, ids);
+  request.capture.sites = {SiteKind::k, SiteKind::v};
+  const auto usual = run(subject.loaded, request, {*subject.backend});
+  for (const SiteKind kind : {SiteKind::k, SiteKind::v}) {
+    const Tensor &before = usual->sites.at({kind, 0}), &after = twice.seen.at(kind);
+    for (Index i = 0; i < 4; ++i)
+      for (Index d = 0; d < before.dim(2); ++d) {
+        const bool turns = kind == SiteKind::k && d < c.rotary.width;
+        CHECK(after.at(i, 1, d) == doctest::Approx((turns ? 1 : 2) * before.at(i, 1, d)).epsilon(1e-5));
+      }
+  }
 }
