@@ -13,6 +13,7 @@
 #include "core/analysis/model_facts.h"
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
+#include "core/generate/generation.h"
 #include "core/io/model_location.h"
 #include "core/model/formats/lora_adapter.h"
 #include "core/model/formats/transformer_lens_dialect.h"
@@ -98,9 +99,12 @@ void add_model(Report& out, const ModelFacts& model) {
   out.line(model.tokenizer ? fmt::format("  tokenizer: {}, {}", model.tokenizer->kind,
                                          model.tokenizer->adds_bos ? "adds BOS" : "adds no BOS")
                            : "  no tokenizer: runs on --ids only");
-  const auto per_token = std::uint64_t{2} * sizeof(float) * static_cast<std::uint64_t>(c.dims.layers) *
-                         static_cast<std::uint64_t>(c.dims.kv_heads) * static_cast<std::uint64_t>(c.dims.d_head);
-  out.line(fmt::format("  key-value cache {} per token", byte_size(per_token)));
+  out.line(fmt::format("  key-value cache {} per token", byte_size(cache_bytes(c.dims, 1))));
+  if (c.latent())
+    out.line(fmt::format("  of which {} would do: {} numbers of the latent and {} of the key that turns, per layer",
+                         byte_size(sizeof(float) * static_cast<std::uint64_t>(c.dims.layers) *
+                                   static_cast<std::uint64_t>(c.cached_numbers())),
+                         c.dims.kv_latent, c.rotary.width));
 
   auto& table = out.table("", {"parameters", for_people(""), for_people("share")}, Form::text);
   Cell parts = Cell::object();

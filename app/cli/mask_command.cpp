@@ -15,6 +15,7 @@
 #include "core/edits/mask_edit.h"
 #include "core/metrics/next_token.h"
 #include "core/metrics/next_token_change.h"
+#include "core/model/kv_cache.h"
 #include "core/model/published_caches.h"
 #include "viz/scene/framed.h"
 #include "viz/scene/matrix_map.h"
@@ -99,13 +100,16 @@ Report cache_report(const CacheOptions& options) {
     const ModelConfig config = load_config(input.model_folder());
     const ModelDims& d = config.dims;
     const auto bytes = [&](int tokens) {
-      return byte_size(key_cache_bytes(u(d.layers), u(d.kv_heads), u(d.d_head), u(tokens), u(options.bytes)));
+      return byte_size(u(d.layers) * needed_numbers(config).numbers * u(tokens) * u(options.bytes));
     };
     rows.add({config.name,
-              d.kv_heads == d.heads ? "MHA"
-              : d.kv_heads == 1     ? "MQA"
-                                    : "GQA",
-              d.layers, d.kv_heads, d.d_head, bytes(1), bytes(options.tokens), "its config.json"});
+              config.latent()         ? "MLA"
+              : d.kv_heads == d.heads ? "MHA"
+              : d.kv_heads == 1       ? "MQA"
+                                      : "GQA",
+              d.layers,
+              config.latent() ? fmt::format("{}+{}", d.kv_latent, config.rotary.width) : std::to_string(d.kv_heads),
+              d.d_head, bytes(1), bytes(options.tokens), "its config.json"});
   }
   for (const PublishedCache& each : published_caches())
     rows.add({each.model, each.sharing, each.layers,

@@ -195,6 +195,7 @@ Report Circuits::read(const ReadRun& run) const {
   Report out;
   out.facts({{"copying", "copying score (OV eigenvalues)", score.copying},
              {"matching", "matching score (QK eigenvalues)", score.matching}});
+  if (const std::string note = circuit_note(run.loaded.model->config()); !note.empty()) out.line(note);
   if (full_) {
     FullCircuits found;
     run.console.with_progress("circuits",

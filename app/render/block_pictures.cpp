@@ -268,10 +268,11 @@ NumberStrips model_norm_strips(const ModelNorm& norm, Index position) {
   return out;
 }
 
-std::vector<ActivationCurve> activation_curves(Backend& backend) {
+std::vector<ActivationCurve> activation_curves(Backend& backend, const Backend::Xielu& xielu) {
   std::vector<ActivationCurve> out;
-  for (const Activation kind : {Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu})
-    out.push_back(activation_curve(backend, kind, -4, 4, 321));
+  for (const Activation kind :
+       {Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu, Activation::xielu})
+    out.push_back(activation_curve(backend, kind, -4, 4, 321, xielu));
   return out;
 }
 
@@ -282,15 +283,17 @@ LineChart activation_chart(std::span<const ActivationCurve> curves, std::optiona
   chart.y_title = "φ(x)";
   chart.x_title = "x";
   chart.grid = true;
-  const Color colors[] = {style.theme.key, style.theme.value, style.theme.accent, style.theme.text};
+  const Color colors[] = {style.theme.key, style.theme.value, style.theme.accent, style.theme.text, style.theme.query};
   for (std::size_t i = 0; i < curves.size(); ++i) {
-    const auto kind = static_cast<Activation>(i);
+    const Activation kind = curves[i].kind;
     ChartSeries line{std::string(title(kind)), colors[i], curves[i].x, curves[i].y};
     line.width = own == kind ? 3 : 1.5;
-    if (own == kind) line.title += " (this model)";
+    if (own == kind) line.title += kind == Activation::xielu ? " (this model, layer 0)" : " (this model)";
+    if (own != kind && kind == Activation::xielu) line.title += " (as training begins)";
     chart.series.push_back(line);
   }
-  ChartSeries gated{fmt::format("SiLU(x) · {:.2g}", gate), style.theme.muted, curves.back().x, curves.back().y};
+  const ActivationCurve& silu = *std::ranges::find(curves, Activation::silu, &ActivationCurve::kind);
+  ChartSeries gated{fmt::format("SiLU(x) · {:.2g}", gate), style.theme.muted, silu.x, silu.y};
   for (double& y : gated.y) y *= gate;
   gated.width = 1.5;
   chart.series.push_back(std::move(gated));

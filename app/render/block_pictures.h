@@ -48,8 +48,8 @@ Scene norm_table_scene(const NormTable& table, double width, const Style& style)
 /// One position through a norm of the model.
 NumberStrips model_norm_strips(const ModelNorm& norm, Index position);
 
-/// φ of every Activation, in its order.
-std::vector<ActivationCurve> activation_curves(Backend& backend);
+/// φ of every Activation that is a function of one number.
+std::vector<ActivationCurve> activation_curves(Backend& backend, const Backend::Xielu& xielu = {});
 /// The model's own drawn strong, and SiLU times a linear branch of the value `gate`: what a SwiGLU neuron gives. `at`
 /// is pointed out on the axis.
 LineChart activation_chart(std::span<const ActivationCurve> curves, std::optional<Activation> own, double gate,

@@ -171,7 +171,8 @@ double certificate_work(const ModelConfig& c) {
   const double each_token = static_cast<double>(parts.attention + parts.mlp) +
                             static_cast<double>(c.dims.d_model) * static_cast<double>(c.dims.vocab);
   // A score and a share of a value for every pair that may see each other, half of all.
-  const double pairs = n * n * static_cast<double>(c.dims.layers) * static_cast<double>(c.dims.heads * c.dims.d_head);
+  const double pairs = n * n * static_cast<double>(c.dims.layers) *
+                       static_cast<double>(c.dims.heads * (c.dims.d_head + c.dims.value_width())) / 2;
   return n * each_token + pairs;
 }
 

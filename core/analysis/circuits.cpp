@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <limits>
 
 #include "core/attention/rotary.h"
@@ -40,6 +41,17 @@ struct Factors {
   Matrix outputs;        // (d_head, vocab)
 };
 
+Tensor tensor_of(const Matrix& m) {
+  return Tensor::from({m.rows(), m.cols()}, {m.data(), static_cast<std::size_t>(m.size())});
+}
+
+/// What the matrix of queries, keys or values multiplies: the rows, or the latents made of them.
+Matrix read_by(const Matrix& x, const Model& model, Backend& backend, int layer, WeightMatrix matrix) {
+  if (!model.config().latent()) return x;
+  return matrix_of<float>(
+      projection_input(model.config(), nth(model.weights().blocks, layer), backend, tensor_of(x), matrix));
+}
+
 Matrix projected(const Matrix& x, const Tensor& weight, const Tensor& bias) {
   Matrix out = x * matrix_of<float>(weight);
   if (bias.defined())
@@ -54,7 +66,13 @@ Matrix normed(const Matrix& x, const Model& model, Backend& backend, const Circu
   const ModelWeights w = model.weights();
   const BlockWeights& block = nth(w.blocks, of.head.layer);
   const HeadWeights& head = nth(block.heads, of.head.head);
-  if (c.qk_norm == QkNorm::none) return keys ? projected(x, head.k, head.k_bias) : projected(x, head.q, head.q_bias);
+  if (c.qk_norm == QkNorm::none) {
+    const Matrix read = read_by(x, model, backend, of.head.layer, keys ? WeightMatrix::k : WeightMatrix::q);
+    Matrix out = keys ? projected(read, head.k, head.k_bias) : projected(read, head.q, head.q_bias);
+    if (keys && c.latent())
+      out.leftCols(c.rotary.width) += matrix_of<float>(turning_keys(c, block, backend, tensor_of(x)));
+    return out;
+  }
   const Projection all = model.projection(of.head.layer, keys ? WeightMatrix::k : WeightMatrix::q);
   const Matrix full = projected(x, all.weight, all.bias);
   const Index heads = keys ? c.dims.kv_heads : c.dims.heads, own = keys ? c.dims.kv_of(of.head.head) : of.head.head,
@@ -67,9 +85,11 @@ Matrix normed(const Matrix& x, const Model& model, Backend& backend, const Circu
 
 /// Turns every row as a query `distance` tokens after its key.
 void turn(Matrix& rows, const ModelConfig& c, int layer, int distance, Backend& backend) {
-  if (!c.turns(layer) || distance == 0) return;
+  if (!c.turns(layer)) return;
   const RotaryConfig& own = c.rotary_of(layer);
-  const RotaryTable at = rotary_table(rotary_frequencies(own, c.dims.d_head), distance, 1);
+  const double both = std::pow(rotary_magnitude(own), 2);  // the query's and the key's
+  if (distance == 0 && both == 1) return;
+  const RotaryTable at = rotary_table(rotary_frequencies(own, c.dims.d_head), distance, 1, both);
   const Index n = rows.rows(), half = at.cosine.dim(1);
   Tensor cosine = Tensor::uninitialized({n, half}), sine = cosine.copy();
   for (Index i = 0; i < n; ++i)
@@ -105,7 +125,7 @@ Factors factors(const Model& model, Backend& backend, const CircuitOf& of, std::
   turn(out.queries, model.config(), of.head.layer, of.distance, backend);
   out.queries *= score_scale(model.config(), of.head.layer);
   out.keys = normed(e, model, backend, of, true);
-  out.values = projected(e, head.v, {});
+  out.values = projected(read_by(e, model, backend, of.head.layer, WeightMatrix::v), head.v, {});
   out.outputs = matrix_of<float>(head.o) * output_directions(model.config(), w);
   return out;
 }
@@ -139,10 +159,6 @@ class Strongest {
   std::size_t most_;
   std::vector<TokenPair> kept_;
 };
-
-Tensor tensor_of(const Matrix& m) {
-  return Tensor::from({m.rows(), m.cols()}, {m.data(), static_cast<std::size_t>(m.size())});
-}
 
 /// Σ Re λ / Σ |λ|; 0 for a circuit that does nothing.
 double sign_of_eigenvalues(const Eigen::MatrixXd& m) {
@@ -241,12 +257,27 @@ CopyingScore copying_score(const Model& model, Backend& backend, HeadId head) {
   const ModelWeights w = model.weights();
   const HeadWeights& h = nth(nth(w.blocks, head.layer).heads, head.head);
   const Matrix e = embeddings(model, w, backend, head.layer, {});  // (vocab, d_model)
-  const Matrix values = projected(e, h.v, {}), queries = projected(e, h.q, {}), keys = projected(e, h.k, {});
+  const Matrix values = projected(read_by(e, model, backend, head.layer, WeightMatrix::v), h.v, {});
   const Matrix outputs = matrix_of<float>(h.o) * output_directions(model.config(), w);  // (d_head, vocab)
-  // Queries and keys that are normalised are no product of the embedding with a matrix.
-  return {sign_of_eigenvalues((outputs * values).cast<double>()),
-          model.config().qk_norm == QkNorm::none ? sign_of_eigenvalues((keys.transpose() * queries).cast<double>())
-                                                 : std::numeric_limits<double>::quiet_NaN()};
+  // Queries and keys that are normalised, or made of latents that are, are no product of the embedding with a matrix.
+  const double copying = sign_of_eigenvalues((outputs * values).cast<double>());
+  if (model.config().qk_norm != QkNorm::none || model.config().latent())
+    return {copying, std::numeric_limits<double>::quiet_NaN()};
+  const Matrix queries = projected(e, h.q, {}), keys = projected(e, h.k, {});
+  return {copying, sign_of_eigenvalues((keys.transpose() * queries).cast<double>())};
+}
+
+std::string circuit_note(const ModelConfig& config) {
+  if (!config.latent()) return "";
+  return fmt::format(
+      "Keys and values are made of a latent behind a norm{}: with c the normalised latent, a score is q W_UKᵀ cᵀ on "
+      "the {} "
+      "dimensions without positions, which holds for each token alone, as here, and is no one matrix W_Q W_Kᵀ of the "
+      "stream. On the {} that turn, all heads share one key and the score depends on the distance: nothing is said "
+      "there "
+      "for all distances at once.",
+      config.dims.q_latent > 0 ? ", queries of another" : "", config.dims.d_head - config.rotary.width,
+      config.rotary.width);
 }
 
 }  // namespace headscope

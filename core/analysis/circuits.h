@@ -12,12 +12,13 @@
 //   copying      Σ Re λ / Σ |λ| over the eigenvalues λ of the full OV circuit (vocab × vocab, of rank d_head: taken
 //   from
 //                the d_head × d_head matrix W_O U E W_V): +1 = what it looks at becomes more likely, −1 = less
-//   matching     the same of the QK circuit: +1 = looks at tokens like itself; NaN where queries and keys have a norm,
-//                since they are then no product of the embedding with a matrix
+//   matching     the same of the QK circuit: +1 = looks at tokens like itself; NaN where queries and keys, or latents
+//                that they are made of, have a norm, since they are then no product of the embedding with a matrix
 // Models with norms behind attention have no circuits of single heads: an Error says so.
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/model/model.h"
@@ -62,5 +63,8 @@ struct CopyingScore {
   double copying = 0, matching = 0;
 };
 CopyingScore copying_score(const Model& model, Backend& backend, HeadId head);
+
+/// What the circuits of this model can say less of than of others, in a sentence or two; empty for most.
+std::string circuit_note(const ModelConfig& config);
 
 }  // namespace headscope

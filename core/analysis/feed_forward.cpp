@@ -74,22 +74,23 @@ std::vector<std::vector<NextToken>> raised(const Model& model, Backend& backend,
 }  // namespace
 
 std::string_view title(Activation activation) {
-  constexpr std::string_view titles[] = {"ReLU", "GELU", "GELU (tanh)", "SiLU", "SoLU"};
+  constexpr std::string_view titles[] = {"ReLU", "GELU", "GELU (tanh)", "SiLU", "SoLU", "xIELU"};
   return nth(titles, activation);
 }
 
 std::string_view formula(Activation activation) {
-  constexpr std::string_view formulas[] = {"max(0, x)", "x Φ(x) = ½ x (1 + erf(x ÷ √2))",
-                                           "½ x (1 + tanh(√(2/π) (x + 0.044715 x³)))", "x ÷ (1 + e⁻ˣ)",
-                                           "x eˣ ÷ Σ eˣ over all neurons"};
+  constexpr std::string_view formulas[] = {
+      "max(0, x)",     "x Φ(x) = ½ x (1 + erf(x ÷ √2))", "½ x (1 + tanh(√(2/π) (x + 0.044715 x³)))",
+      "x ÷ (1 + e⁻ˣ)", "x eˣ ÷ Σ eˣ over all neurons",   "α_p x² + β x above 0, else α_n (eˣ − 1 − x) + β x"};
   return nth(formulas, activation);
 }
 
-ActivationCurve activation_curve(Backend& backend, Activation activation, double low, double high, int count) {
+ActivationCurve activation_curve(Backend& backend, Activation activation, double low, double high, int count,
+                                 const Backend::Xielu& xielu) {
   Tensor x = Tensor::uninitialized({count});
   for (int i = 0; i < count; ++i) x.ref(i) = static_cast<float>(low + (high - low) * i / (count - 1));
-  const Tensor y = activated(activation, backend, x);
-  ActivationCurve out;
+  const Tensor y = activated(activation, xielu, backend, x);
+  ActivationCurve out{activation, {}, {}};
   for (int i = 0; i < count; ++i) {
     out.x.push_back(static_cast<double>(x.at(i)));
     out.y.push_back(static_cast<double>(y.at(i)));

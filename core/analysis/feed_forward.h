@@ -17,11 +17,13 @@
 
 namespace headscope {
 
-/// φ at `count` (2 or more) points from `low` to `high`, as the forward pass computes it.
+/// φ at `count` (2 or more) points from `low` to `high`, as the forward pass computes it; xIELU with these numbers.
 struct ActivationCurve {
+  Activation kind = Activation::relu;
   std::vector<double> x, y;
 };
-ActivationCurve activation_curve(Backend& backend, Activation activation, double low, double high, int count);
+ActivationCurve activation_curve(Backend& backend, Activation activation, double low, double high, int count,
+                                 const Backend::Xielu& xielu = {});
 std::string_view title(Activation activation);    ///< "GELU (tanh)"
 std::string_view formula(Activation activation);  ///< "x Φ(x), Φ the normal distribution's"
 

@@ -20,9 +20,11 @@ void KeySharingSweep::step(const Ctx& ctx) {
     EditProbe probe(loaded_, known_.request, true, ctx);
     known_.before = probe.outcome(*probe.before());
     for (int groups = dims.kv_heads; groups >= 1; --groups)
-      if (dims.kv_heads % groups == 0) todo_.push_back({false, groups, 2.0 * groups * dims.d_head, 0, {}});
+      if (dims.kv_heads % groups == 0)
+        todo_.push_back({false, groups, static_cast<double>(groups * (dims.d_head + dims.value_width())), 0, {}});
+    // A model with latents has its own.
     const int full = std::min(dims.d_model, 2 * dims.kv_heads * dims.d_head);
-    for (int rank = full, taken = 0; rank >= 1 && taken < ranks_; rank /= 2, ++taken)
+    for (int rank = dims.kv_latent > 0 ? 0 : full, taken = 0; rank >= 1 && taken < ranks_; rank /= 2, ++taken)
       todo_.push_back({true, rank, static_cast<double>(rank), 0, {}});
     known_.total = static_cast<int>(todo_.size());
     probe_ = std::move(probe);

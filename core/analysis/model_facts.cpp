@@ -40,6 +40,8 @@ const char* name_of(Activation activation) {
       return "GELU (tanh)";
     case Activation::solu:
       return "SoLU";
+    case Activation::xielu:
+      return "xIELU";
     case Activation::silu:
       break;
   }
@@ -57,10 +59,14 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
                          size(weights.embedding_bias)};
   for (const RawLayer& l : weights.layers) {
     for (const Tensor* t :
-         {&l.q_weight, &l.q_bias, &l.k_weight, &l.k_bias, &l.v_weight, &l.v_bias, &l.o_weight, &l.o_bias, &l.sinks})
+         {&l.q_weight, &l.q_bias, &l.k_weight, &l.k_bias, &l.v_weight, &l.v_bias, &l.o_weight, &l.o_bias, &l.sinks,
+          &l.latents.q_weight, &l.latents.q_bias, &l.latents.kv_weight, &l.latents.kv_bias})
       attention.parameters += size(*t);
+    // Zeros in place of what turns of a key.
+    if (config.latent()) attention.parameters -= Index{config.dims.kv_latent} * config.dims.heads * config.rotary.width;
     for (const Tensor* t : {&l.up_weight, &l.up_bias, &l.gate_weight, &l.gate_bias, &l.down_weight, &l.down_bias})
       mlp.parameters += size(*t);
+    if (l.xielu.defined()) mlp.parameters += 2;
     std::vector<RawExpert> experts = l.experts.each;
     experts.push_back(l.experts.shared);
     for (const RawExpert& e : experts)
@@ -68,8 +74,9 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
         mlp.parameters += size(*t);
     for (const Tensor* t : {&l.experts.router_weight, &l.experts.router_bias, &l.experts.correction})
       mlp.parameters += size(*t);
-    for (const Tensor* t : {&l.ln1_gain, &l.ln1_bias, &l.mlp_norm_gain, &l.mlp_norm_bias, &l.ln2_gain, &l.ln2_bias, &l.ln1_post_gain, &l.ln2_post_gain,
-                            &l.q_norm_gain, &l.q_norm_bias, &l.k_norm_gain, &l.k_norm_bias})
+    for (const Tensor* t : {&l.ln1_gain, &l.ln1_bias, &l.mlp_norm_gain, &l.mlp_norm_bias, &l.ln2_gain, &l.ln2_bias,
+                            &l.ln1_post_gain, &l.ln2_post_gain, &l.q_norm_gain, &l.q_norm_bias, &l.k_norm_gain,
+                            &l.k_norm_bias, &l.latents.q_gain, &l.latents.kv_gain})
       norms.parameters += size(*t);
   }
   std::vector<Part> parts{{config.tied_embeddings ? "token embedding (and unembedding, tied)" : "token embedding",
@@ -100,6 +107,12 @@ std::string switches(const ModelConfig& c) {
   say(c.mlp_norm, "a norm behind the activation");
   say(c.norm_gain_plus_one, "norm gains added to 1");
   say(c.embedding_norm, "a norm behind the embedding");
+  say(c.latent(),
+      fmt::format("keys and values of {} dimensions made of a latent of {} numbers per token{}", c.dims.value_width(),
+                  c.dims.kv_latent, c.dims.q_latent > 0 ? fmt::format(", queries of one of {}", c.dims.q_latent) : ""));
+  say(c.rotary.scaling == RotaryConfig::Scaling::yarn,
+      fmt::format("rotations stretched {}-fold (YaRN), queries and keys times {:.4g}", c.rotary.factor,
+                  rotary_magnitude(c.rotary)));
   say(c.qk_norm != QkNorm::none,
       fmt::format("queries and keys normalised {}", c.qk_norm == QkNorm::per_head ? "by head" : "over all heads"));
   say(c.clip_qkv > 0, fmt::format("queries, keys and values cut to ± {}", c.clip_qkv));

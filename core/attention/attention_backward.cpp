@@ -45,16 +45,17 @@ class Group {
         n_query_(s_.q.dim(0)),
         n_key_(s_.k.dim(0)),
         d_(s_.q.dim(2)),
+        d_value_(s_.v.dim(2)),
         width_(panels::width()) {
-    const Index across = panels::packed_size(d_, n_key_), down = panels::packed_size(n_key_, d_),
-                block = block_rows * panels::padded(n_key_),
-                need = across + down + 2 * panels::packed_size(block_rows, d_) + block;
+    const Index across = panels::packed_size(d_value_, n_key_), down = panels::packed_size(n_key_, d_),
+                block = block_rows * panels::padded(n_key_), rows = panels::packed_size(block_rows, d_),
+                need = across + down + rows + panels::packed_size(block_rows, d_value_) + block;
     if (!scratch.defined() || scratch.size() < need) scratch = Tensor::uninitialized({need});
     values_ = scratch.mutable_data();
     keys_ = values_ + across;
     q_rows_ = keys_ + down;
-    z_rows_ = q_rows_ + panels::packed_size(block_rows, d_);
-    d_scores_ = z_rows_ + panels::packed_size(block_rows, d_);
+    z_rows_ = q_rows_ + rows;
+    d_scores_ = z_rows_ + panels::packed_size(block_rows, d_value_);
   }
 
   void run() {
@@ -77,14 +78,14 @@ class Group {
     const float* const d_z = at(d_z_, first, head);
     if (out_.v.values.defined()) {
       panels::pack(d_z_.slice(0, first, first + count).select(1, head), z_rows_);
-      transposed_product(pattern + hull.begin, n_key_, hull, count, z_rows_, 1.0f, out_.v.values);
+      transposed_product(pattern + hull.begin, n_key_, hull, count, z_rows_, d_value_, 1.0f, out_.v.values);
     }
     if (!out_.pattern.values.defined() && !past_pattern()) return;
     // The panels of Vᵀ run along the keys: a block may begin at a whole panel only.
     const KeyRange keys{hull.begin / width_ * width_, hull.end};
     const Index stride = panels::padded(n_key_);
-    panels::multiply(d_z, d_z_.stride(0), count, d_, values_ + keys.begin * d_, d_ * width_, keys.size(), 1.0f, nullptr,
-                     d_scores_ + keys.begin, stride);
+    panels::multiply(d_z, d_z_.stride(0), count, d_value_, values_ + keys.begin * d_value_, d_value_ * width_,
+                     keys.size(), 1.0f, nullptr, d_scores_ + keys.begin, stride);
     if (out_.pattern.values.defined()) put(out_.pattern, head, first, count, keys, stride);
     if (!past_pattern()) return;
     const float scale = nth(rules_, head).scale;
@@ -114,7 +115,7 @@ class Group {
     }
     if (out_.k.values.defined()) {
       panels::pack(s_.q.slice(0, first, first + count).select(1, head), q_rows_);
-      transposed_product(d_scores_ + hull.begin, stride, hull, count, q_rows_, scale, out_.k.values);
+      transposed_product(d_scores_ + hull.begin, stride, hull, count, q_rows_, d_, scale, out_.k.values);
     }
   }
 
@@ -145,10 +146,10 @@ class Group {
   }
 
   /// sum (key, d) += scale · aᵀ · b, where a (count, keys of hull) and b is packed (count, d).
-  void transposed_product(const float* a, Index stride, KeyRange hull, Index count, const float* b, float scale,
-                          const Tensor& sum) const {
+  void transposed_product(const float* a, Index stride, KeyRange hull, Index count, const float* b, Index d,
+                          float scale, const Tensor& sum) const {
     float* const c = at(sum, hull.begin, kv_);
-    panels::multiply({a, 1, stride}, hull.size(), count, b, count * width_, d_, scale, {c, sum.stride(0)}, c,
+    panels::multiply({a, 1, stride}, hull.size(), count, b, count * width_, d, scale, {c, sum.stride(0)}, c,
                      sum.stride(0));
   }
 
@@ -176,7 +177,7 @@ class Group {
   const Gradients& out_;
   const std::vector<HeadRule>& rules_;
   const Tensor& d_z_;
-  const Index kv_, share_, n_query_, n_key_, d_, width_;
+  const Index kv_, share_, n_query_, n_key_, d_, d_value_, width_;
   float *values_, *keys_, *q_rows_, *z_rows_, *d_scores_;
 };
 

@@ -14,7 +14,8 @@ namespace headscope {
 /// REQUIRES groups divides x.dim(1).
 void pool_heads(Tensor& x, int groups, Index first, Index last);
 
-/// What keeping keys and values of `tokens` tokens takes: 2 · layers · kv_heads · d_head · tokens · bytes.
+/// What keeping keys and values of `tokens` tokens takes, both of them `d_head` wide: 2 · layers · kv_heads · d_head ·
+/// tokens · bytes.
 constexpr std::uint64_t key_cache_bytes(std::uint64_t layers, std::uint64_t kv_heads, std::uint64_t d_head,
                                         std::uint64_t tokens, std::uint64_t bytes) {
   return 2 * layers * kv_heads * d_head * tokens * bytes;

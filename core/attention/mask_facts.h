@@ -21,8 +21,8 @@ struct MaskFacts {
   double causal_share() const {
     return causal_cells > 0 ? static_cast<double>(cells) / static_cast<double>(causal_cells) : 0;
   }
-  /// Multiply-adds counted as two: q·k and weight·v of every visible cell, d numbers each.
-  double operations(Index d_head) const { return 4.0 * static_cast<double>(cells * d_head); }
+  /// Multiply-adds counted as two: q·k and weight·v of every visible cell.
+  double operations(Index d_head, Index d_value) const { return 2.0 * static_cast<double>(cells * (d_head + d_value)); }
 };
 
 MaskFacts mask_facts(const AttentionRule& rule, Index tokens);

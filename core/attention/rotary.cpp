@@ -53,6 +53,26 @@ RotaryConfig rescaled(const RotaryConfig& own, Scaling scaling, double factor, i
   return config;
 }
 
+namespace {
+/// How much of a pair's own θ is kept.
+double kept_share(const RotaryConfig& c, int pair, double theta, int width) {
+  if (c.ramp == RotaryConfig::Ramp::turns) {
+    const double turns = c.original_context * theta / (2 * std::numbers::pi);
+    return (turns - c.low_frequency_factor) / (c.high_frequency_factor - c.low_frequency_factor);
+  }
+  // The pair, as a fraction, that turns so often within the trained context.
+  const auto pair_of = [&](double turns) {
+    return width * std::log(c.original_context / (2 * std::numbers::pi * turns)) / (2 * std::log(c.base));
+  };
+  double first = pair_of(c.high_frequency_factor), last = pair_of(c.low_frequency_factor);
+  if (c.ramp == RotaryConfig::Ramp::whole_pairs) first = std::floor(first), last = std::ceil(last);
+  first = std::max(first, 0.0);
+  last = std::min(last, width - 1.0);
+  if (first == last) last += 0.001;
+  return 1 - (pair - first) / (last - first);
+}
+}  // namespace
+
 std::vector<double> rotary_frequencies(const RotaryConfig& config, int d_head) {
   std::vector<double> frequencies;
   if (config.width > 0) d_head = config.width;
@@ -72,9 +92,7 @@ std::vector<double> rotary_frequencies(const RotaryConfig& config, int d_head) {
       case Scaling::yarn:
       case Scaling::llama3: {
         // Turns within the trained context: few turns = long wavelength = stretched.
-        const double turns = config.original_context * theta / (2 * std::numbers::pi);
-        const double keep =
-            (turns - config.low_frequency_factor) / (config.high_frequency_factor - config.low_frequency_factor);
+        const double keep = kept_share(config, i, theta, d_head);
         if (keep <= 0)
           theta /= config.factor;
         else if (keep < 1)
@@ -88,6 +106,7 @@ std::vector<double> rotary_frequencies(const RotaryConfig& config, int d_head) {
 }
 
 double rotary_magnitude(const RotaryConfig& config) {
+  if (config.magnitude > 0) return config.magnitude;
   return config.scaling == Scaling::yarn && config.factor > 1 ? 0.1 * std::log(config.factor) + 1 : 1;
 }
 

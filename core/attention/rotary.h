@@ -27,6 +27,11 @@ struct RotaryConfig {
   double factor = 1;                                           ///< s: how much longer than in training
   double low_frequency_factor = 1, high_frequency_factor = 4;  ///< llama3; yarn's α = 1 and β = 32
   int original_context = 0;                                    ///< llama3, yarn: L, the context in training
+  /// yarn: what γ grows along: how often a pair turns, or the pair's number, between those that turn α and β times;
+  /// from a whole pair to a whole pair, or not. The paper has the first, its authors' code and most models the last
+  /// two.
+  enum class Ramp { turns, pairs, whole_pairs } ramp = Ramp::turns;
+  double magnitude = 0;  ///< what queries and keys are multiplied by; 0: what the scaling says
   bool operator==(const RotaryConfig&) const = default;
 };
 
@@ -48,7 +53,8 @@ RotaryConfig rescaled(const RotaryConfig& own, RotaryConfig::Scaling scaling, do
 ///   yarn    θ (1 − γ) ÷ s + θ γ, γ = (turns − α)/(β − α) cut to 0 … 1   (Peng et al., YaRN, 2023, "NTK by parts")
 ///   llama3  the same form with other α and β          (Dubey et al., The Llama 3 Herd of Models, 2024)
 std::vector<double> rotary_frequencies(const RotaryConfig& config, int d_head);
-/// What queries and keys are multiplied by besides: YaRN's √(1/t) = 0.1 ln s + 1; 1 otherwise.
+/// What queries and keys are multiplied by besides: the model's own number, or YaRN's √(1/t) = 0.1 ln s + 1; 1
+/// otherwise.
 double rotary_magnitude(const RotaryConfig& config);
 
 /// Cosines and sines of position · θ_i for positions [first, first + count), times `magnitude`: each (count, d_head/2).

@@ -35,11 +35,13 @@ class Pass {
         n_query_(in.q.dim(0)),
         n_key_(in.k.dim(0)),
         d_(in.q.dim(2)),
+        d_value_(in.v.dim(2)),
         stride_(panels::padded(n_key_)) {
-    assert(in.q.stride(2) == 1 && heads_ % kv_heads_ == 0 && in.k.dim(2) == d_ && in.v.shape() == in.k.shape());
+    assert(in.q.stride(2) == 1 && heads_ % kv_heads_ == 0 && in.k.dim(2) == d_ && in.v.dim(0) == n_key_ &&
+           in.v.dim(1) == kv_heads_);
     out_.z = std::move(z);
     keys_ = backend.empty({kv_heads_, panels::packed_size(d_, n_key_)});
-    values_ = backend.empty({kv_heads_, panels::packed_size(n_key_, d_)});
+    values_ = backend.empty({kv_heads_, panels::packed_size(n_key_, d_value_)});
     if (in.storage != MapStorage::none) stats_.resize(static_cast<std::size_t>(heads_));
     if (in.storage == MapStorage::dense || staged || keep) weights_ = backend_.empty({heads_, n_query_, n_key_});
     const int packs = static_cast<int>(2 * kv_heads_);
@@ -217,7 +219,7 @@ class Pass {
   void mix_block(Index head, Index first, Index count, KeyRange hull, const float* weights, Index stride) {
     panels::multiply(weights + hull.begin, stride, count, hull.size(),
                      values_.data() + kv(head) * values_.stride(0) + hull.begin * panels::width(),
-                     n_key_ * panels::width(), d_, 1.0f, nullptr, &out_.z.ref(first, head, 0), out_.z.stride(0));
+                     n_key_ * panels::width(), d_value_, 1.0f, nullptr, &out_.z.ref(first, head, 0), out_.z.stride(0));
   }
 
   /// Lets the tap see `value`; true when it put another tensor in its place.
@@ -281,7 +283,7 @@ class Pass {
   Backend& backend_;
   std::stop_token stop_;
   const std::span<const HeadRule> rules_;  // per head
-  const Index heads_, kv_heads_, n_query_, n_key_, d_, stride_;
+  const Index heads_, kv_heads_, n_query_, n_key_, d_, d_value_, stride_;
   Tensor keys_;     // (kv_head, panels of kᵀ)
   Tensor values_;   // (kv_head, panels of v)
   Tensor weights_;  // (head, query, key) when stored
@@ -306,7 +308,7 @@ AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend,
       tap && (tap->wants({SiteKind::attn_scores, input.layer}) || tap->wants({SiteKind::pattern, input.layer}));
   Tape* const tape = backend.tape();
   AttentionOutput out;
-  out.z = backend.empty({rows, heads, input.q.dim(2)});
+  out.z = backend.empty({rows, heads, input.v.dim(2)});
 
   std::vector<Index> begin{0};
   for (const Index length : lengths) begin.push_back(begin.back() + length);

@@ -2,8 +2,8 @@
 // Scaled dot-product attention (Vaswani et al., Attention Is All You Need, 2017) with its maps recorded:
 //   scores = cap(scale · q kᵀ) + bias,  pattern = softmax over the visible keys (and a sink),  z = pattern · v,
 // for every head of one layer; with fewer key heads than query heads, neighbours share (Ainslie et al., GQA, 2023).
-// Cost: 4 · heads · d_head multiply-adds per visible cell, computed in blocks of rows that stay in cache; masked blocks
-// cost nothing. Unless somebody wants scores or pattern, no n² matrix is ever stored.
+// Cost: 2 · heads · (d_head + d_value) operations per visible cell, computed in blocks of rows that stay in cache;
+// masked blocks cost nothing. Unless somebody wants scores or pattern, no n² matrix is ever stored.
 
 #include <memory>
 #include <span>
@@ -19,7 +19,7 @@ namespace headscope {
 
 struct AttentionInput {
   Tensor q;     ///< (query, head, d_head), after rotation; unit inner stride
-  Tensor k, v;  ///< (key, kv_head, d_head), k after rotation
+  Tensor k, v;  ///< (key, kv_head, d_head), after rotation, and (key, kv_head, d_value)
   /// Several texts one after another, each seeing itself only: their lengths. Empty = one. With several, offset is 0.
   std::span<const Index> lengths = {};
   Index mapped = 0;  ///< whose maps are built; −1 = every text's
@@ -37,7 +37,7 @@ struct AttentionInput {
 };
 
 struct AttentionOutput {
-  Tensor z;                        ///< (query, head, d_head)
+  Tensor z;                        ///< (query, head, d_value)
   std::vector<AttentionMap> maps;  ///< one per head (text by text when several are mapped), empty with storage none
 };
 

@@ -17,6 +17,11 @@ namespace headscope {
 
 LatentProjector latent_projector(const Model& model, int layer, int rank, const std::string& where) {
   const ModelDims& dims = model.config().dims;
+  if (model.config().latent())
+    throw Error(
+        where, "keys and values that are products of the stream",
+        fmt::format("those of {}, which a latent of {} numbers gives already", model.config().name, dims.kv_latent),
+        "\"singular k\" and \"singular v\" take ranks from it");
   const BlockWeights block = nth(model.weights().blocks, layer);
   const Index d = dims.d_head, width = Index{dims.kv_heads} * d, group = dims.group();
   // The key heads side by side; each stands in every query head that shares it.

@@ -106,6 +106,10 @@ void set_positions(const PositionsHeld& held, const Model& model, Site at, const
   }
 }
 
+RotaryTable distance_table(const RotaryConfig& config, int d_head, Index count) {
+  return rotary_table(rotary_frequencies(config, d_head), 0, count, std::pow(rotary_magnitude(config), 2));
+}
+
 float score_at_distance(const BeforeRotation& before, const RotaryTable& table, RotaryLayout layout, Index query,
                         Index head, Index key, Index key_head, Index distance) {
   const Index pairs = table.cosine.dim(1);
@@ -126,14 +130,12 @@ void rescore_in_chunks(const BeforeRotation& before, const ModelConfig& config, 
   if (!config.turns(layer)) return;
   const Index n = before.k.dim(0), kv = config.dims.kv_of(static_cast<int>(head));
   const RotaryConfig& own = config.rotary_of(layer);
-  const RotaryTable table =
-      rotary_table(rotary_frequencies(own, config.dims.d_head), 0, config.context, rotary_magnitude(own));
-  const float scale = rule.scale * static_cast<float>(rotary_magnitude(own));
+  const RotaryTable table = distance_table(own, config.dims.d_head, config.context);
   for (Index i = first; i <= last; ++i) {
     const KeyRange keys = rule.rule->keys(i, n);
     for (Index j = keys.begin; j < std::min(keys.end, i + 1); ++j) {
       const Index distance = dual_chunk_distance(i, j, chunk, config.context);
-      scores.ref(head, i, j) = scale * score_at_distance(before, table, own.layout, i, head, j, kv, distance);
+      scores.ref(head, i, j) = rule.scale * score_at_distance(before, table, own.layout, i, head, j, kv, distance);
     }
     if (keys.size() > 0 && !rule.rule->plain())
       rule.rule->apply(i, keys.begin, {&scores.ref(head, i, keys.begin), static_cast<std::size_t>(keys.size())});

@@ -38,9 +38,11 @@ struct RowsReached {
 void set_positions(const PositionsHeld& held, const Model& model, Site site, const BeforeRotation& before,
                    const Tensor& given, std::pair<Index, Index> heads, const RowsReached& rows, Tensor& value);
 
+/// Cosines and sines of the distances below `count`, times the magnitudes of a query and a key.
+RotaryTable distance_table(const RotaryConfig& config, int d_head, Index count);
+
 /// The unscaled score of a query and a key as if they stood `distance` apart: ⟨R(δ) q, k⟩ = Σ over pairs of
-/// (q·k) cos δθ + (q × k) sin δθ. `table` from position 0, with the magnitude of queries alone.
-/// What is not rotated counts as it is.
+/// (q·k) cos δθ + (q × k) sin δθ, with the distance_table(). What is not rotated counts as it is.
 float score_at_distance(const BeforeRotation& before, const RotaryTable& table, RotaryLayout layout, Index query,
                         Index head, Index key, Index key_head, Index distance);
 

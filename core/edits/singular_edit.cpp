@@ -131,8 +131,9 @@ std::optional<Projection> scaled_projection(const Model& model, int layer, const
 using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using View = Eigen::Map<const RowMajor>;
 
-/// Rows [first, last] of `out` (position, …) = input · weight + bias, all but the first axis taken as one.
-void multiply_anew(const Projection& by, const Tensor& input, Index first, Index last, Tensor& out) {
+/// Rows [first, last] of `out` (position, …) = input · weight + bias, all but the first axis taken as one; the first
+/// `kept` numbers of every head stay.
+void multiply_anew(const Projection& by, const Tensor& input, Index first, Index last, Index kept, Tensor& out) {
   if (last < first) return;
   const Tensor x = input.packed(), w = by.weight.packed();
   const Index in = w.dim(0), width = w.dim(1), rows = last - first + 1;
@@ -140,6 +141,7 @@ void multiply_anew(const Projection& by, const Tensor& input, Index first, Index
   const Index inner = out.rank() == 3 ? out.dim(2) : 1;
   for (Index i = 0; i < rows; ++i)
     for (Index c = 0; c < width; ++c) {
+      if (c % inner < kept) continue;
       const float value = product(i, c) + (by.bias.defined() ? by.bias.at(c) : 0.0f);
       (out.rank() == 3 ? out.ref(first + i, c / inner, c % inner) : out.ref(first + i, c)) = value;
     }
@@ -178,8 +180,12 @@ class SingularStep final : public EditStep {
   }
   Turn turn(SiteKind) const override { return Turn::anew; }
   void act(Site site, EditedTensor& edited) override {
-    (site.kind == SiteKind::result ? multiply_heads_anew : multiply_anew)(scaled_.at(site.layer), input_, first_row(),
-                                                                          last_row(), edited.write());
+    const Projection& by = scaled_.at(site.layer);
+    if (site.kind == SiteKind::result) return multiply_heads_anew(by, input_, first_row(), last_row(), edited.write());
+    // What turns of a key is no product of the latent.
+    const ModelConfig& config = pass().scene().model->config();
+    const Index kept = matrix_ == WeightMatrix::k && config.latent() ? config.rotary.width : 0;
+    multiply_anew(by, input_, first_row(), last_row(), kept, edited.write());
   }
   bool sees(Site site) const override {
     return scaled_.contains(site.layer) && site.kind == input_site(pass().scene().model->config(), matrix_);
@@ -251,6 +257,7 @@ ModelWeights weights_written_with(const Model& model, const std::vector<Interven
                                   std::optional<int> position) {
   ModelWeights weights = model.weights();
   const ModelDims& dims = model.config().dims;
+  const Index width = dims.value_width();
   // As in a pass: matrices made anew before what is taken from them.
   for (const bool anew : {true, false})
     for (const Intervention& edit : edits) {
@@ -265,8 +272,8 @@ ModelWeights weights_written_with(const Model& model, const std::vector<Interven
         for (std::size_t head = 1; head < heads.size(); ++head) before = Tensor::joined(before, heads[head].o, 0);
         const Tensor after = edit.action->written_with(model, layer, before, "edit " + describe(edit));
         for (std::size_t head = 0; head < heads.size(); ++head) {
-          const auto at = static_cast<Index>(head) * dims.d_head;
-          heads[head].o = after.slice(0, at, at + dims.d_head);
+          const auto at = static_cast<Index>(head) * width;
+          heads[head].o = after.slice(0, at, at + width);
         }
       }
     }

@@ -43,8 +43,8 @@ bool looks_ahead(const Intervention& edit, int context) {
 }
 
 std::size_t cache_bytes(const ModelDims& dims, int tokens) {
-  return std::size_t{2} * sizeof(float) * static_cast<std::size_t>(dims.layers) * static_cast<std::size_t>(tokens) *
-         static_cast<std::size_t>(dims.kv_heads) * static_cast<std::size_t>(dims.d_head);
+  return sizeof(float) * static_cast<std::size_t>(dims.layers) * static_cast<std::size_t>(tokens) *
+         static_cast<std::size_t>(kept_numbers(dims).numbers);
 }
 
 Generator::Generator(LoadedModel model, RunRequest like, bool rows)

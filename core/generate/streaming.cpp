@@ -21,7 +21,7 @@ class CachePositions final : public Tap {
       : config_(config), window_(window), sinks_(sinks), group_(config.dims.group()) {
     for (int layer = 0; layer < config.dims.layers; ++layer) {
       const RotaryConfig& own = config.rotary_of(layer);
-      tables_.push_back(rotary_table(rotary_frequencies(own, config.dims.d_head), 0, window, rotary_magnitude(own)));
+      tables_.push_back(distance_table(own, config.dims.d_head, window));
     }
   }
   HeadRule head_rule(HeadId id, HeadRule usual) const override {
@@ -41,13 +41,11 @@ class CachePositions final : public Tap {
     if (site.kind != SiteKind::attn_scores || value.dim(1) <= window_) return value;
     Tensor scores = value.copy();  // (head, query, key)
     const RotaryConfig& own = config_.rotary_of(site.layer);
-    const auto magnitude = static_cast<float>(rotary_magnitude(own));
     for (Index head = 0; head < scores.dim(0); ++head)
       for (Index i = window_; i < scores.dim(1); ++i)
         for (Index j = 0; j < sinks_; ++j)
-          scores.ref(head, i, j) = magnitude * nth(scales_, head) *
-                                   score_at_distance(before_, nth(tables_, site.layer), own.layout, i, head, j,
-                                                     head / group_, window_ - 1 - j);
+          scores.ref(head, i, j) = nth(scales_, head) * score_at_distance(before_, nth(tables_, site.layer), own.layout,
+                                                                          i, head, j, head / group_, window_ - 1 - j);
     return scores;
   }
 

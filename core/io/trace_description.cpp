@@ -114,6 +114,9 @@ std::string describe_trace(const Trace& trace, const TraceExtents& extents) {
                    {"vocab", d.vocab}};
   if (d.experts > 0) root["model"]["experts"] = d.experts;
   if (d.parallel) root["model"]["parallel"] = true;  // absent in files of other models, and in older ones
+  for (const auto& [key, value] :
+       {std::pair("d_value", d.d_value), {"kv_latent", d.kv_latent}, {"q_latent", d.q_latent}})
+    if (value > 0) root["model"][key] = value;  // likewise
   root["text"] = from_bytes(trace.text);
   root["tokens"] = describe_tokens(trace.tokens);
   if (trace.between_texts()) root["query_tokens"] = describe_tokens(trace.query_tokens);
@@ -163,6 +166,9 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
        .vocab = count(model, "vocab"),
        .experts = model.find("experts") ? count(model, "experts") : 0,
        .parallel = model.flag_or("parallel", false)};
+  for (const auto& [key, value] :
+       {std::pair("d_value", &d.d_value), {"kv_latent", &d.kv_latent}, {"q_latent", &d.q_latent}})
+    if (model.find(key)) *value = count(model, key);
   trace.text = bytes(root.at("text"));
   if (trace.text.size() > static_cast<std::size_t>(any_count))
     root.at("text").refuse("a text below 2 GiB", fmt::format("{} bytes", trace.text.size()));

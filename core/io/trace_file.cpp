@@ -52,6 +52,9 @@ Index extent(std::string_view axis, const ModelDims& dims, const TraceExtents& e
   if (axis == "head") return dims.heads;
   if (axis == "kv_head") return dims.kv_heads;
   if (axis == "d_head") return dims.d_head;
+  if (axis == "d_value") return dims.value_width();
+  if (axis == "q_latent") return dims.q_latent;
+  if (axis == "kv_latent") return dims.kv_latent;
   if (axis == "d_model") return dims.d_model;
   if (axis == "expert") return dims.experts;
   if (axis == "d_mlp") return dims.d_mlp;

@@ -10,12 +10,12 @@ namespace {
 
 constexpr Index block_rows = 64;
 
-/// q·kᵀ and pattern·v of every head over the causal half, by blocks of rows.
+/// q·kᵀ and pattern·v (the values' width of `out`) of every head over the causal half, by blocks of rows.
 void attention_products(Backend& backend, const ModelDims& d, Index n, const Tensor& q, const Tensor& packed,
                         const Tensor& out) {
   const int blocks = static_cast<int>((n + block_rows - 1) / block_rows);
   std::vector<Tensor> scratch(static_cast<std::size_t>(backend.pool().threads()));
-  const Index panel = panels::width();
+  const Index panel = panels::width(), width = d.value_width();
   backend.pool().parallel(blocks * d.heads, [&](int task, int thread) {
     Tensor& scores = nth(scratch, thread);
     if (!scores.defined()) scores = backend.empty({block_rows, panels::padded(n)});
@@ -23,8 +23,8 @@ void attention_products(Backend& backend, const ModelDims& d, Index n, const Ten
                 head = task % d.heads;
     panels::multiply(q.data() + first * q.stride(0) + head * d.d_head, q.stride(0), rows, d.d_head, packed.data(),
                      panel * d.d_head, first + rows, 1.0f, nullptr, scores.mutable_data(), scores.stride(0));
-    panels::multiply(scores.data(), scores.stride(0), rows, first + rows, packed.data(), panel * n, d.d_head, 1.0f,
-                     nullptr, const_cast<float*>(out.data()) + first * out.stride(0) + head * d.d_head, out.stride(0));
+    panels::multiply(scores.data(), scores.stride(0), rows, first + rows, packed.data(), panel * n, width, 1.0f,
+                     nullptr, const_cast<float*>(out.data()) + first * out.stride(0) + head * width, out.stride(0));
   });
 }
 
@@ -32,10 +32,11 @@ void attention_products(Backend& backend, const ModelDims& d, Index n, const Ten
 
 double Model::bare_products(Backend& backend, int tokens, int logit_rows) const {
   const ModelDims& d = parts_->config.dims;
-  const Index n = tokens, q_width = Index{d.heads} * d.d_head;
-  Tensor x = backend.empty({n, d.d_model}), hidden = backend.empty({n, d.d_mlp}), z = backend.empty({n, q_width});
-  Tensor packed = backend.empty({std::max(panels::packed_size(d.d_head, n), panels::packed_size(n, d.d_head))});
-  for (Tensor* t : {&x, &hidden, &z, &packed}) std::ranges::fill(t->mutable_values(), 0.5f);
+  const Index n = tokens, q_width = Index{d.heads} * d.d_head, z_width = Index{d.heads} * d.value_width();
+  Tensor x = backend.empty({n, d.d_model}), hidden = backend.empty({n, d.d_mlp}), z = backend.empty({n, z_width}),
+         q_latent = backend.empty({n, d.q_latent}), kv_latent = backend.empty({n, d.kv_latent});
+  Tensor packed = backend.empty({std::max(panels::packed_size(d.d_head, n), panels::packed_size(n, d.value_width()))});
+  for (Tensor* t : {&x, &hidden, &z, &packed, &q_latent, &kv_latent}) std::ranges::fill(t->mutable_values(), 0.5f);
   double multiply_adds = 0;
   const auto product = [&](const Tensor& in, const Linear& w) {
     Tensor out = backend.empty({in.dim(0), w.out()});
@@ -55,12 +56,15 @@ double Model::bare_products(Backend& backend, int tokens, int logit_rows) const 
   };
   for (const Layer& layer : parts_->layers) {
     Tensor q;
+    if (layer.latents.q.defined()) product(x, layer.latents.q);
+    if (layer.latents.kv.defined()) product(x, layer.latents.kv);
     for (const Linear& w : layer.qkv) {
-      const Tensor out = product(x, w);
+      const bool latent = layer.latents.kv.defined();
+      const Tensor out = product(!latent ? x : q.defined() ? kv_latent : d.q_latent > 0 ? q_latent : x, w);
       if (!q.defined()) q = out;
     }
     attention_products(backend, d, n, q, packed, z);
-    multiply_adds += static_cast<double>(n) * static_cast<double>(n + 1) * static_cast<double>(q_width);
+    multiply_adds += static_cast<double>(n) * static_cast<double>(n + 1) * static_cast<double>(q_width + z_width) / 2;
     product(z, layer.o);
     if (layer.experts.defined()) {
       product(x, layer.experts.router);

@@ -261,7 +261,8 @@ const std::vector<std::pair<const char*, Activation>>& activation_names() {
       {"gelu_new", Activation::gelu_tanh},  {"gelu_pytorch_tanh", Activation::gelu_tanh},
       {"gelu_fast", Activation::gelu_tanh}, {"gelu", Activation::gelu},
       {"relu", Activation::relu},           {"silu", Activation::silu},
-      {"swish", Activation::silu},          {"solu", Activation::solu}};
+      {"swish", Activation::silu},          {"solu", Activation::solu},
+      {"xielu", Activation::xielu}};
   return names;
 }
 
@@ -272,7 +273,10 @@ std::string activation_name(Activation activation) {
 }
 
 Activation read_activation(const ConfigReader& json, const std::string& key, const std::string& fallback) {
-  return json.choice<Activation>(key, json.text(key, fallback), activation_names());
+  // xIELU has weights: a family that has them reads it itself.
+  std::vector<std::pair<const char*, Activation>> plain = activation_names();
+  std::erase_if(plain, [](const auto& known) { return known.second == Activation::xielu; });
+  return json.choice<Activation>(key, json.text(key, fallback), plain);
 }
 
 namespace {

@@ -26,7 +26,8 @@ enum class Activation {
   gelu,
   gelu_tanh,
   silu,
-  solu  ///< x ∘ softmax(x) over all neurons (Elhage et al., Softmax Linear Units, 2022)
+  solu,  ///< x ∘ softmax(x) over all neurons (Elhage et al., Softmax Linear Units, 2022)
+  xielu  ///< of each layer its own: Backend::Xielu
 };
 
 /// Where the norms of attention and MLP stand.
@@ -56,7 +57,7 @@ struct BiasSet {
 
 struct ModelConfig {
   std::string name, family;  ///< of the folder or file, "org/name" of a cache entry; config.json's "model_type"
-  ModelDims dims;            ///< layers, heads, kv_heads, d_head, d_model, d_mlp, vocab
+  ModelDims dims;            ///< layers, heads, kv_heads, d_head, d_model, d_mlp, vocab; of latents too
   int context = 0;
   NormKind norm = NormKind::layer_norm;
   double norm_epsilon = 1e-5;
@@ -68,6 +69,7 @@ struct ModelConfig {
   bool embedding_norm = false;      ///< a norm behind the token embedding
   QkNorm qk_norm = QkNorm::none;
   bool qk_norm_by_head = false;  ///< every head has gains of its own
+  double latent_epsilon = 1e-6;  ///< of the norms of latents
   double clip_qkv = 0;           ///< > 0: queries and keys (behind their norm) and values are cut to ± this
   PositionKind position = PositionKind::learned;
   RotaryConfig rotary;                     ///< of most layers
@@ -100,6 +102,13 @@ struct ModelConfig {
     return position == PositionKind::rotary && rotary.width == 0 && rotary.layout == RotaryLayout::half_split;
   }
   NormKind final_norm() const { return final_rms ? NormKind::rms_norm : norm; }
+  /// Whether keys and values are made of a latent. Then the rotary.width dimensions of a head that turn come first;
+  /// those of a key are the same in every head, straight from the stream, and the latent gives the others.
+  bool latent() const { return dims.kv_latent > 0; }
+  /// Numbers per token and layer from which keys and values can be made again.
+  int cached_numbers() const {
+    return latent() ? dims.kv_latent + rotary.width : dims.kv_heads * (dims.d_head + dims.value_width());
+  }
   int window(int layer) const { return windows.empty() ? 0 : windows[static_cast<std::size_t>(layer)]; }
   /// Whether queries and keys of this layer are rotated.
   bool turns(int layer) const {

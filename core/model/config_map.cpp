@@ -17,6 +17,10 @@ void ConfigMap::integer(const std::string& key, int& value, int low, int high, s
   value = fallback ? in_->integer(key, low, high, *fallback) : in_->integer(key, low, high);
 }
 
+void ConfigMap::optional(const std::string& key, int value) {
+  out_->put(key, value > 0 ? std::optional<std::int32_t>(value) : std::nullopt);
+}
+
 void ConfigMap::number(const std::string& key, double& value, double low, double high, std::optional<double> fallback) {
   if (out_) return out_->put(key, value);
   value = fallback ? in_->number(key, low, high, *fallback) : in_->number(key, low, high);
@@ -85,6 +89,28 @@ void ConfigMap::norm(ModelConfig& c, NormKind kind, const std::string& key, doub
     c.norm_epsilon = fallback;
 }
 
+namespace {
+/// YaRN with what its authors' code reads: `mscale` and `mscale_all_dim` change what queries and keys are multiplied by
+/// where `attention_factor` does not say it.
+void read_yarn(const ConfigReader& at, const ModelConfig& c, RotaryConfig& rotary) {
+  rotary.original_context = at.integer("original_max_position_embeddings", 1, limit::context, c.context);
+  rotary.factor = at.number("factor", 1, 1e6, std::max(1.0, static_cast<double>(c.context) / rotary.original_context));
+  const auto beta = [&](const char* key, double fallback) {
+    const double given = at.number(key, 0, 1e6, fallback);
+    return given > 0 ? given : fallback;
+  };
+  rotary.high_frequency_factor = beta("beta_fast", 32);
+  rotary.low_frequency_factor = beta("beta_slow", 1);
+  if (rotary.high_frequency_factor <= rotary.low_frequency_factor)
+    throw at.error("beta_fast", fmt::format("more than beta_slow = {}", rotary.low_frequency_factor),
+                   fmt::format("{}", rotary.high_frequency_factor));
+  rotary.ramp = at.flag("truncate", true) ? RotaryConfig::Ramp::whole_pairs : RotaryConfig::Ramp::pairs;
+  const double own = at.number("mscale", 0, 100, 0), all = at.number("mscale_all_dim", 0, 100, 0);
+  const auto size = [&](double m) { return rotary.factor > 1 ? 0.1 * m * std::log(rotary.factor) + 1 : 1; };
+  rotary.magnitude = at.number("attention_factor", 1e-6, 1e6, own > 0 && all > 0 ? size(own) / size(all) : size(1));
+}
+}  // namespace
+
 RotaryConfig ConfigMap::read_rotary(const ConfigReader& at, const ConfigReader& root, const ModelConfig& c, double base,
                                     double share, const std::string& share_key, const std::string& base_key) const {
   RotaryConfig rotary;
@@ -105,10 +131,14 @@ RotaryConfig ConfigMap::read_rotary(const ConfigReader& at, const ConfigReader& 
   if (width != c.dims.d_head) rotary.width = width;
   if (!nested) return rotary;
   const std::string type = at.has("rope_type") ? "rope_type" : "type";
-  rotary.scaling =
-      at.choice<Scaling>(type, at.text(type, "default"),
-                         {{"default", Scaling::none}, {"linear", Scaling::linear}, {"llama3", Scaling::llama3}});
+  rotary.scaling = at.choice<Scaling>(
+      type, at.text(type, "default"),
+      {{"default", Scaling::none}, {"linear", Scaling::linear}, {"llama3", Scaling::llama3}, {"yarn", Scaling::yarn}});
   if (rotary.scaling == Scaling::none) return rotary;
+  if (rotary.scaling == Scaling::yarn) {
+    read_yarn(at, c, rotary);
+    return rotary;
+  }
   rotary.factor = at.number("factor", 1, 1e6);
   if (rotary.scaling == Scaling::llama3) {
     rotary.low_frequency_factor = at.number("low_freq_factor", 1e-3, 1e6);
@@ -121,11 +151,13 @@ RotaryConfig ConfigMap::read_rotary(const ConfigReader& at, const ConfigReader& 
   return rotary;
 }
 
-namespace {
-ConfigWriter written(const RotaryConfig& r, int d_head) {
+ConfigWriter ConfigMap::written(const RotaryConfig& r, int d_head) {
   ConfigWriter json;
   json.put("rope_theta", r.base);
-  json.put("rope_type", r.scaling == Scaling::none ? "default" : r.scaling == Scaling::linear ? "linear" : "llama3");
+  json.put("rope_type", r.scaling == Scaling::none     ? "default"
+                        : r.scaling == Scaling::linear ? "linear"
+                        : r.scaling == Scaling::yarn   ? "yarn"
+                                                       : "llama3");
   json.put("partial_rotary_factor", r.width > 0 ? static_cast<double>(r.width) / d_head : 1.0);
   if (r.scaling != Scaling::none) json.put("factor", r.factor);
   if (r.scaling == Scaling::llama3) {
@@ -133,9 +165,17 @@ ConfigWriter written(const RotaryConfig& r, int d_head) {
     json.put("high_freq_factor", r.high_frequency_factor);
     json.put("original_max_position_embeddings", r.original_context);
   }
+  if (r.scaling == Scaling::yarn) {
+    json.put("beta_slow", r.low_frequency_factor);
+    json.put("beta_fast", r.high_frequency_factor);
+    json.put("truncate", r.ramp == RotaryConfig::Ramp::whole_pairs);
+    json.put("attention_factor", rotary_magnitude(r));
+    json.put("original_max_position_embeddings", r.original_context);
+  }
   return json;
 }
 
+namespace {
 /// Keys about rotation at the top: read all the same, wherever the answer comes from.
 const char* const rope_keys[] = {"rope_parameters", "rope_scaling"};
 }  // namespace

@@ -26,6 +26,7 @@ class ConfigMap {
   /// A switch that only `value` is known of; `otherwise` says in a sentence what the other would need.
   void only(const std::string& key, bool value, const char* otherwise);
 
+  void optional(const std::string& key, int value);  ///< 0 is written as null. REQUIRES !reading()
   void put(const std::string& key, const ConfigWriter& nested) { out_->put(key, nested); }      ///< REQUIRES !reading()
   void put(const std::string& key, const std::vector<int>& values) { out_->put(key, values); }  ///< likewise
   /// A number above 0; null = 0, which means none.
@@ -43,6 +44,8 @@ class ConfigMap {
   /// rope_theta with rope_scaling, or rope_parameters; `share` of the head that turns, by its key or else by `share`.
   void rotary(ModelConfig& c, double base, double share = 1, const std::string& share_key = "partial_rotary_factor",
               const std::string& base_key = "rope_theta");
+  /// What rope_parameters says of this rotation in heads of that width.
+  static ConfigWriter written(const RotaryConfig& rotary, int d_head);
   /// rope_parameters by kind of layer ("full_attention", "sliding_attention"), or rope_theta with rope_scaling for the
   /// one and `local_key` for the other. Layers are told apart by their window.
   void rotary_by_window(ModelConfig& c, double base, double local_base, const std::string& local_key);

@@ -221,9 +221,9 @@ Tensor clamped_gate(Backend& backend, double alpha, double limit, const Tensor& 
 Tensor through(const ModelConfig& config, const Expert& expert, Backend& backend, const Tensor& x) {
   Tensor hidden;
   if (expert.gate.defined())
-    hidden = gated(config, backend, backend.linear(x, expert.gate), backend.linear(x, expert.up));
+    hidden = gated(config, {}, backend, backend.linear(x, expert.gate), backend.linear(x, expert.up));
   else
-    hidden = activated(config.activation, backend, backend.linear(x, expert.up));
+    hidden = activated(config.activation, {}, backend, backend.linear(x, expert.up));
   return backend.linear(hidden, expert.down);
 }
 
@@ -283,10 +283,11 @@ Tensor through_experts(const ModelConfig& config, const ExpertLayer& experts, Ba
   return experts.shared.up.defined() ? backend.add(out, through(config, experts.shared, backend, x)) : out;
 }
 
-Tensor gated(const ModelConfig& config, Backend& backend, const Tensor& gate, const Tensor& up, RowQueue* later) {
+Tensor gated(const ModelConfig& config, const Backend::Xielu& xielu, Backend& backend, const Tensor& gate,
+             const Tensor& up, RowQueue* later) {
   if (config.gate_limit > 0 && later) later->run();
   if (config.gate_limit > 0) return clamped_gate(backend, config.gate_alpha, config.gate_limit, gate, up);
-  return backend.multiply(activated(config.activation, backend, gate, later), up, later);
+  return backend.multiply(activated(config.activation, xielu, backend, gate, later), up, later);
 }
 
 }  // namespace headscope

@@ -39,7 +39,8 @@ Tensor through_experts(const ModelConfig& config, const ExpertLayer& experts, Ba
                        const Tensor& weights);
 
 /// f(x W_gate + b) ∘ (x W_up + b), or where the configuration says so (min(g, limit) σ(α ·)) ∘ (clip(u, ± limit) + 1).
-Tensor gated(const ModelConfig& config, Backend& backend, const Tensor& gate, const Tensor& up,
-             RowQueue* later = nullptr);
+/// `xielu` is looked at where f is that.
+Tensor gated(const ModelConfig& config, const Backend::Xielu& xielu, Backend& backend, const Tensor& gate,
+             const Tensor& up, RowQueue* later = nullptr);
 
 }  // namespace headscope

@@ -35,6 +35,15 @@ struct RawExperts {
   RawExpert shared;                   ///< of ExpertConfig::shared_width
 };
 
+/// What a block makes its latents with (ModelConfig::latent()). Biases and what makes those of queries may be
+/// undefined.
+struct RawLatents {
+  Tensor q_weight, q_bias;    ///< (d_model, q_latent), (q_latent)
+  Tensor q_gain;              ///< (q_latent): of the norm behind it
+  Tensor kv_weight, kv_bias;  ///< (d_model, kv_latent + rotary.width): then the part of every key that turns
+  Tensor kv_gain;             ///< (kv_latent)
+};
+
 /// One block. Matrices are (in, out), whatever the file's order: views of what was read, so strides may be
 /// anything. A bias the model does not have is undefined (Tensor::defined() is false).
 struct RawLayer {
@@ -42,18 +51,21 @@ struct RawLayer {
   Tensor ln1_post_gain, ln2_post_gain;  ///< (d_model): behind attention, behind the MLP
   Tensor q_weight,
       q_bias;  ///< (d_model, heads · d_head), (heads · d_head); head h owns columns [h·d_head, (h+1)·d_head)
-  Tensor k_weight, k_bias;          ///< (d_model, kv_heads · d_head), (kv_heads · d_head)
-  Tensor v_weight, v_bias;          ///< as k
+  Tensor k_weight, k_bias;  ///< (d_model, kv_heads · d_head), (kv_heads · d_head)
+  Tensor v_weight, v_bias;  ///< (d_model, kv_heads · d_value), (kv_heads · d_value)
+  RawLatents latents;       ///< of which, if there are some, the matrices above have q_latent or kv_latent rows;
+                            ///< columns of k_weight that turn are 0
   Tensor q_norm_gain, q_norm_bias;  ///< (d_head), (heads · d_head) with a gain of each head's own or over full width
   Tensor k_norm_gain, k_norm_bias;  ///< likewise of kv_heads
   Tensor sinks;                     ///< (heads): of learned sinks only
-  Tensor o_weight, o_bias;          ///< (heads · d_head, d_model), (d_model)
+  Tensor o_weight, o_bias;          ///< (heads · d_value, d_model), (d_model)
   Tensor ln2_gain, ln2_bias;        ///< (d_model)
   Tensor up_weight, up_bias;        ///< (d_model, d_mlp), (d_mlp): the linear branch when the MLP is gated
   Tensor gate_weight, gate_bias;    ///< (d_model, d_mlp), (d_mlp): gated MLPs only; the activation acts on this branch
-  Tensor mlp_norm_gain, mlp_norm_bias;            ///< (d_mlp): of a norm behind the activation
-  Tensor down_weight, down_bias;                  ///< (d_mlp, d_model), (d_model)
-  RawExperts experts;                             ///< in place of up, gate and down
+  Tensor mlp_norm_gain, mlp_norm_bias;  ///< (d_mlp): of a norm behind the activation
+  Tensor down_weight, down_bias;        ///< (d_mlp, d_model), (d_model)
+  Tensor xielu;                         ///< (4), Activation::xielu only: α_p and α_n before their softplus, β, ε
+  RawExperts experts;                   ///< in place of up, gate and down
   std::map<WeightMatrix, LowRankUpdate> adapted;  ///< matrices that an adapter was merged into
 };
 

@@ -1,13 +1,37 @@
 #include "core/model/kv_cache.h"
 
+#include <fmt/format.h>
+
 #include <cassert>
 #include <cstring>
 
 namespace headscope {
 
+CachedNumbers kept_numbers(const ModelDims& d) {
+  const int value = d.value_width();
+  CachedNumbers out;
+  out.numbers = static_cast<std::uint64_t>(d.kv_heads) * static_cast<std::uint64_t>(d.d_head + value);
+  if (value == d.d_head) {
+    out.words = "2 · key heads · d_head";
+    out.sum = fmt::format("2 · {} · {}", d.kv_heads, d.d_head);
+  } else {
+    out.words = "key heads · (d_head + d_value)";
+    out.sum = fmt::format("{} · ({} + {})", d.kv_heads, d.d_head, value);
+  }
+  return out;
+}
+
+CachedNumbers needed_numbers(const ModelConfig& c) {
+  if (!c.latent()) return kept_numbers(c.dims);
+  return {static_cast<std::uint64_t>(c.cached_numbers()), "latent + dimensions of the key that turn",
+          fmt::format("{} + {}", c.dims.kv_latent, c.rotary.width)};
+}
+
 KvCache::KvCache(const ModelDims& dims, int capacity) : capacity_(capacity) {
-  for (int layer = 0; layer < dims.layers; ++layer)
-    for (auto* side : {&k_, &v_}) side->push_back(Tensor::uninitialized({capacity, dims.kv_heads, dims.d_head}));
+  for (int layer = 0; layer < dims.layers; ++layer) {
+    k_.push_back(Tensor::uninitialized({capacity, dims.kv_heads, dims.d_head}));
+    v_.push_back(Tensor::uninitialized({capacity, dims.kv_heads, dims.value_width()}));
+  }
 }
 
 std::size_t KvCache::bytes() const {

@@ -16,12 +16,19 @@
 
 namespace headscope {
 
+struct Latents {
+  Linear q, kv;  // q undefined where queries are made of the stream; kv: the latent, then what every key turns
+  NormWeights q_norm, kv_norm;
+};
+
 struct Layer {
   NormWeights ln1, ln2, ln1_post, ln2_post;  // undefined where the block has none
   NormWeights q_norm, k_norm, mlp_norm;
+  Latents latents;          // in models with latents
   std::vector<Linear> qkv;  // one product with q, k and v side by side, or three
   Tensor sinks;             // (heads) or undefined
   Linear o, gate, up, down;
+  Backend::Xielu xielu;                           // where the activation is that
   ExpertLayer experts;                            // in place of gate, up and down
   std::map<WeightMatrix, LowRankUpdate> adapted;  // what an adapter added
   std::shared_ptr<const AttentionRule> rule;      // who sees whom

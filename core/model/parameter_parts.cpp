@@ -12,6 +12,21 @@
 
 namespace headscope {
 
+namespace {
+/// Attention by latents, in place of what is there: d (r_q or q) [+ r_q q], d (r + turning), r (k − turning · heads +
+/// v), v d; biases of what makes the latents, and of the output.
+void add_latents(const ModelConfig& c, ParameterParts& out) {
+  const std::int64_t d = c.dims.d_model, heads = c.dims.heads, q = heads * c.dims.d_head,
+                     v = heads * c.dims.value_width(), r = c.dims.kv_latent, down = r + c.rotary.width,
+                     rq = c.dims.q_latent, layers = c.dims.layers;
+  out.attention_biases = layers * ((c.bias.k ? down : 0) + (c.bias.q && rq > 0 ? rq : 0) + (c.bias.o ? d : 0));
+  out.attention =
+      layers * ((rq > 0 ? d * rq + rq * q : d * q) + d * down + r * (q - heads * c.rotary.width + v) + v * d) +
+      out.attention_biases;
+  out.norms += layers * (r + rq);
+}
+}  // namespace
+
 ParameterParts parameter_parts(const ModelConfig& c) {
   const std::int64_t d = c.dims.d_model, m = c.dims.d_mlp, layers = c.dims.layers,
                      q = std::int64_t{c.dims.heads} * c.dims.d_head, k = std::int64_t{c.dims.kv_heads} * c.dims.d_head,
@@ -23,6 +38,7 @@ ParameterParts parameter_parts(const ModelConfig& c) {
   out.attention_biases = layers * ((c.bias.q ? q : 0) + (c.bias.k ? k : 0) + (c.bias.v ? k : 0) + (c.bias.o ? d : 0));
   out.attention =
       layers * (d * q + 2 * d * k + q * d) + out.attention_biases + (c.learned_sinks ? layers * c.dims.heads : 0);
+  if (c.latent()) add_latents(c, out);
   if (m > 0) {
     const std::int64_t inputs = c.gated_mlp ? 2 : 1;
     const auto biases = [&](std::int64_t width) { return (c.bias.up ? inputs * width : 0) + (c.bias.down ? d : 0); };
@@ -31,7 +47,7 @@ ParameterParts parameter_parts(const ModelConfig& c) {
     for (int layer = 0; layer < c.dims.layers; ++layer) {
       if (!e.at(layer)) {
         out.mlp_biases += biases(m);
-        out.mlp += weights(m);
+        out.mlp += weights(m) + (c.activation == Activation::xielu ? 2 : 0);
         continue;
       }
       out.mlp_biases += e.count * biases(e.width) + (e.router_bias ? e.count : 0);
@@ -46,8 +62,8 @@ ParameterParts parameter_parts(const ModelConfig& c) {
                                 : c.shared_norm                   ? 1
                                                                   : parts,
                        behind = c.norm_place == NormPlace::before ? 0 : parts;
-    out.norms = biased * d * (layers * (before + behind) + (c.embedding_norm ? 1 : 0)) +
-                (c.final_norm() == c.norm ? biased : 1) * d;
+    out.norms += biased * d * (layers * (before + behind) + (c.embedding_norm ? 1 : 0)) +
+                 (c.final_norm() == c.norm ? biased : 1) * d;
     if (c.mlp_norm && c.norm == NormKind::layer_norm) out.norms += layers * biased * m;
     const std::int64_t heads = c.qk_norm == QkNorm::full_width || c.qk_norm_by_head ? q + k : 2 * c.dims.d_head;
     if (c.qk_norm != QkNorm::none) out.norms += layers * heads * (c.bias.qk_norm ? 2 : 1);

@@ -70,8 +70,19 @@ Table normed(const ModelConfig& c, Table x, const Tensor& gain, const Tensor& bi
   return normed(c, c.norm, std::move(x), gain, bias);
 }
 
-double activated(Activation f, double x) {
+/// log(1 + eˣ)
+double softplus(double x) {
+  return x > 30 ? x : std::log1p(std::exp(x));
+}
+
+/// `learned`: of xIELU, as the file stores it.
+double activated(Activation f, double x, const Tensor& learned) {
   switch (f) {
+    case Activation::xielu: {
+      const double beta = number(learned, 2);
+      if (x > 0) return softplus(number(learned, 0)) * x * x + beta * x;
+      return (std::expm1(std::min(x, number(learned, 3))) - x) * (beta + softplus(number(learned, 1))) + beta * x;
+    }
     case Activation::relu:
       return std::max(x, 0.0);
     case Activation::gelu:
@@ -86,9 +97,9 @@ double activated(Activation f, double x) {
 }
 
 /// f of every neuron; SoLU of a row is x eˣ ÷ Σ eˣ.
-void activate(Activation f, Table& x) {
+void activate(Activation f, Table& x, const Tensor& learned) {
   if (f != Activation::solu) {
-    for (double& value : x.values) value = activated(f, value);
+    for (double& value : x.values) value = activated(f, value, learned);
     return;
   }
   for (Index row = 0; row < x.rows; ++row) {
@@ -114,16 +125,30 @@ double theta(const RotaryConfig& r, Index i, Index width) {
   if (r.scaling == Scaling::linear) return stretched;
   if (r.scaling != Scaling::yarn && r.scaling != Scaling::llama3) return own;
   // By parts: what turns often within the trained context stays, what turns hardly once is stretched.
-  const double turns = static_cast<double>(r.original_context) * own / (2 * pi);
-  const double kept =
-      std::clamp((turns - r.low_frequency_factor) / (r.high_frequency_factor - r.low_frequency_factor), 0.0, 1.0);
+  const auto context = static_cast<double>(r.original_context);
+  double kept = 0;
+  if (r.ramp == RotaryConfig::Ramp::turns) {
+    const double turns = context * own / (2 * pi);
+    kept = (turns - r.low_frequency_factor) / (r.high_frequency_factor - r.low_frequency_factor);
+  } else {  // along the number of the pair, from that of β turns to that of α
+    const bool whole = r.ramp == RotaryConfig::Ramp::whole_pairs;
+    double from = d * std::log(context / (r.high_frequency_factor * 2 * pi)) / (2 * std::log(r.base)),
+           to = d * std::log(context / (r.low_frequency_factor * 2 * pi)) / (2 * std::log(r.base));
+    from = std::max(whole ? std::floor(from) : from, 0.0);
+    to = std::min(whole ? std::ceil(to) : to, d - 1);
+    if (from == to) to += 0.001;
+    kept = 1 - (static_cast<double>(i) - from) / (to - from);
+  }
+  kept = std::clamp(kept, 0.0, 1.0);
   return kept * own + (1 - kept) * stretched;
 }
 
 /// Every head of every row turned to its position.
 void rotate(Table& x, Index heads, Index d_head, const RotaryConfig& r) {
   const Index width = r.width > 0 ? r.width : d_head;
-  const double magnitude = r.scaling == RotaryConfig::Scaling::yarn && r.factor > 1 ? 0.1 * std::log(r.factor) + 1 : 1;
+  const double magnitude = r.magnitude > 0                                            ? r.magnitude
+                           : r.scaling == RotaryConfig::Scaling::yarn && r.factor > 1 ? 0.1 * std::log(r.factor) + 1
+                                                                                      : 1;
   for (Index i = 0; i < width / 2; ++i) {
     const bool adjacent = r.layout == RotaryLayout::interleaved;
     const Index a = adjacent ? 2 * i : i, b = adjacent ? 2 * i + 1 : i + width / 2;
@@ -155,12 +180,48 @@ void softmax(Table& scores, Index row, Index first, Index last, const Tensor& si
   for (Index key = first; key <= last; ++key) scores.at(row, key) = std::exp(scores.at(row, key) - most) / total;
 }
 
+/// x ÷ √(mean x² + ε) · gain of a latent.
+Table latent_normed(ModelConfig c, Table x, const Tensor& gain) {
+  c.norm_epsilon = c.latent_epsilon;
+  return normed(c, std::move(x), gain, {});
+}
+
+/// Columns [first, end).
+Table columns(const Table& x, Index first, Index end) {
+  Table out(x.rows, end - first);
+  for (Index row = 0; row < x.rows; ++row)
+    for (Index i = 0; i < out.columns; ++i) out.at(row, i) = x.at(row, first + i);
+  return out;
+}
+
+/// Queries, keys and values of latents: q = norm(x W_DQ) W_UQ, [c, r] = x W_DKV, k = norm(c) W_UK with r in every head
+/// where it turns, v = norm(c) W_UV.
+void of_latents(const ModelConfig& c, const RawLayer& w, const Table& x, Table& q, Table& k, Table& v,
+                const std::stop_token& stop) {
+  const RawLatents& l = w.latents;
+  q = product(l.q_weight.defined() ? latent_normed(c, product(x, l.q_weight, l.q_bias, stop), l.q_gain) : x, w.q_weight,
+              w.q_bias, stop);
+  const Table down = product(x, l.kv_weight, l.kv_bias, stop);
+  const Table latent = latent_normed(c, columns(down, 0, c.dims.kv_latent), l.kv_gain);
+  k = product(latent, w.k_weight, {}, stop);
+  v = product(latent, w.v_weight, {}, stop);
+  for (Index row = 0; row < x.rows; ++row)
+    for (Index head = 0; head < c.dims.kv_heads; ++head)
+      for (Index i = 0; i < c.rotary.width; ++i)
+        k.at(row, head * c.dims.d_head + i) = down.at(row, c.dims.kv_latent + i);
+}
+
 /// What attention adds to the stream, before any norm behind it; its patterns.
 Table attend(const ModelConfig& c, const RawLayer& w, int layer, const Table& x, std::vector<Table>& patterns,
              const std::stop_token& stop) {
-  const Index heads = c.dims.heads, shared = c.dims.kv_heads, d = c.dims.d_head, n = x.rows;
-  Table q = product(x, w.q_weight, w.q_bias, stop), k = product(x, w.k_weight, w.k_bias, stop),
-        v = product(x, w.v_weight, w.v_bias, stop);
+  const Index heads = c.dims.heads, shared = c.dims.kv_heads, d = c.dims.d_head, wide = c.dims.value_width(),
+              n = x.rows;
+  Table q, k, v;
+  if (c.latent())
+    of_latents(c, w, x, q, k, v, stop);
+  else
+    q = product(x, w.q_weight, w.q_bias, stop), k = product(x, w.k_weight, w.k_bias, stop),
+    v = product(x, w.v_weight, w.v_bias, stop);
   normalize_heads(c, q, heads, w.q_norm_gain, w.q_norm_bias);
   normalize_heads(c, k, shared, w.k_norm_gain, w.k_norm_bias);
   if (c.clip_qkv > 0)
@@ -173,7 +234,7 @@ Table attend(const ModelConfig& c, const RawLayer& w, int layer, const Table& x,
   double scale = c.score_scale ? *c.score_scale : c.scale_by_inverse_sqrt_d ? 1 / std::sqrt(static_cast<double>(d)) : 1;
   if (c.scale_by_inverse_layer) scale /= layer + 1;
 
-  Table z(n, heads * d);
+  Table z(n, heads * wide);
   for (Index head = 0; head < heads; ++head) {
     const Index group = head * shared / heads;  // the key and value head that it reads
     Table pattern(n, n);
@@ -188,7 +249,8 @@ Table attend(const ModelConfig& c, const RawLayer& w, int layer, const Table& x,
       }
       softmax(pattern, query, first, query, w.sinks, head);
       for (Index key = first; key <= query; ++key)
-        for (Index i = 0; i < d; ++i) z.at(query, head * d + i) += pattern.at(query, key) * v.at(key, group * d + i);
+        for (Index i = 0; i < wide; ++i)
+          z.at(query, head * wide + i) += pattern.at(query, key) * v.at(key, group * wide + i);
     }
     patterns.push_back(std::move(pattern));
   }
@@ -198,7 +260,7 @@ Table attend(const ModelConfig& c, const RawLayer& w, int layer, const Table& x,
 /// f(x W_in + b) W_out + b, or (f(x W_gate + b) ∘ (x W_in + b)) W_out + b.
 Table feed_forward(const ModelConfig& c, const RawLayer& w, const Table& x, const std::stop_token& stop) {
   Table hidden = product(x, c.gated_mlp ? w.gate_weight : w.up_weight, c.gated_mlp ? w.gate_bias : w.up_bias, stop);
-  activate(c.activation, hidden);
+  activate(c.activation, hidden, w.xielu);
   if (c.gated_mlp) {
     const Table linear = product(x, w.up_weight, w.up_bias, stop);
     for (std::size_t i = 0; i < hidden.values.size(); ++i) hidden.values[i] *= linear.values[i];
@@ -217,7 +279,7 @@ Table expert_output(const ModelConfig& c, const RawExpert& w, const Table& x, co
       value = std::min(value, c.gate_limit);
       value *= (std::clamp(linear.values[i], -c.gate_limit, c.gate_limit) + 1) / (1 + std::exp(-c.gate_alpha * value));
     } else {
-      value = activated(c.activation, value) * (c.gated_mlp ? linear.values[i] : 1);
+      value = activated(c.activation, value, {}) * (c.gated_mlp ? linear.values[i] : 1);
     }
   }
   return product(hidden, w.down_weight, w.down_bias, stop);

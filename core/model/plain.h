@@ -7,7 +7,8 @@
 //   Vaswani et al. 2017 (attention), Radford et al. 2019 (norms before), Zhang and Sennrich 2019 (RMSNorm), Su et al.
 //   2021 (rotary), Press et al. 2022 (ALiBi), Shazeer 2020 (gated MLPs), Ainslie et al. 2023 (grouped queries),
 //   Dehghani et al. 2023 (norms of queries and keys), Wang and Komatsuzaki 2021 (parallel blocks), Gemma Team 2024
-//   (soft caps), Jiang et al. 2024 and OpenAI 2025 (experts).
+//   (soft caps), Jiang et al. 2024 and OpenAI 2025 (experts), Huang and Schlag 2025 (xIELU), DeepSeek-AI 2024 (latent
+//   keys and values).
 
 #include <atomic>
 #include <cstdint>

@@ -97,6 +97,7 @@ class UsualReader {
     }
     if (c_.bias.unembedding)
       reader_.take_outside(head_ + ".bias", {dims.vocab}, [&](const Tensor& bias) { weights.unembedding_bias = bias; });
+    if (n_.layers_behind) reader_.ignore_layers_from(dims.layers);
     reader_.finish(c_, weights);
     return weights;
   }
@@ -114,7 +115,9 @@ class UsualReader {
       norm(at + n_.ln1_post, d, raw.ln1_post_gain, none);
       norm(at + n_.ln2_post, d, raw.ln2_post_gain, none);
     }
-    if (n_.qkv.empty()) {
+    if (c_.latent()) {
+      read_latents(reader_, at, n_.latents, c_, raw);
+    } else if (n_.qkv.empty()) {
       linear(at + n_.q, d, queries, c_.bias.q, raw.q_weight, raw.q_bias);
       linear(at + n_.k, d, keys, c_.bias.k, raw.k_weight, raw.k_bias);
       linear(at + n_.v, d, keys, c_.bias.v, raw.v_weight, raw.v_bias);
@@ -142,7 +145,7 @@ class UsualReader {
       of(n_.k_norm, dims.kv_heads, raw.k_norm_gain, raw.k_norm_bias);
     }
     if (c_.learned_sinks) reader_.take(at + n_.sinks, {dims.heads}, raw.sinks);
-    linear(at + n_.o, queries, d, c_.bias.o, raw.o_weight, raw.o_bias);
+    linear(at + n_.o, Index{dims.heads} * dims.value_width(), d, c_.bias.o, raw.o_weight, raw.o_bias);
     if (c_.experts.at(layer)) {
       read_experts(reader_, c_, n_.experts, at, raw.experts);
     } else {
@@ -172,6 +175,21 @@ class UsualReader {
       linear(at + n_.up, d, dims.d_mlp, c_.bias.up, raw.up_weight, raw.up_bias);
     }
     linear(at + n_.down, dims.d_mlp, d, c_.bias.down, raw.down_weight, raw.down_bias);
+    if (c_.activation == Activation::xielu) xielu(at + n_.xielu + ".", raw);
+  }
+
+  void xielu(const std::string& at, RawLayer& raw) {
+    Tensor parts[] = {{}, {}, Tensor::full({1}, 0.5f), Tensor::full({1}, -1e-6f)};
+    reader_.take(at + "alpha_p", {1}, parts[0]);
+    reader_.take(at + "alpha_n", {1}, parts[1]);
+    for (const auto& [name, part] : {std::pair("beta", &parts[2]), std::pair("eps", &parts[3])}) {
+      Tensor scalar;
+      reader_.take_buffer(at + name, {}, scalar);
+      if (scalar.defined()) *part = scalar.reshape({1});
+    }
+    if (!parts[0].defined() || !parts[1].defined()) return;
+    raw.xielu = Tensor::uninitialized({4});
+    for (Index i = 0; i < 4; ++i) raw.xielu.ref(i) = nth(parts, i).at(0);
   }
 
   void linear(const std::string& name, Index in, Index out, bool bias, Tensor& weight, Tensor& into_bias) {

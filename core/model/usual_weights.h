@@ -7,6 +7,7 @@
 
 #include "core/model/expert_weights.h"
 #include "core/model/family.h"
+#include "core/model/latent_weights.h"
 
 namespace headscope {
 
@@ -27,10 +28,13 @@ struct WeightNames {
   std::string qkv;  ///< in place of q, k and v
   FusedQkv fused = FusedQkv::side_by_side;
   std::string gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
-  std::string gate_up;  ///< in place of gate and up: first the gate
-  ExpertNames experts;  ///< in place of these, in layers that have some
+  std::string gate_up;               ///< in place of gate and up: first the gate
+  ExpertNames experts;               ///< in place of these, in layers that have some
+  std::string xielu = "mlp.act_fn";  ///< of Activation::xielu
   std::string final_norm = "norm", unembedding = "lm_head";
   std::string unembedding_too;  ///< another name of it, in files that have not the first
+  LatentNames latents;          ///< of ModelConfig::latent()
+  bool layers_behind = false;   ///< files may have layers behind the last, which are no part of the decoder
   std::vector<std::string> ignored{"self_attn.rotary_emb.inv_freq"};  ///< of a block: buffers that no pass needs
 };
 

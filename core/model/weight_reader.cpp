@@ -1,6 +1,7 @@
 #include "core/model/weight_reader.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
@@ -154,8 +155,24 @@ void WeightReader::take_outside(const std::string& name, const Shape& shape,
   take_full(name, shape, use);
 }
 
+void WeightReader::take_buffer(const std::string& name, const Shape& shape, Tensor& into) {
+  const std::string full = prefix_ + name;
+  if (!source_.contains(full)) return;
+  into = source_.take(full, shape);
+  taken_.insert(full);
+}
+
 void WeightReader::ignore(const std::string& name) {
   ignored_.insert(prefix_ + name);
+}
+
+void WeightReader::ignore_layers_from(int layer) {
+  for (const std::string& name : source_.names()) {
+    if (!name.starts_with(block_)) continue;
+    int number = -1;
+    const auto [end, failure] = std::from_chars(name.data() + block_.size(), name.data() + name.size(), number);
+    if (failure == std::errc() && number >= layer) ignored_.insert(name);
+  }
 }
 
 int WeightReader::layers_in_source() const {

@@ -44,8 +44,13 @@ class WeightReader {
   void take_transposed(const std::string& name, Index in, Index out, Tensor& into);
   /// The same for names that never carry the prefix (lm_head).
   void take_outside(const std::string& name, const Shape& shape, const std::function<void(const Tensor&)>& use);
+  /// Numbers beside the parameters that some files hold: not counted, and `into` stays as it is where they are not
+  /// there.
+  void take_buffer(const std::string& name, const Shape& shape, Tensor& into);
   /// A buffer that some files hold and no pass needs.
   void ignore(const std::string& name);
+  /// All tensors of blocks from this number on: what a file holds behind the decoder.
+  void ignore_layers_from(int layer);
 
   /// Throws Error when a tensor was missing, or when a block holds one that nobody took: ignoring it would compute
   /// something else than the model. Otherwise writes parameters, dtype and unused.

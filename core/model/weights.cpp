@@ -46,32 +46,42 @@ std::string_view symbol_of(WeightMatrix matrix) {
 
 Tensor normalized(const ModelConfig& config, const NormWeights& norm, Backend& backend, const Tensor& x,
                   RowQueue* later) {
+  const double epsilon = norm.epsilon.value_or(config.norm_epsilon);
   switch (norm.kind) {
     case NormKind::layer_norm:
-      return backend.layer_norm(x, norm.gain, norm.bias, config.norm_epsilon, later);
+      return backend.layer_norm(x, norm.gain, norm.bias, epsilon, later);
     case NormKind::rms_norm:
-      return backend.rms_norm(x, norm.gain, config.norm_epsilon, later);
+      return backend.rms_norm(x, norm.gain, epsilon, later);
     case NormKind::none:
       break;
   }
   return x;
 }
 
-Tensor activated(Activation activation, Backend& backend, const Tensor& x, RowQueue* later) {
-  using Unary = Backend::Unary;
+Tensor activated(Activation activation, const Backend::Xielu& xielu, Backend& backend, const Tensor& x,
+                 RowQueue* later) {
   switch (activation) {
     case Activation::relu:
-      return backend.activate(Unary::relu, x, later);
+      return backend.activate(Backend::Unary::relu, x, later);
     case Activation::gelu:
-      return backend.activate(Unary::gelu, x, later);
+      return backend.activate(Backend::Unary::gelu, x, later);
     case Activation::gelu_tanh:
-      return backend.activate(Unary::gelu_tanh, x, later);
+      return backend.activate(Backend::Unary::gelu_tanh, x, later);
     case Activation::silu:
-      return backend.activate(Unary::silu, x, later);
+      return backend.activate(Backend::Unary::silu, x, later);
     case Activation::solu:
+      return backend.solu(x, later);
+    case Activation::xielu:
       break;
   }
-  return backend.solu(x, later);
+  return backend.xielu(xielu, x, later);
+}
+
+Backend::Xielu xielu_of(const Tensor& stored) {
+  if (!stored.defined()) return {};
+  const auto softplus = [](float x) { return x > 20 ? x : std::log1p(std::exp(x)); };
+  const float beta = stored.at(2);
+  return {softplus(stored.at(0)), beta + softplus(stored.at(1)), beta, stored.at(3)};
 }
 
 float score_scale(const ModelConfig& config, int layer) {
@@ -88,6 +98,24 @@ Tensor embedded(const ModelConfig& config, const ModelWeights& weights, Backend&
   const Tensor scaled =
       config.embedding_scale == 1 ? rows : backend.scale(rows, static_cast<float>(config.embedding_scale));
   return config.embedding_norm ? normalized(config, weights.embedding_norm, backend, scaled) : scaled;
+}
+
+Tensor projection_input(const ModelConfig& config, const BlockWeights& block, Backend& backend, const Tensor& x,
+                        WeightMatrix matrix) {
+  const LatentWeights& l = block.latents;
+  const bool queries = matrix == WeightMatrix::q;
+  if (!config.latent() || (queries && !l.q.defined())) return x;
+  const Tensor made = queries ? backend.linear(x, backend.linear_weights({l.q}, {l.q_bias}, true))
+                              : backend.linear(x, backend.linear_weights({l.kv}, {l.kv_bias}, true));
+  return queries ? normalized(config, l.q_norm, backend, made)
+                 : normalized(config, l.kv_norm, backend, made.slice(1, 0, config.dims.kv_latent));
+}
+
+Tensor turning_keys(const ModelConfig& config, const BlockWeights& block, Backend& backend, const Tensor& x) {
+  const LatentWeights& l = block.latents;
+  const Index from = config.dims.kv_latent, end = l.kv.dim(1);
+  const Tensor bias = l.kv_bias.defined() ? l.kv_bias.slice(0, from, end) : Tensor();
+  return backend.linear(x, backend.linear_weights({l.kv.slice(1, from, end)}, {bias}, true));
 }
 
 SiteKind attention_input(const ModelConfig& config) {
@@ -108,8 +136,10 @@ SiteKind input_site(const ModelConfig& config, WeightMatrix matrix) {
       return mlp_input(config);
     case WeightMatrix::mlp_out:
       return SiteKind::mlp_post;
+    case WeightMatrix::q:
+      return config.dims.q_latent > 0 ? SiteKind::q_latent : attention_input(config);
     default:
-      return attention_input(config);
+      return config.latent() ? SiteKind::kv_latent : attention_input(config);
   }
 }
 
@@ -183,13 +213,19 @@ ModelWeights Model::weights() const {
     };
     for (const Expert& each : layer.experts.each) expert(each);
     expert(layer.experts.shared);
-    const Index width = d.d_head, keys = Index{d.heads} * width, values = keys + Index{d.kv_heads} * width;
+    block.xielu = layer.xielu;
+    whole(layer.latents.q, block.latents.q, block.latents.q_bias);
+    whole(layer.latents.kv, block.latents.kv, block.latents.kv_bias);
+    block.latents.q_norm = layer.latents.q_norm;
+    block.latents.kv_norm = layer.latents.kv_norm;
+    const Index width = d.d_head, of_value = d.value_width(), keys = Index{d.heads} * width,
+                values = keys + Index{d.kv_heads} * width;
     for (Index head = 0; head < d.heads; ++head) {
       const Index group = d.kv_of(head);
       const Part q = columns(layer.qkv, head * width, width), k = columns(layer.qkv, keys + group * width, width),
-                 v = columns(layer.qkv, values + group * width, width);
+                 v = columns(layer.qkv, values + group * of_value, of_value);
       block.heads.push_back({q.weight, q.bias, k.weight, k.bias, v.weight, v.bias,
-                             layer.o.parts[0].slice(0, head * width, (head + 1) * width)});
+                             layer.o.parts[0].slice(0, head * of_value, (head + 1) * of_value)});
     }
   }
   return out;
@@ -198,7 +234,8 @@ ModelWeights Model::weights() const {
 Projection Model::projection(int layer, WeightMatrix matrix) const {
   const Layer& l = nth(parts_->layers, layer);
   const ModelDims& d = parts_->config.dims;
-  const Index queries = Index{d.heads} * d.d_head, keys = Index{d.kv_heads} * d.d_head;
+  const Index queries = Index{d.heads} * d.d_head, keys = Index{d.kv_heads} * d.d_head,
+              values = Index{d.kv_heads} * d.value_width();
   const auto part = [](const Part& p) { return Projection{p.weight, p.bias}; };
   const auto whole = [](const Linear& linear) {
     return linear.defined() ? Projection{linear.parts[0], linear.biases.empty() ? Tensor() : linear.biases[0]}
@@ -210,7 +247,7 @@ Projection Model::projection(int layer, WeightMatrix matrix) const {
     case WeightMatrix::k:
       return part(columns(l.qkv, queries, keys));
     case WeightMatrix::v:
-      return part(columns(l.qkv, queries + keys, keys));
+      return part(columns(l.qkv, queries + keys, values));
     case WeightMatrix::o:
       return whole(l.o);
     case WeightMatrix::mlp_in:

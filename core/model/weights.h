@@ -4,6 +4,7 @@
 // keeps the memory alive. Matrices are (in, out): a row of activations x goes through one as x W + b. What a model does
 // not have (a bias, learned positions) is undefined.
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -17,14 +18,23 @@ namespace headscope {
 struct NormWeights {
   Tensor gain, bias;  ///< (d_model)
   NormKind kind = NormKind::layer_norm;
+  std::optional<double> epsilon = {};  ///< ε, where it is not the model's
 };
 
-/// One head. Query heads of a group share k and v, which then appear in each of them.
+/// One head. Query heads of a group share k and v, which then appear in each of them. With latents q, k and v have as
+/// many rows as the latent that they multiply; projection_input() gives it.
 struct HeadWeights {
   Tensor q, q_bias;  ///< (d_model, d_head), (d_head)
   Tensor k, k_bias;  ///< likewise
-  Tensor v, v_bias;  ///< likewise
-  Tensor o;          ///< (d_head, d_model): what the head writes is z · o; the output bias belongs to the whole block
+  Tensor v, v_bias;  ///< (d_model, d_value), (d_value)
+  Tensor o;          ///< (d_value, d_model): what the head writes is z · o; the output bias belongs to the whole block
+};
+
+/// What latents are made with (RawLatents), undefined without.
+struct LatentWeights {
+  Tensor q, q_bias;    ///< (d_model, q_latent); undefined where queries are made of the stream
+  Tensor kv, kv_bias;  ///< (d_model, kv_latent + rotary.width)
+  NormWeights q_norm, kv_norm;
 };
 
 /// One of the MLPs of a layer that has several, as those of BlockWeights.
@@ -36,6 +46,7 @@ struct BlockWeights {
   NormWeights ln1;                 ///< before attention; undefined where norms stand behind only
   NormWeights ln1_post, ln2_post;  ///< behind attention and MLP; undefined in most models
   NormWeights q_norm, k_norm;      ///< of queries and keys: (d_head), or all heads' side by side; likewise
+  LatentWeights latents;
   std::vector<HeadWeights> heads;
   Tensor o_bias;           ///< (d_model)
   Tensor sinks;            ///< (heads): the learned logit of each in its softmax; undefined in most models
@@ -45,6 +56,7 @@ struct BlockWeights {
   Tensor up, up_bias;      ///< likewise: the linear branch of a gated MLP
   NormWeights mlp_norm;    ///< behind the activation; undefined in most models
   Tensor down, down_bias;  ///< (d_mlp, d_model), (d_model): row i is what neuron i writes
+  Backend::Xielu xielu;    ///< where the activation is that
   Tensor router, router_bias;          ///< (d_model, expert), (expert): layers with experts only, which have these
   std::vector<ExpertWeights> experts;  ///< in place of gate, up and down; one that takes every token comes last
 };
@@ -59,7 +71,8 @@ struct ModelWeights {
   Tensor unembedding_bias;  ///< (vocab)
 };
 
-/// A matrix of a block that activations are multiplied by.
+/// A matrix of a block that activations are multiplied by. With latents q, k and v are those behind the latent; the
+/// dimensions of k that turn are 0 there, since they come past it.
 enum class WeightMatrix { q, k, v, o, mlp_in, mlp_gate, mlp_out };
 inline constexpr int weight_matrix_count = static_cast<int>(WeightMatrix::mlp_out) + 1;
 /// "q", "k", "v", "o", "mlp_in", "mlp_gate", "mlp_out": as edits write them.
@@ -77,8 +90,11 @@ struct Projection {
 Tensor normalized(const ModelConfig& config, const NormWeights& norm, Backend& backend, const Tensor& x,
                   RowQueue* later = nullptr);
 
-/// This activation function of x (…, d_mlp).
-Tensor activated(Activation activation, Backend& backend, const Tensor& x, RowQueue* later = nullptr);
+/// φ(x) as the forward pass computes it; `xielu` is that of the layer, and otherwise not looked at.
+Tensor activated(Activation activation, const Backend::Xielu& xielu, Backend& backend, const Tensor& x,
+                 RowQueue* later = nullptr);
+/// What a file stores of it (RawLayer::xielu) as numbers to compute with. Undefined: as training begins.
+Backend::Xielu xielu_of(const Tensor& stored);
 
 /// Rows (token, d_model) of the token embedding as they enter the residual stream: multiplied and normalised as this
 /// model does.
@@ -86,6 +102,13 @@ Tensor embedded(const ModelConfig& config, const ModelWeights& weights, Backend&
 
 /// What q·k is multiplied by in this layer: 1/√d_head or the model's own number, and 1/(layer + 1) where it has that.
 float score_scale(const ModelConfig& config, int layer);
+
+/// What the matrix of queries, keys or values multiplies where attention reads x (token, d_model): x, or the latent
+/// made of it.
+Tensor projection_input(const ModelConfig& config, const BlockWeights& block, Backend& backend, const Tensor& x,
+                        WeightMatrix matrix);
+/// What is added to the dimensions of every key that turn, (token, rotary.width), of a model with latents.
+Tensor turning_keys(const ModelConfig& config, const BlockWeights& block, Backend& backend, const Tensor& x);
 
 /// Where what a matrix of a block is multiplied by stands, and what the product gives, before any norm behind it.
 SiteKind input_site(const ModelConfig& config, WeightMatrix matrix);

@@ -70,6 +70,15 @@ class Backend {
   virtual Tensor activate(Unary f, const Tensor& x, RowQueue* later = nullptr);
   /// x ∘ softmax(x) over the last axis (Elhage et al., Softmax Linear Units, 2022).
   virtual Tensor solu(const Tensor& x, RowQueue* later = nullptr);
+  /// xIELU (Huang & Schlag, Deriving Activation Functions Using Integration, 2025): α_p x² + β x above 0, else
+  /// α_n (e^min(x, ε) − 1 − x) + β x. Its gradient is that of x alone.
+  struct Xielu {
+    float positive = 0.8f, negative = 0.8f;  ///< α_p, α_n: learned by layer; here where training begins
+    float beta = 0.5f, epsilon = -1e-6f;
+  };
+  virtual Tensor xielu(const Xielu& f, const Tensor& x, RowQueue* later = nullptr);
+  /// x (row, head, d) with `shared` (row, r ≤ d) added to the first r numbers of every head.
+  virtual Tensor add_to_heads(const Tensor& x, const Tensor& shared, RowQueue* later = nullptr);
   /// x (row, head, d) with pair i of row r turned by its angle; cosine and sine are (row, pairs), 2 · pairs ≤ d. Pair i
   /// is (i, i + pairs), or `adjacent` (2i, 2i + 1); what follows the pairs stays.
   virtual Tensor rotate(const Tensor& x, const Tensor& cosine, const Tensor& sine, RowQueue* later = nullptr,

@@ -78,6 +78,61 @@ Tensor Backend::activate(Unary f, const Tensor& x, RowQueue* later) {
   return out;
 }
 
+Tensor Backend::xielu(const Xielu& f, const Tensor& x, RowQueue* later) {
+  const Tensor in = gapless(x, later);
+  Tensor out = empty(x.shape());
+  each_element(later, x, 8, [in, out, f](Index begin, Index end) mutable {
+    for (Index i = begin; i < end; ++i) {
+      const float v = in.data()[i];
+      out.mutable_data()[i] =
+          f.beta * v + (v > 0 ? f.positive * v * v : f.negative * (std::expm1(std::min(v, f.epsilon)) - v));
+    }
+  });
+  if (tape_ && tape_->active(x))
+    tape_->record(out, [this, &tape = *tape_, x, in, f](const Tensor& d_out) {
+      write_gradient(tape.into(x), 8, [&](Index begin, Index end, bool add, float* dx) {
+        for (Index i = begin; i < end; ++i, ++dx) {
+          const float v = in.data()[i];
+          const float slope = f.beta + (v > 0           ? 2 * f.positive * v
+                                        : v > f.epsilon ? -f.negative
+                                                        : f.negative * std::expm1(v));
+          *dx = slope * d_out.data()[i] + (add ? *dx : 0.0f);
+        }
+      });
+    });
+  return out;
+}
+
+Tensor Backend::add_to_heads(const Tensor& x, const Tensor& shared, RowQueue* later) {
+  const Index rows = x.dim(0), heads = x.dim(1), width = x.dim(2), r = shared.dim(1);
+  assert(x.rank() == 3 && x.stride(2) == 1 && shared.rank() == 2 && shared.stride(1) == 1 && shared.dim(0) == rows &&
+         r <= width);
+  Tensor out = empty(x.shape());
+  each_row(later, rows, heads * width, [=](Index begin, Index end) mutable {
+    for (Index row = begin; row < end; ++row)
+      for (Index head = 0; head < heads; ++head) {
+        const float* const from = x.data() + row * x.stride(0) + head * x.stride(1);
+        float* const to = out.mutable_data() + (row * heads + head) * width;
+        row_ops::add(from, shared.data() + row * shared.stride(0), r, to);
+        std::copy(from + r, from + width, to + r);
+      }
+  });
+  if (tape_ && (tape_->active(x) || tape_->active(shared)))
+    tape_->record(out, [=, this, &tape = *tape_](const Tensor& d_out) {
+      if (tape.active(x) && !tape.pass_on(x)) accumulate(d_out, tape.into(x));
+      if (!tape.active(shared)) return;
+      const Tape::Slot slot = tape.into(shared);
+      Tensor to = slot.values;
+      over_rows(pool_, rows, heads * r, 1, [&](Index begin, Index end) {
+        for (Index row = begin; row < end; ++row)
+          for (Index head = 0; head < heads; ++head)
+            row_gradients::accumulate(d_out.data() + (row * heads + head) * width, r, slot.add || head > 0,
+                                      to.mutable_data() + row * to.stride(0));
+      });
+    });
+  return out;
+}
+
 template <class Body>
 void Backend::write_gradient(const Tape::Slot& into, Index cost, Body body) {
   const bool direct = into.values.contiguous();

@@ -99,10 +99,16 @@ std::size_t site_bytes(SiteKind kind, const ModelDims& dims, int n_query, int n_
     case SiteKind::q:
     case SiteKind::q_normed:
     case SiteKind::rot_q:
-    case SiteKind::z:
       return floats(n, count(dims.heads), count(dims.d_head));
-    case SiteKind::k:
+    case SiteKind::z:
+      return floats(n, count(dims.heads), count(dims.value_width()));
     case SiteKind::v:
+      return floats(n, count(dims.kv_heads), count(dims.value_width()));
+    case SiteKind::q_latent:
+      return floats(n, count(dims.q_latent));
+    case SiteKind::kv_latent:
+      return floats(n, count(dims.kv_latent));
+    case SiteKind::k:
     case SiteKind::k_normed:
     case SiteKind::rot_k:
       return floats(n, count(dims.kv_heads), count(dims.d_head));

@@ -11,6 +11,12 @@ struct ModelDims {
   int layers = 0, heads = 0, kv_heads = 0, d_head = 0, d_model = 0, d_mlp = 0, vocab = 0;
   int experts = 0;        ///< of a layer whose MLP is several; 0 = none has any
   bool parallel = false;  ///< attention and MLP of a block read the same stream: there is none between them
+  int d_value = 0;        ///< width of a value, where it is not d_head
+  /// Numbers per token that keys and values, and queries, are made of (latent attention: DeepSeek-AI, DeepSeek-V2,
+  /// 2024); 0 = of the stream itself.
+  int kv_latent = 0, q_latent = 0;
+
+  int value_width() const { return d_value > 0 ? d_value : d_head; }
 
   /// How many query heads read one key head; 1 where nothing is known of key heads.
   int group() const { return kv_heads > 0 ? heads / kv_heads : 1; }

@@ -16,15 +16,20 @@ constexpr std::string_view layer_prefix = "blocks.{i}.";
 constexpr std::string_view hook_prefix = "hook_";
 
 // `query` counts the positions of this pass, `key` those plus the cached ones; k and v hold the positions of this pass.
+// d_value is d_head in most models. With latents the dimensions of a head that turn come first.
 constexpr std::array<SiteInfo, site_kind_count> table{{
     {SiteKind::embed, "hook_embed", "(query, d_model)", false, "token embedding"},
     {SiteKind::pos_embed, "hook_pos_embed", "(query, d_model)", false, "learned position embedding"},
     {SiteKind::resid_pre, "blocks.{i}.hook_resid_pre", "(query, d_model)", true, "residual stream entering the block"},
     {SiteKind::ln1_normalized, "blocks.{i}.ln1.hook_out", "(query, d_model)", true,
      "output of the norm before attention, gain and bias applied"},
+    {SiteKind::q_latent, "blocks.{i}.attn.hook_q_latent", "(query, q_latent)", true,
+     "what queries are made of, behind its norm"},
+    {SiteKind::kv_latent, "blocks.{i}.attn.hook_kv_latent", "(query, kv_latent)", true,
+     "what values and the part of keys without positions are made of, behind its norm"},
     {SiteKind::q, "blocks.{i}.attn.hook_q", "(query, head, d_head)", true, "queries, before rotation"},
     {SiteKind::k, "blocks.{i}.attn.hook_k", "(query, kv_head, d_head)", true, "keys, before rotation"},
-    {SiteKind::v, "blocks.{i}.attn.hook_v", "(query, kv_head, d_head)", true, "values"},
+    {SiteKind::v, "blocks.{i}.attn.hook_v", "(query, kv_head, d_value)", true, "values"},
     {SiteKind::q_normed, "blocks.{i}.attn.q_norm.hook_out", "(query, head, d_head)", true,
      "queries after their norm, before rotation"},
     {SiteKind::k_normed, "blocks.{i}.attn.k_norm.hook_out", "(query, kv_head, d_head)", true,
@@ -36,7 +41,7 @@ constexpr std::array<SiteInfo, site_kind_count> table{{
     {SiteKind::attn_scores, "blocks.{i}.attn.hook_attn_scores", "(head, query, key)", true,
      "scaled q·k plus bias, masked cells -inf"},
     {SiteKind::pattern, "blocks.{i}.attn.hook_pattern", "(head, query, key)", true, "attention: softmax of the scores"},
-    {SiteKind::z, "blocks.{i}.attn.hook_z", "(query, head, d_head)", true, "attention times values, per head"},
+    {SiteKind::z, "blocks.{i}.attn.hook_z", "(query, head, d_value)", true, "attention times values, per head"},
     {SiteKind::result, "blocks.{i}.attn.hook_result", "(query, head, d_model)", true,
      "what each head adds to the residual stream, the output bias apart"},
     {SiteKind::attn_unnormed, "blocks.{i}.ln1_post.hook_in", "(query, d_model)", true,

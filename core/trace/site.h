@@ -15,6 +15,8 @@ enum class SiteKind {
   pos_embed,       // learned position embedding (absent with RoPE)
   resid_pre,       // residual stream entering the block
   ln1_normalized,  // output of the norm before attention, gain and bias applied
+  q_latent,
+  kv_latent,  // what queries, and keys and values, are made of (latent attention only), behind their norm
   q,
   k,
   v,  // projections, before rotation

@@ -105,7 +105,8 @@ TEST_CASE("norms, circuits and composition of every family, or a sentence") {
       CHECK_THROWS_AS(token_circuits(s.model(), s.backend, {{0, 0}, 0}, tokens), Error);
       CHECK_THROWS_AS(copying_score(s.model(), s.backend, {0, 0}), Error);
     } else {
-      CHECK(std::isnan(copying_score(s.model(), s.backend, {0, 0}).matching) == (c.qk_norm != QkNorm::none));
+      CHECK(std::isnan(copying_score(s.model(), s.backend, {0, 0}).matching) ==
+            (c.qk_norm != QkNorm::none || c.latent()));
       // Alone at the first place, without learned positions, a token's score with itself is the circuit's. A rotation
       // leaves it as it is.
       if (c.position != PositionKind::learned && c.score_cap == 0) {
@@ -129,7 +130,8 @@ TEST_CASE("norms, circuits and composition of every family, or a sentence") {
           }
       }
     }
-    if (own_circuit && c.qk_norm == QkNorm::none)
+    CHECK(circuit_note(c).empty() != c.latent());
+    if (own_circuit && c.qk_norm == QkNorm::none && !c.latent())
       CHECK(head_composition(s.model(), s.ctx(), 4, 1).heads.size() ==
             static_cast<std::size_t>(c.dims.layers * c.dims.heads));
     else

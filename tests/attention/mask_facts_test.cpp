@@ -12,7 +12,7 @@ TEST_CASE("cells, work and cache of masks, counted by hand") {
   CHECK(causal.causal_share() == 1);
   CHECK(causal.share() == doctest::Approx(10.0 / 16));
   CHECK(causal.kept_keys == 4);
-  CHECK(causal.operations(8) == 4 * 10 * 8);
+  CHECK(causal.operations(8, 6) == 2 * 10 * 14);
   const MaskFacts window = mask_facts(*parse_mask("window 3"), 10);  // 1 + 2 + 8 · 3
   CHECK(window.cells == 27);
   CHECK(window.kept_keys == 2);  // token 10 sees 8 and 9, and nobody later sees more

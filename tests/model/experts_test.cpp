@@ -124,7 +124,7 @@ TEST_CASE("a cut gate is (clip(u) + 1) · g σ(α g) with g = min(gate, limit), 
   c.gate_alpha = 1.5, c.gate_limit = 0.7;
   Backend backend(1);
   const std::vector<float> gate{0.5f, 3.0f, -2.0f}, up{0.2f, -5.0f, 4.0f};
-  const Tensor made = gated(c, backend, Tensor::from({1, 3}, gate), Tensor::from({1, 3}, up));
+  const Tensor made = gated(c, {}, backend, Tensor::from({1, 3}, gate), Tensor::from({1, 3}, up));
   check_row(made, 0, {1.2 * 0.5 * sigmoid(0.75), (1 - 0.7) * 0.7 * sigmoid(1.05), 1.7 * -2 * sigmoid(-3.0)});
   const auto definition = [](const std::vector<Numbers>& in) {
     Numbers out;
@@ -135,7 +135,7 @@ TEST_CASE("a cut gate is (clip(u) + 1) · g σ(α g) with g = min(gate, limit), 
     return out;
   };
   const Tensor a = random({4, 9}, 1), b = random({4, 9}, 2);
-  check_gradients({[&](Backend& on) { return gated(c, on, a, b); }, definition, {a, b}}, 5);
+  check_gradients({[&](Backend& on) { return gated(c, {}, on, a, b); }, definition, {a, b}}, 5);
 }
 
 TEST_CASE(

@@ -24,9 +24,18 @@ const std::vector<std::int32_t> tokens{5, 17, 3, 17, 5, 40, 8};
 
 /// "(query, head, d_head)" → extents for this model and text.
 Shape shape_of(std::string_view text, const ModelDims& d, Index n) {
-  const std::map<std::string, Index> extents{
-      {"query", n},           {"key", n},         {"head", d.heads},  {"kv_head", d.kv_heads}, {"d_head", d.d_head},
-      {"d_model", d.d_model}, {"d_mlp", d.d_mlp}, {"vocab", d.vocab}, {"expert", d.experts}};
+  const std::map<std::string, Index> extents{{"query", n},
+                                             {"key", n},
+                                             {"head", d.heads},
+                                             {"kv_head", d.kv_heads},
+                                             {"d_head", d.d_head},
+                                             {"d_model", d.d_model},
+                                             {"d_mlp", d.d_mlp},
+                                             {"vocab", d.vocab},
+                                             {"expert", d.experts},
+                                             {"d_value", d.value_width()},
+                                             {"q_latent", d.q_latent},
+                                             {"kv_latent", d.kv_latent}};
   std::vector<Index> found;
   std::string word;
   for (const char c : text) {

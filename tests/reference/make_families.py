@@ -24,6 +24,9 @@ STEPS = 6
 usual = dict(vocab_size=43, num_hidden_layers=2, max_position_embeddings=40, bos_token_id=1, eos_token_id=2)
 llama_like = usual | dict(hidden_size=18, num_attention_heads=3, num_key_value_heads=1, intermediate_size=22)
 rope = lambda base=100.0, **more: dict(rope_parameters=dict(rope_type="default", rope_theta=base) | more)
+# No sparse layer, whatever the experts: those are first_k_dense_replace and after.
+latent = usual | dict(hidden_size=18, num_attention_heads=3, num_key_value_heads=3, intermediate_size=22, q_lora_rank=7,
+                      kv_lora_rank=5, qk_nope_head_dim=6, qk_rope_head_dim=8, v_head_dim=4)
 
 # name → (config class, settings)
 FAMILIES = {
@@ -94,6 +97,24 @@ FAMILIES = {
     "gpt_bigcode-heads": ("GPTBigCodeConfig", dict(
         vocab_size=43, n_positions=40, n_embd=18, n_layer=2, n_inner=20, n_head=3, multi_query=False, bos_token_id=1,
         eos_token_id=2)),
+    "apertus": ("ApertusConfig", llama_like | dict(hidden_size=24, pad_token_id=0, rope_parameters=dict(
+        rope_type="llama3", rope_theta=100.0, factor=4.0, original_max_position_embeddings=16, low_freq_factor=1.0,
+        high_freq_factor=3.0))),
+    "apertus-silu": ("ApertusConfig", llama_like | rope() | dict(
+        num_key_value_heads=3, pad_token_id=0, attention_bias=True, hidden_act="silu", tie_word_embeddings=True)),
+    "deepseek_v2": ("DeepseekV2Config", latent | rope() | dict(first_k_dense_replace=2, mlp_bias=True)),
+    "deepseek_v2-lite": ("DeepseekV2Config", latent | dict(
+        q_lora_rank=None, first_k_dense_replace=9, rope_parameters=dict(
+            rope_type="yarn", rope_theta=100.0, factor=5.0, original_max_position_embeddings=8, beta_fast=1.5,
+            beta_slow=0.1, mscale=0.9, mscale_all_dim=0.5))),
+    "deepseek_v3": ("DeepseekV3Config", latent | dict(
+        attention_bias=True, rms_norm_eps=0.02, first_k_dense_replace=2, rope_parameters=dict(
+            rope_type="yarn", rope_theta=80.0, factor=4.0, original_max_position_embeddings=10, beta_fast=2.0,
+            beta_slow=0.25, mscale=1.0, mscale_all_dim=0.8))),
+    "deepseek_v3-halves": ("DeepseekV3Config", latent | dict(
+        q_lora_rank=None, v_head_dim=9, rope_interleave=False, first_k_dense_replace=2, tie_word_embeddings=True,
+        rope_parameters=dict(rope_type="yarn", rope_theta=50.0, factor=3.0, original_max_position_embeddings=9,
+                             truncate=False, attention_factor=1.3))),
     "starcoder2": ("Starcoder2Config", llama_like | rope() | dict(sliding_window=5, tie_word_embeddings=True)),
     "mixtral": ("MixtralConfig", llama_like | rope() | dict(
         head_dim=8, num_local_experts=5, num_experts_per_tok=2, sliding_window=6)),
@@ -131,6 +152,9 @@ def drawn(model, seed, gain_around):
                 noise = 4 * noise
             value = noise * (1.6 / parameter.shape[-1] ** 0.5 if matrix else 0.4) + (gain_around if gain else 0)
             parameter.copy_(value)
+        for name, buffer in model.named_buffers():  # of xIELU
+            if name.endswith((".act_fn.beta", ".act_fn.eps")):
+                buffer.copy_(torch.tensor(0.37 if name.endswith("beta") else -1e-4, dtype=torch.float64))
 
 
 def in_blocks(model, seed):
@@ -220,7 +244,7 @@ def make(name):
     (folder / "config.json").write_text(json.dumps(written, indent=1) + "\n")
     weights, seen = {}, set()
     for key, value in model.state_dict(keep_vars=True).items():
-        if value.data_ptr() in seen or not isinstance(value, torch.nn.Parameter):
+        if value.data_ptr() in seen or not (isinstance(value, torch.nn.Parameter) or ".act_fn." in key):
             continue
         seen.add(value.data_ptr())
         # What the published files of this family call it; the library of today reads and writes both.

@@ -37,7 +37,7 @@ def write_safetensors(path, tensors, metadata=None):
         if isinstance(value, tuple):
             dtype, array = value
         else:
-            array = np.ascontiguousarray(value)
+            array = np.asarray(value)  # a single number stays one without axes
             dtype = {np.dtype(text): key for key, text in DTYPES.items()}[array.dtype]
         blob = np.ascontiguousarray(array).tobytes()
         header[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [offset, offset + len(blob)]}

@@ -194,6 +194,39 @@ TEST_CASE("gradients: activations") {
   }
 }
 
+TEST_CASE("gradients: xIELU on both sides of 0") {
+  const Backend::Xielu f{.positive = 0.7f, .negative = 1.1f, .beta = 0.4f, .epsilon = -1e-3f};
+  Tensor x = random_tensor({5, 23}, 31);
+  for (float& value : x.mutable_values()) value = 3 * value + (value > 0 ? 0.1f : -0.1f);  // none near the bend
+  GradientCheck check;
+  check.inputs = {x};
+  check.op = [=](Backend& b) { return b.xielu(f, x); };
+  check.definition = [](const Inputs& v) {
+    return each(v[0], [](double a) {
+      const double p = 0.7f, n = 1.1f, beta = 0.4f, epsilon = -1e-3f;
+      return beta * a + (a > 0 ? p * a * a : n * (std::exp(std::min(a, epsilon)) - 1 - a));
+    });
+  };
+  check_gradients(check, 32);
+}
+
+TEST_CASE("gradients: what all heads share, added to the first numbers of each") {
+  const Index rows = 4, heads = 3, width = 5, shared = 2;
+  const Tensor wide = random_tensor({rows, heads * width + 7}, 33);
+  const Tensor x = wide.slice(1, 0, heads * width), part = wide.slice(1, heads * width + 3, heads * width + 3 + shared);
+  GradientCheck check;
+  check.inputs = {x, part};
+  check.op = [=](Backend& b) { return b.add_to_heads(x.reshape({rows, heads, width}), part); };
+  check.definition = [=](const Inputs& v) {
+    Numbers y = v[0];
+    for (Index r = 0; r < rows; ++r)
+      for (Index h = 0; h < heads; ++h)
+        for (Index i = 0; i < shared; ++i) y[at((r * heads + h) * width + i)] += v[1][at(r * shared + i)];
+    return y;
+  };
+  check_gradients(check, 34);
+}
+
 TEST_CASE("gradients: rotation of slices") {
   const Index rows = 5, heads = 3, width = 6;
   const Tensor wide = random_tensor({rows, 2 * heads * width}, 1), angle = random_tensor({rows, width / 2}, 2);

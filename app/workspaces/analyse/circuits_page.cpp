@@ -68,6 +68,7 @@ class CircuitsPage final : public ReadingPage {
       if (slider(c.ui, "Tokens", d, {0, static_cast<double>(most), 0, false, "", 0}))
         distance_ = static_cast<int>(std::lround(d));
     }
+    if (const std::string said = circuit_note(answer->source.model.model->config()); !said.empty()) note(c.ui, said);
     whole_vocabulary(c, name);
     selected_head(c);
   }

@@ -223,7 +223,9 @@ class FeedForwardPage final : public ReadingPage {
   }
 
   void curves(const PageContext& c) {
-    curves_job_.want(c, {}, "", [](const ReadingSource&, const Ctx& ctx) { return activation_curves(ctx.backend); });
+    curves_job_.want(c, {}, "", [](const ReadingSource& source, const Ctx& ctx) {
+      return activation_curves(ctx.backend, source.model.model->weights().blocks.front().xielu);
+    });
     const auto answer = curves_job_.answer();
     if (!answer) return no_reading_yet(c);
     const ModelConfig& config = answer->source.model.model->config();
@@ -241,13 +243,11 @@ class FeedForwardPage final : public ReadingPage {
     const auto answer = curves_job_.answer();
     if (!answer) return;
     const auto& curves = answer->result;
-    for (std::size_t i = 0; i < curves.size(); ++i) {
-      const auto& [x, y] = curves[i];
+    for (const auto& [kind, x, y] : curves) {
       const double step = (x.back() - x.front()) / static_cast<double>(x.size() - 1);
       const double at = std::clamp((x_ - x[0]) / step, 0.0, static_cast<double>(x.size() - 2));
       const auto k = static_cast<std::size_t>(at);
       const double value = y[k] + (at - static_cast<double>(k)) * (y[k + 1] - y[k]);
-      const auto kind = static_cast<Activation>(i);
       fact(c.ui, std::string(title(kind)), fmt::format("{:+.4f}", value), nullptr,
            {std::string(formula(kind)), "from 321 points of the function the forward pass calls, linear between them"});
       if (kind == Activation::silu)

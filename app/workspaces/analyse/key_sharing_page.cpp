@@ -15,6 +15,7 @@
 #include "core/attention/key_sharing.h"
 #include "core/edits/latent_keys_edit.h"
 #include "core/edits/share_keys_edit.h"
+#include "core/model/kv_cache.h"
 #include "core/model/published_caches.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/compose.h"
@@ -53,19 +54,19 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
     static constexpr const char* labels[] = {"4 bytes", "2 bytes", "1 byte"};
     segmented(c.ui, "bytes per number", labels, bytes_choice_);
     if (c.results().model.model) {
-      const ModelDims& d = c.results().model.model->config().dims;
-      const auto u = [](double v) { return static_cast<std::uint64_t>(v); };
-      fact(c.ui, "The open model",
-           bytes_words(
-               static_cast<double>(key_cache_bytes(u(d.layers), u(d.kv_heads), u(d.d_head), u(tokens_), u(bytes())))),
-           nullptr,
-           {"2 · layers · key heads · d_head · tokens · bytes",
-            fmt::format("2 · {} · {} · {} · {:.0f} · {}", d.layers, d.kv_heads, d.d_head, tokens_, bytes())});
-      fact(c.ui, "With a key head per head",
-           bytes_words(
-               static_cast<double>(key_cache_bytes(u(d.layers), u(d.heads), u(d.d_head), u(tokens_), u(bytes())))));
-      fact(c.ui, "Per token",
-           bytes_words(static_cast<double>(key_cache_bytes(u(d.layers), u(d.kv_heads), u(d.d_head), 1, u(bytes())))));
+      const ModelConfig& config = c.results().model.model->config();
+      const ModelDims& d = config.dims;
+      const CachedNumbers own = needed_numbers(config);
+      ModelDims apart = d;
+      apart.kv_heads = d.heads;
+      const auto size = [&](std::uint64_t numbers, double tokens) {
+        return bytes_words(static_cast<double>(numbers) * d.layers * tokens * bytes());
+      };
+      fact(c.ui, "The open model", size(own.numbers, tokens_), nullptr,
+           {fmt::format("layers · tokens · bytes · ({})", own.words),
+            fmt::format("{} · {:.0f} · {} · ({})", d.layers, tokens_, bytes(), own.sum)});
+      fact(c.ui, "With a key head per head", size(kept_numbers(apart).numbers, tokens_));
+      fact(c.ui, "Per token", size(own.numbers, 1));
     }
     ImGui::Dummy({0, c.ui.px(6)});
     run(c);
@@ -166,7 +167,7 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
       ImGui::TableSetupColumn(title);
     ImGui::TableHeadersRow();
     const ModelDims& d = result()->dims;
-    const double own = 2.0 * d.kv_heads * d.d_head;
+    const auto own = static_cast<double>(kept_numbers(d).numbers);
     for (const KeySharing::Entry& each : result()->entries) {
       ImGui::TableNextRow();
       ImGui::TableNextColumn();

@@ -12,13 +12,13 @@
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/analyse/parts.h"
 #include "app/workspaces/analyse/reading_page.h"
-#include "core/attention/key_sharing.h"
 #include "core/attention/lsh.h"
 #include "core/attention/mask_facts.h"
 #include "core/attention/masks.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/edits/mask_edit.h"
+#include "core/model/kv_cache.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/matrix_map.h"
@@ -210,16 +210,16 @@ class MaskPage final : public ReadingPage {
     fact(c.ui, "… of all", fmt::format("{:.1f} %", 100 * facts.share()));
     fact(c.ui, "… of the causal ones", fmt::format("{:.1f} %", 100 * facts.causal_share()), nullptr,
          {"visible cells ÷ n (n + 1) / 2"});
-    fact(c.ui, "Score and mixing work", quantity(facts.operations(d.d_head) * d.heads * d.layers, "FLOP"), nullptr,
-         {"4 · d_head · visible cells · heads · layers",
-          fmt::format("4 · {} · {} · {} · {}", d.d_head, facts.cells, d.heads, d.layers)});
-    const auto u = [](auto v) { return static_cast<std::uint64_t>(v); };
+    fact(c.ui, "Score and mixing work",
+         quantity(facts.operations(d.d_head, d.value_width()) * d.heads * d.layers, "FLOP"), nullptr,
+         {"2 · (d_head + d_value) · visible cells · heads · layers",
+          fmt::format("2 · ({} + {}) · {} · {} · {}", d.d_head, d.value_width(), facts.cells, d.heads, d.layers)});
     fact(c.ui, "Keys the cache must keep", fmt::format("{} of {}", facts.kept_keys, facts.tokens), nullptr,
          {"keys that some one of the next n queries may still see"});
     fact(c.ui, "KV cache",
-         quantity(static_cast<double>(key_cache_bytes(u(d.layers), u(d.kv_heads), u(d.d_head), u(facts.kept_keys), 4)),
+         quantity(static_cast<double>(kept_numbers(d).numbers) * 4 * d.layers * static_cast<double>(facts.kept_keys),
                   "B"),
-         nullptr, {"2 · layers · key heads · d_head · kept keys · 4 bytes"});
+         nullptr, {fmt::format("layers · ({}) · kept keys · 4 bytes", kept_numbers(d).words)});
     if (known.recall >= 0)
       fact(c.ui, fmt::format("Top {} keys it shows", top_keys), fmt::format("{:.0f} %", 100 * known.recall), nullptr,
            {fmt::format("of the {} keys with the largest q·k, the share that fell into a shared bucket", top_keys),

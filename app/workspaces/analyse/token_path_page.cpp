@@ -99,7 +99,7 @@ class TokenPathPage final : public ReadingPage {
     const ModelDims& d = answer->source.trace->model.dims;
     fact(c.ui, "Every stream", path.stages.front().shape, nullptr, {"position × d_model, the same at every stage"});
     fact(c.ui, "Inside attention", fmt::format("{} × {} × {}", answer->source.trace->tokens.size(), d.heads, d.d_head),
-         nullptr, {"position × head × d_head: hook_q, hook_z"});
+         nullptr, {"position × head × d_head: hook_q", fmt::format("hook_z: d_value = {}", d.value_width())});
     if (d.d_mlp > 0)
       fact(c.ui, "Inside the MLP", fmt::format("{} × {}", answer->source.trace->tokens.size(), d.d_mlp), nullptr,
            {"position × d_mlp: hook_pre, hook_post"});

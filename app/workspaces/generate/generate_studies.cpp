@@ -102,8 +102,15 @@ void GenerateWorkspace::cost_facts(Ui& ui) {
   const ModelDims& dims = controller_.model().model->config().dims;
   section(ui, "KV CACHE", "keys and values of every layer · kilobytes by tokens");
   fact(ui, "Bytes per token", fmt::format("{}", cache_bytes(dims, 1)), nullptr,
-       {"2 · layers · key heads · d_head · 4 bytes",
-        fmt::format("2 · {} · {} · {} · 4", dims.layers, dims.kv_heads, dims.d_head)});
+       {fmt::format("layers · ({}) · 4 bytes", kept_numbers(dims).words),
+        fmt::format("{} · ({}) · 4", dims.layers, kept_numbers(dims).sum)});
+  if (const ModelConfig& config = controller_.model().model->config(); config.latent()) {
+    const CachedNumbers needed = needed_numbers(config);
+    fact(ui, "With latents kept instead",
+         fmt::format("{}", sizeof(float) * static_cast<std::size_t>(dims.layers) * needed.numbers), nullptr,
+         {fmt::format("layers · ({}) · 4 bytes", needed.words), fmt::format("{} · ({}) · 4", dims.layers, needed.sum),
+          "this program keeps keys and values themselves, so that edits of them stay"});
+  }
   if (dims.kv_heads != dims.heads)
     fact(ui, "With a key head per head",
          fmt::format("{}", cache_bytes(dims, 1) / static_cast<std::size_t>(dims.kv_heads) *

@@ -172,8 +172,8 @@ void GenerateWorkspace::controls(Ui& ui, AppContext& app) {
   const ModelDims& dims = controller_.model().model->config().dims;
   const auto length = static_cast<int>(controller_.text()->tokens.size());
   fact(ui, "KV cache", bytes_text(cache_bytes(dims, length)), nullptr,
-       {"2 · layers · tokens · key heads · d_head · 4 bytes",
-        fmt::format("2 · {} · {} · {} · {} · 4", dims.layers, length, dims.kv_heads, dims.d_head)});
+       {fmt::format("layers · tokens · ({}) · 4 bytes", kept_numbers(dims).words),
+        fmt::format("{} · {} · ({}) · 4", dims.layers, length, kept_numbers(dims).sum)});
   if (const std::size_t dropped = controller_.dropped(); dropped > 0)
     note(ui, fmt::format("Rows and logits of the oldest {} steps were let go to stay inside {}; they are computed "
                          "again when you look at them.",

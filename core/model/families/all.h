@@ -29,6 +29,9 @@
   X(granite)                  \
   X(gpt_bigcode)              \
   X(starcoder2)               \
+  X(apertus)                  \
+  X(deepseek_v2)              \
+  X(deepseek_v3)              \
   X(mixtral)                  \
   X(qwen3_moe)                \
   X(olmoe)                    \

@@ -109,6 +109,8 @@ void put_scaling(const GgufFile& file, const Architecture& architecture, json& c
     config["rope_scaling"] = {{"rope_type", *type}};
     if (file.keys().contains(at("rope.scaling.factor")))
       config["rope_scaling"]["factor"] = number_of(file, at("rope.scaling.factor"));
+    if (const auto trained = whole_of(file, at("rope.scaling.original_context_length")); trained && *type == "yarn")
+      config["rope_scaling"]["original_max_position_embeddings"] = *trained;
   } else if (file.contains(rope_factors)) {
     config["rope_scaling"] = llama3_scaling(file, config.value("rope_theta", 10000.0));
   }

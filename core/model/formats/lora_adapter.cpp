@@ -384,7 +384,8 @@ void AdaptedWeights::finish(const ModelConfig& config, RawWeights& weights) cons
     for (int i = 0; i < weight_matrix_count; ++i) {
       const auto matrix = static_cast<WeightMatrix>(i);
       const Tensor& told = matrix_in(numbers.layers[layer], matrix);
-      const float which = told.defined() ? told.at(0, 0) : 0;
+      // By its last output: the first ones of a key may be 0 (RawLayer::latents).
+      const float which = told.defined() ? told.at(0, told.dim(1) - 1) : 0;
       if (which < 1) continue;
       const LoraAdapter::Module* const module = numbered[static_cast<std::size_t>(which) - 1];
       in_blocks.insert(module);

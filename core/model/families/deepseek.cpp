@@ -1,0 +1,91 @@
+#include "core/model/families/deepseek.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace headscope {
+
+namespace limit = config_limits;
+
+namespace {
+/// YaRN's factor on scores: 0.1 m ln s + 1, squared, since it stands for one on queries and one on keys.
+double magnitude(double m, double factor) {
+  return factor > 1 ? 0.1 * m * std::log(factor) + 1 : 1;
+}
+
+/// The rotation of the dimensions that turn, and the score scale that goes with it (`mscale_all_dim`).
+void turning_keys(ConfigMap& keys, ModelConfig& c, int turning) {
+  ModelConfig part = c;
+  part.dims.d_head = turning;
+  part.rotary.width = 0;
+  const double usual = 1 / std::sqrt(static_cast<double>(c.dims.d_head));
+  if (!keys.reading()) {
+    ConfigWriter rope = ConfigMap::written(part.rotary, turning);
+    if (c.score_scale && part.rotary.factor > 1)
+      rope.put("mscale_all_dim", (std::sqrt(*c.score_scale / usual) - 1) / (0.1 * std::log(part.rotary.factor)));
+    return keys.put("rope_parameters", rope);
+  }
+  keys.rotary(part, 10000);
+  c.position = part.position;
+  c.rotary = part.rotary;
+  c.rotary.width = turning;
+  for (const char* key : {"rope_parameters", "rope_scaling"})
+    if (const auto rope = keys.json().object(key)) {
+      const double m = rope->number("mscale_all_dim", 0, 100, 0);
+      if (c.rotary.scaling != RotaryConfig::Scaling::none && m > 0)
+        c.score_scale = usual * std::pow(magnitude(m, c.rotary.factor), 2);
+      return;
+    }
+}
+
+void dense_keys(ConfigMap& keys, const ModelConfig& c, int dense_layers) {
+  int dense = c.dims.layers;
+  keys.integer("first_k_dense_replace", dense, 0, limit::layers, dense_layers);
+  if (!keys.reading() || dense >= c.dims.layers || keys.json().null("n_routed_experts")) return;
+  throw keys.json().error("first_k_dense_replace", fmt::format("{}, as many as there are layers", c.dims.layers),
+                          fmt::format("{}", dense),
+                          "the layers behind them have several MLPs (experts), which this family is not read with");
+}
+}  // namespace
+
+void deepseek_keys(ConfigMap& keys, ModelConfig& c, int dense_layers) {
+  ModelDims& d = c.dims;
+  int turning = c.rotary.width, value = d.value_width();
+  if (!keys.reading()) d.d_head -= turning;
+  keys.extents(c, {.d_head = "qk_nope_head_dim"});
+  if (keys.reading()) {
+    if (!keys.json().has("qk_nope_head_dim")) d.d_head = 128;
+    if (d.kv_heads != d.heads)
+      throw keys.json().error("num_key_value_heads", fmt::format("num_attention_heads = {}", d.heads),
+                              std::to_string(d.kv_heads), "the latent gives a key and a value to every head");
+  }
+  dense_keys(keys, c, dense_layers);
+  keys.integer("qk_rope_head_dim", turning, 2, limit::d_head, 64);
+  keys.integer("v_head_dim", value, 1, limit::d_head, 128);
+  d.d_head += turning;
+  d.d_value = value;
+  keys.integer("kv_lora_rank", d.kv_latent, 1, limit::d_model, 512);
+  if (keys.reading())
+    d.q_latent = keys.json().null("q_lora_rank") ? 0 : keys.json().integer("q_lora_rank", 1, limit::d_model, 1536);
+  else
+    keys.optional("q_lora_rank", d.q_latent);
+  keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1e-6);
+  turning_keys(keys, c, turning);
+  keys.activation("hidden_act", c.activation, "silu");
+  c.gated_mlp = true;
+  bool biased = c.bias.k;
+  keys.flag("attention_bias", biased, false);
+  if (keys.reading()) c.bias = BiasSet::none();
+  c.bias.q = biased && d.q_latent > 0;
+  c.bias.k = c.bias.o = biased;
+  keys.ends(c, false);
+}
+
+WeightNames deepseek_names(const ModelConfig&) {
+  WeightNames names;
+  names.layers_behind = true;
+  return names;
+}
+
+}  // namespace headscope

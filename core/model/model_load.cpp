@@ -1,0 +1,150 @@
+// A Model of the weights of a file: checked, and made ready to multiply.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/attention/masks.h"
+#include "core/base/error.h"
+#include "core/model/formats/model_files.h"
+#include "core/model/model.h"
+#include "core/model/model_parts.h"
+
+namespace headscope {
+
+namespace {
+// Products that share an input run as one while the matrices are small: then the calls would cost more than the work.
+constexpr Index fuse_up_to = Index{1} << 18;
+// Rotary angles are made once for this many positions, per pass beyond.
+constexpr Index table_positions = 4096;
+// Of the time that opening a model takes: reading its file, beside packing its matrices.
+constexpr float reading_share = 0.4f;
+}  // namespace
+
+std::shared_ptr<const Model> Model::load(const std::filesystem::path& path, Backend& backend, const LoadWatch& watch) {
+  const ModelConfig config = load_config(path);
+  const ModelFiles files = ModelFiles::open(locate_model(path));
+  std::size_t all = 1, done = 0;
+  for (const auto& [name, entry] : files.tensors->tensors()) all += entry.size;
+  files.tensors->watch([&](std::size_t bytes) {
+    if (watch.stop.stop_requested()) throw Cancelled();
+    done += bytes;
+    if (watch.progress) *watch.progress = reading_share * static_cast<float>(done) / static_cast<float>(all);
+  });
+  return build(config, read_weights(*files.weights, config), files.weights->where(), backend, Weights::fixed, watch);
+}
+
+std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights& raw, const std::string& where,
+                                          Backend& backend, Weights kind, const LoadWatch& watch) {
+  const bool changing = kind == Weights::changing;
+  auto parts = std::make_unique<Parts>();
+  parts->config = c;
+  const auto checked = [&](const Tensor& weight, int layer, const char* role) -> const Tensor& {
+    if (weight.defined() && !backend.finite(weight))
+      throw Error(where, "finite weights",
+                  fmt::format("NaN or infinity in the {}{}", role, layer < 0 ? "" : fmt::format(" of layer {}", layer)),
+                  "the file may be damaged, or the model diverged in training");
+    return weight;
+  };
+  parts->token_embedding = checked(raw.token_embedding, -1, "token embedding");
+  parts->position_embedding = checked(raw.position_embedding, -1, "position embedding");
+  // A norm without weights of its own has a gain of 1; one without a bias adds 0.
+  const auto norm_of = [&](NormKind of, const Tensor& gain, const Tensor& bias, Index width, int layer,
+                           const char* role) {
+    NormWeights out{checked(gain, layer, role), checked(bias, layer, role), of};
+    if (!out.gain.defined()) out.gain = Tensor::full({width}, 1.0f);
+    if (!out.bias.defined() && of == NormKind::layer_norm) out.bias = Tensor::zeros({out.gain.size()});
+    return out;
+  };
+  const auto norm = [&](const Tensor& gain, const Tensor& bias, Index size, int layer, const char* role) {
+    return norm_of(c.norm, gain, bias, size, layer, role);
+  };
+  const Index width = c.dims.d_model;
+  const bool before = c.norm_place != NormPlace::behind, behind = c.norm_place != NormPlace::before;
+  if (c.embedding_norm)
+    parts->embedding_norm = norm(raw.embedding_gain, raw.embedding_bias, width, -1, "norm of the embedding");
+  parts->final_norm = norm_of(c.final_norm(), raw.final_gain, raw.final_bias, width, -1, "final norm");
+  const auto causal = causal_rule();
+  for (std::size_t i = 0; i < raw.layers.size(); ++i) {
+    if (watch.stop.stop_requested()) throw Cancelled();
+    const RawLayer& r = raw.layers[i];
+    const int index = static_cast<int>(i);
+    const auto linear = [&](const Tensor& weight, const Tensor& bias, const char* role) {
+      return backend.linear_weights({checked(weight, index, role)}, {checked(bias, index, role)}, changing);
+    };
+    Layer layer;
+    const bool mlp = c.dims.d_mlp > 0;
+    if (before) layer.ln1 = norm(r.ln1_gain, r.ln1_bias, width, index, "first norm");
+    if (before && mlp && !c.shared_norm) layer.ln2 = norm(r.ln2_gain, r.ln2_bias, width, index, "second norm");
+    if (behind) layer.ln1_post = norm(r.ln1_post_gain, {}, width, index, "norm behind attention");
+    if (behind && mlp) layer.ln2_post = norm(r.ln2_post_gain, {}, width, index, "norm behind the MLP");
+    if (mlp && c.mlp_norm)
+      layer.mlp_norm =
+          norm_of(NormKind::layer_norm, r.mlp_norm_gain, r.mlp_norm_bias, c.dims.d_mlp, index, "norm inside the MLP");
+    if (c.qk_norm != QkNorm::none) {
+      const Index head = c.dims.d_head, full = c.qk_norm == QkNorm::full_width;
+      layer.q_norm =
+          norm(r.q_norm_gain, r.q_norm_bias, full ? c.dims.heads * head : head, index, "norm of the queries");
+      layer.k_norm =
+          norm(r.k_norm_gain, r.k_norm_bias, full ? c.dims.kv_heads * head : head, index, "norm of the keys");
+    }
+    layer.rule = c.window(index) > 0 ? window_rule(c.window(index)) : causal;
+    if (c.turns(index)) {
+      const auto same = std::ranges::find(parts->rotations, c.rotary_of(index), &Rotation::config);
+      layer.rotary = static_cast<int>(same - parts->rotations.begin());
+      if (same == parts->rotations.end()) {
+        Rotation& made = parts->rotations.emplace_back(Rotation{c.rotary_of(index), {}, {}});
+        made.frequencies = rotary_frequencies(made.config, c.dims.d_head);
+        made.table = rotary_table(made.frequencies, 0, std::min<Index>(c.context, table_positions),
+                                  rotary_magnitude(made.config));
+      }
+    }
+    for (const Tensor* weight : {&r.q_weight, &r.k_weight, &r.v_weight, &r.q_bias, &r.k_bias, &r.v_bias})
+      checked(*weight, index, "query, key or value projection");
+    if (c.latent()) {
+      const RawLatents& raw_latents = r.latents;
+      const auto latent_norm = [&](const Tensor& gain, const char* role) {
+        NormWeights made = norm(gain, {}, gain.size(), index, role);
+        made.epsilon = c.latent_epsilon;
+        return made;
+      };
+      if (raw_latents.q_weight.defined()) {
+        layer.latents.q = linear(raw_latents.q_weight, raw_latents.q_bias, "projection to the queries' latent");
+        layer.latents.q_norm = latent_norm(raw_latents.q_gain, "norm of the queries' latent");
+      }
+      layer.latents.kv = linear(raw_latents.kv_weight, raw_latents.kv_bias, "projection to the latent");
+      layer.latents.kv_norm = latent_norm(raw_latents.kv_gain, "norm of the latent");
+    }
+    if (!c.latent() && r.q_weight.size() + r.k_weight.size() + r.v_weight.size() <= fuse_up_to) {
+      layer.qkv = {
+          backend.linear_weights({r.q_weight, r.k_weight, r.v_weight}, {r.q_bias, r.k_bias, r.v_bias}, changing)};
+    } else {
+      layer.qkv = {linear(r.q_weight, r.q_bias, "query projection"), linear(r.k_weight, r.k_bias, "key projection"),
+                   linear(r.v_weight, r.v_bias, "value projection")};
+    }
+    layer.adapted = r.adapted;
+    layer.sinks = checked(r.sinks, index, "learned sinks");
+    layer.o = linear(r.o_weight, r.o_bias, "output projection");
+    if (c.experts.at(index)) {
+      checked(r.experts.correction, index, "router");
+      layer.experts = expert_layer(r.experts, linear);
+    } else if (c.dims.d_mlp > 0) {
+      if (c.gated_mlp) layer.gate = linear(r.gate_weight, r.gate_bias, "MLP gate");
+      layer.up = linear(r.up_weight, r.up_bias, "MLP input matrix");
+      layer.down = linear(r.down_weight, r.down_bias, "MLP output matrix");
+      layer.xielu = xielu_of(checked(r.xielu, index, "activation function"));
+    }
+    parts->layers.push_back(std::move(layer));
+    if (watch.progress)
+      *watch.progress =
+          reading_share + (1 - reading_share) * static_cast<float>(i + 1) / static_cast<float>(raw.layers.size() + 1);
+  }
+  parts->unembedding = backend.linear_weights({checked(raw.unembedding, -1, "unembedding")},
+                                              {checked(raw.unembedding_bias, -1, "unembedding")}, changing);
+  parts->adapted_elsewhere = raw.adapted_elsewhere;
+  parts->info = {c.name, c.family, c.dims, c.context, raw.parameters, raw.dtype};
+  return std::shared_ptr<const Model>(new Model(std::move(parts)));
+}
+
+}  // namespace headscope
