@@ -18,9 +18,9 @@ enum class RouterScore {
 struct ExpertConfig {
   int count = 0;  ///< experts of a sparse layer; 0 = no layer has any
   int per_token = 0;
-  int width = 0;             ///< d_mlp of an expert
-  int shared_width = 0;      ///< > 0: an expert beside them that takes every token, unweighed
-  std::vector<bool> layers;  ///< whether a layer has experts; empty = all
+  int width = 0;                  ///< d_mlp of an expert
+  int shared_width = 0;           ///< > 0: an expert beside them that takes every token, unweighed
+  std::vector<bool> layers = {};  ///< whether a layer has experts; empty = all
   RouterScore score = RouterScore::softmax;
   bool renormalized = false;        ///< the weights of those taken are divided by their sum
   double scale = 1;                 ///< and multiplied by this

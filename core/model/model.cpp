@@ -219,8 +219,8 @@ class Model::Pass {
     k = tap({SiteKind::k, layer}, k.reshape({n_, d.kv_heads, d.d_head}));
     v = tap({SiteKind::v, layer}, v.reshape({n_, d.kv_heads, d.value_width()}));
     if (normed) {
-      q = clipped(tap({SiteKind::q_normed, layer}, head_norm(l.q_norm, q)));
-      k = clipped(tap({SiteKind::k_normed, layer}, head_norm(l.k_norm, k)));
+      q = tap({SiteKind::q_normed, layer}, clipped(head_norm(l.q_norm, q)));
+      k = tap({SiteKind::k_normed, layer}, clipped(head_norm(l.k_norm, k)));
     }
     if (l.rotary >= 0) {
       q = turned(l.rotary, q);

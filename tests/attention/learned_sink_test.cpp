@@ -10,6 +10,7 @@
 #include "core/attention/rule_edits.h"
 #include "core/attention/softmax_attention.h"
 #include "core/metrics/temperature_curve.h"
+#include "core/model/weights.h"
 #include "core/run/run_request.h"
 #include "core/trace/row_stats.h"
 #include "tests/support/gradient_check.h"

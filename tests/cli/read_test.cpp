@@ -131,6 +131,34 @@ TEST_CASE("read: blocks and whole models, their other forms") {
   CHECK(answer("residual", "gpt2-random", {"--stack", "--layers", "3", "--stack-width", "16"})["rows"].size() == 3);
 }
 
+TEST_CASE("read experts: who took which token adds up to the loads, and a model without experts says so") {
+  const json taken = answer("experts", "families/qwen3_moe"),
+             loads = answer("experts", "families/qwen3_moe", {"--loads"});
+  CHECK(taken["facts"]["experts"] == 7);
+  CHECK(taken["facts"]["per_token"] == 3);
+  CHECK(taken["rows"].size() == 3 * 12 * 3);  // layers with experts, tokens, experts of each
+  CHECK(loads["rows"].size() == 3 * 7);
+  for (const json& row : loads["rows"]) {
+    const auto of_it = [&](const json& one) { return one["layer"] == row["layer"] && one["expert"] == row["expert"]; };
+    CHECK(row["tokens"] == std::ranges::count_if(taken["rows"], of_it));
+    CHECK(row["load"].get<double>() == doctest::Approx(row["tokens"].get<double>() / 36));
+    CHECK(row["layer"] != 2);  // of an MLP for all
+  }
+  const auto folder = scratch_dir("read-experts");
+  for (const std::string layer : {"0", "3"})
+    CHECK(run_cli(with({"--layer", layer, "-o", (folder / "x.svg").string()}, "experts", "families/qwen3_moe")).code ==
+          0);
+  const Finished dense = run_cli(with({"--layer", "2"}, "experts", "families/qwen3_moe"));
+  CHECK(dense.code == 1);
+  CHECK(dense.err.find("a layer that has experts") != std::string::npos);
+  const Finished none = run_cli(with({}, "experts", "llama-gqa"));
+  CHECK(none.code == 1);
+  CHECK(none.err.find("one MLP in each layer") != std::string::npos);
+  const Finished neurons = run_cli(with({}, "ffn", "families/mixtral"));
+  CHECK(neurons.code == 1);
+  CHECK(neurons.err.find("experts") != std::string::npos);
+}
+
 TEST_CASE("read rollout draws a square map, queries and keys being the same tokens") {
   const std::filesystem::path file = scratch_dir("cli-rollout") / "rollout.svg";
   std::string text;  // too long for a number in each cell

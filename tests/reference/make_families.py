@@ -135,7 +135,7 @@ FAMILIES = {
         head_dim=6, num_local_experts=4, num_experts_per_tok=3, sliding_window=6, attention_bias=False,
         layer_types=["full_attention", "sliding_attention"])),
     "gpt_oss-mxfp4": ("GptOssConfig", usual | rope() | dict(
-        hidden_size=32, num_attention_heads=3, num_key_value_heads=1, intermediate_size=32, num_hidden_layers=1, head_dim=6,
+        hidden_size=32, num_attention_heads=3, num_key_value_heads=1, intermediate_size=32, head_dim=6,
         num_local_experts=3, num_experts_per_tok=2, sliding_window=5)),
 }
 
