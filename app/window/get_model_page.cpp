@@ -197,7 +197,8 @@ void GetModelPage::answer(Ui& ui) {
   }
   if (!problem_.empty()) return error_text(ui, problem_);
   if (pull_.state() == PullState::failed) return error_text(ui, pull_.error());
-  if (pull_.state() == PullState::stopped) return note(ui, "Stopped. What has come stays, and “Get” goes on from there.");
+  if (pull_.state() == PullState::stopped)
+    return note(ui, "Stopped. What has come stays, and “Get” goes on from there.");
   if (hub_ && hub_->offline)
     return error_text(ui,
                       "HF_HUB_OFFLINE is set: Headscope stays off the network. Start it without that to get models.");
