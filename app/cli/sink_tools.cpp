@@ -30,14 +30,21 @@ Report Sinks::read(const ReadRun& run) const {
     out.fact({fmt::format("v_depth_{}", layer), fmt::format("layer {}: ends ÷ middle (V shape)", layer),
               found.layers[layer].v_depth});
   const bool learned = run.loaded.model->config().learned_sinks;
-  std::vector<Column> columns{"head",          "mass",    "chance",  "value_norm",   "median", "output_norm",
-                              "output_median", "carried", "entropy", "without_first"};
+  std::vector<Column> columns{"head",        "mass",          "chance",  "value_norm", "median",
+                              "output_norm", "output_median", "carried", "entropy",    "without_first"};
   if (learned) columns.emplace_back("learned_sink");
   auto& rows = out.table("rows", std::move(columns));
   for (const SinkHead& h : found.heads) {
-    std::vector<Cell> cells{to_string(HeadId{h.layer, h.head}), h.mass,          h.chance,    h.value_norm,
-                            h.value_median,                     h.output_norm,   h.output_median,
-                            h.carried,                          h.entropy,       h.entropy_without};
+    std::vector<Cell> cells{to_string(HeadId{h.layer, h.head}),
+                            h.mass,
+                            h.chance,
+                            h.value_norm,
+                            h.value_median,
+                            h.output_norm,
+                            h.output_median,
+                            h.carried,
+                            h.entropy,
+                            h.entropy_without};
     if (learned) cells.emplace_back(h.learned);
     rows.add(std::move(cells));
   }

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-
 #include "core/base/nth.h"
 #include "viz/scene/compose.h"
 

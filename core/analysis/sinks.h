@@ -19,8 +19,8 @@ struct SinkHead {
   double value_norm = 0, value_median = 0;    ///< ‖v_0‖, and of the others
   double output_norm = 0, output_median = 0;  ///< ‖v_0 W_O‖, and of the others
   double carried = 0;                         ///< mean share of key 0 in Σ_j ‖α_j v_j W_O‖
-  double learned = 0;                         ///< mean share of a learned sink (attention_rule.h): 1 − row sum; 0 = none
-  double entropy = 0, entropy_without = 0;    ///< mean nats; without key 0, renormalised (NaN: nothing is left)
+  double learned = 0;  ///< mean share of a learned sink (attention_rule.h): 1 − row sum; 0 = none
+  double entropy = 0, entropy_without = 0;  ///< mean nats; without key 0, renormalised (NaN: nothing is left)
 };
 
 /// One layer as the mean of its heads.

@@ -65,7 +65,8 @@ class SinksPage final : public ReadingPage {
            {measures[0].formula, "chance: a head that spreads its weight evenly"}, &chance);
       if (h.learned > 0)
         fact(c.ui, "Share of the learned sink", number(h.learned), nullptr,
-             {"mean over rows 1 … of 1 − Σ of the row", "the head's own logit in the softmax takes it and gives nothing"});
+             {"mean over rows 1 … of 1 − Σ of the row",
+              "the head's own logit in the softmax takes it and gives nothing"});
       fact(c.ui, "… carries of its output", number(h.carried), nullptr, {measures[1].formula});
       fact(c.ui, "‖v‖ there, median elsewhere", fmt::format("{:.2f}, {:.2f}", h.value_norm, h.value_median), nullptr,
            {"hook_v, Euclidean norm", "median over the other tokens"});
