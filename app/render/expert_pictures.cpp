@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <limits>
-
 #include "core/base/nth.h"
 #include "viz/scene/compose.h"
 
@@ -13,17 +10,20 @@ namespace headscope {
 Matrix routing_matrix(const RoutingReport& report, const ExpertRouting& routing, std::shared_ptr<const Trace> trace) {
   Matrix out;
   const Index tokens = routing.weights.dim(0), experts = routing.weights.dim(1);
-  out.values = Tensor::full({experts, tokens}, std::numeric_limits<float>::quiet_NaN());
+  out.values = Tensor::zeros({experts, tokens});
+  out.pending_text = "did not take the token";
   for (Index e = 0; e < experts; ++e) {
-    for (Index i = 0; i < tokens; ++i)
-      if (const float weight = routing.weights.at(i, e); weight != 0) out.values.ref(e, i) = weight;
+    for (Index i = 0; i < tokens; ++i) {
+      out.values.ref(e, i) = routing.weights.at(i, e);
+      out.pending.push_back(routing.weights.at(i, e) == 0);
+    }
     out.rows.push_back(fmt::format("{}", e));
   }
   out.tokens = std::move(trace);
   out.row_title = "expert ↓";
   out.column_title = "token →";
   out.unit = "weight of the expert's output";
-  out.provenance = fmt::format("{}: {} of {} experts take each token; blank: did not take it",
+  out.provenance = fmt::format("{}: {} of {} experts take each token; grey: did not take it",
                                name(Site{SiteKind::router_weights, routing.layer}), report.per_token, report.experts);
   out.low = 0;
   return out;
@@ -55,7 +55,9 @@ LineChart load_chart(const RoutingReport& report, const ExpertRouting& routing, 
   ChartSeries load{"tokens", style.theme.accent, {}, {}}, weight{"weight", style.theme.muted, {}, {}},
       even{"even", style.theme.muted, {0.0, static_cast<double>(report.experts - 1)}, {report.chance, report.chance}};
   even.dashed = even.quiet = true;
+  const int step = (report.experts + 15) / 16;
   for (int e = 0; e < report.experts; ++e) {
+    if (e % step == 0) chart.x_ticks.push_back(e);
     load.x.push_back(e), load.y.push_back(nth(routing.load, e));
     weight.x.push_back(e), weight.y.push_back(nth(routing.weight, e));
   }

@@ -10,7 +10,7 @@
 
 namespace headscope {
 
-/// Experts down, tokens across, the weight as colour; what an expert did not take is blank.
+/// Experts down, tokens across, the weight as colour; what an expert did not take is grey.
 Matrix routing_matrix(const RoutingReport& report, const ExpertRouting& routing, std::shared_ptr<const Trace> trace);
 /// Layers down, experts across: the load, around chance.
 Matrix load_matrix(const RoutingReport& report);

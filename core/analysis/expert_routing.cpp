@@ -11,8 +11,7 @@ namespace headscope {
 namespace {
 void check_experts(const Model& model) {
   if (!model.config().experts.anywhere())
-    throw Error(model.config().name, "a model whose layers have experts", "one MLP in each layer, for every token",
-                "such as a mixtral, qwen3_moe, olmoe or gpt_oss");
+    throw Error(model.config().name, "a model whose layers have experts", "one MLP in each layer, for every token");
 }
 
 /// Mean over tokens of softmax(logits).
