@@ -29,7 +29,8 @@ const std::map<std::string, Names>& allowed() {
        {"core/base", "core/tensor", "core/trace", "core/attention/mechanisms", "core/attention/positions"}},
       {"core/attention/mechanisms", {"core/base", "core/tensor", "core/trace", "core/attention"}},
       {"core/attention/positions", {"core/base", "core/tensor", "core/trace", "core/attention"}},
-      {"core/text", {"core/base", "core/io", "core/trace"}},
+      {"core/text/jinja", {"core/base"}},
+      {"core/text", {"core/text/jinja", "core/base", "core/io", "core/trace"}},
       {"core/io", {"core/base", "core/tensor", "core/trace"}},
       // The one that uses a network; nobody in core knows it, so that opening a model never does.
       {"core/hub", {"core/base", "core/io"}},

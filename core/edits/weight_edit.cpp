@@ -45,7 +45,8 @@ void set_weight(std::span<float> scores, float sink, Index key, double weight) {
 void set_final_weight(std::span<float> weights, Index key, double weight) {
   double sum = 0;
   for (const float each : weights) sum += static_cast<double>(each);
-  sum = std::max(sum, weight);  // which is below 1 beside a sink
+  // Beside a learned sink shares add up to less than 1; of signed weights nothing is said by their sum.
+  if (std::ranges::all_of(weights, [](float each) { return each >= 0; })) sum = std::max(sum, weight);
   float& own = nth(weights, key);
   const double others = std::accumulate(weights.begin(), weights.end(), 0.0) - static_cast<double>(own);
   if (others == 0) return;  // no other key to share with

@@ -89,7 +89,7 @@ TEST_CASE("an error in a file or in the data ends with code 1 and one clear line
   const std::string picture = (folder / "x.png").string();
   const Fault faults[] = {
       {{"run", "-m", (folder / "nowhere").string(), "-t", "a"}, "nowhere"},
-      {{"run", "-m", folder.string(), "-t", "a"}, "config.json"},
+      {{"run", "-m", folder.string(), "-t", "a"}, "short.safetensors"},  // whose tensors could say what it is
       {{"run", "-m", model(), "-f", (folder / "missing.txt").string()}, "missing.txt"},
       {{"run", "-m", model(), "-f", (folder / "empty.txt").string()}, "empty.txt: expected at least one character"},
       {{"run", "-m", model(), "-f", (folder / "broken.txt").string()},

@@ -124,6 +124,7 @@ TEST_CASE("no form of an edit quietly does nothing in any family, but for those 
             (c.dims.parallel || c.norm_place != NormPlace::before || c.norm == NormKind::none)) ||
            (begins("switch off ln") &&
             (c.norm_place == NormPlace::behind || c.shared_norm || c.norm == NormKind::none)) ||
+           (begins("position sinusoidal") && c.dims.d_model % 2 != 0) ||
            begins("adapter") ||  // none was merged into these
            (begins("patch resid_mid") && c.dims.parallel) || begins("share keys") || begins("latent keys");
   };

@@ -60,8 +60,8 @@ TEST_CASE("mutants of GGUF files are read or refused") {
 
 TEST_CASE("mutants of GGUF files whose rows are sorted anew are read or refused") {
   for (const char* name : {"falcon-new.gguf", "gemma3.gguf", "phi2-old.gguf"})
-    CHECK(refused(name, read_file(reference(std::string("formats/gguf/") + name)).substr(0, 8000), 100,
-                  as_file("m.gguf", read_model), mutated_numbers) > 50);
+    CHECK(refused(name, read_file(reference(std::string("formats/gguf/") + name)), 100, as_file("m.gguf", read_model),
+                  mutated_numbers) > 50);
   for (const char* name : {"falcon-new.gguf", "granite.gguf"})
     CHECK(refused(name, read_file(reference(std::string("formats/gguf/") + name)), 600, as_file("m.gguf", read_model),
                   mutated_numbers) > 20);

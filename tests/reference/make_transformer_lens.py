@@ -335,7 +335,7 @@ def checkpoints():
     arrays, state = {}, {}
     for i, (name, value) in enumerate(state_dict(c, sum(map(ord, "solu"))).items()):
         array, kind = (value[1], "BoolStorage") if isinstance(value, tuple) else (value, "FloatStorage")
-        strides = tuple(int(s) // array.itemsize for s in np.ascontiguousarray(array).strides)
+        strides = tuple(int(s) // array.itemsize for s in np.ascontiguousarray(array).reshape(array.shape).strides)
         arrays[str(i)] = array
         state[name] = Call(Named("torch._utils", "_rebuild_tensor_v2"), Stored(str(i), kind, array.size), 0, array.shape, strides,
                            False, Call(Named("collections", "OrderedDict")))

@@ -15,6 +15,7 @@
 
 #include "core/attention/softmax_attention.h"
 #include "core/base/file.h"
+#include "core/io/trace_file.h"
 #include "tests/support/paths.h"
 #include "tests/support/random_tensor.h"
 #include "tests/viz/sample.h"
@@ -34,6 +35,7 @@
 #include "viz/scene/matrix_map.h"
 #include "viz/scene/matrix_scene.h"
 #include "viz/scene/number_strips.h"
+#include "viz/scene/patch_map.h"
 #include "viz/scene/rotary_dials.h"
 #include "viz/scene/row_bars.h"
 #include "viz/scene/scatter.h"
@@ -236,6 +238,10 @@ std::map<std::string, std::function<Scene(const Style&)>> makers() {
          TokenPairsOptions options;
          options.partner = std::span(partner);
          return token_pairs_scene(a, a, options, style);
+       }},
+      {"patch_map_scene",
+       [](const Style& style) {
+         return patch_map_scene(*open_trace(testing::reference("attention") / "picture.npz"), {.query = 0}, style);
        }},
       {"wavelengths_scene",
        [](const Style& style) {

@@ -42,6 +42,8 @@ void turning_keys(ConfigMap& keys, ModelConfig& c, int turning) {
 void dense_keys(ConfigMap& keys, const ModelConfig& c, int dense_layers) {
   int dense = c.dims.layers;
   keys.integer("first_k_dense_replace", dense, 0, limit::layers, dense_layers);
+  // What says how experts are chosen changes nothing where no layer has any.
+  if (keys.reading()) (void)keys.json().has("n_routed_experts");
   if (!keys.reading() || dense >= c.dims.layers || keys.json().null("n_routed_experts")) return;
   throw keys.json().error("first_k_dense_replace", fmt::format("{}, as many as there are layers", c.dims.layers),
                           fmt::format("{}", dense),

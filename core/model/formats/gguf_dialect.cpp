@@ -184,11 +184,13 @@ ConfigReader gguf_config(const GgufFile& file) {
     d_head = *width / *heads;
   must_be(file, prefix + "attention.value_length", d_head, "as keys have");
   const std::string turning = prefix + "rope.dimension_count";
-  if (const auto width = whole_of(file, turning); architecture.share.empty() || !width || !d_head || *width >= *d_head)
+  const auto width = whole_of(file, turning);
+  if (architecture.share.empty() || !width || !d_head || *width >= *d_head)
     must_be(file, turning, d_head, "the whole width of a head");
-  else  // a little more than the share, so that rounding takes no dimension away
+  if (!architecture.share.empty() && width &&
+      d_head)  // a little more than the share, so that rounding takes no dimension away
     config[std::string(architecture.share)] =
-        (static_cast<double>(*width) + 0.25) / static_cast<double>(std::max<std::int64_t>(*d_head, 1));
+        std::min(1.0, (static_cast<double>(*width) + 0.25) / static_cast<double>(std::max<std::int64_t>(*d_head, 1)));
   if (!known.contains(prefix + "attention.head_count_kv"))
     must_be(file, prefix + "attention.head_count_kv", heads, "as many as there are heads");
   for (const char* key : {"attention.value_length", "rope.dimension_count", "attention.head_count_kv",
