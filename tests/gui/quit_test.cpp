@@ -303,6 +303,7 @@ TEST_CASE("what is chosen on any page of Analyse comes back with the session") {
       {"ffn", "x"},
       {"ffn", "Linear branch u"},
       {"path", "One scale for all"},
+      {"experts", "All layers"},
   };
   // These have none: what can be put there belongs to one text, positions and tokens.
   static constexpr std::string_view without[] = {"attribution", "loss"};
