@@ -1,5 +1,6 @@
 """Weights of transformers models: what kernels do not return is the same as what eager attention returns."""
 
+import copy
 import os
 
 import numpy as np
@@ -19,7 +20,8 @@ def both(config, kind=None):
     make = kind or transformers.AutoModelForCausalLM
     models = []
     for how in ("eager", "sdpa"):
-        model = make.from_config(config, attn_implementation=how).double().eval()
+        # Of its own configuration: from_config writes the kernel into what it is given.
+        model = make.from_config(copy.deepcopy(config), attn_implementation=how).double().eval()
         models.append(model)
     models[1].load_state_dict(models[0].state_dict())
     return models
