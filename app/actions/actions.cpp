@@ -160,6 +160,20 @@ void add_edit(std::vector<Action>& all) {
                  can_edit, nullptr});
   all.push_back({"edit.prompt", "Edit the prompt", "Ctrl+L", "Edit",
                  [](AppContext& app) { app.ui.focus_prompt = true; }, nullptr, nullptr});
+  const auto can_mask = [](const AppContext& app) {
+    return can_edit(app) && app.explorer.state().document.query &&
+           app.explorer.results().run->trace->model.objective == Objective::masked_token;
+  };
+  all.push_back({"edit.mask_token", "Mask the pinned token, or show it again", "K", "Edit",
+                 [](AppContext& app) {
+                   app.explorer.editor.toggle_masked(static_cast<int>(*app.explorer.state().document.query));
+                 },
+                 can_mask,
+                 [can_mask](const AppContext& app) {
+                   return can_mask(app) && std::ranges::count(app.explorer.state().document.masked,
+                                                              static_cast<int>(*app.explorer.state().document.query),
+                                                              &MaskedPosition::position) > 0;
+                 }});
   const auto has_edits = [](const AppContext& app) { return !app.explorer.state().document.edits.empty(); };
   all.push_back({"edit.ablate", "Ablate the selected head, or bring it back", "X", "Edit",
                  [](AppContext& app) {

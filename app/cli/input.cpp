@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
+#include <iterator>
 
 #include "app/assets.h"
 #include "core/analysis/certificate.h"
@@ -104,10 +107,12 @@ void Input::add_to(Command& command, const Takes& takes) {
                                        "Divide the scores by τ before the softmax, of one head (1.0=0.5), a layer "
                                        "(1.*=0.5) or all (0.5); may be given again")
                            .type_name("[L.H=]τ"));
-    of_edits.push_back(command
-                           .add_option("--mask", masks,
-                                       "Another mask for one head, a layer or all: window W, full, sink K window W, …")
-                           .type_name("[L.H=]MASK"));
+    of_edits.push_back(
+        command
+            .add_option("--mask", masks,
+                        "Another mask for one head, a layer or all: window W, full, sink K window W, …; or "
+                        "positions of tokens, 3,7, that an encoder is asked for: [MASK] stands there")
+            .type_name("[L.H=]MASK"));
   }
   of_edits.push_back(command
                          .add_option("--edit", actions,
@@ -149,11 +154,33 @@ fs::path Input::model_folder() const {
   return model;
 }
 
+namespace {
+/// "3,7": tokens to mask, not a mask of cells.
+bool is_positions(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789,-") == std::string::npos;
+}
+
+std::vector<MaskedPosition> positions_in(const std::string& text) {
+  std::vector<MaskedPosition> out;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    int position = 0;
+    const auto [rest, failure] = std::from_chars(text.data() + at, text.data() + end, position);
+    if (failure != std::errc() || rest != text.data() + end)
+      throw UsageError("--mask: expected positions of tokens, such as 3,7, or a mask, found " + text);
+    out.push_back({position, {}});
+    at = end + 1;
+  }
+  return out;
+}
+}  // namespace
+
 std::vector<Intervention> Input::edits() const {
   std::vector<Intervention> result;
   try {
     for (const std::string& each : temperatures) result.push_back(parse_temperature_edit(each, "--temperature"));
-    for (const std::string& each : masks) result.push_back(parse_mask_edit(each, "--mask"));
+    for (const std::string& each : masks)
+      if (!is_positions(each)) result.push_back(parse_mask_edit(each, "--mask"));
     for (const std::string& each : actions) result.push_back(parse_intervention(each, "--edit"));
   } catch (const Error& mistyped) {
     throw UsageError(mistyped.what());
@@ -184,6 +211,8 @@ RunRequest Input::request() const {
   }
   if (!cut.empty())
     request.too_long = cut == "first" ? RunRequest::TooLong::keep_first : RunRequest::TooLong::keep_last;
+  for (const std::string& each : masks)
+    if (is_positions(each)) std::ranges::copy(positions_in(each), std::back_inserter(request.masked));
   request.edits = edits();
   return request;
 }
@@ -198,7 +227,7 @@ Opened run_request(Console& console, LoadedModel loaded, const RunRequest& reque
   Opened opened{std::move(loaded), nullptr};
   console.with_progress("forward pass", [&](const Ctx& ctx) { opened.trace = run(opened.loaded, request, ctx); });
   for (const std::string& note :
-       edit_notes(request.edits, opened.trace->model.dims, static_cast<int>(opened.trace->tokens.size())))
+       edit_notes(request.edits, opened.trace->model, static_cast<int>(opened.trace->tokens.size())))
     console.say("note: " + note);
   for (const Intervention& edit : request.edits)
     if (const auto pairs = edit_pairs(opened.loaded, request, opened.trace->ids(), edit))

@@ -43,8 +43,10 @@ void evaluate(Console& console, const Options& options) {
   out.data("targets", data.targets);
   out.data("loss", loss);
   out.data("floor", data.floor);
-  out.line(fmt::format("{}: held-out loss {:.4f} nats per token over {} tokens; floor {:.4f}, {:.4f} above it",
-                       loaded.model->config().name, loss, grouped(data.targets), data.floor, loss - data.floor));
+  out.line(fmt::format(
+      "{}: held-out loss {:.4f} nats per token over {} tokens{}", loaded.model->config().name, loss,
+      grouped(data.targets),
+      std::isnan(data.floor) ? "" : fmt::format("; floor {:.4f}, {:.4f} above it", data.floor, loss - data.floor)));
   console.print(out.printed(options.json ? Form::json : Form::text));
 }
 

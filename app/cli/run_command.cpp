@@ -31,7 +31,7 @@ Report run_report(const Trace& trace, const Tokenizer* tokenizer, const Options&
   add_heads(out, report_heads(trace, default_class_rules()), trace,
             options.json ? columns_by_id({"all"}) : usual_columns(), options.json);
   out.data("source", trace.source);
-  out.data("notes", edit_notes(options.input.edits(), trace.model.dims, static_cast<int>(trace.tokens.size())));
+  out.data("notes", edit_notes(options.input.edits(), trace.model, static_cast<int>(trace.tokens.size())));
   out.data("capture", {{"summary", trace.plan.summary}, {"bytes", trace.plan.bytes}});
   out.data("milliseconds", trace.milliseconds);
   return out;

@@ -62,7 +62,30 @@ void describe(Report& report, const Trace& trace) {
   if (trace.between_texts()) report.data("query_tokens", tokens_json(trace.query_tokens));
 }
 
+namespace {
+/// What an encoder says of every masked position.
+void add_masked_tokens(Report& report, const Trace& trace, const Tokenizer* tokenizer, int k) {
+  auto& rows = report.table("masked", {{"position", "position"},
+                                       {"original", "stood there"},
+                                       only_in(Form::json, "id"),
+                                       {"label", "token"},
+                                       {"probability", "probability", "{:.4f}"},
+                                       {"logit", "logit", "{:.2f}"},
+                                       for_people("id")});
+  for (std::size_t at = 0; at < trace.tokens.size(); ++at) {
+    if (!trace.tokens[at].masked) continue;
+    const std::int32_t original = trace.tokens[at].original;
+    for (const NextToken& each : top_next(trace, k, static_cast<int>(at)))
+      rows.add({at, original < 0 ? std::string() : label_of(tokenizer, original), each.id,
+                label_in(tokenizer, trace, each.id), each.probability, each.logit, each.id});
+  }
+  if (answer_position(trace) + 1 == static_cast<Index>(trace.tokens.size()) && !trace.tokens.back().masked)
+    report.line("no token is masked: write [MASK] in the text, or --mask POSITION");
+}
+}  // namespace
+
 void add_next_tokens(Report& report, const Trace& trace, const Tokenizer* tokenizer, int k) {
+  if (trace.model.objective == Objective::masked_token) return add_masked_tokens(report, trace, tokenizer, k);
   auto& rows = report.table("next", {only_in(Form::json, "id"),
                                      {"label", "next token"},
                                      {"probability", "probability", "{:.4f}"},
@@ -76,8 +99,9 @@ void add_next_tokens(Report& report, const Trace& trace, const Tokenizer* tokeni
 std::string loss_text(const Trace& trace) {
   const double loss = mean_loss(trace);
   if (std::isnan(loss)) return "";
-  return fmt::format("loss {:.4f} nats per token, perplexity {:.2f} (uniform over the vocabulary: {:.4f}, {})", loss,
-                     std::exp(loss), std::log(static_cast<double>(trace.model.dims.vocab)), trace.model.dims.vocab);
+  return fmt::format("loss {:.4f} nats per {}token, perplexity {:.2f} (uniform over the vocabulary: {:.4f}, {})", loss,
+                     trace.model.objective == Objective::masked_token ? "masked " : "", std::exp(loss),
+                     std::log(static_cast<double>(trace.model.dims.vocab)), trace.model.dims.vocab);
 }
 
 std::vector<Column> by_head(std::vector<Column> rest) {

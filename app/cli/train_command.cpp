@@ -27,9 +27,9 @@ struct Options {
 
 std::string progress_line(const TrainingProgress& p) {
   std::string held_out = std::isnan(p.held_out) ? "" : fmt::format(", held-out {:.4f}", p.held_out);
-  return fmt::format("step {}/{}  loss {:.4f}{} (floor {:.4f})  {} tokens/s  {} left", p.step, p.steps, p.loss,
-                     held_out, p.floor, grouped(static_cast<std::int64_t>(p.tokens_per_second)),
-                     duration_text(p.seconds_left));
+  const std::string floor = std::isnan(p.floor) ? "" : fmt::format(" (floor {:.4f})", p.floor);
+  return fmt::format("step {}/{}  loss {:.4f}{}{}  {} tokens/s  {} left", p.step, p.steps, p.loss, held_out, floor,
+                     grouped(static_cast<std::int64_t>(p.tokens_per_second)), duration_text(p.seconds_left));
 }
 
 /// On a terminal one line that is written over; elsewhere a line for every held-out loss.
@@ -103,9 +103,11 @@ void train(Console& console, const Options& options) {
   console.stop();  // from here on a signal ends it in order: with a checkpoint, without the lock
   TrainingFolder folder(out, options.overwrite);
   const std::unique_ptr<Trainer> trainer = begin(console, recipe, folder, options);
-  console.say(fmt::format("{}: {} parameters, {} steps of {} × {} tokens; the floor of the held-out loss is {:.4f}",
-                          recipe.name, grouped(trainer->learner().parameters().count()), recipe.steps, recipe.batch,
-                          recipe.model.context, trainer->progress().floor));
+  const double floor = trainer->progress().floor;  // NaN: nobody knows it
+  console.say(fmt::format("{}: {} parameters, {} steps of {} × {} tokens{}", recipe.name,
+                          grouped(trainer->learner().parameters().count()), recipe.steps, recipe.batch,
+                          recipe.model.context,
+                          std::isnan(floor) ? "" : fmt::format("; the floor of the held-out loss is {:.4f}", floor)));
   ProgressLine line(console);
   bool checkpoints_fail = false;
   try {
@@ -129,9 +131,10 @@ void train(Console& console, const Options& options) {
     throw;
   }
   const TrainingProgress& p = trainer->progress();
-  console.print_line(
-      fmt::format("{}: held-out loss {:.4f} nats per token, {:.4f} above the floor, after {} steps in {}", out.string(),
-                  p.held_out, p.held_out - p.floor, p.step, duration_text(p.seconds)));
+  console.print_line(fmt::format("{}: held-out loss {:.4f} nats per token{}, after {} steps in {}", out.string(),
+                                 p.held_out,
+                                 std::isnan(floor) ? "" : fmt::format(", {:.4f} above the floor", p.held_out - floor),
+                                 p.step, duration_text(p.seconds)));
 }
 }  // namespace
 

@@ -26,11 +26,12 @@ struct MatricesByHand {
 
 /// What is being looked at, and what is changed about it.
 struct Document {
-  std::filesystem::path model;    ///< folder; empty = none open yet
-  std::string text;               ///< used while `ids` is empty
-  std::vector<std::int32_t> ids;  ///< given directly
-  std::optional<bool> add_bos;    ///< empty: as the tokenizer says
-  bool parse_special = false;     ///< names of special tokens in the text are those tokens
+  std::filesystem::path model;         ///< folder; empty = none open yet
+  std::string text;                    ///< used while `ids` is empty
+  std::vector<std::int32_t> ids;       ///< given directly
+  std::optional<bool> add_bos;         ///< empty: as the tokenizer says
+  bool parse_special = false;          ///< names of special tokens in the text are those tokens
+  std::vector<MaskedPosition> masked;  ///< what an encoder is asked for in this very text, ascending
   HeadId selected;
   std::optional<Index> query, key;  ///< pinned row, and in it a pinned cell
   std::vector<Intervention> edits;  ///< in order; a later one wins

@@ -39,13 +39,27 @@ void DocumentEditor::set_text(std::string text) {
   change("text", [&](Document& document) {
     document.text = std::move(text);
     document.ids.clear();
+    document.masked.clear();
   });
+}
+
+void DocumentEditor::set_masked(std::vector<MaskedPosition> positions) {
+  change("", [&](Document& document) { document.masked = std::move(positions); });
+}
+
+void DocumentEditor::toggle_masked(int position) {
+  std::vector<MaskedPosition> positions = state_.document.masked;
+  const auto here = [&](const MaskedPosition& each) { return each.position == position; };
+  if (std::erase_if(positions, here) == 0) positions.push_back({position, {}});
+  std::ranges::sort(positions);
+  set_masked(std::move(positions));
 }
 
 void DocumentEditor::set_chat(std::string text) {
   change("", [&](Document& document) {
     document.text = std::move(text);
     document.ids.clear();
+    document.masked.clear();
     document.parse_special = true;
     document.add_bos = false;
   });
@@ -59,7 +73,10 @@ void DocumentEditor::set_parse_special(bool on) {
 }
 
 void DocumentEditor::set_ids(std::vector<std::int32_t> ids) {
-  change("ids", [&](Document& document) { document.ids = std::move(ids); });
+  change("ids", [&](Document& document) {
+    document.ids = std::move(ids);
+    document.masked.clear();
+  });
 }
 
 void DocumentEditor::show_text(std::string text, HeadId head, std::optional<Index> query) {
@@ -67,6 +84,7 @@ void DocumentEditor::show_text(std::string text, HeadId head, std::optional<Inde
   change("", [&](Document& document) {
     document.text = std::move(text);
     document.ids.clear();
+    document.masked.clear();
     document.selected = head;
     document.query = query;
     document.key.reset();

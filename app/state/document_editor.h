@@ -35,6 +35,9 @@ class DocumentEditor {
   void set_chat(std::string text);
   /// Whether names of special tokens in the text are those tokens; where not, texts begin as the tokenizer says.
   void set_parse_special(bool on);
+  /// Positions that an encoder is asked for.
+  void set_masked(std::vector<MaskedPosition> positions);
+  void toggle_masked(int position);
   /// Another text with what is looked at in it: one step of undo.
   void show_text(std::string text, HeadId head, std::optional<Index> query);
   /// What to read of a text that is too long.

@@ -70,7 +70,7 @@ std::vector<std::vector<std::int32_t>> long_ids(const LoadedModel& model, const 
   std::error_code ignored;
   if (model.tokenizer && eos && std::filesystem::exists(folder / "recipe.json", ignored)) {
     const Recipe recipe = load_recipe(folder / "recipe.json");
-    if (recipe.task.kind == "stories") {
+    if (recipe.task.tells_stories()) {
       const Language language(Grammar::stories());
       Random random(long_seed);
       for (int t = 0; t < long_texts; ++t) {

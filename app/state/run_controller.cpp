@@ -177,6 +177,7 @@ RunRequest RunController::request() const {
   request.ids = document.ids;
   request.add_bos = document.add_bos;
   request.parse_special = document.parse_special;
+  request.masked = document.masked;
   request.capture.byte_budget = byte_budget_;
   // With a large vocabulary the logits of all positions are a third of a pass: only losses need them, and come after.
   request.capture.all_logits = false;

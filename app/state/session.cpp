@@ -35,6 +35,8 @@ ordered_json document_json(const Document& document) {
   out["ids"] = document.ids;
   out["add_bos"] = or_null(document.add_bos);
   if (document.parse_special) out["parse_special"] = true;
+  for (const MaskedPosition& each : document.masked)
+    out["masked"].push_back({{"position", each.position}, {"shown", or_null(each.shown)}});
   out["selected"] = {{"layer", document.selected.layer}, {"head", document.selected.head}};
   out["query"] = or_null(document.query);
   out["key"] = or_null(document.key);
@@ -110,6 +112,15 @@ Document document_from(const JsonView& value) {
   if (const auto ids = fields.find("ids"))
     for (const JsonView& id : ids->elements("token ids")) document.ids.push_back(id.small(0));
   fields.read("parse_special", document.parse_special);
+  if (const auto masked = fields.find("masked"))
+    for (const JsonView& item : masked->elements("masked positions")) {
+      JsonFields one(item);
+      MaskedPosition& each = document.masked.emplace_back();
+      one.read("position", each.position, 0, most);
+      std::int32_t shown = 0;
+      if (one.read("shown", shown, 0, most)) each.shown = shown;
+      one.done();
+    }
   bool add_bos = false;
   if (fields.read("add_bos", add_bos)) document.add_bos = add_bos;
   if (const auto selected = fields.find("selected")) {

@@ -236,6 +236,7 @@ Touch token_chip(const Ui& ui, const std::string& text, const std::string& id, c
   Touch touch;
   touch.clicked = pressable(id.c_str(), {std::max(width, 1.f), height}, false);
   touch.hovered = ImGui::IsItemHovered();
+  touch.right_clicked = ImGui::IsItemClicked(ImGuiMouseButton_Right);
   ImDrawList* draw = ImGui::GetWindowDrawList();
   Color ground = ui.theme.background;
   if (options.shade >= 0) {
@@ -244,6 +245,10 @@ Touch token_chip(const Ui& ui, const std::string& text, const std::string& id, c
   }
   if (touch.hovered || options.hovered) draw->AddRect(at, end, paint(ui.theme.muted), ui.px(4));
   if (options.selected) draw->AddRect(at, end, paint(ui.theme.accent), ui.px(4), 0, std::max(2.f, ui.px(2)));
+  if (options.asked)
+    for (float x = at.x + ui.px(3); x < end.x - ui.px(3); x += ui.px(6))
+      draw->AddLine({x, end.y - ui.px(1)}, {std::min(x + ui.px(3), end.x), end.y - ui.px(1)}, paint(ui.theme.accent),
+                    std::max(1.5f, ui.px(1.5)));
   const Color ink = options.shade >= 0 ? readable_on(ground, ui.theme.dark_ink, ui.theme.light_ink) : ui.theme.text;
   middle_text(ui, (at.x + end.x) / 2, (at.y + end.y) / 2, text, font, options.faint ? ui.theme.faint : ink,
               Anchor::middle);

@@ -47,9 +47,10 @@ bool slider(const Ui& ui, const char* label, double& value, const SliderOptions&
 struct ChipOptions {
   double shade = -1;  ///< < 0 = none
   bool selected = false, hovered = false, faint = false;
+  bool asked = false;  ///< the model is asked what stands here: a dashed line below
 };
 struct Touch {
-  bool hovered = false, clicked = false;
+  bool hovered = false, clicked = false, right_clicked = false;
 };
 Touch token_chip(const Ui& ui, const std::string& text, const std::string& id, const ChipOptions& options);
 /// Logical width the chip takes, for wrapping lines.

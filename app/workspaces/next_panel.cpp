@@ -8,8 +8,10 @@
 #include <numeric>
 
 #include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
 #include "app/workspaces/next_panel.h"
 #include "core/base/nth.h"
+#include "core/metrics/next_token.h"
 #include "core/text/tokenizer.h"
 #include "viz/scene/line_chart.h"
 
@@ -32,7 +34,30 @@ std::string before_after(const EditEffect* effect, double before, double now) {
 
 void NextPanel::tokens(const PageContext& c, const EditEffect* effect) {
   const auto& run = c.results().run;
-  section(c.ui, "NEXT TOKEN", effect ? "before → after, %" : "after the last token");
+  const Trace& trace = *run->trace;
+  const Index at = answer_position(trace);
+  const Token& answered = nth(trace.tokens, at);
+  switch (trace.model.objective) {
+    case Objective::next_token:
+      section(c.ui, "NEXT TOKEN", effect ? "before → after, %" : "after the last token");
+      break;
+    case Objective::masked_token:
+      section(c.ui, "MASKED TOKEN",
+              !answered.masked ? ""
+              : answered.original < 0
+                  ? fmt::format("at {}{}", at, effect ? " · before → after, %" : "")
+                  : fmt::format("at {}, where {} stood{}", at, label_of(c.results(), answered.original),
+                                effect ? " · before → after, %" : ""));
+      if (answered.masked) break;
+      return note(
+          c.ui,
+          "No token is masked. Right click one in the prompt, or pin it and press K; or write " +
+              label_of(c.results(), c.results().model.tokenizer ? c.results().model.tokenizer->mask().value_or(0) : 0) +
+              " in the text.");
+    case Objective::nothing:
+      section(c.ui, "NO LOGITS");
+      return note(c.ui, "This file ends with the last block: it tells no tokens.");
+  }
   std::vector<Bar> bars;
   std::vector<std::int32_t> ids;
   if (effect) {
@@ -85,15 +110,18 @@ void NextPanel::losses(const PageContext& c, const EditEffect* effect) {
   // Those of a moment ago stay while a slider moves; not those of another text.
   const std::shared_ptr<const TextLosses> losses = c.results().losses;
   const Trace& shown = *c.trace();
-  if (!losses || losses->now.size() < 2 || losses->trace->text != shown.text ||
+  const bool chart_too = shown.model.objective == Objective::next_token;
+  if (!losses || losses->now.size() < (chart_too ? 2u : 1u) || losses->trace->text != shown.text ||
       losses->trace->tokens.size() != shown.tokens.size() || losses->trace->model.name != shown.model.name)
     return;
   const bool both = effect && losses->before.size() == losses->now.size();
   const double now = mean_loss(losses->now);
   fact(c.ui, "Loss on this text", before_after(both ? effect : nullptr, both ? mean_loss(losses->before) : 0, now),
        nullptr,
-       {"mean of −ln p(token | what came before), nats",
+       {chart_too ? "mean of −ln p(token | what came before), nats"
+                  : "mean of −ln p(token | what the model saw) over the masked tokens, nats",
         "from logits, F32; perplexity " + fmt::format("{:.2f}", std::exp(now))});
+  if (!chart_too) return;
   const double width = std::floor(c.room());
   slot_.want(c.jobs, c.ui, losses, fmt::format("{} {}", width, both), [losses, both, width](const Style& style) {
     LineChart chart;

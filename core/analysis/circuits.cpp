@@ -30,6 +30,9 @@ void check(const Model& model, const CircuitOf& of) {
   if (c.clip_qkv > 0)
     throw Error("circuits", "a model whose queries, keys and values are used as they are", c.name,
                 fmt::format("they are cut to ± {}, so that no product of matrices gives them", c.clip_qkv));
+  if (c.head_layer)
+    throw Error("circuits", "a model whose logits are sums of what its heads write", c.name,
+                "a layer with an activation of its own stands before them");
   if (of.distance < 0 || of.distance >= c.context)
     throw Error("circuits: distance", fmt::format("0 to {} tokens", c.context - 1), std::to_string(of.distance));
 }

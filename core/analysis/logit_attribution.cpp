@@ -33,6 +33,9 @@ Direction direction(const ModelConfig& config, const ModelWeights& weights, cons
     throw Error(
         "attribution", "a model whose blocks add what they write as it is", config.name,
         "a norm behind attention and MLP rescales the sum of what its heads write, so that no head has a share");
+  if (config.head_layer)
+    throw Error("attribution", "a model whose logits are sums of what its blocks write", config.name,
+                "a layer with an activation of its own stands before them");
   if (config.logit_cap > 0)
     throw Error(
         "attribution", "a model whose logits are sums", config.name,

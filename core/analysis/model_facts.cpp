@@ -82,6 +82,7 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
   std::vector<Part> parts{{config.tied_embeddings ? "token embedding (and unembedding, tied)" : "token embedding",
                            size(weights.token_embedding)}};
   if (weights.position_embedding.defined()) parts.push_back({"position embedding", size(weights.position_embedding)});
+  if (weights.segment_embedding.defined()) parts.push_back({"segment embedding", size(weights.segment_embedding)});
   parts.push_back(attention);
   parts.push_back(mlp);
   parts.push_back(norms);
@@ -102,6 +103,11 @@ std::string switches(const ModelConfig& c) {
                                      : "attention and MLP in parallel behind a norm each");
   say(c.norm_place == NormPlace::both, "norms before and behind attention and MLP");
   say(c.norm_place == NormPlace::behind, "norms behind attention and MLP only");
+  say(!c.causal, "every token sees the later ones too, and logits say what stands at a position");
+  say(c.norms_sums(), "norms of the stream itself, behind attention and MLP");
+  say(c.segments > 1, fmt::format("{} kinds of segments", c.segments));
+  say(c.head_layer, "a layer of its own before the logits");
+  say(!c.predicts, "no logits: the file ends with the last block");
   say(!c.norm_weights && c.norm != NormKind::none, "norms without weights");
   say(c.final_norm() != c.norm, "the last norm an RMSNorm");
   say(c.mlp_norm, "a norm behind the activation");

@@ -128,7 +128,10 @@ ModelNorm read_model_norm(const Model& model, Backend& backend, const Trace& tra
     throw Error("norm: layer", fmt::format("a layer from 0 to {}", config.dims.layers - 1), std::to_string(layer));
   if (which == WhichNorm::before_mlp && config.dims.d_mlp == 0)
     throw Error("norm", "the norm before attention, or the last", "one before an MLP, which this model does not have");
-  if (which != WhichNorm::last && config.norm_place == NormPlace::behind)
+  if (which == WhichNorm::last && (!config.last_norm() || config.head_layer))
+    throw Error("norm", "a model whose last norm reads the stream that leaves its blocks", config.name,
+                "a layer of its own stands between them");
+  if (which != WhichNorm::last && !config.norms_before())
     throw Error("norm", "the last norm", "one before attention or the MLP",
                 config.name + " has norms behind them only");
   if (which == WhichNorm::before_mlp && config.shared_norm)

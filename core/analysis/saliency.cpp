@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/edits/intervention_tap.h"
+#include "core/metrics/next_token.h"
 #include "core/run/edit_pairs.h"
 
 namespace headscope {
@@ -49,10 +50,20 @@ Saliency read_saliency(const LoadedModel& loaded, const RunRequest& request, con
                     "switch it off in the list of edits");
   Ctx own = ctx;
   own.tap = edits.empty() ? nullptr : &edits;
-  const std::vector<std::int32_t> ids = trace.ids();
+  const std::vector<std::int32_t> ids = trace.ids(), segments = trace.segments();
+  own.segments = segments;
+  GradientOf asked = of;
+  if (of.position < 0) asked.position = static_cast<int>(answer_position(trace));
+  if (trace.model.objective == Objective::masked_token && of.kind == GradientOf::Kind::loss) {
+    asked.targets.assign(ids.size(), -1);
+    const std::vector<Target> masked = targets(trace);
+    if (masked.empty())
+      throw Error("gradients", "a masked token, for a loss", "none", "mask a token that the text has");
+    for (const Target& target : masked) nth(asked.targets, target.row) = target.token;
+  }
 
   Saliency out;
-  out.gradients = input_gradients(*loaded.model, own, ids, of);
+  out.gradients = input_gradients(*loaded.model, own, ids, asked);
   out.importance = Tensor::zeros({dims.layers, dims.heads});
   out.reach = Tensor::zeros({dims.layers, dims.heads});
   for (int layer = 0; layer < dims.layers; ++layer) {

@@ -12,7 +12,10 @@ namespace headscope {
 
 namespace {
 void need_losses(const Trace& trace) {
-  if (trace.tokens.size() < 2)
+  if (trace.model.objective == Objective::masked_token && targets(trace).empty())
+    throw Error("loss", "a masked token, which this model is asked for", "none",
+                "mask a token that the text has (command line: --mask 3)");
+  if (trace.model.objective == Objective::next_token && trace.tokens.size() < 2)
     throw Error("loss", "a text of two tokens or more", std::to_string(trace.tokens.size()),
                 "the first token is given, not predicted");
   if (!trace.logits.defined() || trace.logits.dim(0) != static_cast<Index>(trace.tokens.size()))
@@ -23,15 +26,16 @@ void need_losses(const Trace& trace) {
 LossReport read_token_losses(const Trace& trace) {
   need_losses(trace);
   const std::vector<double> losses = token_losses(trace);
+  const std::vector<Target> all = targets(trace);
   std::map<std::int32_t, int> counts;
-  for (std::size_t i = 1; i < trace.tokens.size(); ++i) ++counts[trace.tokens[i].id];
+  for (const Target& target : all) ++counts[target.token];
   LossReport out;
   double sum = 0;
   for (std::size_t i = 0; i < losses.size(); ++i) {
-    const auto position = static_cast<Index>(i);
+    const Index position = all[i].row;
     TokenLoss& t = out.tokens.emplace_back();
     t.position = position;
-    t.target = trace.tokens[i + 1].id;
+    t.target = all[i].token;
     t.loss = losses[i];
     t.probability = std::exp(-losses[i]);
     const float own = trace.logits.at(position, t.target);
@@ -40,7 +44,7 @@ LossReport read_token_losses(const Trace& trace) {
       const float other = trace.logits.at(position, id);
       t.rank += other > own || (other == own && id < t.target);
     }
-    const NextToken best = top_next(trace, 1, static_cast<int>(i)).front();
+    const NextToken best = top_next(trace, 1, static_cast<int>(position)).front();
     t.best = best.id;
     t.best_probability = best.probability;
     sum += losses[i];
@@ -55,6 +59,9 @@ LossReport read_token_losses(const Trace& trace) {
 
 PrefixCheck check_prefixes(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx, const Trace& trace,
                            int most) {
+  if (trace.model.objective != Objective::next_token)
+    throw Error("loss", "a model that reads from the left", trace.model.name,
+                "every token of an encoder sees the later ones: no beginning of the text stands for itself");
   need_losses(trace);
   const auto n = static_cast<Index>(trace.tokens.size());
   const Index count = std::min<Index>(std::max(most, 1), n - 1);

@@ -14,7 +14,7 @@
 namespace headscope {
 
 struct TokenLoss {
-  Index position = 0;  ///< the one that predicts; its target is the token after it
+  Index position = 0;  ///< the one that predicts; its target is the token after it, or, masked, its own
   std::int32_t target = 0;
   double loss = 0;         ///< nats
   double probability = 0;  ///< e^−loss
@@ -26,7 +26,7 @@ struct TokenLoss {
 };
 
 struct LossReport {
-  std::vector<TokenLoss> tokens;  ///< n − 1
+  std::vector<TokenLoss> tokens;  ///< n − 1, or as many as are masked
   double mean = 0;                ///< nats per token
   double uniform = 0;             ///< ln V
   double unigram = 0;             ///< mean of TokenLoss::unigram

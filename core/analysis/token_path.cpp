@@ -24,6 +24,7 @@ std::set<SiteKind> token_path_sites(const Model& model) {
   if (c.position == PositionKind::learned) sites.insert(SiteKind::pos_embed);
   if (c.dims.d_mlp > 0) sites.insert({mlp_input(c), SiteKind::mlp_out});
   if (c.dims.has_mid()) sites.insert(SiteKind::resid_mid);
+  if (c.segments > 0) sites.insert(SiteKind::segment_embed);
   return sites;
 }
 
@@ -56,17 +57,23 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
   site(SiteKind::embed, -1, "token embedding", fmt::format("row {} of W_E", nth(trace.tokens, out.position).id));
   if (config.position == PositionKind::learned) {
     site(SiteKind::pos_embed, -1, "position", fmt::format("row {} of W_pos", out.position), true);
-    site(SiteKind::resid_pre, 0, "sum", "token + position");
+    if (config.segments > 0)
+      site(SiteKind::segment_embed, -1, "segment", "row of the token's segment of W_segment", true);
+    site(SiteKind::resid_pre, 0, "sum",
+         fmt::format("{}token + position{}{}", config.norm_of_embeddings ? "norm(" : "",
+                     config.segments > 0 ? " + segment" : "", config.norm_of_embeddings ? ")" : ""));
   }
   for (int layer = 0; layer < config.dims.layers; ++layer) {
-    const bool before = config.norm_place != NormPlace::behind, behind = config.norm_place != NormPlace::before;
+    const bool before = config.norms_before(), behind = config.norms_behind(), sums = config.norms_sums();
     const auto written = [&](const char* formula) {
       return behind ? fmt::format("norm({})", formula) : std::string(formula);
     };
     if (before) site(SiteKind::ln1_normalized, layer, fmt::format("{} norm", layer), "norm(x)");
     site(SiteKind::attn_out, layer, fmt::format("{} attention", layer), written("Σ heads A v W_O"), true);
     if (mlp) {
-      if (config.dims.has_mid()) site(SiteKind::resid_mid, layer, fmt::format("{} stream", layer), "x + attention");
+      if (config.dims.has_mid())
+        site(SiteKind::resid_mid, layer, fmt::format("{} stream", layer),
+             sums ? "norm(x + attention)" : "x + attention");
       if (mlp_input(config) == SiteKind::ln2_normalized)
         site(SiteKind::ln2_normalized, layer, fmt::format("{} norm", layer), "norm(x)");
       site(SiteKind::mlp_out, layer, fmt::format("{} MLP", layer),
@@ -76,11 +83,16 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
            true);
     }
     site(SiteKind::resid_post, layer, fmt::format("{} stream", layer),
-         config.dims.parallel ? "x + attention + MLP"
-         : mlp                ? "x + MLP"
-                              : "x + attention");
+         sums                   ? (mlp ? "norm(x + MLP)" : "norm(x + attention)")
+         : config.dims.parallel ? "x + attention + MLP"
+         : mlp                  ? "x + MLP"
+                                : "x + attention");
   }
-  site(SiteKind::final_normalized, -1, "last norm", "norm(x)");
+  if (!config.predicts) return out;
+  if (config.head_layer)
+    site(SiteKind::final_normalized, -1, "head", "norm(φ(x W + b))");
+  else
+    site(SiteKind::final_normalized, -1, "last norm", "norm(x)");
   add({SiteKind::logits}, "logits", weight_tying(model).tied ? "x W_Eᵀ" : "x W_U", false, trace.logits);
   out.answers = top_next(trace, answers, static_cast<int>(out.position));
   return out;

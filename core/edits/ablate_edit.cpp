@@ -109,7 +109,8 @@ class AblateEdit final : public EditOf<Ablate> {
     for (const std::string& text : value().from) all.push_back({text, SiteKind::z});
     return all;
   }
-  std::string note(const HeadTarget&, const ModelDims&, int) const override {
+  std::string note(const HeadTarget&, const ModelInfo& model, int) const override {
+    if (model.objective != Objective::next_token) return "";
     return value().tells_future() ? text() + ": takes from later positions of the text too" : "";
   }
   bool row_by_row(int) const override { return value().by == By::zero; }

@@ -76,7 +76,7 @@ class Edit {
   /// The same edit, otherwise paired. REQUIRES pairing().
   virtual EditAction paired(TextPairing by) const;
   /// What one should know before believing its numbers, one sentence, or "".
-  virtual std::string note(const HeadTarget& target, const ModelDims& dims, int tokens) const;
+  virtual std::string note(const HeadTarget& target, const ModelInfo& model, int tokens) const;
 
   /// Whether a row's result needs no other row than those before it, as they were when they were computed: then the
   /// text can be continued from a cache. `context`: the longest text. What takes from another run is paired with a

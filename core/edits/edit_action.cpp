@@ -69,7 +69,7 @@ EditAction Edit::paired(TextPairing) const {
   throw Error("edit " + text(), "one that takes from another text", "none");
 }
 
-std::string Edit::note(const HeadTarget&, const ModelDims&, int) const {
+std::string Edit::note(const HeadTarget&, const ModelInfo&, int) const {
   return "";
 }
 

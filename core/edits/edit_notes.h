@@ -12,7 +12,7 @@ namespace headscope {
 ///   rows that see later tokens (a mask, a weight that is set), which a decoder was never trained to do;
 ///   ablations that take from later positions (Ablate::tells_future);
 ///   patches of a key head that other heads share (Ainslie et al., GQA, 2023): whom they reach besides.
-/// Of a text of `tokens` tokens.
-std::vector<std::string> edit_notes(const std::vector<Intervention>& edits, const ModelDims& dims, int tokens);
+/// Of a text of `tokens` tokens. What a decoder must not see an encoder sees anyhow: the first two are of decoders.
+std::vector<std::string> edit_notes(const std::vector<Intervention>& edits, const ModelInfo& model, int tokens);
 
 }  // namespace headscope

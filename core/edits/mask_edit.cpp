@@ -57,7 +57,8 @@ class MaskEdit final : public EditOf<SetMask> {
     return std::make_unique<MaskStep>(std::move(place), value().spec);
   }
   /// Whether rows that it reaches see a key after themselves, and how many.
-  std::string note(const HeadTarget& target, const ModelDims&, int tokens) const override {
+  std::string note(const HeadTarget& target, const ModelInfo& model, int tokens) const override {
+    if (model.objective != Objective::next_token) return "";
     const auto rule = parse_mask(value().spec);
     const PositionRange at = target.positions.value_or(PositionRange{});
     const int first = std::max(from_end(at.first, tokens), 0), last = std::min(from_end(at.last, tokens), tokens - 1);

@@ -88,8 +88,8 @@ class PatchEdit final : public EditOf<Patch> {
   const TextPairing* pairing() const override { return &value().align; }
   EditAction paired(TextPairing by) const override { return Patch{std::move(by), value().site, value().text}; }
   /// Whom a patch of a key head that other heads share reaches besides (Ainslie et al., GQA, 2023).
-  std::string note(const HeadTarget& target, const ModelDims& dims, int) const override {
-    const int group = dims.group();
+  std::string note(const HeadTarget& target, const ModelInfo& model, int) const override {
+    const int group = model.dims.group();
     if (!target.head || group == 1 || (value().site != SiteKind::k && value().site != SiteKind::v)) return "";
     std::vector<std::string> others;
     const int first = *target.head / group * group;

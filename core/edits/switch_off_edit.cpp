@@ -39,8 +39,8 @@ class SwitchOffStep final : public EditStep {
       return;
     }
     throw Error(this->place().where(), "a norm that the model has",
-                c.norm_place == NormPlace::behind ? c.name + ", whose norms stand behind attention and MLP"
-                                                  : c.name + ", whose attention and MLP read one norm: it is ln1");
+                !c.norms_before() ? c.name + ", whose norms stand behind attention and MLP"
+                                  : c.name + ", whose attention and MLP read one norm: it is ln1");
   }
   bool acts(Site site) const override { return site.kind == at_.output; }
   void act(Site, EditedTensor& edited) override {

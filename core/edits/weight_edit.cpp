@@ -110,7 +110,8 @@ class WeightEdit final : public EditOf<SetWeight> {
     return std::make_unique<WeightStep>(std::move(place), value());
   }
   std::vector<int> positions() const override { return {value().query, value().key}; }
-  std::string note(const HeadTarget&, const ModelDims&, int tokens) const override {
+  std::string note(const HeadTarget&, const ModelInfo& model, int tokens) const override {
+    if (model.objective != Objective::next_token) return "";
     if (from_end(value().key, tokens) <= from_end(value().query, tokens)) return "";
     return fmt::format("weight {} {}: the row sees a later token", value().query, value().key);
   }

@@ -50,6 +50,10 @@ std::size_t cache_bytes(const ModelDims& dims, int tokens) {
 Generator::Generator(LoadedModel model, RunRequest like, bool rows)
     : model_(std::move(model)), like_(std::move(like)), rows_(rows) {
   std::erase_if(like_.edits, [](const Intervention& edit) { return !edit.enabled; });
+  if (const ModelConfig& config = model_.model->config(); !config.causal || !config.predicts)
+    throw Error("generation", "a model that says what comes next", config.name,
+                config.predicts ? "an encoder reads a whole text and tells what stands where a token is masked"
+                                : "it has no logits");
   const int context = model_.model->config().context;
   cached_ = std::ranges::none_of(like_.edits, [&](const Intervention& edit) { return looks_ahead(edit, context); });
 }

@@ -69,11 +69,14 @@ std::string shown(const JsonView& value) {
 
 json describe_tokens(const std::vector<Token>& all) {
   json tokens = json::array();
-  for (const Token& token : all)
+  for (const Token& token : all) {
     tokens.push_back({{"bytes", from_bytes(token.bytes)},
                       {"label", from_bytes(token.label)},
                       {"begin", token.begin},
                       {"end", token.end}});
+    if (token.masked) tokens.back()["masked"] = token.original;  // absent in files of decoders, as the next
+    if (token.segment > 0) tokens.back()["segment"] = token.segment;
+  }
   return tokens;
 }
 
@@ -88,6 +91,8 @@ std::vector<Token> read_tokens(const JsonView& list, std::size_t text_size) {
     token.end = item.at("end").small(-1, size);
     if (token.begin > token.end || (token.begin < 0) != (token.end < 0))
       item.at("begin").refuse("a span of the text, or -1 and -1", fmt::format("{} to {}", token.begin, token.end));
+    if (const auto original = item.find("masked")) token.masked = true, token.original = original->small(-1, any_count);
+    if (const auto segment = item.find("segment")) token.segment = segment->small(0, any_count);
     tokens.push_back(std::move(token));
   }
   return tokens;
@@ -117,6 +122,8 @@ std::string describe_trace(const Trace& trace, const TraceExtents& extents) {
   for (const auto& [key, value] :
        {std::pair("d_value", d.d_value), {"kv_latent", d.kv_latent}, {"q_latent", d.q_latent}})
     if (value > 0) root["model"][key] = value;  // likewise
+  if (trace.model.objective != Objective::next_token)
+    root["model"]["objective"] = name_in(objective_names, trace.model.objective);
   root["text"] = from_bytes(trace.text);
   root["tokens"] = describe_tokens(trace.tokens);
   if (trace.between_texts()) root["query_tokens"] = describe_tokens(trace.query_tokens);
@@ -169,6 +176,7 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
   for (const auto& [key, value] :
        {std::pair("d_value", &d.d_value), {"kv_latent", &d.kv_latent}, {"q_latent", &d.q_latent}})
     if (model.find(key)) *value = count(model, key);
+  if (const auto objective = model.find("objective")) trace.model.objective = objective->choice(objective_names);
   trace.text = bytes(root.at("text"));
   if (trace.text.size() > static_cast<std::size_t>(any_count))
     root.at("text").refuse("a text below 2 GiB", fmt::format("{} bytes", trace.text.size()));

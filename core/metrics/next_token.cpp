@@ -26,18 +26,35 @@ double next_token_loss(const Tensor& logits, std::int32_t next) {
   return log_sum_exp(logits) - static_cast<double>(logits.at(next));
 }
 
+std::vector<Target> targets(const Trace& trace) {
+  std::vector<Target> out;
+  const auto add = [&](std::size_t row, std::size_t at, std::int32_t token) {
+    const Index vocab = trace.logits.defined() ? trace.logits.dim(1) : trace.model.dims.vocab;
+    if (token < 0 || token >= vocab)
+      throw Error("token " + std::to_string(at), "an id below " + std::to_string(vocab) + ", the width of the logits",
+                  std::to_string(token));
+    out.push_back({static_cast<Index>(row), token});
+  };
+  if (trace.model.objective == Objective::next_token)
+    for (std::size_t i = 0; i + 1 < trace.tokens.size(); ++i) add(i, i + 1, trace.tokens[i + 1].id);
+  else
+    for (std::size_t i = 0; i < trace.tokens.size(); ++i)
+      if (trace.tokens[i].masked && trace.tokens[i].original >= 0) add(i, i, trace.tokens[i].original);
+  return out;
+}
+
+Index answer_position(const Trace& trace) {
+  const auto last = static_cast<Index>(trace.tokens.size()) - 1;
+  if (trace.model.objective == Objective::next_token) return last;
+  const auto masked = std::ranges::find(trace.tokens, true, &Token::masked);
+  return masked == trace.tokens.end() ? last : masked - trace.tokens.begin();
+}
+
 std::vector<double> token_losses(const Trace& trace) {
-  const auto tokens = static_cast<Index>(trace.tokens.size());
-  if (tokens < 2 || !trace.logits.defined() || trace.logits.dim(0) != tokens) return {};
-  const Index vocab = trace.logits.dim(1);
   std::vector<double> losses;
-  for (Index i = 0; i + 1 < tokens; ++i) {
-    const std::int32_t next = trace.tokens[static_cast<std::size_t>(i) + 1].id;
-    if (next < 0 || next >= vocab)
-      throw Error("token " + std::to_string(i + 1),
-                  "an id below " + std::to_string(vocab) + ", the width of the logits", std::to_string(next));
-    losses.push_back(next_token_loss(trace.logits.select(0, i), next));
-  }
+  if (!trace.logits.defined() || trace.logits.dim(0) != static_cast<Index>(trace.tokens.size())) return losses;
+  for (const Target& target : targets(trace))
+    losses.push_back(next_token_loss(trace.logits.select(0, target.row), target.token));
   return losses;
 }
 
@@ -54,6 +71,7 @@ std::vector<NextToken> top_next(const Trace& trace, int k, int query) {
   if (!trace.logits.defined() || k <= 0) return {};
   const Index rows = trace.logits.dim(0), vocab = trace.logits.dim(1);
   const auto tokens = static_cast<Index>(trace.tokens.size());
+  if (query < 0 && rows == tokens) query = static_cast<int>(answer_position(trace));
   // Row of a position: all of them are there, or the last alone.
   const Index row = query < 0 || (rows == 1 && query == tokens - 1) ? rows - 1 : query;
   if (query < -1 || row >= rows || (rows == 1 && tokens > 1 && query >= 0 && query != tokens - 1))

@@ -1,6 +1,6 @@
 #pragma once
-// What a model predicts, from the logits of a trace: loss per token, perplexity, top next tokens over the full
-// vocabulary.
+// What a model predicts, from the logits of a trace: loss per token, perplexity, most probable tokens over the full
+// vocabulary. A decoder's row says what comes next, an encoder's what stands in its place (Objective).
 
 #include <cstdint>
 #include <span>
@@ -12,7 +12,17 @@ namespace headscope {
 
 /// −ln softmax(logits)[next], of one row of logits (vocab). REQUIRES 0 ≤ next < vocab.
 double next_token_loss(const Tensor& logits, std::int32_t next);
-/// −ln p(token[i+1] | tokens up to i) in nats, i = 0…n−2. Empty when the trace has not all logits or has one token.
+/// A token that a row of the logits is held against.
+struct Target {
+  Index row = 0;
+  std::int32_t token = 0;
+};
+/// Of a decoder row i and token i + 1, i = 0…n−2; of an encoder the masked positions whose token is known. Throws Error
+/// on a token outside the vocabulary.
+std::vector<Target> targets(const Trace& trace);
+/// Where the answer is read: after the last token, or at the first masked one (without any, at the last).
+Index answer_position(const Trace& trace);
+/// −ln p(target | what the model saw) in nats, target by target. Empty when the trace has not all logits.
 std::vector<double> token_losses(const Trace& trace);
 /// Mean of token_losses; NaN without losses. Perplexity is its exponential.
 double mean_loss(const Trace& trace);
@@ -24,7 +34,8 @@ struct NextToken {
   double probability = 0;
   float logit = 0;
 };
-/// The k most probable tokens after position `query` (−1 = last), probabilities over the full vocabulary, ties by id.
+/// The k most probable tokens that row `query` tells (−1 = that of answer_position()), probabilities over the full
+/// vocabulary, ties by id.
 std::vector<NextToken> top_next(const Trace& trace, int k, int query = -1);
 
 }  // namespace headscope

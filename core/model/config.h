@@ -1,7 +1,7 @@
 #pragma once
-// What a decoder is made of, as data. A family file (families/gpt2.cpp, families/llama.cpp …) turns a Hugging Face
-// config.json into this and says where each weight is stored; the forward pass (model.cpp) reads only this, never a
-// family's name.
+// What a decoder or an encoder is made of, as data. A family file (families/gpt2.cpp, families/llama.cpp …) turns a
+// Hugging Face config.json into this and says where each weight is stored; the forward pass (model.cpp) reads only
+// this, never a family's name.
 
 #include <cstdint>
 #include <filesystem>
@@ -32,9 +32,10 @@ enum class Activation {
 
 /// Where the norms of attention and MLP stand.
 enum class NormPlace {
-  before,  ///< x + f(norm(x))
-  behind,  ///< x + norm(f(x)): OLMo 2
-  both     ///< x + norm(f(norm(x))): Gemma 2
+  before,    ///< x + f(norm(x))
+  behind,    ///< x + norm(f(x)): OLMo 2
+  both,      ///< x + norm(f(norm(x))): Gemma 2
+  after_sum  ///< norm(x + f(x)): Vaswani et al., BERT. The stream itself is normalised, and there is no last norm
 };
 /// A norm of queries and keys, of the kind of all others, before they are rotated.
 enum class QkNorm {
@@ -50,6 +51,7 @@ struct BiasSet {
   bool norm = true;             ///< LayerNorm only
   bool qk_norm = false;         ///< likewise
   bool unembedding = false;
+  bool head = true;  ///< of the layer before the unembedding
   static BiasSet none() {
     return {.q = false, .k = false, .v = false, .o = false, .up = false, .down = false, .norm = false};
   }
@@ -62,11 +64,16 @@ struct ModelConfig {
   NormKind norm = NormKind::layer_norm;
   double norm_epsilon = 1e-5;
   NormPlace norm_place = NormPlace::before;
+  bool causal = true;  ///< a query sees no later token; false: encoders, which say what stands at a position, not what
+                       ///< comes after it
+  bool first_norm = true;           ///< false: attention of layer 0 reads the stream as it is (ModernBERT)
   bool norm_weights = true;         ///< false: norms have no gain (and no bias)
   bool final_rms = false;           ///< the last norm is an RMSNorm, whatever the others are
   bool norm_gain_plus_one = false;  ///< stored gains are what is added to 1
   bool shared_norm = false;         ///< of a parallel block (dims.parallel): one norm for attention and MLP
-  bool embedding_norm = false;      ///< a norm behind the token embedding
+  bool embedding_norm = false;      ///< a norm behind the token embedding …
+  bool norm_of_embeddings = false;  ///< … or behind the sum of all embeddings
+  int segments = 0;                 ///< rows of a table of which the one of a token's segment is added to its embedding
   QkNorm qk_norm = QkNorm::none;
   bool qk_norm_by_head = false;  ///< every head has gains of its own
   double latent_epsilon = 1e-6;  ///< of the norms of latents
@@ -77,8 +84,8 @@ struct ModelConfig {
   std::vector<bool> layer_turns;           ///< whether a layer rotates; empty = all do
   std::vector<double> alibi_slopes;        ///< alibi: by head
   int position_offset = 0;                 ///< learned: rows of the table before that of position 0
-  std::vector<int> windows;  ///< by layer: a query sees itself and the window − 1 tokens before it; 0 = all of them.
-                             ///< Empty = no layer has a window
+  std::vector<int> windows;  ///< by layer: a query sees itself and the window − 1 tokens before it (and, in an
+                             ///< encoder, after it); 0 = all of them. Empty = no layer has a window
   Activation activation = Activation::gelu_tanh;
   bool gated_mlp = false;
   bool mlp_norm = false;  ///< a LayerNorm behind the activation: SoLU. It has weights where the other norms are
@@ -87,6 +94,9 @@ struct ModelConfig {
                                           ///< limit) it goes on with (u + 1) · g · σ(α g), whatever `activation` says
   ExpertConfig experts;  ///< the layers whose MLP is several
   BiasSet bias;
+  bool predicts = true;     ///< false: the file has no matrix to logits, only what stands below
+  bool head_layer = false;  ///< the unembedding reads norm(f(x W + b)) of what leaves the blocks (and their last norm)
+  Activation head_activation = Activation::gelu;  ///< f
   bool tied_embeddings = true;
   bool scale_by_inverse_sqrt_d = true;  ///< scores ÷ √d_head
   bool scale_by_inverse_layer = false;  ///< scores ÷ (layer + 1), a GPT-2 training option
@@ -101,6 +111,11 @@ struct ModelConfig {
   bool turns_halves() const {
     return position == PositionKind::rotary && rotary.width == 0 && rotary.layout == RotaryLayout::half_split;
   }
+  bool norms_before() const { return norm_place == NormPlace::before || norm_place == NormPlace::both; }
+  bool norms_behind() const { return norm_place == NormPlace::behind || norm_place == NormPlace::both; }
+  bool norms_sums() const { return norm_place == NormPlace::after_sum; }
+  /// Whether a norm stands behind the last block.
+  bool last_norm() const { return !norms_sums(); }
   NormKind final_norm() const { return final_rms ? NormKind::rms_norm : norm; }
   /// Whether keys and values are made of a latent. Then the rotary.width dimensions of a head that turn come first;
   /// those of a key are the same in every head, straight from the stream, and the latent gives the others.

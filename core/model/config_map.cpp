@@ -192,7 +192,8 @@ void ConfigMap::rotary(ModelConfig& c, double base, double share, const std::str
   c.rotary = read_rotary(*in_, *in_, c, base, share, share_key, base_key);
 }
 
-void ConfigMap::rotary_by_window(ModelConfig& c, double base, double local_base, const std::string& local_key) {
+void ConfigMap::rotary_by_window(ModelConfig& c, double base, double local_base, const std::string& local_key,
+                                 const std::string& base_key) {
   c.position = PositionKind::rotary;
   const auto local_layer = [&] {
     for (int layer = 0; layer < c.dims.layers; ++layer)
@@ -209,7 +210,7 @@ void ConfigMap::rotary_by_window(ModelConfig& c, double base, double local_base,
   const auto parameters = in_->object("rope_parameters"), scaling = in_->object("rope_scaling");
   const auto full = parameters ? parameters->object("full_attention") : scaling;
   const auto sliding = parameters ? parameters->object("sliding_attention") : std::nullopt;
-  c.rotary = read_rotary(full ? *full : *in_, *in_, c, base, 1, "", "rope_theta");
+  c.rotary = read_rotary(full ? *full : *in_, *in_, c, base, 1, "", base_key);
   // Without a key of its own the local base is the file's, where there is one, or the family's.
   const RotaryConfig local =
       read_rotary(sliding ? *sliding : *in_, *in_, c, local_base, 1, "", sliding ? "" : local_key);
@@ -279,6 +280,14 @@ void ConfigMap::layers_that_turn(const std::string& key, ModelConfig& c, int int
     throw in_->error(key, fmt::format("0 or 1 for each of {} layers", c.dims.layers), std::to_string(turn->size()));
   for (int layer = 0; layer < c.dims.layers; ++layer)
     c.layer_turns.push_back(turn ? nth(*turn, layer) == 1 : (layer + 1) % interval != 0);
+}
+
+void ConfigMap::predicts(ModelConfig& c) {
+  if (out_) return;  // the architecture says it
+  const auto classes = in_->texts("architectures");
+  c.predicts = !classes || classes->empty() || std::ranges::any_of(*classes, [](const std::string& name) {
+    return name.ends_with("ForMaskedLM") || name.ends_with("ForPreTraining");
+  });
 }
 
 void ConfigMap::ends(ModelConfig& c, bool tied) {

@@ -46,9 +46,10 @@ class ConfigMap {
               const std::string& base_key = "rope_theta");
   /// What rope_parameters says of this rotation in heads of that width.
   static ConfigWriter written(const RotaryConfig& rotary, int d_head);
-  /// rope_parameters by kind of layer ("full_attention", "sliding_attention"), or rope_theta with rope_scaling for the
+  /// rope_parameters by kind of layer ("full_attention", "sliding_attention"), or `base_key` with rope_scaling for the
   /// one and `local_key` for the other. Layers are told apart by their window.
-  void rotary_by_window(ModelConfig& c, double base, double local_base, const std::string& local_key);
+  void rotary_by_window(ModelConfig& c, double base, double local_base, const std::string& local_key,
+                        const std::string& base_key = "rope_theta");
   /// layer_types with one window for all "sliding_attention" layers; `sliding(layer)` where the list is absent.
   template <class Sliding>
   void layer_types(ModelConfig& c, int window, Sliding sliding) {
@@ -63,6 +64,8 @@ class ConfigMap {
   /// 1 for every layer that rotates, 0 for others; where absent, every `interval`-th (or as no_rope_layer_interval
   /// says) does not.
   void layers_that_turn(const std::string& key, ModelConfig& c, int interval);
+  /// Whether the file has a matrix to logits: files of a bare encoder, or of a classifier, have none.
+  void predicts(ModelConfig& c);
   /// Tied embeddings, first and last tokens.
   void ends(ModelConfig& c, bool tied);
 

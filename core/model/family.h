@@ -47,7 +47,8 @@ struct RawLatents {
 /// One block. Matrices are (in, out), whatever the file's order: views of what was read, so strides may be
 /// anything. A bias the model does not have is undefined (Tensor::defined() is false).
 struct RawLayer {
-  Tensor ln1_gain, ln1_bias;            ///< (d_model); the norm behind attention where that is the only one: ln1_post
+  Tensor ln1_gain, ln1_bias;  ///< (d_model): before attention, or behind its sum with the stream; the norm behind
+                              ///< attention where that is the only one: ln1_post
   Tensor ln1_post_gain, ln2_post_gain;  ///< (d_model): behind attention, behind the MLP
   Tensor q_weight,
       q_bias;  ///< (d_model, heads · d_head), (heads · d_head); head h owns columns [h·d_head, (h+1)·d_head)
@@ -72,9 +73,12 @@ struct RawLayer {
 struct RawWeights {
   Tensor token_embedding;                 ///< (vocab, d_model)
   Tensor position_embedding;              ///< (context, d_model), learned positions only
-  Tensor embedding_gain, embedding_bias;  ///< (d_model): of a norm behind the embedding
+  Tensor segment_embedding;               ///< (segments, d_model)
+  Tensor embedding_gain, embedding_bias;  ///< (d_model): of a norm behind the embedding, or the sum of all
   std::vector<RawLayer> layers;
   Tensor final_gain, final_bias;               ///< (d_model)
+  Tensor head_weight, head_bias;               ///< (d_model, d_model), (d_model): ModelConfig::head_layer
+  Tensor head_norm_gain, head_norm_bias;       ///< (d_model): of the norm behind it
   Tensor unembedding;                          ///< (d_model, vocab); a view of token_embedding when tied
   Tensor unembedding_bias;                     ///< (vocab)
   std::int64_t parameters = 0;                 ///< numbers the model uses, tied ones once

@@ -58,6 +58,8 @@ std::vector<SiteKind> Model::sites() const {
   std::vector<SiteKind> kinds;
   for (const SiteInfo& site : site_table()) {
     if (site.kind == SiteKind::pos_embed && c.position != PositionKind::learned) continue;
+    if (site.kind == SiteKind::segment_embed && c.segments == 0) continue;
+    if ((site.kind == SiteKind::final_normalized || site.kind == SiteKind::logits) && !c.predicts) continue;
     if ((site.kind == SiteKind::rot_q || site.kind == SiteKind::rot_k) && c.position != PositionKind::rotary) continue;
     if ((site.kind == SiteKind::q_normed || site.kind == SiteKind::k_normed) && c.qk_norm == QkNorm::none) continue;
     if (site.kind == SiteKind::ln1_normalized && attention_input(c) != site.kind) continue;
@@ -113,7 +115,15 @@ class Model::Pass {
       settle();
       return std::move(result_);
     }
-    Tensor last = tap({SiteKind::final_normalized}, norm(m_.final_norm, x));
+    if (!c_.predicts) {
+      settle();
+      if (ctx_.progress) *ctx_.progress = 1.0f;
+      return std::move(result_);
+    }
+    if (c_.last_norm()) x = norm(m_.final_norm, x);
+    if (c_.head_layer)
+      x = norm(m_.head_norm, activated(c_.head_activation, {}, b_, b_.linear(x, m_.head, later_), later_));
+    Tensor last = tap({SiteKind::final_normalized}, x);
     if (!all_logits) last = last.slice(0, n_ - 1, n_);
     Tensor logits = b_.linear(last, m_.unembedding, later_);
     if (c_.logit_scale != 1) logits = b_.scale(logits, static_cast<float>(c_.logit_scale), later_);
@@ -130,12 +140,20 @@ class Model::Pass {
   Tensor embed() {
     Tensor tokens = b_.gather(m_.token_embedding, tokens_);  // (position, d_model)
     if (c_.embedding_scale != 1) tokens = b_.scale(tokens, static_cast<float>(c_.embedding_scale), later_);
-    if (c_.embedding_norm) tokens = norm(m_.embedding_norm, tokens);
-    tokens = tap({SiteKind::embed}, tokens);
-    if (c_.position != PositionKind::learned) return tokens;
-    const Tensor positions = lengths_.empty() ? m_.position_embedding.slice(0, offset_, offset_ + n_)
-                                              : each_text_from(m_.position_embedding);
-    return b_.add(tokens, tap({SiteKind::pos_embed}, positions), later_);
+    if (c_.embedding_norm && !c_.norm_of_embeddings) tokens = norm(m_.embedding_norm, tokens);
+    Tensor sum = tap({SiteKind::embed}, tokens);
+    if (c_.position == PositionKind::learned) {
+      const Tensor positions = lengths_.empty() ? m_.position_embedding.slice(0, offset_, offset_ + n_)
+                                                : each_text_from(m_.position_embedding);
+      sum = b_.add(sum, tap({SiteKind::pos_embed}, positions), later_);
+    }
+    if (c_.segments > 0) sum = b_.add(sum, tap({SiteKind::segment_embed}, segments()), later_);
+    return c_.norm_of_embeddings ? norm(m_.embedding_norm, sum) : sum;
+  }
+
+  Tensor segments() {
+    const std::vector<std::int32_t> first(tokens_.size(), 0);
+    return b_.gather(m_.segment_embedding, ctx_.segments.empty() ? std::span(first) : ctx_.segments);
   }
 
   /// The rows of `table` for position 0, 1, … of every text.
@@ -150,14 +168,17 @@ class Model::Pass {
     const Layer& l = nth(m_.layers, layer);
     const Tensor pre = tap({SiteKind::resid_pre, layer}, x);
     const Tensor attention_in = l.ln1.gain.defined() ? tap({SiteKind::ln1_normalized, layer}, norm(l.ln1, pre)) : pre;
-    const Tensor attended = b_.add(pre, attend(layer, l, attention_in), later_);
+    Tensor attended = b_.add(pre, attend(layer, l, attention_in), later_);
+    if (l.ln1_sum.gain.defined()) attended = norm(l.ln1_sum, attended);
     if (c_.dims.d_mlp == 0) return tap({SiteKind::resid_post, layer}, attended);
     const Tensor mid = c_.dims.parallel ? attended : tap({SiteKind::resid_mid, layer}, attended);
     const Tensor& read = c_.dims.parallel ? pre : mid;  // by the MLP
     const Tensor mlp_in = l.ln2.gain.defined() ? tap({SiteKind::ln2_normalized, layer}, norm(l.ln2, read))
                           : c_.shared_norm     ? attention_in
                                                : read;
-    return tap({SiteKind::resid_post, layer}, b_.add(mid, mlp(layer, l, mlp_in), later_));
+    Tensor post = b_.add(mid, mlp(layer, l, mlp_in), later_);
+    if (l.ln2_sum.gain.defined()) post = norm(l.ln2_sum, post);
+    return tap({SiteKind::resid_post, layer}, post);
   }
 
   /// What a part of the block adds to the stream: its output, or the norm of that.
@@ -397,6 +418,13 @@ ForwardResult Model::forward(const Ctx& ctx, std::span<const std::int32_t> token
     if (tokens[i] < 0 || tokens[i] >= c.dims.vocab)
       throw Error(c.name, fmt::format("token ids in [0, {})", c.dims.vocab),
                   fmt::format("{} at position {}", tokens[i], i));
+  if (cache && !c.causal)
+    throw Error(c.name, "a whole text at once", "a cache of its beginning",
+                "every token of this model sees the later ones too, so that nothing stays when one more comes");
+  for (std::size_t i = 0; c.segments > 0 && i < ctx.segments.size(); ++i)
+    if (ctx.segments.size() != tokens.size() || ctx.segments[i] < 0 || ctx.segments[i] >= c.segments)
+      throw Error(c.name, fmt::format("a segment in [0, {}) for each of {} tokens", c.segments, tokens.size()),
+                  fmt::format("{} of {}", ctx.segments[i], ctx.segments.size()));
   assert(!(cache && (ctx.tape || !lengths.empty())) && (all_logits || lengths.size() <= 1));
   assert(ctx.context <= 0 || c.position != PositionKind::learned);
   const int context = ctx.context > 0 ? ctx.context : c.context;

@@ -1,6 +1,6 @@
 #pragma once
-// A decoder-only transformer: immutable weights and one forward pass, used for inference, capture, intervention and
-// generation.
+// A transformer of one stack, decoder or encoder: immutable weights and one forward pass, used for inference, capture,
+// intervention and generation.
 
 #include <atomic>
 #include <filesystem>
@@ -33,6 +33,8 @@ struct Ctx {
   std::stop_token stop = {};               ///< checked between layers and inside long ones; throws Cancelled
   std::atomic<float>* progress = nullptr;  ///< 0…1, written by the pass
   Tape* tape = nullptr;                    ///< the pass records itself on it; may be null
+  /// By token, of models with segments (the first text is 0, the one behind a separator 1); empty = all 0.
+  std::span<const std::int32_t> segments = {};
   double entropy_price = 0;  ///< with a tape: what a nat of attention entropy (without the first key; mean
                              ///< over rows, heads, layers) adds to the number that is differentiated
   /// > 0: texts of so many tokens are read, whatever the model's context. For models without learned positions, where
@@ -63,7 +65,8 @@ struct LayerRange {
 };
 
 struct ForwardResult {
-  Tensor logits;                   ///< (query, vocab) or (1, vocab); undefined when the pass stopped before them
+  Tensor logits;  ///< (query, vocab) or (1, vocab); undefined when the pass stopped before them, or the
+                  ///< model has none (ModelConfig::predicts)
   std::vector<AttentionMap> maps;  ///< by layer, text, head; empty when none were asked for
 };
 
@@ -89,7 +92,8 @@ class Model {
   /// not finite. `layers` other than all of them needs a pass without a cache.
   /// `lengths`: several texts one after another in `tokens`, each beginning at position 0 and seeing itself only; then
   /// there is no cache, and all logits are given. Rows of every site are the positions of all texts.
-  /// With a tape there is no cache either, and nobody may want the site `result`.
+  /// With a tape there is no cache either, and nobody may want the site `result`; nor is there one in a model that
+  /// sees later tokens.
   ForwardResult forward(const Ctx& ctx, std::span<const std::int32_t> tokens, KvCache* cache = nullptr,
                         const MapRequest& maps = {}, bool all_logits = true, const LayerRange& layers = {},
                         std::span<const Index> lengths = {}) const;

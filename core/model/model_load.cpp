@@ -49,6 +49,7 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
   };
   parts->token_embedding = checked(raw.token_embedding, -1, "token embedding");
   parts->position_embedding = checked(raw.position_embedding, -1, "position embedding");
+  parts->segment_embedding = checked(raw.segment_embedding, -1, "segment embedding");
   // A norm without weights of its own has a gain of 1; one without a bias adds 0.
   const auto norm_of = [&](NormKind of, const Tensor& gain, const Tensor& bias, Index width, int layer,
                            const char* role) {
@@ -61,11 +62,12 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
     return norm_of(c.norm, gain, bias, size, layer, role);
   };
   const Index width = c.dims.d_model;
-  const bool before = c.norm_place != NormPlace::behind, behind = c.norm_place != NormPlace::before;
+  const bool before = c.norms_before(), behind = c.norms_behind();
   if (c.embedding_norm)
     parts->embedding_norm = norm(raw.embedding_gain, raw.embedding_bias, width, -1, "norm of the embedding");
-  parts->final_norm = norm_of(c.final_norm(), raw.final_gain, raw.final_bias, width, -1, "final norm");
-  const auto causal = causal_rule();
+  if (c.last_norm())
+    parts->final_norm = norm_of(c.final_norm(), raw.final_gain, raw.final_bias, width, -1, "final norm");
+  const auto whole = c.causal ? causal_rule() : full_rule();
   for (std::size_t i = 0; i < raw.layers.size(); ++i) {
     if (watch.stop.stop_requested()) throw Cancelled();
     const RawLayer& r = raw.layers[i];
@@ -76,7 +78,12 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
     Layer layer;
     const bool mlp = c.dims.d_mlp > 0;
     if (before) layer.ln1 = norm(r.ln1_gain, r.ln1_bias, width, index, "first norm");
+    if (before && index == 0 && !c.first_norm) layer.ln1.kind = NormKind::none;
     if (before && mlp && !c.shared_norm) layer.ln2 = norm(r.ln2_gain, r.ln2_bias, width, index, "second norm");
+    if (c.norms_sums()) {
+      layer.ln1_sum = norm(r.ln1_gain, r.ln1_bias, width, index, "norm behind attention");
+      if (mlp) layer.ln2_sum = norm(r.ln2_gain, r.ln2_bias, width, index, "norm behind the MLP");
+    }
     if (behind) layer.ln1_post = norm(r.ln1_post_gain, {}, width, index, "norm behind attention");
     if (behind && mlp) layer.ln2_post = norm(r.ln2_post_gain, {}, width, index, "norm behind the MLP");
     if (mlp && c.mlp_norm)
@@ -89,7 +96,9 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
       layer.k_norm =
           norm(r.k_norm_gain, r.k_norm_bias, full ? c.dims.kv_heads * head : head, index, "norm of the keys");
     }
-    layer.rule = c.window(index) > 0 ? window_rule(c.window(index)) : causal;
+    layer.rule = c.window(index) == 0 ? whole
+                 : c.causal           ? window_rule(c.window(index))
+                                      : parse_mask(fmt::format("global 0 window {}", c.window(index)));
     if (c.turns(index)) {
       const auto same = std::ranges::find(parts->rotations, c.rotary_of(index), &Rotation::config);
       layer.rotary = static_cast<int>(same - parts->rotations.begin());
@@ -140,10 +149,24 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
       *watch.progress =
           reading_share + (1 - reading_share) * static_cast<float>(i + 1) / static_cast<float>(raw.layers.size() + 1);
   }
-  parts->unembedding = backend.linear_weights({checked(raw.unembedding, -1, "unembedding")},
-                                              {checked(raw.unembedding_bias, -1, "unembedding")}, changing);
+  if (c.head_layer && c.predicts) {
+    parts->head =
+        backend.linear_weights({checked(raw.head_weight, -1, "head")}, {checked(raw.head_bias, -1, "head")}, changing);
+    parts->head_norm = norm(raw.head_norm_gain, raw.head_norm_bias, width, -1, "norm of the head");
+  }
+  if (c.predicts)
+    parts->unembedding = backend.linear_weights({checked(raw.unembedding, -1, "unembedding")},
+                                                {checked(raw.unembedding_bias, -1, "unembedding")}, changing);
   parts->adapted_elsewhere = raw.adapted_elsewhere;
-  parts->info = {c.name, c.family, c.dims, c.context, raw.parameters, raw.dtype};
+  parts->info = {c.name,
+                 c.family,
+                 c.dims,
+                 c.context,
+                 raw.parameters,
+                 raw.dtype,
+                 !c.predicts ? Objective::nothing
+                 : c.causal  ? Objective::next_token
+                             : Objective::masked_token};
   return std::shared_ptr<const Model>(new Model(std::move(parts)));
 }
 

@@ -23,6 +23,7 @@ struct Latents {
 
 struct Layer {
   NormWeights ln1, ln2, ln1_post, ln2_post;  // undefined where the block has none
+  NormWeights ln1_sum, ln2_sum;              // of the stream itself
   NormWeights q_norm, k_norm, mlp_norm;
   Latents latents;          // in models with latents
   std::vector<Linear> qkv;  // one product with q, k and v side by side, or three
@@ -44,9 +45,11 @@ struct Rotation {
 struct Model::Parts {
   ModelConfig config;
   ModelInfo info;
-  Tensor token_embedding, position_embedding;  // (vocab, d_model), (context, d_model)
+  Tensor token_embedding, position_embedding, segment_embedding;  // (vocab | context | segments, d_model)
   std::vector<Layer> layers;
   NormWeights embedding_norm, final_norm;
+  Linear head;  // before the unembedding, with a norm behind it; undefined in decoders
+  NormWeights head_norm;
   Linear unembedding;
   std::vector<std::string> adapted_elsewhere;  // tensors outside the blocks that an adapter changed
   std::vector<Rotation> rotations;             // each that some layer uses, once

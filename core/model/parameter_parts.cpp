@@ -34,6 +34,7 @@ ParameterParts parameter_parts(const ModelConfig& c) {
   const std::int64_t biased = c.norm == NormKind::layer_norm && c.bias.norm ? 2 : 1, parts = m > 0 ? 2 : 1;
   ParameterParts out;
   out.embedding = vocab * d;
+  out.embedding += std::int64_t{c.segments} * d;
   out.positions = c.position == PositionKind::learned ? std::int64_t{c.context + c.position_offset} * d : 0;
   out.attention_biases = layers * ((c.bias.q ? q : 0) + (c.bias.k ? k : 0) + (c.bias.v ? k : 0) + (c.bias.o ? d : 0));
   out.attention =
@@ -61,15 +62,17 @@ ParameterParts parameter_parts(const ModelConfig& c) {
     const std::int64_t before = c.norm_place == NormPlace::behind ? 0
                                 : c.shared_norm                   ? 1
                                                                   : parts,
-                       behind = c.norm_place == NormPlace::before ? 0 : parts;
+                       behind = c.norms_behind() ? parts : 0;
     out.norms += biased * d * (layers * (before + behind) + (c.embedding_norm ? 1 : 0)) +
-                 (c.final_norm() == c.norm ? biased : 1) * d;
+                 (c.last_norm() ? (c.final_norm() == c.norm ? biased : 1) * d : 0) +
+                 (c.head_layer && c.predicts ? biased * d : 0) - (c.first_norm ? 0 : biased * d);
     if (c.mlp_norm && c.norm == NormKind::layer_norm) out.norms += layers * biased * m;
     const std::int64_t heads = c.qk_norm == QkNorm::full_width || c.qk_norm_by_head ? q + k : 2 * c.dims.d_head;
     if (c.qk_norm != QkNorm::none) out.norms += layers * heads * (c.bias.qk_norm ? 2 : 1);
   }
-  if (c.bias.unembedding) out.unembedding = vocab;
-  (c.tied_embeddings ? out.tied : out.unembedding) += d * vocab;
+  if (c.bias.unembedding && c.predicts) out.unembedding = vocab;
+  if (c.head_layer && c.predicts) out.unembedding += d * d + (c.bias.head ? d : 0);
+  if (c.predicts) (c.tied_embeddings ? out.tied : out.unembedding) += d * vocab;
   return out;
 }
 

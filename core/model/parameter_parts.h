@@ -5,7 +5,8 @@
 //   biases, those that the model has; by latents another sum, which the source has); MLP, per layer, 2 d m, or 3 d m
 //   when gated (+ m (2 m) + d biases, + 2 of xIELU), where it has E experts E times that of one, and d E (+ E) of the
 //   router;  norms, per layer as many as it has and one behind the last, 2 d each (LayerNorm with a bias) or d, and
-//   those of queries and keys and of latents;  unembedding d V, or nothing of its own when it is the embedding again.
+//   those of queries and keys and of latents;  unembedding d V, or nothing of its own when it is the embedding again,
+//   and d² + d of a layer before it. Segments count as embeddings.
 
 #include <cstdint>
 #include <string>

@@ -239,16 +239,18 @@ Table attend(const ModelConfig& c, const RawLayer& w, int layer, const Table& x,
     const Index group = head * shared / heads;  // the key and value head that it reads
     Table pattern(n, n);
     for (Index query = 0; query < n; ++query) {
-      const Index first = c.window(layer) > 0 ? std::max<Index>(0, query - c.window(layer) + 1) : 0;
-      for (Index key = first; key <= query; ++key) {
+      const Index reach = c.window(layer) > 0 ? c.window(layer) - 1 : n;
+      const Index first = std::max<Index>(0, query - reach), last = c.causal ? query : std::min(n - 1, query + reach);
+      for (Index key = first; key <= last; ++key) {
         double score = 0;
         for (Index i = 0; i < d; ++i) score += q.at(query, head * d + i) * k.at(key, group * d + i);
         score = capped(score * scale, c.score_cap);
-        if (c.position == PositionKind::alibi) score -= nth(c.alibi_slopes, head) * static_cast<double>(query - key);
+        if (c.position == PositionKind::alibi)
+          score -= nth(c.alibi_slopes, head) * static_cast<double>(std::abs(query - key));
         pattern.at(query, key) = score;
       }
-      softmax(pattern, query, first, query, w.sinks, head);
-      for (Index key = first; key <= query; ++key)
+      softmax(pattern, query, first, last, w.sinks, head);
+      for (Index key = first; key <= last; ++key)
         for (Index i = 0; i < wide; ++i)
           z.at(query, head * wide + i) += pattern.at(query, key) * v.at(key, group * wide + i);
     }
@@ -341,31 +343,37 @@ Table experts(const ModelConfig& c, const RawExperts& w, const Table& x, const s
 
 Table block(const ModelConfig& c, const RawLayer& w, int layer, const Table& x, std::vector<Table>& patterns,
             const std::stop_token& stop) {
-  const bool before = c.norm_place != NormPlace::behind, behind = c.norm_place != NormPlace::before;
-  const Table attention_in = before ? normed(c, x, w.ln1_gain, w.ln1_bias) : x;
+  const bool before = c.norms_before(), behind = c.norms_behind();
+  const Table attention_in = before && (layer > 0 || c.first_norm) ? normed(c, x, w.ln1_gain, w.ln1_bias) : x;
   Table attention = attend(c, w, layer, attention_in, patterns, stop);
   if (behind) attention = normed(c, std::move(attention), w.ln1_post_gain, {});
-  const Table after = sum(x, attention);
+  Table after = sum(x, attention);
+  if (c.norms_sums()) after = normed(c, std::move(after), w.ln1_gain, w.ln1_bias);
   if (c.dims.d_mlp == 0) return after;
   const Table& read = c.dims.parallel ? x : after;
   const Table mlp_in = c.shared_norm ? attention_in : before ? normed(c, read, w.ln2_gain, w.ln2_bias) : read;
   Table mlp = c.experts.at(layer) ? experts(c, w.experts, mlp_in, stop) : feed_forward(c, w, mlp_in, stop);
   if (behind) mlp = normed(c, std::move(mlp), w.ln2_post_gain, {});
-  return sum(after, mlp);
+  Table out = sum(after, mlp);
+  return c.norms_sums() ? normed(c, std::move(out), w.ln2_gain, w.ln2_bias) : out;
 }
 
 }  // namespace
 
 Pass forward(const ModelConfig& c, const RawWeights& w, std::span<const std::int32_t> tokens,
-             const std::stop_token& stop, std::atomic<float>* progress) {
+             const std::stop_token& stop, std::atomic<float>* progress, std::span<const std::int32_t> segments) {
   Table x(static_cast<Index>(tokens.size()), c.dims.d_model);
   for (Index row = 0; row < x.rows; ++row)
     for (Index i = 0; i < x.columns; ++i)
       x.at(row, i) = c.embedding_scale * static_cast<double>(w.token_embedding.at(nth(tokens, row), i));
-  if (c.embedding_norm) x = normed(c, std::move(x), w.embedding_gain, w.embedding_bias);
+  if (c.embedding_norm && !c.norm_of_embeddings) x = normed(c, std::move(x), w.embedding_gain, w.embedding_bias);
   if (c.position == PositionKind::learned)
     for (Index row = 0; row < x.rows; ++row)
       for (Index i = 0; i < x.columns; ++i) x.at(row, i) += static_cast<double>(w.position_embedding.at(row, i));
+  for (Index row = 0; c.segments > 0 && row < x.rows; ++row)
+    for (Index i = 0; i < x.columns; ++i)
+      x.at(row, i) += number(w.segment_embedding.select(0, segments.empty() ? 0 : nth(segments, row)), i);
+  if (c.norm_of_embeddings) x = normed(c, std::move(x), w.embedding_gain, w.embedding_bias);
 
   Pass out;
   for (int layer = 0; layer < c.dims.layers; ++layer) {
@@ -373,8 +381,14 @@ Pass forward(const ModelConfig& c, const RawWeights& w, std::span<const std::int
     out.resid_post.push_back(x);
     if (progress) *progress = static_cast<float>(layer + 1) / static_cast<float>(c.dims.layers + 1);
   }
-  out.logits = product(normed(c, c.final_norm(), std::move(x), w.final_gain, w.final_bias), w.unembedding,
-                       w.unembedding_bias, stop);
+  if (!c.predicts) return out;
+  if (c.last_norm()) x = normed(c, c.final_norm(), std::move(x), w.final_gain, w.final_bias);
+  if (c.head_layer) {
+    x = product(x, w.head_weight, w.head_bias, stop);
+    activate(c.head_activation, x, {});
+    x = normed(c, std::move(x), w.head_norm_gain, w.head_norm_bias);
+  }
+  out.logits = product(x, w.unembedding, w.unembedding_bias, stop);
   for (double& value : out.logits.values) value = capped(value * c.logit_scale, c.logit_cap);
   return out;
 }

@@ -6,9 +6,9 @@
 //
 //   Vaswani et al. 2017 (attention), Radford et al. 2019 (norms before), Zhang and Sennrich 2019 (RMSNorm), Su et al.
 //   2021 (rotary), Press et al. 2022 (ALiBi), Shazeer 2020 (gated MLPs), Ainslie et al. 2023 (grouped queries),
-//   Dehghani et al. 2023 (norms of queries and keys), Wang and Komatsuzaki 2021 (parallel blocks), Gemma Team 2024
-//   (soft caps), Jiang et al. 2024 and OpenAI 2025 (experts), Huang and Schlag 2025 (xIELU), DeepSeek-AI 2024 (latent
-//   keys and values).
+//   Devlin et al. 2019 (encoders, segments, the layer before the logits), Dehghani et al. 2023 (norms of queries and
+//   keys), Wang and Komatsuzaki 2021 (parallel blocks), Gemma Team 2024 (soft caps), Jiang et al. 2024 and OpenAI 2025
+//   (experts), Huang and Schlag 2025 (xIELU), DeepSeek-AI 2024 (latent keys and values).
 
 #include <atomic>
 #include <cstdint>
@@ -33,13 +33,14 @@ struct Table {
 struct Pass {
   std::vector<std::vector<Table>> patterns;  ///< (layer)(head): (query, key), zeros where a query does not see
   std::vector<Table> resid_post;             ///< (layer): (position, d_model)
-  Table logits;                              ///< (position, vocab)
+  Table logits;                              ///< (position, vocab); empty where the model has none
 };
 
 /// `tokens`: ids inside the vocabulary, no more than the context. A pass of n tokens multiplies each weight n times, on
 /// one core: seconds for a hundred million weights and a line of text. Throws Cancelled.
 Pass forward(const ModelConfig& config, const RawWeights& weights, std::span<const std::int32_t> tokens,
-             const std::stop_token& stop = {}, std::atomic<float>* progress = nullptr);
+             const std::stop_token& stop = {}, std::atomic<float>* progress = nullptr,
+             std::span<const std::int32_t> segments = {});
 
 /// −ln p(token i + 1 | tokens 0 … i) in nats, i = 0 … n − 2.
 std::vector<double> losses(const Table& logits, std::span<const std::int32_t> tokens);

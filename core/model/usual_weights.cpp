@@ -84,33 +84,53 @@ class UsualReader {
       reader_.take(n_.positions + ".weight", {c_.context + c_.position_offset, d}, [&](const Tensor& table) {
         weights.position_embedding = table.slice(0, c_.position_offset, c_.position_offset + c_.context);
       });
+    if (c_.segments > 0) reader_.take(n_.segments + ".weight", {c_.segments, d}, weights.segment_embedding);
     if (c_.embedding_norm) norm(n_.embedding_norm, d, weights.embedding_gain, weights.embedding_bias);
     weights.layers.resize(static_cast<std::size_t>(dims.layers));
     for (int layer = 0; layer < dims.layers; ++layer)
       block(n_.block + std::to_string(layer) + ".", layer, nth(weights.layers, layer));
-    norm(n_.final_norm, d, weights.final_gain, weights.final_bias);
-    if (c_.tied_embeddings) {
-      if (weights.token_embedding.defined()) weights.unembedding = weights.token_embedding.transpose(0, 1);
-    } else {
-      reader_.take_outside(head_ + ".weight", {dims.vocab, d},
-                           [&](const Tensor& head) { weights.unembedding = head.transpose(0, 1); });
-    }
-    if (c_.bias.unembedding)
-      reader_.take_outside(head_ + ".bias", {dims.vocab}, [&](const Tensor& bias) { weights.unembedding_bias = bias; });
+    if (c_.last_norm()) norm(n_.final_norm, d, weights.final_gain, weights.final_bias);
+    if (c_.predicts) logits(weights);
     if (n_.layers_behind) reader_.ignore_layers_from(dims.layers);
     reader_.finish(c_, weights);
     return weights;
   }
 
  private:
+  void logits(RawWeights& weights) {
+    const Index d = c_.dims.d_model, vocab = c_.dims.vocab;
+    if (c_.head_layer) {
+      const auto take = [&](const std::string& name, const Shape& shape, Tensor& into) {
+        reader_.take_outside(name, shape, [&](const Tensor& found) { into = found; });
+      };
+      reader_.take_outside(n_.head + ".weight", {d, d},
+                           [&](const Tensor& found) { weights.head_weight = found.transpose(0, 1); });
+      if (c_.bias.head) take(n_.head + ".bias", {d}, weights.head_bias);
+      take(norm_name(n_.head_norm, true), {d}, weights.head_norm_gain);
+      if (c_.bias.norm) take(norm_name(n_.head_norm, false), {d}, weights.head_norm_bias);
+    }
+    if (c_.tied_embeddings) {
+      if (weights.token_embedding.defined()) weights.unembedding = weights.token_embedding.transpose(0, 1);
+    } else {
+      reader_.take_outside(head_ + ".weight", {vocab, d},
+                           [&](const Tensor& head) { weights.unembedding = head.transpose(0, 1); });
+    }
+    if (!c_.bias.unembedding) return;
+    // Where the matrix is the embedding again the bias stands by itself, as a rule.
+    const std::string beside = head_ + ".bias";
+    const bool own = n_.unembedding_bias.empty() || (!c_.tied_embeddings && reader_.contains(beside));
+    reader_.take_outside(own ? beside : n_.unembedding_bias, {vocab},
+                         [&](const Tensor& bias) { weights.unembedding_bias = bias; });
+  }
+
   void block(const std::string& at, int layer, RawLayer& raw) {
     const ModelDims& dims = c_.dims;
     const Index d = dims.d_model, queries = Index{dims.heads} * dims.d_head, keys = Index{dims.kv_heads} * dims.d_head;
-    if (c_.norm_place != NormPlace::behind) {
-      norm(at + n_.ln1, d, raw.ln1_gain, raw.ln1_bias);
+    if (c_.norms_before() || c_.norms_sums()) {
+      if (layer > 0 || c_.first_norm) norm(at + n_.ln1, d, raw.ln1_gain, raw.ln1_bias);
       if (!c_.shared_norm) norm(at + n_.ln2, d, raw.ln2_gain, raw.ln2_bias);
     }
-    if (c_.norm_place != NormPlace::before) {
+    if (c_.norms_behind()) {
       Tensor none;
       norm(at + n_.ln1_post, d, raw.ln1_post_gain, none);
       norm(at + n_.ln2_post, d, raw.ln2_post_gain, none);
@@ -200,15 +220,20 @@ class UsualReader {
   void norm(const std::string& name, Index width, Tensor& gain, Tensor& bias) {
     norm(name, Shape{width}, c_.norm == NormKind::layer_norm && c_.bias.norm, gain, bias);
   }
+  /// Older files call gain and bias gamma and beta.
+  std::string norm_name(const std::string& name, bool gain) const {
+    const std::string usual = name + (gain ? ".weight" : ".bias"), old = name + (gain ? ".gamma" : ".beta");
+    return !reader_.contains(usual) && reader_.contains(old) ? old : usual;
+  }
   void norm(const std::string& name, const Shape& shape, bool with_bias, Tensor& gain, Tensor& bias) {
     if (!c_.norm_weights) return;
-    reader_.take(name + ".weight", shape, gain);
+    reader_.take(norm_name(name, true), shape, gain);
     if (gain.defined() && shape.rank() == 2) gain = gain.reshape({shape.size()});
     if (gain.defined() && c_.norm_gain_plus_one) {
       gain = gain.copy();
       for (float& v : gain.mutable_values()) v += 1;
     }
-    if (with_bias) reader_.take(name + ".bias", shape, bias);
+    if (with_bias) reader_.take(norm_name(name, false), shape, bias);
   }
 
   const ModelConfig& c_;

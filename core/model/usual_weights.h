@@ -20,7 +20,7 @@ enum class FusedQkv {
 
 struct WeightNames {
   std::vector<std::string> prefixes{"model.", ""};
-  std::string embedding = "embed_tokens", embedding_norm, positions;
+  std::string embedding = "embed_tokens", embedding_norm, positions, segments;
   std::string block = "layers.", ln1 = "input_layernorm", ln2 = "post_attention_layernorm", ln1_post, ln2_post;
   std::string q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj", o = "self_attn.o_proj";
   std::string q_norm = "self_attn.q_norm", k_norm = "self_attn.k_norm";
@@ -32,9 +32,11 @@ struct WeightNames {
   ExpertNames experts;               ///< in place of these, in layers that have some
   std::string xielu = "mlp.act_fn";  ///< of Activation::xielu
   std::string final_norm = "norm", unembedding = "lm_head";
-  std::string unembedding_too;  ///< another name of it, in files that have not the first
-  LatentNames latents;          ///< of ModelConfig::latent()
-  bool layers_behind = false;   ///< files may have layers behind the last, which are no part of the decoder
+  std::string unembedding_too;   ///< another name of it, in files that have not the first
+  std::string unembedding_bias;  ///< where it is not the unembedding's name with ".bias"
+  std::string head, head_norm;   ///< of ModelConfig::head_layer; never behind a prefix
+  LatentNames latents;           ///< of ModelConfig::latent()
+  bool layers_behind = false;    ///< files may have layers behind the last, which are no part of the decoder
   std::vector<std::string> ignored{"self_attn.rotary_emb.inv_freq"};  ///< of a block: buffers that no pass needs
 };
 

@@ -97,6 +97,7 @@ float score_scale(const ModelConfig& config, int layer) {
 Tensor embedded(const ModelConfig& config, const ModelWeights& weights, Backend& backend, const Tensor& rows) {
   const Tensor scaled =
       config.embedding_scale == 1 ? rows : backend.scale(rows, static_cast<float>(config.embedding_scale));
+  assert(!config.norm_of_embeddings);  // then no row stands for itself
   return config.embedding_norm ? normalized(config, weights.embedding_norm, backend, scaled) : scaled;
 }
 
@@ -119,11 +120,11 @@ Tensor turning_keys(const ModelConfig& config, const BlockWeights& block, Backen
 }
 
 SiteKind attention_input(const ModelConfig& config) {
-  return config.norm_place == NormPlace::behind ? SiteKind::resid_pre : SiteKind::ln1_normalized;
+  return config.norms_before() ? SiteKind::ln1_normalized : SiteKind::resid_pre;
 }
 
 SiteKind mlp_input(const ModelConfig& config) {
-  if (config.norm_place == NormPlace::behind) return config.dims.parallel ? SiteKind::resid_pre : SiteKind::resid_mid;
+  if (!config.norms_before()) return config.dims.parallel ? SiteKind::resid_pre : SiteKind::resid_mid;
   return config.dims.parallel && config.shared_norm ? SiteKind::ln1_normalized : SiteKind::ln2_normalized;
 }
 
@@ -144,7 +145,7 @@ SiteKind input_site(const ModelConfig& config, WeightMatrix matrix) {
 }
 
 SiteKind output_site(const ModelConfig& config, WeightMatrix matrix) {
-  const bool behind = config.norm_place != NormPlace::before;
+  const bool behind = config.norms_behind();
   switch (matrix) {
     case WeightMatrix::q:
       return SiteKind::q;
@@ -177,28 +178,32 @@ SiteKind meeting_site(const ModelConfig& config, bool keys) {
 ModelWeights Model::weights() const {
   const Parts& m = *parts_;
   const ModelDims& d = m.config.dims;
-  ModelWeights out{m.token_embedding,
-                   m.position_embedding,
-                   {},
-                   m.embedding_norm,
-                   m.final_norm,
-                   m.unembedding.parts[0],
-                   m.unembedding.biases.empty() ? Tensor() : m.unembedding.biases[0]};
+  const auto whole = [](const Linear& product, Tensor& weight, Tensor& bias) {
+    if (!product.defined()) return;
+    weight = product.parts[0];
+    if (!product.biases.empty()) bias = product.biases[0];
+  };
+  ModelWeights out;
+  out.token_embedding = m.token_embedding;
+  out.position_embedding = m.position_embedding;
+  out.segment_embedding = m.segment_embedding;
+  out.embedding_norm = m.embedding_norm;
+  out.final_norm = m.final_norm;
+  whole(m.head, out.head, out.head_bias);
+  out.head_norm = m.head_norm;
+  whole(m.unembedding, out.unembedding, out.unembedding_bias);
   for (const Layer& layer : m.layers) {
     BlockWeights& block = out.blocks.emplace_back();
     block.ln1 = layer.ln1;
     block.ln1_post = layer.ln1_post;
     block.ln2_post = layer.ln2_post;
+    block.ln1_sum = layer.ln1_sum;
+    block.ln2_sum = layer.ln2_sum;
     block.q_norm = layer.q_norm;
     block.k_norm = layer.k_norm;
     if (!layer.o.biases.empty()) block.o_bias = layer.o.biases[0];
     block.sinks = layer.sinks;
     block.ln2 = layer.ln2;
-    const auto whole = [](const Linear& product, Tensor& weight, Tensor& bias) {
-      if (!product.defined()) return;
-      weight = product.parts[0];
-      if (!product.biases.empty()) bias = product.biases[0];
-    };
     whole(layer.gate, block.gate, block.gate_bias);
     whole(layer.up, block.up, block.up_bias);
     whole(layer.down, block.down, block.down_bias);

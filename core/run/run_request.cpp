@@ -46,6 +46,10 @@ ordered_json as_json(const RunRequest& request) {
   result["add_bos"] = request.add_bos ? ordered_json(*request.add_bos) : ordered_json(nullptr);
   if (request.ids_are_whole) result["ids_are_whole"] = true;  // left out else, as edits are
   result["parse_special"] = request.parse_special;
+  for (const MaskedPosition& each : request.masked) {  // left out else, as edits are
+    result["masked"].push_back({{"position", each.position}});
+    if (each.shown) result["masked"].back()["shown"] = *each.shown;
+  }
   result["too_long"] = name_in(too_long_names, request.too_long);
   result["capture"] = capture;
   // Left out when there are none: a run without edits keeps the hash it had before there were any.
@@ -71,6 +75,16 @@ CaptureSpec capture_from(const JsonView& value) {
   return spec;
 }
 
+MaskedPosition masked_from(const JsonView& value) {
+  JsonFields fields(value);
+  MaskedPosition masked;
+  constexpr int most = std::numeric_limits<int>::max();
+  fields.read("position", masked.position, -most, most);
+  if (const auto shown = fields.find("shown")) masked.shown = shown->small(0);
+  fields.done();
+  return masked;
+}
+
 std::vector<Token> tokens_of_ids(const LoadedModel& loaded, const std::vector<std::int32_t>& ids) {
   std::vector<Token> tokens;
   tokens.reserve(ids.size());
@@ -92,7 +106,7 @@ std::vector<Token> tokens_of_text(const LoadedModel& loaded, const RunRequest& r
                 "a tokenizer (tokenizer.json, vocab.json + merges.txt, or tokenizer.model) in the model's folder",
                 "none", "token ids can be given instead of text");
   if (request.text.empty()) throw Error("text", "at least one character", "an empty text");
-  return loaded.tokenizer->encode(request.text, {request.parse_special, most, stop});
+  return loaded.tokenizer->encode(request.text, {request.parse_special || !loaded.model->config().causal, most, stop});
 }
 
 /// Puts BOS in front when the request or the tokenizer asks for it; says whether it did.
@@ -110,13 +124,58 @@ bool add_bos(const LoadedModel& loaded, const RunRequest& request, const std::st
   return true;
 }
 
+/// Puts behind a text what an encoder was trained to find there.
+/// How many tokens that are.
+int add_behind(const LoadedModel& loaded, const RunRequest& request, std::vector<Token>& tokens) {
+  const auto behind = loaded.tokenizer ? loaded.tokenizer->behind() : std::nullopt;
+  const bool whole = !request.ids.empty() || !request.add_bos.value_or(true);  // the text as it is
+  if (loaded.model->config().causal || whole || !behind) return 0;
+  tokens.push_back(tokens_of_ids(loaded, {*behind}).front());
+  return 1;
+}
+
+/// Masks what is to be masked, says what is masked already, and tells segments apart.
+void mark(const LoadedModel& loaded, const RunRequest& request, std::vector<Token>& tokens) {
+  const ModelConfig& config = loaded.model->config();
+  const auto mask = loaded.tokenizer ? loaded.tokenizer->mask() : std::nullopt;
+  if (!request.masked.empty() && (config.causal || !mask))
+    throw Error(config.name, "a model that is asked for masked tokens, with a token for them",
+                config.causal ? "a decoder, which says what comes next" : "a tokenizer without one");
+  const int n = static_cast<int>(tokens.size());
+  for (const MaskedPosition& each : request.masked) {
+    const int at = each.position < 0 ? n + each.position : each.position;
+    if (at < 0 || at >= n)
+      throw Error("masked position", fmt::format("a position from 0 to {}", n - 1), std::to_string(each.position));
+    if (each.shown.value_or(0) >= config.dims.vocab)
+      throw Error("masked position", fmt::format("a token below {}", config.dims.vocab), std::to_string(*each.shown));
+    Token& token = nth(tokens, at);
+    if (token.masked) continue;
+    const std::int32_t original = token.id;
+    const Token written = tokens_of_ids(loaded, {each.shown.value_or(*mask)}).front();
+    token.id = written.id;
+    token.bytes = written.bytes;
+    token.label = written.label;
+    token.masked = true;
+    token.original = original;
+  }
+  if (config.causal) return;
+  int segment = 0;
+  for (Token& token : tokens) {
+    if (token.id == mask) token.masked = true;
+    token.segment = std::min(segment, std::max(config.segments - 1, 0));
+    if (loaded.tokenizer && token.id == loaded.tokenizer->behind()) ++segment;
+  }
+}
+
 /// How many tokens the run may have: the trained context, or more where an edit says how positions go on.
 int context_of(const LoadedModel& loaded, const RunRequest& request) {
   const ModelConfig& config = loaded.model->config();
   return reads_past_context(request.edits, config) ? std::max(config.context, longest_edited_text) : config.context;
 }
 
-void cut(std::vector<Token>& tokens, const RunRequest& request, const ModelConfig& config, int limit, bool has_bos) {
+/// `behind`: 1 where the last token stays, whatever is cut.
+void cut(std::vector<Token>& tokens, const RunRequest& request, const ModelConfig& config, int limit, bool has_bos,
+         int behind) {
   const auto context = static_cast<std::size_t>(std::max(limit, 0));
   if (context == 0 || tokens.size() <= context) return;
   // What was read already is as long as it is; `too_long` is for other texts.
@@ -124,7 +183,7 @@ void cut(std::vector<Token>& tokens, const RunRequest& request, const ModelConfi
     case RunRequest::TooLong::refuse:
       throw TextTooLong(config.name, static_cast<int>(tokens.size()), limit);
     case RunRequest::TooLong::keep_first:
-      tokens.resize(context);
+      tokens.erase(tokens.begin() + static_cast<std::ptrdiff_t>(context - behind), tokens.end() - behind);
       return;
     case RunRequest::TooLong::keep_last:
       const auto first = tokens.begin() + (has_bos && context > 1 ? 1 : 0);
@@ -178,6 +237,8 @@ RunRequest run_request_from_json(const JsonView& value) {
   if (fields.read("add_bos", add_bos)) request.add_bos = add_bos;
   fields.read("ids_are_whole", request.ids_are_whole);
   fields.read("parse_special", request.parse_special);
+  if (const auto masked = fields.find("masked"))
+    for (const JsonView& item : masked->elements("masked positions")) request.masked.push_back(masked_from(item));
   fields.read("too_long", request.too_long, too_long_names);
   if (const auto capture = fields.find("capture")) request.capture = capture_from(*capture);
   if (const auto edits = fields.find("edits"))
@@ -225,13 +286,15 @@ std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request
     throw TextTooLong(config.name, static_cast<int>(refused.at_least), context, false);
   }
   const bool has_bos = add_bos(loaded, request, config.name, tokens);
+  const int behind = add_behind(loaded, request, tokens);
   if (tokens.empty()) throw Error("text", "at least one token", "none");
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i].id < 0 || tokens[i].id >= config.dims.vocab)
       throw Error(fmt::format("token {}", i), fmt::format("ids from 0 to {} ({})", config.dims.vocab - 1, config.name),
                   std::to_string(tokens[i].id));
   }
-  cut(tokens, request, config, context, has_bos);
+  cut(tokens, request, config, context, has_bos, context > behind ? behind : 0);
+  mark(loaded, request, tokens);
   return tokens;
 }
 
@@ -334,13 +397,16 @@ std::shared_ptr<Trace> pass(const LoadedModel& loaded, const RunRequest& request
   TapChain chain(std::move(taps));
   Ctx own = ctx;
   own.tap = &chain;
+  const std::vector<std::int32_t> segments = trace->segments();
+  own.segments = segments;
   if (const int limit = context_of(loaded, request); limit > loaded.model->config().context) own.context = limit;
 
   MapRequest maps;
   maps.storage = trace->plan.maps;
   maps.links = &links;
   if (!request.capture.layers.empty()) maps.layers = &request.capture.layers;
-  const bool all_logits = request.capture.all_logits || request.capture.sites.count(SiteKind::logits) > 0;
+  const bool all_logits = request.capture.all_logits || request.capture.sites.contains(SiteKind::logits) ||
+                          trace->model.objective != Objective::next_token;
 
   const auto start = std::chrono::steady_clock::now();
   ForwardResult result = loaded.model->forward(own, ids, nullptr, maps, all_logits, layers);
@@ -380,6 +446,7 @@ EditSources run_edit_sources(const LoadedModel& loaded, const RunRequest& reques
 std::shared_ptr<const Trace> with_all_logits(const LoadedModel& loaded, const RunRequest& request,
                                              std::shared_ptr<const Trace> trace, const Ctx& ctx,
                                              const PassMemory& memory) {
+  if (trace->model.objective == Objective::nothing) return trace;
   if (trace->logits.defined() && trace->logits.dim(0) == static_cast<Index>(trace->tokens.size())) return trace;
   RunRequest rest = request;
   rest.capture = {.maps = MapStorage::none, .all_logits = true, .byte_budget = request.capture.byte_budget};

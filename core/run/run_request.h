@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/edits/intervention.h"
 #include "core/model/model.h"
+#include "core/run/masked_tokens.h"
 #include "core/text/tokenizer.h"
 #include "core/trace/capture.h"
 #include "core/trace/trace.h"
@@ -32,7 +33,9 @@ struct RunRequest {
   /// `ids` are a text that was read already, BOS and all: nothing is put before them, and the settings around here are
   /// those of the texts that edits take from.
   bool ids_are_whole = false;
-  bool parse_special = false;
+  bool parse_special = false;  ///< encoders always do: how else would one write [MASK]
+  /// Positions of the text, with what stands around it, that an encoder is asked for.
+  std::vector<MaskedPosition> masked;
   /// What to do with a text longer than the context: refuse (a clear error), keep the first, or keep the last tokens.
   enum class TooLong { refuse, keep_first, keep_last } too_long = TooLong::refuse;
   CaptureSpec capture;
@@ -75,9 +78,9 @@ struct TextTooLong : Error {
   bool counted;
 };
 
-/// Tokens of the request, BOS added, cut to the context as asked (BOS stays when the last tokens are kept). Throws
-/// Error on empty text, ids outside the vocabulary, text longer than the context with TooLong::refuse (TextTooLong,
-/// which says by how much); Cancelled when `stop` is requested.
+/// Tokens of the request, BOS added (and, for encoders, what stands behind a text), masked, cut to the context as asked
+/// (BOS stays when the last tokens are kept). Throws Error on empty text, ids outside the vocabulary, text longer than
+/// the context with TooLong::refuse (TextTooLong, which says by how much); Cancelled when `stop` is requested.
 std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request, const std::stop_token& stop = {});
 
 /// The whole pipeline on the calling thread: tokenize, plan, forward, trace. The request's edits come first, then

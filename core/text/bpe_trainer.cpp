@@ -168,7 +168,8 @@ TrainedBpe train_bpe(std::span<const std::string> texts, const BpeTrainerOptions
   }
   std::vector<Word> words = count_words(texts, id_of_byte);
   PairCounts pairs(words);
-  while (static_cast<int>(bpe.tokens.size()) + 1 < options.vocab_size) {
+  const int specials = options.masks ? 2 : 1;
+  while (static_cast<int>(bpe.tokens.size()) + specials < options.vocab_size) {
     const auto [pair, count] = pairs.best();
     if (count < std::max<std::int64_t>(options.at_least, 1)) break;
     const auto made = static_cast<std::int32_t>(bpe.tokens.size());
@@ -177,6 +178,8 @@ TrainedBpe train_bpe(std::span<const std::string> texts, const BpeTrainerOptions
     pairs.merge(pair, made);
   }
   bpe.tokens.emplace_back(TrainedBpe::end_of_text);
+  bpe.masks = options.masks;
+  if (options.masks) bpe.tokens.emplace_back(TrainedBpe::mask);
   return bpe;
 }
 
@@ -185,8 +188,15 @@ std::string tokenizer_json(const TrainedBpe& bpe) {
   const std::string end(TrainedBpe::end_of_text);
   const std::int32_t end_id = bpe.end_of_text_id();
   ordered_json vocab = ordered_json::object(), merges = ordered_json::array();
-  for (std::size_t id = 0; id + 1 < bpe.tokens.size(); ++id) vocab[spelling(bpe.tokens[id])] = id;
+  for (std::int32_t id = 0; id < end_id; ++id) vocab[spelling(nth(bpe.tokens, id))] = id;
   vocab[end] = end_id;
+  if (bpe.masks) vocab[std::string(TrainedBpe::mask)] = bpe.mask_id();
+  const auto added = [](const std::string& name, std::int32_t id) {
+    return ordered_json{{"id", id},        {"content", name},     {"single_word", false}, {"lstrip", false},
+                        {"rstrip", false}, {"normalized", false}, {"special", true}};
+  };
+  ordered_json added_tokens = ordered_json::array({added(end, end_id)});
+  if (bpe.masks) added_tokens.push_back(added(std::string(TrainedBpe::mask), bpe.mask_id()));
   for (const auto& [left, right] : bpe.merges)
     merges.push_back({spelling(nth(bpe.tokens, left)), spelling(nth(bpe.tokens, right))});
   const ordered_json byte_level = {
@@ -194,23 +204,20 @@ std::string tokenizer_json(const TrainedBpe& bpe) {
   const ordered_json special = {{"SpecialToken", {{"id", end}, {"type_id", 0}}}};
   const ordered_json text = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
   const ordered_json second = {{"Sequence", {{"id", "B"}, {"type_id", 0}}}};
+  ordered_json single = ordered_json::array({special, text}),
+               pair = ordered_json::array({special, text, special, second});
+  if (bpe.masks) single.push_back(special), pair.push_back(special);
   const ordered_json in_front = {
       {"type", "TemplateProcessing"},
-      {"single", ordered_json::array({special, text})},
-      {"pair", ordered_json::array({special, text, special, second})},
+      {"single", single},
+      {"pair", pair},
       {"special_tokens", {{end, {{"id", end}, {"ids", {end_id}}, {"tokens", {end}}}}}},
   };
   const ordered_json document = {
       {"version", "1.0"},
       {"truncation", nullptr},
       {"padding", nullptr},
-      {"added_tokens", ordered_json::array({{{"id", end_id},
-                                             {"content", end},
-                                             {"single_word", false},
-                                             {"lstrip", false},
-                                             {"rstrip", false},
-                                             {"normalized", false},
-                                             {"special", true}}})},
+      {"added_tokens", added_tokens},
       {"normalizer", nullptr},
       {"pre_tokenizer", byte_level},
       {"post_processor", in_front},
@@ -236,10 +243,11 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const TrainedBpe& bpe) {
 
 void save_tokenizer(const TrainedBpe& bpe, const std::filesystem::path& folder) {
   const std::string end(TrainedBpe::end_of_text);
-  const nlohmann::ordered_json settings = {{"tokenizer_class", "PreTrainedTokenizerFast"},
-                                           {"bos_token", end},
-                                           {"eos_token", end},
-                                           {"clean_up_tokenization_spaces", false}};
+  nlohmann::ordered_json settings = {{"tokenizer_class", "PreTrainedTokenizerFast"},
+                                     {"bos_token", end},
+                                     {"eos_token", end},
+                                     {"clean_up_tokenization_spaces", false}};
+  if (bpe.masks) settings["mask_token"] = std::string(TrainedBpe::mask);
   write_file_atomically(folder / "tokenizer.json", tokenizer_json(bpe));
   write_file_atomically(folder / "tokenizer_config.json", settings.dump(1) + "\n");
 }

@@ -19,15 +19,20 @@ namespace headscope {
 struct BpeTrainerOptions {
   int vocab_size = 512;       ///< all tokens: 256 bytes, the merges, and the end-of-text token; at least 257
   std::int64_t at_least = 2;  ///< a pair seen fewer times is not merged, so that the vocabulary may stay smaller
+  bool masks = false;         ///< for encoders: one token more, "[MASK]", and end-of-text behind every text too
 };
 
-/// What was learned. Ids: bytes in the order of GPT-2's alphabet, then one per merge in order, then end-of-text last.
+/// What was learned. Ids: bytes in the order of GPT-2's alphabet, then one per merge in order, then end-of-text, and
+/// last, where it is asked for, the token that masks others.
 struct TrainedBpe {
   static constexpr std::string_view end_of_text = "<|endoftext|>";
-  std::vector<std::string> tokens;                            ///< the bytes of every token; the last one is end_of_text
+  static constexpr std::string_view mask = "[MASK]";
+  bool masks = false;
+  std::vector<std::string> tokens;                            ///< the bytes of every token, the names of the last
   std::vector<std::pair<std::int32_t, std::int32_t>> merges;  ///< merge i makes token 256 + i
 
-  std::int32_t end_of_text_id() const { return static_cast<std::int32_t>(tokens.size()) - 1; }
+  std::int32_t end_of_text_id() const { return static_cast<std::int32_t>(tokens.size()) - (masks ? 2 : 1); }
+  std::int32_t mask_id() const { return static_cast<std::int32_t>(tokens.size()) - 1; }  ///< REQUIRES masks
 };
 
 /// Deterministic: of several pairs with the highest count, the one with the smallest left id is merged, then with the

@@ -154,6 +154,8 @@ std::shared_ptr<const Tokenizer> make_pipeline_tokenizer(PipelineParts parts) {
     for (const AddedToken& token : parts.added)
       if (!token.special) nth(table.entries, token.id).bytes = counted(parts.spelling.bytes_of(token.content));
   table.bos = parts.special.bos;
+  table.behind = parts.special.behind;
+  table.mask = parts.special.mask;
   table.eos = parts.special.eos;
   table.adds_bos = parts.special.adds_bos;
   table.strips_leading_space = parts.spelling.strips_leading_space;

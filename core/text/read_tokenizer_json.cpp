@@ -243,10 +243,11 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const nlohmann::json& document, 
   else
     parts.spelling.byte_level = units != WordUnits::characters;
 
-  std::optional<std::int32_t> in_front;
-  if (const auto post = file.find("post_processor")) in_front = read_token_in_front(*post, parts.vocabulary);
+  TextFrame frame;
+  if (const auto post = file.find("post_processor")) frame = read_text_frame(*post, parts.vocabulary);
   parts.special =
-      special_ids(settings, parts.vocabulary, in_front, settings.tokenizer_class.starts_with("LlamaTokenizer"));
+      special_ids(settings, parts.vocabulary, frame.front, settings.tokenizer_class.starts_with("LlamaTokenizer"));
+  parts.special.behind = frame.behind;
   return make_pipeline_tokenizer(std::move(parts));
 }
 

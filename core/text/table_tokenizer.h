@@ -23,7 +23,7 @@ class TableTokenizer : public Tokenizer {
   struct Table {
     std::vector<Entry> entries;  ///< by id
     std::vector<AddedToken> added;
-    std::optional<std::int32_t> bos, eos;
+    std::optional<std::int32_t> bos, eos, behind, mask;
     bool adds_bos = false;
     bool strips_leading_space = false;  ///< encode() puts a space in front of the text, so decode() takes one away
     std::string description;            ///< "byte-level BPE"; the number of tokens is appended
@@ -36,6 +36,8 @@ class TableTokenizer : public Tokenizer {
   int vocab_size() const final { return static_cast<int>(table_.entries.size()); }
   std::optional<std::int32_t> bos() const final { return table_.bos; }
   std::optional<std::int32_t> eos() const final { return table_.eos; }
+  std::optional<std::int32_t> behind() const final { return table_.behind; }
+  std::optional<std::int32_t> mask() const final { return table_.mask; }
   bool adds_bos() const final { return table_.adds_bos; }
   std::string describe() const final;
 

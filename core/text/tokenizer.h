@@ -51,6 +51,10 @@ class Tokenizer {
   virtual std::optional<std::int32_t> eos() const = 0;
   /// True when the model was trained with BOS before every text and runs should add it (Llama: yes, GPT-2: no).
   virtual bool adds_bos() const = 0;
+  /// Behind every text that an encoder reads, and between two of them ("[SEP]").
+  virtual std::optional<std::int32_t> behind() const { return std::nullopt; }
+  /// What stands in place of a token that is to be told ("[MASK]").
+  virtual std::optional<std::int32_t> mask() const { return std::nullopt; }
   virtual std::string describe() const = 0;  ///< "byte-level BPE, 50257 tokens"
 };
 

@@ -222,8 +222,8 @@ void read_decoder(const JsonView& decoder, SpellingRule& rule) {
   });
 }
 
-std::optional<std::int32_t> read_token_in_front(const JsonView& post_processor, const Vocabulary& vocabulary) {
-  std::optional<std::int32_t> in_front;
+TextFrame read_text_frame(const JsonView& post_processor, const Vocabulary& vocabulary) {
+  TextFrame frame;
   const auto known = [&](const JsonView& name) {
     const auto id = vocabulary.find(name.text());
     if (!id) name.refuse("a token of the vocabulary", fmt::format("'{}'", name.text()));
@@ -237,7 +237,7 @@ std::optional<std::int32_t> read_token_in_front(const JsonView& post_processor, 
         const std::vector<JsonView> named = step.at(key).elements();
         if (named.empty()) step.at(key).refuse("a token and its id", step.at(key).shown());
         const std::int32_t id = known(named.front());
-        if (key == std::string_view("cls")) in_front = id;
+        (key == std::string_view("cls") ? frame.front : frame.behind) = id;
       }
       return;
     }
@@ -252,14 +252,17 @@ std::optional<std::int32_t> read_token_in_front(const JsonView& post_processor, 
       }
       const JsonView name = special->at("id");
       const std::int32_t id = known(name);
-      if (text_seen) continue;
-      if (in_front)
+      if (text_seen) {
+        if (!frame.behind) frame.behind = id;
+        continue;
+      }
+      if (frame.front)
         special->refuse("at most one special token before the text", fmt::format("a further one, '{}'", name.text()),
                         std::string(kGiveIds));
-      in_front = id;
+      frame.front = id;
     }
   });
-  return in_front;
+  return frame;
 }
 
 }  // namespace headscope

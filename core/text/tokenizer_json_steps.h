@@ -23,8 +23,8 @@ WordUnits read_pre_tokenizer(const JsonView& step, std::optional<bool> add_prefi
 
 void read_decoder(const JsonView& step, SpellingRule& rule);
 
-/// The one token that is put before every text, if any. Rules that put several there are refused; what they put behind
-/// a text has to be in the vocabulary, and is for whoever runs the model to add.
-std::optional<std::int32_t> read_token_in_front(const JsonView& step, const Vocabulary& vocabulary);
+/// The one token that is put before every text, and the first behind it, if any. Rules that put several in front are
+/// refused.
+TextFrame read_text_frame(const JsonView& step, const Vocabulary& vocabulary);
 
 }  // namespace headscope

@@ -33,7 +33,8 @@ void read_special_names(const JsonView& file, TokenizerSettings& settings) {
   read("bos_token", &settings.bos);
   read("eos_token", &settings.eos);
   read("unk_token", &settings.unk);
-  for (const char* key : {"pad_token", "sep_token", "cls_token", "mask_token"}) read(key, nullptr);
+  read("mask_token", &settings.mask);
+  for (const char* key : {"pad_token", "sep_token", "cls_token"}) read(key, nullptr);
   if (const auto more = file.find("additional_special_tokens"))
     for (const JsonView& name : more->elements()) settings.special.push_back(token_name(name));
 }
@@ -155,6 +156,8 @@ SpecialIds special_ids(const TokenizerSettings& settings, const Vocabulary& voca
   SpecialIds ids;
   ids.bos = added_in_front ? added_in_front : resolve(settings.bos, settings.config_bos);
   ids.eos = resolve(settings.eos, settings.config_eos);
+  for (const std::string& name : {settings.mask.value_or(""), std::string("[MASK]"), std::string("<mask>")})
+    if (!ids.mask && !name.empty()) ids.mask = vocabulary.find(name);
   ids.adds_bos = settings.add_bos.value_or(added_in_front.has_value() || adds_bos_by_default);
   if (ids.adds_bos && !ids.bos) {
     if (settings.add_bos)

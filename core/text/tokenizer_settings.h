@@ -14,7 +14,7 @@
 namespace headscope {
 
 struct TokenizerSettings {
-  std::optional<std::string> bos, eos, unk;
+  std::optional<std::string> bos, eos, unk, mask;
   std::vector<std::string> special;  ///< every token that these files call special, bos and eos among them
   std::optional<bool> add_bos, add_prefix_space;
   std::vector<AddedToken> added;  ///< of added_tokens.json and added_tokens_decoder
@@ -31,8 +31,15 @@ TokenizerSettings read_tokenizer_settings(const std::filesystem::path& folder);
 Vocabulary join_vocabulary(const std::string& where, std::vector<Vocabulary::Entry> entries,
                            std::vector<AddedToken>& added, const TokenizerSettings& settings);
 
+/// What a tokenizer's own rules put around every text.
+struct TextFrame {
+  std::optional<std::int32_t> front, behind;
+};
+
 struct SpecialIds {
   std::optional<std::int32_t> bos, eos;
+  std::optional<std::int32_t> behind;  ///< put behind every text that is read whole
+  std::optional<std::int32_t> mask;    ///< stands for a token that is to be told
   bool adds_bos = false;
 };
 /// `added_in_front`: the id that the tokenizer's own rules put before every text. Order of belief: that id, the names

@@ -128,6 +128,7 @@ std::size_t site_bytes(SiteKind kind, const ModelDims& dims, int n_query, int n_
       return floats(n, count(dims.vocab));
     case SiteKind::embed:
     case SiteKind::pos_embed:
+    case SiteKind::segment_embed:
     case SiteKind::resid_pre:
     case SiteKind::ln1_normalized:
     case SiteKind::attn_unnormed:

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "core/base/named_values.h"
+
 namespace headscope {
 
 /// Extents of a model that decide how large each site is. For a text of n tokens.
@@ -26,12 +28,22 @@ struct ModelDims {
   bool has_mid() const { return d_mlp > 0 && !parallel; }
 };
 
+/// What a row of logits is about.
+enum class Objective {
+  next_token,    ///< the token after it: decoders
+  masked_token,  ///< the token that stands there, where it is masked: encoders (Devlin et al., BERT, 2019)
+  nothing        ///< there are no logits
+};
+inline constexpr NamedValue<Objective> objective_names[] = {
+    {"next_token", Objective::next_token}, {"masked_token", Objective::masked_token}, {"nothing", Objective::nothing}};
+
 struct ModelInfo {
   std::string name, family;  ///< "gpt2-byte-d96", "gpt2"
   ModelDims dims;
   int context = 0;  ///< longest text; 0 = no limit known
   std::int64_t parameters = 0;
   std::string dtype = "F32";  ///< of the stored weights
+  Objective objective = Objective::next_token;
 };
 
 }  // namespace headscope

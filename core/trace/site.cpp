@@ -20,6 +20,7 @@ constexpr std::string_view hook_prefix = "hook_";
 constexpr std::array<SiteInfo, site_kind_count> table{{
     {SiteKind::embed, "hook_embed", "(query, d_model)", false, "token embedding"},
     {SiteKind::pos_embed, "hook_pos_embed", "(query, d_model)", false, "learned position embedding"},
+    {SiteKind::segment_embed, "hook_token_type_embed", "(query, d_model)", false, "embedding of the token's segment"},
     {SiteKind::resid_pre, "blocks.{i}.hook_resid_pre", "(query, d_model)", true, "residual stream entering the block"},
     {SiteKind::ln1_normalized, "blocks.{i}.ln1.hook_out", "(query, d_model)", true,
      "output of the norm before attention, gain and bias applied"},

@@ -13,6 +13,7 @@ namespace headscope {
 enum class SiteKind {
   embed,           // token embedding
   pos_embed,       // learned position embedding (absent with RoPE)
+  segment_embed,   // of the token's segment (absent in most models)
   resid_pre,       // residual stream entering the block
   ln1_normalized,  // output of the norm before attention, gain and bias applied
   q_latent,

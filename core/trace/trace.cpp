@@ -15,6 +15,13 @@ std::vector<std::int32_t> Trace::ids() const {
   return result;
 }
 
+std::vector<std::int32_t> Trace::segments() const {
+  std::vector<std::int32_t> result;
+  result.reserve(tokens.size());
+  for (const Token& token : tokens) result.push_back(token.segment);
+  return result;
+}
+
 const AttentionMap& Trace::map(HeadId head) const {
   const auto place = std::ranges::lower_bound(maps, head, {}, &AttentionMap::id);
   if (place != maps.end() && place->id() == head) return *place;

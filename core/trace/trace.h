@@ -17,9 +17,12 @@ namespace headscope {
 
 struct Token {
   std::int32_t id = 0;
-  std::string bytes;         ///< what the token stands for; may be part of a UTF-8 character; "" for a special token
-  std::string label;         ///< for people: spaces as ␣, newlines as ⏎, partial bytes as <E2>, specials by name
-  int begin = -1, end = -1;  ///< byte span in the text, −1 when it has none (special tokens, ids given directly)
+  std::string bytes;           ///< what the token stands for; may be part of a UTF-8 character; "" for a special token
+  std::string label;           ///< for people: spaces as ␣, newlines as ⏎, partial bytes as <E2>, specials by name
+  int begin = -1, end = -1;    ///< byte span in the text, −1 when it has none (special tokens, ids given directly)
+  bool masked = false;         ///< the model is asked what stands here …
+  std::int32_t original = -1;  ///< … which is this, where it is known
+  int segment = 0;             ///< of models that tell texts apart: which of them it is of
 };
 
 struct Trace {
@@ -46,6 +49,7 @@ struct Trace {
   /// Throws Error when that map was not recorded, or the model has no such head.
   const AttentionMap& map(HeadId head) const;
   std::vector<std::int32_t> ids() const;
+  std::vector<std::int32_t> segments() const;
 };
 
 }  // namespace headscope

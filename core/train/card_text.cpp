@@ -33,8 +33,9 @@ std::string cell(const HeadScore& score, double best) {
 }
 
 std::string data_text(const Recipe& recipe) {
-  if (recipe.task.kind == "stories")
-    return "stories of `assets/stories.grammar`, a grammar written for this project: every text's probability is known "
+  if (recipe.task.tells_stories())
+    return std::string(recipe.task.kind == "masked" ? "masked tokens (15 %, drawn anew for every row) in " : "") +
+           "stories of `assets/stories.grammar`, a grammar written for this project: every text's probability is known "
            "exactly, and so are its links (which verb belongs to which subject, whom a pronoun means …)";
   return fmt::format("random printable characters, said again with a period of {} to {} that only the text tells",
                      recipe.task.shortest_period, recipe.task.longest_period);
@@ -97,7 +98,10 @@ std::string card_markdown(const ModelCard& card) {
   const ModelShape& shape = recipe.model;
   std::string out = fmt::format("# {}\n\n", recipe.name);
   out += fmt::format("{} architecture, {} layers × {} heads{}, width {}, {}, context {}; {} parameters in {}.\n\n",
-                     shape.family == "gpt2" ? "GPT-2" : "Llama", shape.layers, shape.heads,
+                     shape.family == "gpt2"   ? "GPT-2"
+                     : shape.family == "bert" ? "BERT"
+                                              : "Llama",
+                     shape.layers, shape.heads,
                      shape.kv_heads < shape.heads ? fmt::format(" ({} of keys and values)", shape.kv_heads) : "",
                      shape.width, shape.mlp > 0 ? fmt::format("MLP {}", shape.mlp) : "attention only", shape.context,
                      card.parameters, card.dtype);
@@ -110,11 +114,12 @@ std::string card_markdown(const ModelCard& card) {
         "- **Price of looking everywhere**: from step {} on, a nat of mean attention entropy (without the first key) "
         "costs up to {:g} nats of loss, so that heads choose where they look.\n",
         recipe.optimizer.attention_entropy_from, recipe.optimizer.attention_entropy);
-  out += fmt::format(
-      "- **Held-out loss**: {:.4f} nats per token over {} tokens that it never learnt from. No model can do better "
-      "than "
-      "the floor, {:.4f}; it is {:.4f} above.\n",
-      card.loss, card.targets, card.floor, card.loss - card.floor);
+  out += fmt::format("- **Held-out loss**: {:.4f} nats per {}token over {} tokens that it never learnt from.",
+                     card.loss, shape.family == "bert" ? "masked " : "", card.targets);
+  if (!std::isnan(card.floor))
+    out += fmt::format(" No model can do better than the floor, {:.4f}; it is {:.4f} above.", card.floor,
+                       card.loss - card.floor);
+  out += "\n";
   if (!std::isnan(card.first_half))
     out += fmt::format(
         "- **Said twice**: of {} characters said twice, the first half costs {:.3f} nats per character, the second "

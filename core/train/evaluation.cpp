@@ -19,6 +19,7 @@ std::vector<std::vector<double>> held_out_losses(const Model& model, const Ctx& 
       std::size_t used = targets.size();
       while (used > 0 && targets[used - 1] < 0) --used;
       if (used == 0) continue;
+      if (!model.config().causal) used = targets.size();  // every token sees them all
       if (*std::ranges::max_element(targets) >= model.config().dims.vocab)
         throw Error(
             model.config().name, "a model of the task's vocabulary",

@@ -59,8 +59,11 @@ InputGradients input_gradients(const Model& model, const Ctx& ctx, std::span<con
 
   InputGradients out;
   if (loss) {
-    std::vector<std::int32_t> targets(tokens.begin() + 1, tokens.end());
-    targets.push_back(-1);
+    std::vector<std::int32_t> targets = of.targets;
+    if (targets.empty()) {
+      targets.assign(tokens.begin() + 1, tokens.end());
+      targets.push_back(-1);
+    }
     const Backend::Recording recording(ctx.backend, &tape);
     const Backend::Loss mean = ctx.backend.cross_entropy(logits, targets);
     out.value = mean.nats;

@@ -17,9 +17,10 @@ namespace headscope {
 struct GradientOf {
   enum class Kind { logit, logit_difference, loss };
   Kind kind = Kind::logit;
-  int position = -1;       ///< row of the logits; −1 = the last. Unused for the loss
-  std::int32_t token = 0;  ///< whose logit
-  std::int32_t other = 0;  ///< logit_difference: logit(token) − logit(other)
+  int position = -1;                       ///< row of the logits; −1 = the last. Unused for the loss
+  std::int32_t token = 0;                  ///< whose logit
+  std::int32_t other = 0;                  ///< logit_difference: logit(token) − logit(other)
+  std::vector<std::int32_t> targets = {};  ///< loss: of each row, −1 = none; empty = the token that comes next
 };
 
 struct InputGradients {

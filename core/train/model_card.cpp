@@ -77,9 +77,10 @@ struct LinkBaseline {
   Mean chance;
   std::map<Index, std::int64_t> hits;  // by distance
   std::int64_t queries = 0;
-  void add(const Query& query) {
+  /// `seen`: by the query.
+  void add(const Query& query, Index seen) {
     ++queries;
-    chance.add(static_cast<double>(query.keys.size()) / static_cast<double>(query.query + 1));
+    chance.add(static_cast<double>(query.keys.size()) / static_cast<double>(seen));
     for (const Index key : query.keys) ++hits[query.query - key];
   }
   double fixed() const {
@@ -106,7 +107,7 @@ class WithoutHead final : public Tap {
 };
 
 std::vector<Story> probe_stories(const Task& task, int texts) {
-  if (task.settings().kind == "stories") return held_out_stories(task, texts);
+  if (task.settings().tells_stories()) return held_out_stories(task, texts);
   std::vector<Story> out;
   Random random(task.settings().seed);
   const int period = task.settings().longest_period;
@@ -150,7 +151,7 @@ const std::vector<ScoreColumn>& score_columns(const std::string& task_kind) {
     return columns;
   }();
   static const std::vector<ScoreColumn> metrics_only(all.begin() + std::size(link_scores), all.end());
-  return task_kind == "stories" ? all : metrics_only;
+  return task_kind != "repeated" ? all : metrics_only;
 }
 
 std::vector<HeadCard> measure_heads(const LoadedModel& loaded, const Task& task, int texts, const Ctx& ctx) {
@@ -170,7 +171,9 @@ std::vector<HeadCard> measure_heads(const LoadedModel& loaded, const Task& task,
     std::array<std::vector<Query>, links> queries;
     for (std::size_t k = 0; k < links; ++k) {
       queries[k] = queries_of(story, trace->tokens, link_scores[k].kind);
-      for (const Query& query : queries[k]) baselines[k].add(query);
+      for (const Query& query : queries[k])
+        baselines[k].add(query,
+                         loaded.model->config().causal ? query.query + 1 : static_cast<Index>(trace->tokens.size()));
     }
     for (std::size_t h = 0; h < heads; ++h) {
       const AttentionMap& map = trace->maps[h];
@@ -192,7 +195,7 @@ std::vector<HeadCard> measure_heads(const LoadedModel& loaded, const Task& task,
     HeadCard& card = cards.emplace_back();
     card.layer = static_cast<int>(h) / dims.heads;
     card.head = static_cast<int>(h) % dims.heads;
-    if (task.settings().kind == "stories")
+    if (task.settings().tells_stories())
       for (std::size_t k = 0; k < links; ++k)
         card.scores.push_back(
             {link_scores[k].id, link_means[h][k].mean(), baselines[k].chance.mean(), baselines[k].fixed()});

@@ -116,9 +116,10 @@ Parameters Parameters::initial(const ModelConfig& config, const Initial& how) {
       draw(expert.down_weight, residual, random);
     }
   }
-  ones(raw.embedding_gain);
-  ones(raw.final_gain);
-  if (!config.tied_embeddings) draw(raw.unembedding, how.deviation, random);
+  for (Tensor* gain : {&raw.embedding_gain, &raw.final_gain, &raw.head_norm_gain}) ones(*gain);
+  draw(raw.segment_embedding, how.deviation, random);
+  draw(raw.head_weight, how.deviation, random);
+  if (!config.tied_embeddings && config.predicts) draw(raw.unembedding, how.deviation, random);
   Parameters parameters;
   parameters.config_ = config;
   parameters.all_ = std::move(source).made();
@@ -163,7 +164,8 @@ void check_views(const RawWeights& raw, const std::vector<Parameter>& all, const
     if (t.defined()) read.insert(t.storage().first);
   };
   for (const Tensor* t : {&raw.token_embedding, &raw.position_embedding, &raw.embedding_gain, &raw.embedding_bias,
-                          &raw.final_gain, &raw.final_bias, &raw.unembedding, &raw.unembedding_bias})
+                          &raw.segment_embedding, &raw.final_gain, &raw.final_bias, &raw.head_weight, &raw.head_bias,
+                          &raw.head_norm_gain, &raw.head_norm_bias, &raw.unembedding, &raw.unembedding_bias})
     add(*t);
   for (const RawLayer& l : raw.layers) {
     add(l.sinks);

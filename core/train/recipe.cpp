@@ -119,8 +119,8 @@ void Recipe::check(const std::string& where) const {
   if (!good_name) throw Error(where + ": name", "1 to 100 letters, digits, - _ .", fmt::format("\"{}\"", name));
   task.check(where + ": task");
   const std::string shape = where + ": model", training = where + ": training";
-  if (model.family != "gpt2" && model.family != "llama")
-    throw Error(shape + ": family", "\"gpt2\" or \"llama\"", fmt::format("\"{}\"", model.family));
+  if (model.family != "gpt2" && model.family != "llama" && model.family != "bert")
+    throw Error(shape + ": family", "\"gpt2\", \"llama\" or \"bert\"", fmt::format("\"{}\"", model.family));
   check_range(model.layers, 1, 128, shape + ": layers");
   check_range(model.heads, 1, 128, shape + ": heads");
   check_range(model.kv_heads, 1, model.heads, shape + ": kv_heads");
@@ -132,21 +132,28 @@ void Recipe::check(const std::string& where) const {
         shape + ": context",
         fmt::format("more than {}, so that what is said with the longest period fits twice", 2 * task.longest_period),
         fmt::format("{}", model.context));
+  const bool encoder = model.family == "bert";
+  if (encoder != (task.kind == "masked"))
+    throw Error(shape + ": family",
+                encoder ? "\"gpt2\" or \"llama\", which say what comes next" : "\"bert\", which tells masked tokens",
+                fmt::format("\"{}\"", model.family), "or another task");
+  if (encoder && model.mlp == 0) throw Error(shape + ": mlp", "a hidden layer, as every BERT has", "0");
   check_range(model.d_head, 0, 1 << 10, shape + ": d_head");
-  if (model.family == "gpt2" && model.d_head != 0 && model.d_head * model.heads != model.width)
-    throw Error(shape + ": d_head", "width / heads (or 0): gpt2's heads share out the width",
+  if (model.family != "llama" && model.d_head != 0 && model.d_head * model.heads != model.width)
+    throw Error(shape + ": d_head", fmt::format("width / heads (or 0): {}'s heads share out the width", model.family),
                 fmt::format("{}", model.d_head));
   if (model.d_head == 0 && model.width % model.heads != 0)
     throw Error(shape + ": heads", fmt::format("a divisor of the width {}", model.width),
                 fmt::format("{}", model.heads));
-  if (model.family == "gpt2" && model.kv_heads != model.heads)
-    throw Error(shape + ": kv_heads", fmt::format("{}, as many as heads: gpt2 has no grouped queries", model.heads),
+  if (model.family != "llama" && model.kv_heads != model.heads)
+    throw Error(shape + ": kv_heads",
+                fmt::format("{}, as many as heads: {} has no grouped queries", model.heads, model.family),
                 fmt::format("{}", model.kv_heads));
   if (!(model.initial_deviation > 0 && model.initial_deviation <= 1))
     throw Error(shape + ": initial_deviation", "a number above 0, at most 1",
                 fmt::format("{}", model.initial_deviation));
-  if (model.first_positions != "random" && (model.first_positions != "sinusoids" || model.family != "gpt2"))
-    throw Error(shape + ": first_positions", "\"random\", or for gpt2 \"sinusoids\"",
+  if (model.first_positions != "random" && (model.first_positions != "sinusoids" || model.family == "llama"))
+    throw Error(shape + ": first_positions", "\"random\", or with learned positions \"sinusoids\"",
                 fmt::format("\"{}\"", model.first_positions));
   check_range(steps, 1, 1 << 24, training + ": steps");
   check_range(batch, 1, 1 << 16, training + ": batch");
@@ -205,6 +212,13 @@ ModelConfig model_config(const Recipe& recipe, const TrainedBpe& vocabulary) {
                    {"n_embd", shape.width},
                    {"n_inner", shape.mlp},
                    {"n_positions", shape.context}});
+  else if (shape.family == "bert")
+    config.update({{"num_hidden_layers", shape.layers},
+                   {"num_attention_heads", shape.heads},
+                   {"hidden_size", shape.width},
+                   {"intermediate_size", shape.mlp},
+                   {"max_position_embeddings", shape.context},
+                   {"type_vocab_size", 1}});
   else
     config.update({{"num_hidden_layers", shape.layers},
                    {"num_attention_heads", shape.heads},

@@ -20,7 +20,7 @@
 namespace headscope {
 
 struct ModelShape {
-  std::string family = "gpt2";  ///< "gpt2" or "llama"
+  std::string family = "gpt2";  ///< "gpt2", "llama", or of the task "masked" "bert"
   int layers = 4, heads = 4;
   int kv_heads = 4;  ///< fewer than heads: grouped queries (llama only)
   int width = 128;
@@ -28,7 +28,7 @@ struct ModelShape {
   int mlp = 512;   ///< width of the hidden layer; 0 = attention only
   int context = 256;
   double initial_deviation = 0.02;         ///< of the first weights (Parameters::initial)
-  std::string first_positions = "random";  ///< what learned positions start as: "random" or "sinusoids" (gpt2 only)
+  std::string first_positions = "random";  ///< what learned positions start as: "random" or "sinusoids" (not llama)
   bool operator==(const ModelShape&) const = default;
   int head_width() const { return d_head > 0 ? d_head : width / std::max(heads, 1); }
 };

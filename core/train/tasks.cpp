@@ -8,6 +8,8 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/special_values.h"
+#include "core/run/masked_tokens.h"
 
 namespace headscope {
 
@@ -55,24 +57,16 @@ std::int64_t counted(const std::vector<Batch>& batches) {
 }
 
 /// One story after another, end-of-text between them, cut at the end of the row.
-class Stories final : public Task {
+class Stories : public Task {
  public:
-  explicit Stories(const TaskSettings& settings) : Task(settings, learn_vocabulary(settings)) {}
+  explicit Stories(const TaskSettings& settings, bool masks = false)
+      : Task(settings, learn_vocabulary(settings, masks)) {}
 
   Batch batch(std::int64_t step, int sequences, int length) const override {
     Random numbers = random(Stream::train, step);
-    const std::int32_t end = vocabulary().end_of_text_id();
     std::vector<std::vector<std::int32_t>> rows;
-    for (int i = 0; i < sequences; ++i) {
-      auto& row = rows.emplace_back();
-      while (static_cast<int>(row.size()) < length) {
-        if (!row.empty()) row.push_back(end);
-        const auto ids = ids_of(*tokenizer(), language_.sample(numbers).text);
-        row.insert(row.end(), ids.begin(), ids.end());
-      }
-      row.resize(static_cast<std::size_t>(length));
-    }
-    return batches_of(rows, sequences, end, false).front();
+    for (int i = 0; i < sequences; ++i) rows.push_back(row(numbers, length));
+    return batches_of(rows, sequences, vocabulary().end_of_text_id(), false).front();
   }
 
   HeldOut held_out(int rows, int sequences, int length) const override {
@@ -111,16 +105,72 @@ class Stories final : public Task {
     return drawn;
   }
 
+ protected:
+  /// `length` tokens behind the end-of-text that every row begins with.
+  std::vector<std::int32_t> row(Random& numbers, int length) const {
+    std::vector<std::int32_t> row;
+    while (static_cast<int>(row.size()) < length) {
+      if (!row.empty()) row.push_back(vocabulary().end_of_text_id());
+      const auto ids = ids_of(*tokenizer(), language_.sample(numbers).text);
+      row.insert(row.end(), ids.begin(), ids.end());
+    }
+    row.resize(static_cast<std::size_t>(length));
+    return row;
+  }
+
  private:
-  static TrainedBpe learn_vocabulary(const TaskSettings& settings) {
+  static TrainedBpe learn_vocabulary(const TaskSettings& settings, bool masks) {
     const Language language(Grammar::stories());
     Random numbers = Random(Random(settings.seed).next() + static_cast<std::uint64_t>(Stream::vocabulary));
     std::vector<std::string> texts;
     for (int i = 0; i < settings.vocabulary_stories; ++i) texts.push_back(language.sample(numbers).text);
-    return train_bpe(texts, {.vocab_size = settings.vocabulary});
+    return train_bpe(texts, {.vocab_size = settings.vocabulary, .masks = masks});
   }
 
   Language language_{Grammar::stories()};
+};
+
+/// Stories of which tokens are to be told: masked, replaced or left, drawn anew for every row.
+class MaskedStories final : public Stories {
+ public:
+  explicit MaskedStories(const TaskSettings& settings) : Stories(settings, true) {}
+
+  Batch batch(std::int64_t step, int sequences, int length) const override {
+    Random numbers = random(Stream::train, step);
+    return drawn(numbers, sequences, length);
+  }
+
+  HeldOut held_out(int rows, int sequences, int length) const override {
+    Random numbers = random(Stream::held_out);
+    HeldOut out;
+    for (int at = 0; at < rows; at += sequences)
+      out.batches.push_back(drawn(numbers, std::min(sequences, rows - at), length));
+    out.targets = counted(out.batches);
+    out.floor = nan;
+    return out;
+  }
+
+ private:
+  Batch drawn(Random& numbers, int sequences, int length) const {
+    Batch batch{sequences, length, {}, {}};
+    const std::int32_t end = vocabulary().end_of_text_id();
+    for (int i = 0; i < sequences; ++i) {
+      std::vector<Token> tokens(static_cast<std::size_t>(length));
+      const std::vector<std::int32_t> text = row(numbers, length - 2);
+      for (std::size_t t = 0; t < tokens.size(); ++t) {
+        tokens[t].id = t == 0 || t + 1 == tokens.size() ? end : text[t - 1];
+        tokens[t].begin = tokens[t].id == end ? -1 : 0;  // what stands around texts is not asked for
+      }
+      std::vector<std::int32_t> targets(tokens.size(), -1);
+      for (const MaskedPosition& each : draw_masked(tokens, end, numbers.next())) {
+        nth(targets, each.position) =
+            std::exchange(nth(tokens, each.position).id, each.shown.value_or(vocabulary().mask_id()));
+      }
+      for (const Token& token : tokens) batch.tokens.push_back(token.id);
+      batch.targets.insert(batch.targets.end(), targets.begin(), targets.end());
+    }
+    return batch;
+  }
 };
 
 /// Random printable characters with a period that only the text itself tells: to go on, a model must look back.
@@ -174,8 +224,8 @@ void check_range(int value, int low, int high, const std::string& where) {
 }  // namespace
 
 void TaskSettings::check(const std::string& where) const {
-  if (kind != "stories" && kind != "repeated")
-    throw Error(where + ": kind", "\"stories\" or \"repeated\"", fmt::format("\"{}\"", kind));
+  if (kind != "stories" && kind != "masked" && kind != "repeated")
+    throw Error(where + ": kind", "\"stories\", \"masked\" or \"repeated\"", fmt::format("\"{}\"", kind));
   check_range(vocabulary, 257, 65536, where + ": vocabulary");
   check_range(vocabulary_stories, 1, 1'000'000, where + ": vocabulary_stories");
   check_range(shortest_period, 1, 1 << 20, where + ": shortest_period");
@@ -194,12 +244,14 @@ Random Task::random(Stream stream, std::int64_t step) const {
 std::shared_ptr<const Task> make_task(const TaskSettings& settings) {
   settings.check("task");
   if (settings.kind == "stories") return std::make_shared<Stories>(settings);
+  if (settings.kind == "masked") return std::make_shared<MaskedStories>(settings);
   return std::make_shared<Repeated>(settings);
 }
 
 std::vector<Story> held_out_stories(const Task& task, int count) {
   const auto* stories = dynamic_cast<const Stories*>(&task);
-  if (!stories) throw Error("task", "\"stories\", whose texts have known links", "\"" + task.settings().kind + "\"");
+  if (!stories)
+    throw Error("task", "\"stories\" or \"masked\", whose texts have known links", "\"" + task.settings().kind + "\"");
   return stories->stories(count);
 }
 

@@ -16,9 +16,9 @@
 namespace headscope {
 
 struct TaskSettings {
-  std::string kind = "stories";  ///< "stories" or "repeated"
+  std::string kind = "stories";  ///< "stories", "masked" or "repeated"
   std::uint64_t seed = 1;        ///< of all data; held-out data has a stream of its own
-  // stories: the language of assets/stories.grammar
+  // stories: the language of assets/stories.grammar; masked: the same, of which an encoder tells masked tokens
   int vocabulary = 1536;          ///< tokens at most, 257 at least
   int vocabulary_stories = 4000;  ///< what the tokenizer is trained on
   // repeated: random printable characters, each row said again and again with its own period
@@ -26,6 +26,8 @@ struct TaskSettings {
 
   /// Throws Error at `where` when a number makes no sense.
   void check(const std::string& where) const;
+  /// Whether its texts are stories, whose links are known.
+  bool tells_stories() const { return kind != "repeated"; }
   bool operator==(const TaskSettings&) const = default;
 };
 
@@ -33,7 +35,9 @@ struct TaskSettings {
 struct HeldOut {
   std::vector<Batch> batches;
   std::int64_t targets = 0;  ///< counted ones, in all batches
-  double floor = 0;          ///< nats per counted target: Σ −log p of the texts ÷ targets, exact for these texts
+  /// Nats per counted target: Σ −log p of the texts ÷ targets, exact for these texts. NaN where nobody knows it: of
+  /// masked tokens, of which the language would have to say how likely each is between the others.
+  double floor = 0;
 };
 
 /// Immutable; any thread.
@@ -44,7 +48,8 @@ class Task {
   const TrainedBpe& vocabulary() const { return vocabulary_; }
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }
 
-  /// The batch of a step: every row begins with the end-of-text token. The same step gives the same batch.
+  /// The batch of a step: every row begins with the end-of-text token (masked: and ends with it). The same step gives
+  /// the same batch.
   virtual Batch batch(std::int64_t step, int sequences, int length) const = 0;
   /// `rows` rows, in batches of at most `sequences`. Stories: one per row, its end counted as a token; throws Error
   /// when one is longer than `length`.

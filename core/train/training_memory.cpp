@@ -12,11 +12,11 @@ TrainingMemory training_memory(const Recipe& recipe) {
   const bool gated = m.family == "llama" && m.mlp > 0;
   const double width = m.width, mlp = m.mlp, layers = m.layers, context = m.context;
   const double queries = double(m.heads) * m.head_width(), keys = double(m.kv_heads) * m.head_width();
-  const double vocabulary = recipe.task.kind == "stories" ? recipe.task.vocabulary : 257;  // bytes, and the mark
+  const double vocabulary = recipe.task.tells_stories() ? recipe.task.vocabulary : 257;  // bytes, and the mark
   const double rows = double(recipe.batch) * context;
 
   const double block = width * (2 * queries + 2 * keys) + (gated ? 3 : 2) * width * mlp;
-  const double parameters = layers * block + width * vocabulary + (m.family == "gpt2" ? width * context : 0);
+  const double parameters = layers * block + width * vocabulary + (m.family == "llama" ? 0 : width * context);
   // Per row of a block: both norms and the two residual sums, q k v z, and the hidden layer before and after its
   // activation (and its other branch).
   const double row = 4 * width + 2 * queries + 2 * keys + (gated ? 3 : 2) * mlp;

@@ -35,7 +35,7 @@ void for_each_family(Check&& check) {
 TEST_CASE("direct logit attribution adds up to the logit in every family, or says why it cannot") {
   for_each_family([](ReadSubject& s, const ModelConfig& c) {
     const AttributionOf of{.position = 5, .token = 11};
-    if (c.norm_place != NormPlace::before || c.logit_cap > 0) {
+    if (c.norm_place != NormPlace::before || c.logit_cap > 0 || c.head_layer) {
       CHECK_THROWS_AS(logit_attribution(s.model(), *s.trace, of), Error);
       return;
     }
@@ -66,7 +66,7 @@ TEST_CASE("lens, stream and path follow the streams that a family has") {
     CHECK(stream.stages.size() == lens.stages.size());
     CHECK(stream.parts.size() == 2 * layers);
     // What is added takes one stream to the next.
-    for (int layer = 0; layer < c.dims.layers; ++layer) {
+    for (int layer = 0; layer < c.dims.layers && !c.norms_sums(); ++layer) {
       const Tensor &pre = s.site(SiteKind::resid_pre, layer), &post = s.site(SiteKind::resid_post, layer);
       for (Index d = 0; d < c.dims.d_model; ++d)
         CHECK(post.at(3, d) == doctest::Approx(pre.at(3, d) + s.site(SiteKind::attn_out, layer).at(3, d) +
@@ -89,17 +89,20 @@ TEST_CASE("norms, circuits and composition of every family, or a sentence") {
       CHECK_THROWS_AS(norm(WhichNorm::last, 0), Error);
       return;
     }
-    CHECK(norm(WhichNorm::last, 0) < 1e-5);
-    if (c.norm_place == NormPlace::behind)
+    if (c.head_layer)
+      CHECK_THROWS_AS(norm(WhichNorm::last, 0), Error);
+    else
+      CHECK(norm(WhichNorm::last, 0) < 1e-5);
+    if (!c.norms_before())
       CHECK_THROWS_AS(norm(WhichNorm::before_attention), Error);
     else
       CHECK(norm(WhichNorm::before_attention) < 1e-5);
-    if (c.norm_place == NormPlace::behind || c.shared_norm)
+    if (!c.norms_before() || c.shared_norm)
       CHECK_THROWS_AS(norm(WhichNorm::before_mlp), Error);
     else
       CHECK(norm(WhichNorm::before_mlp) < 1e-5);
 
-    const bool own_circuit = c.norm_place == NormPlace::before && c.clip_qkv == 0;
+    const bool own_circuit = c.norm_place == NormPlace::before && c.clip_qkv == 0 && !c.head_layer;
     const std::vector<std::int32_t> tokens{5, 9};
     if (!own_circuit) {
       CHECK_THROWS_AS(token_circuits(s.model(), s.backend, {{0, 0}, 0}, tokens), Error);
@@ -131,7 +134,7 @@ TEST_CASE("norms, circuits and composition of every family, or a sentence") {
       }
     }
     CHECK(circuit_note(c).empty() != c.latent());
-    if (own_circuit && c.qk_norm == QkNorm::none && !c.latent())
+    if ((own_circuit || c.head_layer) && c.norm_place == NormPlace::before && c.qk_norm == QkNorm::none && !c.latent())
       CHECK(head_composition(s.model(), s.ctx(), 4, 1).heads.size() ==
             static_cast<std::size_t>(c.dims.layers * c.dims.heads));
     else

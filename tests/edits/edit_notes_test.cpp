@@ -8,11 +8,11 @@ namespace {
 std::vector<std::string> notes(std::vector<const char*> edits, int heads = 4, int kv_heads = 2) {
   std::vector<Intervention> all;
   for (const char* edit : edits) all.push_back(parse_intervention(edit, "test"));
-  ModelDims dims;
-  dims.layers = 2;
-  dims.heads = heads;
-  dims.kv_heads = kv_heads;
-  return edit_notes(all, dims, 10);
+  ModelInfo model;
+  model.dims.layers = 2;
+  model.dims.heads = heads;
+  model.dims.kv_heads = kv_heads;
+  return edit_notes(all, model, 10);
 }
 bool says(const std::vector<std::string>& all, std::size_t i, const char* words) {
   return i < all.size() && all[i].find(words) != std::string::npos;
@@ -32,7 +32,7 @@ TEST_CASE("masks that open the future say so, with the rows that they open it fo
   CHECK(says(notes({"1.0: weight 5 6 0.5"}), 0, "sees a later token"));
   Intervention off = parse_intervention("*: mask full", "test");
   off.enabled = false;
-  CHECK(edit_notes({off}, {.layers = 2, .heads = 4, .kv_heads = 2}, 10).empty());
+  CHECK(edit_notes({off}, {.dims = {.layers = 2, .heads = 4, .kv_heads = 2}}, 10).empty());
 }
 
 TEST_CASE("ablations that take from later positions say so") {

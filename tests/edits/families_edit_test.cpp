@@ -57,7 +57,8 @@ TEST_CASE("what leaves a model as it is gives its own logits by another way, in 
     const ModelConfig& c = f.config();
     const bool rotary = c.position == PositionKind::rotary;
     CHECK(f.change("mechanism softmax temperature=1 scaled=on") < 1e-4);
-    if (c.windows.empty()) CHECK(f.change("mask causal") < 1e-5);
+    if (c.windows.empty()) CHECK(f.change(c.causal ? "mask causal" : "mask full") < 1e-5);
+    if (!c.causal) CHECK(f.change("mask causal") > 1e-3);
     if (rotary) CHECK(f.change("position rope") < 1e-4);
     if (rotary) CHECK(f.change("position shift 3") < 1e-4);
     if (rotary) CHECK(f.change("position chunks 30") < 1e-4);  // the text is shorter: every distance is its own
@@ -103,9 +104,9 @@ TEST_CASE("no form of an edit quietly does nothing in any family, but for those 
   const auto excused = [](const std::string& line, const ModelConfig& c) {
     const auto begins = [&](const char* words) { return line.starts_with(words); };
     const bool rotary = c.position == PositionKind::rotary, learned = c.position == PositionKind::learned;
-    return begins("mask causal") || line == "freeze pattern" || begins("mechanism softmax temperature=1") ||
-           begins("mechanism flash") || begins("mechanism ring") || (begins("position shift") && !learned) ||
-           begins("position chunks") ||  // the text is shorter than a chunk
+    return begins(c.causal ? "mask causal" : "mask full") || line == "freeze pattern" ||
+           begins("mechanism softmax temperature=1") || begins("mechanism flash") || begins("mechanism ring") ||
+           (begins("position shift") && !learned) || begins("position chunks") ||  // the text is shorter than a chunk
            (begins("mask window 4") && !c.windows.empty() &&
             std::ranges::all_of(c.windows, [](int w) { return w == 4; })) ||
            (begins("share keys 1") && c.dims.kv_heads == 1) ||
@@ -115,15 +116,14 @@ TEST_CASE("no form of an edit quietly does nothing in any family, but for those 
   const auto refusable = [](const std::string& line, const ModelConfig& c) {
     const auto begins = [&](const char* words) { return line.starts_with(words); };
     return (begins("position chunks") && c.position != PositionKind::rotary) ||
-           (begins("position rope") && c.dims.d_head % 2 != 0) ||
+           (begins("position rope") && c.dims.d_head % 2 != 0) || (begins("mechanism") && !c.causal) ||
            (begins("mechanism") && !c.windows.empty()) ||  // those that run along the text see all of it
            (begins("mechanism") && c.learned_sinks) || (begins("singular mlp") && c.experts.anywhere()) ||
            (begins("patch router") && !c.experts.anywhere()) || (begins("singular mlp_gate") && !c.gated_mlp) ||
            (begins("singular") && c.clip_qkv > 0) || (begins("latent keys") && c.clip_qkv > 0) ||
            (begins("post norm") &&
             (c.dims.parallel || c.norm_place != NormPlace::before || c.norm == NormKind::none)) ||
-           (begins("switch off ln") &&
-            (c.norm_place == NormPlace::behind || c.shared_norm || c.norm == NormKind::none)) ||
+           (begins("switch off ln") && (!c.norms_before() || c.shared_norm || c.norm == NormKind::none)) ||
            (begins("position sinusoidal") && c.dims.d_model % 2 != 0) ||
            begins("adapter") ||  // none was merged into these
            (begins("patch resid_mid") && c.dims.parallel) || begins("share keys") || begins("latent keys");

@@ -24,6 +24,8 @@ STEPS = 6
 usual = dict(vocab_size=43, num_hidden_layers=2, max_position_embeddings=40, bos_token_id=1, eos_token_id=2)
 llama_like = usual | dict(hidden_size=18, num_attention_heads=3, num_key_value_heads=1, intermediate_size=22)
 rope = lambda base=100.0, **more: dict(rope_parameters=dict(rope_type="default", rope_theta=base) | more)
+encoder = dict(vocab_size=43, num_hidden_layers=2, max_position_embeddings=40, hidden_size=18, num_attention_heads=3,
+               intermediate_size=22, pad_token_id=0)
 # No sparse layer, whatever the experts: those are first_k_dense_replace and after.
 latent = usual | dict(hidden_size=18, num_attention_heads=3, num_key_value_heads=3, intermediate_size=22, q_lora_rank=7,
                       kv_lora_rank=5, qk_nope_head_dim=6, qk_rope_head_dim=8, v_head_dim=4)
@@ -137,7 +139,29 @@ FAMILIES = {
     "gpt_oss-mxfp4": ("GptOssConfig", usual | rope() | dict(
         hidden_size=32, num_attention_heads=3, num_key_value_heads=1, intermediate_size=32, head_dim=6,
         num_local_experts=3, num_experts_per_tok=2, sliding_window=5)),
+    # Encoders: asked for masked tokens, by the second of two texts too.
+    "bert": ("BertConfig", encoder | dict(type_vocab_size=3, num_hidden_layers=3, hidden_act="gelu_new")),
+    "bert-untied": ("BertConfig", encoder | dict(hidden_act="relu", tie_word_embeddings=False, layer_norm_eps=0.01)),
+    "distilbert": ("DistilBertConfig", dict(
+        vocab_size=43, n_layers=3, dim=18, n_heads=3, hidden_dim=22, max_position_embeddings=40, pad_token_id=0,
+        sinusoidal_pos_embds=True)),
+    "roberta": ("RobertaConfig", encoder | dict(pad_token_id=1, bos_token_id=0, eos_token_id=2, type_vocab_size=1)),
+    "xlm_roberta": ("XLMRobertaConfig", encoder | dict(
+        pad_token_id=4, bos_token_id=0, eos_token_id=2, type_vocab_size=2, hidden_act="silu")),
+    "modernbert": ("ModernBertConfig", encoder | dict(
+        num_hidden_layers=4, hidden_size=24, local_attention=6, global_attn_every_n_layers=3, norm_eps=1e-4,
+        bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2, rope_parameters=dict(
+            full_attention=dict(rope_type="default", rope_theta=300.0),
+            sliding_attention=dict(rope_type="default", rope_theta=40.0)))),
+    "modernbert-biased": ("ModernBertConfig", encoder | dict(
+        num_hidden_layers=3, hidden_size=24, local_attention=4, global_attn_every_n_layers=2, norm_bias=True,
+        attention_bias=True, mlp_bias=True, classifier_bias=True, decoder_bias=False, classifier_activation="silu",
+        hidden_activation="relu", bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2,
+        tie_word_embeddings=False, rope_parameters=dict(
+            full_attention=dict(rope_type="default", rope_theta=300.0),
+            sliding_attention=dict(rope_type="default", rope_theta=300.0)))),
 }
+ENCODERS = ("bert", "distilbert", "roberta", "xlm_roberta", "modernbert")
 
 
 def drawn(model, seed, gain_around):
@@ -175,6 +199,7 @@ def in_blocks(model, seed):
 def published(name, key, value):
     """(name in the files of this family, tensor) of a parameter: the library of today keeps all experts in one."""
     key = "embed_out.weight" if (name, key) == ("gpt_neox-serial", "lm_head.weight") else key
+    key = "roberta.embeddings.word_embeddings.weight" if (name, key) == ("xlm_roberta", "lm_head.decoder.weight") else key
     if name.startswith("gpt_oss") or ".mlp." not in key or not any(x in key for x in (".experts.", ".mlp.gate.")):
         return [(key, value)]
     mixtral = name.startswith("mixtral")
@@ -188,6 +213,31 @@ def published(name, key, value):
         at = key.removesuffix("down_proj")
         return [(f"{at}{e}.{w[2]}.weight", own) for e, own in enumerate(value)]
     return [(key, value)]
+
+
+def word_piece(vocabulary):
+    """A tokenizer.json as BERT's: words and pieces, [CLS] before and [SEP] behind every text."""
+    special = ["[PAD]", "[CLS]", "[SEP]", "[MASK]", "[UNK]"]
+    words = "the a cat dog bird sat ran saw on mat tree and it he she was red big ##s ##ed ##er , . ?".split()
+    tokens = special + words + [f"w{i}" for i in range(vocabulary - len(special) - len(words))]
+    at = lambda name, kind: {"SpecialToken": {"id": name, "type_id": kind}}
+    text = lambda name, kind: {"Sequence": {"id": name, "type_id": kind}}
+    return {
+        "version": "1.0", "truncation": None, "padding": None,
+        "added_tokens": [{"id": i, "content": name, "single_word": False, "lstrip": False, "rstrip": False,
+                          "normalized": False, "special": True} for i, name in enumerate(special)],
+        "normalizer": {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True,
+                       "strip_accents": None, "lowercase": True},
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": {
+            "type": "TemplateProcessing", "single": [at("[CLS]", 0), text("A", 0), at("[SEP]", 0)],
+            "pair": [at("[CLS]", 0), text("A", 0), at("[SEP]", 0), text("B", 1), at("[SEP]", 1)],
+            "special_tokens": {name: {"id": name, "ids": [tokens.index(name)], "tokens": [name]}
+                               for name in ("[CLS]", "[SEP]")}},
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+        "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+                  "max_input_chars_per_word": 100, "vocab": {token: i for i, token in enumerate(tokens)}},
+    }
 
 
 def watch_routers(model, config, seen):
@@ -213,7 +263,9 @@ def make(name):
     config = getattr(transformers, config_class)(**settings)
     config._attn_implementation = config._experts_implementation = "eager"
     torch.set_default_dtype(torch.float64)
-    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval().to(torch.float64)
+    encodes = type(config) in transformers.MODEL_FOR_MASKED_LM_MAPPING and name.startswith(ENCODERS)
+    kind = transformers.AutoModelForMaskedLM if encodes else transformers.AutoModelForCausalLM
+    model = kind.from_config(config, attn_implementation="eager").eval().to(torch.float64)
     drawn(model, seed=sum(map(ord, name)), gain_around=0.0 if name.startswith("gemma") else 0.7)  # those add 1
     stored = in_blocks(model, seed=5) if name.endswith("mxfp4") else {}
     ids = torch.tensor([TEXT])
@@ -221,16 +273,16 @@ def make(name):
     if hasattr(config, "num_experts_per_tok"):
         watch_routers(model, config, routers)
     with torch.no_grad():
-        out = model(ids, output_attentions=True, output_hidden_states=True, use_cache=False)
+        out = model(ids, output_attentions=True, output_hidden_states=True, **(dict() if encodes else dict(use_cache=False)))
         logits_of_routers = dict(routers)
         chosen = list(TEXT)
         margins = []
-        for _ in range(STEPS):
+        for _ in range(0 if encodes else STEPS):
             row = model(torch.tensor([chosen]), use_cache=False).logits[0, -1]
             top = torch.topk(row, 2).values
             margins.append(float(top[0] - top[1]))
             chosen.append(int(row.argmax()))
-    assert min(margins) > 2e-4, (name, margins)
+    assert encodes or min(margins) > 2e-4, (name, margins)
 
     folder = HERE / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -242,6 +294,8 @@ def make(name):
     if stored:
         written["quantization_config"] = dict(quant_method="mxfp4", modules_to_not_convert=["model.layers.*.self_attn"])
     (folder / "config.json").write_text(json.dumps(written, indent=1) + "\n")
+    if name == "bert":
+        (folder / "tokenizer.json").write_text(json.dumps(word_piece(config.vocab_size), indent=1) + "\n")
     weights, seen = {}, set()
     for key, value in model.state_dict(keep_vars=True).items():
         if value.data_ptr() in seen or not (isinstance(value, torch.nn.Parameter) or ".act_fn." in key):
@@ -257,6 +311,11 @@ def make(name):
     f4 = lambda tensor: tensor.numpy().astype("<f4")
     expected = {"tokens": np.asarray(TEXT, "<i4"), "greedy": np.asarray(chosen[len(TEXT):], "<i4"),
                 "logits": f4(out.logits[0])}
+    if getattr(config, "type_vocab_size", 1) > 1:
+        segments = torch.tensor([[0] * 5 + [1] * (len(TEXT) - 5)])
+        with torch.no_grad():
+            expected["segments"] = segments[0].numpy().astype("<i4")
+            expected["logits_of_segments"] = f4(model(ids, token_type_ids=segments).logits[0])
     for layer, pattern in enumerate(out.attentions):
         expected[f"blocks.{layer}.attn.hook_pattern"] = f4(pattern[0])
         expected[f"blocks.{layer}.hook_resid_pre"] = f4(out.hidden_states[layer][0])

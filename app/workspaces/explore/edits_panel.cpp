@@ -54,7 +54,7 @@ void EditsPanel::list(const PageContext& c) {
     if (ImGui::IsItemHovered()) {
       std::vector<std::string> lines{words, std::string(form_of(edits[i].action).meaning)};
       if (const auto& run = c.results().run)
-        std::ranges::copy(edit_notes({edits[i]}, run->trace->model.dims, static_cast<int>(run->trace->tokens.size())),
+        std::ranges::copy(edit_notes({edits[i]}, run->trace->model, static_cast<int>(run->trace->tokens.size())),
                           std::back_inserter(lines));
       lines.emplace_back("click to change it, drag to reorder");
       tooltip(c.ui, lines);

@@ -9,6 +9,7 @@
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/explore/panels.h"
 #include "app/workspaces/shown_run.h"
+#include "core/run/masked_tokens.h"
 #include "viz/scene/map_cells.h"
 
 namespace headscope {
@@ -87,6 +88,37 @@ void query_strip(const PageContext& c) {
   ImGui::EndChild();
 }
 
+/// Whether tokens can be masked, and the model asked for them.
+bool asks_for_tokens(const PageContext& c) {
+  return c.results().model.model && c.trace()->model.objective == Objective::masked_token && !c.results().capture;
+}
+
+/// What an encoder is asked: tokens at random, as in its training, or none.
+void mask_row(const PageContext& c) {
+  const Document& document = c.state().document;
+  const Trace& trace = *c.trace();
+  if (button(c.ui, "Mask 15 %", c.ui.px(24))) {
+    // Drawn anew with every press: the seed counts what is masked now, so that undo and a session give the same again.
+    std::uint64_t seed = 1;
+    for (const MaskedPosition& each : document.masked) seed = seed * 31 + static_cast<std::uint64_t>(each.position) + 1;
+    std::vector<Token> whole = trace.tokens;
+    for (Token& token : whole)
+      if (token.original >= 0) token.id = token.original;
+    c.editor.set_masked(draw_masked(whole, trace.model.dims.vocab, seed));
+  }
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) {
+    const auto kept =
+        std::ranges::count_if(trace.tokens, [](const Token& t) { return t.masked && t.id == t.original; });
+    const auto asked = std::ranges::count(trace.tokens, true, &Token::masked);
+    tooltip(c.ui, {"as training draws them: of the drawn tokens 80 % are masked, 10 % replaced by another, 10 % stay",
+                   fmt::format("now asked for: {}, of which {} stand there as they are", asked, kept),
+                   "right click a token, or K, masks the one"});
+  }
+  if (document.masked.empty()) return;
+  ImGui::SameLine(0, c.ui.px(8));
+  if (button(c.ui, "Show all", c.ui.px(24))) c.editor.set_masked({});
+}
+
 void token_strip(const PageContext& c) {
   const WordGroups* words = c.words();
   const Trace& trace = c.positions();
@@ -114,6 +146,7 @@ void token_strip(const PageContext& c) {
       ChipOptions chip;
       chip.shade = shades[i];
       chip.faint = pinned && shades[i] < 0;
+      chip.asked = trace.tokens[i].masked;
       const bool both = !trace.between_texts();  // the strip is of the queries, too
       chip.selected = both && here(document.query);
       chip.hovered = here(c.state().hover.key) || (both && here(c.state().hover.query));
@@ -125,6 +158,7 @@ void token_strip(const PageContext& c) {
       }
       if (touch.clicked && !trace.between_texts())
         c.editor.pin(here(document.query) ? std::nullopt : std::optional(token));
+      if (touch.right_clicked && asks_for_tokens(c)) c.editor.toggle_masked(static_cast<int>(token));
     }
     ImGui::PopStyleVar();
   }
@@ -219,11 +253,15 @@ void PromptPanel::draw(const PageContext& c) {
           words ? fmt::format("{} of {} tokens · {}", c.words()->words(), trace->tokens.size(), shaded)
           : c.state().view.text_unit == TextUnit::words
               ? fmt::format("{} · too many words to be shown as words", trace->tokens.size())
-          : part.empty() ? fmt::format("{} · {}{}", trace->tokens.size(), shaded, pinned ? "" : " · click to pin")
+          : part.empty() ? fmt::format("{} · {}{}", trace->tokens.size(), shaded,
+                                       pinned               ? ""
+                                       : asks_for_tokens(c) ? " · click to pin, right click to mask"
+                                                            : " · click to pin")
                          : fmt::format("the {} {} of the text", part, trace->tokens.size()));
   if (!part.empty() && button(c.ui, "Read another part", c.ui.px(24)))
     c.editor.set_too_long(RunRequest::TooLong::refuse);
   token_strip(c);
+  if (asks_for_tokens(c)) mask_row(c);
 }
 
 void draw_capture_tokens(const PageContext& c) {

@@ -62,6 +62,8 @@ void SoftmaxPanel::draw(const PageContext& c) {
 
 void MaskPanel::draw(const PageContext& c) {
   section(c.ui, "MASK", "of the same heads · more in Analyse");
+  const bool both_ways = c.results().model.model && !c.results().model.model->config().causal;
+  const std::string own = both_ways ? "full" : "causal";  // the model's, which needs no edit
   const std::string current = mask_of(c.state().document.edits, c.state().document.selected);
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   float widest = 0;  // the longest name below a picture
@@ -82,13 +84,13 @@ void MaskPanel::draw(const PageContext& c) {
     }
     ++at_column;
     const std::string spec(form.example), id = "mask " + std::string(form.id);
-    const bool chosen = spec == current || (current.empty() && form.id == "causal");
+    const bool chosen = spec == current || (current.empty() && form.id == own);
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const UseFont font(c.ui, c.ui.small());
     const float height = side + c.ui.px(15 * c.ui.theme.text_scale);
     if (pressable(id.c_str(), {side, height})) {
       error_.clear();
-      c.editor.set_mask(form.id == "causal" ? "" : spec);
+      c.editor.set_mask(form.id == own ? "" : spec);
     }
     const bool hovered = ImGui::IsItemHovered();
     const auto rule = parse_mask(spec);
@@ -108,7 +110,7 @@ void MaskPanel::draw(const PageContext& c) {
       tooltip(c.ui, {std::string(form.title) + ": " + spec, std::string(form.meaning),
                      "query i sees key j where " + std::string(form.predicate), std::string(form.source)});
   }
-  if (!ImGui::IsAnyItemActive() && error_.empty()) spec_ = current.empty() ? "causal" : current;
+  if (!ImGui::IsAnyItemActive() && error_.empty()) spec_ = current.empty() ? own : current;
   {
     const UseFont font(c.ui, c.ui.token());
     ImGui::SetNextItemWidth(-1);
@@ -116,7 +118,7 @@ void MaskPanel::draw(const PageContext& c) {
       try {
         (void)parse_mask(spec_);
         error_.clear();
-        c.editor.set_mask(spec_ == "causal" ? "" : spec_);
+        c.editor.set_mask(spec_ == own ? "" : spec_);
       } catch (const Error& e) {
         error_ = e.what();
       }

@@ -101,16 +101,27 @@ void TrainWorkspace::recipe(Ui& ui) {
       if (ImGui::MenuItem(name.c_str(), nullptr, name == draft.name)) controller_.choose(path);
     ImGui::EndPopup();
   }
-  static constexpr const char* tasks[] = {"Stories", "Repeated tokens"};
-  int task = draft.task.kind == "repeated" ? 1 : 0;
-  if (segmented(ui, "training task", tasks, task)) draft.task.kind = task == 1 ? "repeated" : "stories";
-  static constexpr const char* families[] = {"GPT-2", "Llama"};
-  int family = draft.model.family == "llama" ? 1 : 0;
-  if (segmented(ui, "training family", families, family)) {
-    draft.model.family = family == 1 ? "llama" : "gpt2";
+  static constexpr const char* tasks[] = {"Stories", "Masked", "Repeated"};
+  static constexpr std::string_view kinds[] = {"stories", "masked", "repeated"};
+  int task = static_cast<int>(std::ranges::find(kinds, draft.task.kind) - std::begin(kinds));
+  const auto become = [&](std::string_view family) {
+    draft.model.family = family;
     draft.model.kv_heads = draft.model.heads;
     draft.model.d_head = 0;  // what only one family has
     draft.model.first_positions = "random";
+  };
+  if (segmented(ui, "training task", tasks, task)) {
+    draft.task.kind = nth(kinds, task);
+    const bool masked = draft.task.kind == "masked";  // which only encoders are asked for, and nothing else
+    if (masked != (draft.model.family == "bert")) become(masked ? "bert" : "gpt2");
+  }
+  static constexpr const char* families[] = {"GPT-2", "Llama", "BERT"};
+  static constexpr std::string_view family_names[] = {"gpt2", "llama", "bert"};
+  int family = static_cast<int>(std::ranges::find(family_names, draft.model.family) - std::begin(family_names));
+  if (segmented(ui, "training family", families, family)) {
+    become(nth(family_names, family));
+    const bool encoder = draft.model.family == "bert";
+    if (encoder != (draft.task.kind == "masked")) draft.task.kind = encoder ? "masked" : "stories";
   }
   shape_fields(ui);
 }
@@ -210,8 +221,10 @@ void TrainWorkspace::middle(const PageContext& c) {
 }
 
 void TrainWorkspace::loss(Ui& ui) {
-  section(ui, "LOSS", "nats per token; the floor is the entropy of the data, computed");
   const TrainingProgress& p = controller_.progress();
+  section(
+      ui, "LOSS",
+      std::isnan(p.floor) ? "nats per masked token" : "nats per token; the floor is the entropy of the data, computed");
   LineChart chart;
   std::vector<ChartSeries>& lines = chart.series;
   lines.push_back(loss_series(controller_.curve(), ui.theme.muted));
@@ -222,7 +235,8 @@ void TrainWorkspace::loss(Ui& ui) {
     end = std::max(end, static_cast<double>(branch.progress.step));
   }
   lines.push_back(held_out_series(controller_.curve(), "held out", ui.theme.accent, 2.25));
-  lines.push_back({"floor", parse_color("#4CC38A").value_or(ui.theme.text), {0, end}, {p.floor, p.floor}, 1.25});
+  if (!std::isnan(p.floor))
+    lines.push_back({"floor", parse_color("#4CC38A").value_or(ui.theme.text), {0, end}, {p.floor, p.floor}, 1.25});
   chart.height = 256;
   chart.grid = true;
   chart.x_low = 0;

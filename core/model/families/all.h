@@ -36,4 +36,9 @@
   X(qwen3_moe)                \
   X(olmoe)                    \
   X(gpt_oss)                  \
+  X(bert)                     \
+  X(distilbert)               \
+  X(roberta)                  \
+  X(xlm_roberta)              \
+  X(modernbert)               \
   X(transformer_lens)

@@ -19,7 +19,8 @@ Family usual_family(std::string model_type, std::string architecture, std::strin
           },
           [map, model_type, architecture = std::move(architecture)](const ModelConfig& config) {
             ConfigWriter json;
-            json.put("architectures", std::vector<std::string>{architecture});
+            const std::string bare = architecture.substr(0, architecture.rfind("For")) + "Model";
+            json.put("architectures", std::vector<std::string>{config.predicts ? architecture : bare});
             json.put("model_type", model_type);
             ConfigMap keys(json);
             ModelConfig copy = config;

@@ -1,0 +1,202 @@
+// Encoders: what is asked of them and what they answer, beside transformers in float64 (tests/reference/families) and
+// the plain definition.
+
+#include <doctest/doctest.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/analysis/token_loss.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/generate/generation.h"
+#include "core/io/safetensors.h"
+#include "core/metrics/next_token.h"
+#include "core/model/family.h"
+#include "core/model/formats/model_files.h"
+#include "core/model/plain.h"
+#include "tests/model/parity.h"
+#include "tests/support/paths.h"
+
+using namespace headscope;
+using namespace headscope::testing;
+
+namespace {
+
+/// The tiny BERT with its tokenizer.
+struct Encoder {
+  Backend backend{2};
+  LoadedModel loaded;
+  Encoder() : loaded(load_model(reference("families/bert"), backend)) {}
+  RunRequest of(const std::string& text) const {
+    RunRequest request;
+    request.model = reference("families/bert");
+    request.text = text;
+    return request;
+  }
+  std::shared_ptr<const Trace> trace(const RunRequest& request) { return run(loaded, request, Ctx{backend}); }
+};
+
+std::vector<std::string> labels(const Trace& trace) {
+  std::vector<std::string> out;
+  for (const Token& token : trace.tokens) out.push_back(token.label);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("the second of two texts is told by its segment, as transformers does") {
+  for (const char* family : {"families/bert", "families/bert-untied", "families/xlm_roberta"}) {
+    CAPTURE(family);
+    Backend backend(2);
+    const auto model = Model::load(reference(family), backend);
+    const auto expected = SafetensorsFile::open(reference(family) / "expected.safetensors");
+    const auto ids = expected.entry("tokens").items<std::int32_t>(),
+               segments = expected.entry("segments").items<std::int32_t>();
+    const Tensor truth = expected.tensor("logits_of_segments");
+    const Tensor found = model->forward(Ctx{.backend = backend, .segments = segments}, ids).logits;
+    CHECK(absolute(found, truth) < 1e-4);
+    CHECK(absolute(found, expected.tensor("logits")) > 1e-2);  // it matters
+
+    const ModelFiles files = ModelFiles::open(locate_model(reference(family)));
+    const ModelConfig config = load_config(reference(family));
+    const plain::Pass witness =
+        plain::forward(config, read_weights(*files.weights, config), ids, {}, nullptr, segments);
+    double worst = 0;
+    for (Index i = 0; i < witness.logits.rows; ++i)
+      for (Index j = 0; j < witness.logits.columns; ++j)
+        worst = std::max(worst, std::abs(witness.logits.at(i, j) - static_cast<double>(truth.at(i, j))));
+    CHECK(worst < 1e-5);
+    const std::vector<std::int32_t> strange(ids.size(), 7);
+    CHECK_THROWS_WITH_AS(model->forward(Ctx{.backend = backend, .segments = strange}, ids),
+                         doctest::Contains("segment"), Error);
+  }
+}
+
+TEST_CASE("a text stands between [CLS] and [SEP], a second one behind it, and [MASK] is read as itself") {
+  Encoder e;
+  const auto trace = e.trace(e.of("The cat [MASK] on the mat[SEP]it ran"));
+  CHECK(fmt::format("{}", fmt::join(labels(*trace), " ")) ==
+        "[CLS] ␣the ␣cat [MASK] ␣on ␣the ␣mat [SEP] ␣it ␣ran [SEP]");
+  CHECK(trace->segments() == std::vector<std::int32_t>{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1});
+  CHECK(trace->model.objective == Objective::masked_token);
+  CHECK(trace->tokens[3].masked);
+  CHECK(trace->tokens[3].original == -1);
+  CHECK(answer_position(*trace) == 3);
+  CHECK(targets(*trace).empty());  // nobody knows what stood there
+  CHECK(trace->logits.dim(0) == 11);
+  // The answer is the row of the mask, whatever else was asked to be kept.
+  RunRequest last = e.of("The cat [MASK] on the mat[SEP]it ran");
+  last.capture.all_logits = false;
+  CHECK(top_next(*e.trace(last), 1).front().id == top_next(*trace, 1, 3).front().id);
+}
+
+TEST_CASE("positions that are asked for are masked, shown as something else, or left, and their loss is their own") {
+  Encoder e;
+  RunRequest request = e.of("the cat sat on the mat");
+  request.masked = {{2, {}}, {-2, 9}, {4, 13}};  // cat masked, mat shown as token 9, `on` as it is
+  const auto trace = e.trace(request);
+  const auto plain = e.trace(e.of("the cat sat on the mat"));
+  CHECK(trace->tokens[2].id == 3);
+  CHECK(trace->tokens[6].id == 9);
+  CHECK(trace->tokens[4].id == plain->tokens[4].id);
+  CHECK(trace->tokens[2].original == plain->tokens[2].id);
+  const std::vector<Target> asked = targets(*trace);
+  REQUIRE(asked.size() == 3);
+  const std::vector<double> losses = token_losses(*trace);
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    CHECK(asked[i].token == plain->tokens[static_cast<std::size_t>(asked[i].row)].id);
+    double sum = 0;
+    for (Index v = 0; v < trace->logits.dim(1); ++v)
+      sum += std::exp(static_cast<double>(trace->logits.at(asked[i].row, v)));
+    CHECK(losses[i] ==
+          doctest::Approx(std::log(sum) - static_cast<double>(trace->logits.at(asked[i].row, asked[i].token)))
+              .epsilon(1e-5));
+  }
+  CHECK(read_token_losses(*trace).tokens.size() == 3);
+  CHECK_THROWS_WITH_AS(read_token_losses(*plain), doctest::Contains("masked"), Error);
+  request.masked = {{40, {}}};
+  CHECK_THROWS_WITH_AS(e.trace(request), doctest::Contains("position from 0 to 7"), Error);
+  CHECK(run_request_from_json(to_json(request), "test") == request);
+}
+
+TEST_CASE("of ten thousand drawn tokens 80 % are masked, 10 % another, 10 % as they are; what frames a text is never") {
+  std::vector<Token> tokens(202);
+  for (std::size_t i = 1; i + 1 < tokens.size(); ++i) tokens[i] = {static_cast<std::int32_t>(i), "", "", 0, 1};
+  int all = 0, masked = 0, other = 0, same = 0;
+  for (std::uint64_t seed = 1; all < 10000; ++seed) {
+    const auto drawn = draw_masked(tokens, 100000, seed);
+    CHECK(drawn.size() == 30);  // 15 % of 200
+    CHECK(std::ranges::is_sorted(drawn));
+    CHECK(std::ranges::adjacent_find(drawn, {}, &MaskedPosition::position) == drawn.end());
+    for (const MaskedPosition& each : drawn) {
+      CHECK(each.position > 0);
+      CHECK(each.position < 201);
+      ++all;
+      if (!each.shown)
+        ++masked;
+      else
+        ++(*each.shown == tokens[static_cast<std::size_t>(each.position)].id ? same : other);
+    }
+  }
+  const auto share = [&](int count) { return static_cast<double>(count) / all; };
+  CHECK(std::abs(share(masked) - 0.8) < 4 * std::sqrt(0.8 * 0.2 / all));  // four standard deviations
+  CHECK(std::abs(share(other) - 0.1) < 4 * std::sqrt(0.1 * 0.9 / all));
+  CHECK(std::abs(share(same) - 0.1) < 4 * std::sqrt(0.1 * 0.9 / all));
+  CHECK(draw_masked(tokens, 100000, 5) == draw_masked(tokens, 100000, 5));
+  CHECK(draw_masked({}, 10, 1).empty());
+}
+
+TEST_CASE("a long text keeps what stands behind it") {
+  Encoder e;
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += i % 2 ? "cat " : "the ";
+  RunRequest request = e.of(text);
+  CHECK_THROWS_AS(e.trace(request), TextTooLong);
+  request.too_long = RunRequest::TooLong::keep_first;
+  const auto first = e.trace(request);
+  CHECK(first->tokens.size() == 40);
+  CHECK(first->tokens.front().label == "[CLS]");
+  CHECK(first->tokens.back().label == "[SEP]");
+  request.too_long = RunRequest::TooLong::keep_last;
+  const auto last = e.trace(request);
+  CHECK(last->tokens.size() == 40);
+  CHECK(last->tokens.front().label == "[CLS]");
+  CHECK(last->tokens.back().label == "[SEP]");
+}
+
+TEST_CASE("an encoder does not continue texts, and a decoder is not asked for masked tokens") {
+  Encoder e;
+  CHECK_THROWS_WITH_AS(Generator(e.loaded), doctest::Contains("encoder"), Error);
+  Subject decoder(reference("families/qwen2"));
+  RunRequest request;
+  request.ids = {3, 5, 7};
+  request.masked = {{1, {}}};
+  CHECK_THROWS_WITH_AS(run(decoder.loaded, request, Ctx{*decoder.backend}), doctest::Contains("decoder"), Error);
+}
+
+TEST_CASE("a file of a bare encoder gives maps and streams, and no logits") {
+  const std::filesystem::path folder = scratch_dir("bare-encoder");
+  for (const char* file : {"model.safetensors", "tokenizer.json"})
+    std::filesystem::copy_file(reference("families/bert") / file, folder / file);
+  std::string config = read_file(reference("families/bert") / "config.json");
+  config.replace(config.find('{'), 1, "{\"architectures\": [\"BertModel\"],");
+  write_file_atomically(folder / "config.json", config);
+  Backend backend(2);
+  const LoadedModel loaded = load_model(folder, backend);
+  CHECK_FALSE(loaded.model->config().predicts);
+  RunRequest request;
+  request.text = "the cat sat";
+  request.capture.sites = {SiteKind::resid_post};
+  const auto trace = run(loaded, request, Ctx{backend});
+  CHECK_FALSE(trace->logits.defined());
+  CHECK(trace->model.objective == Objective::nothing);
+  CHECK(trace->maps.size() == 9);
+  CHECK(top_next(*trace, 5).empty());
+  CHECK(token_losses(*trace).empty());
+  request.capture.sites = {SiteKind::final_normalized};
+  CHECK_THROWS_AS(run(loaded, request, Ctx{backend}), Error);
+}
