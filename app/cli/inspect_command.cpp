@@ -99,7 +99,7 @@ void add_model(Report& out, const ModelFacts& model) {
   out.line(model.tokenizer ? fmt::format("  tokenizer: {}, {}", model.tokenizer->kind,
                                          model.tokenizer->adds_bos ? "adds BOS" : "adds no BOS")
                            : "  no tokenizer: runs on --ids only");
-  out.line(fmt::format("  key-value cache {} per token", byte_size(cache_bytes(c.dims, 1))));
+  if (c.causal) out.line(fmt::format("  key-value cache {} per token", byte_size(cache_bytes(c.dims, 1))));
   if (c.latent())
     out.line(fmt::format("  of which {} would do: {} numbers of the latent and {} of the key that turns, per layer",
                          byte_size(sizeof(float) * static_cast<std::uint64_t>(c.dims.layers) *

@@ -61,7 +61,8 @@ ReadTools block_tools();    ///< blocks and whole models
 struct PositionOption {
   std::optional<int> given;
   void add_to(Command& command);
-  /// Without it the last. Throws Error on one outside the text.
+  /// Without it where the answer is read: the last, of an encoder the first masked one. Throws Error on one outside the
+  /// text.
   Index in(const Trace& trace) const;
 };
 /// --head.

@@ -66,8 +66,8 @@ std::shared_ptr<const Comparison> compare_sides(ComparedSide a, ComparedSide b, 
   out->next_a = top_next(*a.run, next_tokens);
   out->next_b = top_next(*b.run, next_tokens);
   if (a.run->logits.defined() && b.run->logits.defined() && a.run->logits.dim(1) == b.run->logits.dim(1)) {
-    out->next = next_token_change(*a.run, *b.run, next_tokens, static_cast<int>(a.run->tokens.size()) - 1,
-                                  static_cast<int>(b.run->tokens.size()) - 1);
+    out->next = next_token_change(*a.run, *b.run, next_tokens, static_cast<int>(answer_position(*a.run)),
+                                  static_cast<int>(answer_position(*b.run)));
     out->kl = aligned_kl(*a.run, *b.run, out->unit == TextUnit::tokens ? out->partner : align_traces(*a.run, *b.run));
   }
   out->a = std::move(a);

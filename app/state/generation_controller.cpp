@@ -19,9 +19,11 @@ namespace {
 constexpr double slice_seconds = 0.03;
 constexpr int cost_points = 16;
 
-/// Just after another model was opened the last run is still the old one's.
+/// Whether there is a run of the open model to go on from. Just after another model was opened the last run is still
+/// the old one's.
 bool run_is_of_model(const Results& results) {
-  return results.run && results.model.model && results.run->request.model == results.model_folder;
+  return results.run && results.model.model && results.run->request.model == results.model_folder &&
+         continues_texts(results.model.model->config());
 }
 }  // namespace
 
@@ -82,6 +84,11 @@ bool GenerationController::prompt_changed() const {
   return run_is_of_model(run_.results()) && prompt_ && shown != prompt_ &&
          (shown->trace->ids() != prompt_->trace->ids() || shown->request.edits != prompt_->request.edits ||
           run_.results().model.model != model_.model);
+}
+
+bool GenerationController::model_continues() const {
+  const auto& model = run_.results().model.model;
+  return !model || continues_texts(model->config());
 }
 
 void GenerationController::take_prompt() {

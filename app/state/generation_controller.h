@@ -78,6 +78,8 @@ class GenerationController {
   const LoadedModel& model() const { return model_; }
   /// The document shows another prompt, model or edits than this text began with.
   bool prompt_changed() const;
+  /// False: the open model is none to continue texts with.
+  bool model_continues() const;
   /// Begins anew with what the document shows; all branches go.
   void take_prompt();
   /// Prompt and the steps of the chosen branch as a text of tokens, without maps.

@@ -13,6 +13,8 @@
 #include "core/base/duration.h"
 #include "core/base/error.h"
 #include "core/generate/generation.h"
+#include "core/metrics/next_token.h"
+#include "core/run/masked_tokens.h"
 #include "core/train/training_folder.h"
 
 namespace headscope {
@@ -57,7 +59,7 @@ struct TrainingController::Run {
     const Ctx ctx{*backend, nullptr, stop};
     view->facts = jobs::facts(run(model, request, ctx), stop);
     if (!viewed || seconds_since(last_sample) > seconds_between_samples || trainer->progress().finished()) {
-      sample = write(model, ctx);
+      sample = trainer->task().settings().kind == "masked" ? told(model, request, ctx) : write(model, ctx);
       sample_step = view->step;
       last_sample = Clock::now();
     }
@@ -69,6 +71,25 @@ struct TrainingController::Run {
   }
 
  private:
+  /// The probe text with tokens masked, and what the model takes them for: ⟨so⟩ where it is right, ⟨so|as it was⟩ else.
+  std::string told(const LoadedModel& model, RunRequest request, const Ctx& ctx) const {
+    request.capture = {.maps = MapStorage::none};
+    request.masked = draw_masked(tokenize(model, request), model.model->config().dims.vocab, trainer->recipe().seed);
+    const auto trace = headscope::run(model, request, ctx);
+    std::string out;
+    for (std::size_t i = 0; i < trace->tokens.size(); ++i) {
+      const Token& token = trace->tokens[i];
+      if (!token.masked) {
+        out += token.bytes;
+        continue;
+      }
+      const std::int32_t best = top_next(*trace, 1, static_cast<int>(i)).front().id;
+      const std::string found = model.tokenizer->token(best).bytes, was = model.tokenizer->token(token.original).bytes;
+      out += best == token.original ? fmt::format("⟨{}⟩", found) : fmt::format("⟨{}|{}⟩", found, was);
+    }
+    return out;
+  }
+
   std::string write(const LoadedModel& model, const Ctx& ctx) const {
     const std::int32_t end = trainer->task().vocabulary().end_of_text_id();
     std::vector<std::int32_t> ids;
@@ -94,7 +115,7 @@ struct TrainingController::Slice {
 TrainingController::TrainingController(JobRunner& jobs, DocumentEditor& editor, RunController& run,
                                        std::size_t most_bytes)
     : jobs_(jobs), editor_(editor), open_(run), most_bytes_(most_bytes), documents_(documents_folder()) {
-  for (const char* name : {"induction-2l", "tiny-gpt2", "tiny-llama"})
+  for (const char* name : {"induction-2l", "tiny-gpt2", "tiny-llama", "tiny-bert"})
     for (const char* place : {"models", "../models"})
       if (const auto file = find_asset((fs::path(place) / name / "recipe.json").string())) {
         recipes_.emplace_back(name, file->lexically_normal());

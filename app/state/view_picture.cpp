@@ -3,13 +3,14 @@
 #include <algorithm>
 
 #include "core/base/nth.h"
+#include "core/metrics/next_token.h"
 
 namespace headscope {
 
 namespace {
-/// The pinned row, else the last.
-Index query_of(const Document& document, const AttentionMap& map) {
-  return std::clamp<Index>(document.query.value_or(map.n_query() - 1), 0, map.n_query() - 1);
+/// The pinned row, else the usual one.
+Index query_of(const Document& document, const Trace& trace, const AttentionMap& map) {
+  return std::clamp<Index>(document.query.value_or(usual_query(trace, map)), 0, map.n_query() - 1);
 }
 }  // namespace
 
@@ -29,15 +30,16 @@ PictureRequest view_picture(const Document& document, const View& view, const Tr
       break;
     case HeadView::heads:
       request.heads.clear();
-      request.query = query_of(document, map);
+      request.query = query_of(document, trace, map);
       break;
     case HeadView::picture:
       if (!trace.picture) break;
       request.kind = PictureRequest::Kind::patches;
       request.smooth = view.smooth_picture;
       // The CLS token is what a picture is read from.
-      request.query =
-          !document.query && trace.picture->leading > 0 && !trace.between_texts() ? Index{0} : query_of(document, map);
+      request.query = !document.query && trace.picture->leading > 0 && !trace.between_texts()
+                          ? Index{0}
+                          : query_of(document, trace, map);
       break;
     case HeadView::arcs:
       request.kind = PictureRequest::Kind::arcs;
@@ -47,14 +49,14 @@ PictureRequest view_picture(const Document& document, const View& view, const Tr
     case HeadView::row:
       request.kind = PictureRequest::Kind::bars;
       if (view.scale == Scale::per_row) request.scaling = {};  // a row by its own largest is what bars show anyway
-      request.query = query_of(document, map);
+      request.query = query_of(document, trace, map);
       break;
     case HeadView::steps:
       request.kind = PictureRequest::Kind::steps;
       break;
     case HeadView::qk:
       request.kind = PictureRequest::Kind::split;
-      request.query = query_of(document, map);
+      request.query = query_of(document, trace, map);
       request.key = document.key.value_or(std::max<Index>(0, nth(map.stats().max_key, *request.query)));
       request.rotary = rotary;
       break;

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/edits/ablate_edit.h"
+#include "core/metrics/next_token.h"
 #include "core/trace/first_key.h"
 #include "core/trace/map_difference.h"
 #include "viz/scene/map_cells.h"
@@ -50,7 +51,8 @@ const AttentionMap* selected_map(const PageContext& c) {
 
 Index shown_query(const PageContext& c, const AttentionMap& map) {
   const Index last = map.n_query() - 1;
-  return std::min(c.state().document.query.value_or(c.state().hover.query.value_or(last)), last);
+  return std::min(c.state().document.query.value_or(c.state().hover.query.value_or(usual_query(*c.trace(), map))),
+                  last);
 }
 
 std::optional<CellWords> cell_words(const PageContext& c, Index query, Index key) {

@@ -79,7 +79,7 @@ std::set<SiteKind> logit_lens_sites(const Model& model) {
 std::vector<std::int32_t> follow(const Trace& trace, std::int32_t token) {
   std::vector<std::int32_t> out(trace.tokens.size(), token);
   if (token >= 0) return out;
-  for (std::size_t i = 0; i + 1 < out.size(); ++i) out[i] = trace.tokens[i + 1].id;
+  for (const Target& target : targets(trace)) nth(out, target.row) = target.token;
   return out;
 }
 

@@ -55,7 +55,7 @@ std::set<SiteKind> logit_lens_sites(const Model& model);
 LogitLens logit_lens(const Model& model, const Ctx& ctx, const Trace& trace,
                      std::span<const std::int32_t> followed = {}, int keep = 5);
 
-/// The same token at every position, or (−1) the one that the text goes on with (none at the last position).
+/// The same token at every position, or (−1) what each row is held against: targets() (core/metrics/next_token.h).
 std::vector<std::int32_t> follow(const Trace& trace, std::int32_t token);
 
 }  // namespace headscope

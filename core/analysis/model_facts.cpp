@@ -86,8 +86,13 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
   parts.push_back(attention);
   parts.push_back(mlp);
   parts.push_back(norms);
+  if (config.head_layer && config.predicts)
+    parts.push_back({"layer before the logits", size(weights.head_weight) + size(weights.head_bias) +
+                                                    size(weights.head_norm_gain) + size(weights.head_norm_bias)});
   if (!config.tied_embeddings)
     parts.push_back({"unembedding", size(weights.unembedding) + size(weights.unembedding_bias)});
+  else if (weights.unembedding_bias.defined())
+    parts.push_back({"bias of the logits", size(weights.unembedding_bias)});
   return parts;
 }
 

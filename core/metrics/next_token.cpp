@@ -50,6 +50,11 @@ Index answer_position(const Trace& trace) {
   return masked == trace.tokens.end() ? last : masked - trace.tokens.begin();
 }
 
+Index usual_query(const Trace& trace, const AttentionMap& map) {
+  const Index last = map.n_query() - 1;
+  return trace.model.objective == Objective::next_token ? last : std::min(answer_position(trace), last);
+}
+
 std::vector<double> token_losses(const Trace& trace) {
   std::vector<double> losses;
   if (!trace.logits.defined() || trace.logits.dim(0) != static_cast<Index>(trace.tokens.size())) return losses;

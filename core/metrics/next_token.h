@@ -22,6 +22,8 @@ struct Target {
 std::vector<Target> targets(const Trace& trace);
 /// Where the answer is read: after the last token, or at the first masked one (without any, at the last).
 Index answer_position(const Trace& trace);
+/// The row of a map that is looked at while none is chosen: its last, of an encoder that of the answer.
+Index usual_query(const Trace& trace, const AttentionMap& map);
 /// −ln p(target | what the model saw) in nats, target by target. Empty when the trace has not all logits.
 std::vector<double> token_losses(const Trace& trace);
 /// Mean of token_losses; NaN without losses. Perplexity is its exponential.

@@ -11,6 +11,7 @@
 #include "app/workspaces/analyse/parts.h"
 #include "core/base/error.h"
 #include "core/edits/singular_edit.h"
+#include "core/metrics/next_token.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
@@ -41,7 +42,7 @@ std::shared_ptr<const Trace> record(const ReadingSource& source, const std::set<
 
 Index pinned_row(const PageContext& c, const Trace& trace) {
   const auto n = static_cast<Index>(trace.tokens.size());
-  return std::clamp<Index>(c.state().document.query.value_or(n - 1), 0, n - 1);
+  return std::clamp<Index>(c.state().document.query.value_or(answer_position(trace)), 0, n - 1);
 }
 
 HeadId chosen_head(const PageContext& c, const Trace& trace) {
@@ -58,7 +59,8 @@ void position_control(const PageContext& c, const char* remark) {
   if (last > 0 && slider(c.ui, "Position", at, {0, last, last, false, "", 0}))
     c.editor.pin(static_cast<Index>(std::lround(at)));
   fact(c.ui, "Token there", token_label(*c.trace(), row), nullptr,
-       {"The pinned query of Explore; without one, the last position", "click a column of the picture to pin it"});
+       {"The pinned query of Explore; without one, where the answer is read",
+        "click a column of the picture to pin it"});
 }
 
 TokenName token_names(const LoadedModel& model) {

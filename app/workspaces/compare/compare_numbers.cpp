@@ -56,15 +56,17 @@ void CompareWorkspace::row(Ui& ui, AppContext& app, double height) {
                : 0.0;
   };
   std::vector<char> paired(c.b.trace->tokens.size());
+  // Those that the row sees in a decoder, and later ones that have a weight: encoders look ahead.
   const auto last_a = here.query_a < 0 ? static_cast<int>(c.a.trace->tokens.size()) - 1 : here.query_a;
-  for (int k = 0; k <= last_a; ++k) {
+  for (int k = 0; k < static_cast<int>(c.a.trace->tokens.size()); ++k) {
     const int other = nth(c.partner, k);
+    const double a = weight(map_a, here.query_a, k), b = weight(map_b, here.query_b, other);
+    if (k > last_a && !(a > 0) && !(b > 0)) continue;
     if (other >= 0) nth(paired, other) = 1;
-    keys.push_back(
-        {token_label(*c.a.trace, k), weight(map_a, here.query_a, k), weight(map_b, here.query_b, other), k, other});
+    keys.push_back({token_label(*c.a.trace, k), a, b, k, other});
   }
   const std::size_t of_a = keys.size();
-  for (int k = 0; k <= here.query_b && k < static_cast<int>(paired.size()); ++k)
+  for (int k = 0; here.query_b >= 0 && k < static_cast<int>(paired.size()); ++k)
     if (!nth(paired, k) && weight(map_b, here.query_b, k) > 0)
       keys.push_back({token_label(*c.b.trace, k), 0, weight(map_b, here.query_b, k), -1, k});
   const std::string query = here.query_a >= 0

@@ -260,8 +260,8 @@ void PromptPanel::draw(const PageContext& c) {
                          : fmt::format("the {} {} of the text", part, trace->tokens.size()));
   if (!part.empty() && button(c.ui, "Read another part", c.ui.px(24)))
     c.editor.set_too_long(RunRequest::TooLong::refuse);
-  token_strip(c);
   if (asks_for_tokens(c)) mask_row(c);
+  token_strip(c);
 }
 
 void draw_capture_tokens(const PageContext& c) {

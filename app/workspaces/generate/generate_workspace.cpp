@@ -89,7 +89,11 @@ void GenerateWorkspace::prompt(Ui& ui) {
     if (button(ui, "Make it again")) controller_.replay_again();
     ImGui::Dummy({0, ui.px(4)});
   }
-  if (!run) return note(ui, "Open a model and write a text in Explore.");
+  if (!run)
+    return note(ui, controller_.model_continues()
+                        ? "Open a model and write a text in Explore."
+                        : "The open model does not say what comes next: an encoder reads a whole text and tells what "
+                          "stands where a token is masked. Mask some in Explore, or open a decoder.");
   std::string words = run->trace->text;
   if (words.empty())
     for (const Token& token : run->trace->tokens) words += token.label;
