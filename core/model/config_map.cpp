@@ -36,6 +36,11 @@ void ConfigMap::activation(const std::string& key, Activation& value, const std:
   value = read_activation(*in_, key, fallback);
 }
 
+void ConfigMap::text(const std::string& key, std::string& value, const std::string& fallback) {
+  if (out_) return out_->put(key, value);
+  value = in_->text(key, fallback);
+}
+
 void ConfigMap::token(const std::string& key, std::optional<std::int32_t>& value, int vocab) {
   if (out_) return out_->put(key, value);
   value = in_->token(key, vocab);

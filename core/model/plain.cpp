@@ -304,7 +304,9 @@ std::vector<std::pair<Index, double>> chosen(const ExpertConfig& c, const Tensor
     for (Index g = 0; g < c.groups; ++g) {
       std::vector<std::pair<double, Index>> own(order.begin() + g * width, order.begin() + (g + 1) * width);
       std::ranges::sort(own, std::greater{});
-      groups.emplace_back(own[0].first + (width > 1 ? own[1].first : 0), g);
+      double best = 0;
+      for (Index i = 0; i < std::min<Index>(width, c.group_best); ++i) best += nth(own, i).first;
+      groups.emplace_back(best, g);
     }
     std::ranges::sort(groups, std::greater{});
     groups.resize(static_cast<std::size_t>(c.groups_kept));
