@@ -110,6 +110,9 @@ std::string switches(const ModelConfig& c) {
   say(c.latent(),
       fmt::format("keys and values of {} dimensions made of a latent of {} numbers per token{}", c.dims.value_width(),
                   c.dims.kv_latent, c.dims.q_latent > 0 ? fmt::format(", queries of one of {}", c.dims.q_latent) : ""));
+  say(c.rotary.scaling == RotaryConfig::Scaling::longrope,
+      fmt::format("rotations searched for (LongRoPE), others in texts of more than {} tokens",
+                  c.rotary.original_context));
   say(c.rotary.scaling == RotaryConfig::Scaling::yarn,
       fmt::format("rotations stretched {}-fold (YaRN), queries and keys times {:.4g}", c.rotary.factor,
                   rotary_magnitude(c.rotary)));

@@ -128,6 +128,22 @@ FAMILIES = {
     "deepseek_v3-whole": ("DeepseekV3Config", latent | rope() | dict(
         first_k_dense_replace=1, moe_intermediate_size=7, n_routed_experts=5, n_shared_experts=1, num_experts_per_tok=2,
         n_group=1, topk_group=1, norm_topk_prob=False, routed_scaling_factor=0.8)),
+    "llama-yarn": ("LlamaConfig", llama_like | dict(head_dim=8, rope_parameters=dict(
+        rope_type="yarn", rope_theta=100.0, factor=4.0, original_max_position_embeddings=8, beta_fast=2.0, beta_slow=0.3))),
+    "llama-dynamic": ("LlamaConfig", llama_like | dict(rope_parameters=dict(rope_type="dynamic", rope_theta=100.0, factor=3.0))),
+    "qwen2-yarn": ("Qwen2Config", llama_like | dict(num_key_value_heads=3, use_sliding_window=False, rope_parameters=dict(
+        rope_type="yarn", rope_theta=200.0, factor=4.0, original_max_position_embeddings=10))),
+    # The greedy continuation reaches the 16th token, from which on the other list holds.
+    "phi3-longrope": ("Phi3Config", llama_like | dict(
+        hidden_size=24, pad_token_id=0, original_max_position_embeddings=15, rope_parameters=dict(
+            rope_type="longrope", rope_theta=100.0, original_max_position_embeddings=15, short_factor=[1.0, 1.125, 1.25, 1.75],
+            long_factor=[1.5, 2.5, 4.0, 6.5]))),
+    # As Phi 4 mini: a part of each head turns; a text that is long from the start.
+    "phi3-long": ("Phi3Config", usual | dict(
+        hidden_size=24, num_attention_heads=3, num_key_value_heads=1, intermediate_size=22, pad_token_id=0,
+        original_max_position_embeddings=5, tie_word_embeddings=True, rope_parameters=dict(
+            rope_type="longrope", rope_theta=100.0, partial_rotary_factor=0.75, original_max_position_embeddings=5,
+            short_factor=[1.0, 1.125, 1.25], long_factor=[1.25, 3.0, 7.0]))),
     "starcoder2": ("Starcoder2Config", llama_like | rope() | dict(sliding_window=5, tie_word_embeddings=True)),
     "mixtral": ("MixtralConfig", llama_like | rope() | dict(
         head_dim=8, num_local_experts=5, num_experts_per_tok=2, sliding_window=6)),
