@@ -68,7 +68,9 @@ void read_experts(WeightReader& reader, const ModelConfig& config, const ExpertN
   read.linear(at + names.router, config.dims.d_model, c.count, c.router_bias, into.router_weight, into.router_bias);
   if (c.correction) reader.take(at + names.correction, {c.count}, into.correction);
   into.each.resize(static_cast<std::size_t>(c.count));
-  if (!names.gate_up_of_all.empty())
+  // Other formats of a family that has them in one may keep them apart.
+  const bool apart = names.gate_up_of_all.empty() || reader.contains(at + names.expert + "0." + names.up + ".weight");
+  if (!apart)
     read.all_in_one(at, names, into.each);
   else
     for (int e = 0; e < c.count; ++e)
