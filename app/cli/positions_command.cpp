@@ -117,7 +117,8 @@ RotaryView rotary_view(const Vectors& v, const Options& options) {
     edit.factor = options.factor;
   }
   check(edit, "positions rope");
-  view.config = rotary_of(edit, config, v.head.layer);
+  view.own = in_text(view.own, v.k.dim(0));
+  view.config = in_text(rotary_of(edit, config, v.head.layer), v.k.dim(0));
   view.query = inside(options.row, "--row", v.q.dim(0));
   view.key = inside(options.key.value_or(0), "--key", v.k.dim(0));
   view.shift = options.shift;

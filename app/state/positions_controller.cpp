@@ -37,7 +37,9 @@ RotaryConfig PositionsController::own_rotary() const {
   const auto& model = run_.results().model.model;
   if (!model || model->config().position != PositionKind::rotary) return RotaryConfig{};
   const int layer = editor_.document().selected.layer;
-  return model->config().rotary_of(std::clamp(layer, 0, model->config().dims.layers - 1));
+  const auto& trace = run_.results().run ? run_.results().run->trace : nullptr;
+  return in_text(model->config().rotary_of(std::clamp(layer, 0, model->config().dims.layers - 1)),
+                 trace ? static_cast<Index>(trace->tokens.size()) : 0);
 }
 
 RotaryConfig PositionsController::rotary() const {

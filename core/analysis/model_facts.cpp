@@ -121,6 +121,9 @@ std::string switches(const ModelConfig& c) {
   say(c.latent(),
       fmt::format("keys and values of {} dimensions made of a latent of {} numbers per token{}", c.dims.value_width(),
                   c.dims.kv_latent, c.dims.q_latent > 0 ? fmt::format(", queries of one of {}", c.dims.q_latent) : ""));
+  say(c.rotary.scaling == RotaryConfig::Scaling::longrope,
+      fmt::format("rotations searched for (LongRoPE), others in texts of more than {} tokens",
+                  c.rotary.original_context));
   say(c.rotary.scaling == RotaryConfig::Scaling::yarn,
       fmt::format("rotations stretched {}-fold (YaRN), queries and keys times {:.4g}", c.rotary.factor,
                   rotary_magnitude(c.rotary)));
@@ -144,6 +147,8 @@ std::string switches(const ModelConfig& c) {
     say(true, fmt::format("in {} of {} layers each token through {} of {} experts of width {}", sparse, c.dims.layers,
                           e.per_token, e.count, e.width));
     say(e.shared_width > 0, fmt::format("and one of width {} for all", e.shared_width));
+    say(e.groups_kept < e.groups, fmt::format("of the best {} of {} groups", e.groups_kept, e.groups));
+    say(e.scale != 1, fmt::format("their weights times {:.6g}", e.scale));
   }
   say(c.gate_limit > 0, fmt::format("gates cut at {}", c.gate_limit));
   say(c.score_scale.has_value(), fmt::format("scores times {:.6g}", c.score_scale.value_or(0)));

@@ -14,6 +14,7 @@ namespace {
 using Scaling = RotaryConfig::Scaling;
 constexpr double yarn_alpha = 1, yarn_beta = 32, llama3_low = 1, llama3_high = 4;
 
+constexpr std::size_t choosable = 5;
 constexpr RotaryScalingInfo scalings[] = {
     {Scaling::none, "none", "none", "θ_i = base^(−2i/d)", "Su et al., RoFormer, 2021"},
     {Scaling::linear, "linear", "linear (PI)", "θ_i ÷ s: positions are squeezed into the trained range",
@@ -25,16 +26,35 @@ constexpr RotaryScalingInfo scalings[] = {
      "Peng et al., YaRN: Efficient Context Window Extension, 2023"},
     {Scaling::llama3, "llama3", "Llama 3", "as YaRN with α = 1, β = 4, and no factor on q and k",
      "Dubey et al., The Llama 3 Herd of Models, 2024"},
+    {Scaling::longrope, "longrope", "LongRoPE",
+     "θ_i ÷ λ_i, numbers that were searched for: others in texts longer than L; q and k × a number",
+     "Ding et al., LongRoPE: Extending LLM Context Window Beyond 2 Million Tokens, 2024"},
+    {Scaling::dynamic, "dynamic", "dynamic NTK", "base · (s n/L − s + 1)^(d/(d−2)) in texts of n > L tokens",
+     "emozilla, Dynamically Scaled RoPE, 2023"},
 };
 
 }  // namespace
 
 std::span<const RotaryScalingInfo> rotary_scalings() {
-  return scalings;
+  return std::span(scalings).first(choosable);
 }
 
 const RotaryScalingInfo& info(RotaryConfig::Scaling scaling) {
   return *std::ranges::find(scalings, scaling, &RotaryScalingInfo::scaling);
+}
+
+RotaryConfig in_text(const RotaryConfig& own, Index tokens) {
+  if (own.scaling != Scaling::longrope && own.scaling != Scaling::dynamic) return own;
+  RotaryConfig config = own;
+  if (tokens <= own.original_context) return config;
+  if (own.scaling == Scaling::longrope) {
+    config.divisors = own.long_divisors;
+    return config;
+  }
+  // As "ntk", with a factor that is 1 at L and grows with the text.
+  config.scaling = Scaling::ntk;
+  config.factor = own.factor * static_cast<double>(tokens) / own.original_context - own.factor + 1;
+  return config;
 }
 
 RotaryConfig rescaled(const RotaryConfig& own, Scaling scaling, double factor, int context) {
@@ -85,6 +105,10 @@ std::vector<double> rotary_frequencies(const RotaryConfig& config, int d_head) {
     switch (config.scaling) {
       case Scaling::none:
       case Scaling::ntk:
+      case Scaling::dynamic:
+        break;
+      case Scaling::longrope:
+        theta /= nth(config.divisors, i);
         break;
       case Scaling::linear:
         theta /= config.factor;

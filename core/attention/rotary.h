@@ -23,25 +23,32 @@ struct RotaryConfig {
   double base = 10000;
   int width = 0;  ///< only the first so many dimensions of a head turn; 0 = all
   RotaryLayout layout = RotaryLayout::half_split;
-  enum class Scaling { none, linear, ntk, yarn, llama3 } scaling = Scaling::none;
+  enum class Scaling { none, linear, ntk, yarn, llama3, longrope, dynamic } scaling = Scaling::none;
   double factor = 1;                                           ///< s: how much longer than in training
   double low_frequency_factor = 1, high_frequency_factor = 4;  ///< llama3; yarn's α = 1 and β = 32
-  int original_context = 0;                                    ///< llama3, yarn: L, the context in training
+  int original_context = 0;  ///< llama3, yarn, longrope, dynamic: L, the context in training
   /// yarn: what γ grows along: how often a pair turns, or the pair's number, between those that turn α and β times;
   /// from a whole pair to a whole pair, or not. The paper has the first, its authors' code and most models the last
   /// two.
   enum class Ramp { turns, pairs, whole_pairs } ramp = Ramp::turns;
-  double magnitude = 0;  ///< what queries and keys are multiplied by; 0: what the scaling says
+  double magnitude = 0;                    ///< what queries and keys are multiplied by; 0: what the scaling says
+  std::vector<double> divisors = {};       ///< longrope: what θ of each pair is divided by
+  std::vector<double> long_divisors = {};  ///< the same in texts of more than L tokens
   bool operator==(const RotaryConfig&) const = default;
 };
 
-/// "none", "linear", "ntk", "yarn", "llama3": in the order in which a chooser lists them.
+/// "none", "linear", "ntk", "yarn", "llama3": in the order in which a chooser lists them. What only a file can say (the
+/// numbers of "longrope") or what depends on the text ("dynamic") is not among them.
 struct RotaryScalingInfo {
   RotaryConfig::Scaling scaling;
   std::string_view id, title, formula, source;
 };
 std::span<const RotaryScalingInfo> rotary_scalings();
 const RotaryScalingInfo& info(RotaryConfig::Scaling scaling);
+
+/// The rotation in a text of `tokens`: of longrope the list for that length, of dynamic the base. The others are the
+/// same in every text.
+RotaryConfig in_text(const RotaryConfig& own, Index tokens);
 
 /// `own` stretched by `factor` with the constants of the method's paper, for a model trained on `context` tokens.
 RotaryConfig rescaled(const RotaryConfig& own, RotaryConfig::Scaling scaling, double factor, int context);
@@ -52,6 +59,8 @@ RotaryConfig rescaled(const RotaryConfig& own, RotaryConfig::Scaling scaling, do
 ///   ntk     base · s^(d/(d−2)) in place of base       (bloc97, NTK-aware scaled RoPE, 2023)
 ///   yarn    θ (1 − γ) ÷ s + θ γ, γ = (turns − α)/(β − α) cut to 0 … 1   (Peng et al., YaRN, 2023, "NTK by parts")
 ///   llama3  the same form with other α and β          (Dubey et al., The Llama 3 Herd of Models, 2024)
+///   longrope  θ ÷ a number for each pair that was searched for   (Ding et al., LongRoPE, 2024)
+///   dynamic as none, as far as L; see in_text()
 std::vector<double> rotary_frequencies(const RotaryConfig& config, int d_head);
 /// What queries and keys are multiplied by besides: the model's own number, or YaRN's √(1/t) = 0.1 ln s + 1; 1
 /// otherwise.

@@ -94,7 +94,9 @@ void set_positions(const PositionsHeld& held, const Model& model, Site at, const
       if (!config.turns(at.layer)) return;
       const Tensor& plain = site == SiteKind::rot_q ? before.q : before.k;
       if (!held.own || held.own->method == SetPositions::Method::rope)
-        return rotate_rows(plain, held.own ? rotary_of(*held.own, config, at.layer) : config.rotary_of(at.layer),
+        return rotate_rows(plain,
+                           in_text(held.own ? rotary_of(*held.own, config, at.layer) : config.rotary_of(at.layer),
+                                   rows.offset + value.dim(0)),
                            held.shift, heads, rows, value);
       for (Index i = rows.first; i <= rows.last; ++i)
         for (Index h = heads.first; h < heads.second; ++h)
@@ -129,7 +131,7 @@ void rescore_in_chunks(const BeforeRotation& before, const ModelConfig& config, 
                        const HeadRule& rule, int first, int last, Tensor& scores) {
   if (!config.turns(layer)) return;
   const Index n = before.k.dim(0), kv = config.dims.kv_of(static_cast<int>(head));
-  const RotaryConfig& own = config.rotary_of(layer);
+  const RotaryConfig own = in_text(config.rotary_of(layer), n);
   const RotaryTable table = distance_table(own, config.dims.d_head, config.context);
   for (Index i = first; i <= last; ++i) {
     const KeyRange keys = rule.rule->keys(i, n);

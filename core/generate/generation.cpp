@@ -96,7 +96,8 @@ void Generator::read(const Ctx& ctx, std::span<const std::int32_t> prefix, Gener
   if (!cache_) cache_.emplace(config.dims, config.context);
   // What the cache holds of this prefix; the last token is read again if need be, since its logits are wanted.
   const auto common = static_cast<std::size_t>(std::ranges::mismatch(prefix, read_).in1 - prefix.begin());
-  const std::size_t held = prefix.empty() ? 0 : std::min(common, prefix.size() - 1);
+  const bool goes_on = model_.model->continues(*cache_, static_cast<Index>(prefix.size()));
+  const std::size_t held = prefix.empty() || !goes_on ? 0 : std::min(common, prefix.size() - 1);
   cache_->truncate(static_cast<int>(held));
   read_.resize(held);
 

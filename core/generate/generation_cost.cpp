@@ -36,11 +36,16 @@ std::vector<GenerationCost> measure_generation(const Model& model, std::span<con
     if (!costs.empty() && costs.back().length == length) continue;
     const auto prefix = ids.first(static_cast<std::size_t>(length));
     GenerationCost cost{length, 0, 0, cache_bytes(model.config().dims, length)};
-    if (cache.length() < length - 1)
+    if (cache.length() == 0 || !model.continues(cache, length)) {  // also where longer texts turn keys otherwise
+      cache.truncate(0);
+      model.forward(quiet, prefix, &cache, {}, false);
+      cache.truncate(length - 1);
+    } else if (cache.length() < length - 1) {
       model.forward(quiet,
                     prefix.subspan(static_cast<std::size_t>(cache.length()))
                         .first(static_cast<std::size_t>(length - 1 - cache.length())),
                     &cache, {}, false);
+    }
     cost.cached_ms = shortest_ms([&] {
       cache.truncate(length - 1);
       model.forward(quiet, prefix.last(1), &cache, {}, false);

@@ -92,6 +92,9 @@ std::vector<double> streaming_losses(const LoadedModel& model, std::span<const s
   if (!config.windows.empty() || config.score_cap > 0)
     throw Error("streaming", "a model whose layers see the whole text, by scores that nothing bends", config.name,
                 "the cache of one with windows or soft caps of its own is not counted again");
+  if (config.position == PositionKind::rotary && in_text(config.rotary, n) != config.rotary)
+    throw Error("streaming", fmt::format("a text of at most {} tokens", config.rotary.original_context),
+                std::to_string(n), fmt::format("{} turns keys otherwise in longer texts", config.name));
   if (settings.sinks < 1 || settings.sinks >= settings.window)
     throw Error("streaming", "at least one sink, and a window wider than the sinks",
                 fmt::format("{} sinks in a window of {}", settings.sinks, settings.window));

@@ -146,6 +146,17 @@ std::optional<std::vector<int>> ConfigReader::integers(const std::string& key, i
   return out;
 }
 
+std::vector<double> ConfigReader::numbers(const std::string& key, double low, double high) const {
+  const std::string expected = "a list of numbers in " + show(low) + "…" + show(high);
+  if (!has(key)) throw error(key, expected, "nothing");
+  const Json& list = data_->json.at(key);
+  const auto fits = [&](const Json& each) {
+    return each.is_number() && each.get<double>() >= low && each.get<double>() <= high;
+  };
+  if (!list.is_array() || !std::ranges::all_of(list, fits)) throw error(key, expected, show(list));
+  return list.get<std::vector<double>>();
+}
+
 std::optional<std::vector<std::string>> ConfigReader::repeated_texts(const std::string& key, int most) const {
   if (!has(key)) return std::nullopt;
   const Json& list = data_->json.at(key);
@@ -241,6 +252,9 @@ void ConfigWriter::put(const std::string& key, std::optional<std::int32_t> value
   data_->json[key] = value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }
 void ConfigWriter::put(const std::string& key, const std::vector<int>& value) {
+  data_->json[key] = value;
+}
+void ConfigWriter::put(const std::string& key, const std::vector<double>& value) {
   data_->json[key] = value;
 }
 void ConfigWriter::put_repeated(const std::string& key, const std::vector<std::string>& value) {

@@ -36,6 +36,11 @@ void ConfigMap::activation(const std::string& key, Activation& value, const std:
   value = read_activation(*in_, key, fallback);
 }
 
+void ConfigMap::text(const std::string& key, std::string& value, const std::string& fallback) {
+  if (out_) return out_->put(key, value);
+  value = in_->text(key, fallback);
+}
+
 void ConfigMap::token(const std::string& key, std::optional<std::int32_t>& value, int vocab) {
   if (out_) return out_->put(key, value);
   value = in_->token(key, vocab);
@@ -109,6 +114,24 @@ void read_yarn(const ConfigReader& at, const ModelConfig& c, RotaryConfig& rotar
   const auto size = [&](double m) { return rotary.factor > 1 ? 0.1 * m * std::log(rotary.factor) + 1 : 1; };
   rotary.magnitude = at.number("attention_factor", 1e-6, 1e6, own > 0 && all > 0 ? size(own) / size(all) : size(1));
 }
+
+/// LongRoPE: a divisor for every pair, of texts as long as those of training and of longer ones.
+void read_longrope(const ConfigReader& at, const ConfigReader& root, const ModelConfig& c, int width,
+                   RotaryConfig& rotary) {
+  const char* const trained = "original_max_position_embeddings";
+  rotary.original_context = (at.has(trained) ? at : root).integer(trained, 1, limit::context);
+  rotary.factor =
+      at.number("factor", 1e-6, 1e6, static_cast<double>(c.context) / static_cast<double>(rotary.original_context));
+  rotary.divisors = at.numbers("short_factor", 1e-6, 1e9);
+  rotary.long_divisors = at.numbers("long_factor", 1e-6, 1e9);
+  for (const auto& [key, list] : {std::pair("short_factor", &rotary.divisors), {"long_factor", &rotary.long_divisors}})
+    if (static_cast<int>(list->size()) != width / 2)
+      throw at.error(key, fmt::format("a number for each of the {} pairs that turn", width / 2),
+                     std::to_string(list->size()));
+  const double usual =
+      rotary.factor > 1 ? std::sqrt(1 + std::log(rotary.factor) / std::log(rotary.original_context)) : 1;
+  rotary.magnitude = at.number("attention_factor", 1e-6, 1e6, usual);
+}
 }  // namespace
 
 RotaryConfig ConfigMap::read_rotary(const ConfigReader& at, const ConfigReader& root, const ModelConfig& c, double base,
@@ -131,15 +154,25 @@ RotaryConfig ConfigMap::read_rotary(const ConfigReader& at, const ConfigReader& 
   if (width != c.dims.d_head) rotary.width = width;
   if (!nested) return rotary;
   const std::string type = at.has("rope_type") ? "rope_type" : "type";
-  rotary.scaling = at.choice<Scaling>(
-      type, at.text(type, "default"),
-      {{"default", Scaling::none}, {"linear", Scaling::linear}, {"llama3", Scaling::llama3}, {"yarn", Scaling::yarn}});
+  rotary.scaling = at.choice<Scaling>(type, at.text(type, "default"),
+                                      {{"default", Scaling::none},
+                                       {"linear", Scaling::linear},
+                                       {"llama3", Scaling::llama3},
+                                       {"yarn", Scaling::yarn},
+                                       {"dynamic", Scaling::dynamic},
+                                       {"longrope", Scaling::longrope},
+                                       {"su", Scaling::longrope}});  // as the first files of Phi 3 call it
   if (rotary.scaling == Scaling::none) return rotary;
+  if (rotary.scaling == Scaling::longrope) {
+    read_longrope(at, root, c, width, rotary);
+    return rotary;
+  }
   if (rotary.scaling == Scaling::yarn) {
     read_yarn(at, c, rotary);
     return rotary;
   }
   rotary.factor = at.number("factor", 1, 1e6);
+  if (rotary.scaling == Scaling::dynamic) rotary.original_context = c.context;
   if (rotary.scaling == Scaling::llama3) {
     rotary.low_frequency_factor = at.number("low_freq_factor", 1e-3, 1e6);
     rotary.high_frequency_factor = at.number("high_freq_factor", 1e-3, 1e6);
@@ -154,15 +187,18 @@ RotaryConfig ConfigMap::read_rotary(const ConfigReader& at, const ConfigReader& 
 ConfigWriter ConfigMap::written(const RotaryConfig& r, int d_head) {
   ConfigWriter json;
   json.put("rope_theta", r.base);
-  json.put("rope_type", r.scaling == Scaling::none     ? "default"
-                        : r.scaling == Scaling::linear ? "linear"
-                        : r.scaling == Scaling::yarn   ? "yarn"
-                                                       : "llama3");
+  json.put("rope_type", r.scaling == Scaling::none ? "default" : std::string(info(r.scaling).id));
   json.put("partial_rotary_factor", r.width > 0 ? static_cast<double>(r.width) / d_head : 1.0);
   if (r.scaling != Scaling::none) json.put("factor", r.factor);
   if (r.scaling == Scaling::llama3) {
     json.put("low_freq_factor", r.low_frequency_factor);
     json.put("high_freq_factor", r.high_frequency_factor);
+    json.put("original_max_position_embeddings", r.original_context);
+  }
+  if (r.scaling == Scaling::longrope) {
+    json.put("short_factor", r.divisors);
+    json.put("long_factor", r.long_divisors);
+    json.put("attention_factor", r.magnitude);
     json.put("original_max_position_embeddings", r.original_context);
   }
   if (r.scaling == Scaling::yarn) {

@@ -22,6 +22,7 @@ class ConfigMap {
   void number(const std::string& key, double& value, double low, double high, std::optional<double> fallback = {});
   void flag(const std::string& key, bool& value, bool fallback);
   void activation(const std::string& key, Activation& value, const std::string& fallback);
+  void text(const std::string& key, std::string& value, const std::string& fallback);
   void token(const std::string& key, std::optional<std::int32_t>& value, int vocab);
   /// A switch that only `value` is known of; `otherwise` says in a sentence what the other would need.
   void only(const std::string& key, bool value, const char* otherwise);

@@ -43,6 +43,7 @@ class ConfigReader {
   /// A list of strings, or of whole numbers in [low, high]; nullopt when absent.
   std::optional<std::vector<std::string>> texts(const std::string& key) const;
   std::optional<std::vector<int>> integers(const std::string& key, int low, int high) const;
+  std::vector<double> numbers(const std::string& key, double low, double high) const;  ///< which must be there
   /// GPT-Neo's [[["global", "local"], 2], …]: the names, each list so often; nullopt when absent.
   std::optional<std::vector<std::string>> repeated_texts(const std::string& key, int most) const;
   /// A nested object; nullopt when absent.
@@ -95,6 +96,7 @@ class ConfigWriter {
   void put(const std::string& key, const std::vector<std::string>& value);
   void put(const std::string& key, std::optional<std::int32_t> value);  ///< null where there is none
   void put(const std::string& key, const std::vector<int>& value);
+  void put(const std::string& key, const std::vector<double>& value);
   void put_repeated(const std::string& key, const std::vector<std::string>& value);  ///< as repeated_texts() reads
   void put(const std::string& key, const ConfigWriter& value);
   std::string text() const;

@@ -26,7 +26,9 @@ struct ExpertConfig {
   double scale = 1;                 ///< and multiplied by this
   bool router_bias = false;         ///< of the logits
   bool correction = false;          ///< what is added to a weight where experts are chosen, not where they are weighed
-  int groups = 1, groups_kept = 1;  ///< experts come from the groups whose two best weights add up to most
+  int groups = 1, groups_kept = 1;  ///< experts come from the groups whose best weights add up to most:
+  int group_best = 2;               ///< of so many of each (DeepSeek-V2: 1)
+  bool own_bias = true;             ///< experts have biases where up and down have; the shared one always has
 
   bool at(int layer) const { return count > 0 && (layers.empty() || layers[static_cast<std::size_t>(layer)]); }
   bool anywhere() const { return count > 0 && (layers.empty() || std::ranges::count(layers, true) > 0); }

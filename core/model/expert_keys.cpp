@@ -15,7 +15,8 @@ void expert_keys(ConfigMap& keys, ModelConfig& c, const ExpertKeys& names) {
   const bool other =
       keys.reading() && !names.count_too.empty() && !keys.json().has(names.count) && keys.json().has(names.count_too);
   keys.integer(other ? names.count_too : names.count, e.count, 1, most_experts, names.usual_count);
-  keys.integer(names.per_token, e.per_token, 1, most_experts, names.usual_per_token);
+  keys.integer(names.per_token, e.per_token, 1, most_experts,
+               names.usual_per_token > 0 ? std::optional(names.usual_per_token) : std::nullopt);
   if (names.width.empty())
     e.width = c.dims.d_mlp;
   else

@@ -13,7 +13,7 @@ struct ExpertKeys {
   std::string count_too = "num_local_experts";
   std::string per_token = "num_experts_per_tok";
   std::string width = "moe_intermediate_size";  ///< empty: d_mlp
-  int usual_count = 0, usual_per_token = 0;     ///< where a key is absent
+  int usual_count = 0, usual_per_token = 0;     ///< where a key is absent; 0: it must be there
   std::optional<int> usual_width = {};
 };
 /// Throws Error where a token would pass through more experts than there are.

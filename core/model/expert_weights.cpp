@@ -18,11 +18,12 @@ class ExpertReader {
     if (bias) reader_.take(name + ".bias", {out}, into_bias);
   }
 
-  void expert(const std::string& at, const ExpertNames& names, Index width, RawExpert& into) {
+  void expert(const std::string& at, const ExpertNames& names, Index width, bool biased, RawExpert& into) {
     const Index d = c_.dims.d_model;
-    if (c_.gated_mlp) linear(at + names.gate, d, width, c_.bias.up, into.gate_weight, into.gate_bias);
-    linear(at + names.up, d, width, c_.bias.up, into.up_weight, into.up_bias);
-    linear(at + names.down, width, d, c_.bias.down, into.down_weight, into.down_bias);
+    const bool up = biased && c_.bias.up, down = biased && c_.bias.down;
+    if (c_.gated_mlp) linear(at + names.gate, d, width, up, into.gate_weight, into.gate_bias);
+    linear(at + names.up, d, width, up, into.up_weight, into.up_bias);
+    linear(at + names.down, width, d, down, into.down_weight, into.down_bias);
   }
 
   /// Views of the tensors that hold all experts.
@@ -67,12 +68,14 @@ void read_experts(WeightReader& reader, const ModelConfig& config, const ExpertN
   read.linear(at + names.router, config.dims.d_model, c.count, c.router_bias, into.router_weight, into.router_bias);
   if (c.correction) reader.take(at + names.correction, {c.count}, into.correction);
   into.each.resize(static_cast<std::size_t>(c.count));
-  if (!names.gate_up_of_all.empty())
+  // Other formats of a family that has them in one may keep them apart.
+  const bool apart = names.gate_up_of_all.empty() || reader.contains(at + names.expert + "0." + names.up + ".weight");
+  if (!apart)
     read.all_in_one(at, names, into.each);
   else
     for (int e = 0; e < c.count; ++e)
-      read.expert(at + names.expert + std::to_string(e) + ".", names, c.width, nth(into.each, e));
-  if (c.shared_width > 0) read.expert(at + names.shared, names, c.shared_width, into.shared);
+      read.expert(at + names.expert + std::to_string(e) + ".", names, c.width, c.own_bias, nth(into.each, e));
+  if (c.shared_width > 0) read.expert(at + names.shared, names, c.shared_width, true, into.shared);
 }
 
 }  // namespace headscope

@@ -47,7 +47,7 @@ void keep_groups(const ExpertConfig& c, std::vector<double>& values) {
     const std::vector<double> own(values.begin() + static_cast<std::ptrdiff_t>(group * width),
                                   values.begin() + static_cast<std::ptrdiff_t>((group + 1) * width));
     double sum = 0;
-    for (const std::int32_t each : largest(own, 2)) sum += nth(own, each);
+    for (const std::int32_t each : largest(own, c.group_best)) sum += nth(own, each);
     best.push_back(sum);
   }
   const std::vector<std::int32_t> kept = largest(best, c.groups_kept);

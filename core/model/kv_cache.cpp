@@ -58,6 +58,7 @@ KvCache::Both KvCache::append(int layer, const Tensor& k, const Tensor& v) {
 
 void KvCache::advance(int tokens) {
   length_ += tokens;
+  text_ = length_;
   assert(length_ <= capacity_);
 }
 

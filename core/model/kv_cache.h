@@ -30,6 +30,7 @@ class KvCache {
   KvCache(const ModelDims& dims, int capacity);
   int length() const { return length_; }
   int capacity() const { return capacity_; }
+  int text() const { return text_; }  ///< how long the text was whose pass last put something here
   std::size_t bytes() const;
   /// Forgets everything after the first `length` tokens. REQUIRES 0 ≤ length ≤ length().
   void truncate(int length);
@@ -45,7 +46,7 @@ class KvCache {
 
  private:
   std::vector<Tensor> k_, v_;  // per layer (capacity, kv_head, width)
-  int length_ = 0, capacity_ = 0;
+  int length_ = 0, capacity_ = 0, text_ = 0;
 };
 
 }  // namespace headscope

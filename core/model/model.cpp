@@ -347,16 +347,20 @@ class Model::Pass {
   }
 
   RotaryTable angles(const Rotation& by) {
-    const RotaryTable& made = by.table;
-    if (!lengths_.empty()) {
-      const Index longest = *std::ranges::max_element(lengths_);
-      const RotaryTable table =
-          longest <= made.cosine.dim(0) ? made : rotary_table(by.frequencies, 0, longest, rotary_magnitude(by.config));
-      return {each_text_from(table.cosine), each_text_from(table.sine)};
+    if (lengths_.empty()) return by.angles(offset_, n_, c_.dims.d_head);
+    RotaryTable all;  // of all texts, one after another
+    Index row = 0;
+    for (const Index length : lengths_) {
+      const RotaryTable own = by.angles(0, length, c_.dims.d_head);
+      if (!all.cosine.defined()) {
+        all.cosine = b_.empty({n_, own.cosine.dim(1)});
+        all.sine = b_.empty(all.cosine.shape());
+      }
+      for (const auto& [from, to] : {std::pair(&own.cosine, &all.cosine), std::pair(&own.sine, &all.sine)})
+        std::copy_n(from->data(), from->size(), &to->ref(row, 0));
+      row += length;
     }
-    if (offset_ + n_ > made.cosine.dim(0))
-      return rotary_table(by.frequencies, offset_, n_, rotary_magnitude(by.config));
-    return {made.cosine.slice(0, offset_, offset_ + n_), made.sine.slice(0, offset_, offset_ + n_)};
+    return all;
   }
 
   bool wants(Site site) const { return ctx_.tap && ctx_.tap->wants(site); }
@@ -409,6 +413,12 @@ class Model::Pass {
   ForwardResult result_;
 };
 
+bool Model::continues(const KvCache& cache, Index tokens) const {
+  return cache.length() == 0 || std::ranges::all_of(parts_->rotations, [&](const Rotation& each) {
+           return in_text(each.config, cache.text()) == in_text(each.config, tokens);
+         });
+}
+
 ForwardResult Model::forward(const Ctx& ctx, std::span<const std::int32_t> tokens, KvCache* cache,
                              const MapRequest& maps, bool all_logits, const LayerRange& layers,
                              std::span<const Index> lengths) const {
@@ -425,6 +435,7 @@ ForwardResult Model::forward(const Ctx& ctx, std::span<const std::int32_t> token
     if (ctx.segments.size() != tokens.size() || ctx.segments[i] < 0 || ctx.segments[i] >= c.segments)
       throw Error(c.name, fmt::format("a segment in [0, {}) for each of {} tokens", c.segments, tokens.size()),
                   fmt::format("{} of {}", ctx.segments[i], ctx.segments.size()));
+  assert(!cache || continues(*cache, cache->length() + static_cast<Index>(tokens.size())));
   assert(!(cache && (ctx.tape || !lengths.empty())) && (all_logits || lengths.size() <= 1));
   assert(ctx.context <= 0 || c.position != PositionKind::learned);
   const int context = ctx.context > 0 ? ctx.context : c.context;

@@ -90,6 +90,7 @@ class Model {
   /// tokens → logits. With a cache, `tokens` continue it and it grows by them; without, they start at position 0.
   /// Throws Error on an empty text, an id outside the vocabulary, a text longer than the context, or a result that is
   /// not finite. `layers` other than all of them needs a pass without a cache.
+  /// REQUIRES continues(), with a cache.
   /// `lengths`: several texts one after another in `tokens`, each beginning at position 0 and seeing itself only; then
   /// there is no cache, and all logits are given. Rows of every site are the positions of all texts.
   /// With a tape there is no cache either, and nobody may want the site `result`; nor is there one in a model that
@@ -97,6 +98,10 @@ class Model {
   ForwardResult forward(const Ctx& ctx, std::span<const std::int32_t> tokens, KvCache* cache = nullptr,
                         const MapRequest& maps = {}, bool all_logits = true, const LayerRange& layers = {},
                         std::span<const Index> lengths = {}) const;
+
+  /// Whether a pass that makes a text of `tokens` may go on from what the cache holds: not where rotary positions turn
+  /// all keys otherwise in a text of that length (LongRoPE beyond the trained context).
+  bool continues(const KvCache& cache, Index tokens) const;
 
   /// The bare matrix products of a pass over n tokens, logits of the last `logit_rows` of them, and nothing else: what
   /// a pass cannot be faster than on this machine. For benchmarks. Returns the floating-point operations done.

@@ -22,6 +22,14 @@ constexpr Index table_positions = 4096;
 constexpr float reading_share = 0.4f;
 }  // namespace
 
+RotaryTable Rotation::angles(Index first, Index count, int d_head) const {
+  const Index end = first + count;
+  if (const RotaryConfig here = in_text(config, end); here != config)
+    return rotary_table(rotary_frequencies(here, d_head), first, count, rotary_magnitude(here));
+  if (end > table.cosine.dim(0)) return rotary_table(frequencies, first, count, rotary_magnitude(config));
+  return {table.cosine.slice(0, first, end), table.sine.slice(0, first, end)};
+}
+
 std::shared_ptr<const Model> Model::load(const std::filesystem::path& path, Backend& backend, const LoadWatch& watch) {
   const ModelConfig config = load_config(path);
   const ModelFiles files = ModelFiles::open(locate_model(path));

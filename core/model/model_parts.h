@@ -40,6 +40,8 @@ struct Rotation {
   RotaryConfig config;
   std::vector<double> frequencies;
   RotaryTable table;  // of the first positions
+  /// Of `count` positions from `first` on, in a text that ends with them.
+  RotaryTable angles(Index first, Index count, int d_head) const;
 };
 
 struct Model::Parts {

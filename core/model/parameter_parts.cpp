@@ -51,10 +51,11 @@ ParameterParts parameter_parts(const ModelConfig& c) {
         out.mlp += weights(m) + (c.activation == Activation::xielu ? 2 : 0);
         continue;
       }
-      out.mlp_biases += e.count * biases(e.width) + (e.router_bias ? e.count : 0);
+      const std::int64_t own = e.own_bias ? biases(e.width) : 0;
+      out.mlp_biases += e.count * own + (e.router_bias ? e.count : 0);
       out.mlp += e.count * (weights(e.width) + d + (e.correction ? 1 : 0));
       if (e.shared_width > 0) out.mlp_biases += biases(e.shared_width), out.mlp += weights(e.shared_width);
-      out.idle += (e.count - e.per_token) * (weights(e.width) + biases(e.width));
+      out.idle += (e.count - e.per_token) * (weights(e.width) + own);
     }
     out.mlp += out.mlp_biases;
   }

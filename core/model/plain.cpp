@@ -115,14 +115,17 @@ double capped(double x, double cap) {
   return cap > 0 ? cap * std::tanh(x / cap) : x;
 }
 
-/// θ of pair i of `width` turning dimensions, radians per position.
-double theta(const RotaryConfig& r, Index i, Index width) {
+/// θ of pair i of `width` turning dimensions in a text of so many tokens, radians per position.
+double theta(const RotaryConfig& r, Index i, Index width, Index tokens) {
   using Scaling = RotaryConfig::Scaling;
   const auto d = static_cast<double>(width);
   double base = r.base;
   if (r.scaling == Scaling::ntk && width > 2) base *= std::pow(r.factor, d / (d - 2));
+  if (r.scaling == Scaling::dynamic && tokens > r.original_context && width > 2)
+    base *= std::pow(r.factor * static_cast<double>(tokens) / r.original_context - (r.factor - 1), d / (d - 2));
   const double own = std::pow(base, -2.0 * static_cast<double>(i) / d), stretched = own / r.factor;
   if (r.scaling == Scaling::linear) return stretched;
+  if (r.scaling == Scaling::longrope) return own / nth(tokens > r.original_context ? r.long_divisors : r.divisors, i);
   if (r.scaling != Scaling::yarn && r.scaling != Scaling::llama3) return own;
   // By parts: what turns often within the trained context stays, what turns hardly once is stretched.
   const auto context = static_cast<double>(r.original_context);
@@ -152,7 +155,7 @@ void rotate(Table& x, Index heads, Index d_head, const RotaryConfig& r) {
   for (Index i = 0; i < width / 2; ++i) {
     const bool adjacent = r.layout == RotaryLayout::interleaved;
     const Index a = adjacent ? 2 * i : i, b = adjacent ? 2 * i + 1 : i + width / 2;
-    const double turn = theta(r, i, width);
+    const double turn = theta(r, i, width, x.rows);
     for (Index row = 0; row < x.rows; ++row)
       for (Index head = 0; head < heads; ++head) {
         double &first = x.at(row, head * d_head + a), &second = x.at(row, head * d_head + b);
@@ -306,7 +309,9 @@ std::vector<std::pair<Index, double>> chosen(const ExpertConfig& c, const Tensor
     for (Index g = 0; g < c.groups; ++g) {
       std::vector<std::pair<double, Index>> own(order.begin() + g * width, order.begin() + (g + 1) * width);
       std::ranges::sort(own, std::greater{});
-      groups.emplace_back(own[0].first + (width > 1 ? own[1].first : 0), g);
+      double best = 0;
+      for (Index i = 0; i < std::min<Index>(width, c.group_best); ++i) best += nth(own, i).first;
+      groups.emplace_back(best, g);
     }
     std::ranges::sort(groups, std::greater{});
     groups.resize(static_cast<std::size_t>(c.groups_kept));

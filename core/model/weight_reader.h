@@ -49,6 +49,7 @@ class WeightReader {
   /// Numbers beside the parameters that some files hold: not counted, and `into` stays as it is where they are not
   /// there.
   void take_buffer(const std::string& name, const Shape& shape, Tensor& into);
+  bool contains(const std::string& name) const { return source_.contains(prefix_ + name); }
   /// A buffer that some files hold and no pass needs.
   void ignore(const std::string& name);
   /// All tensors of blocks from this number on: what a file holds behind the decoder.

@@ -231,9 +231,15 @@ TEST_CASE("a rope scaling that is not supported, or not whole, is an error that 
     json["rope_scaling"] = scaling;
     return complaint(json);
   };
-  CHECK(has(with({{"rope_type", "yarn"}, {"factor", 4}}),
-            "rope_scaling: rope_type: expected one of default, linear, llama3"));
-  CHECK(has(with({{"type", "dynamic"}, {"factor", 4}}), "rope_scaling: type"));
+  CHECK(has(with({{"rope_type", "resonance"}, {"factor", 4}}),
+            "rope_scaling: rope_type: expected one of default, linear, llama3, yarn, dynamic, longrope"));
+  CHECK(has(with({{"type", "longrope"}, {"short_factor", {1}}, {"long_factor", {1}}}),
+            "original_max_position_embeddings"));
+  CHECK(has(with({{"type", "longrope"},
+                  {"original_max_position_embeddings", 8},
+                  {"short_factor", {1, 2, 3}},
+                  {"long_factor", {1, 2, 3, 4}}}),
+            "rope_scaling: short_factor: expected a number for each of the"));
   CHECK(has(with({{"type", "linear"}}), "rope_scaling: factor"));
   CHECK(has(with({{"type", "linear"}, {"factor", 0.5}}), "rope_scaling: factor"));
   CHECK(has(with({{"rope_type", "llama3"}, {"factor", 8}, {"low_freq_factor", 4}, {"high_freq_factor", 4}}),

@@ -81,6 +81,15 @@ TEST_CASE("a correction chooses experts and does not weigh them; groups that are
   // Three groups of two, the sums of whose best two are 1.5 + 2/3, 1.55 and 1: one is kept.
   c.groups = 3, c.groups_kept = 1;
   check_row(router_weights(c, correction, backend, logits), 0, {0.5, 2.0 / 3, 0, 0, 0, 0});
+  // By the best alone the first group has 1.5, the second 0.8; without the correction the second is better.
+  c.group_best = 1;
+  check_row(router_weights(c, correction, backend, logits), 0, {0.5, 2.0 / 3, 0, 0, 0, 0});
+  check_row(router_weights(c, {}, backend, logits), 0, {0, 0, 0.75, 0.8, 0, 0});
+  // Two of 0.7 beat one of 0.8 beside one of 0.5 where two count, and not where one does.
+  const std::vector<float> even{std::log(7.0f / 3), std::log(7.0f / 3), std::log(4.0f), 0, 0, 0};
+  check_row(router_weights(c, {}, backend, Tensor::from({1, 6}, even)), 0, {0, 0, 0.8, 0.5, 0, 0});
+  c.group_best = 2;
+  check_row(router_weights(c, {}, backend, Tensor::from({1, 6}, even)), 0, {0.7, 0.7, 0, 0, 0, 0});
   c.groups_kept = 2;
   check_row(router_weights(c, correction, backend, logits), 0, {0.5, 0, 0, 0.8, 0, 0});
 }

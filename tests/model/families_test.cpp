@@ -173,6 +173,10 @@ TEST_CASE("every family's parameters add up from its configuration alone, which 
     CHECK(again.experts.width == own.experts.width);
     CHECK(again.experts.layers == own.experts.layers);
     CHECK(again.experts.renormalized == own.experts.renormalized);
+    CHECK(again.experts.scale == own.experts.scale);
+    CHECK(again.experts.groups == own.experts.groups);
+    CHECK(again.experts.groups_kept == own.experts.groups_kept);
+    CHECK(again.experts.shared_width == own.experts.shared_width);
     CHECK(again.dims.experts == own.dims.experts);
     CHECK(again.causal == own.causal);
     CHECK(again.norm_place == own.norm_place);

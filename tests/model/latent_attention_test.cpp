@@ -12,6 +12,7 @@
 #include "core/model/config_reader.h"
 #include "core/model/family.h"
 #include "core/model/kv_cache.h"
+#include "core/model/parameter_parts.h"
 #include "core/model/published_caches.h"
 #include "core/model/weights.h"
 #include "tests/model/parity.h"
@@ -88,7 +89,57 @@ TEST_CASE("a cache of latents keeps what the paper says, this program's the keys
   CHECK(kept_numbers(usual).sum == "2 · 2 · 8");
 }
 
-TEST_CASE("sparse layers, shared keys and odd rotations are refused by name") {
+TEST_CASE("DeepSeek's published numbers of experts, and the parameters that they come to") {
+  Json json = lite();
+  json.update({{"first_k_dense_replace", 1},
+               {"n_shared_experts", 2},
+               {"moe_intermediate_size", 1408},
+               {"num_experts_per_tok", 6},
+               {"n_group", 1},
+               {"topk_group", 1},
+               {"topk_method", "greedy"},
+               {"norm_topk_prob", false},
+               {"scoring_func", "softmax"},
+               {"routed_scaling_factor", 1.0}});
+  const ModelConfig v2 = read(json);
+  CHECK_FALSE(v2.experts.at(0));
+  CHECK(v2.experts.at(1));
+  CHECK(v2.experts.shared_width == 2816);
+  CHECK(v2.experts.score == RouterScore::softmax);
+  CHECK_FALSE(v2.experts.renormalized);
+  CHECK(parameter_parts(v2).total() == doctest::Approx(15.7e9).epsilon(0.002));  // "15.7B", of which 2.4B are active
+  CHECK(parameter_parts(v2).total() - parameter_parts(v2).idle == doctest::Approx(2.66e9).epsilon(0.01));
+
+  json.update({{"hidden_size", 7168},
+               {"num_hidden_layers", 61},
+               {"num_attention_heads", 128},
+               {"num_key_value_heads", 128},
+               {"intermediate_size", 18432},
+               {"vocab_size", 129280},
+               {"q_lora_rank", 1536},
+               {"n_routed_experts", 256},
+               {"n_shared_experts", 1},
+               {"moe_intermediate_size", 2048},
+               {"num_experts_per_tok", 8},
+               {"n_group", 8},
+               {"topk_group", 4},
+               {"topk_method", "noaux_tc"},
+               {"norm_topk_prob", true},
+               {"scoring_func", "sigmoid"},
+               {"first_k_dense_replace", 3},
+               {"routed_scaling_factor", 2.5}});
+  const ModelConfig v3 = read(json, "deepseek_v3");
+  CHECK(v3.experts.score == RouterScore::sigmoid);
+  CHECK(v3.experts.renormalized);
+  CHECK(v3.experts.correction);
+  CHECK(v3.experts.groups == 8);
+  CHECK(v3.experts.groups_kept == 4);
+  CHECK(v3.experts.scale == 2.5);
+  CHECK(parameter_parts(v3).total() == doctest::Approx(671e9).epsilon(0.001));
+  CHECK(parameter_parts(v3).total() - parameter_parts(v3).idle == doctest::Approx(37.6e9).epsilon(0.02));
+}
+
+TEST_CASE("what no two programs agree on in sparse layers, shared keys and odd rotations are refused by name") {
   const auto complaint = [](const char* key, const Json& value, const char* type = "deepseek_v2") {
     Json json = lite();
     json[key] = value;
@@ -99,11 +150,30 @@ TEST_CASE("sparse layers, shared keys and odd rotations are refused by name") {
     }
     return std::string();
   };
-  for (const char* type : {"deepseek_v2", "deepseek_v3"}) {
-    const std::string sparse = complaint("first_k_dense_replace", 1, type);
-    CHECK(sparse.find("first_k_dense_replace: expected 27, as many as there are layers, found 1") != std::string::npos);
-    CHECK(sparse.find("several MLPs") != std::string::npos);
-  }
+  const auto sparse = [](Json more, const char* type = "deepseek_v2") {
+    Json json = lite();
+    json.update({{"first_k_dense_replace", 1}, {"num_experts_per_tok", 6}, {"n_group", 8}, {"topk_group", 3}});
+    json.update(more);
+    try {
+      (void)read(json, type);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const auto refused = [](const std::string& said, const char* words) { return said.find(words) != std::string::npos; };
+  CHECK(sparse(Json::object()).empty());
+  CHECK(sparse(Json::object(), "deepseek_v3").empty());
+  CHECK(refused(sparse({{"norm_topk_prob", true}}), "norm_topk_prob: expected false"));
+  CHECK(refused(sparse({{"moe_layer_freq", 2}}), "moe_layer_freq"));
+  CHECK(refused(sparse({{"topk_method", "noaux_tc"}}), "topk_method: expected one of greedy, group_limited_greedy"));
+  CHECK(refused(sparse({{"topk_method", "greedy"}}, "deepseek_v3"), "topk_method: expected \"noaux_tc\""));
+  CHECK(refused(sparse({{"scoring_func", "sigmoid"}}), "scoring_func: expected \"softmax\""));
+  CHECK(refused(sparse({{"n_group", 64}}, "deepseek_v3"), "n_group: expected groups of 2 or more of the 64 experts"));
+  CHECK(refused(sparse({{"n_group", 7}}, "deepseek_v3"), "n_group"));
+  CHECK(refused(sparse({{"topk_group", 9}}, "deepseek_v3"), "topk_group"));
+  CHECK(refused(sparse({{"num_experts_per_tok", 25}}, "deepseek_v3"), "topk_group: expected groups with 25 experts"));
+  CHECK(refused(sparse({{"num_experts_per_tok", nullptr}}), "num_experts_per_tok"));
   CHECK(complaint("num_key_value_heads", 4).find("num_key_value_heads: expected num_attention_heads = 16") !=
         std::string::npos);
   CHECK(complaint("qk_rope_head_dim", 63).find("even number") != std::string::npos);

@@ -41,13 +41,16 @@ struct Subject {
   std::vector<std::int32_t> greedy(std::span<const std::int32_t> ids, int steps) const {
     const Ctx ctx{*backend};
     KvCache cache(loaded.model->config().dims, static_cast<int>(ids.size()) + steps);
-    std::vector<std::int32_t> chosen;
+    std::vector<std::int32_t> chosen, text(ids.begin(), ids.end());
     Tensor logits = loaded.model->forward(ctx, ids, &cache, {}, false).logits;
     while (true) {
       const std::span<const float> row = logits.values();
       chosen.push_back(static_cast<std::int32_t>(std::max_element(row.begin(), row.end()) - row.begin()));
       if (static_cast<int>(chosen.size()) == steps) return chosen;
-      logits = loaded.model->forward(ctx, std::span(&chosen.back(), 1), &cache, {}, false).logits;
+      text.push_back(chosen.back());
+      std::span<const std::int32_t> more = std::span(text).last(1);
+      if (!loaded.model->continues(cache, static_cast<Index>(text.size()))) cache.truncate(0), more = text;
+      logits = loaded.model->forward(ctx, more, &cache, {}, false).logits;
     }
   }
 };

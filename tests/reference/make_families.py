@@ -117,6 +117,35 @@ FAMILIES = {
         q_lora_rank=None, v_head_dim=9, rope_interleave=False, first_k_dense_replace=2, tie_word_embeddings=True,
         rope_parameters=dict(rope_type="yarn", rope_theta=50.0, factor=3.0, original_max_position_embeddings=9,
                              truncate=False, attention_factor=1.3))),
+    "deepseek_v2-moe": ("DeepseekV2Config", latent | rope() | dict(
+        num_hidden_layers=3, first_k_dense_replace=1, mlp_bias=True, attention_bias=True, moe_intermediate_size=5,
+        n_routed_experts=9, n_shared_experts=3, num_experts_per_tok=3, topk_method="group_limited_greedy", n_group=3,
+        topk_group=2, routed_scaling_factor=1.7)),
+    "deepseek_v2-greedy": ("DeepseekV2Config", latent | rope() | dict(
+        first_k_dense_replace=0, q_lora_rank=None, moe_intermediate_size=6, n_routed_experts=4, n_shared_experts=1,
+        num_experts_per_tok=2, n_group=1, topk_group=1)),
+    "deepseek_v3-moe": ("DeepseekV3Config", latent | rope() | dict(
+        num_hidden_layers=3, first_k_dense_replace=1, moe_intermediate_size=5, n_routed_experts=12, n_shared_experts=2,
+        num_experts_per_tok=3, n_group=4, topk_group=2, norm_topk_prob=True, routed_scaling_factor=1.6)),
+    "deepseek_v3-whole": ("DeepseekV3Config", latent | rope() | dict(
+        first_k_dense_replace=1, moe_intermediate_size=7, n_routed_experts=5, n_shared_experts=1, num_experts_per_tok=2,
+        n_group=1, topk_group=1, norm_topk_prob=False, routed_scaling_factor=0.8)),
+    "llama-yarn": ("LlamaConfig", llama_like | dict(head_dim=8, rope_parameters=dict(
+        rope_type="yarn", rope_theta=100.0, factor=4.0, original_max_position_embeddings=8, beta_fast=2.0, beta_slow=0.3))),
+    "llama-dynamic": ("LlamaConfig", llama_like | dict(rope_parameters=dict(rope_type="dynamic", rope_theta=100.0, factor=3.0))),
+    "qwen2-yarn": ("Qwen2Config", llama_like | dict(num_key_value_heads=3, use_sliding_window=False, rope_parameters=dict(
+        rope_type="yarn", rope_theta=200.0, factor=4.0, original_max_position_embeddings=10))),
+    # The greedy continuation reaches the 16th token, from which on the other list holds.
+    "phi3-longrope": ("Phi3Config", llama_like | dict(
+        hidden_size=24, pad_token_id=0, original_max_position_embeddings=15, rope_parameters=dict(
+            rope_type="longrope", rope_theta=100.0, original_max_position_embeddings=15, short_factor=[1.0, 1.125, 1.25, 1.75],
+            long_factor=[1.5, 2.5, 4.0, 6.5]))),
+    # As Phi 4 mini: a part of each head turns; a text that is long from the start.
+    "phi3-long": ("Phi3Config", usual | dict(
+        hidden_size=24, num_attention_heads=3, num_key_value_heads=1, intermediate_size=22, pad_token_id=0,
+        original_max_position_embeddings=5, tie_word_embeddings=True, rope_parameters=dict(
+            rope_type="longrope", rope_theta=100.0, partial_rotary_factor=0.75, original_max_position_embeddings=5,
+            short_factor=[1.0, 1.125, 1.25], long_factor=[1.25, 3.0, 7.0]))),
     "starcoder2": ("Starcoder2Config", llama_like | rope() | dict(sliding_window=5, tie_word_embeddings=True)),
     "mixtral": ("MixtralConfig", llama_like | rope() | dict(
         head_dim=8, num_local_experts=5, num_experts_per_tok=2, sliding_window=6)),
@@ -179,6 +208,8 @@ def drawn(model, seed, gain_around):
         for name, buffer in model.named_buffers():  # of xIELU
             if name.endswith((".act_fn.beta", ".act_fn.eps")):
                 buffer.copy_(torch.tensor(0.37 if name.endswith("beta") else -1e-4, dtype=torch.float64))
+            if name.endswith(".e_score_correction_bias"):
+                buffer.copy_(torch.rand(buffer.shape, generator=generator, dtype=torch.float32))
 
 
 def in_blocks(model, seed):
@@ -240,6 +271,24 @@ def word_piece(vocabulary):
     }
 
 
+def closest(config, logits, correction):
+    """By how little the last expert, or the last group, that was chosen is better than the next."""
+    def gap(values, taken):
+        order = values.sort(dim=-1, descending=True).values
+        return float((order[:, taken - 1] - order[:, taken]).min()) if taken < values.shape[-1] else 1.0
+
+    if not config.model_type.startswith("deepseek"):
+        return gap(logits, config.num_experts_per_tok)
+    by = logits.softmax(-1) if correction is None else logits.sigmoid() + correction
+    if (config.n_group or 1) == 1:
+        return gap(by, config.num_experts_per_tok)
+    groups = by.reshape(len(by), config.n_group, -1)
+    best = groups.topk(1 if correction is None else 2, dim=-1).values.sum(-1)
+    kept = torch.zeros_like(best).scatter(1, best.topk(config.topk_group).indices, 1.0)
+    inside = groups.masked_fill(kept[..., None] == 0, -1.0).reshape(by.shape)
+    return min(gap(best, config.topk_group), gap(inside, config.num_experts_per_tok))
+
+
 def watch_routers(model, config, seen):
     """The logits of every router, as `seen[layer]`; a token whose last expert is nearly another's is no test."""
     count, taken = getattr(config, "num_local_experts", None) or getattr(config, "num_experts", 0), config.num_experts_per_tok
@@ -248,8 +297,7 @@ def watch_routers(model, config, seen):
         def of(module, inputs, _):
             bias = getattr(module, "bias", None)
             logits = torch.nn.functional.linear(inputs[0].reshape(-1, inputs[0].shape[-1]), module.weight, bias)
-            order = logits.sort(dim=-1, descending=True).values
-            assert taken == count or float((order[:, taken - 1] - order[:, taken]).min()) > 1e-3, "a close choice"
+            assert taken == count or closest(config, logits, getattr(module, "e_score_correction_bias", None)) > 1e-3, "a close choice"
             seen[layer] = logits
         return of
 
@@ -298,7 +346,7 @@ def make(name):
         (folder / "tokenizer.json").write_text(json.dumps(word_piece(config.vocab_size), indent=1) + "\n")
     weights, seen = {}, set()
     for key, value in model.state_dict(keep_vars=True).items():
-        if value.data_ptr() in seen or not (isinstance(value, torch.nn.Parameter) or ".act_fn." in key):
+        if value.data_ptr() in seen or not (isinstance(value, torch.nn.Parameter) or key.endswith("e_score_correction_bias") or ".act_fn." in key):
             continue
         seen.add(value.data_ptr())
         # What the published files of this family call it; the library of today reads and writes both.

@@ -43,6 +43,16 @@ MPT = {"transformer.wte": "token_embd", "transformer.norm_f": "output_norm", "lm
 STARCODER = {"transformer.wte": "token_embd", "transformer.wpe": "position_embd", "transformer.ln_f": "output_norm",
              "lm_head": "output", "transformer.h.": "blk.", "ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv",
              "attn.c_proj": "attn_output", "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down"}
+EXPERTS = {"mlp.experts.gate_proj": "ffn_gate_exps", "mlp.experts.up_proj": "ffn_up_exps", "mlp.experts.down_proj": "ffn_down_exps",
+           "mlp.gate.weight": "ffn_gate_inp.weight", "mlp.router": "ffn_gate_inp"}
+MIXTRAL = LLAMA | {"block_sparse_moe.gate.": "ffn_gate_inp.", "block_sparse_moe.experts.w1": "ffn_gate_exps",
+                   "block_sparse_moe.experts.w2": "ffn_down_exps", "block_sparse_moe.experts.w3": "ffn_up_exps"}
+GPT_OSS = LLAMA | EXPERTS | {"post_attention_layernorm": "post_attention_norm", "self_attn.sinks": "attn_sinks.weight"}
+DEEPSEEK = LLAMA | EXPERTS | {
+    "self_attn.q_a_proj": "attn_q_a", "self_attn.q_a_layernorm": "attn_q_a_norm", "self_attn.q_b_proj": "attn_q_b",
+    "self_attn.kv_a_proj_with_mqa": "attn_kv_a_mqa", "self_attn.kv_a_layernorm": "attn_kv_a_norm", "self_attn.kv_b_proj": "attn_kv_b",
+    "mlp.shared_experts.gate_proj": "ffn_gate_shexp", "mlp.shared_experts.up_proj": "ffn_up_shexp",
+    "mlp.shared_experts.down_proj": "ffn_down_shexp", "mlp.gate.e_score_correction_bias": "exp_probs_b.bias"}
 STARCODER2 = LLAMA | {"mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down"}
 
 
@@ -57,6 +67,49 @@ def by_kind(rows, heads, keys):
     groups = rows.reshape(keys, heads // keys + 2, d, *rows.shape[1:])
     parts = [groups[:, :-2], groups[:, -2], groups[:, -1]]
     return np.concatenate([part.reshape(-1, *rows.shape[1:]) for part in parts])
+
+
+def all_experts(tensors):
+    """Tensors of one expert each, by name, as one of all."""
+    out, of = {}, {}
+    for key, tensor in tensors.items():
+        one = re.fullmatch(r"(.*\.experts\.)(\d+)\.(.*)", key)
+        if one:
+            of.setdefault(one[1] + one[3], {})[int(one[2])] = tensor
+        else:
+            out[key] = tensor
+    return out | {key: np.stack([each[i] for i in range(len(each))]) for key, each in of.items()}
+
+
+def gates_apart(tensors):
+    """GPT-OSS' experts, (expert, in, 2 · width) with gate and up in turn, as gate and up of (expert, width, in)."""
+    out = {}
+    for key, tensor in tensors.items():
+        at = key.removesuffix("_bias")
+        bias = at != key
+        turned = lambda x: np.ascontiguousarray(x if bias else x.swapaxes(1, 2))
+        if at.endswith("experts.gate_up_proj"):
+            for first, name in enumerate(("gate_proj", "up_proj")):
+                out[at.replace("gate_up_proj", name) + (".bias" if bias else ".weight")] = turned(tensor[..., first::2])
+        elif at.endswith("experts.down_proj"):
+            out[at + (".bias" if bias else ".weight")] = turned(tensor)
+        else:
+            out[key] = tensor
+    return out
+
+
+def keys_and_values(config, tensors):
+    """As newer files keep what a latent gives: of every head its keys transposed, and its values."""
+    out = {}
+    for key, tensor in tensors.items():
+        if "kv_b_proj" not in key:
+            out[key] = tensor
+            continue
+        still, heads = config["qk_nope_head_dim"], config["num_attention_heads"]
+        both = tensor.reshape(heads, -1, tensor.shape[-1])
+        out[key.replace("self_attn.kv_b_proj", "attn_k_b")] = np.ascontiguousarray(both[:, :still].swapaxes(1, 2))
+        out[key.replace("self_attn.kv_b_proj", "attn_v_b")] = np.ascontiguousarray(both[:, still:])
+    return out
 
 
 class Dims:
@@ -79,7 +132,8 @@ def rope(c):
     return c.get("rope_parameters") or {}
 
 
-def write(name, architecture, source, names, more=None, changes=None, tensors_of=None, pairs=False, fused=False, plus_one=False):
+def write(name, architecture, source, names, more=None, changes=None, tensors_of=None, pairs=False, fused=False, plus_one=False,
+          stored=lambda config, tensors: tensors):
     folder = HERE / "families" / source
     config = json.loads((folder / "config.json").read_text())
     tensors = load_file(folder / "model.safetensors")
@@ -99,7 +153,7 @@ def write(name, architecture, source, names, more=None, changes=None, tensors_of
     writer.add_feed_forward_length(d.mlp)
     writer.add_head_count(d.heads)
     writer.add_head_count_kv(d.keys)
-    if "head_dim" in config and config["head_dim"]:
+    if architecture != "deepseek2" and config.get("head_dim"):
         writer.add_key_length(config["head_dim"])
         writer.add_value_length(config["head_dim"])
     if "rms_norm_eps" in config:
@@ -115,7 +169,7 @@ def write(name, architecture, source, names, more=None, changes=None, tensors_of
     writer.add_file_type(0)
     if more:
         more(writer, config)
-    for key, tensor in tensors.items():
+    for key, tensor in stored(config, tensors).items():
         tensor = tensor.astype(np.float32)
         if pairs and re.search(r"\.[qk]_proj\.", key):
             tensor = in_pairs(tensor, d.heads if ".q_proj." in key else d.keys)
@@ -144,6 +198,17 @@ def phi_weights(config, tensors):
         if re.search(r"\.[kv]_proj\.", key):
             tensor = random.standard_normal((width, width) if key.endswith("weight") else (width,)) * 0.3
         out[key] = tensor.astype(np.float32)
+    return out
+
+
+def all_sparse(config, tensors):
+    """The same experts in every layer that has none."""
+    sparse = next(i for i in range(config["num_hidden_layers"]) if f"model.layers.{i}.mlp.gate.weight" in tensors)
+    out = {key: tensor for key, tensor in tensors.items() if not re.search(r"\.mlp\.(gate|up|down)_proj\.", key)}
+    for layer in range(config["num_hidden_layers"]):
+        for key, tensor in tensors.items():
+            if key.startswith(f"model.layers.{sparse}.mlp."):
+                out.setdefault(key.replace(f"layers.{sparse}.", f"layers.{layer}."), tensor)
     return out
 
 
@@ -220,6 +285,82 @@ def main():
     write("olmo", "olmo", "olmo", LLAMA, lambda w, c: w.add_clamp_kqv(c["clip_qkv"]), pairs=True)
     write("olmo2", "olmo2", "olmo2", LLAMA | NORMS_BEHIND)
     write("command-r", "command-r", "cohere", LLAMA, lambda w, c: w.add_logit_scale(c["logit_scale"]))
+    def experts(width=None):
+        def more(w, c):
+            w.add_expert_count(next(c[key] for key in ("num_experts", "num_local_experts", "n_routed_experts") if key in c))
+            w.add_expert_used_count(c["num_experts_per_tok"])
+            if width:
+                w.add_expert_feed_forward_length(c[width])
+        return more
+
+    def olmoe(w, c):
+        experts()(w, c)
+        w.add_clamp_kqv(c["clip_qkv"])
+
+    def yarn(w, c):
+        w.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+        w.add_rope_scaling_factor(rope(c)["factor"])
+        w.add_rope_scaling_orig_ctx_len(rope(c)["original_max_position_embeddings"])
+
+    def gpt_oss(w, c):
+        experts("intermediate_size")(w, c)
+        w.add_sliding_window(c["sliding_window"])
+        yarn(w, c)
+
+    def deepseek(newer, gating):
+        def more(w, c):
+            experts("moe_intermediate_size")(w, c)
+            w.add_leading_dense_block_count(c["first_k_dense_replace"])
+            w.add_vocab_size(c["vocab_size"])
+            if c["q_lora_rank"]:
+                w.add_q_lora_rank(c["q_lora_rank"])
+            w.add_kv_lora_rank(c["kv_lora_rank"])
+            w.add_rope_dimension_count(c["qk_rope_head_dim"])
+            key, value = c["qk_nope_head_dim"] + c["qk_rope_head_dim"], c["v_head_dim"]
+            if newer:  # for llama.cpp the latent is the one key
+                w.add_key_length_mla(key)
+                w.add_value_length_mla(value)
+                key, value = c["kv_lora_rank"] + c["qk_rope_head_dim"], c["kv_lora_rank"]
+                w.add_expert_group_count(c["n_group"])
+                w.add_expert_group_used_count(c["topk_group"])
+            w.add_key_length(key)
+            w.add_value_length(value)
+            w.add_expert_shared_count(c["n_shared_experts"])
+            w.add_expert_weights_scale(c["routed_scaling_factor"])
+            w.add_expert_weights_norm(c["norm_topk_prob"])
+            w.add_expert_gating_func(gating)
+            if rope(c)["rope_type"] == "yarn":
+                yarn(w, c)
+                w.add_rope_scaling_yarn_log_mul(0.1 * rope(c)["mscale_all_dim"])
+        return more
+
+    def longrope(w, c):
+        told = rope(c)
+        w.add_rope_scaling_orig_ctx_len(told["original_max_position_embeddings"])
+        factor = c["max_position_embeddings"] / told["original_max_position_embeddings"]
+        w.add_rope_scaling_attn_factors(float(np.sqrt(1 + np.log(factor) / np.log(told["original_max_position_embeddings"]))))
+        w.add_tensor("rope_factors_short.weight", np.array(told["short_factor"], np.float32))
+        w.add_tensor("rope_factors_long.weight", np.array(told["long_factor"], np.float32))
+
+    of_all = lambda config, tensors: all_experts(tensors)
+    write("mixtral", "llama", "mixtral", MIXTRAL, experts(), {"sliding_window": None}, pairs=True, stored=of_all)
+    apart = {f"block_sparse_moe.experts.{e}.{theirs}": f"{ours}.{e}" for e in range(5)
+             for theirs, ours in (("w1", "ffn_gate"), ("w2", "ffn_down"), ("w3", "ffn_up"))}
+    write("mixtral-old", "llama", "mixtral", MIXTRAL | apart, experts(), {"sliding_window": None}, pairs=True)
+    write("qwen3moe", "qwen3moe", "qwen3_moe", LLAMA | EXPERTS, experts("moe_intermediate_size"), {"mlp_only_layers": []},
+          all_sparse, stored=of_all)
+    write("olmoe", "olmoe", "olmoe", LLAMA | EXPERTS, olmoe, stored=of_all)
+    write("gpt-oss", "gpt-oss", "gpt_oss", GPT_OSS, gpt_oss,
+          {"swiglu_limit": 7.0, "swiglu_alpha": 1.702, "rope_parameters": dict(
+              rope_type="yarn", rope_theta=100.0, factor=4.0, original_max_position_embeddings=30, truncate=False)},
+          stored=lambda config, tensors: gates_apart(tensors))
+    write("deepseek2", "deepseek2", "deepseek_v2-greedy", DEEPSEEK, deepseek(False, gguf.ExpertGatingFuncType.SOFTMAX),
+          {"rope_parameters": dict(rope_type="yarn", rope_theta=100.0, factor=5.0, original_max_position_embeddings=30, mscale=0.7,
+                                   mscale_all_dim=0.7)}, stored=of_all)
+    write("deepseek2-v3", "deepseek2", "deepseek_v3-moe", DEEPSEEK, deepseek(True, gguf.ExpertGatingFuncType.SIGMOID),
+          stored=lambda config, tensors: keys_and_values(config, all_experts(tensors)))
+    write("phi3-longrope", "phi3", "phi3-longrope", PHI3, longrope)
+    write("phi3-long", "phi3", "phi3-long", PHI3, longrope)
     write("granite", "granite", "granite", LLAMA, granite, pairs=True)
 
 

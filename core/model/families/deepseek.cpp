@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+
+#include "core/model/expert_keys.h"
 
 namespace headscope {
 
@@ -39,19 +42,37 @@ void turning_keys(ConfigMap& keys, ModelConfig& c, int turning) {
     }
 }
 
-void dense_keys(ConfigMap& keys, const ModelConfig& c, int dense_layers) {
-  int dense = c.dims.layers;
-  keys.integer("first_k_dense_replace", dense, 0, limit::layers, dense_layers);
+/// The first layers have one MLP for all tokens, the others experts, some of which take every token.
+void sparse_keys(ConfigMap& keys, ModelConfig& c, const DeepseekUsual& usual) {
+  ExpertConfig& e = c.experts;
+  int dense = e.layers.empty() ? 0 : static_cast<int>(std::ranges::count(e.layers, false));
+  if (!e.anywhere()) dense = c.dims.layers;
+  keys.integer("first_k_dense_replace", dense, 0, limit::layers, usual.dense_layers);
   // What says how experts are chosen changes nothing where no layer has any.
-  if (keys.reading()) (void)keys.json().has("n_routed_experts");
-  if (!keys.reading() || dense >= c.dims.layers || keys.json().null("n_routed_experts")) return;
-  throw keys.json().error("first_k_dense_replace", fmt::format("{}, as many as there are layers", c.dims.layers),
-                          fmt::format("{}", dense),
-                          "the layers behind them have several MLPs (experts), which this family is not read with");
+  const bool none = keys.reading() && keys.json().null("n_routed_experts");
+  if (none || dense >= c.dims.layers) {
+    if (keys.reading()) (void)keys.json().has("n_routed_experts");
+    return;
+  }
+  expert_keys(keys, c,
+              {.count = "n_routed_experts",
+               .count_too = "",
+               .usual_count = usual.experts,
+               .usual_per_token = usual.per_token,
+               .usual_width = usual.width});
+  int shared = keys.reading() ? 0 : e.shared_width / e.width, step = 1;
+  if (!keys.reading() || !keys.json().null("n_shared_experts"))
+    keys.integer("n_shared_experts", shared, 0, 1024, usual.shared);
+  keys.number("routed_scaling_factor", e.scale, 1e-6, 1e6, usual.scale);
+  // Transformers does not look at it, DeepSeek's own code does: with 1 they agree.
+  keys.integer("moe_layer_freq", step, 1, 1, 1);
+  if (!keys.reading()) return;
+  e.shared_width = shared * e.width;
+  for (int layer = 0; dense > 0 && layer < c.dims.layers; ++layer) e.layers.push_back(layer >= dense);
 }
 }  // namespace
 
-void deepseek_keys(ConfigMap& keys, ModelConfig& c, int dense_layers) {
+void deepseek_keys(ConfigMap& keys, ModelConfig& c, const DeepseekUsual& usual) {
   ModelDims& d = c.dims;
   int turning = c.rotary.width, value = d.value_width();
   if (!keys.reading()) d.d_head -= turning;
@@ -62,7 +83,7 @@ void deepseek_keys(ConfigMap& keys, ModelConfig& c, int dense_layers) {
       throw keys.json().error("num_key_value_heads", fmt::format("num_attention_heads = {}", d.heads),
                               std::to_string(d.kv_heads), "the latent gives a key and a value to every head");
   }
-  dense_keys(keys, c, dense_layers);
+  sparse_keys(keys, c, usual);
   keys.integer("qk_rope_head_dim", turning, 2, limit::d_head, 64);
   keys.integer("v_head_dim", value, 1, limit::d_head, 128);
   d.d_head += turning;
@@ -82,6 +103,25 @@ void deepseek_keys(ConfigMap& keys, ModelConfig& c, int dense_layers) {
   c.bias.q = biased && d.q_latent > 0;
   c.bias.k = c.bias.o = biased;
   keys.ends(c, false);
+}
+
+void deepseek_groups(ConfigMap& keys, ExpertConfig& e, std::optional<int> groups, std::optional<int> kept) {
+  keys.integer("n_group", e.groups, 1, e.count, groups);
+  keys.integer("topk_group", e.groups_kept, 1, e.groups, kept);
+  if (!keys.reading()) return;
+  const int width = e.count / e.groups;
+  if (e.count % e.groups != 0 || width < e.group_best)
+    throw keys.json().error("n_group", fmt::format("groups of {} or more of the {} experts", e.group_best, e.count),
+                            std::to_string(e.groups));
+  if (e.per_token > e.groups_kept * width)
+    throw keys.json().error("topk_group", fmt::format("groups with {} experts, as many as take a token", e.per_token),
+                            fmt::format("{} of {}", e.groups_kept, width));
+}
+
+void deepseek_only(ConfigMap& keys, const std::string& key, const std::string& value) {
+  std::string found = value;
+  keys.text(key, found, value);
+  if (found != value) throw keys.json().error(key, "\"" + value + "\"", "\"" + found + "\"");
 }
 
 WeightNames deepseek_names(const ModelConfig&) {

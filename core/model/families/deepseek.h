@@ -1,13 +1,24 @@
 #pragma once
-// What DeepSeek's families share: latent keys and values.
+// What DeepSeek's families share: latent keys and values, and experts behind the first layers.
+
+#include <optional>
+#include <string>
 
 #include "core/model/config_map.h"
 #include "core/model/usual_weights.h"
 
 namespace headscope {
 
-/// Throws Error on a configuration with sparse layers.
-void deepseek_keys(ConfigMap& keys, ModelConfig& c, int dense_layers);
+/// Where keys are absent.
+struct DeepseekUsual {
+  int dense_layers = 0, experts = 0, per_token = 0, shared = 0, width = 0;
+  double scale = 1;
+};
+void deepseek_keys(ConfigMap& keys, ModelConfig& c, const DeepseekUsual& usual);
+/// The groups that experts come from, of which `kept` take a token. Without usual numbers they must be there.
+void deepseek_groups(ConfigMap& keys, ExpertConfig& e, std::optional<int> groups = {}, std::optional<int> kept = {});
+/// A key of which only `value` is known.
+void deepseek_only(ConfigMap& keys, const std::string& key, const std::string& value);
 WeightNames deepseek_names(const ModelConfig& c);
 
 }  // namespace headscope

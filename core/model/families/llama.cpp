@@ -1,45 +1,16 @@
 // Llama (Touvron et al., LLaMA, 2023; Grattafiori et al., The Llama 3 Herd of Models, 2024): rotary positions in the
 // half-split layout, RMSNorm before each sublayer, grouped-query attention, gated MLP. Matrices are stored (out, in).
 
+#include <fmt/format.h>
+
 #include "core/base/nth.h"
-#include "core/model/config_reader.h"
+#include "core/model/config_map.h"
 #include "core/model/family.h"
 #include "core/model/weight_reader.h"
 
 namespace headscope {
 
 namespace {
-
-/// Newer files keep everything about RoPE in "rope_parameters"; older ones have "rope_theta" beside "rope_scaling".
-RotaryConfig read_rotary(const ConfigReader& json, int context) {
-  RotaryConfig rotary;
-  const std::string key = json.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
-  const std::optional<ConfigReader> scaling = json.object(key);
-  const ConfigReader& base = scaling && scaling->has("rope_theta") ? *scaling : json;
-  rotary.base = base.number("rope_theta", 1, 1e12, 10000);
-  if (!scaling) return rotary;
-  const std::string type = scaling->has("rope_type") ? "rope_type" : "type";
-  rotary.scaling = scaling->choice<RotaryConfig::Scaling>(type, scaling->text(type, "default"),
-                                                          {{"default", RotaryConfig::Scaling::none},
-                                                           {"linear", RotaryConfig::Scaling::linear},
-                                                           {"llama3", RotaryConfig::Scaling::llama3}});
-  if (scaling->number("partial_rotary_factor", 0, 1, 1) != 1) {
-    throw scaling->error("partial_rotary_factor", "1", "another value", "heads that rotate in part are not supported");
-  }
-  if (rotary.scaling == RotaryConfig::Scaling::none) return rotary;
-  rotary.factor = scaling->number("factor", 1, 1e6);
-  if (rotary.scaling == RotaryConfig::Scaling::llama3) {
-    rotary.low_frequency_factor = scaling->number("low_freq_factor", 1e-3, 1e6);
-    rotary.high_frequency_factor = scaling->number("high_freq_factor", 1e-3, 1e6);
-    if (rotary.high_frequency_factor <= rotary.low_frequency_factor) {
-      throw scaling->error("high_freq_factor",
-                           "more than low_freq_factor = " + std::to_string(rotary.low_frequency_factor),
-                           std::to_string(rotary.high_frequency_factor));
-    }
-    rotary.original_context = scaling->integer("original_max_position_embeddings", 1, config_limits::context, context);
-  }
-  return rotary;
-}
 
 ModelConfig llama_config(const ConfigReader& json) {
   namespace limit = config_limits;
@@ -67,11 +38,10 @@ ModelConfig llama_config(const ConfigReader& json) {
   config.context = json.integer("max_position_embeddings", 1, limit::context);
   config.norm = NormKind::rms_norm;
   config.norm_epsilon = json.number("rms_norm_eps", 0, 1, 1e-6);
-  config.position = PositionKind::rotary;
-  config.rotary = read_rotary(json, config.context);
-  if (json.number("partial_rotary_factor", 0, 1, 1) != 1) {
-    throw json.error("partial_rotary_factor", "1", "another value", "heads that rotate in part are not supported");
-  }
+  ConfigMap(json).rotary(config, 10000);
+  if (config.rotary.width > 0)
+    throw json.error("partial_rotary_factor", "1", fmt::format("{} of {} dimensions", config.rotary.width, dims.d_head),
+                     "a Llama turns whole heads");
   config.activation = read_activation(json, "hidden_act", "silu");
   config.gated_mlp = dims.d_mlp > 0;
   config.bias = BiasSet::none();
@@ -143,17 +113,7 @@ std::string llama_write(const ModelConfig& config) {
   json.put("tie_word_embeddings", config.tied_embeddings);
   const RotaryConfig& r = config.rotary;
   json.put("rope_theta", r.base);
-  if (r.scaling != RotaryConfig::Scaling::none) {
-    ConfigWriter scaling;
-    scaling.put("rope_type", r.scaling == RotaryConfig::Scaling::linear ? "linear" : "llama3");
-    scaling.put("factor", r.factor);
-    if (r.scaling == RotaryConfig::Scaling::llama3) {
-      scaling.put("low_freq_factor", r.low_frequency_factor);
-      scaling.put("high_freq_factor", r.high_frequency_factor);
-      scaling.put("original_max_position_embeddings", r.original_context);
-    }
-    json.put("rope_scaling", scaling);
-  }
+  if (r.scaling != RotaryConfig::Scaling::none) json.put("rope_scaling", ConfigMap::written(r, d.d_head));
   json.put("bos_token_id", config.bos);
   json.put("eos_token_id", config.eos);
   return json.text();

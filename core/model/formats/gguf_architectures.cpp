@@ -203,6 +203,100 @@ Tensors starcoder2_tensors() {
   out.push_back(second_norm);
   return out;
 }
+Tensors experts(std::string_view router = "model.layers.#.mlp.gate") {
+  return {{"blk.#.ffn_gate_inp", router},
+          {"blk.#.ffn_gate_exps", "model.layers.#.mlp.experts.*.gate_proj"},
+          {"blk.#.ffn_up_exps", "model.layers.#.mlp.experts.*.up_proj"},
+          {"blk.#.ffn_down_exps", "model.layers.#.mlp.experts.*.down_proj"}};
+}
+/// Mixtral's, of which older files have a tensor for each expert.
+const Tensors mixtral_experts{{"blk.#.ffn_gate_inp", "model.layers.#.block_sparse_moe.gate"},
+                              {"blk.#.ffn_gate_exps", "model.layers.#.block_sparse_moe.experts.*.w1"},
+                              {"blk.#.ffn_up_exps", "model.layers.#.block_sparse_moe.experts.*.w3"},
+                              {"blk.#.ffn_down_exps", "model.layers.#.block_sparse_moe.experts.*.w2"},
+                              {"blk.#.ffn_gate.*", "model.layers.#.block_sparse_moe.experts.*.w1"},
+                              {"blk.#.ffn_up.*", "model.layers.#.block_sparse_moe.experts.*.w3"},
+                              {"blk.#.ffn_down.*", "model.layers.#.block_sparse_moe.experts.*.w2"}};
+const Tensors deepseek_tensors{
+    {"blk.#.attn_q_a", "model.layers.#.self_attn.q_a_proj"},
+    {"blk.#.attn_q_a_norm", "model.layers.#.self_attn.q_a_layernorm"},
+    {"blk.#.attn_q_b", "model.layers.#.self_attn.q_b_proj"},
+    {"blk.#.attn_kv_a_mqa", "model.layers.#.self_attn.kv_a_proj_with_mqa"},
+    {"blk.#.attn_kv_a_norm", "model.layers.#.self_attn.kv_a_layernorm"},
+    {"blk.#.attn_kv_b", "model.layers.#.self_attn.kv_b_proj"},
+    {"blk.#.attn_k_b", "model.layers.#.self_attn.kv_b_proj", Turn::keys_and_values},
+    {"blk.#.attn_v_b", ""},
+    {"blk.#.ffn_gate_shexp", "model.layers.#.mlp.shared_experts.gate_proj"},
+    {"blk.#.ffn_up_shexp", "model.layers.#.mlp.shared_experts.up_proj"},
+    {"blk.#.ffn_down_shexp", "model.layers.#.mlp.shared_experts.down_proj"},
+    {"blk.#.exp_probs_b", "model.layers.#.mlp.gate.e_score_correction_bias", Turn::none, true}};
+Keys expert_counts(std::string_view count) {
+  return {{"expert_count", count}, {"expert_used_count", "num_experts_per_tok"}};
+}
+
+/// llama.cpp divides the weights of those that take a token by their sum; the file does not say it.
+void qwen3_moe_more(const GgufFile&, json& config) {
+  config["norm_topk_prob"] = true;
+}
+
+void gpt_oss_more(const GgufFile& file, json& config) {
+  expect(file, config, "expert_feed_forward_length", whole(config, "intermediate_size"), "as feed_forward_length");
+  if (config.contains("rope_scaling")) config["rope_scaling"]["truncate"] = false;  // as the published configuration
+}
+
+void olmoe_more(const GgufFile& file, json& config) {
+  expect(file, config, "expert_feed_forward_length", whole(config, "intermediate_size"), "as feed_forward_length");
+}
+
+/// DeepSeek V2 and V3 are one architecture there, told apart by how weights are made of logits. Newer files say widths
+/// of a head in keys of their own, since for llama.cpp the latent is a key.
+void deepseek_more(const GgufFile&, json& config) {
+  const std::int64_t heads = whole(config, "num_attention_heads"), experts = whole(config, "n_routed_experts");
+  const bool newer = config.contains("key_length_mla");
+  config["num_key_value_heads"] = heads;
+  config["qk_nope_head_dim"] =
+      whole(config, newer ? "key_length_mla" : "key_length") - whole(config, "qk_rope_head_dim");
+  config["v_head_dim"] = whole(config, newer ? "value_length_mla" : "value_length");
+  if (!config.contains("q_lora_rank")) config["q_lora_rank"] = nullptr;
+  if (!config.contains("n_shared_experts")) config["n_shared_experts"] = nullptr;
+  if (const auto m = config.find("yarn_log_multiplier"); m != config.end() && config.contains("rope_scaling"))
+    config["rope_scaling"]["mscale"] = config["rope_scaling"]["mscale_all_dim"] = 10 * m->get<double>();
+  constexpr std::int64_t sigmoid = 2;
+  if (whole(config, "expert_gating_func") != sigmoid) {
+    config["topk_method"] = whole(config, "n_group") > 1 ? "group_limited_greedy" : "greedy";
+    return;
+  }
+  config["model_type"] = "deepseek_v3";
+  if (!config.contains("norm_topk_prob")) config["norm_topk_prob"] = false;
+  if (config.contains("n_group")) return;
+  const bool published = experts == 256;  // V3 and R1, whose older files leave it out
+  config["n_group"] = published ? 8 : 1;
+  config["topk_group"] = published ? 4 : 1;
+}
+const Keys deepseek_gguf_keys{{"block_count", "num_hidden_layers"},
+                              {"context_length", "max_position_embeddings"},
+                              {"embedding_length", "hidden_size"},
+                              {"feed_forward_length", "intermediate_size"},
+                              {"attention.head_count", "num_attention_heads"},
+                              {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
+                              {"attention.q_lora_rank", "q_lora_rank"},
+                              {"attention.kv_lora_rank", "kv_lora_rank"},
+                              {"attention.key_length", "key_length"},
+                              {"attention.value_length", "value_length"},
+                              {"attention.key_length_mla", "key_length_mla"},
+                              {"attention.value_length_mla", "value_length_mla"},
+                              {"rope.freq_base", "rope_theta"},
+                              {"rope.dimension_count", "qk_rope_head_dim"},
+                              {"rope.scaling.yarn_log_multiplier", "yarn_log_multiplier"},
+                              {"leading_dense_block_count", "first_k_dense_replace"},
+                              {"expert_feed_forward_length", "moe_intermediate_size"},
+                              {"expert_shared_count", "n_shared_experts"},
+                              {"expert_weights_scale", "routed_scaling_factor"},
+                              {"expert_weights_norm", "norm_topk_prob"},
+                              {"expert_gating_func", "expert_gating_func"},
+                              {"expert_group_count", "n_group"},
+                              {"expert_group_used_count", "topk_group"}};
+
 Tensors with_second_norm(Tensors tensors) {
   tensors.push_back(second_norm);
   return tensors;
@@ -221,6 +315,15 @@ const Keys falcon_biases{{"blk.0.attn_qkv.bias", "bias"}};
 
 std::span<const GgufArchitecture> gguf_architectures() {
   static const std::vector<GgufArchitecture> all{
+      {"llama",
+       "mixtral",
+       joined(usual_keys("rms_norm_eps"), expert_counts("num_local_experts")),
+       joined(with_second_norm(usual_tensors(Turn::rotary_pairs)), mixtral_experts),
+       {},
+       {},
+       nullptr,
+       false,
+       "blk.0.ffn_gate_inp.weight"},
       {"llama", "llama", usual_keys("rms_norm_eps"), with_second_norm(usual_tensors(Turn::rotary_pairs)), llama_biases},
       {"qwen2", "qwen2", usual_keys("rms_norm_eps"), with_second_norm(usual_tensors())},
       {"qwen3", "qwen3", usual_keys("rms_norm_eps"), joined(with_second_norm(usual_tensors()), qk_norms),
@@ -277,6 +380,7 @@ std::span<const GgufArchitecture> gguf_architectures() {
        falcon_biases,
        {},
        &falcon_more,
+       false,
        "blk.0.attn_norm_2.weight"},
       {"falcon",
        "falcon",
@@ -344,6 +448,41 @@ std::span<const GgufArchitecture> gguf_architectures() {
                                            {"residual_scale", "residual_multiplier"},
                                            {"logit_scale", "logits_scaling"}}),
        with_second_norm(usual_tensors(Turn::rotary_pairs)), llama_biases},
+      {"qwen3moe",
+       "qwen3_moe",
+       joined(joined(usual_keys("rms_norm_eps"), expert_counts("num_experts")),
+              {{"expert_feed_forward_length", "moe_intermediate_size"}}),
+       joined(joined(with_second_norm(usual_tensors()), qk_norms), experts()),
+       attention_bias,
+       {},
+       &qwen3_moe_more},
+      {"olmoe",
+       "olmoe",
+       joined(joined(usual_keys("rms_norm_eps"), expert_counts("num_experts")),
+              {{"attention.clamp_kqv", "clip_qkv"}, {"expert_feed_forward_length", "expert_feed_forward_length"}}),
+       joined(joined(with_second_norm(usual_tensors()), qk_norms), experts()),
+       attention_bias,
+       {},
+       &olmoe_more},
+      {"gpt-oss",
+       "gpt_oss",
+       joined(joined(usual_keys("rms_norm_eps"), expert_counts("num_local_experts")),
+              {{"attention.sliding_window", "sliding_window"},
+               {"expert_feed_forward_length", "expert_feed_forward_length"}}),
+       joined(joined(usual_tensors(), experts("model.layers.#.mlp.router")),
+              {{"blk.#.post_attention_norm", "model.layers.#.post_attention_layernorm"},
+               {"blk.#.attn_sinks", "model.layers.#.self_attn.sinks", Turn::none, true}}),
+       attention_bias,
+       {},
+       &gpt_oss_more},
+      {"deepseek2",
+       "deepseek_v2",
+       joined(deepseek_gguf_keys, expert_counts("n_routed_experts")),
+       joined(joined(with_second_norm(usual_tensors()), experts()), deepseek_tensors),
+       {},
+       {},
+       &deepseek_more,
+       true},
   };
   return all;
 }

@@ -12,10 +12,12 @@
 
 namespace headscope {
 
-/// "#" is the layer. A name stands for its weight and its bias.
+/// "#" is the layer, "*" an expert: in `gguf` of a tensor of one, else one after another in a tensor of all. A name
+/// stands for its weight and its bias. Without a `family` the tensor goes with another one.
 struct GgufTensorRule {
   std::string_view gguf, family;
   Turn turn = Turn::none;
+  bool whole = false;  ///< the family's name has no ".weight" or ".bias" behind it
 };
 struct GgufKeyRule {
   std::string_view gguf, config;  ///< "block_count", without the architecture in front
@@ -29,6 +31,7 @@ struct GgufArchitecture {
   std::string_view share = {};  ///< of config.json: the part of a head that turns; empty = all of it does
   /// What else follows from the file.
   void (*more)(const GgufFile& file, nlohmann::json& config) = nullptr;
+  bool latent = false;          ///< keys and values have widths of their own, which `more` knows
   std::string_view where = {};  ///< a tensor that only this form of the architecture has; empty = of any
 };
 

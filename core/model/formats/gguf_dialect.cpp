@@ -27,8 +27,11 @@ constexpr std::string_view harmless_keys[] = {
     "tensor_data_layout",
     "rope.scaling.finetuned",
 };
+constexpr std::int64_t most_experts = 4096;
 /// The factors by which Llama 3.1 divides the rotary frequencies; no weight.
 constexpr const char* rope_factors = "rope_freqs.weight";
+/// LongRoPE's divisors, likewise.
+constexpr const char *short_factors = "rope_factors_short.weight", *long_factors = "rope_factors_long.weight";
 
 const Architecture& architecture_of(const GgufFile& file) {
   const std::string where = file.path().string() + ": general.architecture";
@@ -111,6 +114,17 @@ void put_scaling(const GgufFile& file, const Architecture& architecture, json& c
       config["rope_scaling"]["factor"] = number_of(file, at("rope.scaling.factor"));
     if (const auto trained = whole_of(file, at("rope.scaling.original_context_length")); trained && *type == "yarn")
       config["rope_scaling"]["original_max_position_embeddings"] = *trained;
+  } else if (file.contains(long_factors) && file.contains(short_factors)) {
+    const auto list = [&](const char* name) {
+      const Tensor factors = file.tensor(name).packed();
+      return std::vector<double>(factors.values().begin(), factors.values().end());
+    };
+    json& scaling = config["rope_scaling"];
+    scaling = {{"rope_type", "longrope"}, {"short_factor", list(short_factors)}, {"long_factor", list(long_factors)}};
+    if (file.keys().contains(at("rope.scaling.attn_factor")))
+      scaling["attention_factor"] = number_of(file, at("rope.scaling.attn_factor"));
+    if (const auto trained = whole_of(file, at("rope.scaling.original_context_length")))
+      scaling["original_max_position_embeddings"] = *trained;
   } else if (file.contains(rope_factors)) {
     config["rope_scaling"] = llama3_scaling(file, config.value("rope_theta", 10000.0));
   }
@@ -119,18 +133,22 @@ void put_scaling(const GgufFile& file, const Architecture& architecture, json& c
 /// The rules for a tensor's name, and its layer; none where there are none.
 struct Place {
   std::vector<const TensorRule*> rules;
-  std::string layer, part;  ///< "3", ".weight"
+  std::string layer, expert, part;  ///< "3", "7", ".weight"
 };
 Place place_of(const Architecture& architecture, const std::string& name) {
   const std::size_t dot = name.rfind('.');
   if (dot == std::string::npos || (name.substr(dot) != ".weight" && name.substr(dot) != ".bias")) return {};
-  Place place{{}, "", name.substr(dot)};
+  Place place{{}, "", "", name.substr(dot)};
   std::string stem = name.substr(0, dot);
   if (stem.starts_with("blk.")) {
     const std::size_t end = stem.find('.', 4);
     if (end == std::string::npos) return {};
     place.layer = stem.substr(4, end - 4);
     stem = "blk.#" + stem.substr(end);
+    if (const std::size_t last = stem.rfind('.'); stem.find_first_not_of("0123456789", last + 1) == std::string::npos) {
+      place.expert = stem.substr(last + 1);
+      stem.replace(last + 1, std::string::npos, "*");
+    }
   }
   for (const TensorRule& rule : architecture.tensors)
     if (rule.gguf == stem) place.rules.push_back(&rule);
@@ -158,6 +176,11 @@ RenamedWeights::Stored stored_as(const GgufFile& file, const Architecture& archi
                  fmt::format("{} rows for {} heads on {} key heads", rows, heads, keys));
     stored.heads = static_cast<int>(heads);
     stored.kv_heads = static_cast<int>(keys);
+  } else if (turn == Turn::keys_and_values) {
+    stored.values = entry.name;
+    const std::size_t which = stored.values.find("attn_k_b");
+    stored.values.replace(which, 8, "attn_v_b");
+    if (!file.contains(stored.values)) throw fail("the tensor " + excerpt(stored.values) + " beside it", "none");
   } else if (turn == Turn::first_third || turn == Turn::second_third || turn == Turn::last_third) {
     if (rows < 3 || rows % 3 != 0) throw fail("as many rows of queries as of keys and values", std::to_string(rows));
   }
@@ -179,8 +202,10 @@ ConfigReader gguf_config(const GgufFile& file) {
     if (file.keys().contains(key)) config[std::string(rule.config)] = number_of(file, key);
   }
   const std::optional<std::int64_t> heads = whole_of(file, prefix + "attention.head_count");
-  std::optional<std::int64_t> d_head = whole_of(file, prefix + "attention.key_length");
-  if (const auto width = whole_of(file, prefix + "embedding_length"); !d_head && width && heads && *heads > 0)
+  std::optional<std::int64_t> d_head =
+      architecture.latent ? std::nullopt : whole_of(file, prefix + "attention.key_length");
+  if (const auto width = whole_of(file, prefix + "embedding_length");
+      !d_head && width && heads && *heads > 0 && !architecture.latent)
     d_head = *width / *heads;
   must_be(file, prefix + "attention.value_length", d_head, "as keys have");
   const std::string turning = prefix + "rope.dimension_count";
@@ -193,8 +218,9 @@ ConfigReader gguf_config(const GgufFile& file) {
         std::min(1.0, (static_cast<double>(*width) + 0.25) / static_cast<double>(std::max<std::int64_t>(*d_head, 1)));
   if (!known.contains(prefix + "attention.head_count_kv"))
     must_be(file, prefix + "attention.head_count_kv", heads, "as many as there are heads");
-  for (const char* key : {"attention.value_length", "rope.dimension_count", "attention.head_count_kv",
-                          "rope.scaling.type", "rope.scaling.factor", "rope.scaling.original_context_length"})
+  for (const char* key :
+       {"attention.value_length", "rope.dimension_count", "attention.head_count_kv", "rope.scaling.type",
+        "rope.scaling.factor", "rope.scaling.original_context_length", "rope.scaling.attn_factor"})
     known.insert(prefix + key);
   for (const std::string_view key : harmless_keys) known.insert(prefix + std::string(key));
   for (const auto& [key, value] : file.keys()) {
@@ -224,13 +250,24 @@ std::unique_ptr<WeightSource> gguf_weights(const std::shared_ptr<const GgufFile>
   std::map<std::string, RenamedWeights::Stored> by_name;
   std::string strangers;
   for (const auto& [name, entry] : file->tensors()) {
-    if (name == rope_factors) continue;
+    if (name == rope_factors || name == short_factors || name == long_factors) continue;
     const Place place = place_of(architecture, name);
     if (place.rules.empty() && strangers.size() < 120) strangers += (strangers.empty() ? "" : ", ") + excerpt(name, 60);
     for (const TensorRule* const rule : place.rules) {
       std::string known(rule->family);
+      if (known.empty()) continue;
+      const std::string part = rule->whole ? "" : place.part;
       if (const std::size_t at = known.find('#'); at != std::string::npos) known.replace(at, 1, place.layer);
-      by_name.emplace(known + place.part, stored_as(*file, architecture, entry, rule->turn));
+      RenamedWeights::Stored stored = stored_as(*file, architecture, entry, rule->turn);
+      const std::size_t at = known.find('*');
+      if (at != std::string::npos && !place.expert.empty()) known.replace(at, 1, place.expert);
+      if (at == std::string::npos || !place.expert.empty()) {
+        by_name.emplace(known + part, std::move(stored));
+        continue;
+      }
+      const std::int64_t experts = entry.shape.empty() ? 0 : std::min<std::int64_t>(entry.shape[0], most_experts);
+      for (stored.expert = 0; stored.expert < experts; ++stored.expert)
+        by_name.emplace(known.substr(0, at) + std::to_string(stored.expert) + known.substr(at + 1) + part, stored);
     }
   }
   if (!strangers.empty())

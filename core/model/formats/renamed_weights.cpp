@@ -1,10 +1,36 @@
 #include "core/model/formats/renamed_weights.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "core/base/error.h"
 
 #include "core/model/weight_reader.h"
 
 namespace headscope {
+
+namespace {
+/// (head · (key + value), in) of keys (head, in, key) and values (head, value, in).
+Tensor keys_and_values(const TensorFile& from, const RenamedWeights::Stored& stored, const Shape& shape) {
+  const FileWeights file(from);
+  const auto wide = [&](const std::string& name, std::size_t axis) {
+    const std::vector<std::int64_t>& found = from.entry(name).shape;
+    return found.size() == 3 ? Index{found[axis]} : Index{0};
+  };
+  const Index heads = wide(stored.name, 0), key = wide(stored.name, 2), value = wide(stored.values, 1), in = shape[1];
+  if (heads * (key + value) != shape[0])
+    throw Error(from.path().string() + ": tensor " + stored.name, fmt::format("rows of {} with those beside", shape[0]),
+                fmt::format("{} heads of {} and {}", heads, key, value));
+  const Tensor keys = file.take(stored.name, {heads, in, key}), values = file.take(stored.values, {heads, value, in});
+  Tensor out = Tensor::uninitialized(shape);
+  for (Index head = 0; head < heads; ++head)
+    for (Index row = 0; row < key + value; ++row)
+      for (Index i = 0; i < in; ++i)
+        out.ref(head * (key + value) + row, i) = row < key ? keys.at(head, i, row) : values.at(head, row - key, i);
+  return out;
+}
+}  // namespace
 
 std::vector<std::string> RenamedWeights::names() const {
   std::vector<std::string> names;
@@ -19,6 +45,15 @@ std::string RenamedWeights::dtype(const std::string& name) const {
 Tensor RenamedWeights::take(const std::string& name, const Shape& shape) const {
   const Stored& stored = by_name_.at(name);
   const FileWeights file(*file_);
+  if (stored.expert >= 0) {
+    const auto [found, fresh] = experts_.try_emplace(stored.name);
+    if (fresh) {
+      std::vector<Index> all{Index{file_->entry(stored.name).shape[0]}};
+      for (int axis = 0; axis < shape.rank(); ++axis) all.push_back(shape[axis]);
+      found->second = file.take(stored.name, Shape(all));
+    }
+    return found->second.select(0, stored.expert);
+  }
   switch (stored.turn) {
     case Turn::none:
       return file.take(stored.name, shape);
@@ -35,6 +70,8 @@ Tensor RenamedWeights::take(const std::string& name, const Shape& shape) const {
       for (float& v : less.mutable_values()) v -= 1;
       return less;
     }
+    case Turn::keys_and_values:
+      return keys_and_values(*file_, stored, shape);
     case Turn::first_third:
     case Turn::second_third:
     case Turn::last_third:

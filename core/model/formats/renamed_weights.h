@@ -22,7 +22,8 @@ enum class Turn {
   plus_one,  ///< 1 was added
   first_third,
   second_third,
-  last_third,  ///< of the rows of one tensor that holds three of the family's
+  last_third,       ///< of the rows of one tensor that holds three of the family's
+  keys_and_values,  ///< two tensors: of every head its keys transposed, (in, out), and its values
 };
 
 class RenamedWeights final : public WeightSource {
@@ -30,8 +31,10 @@ class RenamedWeights final : public WeightSource {
   struct Stored {
     std::string name;  ///< in the file
     Turn turn = Turn::none;
-    int heads = 1;     ///< of rotary_pairs and by_group
-    int kv_heads = 1;  ///< of by_group
+    int heads = 1;            ///< of rotary_pairs and by_group
+    int kv_heads = 1;         ///< of by_group
+    int expert = -1;          ///< ≥ 0: of a tensor of all experts, one after another
+    std::string values = {};  ///< the second tensor of keys_and_values
   };
   RenamedWeights(std::shared_ptr<const TensorFile> file, std::map<std::string, Stored> by_name)
       : file_(std::move(file)), by_name_(std::move(by_name)) {}
@@ -45,6 +48,7 @@ class RenamedWeights final : public WeightSource {
  private:
   std::shared_ptr<const TensorFile> file_;
   std::map<std::string, Stored> by_name_;
+  mutable std::map<std::string, Tensor> experts_;  // what was read of tensors of all experts; weights are views of it
 };
 
 /// The rows of each of `heads` heads, stored in pairs, as two halves.
