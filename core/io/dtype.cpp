@@ -28,8 +28,8 @@ float same(float x) {
 float rounded(double x) {
   return static_cast<float>(x);
 }
-float upper_half(std::uint16_t bits) {  // a BF16 is the upper half of a float32
-  return std::bit_cast<float>(std::uint32_t{bits} << 16);
+void q8_0(const std::byte* from, std::size_t blocks, float* to) {
+  stored::decode(Stored::q8_0, from, 0, static_cast<Index>(blocks) * stored::block, to);
 }
 
 /// Micikevicius et al., FP8 Formats for Deep Learning, 2022: E4M3 has no infinities, and one pattern per sign that is
@@ -48,7 +48,7 @@ float e5m2(std::uint8_t bits) {
 constexpr std::array table{
     DTypeInfo{DType::f32, "F32", 1, 4, &each<float, same>},
     DTypeInfo{DType::f16, "F16", 1, 2, &each<std::uint16_t, half_to_float>},
-    DTypeInfo{DType::bf16, "BF16", 1, 2, &each<std::uint16_t, upper_half>},
+    DTypeInfo{DType::bf16, "BF16", 1, 2, &each<std::uint16_t, bfloat_to_float>},
     DTypeInfo{DType::f64, "F64", 1, 8, &each<double, rounded>},
     DTypeInfo{DType::f8_e4m3, "F8_E4M3", 1, 1, &each<std::uint8_t, e4m3>},
     DTypeInfo{DType::f8_e5m2, "F8_E5M2", 1, 1, &each<std::uint8_t, e5m2>},
@@ -62,7 +62,7 @@ constexpr std::array table{
     DTypeInfo{DType::q4_1, "Q4_1", 32, 20, &gguf_blocks::q4_1},
     DTypeInfo{DType::q5_0, "Q5_0", 32, 22, &gguf_blocks::q5_0},
     DTypeInfo{DType::q5_1, "Q5_1", 32, 24, &gguf_blocks::q5_1},
-    DTypeInfo{DType::q8_0, "Q8_0", 32, 34, &gguf_blocks::q8_0},
+    DTypeInfo{DType::q8_0, "Q8_0", 32, 34, &q8_0},
     DTypeInfo{DType::q4_k, "Q4_K", 256, 144, &gguf_blocks::q4_k},
     DTypeInfo{DType::q5_k, "Q5_K", 256, 176, &gguf_blocks::q5_k},
     DTypeInfo{DType::q6_k, "Q6_K", 256, 210, &gguf_blocks::q6_k},
@@ -85,6 +85,21 @@ std::string dtype_name(DType type) {
   return std::string(dtype_info(type).name);
 }
 
+std::optional<Stored> stored_type(DType type) {
+  switch (type) {
+    case DType::f32:
+      return Stored::f32;
+    case DType::f16:
+      return Stored::f16;
+    case DType::bf16:
+      return Stored::bf16;
+    case DType::q8_0:
+      return Stored::q8_0;
+    default:
+      return std::nullopt;
+  }
+}
+
 std::optional<std::uint64_t> stored_bytes(const std::vector<std::int64_t>& shape, DType type) {
   const DTypeInfo& info = dtype_info(type);
   const auto block = static_cast<std::int64_t>(info.items);
@@ -100,32 +115,6 @@ std::optional<std::uint64_t> stored_bytes(const std::vector<std::int64_t>& shape
   if (__builtin_mul_overflow(block > 1 ? product / block : product, static_cast<std::int64_t>(info.bytes), &bytes))
     return std::nullopt;
   return empty ? 0 : static_cast<std::uint64_t>(bytes);
-}
-
-float half_to_float(std::uint16_t bits) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
-  const std::uint32_t exponent = (bits >> 10) & 31u, fraction = bits & 1023u;
-  if (exponent == 0) {  // zero or subnormal: fraction · 2^-24, exact in float32
-    const float magnitude = static_cast<float>(fraction) * 0x1p-24f;
-    return sign ? -magnitude : magnitude;
-  }
-  // Infinity and NaN keep the all-ones exponent; the bias moves from 15 to 127 for the rest.
-  const std::uint32_t wide = exponent == 31 ? 255 : exponent + 112;
-  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
-}
-
-std::uint16_t float_to_half(float value) {
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
-  const auto half = [&](std::uint32_t rest) { return static_cast<std::uint16_t>(sign | rest); };
-  if (magnitude > 0x7f800000u) return half(0x7e00u | (magnitude >> 13 & 0x3ffu));  // NaN, made quiet
-  if (magnitude >= 0x477ff000u) return half(0x7c00u);  // from 65520 on, half way past the largest half: infinity
-  // Below 2^-14 a half counts in steps of 2^-24; nearbyint rounds halves to even. 1024 steps are the smallest normal.
-  if (magnitude < 0x38800000u) return half(static_cast<std::uint32_t>(std::nearbyint(std::abs(value) * 0x1p24f)));
-  // Adding just under half of the dropped 13 bits, or half of them when the kept part is odd, rounds to nearest even; a
-  // carry runs into the exponent as it should.
-  const std::uint32_t rebased = magnitude - (112u << 23);
-  return half((rebased + 0xfffu + (rebased >> 13 & 1u)) >> 13);
 }
 
 }  // namespace headscope

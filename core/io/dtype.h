@@ -10,6 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/half.h"
+#include "core/tensor/stored.h"
+
 namespace headscope {
 
 enum class DType {
@@ -51,6 +54,8 @@ std::span<const DTypeInfo> dtypes();
 
 std::size_t dtype_size(DType type);  ///< bytes of one number of a plain type, of one block otherwise
 std::string dtype_name(DType type);
+/// The types that tensors keep and products read as they lie; nullopt for all that are made float32.
+std::optional<Stored> stored_type(DType type);
 /// F8 numbers mean nothing without the scale that is stored beside them.
 inline bool needs_scale(DType type) {
   return type == DType::f8_e4m3 || type == DType::f8_e5m2;
@@ -58,8 +63,5 @@ inline bool needs_scale(DType type) {
 
 /// Bytes of a tensor; nullopt when they do not fit 63 bits, or when the last extent is not whole blocks.
 std::optional<std::uint64_t> stored_bytes(const std::vector<std::int64_t>& shape, DType type);
-
-float half_to_float(std::uint16_t bits);
-std::uint16_t float_to_half(float value);  ///< round to nearest even
 
 }  // namespace headscope

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/io/dtype.h"
+#include "core/base/half.h"
 
 namespace headscope::gguf_blocks {
 
@@ -91,13 +91,6 @@ void q5_1(const std::byte* from, std::size_t blocks, float* to) {
       to[j] = d * value(low(from, 8 + j) | bit(from + 4, j) << 4) + m;
       to[j + 16] = d * value(high(from, 8 + j) | bit(from + 4, j + 16) << 4) + m;
     }
-  }
-}
-
-void q8_0(const std::byte* from, std::size_t blocks, float* to) {
-  for (; blocks > 0; --blocks, from += 34, to += 32) {
-    const float d = half(from);
-    for (std::size_t j = 0; j < 32; ++j) to[j] = value(static_cast<std::int8_t>(byte(from, 2 + j))) * d;
   }
 }
 

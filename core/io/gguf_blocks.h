@@ -6,12 +6,12 @@
 
 namespace headscope::gguf_blocks {
 
-// 32 numbers share a scale d (and, in the _1 types, a smallest value m).
+// 32 numbers share a scale d (and, in the _1 types, a smallest value m). Q8_0 is multiplied as it lies: its decoder is
+// core/tensor/stored.h.
 void q4_0(const std::byte* from, std::size_t blocks, float* to);
 void q4_1(const std::byte* from, std::size_t blocks, float* to);
 void q5_0(const std::byte* from, std::size_t blocks, float* to);
 void q5_1(const std::byte* from, std::size_t blocks, float* to);
-void q8_0(const std::byte* from, std::size_t blocks, float* to);
 // 256 numbers, whose 8 (Q6_K: 16) groups have scales of their own under one of all.
 void q4_k(const std::byte* from, std::size_t blocks, float* to);
 void q5_k(const std::byte* from, std::size_t blocks, float* to);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
@@ -105,6 +106,18 @@ Tensor TensorFile::tensor(const std::string& name) const {
   const TensorEntry& found = entry(name);
   if (reading_) reading_(found.size);
   return to_float(found);
+}
+
+Tensor TensorFile::weight(const std::string& name) const {
+  const TensorEntry& found = entry(name);
+  const std::optional<Stored> kind = stored_type(found.dtype);
+  const std::size_t rank = found.shape.size();
+  // Vectors are biases and gains, which other ops than products read.
+  if (!kind || kind == Stored::f32 || rank < 2 || rank > Shape::max_rank || !found.strides.empty()) return tensor(name);
+  if (reading_) reading_(found.size);
+  Tensor out = Tensor::uninitialized(*kind, Shape(std::span<const Index>(found.shape)));
+  found.read({out.mutable_stored(), found.size});
+  return out;
 }
 
 TensorFile open_index(const fs::path& path, const std::function<TensorFile(const fs::path&)>& open) {

@@ -1,6 +1,7 @@
 #pragma once
 // Files of named tensors, whatever their format: what a reader (safetensors, PyTorch, GGUF, llama2.c) found, checked
-// before anything is believed. Tensors are read when they are asked for, into memory of their own.
+// before anything is believed. Tensors are read when they are asked for, into memory of their own: as float32, or as
+// they are stored.
 
 #include <cstdint>
 #include <filesystem>
@@ -54,6 +55,8 @@ class TensorFile {
   const TensorEntry& entry(const std::string& name) const;
   /// Read now, as float32. Throws Error on integer dtypes, rank > 4, or a file that was cut short since it was opened.
   Tensor tensor(const std::string& name) const;
+  /// The same of a weight: matrices of a type that products read as it is stored (stored_type()) are kept so.
+  Tensor weight(const std::string& name) const;
   /// Called by every tensor() before it reads, with the tensor's size in the file: for progress. May throw to stop.
   void watch(std::function<void(std::size_t bytes)> reading) { reading_ = std::move(reading); }
 

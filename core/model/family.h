@@ -45,7 +45,8 @@ struct RawLatents {
 };
 
 /// One block. Matrices are (in, out), whatever the file's order: views of what was read, so strides may be
-/// anything. A bias the model does not have is undefined (Tensor::defined() is false).
+/// anything, and numbers as they are stored (Tensor::kind()). A bias the model does not have is undefined
+/// (Tensor::defined() is false).
 struct RawLayer {
   Tensor ln1_gain, ln1_bias;  ///< (d_model): before attention, or behind its sum with the stream; the norm behind
                               ///< attention where that is the only one: ln1_post

@@ -55,13 +55,17 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
                   "the file may be damaged, or the model diverged in training");
     return weight;
   };
+  // What else than products reads: few numbers, f32 however they are stored.
+  const auto floats = [&](const Tensor& numbers, int layer, const char* role) {
+    return checked(numbers, layer, role).floats();
+  };
   parts->token_embedding = checked(raw.token_embedding, -1, "token embedding");
-  parts->position_embedding = checked(raw.position_embedding, -1, "position embedding");
-  parts->segment_embedding = checked(raw.segment_embedding, -1, "segment embedding");
+  parts->position_embedding = floats(raw.position_embedding, -1, "position embedding");
+  parts->segment_embedding = floats(raw.segment_embedding, -1, "segment embedding");
   // A norm without weights of its own has a gain of 1; one without a bias adds 0.
   const auto norm_of = [&](NormKind of, const Tensor& gain, const Tensor& bias, Index width, int layer,
                            const char* role) {
-    NormWeights out{checked(gain, layer, role), checked(bias, layer, role), of};
+    NormWeights out{floats(gain, layer, role), floats(bias, layer, role), of};
     if (!out.gain.defined()) out.gain = Tensor::full({width}, 1.0f);
     if (!out.bias.defined() && of == NormKind::layer_norm) out.bias = Tensor::zeros({out.gain.size()});
     return out;
@@ -81,7 +85,7 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
     const RawLayer& r = raw.layers[i];
     const int index = static_cast<int>(i);
     const auto linear = [&](const Tensor& weight, const Tensor& bias, const char* role) {
-      return backend.linear_weights({checked(weight, index, role)}, {checked(bias, index, role)}, changing);
+      return backend.linear_weights({checked(weight, index, role)}, {floats(bias, index, role)}, changing);
     };
     Layer layer;
     const bool mlp = c.dims.d_mlp > 0;
@@ -134,8 +138,8 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
       layer.latents.kv_norm = latent_norm(raw_latents.kv_gain, "norm of the latent");
     }
     if (!c.latent() && r.q_weight.size() + r.k_weight.size() + r.v_weight.size() <= fuse_up_to) {
-      layer.qkv = {
-          backend.linear_weights({r.q_weight, r.k_weight, r.v_weight}, {r.q_bias, r.k_bias, r.v_bias}, changing)};
+      layer.qkv = {backend.linear_weights({r.q_weight, r.k_weight, r.v_weight},
+                                          {r.q_bias.floats(), r.k_bias.floats(), r.v_bias.floats()}, changing)};
     } else {
       layer.qkv = {linear(r.q_weight, r.q_bias, "query projection"), linear(r.k_weight, r.k_bias, "key projection"),
                    linear(r.v_weight, r.v_bias, "value projection")};
@@ -159,12 +163,12 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
   }
   if (c.head_layer && c.predicts) {
     parts->head =
-        backend.linear_weights({checked(raw.head_weight, -1, "head")}, {checked(raw.head_bias, -1, "head")}, changing);
+        backend.linear_weights({checked(raw.head_weight, -1, "head")}, {floats(raw.head_bias, -1, "head")}, changing);
     parts->head_norm = norm(raw.head_norm_gain, raw.head_norm_bias, width, -1, "norm of the head");
   }
   if (c.predicts)
     parts->unembedding = backend.linear_weights({checked(raw.unembedding, -1, "unembedding")},
-                                                {checked(raw.unembedding_bias, -1, "unembedding")}, changing);
+                                                {floats(raw.unembedding_bias, -1, "unembedding")}, changing);
   parts->adapted_elsewhere = raw.adapted_elsewhere;
   parts->info = {c.name,
                  c.family,

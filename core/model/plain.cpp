@@ -20,7 +20,8 @@ double number(const Tensor& t, Index i) {
 }
 
 /// x W + b. A row of x is a position.
-Table product(const Table& x, const Tensor& weight, const Tensor& bias, const std::stop_token& stop) {
+Table product(const Table& x, const Tensor& given, const Tensor& bias, const std::stop_token& stop) {
+  const Tensor weight = given.floats();
   Table y(x.rows, weight.dim(1));
   std::vector<double> w(static_cast<std::size_t>(y.columns));  // of one input
   for (Index in = 0; in < x.columns; ++in) {

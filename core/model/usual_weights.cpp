@@ -21,15 +21,11 @@ Tensor joined(const Tensor& x, const Ranges& ranges) {
   }
   const int axis = x.rank() - 1;
   if (whole) return x.slice(axis, ranges.front().first, ranges.back().second);
-  Tensor out = Tensor::uninitialized(axis == 0 ? Shape{width} : Shape{x.dim(0), width});
-  Index column = 0;
+  std::vector<Index> columns;
+  columns.reserve(static_cast<std::size_t>(width));
   for (const auto& [begin, end] : ranges)
-    for (Index c = begin; c < end; ++c, ++column)
-      if (axis == 0)
-        out.ref(column) = x.at(c);
-      else
-        for (Index row = 0; row < x.dim(0); ++row) out.ref(row, column) = x.at(row, c);
-  return out;
+    for (Index c = begin; c < end; ++c) columns.push_back(c);
+  return x.transpose(0, axis).rows(columns).transpose(0, axis);  // columns are rows of what is stored
 }
 
 struct Qkv {

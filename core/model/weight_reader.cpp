@@ -104,7 +104,7 @@ Tensor FileWeights::take(const std::string& name, const Shape& shape) const {
     throw Error(where + ": tensor " + name, "shape " + shape.str(), "shape " + shape_text(entry.shape),
                 "config.json and the weights disagree: do they belong together?");
   }
-  if (!needs_scale(entry.dtype)) return file_.tensor(name);
+  if (!needs_scale(entry.dtype)) return file_.weight(name);
   const std::string where = file_.path().string() + ": tensor " + name;
   const TensorEntry* const scale = scale_of(file_, name);
   if (!scale)

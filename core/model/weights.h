@@ -1,8 +1,9 @@
 #pragma once
 // The weights of a model by their place in the circuit diagram (Elhage et al., A Mathematical Framework for Transformer
 // Circuits, 2021), for those who read them rather than run them. Everything is a view: nothing is copied, and the model
-// keeps the memory alive. Matrices are (in, out): a row of activations x goes through one as x W + b. What a model does
-// not have (a bias, learned positions) is undefined.
+// keeps the memory alive. Numbers of a matrix may be as they are stored (Tensor::kind()): at(), copies and ops read
+// them all the same. Matrices are (in, out): a row of activations x goes through one as x W + b. What a model does not
+// have (a bias, learned positions) is undefined.
 
 #include <optional>
 #include <string_view>

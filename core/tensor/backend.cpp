@@ -53,11 +53,14 @@ void Backend::accumulate(const Tensor& from, const Tape::Slot& into) {
 }
 
 bool Backend::finite(const Tensor& x) {
-  const Tensor in =
-      x.contiguous() || !(x.rank() == 2 && x.transpose(0, 1).contiguous()) ? x.packed() : x.transpose(0, 1);
+  const Tensor lying = x.rank() == 2 && x.transpose(0, 1).contiguous() ? x.transpose(0, 1) : x;
+  const Tensor in = lying.contiguous() ? lying : x.copy();
   std::atomic<bool> all{true};
   over_rows(pool_, in.size(), 1, 1, [&](Index begin, Index end) {
-    if (!row_ops::finite(in.data() + begin, end - begin)) all = false;
+    const Index count = end - begin;
+    if (!(in.kind() == Stored::f32 ? row_ops::finite(in.data() + begin, count)
+                                   : stored::finite(in.kind(), in.stored(), in.first() + begin, count)))
+      all = false;
   });
   return all;
 }

@@ -40,8 +40,8 @@ class Backend {
   /// Uninitialised storage; large buffers are used again once nobody refers to them.
   Tensor empty(Shape shape);
 
-  /// Packs `weights` (in, out_i; any strides) once, or, when they are `changing`, never. A bias may be undefined; where
-  /// some have one, the others count as 0.
+  /// Packs `weights` (in, out_i; any strides and kind of numbers) once, or, when they are `changing`, never. A bias may
+  /// be undefined; where some have one, the others count as 0.
   virtual Linear linear_weights(std::vector<Tensor> weights, const std::vector<Tensor>& biases, bool changing = false);
 
   // Ops that take `later` work row by row: given a queue, they may note the work down there, and what they return holds
@@ -50,7 +50,7 @@ class Backend {
 
   /// x (rows, in) → x W + b (rows, Σ out_i)
   virtual Tensor linear(const Tensor& x, const Linear& w, RowQueue* later = nullptr);
-  /// Rows of `table` (vocab, width) picked by ids → (ids, width). REQUIRES ids inside the table.
+  /// Rows of `table` (vocab, width; any kind of numbers) picked by ids → (ids, width). REQUIRES ids inside the table.
   virtual Tensor gather(const Tensor& table, std::span<const std::int32_t> ids);
   virtual Tensor add(const Tensor& a, const Tensor& b, RowQueue* later = nullptr);
   virtual Tensor multiply(const Tensor& a, const Tensor& b, RowQueue* later = nullptr);
@@ -107,7 +107,7 @@ class Backend {
   /// Adds `from` to a gradient, or writes it there.
   void accumulate(const Tensor& from, const Tape::Slot& into);
 
-  /// True when every element is a finite number.
+  /// True when every element is a finite number; of numbers that are not f32, as they are stored.
   bool finite(const Tensor& x);
 
  protected:

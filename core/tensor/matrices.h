@@ -10,9 +10,10 @@ namespace headscope {
 template <class Scalar>
 using RowMajor = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-/// A copy; any strides.
+/// A copy; any strides and kind of numbers.
 template <class Scalar = double>
-RowMajor<Scalar> matrix_of(const Tensor& t) {
+RowMajor<Scalar> matrix_of(const Tensor& given) {
+  const Tensor t = given.floats();
   RowMajor<Scalar> out(t.dim(0), t.dim(1));
   for (Index i = 0; i < t.dim(0); ++i)
     for (Index j = 0; j < t.dim(1); ++j) out(i, j) = static_cast<Scalar>(t.at(i, j));

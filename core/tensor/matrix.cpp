@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cassert>
 #include <stdexcept>
+#include <vector>
 
 #include "core/base/thread_pool.h"
 #include "core/tensor/over_rows.h"
 #include "core/tensor/panels.h"
+#include "core/tensor/stored_matrix.h"
 
 namespace headscope {
 namespace {
@@ -22,7 +24,8 @@ class PanelMatrix final : public PackedMatrix {
     for (const Tensor& part : parts) out_ += part.dim(1);
     Tensor whole = Tensor::uninitialized({in_, out_});
     Index column = 0;
-    for (const Tensor& part : parts) {
+    for (const Tensor& each : parts) {
+      const Tensor part = each.floats();
       for (Index i = 0; i < in_; ++i)
         for (Index j = 0; j < part.dim(1); ++j) whole.ref(i, column + j) = part.at(i, j);
       column += part.dim(1);
@@ -81,7 +84,10 @@ std::shared_ptr<const PackedMatrix> PackedMatrix::pack(std::span<const Tensor> p
   }
   if (static_cast<std::size_t>(parts[0].dim(0) * out) * sizeof(float) <= small_matrix_bytes)
     return std::make_shared<PanelMatrix>(parts);
-  return pack_large(parts, pool);
+  if (std::ranges::all_of(parts, multiplied_as_stored)) return pack_stored(parts);
+  std::vector<Tensor> floats;
+  for (const Tensor& part : parts) floats.push_back(part.floats());
+  return pack_large(floats, pool);
 }
 
 }  // namespace headscope

@@ -1,6 +1,7 @@
 #pragma once
 // Products with a fixed right-hand matrix, packed once. Small matrices (that stay in a core's cache) use our panels;
 // large ones the matrix library, whose body the linker chooses: matrix_onednn.cpp (oneDNN) or matrix_eigen.cpp (Eigen).
+// Large ones that are not f32 stay as they are stored (stored_matrix.h).
 
 #include <memory>
 #include <span>

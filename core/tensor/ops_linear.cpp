@@ -144,8 +144,11 @@ Tensor Backend::gather(const Tensor& table, std::span<const std::int32_t> ids) {
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const Index id = ids[i];
     assert(id >= 0 && id < table.dim(0) && table.stride(1) == 1);
-    std::memcpy(&out.ref(static_cast<Index>(i), 0), table.data() + id * table.stride(0),
-                static_cast<std::size_t>(width) * sizeof(float));
+    float* const to = &out.ref(static_cast<Index>(i), 0);
+    if (table.kind() == Stored::f32)
+      std::memcpy(to, table.data() + id * table.stride(0), static_cast<std::size_t>(width) * sizeof(float));
+    else
+      stored::decode(table.kind(), table.stored(), table.first() + id * table.stride(0), width, to);
   }
   if (tape_ && tape_->active(table)) {
     tape_->record(out, [this, &tape = *tape_, table,

@@ -236,7 +236,30 @@ Index packed_size(Index depth, Index columns) {
   return depth * padded(columns);
 }
 
+namespace {
+/// pack() of numbers as they are stored.
+void pack_stored(const Tensor& matrix, float* out) {
+  const Index depth = matrix.dim(0), columns = matrix.dim(1), w = width();
+  const Index row_step = matrix.stride(0), column_step = matrix.stride(1);
+  const Stored kind = matrix.kind();
+  const bool whole = row_step == 1 && stored::begins_at(kind, matrix.first()) && stored::begins_at(kind, column_step);
+  for (Index j = 0; j < columns; j += w, out += depth * w) {
+    const Index used = std::min(w, columns - j), first = matrix.first() + j * column_step;
+    if (used < w) std::fill(out, out + depth * w, 0.0f);
+    if (whole) {
+      stored::unpack({kind, matrix.stored(), first, column_step}, depth, used, out, w);
+    } else {
+      for (Index k = 0; k < depth; ++k) {
+        if (column_step == 1) stored::decode(kind, matrix.stored(), first + k * row_step, used, out + k * w);
+        for (Index c = 0; column_step != 1 && c < used; ++c) out[k * w + c] = matrix.at(k, j + c);
+      }
+    }
+  }
+}
+}  // namespace
+
 void pack(const Tensor& matrix, float* out) {
+  if (matrix.kind() != Stored::f32) return pack_stored(matrix, out);
   const Index depth = matrix.dim(0), columns = matrix.dim(1), w = width();
   const Index row_step = matrix.stride(0), column_step = matrix.stride(1);
   for (Index j = 0; j < columns; j += w) {

@@ -15,7 +15,8 @@ Index padded(Index columns);
 /// Floats that pack() writes for a (depth, columns) matrix.
 Index packed_size(Index depth, Index columns);
 
-/// Writes a (depth, columns) matrix, any strides, as [panel][depth][width()], zeros in the last panel's unused columns.
+/// Writes a (depth, columns) matrix, any strides and kind of numbers, as [panel][depth][width()], zeros in the last
+/// panel's unused columns.
 void pack(const Tensor& matrix, float* out);
 
 /// The left matrix of a product: element (r, k) lies at data + r · stride + k · step, so that a transposed matrix is

@@ -30,11 +30,12 @@ struct Task {
 class Ahead {
  public:
   Ahead() = default;
-  Ahead(const Tensor& x, Index row, Index rows, Index column, Index columns)
-      : data_(x.data() + row * x.stride(0) + column * x.stride(1)),
-        lines_(rows),
-        stride_(x.stride(0)),
-        length_(columns) {
+  Ahead(const Tensor& x, Index row, Index rows, Index column, Index columns) {
+    if (x.kind() != Stored::f32) return;  // half of it or less, which the processor foresees
+    data_ = x.data() + row * x.stride(0) + column * x.stride(1);
+    lines_ = rows;
+    stride_ = x.stride(0);
+    length_ = columns;
     if (x.stride(1) == 1) return;
     std::swap(lines_, length_);
     stride_ = x.stride(1);

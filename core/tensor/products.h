@@ -11,7 +11,7 @@ namespace headscope {
 class ThreadPool;
 
 /// c (rows, columns) = a (rows, depth) · b (depth, columns) + bias, or that added to what c holds. a and b have any
-/// strides, c unit inner stride; `bias` (columns, unit stride) may be undefined.
+/// strides, b any kind of numbers, c unit inner stride; `bias` (columns, unit stride) may be undefined.
 struct Product {
   Tensor a, b, bias, c;
   bool add = false;

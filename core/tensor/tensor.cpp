@@ -30,9 +30,10 @@ namespace {
 
 constexpr std::align_val_t alignment{64};
 
-std::shared_ptr<float> allocate(Index size) {
-  const std::size_t bytes = static_cast<std::size_t>(std::max<Index>(size, 1)) * sizeof(float);
-  return {static_cast<float*>(::operator new(bytes, alignment)), [](float* p) { ::operator delete(p, alignment); }};
+std::shared_ptr<std::byte> allocate(Index bytes) {
+  const auto size = static_cast<std::size_t>(std::max<Index>(bytes, 1));
+  return {static_cast<std::byte*>(::operator new(size, alignment)),
+          [](std::byte* p) { ::operator delete(p, alignment); }};
 }
 
 /// Calls f(offset, run) for every innermost run of a strided tensor in row-major order.
@@ -53,23 +54,60 @@ void for_each_row(const Shape& shape, const Index* strides, F f) {
 
 }  // namespace
 
-Tensor Tensor::borrow(const float* data, Shape shape, std::shared_ptr<const void> owner) {
+Tensor Tensor::borrow(Stored kind, const std::byte* data, Shape shape, std::shared_ptr<const void> owner) {
+  assert(shape.rank() == 0 || stored::begins_at(kind, shape[shape.rank() - 1]));
   Tensor t;
   t.owner_ = std::move(owner);
-  t.data_ = data;
-  t.storage_ = {data, shape.size()};
-  t.shape_ = shape;
-  Index stride = 1;
-  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-    t.strides_[static_cast<std::size_t>(axis)] = stride;
-    stride *= shape[axis];
-  }
+  t.data_ = reinterpret_cast<const float*>(data);
+  t.kind_ = kind;
+  t.storage_ = {t.data_, shape.size()};
+  t.lay(shape);
   return t;
 }
 
+Tensor Tensor::borrow(const float* data, Shape shape, std::shared_ptr<const void> owner) {
+  return borrow(Stored::f32, reinterpret_cast<const std::byte*>(data), shape, std::move(owner));
+}
+
+void Tensor::lay(const Shape& shape) {
+  shape_ = shape;
+  strides_ = {};
+  Index stride = 1;
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    strides_[static_cast<std::size_t>(axis)] = stride;
+    stride *= shape[axis];
+  }
+}
+
+void Tensor::advance(Index numbers) {
+  if (kind_ == Stored::f32)
+    data_ += numbers;
+  else
+    first_ += numbers;
+}
+
+std::size_t Tensor::bytes() const {
+  return static_cast<std::size_t>(stored::bytes_of(kind_, stored::block) * size() / stored::block);
+}
+
+float Tensor::decoded(Index at) const {
+  return stored::number(kind_, stored(), first_ + at);
+}
+
+void Tensor::decode(Index at, Index count, float* to) const {
+  if (kind_ == Stored::f32)
+    std::memcpy(to, data_ + at, static_cast<std::size_t>(count) * sizeof(float));
+  else
+    stored::decode(kind_, stored(), first_ + at, count, to);
+}
+
 Tensor Tensor::uninitialized(Shape shape) {
-  const std::shared_ptr<float> storage = allocate(shape.size());
-  return borrow(storage.get(), shape, storage);
+  return uninitialized(Stored::f32, shape);
+}
+
+Tensor Tensor::uninitialized(Stored kind, Shape shape) {
+  const std::shared_ptr<std::byte> storage = allocate(stored::bytes_of(kind, shape.size()));
+  return borrow(kind, storage.get(), shape, storage);
 }
 
 Tensor Tensor::zeros(Shape shape) {
@@ -100,7 +138,7 @@ bool Tensor::contiguous() const {
 
 std::span<const float> Tensor::values() const {
   assert(contiguous());
-  return {data_, defined() ? static_cast<std::size_t>(size()) : 0};
+  return {data(), defined() ? static_cast<std::size_t>(size()) : 0};
 }
 
 std::span<float> Tensor::mutable_values() {
@@ -111,7 +149,7 @@ std::span<float> Tensor::mutable_values() {
 Tensor Tensor::slice(int axis, Index begin, Index end) const {
   assert(axis < rank() && 0 <= begin && begin <= end && end <= shape_[axis]);
   Tensor t = *this;
-  t.data_ += begin * stride(axis);
+  t.advance(begin * stride(axis));
   t.shape_[axis] = end - begin;
   return t;
 }
@@ -119,7 +157,7 @@ Tensor Tensor::slice(int axis, Index begin, Index end) const {
 Tensor Tensor::select(int axis, Index index) const {
   assert(axis < rank() && 0 <= index && index < shape_[axis]);
   Tensor t = *this;
-  t.data_ += index * stride(axis);
+  t.advance(index * stride(axis));
   std::array<Index, Shape::max_rank> extents{}, strides{};
   std::size_t count = 0;
   for (int a = 0; a < rank(); ++a) {
@@ -142,8 +180,8 @@ Tensor Tensor::transpose(int a, int b) const {
 Tensor Tensor::reshape(Shape shape) const {
   assert(shape.size() == size());
   if (contiguous()) {
-    Tensor t = borrow(data_, shape, owner_);
-    t.storage_ = storage_;
+    Tensor t = *this;
+    t.lay(shape);
     return t;
   }
   // Splitting the last axis, or merging axes that lie back to back, keeps the view: (n, h·d) with a row stride ↔ (n, h,
@@ -174,8 +212,10 @@ Tensor Tensor::reshape(Shape shape) const {
 }
 
 Tensor Tensor::joined(const Tensor& a, const Tensor& b, int axis) {
-  if (!(a.storage_ == b.storage_) || a.rank() != b.rank() || a.strides_ != b.strides_ ||
-      b.data_ != a.data_ + a.dim(axis) * a.stride(axis))
+  Tensor behind = a;
+  behind.advance(a.dim(axis) * a.stride(axis));
+  if (!(a.storage_ == b.storage_) || a.rank() != b.rank() || a.strides_ != b.strides_ || b.data_ != behind.data_ ||
+      b.first_ != behind.first_)
     return {};
   for (int other = 0; other < a.rank(); ++other)
     if (other != axis && a.dim(other) != b.dim(other)) return {};
@@ -189,7 +229,7 @@ Tensor Tensor::same_view_of(const Tensor& flat) const {
   Tensor t = *this;
   t.owner_ = flat.owner_;
   t.storage_ = flat.storage_;
-  t.data_ = flat.data_ + (data_ - storage_.first);
+  t.data_ = flat.data() + (data() - storage_.first);
   return t;
 }
 
@@ -199,15 +239,33 @@ Tensor Tensor::copy() const {
   const Index inner = rank() == 0 ? 1 : shape_[rank() - 1];
   const Index step = rank() == 0 ? 1 : stride(-1);
   if (size() == 0) return t;
+  // Numbers that lie one behind the other are decoded together: first along what is stored as a row, then turned.
+  if (kind_ != Stored::f32 && rank() == 2 && step != 1 && stride(0) == 1)
+    return transpose(0, 1).copy().transpose(0, 1).copy();
   for_each_row(shape_, strides_.data(), [&](Index offset) {
-    const float* in = data_ + offset;
     if (step == 1)
-      std::memcpy(out, in, static_cast<std::size_t>(inner) * sizeof(float));
+      decode(offset, inner, out);
     else
-      for (Index i = 0; i < inner; ++i) out[i] = in[i * step];
+      for (Index i = 0; i < inner; ++i) out[i] = item(offset + i * step);
     out += inner;
   });
   return t;
+}
+
+Tensor Tensor::rows(std::span<const Index> which) const {
+  const Index width = select(0, 0).size();
+  const Stored kind = stored::begins_at(kind_, first_) && stored::begins_at(kind_, width) ? kind_ : Stored::f32;
+  const Tensor from = contiguous() && kind == kind_ ? *this : copy();
+  const auto bytes = static_cast<std::size_t>(stored::bytes_of(from.kind_, width));
+  Shape shape = shape_;
+  shape[0] = static_cast<Index>(which.size());
+  Tensor out = uninitialized(from.kind_, shape);
+  std::byte* to = out.mutable_stored();
+  for (const Index row : which) {
+    std::memcpy(to, from.stored() + stored::bytes_of(from.kind_, from.first_ + row * width), bytes);
+    to += bytes;
+  }
+  return out;
 }
 
 }  // namespace headscope

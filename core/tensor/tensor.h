@@ -1,11 +1,13 @@
 #pragma once
-// A float32 array of rank 0…4 with shape and strides over shared, reference-counted storage.
-// Copying a Tensor copies a pointer. After an op has returned a tensor (or the RowQueue that it was put off to has
-// run) nobody writes to it again, which is why recording an activation costs nothing but memory. Views (slice, select,
-// transpose) share storage. Thread rule: const access from any thread; mutable_data() only by the one who just made the
-// tensor.
+// An array of float32 numbers of rank 0…4 with shape and strides over shared, reference-counted storage. Weights may
+// lie there as their file has them (core/tensor/stored.h): then at() and whatever copies decode, products read them as
+// they are, and data(), values() and ref() must not be asked for. Copying a Tensor copies a pointer. After an op has
+// returned a tensor (or the RowQueue that it was put off to has run) nobody writes to it again, which is why recording
+// an activation costs nothing but memory. Views (slice, select, transpose) share storage. Thread rule: const access
+// from any thread; mutable_data() only by the one who just made the tensor.
 
 #include <array>
+#include <cassert>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -14,9 +16,9 @@
 #include <string>
 #include <vector>
 
-namespace headscope {
+#include "core/tensor/stored.h"
 
-using Index = std::int64_t;
+namespace headscope {
 
 /// Extents of a tensor, outermost first.
 class Shape {
@@ -41,11 +43,14 @@ class Tensor {
  public:
   Tensor() = default;                        ///< empty: no storage, defined() == false
   static Tensor uninitialized(Shape shape);  ///< 64-byte aligned
+  static Tensor uninitialized(Stored kind, Shape shape);
   static Tensor zeros(Shape shape);
   static Tensor full(Shape shape, float value);
   static Tensor from(Shape shape, std::span<const float> values);
   /// Points at memory kept alive by `owner` (a recycled buffer). Contiguous.
   static Tensor borrow(const float* data, Shape shape, std::shared_ptr<const void> owner);
+  /// The same of numbers as they are stored. REQUIRES rows of whole blocks.
+  static Tensor borrow(Stored kind, const std::byte* data, Shape shape, std::shared_ptr<const void> owner);
 
   bool defined() const { return data_ != nullptr; }
   const Shape& shape() const { return shape_; }
@@ -53,11 +58,20 @@ class Tensor {
   Index dim(int axis) const { return shape_[axis < 0 ? axis + rank() : axis]; }
   Index stride(int axis) const { return strides_[static_cast<std::size_t>(axis < 0 ? axis + rank() : axis)]; }
   Index size() const { return shape_.size(); }
-  std::size_t bytes() const { return static_cast<std::size_t>(size()) * sizeof(float); }
+  std::size_t bytes() const;  ///< as they are stored
   bool contiguous() const;
 
-  const float* data() const { return data_; }
-  float* mutable_data() { return const_cast<float*>(data_); }
+  Stored kind() const { return kind_; }
+  /// Where numbers that are not f32 lie: element (i, j, …) is number first() + Σ index · stride of those at stored().
+  const std::byte* stored() const { return reinterpret_cast<const std::byte*>(data_); }
+  std::byte* mutable_stored() { return const_cast<std::byte*>(stored()); }
+  Index first() const { return first_; }
+
+  const float* data() const {  ///< REQUIRES kind() f32, as all that follow to at()
+    assert(kind_ == Stored::f32);
+    return data_;
+  }
+  float* mutable_data() { return const_cast<float*>(data()); }
   std::span<const float> values() const;  ///< REQUIRES contiguous()
   std::span<float> mutable_values();      ///< REQUIRES contiguous()
 
@@ -72,9 +86,9 @@ class Tensor {
   /// The same view of another storage of the same size, `flat` (contiguous): what a gradient of a view is.
   Tensor same_view_of(const Tensor& flat) const;
 
-  float at(Index i) const { return data_[i * strides_[0]]; }
-  float at(Index i, Index j) const { return data_[i * strides_[0] + j * strides_[1]]; }
-  float at(Index i, Index j, Index k) const { return data_[i * strides_[0] + j * strides_[1] + k * strides_[2]]; }
+  float at(Index i) const { return item(i * strides_[0]); }
+  float at(Index i, Index j) const { return item(i * strides_[0] + j * strides_[1]); }
+  float at(Index i, Index j, Index k) const { return item(i * strides_[0] + j * strides_[1] + k * strides_[2]); }
   float& ref(Index i) { return const_cast<float&>(data_[i * strides_[0]]); }
   float& ref(Index i, Index j) { return const_cast<float&>(data_[i * strides_[0] + j * strides_[1]]); }
   float& ref(Index i, Index j, Index k) {
@@ -88,13 +102,27 @@ class Tensor {
   /// The view of both where b lies right behind a along `axis` in one storage (two slices of one tensor); else
   /// undefined.
   static Tensor joined(const Tensor& a, const Tensor& b, int axis);
-  Tensor copy() const;  ///< fresh contiguous storage
-  Tensor packed() const { return contiguous() ? *this : copy(); }
+  Tensor copy() const;  ///< fresh contiguous storage, f32
+  Tensor packed() const { return contiguous() && kind_ == Stored::f32 ? *this : copy(); }  ///< f32
+  Tensor floats() const { return kind_ == Stored::f32 ? *this : copy(); }                  ///< f32, any strides
+  /// Rows (along the first axis) `which` one behind the other in fresh storage, of this kind where they are whole
+  /// blocks, else f32.
+  Tensor rows(std::span<const Index> which) const;
 
  private:
+  float item(Index at) const { return kind_ == Stored::f32 ? data_[at] : decoded(at); }
+  [[gnu::pure, gnu::cold]] float decoded(Index at) const;
+  /// Numbers one behind the other from there on.
+  void decode(Index at, Index count, float* to) const;
+  void lay(const Shape& shape);
+  /// The view begins so many numbers later.
+  void advance(Index numbers);
+
   std::shared_ptr<const void> owner_;
-  const float* data_ = nullptr;
+  const float* data_ = nullptr;  // f32: where the view begins; else where its storage does
   Storage storage_;
+  Index first_ = 0;  // number at data_ that the view begins at, where it is not f32
+  Stored kind_ = Stored::f32;
   Shape shape_;
   std::array<Index, Shape::max_rank> strides_{};
 };

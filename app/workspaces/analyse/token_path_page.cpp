@@ -89,7 +89,7 @@ class TokenPathPage final : public ReadingPage {
     section(c.ui, "WEIGHT TYING", tying.tied ? "tied" : "not tied");
     const auto megabytes = fmt::format("{:.2f} MB", static_cast<double>(tying.matrix_bytes) / 1e6);
     fact(c.ui, tying.tied ? "Saved" : "Tying would save", megabytes, nullptr,
-         {"one matrix of vocabulary × d_model numbers, F32 as it lies in memory",
+         {"one matrix of vocabulary × d_model numbers, as it lies in memory",
           tying.tied ? "embedding and unembedding are the same memory" : "embedding and unembedding lie apart"});
     note(c.ui, tying.tied
                    ? "The unembedding is the embedding turned round, W_U = W_Eᵀ: a token is likely when the last "

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-
+#include "core/base/nth.h"
 #include "core/model/weight_reader.h"
 
 namespace headscope {
@@ -84,26 +84,27 @@ Tensor RenamedWeights::take(const std::string& name, const Shape& shape) const {
 }
 
 Tensor halves_from_pairs(const Tensor& rows, int heads) {
-  const Index d = rows.dim(0) / heads, width = rows.size() / rows.dim(0);
-  Tensor out = Tensor::uninitialized(rows.shape());
+  const Index d = rows.dim(0) / heads;
+  std::vector<Index> from(static_cast<std::size_t>(rows.dim(0)));
   for (Index row = 0; row < rows.dim(0); ++row) {
-    const Index head = row / d, in_head = row % d, to = head * d + in_head % 2 * (d / 2) + in_head / 2;
-    std::copy_n(rows.data() + row * width, width, out.mutable_data() + to * width);
+    const Index head = row / d, in_head = row % d;
+    nth(from, head * d + in_head % 2 * (d / 2) + in_head / 2) = row;
   }
-  return out;
+  return rows.rows(from);
 }
 
 Tensor groups_from_kinds(const Tensor& rows, int heads, int kv_heads) {
-  const Index d = rows.dim(0) / (heads + 2 * kv_heads), width = rows.size() / rows.dim(0), group = heads / kv_heads;
-  Tensor out = Tensor::uninitialized(rows.shape());
-  float* to = out.mutable_data();
-  const auto put = [&](Index from, Index count) { to = std::copy_n(rows.data() + from * width, count * width, to); };
+  const Index d = rows.dim(0) / (heads + 2 * kv_heads), group = heads / kv_heads;
+  std::vector<Index> from;
+  const auto put = [&](Index first, Index count) {
+    for (Index i = 0; i < count; ++i) from.push_back(first + i);
+  };
   for (Index key = 0; key < kv_heads; ++key) {
     put(key * group * d, group * d);
     put((heads + key) * d, d);
     put((heads + kv_heads + key) * d, d);
   }
-  return out;
+  return rows.rows(from);
 }
 
 }  // namespace headscope

@@ -1,0 +1,18 @@
+#pragma once
+// Products with large matrices of numbers as they are stored, for which nothing is copied when they are packed. For few
+// rows each number is decoded where it is multiplied; for many a block of the matrix is decoded into panels that stay
+// in the second-level cache, and all rows are multiplied with it. What is stored is multiplied exactly, in float32:
+// |error| of an element of x W + b ≤ (100 + in ÷ 32) · 2⁻²⁴ · (Σ |x| |W| + |b|), by the rounding of sums alone.
+
+#include "core/tensor/matrix.h"
+
+namespace headscope {
+
+/// Whether pack_stored() takes this (in, out) matrix: columns that lie one behind the other, as torch.nn.Linear and
+/// GGUF store them, and begin at whole blocks. Others are made float32.
+bool multiplied_as_stored(const Tensor& matrix);
+
+/// REQUIRES parts that are multiplied_as_stored(). Results do not depend on the number of threads.
+std::shared_ptr<const PackedMatrix> pack_stored(std::span<const Tensor> parts);
+
+}  // namespace headscope

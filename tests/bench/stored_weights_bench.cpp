@@ -1,0 +1,209 @@
+// A Llama of 1.1 billion parameters in BF16 (TinyLlama's shape, random weights), written to a temporary folder: how
+// long it takes to open, how much memory it holds, what a token costs beside reading the weights once; and a pass over
+// many tokens beside one with the same weights in float32 (of fewer layers, or these would not fit a small machine).
+
+#include <benchmark/benchmark.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "core/base/file.h"
+#include "core/base/median.h"
+#include "core/base/memory.h"
+#include "core/base/random.h"
+#include "core/io/safetensors.h"
+#include "core/model/family.h"
+#include "core/model/weights.h"
+#include "tests/bench/timing.h"
+
+namespace {
+
+using namespace headscope;
+using bench::seconds;
+namespace fs = std::filesystem;
+
+ModelConfig tiny_llama(int layers) {
+  ModelConfig c;
+  c.name = "random";
+  c.family = "llama";
+  c.dims = {layers, 32, 4, 64, 2048, 5632, 32000};
+  c.context = 2048;
+  c.position = PositionKind::rotary;
+  c.norm = NormKind::rms_norm;
+  c.activation = Activation::silu;
+  c.gated_mlp = true;
+  c.norm_epsilon = 1e-5;
+  c.tied_embeddings = false;
+  return c;
+}
+
+/// The names and shapes that a family's reader asks for.
+class Asked final : public WeightSource {
+ public:
+  mutable std::map<std::string, Shape> shapes;
+  std::string where() const override { return "nowhere"; }
+  std::vector<std::string> names() const override { return {}; }
+  bool contains(const std::string&) const override { return true; }
+  std::string dtype(const std::string&) const override { return "BF16"; }
+  Tensor take(const std::string& name, const Shape& shape) const override {
+    shapes.emplace(name, shape);
+    return Tensor::borrow(Stored::bf16, reinterpret_cast<const std::byte*>(this), shape, nullptr);  // never read
+  }
+};
+
+/// Numbers of a period that no width divides: speed does not depend on what they say.
+class Folder {
+ public:
+  explicit Folder(const ModelConfig& config)
+      : path_(fs::temp_directory_path() / ("headscope-bench-" + std::to_string(::getpid()))) {
+    Random random(1);
+    std::vector<std::uint16_t> numbers(1'000'003);
+    for (std::uint16_t& number : numbers)
+      number = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(0.02f * random.normal()) >> 16);
+    const Asked asked;
+    (void)read_weights(asked, config);
+    SafetensorsWriter writer;
+    for (const auto& [name, shape] : asked.shapes) {
+      std::vector<std::int64_t> extents;
+      for (int axis = 0; axis < shape.rank(); ++axis) extents.push_back(shape[axis]);
+      writer.add(name, DType::bf16, extents,
+                 [&numbers, count = static_cast<std::size_t>(shape.size())](std::ostream& out) {
+                   for (std::size_t done = 0; done < count;) {
+                     const std::size_t some = std::min(numbers.size(), count - done);
+                     out.write(reinterpret_cast<const char*>(numbers.data()), static_cast<std::streamsize>(2 * some));
+                     done += some;
+                   }
+                 });
+    }
+    fs::create_directories(path_);
+    write_file_atomically(path_ / "config.json", write_config(config));
+    writer.write(path_ / "model.safetensors");
+  }
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  const fs::path& path() const { return path_; }
+  double bytes() const { return static_cast<double>(fs::file_size(path_ / "model.safetensors")); }
+
+ private:
+  fs::path path_;
+};
+
+/// Every matrix that a token is multiplied with.
+std::vector<Tensor> matrices(const Model& model) {
+  std::vector<Tensor> all{model.weights().unembedding};
+  for (int layer = 0; layer < model.config().dims.layers; ++layer)
+    for (int m = 0; m < weight_matrix_count; ++m)
+      all.push_back(model.projection(layer, static_cast<WeightMatrix>(m)).weight);
+  return all;
+}
+
+/// Reads every byte of these matrices once, with all threads.
+void read_once(const std::vector<Tensor>& all, ThreadPool& pool) {
+  for (const Tensor& matrix : all) {
+    const std::size_t words = matrix.bytes() / 8, tasks = static_cast<std::size_t>(4 * pool.threads());
+    const auto* const from = reinterpret_cast<const std::uint64_t*>(matrix.stored());
+    pool.parallel(static_cast<int>(tasks), [&](int task, int) {
+      const std::size_t begin = words * static_cast<std::size_t>(task) / tasks,
+                        end = words * static_cast<std::size_t>(task + 1) / tasks;
+      std::uint64_t sum = std::accumulate(from + begin, from + end, std::uint64_t{0});
+      benchmark::DoNotOptimize(sum);
+    });
+  }
+}
+
+double highest_memory() {
+  return static_cast<double>(memory_entry(read_input("/proc/self/status", 1 << 20), "VmHWM"));
+}
+
+std::vector<std::int32_t> tokens(int n) {
+  std::vector<std::int32_t> all;
+  for (int i = 0; i < n; ++i) all.push_back(i * 7919 % 32000);
+  return all;
+}
+
+void llama_1b_bf16(benchmark::State& state) {
+  Backend backend;
+  const Folder folder(tiny_llama(22));
+  const Ctx ctx{backend};
+  for (auto _ : state) {
+    Model::load(folder.path(), backend);          // now the file is in the system's cache
+    std::ofstream("/proc/self/clear_refs") << 5;  // the highest so far is forgotten
+    std::shared_ptr<const Model> model;
+    const double opened = seconds([&] { model = Model::load(folder.path(), backend); });
+    KvCache cache(model->config().dims, 256);
+    model->forward(ctx, tokens(16), &cache, {}, false);
+    const std::vector<Tensor> all = matrices(*model);
+    std::vector<double> token, reading;
+    for (int i = 0; i < 20; ++i) {
+      reading.push_back(seconds([&] { read_once(all, backend.pool()); }));
+      token.push_back(seconds([&] { model->forward(ctx, tokens(1), &cache, {}, false); }));
+    }
+    state.SetIterationTime(opened);
+    state.counters["open_s"] = opened;
+    state.counters["peak_by_file"] = highest_memory() / folder.bytes();
+    state.counters["tokens_per_s"] = 1 / median(token);
+    state.counters["token_by_reading"] = median(token) / median(reading);
+    state.counters["read_GB_per_s"] =
+        std::accumulate(all.begin(), all.end(), 0.0, [](double sum, const Tensor& t) { return sum + t.bytes(); }) /
+        median(reading) * 1e-9;
+  }
+}
+
+/// A pass over so many tokens, beside the same with float32 weights, in turns.
+void four_layers_beside_floats(benchmark::State& state) {
+  const int n = static_cast<int>(state.range(0));
+  Backend backend;
+  const ModelConfig config = tiny_llama(4);
+  const Folder folder(config);
+  class Floats final : public WeightSource {
+   public:
+    explicit Floats(const TensorFile& file) : file_(file) {}
+    std::string where() const override { return "floats"; }
+    std::vector<std::string> names() const override { return {}; }
+    bool contains(const std::string& name) const override { return file_.contains(name); }
+    std::string dtype(const std::string&) const override { return "F32"; }
+    Tensor take(const std::string& name, const Shape&) const override { return file_.tensor(name); }
+
+   private:
+    const TensorFile& file_;
+  };
+  const SafetensorsFile file = SafetensorsFile::open(folder.path());
+  const auto stored = Model::load(folder.path(), backend);
+  const auto floats = Model::build(config, read_weights(Floats(file), config), "floats", backend);
+  const Ctx ctx{backend};
+  const auto text = tokens(n);
+  std::vector<double> own, other;
+  floats->forward(ctx, text);
+  for (auto _ : state) {
+    own.push_back(seconds([&] { stored->forward(ctx, text); }));
+    other.push_back(seconds([&] { floats->forward(ctx, text); }));
+    state.SetIterationTime(own.back());
+  }
+  state.counters["stored_ms"] = 1e3 * median(own);
+  state.counters["floats_ms"] = 1e3 * median(other);
+  state.counters["ratio"] = median(own) / median(other);
+}
+
+}  // namespace
+
+BENCHMARK(llama_1b_bf16)->Iterations(1)->UseManualTime()->Unit(benchmark::kSecond);
+BENCHMARK(four_layers_beside_floats)
+    ->Arg(1)
+    ->Arg(16)
+    ->Arg(64)
+    ->Arg(128)
+    ->Arg(512)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond)
+    ->MinTime(2);

@@ -1,0 +1,298 @@
+// Models whose weights stay as their files store them beside the same numbers in float32: what a pass computes, what
+// tools read of the weights, and how much memory they take.
+
+#include <doctest/doctest.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "core/analysis/circuits.h"
+#include "core/analysis/composition.h"
+#include "core/analysis/feed_forward.h"
+#include "core/analysis/logit_attribution.h"
+#include "core/analysis/verification.h"
+#include "core/base/error.h"
+#include "core/io/gguf.h"
+#include "core/io/safetensors.h"
+#include "core/model/formats/model_files.h"
+#include "core/model/formats/renamed_weights.h"
+#include "core/model/weights.h"
+#include "core/tensor/singular.h"
+#include "tests/model/parity.h"
+#include "tests/support/every_edit.h"
+#include "tests/support/largest_difference.h"
+#include "tests/support/paths.h"
+#include "tests/support/random_tensor.h"
+#include "tests/support/stored_copy.h"
+
+using namespace headscope;
+using namespace headscope::testing;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::vector<std::int32_t> text{3, 17, 8, 21, 40, 3, 17, 9, 33, 12, 40, 5, 3};
+
+/// A copy of a small model whose F32 tensors are rounded to BF16 or F16: stored so, or as the same numbers in F32.
+fs::path rounded(const fs::path& from, Stored kind, bool as_stored) {
+  const fs::path folder = scratch_dir("stored-" + from.filename().string());
+  for (const auto& entry : fs::directory_iterator(from))
+    if (entry.path().extension() == ".json" && !entry.path().stem().has_extension())
+      fs::copy_file(entry.path(), folder / entry.path().filename());
+  const SafetensorsFile file = SafetensorsFile::open(from);
+  SafetensorsWriter writer;
+  for (const auto& [name, entry] : file.tensors()) {
+    if (entry.dtype != DType::f32) {
+      writer.add(name, entry.dtype, entry.shape, [bytes = entry.items<char>()](std::ostream& out) {
+        out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+      });
+      continue;
+    }
+    const Tensor numbers = stored_copy(kind, file.tensor(name));
+    if (!as_stored)
+      writer.add(name, numbers.copy());
+    else
+      writer.add(name, kind == Stored::bf16 ? DType::bf16 : DType::f16, entry.shape, [numbers](std::ostream& out) {
+        out.write(reinterpret_cast<const char*>(numbers.stored()), static_cast<std::streamsize>(numbers.bytes()));
+      });
+  }
+  writer.write(folder / "model.safetensors");
+  return folder;
+}
+
+/// A model as it is stored, and the same numbers in F32.
+struct Twins {
+  Subject stored, floats;
+  explicit Twins(const fs::path& folder, Stored kind = Stored::bf16)
+      : stored(rounded(folder, kind, true)), floats(rounded(folder, kind, false)) {}
+  const Model& a() const { return *stored.loaded.model; }
+  const Model& b() const { return *floats.loaded.model; }
+};
+
+bool same_numbers(const Tensor& a, const Tensor& b) {
+  if (a.defined() != b.defined()) return false;
+  if (!a.defined()) return true;
+  const Tensor x = a.packed(), y = b.packed();
+  return x.shape() == y.shape() && std::ranges::equal(x.values(), y.values());
+}
+
+/// A Llama's weights by their names: matrices of this kind, or the same numbers in F32.
+class RandomWeights final : public WeightSource {
+ public:
+  RandomWeights(Stored kind, bool floats) : kind_(kind), floats_(floats) {}
+  std::string where() const override { return "random weights"; }
+  std::vector<std::string> names() const override { return {}; }
+  bool contains(const std::string&) const override { return true; }
+  std::string dtype(const std::string&) const override { return "BF16"; }
+  Tensor take(const std::string& name, const Shape& shape) const override {
+    Tensor t = random_tensor(shape, std::hash<std::string>()(name));
+    const bool gain = shape.rank() == 1;
+    for (float& v : t.mutable_values()) v = gain ? 1 + 0.1f * v : 0.04f * v;
+    if (gain) return t;
+    const Tensor numbers = stored_copy(kind_, t);
+    return floats_ ? numbers.copy() : numbers;
+  }
+
+ private:
+  Stored kind_;
+  bool floats_;
+};
+
+/// Large enough that its matrices are no small ones, with odd widths.
+ModelConfig middling(bool tied) {
+  ModelConfig c = load_config(reference("llama-gqa"));
+  c.dims = {2, 17, 1, 32, 544, 832, 704};
+  c.context = 512;
+  c.tied_embeddings = tied;
+  return c;
+}
+
+std::shared_ptr<const Model> random_model(Stored kind, bool floats, bool tied, Backend& backend) {
+  const ModelConfig config = middling(tied);
+  return Model::build(config, read_weights(RandomWeights(kind, floats), config), "random", backend);
+}
+
+std::vector<std::int32_t> ids(int n, int vocab) {
+  std::vector<std::int32_t> out;
+  for (int i = 0; i < n; ++i) out.push_back(static_cast<std::int32_t>(i * 7919 % vocab));
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("weights as they are stored give the logits of the same numbers in float32, whatever the rows and threads") {
+  Backend one(1), two(2);
+  for (const Stored kind : {Stored::f16, Stored::bf16, Stored::q8_0})
+    for (const bool tied : {false, true}) {
+      CAPTURE(static_cast<int>(kind));
+      CAPTURE(tied);
+      const auto stored = random_model(kind, false, tied, two), floats = random_model(kind, true, tied, two);
+      CHECK(stored->weights().unembedding.kind() == kind);
+      CHECK(stored->projection(1, WeightMatrix::mlp_out).weight.kind() == kind);
+      CHECK(floats->weights().unembedding.kind() == Stored::f32);
+      for (const int n : {1, 2, 7, 8, 9, 40, 150}) {
+        CAPTURE(n);
+        const auto tokens = ids(n, 704);
+        const Tensor found = stored->forward(Ctx{two}, tokens).logits;
+        CHECK(relative(found, floats->forward(Ctx{two}, tokens).logits) < 2e-6);
+        CHECK(largest_difference(found, stored->forward(Ctx{one}, tokens).logits) == 0);
+      }
+      // Token by token through the cache, as text is continued.
+      KvCache cache(stored->config().dims, 12);
+      const auto tokens = ids(12, 704);
+      Tensor last;
+      for (std::size_t i = 0; i < tokens.size(); ++i)
+        last = stored->forward(Ctx{two}, std::span(&tokens[i], 1), &cache, {}, false).logits;
+      CHECK(relative(last, floats->forward(Ctx{two}, tokens, nullptr, {}, false).logits) < 2e-6);
+    }
+}
+
+TEST_CASE("a model of stored weights takes at most 1.1 times their bytes") {
+  Backend backend(2);
+  const auto held = [] {
+    const auto info = mallinfo2();
+    return static_cast<double>(info.uordblks) + static_cast<double>(info.hblkhd);
+  };
+  for (const Stored kind : {Stored::f16, Stored::bf16, Stored::q8_0}) {
+    CAPTURE(static_cast<int>(kind));
+    const double before = held();
+    if (before == 0) return;  // a sanitizer's allocator, which does not count so
+    const ModelConfig config = middling(false);
+    const auto model = random_model(kind, false, false, backend);
+    // Small matrices (of keys and values here) are float32 beside what is stored: in large models they are few.
+    const auto matrices = static_cast<Index>(model->info().parameters);
+    const double stored = static_cast<double>(stored::bytes_of(kind, stored::block)) * static_cast<double>(matrices) /
+                          static_cast<double>(stored::block);
+    CHECK(held() - before < 1.1 * stored);
+    CHECK(held() - before > 0.9 * stored);
+  }
+}
+
+TEST_CASE("every family computes the same with its weights in BF16 and F16 as with these numbers in float32") {
+  for (const auto& entry : fs::directory_iterator(reference("families"))) {
+    const std::string family = entry.path().filename().string();
+    CAPTURE(family);
+    for (const Stored kind : {Stored::bf16, Stored::f16}) {
+      const Twins twins(entry.path(), kind);
+      const auto a = twins.stored.trace(text, MapStorage::dense, true),
+                 b = twins.floats.trace(text, MapStorage::dense, true);
+      CHECK(relative(a->logits, b->logits) < 1e-6);
+      REQUIRE(a->sites.size() == b->sites.size());
+      for (const auto& [site, tensor] : a->sites) CHECK(relative(tensor, b->sites.at(site)) < 1e-6);
+      if (kind == Stored::f16) continue;
+      // What is read of the weights are the same numbers, matrix by matrix and head by head.
+      const ModelWeights x = twins.a().weights(), y = twins.b().weights();
+      CHECK(same_numbers(x.token_embedding, y.token_embedding));
+      CHECK(same_numbers(x.position_embedding, y.position_embedding));
+      CHECK(same_numbers(x.unembedding, y.unembedding));
+      for (std::size_t layer = 0; layer < x.blocks.size(); ++layer) {
+        const BlockWeights &p = x.blocks[layer], &q = y.blocks[layer];
+        for (const auto part : {&BlockWeights::gate, &BlockWeights::up, &BlockWeights::down, &BlockWeights::router,
+                                &BlockWeights::o_bias, &BlockWeights::up_bias})
+          CHECK(same_numbers(p.*part, q.*part));
+        for (std::size_t head = 0; head < p.heads.size(); ++head)
+          for (const auto part : {&HeadWeights::q, &HeadWeights::k, &HeadWeights::v, &HeadWeights::o,
+                                  &HeadWeights::q_bias, &HeadWeights::k_bias, &HeadWeights::v_bias})
+            CHECK(same_numbers(p.heads[head].*part, q.heads[head].*part));
+        for (int m = 0; m < weight_matrix_count; ++m) {
+          const auto matrix = static_cast<WeightMatrix>(m);
+          const int at = static_cast<int>(layer);
+          CHECK(same_numbers(twins.a().projection(at, matrix).weight, twins.b().projection(at, matrix).weight));
+          const auto s = twins.a().singular(at, matrix), t = twins.b().singular(at, matrix);
+          REQUIRE((s == nullptr) == (t == nullptr));
+          if (s) CHECK(s->values == t->values);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("every edit and every tool does the same with weights as they are stored") {
+  for (const char* name : {"llama-gqa", "gpt2-random"}) {
+    CAPTURE(name);
+    const Twins twins(reference(name));
+    RunRequest request;
+    request.ids = text;
+    for (const SiteKind kind : twins.a().sites()) request.capture.sites.insert(kind);
+    for (const std::string& line : every_edit_line()) {
+      CAPTURE(line);
+      RunRequest edited = request;
+      const auto traced = [&](const Subject& subject) -> std::shared_ptr<const Trace> {
+        try {
+          edited.edits = {parse_intervention("*: " + line, "test")};
+          return run(subject.loaded, edited, Ctx{*subject.backend});
+        } catch (const Error&) {  // not for this model, or one that needs another text
+          return nullptr;
+        }
+      };
+      const auto a = traced(twins.stored), b = traced(twins.floats);
+      REQUIRE((a == nullptr) == (b == nullptr));
+      if (a) CHECK(relative(a->logits, b->logits) < 1e-4);
+    }
+    const auto a = run(twins.stored.loaded, request, Ctx{*twins.stored.backend}),
+               b = run(twins.floats.loaded, request, Ctx{*twins.floats.backend});
+    const std::vector<Intervention> edits{parse_intervention("*: singular o 1=0.5", "test")};
+    const AttributionOf of{.token = 7};
+    const auto parts = logit_attribution(twins.a(), *a, of, edits).parts,
+               same = logit_attribution(twins.b(), *b, of, edits).parts;
+    REQUIRE(parts.size() == same.size());
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      CHECK(parts[i].value == doctest::Approx(same[i].value).epsilon(1e-4));
+    Backend& backend = *twins.stored.backend;
+    const CircuitOf circuit{{1, 1}, 0};
+    const TokenCircuits pairs = token_circuits(twins.a(), backend, circuit, text, 3),
+                        others = token_circuits(twins.b(), backend, circuit, text, 3);
+    CHECK(largest_difference(pairs.qk, others.qk) < 1e-4);
+    CHECK(largest_difference(pairs.ov, others.ov) < 1e-4);
+    CHECK(copying_score(twins.a(), backend, {0, 1}).copying ==
+          doctest::Approx(copying_score(twins.b(), backend, {0, 1}).copying));
+    const Composition mixed = head_composition(twins.a(), Ctx{backend}, 1),
+                      plain = head_composition(twins.b(), Ctx{backend}, 1);
+    CHECK(largest_difference(mixed.q.slice(0, 0, 2).slice(1, 4, 8), plain.q.slice(0, 0, 2).slice(1, 4, 8)) < 1e-6);
+    const FeedForward mlp = read_feed_forward(twins.a(), backend, *a, 1, of),
+                      twin = read_feed_forward(twins.b(), backend, *b, 1, of);
+    CHECK(mlp.logit == doctest::Approx(twin.logit).epsilon(1e-4));
+    CHECK(mlp.half == doctest::Approx(twin.half));
+    // And the witness that a certificate tells of reads the same file.
+    const fs::path folder = rounded(reference(name), Stored::bf16, true);
+    const ModelFiles files = ModelFiles::open(locate_model(folder));
+    const ModelConfig config = load_config(folder);
+    CHECK(verify(*twins.stored.trace(text, MapStorage::dense, false),
+                 plain::forward(config, read_weights(*files.weights, config), text))
+              .agrees());
+  }
+}
+
+TEST_CASE("rows that a format keeps in another order stay as they are stored") {
+  for (const Stored kind : {Stored::f16, Stored::bf16, Stored::q8_0}) {
+    const Tensor rows = stored_copy(kind, random_tensor({24, 64}, 1));
+    const Tensor turned = halves_from_pairs(rows, 3), grouped = groups_from_kinds(rows, 4, 1);
+    CHECK(turned.kind() == kind);
+    CHECK(grouped.kind() == kind);
+    CHECK(same_numbers(turned, halves_from_pairs(rows.copy(), 3)));
+    CHECK(same_numbers(grouped, groups_from_kinds(rows.copy(), 4, 1)));
+  }
+}
+
+TEST_CASE("a file's weights: matrices of F16, BF16 and Q8_0 as they lie, everything else float32") {
+  int as_stored = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(reference("formats"))) {
+    if (entry.path().extension() != ".gguf") continue;
+    const GgufFile file = GgufFile::open(entry.path());
+    for (const auto& [name, of] : file.tensors()) {
+      if (!dtype_info(of.dtype).decode) continue;
+      const Tensor weight = file.weight(name);
+      const auto kind = stored_type(of.dtype);
+      CHECK(weight.kind() == (kind && of.shape.size() > 1 ? *kind : Stored::f32));
+      CHECK(same_numbers(weight, file.tensor(name)));
+      as_stored += weight.kind() == Stored::q8_0;
+    }
+  }
+  CHECK(as_stored > 0);
+}

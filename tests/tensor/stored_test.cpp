@@ -1,0 +1,247 @@
+#include "core/tensor/stored.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "core/base/half.h"
+#include "core/base/thread_pool.h"
+#include "core/tensor/backend.h"
+#include "core/tensor/stored_matrix.h"
+#include "tests/support/largest_difference.h"
+#include "tests/support/random_tensor.h"
+#include "tests/support/stored_copy.h"
+#include "tests/support/worst.h"
+
+using namespace headscope;
+using namespace headscope::testing;
+
+namespace {
+
+constexpr Stored kinds[] = {Stored::f16, Stored::bf16, Stored::q8_0};
+
+/// (in, out), its columns one behind the other, as torch.nn.Linear stores them.
+Tensor matrix(Stored kind, Index in, Index out, std::uint64_t seed) {
+  return stored_copy(kind, random_tensor({out, in}, seed)).transpose(0, 1);
+}
+
+/// What stored_matrix.h says of the error, in the same units.
+double stored_product_error(Index depth) {
+  return 100 + static_cast<double>(depth) / 32;
+}
+
+/// The largest |found − definition in double| ÷ Σ |x| |w|, in units of 2⁻²⁴. Of wide products some columns.
+double worst_error(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y) {
+  Worst worst;
+  for (Index i = 0; i<y.dim(0); i += y.dim(0)> 40 ? 7 : 1)
+    for (Index j = 0; j<y.dim(1); j += y.dim(1)> 100 && j < y.dim(1) - 20 ? 11 : 1) {
+      double sum = bias.defined() ? static_cast<double>(bias.at(j)) : 0, size = std::abs(sum);
+      for (Index k = 0; k < w.dim(0); ++k) {
+        const double part = static_cast<double>(x.at(i, k)) * static_cast<double>(w.at(k, j));
+        sum += part;
+        size += std::abs(part);
+      }
+      worst.add(std::abs(sum - static_cast<double>(y.at(i, j))) / size * 0x1p24);
+    }
+  return worst.value();
+}
+
+Tensor multiplied(const PackedMatrix& w, const Tensor& x, const Tensor& bias, int threads) {
+  ThreadPool pool(threads);
+  Tensor out = Tensor::full({x.dim(0), w.out()}, std::nanf(""));
+  w.multiply(x, bias.defined() ? bias.data() : nullptr, out, pool);
+  return out;
+}
+
+bool same_bits(const Tensor& a, const Tensor& b) {
+  const Tensor x = a.packed(), y = b.packed();
+  return x.shape() == y.shape() && std::ranges::equal(x.values(), y.values(), [](float one, float other) {
+           return std::bit_cast<std::uint32_t>(one) == std::bit_cast<std::uint32_t>(other);
+         });
+}
+
+}  // namespace
+
+TEST_CASE("every number of 16 bits is decoded to the bit, wherever a run begins and ends") {
+  std::vector<std::uint16_t> bits(65536);
+  std::iota(bits.begin(), bits.end(), std::uint16_t{0});
+  const auto* const from = reinterpret_cast<const std::byte*>(bits.data());
+  for (const Stored kind : {Stored::f16, Stored::bf16}) {
+    std::vector<float> all(bits.size());
+    stored::decode(kind, from, 0, static_cast<Index>(bits.size()), all.data());
+    int wrong = 0;
+    for (std::size_t i = 0; i < bits.size(); ++i) {
+      const float expected = kind == Stored::f16 ? half_to_float(bits[i]) : bfloat_to_float(bits[i]);
+      for (const float found : {all[i], stored::number(kind, from, static_cast<Index>(i))})
+        wrong += std::isnan(expected) ? !std::isnan(found)
+                                      : std::bit_cast<std::uint32_t>(found) != std::bit_cast<std::uint32_t>(expected);
+    }
+    CHECK(wrong == 0);
+  }
+  for (const Stored kind : kinds)
+    for (const Index first : {0, 1, 31, 33})
+      for (const Index count : {0, 1, 3, 30, 32, 65, 95}) {
+        const Tensor numbers = stored_copy(kind, random_tensor({160}, 1));
+        std::vector<float> run(static_cast<std::size_t>(count));
+        stored::decode(kind, numbers.stored(), first, count, run.data());
+        for (Index i = 0; i < count; ++i) CHECK(run[static_cast<std::size_t>(i)] == numbers.at(first + i));
+      }
+}
+
+TEST_CASE("a number of Q8_0 is its whole number times the scale of its block, rounded once") {
+  const Tensor numbers = stored_copy(Stored::q8_0, random_tensor({96}, 1));
+  for (Index i = 0; i < 96; ++i) {
+    const std::byte* const block = numbers.stored() + i / 32 * 34;
+    std::uint16_t scale;
+    std::memcpy(&scale, block, sizeof scale);
+    CHECK(numbers.at(i) == half_to_float(scale) * static_cast<float>(static_cast<std::int8_t>(block[2 + i % 32])));
+  }
+}
+
+TEST_CASE("views of stored numbers hold what those of their float32 copies hold") {
+  for (const Stored kind : kinds) {
+    const Tensor numbers = stored_copy(kind, random_tensor({6, 4, 96}, 1)), copy = numbers.copy();
+    REQUIRE(copy.kind() == Stored::f32);
+    CHECK(numbers.bytes() == static_cast<std::size_t>(stored::bytes_of(kind, 6 * 4 * 96)));
+    const auto same = [&](auto view) {
+      const Tensor a = view(numbers), b = view(copy);
+      CHECK(a.shape() == b.shape());
+      CHECK(same_bits(a, b));
+      CHECK(same_bits(a.floats(), b));
+      CHECK(same_bits(a.copy(), b.copy()));
+    };
+    same([](const Tensor& t) { return t; });
+    same([](const Tensor& t) { return t.slice(0, 1, 5).slice(2, 7, 90); });
+    same([](const Tensor& t) { return t.select(1, 2).transpose(0, 1); });
+    same([](const Tensor& t) { return t.transpose(0, 2); });
+    same([](const Tensor& t) { return t.reshape({24, 96}).transpose(0, 1).slice(1, 3, 9); });
+    same([](const Tensor& t) { return t.reshape({24, 3, 32}).select(2, 5); });
+    same([](const Tensor& t) { return t.slice(2, 5, 40).reshape({24, 35}); });
+    same([](const Tensor& t) { return t.reshape({24, 96}).rows(std::vector<Index>{23, 0, 5, 5}); });
+    same([](const Tensor& t) { return t.reshape({24, 96}).slice(1, 3, 40).rows(std::vector<Index>{2, 1}); });
+    const Tensor rows = numbers.reshape({24, 96});
+    CHECK(rows.rows(std::vector<Index>{3, 1}).kind() == kind);
+    CHECK(rows.transpose(0, 1).kind() == kind);
+    const Tensor first = rows.slice(0, 2, 5), second = rows.slice(0, 5, 9);
+    CHECK(same_bits(Tensor::joined(first, second, 0), copy.reshape({24, 96}).slice(0, 2, 9)));
+    CHECK_FALSE(Tensor::joined(second, first, 0).defined());
+  }
+}
+
+TEST_CASE("a product with numbers as they are stored is within its bound of the definition, with few rows and many") {
+  struct Case {
+    Index in, out;
+  };
+  for (const Stored kind : kinds)
+    for (const Case c : {Case{32, 1}, {64, 65}, {33, 7}, {95, 130}, {608, 300}, {1, 3}, {2080, 40}}) {
+      if (kind == Stored::q8_0 && c.in % stored::block != 0) continue;
+      const Tensor w = matrix(kind, c.in, c.out, 3), bias = random_tensor({c.out}, 2);
+      REQUIRE(multiplied_as_stored(w));
+      const auto packed = pack_stored(std::span(&w, 1));
+      REQUIRE(packed->in() == c.in);
+      REQUIRE(packed->out() == c.out);
+      for (const Index rows : {1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 64, 131}) {
+        CAPTURE(static_cast<int>(kind));
+        CAPTURE(c.in);
+        CAPTURE(c.out);
+        CAPTURE(rows);
+        // Rows with a stride of their own.
+        const Tensor x = random_tensor({rows, c.in + 3}, 1).slice(1, 1, c.in + 1);
+        const Tensor with = multiplied(*packed, x, bias, 1), without = multiplied(*packed, x, {}, 2);
+        CHECK(worst_error(x, w, bias, with) < stored_product_error(c.in));
+        CHECK(worst_error(x, w, {}, without) < stored_product_error(c.in));
+        CHECK(same_bits(with, multiplied(*packed, x, bias, 2)));
+        CHECK(same_bits(with, multiplied(*packed, x, bias, 3)));
+      }
+    }
+}
+
+TEST_CASE("stored matrices side by side, and a range of one's columns, are multiplied where they are") {
+  for (const Stored kind : kinds) {
+    const Tensor wide = matrix(kind, 96, 70, 1);
+    const std::vector<Tensor> parts{wide.slice(1, 3, 40), matrix(kind, 96, 9, 2), wide.slice(1, 40, 70)};
+    const auto packed = pack_stored(parts);
+    REQUIRE(packed->out() == 76);
+    const Tensor bias = random_tensor({76}, 5);
+    for (const Index rows : {1, 5, 40}) {
+      const Tensor x = random_tensor({rows, 96}, 4), y = multiplied(*packed, x, bias, 2);
+      Index column = 0;
+      for (const Tensor& part : parts) {
+        const Index end = column + part.dim(1);
+        CHECK(worst_error(x, part, bias.slice(0, column, end), y.slice(1, column, end)) < stored_product_error(96));
+        column = end;
+      }
+    }
+  }
+}
+
+TEST_CASE("matrices that are not multiplied as stored are made float32") {
+  const Tensor plain = stored_copy(Stored::bf16, random_tensor({64, 40}, 1)),
+               q8 = stored_copy(Stored::q8_0, random_tensor({40, 64}, 1)).transpose(0, 1);
+  CHECK_FALSE(multiplied_as_stored(plain));                // its rows lie one behind the other, not its columns
+  CHECK_FALSE(multiplied_as_stored(q8.slice(0, 16, 48)));  // begins inside a block
+  CHECK(multiplied_as_stored(q8.slice(0, 32, 64)));
+  CHECK_FALSE(multiplied_as_stored(random_tensor({40, 64}, 1).transpose(0, 1)));
+  ThreadPool pool(2);
+  for (const Tensor& w : {plain, q8.slice(0, 16, 48)})
+    for (const Index rows : {1, 30}) {
+      const Tensor x = random_tensor({rows, w.dim(0)}, 2);
+      CHECK(worst_error(x, w, {}, multiplied(*PackedMatrix::pack(std::span(&w, 1), pool), x, {}, 2)) < 40);
+    }
+  // Large ones, with the matrix library.
+  const Tensor large = stored_copy(Stored::f16, random_tensor({600, 500}, 1)), x = random_tensor({3, 600}, 2);
+  CHECK(worst_error(x, large, {}, multiplied(*PackedMatrix::pack(std::span(&large, 1), pool), x, {}, 2)) < 80);
+}
+
+TEST_CASE("ops read stored numbers as their float32 copies: rows of a table, products that change, gradients") {
+  Backend backend(2);
+  for (const Stored kind : kinds) {
+    const Tensor w = matrix(kind, 64, 90, 1), table = w.transpose(0, 1);
+    const std::vector<std::int32_t> ids{3, 89, 0, 3};
+    CHECK(same_bits(backend.gather(table, ids), backend.gather(table.copy(), ids)));
+    const Tensor x = random_tensor({7, 64}, 2);
+    const Linear as_stored = backend.linear_weights({w}, {}, true),
+                 copied = backend.linear_weights({w.copy()}, {}, true);
+    CHECK(largest_difference(backend.linear(x, as_stored), backend.linear(x, copied)) < 1e-4);
+    CHECK(largest_difference(backend.linear(x.slice(1, 0, 64), backend.linear_weights({w}, {})),
+                             backend.linear(x, copied)) < 1e-4);
+    const auto gradient = [&](const Tensor& weight) {
+      Tape tape(backend);
+      tape.watch(x);
+      Tensor y;
+      {
+        const Backend::Recording recording(backend, &tape);
+        y = backend.linear(x, backend.linear_weights({weight}, {}));
+      }
+      tape.backward(y, random_tensor({7, 90}, 3));
+      return tape.gradient(x);
+    };
+    CHECK(largest_difference(gradient(w), gradient(w.copy())) < 1e-4);
+  }
+}
+
+TEST_CASE("a number that is not finite is found wherever it lies") {
+  Backend backend(2);
+  for (const Stored kind : kinds) {
+    const Tensor good = stored_copy(kind, random_tensor({64, 96}, 1));
+    CHECK(backend.finite(good));
+    CHECK(backend.finite(good.transpose(0, 1)));
+    for (const Index at : {0, 31, 3000, 64 * 96 - 1})
+      for (const bool nan : {false, true}) {
+        Tensor bad = stored_copy(kind, random_tensor({64, 96}, 1));
+        const std::uint16_t bits = (kind == Stored::bf16 ? 0x7f80 : 0x7c00) + nan;
+        std::byte* const number = bad.mutable_stored() + (kind == Stored::q8_0 ? at / 32 * 34 : 2 * at);
+        std::memcpy(number, &bits, sizeof bits);
+        CHECK_FALSE(backend.finite(bad));
+        CHECK_FALSE(backend.finite(bad.transpose(0, 1)));
+        if (at == 3000) {
+          CHECK_FALSE(backend.finite(bad.slice(0, 31, 33)));
+          CHECK(backend.finite(bad.slice(0, 0, 31)));
+        }
+      }
+  }
+}
