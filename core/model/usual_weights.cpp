@@ -114,7 +114,7 @@ class UsualReader {
     if (!c_.bias.unembedding) return;
     // Where the matrix is the embedding again the bias stands by itself, as a rule.
     const std::string beside = head_ + ".bias";
-    const bool own = n_.unembedding_bias.empty() || (!c_.tied_embeddings && reader_.contains(beside));
+    const bool own = n_.unembedding_bias.empty() || (!c_.tied_embeddings && reader_.contains_outside(beside));
     reader_.take_outside(own ? beside : n_.unembedding_bias, {vocab},
                          [&](const Tensor& bias) { weights.unembedding_bias = bias; });
   }
@@ -219,7 +219,8 @@ class UsualReader {
   /// Older files call gain and bias gamma and beta.
   std::string norm_name(const std::string& name, bool gain) const {
     const std::string usual = name + (gain ? ".weight" : ".bias"), old = name + (gain ? ".gamma" : ".beta");
-    return !reader_.contains(usual) && reader_.contains(old) ? old : usual;
+    const auto there = [&](const std::string& n) { return reader_.contains(n) || reader_.contains_outside(n); };
+    return !there(usual) && there(old) ? old : usual;
   }
   void norm(const std::string& name, const Shape& shape, bool with_bias, Tensor& gain, Tensor& bias) {
     if (!c_.norm_weights) return;

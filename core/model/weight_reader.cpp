@@ -138,10 +138,6 @@ void WeightReader::take_full(const std::string& full, const Shape& shape,
   use(tensor);
 }
 
-bool WeightReader::contains(const std::string& name) const {
-  return source_.contains(prefix_ + name) || source_.contains(name);
-}
-
 void WeightReader::take(const std::string& name, const Shape& shape, const std::function<void(const Tensor&)>& use) {
   take_full(prefix_ + name, shape, use);
 }

@@ -36,8 +36,6 @@ class WeightReader {
   WeightReader(const WeightSource& source, const std::vector<std::string>& prefixes, std::string_view probe,
                std::string_view block);
 
-  /// Whether the source has it, with the prefix or as it is.
-  bool contains(const std::string& name) const;
   /// Gives PREFIX + name to `use` when it is there. Throws Error naming file, tensor and both shapes when its shape is
   /// not `shape`; a missing tensor is noted for finish() and `use` is not called.
   void take(const std::string& name, const Shape& shape, const std::function<void(const Tensor&)>& use);
@@ -50,6 +48,7 @@ class WeightReader {
   /// there.
   void take_buffer(const std::string& name, const Shape& shape, Tensor& into);
   bool contains(const std::string& name) const { return source_.contains(prefix_ + name); }
+  bool contains_outside(const std::string& name) const { return source_.contains(name); }
   /// A buffer that some files hold and no pass needs.
   void ignore(const std::string& name);
   /// All tensors of blocks from this number on: what a file holds behind the decoder.

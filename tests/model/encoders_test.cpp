@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -199,4 +200,27 @@ TEST_CASE("a file of a bare encoder gives maps and streams, and no logits") {
   CHECK(token_losses(*trace).empty());
   request.capture.sites = {SiteKind::final_normalized};
   CHECK_THROWS_AS(run(loaded, request, Ctx{backend}), Error);
+}
+
+TEST_CASE("a file whose norms have gamma and beta, as older ones do, is the same model") {
+  const std::filesystem::path folder = scratch_dir("old-names");
+  std::string bytes = read_file(reference("families/bert") / "model.safetensors");
+  std::uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  std::string names = bytes.substr(8, header);
+  const std::string data = bytes.substr(8 + header);
+  for (const auto& [now, old] : {std::pair<std::string, std::string>{"LayerNorm.weight", "LayerNorm.gamma"},
+                                 {"LayerNorm.bias", "LayerNorm.beta"}})
+    for (std::size_t at = 0; (at = names.find(now, at)) != std::string::npos; at += old.size())
+      names.replace(at, now.size(), old);
+  while (names.size() % 8 != 0) names += ' ';
+  header = names.size();
+  std::string out(sizeof header, '\0');
+  std::memcpy(out.data(), &header, sizeof header);
+  write_file_atomically(folder / "model.safetensors", out + names + data);
+  std::filesystem::copy_file(reference("families/bert") / "config.json", folder / "config.json");
+  Backend backend(2);
+  const std::vector<std::int32_t> ids{1, 7, 9, 2};
+  const auto model = Model::load(folder, backend), plain = Model::load(reference("families/bert"), backend);
+  CHECK(absolute(model->forward(Ctx{backend}, ids).logits, plain->forward(Ctx{backend}, ids).logits) == 0);
 }
