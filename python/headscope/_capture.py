@@ -2,8 +2,9 @@
 
 Eager attention returns its weights. SDPA and FlashAttention do not ("output_attentions returns None"): there the function
 that transformers looks up in ALL_ATTENTION_FUNCTIONS is wrapped while the model runs, under its own name. The kernel still
-computes the output; beside it the weights are computed from the same queries and keys, masks, scaling, soft-cap and sinks,
-and softmax(…)·v is compared with what the kernel returned, so that a wrong weight does not go unnoticed (`deviation`).
+computes the output; beside it the weights are computed from the same queries and keys, masks, position biases, scaling,
+soft-cap and sinks, and softmax(…)·v is compared with what the kernel returned, so that a wrong weight does not go unnoticed
+(`deviation`).
 """
 
 import os
@@ -239,6 +240,9 @@ def _weights(torch, module, query, key, mask, how, kwargs):
     if cap:
         scores = torch.tanh(scores / cap) * cap
     n_query, n_key = scores.shape[-2:]
+    bias = kwargs.get("position_bias")
+    if bias is not None:  # T5's, by distance: beside the mask
+        scores = scores + bias[..., :n_key].to(wide)
     hidden = None
     if mask is not None and mask.ndim == 4:
         mask = mask[..., :n_key]

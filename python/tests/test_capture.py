@@ -115,11 +115,26 @@ def test_encoder_and_decoder_give_three(tmp_path):
     assert values["mean_distance"] is None
 
 
-def test_t5_whose_attention_has_no_name():
-    config = transformers.T5Config(d_model=32, d_kv=8, d_ff=32, num_layers=2, num_heads=4, vocab_size=50, decoder_start_token_id=0)
-    found = hs.capture(transformers.T5ForConditionalGeneration(config), input_ids=IDS)
-    assert found["cross"].attn.shape == (2, 4, 1, 11)
-    assert np.allclose(found["cross"].attn.sum(-1), 1, atol=1e-5)
+@pytest.mark.parametrize("padded", [False, True])
+def test_t5_whose_scores_have_a_bias_by_distance(padded):
+    config = transformers.T5Config(d_model=32, d_kv=8, d_ff=32, num_layers=2, num_heads=4, vocab_size=50, decoder_start_token_id=0,
+                                   relative_attention_num_buckets=8, relative_attention_max_distance=6)
+    eager, sdpa = both(config, transformers.AutoModelForSeq2SeqLM)
+    with torch.no_grad():
+        for model in (eager, sdpa):
+            for name, parameter in model.named_parameters():
+                if "relative_attention_bias" in name:  # large enough to be missed
+                    parameter.copy_(torch.linspace(-2, 2, parameter.numel()).reshape(parameter.shape))
+    inputs = dict(input_ids=IDS, decoder_input_ids=torch.tensor([[0, 5, 6, 9]]))
+    if padded:
+        inputs["attention_mask"] = torch.tensor([[1] * 8 + [0] * 3])
+    a, b = hs.capture(eager, **inputs), hs.capture(sdpa, **inputs)
+    assert {kind: each.attn.shape for kind, each in b.items()} == {
+        "encoder": (2, 4, 11, 11), "decoder": (2, 4, 4, 4), "cross": (2, 4, 4, 11)}
+    for kind in a:
+        assert np.abs(a[kind].attn - b[kind].attn).max() < 1e-6, kind
+        assert b[kind].deviation is None or b[kind].deviation < 1e-9
+    assert np.allclose(b["cross"].attn.sum(-1), 1, atol=1e-5)
 
 
 def test_a_picture_has_grid_and_pixels(tmp_path):

@@ -131,7 +131,8 @@ FAMILIES = {
         first_k_dense_replace=1, moe_intermediate_size=7, n_routed_experts=5, n_shared_experts=1, num_experts_per_tok=2,
         n_group=1, topk_group=1, norm_topk_prob=False, routed_scaling_factor=0.8)),
     "llama-yarn": ("LlamaConfig", llama_like | dict(head_dim=8, rope_parameters=dict(
-        rope_type="yarn", rope_theta=100.0, factor=4.0, original_max_position_embeddings=8, beta_fast=2.0, beta_slow=0.3))),
+        rope_type="yarn", rope_theta=100.0, factor=4.0, original_max_position_embeddings=30, beta_fast=2.0, beta_slow=0.3,
+        truncate=False))),
     "llama-dynamic": ("LlamaConfig", llama_like | dict(rope_parameters=dict(rope_type="dynamic", rope_theta=100.0, factor=3.0))),
     "qwen2-yarn": ("Qwen2Config", llama_like | dict(num_key_value_heads=3, use_sliding_window=False, rope_parameters=dict(
         rope_type="yarn", rope_theta=200.0, factor=4.0, original_max_position_embeddings=10))),
