@@ -66,7 +66,8 @@ class CudaMatrix final : public PackedMatrix {
     for (const Tensor& part : parts) out_ += part.dim(1);
     Tensor whole = Tensor::uninitialized({in_, out_});
     Index column = 0;
-    for (const Tensor& part : parts) {
+    for (const Tensor& each : parts) {
+      const Tensor part = each.floats();
       for (Index i = 0; i < in_; ++i)
         for (Index j = 0; j < part.dim(1); ++j) whole.ref(i, column + j) = part.at(i, j);
       column += part.dim(1);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -20,6 +21,7 @@
 #include "core/base/random.h"
 #include "core/io/safetensors.h"
 #include "core/model/family.h"
+#include "core/model/model.h"
 #include "core/model/weights.h"
 #include "tests/bench/timing.h"
 
@@ -155,7 +157,8 @@ void llama_1b_bf16(benchmark::State& state) {
     state.counters["tokens_per_s"] = 1 / median(token);
     state.counters["token_by_reading"] = median(token) / median(reading);
     state.counters["read_GB_per_s"] =
-        std::accumulate(all.begin(), all.end(), 0.0, [](double sum, const Tensor& t) { return sum + t.bytes(); }) /
+        std::accumulate(all.begin(), all.end(), 0.0,
+                        [](double sum, const Tensor& t) { return sum + static_cast<double>(t.bytes()); }) /
         median(reading) * 1e-9;
   }
 }
