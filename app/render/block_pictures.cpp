@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/base/nth.h"
-
+#include "core/base/special_values.h"
 #include "viz/scene/cell_text.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
@@ -334,21 +334,28 @@ NumberStrips path_strips(const TokenPath& path) {
 
 TokenBars loss_bars(const LossReport& report, std::shared_ptr<const Trace> trace, const TokenName& name) {
   TokenBars out;
-  out.first = 1;  // a bar stands at the token that had to be guessed
+  // A bar stands at the token that had to be guessed: the next one, or, masked, the one that stood there.
+  const bool masked = trace->model.objective == Objective::masked_token;
+  const Index ahead = masked ? 0 : 1;
+  out.first = ahead;
+  const std::size_t bars = trace->tokens.size() - static_cast<std::size_t>(ahead);
+  out.values.assign(bars, nan);
+  out.line.assign(bars, nan);
+  out.tooltips.assign(bars, "not asked for");
   for (const TokenLoss& t : report.tokens) {
-    out.values.push_back(t.loss);
-    out.line.push_back(t.running_mean);
-    out.tooltips.push_back(fmt::format(
+    nth(out.values, t.position) = t.loss;
+    nth(out.line, t.position) = t.running_mean;
+    nth(out.tooltips, t.position) = fmt::format(
         "{} at {}: p {:.4g}, −ln p {:.4f} nats, rank {}; most probable was {} ({:.3f}); mean so far {:.4f}, "
         "perplexity {:.2f}; −ln softmax(logits[{}])[{}]",
-        name(t.target), t.position + 1, t.probability, t.loss, t.rank, name(t.best), t.best_probability, t.running_mean,
-        std::exp(t.running_mean), t.position, t.target));
+        name(t.target), t.position + ahead, t.probability, t.loss, t.rank, name(t.best), t.best_probability,
+        t.running_mean, std::exp(t.running_mean), t.position, t.target);
   }
   out.levels = {
       {report.uniform, "uniform ln V", fmt::format("ln V = {:.4f}: every token as likely", report.uniform)},
       {report.unigram, "unigram", fmt::format("{:.4f}: this text's own token counts, places unknown", report.unigram)}};
   out.line_title = "running mean";
-  out.unit = "loss −ln p of each token given those before it, nats";
+  out.unit = masked ? "loss −ln p of each masked token, nats" : "loss −ln p of each token given those before it, nats";
   out.tokens = std::move(trace);
   return out;
 }

@@ -32,7 +32,10 @@ class TokenLossPage final : public ReadingPage {
  public:
   void middle(const PageContext& c) override {
     if (!c.trace()) return no_reading_yet(c);
-    if (c.trace()->tokens.size() < 2)
+    const bool masked = c.trace()->model.objective == Objective::masked_token;
+    if (masked && targets(*c.trace()).empty())
+      return empty_state(c.ui, "Nothing is asked for", "Mask a token of the text in Explore: right click it, or K.");
+    if (!masked && c.trace()->tokens.size() < 2)
       return empty_state(c.ui, "One token has no loss",
                          "The first token is given, not predicted: write a longer text.");
     const auto whole = [memory = c.jobs.memory()](const ReadingSource& source, const Ctx& ctx) {
@@ -40,30 +43,34 @@ class TokenLossPage final : public ReadingPage {
     };
     job_.want(c, {}, "",
               [whole](const ReadingSource& source, const Ctx& ctx) { return read_token_losses(*whole(source, ctx)); });
-    check_.want(c, {}, "", [whole](const ReadingSource& source, const Ctx& ctx) {
-      Checked out;
-      try {
-        out.check = check_prefixes(source.model, source.run->request, Ctx{.backend = ctx.backend, .stop = ctx.stop},
-                                   *whole(source, ctx));
-      } catch (const Error& wrong) {  // an edit that names a place beyond a beginning's end
-        out.refused = wrong.what();
-      }
-      return out;
-    });
+    if (!masked)
+      check_.want(c, {}, "", [whole](const ReadingSource& source, const Ctx& ctx) {
+        Checked out;
+        try {
+          out.check = check_prefixes(source.model, source.run->request, Ctx{.backend = ctx.backend, .stop = ctx.stop},
+                                     *whole(source, ctx));
+        } catch (const Error& wrong) {  // an edit that names a place beyond a beginning's end
+          out.refused = wrong.what();
+        }
+        return out;
+      });
     const auto answer = job_.answer();
     if (!answer) return no_reading_yet(c);
     const Index pinned = pinned_row(c, *answer->source.trace);
     const double width = std::floor(c.room()), height = std::clamp(room_below(c) * 0.58, 220.0, 520.0);
-    section(c.ui, "LOSS OF EACH TOKEN", "a bar stands at the token that had to be guessed · click pins the guess");
+    section(
+        c.ui, masked ? "LOSS OF EACH MASKED TOKEN" : "LOSS OF EACH TOKEN",
+        masked ? "click pins the token" : "a bar stands at the token that had to be guessed · click pins the guess");
     bars_.want(c.jobs, c.ui, answer, fmt::format("{} {} {}", pinned, width, height),
                [answer, pinned, width, height](const Style& style) {
                  TokenBars bars = loss_bars(answer->result, answer->source.trace, token_names(answer->source.model));
-                 bars.marked = pinned + 1;
+                 bars.marked = pinned + bars.first;
                  bars.width = width, bars.height = height;
                  return token_bars_scene(bars, style);
                });
     const SceneTouch touch = wide_scene(c, bars_, "losses");
-    if (const auto* token = meaning<TokenAt>(touch.mark); token && touch.clicked) c.editor.pin(token->position - 1);
+    if (const auto* token = meaning<TokenAt>(touch.mark); token && touch.clicked)
+      c.editor.pin(token->position - (masked ? 0 : 1));
     table(c, answer, pinned);
   }
 
@@ -71,9 +78,11 @@ class TokenLossPage final : public ReadingPage {
     const auto answer = job_.answer();
     if (!answer) return;
     const LossReport& r = answer->result;
+    const bool masked = answer->source.trace->model.objective == Objective::masked_token;
     section(c.ui, "THIS TEXT", "nats per token");
     fact(c.ui, "Cross-entropy", fmt::format("{:.4f}", r.mean), nullptr,
-         {"mean of −ln p(token i+1 | tokens 0 … i)", fmt::format("{} predictions, logits F32", r.tokens.size())});
+         {masked ? "mean of −ln p(what stood there | the text as shown)" : "mean of −ln p(token i+1 | tokens 0 … i)",
+          fmt::format("{} predictions, logits F32", r.tokens.size())});
     fact(c.ui, "Perplexity", fmt::format("{:.2f}", std::exp(r.mean)), nullptr,
          {"e^cross-entropy: as uncertain as choosing among so many equally likely tokens"});
     fact(c.ui, "… in bits per token", fmt::format("{:.3f}", r.mean / std::log(2.0)), nullptr, {"nats ÷ ln 2"});
@@ -87,13 +96,15 @@ class TokenLossPage final : public ReadingPage {
     line("Unigram of this text", r.unigram,
          {"entropy of this text's own token counts: knows how often each token comes, not where",
           "short texts flatter it: it has read the answer"});
-    predictions(c, *answer);
+    if (!masked) predictions(c, *answer);
     position_control(c, "whose guess is marked");
-    const Index row = pinned_row(c, *answer->source.trace);
-    if (row >= static_cast<Index>(r.tokens.size()))
-      return note(c.ui, "After the last token there is nothing to compare with.");
-    const TokenLoss& t = nth(r.tokens, row);
-    fact(c.ui, "Target", token_text(answer->source.model, t.target), nullptr, {"the token that follows in the text"});
+    const auto found = std::ranges::find(r.tokens, pinned_row(c, *answer->source.trace), &TokenLoss::position);
+    if (found == r.tokens.end())
+      return note(c.ui,
+                  masked ? "This token is not asked for." : "After the last token there is nothing to compare with.");
+    const TokenLoss& t = *found;
+    fact(c.ui, "Target", token_text(answer->source.model, t.target), nullptr,
+         {masked ? "the token that stood there" : "the token that follows in the text"});
     fact(c.ui, "p, −ln p", fmt::format("{:.4f}, {:.4f}", t.probability, t.loss), nullptr,
          {fmt::format("softmax(logits[{}])[{}]", t.position, t.target)});
     fact(c.ui, "Rank", std::to_string(t.rank), nullptr, {"among the whole vocabulary, 1 = most probable"});
