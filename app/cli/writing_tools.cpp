@@ -43,7 +43,9 @@ Report Lens::read(const ReadRun& run) const {
   });
   Report out;
   const TokenName name = namer(run.loaded);
-  out.fact({"follows", "follows", token >= 0 ? name(token) : "the text's next token"});
+  const char* const own =
+      run.trace->model.objective == Objective::masked_token ? "what stood at masked tokens" : "the text's next token";
+  out.fact({"follows", "follows", token >= 0 ? name(token) : own});
   const bool all = run.for_scripts && !position_.given;
   auto& rows = out.table("rows", {"position", "stage", "top", "probability", "entropy", "kl_to_answer",
                                   "followed_probability", "followed_rank", "next_best"});

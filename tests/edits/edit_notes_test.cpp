@@ -32,7 +32,9 @@ TEST_CASE("masks that open the future say so, with the rows that they open it fo
   CHECK(says(notes({"1.0: weight 5 6 0.5"}), 0, "sees a later token"));
   Intervention off = parse_intervention("*: mask full", "test");
   off.enabled = false;
-  CHECK(edit_notes({off}, {.dims = {.layers = 2, .heads = 4, .kv_heads = 2}}, 10).empty());
+  ModelInfo model;
+  model.dims = {.layers = 2, .heads = 4, .kv_heads = 2};
+  CHECK(edit_notes({off}, model, 10).empty());
 }
 
 TEST_CASE("ablations that take from later positions say so") {
