@@ -95,10 +95,17 @@ void ConfigMap::norm(ModelConfig& c, NormKind kind, const std::string& key, doub
 }
 
 namespace {
+/// As transformers has it: a key at the top comes first.
+int trained_context(const ConfigReader& at, const ConfigReader& root, std::optional<int> fallback) {
+  const char* const key = "original_max_position_embeddings";
+  const ConfigReader& where = root.has(key) ? root : at;
+  return fallback ? where.integer(key, 1, limit::context, *fallback) : where.integer(key, 1, limit::context);
+}
+
 /// YaRN with what its authors' code reads: `mscale` and `mscale_all_dim` change what queries and keys are multiplied by
 /// where `attention_factor` does not say it.
-void read_yarn(const ConfigReader& at, const ModelConfig& c, RotaryConfig& rotary) {
-  rotary.original_context = at.integer("original_max_position_embeddings", 1, limit::context, c.context);
+void read_yarn(const ConfigReader& at, const ConfigReader& root, const ModelConfig& c, RotaryConfig& rotary) {
+  rotary.original_context = trained_context(at, root, c.context);
   rotary.factor = at.number("factor", 1, 1e6, std::max(1.0, static_cast<double>(c.context) / rotary.original_context));
   const auto beta = [&](const char* key, double fallback) {
     const double given = at.number(key, 0, 1e6, fallback);
@@ -118,8 +125,7 @@ void read_yarn(const ConfigReader& at, const ModelConfig& c, RotaryConfig& rotar
 /// LongRoPE: a divisor for every pair, of texts as long as those of training and of longer ones.
 void read_longrope(const ConfigReader& at, const ConfigReader& root, const ModelConfig& c, int width,
                    RotaryConfig& rotary) {
-  const char* const trained = "original_max_position_embeddings";
-  rotary.original_context = (at.has(trained) ? at : root).integer(trained, 1, limit::context);
+  rotary.original_context = trained_context(at, root, {});
   rotary.factor =
       at.number("factor", 1e-6, 1e6, static_cast<double>(c.context) / static_cast<double>(rotary.original_context));
   rotary.divisors = at.numbers("short_factor", 1e-6, 1e9);
@@ -161,14 +167,16 @@ RotaryConfig ConfigMap::read_rotary(const ConfigReader& at, const ConfigReader& 
                                        {"yarn", Scaling::yarn},
                                        {"dynamic", Scaling::dynamic},
                                        {"longrope", Scaling::longrope},
-                                       {"su", Scaling::longrope}});  // as the first files of Phi 3 call it
+                                       {"su", Scaling::longrope}});
   if (rotary.scaling == Scaling::none) return rotary;
+  // "su" and "yarn" are what early files of Phi 3 call it; transformers reads them so too.
+  if (rotary.scaling == Scaling::yarn && at.has("short_factor")) rotary.scaling = Scaling::longrope;
   if (rotary.scaling == Scaling::longrope) {
     read_longrope(at, root, c, width, rotary);
     return rotary;
   }
   if (rotary.scaling == Scaling::yarn) {
-    read_yarn(at, c, rotary);
+    read_yarn(at, root, c, rotary);
     return rotary;
   }
   rotary.factor = at.number("factor", 1, 1e6);
@@ -179,7 +187,7 @@ RotaryConfig ConfigMap::read_rotary(const ConfigReader& at, const ConfigReader& 
     if (rotary.high_frequency_factor <= rotary.low_frequency_factor)
       throw at.error("high_freq_factor", fmt::format("more than low_freq_factor = {}", rotary.low_frequency_factor),
                      fmt::format("{}", rotary.high_frequency_factor));
-    rotary.original_context = at.integer("original_max_position_embeddings", 1, limit::context, c.context);
+    rotary.original_context = trained_context(at, root, c.context);
   }
   return rotary;
 }

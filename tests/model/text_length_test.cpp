@@ -7,9 +7,12 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/generate/generation.h"
 #include "core/generate/streaming.h"
 #include "core/io/safetensors.h"
+#include "core/model/config_reader.h"
+#include "core/model/family.h"
 #include "core/model/formats/model_files.h"
 #include "core/model/plain.h"
 #include "tests/model/parity.h"
@@ -56,6 +59,35 @@ TEST_CASE("a list of divisors holds up to the trained context, the other in long
   c.original_context = 15;
   CHECK(theta(15)[1] == doctest::Approx(0.1));
   CHECK(theta(30)[1] == doctest::Approx(1 / std::sqrt(900.0)));
+}
+
+TEST_CASE("the files of Phi 3 and Phi 4 mini, old and new, by hand") {
+  nlohmann::json json = {{"hidden_size", 3072},
+                         {"num_hidden_layers", 2},
+                         {"num_attention_heads", 24},
+                         {"num_key_value_heads", 8},
+                         {"intermediate_size", 8192},
+                         {"vocab_size", 64},
+                         {"max_position_embeddings", 131072},
+                         {"original_max_position_embeddings", 4096},
+                         {"partial_rotary_factor", 0.75}};
+  const auto read = [&] {
+    return family("phi3", "test").read_config(ConfigReader::parse(json.dump(), "config.json")).rotary;
+  };
+  for (const char* type : {"longrope", "su", "yarn"}) {
+    json["rope_scaling"] = {
+        {"type", type}, {"short_factor", std::vector<double>(48, 1.0)}, {"long_factor", std::vector<double>(48, 2.5)}};
+    CAPTURE(type);
+    const RotaryConfig c = read();
+    CHECK(c.scaling == RotaryConfig::Scaling::longrope);
+    CHECK(c.width == 96);
+    CHECK(c.original_context == 4096);
+    CHECK(c.magnitude == doctest::Approx(std::sqrt(1 + std::log(32.0) / std::log(4096.0))));
+    CHECK(in_text(c, 4097).divisors == std::vector<double>(48, 2.5));
+  }
+  json["rope_scaling"]["long_factor"] = {1, 2};
+  CHECK_THROWS_WITH_AS(read(), doctest::Contains("long_factor: expected a number for each of the 48 pairs that turn"),
+                       Error);
 }
 
 TEST_CASE("several texts at once are turned each by its own length") {

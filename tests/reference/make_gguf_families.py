@@ -133,7 +133,7 @@ def rope(c):
 
 
 def write(name, architecture, source, names, more=None, changes=None, tensors_of=None, pairs=False, fused=False, plus_one=False,
-          stored=lambda config, tensors: tensors):
+          stored=lambda config, tensors: tensors, keys=None):
     folder = HERE / "families" / source
     config = json.loads((folder / "config.json").read_text())
     tensors = load_file(folder / "model.safetensors")
@@ -152,7 +152,7 @@ def write(name, architecture, source, names, more=None, changes=None, tensors_of
     writer.add_embedding_length(d.width)
     writer.add_feed_forward_length(d.mlp)
     writer.add_head_count(d.heads)
-    writer.add_head_count_kv(d.keys)
+    writer.add_head_count_kv(keys or d.keys)
     if architecture != "deepseek2" and config.get("head_dim"):
         writer.add_key_length(config["head_dim"])
         writer.add_value_length(config["head_dim"])
@@ -358,7 +358,7 @@ def main():
           {"rope_parameters": dict(rope_type="yarn", rope_theta=100.0, factor=5.0, original_max_position_embeddings=30, mscale=0.7,
                                    mscale_all_dim=0.7)}, stored=of_all)
     write("deepseek2-v3", "deepseek2", "deepseek_v3-moe", DEEPSEEK, deepseek(True, gguf.ExpertGatingFuncType.SIGMOID),
-          stored=lambda config, tensors: keys_and_values(config, all_experts(tensors)))
+          stored=lambda config, tensors: keys_and_values(config, all_experts(tensors)), keys=1)
     write("phi3-longrope", "phi3", "phi3-longrope", PHI3, longrope)
     write("phi3-long", "phi3", "phi3-long", PHI3, longrope)
     write("granite", "granite", "granite", LLAMA, granite, pairs=True)

@@ -105,29 +105,32 @@ json llama3_scaling(const GgufFile& file, double base) {
           {"original_max_position_embeddings", original}};
 }
 
+bool longrope(const GgufFile& file) {
+  return file.contains(short_factors) && file.contains(long_factors);
+}
+
 /// rope.scaling.* as config.json's "rope_scaling".
 void put_scaling(const GgufFile& file, const Architecture& architecture, json& config) {
   const auto at = [&](const char* key) { return key_of(architecture, key); };
-  if (const std::string* const type = file.find<std::string>(at("rope.scaling.type")); type && *type != "none") {
-    config["rope_scaling"] = {{"rope_type", *type}};
-    if (file.keys().contains(at("rope.scaling.factor")))
-      config["rope_scaling"]["factor"] = number_of(file, at("rope.scaling.factor"));
-    if (const auto trained = whole_of(file, at("rope.scaling.original_context_length")); trained && *type == "yarn")
-      config["rope_scaling"]["original_max_position_embeddings"] = *trained;
-  } else if (file.contains(long_factors) && file.contains(short_factors)) {
+  const auto trained = whole_of(file, at("rope.scaling.original_context_length"));
+  json scaling;
+  if (longrope(file)) {
     const auto list = [&](const char* name) {
       const Tensor factors = file.tensor(name).packed();
       return std::vector<double>(factors.values().begin(), factors.values().end());
     };
-    json& scaling = config["rope_scaling"];
     scaling = {{"rope_type", "longrope"}, {"short_factor", list(short_factors)}, {"long_factor", list(long_factors)}};
     if (file.keys().contains(at("rope.scaling.attn_factor")))
       scaling["attention_factor"] = number_of(file, at("rope.scaling.attn_factor"));
-    if (const auto trained = whole_of(file, at("rope.scaling.original_context_length")))
-      scaling["original_max_position_embeddings"] = *trained;
+    if (trained) scaling["original_max_position_embeddings"] = *trained;
+  } else if (const auto* const type = file.find<std::string>(at("rope.scaling.type")); type && *type != "none") {
+    scaling = {{"rope_type", *type}};
+    if (file.keys().contains(at("rope.scaling.factor"))) scaling["factor"] = number_of(file, at("rope.scaling.factor"));
+    if (trained && *type == "yarn") scaling["original_max_position_embeddings"] = *trained;
   } else if (file.contains(rope_factors)) {
-    config["rope_scaling"] = llama3_scaling(file, config.value("rope_theta", 10000.0));
+    scaling = llama3_scaling(file, config.value("rope_theta", 10000.0));
   }
+  if (!scaling.is_null()) config["rope_scaling"] = std::move(scaling);
 }
 
 /// The rules for a tensor's name, and its layer; none where there are none.
@@ -216,12 +219,12 @@ ConfigReader gguf_config(const GgufFile& file) {
       d_head)  // a little more than the share, so that rounding takes no dimension away
     config[std::string(architecture.share)] =
         std::min(1.0, (static_cast<double>(*width) + 0.25) / static_cast<double>(std::max<std::int64_t>(*d_head, 1)));
-  if (!known.contains(prefix + "attention.head_count_kv"))
+  if (!known.contains(prefix + "attention.head_count_kv") && !architecture.latent)
     must_be(file, prefix + "attention.head_count_kv", heads, "as many as there are heads");
-  for (const char* key :
-       {"attention.value_length", "rope.dimension_count", "attention.head_count_kv", "rope.scaling.type",
-        "rope.scaling.factor", "rope.scaling.original_context_length", "rope.scaling.attn_factor"})
+  for (const char* key : {"attention.value_length", "rope.dimension_count", "attention.head_count_kv",
+                          "rope.scaling.type", "rope.scaling.factor", "rope.scaling.original_context_length"})
     known.insert(prefix + key);
+  if (longrope(file)) known.insert(prefix + "rope.scaling.attn_factor");
   for (const std::string_view key : harmless_keys) known.insert(prefix + std::string(key));
   for (const auto& [key, value] : file.keys()) {
     if (!key.starts_with(prefix) || known.contains(key)) continue;
