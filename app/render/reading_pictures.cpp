@@ -14,7 +14,7 @@
 namespace headscope {
 
 namespace {
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+constexpr float no_number = std::numeric_limits<float>::quiet_NaN();
 
 std::string percent(double p) {
   return p >= 0.0995 ? fmt::format("{:.0f}%", 100 * p) : p >= 0.001 ? fmt::format("{:.1f}%", 100 * p) : "·";
@@ -24,14 +24,14 @@ std::string percent(double p) {
 Matrix lens_matrix(const LogitLens& lens, std::shared_ptr<const Trace> trace, LensColor color, const TokenName& name) {
   Matrix out;
   const auto stages = static_cast<Index>(lens.stages.size());
-  out.values = Tensor::full({stages, lens.positions}, nan);
+  out.values = Tensor::full({stages, lens.positions}, no_number);
   out.low = 0;
   for (Index s = 0; s < stages; ++s) {
     out.rows.push_back(nth(lens.stages, s).name);
     for (Index i = 0; i < lens.positions; ++i) {
       const NextToken& top = lens.cell(s, i)[0];
       std::string text = name(top.id);
-      float value = nan;
+      float value = no_number;
       const bool followed = !lens.followed.empty() && nth(lens.followed, i) >= 0;
       switch (color) {
         case LensColor::probability:
@@ -99,7 +99,7 @@ Matrix attribution_matrix(const LogitAttribution& found, const ModelDims& dims) 
   bool bias = false;
   for (const AttributionPart& part : found.parts) bias |= part.kind == Kind::attention_bias;
   const bool mlp = dims.d_mlp > 0;
-  out.values = Tensor::full({dims.layers, dims.heads + bias + mlp}, nan);
+  out.values = Tensor::full({dims.layers, dims.heads + bias + mlp}, no_number);
   for (const AttributionPart& part : found.parts) {
     if (part.kind == Kind::head) out.values.ref(part.layer, part.head) = static_cast<float>(part.value);
     if (part.kind == Kind::attention_bias) out.values.ref(part.layer, dims.heads) = static_cast<float>(part.value);
@@ -121,7 +121,7 @@ Matrix source_matrix(const LogitAttribution& found, std::shared_ptr<const Trace>
                      const std::vector<HeadId>& heads) {
   Matrix out;
   const Index n = found.by_source.dim(1);
-  out.values = Tensor::full({static_cast<Index>(heads.size()), n}, nan);
+  out.values = Tensor::full({static_cast<Index>(heads.size()), n}, no_number);
   for (std::size_t i = 0; i < heads.size(); ++i) {
     const auto [layer, head] = heads[i];
     out.rows.push_back(to_string(HeadId{layer, head}));
@@ -185,7 +185,7 @@ Matrix composition_matrix(const Composition& found, CompositionKind kind) {
     for (Index i = 0; i < n - per_layer; ++i) out.rows.push_back(to_string(nth(found.heads, i)));
     for (Index i = per_layer; i < n; ++i) out.columns.push_back(to_string(nth(found.heads, i)));
   } else {
-    out.values = Tensor::full({1, 1}, nan);
+    out.values = Tensor::full({1, 1}, no_number);
   }
   for (const float v : out.values.values()) out.pending.push_back(std::isnan(v));
   out.pending_text = "not in an earlier layer";
