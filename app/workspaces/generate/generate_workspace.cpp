@@ -90,10 +90,8 @@ void GenerateWorkspace::prompt(Ui& ui) {
     ImGui::Dummy({0, ui.px(4)});
   }
   if (!run)
-    return note(ui, controller_.model_continues()
-                        ? "Open a model and write a text in Explore."
-                        : "The open model does not say what comes next: an encoder reads a whole text and tells what "
-                          "stands where a token is masked. Mask some in Explore, or open a decoder.");
+    return note(ui, controller_.model_continues() ? "Open a model and write a text in Explore."
+                                                  : "The open model does not say what comes next.");
   std::string words = run->trace->text;
   if (words.empty())
     for (const Token& token : run->trace->tokens) words += token.label;
@@ -265,8 +263,13 @@ void GenerateWorkspace::middle(const PageContext& c) {
   const Study now = study(c.app);
   controller_.want(now);
   if (!controller_.prompt() || !controller_.text())
-    return empty_state(c.ui, "Nothing to continue yet",
-                       "Open a model and write a text in Explore: the model goes on from there, token by token.");
+    return controller_.model_continues()
+               ? empty_state(c.ui, "Nothing to continue yet",
+                             "Open a model and write a text in Explore: the model goes on from there, token by token.")
+               : empty_state(
+                     c.ui, "This model continues no text",
+                     "An encoder reads a whole text and tells what stands where a token is masked: mask some in "
+                     "Explore.");
   const float top = ImGui::GetCursorPosY();
   {
     static constexpr const char* headings[] = {"The model writes", "What a cache saves", "A cache that forgets",

@@ -338,7 +338,7 @@ void TrainWorkspace::history(Ui& ui) {
 void TrainWorkspace::sample(Ui& ui) {
   const TrainingView& view = *controller_.moment()->view;
   if (controller_.running().task.kind == "masked")
-    section(ui, "THE MODEL TELLS", fmt::format("at step {}: ⟨right⟩, ⟨wrong|as it was⟩", view.sample_step));
+    section(ui, "THE MODEL TELLS", fmt::format("step {}: ⟨right⟩ ⟨wrong|was⟩", view.sample_step));
   else
     section(ui, "THE MODEL WRITES", fmt::format("at step {}, temperature 0.8", view.sample_step));
   paragraph(ui, view.sample.empty() ? "(nothing: it ends the text at once)" : view.sample, ui.theme.text);
