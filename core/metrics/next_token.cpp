@@ -76,7 +76,7 @@ std::vector<NextToken> top_next(const Trace& trace, int k, int query) {
   if (!trace.logits.defined() || k <= 0) return {};
   const Index rows = trace.logits.dim(0), vocab = trace.logits.dim(1);
   const auto tokens = static_cast<Index>(trace.tokens.size());
-  if (query < 0 && rows == tokens) query = static_cast<int>(answer_position(trace));
+  if (query == -1 && rows == tokens) query = static_cast<int>(answer_position(trace));
   // Row of a position: all of them are there, or the last alone.
   const Index row = query < 0 || (rows == 1 && query == tokens - 1) ? rows - 1 : query;
   if (query < -1 || row >= rows || (rows == 1 && tokens > 1 && query >= 0 && query != tokens - 1))
