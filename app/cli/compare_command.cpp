@@ -30,6 +30,7 @@ struct Compared {
   std::shared_ptr<const Trace> a, b;
   std::shared_ptr<const Tokenizer> tokenizer_a, tokenizer_b;
   std::string name_a, name_b;
+  std::string note;  ///< what pictures say of the models
   std::vector<int> partner;
   std::vector<HeadDifference> heads;  ///< the largest total variation first
 };
@@ -45,6 +46,12 @@ void find_differences(Console& console, Compared& compared) {
   std::ranges::stable_sort(compared.heads, std::ranges::greater{}, rank_of);
 }
 
+/// Of one model, or of both.
+std::string notes_of(const Input& a, const Input& b, const Compared& of) {
+  const std::string first = model_note_of(a, of.a->model.name), second = model_note_of(b, of.b->model.name);
+  return first == second ? first : first + " · " + second;
+}
+
 Compared compare_traces(Console& console, const Options& options) {
   if (options.with_trace.empty() || !options.input.from_trace())
     throw UsageError("two traces are compared by --trace A --with-trace B");
@@ -56,6 +63,7 @@ Compared compare_traces(Console& console, const Options& options) {
   out.a = open_input(console, options.input, {}).trace;
   out.b = open_input(console, second, {}).trace;
   out.name_a = "A", out.name_b = "B";
+  out.note = notes_of(options.input, second, out);
   find_differences(console, out);
   return out;
 }
@@ -81,6 +89,9 @@ Compared compare_runs(Console& console, const Options& options) {
   const LoadedModel second = other.model == request.model ? model : load_model(other.model, console.backend());
   out.a = run_request(console, model, request).trace;
   out.b = run_request(console, second, other).trace;
+  Input other_input = options.input;
+  if (!options.with_model.empty()) other_input.model = options.with_model;
+  out.note = notes_of(options.input, other_input, out);
   out.tokenizer_a = model.tokenizer;
   out.tokenizer_b = second.tokenizer;
   out.name_a = options.with_model.empty() ? "A" : out.a->model.name;
@@ -213,7 +224,8 @@ void draw(Console& console, const Compared& c, const Options& options) {
     if (head.layer == pair.layer && head.head == pair.head)
       pair.facts = {{"Total variation", number(head.total_variation)},
                     {"Jensen–Shannon", number(head.jensen_shannon) + " nats"}};
-  options.picture.write(console, [&](const Style& style) { return head_pair_scene(*c.a, *c.b, pair, style); });
+  options.picture.write(
+      console, [&](const Style& style) { return head_pair_scene(*c.a, *c.b, pair, style); }, c.note);
 }
 
 void compare(Console& console, const Options& options) {

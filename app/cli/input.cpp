@@ -218,9 +218,13 @@ RunRequest Input::request() const {
 }
 
 std::string model_note_of(const Input& input, const Opened& opened) {
+  return model_note_of(input, opened.trace->model.name);
+}
+
+std::string model_note_of(const Input& input, const std::string& model_name) {
   std::optional<Certificate> known;
   if (!input.from_trace()) known = CertificateStore(certificates_folder()).find(input.model_folder());
-  return model_note(opened.trace->model.name, known ? &*known : nullptr);
+  return model_note(model_name, known ? &*known : nullptr);
 }
 
 Opened run_request(Console& console, LoadedModel loaded, const RunRequest& request) {

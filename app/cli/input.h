@@ -54,6 +54,7 @@ struct Opened {
 Opened open_input(Console& console, const Input& input, const CaptureSpec& capture);
 /// What pictures say of the model: model_note() of core/analysis/certificate.h with what is remembered of its files.
 std::string model_note_of(const Input& input, const Opened& opened);
+std::string model_note_of(const Input& input, const std::string& model_name);
 Opened run_request(Console& console, LoadedModel loaded, const RunRequest& request);
 
 }  // namespace headscope::cli

@@ -103,7 +103,8 @@ Report catalogue() {
   return out;
 }
 
-MechanismInput input_for(Console& console, const Options& options, bool vocabulary, std::string& from) {
+MechanismInput input_for(Console& console, const Options& options, bool vocabulary, std::string& from,
+                         std::string& note) {
   const int ways = (options.random > 0) + !options.example.empty();
   if (ways > 1) throw UsageError("--random and --example are different inputs; choose one");
   if (!options.example.empty()) {
@@ -132,6 +133,7 @@ MechanismInput input_for(Console& console, const Options& options, bool vocabula
   RunRequest request;
   request.ids = opened.trace->ids();
   request.edits = options.input.edits();
+  note = model_note_of(options.input, opened);
   MechanismInput in;
   console.with_progress("running", [&](const Ctx& ctx) {
     in = head_input(opened.loaded, request, head, ctx);
@@ -273,10 +275,10 @@ void add_mechanism(Command& app, Console& console) {
     if (std::erase(options->words, "-") > 0) options->input.dash = "-";
     if (options->words.empty()) throw UsageError("which mechanism? --list names them");
     const MechanismChoice choice = parse_mechanism(fmt::format("{}", fmt::join(options->words, " ")), "mechanism");
-    std::string from;
-    const MechanismInput in = input_for(console, *options, choice.mechanism->reads_vocabulary, from);
+    std::string from, note;
+    const MechanismInput in = input_for(console, *options, choice.mechanism->reads_vocabulary, from, note);
     const Report report = mechanism_report(report_on(choice, in), from, options->json);
-    options->picture.write(console, report.picture);
+    options->picture.write(console, report.picture, note);
     if (options->json || !options->picture.wanted()) console.print(report.printed(form));
   });
 }

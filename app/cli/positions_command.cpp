@@ -156,6 +156,7 @@ Report rope(Console& console, const Options& options) {
                        view.score(static_cast<double>(view.query), static_cast<double>(view.key)), view.query + 100,
                        view.key + 100,
                        view.score(static_cast<double>(view.query + 100), static_cast<double>(view.key + 100))));
+  out.picture_note = model_note_of(options.input, v.opened);
   out.picture = titled(fmt::format("Layer {} · Head {}: {}", v.head.layer, v.head.head, options.picture), view.source,
                        [v, view, picture = options.picture](const Style& style) {
                          if (picture == "dials") return rotary_dials_picture(view, 900, 420, style);
@@ -177,6 +178,7 @@ Report learned(Console& console, const Options& options) {
     throw Error(loaded.model->config().name, "a table of learned positions", "rotary positions", "tiny-gpt2 has one");
   const Tensor norms = row_norms(table), likeness = cosine_similarity(table);
   Report out;
+  out.picture_note = model_note_of(options.input, loaded.model->config().name);
   auto& rows = out.table("", {"position", {"length", "length", "{:.4f}"}, {"", "cosine to the next", "{:.4f}"}});
   for (Index p = 0; p < table.dim(0); ++p)
     rows.add({p, norms.at(p), p + 1 < table.dim(0) ? Cell(likeness.at(p, p + 1)) : Cell()});
@@ -257,6 +259,7 @@ Report relative(Console& console, const Options& options) {
   const Vectors v = vectors_of(console, options);
   if (!options.output.wanted()) throw UsageError("-o is required: the picture of " + options.method);
   Report out;
+  out.picture_note = model_note_of(options.input, v.opened);
   out.picture =
       titled(fmt::format("Layer {} · Head {}", v.head.layer, v.head.head),
              fmt::format("learned parts drawn with seed {}", options.seed),
@@ -327,7 +330,7 @@ void add_positions(Command& app, Console& console) {
     options->output.check();
     const Report report = positions_report(console, *options);
     console.print(report.printed(Form::text));
-    if (report.picture) options->output.write(console, report.picture);
+    if (report.picture) options->output.write(console, report.picture, report.picture_note);
   });
 }
 

@@ -70,6 +70,7 @@ class Report {
   Table& table(std::string id, std::vector<Column> columns, Form forms = Form::all);
   void append(Report other);
   std::function<Scene(const Style&)> picture;  ///< may be empty: there is none
+  std::string picture_note = {};               ///< what its file says of the model; "" = nothing
 
   Cell json() const;
   /// Ends with a newline.

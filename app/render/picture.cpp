@@ -187,11 +187,15 @@ std::optional<FileKind> kind_of_file(const std::filesystem::path& path) {
   return std::nullopt;
 }
 
+std::string description_of(const Scene& scene, const std::string& model_note) {
+  return scene.description + (scene.description.empty() || model_note.empty() ? "" : " · ") + model_note;
+}
+
 std::string write_picture(const Scene& scene, const std::filesystem::path& path, const OutputSize& size,
                           const std::string& model_note) {
   if (!model_note.empty()) {
     Scene noted = scene;
-    noted.description += (noted.description.empty() ? "" : " · ") + model_note;
+    noted.description = description_of(scene, model_note);
     return write_picture(noted, path, size);
   }
   const auto kind = kind_of_file(path);

@@ -53,6 +53,9 @@ std::optional<FileKind> kind_of_file(const std::filesystem::path& path);
 std::string write_picture(const Scene& scene, const std::filesystem::path& path, const OutputSize& size,
                           const std::string& model_note = {});
 
+/// What a picture's file says: where its numbers come from, and `model_note`.
+std::string description_of(const Scene& scene, const std::string& model_note);
+
 /// The same, and a .csv of the picture's numbers (viz/export/csv.h).
 std::string write_scene(const Scene& scene, const std::filesystem::path& path, const OutputSize& size,
                         const std::string& model_note = {});

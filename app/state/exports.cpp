@@ -96,14 +96,16 @@ namespace {
 constexpr double css_dpi = 96;  // of a logical pixel
 
 /// The picture to the clipboard; what became of it, in words.
-std::string copied(const Scene& scene, double scale) {
+std::string copied(const Scene& scene, double scale, const std::string& model_note) {
   const Image image = rasterize(scene, scale);
-  hold_picture(encode_png(image, css_dpi * scale, {.title = scene.title, .description = ""}));
+  hold_picture(
+      encode_png(image, css_dpi * scale, {.title = scene.title, .description = description_of(scene, model_note)}));
   return fmt::format("The picture is on the clipboard: {} × {} pixels.", image.width, image.height);
 }
 }  // namespace
 
-void copy_view(JobRunner& jobs, const AppState& state, const Results& results, Copy what, double scale, PutText put) {
+void copy_view(JobRunner& jobs, const AppState& state, const Results& results, Copy what, double scale,
+               const std::string& model_note, PutText put) {
   ExportOptions options;
   auto source = view_source(jobs, state, results, options);
   if (!source) return;
@@ -115,7 +117,7 @@ void copy_view(JobRunner& jobs, const AppState& state, const Results& results, C
           const auto [trace, picture] = source.settled(options);
           return picture_scene(*trace, picture, style);
         },
-        what, scale, std::move(put));
+        what, scale, model_note, std::move(put));
   hand_in(jobs, [&jobs, source = std::move(*source), options, put = std::move(put)](Worker::Job&) -> Worker::Deliver {
     std::ostringstream csv;
     write_map_csv(csv, *source.settled(options).first, source.document.selected);
@@ -127,20 +129,20 @@ void copy_view(JobRunner& jobs, const AppState& state, const Results& results, C
 }
 
 void copy_scene(JobRunner& jobs, const std::string& theme_id, std::function<Scene(const Style&)> build, Copy what,
-                double scale, PutText put) {
-  hand_in(
-      jobs,
-      [&jobs, build = std::move(build), what, scale, put = std::move(put), theme_id](Worker::Job&) -> Worker::Deliver {
-        const PangoText measure;
-        const Scene scene = build({theme(theme_id), measure});
-        if (what == Copy::picture) return [&jobs, words = copied(scene, scale)] { told(jobs, words); };
-        std::ostringstream csv;
-        write_scene_csv(csv, scene);
-        return [&jobs, put, text = tab_separated(csv.str())] {
-          put(text);
-          told(jobs, "The numbers are on the clipboard.");
-        };
-      });
+                double scale, const std::string& model_note, PutText put) {
+  hand_in(jobs,
+          [&jobs, build = std::move(build), what, scale, model_note, put = std::move(put),
+           theme_id](Worker::Job&) -> Worker::Deliver {
+            const PangoText measure;
+            const Scene scene = build({theme(theme_id), measure});
+            if (what == Copy::picture) return [&jobs, words = copied(scene, scale, model_note)] { told(jobs, words); };
+            std::ostringstream csv;
+            write_scene_csv(csv, scene);
+            return [&jobs, put, text = tab_separated(csv.str())] {
+              put(text);
+              told(jobs, "The numbers are on the clipboard.");
+            };
+          });
 }
 
 }  // namespace headscope

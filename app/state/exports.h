@@ -22,8 +22,10 @@ void export_scene(JobRunner& jobs, const std::string& theme_id, std::function<Sc
 /// picture, which another program holds (clipboard.h).
 enum class Copy { picture, numbers };
 using PutText = std::function<void(const std::string&)>;
-void copy_view(JobRunner& jobs, const AppState& state, const Results& results, Copy what, double scale, PutText put);
+/// `model_note`: as in ExportOptions, of the picture.
+void copy_view(JobRunner& jobs, const AppState& state, const Results& results, Copy what, double scale,
+               const std::string& model_note, PutText put);
 void copy_scene(JobRunner& jobs, const std::string& theme_id, std::function<Scene(const Style&)> build, Copy what,
-                double scale, PutText put);
+                double scale, const std::string& model_note, PutText put);
 
 }  // namespace headscope

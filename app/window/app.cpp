@@ -302,7 +302,8 @@ void App::screenshot() {
     throw std::runtime_error(message ? message->text : "no model is open");
   const double scale = options_.scale > 0 ? options_.scale : 1;
   write_file_atomically(*options_.screenshot,
-                        encode_png(window_->capture(), 96 * scale, {.title = "Headscope", .description = ""}));
+                        encode_png(window_->capture(), 96 * scale,
+                                   {.title = "Headscope", .description = explorer_->certificates.note()}));
 }
 
 void App::run() {

@@ -9,6 +9,7 @@
 #include "app/widgets/keyboard.h"
 #include "app/widgets/paragraph.h"
 #include "app/window/floating.h"
+#include "app/window/pages.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/io/model_location.h"
@@ -156,15 +157,12 @@ std::filesystem::path FileDialog::target() const {
   return file;
 }
 
-namespace {
-/// Of the open model, where the workspace shows what it computes.
-std::string model_note(const AppContext& app) {
+std::string model_note_on_screen(const AppContext& app) {
   for (const int each : {workspace_index("Explore"), workspace_index("Generate"), workspace_index("Compare"),
                          workspace_index("Positions"), workspace_index("Analyse")})
     if (app.ui.workspace == each) return app.explorer.certificates.note();
   return "";
 }
-}  // namespace
 
 void FileDialog::confirm(Ui& ui, AppContext& app) {
   error_.clear();
@@ -179,7 +177,7 @@ void FileDialog::confirm(Ui& ui, AppContext& app) {
       const ShownPicture* shown = picture(ui, app);
       const bool one = kind_of_file(file) == FileKind::csv;
       const ExportOptions options{file, dots_per_inch[dpi_], ground_ == 0, !shown && picture_ == all_heads && !one,
-                                  model_note(app)};
+                                  model_note_on_screen(app)};
       if (shown)
         export_scene(app.explorer.jobs, app.explorer.state().view.theme, shown->build, options);
       else

@@ -46,6 +46,9 @@ class StepsPage {
   void draw(Ui& ui, AppContext& app);
 };
 
+/// What files say of the open model, where the workspace on screen shows what it computes; else "".
+std::string model_note_on_screen(const AppContext& app);
+
 /// Does what `bench.ui.copy` asks for: of the head of Explore, else of the largest picture on screen.
 class Copying {
  public:

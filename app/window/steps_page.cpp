@@ -49,7 +49,8 @@ void Copying::draw(Ui& ui, AppContext& app) {
   const auto& all = ui.pictures.all;
   const double scale = std::max(1.0, static_cast<double>(ui.scale));
   if (app.ui.workspace == workspace_index("Explore")) {
-    copy_view(app.explorer.jobs, app.explorer.state(), app.explorer.results(), what, scale, put);
+    copy_view(app.explorer.jobs, app.explorer.state(), app.explorer.results(), what, scale, model_note_on_screen(app),
+              put);
   } else if (!collected) {  // the next frame tells what is on screen
     asked_ = ui.pictures.asked = *ui.animate = true;
     return;
@@ -57,7 +58,8 @@ void Copying::draw(Ui& ui, AppContext& app) {
     app.explorer.jobs.show({Message::Level::info, "Nothing is drawn here yet.", ""});
   } else {
     copy_scene(app.explorer.jobs, app.explorer.state().view.theme,
-               std::ranges::max_element(all, {}, &ShownPicture::area)->build, what, scale, put);
+               std::ranges::max_element(all, {}, &ShownPicture::area)->build, what, scale, model_note_on_screen(app),
+               put);
   }
   app.ui.copy.reset();
 }

@@ -69,7 +69,8 @@ void read_experts(WeightReader& reader, const ModelConfig& config, const ExpertN
   if (c.correction) reader.take(at + names.correction, {c.count}, into.correction);
   into.each.resize(static_cast<std::size_t>(c.count));
   // Other formats of a family that has them in one may keep them apart.
-  const bool apart = names.gate_up_of_all.empty() || reader.contains(at + names.expert + "0." + names.up + ".weight");
+  const bool apart = names.gate_up_of_all.empty() || (!reader.contains(at + names.gate_up_of_all) &&
+                                                      reader.contains(at + names.expert + "0." + names.up + ".weight"));
   if (!apart)
     read.all_in_one(at, names, into.each);
   else

@@ -192,6 +192,23 @@ TEST_CASE("keys of a configuration are told as used or as changing nothing, thos
   CHECK(json.keys() == std::vector<ConfigKey>{{"a", "1", true}, {"b.c", "2", true}, {"b.d", "3", true}, {"e", "[1]"}});
 }
 
+TEST_CASE("pictures of positions, mechanisms and comparisons say what is known of the model") {
+  const fs::path folder = copy_of(reference("gpt2-random"), "drawn"), out = scratch_dir("pictures-of-commands");
+  const std::string ids = "1,5,2,5";
+  const std::vector<std::vector<std::string>> commands{{"positions", "rope", "--head", "0.1"},
+                                                       {"positions", "learned"},
+                                                       {"mechanism", "linear", "--head", "0.1"},
+                                                       {"compare", "--edit", "*: position none", "--head", "0.1"}};
+  for (std::vector<std::string> words : commands) {
+    CAPTURE(words[0]);
+    const fs::path file = out / "drawn.svg";
+    words.insert(words.end(), {"-m", folder.string(), "--ids", ids, "-o", file.string()});
+    const Finished done = run_cli(words);
+    REQUIRE_MESSAGE(done.code == 0, done.err);
+    CHECK(holds(read_file(file), "model drawn, not checked beside its float64 definition"));
+  }
+}
+
 TEST_CASE("verify remembers, and render writes into PNG and SVG what is remembered of the model") {
   const fs::path folder = copy_of(reference("gpt2-random"), "pictures"), out = scratch_dir("certificate-out");
   const auto render = [&](const char* ending) {

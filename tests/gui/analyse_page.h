@@ -14,9 +14,9 @@ struct AnalysePage {
   Driver driver;
 
   explicit AnalysePage(const char* example, int width = 1600, int height = 1000)
-      : app(options(example, width, height)),
-        analyse(app.explorer().jobs, app.explorer().run),
-        driver(app.window(), [this] { app.frame(); }) {
+      : AnalysePage(options(example, width, height)) {}
+  explicit AnalysePage(const AppOptions& wanted)
+      : app(wanted), analyse(app.explorer().jobs, app.explorer().run), driver(app.window(), [this] { app.frame(); }) {
     app.add(explore);
     app.add(analyse);
     REQUIRE(settle());

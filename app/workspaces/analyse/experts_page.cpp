@@ -30,8 +30,8 @@ class ExpertsPage final : public ReadingPage {
     const Model& model = *c.results().model.model;
     if (!model.config().experts.anywhere())
       return empty_state(c.ui, "This model has no experts",
-                         "Every token goes through the one MLP of each layer. Mixtral, Qwen 3 MoE, OLMoE and GPT-OSS "
-                         "have several.");
+                         "Every token goes through the one MLP of each layer. Mixtral, Qwen 3 MoE, OLMoE, GPT-OSS and "
+                         "DeepSeek have several.");
     job_.want(c, expert_routing_sites(model), "", [](const ReadingSource& source, const Ctx&) {
       return read_expert_routing(*source.model.model, *source.trace);
     });
@@ -130,7 +130,11 @@ class ExpertsPage final : public ReadingPage {
       matrix.width = width, matrix.height = height;
       return matrix_scene(matrix, style);
     });
-    const SceneTouch touch = wide_scene(c, loads_, "loads");
+    const SceneTouch touch = wide_scene(c, loads_, "loads", [&](const Scene& scene, const SceneTouch& at) {
+      name_cells(c, scene, at, [&](Index row, Index e) {
+        return fmt::format("Layer {} Expert {}", nth(answer->result.layers, row).layer, e);
+      });
+    });
     const auto cell = matrix_cell(touch);
     if (!cell || cell->row >= static_cast<Index>(answer->result.layers.size()) ||
         cell->column >= answer->result.experts)

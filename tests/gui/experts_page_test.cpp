@@ -1,0 +1,114 @@
+// The Experts page as a person uses it: on a model with experts, of which some layers have none, and on one without.
+
+#include "core/analysis/expert_routing.h"
+#include "core/base/file.h"
+#include "core/base/json.h"
+#include "tests/gui/analyse_page.h"
+#include "tests/support/paths.h"
+
+using namespace headscope;
+using headscope::testing::AnalysePage;
+using headscope::testing::reference;
+using headscope::testing::scratch_dir;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A fixture's folder with a token for every letter, digit and mark, so that a person can write to it.
+fs::path with_letters(const std::string& family) {
+  const fs::path folder = scratch_dir("gui-" + family);
+  for (const char* file : {"config.json", "model.safetensors"})
+    fs::copy_file(reference("families") / family / file, folder / file, fs::copy_options::overwrite_existing);
+  nlohmann::json vocab = nlohmann::json::object();
+  std::string marks = "abcdefghijklmnopqrstuvwxyz0123456789.,-!?'";
+  int id = 0;
+  for (const char mark : marks) vocab[std::string(1, mark)] = id++;
+  vocab["Ġ"] = id;
+  const nlohmann::json level = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}};
+  const nlohmann::json tokenizer = {
+      {"version", "1.0"},
+      {"added_tokens", nlohmann::json::array()},
+      {"normalizer", nullptr},
+      {"pre_tokenizer", level},
+      {"post_processor", nullptr},
+      {"decoder", level},
+      {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", nlohmann::json::array()}}}};
+  write_file_atomically(folder / "tokenizer.json", tokenizer.dump());
+  return folder;
+}
+
+AppOptions opened(const fs::path& model) {
+  AppOptions out = AnalysePage::options("induction", 1600, 1000);
+  out.model = model;
+  out.text = "who took what";
+  return out;
+}
+
+struct Experts : AnalysePage {
+  explicit Experts(const std::string& family) : AnalysePage(opened(with_letters(family))) {}
+  RoutingReport report() {
+    RunRequest request;
+    request.ids = results().run->trace->ids();
+    request.add_bos = false;
+    request.capture.sites = expert_routing_sites(*results().model.model);
+    Backend backend(1);
+    return read_expert_routing(*results().model.model, *run(results().model, request, Ctx{backend}));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the page of experts names every cell, tells weights, pins tokens and goes from all layers to one") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Experts p("qwen3_moe");  // of whose four layers the third has one MLP for all
+  p.open("Experts", "experts", "routing");
+  const RoutingReport report = p.report();
+  REQUIRE(report.layers.size() == 3);
+  CHECK(p.driver.shown("load"));
+  const auto taken = experts_of(report.layers[0], 4);
+  REQUIRE(static_cast<int>(taken.size()) == report.per_token);
+  // A cell that took the token tells its weight; one that did not says so.
+  p.driver.hover(fmt::format("Expert {} Token 4", taken[0]));
+  p.driver.frames(3);
+  CHECK(p.driver.told(fmt::format("expert {} took", taken[0])));
+  CHECK(p.driver.told(fmt::format("weight {:.4f}", report.layers[0].weights.at(4, taken[0]))));
+  Index idle = 0;
+  while (report.layers[0].weights.at(4, idle) != 0) ++idle;
+  p.driver.hover(fmt::format("Expert {} Token 4", idle));
+  p.driver.frames(3);
+  CHECK(p.driver.told(fmt::format("expert {} did not take", idle)));
+  // A click pins the token, here and everywhere.
+  p.choose(fmt::format("Expert {} Token 4", taken[0]));
+  CHECK(p.state().document.query == 4);
+  // Of all layers a click goes to the one that it is in.
+  p.choose("All layers");
+  CHECK(p.driver.shown("loads"));
+  CHECK_FALSE(p.driver.shown("routing"));
+  CHECK_FALSE(p.driver.shown("Layer 2 Expert 0"));  // which has one MLP for all
+  p.driver.hover("Layer 3 Expert 1");
+  p.driver.frames(3);
+  CHECK(p.driver.told(fmt::format("layer 3 expert 1: {} tokens", report.layers[2].tokens[1])));
+  p.choose("Layer 3 Expert 1");
+  REQUIRE(p.driver.shown("routing"));
+  const auto there = experts_of(report.layers[2], 4);
+  p.driver.hover(fmt::format("Expert {} Token 4", there[0]));
+  p.driver.frames(3);
+  CHECK(p.driver.told(fmt::format("weight {:.4f}", report.layers[2].weights.at(4, there[0]))));
+}
+
+TEST_CASE("shared experts and groups come to the page too") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  Experts p("deepseek_v3-moe");
+  p.open("Experts", "experts", "routing");
+  const RoutingReport report = p.report();
+  CHECK(report.experts == 12);
+  CHECK(p.driver.shown("Expert 11 Token 0"));
+}
+
+TEST_CASE("a model without experts says which have some") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  AnalysePage p("induction");
+  p.open("Experts");
+  CHECK(p.app.settings().pages["Analyse"] == "experts");
+  CHECK_FALSE(p.driver.shown("routing"));
+}
