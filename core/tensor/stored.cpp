@@ -20,6 +20,14 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
+// Whether this instruction set converts numbers of 16 bits by itself, and not Highway in several steps.
+#undef HEADSCOPE_CONVERTS_HALVES
+#if HWY_TARGET == HWY_SCALAR || (HWY_ARCH_X86 && HWY_TARGET > HWY_AVX2)
+#define HEADSCOPE_CONVERTS_HALVES 0
+#else
+#define HEADSCOPE_CONVERTS_HALVES 1
+#endif
+
 // 32 numbers of one kind that begin at `from`, as vectors: at(d, i) are numbers i, i + 1, …
 
 struct Bf16 {
@@ -41,9 +49,21 @@ struct F16 {
   HWY_INLINE explicit F16(const std::byte* from) : from_(reinterpret_cast<const std::uint16_t*>(from)) {}
   template <class Tag>
   HWY_INLINE hn::Vec<Tag> at(Tag d, Index i) const {
-    const hn::Rebind<std::uint16_t, Tag> bits;
+    const hn::Rebind<std::uint16_t, Tag> halves;
     const hn::Rebind<hwy::float16_t, Tag> half;
-    return hn::PromoteTo(d, hn::BitCast(half, hn::LoadU(bits, from_ + i)));
+    const auto bits = hn::LoadU(halves, from_ + i);
+    const auto numbers = hn::PromoteTo(d, hn::BitCast(half, bits));
+#if HEADSCOPE_CONVERTS_HALVES
+    return numbers;
+#else  // which takes infinity and NaN for numbers
+    const hn::RebindToUnsigned<Tag> whole;
+    const auto wide = hn::PromoteTo(whole, bits), exponent = hn::Set(whole, 0x7c00u);
+    const auto special =
+        hn::Or(hn::Set(whole, 0x7f800000u), hn::Or(hn::ShiftLeft<16>(hn::And(wide, hn::Set(whole, 0x8000u))),
+                                                   hn::ShiftLeft<13>(hn::And(wide, hn::Set(whole, 0x3ffu)))));
+    return hn::IfThenElse(hn::RebindMask(d, hn::Eq(hn::And(wide, exponent), exponent)), hn::BitCast(d, special),
+                          numbers);
+#endif
   }
 
  private:
@@ -65,7 +85,7 @@ struct Q8 {
   static HWY_INLINE float Scale(const std::byte* from) {
     std::uint16_t bits;
     std::memcpy(&bits, from, sizeof bits);
-#if HWY_TARGET == HWY_SCALAR
+#if !HEADSCOPE_CONVERTS_HALVES
     return half_to_float(bits);
 #else
     const hn::FixedTag<float, 4> four;
