@@ -18,7 +18,7 @@ TEST_CASE("every site's name parses back to the site, at any layer") {
       names.insert(name(site));
     }
   CHECK(site_table().size() == site_kind_count);
-  CHECK(names.size() == 4 + 3 * (site_kind_count - 4));  // four kinds stand outside the blocks
+  CHECK(names.size() == 5 + 3 * (site_kind_count - 5));  // four kinds stand outside the blocks
 }
 
 TEST_CASE("site names are TransformerLens' hook names") {
@@ -62,7 +62,7 @@ TEST_CASE("sites have the names of TransformerLens' bridges, too") {
         all.insert(name(site, names));
       }
     const std::size_t kinds = site_kind_count - (names == HookNames::bridge);
-    CHECK(all.size() == 4 + 2 * (kinds - 4));
+    CHECK(all.size() == 5 + 2 * (kinds - 5));
     CHECK(parse_hook_names(text_of(names)) == names);
   }
   for (const char* text : {"blocks.0.attn.hook_q", "blocks.0.hook_resid_pre", "hook_out", "blocks.hook_out",
