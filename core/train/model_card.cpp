@@ -161,7 +161,10 @@ std::vector<HeadCard> measure_heads(const LoadedModel& loaded, const Task& task,
   std::vector<std::array<Mean, links>> link_means(heads);
   std::vector<std::array<Mean, metrics>> values(heads), chances(heads);
   std::array<LinkBaseline, links> baselines;
+  const auto frame = loaded.tokenizer->behind() ? 2u : 1u;  // what stands around every text
   for (const Story& story : probe_stories(task, texts)) {
+    if (loaded.tokenizer->encode(story.text).size() + frame > static_cast<std::size_t>(loaded.model->config().context))
+      continue;  // trained on rows that are cut, a model may have a context that some stories do not fit into
     RunRequest request;
     request.text = story.text;
     request.add_bos = true;
