@@ -110,6 +110,7 @@ void add_file(std::vector<Action>& all) {
   constexpr std::pair<const char*, const char*> bundled[] = {
       {"tiny-gpt2", "Open tiny-gpt2: stories, learned positions"},
       {"tiny-llama", "Open tiny-llama: stories, rotary positions"},
+      {"tiny-bert", "Open tiny-bert: stories, an encoder that tells masked words"},
       {"induction-2l", "Open induction-2l: two layers that learnt to repeat"},
       {"induction", "Open induction: two layers made by hand"}};
   for (const auto& [name, title] : bundled)

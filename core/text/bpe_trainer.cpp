@@ -191,12 +191,13 @@ std::string tokenizer_json(const TrainedBpe& bpe) {
   for (std::int32_t id = 0; id < end_id; ++id) vocab[spelling(nth(bpe.tokens, id))] = id;
   vocab[end] = end_id;
   if (bpe.masks) vocab[std::string(TrainedBpe::mask)] = bpe.mask_id();
-  const auto added = [](const std::string& name, std::int32_t id) {
-    return ordered_json{{"id", id},        {"content", name},     {"single_word", false}, {"lstrip", false},
+  // A mask takes the space before it along, as the word that it stands for would.
+  const auto added = [](const std::string& name, std::int32_t id, bool takes_space) {
+    return ordered_json{{"id", id},        {"content", name},     {"single_word", false}, {"lstrip", takes_space},
                         {"rstrip", false}, {"normalized", false}, {"special", true}};
   };
-  ordered_json added_tokens = ordered_json::array({added(end, end_id)});
-  if (bpe.masks) added_tokens.push_back(added(std::string(TrainedBpe::mask), bpe.mask_id()));
+  ordered_json added_tokens = ordered_json::array({added(end, end_id, false)});
+  if (bpe.masks) added_tokens.push_back(added(std::string(TrainedBpe::mask), bpe.mask_id(), true));
   for (const auto& [left, right] : bpe.merges)
     merges.push_back({spelling(nth(bpe.tokens, left)), spelling(nth(bpe.tokens, right))});
   const ordered_json byte_level = {

@@ -137,6 +137,8 @@ TEST_CASE("an encoder learns from its recipe, bit for bit again, and its folder 
   const auto trace = run(loaded, request, Ctx{backend});
   CHECK(trace->tokens.front().id == trace->tokens.back().id);
   CHECK(std::ranges::count(trace->tokens, true, &Token::masked) == 1);
+  // The space before it is its own, as it would be a word's.
+  CHECK(std::ranges::count(trace->tokens, "␣", &Token::label) == 0);
   CHECK(recipe_json(load_recipe(folder / "recipe.json")) == recipe_json(recipe));
 }
 
