@@ -101,9 +101,11 @@ void DocumentEditor::select(HeadId head) {
 }
 
 void DocumentEditor::pin(std::optional<Index> query, std::optional<Index> key) {
+  if (query && *query < 0) query = std::nullopt;
+  if (!query || (key && *key < 0)) key = std::nullopt;
   change("pin", [&](Document& document) {
     document.query = query;
-    document.key = query ? key : std::nullopt;
+    document.key = key;
   });
 }
 

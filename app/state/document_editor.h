@@ -43,6 +43,7 @@ class DocumentEditor {
   /// What to read of a text that is too long.
   void set_too_long(RunRequest::TooLong what);
   void select(HeadId head);
+  /// A position below zero is none; one past the text's end waits for a longer text.
   void pin(std::optional<Index> query, std::optional<Index> key = std::nullopt);
   void set_edits(std::vector<Intervention> edits);
   /// For the heads that view().edit_scope means. A spec that does not parse throws Error.

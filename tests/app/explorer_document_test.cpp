@@ -184,6 +184,13 @@ TEST_CASE("pins and selections outside the text and the model are put back insid
   CHECK_FALSE(controller.document().key);
   controller.explorer.editor.pin(9);
   CHECK_FALSE(controller.document().query);
+  // While another text is still to be computed, none knows its length; below zero there is nothing in any.
+  controller.explorer.editor.set_ids({1, 2, 3, 4, 5});
+  controller.explorer.editor.pin(-2, 1);
+  CHECK_FALSE(controller.document().query);
+  controller.explorer.editor.pin(1, -1);
+  CHECK(controller.document().query == 1);
+  CHECK_FALSE(controller.document().key);
 }
 
 TEST_CASE("a session brings back model, text, selection, edits and view, and is one step of undo") {

@@ -20,11 +20,12 @@ class Monkey {
   explicit Monkey(std::uint64_t seed) : random_(seed), folder_(scratch_dir("monkey")) {
     settings_.remember_model(reference("llama-gqa"));
     settings_.remember_model(reference("gpt2-random"));
+    settings_.remember_model(reference("families/bert"));
     settings_.remember_model("/nowhere/at all");
   }
 
   void act() {
-    switch (random_.below(12)) {
+    switch (random_.below(13)) {
       case 0:
         return explorer_.editor.set_text(text());
       case 1:
@@ -58,6 +59,8 @@ class Monkey {
         if (!hits.empty()) items[hits[random_.below(hits.size())].item].run(app_);
         return;
       }
+      case 10:
+        return explorer_.editor.toggle_masked(number(-2, 60));
       default: {
         const Action& action = actions()[random_.below(actions().size())];
         if (action.is_enabled(app_)) action.run(app_);
@@ -127,7 +130,7 @@ class Monkey {
 }  // namespace
 
 TEST_CASE("whatever is done in whatever order, nothing throws and the state stays whole") {
-  for (const std::uint64_t seed : {1, 2, 3}) {
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
     CAPTURE(seed);
     Monkey monkey(seed);
     for (int step = 0; step < 700; ++step) {
