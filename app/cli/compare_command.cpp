@@ -103,7 +103,7 @@ Compared compare_runs(Console& console, const Options& options) {
 
 struct Side {
   const Trace& trace;
-  TokenLinks links = TokenLinks::of(trace.ids());
+  TokenLinks links = TokenLinks::of(trace.tokens);
   double value(const Metric& metric, int layer, int head) const {
     return metric.value({trace.map({layer, head}), links});
   }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -15,6 +16,7 @@
 #include "core/metrics/even_head.h"
 #include "core/metrics/repeated_tokens.h"
 #include "core/run/expected_tokens.h"
+#include "core/run/masked_tokens.h"
 #include "core/trace/words.h"
 
 namespace headscope::cli {
@@ -87,9 +89,14 @@ Alphabet alphabet_of(Console& console, const Options& options, const LoadedModel
                      std::optional<std::int32_t> bos) {
   Alphabet out;
   out.vocab = loaded.model->config().dims.vocab;
-  if (options.alphabet_file.empty() && options.alphabet == "all") {
-    out.kind = out.rule = "all";
+  // What a model expects next only a decoder says.
+  const bool decoder = loaded.model->config().objective() == Objective::next_token;
+  if (options.alphabet_file.empty() && (options.alphabet == "all" || (options.alphabet == "expected" && !decoder))) {
+    out.kind = "all";
+    out.rule = decoder ? "all" : "all but those that mark places in a text";
     out.ids = whole_alphabet(out.vocab, bos);
+    const std::vector<std::int32_t> marks = decoder ? std::vector<std::int32_t>() : marks_of(loaded.tokenizer.get());
+    std::erase_if(out.ids, [&](std::int32_t id) { return std::ranges::find(marks, id) != marks.end(); });
     return out;
   }
   if (options.alphabet_file.empty() && options.alphabet == "expected") {

@@ -53,7 +53,7 @@ void TokenOption::add_to(Command& command) {
 }
 
 std::int32_t TokenOption::in(const LoadedModel& loaded, const Trace& trace, Index position) const {
-  return given.empty() ? top_next(trace, 1, static_cast<int>(position))[0].id : answer_token(loaded, given, "--token");
+  return given.empty() ? most_probable(trace, static_cast<int>(position)).id : answer_token(loaded, given, "--token");
 }
 
 void AgainstOption::add_to(Command& command) {

@@ -119,7 +119,7 @@ void add_heads(Report& report, const std::vector<HeadReport>& heads, const Trace
   for (const char* id : {"values", "chance", "classes"}) titles.push_back(only_in(Form::json, id));
   titles.push_back(for_people("class score (chance, rows of evidence, how sure)", "", Column::Align::left));
   auto& rows = report.table("heads", by_head(std::move(titles)));
-  const TokenLinks links = TokenLinks::of(trace.ids());
+  const TokenLinks links = TokenLinks::of(trace.tokens);
   for (const HeadReport& head : heads) {
     std::vector<Cell> row{to_string(head.map->id()), head.map->layer(), head.map->head()};
     Cell values = Cell::object(), chances = Cell::object();

@@ -22,7 +22,7 @@ Color hue_of(const ClassRule& rule) {
 }  // namespace
 
 std::vector<HeadReport> report_heads(const Trace& trace, const std::vector<ClassRule>& rules) {
-  const TokenLinks links = TokenLinks::of(trace.ids());
+  const TokenLinks links = TokenLinks::of(trace.tokens);
   std::vector<HeadReport> heads;
   heads.reserve(trace.maps.size());
   for (const AttentionMap& map : trace.maps) heads.push_back({&map, classify({map, links}, rules)});
@@ -57,7 +57,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const std::vector<Head
   std::vector<std::pair<std::string, std::string>> facts;
   const HeadReport* report = find(heads, head);
   if (!report) return facts;
-  const TokenLinks links = TokenLinks::of(trace.ids());
+  const TokenLinks links = TokenLinks::of(trace.tokens);
   for (const char* id : {"entropy", "effective_tokens", "sink", "mean_distance"}) {
     const Metric& each = metric(id);
     const std::string unit = each.unit.empty() ? "" : " " + std::string(each.unit);

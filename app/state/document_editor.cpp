@@ -92,7 +92,10 @@ void DocumentEditor::show_text(std::string text, HeadId head, std::optional<Inde
 }
 
 void DocumentEditor::set_too_long(RunRequest::TooLong what) {
-  change("", [&](Document& document) { document.too_long = what; });
+  change("", [&](Document& document) {
+    document.too_long = what;
+    document.masked.clear();  // positions of what was read until now
+  });
 }
 
 void DocumentEditor::select(HeadId head) {

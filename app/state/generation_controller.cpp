@@ -23,7 +23,7 @@ constexpr int cost_points = 16;
 /// the old one's.
 bool run_is_of_model(const Results& results) {
   return results.run && results.model.model && results.run->request.model == results.model_folder &&
-         continues_texts(results.model.model->config());
+         results.model.model->config().objective() == Objective::next_token;
 }
 }  // namespace
 
@@ -88,7 +88,7 @@ bool GenerationController::prompt_changed() const {
 
 bool GenerationController::model_continues() const {
   const auto& model = run_.results().model.model;
-  return !model || continues_texts(model->config());
+  return !model || model->config().objective() == Objective::next_token;
 }
 
 void GenerationController::take_prompt() {

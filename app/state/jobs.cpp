@@ -100,7 +100,7 @@ std::shared_ptr<const HeadFacts> facts(std::shared_ptr<const Trace> trace, const
   auto result = std::make_shared<HeadFacts>();
   result->trace = std::move(trace);
   result->table = head_table(*result->trace);
-  const TokenLinks links = TokenLinks::of(result->trace->ids());
+  const TokenLinks links = TokenLinks::of(result->trace->tokens);
   for (const AttentionMap& map : result->trace->maps) {
     check(stop);
     result->verdicts.push_back(classify({map, links}, default_class_rules()));

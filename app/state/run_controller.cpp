@@ -63,6 +63,8 @@ void RunController::open_model(const fs::path& folder, std::function<void(Docume
   load(path, [this, path, further = std::move(further), opened = std::move(opened)] {
     const bool first = editor_.document().model.empty();
     editor_.change("", [&](Document& document) {
+      // Which tokens there are is for the other model's tokenizer to say, and whether it is asked for any for its kind.
+      if (document.model != path) document.masked.clear();
       if (further) further(document);
       document.model = path;
       document.query = document.key = std::nullopt;

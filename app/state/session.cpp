@@ -116,7 +116,8 @@ Document document_from(const JsonView& value) {
     for (const JsonView& item : masked->elements("masked positions")) {
       JsonFields one(item);
       MaskedPosition& each = document.masked.emplace_back();
-      one.read("position", each.position, 0, most);
+      one.find("position");
+      each.position = item.at("position").small(0, most);
       std::int32_t shown = 0;
       if (one.read("shown", shown, 0, most)) each.shown = shown;
       one.done();

@@ -9,8 +9,9 @@
 namespace headscope {
 
 namespace {
-constexpr std::string_view by_interest[] = {"induction", "duplicate_token", "previous_token", "fixed_offset", "self",
-                                            "sink",      "local",           "uniform"};
+constexpr std::string_view by_interest[] = {"induction",    "duplicate_token", "previous_token", "next_token",
+                                            "fixed_offset", "punctuation",     "self",           "separator",
+                                            "sink",         "local",           "broad",          "uniform"};
 constexpr double clearly = 0.5;
 }  // namespace
 

@@ -74,7 +74,8 @@ struct TrainingController::Run {
   /// The probe text with tokens masked, and what the model takes them for: ⟨so⟩ where it is right, ⟨so|as it was⟩ else.
   std::string told(const LoadedModel& model, RunRequest request, const Ctx& ctx) const {
     request.capture = {.maps = MapStorage::none};
-    request.masked = draw_masked(tokenize(model, request), model.model->config().dims.vocab, trainer->recipe().seed);
+    request.masked = draw_masked(tokenize(model, request), marks_of(model.tokenizer.get()),
+                                 model.model->config().dims.vocab, trainer->recipe().seed);
     const auto trace = headscope::run(model, request, ctx);
     std::string out;
     for (std::size_t i = 0; i < trace->tokens.size(); ++i) {
@@ -83,7 +84,7 @@ struct TrainingController::Run {
         out += token.bytes;
         continue;
       }
-      const std::int32_t best = top_next(*trace, 1, static_cast<int>(i)).front().id;
+      const std::int32_t best = most_probable(*trace, static_cast<int>(i)).id;
       const std::string found = model.tokenizer->token(best).bytes, was = model.tokenizer->token(token.original).bytes;
       out += best == token.original ? fmt::format("⟨{}⟩", found) : fmt::format("⟨{}|{}⟩", found, was);
     }

@@ -43,6 +43,7 @@ bool is_by_head(SiteKind site) {
 }
 
 AnswerPair likely_answers(const Trace& clean, const Trace& corrupted) {
+  need_logits(clean.model);
   const int vocab = static_cast<int>(clean.logits.dim(1));
   std::vector<double> change(static_cast<std::size_t>(vocab));
   for (const NextToken& token : top_next(clean, vocab)) nth(change, token.id) += token.probability;

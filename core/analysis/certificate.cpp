@@ -170,9 +170,9 @@ double certificate_work(const ModelConfig& c) {
   const double n = std::min(static_cast<double>(c.context), static_cast<double>(built_in_text.size() + 1));
   const double each_token = static_cast<double>(parts.attention + parts.mlp) +
                             static_cast<double>(c.dims.d_model) * static_cast<double>(c.dims.vocab);
-  // A score and a share of a value for every pair that may see each other, half of all.
+  // A score and a share of a value for every pair that may see each other: half of all, in an encoder all.
   const double pairs = n * n * static_cast<double>(c.dims.layers) *
-                       static_cast<double>(c.dims.heads * (c.dims.d_head + c.dims.value_width())) / 2;
+                       static_cast<double>(c.dims.heads * (c.dims.d_head + c.dims.value_width())) / (c.causal ? 2 : 1);
   return n * each_token + pairs;
 }
 

@@ -53,9 +53,9 @@ struct CertificateRequest {
 };
 
 /// Reads the weights a second time: what the engine made of them is part of what is checked. Takes as much memory as
-/// the weights are stored in and, on one core, certificate_work() multiplications for each text of that length. Throws
-/// Error as the model's reader and read_reference(), on a text that cannot be run, and where the files are no longer
-/// those that the model was read from; Cancelled.
+/// the weights are stored in, and the largest matrix twice as float32, and, on one core, certificate_work()
+/// multiplications for each text of that length. Throws Error as the model's reader and read_reference(), on a text
+/// that cannot be run, and where the files are no longer those that the model was read from; Cancelled.
 Certificate certify(const LoadedModel& loaded, const CertificateRequest& request, const Ctx& ctx);
 
 /// Multiplications of the plain pass over the built-in text, of at most as many tokens as it has bytes.

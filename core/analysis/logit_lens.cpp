@@ -86,6 +86,7 @@ std::vector<std::int32_t> follow(const Trace& trace, std::int32_t token) {
 LogitLens logit_lens(const Model& model, const Ctx& ctx, const Trace& trace, std::span<const std::int32_t> followed,
                      int keep) {
   assert(!ctx.tap && !ctx.tape && keep >= 1);
+  need_logits(trace.model);
   const auto n = static_cast<Index>(trace.tokens.size());
   if (!followed.empty() && static_cast<Index>(followed.size()) != n)
     throw Error("logit lens", fmt::format("a token to follow at each of {} positions", n),

@@ -158,7 +158,8 @@ ModelNorm read_model_norm(const Model& model, Backend& backend, const Trace& tra
   }
   out.before = need(trace, out.before_site).packed();
   out.after = need(trace, out.after_site).packed();
-  if (out.weights.kind == NormKind::none) throw Error("norm", "a norm", "none here", config.name + " has no norms");
+  if (out.weights.kind == NormKind::none)
+    throw Error("norm", "a norm", "none here", config.name + " reads the stream there as it is");
   out.method = out.weights.kind == NormKind::layer_norm ? NormMethod::layer_norm : NormMethod::rms_norm;
   out.epsilon = config.norm_epsilon;
   out.bare = normalise(backend, out.before, out.method, out.epsilon);

@@ -72,6 +72,11 @@ PrefixCheck check_prefixes(const LoadedModel& loaded, const RunRequest& request,
   alone.capture = {.maps = MapStorage::none};
   alone.capture.all_logits = false;
   PrefixCheck out;
+  const ModelConfig& config = loaded.model->config();
+  // LongRoPE turns a long text's keys otherwise than a short one's: its beginnings alone are other texts to the model.
+  if (config.position == PositionKind::rotary && in_text(config.rotary, n) != config.rotary)
+    throw Error("loss: prefixes", fmt::format("a text of at most {} tokens", config.rotary.original_context),
+                fmt::format("{}", n), trace.model.name + " turns queries and keys by other angles in a longer one");
   for (Index i = 0; i < count; ++i) {
     const Index length = count == 1 ? 1 : 1 + i * (n - 2) / (count - 1);
     alone.ids.assign(ids.begin(), ids.begin() + length);

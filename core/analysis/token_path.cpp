@@ -19,8 +19,9 @@ WeightTying weight_tying(const Model& model) {
 
 std::set<SiteKind> token_path_sites(const Model& model) {
   const ModelConfig& c = model.config();
-  std::set<SiteKind> sites{SiteKind::embed,    SiteKind::resid_pre,  attention_input(c),
-                           SiteKind::attn_out, SiteKind::resid_post, SiteKind::final_normalized};
+  std::set<SiteKind> sites{SiteKind::embed, SiteKind::resid_pre, attention_input(c), SiteKind::attn_out,
+                           SiteKind::resid_post};
+  if (c.predicts) sites.insert(SiteKind::final_normalized);
   if (c.position == PositionKind::learned) sites.insert(SiteKind::pos_embed);
   if (c.dims.d_mlp > 0) sites.insert({mlp_input(c), SiteKind::mlp_out});
   if (c.dims.has_mid()) sites.insert(SiteKind::resid_mid);
@@ -33,7 +34,7 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
   TokenPath out;
   out.position = position_of(trace, given, "path: position");
   const auto n = static_cast<Index>(trace.tokens.size());
-  if (!trace.logits.defined() || trace.logits.dim(0) != n)
+  if (config.predicts && (!trace.logits.defined() || trace.logits.dim(0) != n))
     throw Error("path", "a trace with the logits of all positions", "one without");
   const auto add = [&](Site site, std::string name, std::string formula, bool adds, const Tensor& all) {
     PathStage& stage = out.stages.emplace_back();
@@ -68,7 +69,8 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
     const auto written = [&](const char* formula) {
       return behind ? fmt::format("norm({})", formula) : std::string(formula);
     };
-    if (before) site(SiteKind::ln1_normalized, layer, fmt::format("{} norm", layer), "norm(x)");
+    if (before && (layer > 0 || config.first_norm))
+      site(SiteKind::ln1_normalized, layer, fmt::format("{} norm", layer), "norm(x)");
     site(SiteKind::attn_out, layer, fmt::format("{} attention", layer), written("Σ heads A v W_O"), true);
     if (mlp) {
       if (config.dims.has_mid())

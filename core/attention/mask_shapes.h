@@ -30,6 +30,12 @@ struct Window {
   KeyRange bounds(Index i, Index) const { return {i - width + 1, i + 1}; }
   bool sees(Index, Index) const { return true; }
 };
+struct Around {
+  static constexpr bool solid = true;
+  Index width;
+  KeyRange bounds(Index i, Index) const { return {i - width + 1, i + width}; }
+  bool sees(Index, Index) const { return true; }
+};
 struct Dilated {
   static constexpr bool solid = false;
   Index count, step;

@@ -108,6 +108,10 @@ const std::vector<Entry>& entries() {
         "Beltagy et al., Longformer, 2020", "window 4"},
        {1},
        [](const Numbers& x, std::string spec) { return mask(Window{whole(x[0])}, std::move(spec)); }},
+      {{"around", "Window on both sides", "around W", "|i − j| < W",
+        "Each token sees itself and W − 1 neighbours on either side.", "Warner et al., ModernBERT, 2024", "around 3"},
+       {1},
+       [](const Numbers& x, std::string spec) { return mask(Around{whole(x[0])}, std::move(spec)); }},
       {{"dilated", "Dilated window", "dilated W D", "0 ≤ i − j < W·D and (i − j) mod D = 0",
         "Each token sees W tokens that lie D apart.", "Beltagy et al., Longformer, 2020", "dilated 4 2"},
        {1, 1},
@@ -423,6 +427,10 @@ std::shared_ptr<const AttentionRule> parse_mask(std::string_view spec, const std
 
 std::shared_ptr<const AttentionRule> window_rule(Index width) {
   return mask(Window{width}, fmt::format("window {}", width));
+}
+
+std::shared_ptr<const AttentionRule> around_rule(Index width) {
+  return mask(Around{width}, fmt::format("around {}", width));
 }
 
 bool hashes_vectors(std::string_view spec) {

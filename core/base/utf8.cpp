@@ -119,6 +119,11 @@ bool is_word(std::int32_t code_point) {
   }
 }
 
+bool is_punctuation(std::int32_t code_point) {
+  const utf8proc_category_t category = utf8proc_category(code_point);
+  return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
+}
+
 std::string hex_byte(unsigned char byte) {
   return fmt::format("{:02X}", byte);
 }

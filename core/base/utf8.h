@@ -40,6 +40,8 @@ std::string to_utf8(std::int32_t code_point);
 bool is_white_space(std::int32_t code_point);
 /// A letter, mark, decimal digit, letter number or connector punctuation, or a zero-width joiner (a pattern's `\w`).
 bool is_word(std::int32_t code_point);
+/// Unicode general category P: full stops, commas, brackets, quotes, dashes …
+bool is_punctuation(std::int32_t code_point);
 
 /// The byte as two upper-case hexadecimal digits.
 std::string hex_byte(unsigned char byte);

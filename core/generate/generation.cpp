@@ -47,14 +47,10 @@ std::size_t cache_bytes(const ModelDims& dims, int tokens) {
          static_cast<std::size_t>(kept_numbers(dims).numbers);
 }
 
-bool continues_texts(const ModelConfig& config) {
-  return config.causal && config.predicts;
-}
-
 Generator::Generator(LoadedModel model, RunRequest like, bool rows)
     : model_(std::move(model)), like_(std::move(like)), rows_(rows) {
   std::erase_if(like_.edits, [](const Intervention& edit) { return !edit.enabled; });
-  if (const ModelConfig& config = model_.model->config(); !continues_texts(config))
+  if (const ModelConfig& config = model_.model->config(); config.objective() != Objective::next_token)
     throw Error("generation", "a model that says what comes next", config.name,
                 config.predicts ? "an encoder reads a whole text and tells what stands where a token is masked"
                                 : "it has no logits");

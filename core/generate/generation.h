@@ -43,9 +43,6 @@ struct Transcript {
   Transcript until(std::size_t count) const;
 };
 
-/// Whether a model says what comes next.
-bool continues_texts(const ModelConfig& config);
-
 /// Whether what an edit does at one position may depend on what comes later: masks that look ahead, positions counted
 /// from the end, means over the text, other texts aligned to it. Such edits are run over the whole prefix at each step.
 bool looks_ahead(const Intervention& edit, int context);

@@ -254,7 +254,7 @@ std::shared_ptr<const Trace> open_attention(const CaptureArrays& file) {
     probability = probability && is_probability(weights, row_sum_tolerance);
   }
   place.kind = probability ? MapKind::probability : MapKind::effective;
-  const TokenLinks links = TokenLinks::of(trace->ids());
+  const TokenLinks links = TokenLinks::of(trace->tokens);
   for (place.layer = 0; place.layer < dims.layers; ++place.layer)
     append_maps(
         trace->maps, place, attention.select(0, place.layer), dims.kv_heads,

@@ -323,7 +323,7 @@ std::shared_ptr<const Trace> read_trace(const SafetensorsFile& file, const std::
     require_room(static_cast<double>(patterns.size()) * dims.heads, extents.n_query, extents.n_key, available_memory(),
                  where);
     const Rules rules{extents, parse, causal, where};
-    const TokenLinks links = TokenLinks::of(trace->ids());
+    const TokenLinks links = TokenLinks::of(trace->tokens);
     for (const auto& [layer, weights] : patterns)
       append_maps(
           trace->maps, {.layer = layer, .offset = extents.offset, .kind = extents.kind, .between_texts = between},

@@ -113,7 +113,7 @@ CorpusStatistics::CorpusStatistics(int layers, int heads, int window)
 void CorpusStatistics::add(const Trace& trace, const PassagePlace& place, ThreadPool& pool) {
   assert(trace.maps.size() * metrics().size() == cells_.size());
   const auto all = metrics();
-  const TokenLinks links = TokenLinks::of(trace.ids());
+  const TokenLinks links = TokenLinks::of(trace.tokens);
   std::vector<std::int64_t> rounded(cells_.size(), no_value);
   pool.parallel(static_cast<int>(trace.maps.size()), [&](int head, int) {
     const AttentionMap& map = nth(trace.maps, head);

@@ -41,6 +41,7 @@ ClassRule parse_rule(const JsonView& object) {
   }
   fields.find("at_least");
   rule.at_least = object.at("at_least").number();
+  fields.read("below", rule.below, rule.at_least, any);
   fields.read("times_chance", rule.times_chance, 0, any);  // 0 = chance does not matter
   fields.read("rows_at_least", rule.rows_at_least, 1, 1'000'000);
   if (fields.read("p_at_most", rule.p_at_most, 0, 1) && rule.p_at_most == 0)
@@ -159,6 +160,7 @@ const std::vector<ClassRule>& default_class_rules() {
 }
 
 double class_margin(const ClassRule& rule, double score, double chance) {
+  if (score >= rule.below) return 0;
   return score / (std::isnan(chance) ? rule.at_least : std::max(rule.at_least, rule.times_chance * chance));
 }
 

@@ -5,6 +5,7 @@
 // evidence.
 
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,12 +15,13 @@
 namespace headscope {
 
 struct ClassRule {
-  std::string id, title;     ///< "previous_token", "previous token"
-  std::string metric;        ///< id of the metric that scores it
-  double at_least = 0;       ///< threshold on the score
-  double times_chance = 1;   ///< and at least this many times what chance gives
-  std::string color;         ///< "#RRGGBB", fixed hue of the class
-  Index rows_at_least = 5;   ///< query rows that count
+  std::string id, title;                                   ///< "previous_token", "previous token"
+  std::string metric;                                      ///< id of the metric that scores it
+  double at_least = 0;                                     ///< threshold on the score
+  double below = std::numeric_limits<double>::infinity();  ///< above which another class says more
+  double times_chance = 1;                                 ///< and at least this many times what chance gives
+  std::string color;                                       ///< "#RRGGBB", fixed hue of the class
+  Index rows_at_least = 5;                                 ///< query rows that count
   double p_at_most = 0.001;  ///< what chance_bound() may be, times the candidates of which the metric takes the best
 };
 

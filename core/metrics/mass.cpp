@@ -64,7 +64,7 @@ BestOffset best_offset(const AttentionMap& map) {
   // Backwards before ahead, near before far: of equals the first stays.
   for (Index distance = std::max<Index>(2, offset - n_key + 1); distance < offset + n_query; ++distance)
     consider(distance);
-  for (Index distance = -1; distance > offset - n_key; --distance) consider(distance);
+  for (Index distance = -2; distance > offset - n_key; --distance) consider(distance);
   return best;
 }
 

@@ -24,9 +24,9 @@ struct BestOffset {
   double weight = 0;  ///< mean over the rows that have a key there; NaN when no distance qualifies
   Index tried = 0;    ///< distances that took part
 };
-/// The distance besides 0 (self) and 1 (previous token) that gets most weight. Only distances that at least half of the
-/// rows and at least two can look at take part: a single far cell says nothing about an offset. Of equals the nearest,
-/// back before ahead.
+/// The distance besides 0 (self), 1 (previous token) and −1 (next token) that gets most weight. Only distances that at
+/// least half of the rows and at least two can look at take part: a single far cell says nothing about an offset. Of
+/// equals the nearest, back before ahead.
 BestOffset best_offset(const AttentionMap& map);
 
 }  // namespace headscope

@@ -151,6 +151,9 @@ KeysOfRow self_cells(const MetricInput& in) {
 KeysOfRow previous_cells(const MetricInput& in) {
   return cells_at_distance(in, 1);
 }
+KeysOfRow next_cells(const MetricInput& in) {
+  return cells_at_distance(in, -1);
+}
 KeysOfRow offset_cells(const MetricInput& in) {
   return cells_at_distance(in, best_offset(in.map).distance);
 }
@@ -191,6 +194,16 @@ KeysOfRow local_cells(const MetricInput& in) {
     const KeyRange near = window(in, query);
     for (Index key = near.begin; key < near.end; ++key) keys.push_back(key);
   };
+}
+
+// A decoder sees none of these cells: no evidence, not none of its weight.
+double next_token(const MetricInput& in) {
+  Index rows = 0;
+  for (Index query = 0; query < in.map.n_query(); ++query)
+    rows += position(in, query) + 1 < in.map.n_key() && !in.map.masked(query, position(in, query) + 1);
+  return rows > 0 ? weight_at_distance(in.map, -1) * static_cast<double>(rows_at_distance(in.map, -1)) /
+                        static_cast<double>(rows)
+                  : nan;
 }
 
 // --- repeated tokens ------------------------------------------------------------------------------------------------
@@ -235,6 +248,39 @@ KeysOfRow duplicate_cells(const MetricInput& in) {
 }
 KeysOfRow induction_cells(const MetricInput& in) {
   return linked_cells(in, in.links.induction);
+}
+
+// --- separators, punctuation ----------------------------------------------------------------------------------------
+
+/// The share of weight on some positions of a text. Rows that see none of them have none there.
+double mass_on(const MetricInput& in, const std::vector<std::int32_t>& positions) {
+  const auto beyond = std::ranges::lower_bound(positions, in.map.n_key());
+  double sum = 0;
+  for (auto key = positions.begin(); key != beyond; ++key) sum += nth(column_mass(in.map), *key);
+  Index rows = 0;
+  for (Index query = 0; query < in.map.n_query(); ++query)
+    rows += std::any_of(positions.begin(), beyond, [&](Index key) { return !in.map.masked(query, key); });
+  return rows > 0 ? sum / static_cast<double>(rows) : nan;
+}
+
+KeysOfRow cells_on(const MetricInput& in, const std::vector<std::int32_t>& positions) {
+  return [&positions, n_key = in.map.n_key()](Index, std::vector<Index>& keys) {
+    for (const Index key : positions)
+      if (key < n_key) keys.push_back(key);
+  };
+}
+
+double separator(const MetricInput& in) {
+  return mass_on(in, in.links.separators);
+}
+double punctuation(const MetricInput& in) {
+  return mass_on(in, in.links.punctuation);
+}
+KeysOfRow separator_cells(const MetricInput& in) {
+  return cells_on(in, in.links.separators);
+}
+KeysOfRow punctuation_cells(const MetricInput& in) {
+  return cells_on(in, in.links.punctuation);
 }
 
 // --- mass -----------------------------------------------------------------------------------------------------------
@@ -340,9 +386,12 @@ constexpr Metric table[] = {
     row_of_one_text<self_attention>("self_attention", "Self", "", 1, "mean of p(key = query)", clark, self_cells),
     row_of_one_text<previous_token>("previous_token", "Previous token", "", 1,
                                     "mean of p(key = query − 1) over queries 1…", clark, previous_cells),
+    row_of_one_text<next_token>("next_token", "Next token", "", 1,
+                                "mean of p(key = query + 1) over queries that see that key: encoders", clark,
+                                next_cells),
     row_of_one_text<fixed_offset>(
         "fixed_offset", "Fixed offset", "", 1,
-        "largest mean of p(key = query − d) over distances d other than 0 and 1 that at least half of the queries "
+        "largest mean of p(key = query − d) over distances d other than −1, 0 and 1 that at least half of the queries "
         "see",
         clark, offset_cells, offsets_tried),
     {"fixed_offset_at", "Fixed offset: distance", "tokens", -infinity, infinity, "the d whose mean weight is largest",
@@ -356,6 +405,11 @@ constexpr Metric table[] = {
         "prefix_matching", "Prefix matching (induction)", "", 1,
         "mean of Σ p(keys right after earlier occurrences of the query's token) over queries that have any", olsson,
         induction_cells),
+    row<separator>("separator", "Separators", "", 1,
+                   "mean of Σ p(keys that end a text or part two: [SEP], </s> …) over queries that see any", clark,
+                   separator_cells),
+    row<punctuation>("punctuation", "Punctuation", "", 1, "mean of Σ p(punctuation) over queries that see any", clark,
+                     punctuation_cells),
     row_of_any_weights<row_mass_mean>("row_mass", "Row mass", infinity,
                                       "mean over queries of Σ_k weight; 1 for probabilities"),
     row<column_mass_top>("column_mass", "Most attended token", "", 1, "max over keys of Σ_q p / number of queries", "",
@@ -390,14 +444,14 @@ const Metric& metric(std::string_view id) {
 }
 
 std::vector<double> evaluate(const Metric& metric, const Trace& trace) {
-  const TokenLinks links = TokenLinks::of(trace.ids());
+  const TokenLinks links = TokenLinks::of(trace.tokens);
   std::vector<double> values;
   for (const AttentionMap& map : trace.maps) values.push_back(map.n_query() > 0 ? metric.value({map, links}) : nan);
   return values;
 }
 
 HeadTable head_table(const Trace& trace) {
-  const TokenLinks links = TokenLinks::of(trace.ids());
+  const TokenLinks links = TokenLinks::of(trace.tokens);
   // Heads of one model share their mask, and chance depends on nothing else.
   std::map<std::tuple<const AttentionRule*, Index, Index, Index>, std::vector<double>> chances;
   HeadTable result;

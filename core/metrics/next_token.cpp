@@ -102,4 +102,11 @@ std::vector<NextToken> top_next(const Trace& trace, int k, int query) {
   return top;
 }
 
+NextToken most_probable(const Trace& trace, int query) {
+  need_logits(trace.model);
+  const std::vector<NextToken> top = top_next(trace, 1, query);
+  if (top.empty()) throw Error(trace.model.name, "a trace with logits", "one without");
+  return top.front();
+}
+
 }  // namespace headscope

@@ -39,5 +39,7 @@ struct NextToken {
 /// The k most probable tokens that row `query` tells (−1 = that of answer_position()), probabilities over the full
 /// vocabulary, ties by id.
 std::vector<NextToken> top_next(const Trace& trace, int k, int query = -1);
+/// The first of these. Throws Error where the trace has no logits.
+NextToken most_probable(const Trace& trace, int query = -1);
 
 }  // namespace headscope

@@ -10,9 +10,10 @@ namespace {
 
 constexpr Index block_rows = 64;
 
-/// q·kᵀ and pattern·v (the values' width of `out`) of every head over the causal half, by blocks of rows.
-void attention_products(Backend& backend, const ModelDims& d, Index n, const Tensor& q, const Tensor& packed,
-                        const Tensor& out) {
+/// q·kᵀ and pattern·v (the values' width of `out`) of every head over the keys that a query sees (causal: half of
+/// them), by blocks of rows.
+void attention_products(Backend& backend, const ModelDims& d, bool causal, Index n, const Tensor& q,
+                        const Tensor& packed, const Tensor& out) {
   const int blocks = static_cast<int>((n + block_rows - 1) / block_rows);
   std::vector<Tensor> scratch(static_cast<std::size_t>(backend.pool().threads()));
   const Index panel = panels::width(), width = d.value_width();
@@ -20,11 +21,11 @@ void attention_products(Backend& backend, const ModelDims& d, Index n, const Ten
     Tensor& scores = nth(scratch, thread);
     if (!scores.defined()) scores = backend.empty({block_rows, panels::padded(n)});
     const Index first = (blocks - 1 - task / d.heads) * block_rows, rows = std::min(block_rows, n - first),
-                head = task % d.heads;
+                head = task % d.heads, keys = causal ? first + rows : n;
     panels::multiply(q.data() + first * q.stride(0) + head * d.d_head, q.stride(0), rows, d.d_head, packed.data(),
-                     panel * d.d_head, first + rows, 1.0f, nullptr, scores.mutable_data(), scores.stride(0));
-    panels::multiply(scores.data(), scores.stride(0), rows, first + rows, packed.data(), panel * n, width, 1.0f,
-                     nullptr, const_cast<float*>(out.data()) + first * out.stride(0) + head * width, out.stride(0));
+                     panel * d.d_head, keys, 1.0f, nullptr, scores.mutable_data(), scores.stride(0));
+    panels::multiply(scores.data(), scores.stride(0), rows, keys, packed.data(), panel * n, width, 1.0f, nullptr,
+                     const_cast<float*>(out.data()) + first * out.stride(0) + head * width, out.stride(0));
   });
 }
 
@@ -32,6 +33,7 @@ void attention_products(Backend& backend, const ModelDims& d, Index n, const Ten
 
 double Model::bare_products(Backend& backend, int tokens, int logit_rows) const {
   const ModelDims& d = parts_->config.dims;
+  const bool causal = parts_->config.causal;
   const Index n = tokens, q_width = Index{d.heads} * d.d_head, z_width = Index{d.heads} * d.value_width();
   Tensor x = backend.empty({n, d.d_model}), hidden = backend.empty({n, d.d_mlp}), z = backend.empty({n, z_width}),
          q_latent = backend.empty({n, d.q_latent}), kv_latent = backend.empty({n, d.kv_latent});
@@ -63,8 +65,9 @@ double Model::bare_products(Backend& backend, int tokens, int logit_rows) const 
       const Tensor out = product(!latent ? x : q.defined() ? kv_latent : d.q_latent > 0 ? q_latent : x, w);
       if (!q.defined()) q = out;
     }
-    attention_products(backend, d, n, q, packed, z);
-    multiply_adds += static_cast<double>(n) * static_cast<double>(n + 1) * static_cast<double>(q_width + z_width) / 2;
+    attention_products(backend, d, causal, n, q, packed, z);
+    multiply_adds += static_cast<double>(n) * (causal ? static_cast<double>(n + 1) / 2 : static_cast<double>(n)) *
+                     static_cast<double>(q_width + z_width);
     product(z, layer.o);
     if (layer.experts.defined()) {
       product(x, layer.experts.router);
@@ -85,7 +88,10 @@ double Model::bare_products(Backend& backend, int tokens, int logit_rows) const 
       product(hidden, layer.down);
     }
   }
-  product(x.slice(0, n - logit_rows, n), parts_->unembedding);
+  if (parts_->config.predicts) {
+    if (parts_->config.head_layer) product(x, parts_->head);
+    product(x.slice(0, n - logit_rows, n), parts_->unembedding);
+  }
   return 2 * multiply_adds;
 }
 

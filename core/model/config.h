@@ -111,6 +111,10 @@ struct ModelConfig {
   bool turns_halves() const {
     return position == PositionKind::rotary && rotary.width == 0 && rotary.layout == RotaryLayout::half_split;
   }
+  /// What a row of logits is about.
+  Objective objective() const {
+    return !predicts ? Objective::nothing : causal ? Objective::next_token : Objective::masked_token;
+  }
   bool norms_before() const { return norm_place == NormPlace::before || norm_place == NormPlace::both; }
   bool norms_behind() const { return norm_place == NormPlace::behind || norm_place == NormPlace::both; }
   bool norms_sums() const { return norm_place == NormPlace::after_sum; }

@@ -14,9 +14,9 @@ void expert_keys(ConfigMap& keys, ModelConfig& c, const ExpertKeys& names) {
   ExpertConfig& e = c.experts;
   const bool other =
       keys.reading() && !names.count_too.empty() && !keys.json().has(names.count) && keys.json().has(names.count_too);
-  keys.integer(other ? names.count_too : names.count, e.count, 1, most_experts, names.usual_count);
-  keys.integer(names.per_token, e.per_token, 1, most_experts,
-               names.usual_per_token > 0 ? std::optional(names.usual_per_token) : std::nullopt);
+  const auto usual = [](int number) { return number > 0 ? std::optional(number) : std::nullopt; };
+  keys.integer(other ? names.count_too : names.count, e.count, 1, most_experts, usual(names.usual_count));
+  keys.integer(names.per_token, e.per_token, 1, most_experts, usual(names.usual_per_token));
   if (names.width.empty())
     e.width = c.dims.d_mlp;
   else

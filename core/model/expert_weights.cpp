@@ -35,8 +35,9 @@ class ExpertReader {
       };
     };
     const auto every_second = [](const Tensor& t, Index first) {  // along the last axis
+      const Tensor numbers = t.floats();  // at once: number by number, stored weights take long to read
       const Shape halves = t.rank() == 1 ? Shape{t.dim(0) / 2, 2} : Shape{t.dim(0), t.dim(1) / 2, 2};
-      return t.reshape(halves).select(t.rank(), first).copy();  // a product wants one number behind the other
+      return numbers.reshape(halves).select(t.rank(), first).copy();  // a product wants one number behind the other
     };
     reader_.take(at + names.gate_up_of_all, {count, d, 2 * width}, each([&](RawExpert& expert, const Tensor& both) {
                    expert.gate_weight = every_second(both, 0), expert.up_weight = every_second(both, 1);

@@ -108,9 +108,7 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
       layer.k_norm =
           norm(r.k_norm_gain, r.k_norm_bias, full ? c.dims.kv_heads * head : head, index, "norm of the keys");
     }
-    layer.rule = c.window(index) == 0 ? whole
-                 : c.causal           ? window_rule(c.window(index))
-                                      : parse_mask(fmt::format("global 0 window {}", c.window(index)));
+    layer.rule = c.window(index) == 0 ? whole : c.causal ? window_rule(c.window(index)) : around_rule(c.window(index));
     if (c.turns(index)) {
       const auto same = std::ranges::find(parts->rotations, c.rotary_of(index), &Rotation::config);
       layer.rotary = static_cast<int>(same - parts->rotations.begin());
@@ -170,15 +168,7 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
     parts->unembedding = backend.linear_weights({checked(raw.unembedding, -1, "unembedding")},
                                                 {floats(raw.unembedding_bias, -1, "unembedding")}, changing);
   parts->adapted_elsewhere = raw.adapted_elsewhere;
-  parts->info = {c.name,
-                 c.family,
-                 c.dims,
-                 c.context,
-                 raw.parameters,
-                 raw.dtype,
-                 !c.predicts ? Objective::nothing
-                 : c.causal  ? Objective::next_token
-                             : Objective::masked_token};
+  parts->info = {c.name, c.family, c.dims, c.context, raw.parameters, raw.dtype, c.objective()};
   return std::shared_ptr<const Model>(new Model(std::move(parts)));
 }
 

@@ -186,19 +186,14 @@ ModelWeights Model::weights() const {
   ModelWeights out;
   out.token_embedding = m.token_embedding;
   out.position_embedding = m.position_embedding;
-  out.segment_embedding = m.segment_embedding;
   out.embedding_norm = m.embedding_norm;
   out.final_norm = m.final_norm;
-  whole(m.head, out.head, out.head_bias);
-  out.head_norm = m.head_norm;
   whole(m.unembedding, out.unembedding, out.unembedding_bias);
   for (const Layer& layer : m.layers) {
     BlockWeights& block = out.blocks.emplace_back();
     block.ln1 = layer.ln1;
     block.ln1_post = layer.ln1_post;
     block.ln2_post = layer.ln2_post;
-    block.ln1_sum = layer.ln1_sum;
-    block.ln2_sum = layer.ln2_sum;
     block.q_norm = layer.q_norm;
     block.k_norm = layer.k_norm;
     if (!layer.o.biases.empty()) block.o_bias = layer.o.biases[0];

@@ -46,7 +46,6 @@ struct ExpertWeights {
 struct BlockWeights {
   NormWeights ln1;                 ///< before attention; undefined where norms stand behind only
   NormWeights ln1_post, ln2_post;  ///< behind attention and MLP; undefined in most models
-  NormWeights ln1_sum, ln2_sum;    ///< of the stream behind attention and MLP; undefined but in encoders
   NormWeights q_norm, k_norm;      ///< of queries and keys: (d_head), or all heads' side by side; likewise
   LatentWeights latents;
   std::vector<HeadWeights> heads;
@@ -66,14 +65,11 @@ struct BlockWeights {
 struct ModelWeights {
   Tensor token_embedding;     ///< (vocab, d_model)
   Tensor position_embedding;  ///< (context, d_model)
-  Tensor segment_embedding;   ///< (segments, d_model)
   std::vector<BlockWeights> blocks;
   NormWeights embedding_norm;  ///< behind the token embedding, or the sum of all; undefined in most models
   NormWeights final_norm;      ///< undefined where the stream itself is normalised
-  Tensor head, head_bias;      ///< (d_model, d_model), (d_model): ModelConfig::head_layer
-  NormWeights head_norm;
-  Tensor unembedding;       ///< (d_model, vocab): the token embedding again when they are tied
-  Tensor unembedding_bias;  ///< (vocab)
+  Tensor unembedding;          ///< (d_model, vocab): the token embedding again when they are tied
+  Tensor unembedding_bias;     ///< (vocab)
 };
 
 /// A matrix of a block that activations are multiplied by. With latents q, k and v are those behind the latent; the

@@ -15,6 +15,7 @@ RunRequest source_request(const RunRequest& request, const std::string& text) {
   source.edits.clear();
   if (text.empty()) return source;
   source.text = text;
+  source.masked.clear();  // positions of the other text
   source.ids.clear();
   source.ids_are_whole = false;
   return source;

@@ -1,6 +1,7 @@
 #include "core/run/expected_tokens.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 
 #include "core/base/nth.h"
@@ -40,12 +41,7 @@ ExpectedTokens expected_tokens(const Model& model, std::optional<std::int32_t> b
   const int vocab = config.dims.vocab;
   const int length =
       config.context > 0 ? std::min(ExpectedTokens::most_tokens, config.context) : ExpectedTokens::most_tokens;
-  if (!config.causal || !config.predicts) {
-    ExpectedTokens all{.ids = {}, .vocab = vocab};
-    for (std::int32_t id = 0; id < vocab; ++id)
-      if (id != bos) all.ids.push_back(id);
-    return all;
-  }
+  assert(config.objective() == Objective::next_token);
   Random random(seed);
   const auto expected_after = [&](const std::vector<std::int32_t>& ids) {
     return mean_distribution(model.forward({ctx.backend, nullptr, ctx.stop, nullptr}, ids).logits);

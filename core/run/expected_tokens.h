@@ -22,8 +22,8 @@ struct ExpectedTokens {
 /// The mean is over the positions of random text that the model's own expectations made: what it expects at the start
 /// (after the BOS; without one, after random tokens of the whole vocabulary) is the distribution that the tokens of the
 /// first text are drawn from, independently of one another; what it expects along that text, of the second one's.
-/// Of a model that does not say what comes next all tokens count. `rounds` texts of `most_tokens` tokens or the
-/// context. The same seed gives the same tokens. Throws Error or Cancelled as forward() does.
+/// `rounds` texts of `most_tokens` tokens or the context. The same seed gives the same tokens. Throws Error or
+/// Cancelled as forward() does. REQUIRES a model that says what comes next.
 ExpectedTokens expected_tokens(const Model& model, std::optional<std::int32_t> bos, std::uint64_t seed, const Ctx& ctx);
 
 }  // namespace headscope

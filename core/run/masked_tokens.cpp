@@ -9,11 +9,20 @@
 
 namespace headscope {
 
-std::vector<MaskedPosition> draw_masked(std::span<const Token> tokens, int vocab, std::uint64_t seed,
-                                        const MaskingRule& rule) {
+std::vector<std::int32_t> marks_of(const Tokenizer* tokenizer) {
+  std::vector<std::int32_t> marks;
+  if (tokenizer)
+    for (const auto& mark : {tokenizer->bos(), tokenizer->behind(), tokenizer->mask()})
+      if (mark) marks.push_back(*mark);
+  return marks;
+}
+
+std::vector<MaskedPosition> draw_masked(std::span<const Token> tokens, std::span<const std::int32_t> marks, int vocab,
+                                        std::uint64_t seed, const MaskingRule& rule) {
   std::vector<int> places;
   for (std::size_t i = 0; i < tokens.size(); ++i)
-    if (tokens[i].begin >= 0) places.push_back(static_cast<int>(i));
+    if (tokens[i].begin >= 0 && std::ranges::find(marks, tokens[i].id) == marks.end())
+      places.push_back(static_cast<int>(i));
   if (places.empty()) return {};
   Random random(seed);
   const auto count = std::clamp<std::size_t>(

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "core/text/tokenizer.h"
 #include "core/trace/trace.h"
 
 namespace headscope {
@@ -23,9 +24,13 @@ struct MaskingRule {
   double share = 0.15;              ///< of the tokens are drawn, at least one
   double mask = 0.8, random = 0.1;  ///< of those are masked, or replaced by a random token; the others stay
 };
-/// Ascending. `tokens` are those of the text with what stands around it, which is never drawn (Token::begin < 0).
-/// Random tokens are ids below `vocab`. The same seed gives the same everywhere. Empty when there is nothing to draw.
-std::vector<MaskedPosition> draw_masked(std::span<const Token> tokens, int vocab, std::uint64_t seed,
-                                        const MaskingRule& rule = {});
+/// The tokens that mark places in a text and are none of its words: what stands before and behind one, and for masked
+/// ones. Empty without a tokenizer.
+std::vector<std::int32_t> marks_of(const Tokenizer* tokenizer);
+/// Ascending. `tokens` are those of the text with what stands around it, which is never drawn (Token::begin < 0), nor
+/// is any of `marks` that was written in it. Random tokens are ids below `vocab`. The same seed gives the same
+/// everywhere. Empty when there is nothing to draw.
+std::vector<MaskedPosition> draw_masked(std::span<const Token> tokens, std::span<const std::int32_t> marks, int vocab,
+                                        std::uint64_t seed, const MaskingRule& rule = {});
 
 }  // namespace headscope

@@ -13,11 +13,17 @@ std::vector<const Intervention*> edits_of(const std::vector<Intervention>& edits
     if (edit.enabled && edit.target.layer.value_or(layer) == layer) found.push_back(&edit);
   return found;
 }
+
+/// What a pass is computed from.
+bool same_text(std::span<const Token> a, std::span<const Token> b) {
+  return std::ranges::equal(a, b,
+                            [](const Token& x, const Token& y) { return x.id == y.id && x.segment == y.segment; });
+}
 }  // namespace
 
-int PassMemory::first_changed(const Model& model, const std::vector<std::int32_t>& ids,
+int PassMemory::first_changed(const Model& model, std::span<const Token> tokens,
                               const std::vector<Intervention>& edits) const {
-  if (!trace_ || model_.lock().get() != &model || trace_->ids() != ids) return 0;
+  if (!trace_ || model_.lock().get() != &model || !same_text(trace_->tokens, tokens)) return 0;
   const int layers = model.config().dims.layers;
   for (int layer = 0; layer < layers; ++layer) {
     const auto same = [](const Intervention* a, const Intervention* b) { return *a == *b; };
@@ -27,11 +33,11 @@ int PassMemory::first_changed(const Model& model, const std::vector<std::int32_t
 }
 
 std::shared_ptr<const Trace> PassMemory::source(const Model& model, const RunRequest& request, const SourceNeed& need,
-                                                const std::vector<std::int32_t>& ids) const {
+                                                std::span<const Token> tokens) const {
   const auto found = kept_.sources.find(need.text);
   if (found == kept_.sources.end() || model_.lock().get() != &model) return nullptr;
   const bool same_tokens = need.text.empty()
-                               ? found->second->ids() == ids
+                               ? same_text(found->second->tokens, tokens)
                                : request.add_bos == request_.add_bos && request.too_long == request_.too_long &&
                                      request.parse_special == request_.parse_special;
   // The need of last time is not stored but made again from its edits.

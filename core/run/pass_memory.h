@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "core/base/nth.h"
@@ -22,8 +23,7 @@ class PassMemory {
 
   /// The first block that has to be computed for these edits of this model on this text: 0 when nothing is known, the
   /// number of layers when no edit changed.
-  int first_changed(const Model& model, const std::vector<std::int32_t>& ids,
-                    const std::vector<Intervention>& edits) const;
+  int first_changed(const Model& model, std::span<const Token> tokens, const std::vector<Intervention>& edits) const;
   /// The residual stream that block `layer` ≥ 1 finds. REQUIRES layer ≤ first_changed().
   const Tensor& before(int layer) const { return nth(kept_.residuals, layer); }
   /// The trace of the last pass; its blocks below first_changed() are those of the next one.
@@ -33,7 +33,7 @@ class PassMemory {
 
   /// What the last pass's edits took from this run, when it would be the same now; else null.
   std::shared_ptr<const Trace> source(const Model& model, const RunRequest& request, const SourceNeed& need,
-                                      const std::vector<std::int32_t>& ids) const;
+                                      std::span<const Token> tokens) const;
 
   /// What one pass leaves.
   struct Kept {

@@ -79,7 +79,8 @@ MaskedPosition masked_from(const JsonView& value) {
   JsonFields fields(value);
   MaskedPosition masked;
   constexpr int most = std::numeric_limits<int>::max();
-  fields.read("position", masked.position, -most, most);
+  fields.find("position");
+  masked.position = value.at("position").small(-most);
   if (const auto shown = fields.find("shown")) masked.shown = shown->small(0);
   fields.done();
   return masked;
@@ -124,17 +125,29 @@ bool add_bos(const LoadedModel& loaded, const RunRequest& request, const std::st
   return true;
 }
 
-/// Puts behind a text what an encoder was trained to find there.
-/// How many tokens that are.
+/// Puts behind a text what an encoder was trained to find there; says how many tokens that are.
 int add_behind(const LoadedModel& loaded, const RunRequest& request, std::vector<Token>& tokens) {
   const auto behind = loaded.tokenizer ? loaded.tokenizer->behind() : std::nullopt;
-  const bool whole = !request.ids.empty() || !request.add_bos.value_or(true);  // the text as it is
+  // Where nothing is put before a text it stays as it is behind, too; ids are whole unless the request says otherwise.
+  const bool whole = (request.ids_are_whole && !request.ids.empty()) || !request.add_bos.value_or(request.ids.empty());
   if (loaded.model->config().causal || whole || !behind) return 0;
   tokens.push_back(tokens_of_ids(loaded, {*behind}).front());
   return 1;
 }
 
-/// Masks what is to be masked, says what is masked already, and tells segments apart.
+/// Tells the texts apart that separators part, as they were written: before anything is masked or cut away.
+void count_segments(const LoadedModel& loaded, std::vector<Token>& tokens) {
+  const ModelConfig& config = loaded.model->config();
+  if (config.causal || !loaded.tokenizer) return;
+  const auto separator = loaded.tokenizer->behind();
+  int segment = 0;
+  for (Token& token : tokens) {
+    token.segment = std::min(segment, std::max(config.segments - 1, 0));
+    if (token.id == separator) ++segment;
+  }
+}
+
+/// Masks what is to be masked, and says what is masked already.
 void mark(const LoadedModel& loaded, const RunRequest& request, std::vector<Token>& tokens) {
   const ModelConfig& config = loaded.model->config();
   const auto mask = loaded.tokenizer ? loaded.tokenizer->mask() : std::nullopt;
@@ -146,8 +159,8 @@ void mark(const LoadedModel& loaded, const RunRequest& request, std::vector<Toke
     const int at = each.position < 0 ? n + each.position : each.position;
     if (at < 0 || at >= n)
       throw Error("masked position", fmt::format("a position from 0 to {}", n - 1), std::to_string(each.position));
-    if (each.shown.value_or(0) >= config.dims.vocab)
-      throw Error("masked position", fmt::format("a token below {}", config.dims.vocab), std::to_string(*each.shown));
+    if (const std::int32_t shown = each.shown.value_or(0); shown < 0 || shown >= config.dims.vocab)
+      throw Error("masked position", fmt::format("a token from 0 to {}", config.dims.vocab - 1), std::to_string(shown));
     Token& token = nth(tokens, at);
     if (token.masked) continue;
     const std::int32_t original = token.id;
@@ -156,15 +169,10 @@ void mark(const LoadedModel& loaded, const RunRequest& request, std::vector<Toke
     token.bytes = written.bytes;
     token.label = written.label;
     token.masked = true;
-    token.original = original;
+    if (original != mask) token.original = original;  // where [MASK] was written, nobody knows what stood there
   }
   if (config.causal) return;
-  int segment = 0;
-  for (Token& token : tokens) {
-    if (token.id == mask) token.masked = true;
-    token.segment = std::min(segment, std::max(config.segments - 1, 0));
-    if (loaded.tokenizer && token.id == loaded.tokenizer->behind()) ++segment;
-  }
+  for (Token& token : tokens) token.masked |= token.id == mask;
 }
 
 /// How many tokens the run may have: the trained context, or more where an edit says how positions go on.
@@ -293,6 +301,7 @@ std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request
       throw Error(fmt::format("token {}", i), fmt::format("ids from 0 to {} ({})", config.dims.vocab - 1, config.name),
                   std::to_string(tokens[i].id));
   }
+  count_segments(loaded, tokens);
   cut(tokens, request, config, context, has_bos, context > behind ? behind : 0);
   mark(loaded, request, tokens);
   return tokens;
@@ -327,7 +336,7 @@ bool wants_nothing_below(const CaptureSpec& spec, int first) {
 }
 
 /// What the edits take from other texts, or from this one before them: run without edits, or known from last time.
-EditSources run_sources(const LoadedModel& loaded, const RunRequest& request, const std::vector<std::int32_t>& ids,
+EditSources run_sources(const LoadedModel& loaded, const RunRequest& request, std::span<const Token> tokens,
                         const Ctx& ctx, const PassMemory* known, const EditSources* given) {
   EditSources sources;
   for (const SourceNeed& need : sources_of(request.edits)) {
@@ -336,7 +345,7 @@ EditSources run_sources(const LoadedModel& loaded, const RunRequest& request, co
       sources[need.text] = found->second;
       continue;
     }
-    if (const auto last = known ? known->source(*loaded.model, request, need, ids) : nullptr) {
+    if (const auto last = known ? known->source(*loaded.model, request, need, tokens) : nullptr) {
       sources[need.text] = last;
       continue;
     }
@@ -361,7 +370,7 @@ std::shared_ptr<Trace> pass(const LoadedModel& loaded, const RunRequest& request
 
   const int n = static_cast<int>(trace->tokens.size());
   const std::vector<std::int32_t> ids = trace->ids();
-  const TokenLinks links = TokenLinks::of(ids);
+  const TokenLinks links = TokenLinks::of(trace->tokens);
   check_sites(*loaded.model, request.capture);
   check_targets(request.edits, trace->model.dims, n);
   trace->plan = plan_capture(request.capture, trace->model.dims, n, n);
@@ -369,7 +378,7 @@ std::shared_ptr<Trace> pass(const LoadedModel& loaded, const RunRequest& request
   LayerRange layers;
   ResidualKeeper keeper(trace->model.dims.layers);
   if (known && !ctx.tap) {
-    const int first = known->first_changed(*loaded.model, ids, request.edits);
+    const int first = known->first_changed(*loaded.model, trace->tokens, request.edits);
     if (only) {
       layers.first = std::min(first, *only);
     } else if (known->recorded(request.capture)) {
@@ -384,7 +393,8 @@ std::shared_ptr<Trace> pass(const LoadedModel& loaded, const RunRequest& request
   if (only) layers.end = *only + 1;
 
   Recorder recorder(request.capture);
-  EditScene scene{trace->model.dims, ids, run_sources(loaded, request, ids, ctx, known, given), loaded.model.get()};
+  EditScene scene{trace->model.dims, ids, run_sources(loaded, request, trace->tokens, ctx, known, given),
+                  loaded.model.get()};
   scene.heads_apart = request.capture.sites.contains(SiteKind::result);
   scene.backend = &ctx.backend;
   scene.stop = ctx.stop;
@@ -438,9 +448,7 @@ std::shared_ptr<const Trace> run_beside(const LoadedModel& loaded, const RunRequ
 }
 
 EditSources run_edit_sources(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx) {
-  std::vector<std::int32_t> ids;
-  for (const Token& token : tokenize(loaded, request)) ids.push_back(token.id);
-  return run_sources(loaded, request, ids, ctx, nullptr, nullptr);
+  return run_sources(loaded, request, tokenize(loaded, request), ctx, nullptr, nullptr);
 }
 
 std::shared_ptr<const Trace> with_all_logits(const LoadedModel& loaded, const RunRequest& request,

@@ -78,9 +78,10 @@ struct TextTooLong : Error {
   bool counted;
 };
 
-/// Tokens of the request, BOS added (and, for encoders, what stands behind a text), masked, cut to the context as asked
-/// (BOS stays when the last tokens are kept). Throws Error on empty text, ids outside the vocabulary, text longer than
-/// the context with TooLong::refuse (TextTooLong, which says by how much); Cancelled when `stop` is requested.
+/// Tokens of the request, BOS added (and, for encoders, what stands behind a text), cut to the context as asked (BOS
+/// stays when the last tokens are kept), then masked: positions count in what is left. Throws Error on empty text, ids
+/// outside the vocabulary, text longer than the context with TooLong::refuse (TextTooLong, which says by how much);
+/// Cancelled when `stop` is requested.
 std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request, const std::stop_token& stop = {});
 
 /// The whole pipeline on the calling thread: tokenize, plan, forward, trace. The request's edits come first, then

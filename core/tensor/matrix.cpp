@@ -13,8 +13,6 @@
 namespace headscope {
 namespace {
 
-// Up to here a matrix stays in one core's second-level cache, and our kernel beats the library's call (tests/bench).
-constexpr std::size_t small_matrix_bytes = std::size_t{1} << 20;
 // Rows of a task: enough to pay for streaming the weights past them, few enough to stay in cache.
 constexpr Index most_tile_rows = 64;
 
@@ -75,14 +73,15 @@ void PackedMatrix::multiply_rows(const Tensor&, const float*, Tensor&, Index, In
   throw std::logic_error("multiply_rows of a matrix that is not multiplied by rows");
 }
 
-std::shared_ptr<const PackedMatrix> PackedMatrix::pack(std::span<const Tensor> parts, ThreadPool& pool) {
+std::shared_ptr<const PackedMatrix> PackedMatrix::pack(std::span<const Tensor> parts, ThreadPool& pool,
+                                                       std::size_t small) {
   assert(!parts.empty());
   Index out = 0;
   for (const Tensor& part : parts) {
     assert(part.rank() == 2 && part.dim(0) == parts[0].dim(0));
     out += part.dim(1);
   }
-  if (static_cast<std::size_t>(parts[0].dim(0) * out) * sizeof(float) <= small_matrix_bytes)
+  if (static_cast<std::size_t>(parts[0].dim(0) * out) * sizeof(float) <= small)
     return std::make_shared<PanelMatrix>(parts);
   if (std::ranges::all_of(parts, multiplied_as_stored)) return pack_stored(parts);
   std::vector<Tensor> floats;

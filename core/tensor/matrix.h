@@ -15,8 +15,12 @@ class ThreadPool;
 class PackedMatrix {
  public:
   virtual ~PackedMatrix() = default;
-  /// The matrices of `parts`, (in, out_i) with any strides, side by side as one (in, Σ out_i).
-  static std::shared_ptr<const PackedMatrix> pack(std::span<const Tensor> parts, ThreadPool& pool);
+  /// Up to here a matrix stays in one core's second-level cache, and our kernel beats the library's call (tests/bench).
+  static constexpr std::size_t small_bytes = std::size_t{1} << 20;
+  /// The matrices of `parts`, (in, out_i) with any strides, side by side as one (in, Σ out_i). `small`: bytes as
+  /// float32 up to which it is packed as that, in panels; a larger one is multiplied as it is stored, where it can be.
+  static std::shared_ptr<const PackedMatrix> pack(std::span<const Tensor> parts, ThreadPool& pool,
+                                                  std::size_t small = small_bytes);
 
   /// out (rows, out) = x (rows, in) · W + bias. Both have unit inner stride; `bias` (out) may be null.
   /// Tiles go to whichever thread is free; the result does not depend on which took which.

@@ -158,8 +158,12 @@ std::string spelling(std::string_view bytes) {
 }  // namespace
 
 TrainedBpe train_bpe(std::span<const std::string> texts, const BpeTrainerOptions& options) {
-  if (options.vocab_size < 257)
-    throw Error("vocab_size", "at least 257 tokens: 256 bytes and end-of-text", fmt::format("{}", options.vocab_size));
+  const int specials = options.masks ? 2 : 1;
+  if (options.vocab_size < 256 + specials)
+    throw Error("vocab_size",
+                fmt::format("at least {} tokens: 256 bytes and {}", 256 + specials,
+                            options.masks ? "two special ones" : "end-of-text"),
+                fmt::format("{}", options.vocab_size));
   TrainedBpe bpe;
   std::array<std::int32_t, 256> id_of_byte{};
   for (const unsigned char byte : bytes_by_symbol()) {
@@ -168,7 +172,6 @@ TrainedBpe train_bpe(std::span<const std::string> texts, const BpeTrainerOptions
   }
   std::vector<Word> words = count_words(texts, id_of_byte);
   PairCounts pairs(words);
-  const int specials = options.masks ? 2 : 1;
   while (static_cast<int>(bpe.tokens.size()) + specials < options.vocab_size) {
     const auto [pair, count] = pairs.best();
     if (count < std::max<std::int64_t>(options.at_least, 1)) break;

@@ -17,7 +17,7 @@
 namespace headscope {
 
 struct BpeTrainerOptions {
-  int vocab_size = 512;       ///< all tokens: 256 bytes, the merges, and the end-of-text token; at least 257
+  int vocab_size = 512;       ///< all tokens: 256 bytes, the merges, and the special tokens, at least one
   std::int64_t at_least = 2;  ///< a pair seen fewer times is not merged, so that the vocabulary may stay smaller
   bool masks = false;         ///< for encoders: one token more, "[MASK]", and end-of-text behind every text too
 };

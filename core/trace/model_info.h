@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/base/error.h"
 #include "core/base/named_values.h"
 
 namespace headscope {
@@ -45,5 +46,13 @@ struct ModelInfo {
   std::string dtype = "F32";  ///< of the stored weights
   Objective objective = Objective::next_token;
 };
+
+/// Throws Error for a model without logits, of which nobody can ask for a token.
+inline void need_logits(const ModelInfo& model) {
+  if (model.objective == Objective::nothing)
+    throw Error(model.name, "a model that says which token stands or comes where",
+                "an encoder's file without the head that would tell its tokens",
+                "a file of the same model for masked tokens (…ForMaskedLM) has one");
+}
 
 }  // namespace headscope

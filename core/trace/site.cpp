@@ -68,7 +68,7 @@ constexpr std::array<SiteInfo, site_kind_count> table{{
      "what the MLP adds to the residual stream"},
     {SiteKind::resid_post, "blocks.{i}.hook_resid_post", "(query, d_model)", true, "residual stream leaving the block"},
     {SiteKind::final_normalized, "ln_final.hook_out", "(query, d_model)", false,
-     "output of the last norm, gain and bias applied"},
+     "what the unembedding reads: output of the last norm, or of the layer behind it"},
     {SiteKind::logits, "logits", "(query, vocab)", false, "scores of every token of the vocabulary"},
 }};
 

@@ -41,7 +41,7 @@ enum class SiteKind {
   mlp_unnormed,    // what the MLP puts out, where a norm stands behind it
   mlp_out,
   resid_post,        // residual stream leaving the block
-  final_normalized,  // output of the last norm
+  final_normalized,  // what the unembedding reads: output of the last norm, or of the layer behind it
   logits,
 };
 inline constexpr int site_kind_count = static_cast<int>(SiteKind::logits) + 1;

@@ -220,7 +220,7 @@ Trace in_words(const Trace& trace, const WordGroups& words, const std::function<
     joined.id = numbers.emplace(key, static_cast<std::int32_t>(numbers.size())).first->second;
     out.tokens.push_back(std::move(joined));
   }
-  const TokenLinks links = TokenLinks::of(out.ids());
+  const TokenLinks links = TokenLinks::of(out.tokens);
   for (const AttentionMap& map : trace.maps)
     if (!wanted || wanted(map.id())) out.maps.push_back(map_in_words(map, words, &links));
   return out;

@@ -32,6 +32,7 @@ class Watcher final : public Tap {
 InputGradients input_gradients(const Model& model, const Ctx& ctx, std::span<const std::int32_t> tokens,
                                const GradientOf& of) {
   assert(!ctx.tape);
+  need_logits(model.info());
   const ModelConfig& c = model.config();
   const int n = static_cast<int>(tokens.size()), row = of.position < 0 ? n - 1 : of.position;
   const bool loss = of.kind == GradientOf::Kind::loss;

@@ -170,7 +170,7 @@ std::vector<HeadCard> measure_heads(const LoadedModel& loaded, const Task& task,
     request.add_bos = true;
     request.capture.maps = MapStorage::dense;
     const auto trace = run(loaded, request, ctx);
-    const TokenLinks token_links = TokenLinks::of(trace->ids());
+    const TokenLinks token_links = TokenLinks::of(trace->tokens);
     std::array<std::vector<Query>, links> queries;
     for (std::size_t k = 0; k < links; ++k) {
       queries[k] = queries_of(story, trace->tokens, link_scores[k].kind);

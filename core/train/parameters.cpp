@@ -21,9 +21,11 @@ namespace {
 /// Gives a reader every tensor it asks for, new: so its names and shapes are learnt.
 class NewWeights final : public WeightSource {
  public:
+  /// `like`: whose names are taken where a family has had several; null: the newest.
+  explicit NewWeights(const WeightSource* like = nullptr) : like_(like) {}
   std::string where() const override { return "new weights"; }
   std::vector<std::string> names() const override { return {}; }
-  bool contains(const std::string&) const override { return true; }
+  bool contains(const std::string& name) const override { return !like_ || like_->contains(name); }
   Tensor take(const std::string& name, const Shape& shape) const override {
     made_.push_back({name, Tensor::zeros(shape)});
     return made_.back().value;
@@ -32,6 +34,7 @@ class NewWeights final : public WeightSource {
   std::vector<Parameter> made() && { return std::move(made_); }
 
  private:
+  const WeightSource* like_;
   mutable std::vector<Parameter> made_;  // in the order asked for
 };
 
@@ -132,7 +135,7 @@ Parameters Parameters::load(const std::filesystem::path& folder) {
   const ModelFiles files = ModelFiles::open(locate_model(folder));
   const WeightSource& file = *files.weights;
   (void)read_weights(file, parameters.config_);  // all there, and of the right shapes
-  NewWeights wanted;
+  NewWeights wanted(&file);                      // under the names that the file has, where a family has had several
   (void)read_weights(wanted, parameters.config_);
   parameters.all_ = std::move(wanted).made();
   for (Parameter& each : parameters.all_) {

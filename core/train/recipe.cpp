@@ -126,7 +126,8 @@ void Recipe::check(const std::string& where) const {
   check_range(model.kv_heads, 1, model.heads, shape + ": kv_heads");
   check_range(model.width, 1, 1 << 14, shape + ": width");
   check_range(model.mlp, 0, 1 << 16, shape + ": mlp");
-  check_range(model.context, 2, 1 << 16, shape + ": context");
+  // Two tokens stand around a masked text, and one has to be left to ask for.
+  check_range(model.context, task.kind == "masked" ? 3 : 2, 1 << 16, shape + ": context");
   if (task.kind == "repeated" && 2 * task.longest_period >= model.context)
     throw Error(
         shape + ": context",

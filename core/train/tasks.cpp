@@ -162,7 +162,7 @@ class MaskedStories final : public Stories {
         tokens[t].begin = tokens[t].id == end ? -1 : 0;  // what stands around texts is not asked for
       }
       std::vector<std::int32_t> targets(tokens.size(), -1);
-      for (const MaskedPosition& each : draw_masked(tokens, end, numbers.next())) {
+      for (const MaskedPosition& each : draw_masked(tokens, {}, end, numbers.next())) {
         nth(targets, each.position) =
             std::exchange(nth(tokens, each.position).id, each.shown.value_or(vocabulary().mask_id()));
       }
@@ -226,7 +226,7 @@ void check_range(int value, int low, int high, const std::string& where) {
 void TaskSettings::check(const std::string& where) const {
   if (kind != "stories" && kind != "masked" && kind != "repeated")
     throw Error(where + ": kind", "\"stories\", \"masked\" or \"repeated\"", fmt::format("\"{}\"", kind));
-  check_range(vocabulary, 257, 65536, where + ": vocabulary");
+  check_range(vocabulary, kind == "masked" ? 258 : 257, 65536, where + ": vocabulary");
   check_range(vocabulary_stories, 1, 1'000'000, where + ": vocabulary_stories");
   check_range(shortest_period, 1, 1 << 20, where + ": shortest_period");
   check_range(longest_period, shortest_period, 1 << 20, where + ": longest_period");

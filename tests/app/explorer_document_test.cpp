@@ -168,6 +168,31 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("masked tokens go with the text and the model that they were masked in; undo brings them back") {
+  const auto bundled = [](const char* name) { return source_dir() / "models" / name; };
+  Controller controller;
+  controller.explorer.run.open_model(bundled("tiny-bert"));
+  controller.explorer.editor.set_text("Tom had a red ball.");
+  controller.settle();
+  controller.explorer.editor.toggle_masked(3);
+  controller.settle();
+  REQUIRE(controller.results().run);
+  CHECK(controller.results().run->trace->tokens[3].masked);
+  controller.explorer.run.open_model(bundled("tiny-gpt2"));  // a decoder is asked for nothing
+  controller.settle();
+  CHECK(controller.message() == "");
+  CHECK(controller.document().masked.empty());
+  CHECK(controller.results().run->trace->model.name.find("gpt2") != std::string::npos);
+  controller.explorer.editor.undo();
+  controller.settle();
+  CHECK(controller.message() == "");
+  CHECK(controller.document().masked.size() == 1);
+  CHECK(controller.results().run->trace->tokens[3].masked);
+  // Another part of a text that is too long has other tokens at the same positions.
+  controller.explorer.editor.set_too_long(RunRequest::TooLong::keep_last);
+  CHECK(controller.document().masked.empty());
+}
+
 TEST_CASE("pins and selections outside the text and the model are put back inside") {
   Controller controller;
   controller.explorer.run.open_model(reference("gpt2-random"));

@@ -22,11 +22,18 @@ std::shared_ptr<const Trace> cross() {
   return open_trace(testing::reference("attention") / "cross.npz");
 }
 
+/// Of the two keys the first is punctuation and the second a separator, say.
+TokenLinks links_of(const Trace& trace) {
+  TokenLinks links = TokenLinks::of(trace.ids());
+  links.punctuation = {0};
+  links.separators = {1};
+  return links;
+}
 double value(const Trace& trace, const char* id, int head) {
-  return metric(id).value({trace.map({0, head}), TokenLinks::of(trace.ids())});
+  return metric(id).value({trace.map({0, head}), links_of(trace)});
 }
 double chance(const Trace& trace, const char* id, int head) {
-  return metric(id).chance({trace.map({0, head}), TokenLinks::of(trace.ids())});
+  return metric(id).chance({trace.map({0, head}), links_of(trace)});
 }
 }  // namespace
 
@@ -42,6 +49,9 @@ TEST_CASE("what asks for single rows and columns is measured between two texts")
   CHECK(value(*trace, "sink_first_k", 0) == doctest::Approx(1));  // there are but two keys
   CHECK(value(*trace, "column_mass", 0) == doctest::Approx((1 + 0.5 + 0.25) / 3));
   CHECK(value(*trace, "column_mass", 1) == doctest::Approx(1));
+  CHECK(value(*trace, "punctuation", 0) == doctest::Approx((1 + 0.5 + 0.25) / 3));
+  CHECK(value(*trace, "separator", 0) == doctest::Approx((0 + 0.5 + 0.75) / 3));
+  CHECK(chance(*trace, "separator", 0) == doctest::Approx(0.5));
   CHECK(value(*trace, "row_mass", 1) == doctest::Approx(1));
   CHECK(value(*trace, "effective_tokens", 1) == doctest::Approx(1));
 }
@@ -60,7 +70,7 @@ TEST_CASE("what compares places says nothing between two texts, and why") {
     // The same weights within one text are measured.
     CHECK(each.one_text);
   }
-  CHECK(silent == 8);
+  CHECK(silent == 9);
   const HeadTable table = head_table(*trace);
   CHECK(table.value.size() == 2);
   for (const AttentionMap& map : trace->maps)

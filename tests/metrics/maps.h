@@ -29,6 +29,14 @@ inline Head head_of(const Tensor& weights, const std::vector<std::int32_t>& toke
   return {std::move(links), std::move(map)};
 }
 
+/// The same of tokens that say what they are.
+inline Head head_of_text(const Tensor& weights, const std::vector<Token>& tokens,
+                         std::shared_ptr<const AttentionRule> rule) {
+  TokenLinks links = TokenLinks::of(tokens);
+  AttentionMap map = AttentionMap::dense({}, weights, std::move(rule), stats_of_weights(weights, &links, 0));
+  return {std::move(links), std::move(map)};
+}
+
 /// Row by row; shorter rows are filled with zeros up to the number of rows.
 inline Tensor rows_of(std::initializer_list<std::initializer_list<float>> rows) {
   const auto n = static_cast<Index>(rows.size());

@@ -112,11 +112,18 @@ TEST_CASE("metrics that need more tokens, on six, by hand") {
   CHECK(std::isnan(head.value("prefix_matching")));
 }
 
-TEST_CASE("a map of both directions: distances have signs, and the next token is a fixed offset of -1") {
+TEST_CASE("a map of both directions: distances have signs, and the next token has a metric of its own") {
   // Every query looks at the next token, the last one at itself; all keys are visible.
   const Head head = head_of(rows_of({{0, 1}, {0, 0, 1}, {0, 0, 0, 1}, {0, 0, 0, 1}}), {1, 2, 3, 4}, full_rule());
-  CHECK(head.value("fixed_offset") == Approx(1));
-  CHECK(head.value("fixed_offset_at") == -1);
+  CHECK(head.value("next_token") == Approx(1));
+  CHECK(head.chance("next_token") == Approx(0.25));
+  CHECK(head.value("fixed_offset") == 0);  // two ahead or back: nothing
+  const Head two_on = head_of(rows_of({{0, 0, 1}, {0, 0, 0, 1}, {1}, {0, 1}}), {1, 2, 3, 4}, full_rule());
+  CHECK(two_on.value("fixed_offset") == Approx(1));
+  CHECK(two_on.value("fixed_offset_at") == 2);  // of equals back before ahead
+  CHECK(two_on.value("next_token") == 0);
+  const Head ahead = head_of(rows_of({{0, 0, 1}, {0, 0, 0, 1}, {0.25f, 0.75f}, {0, 1}}), {1, 2, 3, 4}, full_rule());
+  CHECK(ahead.value("fixed_offset_at") == -2);
   CHECK(head.value("mean_distance") == Approx(3.0 / 4));
   CHECK(head.chance("entropy") == Approx(std::log(4.0)));
   CHECK(head.chance("sink") == Approx(0.25));
@@ -196,34 +203,53 @@ TEST_CASE("the even head's statistics are those of its weights, for masks with w
       }
 }
 
+namespace {
+/// 0 a full stop, 1 a separator, others words.
+Token token_of(std::int32_t id) {
+  Token token;
+  token.id = id;
+  token.label = token.bytes = id == 0 ? "." : "w" + std::to_string(id);
+  if (id == 1) token.label = "[SEP]", token.bytes.clear();
+  return token;
+}
+}  // namespace
+
 TEST_CASE("a value at its own chance level: the even head scores exactly what chance promises") {
-  Tensor weights = Tensor::zeros({30, 30});
-  for (Index i = 0; i < 30; ++i)
-    for (Index j = 0; j <= i; ++j) weights.ref(i, j) = 1 / static_cast<float>(i + 1);
-  std::vector<std::int32_t> tokens(30);
-  for (std::size_t i = 0; i < 30; ++i) tokens[i] = static_cast<std::int32_t>(i * i % 7);
-  const Head head = head_of(weights, tokens, causal_rule());
-  for (const Metric& entry : metrics()) {
-    if (entry.id == "fixed_offset_at") continue;
-    CHECK_MESSAGE(entry.value(head.input()) == Approx(entry.chance(head.input())).epsilon(1e-5), entry.id);
+  std::vector<Token> tokens(30);
+  for (std::size_t i = 0; i < 30; ++i) tokens[i] = token_of(static_cast<std::int32_t>(i * i % 7));
+  for (const bool causal : {true, false}) {
+    Tensor weights = Tensor::zeros({30, 30});
+    for (Index i = 0; i < 30; ++i)
+      for (Index j = 0; j < (causal ? i + 1 : 30); ++j) weights.ref(i, j) = 1 / static_cast<float>(causal ? i + 1 : 30);
+    const Head head = head_of_text(weights, tokens, causal ? causal_rule() : full_rule());
+    for (const Metric& entry : metrics()) {
+      if (entry.id == "fixed_offset_at") continue;
+      const double value = entry.value(head.input());
+      if (causal && entry.id == "next_token")  // none is seen
+        CHECK(std::isnan(value));
+      else
+        CHECK_MESSAGE(value == Approx(entry.chance(head.input())).epsilon(1e-5), entry.id);
+    }
   }
 }
 
 TEST_CASE("values stay in the range that the table states, on random heads") {
   Random random(22);
   std::map<std::string_view, int> told;
-  for (int sample = 0; sample < 30; ++sample) {
+  for (int sample = 0; sample < 60; ++sample) {
+    const bool causal = sample % 2 == 0;
     const auto n = static_cast<Index>(1 + random.below(60));
     Tensor weights = Tensor::zeros({n, n});
-    std::vector<std::int32_t> tokens;
+    std::vector<Token> tokens;
     for (Index i = 0; i < n; ++i) {
-      tokens.push_back(static_cast<std::int32_t>(random.below(9)));
+      tokens.push_back(token_of(static_cast<std::int32_t>(random.below(9))));
       double sum = 0;
       std::vector<double> raw;
-      for (Index j = 0; j <= i; ++j) sum += raw.emplace_back(std::exp(4 * static_cast<double>(random.normal())));
-      for (Index j = 0; j <= i; ++j) weights.ref(i, j) = static_cast<float>(raw[static_cast<std::size_t>(j)] / sum);
+      const Index seen = causal ? i + 1 : n;
+      for (Index j = 0; j < seen; ++j) sum += raw.emplace_back(std::exp(4 * static_cast<double>(random.normal())));
+      for (Index j = 0; j < seen; ++j) weights.ref(i, j) = static_cast<float>(raw[static_cast<std::size_t>(j)] / sum);
     }
-    const Head head = head_of(weights, tokens, causal_rule());
+    const Head head = head_of_text(weights, tokens, causal ? causal_rule() : full_rule());
     for (const Metric& entry : metrics()) {
       const double value = entry.value(head.input());
       if (std::isnan(value)) continue;

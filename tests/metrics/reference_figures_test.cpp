@@ -110,6 +110,13 @@ TEST_CASE("metrics of the small random models equal the reference figures, and s
       };
       for (const Metric& entry : metrics()) {
         const std::string id(entry.id);
+        // Of a decoder's text of numbers what looks ahead, and for punctuation, says nothing (text_marks_test.cpp).
+        const bool silent = id == "next_token" || id == "separator" || id == "punctuation";
+        if (silent) {
+          const Tensor pattern = file.tensor("blocks.0.attn.hook_pattern");
+          CHECK(std::isnan(head_of(pattern.select(0, 0), tokens, causal_rule()).value(id)));
+          continue;
+        }
         const Tensor expected = file.tensor("metrics." + id);
         for (Index layer = 0; layer < expected.dim(0); ++layer) {
           const Tensor pattern = file.tensor("blocks." + std::to_string(layer) + ".attn.hook_pattern");

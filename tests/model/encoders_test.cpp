@@ -10,15 +10,21 @@
 #include <string>
 #include <vector>
 
+#include "core/analysis/activation_patching.h"
+#include "core/analysis/logit_lens.h"
 #include "core/analysis/token_loss.h"
+#include "core/analysis/token_path.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/edits/intervention.h"
 #include "core/generate/generation.h"
 #include "core/io/safetensors.h"
 #include "core/metrics/next_token.h"
 #include "core/model/family.h"
 #include "core/model/formats/model_files.h"
 #include "core/model/plain.h"
+#include "core/run/pass_memory.h"
+#include "core/train/gradients.h"
 #include "tests/model/parity.h"
 #include "tests/support/paths.h"
 
@@ -124,12 +130,86 @@ TEST_CASE("positions that are asked for are masked, shown as something else, or 
   CHECK(run_request_from_json(to_json(request), "test") == request);
 }
 
+TEST_CASE(
+    "what a text says of itself stays: its segments under a mask and in a part of it, [MASK] that it was written "
+    "with") {
+  Encoder e;
+  const std::string two = "the cat sat[SEP]it ran";  // [CLS] the cat sat [SEP] it ran [SEP]
+  const std::vector<std::int32_t> segments{0, 0, 0, 0, 0, 1, 1, 1};
+  RunRequest request = e.of(two);
+  CHECK(e.trace(request)->segments() == segments);
+  const std::int32_t sep = e.trace(request)->tokens[4].id;
+  for (const MaskedPosition& each : {MaskedPosition{4, {}}, MaskedPosition{2, sep}}) {
+    request.masked = {each};
+    CHECK(e.trace(request)->segments() == segments);
+  }
+  // The end of a long text is of the second one still.
+  RunRequest part = e.of("the cat sat on the mat. the cat sat on the mat. the cat sat on the mat. [SEP]" +
+                         std::string("it ran on the mat. it ran on the mat. it ran on the mat. it ran on the mat. ") +
+                         "it ran on the mat. it ran on the mat. it ran on the mat. it ran on the mat.");
+  part.too_long = RunRequest::TooLong::keep_last;
+  const auto end = e.trace(part);
+  REQUIRE(end->tokens.size() == 40);
+  CHECK(end->tokens[0].segment == 0);
+  for (std::size_t i = 1; i < 40; ++i) CHECK(end->tokens[i].segment == 1);
+
+  // Where [MASK] was written nobody knows what stood there, asked for or not.
+  RunRequest written = e.of("the [MASK] sat");
+  written.masked = {{2, {}}, {3, {}}};
+  const auto masked = e.trace(written);
+  CHECK(masked->tokens[2].masked);
+  CHECK(masked->tokens[2].original == -1);
+  REQUIRE(targets(*masked).size() == 1);
+  CHECK(targets(*masked)[0].row == 3);
+  const std::vector<Token> tokens = tokenize(e.loaded, e.of("the [MASK] sat[SEP]it ran"));
+  const std::vector<std::int32_t> marks = marks_of(e.loaded.tokenizer.get());
+  CHECK(marks.size() == 3);
+  for (std::uint64_t seed = 1; seed <= 60; ++seed)
+    for (const MaskedPosition& each : draw_masked(tokens, marks, 40, seed, {.share = 0.5}))
+      CHECK(std::ranges::find(marks, tokens[static_cast<std::size_t>(each.position)].id) == marks.end());
+
+  // Ids are whole, unless the request says that something stands before them; then something stands behind, too.
+  RunRequest ids;
+  ids.ids = {7, 9};
+  CHECK(e.trace(ids)->tokens.size() == 2);
+  ids.add_bos = true;
+  CHECK(fmt::format("{}", fmt::join(e.trace(ids)->ids(), " ")) == fmt::format("{} 7 9 {}", marks[0], marks[1]));
+  ids.ids_are_whole = true;
+  CHECK(e.trace(ids)->tokens.size() == 2);
+  CHECK_THROWS_WITH_AS(run_request_from_json(R"({"model": "m", "text": "a", "masked": [{"shown": 3}]})", "test"),
+                       doctest::Contains("position"), Error);
+}
+
+TEST_CASE("masked positions are of one text, and a pass that is known is of one choice of them") {
+  Encoder e;
+  RunRequest request = e.of("the cat sat on the mat");
+  request.masked = {{5, {}}};
+  request.edits = {parse_intervention("0.0: patch z from \"it ran\"", "test")};
+  PassMemory memory;
+  const auto compare = [&] {
+    const auto known = run(e.loaded, request, Ctx{e.backend}, memory), anew = e.trace(request);
+    CHECK(known->ids() == anew->ids());
+    CHECK(absolute(known->logits, anew->logits) == 0);
+  };
+  compare();
+  for (const int position : {3, 2, 6}) {
+    request.masked = {{position, {}}};
+    compare();
+  }
+  request.text = "the cat sat[SEP]it ran";
+  request.masked = {{4, {}}};
+  compare();
+  request.text = "the cat sat[MASK]it ran";  // the same ids, other segments
+  request.masked.clear();
+  compare();
+}
+
 TEST_CASE("of ten thousand drawn tokens 80 % are masked, 10 % another, 10 % as they are; what frames a text is never") {
   std::vector<Token> tokens(202);
   for (std::size_t i = 1; i + 1 < tokens.size(); ++i) tokens[i] = {static_cast<std::int32_t>(i), "", "", 0, 1};
   int all = 0, masked = 0, other = 0, same = 0;
   for (std::uint64_t seed = 1; all < 10000; ++seed) {
-    const auto drawn = draw_masked(tokens, 100000, seed);
+    const auto drawn = draw_masked(tokens, {}, 100000, seed);
     CHECK(drawn.size() == 30);  // 15 % of 200
     CHECK(std::ranges::is_sorted(drawn));
     CHECK(std::ranges::adjacent_find(drawn, {}, &MaskedPosition::position) == drawn.end());
@@ -147,8 +227,8 @@ TEST_CASE("of ten thousand drawn tokens 80 % are masked, 10 % another, 10 % as t
   CHECK(std::abs(share(masked) - 0.8) < 4 * std::sqrt(0.8 * 0.2 / all));  // four standard deviations
   CHECK(std::abs(share(other) - 0.1) < 4 * std::sqrt(0.1 * 0.9 / all));
   CHECK(std::abs(share(same) - 0.1) < 4 * std::sqrt(0.1 * 0.9 / all));
-  CHECK(draw_masked(tokens, 100000, 5) == draw_masked(tokens, 100000, 5));
-  CHECK(draw_masked({}, 10, 1).empty());
+  CHECK(draw_masked(tokens, {}, 100000, 5) == draw_masked(tokens, {}, 100000, 5));
+  CHECK(draw_masked({}, {}, 10, 1).empty());
 }
 
 TEST_CASE("a long text keeps what stands behind it") {
@@ -200,6 +280,23 @@ TEST_CASE("a file of a bare encoder gives maps and streams, and no logits") {
   CHECK(token_losses(*trace).empty());
   request.capture.sites = {SiteKind::final_normalized};
   CHECK_THROWS_AS(run(loaded, request, Ctx{backend}), Error);
+
+  // What asks for a token says so; what does not works.
+  const Ctx ctx{backend};
+  const Model& model = *loaded.model;
+  request.capture.sites = logit_lens_sites(model);
+  const auto recorded = run(loaded, request, ctx);
+  const auto refused = [](auto&& what) { CHECK_THROWS_WITH_AS(what(), doctest::Contains("without the head"), Error); };
+  refused([&] { most_probable(*trace); });
+  refused([&] { logit_lens(model, ctx, *recorded, {}, 3); });
+  refused([&] { input_gradients(model, ctx, trace->ids(), {}); });
+  refused([&] { likely_answers(*trace, *trace); });
+  CHECK(model.bare_products(backend, 5, 5) > 0);
+  RunRequest path = request;
+  path.capture = {.maps = MapStorage::none, .sites = token_path_sites(model)};
+  const TokenPath read = read_token_path(model, *run(loaded, path, ctx), 1);
+  CHECK(read.stages.size() > 3);
+  CHECK(read.answers.empty());
 }
 
 TEST_CASE("a file whose norms have gamma and beta, as older ones do, is the same model") {

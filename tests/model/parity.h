@@ -24,7 +24,10 @@ struct Subject {
   std::unique_ptr<Backend> backend = std::make_unique<Backend>(2);
   LoadedModel loaded;
 
-  explicit Subject(const std::filesystem::path& folder) { loaded.model = Model::load(folder, *backend); }
+  explicit Subject(const std::filesystem::path& folder, std::unique_ptr<Backend> other = nullptr) {
+    if (other) backend = std::move(other);
+    loaded.model = Model::load(folder, *backend);
+  }
 
   /// Every site of the model and dense maps, or no sites and factored maps.
   std::shared_ptr<const Trace> trace(const std::vector<std::int32_t>& ids, MapStorage maps, bool sites) const {

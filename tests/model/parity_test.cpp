@@ -119,6 +119,10 @@ TEST_CASE("every metric of every head, and its chance level, agrees with the for
       for (std::size_t column = 0; column < metrics().size(); ++column) {
         const std::string id(metrics()[column].id);
         CAPTURE(id);
+        if (id == "next_token" || id == "separator" || id == "punctuation") {  // tests/metrics/text_marks_test.cpp
+          for (std::size_t head = 0; head < heads; ++head) CHECK(std::isnan(table.value[head][column]));
+          continue;
+        }
         REQUIRE(expected.contains("metrics." + id));
         const Tensor truth = expected.tensor("metrics." + id);
         const Tensor chance = expected.tensor("chance." + id);

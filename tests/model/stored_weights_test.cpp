@@ -66,11 +66,22 @@ fs::path rounded(const fs::path& from, Stored kind, bool as_stored) {
   return folder;
 }
 
+/// Multiplies even by small matrices as they are stored: the models here have no others.
+class AsStored final : public Backend {
+ public:
+  using Backend::Backend;
+
+ protected:
+  std::shared_ptr<const PackedMatrix> pack(std::span<const Tensor> weights) override {
+    return PackedMatrix::pack(weights, pool(), 0);
+  }
+};
+
 /// A model as it is stored, and the same numbers in F32.
 struct Twins {
   Subject stored, floats;
   explicit Twins(const fs::path& folder, Stored kind = Stored::bf16)
-      : stored(rounded(folder, kind, true)), floats(rounded(folder, kind, false)) {}
+      : stored(rounded(folder, kind, true), std::make_unique<AsStored>(2)), floats(rounded(folder, kind, false)) {}
   const Model& a() const { return *stored.loaded.model; }
   const Model& b() const { return *floats.loaded.model; }
 };

@@ -82,15 +82,23 @@ TEST_CASE("with a memory, an edit of any layer gives bit for bit what the whole 
   }
 }
 
+namespace {
+std::vector<Token> tokens_of(const std::vector<std::int32_t>& ids) {
+  std::vector<Token> tokens(ids.size());
+  for (std::size_t i = 0; i < ids.size(); ++i) tokens[i].id = ids[i];
+  return tokens;
+}
+}  // namespace
+
 TEST_CASE("the first block to compute is the first whose edits differ") {
   Controller controller("gpt2-random");
   const Model& model = *controller.loaded.model;
   PassMemory memory;
-  CHECK(memory.first_changed(model, controller.request.ids, {}) == 0);
+  CHECK(memory.first_changed(model, tokens_of(controller.request.ids), {}) == 0);
   controller.request.edits = {{{1, 0}, SetTemperature{2}}};
   run(controller.loaded, controller.request, controller.ctx, memory);
   const auto first = [&](std::vector<Intervention> edits) {
-    return memory.first_changed(model, controller.request.ids, edits);
+    return memory.first_changed(model, tokens_of(controller.request.ids), edits);
   };
   CHECK(first(controller.request.edits) == 2);  // the same again: two layers, none changed
   CHECK(first({{{1, 0}, SetTemperature{3}}}) == 1);
@@ -99,9 +107,9 @@ TEST_CASE("the first block to compute is the first whose edits differ") {
   CHECK(first({{{0, 0}, SetTemperature{2}}}) == 0);
   CHECK(first({{{}, SetTemperature{2}}}) == 0);                                          // all heads
   CHECK(first({{{0, 0}, SetTemperature{9}, false}, {{1, 0}, SetTemperature{2}}}) == 2);  // what is off does nothing
-  CHECK(memory.first_changed(model, {1, 2, 3}, controller.request.edits) == 0);
+  CHECK(memory.first_changed(model, tokens_of({1, 2, 3}), controller.request.edits) == 0);
   const auto twin = Model::load(controller.folder, controller.backend);
-  CHECK(memory.first_changed(*twin, controller.request.ids, controller.request.edits) == 0);
+  CHECK(memory.first_changed(*twin, tokens_of(controller.request.ids), controller.request.edits) == 0);
 }
 
 TEST_CASE("a run that records something else, or is watched by a tap, is computed whole") {
@@ -121,7 +129,7 @@ TEST_CASE("residual streams that would take too much memory are not kept") {
   Controller controller("gpt2-random");
   PassMemory small(100);
   run(controller.loaded, controller.request, controller.ctx, small);
-  CHECK(small.first_changed(*controller.loaded.model, controller.request.ids, {}) == 0);
+  CHECK(small.first_changed(*controller.loaded.model, tokens_of(controller.request.ids), {}) == 0);
   CHECK_FALSE(small.trace());
 }
 
@@ -159,7 +167,7 @@ TEST_CASE("the logits of every position come after: the same bits, whether the p
     const auto last = run(controller.loaded, controller.request, controller.ctx, memory);
     REQUIRE(last->logits.dim(0) == 1);
     const std::vector<std::int32_t> ids = last->ids();
-    CHECK(memory.first_changed(*controller.loaded.model, ids, controller.request.edits) ==
+    CHECK(memory.first_changed(*controller.loaded.model, tokens_of(ids), controller.request.edits) ==
           controller.loaded.model->config().dims.layers);
     check_same(*with_all_logits(controller.loaded, controller.request, last, controller.ctx, memory), *whole);
     memory.forget();

@@ -77,4 +77,17 @@ void check_gradients(const GradientCheck& check, std::uint64_t seed) {
   CHECK(found[0] == found[1]);  // the same bits, whatever the threads
 }
 
+Slopes slopes(float& number, const std::function<double()>& value, float step) {
+  const float was = number;
+  const auto over = [&](float by) {
+    number = was + by;
+    const double above = value();
+    number = was - by;
+    const double below = value();
+    number = was;
+    return (above - below) / (2 * static_cast<double>(by));
+  };
+  return {over(step), over(2 * step)};
+}
+
 }  // namespace headscope::testing

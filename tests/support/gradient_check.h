@@ -22,4 +22,11 @@ struct GradientCheck {
 /// Checks the op's result and its gradients (of a random weighting of the result), with one thread and with three.
 void check_gradients(const GradientCheck& check, std::uint64_t seed);
 
+/// How `value` changes with one number it is computed from: central differences, over ±step and over ±2 step. Where
+/// they differ, something turns in between.
+struct Slopes {
+  double near = 0, far = 0;
+};
+Slopes slopes(float& number, const std::function<double()>& value, float step = 4e-3f);
+
 }  // namespace headscope::testing

@@ -30,7 +30,7 @@ TEST_CASE("links of a short text are what the definition says, by hand") {
   CHECK(row(links.induction, 2) == Keys{1});
   CHECK(row(links.induction, 3) == Keys{1, 3});  // the key after position 2 is the query itself
   CHECK(row(links.induction, 5) == Keys{2});
-  CHECK(TokenLinks::of({}).duplicate.rows() == 0);
+  CHECK(TokenLinks::of(Keys{}).duplicate.rows() == 0);
 }
 
 TEST_CASE("links of random texts agree with a search over all pairs") {

@@ -13,10 +13,12 @@
 #include "core/run/run_request.h"
 #include "core/train/evaluation.h"
 #include "core/train/trainer.h"
+#include "tests/support/gradient_check.h"
 #include "tests/support/paths.h"
 
 using namespace headscope;
 using headscope::testing::reference;
+using headscope::testing::slopes;
 
 namespace {
 Recipe small_recipe() {
@@ -96,15 +98,7 @@ TEST_CASE("the gradient of a masked loss reaches every tensor of every encoder, 
       CAPTURE(each.name);
       const Tensor gradient = tape.gradient(each.value).packed();
       for (Index i = 1; i < each.value.size(); i += std::max<Index>(each.value.size() / 5, 1)) {
-        float& number = each.value.mutable_data()[i];
-        const float was = number;
-        const auto at = [&](float by) {
-          number = was + by;
-          const double value = loss();
-          number = was;
-          return value;
-        };
-        const double near = (at(4e-3f) - at(-4e-3f)) / 8e-3, far = (at(8e-3f) - at(-8e-3f)) / 16e-3;
+        const auto [near, far] = slopes(each.value.mutable_data()[i], loss);
         if (std::abs(near - far) > 5e-3) continue;  // a ReLU turns in between
         CHECK(gradient.data()[i] == doctest::Approx((4 * near - far) / 3).epsilon(0.02).scale(0.02));
         if (std::abs(near) > 1e-3) moved.insert(each.name);

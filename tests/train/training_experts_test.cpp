@@ -8,10 +8,12 @@
 
 #include "core/base/error.h"
 #include "core/train/parameters.h"
+#include "tests/support/gradient_check.h"
 #include "tests/support/paths.h"
 
 using namespace headscope;
 using headscope::testing::reference;
+using headscope::testing::slopes;
 
 TEST_CASE(
     "the gradient of the loss reaches routers and experts of a model, a few numbers of each tensor by moving them") {
@@ -37,15 +39,7 @@ TEST_CASE(
       CAPTURE(each.name);
       const Tensor gradient = tape.gradient(each.value).packed();
       for (Index i = 1; i < each.value.size(); i += each.value.size() / 3) {
-        float& number = each.value.mutable_data()[i];
-        const float was = number;
-        const auto at = [&](float by) {
-          number = was + by;
-          const double value = loss();
-          number = was;
-          return value;
-        };
-        const double slope = (at(4e-3f) - at(-4e-3f)) / 8e-3, wide = (at(8e-3f) - at(-8e-3f)) / 16e-3;
+        const auto [slope, wide] = slopes(each.value.mutable_data()[i], loss);
         if (std::abs(slope - wide) > 1e-3) continue;  // a token goes to another expert in between
         CHECK(gradient.data()[i] == doctest::Approx(slope).epsilon(0.02).scale(0.02));
         if (std::abs(slope) > 1e-3) ++(router ? routers : experts);

@@ -83,7 +83,7 @@ class FeedForwardPage final : public ReadingPage {
               [layer, row, token = token_.id](const ReadingSource& source, const Ctx& ctx) {
                 AttributionOf of;
                 of.position = std::min(row, static_cast<Index>(source.trace->tokens.size()) - 1);
-                of.token = token ? *token : top_next(*source.trace, 1, static_cast<int>(of.position)).front().id;
+                of.token = token ? *token : most_probable(*source.trace, static_cast<int>(of.position)).id;
                 return read_feed_forward(*source.model.model, ctx.backend, *source.trace, layer, of, 24, 4);
               });
     const auto answer = job_.answer();

@@ -71,7 +71,7 @@ class LogitLensPage final : public ReadingPage {
     const Index row = c.trace() ? pinned_row(c, *c.trace()) : 0;
     job_.want(c, logit_lens_sites(*c.results().model.model), fmt::format("{} {}", token, answer ? row : -1),
               [token, answer, row](const ReadingSource& source, const Ctx& ctx) {
-                const std::int32_t of = answer ? top_next(*source.trace, 1, static_cast<int>(row)).front().id : token;
+                const std::int32_t of = answer ? most_probable(*source.trace, static_cast<int>(row)).id : token;
                 return logit_lens(*source.model.model, ctx, *source.trace, follow(*source.trace, of));
               });
   }

@@ -78,12 +78,12 @@ class SaliencyPage final : public ReadingPage {
     if (logit_.against.id) of.kind = GradientOf::Kind::logit_difference, of.other = *logit_.against.id;
     job_.want(c, {}, fmt::format("{} {} {}", row, logit_.token.id.value_or(-1), logit_.against.id.value_or(-1)),
               [of, chosen = logit_.token.id, memory = c.jobs.memory()](const ReadingSource& source, const Ctx& ctx) {
-                const auto most_probable = [&] {
+                const auto usual = [&] {
                   const auto whole = with_all_logits(source.model, source.run->request, source.trace, ctx, *memory);
-                  return top_next(*whole, 1, of.position).front().id;
+                  return most_probable(*whole, of.position).id;
                 };
                 GradientOf asked = of;
-                asked.token = chosen ? *chosen : most_probable();
+                asked.token = chosen ? *chosen : usual();
                 return Read{asked.token, read_saliency(source.model, source.run->request, ctx, *source.trace, asked)};
               });
   }

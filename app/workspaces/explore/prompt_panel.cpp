@@ -104,7 +104,7 @@ void mask_row(const PageContext& c) {
     std::vector<Token> whole = trace.tokens;
     for (Token& token : whole)
       if (token.original >= 0) token.id = token.original;
-    c.editor.set_masked(draw_masked(whole, trace.model.dims.vocab, seed));
+    c.editor.set_masked(draw_masked(whole, marks_of(c.results().model.tokenizer.get()), trace.model.dims.vocab, seed));
   }
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) {
     const auto kept =

@@ -22,7 +22,7 @@ void modernbert_keys(ConfigMap& keys, ModelConfig& c) {
   // A token sees half of `local_attention` on either side.
   int every = 3, reach = 0;
   for (const int window : c.windows) reach = std::max(reach, 2 * (window - 1));
-  keys.integer("local_attention", reach, 2, config_limits::context, 128);
+  if (keys.reading() || reach > 0) keys.integer("local_attention", reach, 2, config_limits::context, 128);
   if (keys.reading()) keys.integer("global_attn_every_n_layers", every, 1, config_limits::layers, 3);
   keys.layer_types(c, reach / 2 + 1, [&](int layer) { return layer % every != 0; });
   keys.rotary_by_window(c, 160000, 10000, "local_rope_theta", "global_rope_theta");

@@ -263,6 +263,10 @@ void deepseek_more(const GgufFile&, json& config) {
     config["rope_scaling"]["mscale"] = config["rope_scaling"]["mscale_all_dim"] = 10 * m->get<double>();
   constexpr std::int64_t sigmoid = 2;
   if (whole(config, "expert_gating_func") != sigmoid) {
+    if (experts == 160 && !config.contains("n_group")) {  // the published V2, whose older files leave it out
+      config["n_group"] = 8;
+      config["topk_group"] = 3;
+    }
     config["topk_method"] = whole(config, "n_group") > 1 ? "group_limited_greedy" : "greedy";
     return;
   }
