@@ -76,6 +76,7 @@ Compared compare_runs(Console& console, const Options& options) {
   if (!options.with_text.empty()) {
     other.text = options.with_text;
     other.ids.clear();
+    other.masked.clear();  // positions of the first text
   }
   if (!options.with_model.empty()) {
     Input second;
@@ -87,6 +88,7 @@ Compared compare_runs(Console& console, const Options& options) {
   Compared out;
   const LoadedModel model = load_model(request.model, console.backend());
   const LoadedModel second = other.model == request.model ? model : load_model(other.model, console.backend());
+  if (!options.with_model.empty()) other.masked = masks_for(second, model, other);
   out.a = run_request(console, model, request).trace;
   out.b = run_request(console, second, other).trace;
   Input other_input = options.input;
@@ -133,9 +135,10 @@ void add_next(Report& report, const Compared& c, int top) {
                 b[i].probability});
     return;
   }
-  auto& rows = report.table("", {"next token", share(c.name_a), share(c.name_b)}, Form::text);
-  const auto change = next_token_change(*c.a, *c.b, top, static_cast<int>(c.a->tokens.size()) - 1,
-                                        static_cast<int>(c.b->tokens.size()) - 1);
+  auto& rows =
+      report.table("", {prediction_words(c.a->model.objective).token, share(c.name_a), share(c.name_b)}, Form::text);
+  const auto change = next_token_change(*c.a, *c.b, top, static_cast<int>(answer_position(*c.a)),
+                                        static_cast<int>(answer_position(*c.b)));
   for (const auto& token : change.tokens)
     rows.add({label_of(c.tokenizer_a.get(), token.id), token.before, token.after});
 }

@@ -72,8 +72,9 @@ void mask(Console& console, const MaskOptions& options) {
     changed.edits.push_back({{}, SetMask{options.spec}});
     const Opened before = run_request(console, load_model(plain.model, console.backend()), plain);
     const Opened after = run_request(console, before.loaded, changed);
-    console.print_line(fmt::format("loss {:.4f} → {:.4f} nats with it in every head; KL of the next token {:.4f} nats",
+    console.print_line(fmt::format("loss {:.4f} → {:.4f} nats with it in every head; KL of the {} {:.4f} nats",
                                    mean_loss(*before.trace), mean_loss(*after.trace),
+                                   prediction_words(before.trace->model.objective).token,
                                    next_token_change(*before.trace, *after.trace, 1).kl));
   }
   options.picture.write(console, [&](const Style& style) {

@@ -10,6 +10,7 @@
 #include "app/render/reading_pictures.h"
 #include "core/analysis/alternatives.h"
 #include "core/analysis/whatif.h"
+#include "core/metrics/next_token.h"
 #include "viz/scene/framed.h"
 #include "viz/scene/map_cells.h"
 
@@ -106,7 +107,8 @@ Report Massive::read(const ReadRun& run) const {
     out.fact({"zeroed", "set to 0", zeroed.zeroed.size()});
     out.fact({"loss_before", "loss before", zeroed.loss_before});
     out.fact({"loss_after", "loss with them at 0", zeroed.loss_after});
-    out.fact({"kl", "KL(before ‖ after) of the next token", zeroed.kl});
+    out.fact({"kl", fmt::format("KL(before ‖ after) of the {}", prediction_words(run.trace->model.objective).token),
+              zeroed.kl});
     for (std::size_t layer = 0; layer < zeroed.sink_before.size(); ++layer) {
       out.fact({fmt::format("sink_before_{}", layer), fmt::format("layer {}: weight on the first token before", layer),
                 zeroed.sink_before[layer]});

@@ -188,6 +188,7 @@ void CompareController::ask(const Question& question) {
                  } else if (with == With::text) {
                    other.text = text;
                    other.ids.clear();
+                   other.masked.clear();  // positions of the first text
                    b = {"B", headscope::run(model, other, ctx), model.tokenizer};
                  } else {
                    const FilesStamp files = FilesStamp::of(folder);
@@ -195,6 +196,7 @@ void CompareController::ask(const Question& question) {
                      *second = {folder, files, load_model(folder, ctx.backend, {ctx.stop, ctx.progress})};
                    other.model = folder;
                    other.edits.clear();  // they name layers and heads of the first model
+                   other.masked = masks_for(second->model, model, run->request);
                    if (run->request.ids.empty() || !model.tokenizer) {
                      b.run = headscope::run(second->model, other, ctx);
                    } else {  // ids mean nothing to another vocabulary: the text they stand for

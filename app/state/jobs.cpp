@@ -62,6 +62,7 @@ std::shared_ptr<const TracedRun> trace(const LoadedModel& model, const RunReques
   result->request = request;
   result->trace = headscope::run(model, request, ctx, memory);
   result->next = top_next(*result->trace, next_tokens);
+  result->masked = masked_answers(*result->trace);
   result->words = word_groups(result->trace->tokens);
   result->word_tokens = std::make_shared<Trace>(in_words(*result->trace, result->words, [](HeadId) { return false; }));
   return result;
@@ -157,6 +158,7 @@ std::shared_ptr<const EditEffect> effect(std::shared_ptr<const Trace> before, st
   result->before = std::move(before);
   result->after = std::move(after);
   result->change = next_token_change(*result->before, *result->after, next_tokens);
+  result->masked_before = masked_answers(*result->before);
   std::vector<int> same(result->before->tokens.size());
   std::iota(same.begin(), same.end(), 0);
   for (const HeadDifference& head : head_differences(*result->before, *result->after, same, compared_rows, stop))

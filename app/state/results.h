@@ -25,6 +25,7 @@ struct TracedRun {
   RunRequest request;
   std::shared_ptr<const Trace> trace;  ///< with the logits of the last position; with_all_logits() knows the others
   std::vector<NextToken> next;         ///< after the last token, most probable first
+  std::vector<MaskedAnswer> masked;    ///< of an encoder: what it says of every masked token
   WordGroups words;                    ///< of its tokens
   /// The trace in words, without maps: their labels. Null between two texts, which have no words in common.
   std::shared_ptr<const Trace> word_tokens;
@@ -55,6 +56,7 @@ struct HeadDetail {
 struct EditEffect {
   std::shared_ptr<const Trace> before, after;
   NextTokenChange change;
+  std::vector<MaskedAnswer> masked_before;  ///< TracedRun::masked without the edits
   /// Mean over the queries of half the sum of |weight before − after|, per head; rows as in before->maps. 0 = the same
   /// pattern, 1 = no weight in common.
   std::vector<double> moved;

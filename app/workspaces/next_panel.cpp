@@ -32,22 +32,38 @@ std::string before_after(const EditEffect* effect, double before, double now) {
 
 }  // namespace
 
+const NextPanel::Asked& NextPanel::asked(const PageContext& c, const EditEffect* effect) {
+  constexpr int listed = 20;
+  const TracedRun& run = *c.results().run;
+  const std::shared_ptr<const Trace> before = effect ? effect->before : nullptr;
+  const Index usual = answer_position(*run.trace);
+  const Index pinned = c.state().document.query.value_or(usual);
+  const bool masked = pinned < static_cast<Index>(run.trace->tokens.size()) && nth(run.trace->tokens, pinned).masked;
+  const Index at = masked ? pinned : usual;
+  if (asked_.of == run.trace && asked_.before == before && asked_.at == at) return asked_;
+  const int row = static_cast<int>(at);
+  asked_ = {run.trace, before, at, at == usual ? run.next : top_next(*run.trace, listed, row), {}};
+  if (effect)
+    asked_.change = at == usual ? effect->change : next_token_change(*effect->before, *effect->after, listed, row, row);
+  return asked_;
+}
+
 void NextPanel::tokens(const PageContext& c, const EditEffect* effect) {
-  const auto& run = c.results().run;
-  const Trace& trace = *run->trace;
-  const Index at = answer_position(trace);
+  const Asked& answer = asked(c, effect);
+  const Trace& trace = *answer.of;
+  const Index at = answer.at;
   const Token& answered = nth(trace.tokens, at);
   switch (trace.model.objective) {
     case Objective::next_token:
       section(c.ui, "NEXT TOKEN", effect ? "before → after, %" : "after the last token");
       break;
     case Objective::masked_token:
-      section(c.ui, "MASKED TOKEN",
-              !answered.masked ? ""
-              : answered.original < 0
-                  ? fmt::format("at {}{}", at, effect ? " · before → after, %" : "")
-                  : fmt::format("at {}, where {} stood{}", at, label_of(c.results(), answered.original),
-                                effect ? " · before → after, %" : ""));
+      section(
+          c.ui, "MASKED TOKEN",
+          !answered.masked
+              ? ""
+              : fmt::format("{}{}{}", at, answered.original < 0 ? "" : " " + label_of(c.results(), answered.original),
+                            effect ? " · before → after, %" : ""));
       if (answered.masked) break;
       return note(
           c.ui,
@@ -62,8 +78,8 @@ void NextPanel::tokens(const PageContext& c, const EditEffect* effect) {
   std::vector<std::int32_t> ids;
   if (effect) {
     double largest = 1e-9;
-    for (const auto& token : effect->change.tokens) largest = std::max({largest, token.before, token.after});
-    for (const auto& token : effect->change.tokens) {
+    for (const auto& token : answer.change.tokens) largest = std::max({largest, token.before, token.after});
+    for (const auto& token : answer.change.tokens) {
       if (bars.size() == 6) break;
       ids.push_back(token.id);
       bars.push_back({label_of(c.results(), token.id), token.after / largest, token.before / largest,
@@ -73,8 +89,8 @@ void NextPanel::tokens(const PageContext& c, const EditEffect* effect) {
                                   token.id, token.before, token.after)});
     }
   } else {
-    const double largest = run->next.empty() ? 1 : run->next.front().probability;
-    for (const NextToken& token : run->next) {
+    const double largest = answer.next.empty() ? 1 : answer.next.front().probability;
+    for (const NextToken& token : answer.next) {
       if (bars.size() == 6) break;
       ids.push_back(token.id);
       bars.push_back({label_of(c.results(), token.id), token.probability / largest, -1,
@@ -91,18 +107,58 @@ void NextPanel::tokens(const PageContext& c, const EditEffect* effect) {
     c.editor.view().contrast = pair;
   }
   if (effect)
-    fact(c.ui, "KL(before ‖ after)", fmt::format("{:.4f} nats", effect->change.kl), nullptr,
-         {"KL divergence of the next-token distributions", "Σ p ln(p / q) over the full vocabulary"});
+    fact(c.ui, "KL(before ‖ after)", fmt::format("{:.4f} nats", answer.change.kl), nullptr,
+         {"KL divergence of these distributions", "Σ p ln(p / q) over the full vocabulary"});
+}
+
+void NextPanel::masked(const PageContext& c, const EditEffect* effect) {
+  const std::vector<MaskedAnswer>& all = c.results().run->masked;
+  if (all.size() < 2) return;
+  const auto known = std::ranges::count_if(all, [](const MaskedAnswer& each) { return each.original >= 0; });
+  section(c.ui, "ALL MASKED TOKENS",
+          known > 0 ? fmt::format("{} of {} told right", std::ranges::count_if(all, &MaskedAnswer::right), known)
+                    : fmt::format("{}", all.size()));
+  const bool both = effect && effect->masked_before.size() == all.size();
+  std::vector<Bar> bars;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const MaskedAnswer& each = all[i];
+    const std::string best = label_of(c.results(), each.best.id);
+    const auto share = [&](const MaskedAnswer& of) {
+      return of.original >= 0 ? of.original_probability : of.best.probability;
+    };
+    const double now = share(each), before = both ? share(effect->masked_before[i]) : -1;
+    const std::string was = each.original >= 0 ? label_of(c.results(), each.original) : "";
+    bars.push_back(
+        {each.right() || each.original < 0 ? fmt::format("{} {}", each.position, best)
+                                           : fmt::format("{} {} ≠ {}", each.position, best, was),
+         now, before,
+         both ? fmt::format("{:.1f} → {:.1f}", 100 * before, 100 * now) : fmt::format("{:.1f} %", 100 * now),
+         fmt::format("position {}: most probable {} ({:.5f}){}; softmax of logits[{}] over the full vocabulary; click "
+                     "pins the token",
+                     each.position, best, each.best.probability,
+                     each.original >= 0
+                         ? fmt::format(", {} stood there ({:.5f}{})", was, both ? before : each.original_probability,
+                                       both ? fmt::format(" → {:.5f}", now) : "")
+                         : "",
+                     each.position)});
+  }
+  if (const BarClick click = bar_list(c.ui, "masked tokens", bars); click.left >= 0)
+    c.editor.pin(nth(all, click.left).position);
 }
 
 void NextPanel::contrast(const PageContext& c, const EditEffect* effect) {
   const auto pair = contrast_of(c.state(), c.results());
   if (!pair) return;
-  const auto of = [&](const Trace& trace) { return logit_difference(trace, pair->first, pair->second); };
+  const Index at = asked(c, effect).at;
+  const bool decoder = c.results().run->trace->model.objective == Objective::next_token;
+  const auto of = [&](const Trace& trace) {
+    return logit_difference(trace, pair->first, pair->second, static_cast<int>(at));
+  };
   fact(c.ui, fmt::format("{} − {}", label_of(c.results(), pair->first), label_of(c.results(), pair->second)),
        before_after(effect, effect ? of(*effect->before) : 0, of(*c.trace())), nullptr,
-       {"difference of two logits after the last token",
-        fmt::format("logits[−1, {}] − logits[−1, {}], F32", pair->first, pair->second),
+       {decoder ? "difference of two logits after the last token" : "difference of two logits of the masked token",
+        fmt::format("logits[{0}, {1}] − logits[{0}, {2}], F32", decoder ? "−1" : std::to_string(at), pair->first,
+                    pair->second),
         "click a token above for the first of the two, right click for the second"});
 }
 
@@ -118,8 +174,7 @@ void NextPanel::losses(const PageContext& c, const EditEffect* effect) {
   const double now = mean_loss(losses->now);
   fact(c.ui, "Loss on this text", before_after(both ? effect : nullptr, both ? mean_loss(losses->before) : 0, now),
        nullptr,
-       {chart_too ? "mean of −ln p(token | what came before), nats"
-                  : "mean of −ln p(token | what the model saw) over the masked tokens, nats",
+       {fmt::format("{}, nats", prediction_words(shown.model.objective).loss),
         "from logits, F32; perplexity " + fmt::format("{:.2f}", std::exp(now))});
   if (!chart_too) return;
   const double width = std::floor(c.room());
@@ -165,6 +220,7 @@ void NextPanel::draw(const PageContext& c) {
   if (!c.results().run) return;
   const EditEffect* effect = compared(c);
   tokens(c, effect);
+  masked(c, effect);
   contrast(c, effect);
   if (effect) moved_heads(c, *effect);
   losses(c, effect);

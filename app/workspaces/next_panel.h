@@ -6,17 +6,27 @@
 
 namespace headscope {
 
-/// Most probable next tokens, before → after an edit; the difference of two logits; the loss of every token; the heads
-/// whose patterns moved most.
+/// Most probable next tokens, or those of masked ones, before → after an edit; the difference of two logits; the loss
+/// of every token; the heads whose patterns moved most.
 class NextPanel {
  public:
   void draw(const PageContext& c);
 
  private:
+  /// What is answered where the panel looks: at the pinned token if it is masked, else where the model usually answers.
+  struct Asked {
+    std::shared_ptr<const Trace> of, before;  ///< `before`: null without an edit to compare with
+    Index at = 0;
+    std::vector<NextToken> next;
+    NextTokenChange change;  ///< with `before`
+  };
+  const Asked& asked(const PageContext& c, const EditEffect* effect);
   void tokens(const PageContext& c, const EditEffect* effect);
+  void masked(const PageContext& c, const EditEffect* effect);
   void contrast(const PageContext& c, const EditEffect* effect);
   void losses(const PageContext& c, const EditEffect* effect);
   void moved_heads(const PageContext& c, const EditEffect& effect);
+  Asked asked_;
   SceneSlot slot_{"scene.loss"};
 };
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the pictures of README.md again: headscope-cli draws two, the window all others (on a machine without a display,
+# Makes the pictures of README.md again: headscope-cli draws three, the window all others (on a machine without a display,
 # in Xvfb). About five minutes: one of them is a model in training.
 #   assets/readme/make.sh              all
 #   assets/readme/make.sh NAME …       only those, as in   assets/readme/make.sh explore detector
@@ -21,15 +21,16 @@ picture() { # NAME COMMAND…: runs it with the file's name put in place of PNG,
 }
 cli() { # NAME ARGS…
   local name=$1 && shift
-  picture "$name" ./run --cli render -m induction -f assets/examples/induction.txt --dpi 144 -o PNG "$@"
+  picture "$name" ./run --cli render --dpi 144 -o PNG "$@"
 }
 window() { # NAME ARGS…
   local name=$1 && shift
   picture "$name" ./run --screenshot PNG --size "$size" "$@"
 }
 
-cli heads
-cli three-heads --head 0.0,0.2,1.0
+cli heads -m induction -f assets/examples/induction.txt
+cli three-heads -m induction -f assets/examples/induction.txt --head 0.0,0.2,1.0
+cli encoder-heads -m tiny-bert -t "In the village of Zoziford there lived Rosa. Every morning, she sold signs, and Ben counted milk."
 
 # One of each workspace, and of edits: there is much to see.
 size=1600x1000
@@ -48,6 +49,7 @@ window edit --session assets/examples/what-if.json
 # Those that stand two in a line.
 size=1280x800
 window words --session assets/examples/words.json
+window masked --session assets/examples/masked.json
 window ablate --workspace analyse --page ablate
 window patch --workspace analyse --page patch
 window temperature --workspace analyse --page temperature

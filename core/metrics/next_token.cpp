@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/base/special_values.h"
 
 namespace headscope {
 
@@ -107,6 +108,28 @@ NextToken most_probable(const Trace& trace, int query) {
   const std::vector<NextToken> top = top_next(trace, 1, query);
   if (top.empty()) throw Error(trace.model.name, "a trace with logits", "one without");
   return top.front();
+}
+
+const PredictionWords& prediction_words(Objective objective) {
+  static constexpr PredictionWords next{"next token", "after the last token",
+                                        "mean of −ln p(token | what came before)"},
+      masked{"masked token", "at the first masked token", "mean of −ln p(masked token | what the model saw)"};
+  return objective == Objective::next_token ? next : masked;
+}
+
+std::vector<MaskedAnswer> masked_answers(const Trace& trace) {
+  std::vector<MaskedAnswer> out;
+  const auto tokens = static_cast<Index>(trace.tokens.size());
+  if (trace.model.objective != Objective::masked_token || !trace.logits.defined() || trace.logits.dim(0) != tokens)
+    return out;
+  for (Index at = 0; at < tokens; ++at) {
+    const Token& token = nth(trace.tokens, at);
+    if (!token.masked) continue;
+    const bool known = token.original >= 0 && token.original < trace.logits.dim(1);
+    const double probability = known ? std::exp(-next_token_loss(trace.logits.select(0, at), token.original)) : nan;
+    out.push_back({at, known ? token.original : -1, most_probable(trace, static_cast<int>(at)), probability});
+  }
+  return out;
 }
 
 }  // namespace headscope

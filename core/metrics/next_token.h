@@ -42,4 +42,23 @@ std::vector<NextToken> top_next(const Trace& trace, int k, int query = -1);
 /// The first of these. Throws Error where the trace has no logits.
 NextToken most_probable(const Trace& trace, int query = -1);
 
+/// What is predicted, for sentences of which a part is said of decoders or of encoders.
+struct PredictionWords {
+  const char* token;  ///< "next token"
+  const char* where;  ///< of one row of logits: "after the last token"
+  const char* loss;   ///< "mean of −ln p(token | what came before)"
+};
+const PredictionWords& prediction_words(Objective objective);
+
+/// What an encoder says of one masked position.
+struct MaskedAnswer {
+  Index position = 0;
+  std::int32_t original = -1;   ///< what stood there; −1 = nobody knows
+  NextToken best;               ///< most probable
+  double original_probability;  ///< NaN where the original is unknown
+  bool right() const { return best.id == original; }
+};
+/// Of every masked position, in order; empty for decoders and without all logits.
+std::vector<MaskedAnswer> masked_answers(const Trace& trace);
+
 }  // namespace headscope

@@ -307,6 +307,14 @@ std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request
   return tokens;
 }
 
+std::vector<MaskedPosition> masks_for(const LoadedModel& other, const LoadedModel& own, const RunRequest& request) {
+  if (request.masked.empty() || other.model->config().objective() != Objective::masked_token) return {};
+  RunRequest plain = request;
+  plain.masked.clear();
+  const bool same = std::ranges::equal(tokenize(own, plain), tokenize(other, plain), {}, &Token::id, &Token::id);
+  return same ? request.masked : std::vector<MaskedPosition>();
+}
+
 namespace {
 /// Keeps the residual stream that each block leaves to the next one.
 class ResidualKeeper final : public Tap {

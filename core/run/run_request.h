@@ -84,6 +84,10 @@ struct TextTooLong : Error {
 /// Cancelled when `stop` is requested.
 std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request, const std::stop_token& stop = {});
 
+/// The request's masked positions for another model: the same where that one reads the same tokens and is asked for
+/// some, none elsewhere. Throws as tokenize().
+std::vector<MaskedPosition> masks_for(const LoadedModel& other, const LoadedModel& own, const RunRequest& request);
+
 /// The whole pipeline on the calling thread: tokenize, plan, forward, trace. The request's edits come first, then
 /// `ctx.tap`, then the recorder, so what is recorded is what the pass went on with. Without an enabled edit the pass is
 /// bit for bit the one that knows of no edits. Throws Error or Cancelled; also when the request names a site, layer or

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/metrics/next_token.h"
@@ -61,7 +63,7 @@ TEST_CASE("a right click masks a token, K the pinned one, and both show it again
 
 TEST_CASE("edits change what is told, another text is asked nothing, and Generate says why it has nothing to do") {
   HEADSCOPE_NEEDS_DISPLAY();
-  Explore e(encoder(1280, 720));
+  Explore e(encoder(1600, 1000));
   Explorer& all = e.app.explorer();
   GenerationController controller{all.jobs, all.editor, all.run, all.files};
   GenerateWorkspace generate{controller};
@@ -82,6 +84,25 @@ TEST_CASE("edits change what is told, another text is asked nothing, and Generat
   CHECK(e.results().effect->change.kl > 0);
   CHECK(e.results().effect->change.tokens.front().before ==
         doctest::Approx(top_next(*e.results().effect->before, 1, 3).front().probability).epsilon(0.5));
+  // Every masked token has its line, before → after; a click pins it, and what is listed is of that one.
+  e.driver.click("token 5", 1);
+  REQUIRE(e.settle());
+  REQUIRE(e.driver.until([&] { return e.results().effect && e.results().effect->masked_before.size() == 2; }));
+  const std::vector<MaskedAnswer>& masked = e.results().run->masked;
+  REQUIRE(masked.size() == 2);
+  CHECK(masked[1].position == 5);
+  CHECK(masked[1].original_probability != e.results().effect->masked_before[1].original_probability);
+  const auto line_of = [&](const MaskedAnswer& each) {
+    const auto name = [&](std::int32_t id) { return e.results().model.tokenizer->token(id).label; };
+    return each.right() ? fmt::format("{} {}", each.position, name(each.best.id))
+                        : fmt::format("{} {} ≠ {}", each.position, name(each.best.id), name(each.original));
+  };
+  e.driver.click(line_of(masked[1]));
+  e.driver.frames(3);
+  CHECK(e.state().document.query == 5);
+  e.driver.click(line_of(masked[0]));
+  e.driver.frames(3);
+  CHECK(e.state().document.query == 3);
   e.app.explorer().editor.set_text("the dog ran");
   REQUIRE(e.settle());
   CHECK(e.state().document.masked.empty());

@@ -124,6 +124,18 @@ TEST_CASE("positions that are asked for are masked, shown as something else, or 
               .epsilon(1e-5));
   }
   CHECK(read_token_losses(*trace).tokens.size() == 3);
+  const std::vector<MaskedAnswer> answers = masked_answers(*trace);
+  REQUIRE(answers.size() == 3);
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    CHECK(answers[i].position == asked[i].row);
+    CHECK(answers[i].original == asked[i].token);
+    CHECK(answers[i].original_probability == doctest::Approx(std::exp(-losses[i])).epsilon(1e-6));
+    const std::span<const float> row = trace->logits.select(0, asked[i].row).values();
+    const auto most = std::ranges::max_element(row) - row.begin();
+    CHECK(answers[i].best.id == most);
+    CHECK(answers[i].right() == (most == asked[i].token));
+  }
+  CHECK(masked_answers(*plain).empty());
   CHECK_THROWS_WITH_AS(read_token_losses(*plain), doctest::Contains("masked"), Error);
   request.masked = {{40, {}}};
   CHECK_THROWS_WITH_AS(e.trace(request), doctest::Contains("position from 0 to 7"), Error);
@@ -202,6 +214,17 @@ TEST_CASE("masked positions are of one text, and a pass that is known is of one 
   request.text = "the cat sat[MASK]it ran";  // the same ids, other segments
   request.masked.clear();
   compare();
+}
+
+TEST_CASE("another model is asked for the same masked tokens where it reads the same tokens, else for none") {
+  Encoder e;
+  RunRequest request = e.of("the cat sat on the mat");
+  request.masked = {{2, {}}, {5, 9}};
+  CHECK(masks_for(e.loaded, e.loaded, request) == request.masked);
+  LoadedModel other = load_model(source_dir() / "models" / "tiny-bert", e.backend);  // an encoder with other tokens
+  CHECK(masks_for(other, e.loaded, request).empty());
+  other = load_model(source_dir() / "models" / "tiny-gpt2", e.backend);
+  CHECK(masks_for(other, e.loaded, request).empty());
 }
 
 TEST_CASE("of ten thousand drawn tokens 80 % are masked, 10 % another, 10 % as they are; what frames a text is never") {

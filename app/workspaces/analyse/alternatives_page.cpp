@@ -15,6 +15,7 @@
 #include "app/workspaces/analyse/reading_page.h"
 #include "app/workspaces/head_cells.h"
 #include "core/analysis/whatif.h"
+#include "core/metrics/next_token.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/map_cells.h"
 
@@ -227,9 +228,9 @@ class AlternativesPage final : public ReadingPage {
            "at most ln 2 = 0.693");
       line("Change of the head's output", m.difference.output, m.blind_difference.output,
            "‖z − z'‖ ÷ ‖z‖, z = Σ α v, hook_v, float64");
-      line("KL of the next token here, nats", m.replaced.kl, m.blind.kl,
+      line("KL of the answer here, nats", m.replaced.kl, m.blind.kl,
            "KL(before ‖ after) at this row, the model run again with the row replaced");
-      line("KL at the end of the text, nats", m.replaced.kl_last, m.blind.kl_last, "the same after the last token");
+      line("KL at the end of the text, nats", m.replaced.kl_last, m.blind.kl_last, "the same at the last row");
       ImGui::EndTable();
     }
     ImGui::Dummy({0, c.ui.px(6)});

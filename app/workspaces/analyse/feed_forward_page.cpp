@@ -15,6 +15,7 @@
 #include "app/workspaces/analyse/parts.h"
 #include "app/workspaces/analyse/reading_page.h"
 #include "core/base/error.h"
+#include "core/metrics/next_token.h"
 #include "core/model/parameter_parts.h"
 #include "viz/scene/map_cells.h"
 
@@ -199,7 +200,7 @@ class FeedForwardPage final : public ReadingPage {
     layer_control(c, layer_);
     position_control(c, "whose neurons are listed");
     const auto answer = job_.answer();
-    section(c.ui, "LOGIT OF", "empty: the most probable next token");
+    section(c.ui, "LOGIT OF", "empty: the most probable one");
     token_field(c, "##neurons token", answer ? token_text(answer->source.model, answer->result.of.token) : "", token_);
     if (!answer) return;
     const FeedForward& f = answer->result;

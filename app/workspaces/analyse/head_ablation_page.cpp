@@ -3,6 +3,7 @@
 #include "core/analysis/head_ablation.h"
 #include "core/base/nth.h"
 #include "core/edits/ablate_edit.h"
+#include "core/metrics/next_token.h"
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -32,10 +33,10 @@ constexpr Measure measures[] = {
     {"Loss", "loss change on this text, nats per token",
      "mean −ln p(token) without the head − with it; above 0 the text needs the head",
      [](const HeadAblation::Head& h) { return h.loss_change; }},
-    {"KL", "KL(before ‖ after) of the next token, nats", "Σ p ln(p / q) over the full vocabulary, after the last token",
+    {"KL", "KL(before ‖ after) of the answer, nats", "Σ p ln(p / q) over the full vocabulary, where the model answers",
      [](const HeadAblation::Head& h) { return h.after.kl; }},
     {"Logit difference", "change of the logit difference",
-     "(logit[first] − logit[second]) without the head − with it, after the last token; below 0 the head speaks for "
+     "(logit[first] − logit[second]) without the head − with it, where the model answers; below 0 the head speaks for "
      "the first answer",
      [](const HeadAblation::Head& h) { return h.logit_difference_change; }},
 };
@@ -76,7 +77,7 @@ class HeadAblationPage final : public SweepPage<HeadAblationSweep, HeadAblationR
       section(c.ui, "WITH ALL HEADS", "what is compared with");
       const auto number = [](double v) { return std::isfinite(v) ? fmt::format("{:.3f}", v) : std::string("–"); };
       fact(c.ui, "Loss on this text", number(result()->before.loss) + " nats", nullptr,
-           {"mean of −ln p(token | what came before)", "logits, F32, of the model as edited now"});
+           {prediction_words(c.trace()->model.objective).loss, "logits, F32, of the model as edited now"});
       fact(c.ui,
            fmt::format("Logit {} − {}", token_text(c.results().model, result()->answers.right),
                        token_text(c.results().model, result()->answers.wrong)),

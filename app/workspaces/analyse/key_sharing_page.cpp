@@ -15,6 +15,7 @@
 #include "core/attention/key_sharing.h"
 #include "core/edits/latent_keys_edit.h"
 #include "core/edits/share_keys_edit.h"
+#include "core/metrics/next_token.h"
 #include "core/model/kv_cache.h"
 #include "core/model/published_caches.h"
 #include "viz/color/color_norm.h"
@@ -151,7 +152,7 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
 
   void table(const PageContext& c) {
     c.ui.pictures.add_table("ways of sharing", "ways of sharing", [result = result(), per_number = bytes()] {
-      Table out{"ways of sharing", {"way", "numbers per token", "bytes per token", "loss", "KL of the next token"}, {}};
+      Table out{"ways of sharing", {"way", "numbers per token", "bytes per token", "loss", "KL of the answer"}, {}};
       for (const KeySharing::Entry& each : result->entries) {
         const double kept = each.kept * result->dims.layers;
         out.rows.push_back({way(each, result->dims), number_cell(kept), number_cell(kept * per_number),
@@ -163,7 +164,7 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
     const UseFont font(c.ui, c.ui.number());
     if (!ImGui::BeginTable("ways of sharing", 6, ImGuiTableFlags_SizingStretchSame | ImGuiTableFlags_NoSavedSettings))
       return;
-    for (const char* title : {"", "Kept per token", "Cache", "Of as it is", "Loss", "KL of the next token"})
+    for (const char* title : {"", "Kept per token", "Cache", "Of as it is", "Loss", "KL of the answer"})
       ImGui::TableSetupColumn(title);
     ImGui::TableHeadersRow();
     const ModelDims& d = result()->dims;

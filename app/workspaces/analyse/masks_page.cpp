@@ -18,6 +18,7 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/edits/mask_edit.h"
+#include "core/metrics/next_token.h"
 #include "core/model/kv_cache.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/map_cells.h"
@@ -240,7 +241,7 @@ class MaskPage final : public ReadingPage {
     const auto losses = c.results().current_losses();
     const double before = losses ? mean_loss(losses->now) : std::nan("");
     fact(c.ui, "Loss as it is", std::isnan(before) ? "…" : fmt::format("{:.3f} nats", before), nullptr,
-         {"mean of −ln p(token | what came before)", "the run on screen, with the document's edits"});
+         {prediction_words(c.trace()->model.objective).loss, "the run on screen, with the document's edits"});
     const auto masked = masked_.current();
     const std::string none = masked_.failed() ? "–" : "…";
     const Color worse = c.ui.theme.key;
@@ -248,7 +249,7 @@ class MaskPage final : public ReadingPage {
          masked && masked->result.loss > before + 5e-4 ? &worse : nullptr,
          {"*: mask " + spec_, "the same text, run with this mask in every head"});
     fact(c.ui, "Next-token change (KL)", masked ? fmt::format("{:.4f} nats", masked->result.kl) : none, nullptr,
-         {"KL(as it is ‖ masked) after the last token"});
+         {"KL(as it is ‖ masked) of the distributions where the model answers"});
     if (button(c.ui, "Keep among the edits", c.ui.px(28))) {
       std::vector<Intervention> edits = c.state().document.edits;
       set_mask(edits, HeadTarget{}, spec_);

@@ -12,6 +12,7 @@
 #include "app/workspaces/analyse/parts.h"
 #include "app/workspaces/analyse/reading_page.h"
 #include "core/analysis/whatif.h"
+#include "core/metrics/next_token.h"
 #include "viz/scene/map_cells.h"
 
 namespace headscope {
@@ -86,10 +87,10 @@ class MassivePage final : public ReadingPage {
     const ZeroedActivations& z = *found.zeroed;
     const auto arrow = [](double a, double b) { return fmt::format("{:.3f} → {:.3f}", a, b); };
     fact(c.ui, "Loss on this text", arrow(z.loss_before, z.loss_after), nullptr,
-         {"mean of −ln p(token | before), nats",
+         {prediction_words(c.trace()->model.objective).loss,
           fmt::format("{} numbers of hook_resid_post set to 0", z.zeroed.size())});
-    fact(c.ui, "KL of the next token", fmt::format("{:.4f} nats", z.kl), nullptr,
-         {"KL(before ‖ after), last position, full vocabulary"});
+    fact(c.ui, "KL of the answer", fmt::format("{:.4f} nats", z.kl), nullptr,
+         {"KL(before ‖ after) where the model answers, full vocabulary"});
     for (std::size_t layer = 0; layer < z.sink_before.size(); ++layer)
       fact(c.ui, fmt::format("Sink of layer {}", layer), arrow(z.sink_before[layer], z.sink_after[layer]), nullptr,
            {"mean weight on the first token over heads and rows 1 …, hook_pattern"});

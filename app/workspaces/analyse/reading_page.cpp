@@ -98,7 +98,7 @@ void LogitFields::keep_inside(const PageContext& c) {
 
 void logit_controls(const PageContext& c, const char* name, const std::string& taken, LogitFields& fields,
                     const char* remark) {
-  section(c.ui, "LOGIT OF", "empty: the most probable next token");
+  section(c.ui, "LOGIT OF", "empty: the most probable one");
   token_field(c, name, taken, fields.token);
   section(c.ui, "LESS THAT OF", "empty: nothing");
   token_field(c, "##token against", "another answer", fields.against);

@@ -73,8 +73,8 @@ const std::vector<PageEntry>& page_registry() {
         "MHA MQA GQA MLA latent KV cache size multi-query grouped-query multi-head"},
        make_key_sharing},
       {{"lens", "Logit lens", "Read", "nostalgebraist 2020",
-        "What would the model answer if it stopped here? Every residual stream through the final norm and the "
-        "unembedding.",
+        "What would the model answer if it stopped here? Every residual stream through what stands behind "
+        "the last block: norm and unembedding.",
         "layers trajectory rank entropy follow token residual"},
        make_logit_lens},
       {{"attribution", "Direct logit attribution", "Read", "Elhage et al. 2021",

@@ -16,6 +16,7 @@
 #include "core/attention/mechanisms/spectrum.h"
 #include "core/base/nth.h"
 #include "core/edits/singular_edit.h"
+#include "core/metrics/next_token.h"
 #include "core/model/weights.h"
 #include "core/tensor/singular.h"
 #include "viz/color/color_norm.h"
@@ -253,8 +254,8 @@ class SingularValuesPage final : public Page {
                               energy_rank(known().singular->values, 0.9), count(), symbol_of(matrix_)));
     if (!effect || c.state().document.edits != c.results().run->request.edits) return;
     const bool alone = c.state().document.edits.size() == 1;
-    note(c.ui, fmt::format("{} changes the next token's distribution by {:.3g} nats (KL). Transformer² trains one such "
-                           "z for each task and mixes them; U and V never move.",
+    note(c.ui, fmt::format("{} changes the answer's distribution by {:.3g} nats (KL). Transformer² trains one such z "
+                           "for each task and mixes them; U and V never move.",
                            alone ? "This z" : "This z, with the other edits,", effect->change.kl));
   }
 

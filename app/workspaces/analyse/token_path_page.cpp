@@ -1,6 +1,7 @@
 // One position from its token id to the next token's probabilities, stage by stage, with its numbers.
 
 #include "core/analysis/token_path.h"
+#include "core/metrics/next_token.h"
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -77,7 +78,9 @@ class TokenPathPage final : public ReadingPage {
     const auto answer = job_.answer();
     if (!answer) return;
     const TokenPath& path = answer->result.path;
-    section(c.ui, "SOFTMAX", "the next token after it");
+    section(c.ui, "SOFTMAX",
+            answer->source.trace->model.objective == Objective::next_token ? "the next token after it"
+                                                                           : "the token in its place");
     std::vector<Bar> bars;
     for (const NextToken& t : path.answers)
       bars.push_back({token_text(answer->source.model, t.id), t.probability / path.answers.front().probability, -1,

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "core/base/nth.h"
+#include "core/metrics/next_token.h"
 
 #include "app/widgets/controls.h"
 #include "app/widgets/plots.h"
@@ -151,7 +152,8 @@ void CompareWorkspace::predictions(Ui& ui) {
     }
     bar_list(ui, "compare next", bars);
     fact(ui, fmt::format("KL({} ‖ {})", c.a.name, c.b.name), fmt::format("{:.4f} nats", c.next->kl), nullptr,
-         {"of the distributions after the last tokens", "Σ p ln(p / q) over the full vocabulary"});
+         {fmt::format("of the distributions {}", prediction_words(c.a.run->model.objective).where),
+          "Σ p ln(p / q) over the full vocabulary"});
     return;
   }
   const auto list = [&](const ComparedSide& side, const std::vector<NextToken>& next, const char* id) {
@@ -184,7 +186,7 @@ void CompareWorkspace::losses(Ui& ui) {
   chart.series = {std::move(a), std::move(b)};
   plot(ui, "compare losses", chart);
   fact(ui, "Mean loss", arrow_text(mean(c.a.losses), mean(c.b.losses)) + " nats", nullptr,
-       {"mean of −ln p(token | what came before) of each text"});
+       {fmt::format("{}, of each text", prediction_words(c.a.run->model.objective).loss)});
   if (c.kl.empty()) return;
   ChartSeries kl{"", legible(ui.theme, ui.theme.key), {}, c.kl};
   for (std::size_t i = 0; i < c.kl.size(); ++i) kl.x.push_back(static_cast<double>(i));

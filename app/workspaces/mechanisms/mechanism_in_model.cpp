@@ -106,6 +106,8 @@ void MechanismsWorkspace::effect(Ui& ui, AppContext& app, bool whole) {
   if (!results.run) return;
   const auto& effect = results.effect;
   const bool compared = effect && effect->after == results.run->trace;
+  const bool decoder = results.run->trace->model.objective == Objective::next_token;
+  const PredictionWords& asked = prediction_words(results.run->trace->model.objective);
   const bool swapped = !swaps_of(results.run->request.edits, results.run->trace->model.dims).empty();
   const std::shared_ptr<const TextLosses> losses = results.current_losses();
   const double after = losses ? mean_loss(losses->now) : std::nan("");
@@ -113,12 +115,13 @@ void MechanismsWorkspace::effect(Ui& ui, AppContext& app, bool whole) {
   const std::string other = results.run->request.edits.size() > 0 && !swapped ? " (of the other edits)" : "";
   fact(ui, "Loss on this text",
        compared && losses ? fmt::format("{} → {}", nats(mean_loss(losses->before)), nats(after)) : nats(after), nullptr,
-       {"mean of −ln p(token | what came before), nats", "before all edits → with them" + other});
+       {fmt::format("{}, nats", asked.loss), "before all edits → with them" + other});
   if (compared)
-    fact(ui, "Next-token KL", fmt::format("{:.4f} nats", effect->change.kl), nullptr,
-         {"KL(before ‖ after) of the next-token distribution", "Σ p ln(p ÷ q) over the full vocabulary"});
+    fact(ui, "KL of the answer", fmt::format("{:.4f} nats", effect->change.kl), nullptr,
+         {"KL(before ‖ after) of the distribution where the model answers", "Σ p ln(p ÷ q) over the full vocabulary"});
   if (!whole) return;
-  section(ui, "NEXT TOKEN", compared ? "before → after, %" : "after the last token, %");
+  section(ui, decoder ? "NEXT TOKEN" : "MASKED TOKEN",
+          compared ? "before → after, %" : fmt::format("{}, %", asked.where));
   std::vector<Bar> bars;
   double largest = 1e-9;
   if (compared) {

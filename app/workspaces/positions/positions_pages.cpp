@@ -48,7 +48,7 @@ void PositionsWorkspace::none_middle(const PageContext& c) {
   note(c.ui,
        "The first tokens of the text, read forwards and backwards. Without positions and without a mask attention "
        "cannot tell one order from the other: every token's output is the same to the last digits of float32, only "
-       "in another place. The causal mask alone breaks that, and so do positions.");
+       "in another place. A causal mask alone breaks that, and so do positions.");
   if (!permuted) return empty_state(c.ui, "Reading the text in both orders …", "");
   const double width = std::floor(c.room()), height = std::floor(ImGui::GetContentRegionAvail().y / c.ui.scale) - 8;
   show(c, main_, "none", permuted, "", width, height, [permuted, width, height](const Style& style) {

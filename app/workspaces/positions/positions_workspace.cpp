@@ -12,6 +12,7 @@
 #include "app/widgets/keyboard.h"
 #include "app/widgets/paragraph.h"
 #include "core/attention/positions/position_methods.h"
+#include "core/metrics/next_token.h"
 #include "viz/scene/line_chart.h"
 #include "viz/scene/text.h"
 
@@ -206,7 +207,7 @@ void PositionsWorkspace::in_the_model(const PageContext& c) {
     return std::isnan(value) ? std::string("–") : fmt::format("{:.3f} nats", value);
   };
   fact(ui, "Loss as it is", losses ? nats(before) : "…", nullptr,
-       {"mean of −ln p(token | what came before)", "the run on screen, with the document's edits"});
+       {prediction_words(run->trace->model.objective).loss, "the run on screen, with the document's edits"});
   const auto wanted = controller_.edit();
   const auto& effect = controller_.effect();
   const bool current = wanted && effect && effect->words == text_of(*wanted) && effect->of == run->trace;
@@ -221,7 +222,7 @@ void PositionsWorkspace::in_the_model(const PageContext& c) {
                  : nullptr,
          {"*: " + text_of(*wanted), "the same text, run with this edit in every layer"});
     fact(ui, "Next-token change (KL)", current ? fmt::format("{:.4f} nats", effect->kl) : "…", nullptr,
-         {"KL(as it is ‖ changed) after the last token", "Σ p ln(p / q) over the full vocabulary"});
+         {"KL(as it is ‖ changed) where the model answers", "Σ p ln(p / q) over the full vocabulary"});
   }
   const double width = std::floor(c.room());
   const bool stretches = controller_.view.method == "rope" || controller_.view.method == "chunks";
