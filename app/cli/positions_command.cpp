@@ -123,6 +123,7 @@ RotaryView rotary_view(const Vectors& v, const Options& options) {
   view.key = inside(options.key.value_or(0), "--key", v.k.dim(0));
   view.shift = options.shift;
   view.scale = v.scale;
+  view.causal = config.causal;
   view.context = config.context;
   view.parts = rotary_parts(row_of(v.q, view.query), row_of(v.k, view.key));
   view.source = fmt::format("blocks.{}.attn.hook_q[{}, {}, :{}] · hook_k[{}, …], f32{}", v.head.layer, view.query,
@@ -164,7 +165,8 @@ Report rope(Console& console, const Options& options) {
                            return score_against_distance(view, std::max<Index>(v.q.dim(0), 128), 900, 320, style);
                          if (picture == "why") return why_this_score(view, 900, 220, style);
                          if (picture == "wavelengths") return rotary_wavelengths(view, 900, 360, style);
-                         MatrixMap map = head_scores(v.q, v.k, view.config, RotaryLayout::half_split, v.scale);
+                         MatrixMap map =
+                             head_scores(v.q, v.k, view.config, RotaryLayout::half_split, v.scale, view.causal);
                          map.width = map.height = 640;
                          return matrix_map_scene(map, style);
                        });

@@ -159,14 +159,17 @@ Scene rotary_wavelengths(const RotaryView& view, double width, double height, co
 }
 
 MatrixMap score_by_positions(const RotaryView& view, Index count) {
-  std::vector<double> by_distance;
-  for (Index d = 0; d < count; ++d) by_distance.push_back(view.score(static_cast<double>(d), 0));
+  std::vector<double> by_distance;  // from 1 − count on
+  for (Index d = 1 - count; d < count; ++d)
+    by_distance.push_back(view.causal && d < 0 ? 0
+                                               : view.score(static_cast<double>(std::max<Index>(d, 0)),
+                                                            static_cast<double>(std::max<Index>(-d, 0))));
   MatrixMap matrix;
   matrix.values = Tensor::zeros({count, count});
   matrix.masked.assign(static_cast<std::size_t>(count * count), 1);
   for (Index m = 0; m < count; ++m)
-    for (Index n = 0; n <= m; ++n) {
-      matrix.values.ref(m, n) = static_cast<float>(nth(by_distance, m - n));
+    for (Index n = 0; n < (view.causal ? m + 1 : count); ++n) {
+      matrix.values.ref(m, n) = static_cast<float>(nth(by_distance, m - n + count - 1));
       nth(matrix.masked, m * count + n) = 0;
     }
   matrix.bar = "score of this query and key";
@@ -179,7 +182,8 @@ MatrixMap score_by_positions(const RotaryView& view, Index count) {
   return matrix;
 }
 
-MatrixMap head_scores(const Tensor& q, const Tensor& k, const RotaryConfig& config, RotaryLayout layout, double scale) {
+MatrixMap head_scores(const Tensor& q, const Tensor& k, const RotaryConfig& config, RotaryLayout layout, double scale,
+                      bool causal) {
   const Index count = q.dim(0);
   const std::vector<double> theta = rotary_frequencies(config, static_cast<int>(q.dim(1)));
   const double magnitude = rotary_magnitude(config);
@@ -192,7 +196,7 @@ MatrixMap head_scores(const Tensor& q, const Tensor& k, const RotaryConfig& conf
   matrix.values = Tensor::zeros({count, count});
   matrix.masked.assign(static_cast<std::size_t>(count * count), 1);
   for (Index m = 0; m < count; ++m)
-    for (Index n = 0; n <= m; ++n) {
+    for (Index n = 0; n < (causal ? m + 1 : count); ++n) {
       double sum = 0;
       for (std::size_t c = 0; c < queries[0].size(); ++c) sum += nth(queries, m)[c] * nth(keys, n)[c];
       matrix.values.ref(m, n) = static_cast<float>(scale * sum);

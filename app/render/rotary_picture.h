@@ -19,6 +19,7 @@ struct RotaryView {
   Index query = 0, key = 0;       ///< positions m and n
   Index shift = 0;                ///< added to both
   int context = 0;                ///< trained length; 0 = not known
+  bool causal = true;             ///< false: keys behind a query are seen too
   std::string source;             ///< of the numbers: "blocks.2.attn.hook_q[17, 3, :] …"
 
   int pairs() const { return static_cast<int>(parts.size()); }
@@ -36,8 +37,10 @@ Scene why_this_score(const RotaryView& view, double width, double height, const 
 Scene rotary_wavelengths(const RotaryView& view, double width, double height, const Style& style);
 /// This query and this key at every two positions: one value along each diagonal.
 MatrixMap score_by_positions(const RotaryView& view, Index count);
-/// All queries and keys of a head (token, d_head), before rotation, turned to their places: scores, later keys masked.
-MatrixMap head_scores(const Tensor& q, const Tensor& k, const RotaryConfig& config, RotaryLayout layout, double scale);
+/// All queries and keys of a head (token, d_head), before rotation, turned to their places: scores, later keys masked
+/// where the model is causal.
+MatrixMap head_scores(const Tensor& q, const Tensor& k, const RotaryConfig& config, RotaryLayout layout, double scale,
+                      bool causal);
 
 /// Row `position` of x (token, d_head) as numbers to compute with.
 std::vector<double> row_of(const Tensor& x, Index position);

@@ -5,6 +5,7 @@
 
 #include "app/actions/action.h"
 #include "app/widgets/ui.h"
+#include "core/metrics/next_token.h"
 
 namespace headscope {
 
@@ -18,6 +19,10 @@ struct PageContext {
   const Results& results() const { return app.explorer.results(); }
   /// The trace on screen, or null.
   const Trace* trace() const { return results().run ? results().run->trace.get() : nullptr; }
+  /// What the model on screen predicts, in words; a decoder's without one.
+  const PredictionWords& predicts() const {
+    return prediction_words(trace() ? trace()->model.objective : Objective::next_token);
+  }
   /// Facts that belong to the trace on screen, or null while they are being computed.
   const HeadFacts* facts() const {
     return results().facts && results().run && results().facts->trace == results().run->trace ? results().facts.get()

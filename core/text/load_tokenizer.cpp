@@ -19,15 +19,16 @@ std::shared_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& pat
     std::error_code ignored;
     return std::filesystem::exists(folder / name, ignored);
   };
-  const bool json = has("tokenizer.json"), pieces = has("tokenizer.model"), vocab = has("vocab.json");
+  const bool json = has("tokenizer.json"), pieces = has("tokenizer.model"), vocab = has("vocab.json"),
+             lines = has("vocab.txt");
   if (model.format == ModelLocation::Format::llama2c && has("tokenizer.bin"))
     return read_llama2c_tokenizer(folder / "tokenizer.bin");
-  if (!json && !pieces && !vocab) return nullptr;
+  if (!json && !pieces && !vocab && !lines) return nullptr;
   const TokenizerSettings settings = read_tokenizer_settings(folder);
   if (json)
     if (auto tokenizer = read_tokenizer_json(folder / "tokenizer.json", settings, pieces)) return tokenizer;
   if (pieces) return read_sentencepiece(folder / "tokenizer.model", settings);
-  return read_vocab_and_merges(settings);
+  return vocab ? read_vocab_and_merges(settings) : read_vocab_txt(settings);
 }
 
 }  // namespace headscope

@@ -58,5 +58,8 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const nlohmann::json& document, 
 /// Reads vocab.json and, where it exists, merges.txt from the folder of the settings. A vocabulary without merges must
 /// consist of single characters (each is a token, anything else an Error), or of GPT-2's 256 bytes.
 std::shared_ptr<const Tokenizer> read_vocab_and_merges(const TokenizerSettings& settings);
+/// Reads vocab.txt from the folder of the settings: BERT's own form, with lower case and accents as
+/// tokenizer_config.json says.
+std::shared_ptr<const Tokenizer> read_vocab_txt(const TokenizerSettings& settings);
 
 }  // namespace headscope

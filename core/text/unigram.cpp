@@ -10,7 +10,6 @@ namespace headscope {
 namespace {
 
 constexpr double kUnknownPenalty = 10;  // SentencePiece's kUnkPenalty
-constexpr std::size_t kStepsBetweenLooks = 1 << 16;
 
 }  // namespace
 
@@ -50,7 +49,7 @@ void UnigramModel::encode(std::string_view word, std::vector<Piece>& out, const 
     const double before = ends[begin].score;
     std::int32_t node = ByteTrie::root;
     for (std::size_t at = begin; at < word.size(); ++at) {
-      if (++steps % kStepsBetweenLooks == 0 && stop.stop_requested()) throw Cancelled();
+      if (++steps % WordModel::steps_between_looks == 0 && stop.stop_requested()) throw Cancelled();
       node = trie_.next(node, word[at]);
       if (node == ByteTrie::none) break;
       const std::int32_t id = trie_.value(node);

@@ -12,6 +12,8 @@ namespace headscope {
 
 class WordModel {
  public:
+  /// Of a long word, before one asks again whether to stop.
+  static constexpr std::size_t steps_between_looks = 1 << 16;
   /// One token of a word; id −1 stands for what nothing in the vocabulary can express.
   struct Piece {
     std::int32_t id = -1;

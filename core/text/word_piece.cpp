@@ -7,8 +7,6 @@ namespace headscope {
 
 namespace {
 
-constexpr std::size_t kStepsBetweenLooks = 1 << 16;
-
 bool has_more_characters(std::string_view word, std::size_t most) {
   std::size_t characters = 0;
   for (const char byte : word)
@@ -37,7 +35,7 @@ void WordPieceModel::encode(std::string_view word, std::vector<Piece>& out, cons
     Piece piece{-1, begin, begin};
     std::int32_t node = ByteTrie::root;
     for (std::uint32_t at = begin; at < size; ++at) {
-      if (++steps % kStepsBetweenLooks == 0 && stop.stop_requested()) throw Cancelled();
+      if (++steps % WordModel::steps_between_looks == 0 && stop.stop_requested()) throw Cancelled();
       node = trie.next(node, word[at]);
       if (node == ByteTrie::none) break;
       if (const std::int32_t id = trie.value(node); id != ByteTrie::none) piece = {id, begin, at + 1};

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/text/tokenizer.h"
 #include "tests/support/paths.h"
 #include "tests/text/cases.h"
@@ -52,6 +54,35 @@ Counts compare(const fs::path& folder) {
 }
 
 }  // namespace
+
+TEST_CASE("BERT's vocab.txt alone gives the same ids, and its words may keep their case") {
+  const fs::path from = reference("tokenizer-families") / "bert", folder = scratch_dir("vocab-txt");
+  const nlohmann::json file = nlohmann::json::parse(read_file(from / "tokenizer.json"));
+  std::vector<std::string> lines(file["model"]["vocab"].size());
+  for (const auto& [piece, id] : file["model"]["vocab"].items()) lines[id.get<std::size_t>()] = piece;
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  write_file_atomically(folder / "vocab.txt", text);
+  fs::copy_file(from / "cases.jsonl", folder / "cases.jsonl");
+  const Counts counts = compare(folder);
+  CHECK(counts.strings > 50);
+  CHECK(counts.ids == counts.strings);
+  const auto uncased = load_tokenizer(folder), json = load_tokenizer(from);
+  CHECK(uncased->behind() == json->behind());
+  CHECK(uncased->bos() == json->bos());
+  CHECK(uncased->adds_bos());
+  REQUIRE(uncased->mask());
+  CHECK(lines[static_cast<std::size_t>(*uncased->mask())] == "[MASK]");
+  // An A of its own is no piece of a vocabulary of small letters.
+  write_file_atomically(folder / "tokenizer_config.json", R"({"do_lower_case": false})");
+  const auto cased = load_tokenizer(folder);
+  CHECK(ids_of(cased->encode("a")) == ids_of(uncased->encode("A")));
+  CHECK(ids_of(cased->encode("A")) != ids_of(uncased->encode("A")));
+  write_file_atomically(folder / "vocab.txt", "[UNK]\n[CLS]\na\n");
+  CHECK_THROWS_WITH_AS(load_tokenizer(folder), doctest::Contains("a line [SEP]"), Error);
+  write_file_atomically(folder / "vocab.txt", "[UNK]\n\xff\n");
+  CHECK_THROWS_WITH_AS(load_tokenizer(folder), doctest::Contains("valid UTF-8"), Error);
+}
 
 TEST_CASE("every family's tokenizer.json gives the ids of the tokenizers package, and the text again") {
   const char* const more = std::getenv("HEADSCOPE_TOKENIZER_CASES");

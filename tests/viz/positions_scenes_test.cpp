@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "app/render/positions_picture.h"
@@ -73,6 +74,24 @@ TEST_CASE("the parts of a score add up, and every diagonal of the map is one num
   CHECK(static_cast<double>(matrix.values.at(17, 4)) == doctest::Approx(view.score(17, 4)).epsilon(1e-6));
   CHECK(matrix.masked[4 * 32 + 17] == 1);
   CHECK(matrix.marked == Cell{17, 4});
+  // An encoder's queries see later keys, too: turned on by as much as the key is ahead.
+  RotaryView both = view;
+  both.causal = false;
+  const MatrixMap whole = score_by_positions(both, 32);
+  CHECK(std::ranges::count(whole.masked, 0) == 32 * 32);
+  CHECK(static_cast<double>(whole.values.at(4, 17)) == doctest::Approx(view.score(4, 17)).epsilon(1e-6));
+  CHECK(static_cast<double>(whole.values.at(0, 31)) == doctest::Approx(view.score(0, 31)).epsilon(1e-6));
+  CHECK(whole.values.at(17, 4) == matrix.values.at(17, 4));
+  const Tensor q = random_tensor({6, 16}, 5), k = random_tensor({6, 16}, 6);
+  const MatrixMap half = head_scores(q, k, {}, RotaryLayout::half_split, 0.25, true),
+                  all = head_scores(q, k, {}, RotaryLayout::half_split, 0.25, false);
+  CHECK(std::ranges::count(half.masked, 0) == 21);
+  CHECK(std::ranges::count(all.masked, 0) == 36);
+  RotaryView pair;
+  pair.parts = rotary_parts(row_of(q, 1), row_of(k, 4));
+  pair.scale = 0.25;
+  CHECK(static_cast<double>(all.values.at(1, 4)) == doctest::Approx(pair.score(1, 4)).epsilon(1e-5));
+  CHECK(all.values.at(4, 1) == half.values.at(4, 1));
 }
 
 TEST_CASE("hands stand where the vectors were turned to") {

@@ -15,7 +15,6 @@
 #include "app/workspaces/analyse/reading_page.h"
 #include "app/workspaces/head_cells.h"
 #include "core/analysis/whatif.h"
-#include "core/metrics/next_token.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/map_cells.h"
 

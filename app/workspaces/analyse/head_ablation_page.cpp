@@ -3,7 +3,6 @@
 #include "core/analysis/head_ablation.h"
 #include "core/base/nth.h"
 #include "core/edits/ablate_edit.h"
-#include "core/metrics/next_token.h"
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -77,7 +76,7 @@ class HeadAblationPage final : public SweepPage<HeadAblationSweep, HeadAblationR
       section(c.ui, "WITH ALL HEADS", "what is compared with");
       const auto number = [](double v) { return std::isfinite(v) ? fmt::format("{:.3f}", v) : std::string("–"); };
       fact(c.ui, "Loss on this text", number(result()->before.loss) + " nats", nullptr,
-           {prediction_words(c.trace()->model.objective).loss, "logits, F32, of the model as edited now"});
+           {c.predicts().loss, "logits, F32, of the model as edited now"});
       fact(c.ui,
            fmt::format("Logit {} − {}", token_text(c.results().model, result()->answers.right),
                        token_text(c.results().model, result()->answers.wrong)),

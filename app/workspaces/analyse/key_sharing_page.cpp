@@ -15,7 +15,6 @@
 #include "core/attention/key_sharing.h"
 #include "core/edits/latent_keys_edit.h"
 #include "core/edits/share_keys_edit.h"
-#include "core/metrics/next_token.h"
 #include "core/model/kv_cache.h"
 #include "core/model/published_caches.h"
 #include "viz/color/color_norm.h"

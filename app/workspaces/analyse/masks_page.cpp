@@ -18,7 +18,6 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/edits/mask_edit.h"
-#include "core/metrics/next_token.h"
 #include "core/model/kv_cache.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/map_cells.h"
@@ -241,7 +240,7 @@ class MaskPage final : public ReadingPage {
     const auto losses = c.results().current_losses();
     const double before = losses ? mean_loss(losses->now) : std::nan("");
     fact(c.ui, "Loss as it is", std::isnan(before) ? "…" : fmt::format("{:.3f} nats", before), nullptr,
-         {prediction_words(c.trace()->model.objective).loss, "the run on screen, with the document's edits"});
+         {c.predicts().loss, "the run on screen, with the document's edits"});
     const auto masked = masked_.current();
     const std::string none = masked_.failed() ? "–" : "…";
     const Color worse = c.ui.theme.key;

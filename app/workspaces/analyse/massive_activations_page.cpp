@@ -12,7 +12,6 @@
 #include "app/workspaces/analyse/parts.h"
 #include "app/workspaces/analyse/reading_page.h"
 #include "core/analysis/whatif.h"
-#include "core/metrics/next_token.h"
 #include "viz/scene/map_cells.h"
 
 namespace headscope {
@@ -87,8 +86,7 @@ class MassivePage final : public ReadingPage {
     const ZeroedActivations& z = *found.zeroed;
     const auto arrow = [](double a, double b) { return fmt::format("{:.3f} → {:.3f}", a, b); };
     fact(c.ui, "Loss on this text", arrow(z.loss_before, z.loss_after), nullptr,
-         {prediction_words(c.trace()->model.objective).loss,
-          fmt::format("{} numbers of hook_resid_post set to 0", z.zeroed.size())});
+         {c.predicts().loss, fmt::format("{} numbers of hook_resid_post set to 0", z.zeroed.size())});
     fact(c.ui, "KL of the answer", fmt::format("{:.4f} nats", z.kl), nullptr,
          {"KL(before ‖ after) where the model answers, full vocabulary"});
     for (std::size_t layer = 0; layer < z.sink_before.size(); ++layer)

@@ -16,7 +16,6 @@
 #include "core/attention/mechanisms/spectrum.h"
 #include "core/base/nth.h"
 #include "core/edits/singular_edit.h"
-#include "core/metrics/next_token.h"
 #include "core/model/weights.h"
 #include "core/tensor/singular.h"
 #include "viz/color/color_norm.h"

@@ -14,7 +14,6 @@
 #include "app/widgets/plots.h"
 #include "app/workspaces/analyse/sweep_page.h"
 #include "app/workspaces/head_cells.h"
-#include "core/metrics/next_token.h"
 #include "core/metrics/temperature_curve.h"
 
 namespace headscope {
@@ -57,7 +56,7 @@ class TemperaturePage final : public SweepPage<TemperatureSweeper, TemperatureSw
     if (result()) {
       section(c.ui, "AS IT IS", "every head at τ = 1");
       fact(c.ui, "Loss on this text", fmt::format("{:.3f} nats", result()->loss_before), nullptr,
-           {prediction_words(c.trace()->model.objective).loss, "logits, F32, of the model as edited now"});
+           {c.predicts().loss, "logits, F32, of the model as edited now"});
       const HeadId head = c.state().document.selected;
       if (const auto* curve = curve_of(head); curve && curve->size() == result()->request.taus.size()) {
         const auto least = std::ranges::min_element(*curve, {}, &Point::loss);

@@ -1,7 +1,6 @@
 // One position from its token id to the next token's probabilities, stage by stage, with its numbers.
 
 #include "core/analysis/token_path.h"
-#include "core/metrics/next_token.h"
 
 #include <fmt/format.h>
 #include <imgui.h>

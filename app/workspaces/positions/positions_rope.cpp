@@ -47,6 +47,7 @@ std::shared_ptr<const RotaryView> PositionsWorkspace::rotary_view() {
   view->config = shown;
   view->own = own;
   view->scale = vectors->scale;
+  view->causal = controller_.results().model.model->config().causal;
   view->context = controller_.results().model.model->config().context;
   view->parts = rotary_parts(row_of(vectors->q, view->query), row_of(vectors->k, view->key), controller_.view.layout);
   view->source = fmt::format("q at {}, k at {}: {}", view->query, view->key, vectors->source);
@@ -107,7 +108,7 @@ void PositionsWorkspace::rope_middle(const PageContext& c) {
            [view, vectors, config, layout, width, main_height](const Style& style) {
              const Index most = 256, count = std::min<Index>(vectors->tokens(), most);
              MatrixMap own = head_scores(vectors->q.slice(0, 0, count), vectors->k.slice(0, 0, count), config, layout,
-                                         vectors->scale);
+                                         vectors->scale, view->causal);
              own.title = "Every query and key of the head";
              own.provenance = vectors->source;
              own.marked = Cell{std::min(view->query, count - 1), std::min(view->key, count - 1)};
