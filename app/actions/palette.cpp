@@ -66,7 +66,9 @@ void add_masks(std::vector<PaletteItem>& items, const Results& results) {
   if (!results.model.model) return;
   for (const MaskForm& form : mask_forms())
     items.push_back({fmt::format("Mask: {}", form.example), std::string(form.predicate), "Mask",
-                     [spec = std::string(form.example)](AppContext& at) { at.explorer.editor.set_mask(spec); }});
+                     [spec = std::string(form.example)](AppContext& at) {
+                       at.explorer.editor.set_mask(spec, at.explorer.results().own_mask());
+                     }});
 }
 }  // namespace
 

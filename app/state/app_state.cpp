@@ -128,10 +128,10 @@ void set_temperature(std::vector<Intervention>& edits, const HeadTarget& target,
   set(edits, target, SetTemperature{std::clamp(tau, SetTemperature::lowest, SetTemperature::highest)}, tau == 1);
 }
 
-void set_mask(std::vector<Intervention>& edits, const HeadTarget& target, const std::string& spec) {
-  // Every model of today is causal, so that this is how an edit says "the model's own".
-  set(edits, target, SetMask{spec.empty() ? "causal" : parse_mask(spec)->describe()},
-      spec.empty() || parse_mask(spec)->describe() == "causal");
+void set_mask(std::vector<Intervention>& edits, const HeadTarget& target, const std::string& spec,
+              const std::string& own) {
+  const std::string wanted = spec.empty() ? own : parse_mask(spec)->describe();
+  set(edits, target, SetMask{wanted}, wanted == own);
 }
 
 }  // namespace headscope

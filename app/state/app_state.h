@@ -125,8 +125,9 @@ double temperature_of(const std::vector<Intervention>& edits, HeadId head);
 std::string mask_of(const std::vector<Intervention>& edits, HeadId head);
 /// Sets τ or the mask for `target` the way a slider does: enabled edits of the same kind that the new one covers go,
 /// and it comes last. τ = 1 or mask "" is the model's own, which needs an edit only to overrule one that reaches
-/// further. τ is cut to its range; a mask's spec that does not parse throws Error.
+/// further (the mask `own` is the same as ""). τ is cut to its range; a mask's spec that does not parse throws Error.
 void set_temperature(std::vector<Intervention>& edits, const HeadTarget& target, double tau);
-void set_mask(std::vector<Intervention>& edits, const HeadTarget& target, const std::string& spec);
+void set_mask(std::vector<Intervention>& edits, const HeadTarget& target, const std::string& spec,
+              const std::string& own = "causal");
 
 }  // namespace headscope

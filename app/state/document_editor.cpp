@@ -48,6 +48,7 @@ void DocumentEditor::set_masked(std::vector<MaskedPosition> positions) {
 }
 
 void DocumentEditor::toggle_masked(int position) {
+  if (position < 0) return;
   std::vector<MaskedPosition> positions = state_.document.masked;
   const auto here = [&](const MaskedPosition& each) { return each.position == position; };
   if (std::erase_if(positions, here) == 0) positions.push_back({position, {}});
@@ -122,9 +123,9 @@ void DocumentEditor::set_temperature(double tau) {
          [&](Document& document) { headscope::set_temperature(document.edits, target, tau); });
 }
 
-void DocumentEditor::set_mask(const std::string& spec) {
+void DocumentEditor::set_mask(const std::string& spec, const std::string& own) {
   const HeadTarget target = target_of(state_.view.edit_scope, state_.document.selected);
-  change("", [&](Document& document) { headscope::set_mask(document.edits, target, spec); });
+  change("", [&](Document& document) { headscope::set_mask(document.edits, target, spec, own); });
 }
 
 void DocumentEditor::set_weight(Index query, Index key, double weight) {
@@ -142,17 +143,16 @@ void DocumentEditor::set_weight(Index query, Index key, double weight) {
   });
 }
 
-void DocumentEditor::paint_mask(Index query, Index key, Index side, bool visible, Index tokens) {
+void DocumentEditor::paint_mask(Index query, Index key, Index side, bool visible, Index tokens,
+                                const std::string& own) {
   const HeadId head = state_.document.selected;
   std::string spec = mask_of(state_.document.edits, head);
-  if (spec.empty()) spec = "causal";
+  if (spec.empty()) spec = own;
   std::vector<MapCell> cells;
   for (Index q = query; q < std::min(query + side, tokens); ++q)
     for (Index k = key; k < std::min(key + side, tokens); ++k) cells.push_back({q, k});
   spec = painted_mask(spec, cells, visible, tokens);
-  change("paint", [&](Document& document) {
-    headscope::set_mask(document.edits, {head.layer, head.head}, spec == "causal" ? "" : spec);
-  });
+  change("paint", [&](Document& document) { headscope::set_mask(document.edits, {head.layer, head.head}, spec, own); });
 }
 
 void DocumentEditor::replace(Document document) {

@@ -48,12 +48,13 @@ class DocumentEditor {
   void set_edits(std::vector<Intervention> edits);
   /// For the heads that view().edit_scope means. A spec that does not parse throws Error.
   void set_temperature(double tau);
-  void set_mask(const std::string& spec);
+  /// `own`: the mask of the model without edits.
+  void set_mask(const std::string& spec, const std::string& own = "causal");
   /// One weight of a row of the selected head; the others share the rest. A weight that is set already moves.
   void set_weight(Index query, Index key, double weight);
   /// Cells [query, query + side) × [key, key + side) of the selected head's mask over so many tokens, opened or closed.
   /// Throws Error when that is no mask.
-  void paint_mask(Index query, Index key, Index side, bool visible, Index tokens);
+  void paint_mask(Index query, Index key, Index side, bool visible, Index tokens, const std::string& own = "causal");
 
   /// Puts another document in the place of this one, as a step.
   void replace(Document document);

@@ -214,6 +214,7 @@ std::shared_ptr<const LongRun> past_context(const LoadedModel& model, const std:
       RunRequest request = without_maps(run);
       request.capture.all_logits = true;
       request.text.clear();
+      request.masked.clear();  // positions of the text on screen
       request.ids = ids;
       request.ids_are_whole = true;
       request.edits.push_back({{}, edit});
@@ -225,7 +226,7 @@ std::shared_ptr<const LongRun> past_context(const LoadedModel& model, const std:
       }
       if (ctx.progress) *ctx.progress = static_cast<float>(++done) / static_cast<float>(ways.size() * texts.size());
     }
-    for (std::size_t b = 0; b < bins; ++b) sum[b] /= std::max(count[b], 1.0);
+    for (std::size_t b = 0; b < bins; ++b) sum[b] /= count[b];  // NaN where there is none
     result->lines.push_back({title, std::move(sum)});
   }
   return result;
@@ -233,19 +234,30 @@ std::shared_ptr<const LongRun> past_context(const LoadedModel& model, const std:
 
 std::shared_ptr<const PermutedRun> permuted(const LoadedModel& model, const TracedRun& run, const Ctx& ctx) {
   auto result = std::make_shared<PermutedRun>();
-  std::vector<std::int32_t> ids = run.trace->ids();
-  ids.resize(std::min<std::size_t>(ids.size(), permuted_tokens));
+  // Of an encoder a separator at the front would begin another segment: what is turned round are tokens of one.
+  const bool encoder = !model.model->config().causal;
+  std::vector<std::int32_t> ids;
+  for (const Token& token : run.trace->tokens) {
+    if (ids.size() == permuted_tokens) break;
+    if (encoder && (token.segment > 0 || is_separator(token))) continue;
+    ids.push_back(token.id);
+    result->labels.push_back(token.label);
+  }
+  if (ids.empty()) {  // nothing but separators
+    ids.push_back(run.trace->tokens.front().id);
+    result->labels.push_back(run.trace->tokens.front().label);
+  }
   const auto n = static_cast<int>(ids.size());
   std::vector<std::int32_t> turned(ids.size());
   for (int i = 0; i < n; ++i) {
     result->order.push_back(n - 1 - i);  // "man bites dog"
     nth(turned, i) = nth(ids, n - 1 - i);
-    result->labels.push_back(nth(run.trace->tokens, i).label);
   }
   const int last = model.model->config().dims.layers - 1;
   const auto outputs = [&](const std::vector<std::int32_t>& tokens, std::vector<const char*> edits) {
     RunRequest request = without_maps(run);
     request.text.clear();
+    request.masked.clear();  // the tokens are as they stand on screen
     request.ids = tokens;
     request.ids_are_whole = true;
     request.edits.clear();

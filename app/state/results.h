@@ -78,6 +78,8 @@ struct TooLongText {
 
 /// What is on screen. Any of it may still be empty.
 struct Results {
+  /// The mask that the open model has without edits.
+  std::string own_mask() const { return model.model && !model.model->config().causal ? "full" : "causal"; }
   LoadedModel model;
   std::filesystem::path model_folder;
   /// Attention that another program captured, in place of a model: its run. model_folder is then its file.

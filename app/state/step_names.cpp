@@ -54,12 +54,13 @@ std::string step_name(const Document& before, const Document& after) {
   if (before.model != after.model) return "Model " + after.model.filename().string();
   if (before.text != after.text) return after.text.empty() ? "Text removed" : "Text: " + beginning(after.text);
   if (before.ids != after.ids) return fmt::format("{} token ids", after.ids.size());
-  if (before.masked != after.masked)
-    return after.masked.size() > before.masked.size()
-               ? fmt::format("Masked {}",
-                             after.masked.size() == 1 ? "a token" : fmt::format("{} tokens", after.masked.size()))
-           : after.masked.empty() ? "Nothing masked"
-                                  : "A token shown again";
+  if (before.masked != after.masked) {
+    const auto was = static_cast<int>(before.masked.size()), now = static_cast<int>(after.masked.size());
+    if (now == 0) return "Nothing masked";
+    if (now == was + 1) return "Masked a token";
+    if (now == was - 1) return "A token shown again";
+    return fmt::format("Masked {} tokens", now);
+  }
   if (before.edits != after.edits) return edits_name(before.edits, after.edits);
   if (before.by_hand != after.by_hand) return "Matrices by hand";
   if (before.too_long != after.too_long) return "Another part of the text";

@@ -85,7 +85,7 @@ struct TrainingController::Run {
         continue;
       }
       const std::int32_t best = most_probable(*trace, static_cast<int>(i)).id;
-      const std::string found = model.tokenizer->token(best).bytes, was = model.tokenizer->token(token.original).bytes;
+      const std::string found = model.tokenizer->token(best).label, was = model.tokenizer->token(token.original).label;
       out += best == token.original ? fmt::format("⟨{}⟩", found) : fmt::format("⟨{}|{}⟩", found, was);
     }
     return out;

@@ -35,14 +35,14 @@ std::string before_after(const EditEffect* effect, double before, double now) {
 const NextPanel::Asked& NextPanel::asked(const PageContext& c, const EditEffect* effect) {
   constexpr int listed = 20;
   const TracedRun& run = *c.results().run;
-  const std::shared_ptr<const Trace> before = effect ? effect->before : nullptr;
+  const auto before = effect ? effect->before : nullptr, after = effect ? effect->after : nullptr;
   const Index usual = answer_position(*run.trace);
   const Index pinned = c.state().document.query.value_or(usual);
   const bool masked = pinned < static_cast<Index>(run.trace->tokens.size()) && nth(run.trace->tokens, pinned).masked;
   const Index at = masked ? pinned : usual;
-  if (asked_.of == run.trace && asked_.before == before && asked_.at == at) return asked_;
+  if (asked_.of == run.trace && asked_.before == before && asked_.after == after && asked_.at == at) return asked_;
   const int row = static_cast<int>(at);
-  asked_ = {run.trace, before, at, at == usual ? run.next : top_next(*run.trace, listed, row), {}};
+  asked_ = {run.trace, before, after, at, at == usual ? run.next : top_next(*run.trace, listed, row), {}};
   if (effect)
     asked_.change = at == usual ? effect->change : next_token_change(*effect->before, *effect->after, listed, row, row);
   return asked_;
@@ -66,10 +66,10 @@ void NextPanel::tokens(const PageContext& c, const EditEffect* effect) {
                             effect ? " · before → after, %" : ""));
       if (answered.masked) break;
       return note(
-          c.ui,
-          "No token is masked. Right click one in the prompt, or pin it and press K; or write " +
-              label_of(c.results(), c.results().model.tokenizer ? c.results().model.tokenizer->mask().value_or(0) : 0) +
-              " in the text.");
+          c.ui, "No token is masked. Right click one in the prompt, or pin it and press K" +
+                    (c.results().model.tokenizer && c.results().model.tokenizer->mask()
+                         ? "; or write " + label_of(c.results(), *c.results().model.tokenizer->mask()) + " in the text."
+                         : std::string(".")));
     case Objective::nothing:
       section(c.ui, "NO LOGITS");
       return note(c.ui, "This file ends with the last block: it tells no tokens.");
@@ -118,15 +118,18 @@ void NextPanel::masked(const PageContext& c, const EditEffect* effect) {
   section(c.ui, "ALL MASKED TOKENS",
           known > 0 ? fmt::format("{} of {} told right", std::ranges::count_if(all, &MaskedAnswer::right), known)
                     : fmt::format("{}", all.size()));
-  const bool both = effect && effect->masked_before.size() == all.size();
+  const bool same =
+      effect && std::ranges::equal(effect->masked_before, all, {}, &MaskedAnswer::position, &MaskedAnswer::position);
+  constexpr std::size_t most = 12;
   std::vector<Bar> bars;
-  for (std::size_t i = 0; i < all.size(); ++i) {
+  for (std::size_t i = 0; i < std::min(all.size(), most); ++i) {
     const MaskedAnswer& each = all[i];
+    const bool both = same && each.original >= 0;  // what is unknown has no probability to follow
     const std::string best = label_of(c.results(), each.best.id);
     const auto share = [&](const MaskedAnswer& of) {
       return of.original >= 0 ? of.original_probability : of.best.probability;
     };
-    const double now = share(each), before = both ? share(effect->masked_before[i]) : -1;
+    const double now = share(each), before = both ? share(nth(effect->masked_before, i)) : -1;
     const std::string was = each.original >= 0 ? label_of(c.results(), each.original) : "";
     bars.push_back(
         {each.right() || each.original < 0 ? fmt::format("{} {}", each.position, best)
@@ -144,15 +147,18 @@ void NextPanel::masked(const PageContext& c, const EditEffect* effect) {
   }
   if (const BarClick click = bar_list(c.ui, "masked tokens", bars); click.left >= 0)
     c.editor.pin(nth(all, click.left).position);
+  if (all.size() > most) note(c.ui, fmt::format("… and {} more; pin one in the prompt.", all.size() - most));
 }
 
 void NextPanel::contrast(const PageContext& c, const EditEffect* effect) {
   const auto pair = contrast_of(c.state(), c.results());
   if (!pair) return;
   const Index at = asked(c, effect).at;
-  const bool decoder = c.results().run->trace->model.objective == Objective::next_token;
-  const auto of = [&](const Trace& trace) {
-    return logit_difference(trace, pair->first, pair->second, static_cast<int>(at));
+  const Trace& trace = *c.results().run->trace;
+  if (trace.model.objective == Objective::masked_token && !nth(trace.tokens, at).masked) return;
+  const bool decoder = trace.model.objective == Objective::next_token;
+  const auto of = [&](const Trace& run) {
+    return logit_difference(run, pair->first, pair->second, static_cast<int>(at));
   };
   fact(c.ui, fmt::format("{} − {}", label_of(c.results(), pair->first), label_of(c.results(), pair->second)),
        before_after(effect, effect ? of(*effect->before) : 0, of(*c.trace())), nullptr,

@@ -15,10 +15,10 @@ class NextPanel {
  private:
   /// What is answered where the panel looks: at the pinned token if it is masked, else where the model usually answers.
   struct Asked {
-    std::shared_ptr<const Trace> of, before;  ///< `before`: null without an edit to compare with
+    std::shared_ptr<const Trace> of, before, after;  ///< the last two null without an edit to compare with
     Index at = 0;
     std::vector<NextToken> next;
-    NextTokenChange change;  ///< with `before`
+    NextTokenChange change;  ///< of `after` from `before`
   };
   const Asked& asked(const PageContext& c, const EditEffect* effect);
   void tokens(const PageContext& c, const EditEffect* effect);

@@ -193,6 +193,19 @@ TEST_CASE("masked tokens go with the text and the model that they were masked in
   CHECK(controller.document().masked.empty());
 }
 
+TEST_CASE("painting an encoder's mask begins with all that it sees, and takes the cell alone") {
+  Controller controller;
+  controller.explorer.run.open_model(source_dir() / "models" / "tiny-bert");
+  controller.explorer.editor.set_text("Tom had a red ball.");
+  controller.settle();
+  controller.explorer.editor.select({1, 0});
+  controller.explorer.editor.paint_mask(2, 4, 1, false, 8, controller.results().own_mask());
+  controller.settle();
+  CHECK(mask_of(controller.document().edits, {1, 0}) == "full & not cells 2:4");
+  CHECK(controller.results().map({1, 0})->masked(2, 4));
+  CHECK_FALSE(controller.results().map({1, 0})->masked(2, 5));
+}
+
 TEST_CASE("pins and selections outside the text and the model are put back inside") {
   Controller controller;
   controller.explorer.run.open_model(reference("gpt2-random"));

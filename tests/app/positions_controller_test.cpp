@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "core/edits/temperature_edit.h"
 #include "tests/app/explorer_controller.h"
 
@@ -28,4 +30,28 @@ TEST_CASE("the loss past the context is asked anew for a text as long as the one
   CHECK(second != first);
   controller.explorer.editor.set_edits({{HeadTarget{}, SetTemperature{2}}});
   CHECK(known() != second);
+}
+
+TEST_CASE("without positions an encoder's tokens are the same in both orders, masks and segments or not") {
+  for (const char* folder : {"models/tiny-bert", "tests/reference/families/bert"}) {
+    CAPTURE(folder);
+    Controller controller;
+    PositionsController positions(controller.explorer.jobs, controller.explorer.editor, controller.explorer.run);
+    positions.view.method = "none";
+    controller.explorer.run.open_model(headscope::testing::source_dir() / folder);
+    controller.explorer.editor.set_text("the cat sat on the mat");
+    controller.settle();
+    controller.explorer.editor.set_masked({{2, {}}, {5, 9}});
+    controller.settle();
+    for (int turn = 0; turn < 3 && !positions.permuted(); ++turn) {
+      positions.update();
+      controller.settle();
+    }
+    CHECK(controller.message() == "");
+    REQUIRE(positions.permuted());
+    const PermutedRun& found = *positions.permuted();
+    REQUIRE(found.open.size() == found.labels.size());
+    for (const double difference : found.open) CHECK(difference < 1e-4 * found.size);
+    CHECK(*std::ranges::max_element(found.placed) > 1e-3 * found.size);  // positions matter
+  }
 }

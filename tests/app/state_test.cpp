@@ -157,6 +157,27 @@ TEST_CASE("masks are set beside temperatures, and what is switched off stays") {
   CHECK(mask_of(edits, {0, 0}) == "full");
 }
 
+TEST_CASE("an encoder's own mask is full: that needs no edit, and causal is one") {
+  std::vector<Intervention> edits;
+  set_mask(edits, {1, 0}, "full", "full");
+  CHECK(edits.empty());
+  set_mask(edits, {1, 0}, "causal", "full");
+  CHECK(mask_of(edits, {1, 0}) == "causal");
+  set_mask(edits, {}, "window 3", "full");
+  set_mask(edits, {1, 0}, "", "full");
+  CHECK(mask_of(edits, {1, 0}) == "full");
+  CHECK(mask_of(edits, {0, 0}) == "window 3");
+}
+
+TEST_CASE("masked tokens are kept in a session, what is shown in their place too") {
+  Session session;
+  session.document.text = "the cat sat";
+  session.document.masked = {{1, {}}, {2, 9}};
+  CHECK(session_from_json(to_json(session), "s.json") == session);
+  CHECK_THROWS_WITH_AS(session_from_json(session_with(R"("document": {"masked": [{"shown": 3}]})"), "s.json"),
+                       doctest::Contains("position"), Error);
+}
+
 TEST_CASE("scopes name the heads they mean") {
   CHECK(target_of(EditScope::head, {3, 1}) == HeadTarget{3, 1});
   CHECK(target_of(EditScope::layer, {3, 1}) == HeadTarget{3, std::nullopt});
@@ -207,7 +228,7 @@ TEST_CASE("a session survives JSON in full") {
 }
 
 TEST_CASE("sessions that come with the program open, with the bundled model they name") {
-  for (const char* name : {"examples/what-if.json", "examples/words.json"}) {
+  for (const char* name : {"examples/what-if.json", "examples/words.json", "examples/masked.json"}) {
     const auto file = find_asset(name);
     REQUIRE_MESSAGE(file, name);
     const Session session = session_from_json(read_file(*file, 1 << 20), name);

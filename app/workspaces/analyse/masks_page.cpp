@@ -244,14 +244,15 @@ class MaskPage final : public ReadingPage {
     const auto masked = masked_.current();
     const std::string none = masked_.failed() ? "–" : "…";
     const Color worse = c.ui.theme.key;
-    fact(c.ui, "… with this mask", masked ? fmt::format("{:.3f} nats", masked->result.loss) : none,
+    fact(c.ui, "… with this mask",
+         masked && !std::isnan(masked->result.loss) ? fmt::format("{:.3f} nats", masked->result.loss) : none,
          masked && masked->result.loss > before + 5e-4 ? &worse : nullptr,
          {"*: mask " + spec_, "the same text, run with this mask in every head"});
     fact(c.ui, "Next-token change (KL)", masked ? fmt::format("{:.4f} nats", masked->result.kl) : none, nullptr,
          {"KL(as it is ‖ masked) of the distributions where the model answers"});
     if (button(c.ui, "Keep among the edits", c.ui.px(28))) {
       std::vector<Intervention> edits = c.state().document.edits;
-      set_mask(edits, HeadTarget{}, spec_);
+      set_mask(edits, HeadTarget{}, spec_, c.results().own_mask());
       c.editor.history().close_step();
       c.editor.set_edits(std::move(edits));
     }

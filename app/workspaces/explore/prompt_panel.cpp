@@ -104,7 +104,11 @@ void mask_row(const PageContext& c) {
     std::vector<Token> whole = trace.tokens;
     for (Token& token : whole)
       if (token.original >= 0) token.id = token.original;
-    c.editor.set_masked(draw_masked(whole, marks_of(c.results().model.tokenizer.get()), trace.model.dims.vocab, seed));
+    const std::vector<std::int32_t> marks = marks_of(c.results().model.tokenizer.get());
+    std::vector<MaskedPosition> drawn = document.masked;
+    for (int turn = 0; turn < 16 && drawn == document.masked; ++turn)  // few tokens leave little choice
+      drawn = draw_masked(whole, marks, trace.model.dims.vocab, seed + static_cast<std::uint64_t>(turn));
+    c.editor.set_masked(std::move(drawn));
   }
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) {
     const auto kept =

@@ -62,8 +62,7 @@ void SoftmaxPanel::draw(const PageContext& c) {
 
 void MaskPanel::draw(const PageContext& c) {
   section(c.ui, "MASK", "of the same heads · more in Analyse");
-  const bool both_ways = c.results().model.model && !c.results().model.model->config().causal;
-  const std::string own = both_ways ? "full" : "causal";  // the model's, which needs no edit
+  const std::string own = c.results().own_mask();  // needs no edit
   const std::string current = mask_of(c.state().document.edits, c.state().document.selected);
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   float widest = 0;  // the longest name below a picture
@@ -90,7 +89,7 @@ void MaskPanel::draw(const PageContext& c) {
     const float height = side + c.ui.px(15 * c.ui.theme.text_scale);
     if (pressable(id.c_str(), {side, height})) {
       error_.clear();
-      c.editor.set_mask(form.id == own ? "" : spec);
+      c.editor.set_mask(spec, own);
     }
     const bool hovered = ImGui::IsItemHovered();
     const auto rule = parse_mask(spec);
@@ -118,7 +117,7 @@ void MaskPanel::draw(const PageContext& c) {
       try {
         (void)parse_mask(spec_);
         error_.clear();
-        c.editor.set_mask(spec_ == own ? "" : spec_);
+        c.editor.set_mask(spec_, own);
       } catch (const Error& e) {
         error_ = e.what();
       }
