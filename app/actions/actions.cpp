@@ -162,10 +162,8 @@ void add_edit(std::vector<Action>& all) {
   all.push_back({"edit.prompt", "Edit the prompt", "Ctrl+L", "Edit",
                  [](AppContext& app) { app.ui.focus_prompt = true; }, nullptr, nullptr});
   const auto can_mask = [](const AppContext& app) {
-    if (!can_edit(app) || !app.explorer.state().document.query) return false;
-    const Trace& trace = *app.explorer.results().run->trace;
-    return trace.model.objective == Objective::masked_token &&
-           *app.explorer.state().document.query < static_cast<Index>(trace.tokens.size());
+    const Document& document = app.explorer.state().document;
+    return document.query && headscope::can_mask(document, app.explorer.results(), *document.query);
   };
   all.push_back({"edit.mask_token", "Mask the pinned token, or show it again", "K", "Edit",
                  [](AppContext& app) {

@@ -127,18 +127,25 @@ std::string losses_text(const Compared& c) {
 void add_next(Report& report, const Compared& c, int top) {
   if (!c.a->logits.defined() || !c.b->logits.defined()) return;
   const auto share = [](const std::string& title) { return Column("", title, "{:.4f}"); };
-  if (c.a->logits.dim(1) != c.b->logits.dim(1)) {  // vocabularies differ: two lists
+  const auto at_a = answer_position(*c.a), at_b = answer_position(*c.b);
+  // Where vocabularies differ, or what is asked: two lists.
+  if (c.a->logits.dim(1) != c.b->logits.dim(1) || c.a->model.objective != c.b->model.objective || !at_a || !at_b) {
     auto& rows = report.table("", {c.name_a, share("probability"), c.name_b, share("probability")}, Form::text);
     const auto a = top_next(*c.a, top), b = top_next(*c.b, top);
-    for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
-      rows.add({label_of(c.tokenizer_a.get(), a[i].id), a[i].probability, label_of(c.tokenizer_b.get(), b[i].id),
-                b[i].probability});
+    const auto one = [](const std::vector<NextToken>& of, std::size_t i, const Tokenizer* tokenizer) {
+      return i < of.size() ? std::pair(Cell(label_of(tokenizer, of[i].id)), Cell(of[i].probability))
+                           : std::pair(Cell(""), Cell());
+    };
+    for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+      const auto [label_a, share_a] = one(a, i, c.tokenizer_a.get());
+      const auto [label_b, share_b] = one(b, i, c.tokenizer_b.get());
+      rows.add({label_a, share_a, label_b, share_b});
+    }
     return;
   }
   auto& rows =
       report.table("", {prediction_words(c.a->model.objective).token, share(c.name_a), share(c.name_b)}, Form::text);
-  const auto change = next_token_change(*c.a, *c.b, top, static_cast<int>(answer_position(*c.a)),
-                                        static_cast<int>(answer_position(*c.b)));
+  const auto change = next_token_change(*c.a, *c.b, top, static_cast<int>(*at_a), static_cast<int>(*at_b));
   for (const auto& token : change.tokens)
     rows.add({label_of(c.tokenizer_a.get(), token.id), token.before, token.after});
 }

@@ -175,6 +175,10 @@ std::vector<MaskedPosition> positions_in(const std::string& text) {
 }
 }  // namespace
 
+bool Input::masks_tokens() const {
+  return std::ranges::any_of(masks, is_positions);
+}
+
 std::vector<Intervention> Input::edits() const {
   std::vector<Intervention> result;
   try {

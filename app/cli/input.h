@@ -41,6 +41,8 @@ struct Input {
   RunRequest request() const;
   /// Throws UsageError on a spelling that is no edit.
   std::vector<Intervention> edits() const;
+  /// Whether --mask names positions of tokens.
+  bool masks_tokens() const;
   /// The folder of --model: a path, or the name of one of the bundled examples; with --adapter
   /// (core/io/model_location.h). Throws UsageError when absent.
   std::filesystem::path model_folder() const;

@@ -72,10 +72,13 @@ void mask(Console& console, const MaskOptions& options) {
     changed.edits.push_back({{}, SetMask{options.spec}});
     const Opened before = run_request(console, load_model(plain.model, console.backend()), plain);
     const Opened after = run_request(console, before.loaded, changed);
-    console.print_line(fmt::format("loss {:.4f} → {:.4f} nats with it in every head; KL of the {} {:.4f} nats",
-                                   mean_loss(*before.trace), mean_loss(*after.trace),
-                                   prediction_words(before.trace->model.objective).token,
-                                   next_token_change(*before.trace, *after.trace, 1).kl));
+    const double lost = mean_loss(*before.trace);
+    const char* const asked = prediction_words(before.trace->model.objective).token;
+    console.print_line(std::isnan(lost)
+                           ? fmt::format("no loss: there is no {} to be told", asked)
+                           : fmt::format("loss {:.4f} → {:.4f} nats with it in every head; KL of the {} {:.4f} nats",
+                                         lost, mean_loss(*after.trace), asked,
+                                         next_token_change(*before.trace, *after.trace, 1).kl));
   }
   options.picture.write(console, [&](const Style& style) {
     MatrixMap map = mask_map(facts.tokens, hidden_cells(*rule, facts.tokens));

@@ -132,6 +132,7 @@ struct Repeated {
 Repeated run_repeated(Console& console, const Options& options) {
   if (options.input.from_trace()) throw UsageError("--repeated runs a model; a trace holds its own text");
   if (options.input.has_text()) throw UsageError("--repeated makes its own tokens; leave the text away");
+  if (options.input.masks_tokens()) throw UsageError("--repeated makes its own tokens; no position can be masked");
   const LoadedModel loaded = load_model(options.input.model_folder(), console.backend());
   const ModelConfig& config = loaded.model->config();
   // As TransformerLens does it: a BOS in front wherever the model has one.

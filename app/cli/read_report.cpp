@@ -30,7 +30,7 @@ void PositionOption::add_to(Command& command) {
 
 Index PositionOption::in(const Trace& trace) const {
   const auto n = static_cast<Index>(trace.tokens.size());
-  const Index at = !given ? answer_position(trace) : *given < 0 ? n + *given : *given;
+  const Index at = !given ? answer_position(trace).value_or(n - 1) : *given < 0 ? n + *given : *given;
   if (at < 0 || at >= n)
     throw Error("--position", fmt::format("a position from 0 to {} (or -{} to -1)", n - 1, n), std::to_string(*given));
   return at;

@@ -79,8 +79,7 @@ void add_masked_tokens(Report& report, const Trace& trace, const Tokenizer* toke
       rows.add({at, original < 0 ? std::string() : label_of(tokenizer, original), each.id,
                 label_in(tokenizer, trace, each.id), each.probability, each.logit, each.id});
   }
-  if (answer_position(trace) + 1 == static_cast<Index>(trace.tokens.size()) && !trace.tokens.back().masked)
-    report.line("no token is masked: write [MASK] in the text, or --mask POSITION");
+  if (!answer_position(trace)) report.line("no token is masked: write [MASK] in the text, or --mask POSITION");
 }
 }  // namespace
 

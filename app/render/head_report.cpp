@@ -71,4 +71,8 @@ std::string number(double value, int decimals) {
   return fmt::format("{:.{}f}", value, decimals);
 }
 
+std::string nats(double value, int decimals) {
+  return std::isnan(value) ? number(value) : number(value, decimals) + " nats";
+}
+
 }  // namespace headscope

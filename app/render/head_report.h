@@ -33,5 +33,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const std::vector<Head
 
 /// A number with `decimals` digits; "–" for NaN (the text offers no evidence).
 std::string number(double value, int decimals = 3);
+/// "1.234 nats"; "–" for NaN.
+std::string nats(double value, int decimals = 3);
 
 }  // namespace headscope

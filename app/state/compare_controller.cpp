@@ -65,9 +65,10 @@ std::shared_ptr<const Comparison> compare_sides(ComparedSide a, ComparedSide b, 
   });
   out->next_a = top_next(*a.run, next_tokens);
   out->next_b = top_next(*b.run, next_tokens);
-  if (a.run->logits.defined() && b.run->logits.defined() && a.run->logits.dim(1) == b.run->logits.dim(1)) {
-    out->next = next_token_change(*a.run, *b.run, next_tokens, static_cast<int>(answer_position(*a.run)),
-                                  static_cast<int>(answer_position(*b.run)));
+  const auto at_a = answer_position(*a.run), at_b = answer_position(*b.run);
+  if (a.run->logits.defined() && b.run->logits.defined() && a.run->logits.dim(1) == b.run->logits.dim(1) &&
+      a.run->model.objective == b.run->model.objective && at_a && at_b) {
+    out->next = next_token_change(*a.run, *b.run, next_tokens, static_cast<int>(*at_a), static_cast<int>(*at_b));
     out->kl = aligned_kl(*a.run, *b.run, out->unit == TextUnit::tokens ? out->partner : align_traces(*a.run, *b.run));
   }
   out->a = std::move(a);

@@ -41,9 +41,9 @@ struct Comparison {
   std::vector<int> aligned, partner;  ///< as align_traces() gives them, and as they were changed by hand
   std::vector<HeadDifference> heads;  ///< in the order of a.trace->maps
   std::vector<std::size_t> ranked;    ///< indices into `heads`, the largest total variation first
-  std::optional<NextTokenChange> next;  ///< after the last tokens; empty when the vocabularies differ
+  std::optional<NextTokenChange> next;  ///< where each answers; empty when the vocabularies differ, or what is asked
   std::vector<NextToken> next_a, next_b;
-  std::vector<double> kl;  ///< per token of a, NaN without a partner; empty when the vocabularies differ
+  std::vector<double> kl;  ///< per token of a, NaN without a partner; empty likewise
   const HeadDifference* difference(HeadId head) const;
 };
 

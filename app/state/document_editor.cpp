@@ -47,11 +47,14 @@ void DocumentEditor::set_masked(std::vector<MaskedPosition> positions) {
   change("", [&](Document& document) { document.masked = std::move(positions); });
 }
 
-void DocumentEditor::toggle_masked(int position) {
+void DocumentEditor::toggle_masked(int position, int count) {
   if (position < 0) return;
   std::vector<MaskedPosition> positions = state_.document.masked;
-  const auto here = [&](const MaskedPosition& each) { return each.position == position; };
-  if (std::erase_if(positions, here) == 0) positions.push_back({position, {}});
+  const auto here = [&](const MaskedPosition& each) {
+    return each.position >= position && each.position < position + count;
+  };
+  if (std::erase_if(positions, here) < static_cast<std::size_t>(count))
+    for (int i = 0; i < count; ++i) positions.push_back({position + i, {}});
   std::ranges::sort(positions);
   set_masked(std::move(positions));
 }

@@ -37,7 +37,8 @@ class DocumentEditor {
   void set_parse_special(bool on);
   /// Positions that an encoder is asked for.
   void set_masked(std::vector<MaskedPosition> positions);
-  void toggle_masked(int position);
+  /// Masks `count` tokens from here on, or, where all of them are masked, shows them again.
+  void toggle_masked(int position, int count = 1);
   /// Another text with what is looked at in it: one step of undo.
   void show_text(std::string text, HeadId head, std::optional<Index> query);
   /// What to read of a text that is too long.

@@ -27,6 +27,19 @@ std::shared_ptr<const TextLosses> Results::current_losses() const {
   return losses && run && losses->trace == run->trace ? losses : nullptr;
 }
 
+bool asks_for_tokens(const Results& results) {
+  return results.run && !results.capture && results.model.tokenizer && results.model.tokenizer->mask() &&
+         results.run->trace->model.objective == Objective::masked_token;
+}
+
+bool can_mask(const Document& document, const Results& results, Index position) {
+  if (!asks_for_tokens(results)) return false;
+  const std::vector<Token>& tokens = results.run->trace->tokens;
+  if (position < 0 || position >= static_cast<Index>(tokens.size())) return false;
+  return !nth(tokens, position).masked ||
+         std::ranges::count(document.masked, static_cast<int>(position), &MaskedPosition::position) > 0;
+}
+
 std::optional<std::pair<std::int32_t, std::int32_t>> contrast_of(const AppState& state, const Results& results) {
   if (!results.run || !results.run->trace->logits.defined()) return std::nullopt;
   const auto known = [&](std::int32_t id) { return id < results.run->trace->logits.dim(1); };

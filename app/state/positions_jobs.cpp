@@ -278,7 +278,7 @@ std::shared_ptr<const PermutedRun> permuted(const LoadedModel& model, const Trac
     return most;
   };
   result->open = differences({"*: position none", "*: mask full"});
-  result->causal = differences({"*: position none"});
+  result->causal = differences({"*: position none", "*: mask causal"});
   result->placed = differences({"*: mask full"});
   return result;
 }

@@ -99,6 +99,10 @@ struct Results {
   std::shared_ptr<const TextLosses> current_losses() const;
 };
 
+/// Whether the model on screen is an encoder whose tokens can be masked.
+bool asks_for_tokens(const Results& results);
+/// Whether this one can be, or be shown again: not where the token for masked ones was written.
+bool can_mask(const Document& document, const Results& results, Index position);
 /// The two tokens whose logits are compared: those of the view when the model has them, else the two most probable ones
 /// before any edit. Nothing while there are no predictions.
 std::optional<std::pair<std::int32_t, std::int32_t>> contrast_of(const AppState& state, const Results& results);

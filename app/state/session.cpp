@@ -35,8 +35,7 @@ ordered_json document_json(const Document& document) {
   out["ids"] = document.ids;
   out["add_bos"] = or_null(document.add_bos);
   if (document.parse_special) out["parse_special"] = true;
-  for (const MaskedPosition& each : document.masked)
-    out["masked"].push_back({{"position", each.position}, {"shown", or_null(each.shown)}});
+  for (const MaskedPosition& each : document.masked) out["masked"].push_back(to_json(each));
   out["selected"] = {{"layer", document.selected.layer}, {"head", document.selected.head}};
   out["query"] = or_null(document.query);
   out["key"] = or_null(document.key);
@@ -113,15 +112,8 @@ Document document_from(const JsonView& value) {
     for (const JsonView& id : ids->elements("token ids")) document.ids.push_back(id.small(0));
   fields.read("parse_special", document.parse_special);
   if (const auto masked = fields.find("masked"))
-    for (const JsonView& item : masked->elements("masked positions")) {
-      JsonFields one(item);
-      MaskedPosition& each = document.masked.emplace_back();
-      one.find("position");
-      each.position = item.at("position").small(0, most);
-      std::int32_t shown = 0;
-      if (one.read("shown", shown, 0, most)) each.shown = shown;
-      one.done();
-    }
+    for (const JsonView& item : masked->elements("masked positions"))
+      document.masked.push_back(masked_position_from(item));
   bool add_bos = false;
   if (fields.read("add_bos", add_bos)) document.add_bos = add_bos;
   if (const auto selected = fields.find("selected")) {

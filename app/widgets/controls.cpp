@@ -363,6 +363,7 @@ void empty_state(const Ui& ui, const std::string& title, const std::string& advi
   strong.weight = 600;
   const double width = std::clamp(static_cast<double>(room.x / ui.scale) - 16, 60.0, 420.0);
   const std::vector<std::string> lines = wrapped(advice, ui.body(), width, ui.fonts);
+  ui.name(title, at, {at.x + room.x, at.y + room.y});
   const float line = ui.px(20), x = at.x + room.x / 2;
   float y = at.y + std::max(line, (room.y - line * static_cast<float>(lines.size() + 1)) / 2);
   middle_text(ui, x, y, title, strong, ui.theme.text, Anchor::middle);

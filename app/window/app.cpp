@@ -301,9 +301,10 @@ void App::screenshot() {
       !explorer_->results().model.model && !explorer_->results().capture)
     throw std::runtime_error(message ? message->text : "no model is open");
   const double scale = options_.scale > 0 ? options_.scale : 1;
-  write_file_atomically(*options_.screenshot,
-                        encode_png(window_->capture(), 96 * scale,
-                                   {.title = "Headscope", .description = explorer_->certificates.note()}));
+  write_file_atomically(
+      *options_.screenshot,
+      encode_png(window_->capture(), 96 * scale,
+                 {.title = "Headscope", .description = model_note_on_screen({*explorer_, settings_, requests_})}));
 }
 
 void App::run() {

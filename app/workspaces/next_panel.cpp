@@ -36,9 +36,10 @@ const NextPanel::Asked& NextPanel::asked(const PageContext& c, const EditEffect*
   constexpr int listed = 20;
   const TracedRun& run = *c.results().run;
   const auto before = effect ? effect->before : nullptr, after = effect ? effect->after : nullptr;
-  const Index usual = answer_position(*run.trace);
+  const auto tokens = static_cast<Index>(run.trace->tokens.size());
+  const Index usual = answer_position(*run.trace).value_or(tokens - 1);
   const Index pinned = c.state().document.query.value_or(usual);
-  const bool masked = pinned < static_cast<Index>(run.trace->tokens.size()) && nth(run.trace->tokens, pinned).masked;
+  const bool masked = pinned < tokens && nth(run.trace->tokens, pinned).masked;
   const Index at = masked ? pinned : usual;
   if (asked_.of == run.trace && asked_.before == before && asked_.after == after && asked_.at == at) return asked_;
   const int row = static_cast<int>(at);
@@ -46,6 +47,15 @@ const NextPanel::Asked& NextPanel::asked(const PageContext& c, const EditEffect*
   if (effect)
     asked_.change = at == usual ? effect->change : next_token_change(*effect->before, *effect->after, listed, row, row);
   return asked_;
+}
+
+std::optional<std::pair<std::int32_t, std::int32_t>> NextPanel::contrasted(const PageContext& c,
+                                                                           const EditEffect* effect) {
+  const Asked& answer = asked(c, effect);
+  if (c.state().view.contrast || answer.at == answer_position(*answer.of)) return contrast_of(c.state(), c.results());
+  // Of another masked token: the two most probable ones there.
+  if (answer.next.size() < 2) return std::nullopt;
+  return std::pair{answer.next[0].id, answer.next[1].id};
 }
 
 void NextPanel::tokens(const PageContext& c, const EditEffect* effect) {
@@ -102,7 +112,7 @@ void NextPanel::tokens(const PageContext& c, const EditEffect* effect) {
   }
   const BarClick click = bar_list(c.ui, "next tokens", bars);
   if (const int which = std::max(click.left, click.right); which >= 0) {
-    auto pair = contrast_of(c.state(), c.results()).value_or(std::pair{ids.front(), ids.back()});
+    auto pair = contrasted(c, effect).value_or(std::pair{ids.front(), ids.back()});
     (click.left >= 0 ? pair.first : pair.second) = nth(ids, which);
     c.editor.view().contrast = pair;
   }
@@ -151,7 +161,7 @@ void NextPanel::masked(const PageContext& c, const EditEffect* effect) {
 }
 
 void NextPanel::contrast(const PageContext& c, const EditEffect* effect) {
-  const auto pair = contrast_of(c.state(), c.results());
+  const auto pair = contrasted(c, effect);
   if (!pair) return;
   const Index at = asked(c, effect).at;
   const Trace& trace = *c.results().run->trace;
@@ -172,8 +182,7 @@ void NextPanel::losses(const PageContext& c, const EditEffect* effect) {
   // Those of a moment ago stay while a slider moves; not those of another text.
   const std::shared_ptr<const TextLosses> losses = c.results().losses;
   const Trace& shown = *c.trace();
-  const bool chart_too = shown.model.objective == Objective::next_token;
-  if (!losses || losses->now.size() < (chart_too ? 2u : 1u) || losses->trace->text != shown.text ||
+  if (!losses || losses->now.empty() || losses->trace->text != shown.text ||
       losses->trace->tokens.size() != shown.tokens.size() || losses->trace->model.name != shown.model.name)
     return;
   const bool both = effect && losses->before.size() == losses->now.size();
@@ -182,7 +191,7 @@ void NextPanel::losses(const PageContext& c, const EditEffect* effect) {
        nullptr,
        {fmt::format("{}, nats", prediction_words(shown.model.objective).loss),
         "from logits, F32; perplexity " + fmt::format("{:.2f}", std::exp(now))});
-  if (!chart_too) return;
+  if (losses->now.size() < 2) return;
   const double width = std::floor(c.room());
   slot_.want(c.jobs, c.ui, losses, fmt::format("{} {}", width, both), [losses, both, width](const Style& style) {
     LineChart chart;
@@ -190,10 +199,8 @@ void NextPanel::losses(const PageContext& c, const EditEffect* effect) {
     chart.height = 104;
     chart.y_title = both ? "loss per token, nats: before, after" : "loss per token, nats";
     chart.y_low = 0;
-    const auto series = [](Color color, const std::vector<double>& y) {
-      ChartSeries line{"", color, {}, y};
-      for (std::size_t i = 0; i < y.size(); ++i) line.x.push_back(static_cast<double>(i + 1));
-      return line;
+    const auto series = [&](Color color, const std::vector<double>& y) {
+      return ChartSeries{"", color, target_positions(*losses->trace), y};
     };
     if (both) chart.series.push_back(series(style.theme.faint, losses->before));
     chart.series.push_back(series(style.theme.accent, losses->now));

@@ -21,6 +21,8 @@ class NextPanel {
     NextTokenChange change;  ///< of `after` from `before`
   };
   const Asked& asked(const PageContext& c, const EditEffect* effect);
+  /// The two tokens whose logits are compared there.
+  std::optional<std::pair<std::int32_t, std::int32_t>> contrasted(const PageContext& c, const EditEffect* effect);
   void tokens(const PageContext& c, const EditEffect* effect);
   void masked(const PageContext& c, const EditEffect* effect);
   void contrast(const PageContext& c, const EditEffect* effect);

@@ -43,7 +43,7 @@ bool is_by_head(SiteKind site) {
 }
 
 AnswerPair likely_answers(const Trace& clean, const Trace& corrupted) {
-  need_logits(clean.model);
+  for (const Trace* each : {&clean, &corrupted}) (void)most_probable(*each);  // or an Error that says why there is none
   const int vocab = static_cast<int>(clean.logits.dim(1));
   std::vector<double> change(static_cast<std::size_t>(vocab));
   for (const NextToken& token : top_next(clean, vocab)) nth(change, token.id) += token.probability;
@@ -83,6 +83,8 @@ EditProbe PatchingSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
   probe.set_answers(known_.answers);
   known_.clean_difference = logit_difference(*known_.clean, known_.answers.right, known_.answers.wrong);
   known_.corrupted_difference = probe.outcome(*known_.corrupted).logit_difference;
+  if (std::isnan(known_.clean_difference) || std::isnan(known_.corrupted_difference))
+    (void)likely_answers(*known_.clean, *known_.corrupted);  // throws: nothing is asked for
   if (std::abs(known_.clean_difference - known_.corrupted_difference) < least_difference)
     throw Error("answers", "two tokens between which the prompts decide differently",
                 fmt::format("a logit difference of {:.4f} after both", known_.clean_difference),

@@ -53,7 +53,8 @@ Saliency read_saliency(const LoadedModel& loaded, const RunRequest& request, con
   const std::vector<std::int32_t> ids = trace.ids(), segments = trace.segments();
   own.segments = segments;
   GradientOf asked = of;
-  if (of.position < 0) asked.position = static_cast<int>(answer_position(trace));
+  if (of.position < 0)
+    asked.position = static_cast<int>(answer_position(trace).value_or(static_cast<Index>(trace.tokens.size()) - 1));
   if (trace.model.objective == Objective::masked_token && of.kind == GradientOf::Kind::loss) {
     asked.targets.assign(ids.size(), -1);
     const std::vector<Target> masked = targets(trace);

@@ -44,16 +44,23 @@ std::vector<Target> targets(const Trace& trace) {
   return out;
 }
 
-Index answer_position(const Trace& trace) {
-  const auto last = static_cast<Index>(trace.tokens.size()) - 1;
-  if (trace.model.objective == Objective::next_token) return last;
+std::vector<double> target_positions(const Trace& trace) {
+  const double ahead = trace.model.objective == Objective::next_token ? 1 : 0;
+  std::vector<double> out;
+  for (const Target& target : targets(trace)) out.push_back(static_cast<double>(target.row) + ahead);
+  return out;
+}
+
+std::optional<Index> answer_position(const Trace& trace) {
+  if (trace.model.objective == Objective::next_token) return static_cast<Index>(trace.tokens.size()) - 1;
   const auto masked = std::ranges::find(trace.tokens, true, &Token::masked);
-  return masked == trace.tokens.end() ? last : masked - trace.tokens.begin();
+  if (masked == trace.tokens.end()) return std::nullopt;
+  return masked - trace.tokens.begin();
 }
 
 Index usual_query(const Trace& trace, const AttentionMap& map) {
   const Index last = map.n_query() - 1;
-  return trace.model.objective == Objective::next_token ? last : std::min(answer_position(trace), last);
+  return trace.model.objective == Objective::next_token ? last : std::min(answer_position(trace).value_or(last), last);
 }
 
 std::vector<double> token_losses(const Trace& trace) {
@@ -77,7 +84,11 @@ std::vector<NextToken> top_next(const Trace& trace, int k, int query) {
   if (!trace.logits.defined() || k <= 0) return {};
   const Index rows = trace.logits.dim(0), vocab = trace.logits.dim(1);
   const auto tokens = static_cast<Index>(trace.tokens.size());
-  if (query == -1 && rows == tokens) query = static_cast<int>(answer_position(trace));
+  if (query == -1 && rows == tokens) {
+    const std::optional<Index> answer = answer_position(trace);
+    if (!answer) return {};
+    query = static_cast<int>(*answer);
+  }
   // Row of a position: all of them are there, or the last alone.
   const Index row = query < 0 || (rows == 1 && query == tokens - 1) ? rows - 1 : query;
   if (query < -1 || row >= rows || (rows == 1 && tokens > 1 && query >= 0 && query != tokens - 1))
@@ -106,6 +117,9 @@ std::vector<NextToken> top_next(const Trace& trace, int k, int query) {
 NextToken most_probable(const Trace& trace, int query) {
   need_logits(trace.model);
   const std::vector<NextToken> top = top_next(trace, 1, query);
+  if (top.empty() && trace.logits.defined())
+    throw Error(trace.model.name, "a masked token that is asked for", "none",
+                "mask one, or write the token for masked ones in the text");
   if (top.empty()) throw Error(trace.model.name, "a trace with logits", "one without");
   return top.front();
 }

@@ -3,6 +3,7 @@
 // vocabulary. A decoder's row says what comes next, an encoder's what stands in its place (Objective).
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,9 +21,12 @@ struct Target {
 /// Of a decoder row i and token i + 1, i = 0…n−2; of an encoder the masked positions whose token is known. Throws Error
 /// on a token outside the vocabulary.
 std::vector<Target> targets(const Trace& trace);
-/// Where the answer is read: after the last token, or at the first masked one (without any, at the last).
-Index answer_position(const Trace& trace);
-/// The row of a map that is looked at while none is chosen: its last, of an encoder that of the answer.
+/// Where each of these targets stands in the text, as the x of a chart of losses: row + 1, of an encoder the row.
+std::vector<double> target_positions(const Trace& trace);
+/// Where the answer is read: after the last token, or at the first masked one. Empty where an encoder is asked nothing.
+std::optional<Index> answer_position(const Trace& trace);
+/// The row of a map that is looked at while none is chosen: its last, of an encoder that of the answer where there is
+/// one.
 Index usual_query(const Trace& trace, const AttentionMap& map);
 /// −ln p(target | what the model saw) in nats, target by target. Empty when the trace has not all logits.
 std::vector<double> token_losses(const Trace& trace);
@@ -36,10 +40,10 @@ struct NextToken {
   double probability = 0;
   float logit = 0;
 };
-/// The k most probable tokens that row `query` tells (−1 = that of answer_position()), probabilities over the full
-/// vocabulary, ties by id.
+/// The k most probable tokens that row `query` tells (−1 = that of answer_position(); none without), probabilities over
+/// the full vocabulary, ties by id.
 std::vector<NextToken> top_next(const Trace& trace, int k, int query = -1);
-/// The first of these. Throws Error where the trace has no logits.
+/// The first of these. Throws Error where the trace has no logits, and where nothing is asked for.
 NextToken most_probable(const Trace& trace, int query = -1);
 
 /// What is predicted, for sentences of which a part is said of decoders or of encoders.

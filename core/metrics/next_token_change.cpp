@@ -14,8 +14,8 @@ namespace {
 Index logit_row(const Trace& trace, int query) {
   if (!trace.logits.defined()) return -1;
   const auto tokens = static_cast<Index>(trace.tokens.size());
-  const Index position = query < 0 ? answer_position(trace) : query, rows = trace.logits.dim(0);
-  if (position >= tokens) return -1;
+  const Index position = query < 0 ? answer_position(trace).value_or(-1) : query, rows = trace.logits.dim(0);
+  if (position < 0 || position >= tokens) return -1;
   if (rows == tokens) return position;
   return position == tokens - 1 ? rows - 1 : -1;
 }

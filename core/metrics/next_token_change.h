@@ -19,12 +19,12 @@ struct NextTokenChange {
 };
 
 /// Of row `query` (−1 = that of answer_position()), in `after` its own `query_after` when the texts differ. Empty, with
-/// kl NaN, when either trace has no logits there. Throws Error when the vocabularies differ.
+/// kl NaN, when either trace has no logits there, or is asked nothing. Throws Error when the vocabularies differ.
 NextTokenChange next_token_change(const Trace& before, const Trace& after, int k, int query = -1,
                                   std::optional<int> query_after = {});
 
-/// logit(token) − logit(other) of row `query` (−1 = that of answer_position()); NaN when the trace has no logits there.
-/// REQUIRES both in the vocabulary.
+/// logit(token) − logit(other) of row `query` (−1 = that of answer_position()); NaN when the trace has no logits there,
+/// or is asked nothing. REQUIRES both in the vocabulary.
 double logit_difference(const Trace& trace, std::int32_t token, std::int32_t other, int query = -1);
 
 }  // namespace headscope

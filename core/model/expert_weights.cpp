@@ -35,19 +35,20 @@ class ExpertReader {
       };
     };
     const auto every_second = [](const Tensor& t, Index first) {  // along the last axis
-      const Tensor numbers = t.floats();  // at once: number by number, stored weights take long to read
       const Shape halves = t.rank() == 1 ? Shape{t.dim(0) / 2, 2} : Shape{t.dim(0), t.dim(1) / 2, 2};
-      return numbers.reshape(halves).select(t.rank(), first).copy();  // a product wants one number behind the other
+      return t.reshape(halves).select(t.rank(), first).copy();  // a product wants one number behind the other
     };
     reader_.take(at + names.gate_up_of_all, {count, d, 2 * width}, each([&](RawExpert& expert, const Tensor& both) {
-                   expert.gate_weight = every_second(both, 0), expert.up_weight = every_second(both, 1);
+                   const Tensor numbers = both.floats();  // at once: stored ones take long to read one by one
+                   expert.gate_weight = every_second(numbers, 0), expert.up_weight = every_second(numbers, 1);
                  }));
     reader_.take(at + names.down_of_all, {count, width, d},
                  each([](RawExpert& expert, const Tensor& own) { expert.down_weight = own; }));
     if (c_.bias.up)
       reader_.take(at + names.gate_up_of_all + "_bias", {count, 2 * width},
                    each([&](RawExpert& expert, const Tensor& both) {
-                     expert.gate_bias = every_second(both, 0), expert.up_bias = every_second(both, 1);
+                     const Tensor numbers = both.floats();
+                     expert.gate_bias = every_second(numbers, 0), expert.up_bias = every_second(numbers, 1);
                    }));
     if (c_.bias.down)
       reader_.take(at + names.down_of_all + "_bias", {count, d},

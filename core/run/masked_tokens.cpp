@@ -2,12 +2,30 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <utility>
 
+#include "core/base/json.h"
 #include "core/base/random.h"
 
 namespace headscope {
+
+nlohmann::ordered_json to_json(const MaskedPosition& masked) {
+  nlohmann::ordered_json out{{"position", masked.position}};
+  if (masked.shown) out["shown"] = *masked.shown;
+  return out;
+}
+
+MaskedPosition masked_position_from(const JsonView& value) {
+  JsonFields fields(value);
+  MaskedPosition masked;
+  fields.find("position");
+  masked.position = value.at("position").small(-std::numeric_limits<int>::max());
+  if (const auto shown = fields.find("shown")) masked.shown = shown->small(0);
+  fields.done();
+  return masked;
+}
 
 std::vector<std::int32_t> marks_of(const Tokenizer* tokenizer) {
   std::vector<std::int32_t> marks;

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "core/io/json_view.h"
 #include "core/text/tokenizer.h"
 #include "core/trace/trace.h"
 
@@ -19,6 +20,10 @@ struct MaskedPosition {
   std::optional<std::int32_t> shown = {};  ///< what the model sees there; empty = the token for masked ones
   auto operator<=>(const MaskedPosition&) const = default;
 };
+
+/// {"position": 3, "shown": 17}; without `shown` where that is the token for masked ones.
+nlohmann::ordered_json to_json(const MaskedPosition& masked);
+MaskedPosition masked_position_from(const JsonView& value);
 
 struct MaskingRule {
   double share = 0.15;              ///< of the tokens are drawn, at least one

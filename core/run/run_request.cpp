@@ -46,10 +46,7 @@ ordered_json as_json(const RunRequest& request) {
   result["add_bos"] = request.add_bos ? ordered_json(*request.add_bos) : ordered_json(nullptr);
   if (request.ids_are_whole) result["ids_are_whole"] = true;  // left out else, as edits are
   result["parse_special"] = request.parse_special;
-  for (const MaskedPosition& each : request.masked) {  // left out else, as edits are
-    result["masked"].push_back({{"position", each.position}});
-    if (each.shown) result["masked"].back()["shown"] = *each.shown;
-  }
+  for (const MaskedPosition& each : request.masked) result["masked"].push_back(to_json(each));  // as edits are
   result["too_long"] = name_in(too_long_names, request.too_long);
   result["capture"] = capture;
   // Left out when there are none: a run without edits keeps the hash it had before there were any.
@@ -73,17 +70,6 @@ CaptureSpec capture_from(const JsonView& value) {
   if (const auto budget = fields.find("byte_budget")) spec.byte_budget = budget->natural();
   fields.done();
   return spec;
-}
-
-MaskedPosition masked_from(const JsonView& value) {
-  JsonFields fields(value);
-  MaskedPosition masked;
-  constexpr int most = std::numeric_limits<int>::max();
-  fields.find("position");
-  masked.position = value.at("position").small(-most);
-  if (const auto shown = fields.find("shown")) masked.shown = shown->small(0);
-  fields.done();
-  return masked;
 }
 
 std::vector<Token> tokens_of_ids(const LoadedModel& loaded, const std::vector<std::int32_t>& ids) {
@@ -247,7 +233,8 @@ RunRequest run_request_from_json(const JsonView& value) {
   fields.read("ids_are_whole", request.ids_are_whole);
   fields.read("parse_special", request.parse_special);
   if (const auto masked = fields.find("masked"))
-    for (const JsonView& item : masked->elements("masked positions")) request.masked.push_back(masked_from(item));
+    for (const JsonView& item : masked->elements("masked positions"))
+      request.masked.push_back(masked_position_from(item));
   fields.read("too_long", request.too_long, too_long_names);
   if (const auto capture = fields.find("capture")) request.capture = capture_from(*capture);
   if (const auto edits = fields.find("edits"))

@@ -213,7 +213,11 @@ Trace in_words(const Trace& trace, const WordGroups& words, const std::function<
     Token joined;
     joined.begin = nth(trace.tokens, range.begin).begin;
     joined.end = trace.tokens[static_cast<std::size_t>(range.end) - 1].end;
-    for (Index i = range.begin; i < range.end; ++i) joined.bytes += nth(trace.tokens, i).bytes;
+    joined.segment = nth(trace.tokens, range.begin).segment;
+    for (Index i = range.begin; i < range.end; ++i) {
+      joined.bytes += nth(trace.tokens, i).bytes;
+      joined.masked |= nth(trace.tokens, i).masked;
+    }
     joined.label =
         joined.bytes.empty() || range.size() == 1 ? nth(trace.tokens, range.begin).label : visible_label(joined.bytes);
     const std::string key = joined.bytes.empty() ? "special " + joined.label : "bytes " + joined.bytes;

@@ -46,6 +46,30 @@ TEST_CASE("heads are ranked, predictions and losses of both are there") {
   CHECK(by_hand->heads[0].total_variation == doctest::Approx(0));
 }
 
+TEST_CASE("what one model says of masked tokens and another of the next are not one distribution against the other") {
+  Backend backend(1);
+  const auto bundled = [](const char* name) { return testing::source_dir() / "models" / name; };
+  const LoadedModel encoder = load_model(bundled("tiny-bert"), backend),
+                    decoder = load_model(bundled("tiny-gpt2"), backend);
+  const Ctx ctx{backend};
+  RunRequest request;
+  request.text = "Tom had a red ball.";
+  request.capture = {.maps = MapStorage::dense, .all_logits = true};
+  const auto plain = run(encoder, request, ctx), next = run(decoder, request, ctx);
+  request.masked = {{3, {}}};
+  const auto masked = run(encoder, request, ctx);
+  REQUIRE(masked->logits.dim(1) == next->logits.dim(1));  // the vocabularies do not tell them apart
+  const auto both = compare_sides({"A", masked}, {"B", next}, TextUnit::tokens, {}, {});
+  CHECK_FALSE(both->next);
+  CHECK(both->kl.empty());
+  CHECK_FALSE(both->next_a.empty());
+  CHECK_FALSE(both->next_b.empty());
+  const auto unasked = compare_sides({"A", masked}, {"B", plain}, TextUnit::tokens, {}, {});
+  CHECK_FALSE(unasked->next);
+  CHECK(unasked->next_b.empty());
+  CHECK(compare_sides({"A", masked}, {"B", masked}, TextUnit::tokens, {}, {})->next->kl == 0);
+}
+
 TEST_CASE("in words, sides are paired and compared by words; predictions and losses stay those of tokens") {
   Backend backend(1);
   const LoadedModel model = load_model(testing::source_dir() / "models/tiny-gpt2", backend);

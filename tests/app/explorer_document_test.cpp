@@ -193,6 +193,28 @@ TEST_CASE("masked tokens go with the text and the model that they were masked in
   CHECK(controller.document().masked.empty());
 }
 
+TEST_CASE("a word of several tokens is masked whole and shown whole, and in words its mark stays") {
+  Controller controller;
+  controller.explorer.run.open_model(source_dir() / "models" / "tiny-bert");
+  controller.explorer.editor.set_text("Tom had a red ball.");
+  controller.settle();
+  controller.explorer.editor.toggle_masked(2);
+  controller.explorer.editor.toggle_masked(1, 3);
+  CHECK(controller.document().masked == std::vector<MaskedPosition>{{1, {}}, {2, {}}, {3, {}}});
+  controller.settle();
+  const auto& run = *controller.results().run;
+  Index marked = 0;
+  for (Index word = 0; word < run.words.words(); ++word) {
+    const KeyRange tokens = run.words.tokens_of(word);
+    const bool masked = tokens.begin <= 3 && tokens.end > 1;
+    CHECK(run.word_tokens->tokens[static_cast<std::size_t>(word)].masked == masked);
+    marked += masked;
+  }
+  CHECK(marked > 0);
+  controller.explorer.editor.toggle_masked(1, 3);
+  CHECK(controller.document().masked.empty());
+}
+
 TEST_CASE("painting an encoder's mask begins with all that it sees, and takes the cell alone") {
   Controller controller;
   controller.explorer.run.open_model(source_dir() / "models" / "tiny-bert");

@@ -53,5 +53,6 @@ TEST_CASE("without positions an encoder's tokens are the same in both orders, ma
     REQUIRE(found.open.size() == found.labels.size());
     for (const double difference : found.open) CHECK(difference < 1e-4 * found.size);
     CHECK(*std::ranges::max_element(found.placed) > 1e-3 * found.size);  // positions matter
+    CHECK(*std::ranges::max_element(found.causal) > 1e-3 * found.size);  // and so does a mask that looks back
   }
 }

@@ -69,3 +69,16 @@ TEST_CASE("all documents of a history, in the order in which they were made, whe
   CHECK(layers() == std::vector{0, 1, 2, 3, 4});
   CHECK(history.undoable() == 2);
 }
+
+TEST_CASE("steps that mask tokens say how many, and which way") {
+  Document none, one, two, other;
+  one.masked = {{2, {}}};
+  two.masked = {{2, {}}, {4, {}}};
+  other.masked = {{1, {}}, {3, 7}};
+  CHECK(step_name(none, one) == "Masked a token");
+  CHECK(step_name(one, two) == "Masked a token");
+  CHECK(step_name(none, two) == "Masked 2 tokens");
+  CHECK(step_name(two, other) == "Masked 2 tokens");  // drawn anew
+  CHECK(step_name(two, one) == "A token shown again");
+  CHECK(step_name(two, none) == "Nothing masked");
+}

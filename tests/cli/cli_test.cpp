@@ -82,6 +82,33 @@ TEST_CASE("run prints the next tokens and the loss that the reference computes, 
   CHECK(out["heads"][6]["head"] == 2);
 }
 
+TEST_CASE("positions after --mask are tokens that an encoder is asked for, counted from either end") {
+  const std::string text = "In the village of Zoziford there lived Rosa.";
+  const auto run = [&](const std::string& mask) {
+    return run_cli({"run", "-m", "tiny-bert", "-t", text, "--mask", mask, "--top", "1", "--json"});
+  };
+  const json out = parsed(run("3,-3"));
+  const auto tokens = static_cast<int>(out["tokens"].size());
+  REQUIRE(out["masked"].size() == 2);
+  CHECK(out["masked"][0]["position"] == 3);
+  CHECK(out["masked"][1]["position"] == tokens - 3);
+  CHECK(out["masked"][0]["label"] == out["masked"][0]["original"]);  // "village"
+  CHECK(std::isfinite(out["loss"].get<double>()));
+  CHECK(run("99").code == 1);
+  CHECK(run("99").err.find("a position from 0 to") != std::string::npos);
+  CHECK(run("3,,4").code == 2);
+  CHECK(run("3,x").code == 2);
+  CHECK(run_cli({"run", "-m", model(), "--ids", "1,2,3", "--mask", "1"}).code == 1);  // a decoder
+  CHECK(run_cli({"metrics", "-m", "tiny-bert", "--repeated", "--mask", "3"}).code == 2);
+  // Without one there is nothing to lose, and nothing to compare with what comes next.
+  const Finished none = run_cli({"mask", "window 4", "-m", "tiny-bert", "-t", text});
+  CHECK(none.code == 0);
+  CHECK(none.out.find("no loss: there is no masked token") != std::string::npos);
+  const Finished two = run_cli({"compare", "-m", "tiny-bert", "-t", text, "--mask", "3", "--with-model", "tiny-gpt2"});
+  CHECK(two.code == 0);
+  CHECK(two.out.find("nan") == std::string::npos);
+}
+
 TEST_CASE("a text is the same text from --text, a file and standard input") {
   const auto folder = scratch_dir("cli-input");
   const std::string text = "Mr and Mrs\n";

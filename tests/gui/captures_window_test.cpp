@@ -51,8 +51,9 @@ TEST_CASE("every view of attention between two texts draws, and scores are said 
   for (const auto& [name, view] : views) {
     c.view(name);
     CHECK(c.state().view.head_view == view);
+    const bool needs_scores = view == HeadView::steps || view == HeadView::qk;
+    CHECK(c.driver.shown("A capture holds no scores") == needs_scores);
   }
-  // What is copied or exported of it goes through the same scene.
   CHECK(c.results().run->trace->between_texts());
   CHECK(c.results().model.model == nullptr);
 }

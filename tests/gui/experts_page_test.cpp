@@ -111,4 +111,5 @@ TEST_CASE("a model without experts says which have some") {
   p.open("Experts");
   CHECK(p.app.settings().pages["Analyse"] == "experts");
   CHECK_FALSE(p.driver.shown("routing"));
+  CHECK(p.driver.shown("This model has no experts"));
 }

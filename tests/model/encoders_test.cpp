@@ -20,6 +20,7 @@
 #include "core/generate/generation.h"
 #include "core/io/safetensors.h"
 #include "core/metrics/next_token.h"
+#include "core/metrics/next_token_change.h"
 #include "core/model/family.h"
 #include "core/model/formats/model_files.h"
 #include "core/model/plain.h"
@@ -136,6 +137,16 @@ TEST_CASE("positions that are asked for are masked, shown as something else, or 
     CHECK(answers[i].right() == (most == asked[i].token));
   }
   CHECK(masked_answers(*plain).empty());
+  CHECK(target_positions(*trace) == std::vector<double>{2, 4, 6});
+  // Where nothing is asked, no row is the answer.
+  CHECK_FALSE(answer_position(*plain));
+  CHECK(top_next(*plain, 3).empty());
+  CHECK(top_next(*plain, 3, 2).size() == 3);
+  CHECK(std::isnan(logit_difference(*plain, 1, 2)));
+  CHECK(std::isnan(next_token_change(*plain, *trace, 3).kl));
+  CHECK(next_token_change(*trace, *trace, 3).kl == 0);
+  CHECK_THROWS_WITH_AS(most_probable(*plain), doctest::Contains("masked token"), Error);
+  CHECK_THROWS_WITH_AS(likely_answers(*plain, *trace), doctest::Contains("masked token"), Error);
   CHECK_THROWS_WITH_AS(read_token_losses(*plain), doctest::Contains("masked"), Error);
   request.masked = {{40, {}}};
   CHECK_THROWS_WITH_AS(e.trace(request), doctest::Contains("position from 0 to 7"), Error);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/render/head_report.h"
 #include "app/state/positions_jobs.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/mask_thumbnail.h"
@@ -49,6 +50,7 @@ class MaskPage final : public ReadingPage {
  public:
   void middle(const PageContext& c) override {
     if (!c.trace()) return empty_state(c.ui, "There is no text yet", "Open a model and write a prompt in Explore.");
+    if (spec_.empty()) choose(c.results().own_mask());
     ask(c);
     chooser(c);
     words(c);
@@ -59,7 +61,7 @@ class MaskPage final : public ReadingPage {
     r.field("join", join_, 0, 3);
     std::string spec = spec_;
     r.field("mask", spec);
-    if (!r.reading()) return;
+    if (!r.reading() || spec.empty()) return;
     try {
       line_ = spec_ = parse_mask(spec)->describe();
     } catch (const Error&) {  // of a file that somebody wrote by hand
@@ -239,16 +241,15 @@ class MaskPage final : public ReadingPage {
     section(c.ui, "IN THE MODEL", "every head of every layer");
     const auto losses = c.results().current_losses();
     const double before = losses ? mean_loss(losses->now) : std::nan("");
-    fact(c.ui, "Loss as it is", std::isnan(before) ? "…" : fmt::format("{:.3f} nats", before), nullptr,
+    fact(c.ui, "Loss as it is", losses ? nats(before) : "…", nullptr,
          {c.predicts().loss, "the run on screen, with the document's edits"});
     const auto masked = masked_.current();
     const std::string none = masked_.failed() ? "–" : "…";
     const Color worse = c.ui.theme.key;
-    fact(c.ui, "… with this mask",
-         masked && !std::isnan(masked->result.loss) ? fmt::format("{:.3f} nats", masked->result.loss) : none,
+    fact(c.ui, "… with this mask", masked ? nats(masked->result.loss) : none,
          masked && masked->result.loss > before + 5e-4 ? &worse : nullptr,
          {"*: mask " + spec_, "the same text, run with this mask in every head"});
-    fact(c.ui, "Next-token change (KL)", masked ? fmt::format("{:.4f} nats", masked->result.kl) : none, nullptr,
+    fact(c.ui, "Change of the answer (KL)", masked ? nats(masked->result.kl, 4) : none, nullptr,
          {"KL(as it is ‖ masked) of the distributions where the model answers"});
     if (button(c.ui, "Keep among the edits", c.ui.px(28))) {
       std::vector<Intervention> edits = c.state().document.edits;
@@ -263,7 +264,7 @@ class MaskPage final : public ReadingPage {
   ReadingJob<MaskPicture> picture_{*this, "masks.facts", "measuring the mask"};
   ReadingJob<MaskedRun> masked_{*this, "masks.model", "measuring the mask"};
   ReadingSlot slot_{*this, "scene.masks"};
-  std::string spec_ = "causal", line_ = "causal", error_;
+  std::string spec_, line_, error_;  // spec_ "" until a model is seen: then its own
   int join_ = 0;
   std::optional<bool> stroke_;  // whether the stroke that is being painted opens cells
 };

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <span>
 
+#include "app/render/head_report.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/analyse/parts.h"
@@ -84,10 +85,10 @@ class MassivePage final : public ReadingPage {
     if (!found.zeroed)
       return note(c.ui, "None is massive in this model on this text. Lower the ratio to see what the largest ones do.");
     const ZeroedActivations& z = *found.zeroed;
-    const auto arrow = [](double a, double b) { return fmt::format("{:.3f} → {:.3f}", a, b); };
+    const auto arrow = [](double a, double b) { return fmt::format("{} → {}", number(a), number(b)); };
     fact(c.ui, "Loss on this text", arrow(z.loss_before, z.loss_after), nullptr,
          {c.predicts().loss, fmt::format("{} numbers of hook_resid_post set to 0", z.zeroed.size())});
-    fact(c.ui, "KL of the answer", fmt::format("{:.4f} nats", z.kl), nullptr,
+    fact(c.ui, "KL of the answer", nats(z.kl, 4), nullptr,
          {"KL(before ‖ after) where the model answers, full vocabulary"});
     for (std::size_t layer = 0; layer < z.sink_before.size(); ++layer)
       fact(c.ui, fmt::format("Sink of layer {}", layer), arrow(z.sink_before[layer], z.sink_after[layer]), nullptr,

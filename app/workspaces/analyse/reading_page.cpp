@@ -42,7 +42,7 @@ std::shared_ptr<const Trace> record(const ReadingSource& source, const std::set<
 
 Index pinned_row(const PageContext& c, const Trace& trace) {
   const auto n = static_cast<Index>(trace.tokens.size());
-  return std::clamp<Index>(c.state().document.query.value_or(answer_position(trace)), 0, n - 1);
+  return std::clamp<Index>(c.state().document.query.value_or(answer_position(trace).value_or(n - 1)), 0, n - 1);
 }
 
 HeadId chosen_head(const PageContext& c, const Trace& trace) {

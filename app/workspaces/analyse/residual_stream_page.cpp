@@ -13,6 +13,7 @@
 #include <cmath>
 
 #include "app/render/block_pictures.h"
+#include "app/render/head_report.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "app/workspaces/analyse/parts.h"
@@ -162,14 +163,14 @@ class ResidualPage final : public ReadingPage {
     if (!answer) return;
     const NormPlacement& found = answer->result;
     section(c.ui, "WHAT IT DOES", "as the model is → norms moved");
-    fact(c.ui, "Loss on this text", fmt::format("{:.3f} → {:.3f}", found.pre.loss, found.post.loss), nullptr,
-         {"mean of −ln p(token | before), nats", "from logits of two whole passes, F32"});
+    fact(c.ui, "Loss on this text", fmt::format("{} → {}", number(found.pre.loss), number(found.post.loss)), nullptr,
+         {fmt::format("{}, nats", c.predicts().loss), "from logits of two whole passes, F32"});
     double kl = 0;
     for (const double each : found.kl) kl += each / static_cast<double>(found.kl.size());
     fact(c.ui, "KL, mean over positions", fmt::format("{:.3f} nats", kl), nullptr,
-         {"KL(as it is ‖ moved) of the next token", "full vocabulary, mean over all positions"});
-    fact(c.ui, "KL after the last token", fmt::format("{:.3f} nats", found.kl.back()), nullptr,
-         {"KL(as it is ‖ moved) of the next token, last position"});
+         {"KL(as it is ‖ moved) of each position's distribution", "full vocabulary, mean over all positions"});
+    fact(c.ui, "KL at the last position", fmt::format("{:.3f} nats", found.kl.back()), nullptr,
+         {"KL(as it is ‖ moved) of that distribution"});
     note(c.ui,
          "The model was trained with the norm before each part. Moved behind the sums, the same weights meet "
          "inputs they never saw: the loss says how much they lean on the order, not which order is better. "

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/render/head_report.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "app/widgets/plots.h"
@@ -37,6 +38,8 @@ class TemperaturePage final : public SweepPage<TemperatureSweeper, TemperatureSw
     section(c.ui, "ENTROPY", "nats, mean over queries; thin: one head, its own τ alone is changed");
     chart(
         c, "entropy", [](const Point& p) { return p.entropy; }, height, std::nullopt);
+    if (std::isnan(result()->loss_before))
+      return note(c.ui, "Nothing in this text is asked for, so there is no loss: write a longer one, or mask a token.");
     section(c.ui, "LOSS", "nats per token on this text; thin: one head's τ changed, all others as they are");
     chart(
         c, "loss", [](const Point& p) { return p.loss; }, height, result()->loss_before);
@@ -55,10 +58,11 @@ class TemperaturePage final : public SweepPage<TemperatureSweeper, TemperatureSw
     ImGui::Dummy({0, c.ui.px(6)});
     if (result()) {
       section(c.ui, "AS IT IS", "every head at τ = 1");
-      fact(c.ui, "Loss on this text", fmt::format("{:.3f} nats", result()->loss_before), nullptr,
+      fact(c.ui, "Loss on this text", nats(result()->loss_before), nullptr,
            {c.predicts().loss, "logits, F32, of the model as edited now"});
       const HeadId head = c.state().document.selected;
-      if (const auto* curve = curve_of(head); curve && curve->size() == result()->request.taus.size()) {
+      if (const auto* curve = curve_of(head);
+          curve && curve->size() == result()->request.taus.size() && !std::isnan(result()->loss_before)) {
         const auto least = std::ranges::min_element(*curve, {}, &Point::loss);
         const double tau = nth(result()->request.taus, least - curve->begin());
         fact(c.ui, fmt::format("Lowest with head {}.{}", head.layer, head.head),

@@ -11,6 +11,7 @@
 #include "core/metrics/next_token.h"
 
 #include "app/widgets/controls.h"
+#include "app/widgets/paragraph.h"
 #include "app/widgets/plots.h"
 #include "app/workspaces/compare/compare_workspace.h"
 #include "viz/scene/map_cells.h"
@@ -137,7 +138,16 @@ void CompareWorkspace::right(const PageContext& c) {
 
 void CompareWorkspace::predictions(Ui& ui) {
   const Comparison& c = *shown();
-  section(ui, "NEXT TOKEN", c.next ? fmt::format("{} → {}", c.a.name, c.b.name) : "vocabularies differ: two lists");
+  const Objective asked_a = c.a.run->model.objective, asked_b = c.b.run->model.objective;
+  const bool decoder = asked_a == Objective::next_token && asked_b == asked_a;
+  section(ui,
+          decoder              ? "NEXT TOKEN"
+          : asked_a == asked_b ? "MASKED TOKEN"
+                               : "ANSWERS",
+          c.next                                 ? fmt::format("{} → {}", c.a.name, c.b.name)
+          : asked_a != asked_b                   ? "not the same is asked"
+          : c.next_a.empty() || c.next_b.empty() ? "one is asked for none"
+                                                 : "vocabularies differ: two lists");
   std::vector<Bar> bars;
   if (c.next) {
     double largest = 1e-9;
@@ -157,7 +167,8 @@ void CompareWorkspace::predictions(Ui& ui) {
     return;
   }
   const auto list = [&](const ComparedSide& side, const std::vector<NextToken>& next, const char* id) {
-    section(ui, side.name);
+    section(ui, side.name, prediction_words(side.run->model.objective).where);
+    if (next.empty()) return note(ui, "No token is masked.");
     std::vector<Bar> own;
     for (const NextToken& token : next) {
       if (own.size() == 5) break;
@@ -174,19 +185,23 @@ void CompareWorkspace::losses(Ui& ui) {
   const Comparison& c = *shown();
   if (c.a.losses.empty() && c.b.losses.empty()) return;
   section(ui, "LOSS PER TOKEN", fmt::format("nats · grey {}, blue {}", c.a.name, c.b.name));
-  ChartSeries a{c.a.name, ui.theme.muted, {}, c.a.losses},
-      b{c.b.name, legible(ui.theme, ui.theme.accent), {}, c.b.losses};
-  for (ChartSeries* line : {&a, &b})
-    for (std::size_t i = 0; i < line->y.size(); ++i) line->x.push_back(static_cast<double>(i + 1));
+  const auto line_of = [](const ComparedSide& side, Color color) {
+    return ChartSeries{side.name, color, side.losses.empty() ? std::vector<double>() : target_positions(*side.run),
+                       side.losses};
+  };
+  ChartSeries a = line_of(c.a, ui.theme.muted), b = line_of(c.b, legible(ui.theme, ui.theme.accent));
   LineChart chart;
   chart.height = 116;
   chart.grid = true;
   chart.y_low = 0;
   chart.x_title = "position";
-  chart.series = {std::move(a), std::move(b)};
+  for (ChartSeries* line : {&a, &b})
+    if (!line->y.empty()) chart.series.push_back(std::move(*line));
   plot(ui, "compare losses", chart);
-  fact(ui, "Mean loss", arrow_text(mean(c.a.losses), mean(c.b.losses)) + " nats", nullptr,
-       {fmt::format("{}, of each text", prediction_words(c.a.run->model.objective).loss)});
+  std::vector<std::string> formulas;
+  for (const ComparedSide* side : {&c.a, &c.b})
+    formulas.push_back(fmt::format("{}: {}", side->name, prediction_words(side->run->model.objective).loss));
+  fact(ui, "Mean loss", arrow_text(mean(c.a.losses), mean(c.b.losses)) + " nats", nullptr, formulas);
   if (c.kl.empty()) return;
   ChartSeries kl{"", legible(ui.theme, ui.theme.key), {}, c.kl};
   for (std::size_t i = 0; i < c.kl.size(); ++i) kl.x.push_back(static_cast<double>(i));

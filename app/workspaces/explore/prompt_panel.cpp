@@ -88,11 +88,6 @@ void query_strip(const PageContext& c) {
   ImGui::EndChild();
 }
 
-/// Whether tokens can be masked, and the model asked for them.
-bool asks_for_tokens(const PageContext& c) {
-  return c.results().model.model && c.trace()->model.objective == Objective::masked_token && !c.results().capture;
-}
-
 /// What an encoder is asked: tokens at random, as in its training, or none.
 void mask_row(const PageContext& c) {
   const Document& document = c.state().document;
@@ -162,7 +157,9 @@ void token_strip(const PageContext& c) {
       }
       if (touch.clicked && !trace.between_texts())
         c.editor.pin(here(document.query) ? std::nullopt : std::optional(token));
-      if (touch.right_clicked && asks_for_tokens(c)) c.editor.toggle_masked(static_cast<int>(token));
+      const Index first = words ? words->tokens_of(position).begin : position;
+      if (touch.right_clicked && can_mask(document, c.results(), first))
+        c.editor.toggle_masked(static_cast<int>(first), static_cast<int>(token - first + 1));
     }
     ImGui::PopStyleVar();
   }
@@ -258,13 +255,13 @@ void PromptPanel::draw(const PageContext& c) {
           : c.state().view.text_unit == TextUnit::words
               ? fmt::format("{} · too many words to be shown as words", trace->tokens.size())
           : part.empty() ? fmt::format("{} · {}{}", trace->tokens.size(), shaded,
-                                       pinned               ? ""
-                                       : asks_for_tokens(c) ? " · click to pin, right click to mask"
-                                                            : " · click to pin")
+                                       pinned                         ? ""
+                                       : asks_for_tokens(c.results()) ? " · click to pin, right click to mask"
+                                                                      : " · click to pin")
                          : fmt::format("the {} {} of the text", part, trace->tokens.size()));
   if (!part.empty() && button(c.ui, "Read another part", c.ui.px(24)))
     c.editor.set_too_long(RunRequest::TooLong::refuse);
-  if (asks_for_tokens(c)) mask_row(c);
+  if (asks_for_tokens(c.results())) mask_row(c);
   token_strip(c);
 }
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "app/render/head_report.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "app/widgets/plots.h"
@@ -40,10 +41,6 @@ double mean_of(const std::vector<double>& values, std::size_t from, std::size_t 
   return std::accumulate(values.begin() + static_cast<std::ptrdiff_t>(from),
                          values.begin() + static_cast<std::ptrdiff_t>(to), 0.0) /
          static_cast<double>(to - from);
-}
-
-std::string nats(double value) {
-  return std::isnan(value) ? "–" : fmt::format("{:.3f} nats", value);
 }
 
 void waiting(const Ui& ui, const GenerationController& controller, const char* what) {

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/render/head_report.h"
 #include "app/state/mechanism_swaps.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/keyboard.h"
+#include "app/widgets/paragraph.h"
 #include "app/workspaces/mechanisms/mechanisms_workspace.h"
 #include "core/edits/mask_edit.h"
 #include "core/metrics/next_token.h"
@@ -111,17 +113,18 @@ void MechanismsWorkspace::effect(Ui& ui, AppContext& app, bool whole) {
   const bool swapped = !swaps_of(results.run->request.edits, results.run->trace->model.dims).empty();
   const std::shared_ptr<const TextLosses> losses = results.current_losses();
   const double after = losses ? mean_loss(losses->now) : std::nan("");
-  const auto nats = [](double value) { return std::isnan(value) ? std::string("–") : fmt::format("{:.3f}", value); };
   const std::string other = results.run->request.edits.size() > 0 && !swapped ? " (of the other edits)" : "";
   fact(ui, "Loss on this text",
-       compared && losses ? fmt::format("{} → {}", nats(mean_loss(losses->before)), nats(after)) : nats(after), nullptr,
-       {fmt::format("{}, nats", asked.loss), "before all edits → with them" + other});
+       compared && losses ? fmt::format("{} → {}", number(mean_loss(losses->before)), number(after)) : number(after),
+       nullptr, {fmt::format("{}, nats", asked.loss), "before all edits → with them" + other});
   if (compared)
     fact(ui, "KL of the answer", fmt::format("{:.4f} nats", effect->change.kl), nullptr,
          {"KL(before ‖ after) of the distribution where the model answers", "Σ p ln(p ÷ q) over the full vocabulary"});
   if (!whole) return;
   section(ui, decoder ? "NEXT TOKEN" : "MASKED TOKEN",
           compared ? "before → after, %" : fmt::format("{}, %", asked.where));
+  if (results.run->next.empty())
+    return note(ui, decoder ? "This run has no logits." : "No token is masked: right click one in Explore.");
   std::vector<Bar> bars;
   double largest = 1e-9;
   if (compared) {
@@ -156,9 +159,7 @@ void MechanismsWorkspace::effect(Ui& ui, AppContext& app, bool whole) {
                  chart.grid = true;
                  chart.y_low = 0;
                  const auto add = [&](const std::string& name, Color color, const std::vector<double>& y) {
-                   ChartSeries line{name, color, {}, y};
-                   for (std::size_t i = 0; i < y.size(); ++i) line.x.push_back(static_cast<double>(i + 1));
-                   chart.series.push_back(std::move(line));
+                   chart.series.push_back({name, color, target_positions(*losses->trace), y});
                  };
                  const bool both = compared && losses->before.size() == losses->now.size();
                  if (both) add("before", style.theme.faint, losses->before);

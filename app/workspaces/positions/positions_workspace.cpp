@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "app/render/head_report.h"
 #include "app/state/model_list.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/keyboard.h"
@@ -203,9 +204,6 @@ void PositionsWorkspace::in_the_model(const PageContext& c) {
   section(ui, "IN THE MODEL", model_name(c.results()) + ", on this text");
   const std::shared_ptr<const TextLosses> losses = c.results().current_losses();
   const double before = losses ? mean_loss(losses->now) : std::nan("");
-  const auto nats = [](double value) {
-    return std::isnan(value) ? std::string("–") : fmt::format("{:.3f} nats", value);
-  };
   fact(ui, "Loss as it is", losses ? nats(before) : "…", nullptr,
        {prediction_words(run->trace->model.objective).loss, "the run on screen, with the document's edits"});
   const auto wanted = controller_.edit();
@@ -221,7 +219,7 @@ void PositionsWorkspace::in_the_model(const PageContext& c) {
                                             : nullptr)
                  : nullptr,
          {"*: " + text_of(*wanted), "the same text, run with this edit in every layer"});
-    fact(ui, "Next-token change (KL)", current ? fmt::format("{:.4f} nats", effect->kl) : "…", nullptr,
+    fact(ui, "Change of the answer (KL)", current ? fmt::format("{:.4f} nats", effect->kl) : "…", nullptr,
          {"KL(as it is ‖ changed) where the model answers", "Σ p ln(p / q) over the full vocabulary"});
   }
   const double width = std::floor(c.room());
@@ -267,7 +265,7 @@ void PositionsWorkspace::in_the_model(const PageContext& c) {
         tooltip(ui, {"mean loss of " + std::to_string(long_run->bin) + " positions at a time", long_run->source,
                      "one line for each way of stretching RoPE, factor as set above"});
     }
-  } else if (losses && !losses->now.empty()) {
+  } else if (losses && losses->now.size() > 1) {
     const std::vector<double> after = current ? effect->after : std::vector<double>();
     // The effect is named, since it may come before or after the losses.
     const std::string with = current ? effect->words : "";
@@ -279,10 +277,8 @@ void PositionsWorkspace::in_the_model(const PageContext& c) {
       chart.x_title = "position";
       chart.grid = true;
       chart.y_low = 0;
-      const auto series = [](const std::vector<double>& y, Color color, double line) {
-        ChartSeries out{"", color, {}, y, line};
-        for (std::size_t i = 0; i < y.size(); ++i) out.x.push_back(static_cast<double>(i + 1));
-        return out;
+      const auto series = [&](const std::vector<double>& y, Color color, double line) {
+        return ChartSeries{"", color, target_positions(*losses->trace), y, line};
       };
       chart.series = {series(losses->now, style.theme.muted, 1.25)};
       if (!after.empty()) chart.series.push_back(series(after, style.theme.accent, 1.75));

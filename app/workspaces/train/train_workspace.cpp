@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/render/head_report.h"
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
 #include "app/widgets/plots.h"
@@ -172,9 +173,6 @@ void TrainWorkspace::controls(Ui& ui) {
   ImGui::EndDisabled();
   if (!controller_.has_run()) return;
   const TrainingProgress& p = controller_.progress();
-  const auto nats = [](double value) {
-    return std::isnan(value) ? std::string("–") : fmt::format("{:.3f} nats", value);
-  };
   fact(ui, "Step", fmt::format("{} of {}", p.step, p.steps));
   fact(ui, "Loss of the batch", nats(p.loss), nullptr,
        {"mean cross-entropy of the last step's batch, before its update"});
