@@ -25,6 +25,8 @@ const char* name_of(PositionKind kind) {
       return "rotary (RoPE)";
     case PositionKind::alibi:
       return "ALiBi";
+    case PositionKind::buckets:
+      return "T5 buckets";
     case PositionKind::none:
       break;
   }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/attention/positions/alibi.h"
+#include "core/attention/positions/t5_bias.h"
 
 namespace headscope {
 
@@ -10,6 +11,8 @@ RulePtr own_scores(RulePtr visible, const HeadRule& usual, bool positions) {
   if (std::isfinite(usual.sink)) visible = sink_rule(std::move(visible), usual.sink);
   if (usual.cap > 0) visible = capped_rule(std::move(visible), usual.cap);
   if (usual.slope != 0 && positions) visible = alibi_rule(std::move(visible), usual.slope);
+  if (usual.buckets && positions)
+    visible = t5_rule(std::move(visible), usual.buckets->bias, usual.buckets->max_distance, usual.buckets->both_sides);
   return visible;
 }
 

@@ -254,8 +254,12 @@ class Pass {
     backend_.pool().parallel(static_cast<int>(heads_),
                              [&](int head, int) { nth(stats, head) = nth(stats_, head)->finish(); });
     for (Index head = 0; head < heads_; ++head) {
-      const AttentionMap::Place place{in_.layer, static_cast<int>(head), static_cast<int>(kv(head)), in_.offset,
-                                      edited ? kind_of(head) : MapKind::probability};
+      const AttentionMap::Place place{in_.layer,
+                                      static_cast<int>(head),
+                                      static_cast<int>(kv(head)),
+                                      in_.offset,
+                                      edited ? kind_of(head) : MapKind::probability,
+                                      in_.between_texts};
       const auto& head_stats = nth(stats, head);
       const HeadRule& rule = nth(rules_, head);
       if (in_.storage == MapStorage::factored && !edited)
@@ -299,8 +303,12 @@ AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend,
   assert(lengths.size() == 1 || (input.offset == 0 && input.k.dim(0) == rows));
   std::vector<HeadRule> rules;
   for (Index head = 0; head < heads; ++head) {
-    const HeadRule usual{input.rule, input.scale, input.cap, input.slopes.empty() ? 0 : nth(input.slopes, head),
-                         input.sinks.defined() ? input.sinks.at(head) : HeadRule{}.sink};
+    const HeadRule usual{input.rule,
+                         input.scale,
+                         input.cap,
+                         input.slopes.empty() ? 0 : nth(input.slopes, head),
+                         input.sinks.defined() ? input.sinks.at(head) : HeadRule{}.sink,
+                         input.buckets.empty() ? nullptr : nth(input.buckets, head)};
     const HeadRule own = tap ? tap->head_rule({input.layer, static_cast<int>(head)}, usual) : usual;
     rules.push_back({own_scores(own.rule, own), own.scale});
   }

@@ -27,8 +27,10 @@ struct AttentionInput {
   std::shared_ptr<const AttentionRule> rule;
   float cap = 0;                        ///< > 0: scores are bent to cap · tanh(score ÷ cap)
   std::span<const double> slopes = {};  ///< of ALiBi, by head; empty = none
-  Tensor sinks;                         ///< (head): AttentionRule::sink, learned; undefined = none
-  Index offset = 0;                     ///< absolute position of query 0
+  std::span<const std::shared_ptr<const BucketBias>> buckets = {};  ///< of T5, by head; empty = none
+  bool between_texts = false;  ///< queries are of another text than keys (cross-attention); then offset is 0
+  Tensor sinks;                ///< (head): AttentionRule::sink, learned; undefined = none
+  Index offset = 0;            ///< absolute position of query 0
   int layer = 0;
   MapStorage storage = MapStorage::none;  ///< none, dense or factored
   const TokenLinks* links = nullptr;      ///< of the whole text; may be null

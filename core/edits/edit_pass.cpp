@@ -152,7 +152,7 @@ HeadRule EditPass::head_rule(HeadId id, HeadRule usual) {
   const std::vector<HeldRows> parts = held(id);
   // One temperature for all rows goes into the scale where nothing is done to the scores: rules stay plain. Else it
   // divides what came of them, too.
-  const bool own = usual.cap > 0 || usual.slope != 0 || std::isfinite(usual.sink);
+  const bool own = usual.cap > 0 || usual.slope != 0 || usual.buckets || std::isfinite(usual.sink);
   const bool in_scale = std::ranges::all_of(parts, [&](const HeldRows& part) {
     return temperature_of(part) == temperature_of(parts.front()) && !score_edit(part) && !own;
   });
@@ -173,7 +173,7 @@ HeadRule EditPass::head_rule(HeadId id, HeadRule usual) {
   looks.temperature = static_cast<float>(tau);
   if (tau != 1) usual.scale = static_cast<float>(static_cast<double>(usual.scale) / tau);
   usual.rule = rule_by_rows(std::move(rules));
-  usual.cap = 0, usual.slope = 0, usual.sink = HeadRule{}.sink;  // the rule does it
+  usual.cap = 0, usual.slope = 0, usual.sink = HeadRule{}.sink, usual.buckets = nullptr;  // the rule does it
   looks.rule = usual;
   return usual;
 }

@@ -37,9 +37,12 @@ struct EditScene {
   int first_row = 0;              ///< position of the pass's first row: the tokens before it lie in a cache
   Backend* backend = nullptr;     ///< of the pass: computes the norms that an edit moves, so that a tape sees them
   bool heads_apart = false;       ///< somebody wants what each head adds (the site `result`)
-  std::stop_token stop = {};      ///< of the pass: mechanisms that take long look at it and throw Cancelled
+  Stack stack = Stack::only;
+  int source_tokens = 0;      ///< of cross-attention: how many tokens the source has, which are its keys
+  std::stop_token stop = {};  ///< of the pass: mechanisms that take long look at it and throw Cancelled
 
   int rows() const { return static_cast<int>(ids.size()); }  ///< of the whole text
+  int keys() const { return source_tokens > 0 ? source_tokens : rows(); }
   /// REQUIRES that sources_of() was followed.
   const Trace& source(const std::string& text) const;
 };

@@ -39,7 +39,9 @@ PositionRange positions_of(std::string_view text, const std::string& where) {
 
 std::string text_of(const HeadTarget& target) {
   const auto part = [](const std::optional<int>& value) { return value ? std::to_string(*value) : "*"; };
-  std::string text = !target.layer && !target.head ? "*" : part(target.layer) + "." + part(target.head);
+  std::string text(name_in(stack_names, target.stack));
+  if (!text.empty()) text += ".";
+  text += !target.layer && !target.head ? "*" : part(target.layer) + "." + part(target.head);
   if (const auto& at = target.positions)
     text += at->first == at->last ? fmt::format("@{}", at->first)
             : at->last == -1      ? fmt::format("@{}..", at->first)
@@ -53,6 +55,12 @@ HeadTarget parse_head_target(std::string_view text, const std::string& where) {
     target.positions = positions_of(text.substr(at + 1), where);
     text = text.substr(0, at);
   }
+  for (const auto& [name, stack] : stack_names)
+    if (stack != Stack::only && text.starts_with(name) && text.substr(name.size()).starts_with(".")) {
+      target.stack = stack;
+      text.remove_prefix(name.size() + 1);
+      break;
+    }
   const auto dot = text.find('.');
   target.layer = place_of(text.substr(0, dot), text, where);
   if (dot != std::string_view::npos) target.head = place_of(text.substr(dot + 1), text, where);

@@ -55,7 +55,24 @@ void check(const Intervention& edit, const std::string& where) {
   check(edit.action, where);
   if (edit.target.head && edit.action->whole_layer())
     throw Error(where, fmt::format("a layer, all of which \"{}\" concerns", text_of(edit.action)), text_of(edit.target),
-                "write " + text_of(HeadTarget{edit.target.layer, {}, edit.target.positions}));
+                "write " + text_of(HeadTarget{edit.target.layer, {}, edit.target.positions, edit.target.stack}));
+}
+
+std::vector<Intervention> edits_of(const std::vector<Intervention>& edits, Stack stack) {
+  std::vector<Intervention> own;
+  for (const Intervention& edit : edits)
+    if (stack == Stack::only || edit.target.stack == stack ||
+        (stack == Stack::decoder && edit.target.stack == Stack::only))
+      own.push_back(edit);
+  return own;
+}
+
+void check_stacks(const std::vector<Intervention>& edits, const ModelInfo& model) {
+  if (model.encoder) return;
+  for (const Intervention& edit : edits)
+    if (edit.enabled && edit.target.stack != Stack::only && edit.target.stack != model.stack)
+      throw Error("edit " + describe(edit), "a head of the one stack that " + model.name + " has", text_of(edit.target),
+                  "only encoder-decoders have heads under enc, dec and cross");
 }
 
 void check_targets(const std::vector<Intervention>& edits, const ModelDims& dims, int positions) {

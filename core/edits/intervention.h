@@ -29,6 +29,10 @@ Intervention parse_intervention(std::string_view text, const std::string& where)
 /// Throws Error at `where` when the action is out of range (see check(EditAction)), or names a head where it concerns a
 /// whole layer.
 void check(const Intervention& edit, const std::string& where);
+/// Of the edits those that name this stack: `decoder` also those that name none, `only` all.
+std::vector<Intervention> edits_of(const std::vector<Intervention>& edits, Stack stack);
+/// Throws Error when an enabled edit names a stack that a model of this kind does not have.
+void check_stacks(const std::vector<Intervention>& edits, const ModelInfo& model);
 /// Throws Error when an edit names a layer or head that such a model does not have, or a position outside the text.
 void check_targets(const std::vector<Intervention>& edits, const ModelDims& dims, int positions);
 

@@ -153,7 +153,7 @@ void check_model(const SetPositions& edit, const HeadTarget& target, const Model
     throw Error(where,
                 fmt::format("a layer: {} heads of {} share {} key heads, which turn with them", config.dims.heads,
                             config.name, config.dims.kv_heads),
-                text_of(target), "write " + text_of(HeadTarget{target.layer, {}, target.positions}));
+                text_of(target), "write " + text_of(HeadTarget{target.layer, {}, target.positions, target.stack}));
   if (edit.method == Method::rope && config.dims.d_head % 2 != 0)
     throw Error(where, "heads of an even width, since rotary positions turn pairs", std::to_string(config.dims.d_head));
   if (edit.method == Method::sinusoidal && config.dims.d_model % 2 != 0)

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "core/base/error.h"
 #include "core/edits/intervention_tap.h"
+#include "core/run/cross_pass.h"
 
 namespace headscope {
 
@@ -61,6 +63,8 @@ Generator::Generator(LoadedModel model, RunRequest like, bool rows)
 std::shared_ptr<const GenerationStep> Generator::step(const Ctx& ctx, std::span<const std::int32_t> prefix,
                                                       std::size_t index, const Choice& choice) {
   check(choice.settings, "generation");
+  check_stacks(like_.edits, model_.model->info());
+  read_source(ctx);
   const ModelConfig& config = model_.model->config();
   if (choice.given && (*choice.given < 0 || *choice.given >= config.dims.vocab))
     throw Error("generation: the given token", fmt::format("an id below {}", config.dims.vocab),
@@ -87,6 +91,13 @@ std::shared_ptr<const GenerationStep> Generator::step(const Ctx& ctx, std::span<
   return step;
 }
 
+void Generator::read_source(const Ctx& ctx) {
+  if (source_.trace || !model_.model->encoder()) return;
+  RunRequest request = like_;
+  request.capture = {.maps = rows_ ? MapStorage::automatic : MapStorage::none};
+  source_ = encode(model_, request, ctx);
+}
+
 void Generator::read(const Ctx& ctx, std::span<const std::int32_t> prefix, GenerationStep& step) {
   const ModelConfig& config = model_.model->config();
   if (!cache_) cache_.emplace(config.dims, config.context);
@@ -100,14 +111,22 @@ void Generator::read(const Ctx& ctx, std::span<const std::int32_t> prefix, Gener
   EditScene scene{config.dims,        {prefix.begin(), prefix.end()}, {},
                   model_.model.get(), static_cast<int>(held),         &ctx.backend};
   scene.stop = ctx.stop;
-  InterventionTap interventions(like_.edits, scene);
+  const bool two = model_.model->encoder() != nullptr;
+  InterventionTap interventions(two ? edits_of(like_.edits, Stack::decoder) : like_.edits, scene);
   std::vector<Tap*> taps;
   if (!interventions.empty()) taps.push_back(&interventions);
   if (ctx.tap) taps.push_back(ctx.tap);
   TapChain chain(std::move(taps));
-  const Ctx own{ctx.backend, interventions.empty() ? ctx.tap : &chain, ctx.stop, ctx.progress};
+  Ctx own{ctx.backend, interventions.empty() ? ctx.tap : &chain, ctx.stop, ctx.progress};
   MapRequest maps;
   if (rows_) maps.storage = MapStorage::dense;
+  std::optional<CrossPass> crossing;
+  if (two) {
+    crossing.emplace(edits_of(like_.edits, Stack::cross), scene, model_.model->info().cross->dims, source_.memory,
+                     nullptr);
+    crossing->source.maps = maps;
+    own.source = &crossing->source;
+  }
   const auto start = std::chrono::steady_clock::now();
   const ForwardResult result = model_.model->forward(own, prefix.subspan(held), &*cache_, maps, false);
   step.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -116,6 +135,7 @@ void Generator::read(const Ctx& ctx, std::span<const std::int32_t> prefix, Gener
   step.cache_bytes = cache_bytes(config.dims, step.length);
   step.logits = result.logits.select(0, 0).copy();
   step.rows = last_rows(result.maps);
+  step.source_rows = last_rows(result.cross_maps);
 }
 
 void Generator::read_whole(const Ctx& ctx, std::span<const std::int32_t> prefix, GenerationStep& step) {
@@ -131,6 +151,7 @@ void Generator::read_whole(const Ctx& ctx, std::span<const std::int32_t> prefix,
   step.computed = step.length;
   step.logits = trace->logits.select(0, trace->logits.dim(0) - 1).copy();
   step.rows = last_rows(trace->maps);
+  if (trace->cross) step.source_rows = last_rows(trace->cross->maps);
 }
 
 void sample_text(const LoadedModel& model, const Ctx& ctx, const std::vector<std::int32_t>& prompt, int count,

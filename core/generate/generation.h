@@ -27,6 +27,7 @@ struct GenerationStep {
   Tensor logits;                                             ///< (vocab) of the next token after the prefix
   Tensor rows;                  ///< (layer · heads + head, position): where the prefix's last token
                                 ///< looked; undefined when not recorded
+  Tensor source_rows;           ///< likewise (layer · heads + head, source position), of encoder-decoders
   int length = 0;               ///< tokens of the prefix
   int computed = 0;             ///< of them read in this step: 1 when the cache held the others
   double milliseconds = 0;      ///< of the pass
@@ -74,8 +75,11 @@ class Generator {
     return step(ctx, transcript.ids(), transcript.steps.size(), choice);
   }
   bool cached() const { return cached_; }  ///< false when an edit looks ahead
+  /// What an encoder-decoder's encoder made of the request's source, read once; null before the first step.
+  const std::shared_ptr<const Trace>& source() const { return source_.trace; }
 
  private:
+  void read_source(const Ctx& ctx);
   void read(const Ctx& ctx, std::span<const std::int32_t> prefix, GenerationStep& step);
   void read_whole(const Ctx& ctx, std::span<const std::int32_t> prefix, GenerationStep& step);
 
@@ -84,6 +88,7 @@ class Generator {
   bool rows_, cached_ = true;
   std::optional<KvCache> cache_;
   std::vector<std::int32_t> read_;  // what the cache holds
+  Encoded source_;                  // of encoder-decoders, from the first step on
 };
 
 /// Continues `prompt` (at least one token) by at most `count` tokens, at most to the end of the context, until `found`

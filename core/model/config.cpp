@@ -371,6 +371,11 @@ ModelConfig load_config(const std::filesystem::path& path, std::vector<ConfigKey
   refuse_unread(json);
   config.family = chosen.model_type;
   config.name = excerpt(place.name);  // shown everywhere, and written into JSON
+  if (config.encoder) {
+    ModelConfig encoder = *config.encoder;
+    encoder.family = config.family, encoder.name = config.name;
+    config.encoder = std::make_shared<const ModelConfig>(std::move(encoder));
+  }
   keys = json.keys();
   return config;
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,7 +21,13 @@ enum class NormKind {
   rms_norm,
   none  ///< what a norm is given passes as it is: Elhage et al.'s toy models
 };
-enum class PositionKind { none, learned, rotary, alibi };
+enum class PositionKind {
+  none,
+  learned,
+  rotary,
+  alibi,
+  buckets  ///< T5: a learned number for each bucket of distances, of every head, the same in all layers
+};
 enum class Activation {
   relu,
   gelu,
@@ -84,6 +91,8 @@ struct ModelConfig {
   std::vector<bool> layer_turns;           ///< whether a layer rotates; empty = all do
   std::vector<double> alibi_slopes;        ///< alibi: by head
   int position_offset = 0;                 ///< learned: rows of the table before that of position 0
+  bool sinusoids = false;  ///< learned: the table is not learnt but that of Vaswani et al., sines before cosines
+  int position_buckets = 32, position_distance = 128;  ///< buckets: how many, and where the last begins
   std::vector<int> windows;  ///< by layer: a query sees itself and the window − 1 tokens before it (and, in an
                              ///< encoder, after it); 0 = all of them. Empty = no layer has a window
   Activation activation = Activation::gelu_tanh;
@@ -106,6 +115,14 @@ struct ModelConfig {
   double embedding_scale = 1, logit_scale = 1;
   double residual_scale = 1;  ///< of what attention and MLP add; read into their output matrices
   std::optional<std::int32_t> bos, eos;
+  Stack stack = Stack::only;
+  /// Of an encoder-decoder, which is its decoder: the encoder. Null elsewhere.
+  std::shared_ptr<const ModelConfig> encoder;
+  bool shared_embedding = true;    ///< of both its stacks
+  std::int32_t decoder_start = 0;  ///< the token that every target begins with
+
+  /// Whether blocks attend to a source between their attention and their MLP.
+  bool cross() const { return encoder != nullptr; }
 
   /// Whether heads turn whole, in pairs (i, i + d_head/2).
   bool turns_halves() const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -76,7 +77,10 @@ struct RawWeights {
   Tensor position_embedding;              ///< (context, d_model), learned positions only
   Tensor segment_embedding;               ///< (segments, d_model)
   Tensor embedding_gain, embedding_bias;  ///< (d_model): of a norm behind the embedding, or the sum of all
+  Tensor position_buckets;                ///< (buckets, heads), of PositionKind::buckets only
   std::vector<RawLayer> layers;
+  std::vector<RawLayer> cross;                 ///< by layer: cross-attention with its norm (ln1), all else undefined
+  std::shared_ptr<RawWeights> encoder;         ///< of an encoder-decoder
   Tensor final_gain, final_bias;               ///< (d_model)
   Tensor head_weight, head_bias;               ///< (d_model, d_model), (d_model): ModelConfig::head_layer
   Tensor head_norm_gain, head_norm_bias;       ///< (d_model): of the norm behind it

@@ -27,7 +27,8 @@ CachedNumbers needed_numbers(const ModelConfig& c) {
           fmt::format("{} + {}", c.dims.kv_latent, c.rotary.width)};
 }
 
-KvCache::KvCache(const ModelDims& dims, int capacity) : capacity_(capacity) {
+KvCache::KvCache(const ModelDims& dims, int capacity)
+    : source_(static_cast<std::size_t>(dims.layers)), capacity_(capacity) {
   for (int layer = 0; layer < dims.layers; ++layer) {
     k_.push_back(Tensor::uninitialized({capacity, dims.kv_heads, dims.d_head}));
     v_.push_back(Tensor::uninitialized({capacity, dims.kv_heads, dims.value_width()}));
@@ -37,6 +38,8 @@ KvCache::KvCache(const ModelDims& dims, int capacity) : capacity_(capacity) {
 std::size_t KvCache::bytes() const {
   std::size_t total = 0;
   for (std::size_t layer = 0; layer < k_.size(); ++layer) total += k_[layer].bytes() + v_[layer].bytes();
+  for (const Both& each : source_)
+    if (each.k.defined()) total += each.k.bytes() + each.v.bytes();
   return total;
 }
 

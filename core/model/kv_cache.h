@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/model/config.h"
@@ -42,10 +43,18 @@ class KvCache {
     Tensor k, v;
   };
   Both append(int layer, const Tensor& k, const Tensor& v);
+  /// Keys and values of a source, (source, kv_head, width), which stay the same for every token of the target.
+  const Both* source(int layer) const {
+    return source_[static_cast<std::size_t>(layer)].k.defined() ? &source_[static_cast<std::size_t>(layer)] : nullptr;
+  }
+  void keep_source(int layer, Both keys_and_values) {
+    source_[static_cast<std::size_t>(layer)] = std::move(keys_and_values);
+  }
   void advance(int tokens);
 
  private:
   std::vector<Tensor> k_, v_;  // per layer (capacity, kv_head, width)
+  std::vector<Both> source_;
   int length_ = 0, capacity_ = 0, text_ = 0;
 };
 

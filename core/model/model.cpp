@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include "core/attention/softmax_attention.h"
@@ -14,36 +15,6 @@
 #include "core/tensor/row_queue.h"
 
 namespace headscope {
-namespace {
-
-/// The sites of an MLP that every token passes through, and of a router.
-bool of_dense(SiteKind kind) {
-  return kind == SiteKind::mlp_pre || kind == SiteKind::mlp_pre_linear || kind == SiteKind::mlp_post;
-}
-bool of_router(SiteKind kind) {
-  return kind == SiteKind::router_logits || kind == SiteKind::router_weights;
-}
-
-/// The sites that a block without an MLP does not have.
-bool of_mlp(SiteKind kind) {
-  switch (kind) {
-    case SiteKind::resid_mid:
-    case SiteKind::ln2_normalized:
-    case SiteKind::router_logits:
-    case SiteKind::router_weights:
-    case SiteKind::mlp_pre:
-    case SiteKind::mlp_pre_linear:
-    case SiteKind::mlp_post:
-    case SiteKind::mlp_unnormed:
-    case SiteKind::mlp_out:
-      return true;
-    default:
-      return false;
-  }
-}
-
-}  // namespace
-
 Model::Model(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)), derived_(std::make_unique<Derived>()) {}
 Model::~Model() = default;
 const ModelConfig& Model::config() const {
@@ -53,35 +24,8 @@ ModelInfo Model::info() const {
   return parts_->info;
 }
 
-std::vector<SiteKind> Model::sites() const {
-  const ModelConfig& c = parts_->config;
-  std::vector<SiteKind> kinds;
-  for (const SiteInfo& site : site_table()) {
-    if (site.kind == SiteKind::pos_embed && c.position != PositionKind::learned) continue;
-    if (site.kind == SiteKind::segment_embed && c.segments == 0) continue;
-    if ((site.kind == SiteKind::final_normalized || site.kind == SiteKind::logits) && !c.predicts) continue;
-    if ((site.kind == SiteKind::rot_q || site.kind == SiteKind::rot_k) && c.position != PositionKind::rotary) continue;
-    if ((site.kind == SiteKind::q_normed || site.kind == SiteKind::k_normed) && c.qk_norm == QkNorm::none) continue;
-    if (site.kind == SiteKind::ln1_normalized && attention_input(c) != site.kind) continue;
-    if (site.kind == SiteKind::ln2_normalized && mlp_input(c) != site.kind) continue;
-    if (site.kind == SiteKind::attn_unnormed && output_site(c, WeightMatrix::o) != site.kind) continue;
-    if (site.kind == SiteKind::mlp_unnormed && output_site(c, WeightMatrix::mlp_out) != site.kind) continue;
-    if (site.kind == SiteKind::resid_mid && !c.dims.has_mid()) continue;
-    if (site.kind == SiteKind::mlp_pre_linear && !c.gated_mlp) continue;
-    if (of_router(site.kind) && !c.experts.anywhere()) continue;
-    if (of_dense(site.kind) && !c.experts.leaves_dense(c.dims.layers)) continue;
-    if (site.kind == SiteKind::q_latent && c.dims.q_latent == 0) continue;
-    if (site.kind == SiteKind::kv_latent && !c.latent()) continue;
-    if (c.dims.d_mlp == 0 && of_mlp(site.kind)) continue;
-    kinds.push_back(site.kind);
-  }
-  return kinds;
-}
-
-bool Model::fires(Site site) const {
-  const std::vector<SiteKind> kinds = sites();
-  const bool sparse = site.layer >= 0 && parts_->config.experts.at(site.layer);
-  return std::ranges::find(kinds, site.kind) != kinds.end() && !(sparse ? of_dense(site.kind) : of_router(site.kind));
+const Model* Model::encoder() const {
+  return parts_->encoder.get();
 }
 
 /// One run of the forward pass. Reads like the paper: each line a box of the diagram, each tapped.
@@ -99,6 +43,7 @@ class Model::Pass {
         lengths_(lengths.size() > 1 ? lengths : std::span<const Index>()),
         offset_(cache ? cache->length() : 0),
         n_(static_cast<Index>(tokens.size())),
+        tap_(ctx.tap),
         queue_(ctx.backend.pool()),
         later_(ctx.tape || !queue_.pays(n_) ? nullptr : &queue_) {}
 
@@ -116,6 +61,8 @@ class Model::Pass {
       return std::move(result_);
     }
     if (!c_.predicts) {
+      if (c_.stack == Stack::encoder)
+        result_.memory = c_.last_norm() ? tap({SiteKind::final_normalized}, norm(m_.final_norm, x)) : x;
       settle();
       if (ctx_.progress) *ctx_.progress = 1.0f;
       return std::move(result_);
@@ -166,10 +113,8 @@ class Model::Pass {
 
   Tensor block(int layer, const Tensor& x) {
     const Layer& l = nth(m_.layers, layer);
-    const Tensor pre = tap({SiteKind::resid_pre, layer}, x);
-    const Tensor attention_in = l.ln1.gain.defined() ? tap({SiteKind::ln1_normalized, layer}, norm(l.ln1, pre)) : pre;
-    Tensor attended = b_.add(pre, attend(layer, l, attention_in), later_);
-    if (l.ln1_sum.gain.defined()) attended = norm(l.ln1_sum, attended);
+    const auto [pre, attention_in, own] = with_attention(layer, l, x);
+    const Tensor attended = c_.cross() ? across(layer, own) : own;
     if (c_.dims.d_mlp == 0) return tap({SiteKind::resid_post, layer}, attended);
     const Tensor mid = c_.dims.parallel ? attended : tap({SiteKind::resid_mid, layer}, attended);
     const Tensor& read = c_.dims.parallel ? pre : mid;  // by the MLP
@@ -179,6 +124,28 @@ class Model::Pass {
     Tensor post = b_.add(mid, mlp(layer, l, mlp_in), later_);
     if (l.ln2_sum.gain.defined()) post = norm(l.ln2_sum, post);
     return tap({SiteKind::resid_post, layer}, post);
+  }
+
+  struct Attended {
+    Tensor stream, read, sum;  // before; what attention reads of it; behind
+  };
+  Attended with_attention(int layer, const Layer& l, const Tensor& x) {
+    Attended a;
+    a.stream = tap({SiteKind::resid_pre, layer}, x);
+    a.read = l.ln1.gain.defined() ? tap({SiteKind::ln1_normalized, layer}, norm(l.ln1, a.stream)) : a.stream;
+    a.sum = b_.add(a.stream, attend(layer, l, a.read), later_);
+    if (l.ln1_sum.gain.defined()) a.sum = norm(l.ln1_sum, a.sum);
+    return a;
+  }
+
+  /// The stream behind cross-attention: the same, with keys and values of the source.
+  Tensor across(int layer, const Tensor& x) {
+    source_ = ctx_.source;
+    tap_ = source_->tap;
+    Tensor behind = with_attention(layer, nth(m_.cross, layer), x).sum;
+    source_ = nullptr;
+    tap_ = ctx_.tap;
+    return behind;
   }
 
   /// What a part of the block adds to the stream: its output, or the norm of that.
@@ -200,7 +167,12 @@ class Model::Pass {
     const ModelDims& d = c_.dims;
     if (c_.latent()) return latent_products(layer, l, x);
     Tensor q, k, v;
-    if (l.qkv.size() == 1) {
+    if (source_) {
+      q = b_.linear(x, l.qkv[0], later_);
+      if (cache_ && cache_->source(layer)) return {q, {}, {}};
+      k = b_.linear(source_->memory, l.qkv[1]);  // rows of another text: not with those that wait
+      v = b_.linear(source_->memory, l.qkv[2]);
+    } else if (l.qkv.size() == 1) {
       const Tensor all = b_.linear(x, l.qkv[0], later_);
       const Index q_end = Index{d.heads} * d.d_head, k_end = q_end + Index{d.kv_heads} * d.d_head;
       q = all.slice(1, 0, q_end);
@@ -227,18 +199,23 @@ class Model::Pass {
             b_.linear(latent, l.qkv[2], later_)};
   }
 
+  /// What attention adds: of the text to itself or, within across(), to the source.
   Tensor attend(int layer, const Layer& l, const Tensor& x) {
     const ModelDims& d = c_.dims;
     auto [q, k, v] = products(layer, l, x);
+    const bool known = !k.defined();  // keys and values of the source, from an earlier token of the target
     const auto clipped = [&](const Tensor& t) {
       return c_.clip_qkv > 0 ? b_.clip(t, static_cast<float>(c_.clip_qkv), later_) : t;
     };
     const bool normed = c_.qk_norm != QkNorm::none;  // then what is cut stands behind the norm
-    if (!normed) q = clipped(q), k = clipped(k);
-    v = clipped(v);
+    if (!normed) q = clipped(q);
     q = tap({SiteKind::q, layer}, q.reshape({n_, d.heads, d.d_head}));
-    k = tap({SiteKind::k, layer}, k.reshape({n_, d.kv_heads, d.d_head}));
-    v = tap({SiteKind::v, layer}, v.reshape({n_, d.kv_heads, d.value_width()}));
+    if (!known) {
+      if (!normed) k = clipped(k);
+      v = clipped(v);
+      k = tap({SiteKind::k, layer}, k.reshape({k.dim(0), d.kv_heads, d.d_head}));
+      v = tap({SiteKind::v, layer}, v.reshape({v.dim(0), d.kv_heads, d.value_width()}));
+    }
     if (normed) {
       q = tap({SiteKind::q_normed, layer}, clipped(head_norm(l.q_norm, q)));
       k = tap({SiteKind::k_normed, layer}, clipped(head_norm(l.k_norm, k)));
@@ -253,18 +230,24 @@ class Model::Pass {
     }
 
     settle();
+    const MapRequest& maps = source_ ? source_->maps : maps_;
     AttentionInput in;
     in.storage =
-        maps_.layers && !maps_.layers->empty() && !maps_.layers->contains(layer) ? MapStorage::none : maps_.storage;
+        maps.layers && !maps.layers->empty() && !maps.layers->contains(layer) ? MapStorage::none : maps.storage;
     if (in.storage == MapStorage::factored &&
         !ctx_.tape) {  // the map shall keep q and k alone, not what they are slices of
       q = q.packed();
-      k = k.packed();
+      if (!known) k = k.packed();
     }
     in.q = unit_inner(q);
     in.k = k;
     in.v = v;
-    if (cache_) {
+    if (source_) {
+      if (known)
+        std::tie(in.k, in.v) = std::tie(cache_->source(layer)->k, cache_->source(layer)->v);
+      else if (cache_)
+        cache_->keep_source(layer, {k, v});
+    } else if (cache_) {
       const KvCache::Both all = cache_->append(layer, k, v);
       // The cache will be written again; what a map keeps must not change.
       in.k = in.storage == MapStorage::factored ? all.k.copy() : all.k;
@@ -273,16 +256,20 @@ class Model::Pass {
     in.scale = score_scale(c_, layer);
     in.rule = l.rule;
     in.cap = static_cast<float>(c_.score_cap);
-    in.slopes = c_.alibi_slopes;
     in.sinks = l.sinks;
-    in.offset = offset_;
     in.layer = layer;
-    in.lengths = lengths_;
-    in.mapped = maps_.text;
-    in.links = maps_.links;
+    in.between_texts = source_ != nullptr;
+    if (!source_) {  // of where tokens stand in one text
+      in.slopes = c_.alibi_slopes;
+      in.buckets = m_.buckets;
+      in.offset = offset_;
+      in.lengths = lengths_;
+      in.mapped = maps.text;
+      in.links = maps.links;
+    }
     in.entropy_price = static_cast<float>(ctx_.entropy_price / static_cast<double>(n_ * d.heads * c_.dims.layers));
-    AttentionOutput out = softmax_attention(in, b_, ctx_.tap, ctx_.stop);
-    std::ranges::move(out.maps, std::back_inserter(result_.maps));
+    AttentionOutput out = softmax_attention(in, b_, tap_, ctx_.stop);
+    std::ranges::move(out.maps, std::back_inserter(source_ ? result_.cross_maps : result_.maps));
 
     const Tensor z = tap({SiteKind::z, layer}, out.z);  // (position, head, d_head)
     return added(SiteKind::attn_unnormed, SiteKind::attn_out, layer, l.ln1_post,
@@ -363,12 +350,12 @@ class Model::Pass {
     return all;
   }
 
-  bool wants(Site site) const { return ctx_.tap && ctx_.tap->wants(site); }
+  bool wants(Site site) const { return tap_ && tap_->wants(site); }
 
   Tensor tap(Site site, Tensor value) {
     if (!wants(site)) return value;
     settle();
-    Tensor seen = ctx_.tap->at(site, value);
+    Tensor seen = tap_->at(site, value);
     if (seen.shape() != value.shape())
       throw Error(name(site), "an edit of shape " + value.shape().str(), seen.shape().str());
     return seen;
@@ -402,8 +389,10 @@ class Model::Pass {
   const MapRequest& maps_;
   const std::span<const Index> lengths_;  // empty for one text
   const Index offset_, n_;
-  std::vector<std::int32_t> positions_;  // of every row, once somebody asked
-  std::vector<RotaryTable> angles_;      // by rotation, once a layer asked
+  std::vector<std::int32_t> positions_;   // of every row, once somebody asked
+  std::vector<RotaryTable> angles_;       // by rotation, once a layer asked
+  Tap* tap_;                              // of the sites that are reached: the text's, or cross-attention's
+  const SourceMemory* source_ = nullptr;  // while cross-attention runs
   RowQueue queue_;
   RowQueue* const later_;  // null where a tape records, or there are few rows
   struct {
@@ -428,6 +417,14 @@ ForwardResult Model::forward(const Ctx& ctx, std::span<const std::int32_t> token
     if (tokens[i] < 0 || tokens[i] >= c.dims.vocab)
       throw Error(c.name, fmt::format("token ids in [0, {})", c.dims.vocab),
                   fmt::format("{} at position {}", tokens[i], i));
+  if (c.cross() != (ctx.source != nullptr))
+    throw Error(c.name, c.cross() ? "what its encoder made of a source text" : "a text alone",
+                c.cross() ? "no source" : "a source beside it",
+                c.cross() ? "this model is an encoder-decoder" : "this model is of one stack");
+  if (c.cross() && (ctx.tape || lengths.size() > 1))
+    throw Error(c.name, "one text through both of its stacks, without gradients",
+                ctx.tape ? "a request for gradients" : fmt::format("{} texts at once", lengths.size()),
+                "of an encoder-decoder they are not computed");
   if (cache && !c.causal)
     throw Error(c.name, "a whole text at once", "a cache of its beginning",
                 "every token of this model sees the later ones too, so that nothing stays when one more comes");

@@ -1,6 +1,6 @@
 #pragma once
 // A transformer of one stack, decoder or encoder: immutable weights and one forward pass, used for inference, capture,
-// intervention and generation.
+// intervention and generation. An encoder-decoder is its decoder, which owns the encoder.
 
 #include <atomic>
 #include <filesystem>
@@ -26,6 +26,21 @@ struct Projection;
 struct SingularDirections;
 enum class WeightMatrix;
 
+/// Which maps to build, and how.
+struct MapRequest {
+  MapStorage storage = MapStorage::none;  ///< none, dense or factored
+  const TokenLinks* links = nullptr;      ///< of the whole text (cached tokens included); may be null
+  const std::set<int>* layers = nullptr;  ///< null = all
+  int text = 0;                           ///< whose, when a pass reads several; −1 = every one's
+};
+
+/// What a decoder's cross-attention reads. Of its own sites only k and v have a row for each token of the source.
+struct SourceMemory {
+  Tensor memory;       ///< (source, d_model): what the encoder put out
+  Tap* tap = nullptr;  ///< sees or replaces tensors at sites of cross-attention; may be null
+  MapRequest maps;     ///< `links` and `text` are not looked at
+};
+
 /// Everything a pass needs besides the model. Owned by the caller for the duration of one forward().
 struct Ctx {
   Backend& backend;
@@ -40,20 +55,13 @@ struct Ctx {
   /// > 0: texts of so many tokens are read, whatever the model's context. For models without learned positions, where
   /// the caller (an edit) says how positions go on.
   int context = 0;
+  const SourceMemory* source = nullptr;  ///< of encoder-decoders, which need one; null elsewhere
 };
 
 /// Watches a model being opened. Either may be absent.
 struct LoadWatch {
   std::stop_token stop = {};               ///< checked between tensors; throws Cancelled
   std::atomic<float>* progress = nullptr;  ///< 0…1
-};
-
-/// Which maps to build, and how.
-struct MapRequest {
-  MapStorage storage = MapStorage::none;  ///< none, dense or factored
-  const TokenLinks* links = nullptr;      ///< of the whole text (cached tokens included); may be null
-  const std::set<int>* layers = nullptr;  ///< null = all
-  int text = 0;                           ///< whose, when a pass reads several; −1 = every one's
 };
 
 /// Which blocks a pass goes through: [first, end). What an edit cannot reach need not be computed again.
@@ -67,7 +75,9 @@ struct LayerRange {
 struct ForwardResult {
   Tensor logits;  ///< (query, vocab) or (1, vocab); undefined when the pass stopped before them, or the
                   ///< model has none (ModelConfig::predicts)
-  std::vector<AttentionMap> maps;  ///< by layer, text, head; empty when none were asked for
+  std::vector<AttentionMap> maps;        ///< by layer, text, head; empty when none were asked for
+  std::vector<AttentionMap> cross_maps;  ///< (target, source), by layer and head; likewise
+  Tensor memory;                         ///< (source, d_model): what an encoder-decoder's encoder puts out
 };
 
 class Model {
@@ -86,6 +96,8 @@ class Model {
 
   const ModelConfig& config() const;
   ModelInfo info() const;
+  /// Of an encoder-decoder; null elsewhere. It lives as long as this.
+  const Model* encoder() const;
 
   /// tokens → logits. With a cache, `tokens` continue it and it grows by them; without, they start at position 0.
   /// Throws Error on an empty text, an id outside the vocabulary, a text longer than the context, or a result that is
@@ -93,6 +105,8 @@ class Model {
   /// REQUIRES continues(), with a cache.
   /// `lengths`: several texts one after another in `tokens`, each beginning at position 0 and seeing itself only; then
   /// there is no cache, and all logits are given. Rows of every site are the positions of all texts.
+  /// An encoder-decoder needs ctx.source, and has neither several texts nor a tape. A cache keeps keys and values of
+  /// the first source that it was used with.
   /// With a tape there is no cache either, and nobody may want the site `result`; nor is there one in a model that
   /// sees later tokens.
   ForwardResult forward(const Ctx& ctx, std::span<const std::int32_t> tokens, KvCache* cache = nullptr,
@@ -109,6 +123,8 @@ class Model {
 
   /// The site kinds that fire in this model (no rot_q with learned positions, no pos_embed with RoPE …).
   std::vector<SiteKind> sites() const;
+  /// Those of a part of an encoder-decoder.
+  std::vector<SiteKind> sites(Stack part) const;
   /// Whether this one does: of layers of which only some have experts, each has the sites of its own kind of MLP.
   bool fires(Site site) const;
 

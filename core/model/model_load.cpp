@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "core/attention/masks.h"
@@ -79,6 +80,12 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
     parts->embedding_norm = norm(raw.embedding_gain, raw.embedding_bias, width, -1, "norm of the embedding");
   if (c.last_norm())
     parts->final_norm = norm_of(c.final_norm(), raw.final_gain, raw.final_bias, width, -1, "final norm");
+  if (raw.encoder) parts->encoder = build(*c.encoder, *raw.encoder, where, backend, kind, {watch.stop});
+  for (int head = 0; c.position == PositionKind::buckets && head < c.dims.heads; ++head) {
+    const Tensor biases = floats(raw.position_buckets, -1, "biases of distances").select(1, head).packed();
+    parts->buckets.push_back(std::make_shared<const BucketBias>(
+        BucketBias{{biases.data(), biases.data() + biases.size()}, c.position_distance, !c.causal}));
+  }
   const auto whole = c.causal ? causal_rule() : full_rule();
   for (std::size_t i = 0; i < raw.layers.size(); ++i) {
     if (watch.stop.stop_requested()) throw Cancelled();
@@ -87,6 +94,17 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
     const auto linear = [&](const Tensor& weight, const Tensor& bias, const char* role) {
       return backend.linear_weights({checked(weight, index, role)}, {floats(bias, index, role)}, changing);
     };
+    if (c.cross()) {
+      const RawLayer& across = raw.cross[i];
+      Layer& made = parts->cross.emplace_back();
+      (c.norms_sums() ? made.ln1_sum : made.ln1) =
+          norm(across.ln1_gain, across.ln1_bias, width, index, "norm of cross-attention");
+      made.qkv = {linear(across.q_weight, across.q_bias, "query projection of cross-attention"),
+                  linear(across.k_weight, across.k_bias, "key projection of cross-attention"),
+                  linear(across.v_weight, across.v_bias, "value projection of cross-attention")};
+      made.o = linear(across.o_weight, across.o_bias, "output projection of cross-attention");
+      made.rule = full_rule();
+    }
     Layer layer;
     const bool mlp = c.dims.d_mlp > 0;
     if (before) layer.ln1 = norm(r.ln1_gain, r.ln1_bias, width, index, "first norm");
@@ -168,7 +186,14 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
     parts->unembedding = backend.linear_weights({checked(raw.unembedding, -1, "unembedding")},
                                                 {floats(raw.unembedding_bias, -1, "unembedding")}, changing);
   parts->adapted_elsewhere = raw.adapted_elsewhere;
-  parts->info = {c.name, c.family, c.dims, c.context, raw.parameters, raw.dtype, c.objective()};
+  parts->info = {c.name, c.family, c.dims, c.context, raw.parameters, raw.dtype, c.objective(), c.stack};
+  if (parts->encoder) {
+    parts->info.encoder = std::make_shared<const ModelInfo>(parts->encoder->info());
+    ModelInfo cross = {c.name,    c.family,           c.dims,      c.context, raw.parameters,
+                       raw.dtype, Objective::nothing, Stack::cross};
+    cross.dims.d_mlp = 0;
+    parts->info.cross = std::make_shared<const ModelInfo>(std::move(cross));
+  }
   return std::shared_ptr<const Model>(new Model(std::move(parts)));
 }
 

@@ -49,6 +49,9 @@ struct Model::Parts {
   ModelInfo info;
   Tensor token_embedding, position_embedding, segment_embedding;  // (vocab | context | segments, d_model)
   std::vector<Layer> layers;
+  std::vector<Layer> cross;  // by layer: attention to a source
+  std::shared_ptr<const Model> encoder;
+  std::vector<std::shared_ptr<const BucketBias>> buckets;  // by head, where positions are that
   NormWeights embedding_norm, final_norm;
   Linear head;  // before the unembedding, with a norm behind it; undefined in decoders
   NormWeights head_norm;

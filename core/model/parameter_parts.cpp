@@ -27,6 +27,27 @@ void add_latents(const ModelConfig& c, ParameterParts& out) {
 }
 }  // namespace
 
+namespace {
+/// Cross-attention with its norm, and all of the encoder but a table that both stacks look their tokens up in.
+void add_encoder(const ModelConfig& c, ParameterParts& out) {
+  const std::int64_t d = c.dims.d_model, layers = c.dims.layers, q = std::int64_t{c.dims.heads} * c.dims.d_head,
+                     k = std::int64_t{c.dims.kv_heads} * c.dims.d_head;
+  const std::int64_t biases =
+      layers * ((c.bias.q ? q : 0) + (c.bias.k ? k : 0) + (c.bias.v ? k : 0) + (c.bias.o ? d : 0));
+  out.attention += layers * (2 * d * q + 2 * d * k) + biases;
+  out.attention_biases += biases;
+  out.norms += layers * d * (c.norm == NormKind::layer_norm && c.bias.norm ? 2 : 1);
+  const ParameterParts encoder = parameter_parts(*c.encoder);
+  out.embedding += c.shared_embedding ? 0 : encoder.embedding;
+  out.positions += encoder.positions;
+  out.attention += encoder.attention;
+  out.attention_biases += encoder.attention_biases;
+  out.mlp += encoder.mlp;
+  out.mlp_biases += encoder.mlp_biases;
+  out.norms += encoder.norms;
+}
+}  // namespace
+
 ParameterParts parameter_parts(const ModelConfig& c) {
   const std::int64_t d = c.dims.d_model, m = c.dims.d_mlp, layers = c.dims.layers,
                      q = std::int64_t{c.dims.heads} * c.dims.d_head, k = std::int64_t{c.dims.kv_heads} * c.dims.d_head,
@@ -35,7 +56,9 @@ ParameterParts parameter_parts(const ModelConfig& c) {
   ParameterParts out;
   out.embedding = vocab * d;
   out.embedding += std::int64_t{c.segments} * d;
-  out.positions = c.position == PositionKind::learned ? std::int64_t{c.context + c.position_offset} * d : 0;
+  if (c.position == PositionKind::learned && !c.sinusoids)
+    out.positions = std::int64_t{c.context + c.position_offset} * d;
+  if (c.position == PositionKind::buckets) out.positions = std::int64_t{c.position_buckets} * c.dims.heads;
   out.attention_biases = layers * ((c.bias.q ? q : 0) + (c.bias.k ? k : 0) + (c.bias.v ? k : 0) + (c.bias.o ? d : 0));
   out.attention =
       layers * (d * q + 2 * d * k + q * d) + out.attention_biases + (c.learned_sinks ? layers * c.dims.heads : 0);
@@ -71,9 +94,10 @@ ParameterParts parameter_parts(const ModelConfig& c) {
     const std::int64_t heads = c.qk_norm == QkNorm::full_width || c.qk_norm_by_head ? q + k : 2 * c.dims.d_head;
     if (c.qk_norm != QkNorm::none) out.norms += layers * heads * (c.bias.qk_norm ? 2 : 1);
   }
-  if (c.bias.unembedding && c.predicts) out.unembedding = vocab;
+  if (c.bias.unembedding && c.predicts && !c.cross()) out.unembedding = vocab;
   if (c.head_layer && c.predicts) out.unembedding += d * d + (c.bias.head ? d : 0);
   if (c.predicts) (c.tied_embeddings ? out.tied : out.unembedding) += d * vocab;
+  if (c.cross()) add_encoder(c, out);
   return out;
 }
 

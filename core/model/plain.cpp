@@ -215,17 +215,37 @@ void of_latents(const ModelConfig& c, const RawLayer& w, const Table& x, Table& 
         k.at(row, head * c.dims.d_head + i) = down.at(row, c.dims.kv_latent + i);
 }
 
-/// What attention adds to the stream, before any norm behind it; its patterns.
-Table attend(const ModelConfig& c, const RawLayer& w, int layer, const Table& x, std::vector<Table>& patterns,
-             const std::stop_token& stop) {
+/// Raffel et al. 2020: the bucket of a key `ahead` positions ahead of its query.
+Index bucket(const ModelConfig& c, Index ahead) {
+  const Index buckets = c.causal ? c.position_buckets : c.position_buckets / 2, exact = buckets / 2,
+              base = !c.causal && ahead > 0 ? buckets : 0,
+              distance = c.causal ? std::max<Index>(-ahead, 0) : std::abs(ahead);
+  if (distance < exact) return base + distance;
+  const auto far = [&](Index of) { return std::log(static_cast<double>(of) / static_cast<double>(exact)); };
+  const double share = far(distance) / far(c.position_distance) * static_cast<double>(buckets - exact);
+  return base + std::min(buckets - 1, exact + static_cast<Index>(share));
+}
+
+/// What is added to the score of a query and a key of one text.
+double position_bias(const ModelConfig& c, const RawWeights& w, Index head, Index query, Index key) {
+  if (c.position == PositionKind::alibi) return -nth(c.alibi_slopes, head) * static_cast<double>(std::abs(query - key));
+  return c.position == PositionKind::buckets ? static_cast<double>(w.position_buckets.at(bucket(c, key - query), head))
+                                             : 0;
+}
+
+/// What attention adds to the stream, before any norm behind it; its patterns. `source`: what keys and values are made
+/// of where that is another text, all of which every query sees.
+Table attend(const ModelConfig& c, const RawWeights& all, const RawLayer& w, int layer, const Table& x,
+             const Table* source, std::vector<Table>& patterns, const std::stop_token& stop) {
+  const Table& of = source ? *source : x;
   const Index heads = c.dims.heads, shared = c.dims.kv_heads, d = c.dims.d_head, wide = c.dims.value_width(),
-              n = x.rows;
+              n = x.rows, keys = of.rows;
   Table q, k, v;
   if (c.latent())
     of_latents(c, w, x, q, k, v, stop);
   else
-    q = product(x, w.q_weight, w.q_bias, stop), k = product(x, w.k_weight, w.k_bias, stop),
-    v = product(x, w.v_weight, w.v_bias, stop);
+    q = product(x, w.q_weight, w.q_bias, stop), k = product(of, w.k_weight, w.k_bias, stop),
+    v = product(of, w.v_weight, w.v_bias, stop);
   normalize_heads(c, q, heads, w.q_norm_gain, w.q_norm_bias);
   normalize_heads(c, k, shared, w.k_norm_gain, w.k_norm_bias);
   if (c.clip_qkv > 0)
@@ -241,16 +261,18 @@ Table attend(const ModelConfig& c, const RawLayer& w, int layer, const Table& x,
   Table z(n, heads * wide);
   for (Index head = 0; head < heads; ++head) {
     const Index group = head * shared / heads;  // the key and value head that it reads
-    Table pattern(n, n);
+    Table pattern(n, keys);
     for (Index query = 0; query < n; ++query) {
       const Index reach = c.window(layer) > 0 ? c.window(layer) - 1 : n;
-      const Index first = std::max<Index>(0, query - reach), last = c.causal ? query : std::min(n - 1, query + reach);
+      const Index first = source ? 0 : std::max<Index>(0, query - reach), last = source ? keys - 1
+                                                                                 : c.causal
+                                                                                     ? query
+                                                                                     : std::min(n - 1, query + reach);
       for (Index key = first; key <= last; ++key) {
         double score = 0;
         for (Index i = 0; i < d; ++i) score += q.at(query, head * d + i) * k.at(key, group * d + i);
         score = capped(score * scale, c.score_cap);
-        if (c.position == PositionKind::alibi)
-          score -= nth(c.alibi_slopes, head) * static_cast<double>(std::abs(query - key));
+        if (!source) score += position_bias(c, all, head, query, key);
         pattern.at(query, key) = score;
       }
       softmax(pattern, query, first, last, w.sinks, head);
@@ -347,14 +369,26 @@ Table experts(const ModelConfig& c, const RawExperts& w, const Table& x, const s
   return out;
 }
 
-Table block(const ModelConfig& c, const RawLayer& w, int layer, const Table& x, std::vector<Table>& patterns,
+/// The stream behind cross-attention.
+Table across(const ModelConfig& c, const RawWeights& all, int layer, const Table& x, const Table& source,
+             std::vector<Table>& patterns, const std::stop_token& stop) {
+  const RawLayer& w = nth(all.cross, layer);
+  const Table read = c.norms_before() ? normed(c, x, w.ln1_gain, w.ln1_bias) : x;
+  Table out = sum(x, attend(c, all, w, layer, read, &source, patterns, stop));
+  return c.norms_sums() ? normed(c, std::move(out), w.ln1_gain, w.ln1_bias) : out;
+}
+
+/// `source`: what the encoder put out, of an encoder-decoder.
+Table block(const ModelConfig& c, const RawWeights& all, int layer, const Table& x, const Table& source, Pass& pass,
             const std::stop_token& stop) {
+  const RawLayer& w = nth(all.layers, layer);
   const bool before = c.norms_before(), behind = c.norms_behind();
   const Table attention_in = before && (layer > 0 || c.first_norm) ? normed(c, x, w.ln1_gain, w.ln1_bias) : x;
-  Table attention = attend(c, w, layer, attention_in, patterns, stop);
+  Table attention = attend(c, all, w, layer, attention_in, nullptr, pass.patterns.emplace_back(), stop);
   if (behind) attention = normed(c, std::move(attention), w.ln1_post_gain, {});
   Table after = sum(x, attention);
   if (c.norms_sums()) after = normed(c, std::move(after), w.ln1_gain, w.ln1_bias);
+  if (c.cross()) after = across(c, all, layer, after, source, pass.cross_patterns.emplace_back(), stop);
   if (c.dims.d_mlp == 0) return after;
   const Table& read = c.dims.parallel ? x : after;
   const Table mlp_in = c.shared_norm ? attention_in : before ? normed(c, read, w.ln2_gain, w.ln2_bias) : read;
@@ -367,7 +401,10 @@ Table block(const ModelConfig& c, const RawLayer& w, int layer, const Table& x, 
 }  // namespace
 
 Pass forward(const ModelConfig& c, const RawWeights& w, std::span<const std::int32_t> tokens,
-             const std::stop_token& stop, std::atomic<float>* progress, std::span<const std::int32_t> segments) {
+             const std::stop_token& stop, std::atomic<float>* progress, std::span<const std::int32_t> segments,
+             std::span<const std::int32_t> source) {
+  Pass out;
+  if (c.cross()) out.encoder = std::make_shared<const Pass>(forward(*c.encoder, *w.encoder, source, stop));
   Table x(static_cast<Index>(tokens.size()), c.dims.d_model);
   for (Index row = 0; row < x.rows; ++row)
     for (Index i = 0; i < x.columns; ++i)
@@ -381,14 +418,16 @@ Pass forward(const ModelConfig& c, const RawWeights& w, std::span<const std::int
       x.at(row, i) += number(w.segment_embedding.select(0, segments.empty() ? 0 : nth(segments, row)), i);
   if (c.norm_of_embeddings) x = normed(c, std::move(x), w.embedding_gain, w.embedding_bias);
 
-  Pass out;
   for (int layer = 0; layer < c.dims.layers; ++layer) {
-    x = block(c, nth(w.layers, layer), layer, x, out.patterns.emplace_back(), stop);
+    x = block(c, w, layer, x, out.encoder ? out.encoder->memory : Table(), out, stop);
     out.resid_post.push_back(x);
     if (progress) *progress = static_cast<float>(layer + 1) / static_cast<float>(c.dims.layers + 1);
   }
-  if (!c.predicts) return out;
   if (c.last_norm()) x = normed(c, c.final_norm(), std::move(x), w.final_gain, w.final_bias);
+  if (!c.predicts) {
+    out.memory = std::move(x);
+    return out;
+  }
   if (c.head_layer) {
     x = product(x, w.head_weight, w.head_bias, stop);
     activate(c.head_activation, x, {});

@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <stop_token>
 #include <vector>
@@ -31,16 +32,19 @@ struct Table {
 };
 
 struct Pass {
-  std::vector<std::vector<Table>> patterns;  ///< (layer)(head): (query, key), zeros where a query does not see
-  std::vector<Table> resid_post;             ///< (layer): (position, d_model)
-  Table logits;                              ///< (position, vocab); empty where the model has none
+  std::vector<std::vector<Table>> patterns;        ///< (layer)(head): (query, key), zeros where a query does not see
+  std::vector<Table> resid_post;                   ///< (layer): (position, d_model)
+  std::vector<std::vector<Table>> cross_patterns;  ///< (layer)(head): (target, source), of encoder-decoders
+  std::shared_ptr<const Pass> encoder;             ///< likewise: of the source
+  Table memory;                                    ///< without logits: what leaves the last norm, which a decoder reads
+  Table logits;                                    ///< (position, vocab); empty where the model has none
 };
 
 /// `tokens`: ids inside the vocabulary, no more than the context. A pass of n tokens multiplies each weight n times, on
 /// one core: seconds for a hundred million weights and a line of text. Throws Cancelled.
 Pass forward(const ModelConfig& config, const RawWeights& weights, std::span<const std::int32_t> tokens,
              const std::stop_token& stop = {}, std::atomic<float>* progress = nullptr,
-             std::span<const std::int32_t> segments = {});
+             std::span<const std::int32_t> segments = {}, std::span<const std::int32_t> source = {});
 
 /// −ln p(token i + 1 | tokens 0 … i) in nats, i = 0 … n − 2.
 std::vector<double> losses(const Table& logits, std::span<const std::int32_t> tokens);

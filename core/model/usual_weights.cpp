@@ -1,6 +1,9 @@
 #include "core/model/usual_weights.h"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <memory>
 #include <utility>
 
 #include "core/base/nth.h"
@@ -62,29 +65,44 @@ Tensor scaled(const Tensor& x, double factor) {
   return out;
 }
 
+/// The first of the names of an embedding that is there.
+std::string embedding_of(const WeightSource& source, const WeightNames& names) {
+  for (const std::string& name : names.embeddings)
+    if (source.contains(name + ".weight")) return name + ".weight";
+  return names.embeddings.front() + ".weight";
+}
+
 class UsualReader {
  public:
   UsualReader(const WeightSource& source, const ModelConfig& config, const WeightNames& names)
-      : c_(config),
+      : source_(source),
+        c_(config),
         n_(names),
         head_(names.unembedding_too.empty() || source.contains(names.unembedding + ".weight") ? names.unembedding
                                                                                               : names.unembedding_too),
-        reader_(source, names.prefixes, names.embedding + ".weight", names.block) {}
+        reader_(source, names.prefixes, names.probe.empty() ? names.embedding + ".weight" : names.probe, names.block) {}
 
   RawWeights read() {
     const ModelDims& dims = c_.dims;
     const Index d = dims.d_model;
     RawWeights weights;
-    reader_.take(n_.embedding + ".weight", {dims.vocab, d}, weights.token_embedding);
-    if (c_.position == PositionKind::learned)
+    embedding(weights.token_embedding);
+    if (c_.position == PositionKind::buckets)
+      reader_.take(n_.buckets + ".weight", {c_.position_buckets, dims.heads}, weights.position_buckets);
+    if (c_.sinusoids)
+      sinusoids(weights.position_embedding);
+    else if (c_.position == PositionKind::learned)
       reader_.take(n_.positions + ".weight", {c_.context + c_.position_offset, d}, [&](const Tensor& table) {
         weights.position_embedding = table.slice(0, c_.position_offset, c_.position_offset + c_.context);
       });
     if (c_.segments > 0) reader_.take(n_.segments + ".weight", {c_.segments, d}, weights.segment_embedding);
     if (c_.embedding_norm) norm(n_.embedding_norm, d, weights.embedding_gain, weights.embedding_bias);
     weights.layers.resize(static_cast<std::size_t>(dims.layers));
+    if (c_.cross()) weights.cross.resize(weights.layers.size());
     for (int layer = 0; layer < dims.layers; ++layer)
       block(n_.block + std::to_string(layer) + ".", layer, nth(weights.layers, layer));
+    for (int layer = 0; c_.cross() && layer < dims.layers; ++layer)
+      across(n_.block + std::to_string(layer) + ".", nth(weights.cross, layer));
     if (c_.last_norm()) norm(n_.final_norm, d, weights.final_gain, weights.final_bias);
     if (c_.predicts) logits(weights);
     if (n_.layers_behind) reader_.ignore_layers_from(dims.layers);
@@ -93,6 +111,37 @@ class UsualReader {
   }
 
  private:
+  void embedding(Tensor& into) {
+    const Shape shape{c_.dims.vocab, c_.dims.d_model};
+    if (n_.embeddings.empty()) return reader_.take(n_.embedding + ".weight", shape, into);
+    reader_.take_outside(embedding_of(source_, n_), shape, [&](const Tensor& table) { into = table; });
+  }
+
+  /// Vaswani et al.'s table, sines before cosines. Older files hold it, too.
+  void sinusoids(Tensor& into) {
+    const Index half = (c_.dims.d_model + 1) / 2;
+    into = Tensor::uninitialized({c_.context, c_.dims.d_model});
+    for (Index at = 0; at < c_.context; ++at)
+      for (Index i = 0; i < c_.dims.d_model; ++i) {
+        const Index pair = i < half ? i : i - half;
+        const double angle = static_cast<double>(at) /
+                             std::pow(10000.0, 2.0 * static_cast<double>(pair) / static_cast<double>(c_.dims.d_model));
+        into.ref(at, i) = static_cast<float>(i < half ? std::sin(angle) : std::cos(angle));
+      }
+    reader_.ignore(n_.positions + ".weight");
+  }
+
+  /// Cross-attention of a block.
+  void across(const std::string& at, RawLayer& raw) {
+    const Index d = c_.dims.d_model, queries = Index{c_.dims.heads} * c_.dims.d_head,
+                keys = Index{c_.dims.kv_heads} * c_.dims.d_head;
+    norm(at + n_.cross_ln, d, raw.ln1_gain, raw.ln1_bias);
+    linear(at + n_.cross_q, d, queries, c_.bias.q, raw.q_weight, raw.q_bias);
+    linear(at + n_.cross_k, d, keys, c_.bias.k, raw.k_weight, raw.k_bias);
+    linear(at + n_.cross_v, d, keys, c_.bias.v, raw.v_weight, raw.v_bias);
+    linear(at + n_.cross_o, queries, d, c_.bias.o, raw.o_weight, raw.o_bias);
+  }
+
   void logits(RawWeights& weights) {
     const Index d = c_.dims.d_model, vocab = c_.dims.vocab;
     if (c_.head_layer) {
@@ -112,6 +161,12 @@ class UsualReader {
                            [&](const Tensor& head) { weights.unembedding = head.transpose(0, 1); });
     }
     if (!c_.bias.unembedding) return;
+    if (n_.bias_is_buffer) {
+      Tensor row;
+      reader_.take_buffer_outside(n_.unembedding_bias, {1, vocab}, row);
+      if (row.defined()) weights.unembedding_bias = row.reshape({vocab});
+      return;
+    }
     // Where the matrix is the embedding again the bias stands by itself, as a rule.
     const std::string beside = head_ + ".bias";
     const bool own = n_.unembedding_bias.empty() || (!c_.tied_embeddings && reader_.contains_outside(beside));
@@ -233,6 +288,7 @@ class UsualReader {
     if (with_bias) reader_.take(norm_name(name, false), shape, bias);
   }
 
+  const WeightSource& source_;
   const ModelConfig& c_;
   const WeightNames& n_;
   const std::string head_;  // the unembedding's name
@@ -242,6 +298,21 @@ class UsualReader {
 
 RawWeights read_usual_weights(const WeightSource& source, const ModelConfig& config, const WeightNames& names) {
   return UsualReader(source, config, names).read();
+}
+
+RawWeights read_two_stacks(const WeightSource& source, const ModelConfig& config, const WeightNames& decoder,
+                           const WeightNames& encoder) {
+  RawWeights weights = read_usual_weights(source, config, decoder);
+  weights.encoder = std::make_shared<RawWeights>(read_usual_weights(source, *config.encoder, encoder));
+  RawWeights& other = *weights.encoder;
+  // Of what one stack does not use the other may.
+  std::vector<std::string> neither;
+  std::ranges::set_intersection(weights.unused, other.unused, std::back_inserter(neither));
+  weights.unused = neither;
+  other.unused.clear();
+  const bool shared = embedding_of(source, decoder) == embedding_of(source, encoder);
+  weights.parameters += other.parameters - (shared ? weights.token_embedding.size() : 0);
+  return weights;
 }
 
 }  // namespace headscope

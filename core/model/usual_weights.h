@@ -21,11 +21,16 @@ enum class FusedQkv {
 struct WeightNames {
   std::vector<std::string> prefixes{"model.", ""};
   std::string embedding = "embed_tokens", embedding_norm, positions, segments;
+  /// Of the embedding in place of its own name: full names, of which the first that is there is taken.
+  std::vector<std::string> embeddings;
+  std::string probe;  ///< by which the prefix is told where the embedding has none: behind a prefix
   std::string block = "layers.", ln1 = "input_layernorm", ln2 = "post_attention_layernorm", ln1_post, ln2_post;
   std::string q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj", o = "self_attn.o_proj";
   std::string q_norm = "self_attn.q_norm", k_norm = "self_attn.k_norm";
   std::string sinks = "self_attn.sinks";
-  std::string qkv;  ///< in place of q, k and v
+  std::string buckets;  ///< of PositionKind::buckets: (bucket, head), not behind a layer's number
+  std::string cross_ln, cross_q, cross_k, cross_v, cross_o;  ///< of ModelConfig::cross()
+  std::string qkv;                                           ///< in place of q, k and v
   FusedQkv fused = FusedQkv::side_by_side;
   std::string gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
   std::string gate_up;               ///< in place of gate and up: first the gate
@@ -33,6 +38,7 @@ struct WeightNames {
   std::string xielu = "mlp.act_fn";  ///< of Activation::xielu
   std::string final_norm = "norm", unembedding = "lm_head";
   std::string unembedding_too;   ///< another name of it, in files that have not the first
+  bool bias_is_buffer = false;   ///< the unembedding's bias is one row beside the parameters, or absent
   std::string unembedding_bias;  ///< where it is not the unembedding's name with ".bias"
   std::string head, head_norm;   ///< of ModelConfig::head_layer; never behind a prefix
   LatentNames latents;           ///< of ModelConfig::latent()
@@ -43,5 +49,8 @@ struct WeightNames {
 /// Throws as WeightReader does. Weights that a file stores in another order than heads, or that the configuration
 /// multiplies, are copies: such a model is not trained.
 RawWeights read_usual_weights(const WeightSource& source, const ModelConfig& config, const WeightNames& names);
+/// Of an encoder-decoder: both stacks. What they share counts once.
+RawWeights read_two_stacks(const WeightSource& source, const ModelConfig& config, const WeightNames& decoder,
+                           const WeightNames& encoder);
 
 }  // namespace headscope

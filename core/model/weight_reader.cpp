@@ -156,7 +156,10 @@ void WeightReader::take_outside(const std::string& name, const Shape& shape,
 }
 
 void WeightReader::take_buffer(const std::string& name, const Shape& shape, Tensor& into) {
-  const std::string full = prefix_ + name;
+  take_buffer_outside(prefix_ + name, shape, into);
+}
+
+void WeightReader::take_buffer_outside(const std::string& full, const Shape& shape, Tensor& into) {
   if (!source_.contains(full)) return;
   into = source_.take(full, shape);
   taken_.insert(full);

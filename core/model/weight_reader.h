@@ -47,6 +47,7 @@ class WeightReader {
   /// Numbers beside the parameters that some files hold: not counted, and `into` stays as it is where they are not
   /// there.
   void take_buffer(const std::string& name, const Shape& shape, Tensor& into);
+  void take_buffer_outside(const std::string& name, const Shape& shape, Tensor& into);
   bool contains(const std::string& name) const { return source_.contains(prefix_ + name); }
   bool contains_outside(const std::string& name) const { return source_.contains(name); }
   /// A buffer that some files hold and no pass needs.

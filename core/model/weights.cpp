@@ -1,5 +1,6 @@
 #include "core/model/weights.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cmath>
 
@@ -189,6 +190,29 @@ ModelWeights Model::weights() const {
   out.embedding_norm = m.embedding_norm;
   out.final_norm = m.final_norm;
   whole(m.unembedding, out.unembedding, out.unembedding_bias);
+  const auto add_heads = [&](const Layer& layer, BlockWeights& block) {
+    if (!layer.o.biases.empty()) block.o_bias = layer.o.biases[0];
+    const Index width = d.d_head, of_value = d.value_width(), keys = Index{d.heads} * width,
+                values = keys + Index{d.kv_heads} * width;
+    for (Index head = 0; head < d.heads; ++head) {
+      const Index group = d.kv_of(head);
+      const Part q = columns(layer.qkv, head * width, width), k = columns(layer.qkv, keys + group * width, width),
+                 v = columns(layer.qkv, values + group * of_value, of_value);
+      block.heads.push_back({q.weight, q.bias, k.weight, k.bias, v.weight, v.bias,
+                             layer.o.parts[0].slice(0, head * of_value, (head + 1) * of_value)});
+    }
+  };
+  for (const Layer& layer : m.cross) {
+    BlockWeights& block = out.cross.emplace_back();
+    block.ln1 = layer.ln1;
+    add_heads(layer, block);
+  }
+  if (!m.buckets.empty()) {
+    const auto buckets = static_cast<Index>(m.buckets.front()->bias.size());
+    out.position_buckets = Tensor::uninitialized({d.heads, buckets});
+    for (Index head = 0; head < d.heads; ++head)
+      std::ranges::copy(nth(m.buckets, head)->bias, &out.position_buckets.ref(head, 0));
+  }
   for (const Layer& layer : m.layers) {
     BlockWeights& block = out.blocks.emplace_back();
     block.ln1 = layer.ln1;
@@ -196,7 +220,6 @@ ModelWeights Model::weights() const {
     block.ln2_post = layer.ln2_post;
     block.q_norm = layer.q_norm;
     block.k_norm = layer.k_norm;
-    if (!layer.o.biases.empty()) block.o_bias = layer.o.biases[0];
     block.sinks = layer.sinks;
     block.ln2 = layer.ln2;
     whole(layer.gate, block.gate, block.gate_bias);
@@ -218,15 +241,7 @@ ModelWeights Model::weights() const {
     whole(layer.latents.kv, block.latents.kv, block.latents.kv_bias);
     block.latents.q_norm = layer.latents.q_norm;
     block.latents.kv_norm = layer.latents.kv_norm;
-    const Index width = d.d_head, of_value = d.value_width(), keys = Index{d.heads} * width,
-                values = keys + Index{d.kv_heads} * width;
-    for (Index head = 0; head < d.heads; ++head) {
-      const Index group = d.kv_of(head);
-      const Part q = columns(layer.qkv, head * width, width), k = columns(layer.qkv, keys + group * width, width),
-                 v = columns(layer.qkv, values + group * of_value, of_value);
-      block.heads.push_back({q.weight, q.bias, k.weight, k.bias, v.weight, v.bias,
-                             layer.o.parts[0].slice(0, head * of_value, (head + 1) * of_value)});
-    }
+    add_heads(layer, block);
   }
   return out;
 }

@@ -66,10 +66,12 @@ struct ModelWeights {
   Tensor token_embedding;     ///< (vocab, d_model)
   Tensor position_embedding;  ///< (context, d_model)
   std::vector<BlockWeights> blocks;
-  NormWeights embedding_norm;  ///< behind the token embedding, or the sum of all; undefined in most models
-  NormWeights final_norm;      ///< undefined where the stream itself is normalised
-  Tensor unembedding;          ///< (d_model, vocab): the token embedding again when they are tied
-  Tensor unembedding_bias;     ///< (vocab)
+  std::vector<BlockWeights> cross;  ///< by layer: cross-attention with its norm (ln1), of encoder-decoders
+  Tensor position_buckets;          ///< (heads, buckets), of PositionKind::buckets
+  NormWeights embedding_norm;       ///< behind the token embedding, or the sum of all; undefined in most models
+  NormWeights final_norm;           ///< undefined where the stream itself is normalised
+  Tensor unembedding;               ///< (d_model, vocab): the token embedding again when they are tied
+  Tensor unembedding_bias;          ///< (vocab)
 };
 
 /// A matrix of a block that activations are multiplied by. With latents q, k and v are those behind the latent; the

@@ -14,6 +14,11 @@ RunRequest source_request(const RunRequest& request, const std::string& text) {
   RunRequest source = request;
   source.edits.clear();
   if (text.empty()) return source;
+  if (!request.source.empty() || !request.source_ids.empty()) {  // beside the same target
+    source.source = text;
+    source.source_ids.clear();
+    return source;
+  }
   source.text = text;
   source.masked.clear();  // positions of the other text
   source.ids.clear();
@@ -25,6 +30,8 @@ std::optional<EditPairs> edit_pairs(const LoadedModel& loaded, const RunRequest&
                                     const std::vector<std::int32_t>& here, const Intervention& edit) {
   const std::string* text = edit.action->paired_text();
   if (!text) return std::nullopt;
+  if (loaded.model->encoder() && edit.target.stack == Stack::encoder)
+    return edit_pairs(loaded.encoder(), encoder_request(*loaded.model, request), here, edit);
   EditPairs out{*text, tokenize(loaded, source_request(request, *text)), {}};
   std::vector<std::int32_t> there;
   for (const Token& token : out.tokens) there.push_back(token.id);

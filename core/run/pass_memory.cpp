@@ -1,17 +1,27 @@
 #include "core/run/pass_memory.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace headscope {
 
 namespace {
-/// The enabled edits of a layer, in order.
-std::vector<const Intervention*> edits_of(const std::vector<Intervention>& edits, int layer) {
+/// The enabled edits of a layer, in order; of an encoder-decoder those of the decoder's, cross-attention included.
+std::vector<const Intervention*> edits_in(const std::vector<Intervention>& edits, const Model& model, int layer) {
   std::vector<const Intervention*> found;
   for (const Intervention& edit : edits)
-    if (edit.enabled && edit.target.layer.value_or(layer) == layer) found.push_back(&edit);
+    if (edit.enabled && edit.target.layer.value_or(layer) == layer &&
+        !(model.encoder() && edit.target.stack == Stack::encoder))
+      found.push_back(&edit);
   return found;
+}
+
+/// Bit for bit, or neither is there.
+bool same(const Tensor& a, const Tensor& b) {
+  if (!a.defined() || !b.defined()) return a.defined() == b.defined();
+  const Tensor x = a.packed(), y = b.packed();
+  return x.shape() == y.shape() && std::memcmp(x.data(), y.data(), x.bytes()) == 0;
 }
 
 /// What a pass is computed from.
@@ -21,13 +31,14 @@ bool same_text(std::span<const Token> a, std::span<const Token> b) {
 }
 }  // namespace
 
-int PassMemory::first_changed(const Model& model, std::span<const Token> tokens,
-                              const std::vector<Intervention>& edits) const {
+int PassMemory::first_changed(const Model& model, std::span<const Token> tokens, const std::vector<Intervention>& edits,
+                              const Tensor& memory) const {
   if (!trace_ || model_.lock().get() != &model || !same_text(trace_->tokens, tokens)) return 0;
+  if (!same(kept_.memory, memory)) return 0;
   const int layers = model.config().dims.layers;
   for (int layer = 0; layer < layers; ++layer) {
-    const auto same = [](const Intervention* a, const Intervention* b) { return *a == *b; };
-    if (!std::ranges::equal(edits_of(request_.edits, layer), edits_of(edits, layer), same)) return layer;
+    const auto equal = [](const Intervention* a, const Intervention* b) { return *a == *b; };
+    if (!std::ranges::equal(edits_in(request_.edits, model, layer), edits_in(edits, model, layer), equal)) return layer;
   }
   return layers;
 }
@@ -40,6 +51,10 @@ std::shared_ptr<const Trace> PassMemory::source(const Model& model, const RunReq
                                ? same_text(found->second->tokens, tokens)
                                : request.add_bos == request_.add_bos && request.too_long == request_.too_long &&
                                      request.parse_special == request_.parse_special;
+  // An edit of an encoder-decoder takes from another source, read beside the same target.
+  if (model.encoder() && (request.source != request_.source || request.source_ids != request_.source_ids ||
+                          !same_text(found->second->tokens, tokens)))
+    return nullptr;
   // The need of last time is not stored but made again from its edits.
   const auto before = sources_of(request_.edits);
   const auto recorded = std::ranges::find(before, need.text, &SourceNeed::text);

@@ -23,7 +23,9 @@ class PassMemory {
 
   /// The first block that has to be computed for these edits of this model on this text: 0 when nothing is known, the
   /// number of layers when no edit changed.
-  int first_changed(const Model& model, std::span<const Token> tokens, const std::vector<Intervention>& edits) const;
+  /// `memory`: what the encoder put out, of encoder-decoders.
+  int first_changed(const Model& model, std::span<const Token> tokens, const std::vector<Intervention>& edits,
+                    const Tensor& memory = {}) const;
   /// The residual stream that block `layer` ≥ 1 finds. REQUIRES layer ≤ first_changed().
   const Tensor& before(int layer) const { return nth(kept_.residuals, layer); }
   /// The trace of the last pass; its blocks below first_changed() are those of the next one.
@@ -39,7 +41,11 @@ class PassMemory {
   struct Kept {
     std::vector<Tensor> residuals;  ///< [i]: what block i found; the first is undefined
     EditSources sources;
+    Tensor memory = {};  ///< what cross-attention read
+    std::shared_ptr<PassMemory> encoder = {};
   };
+  /// The encoder's own memory, of encoder-decoders; null before the first pass.
+  const PassMemory* encoder() const { return kept_.encoder.get(); }
   /// Forgets what was known before.
   void keep(std::shared_ptr<const Model> model, const RunRequest& request, std::shared_ptr<const Trace> trace,
             Kept kept);

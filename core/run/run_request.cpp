@@ -2,33 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <chrono>
-#include <iterator>
-#include <limits>
-
 #include "core/base/error.h"
 #include "core/base/fnv.h"
 #include "core/base/json.h"
-#include "core/base/nth.h"
-#include "core/edits/edit_scene.h"
-#include "core/edits/intervention_tap.h"
 #include "core/io/json_view.h"
 #include "core/io/strict_json.h"
-#include "core/run/edit_pairs.h"
-#include "core/run/pass_memory.h"
 #include "core/text/chat_template.h"
-#include "core/trace/recorder.h"
-#include "core/trace/token_links.h"
 
 namespace headscope {
 
 namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
-
-// Of a text whose positions an edit extends past the trained context: attention costs its square.
-constexpr int longest_edited_text = 65'536;
 
 ordered_json as_json(const RunRequest& request) {
   ordered_json capture;
@@ -43,6 +28,9 @@ ordered_json as_json(const RunRequest& request) {
   result["model"] = request.model.generic_string();
   result["text"] = request.text;
   result["ids"] = request.ids;
+  // Left out where there is none, as all that came later: other runs keep their hashes.
+  if (!request.source.empty()) result["source"] = request.source;
+  if (!request.source_ids.empty()) result["source_ids"] = request.source_ids;
   result["add_bos"] = request.add_bos ? ordered_json(*request.add_bos) : ordered_json(nullptr);
   if (request.ids_are_whole) result["ids_are_whole"] = true;  // left out else, as edits are
   result["parse_special"] = request.parse_special;
@@ -72,143 +60,13 @@ CaptureSpec capture_from(const JsonView& value) {
   return spec;
 }
 
-std::vector<Token> tokens_of_ids(const LoadedModel& loaded, const std::vector<std::int32_t>& ids) {
-  std::vector<Token> tokens;
-  tokens.reserve(ids.size());
-  for (const std::int32_t id : ids) {
-    if (loaded.tokenizer && id >= 0 && id < loaded.tokenizer->vocab_size()) {
-      tokens.push_back(loaded.tokenizer->token(id));
-    } else {
-      tokens.push_back({id, "", std::to_string(id), -1, -1});
-    }
-  }
-  return tokens;
-}
-
-/// `most`: of the tokens, where more would be refused.
-std::vector<Token> tokens_of_text(const LoadedModel& loaded, const RunRequest& request, const std::string& model,
-                                  std::size_t most, const std::stop_token& stop) {
-  if (!loaded.tokenizer)
-    throw Error(
-        model,
-        "a tokenizer (tokenizer.json, vocab.json + merges.txt, vocab.txt, or tokenizer.model) in the model's folder",
-        "none", "token ids can be given instead of text");
-  if (request.text.empty()) throw Error("text", "at least one character", "an empty text");
-  return loaded.tokenizer->encode(request.text, {request.parse_special || !loaded.model->config().causal, most, stop});
-}
-
-/// Puts BOS in front when the request or the tokenizer asks for it; says whether it did.
-bool add_bos(const LoadedModel& loaded, const RunRequest& request, const std::string& model,
-             std::vector<Token>& tokens) {
-  if (request.ids_are_whole && !request.ids.empty()) return false;
-  const bool usual = request.ids.empty() && loaded.tokenizer && loaded.tokenizer->adds_bos();
-  if (!request.add_bos.value_or(usual)) return false;
-  const auto bos = loaded.tokenizer ? loaded.tokenizer->bos() : loaded.model->config().bos;
-  if (!bos) {
-    if (!request.add_bos) return false;
-    throw Error(model, "a beginning-of-sequence token, which the run asks for", "none in the tokenizer");
-  }
-  tokens.insert(tokens.begin(), tokens_of_ids(loaded, {*bos}).front());
-  return true;
-}
-
-/// Puts behind a text what an encoder was trained to find there; says how many tokens that are.
-int add_behind(const LoadedModel& loaded, const RunRequest& request, std::vector<Token>& tokens) {
-  const auto behind = loaded.tokenizer ? loaded.tokenizer->behind() : std::nullopt;
-  // Where nothing is put before a text it stays as it is behind, too; ids are whole unless the request says otherwise.
-  const bool whole = (request.ids_are_whole && !request.ids.empty()) || !request.add_bos.value_or(request.ids.empty());
-  if (loaded.model->config().causal || whole || !behind) return 0;
-  tokens.push_back(tokens_of_ids(loaded, {*behind}).front());
-  return 1;
-}
-
-/// Tells the texts apart that separators part, as they were written: before anything is masked or cut away.
-void count_segments(const LoadedModel& loaded, std::vector<Token>& tokens) {
-  const ModelConfig& config = loaded.model->config();
-  if (config.causal || !loaded.tokenizer) return;
-  const auto separator = loaded.tokenizer->behind();
-  int segment = 0;
-  for (Token& token : tokens) {
-    token.segment = std::min(segment, std::max(config.segments - 1, 0));
-    if (token.id == separator) ++segment;
-  }
-}
-
-/// Masks what is to be masked, and says what is masked already.
-void mark(const LoadedModel& loaded, const RunRequest& request, std::vector<Token>& tokens) {
-  const ModelConfig& config = loaded.model->config();
-  const auto mask = loaded.tokenizer ? loaded.tokenizer->mask() : std::nullopt;
-  if (!request.masked.empty() && (config.causal || !mask))
-    throw Error(config.name, "a model that is asked for masked tokens, with a token for them",
-                config.causal ? "a decoder, which says what comes next" : "a tokenizer without one");
-  const int n = static_cast<int>(tokens.size());
-  for (const MaskedPosition& each : request.masked) {
-    const int at = each.position < 0 ? n + each.position : each.position;
-    if (at < 0 || at >= n)
-      throw Error("masked position", fmt::format("a position from 0 to {}", n - 1), std::to_string(each.position));
-    if (const std::int32_t shown = each.shown.value_or(0); shown < 0 || shown >= config.dims.vocab)
-      throw Error("masked position", fmt::format("a token from 0 to {}", config.dims.vocab - 1), std::to_string(shown));
-    Token& token = nth(tokens, at);
-    if (token.masked) continue;
-    const std::int32_t original = token.id;
-    const Token written = tokens_of_ids(loaded, {each.shown.value_or(*mask)}).front();
-    token.id = written.id;
-    token.bytes = written.bytes;
-    token.label = written.label;
-    token.masked = true;
-    if (original != mask) token.original = original;  // where [MASK] was written, nobody knows what stood there
-  }
-  if (config.causal) return;
-  for (Token& token : tokens) token.masked |= token.id == mask;
-}
-
-/// How many tokens the run may have: the trained context, or more where an edit says how positions go on.
-int context_of(const LoadedModel& loaded, const RunRequest& request) {
-  const ModelConfig& config = loaded.model->config();
-  return reads_past_context(request.edits, config) ? std::max(config.context, longest_edited_text) : config.context;
-}
-
-/// `behind`: 1 where the last token stays, whatever is cut.
-void cut(std::vector<Token>& tokens, const RunRequest& request, const ModelConfig& config, int limit, bool has_bos,
-         int behind) {
-  const auto context = static_cast<std::size_t>(std::max(limit, 0));
-  if (context == 0 || tokens.size() <= context) return;
-  // What was read already is as long as it is; `too_long` is for other texts.
-  switch (request.ids_are_whole ? RunRequest::TooLong::refuse : request.too_long) {
-    case RunRequest::TooLong::refuse:
-      throw TextTooLong(config.name, static_cast<int>(tokens.size()), limit);
-    case RunRequest::TooLong::keep_first:
-      tokens.erase(tokens.begin() + static_cast<std::ptrdiff_t>(context - behind), tokens.end() - behind);
-      return;
-    case RunRequest::TooLong::keep_last:
-      const auto first = tokens.begin() + (has_bos && context > 1 ? 1 : 0);
-      tokens.erase(first, first + static_cast<std::ptrdiff_t>(tokens.size() - context));
-      return;
-  }
-}
-
-void check_sites(const Model& model, const CaptureSpec& spec) {
-  const std::vector<SiteKind> fires = model.sites();
-  for (const SiteKind kind : spec.sites) {
-    if (std::find(fires.begin(), fires.end(), kind) != fires.end()) continue;
-    std::vector<std::string_view> names;
-    for (const SiteKind has : fires) names.push_back(info(has).pattern);
-    const bool no_mid = kind == SiteKind::resid_mid && model.config().dims.parallel;
-    throw Error(
-        "capture: sites", "sites that " + model.config().name + " has", std::string(info(kind).pattern),
-        fmt::format("{}it has {}",
-                    no_mid ? "attention and MLP of its blocks read the same stream, none stands between them; " : "",
-                    fmt::join(names, ", ")));
-  }
-}
-
 }  // namespace
 
 std::string to_json(const RunRequest& request) {
   try {
     return as_json(request).dump(2);
   } catch (const json::type_error&) {
-    const auto offset = first_invalid_utf8(request.text);
+    const auto offset = first_invalid_utf8(request.text + request.source);
     throw Error(offset ? "text" : "model", "UTF-8, which JSON needs",
                 offset ? fmt::format("an invalid sequence at byte {}", *offset) : "a path of other bytes");
   }
@@ -227,7 +85,11 @@ RunRequest run_request_from_json(const JsonView& value) {
   fields.read("text", request.text);
   if (const auto ids = fields.find("ids"))
     for (const JsonView& item : ids->elements("token ids")) request.ids.push_back(item.small());
-  if (request.text.empty() && request.ids.empty()) value.refuse("\"text\" or \"ids\"", "neither");
+  fields.read("source", request.source);
+  if (const auto ids = fields.find("source_ids"))
+    for (const JsonView& item : ids->elements("token ids")) request.source_ids.push_back(item.small());
+  const bool source = !request.source.empty() || !request.source_ids.empty();  // then a target may be empty
+  if (request.text.empty() && request.ids.empty() && !source) value.refuse("\"text\" or \"ids\"", "neither");
   bool add_bos = false;
   if (fields.read("add_bos", add_bos)) request.add_bos = add_bos;
   fields.read("ids_are_whole", request.ids_are_whole);
@@ -251,220 +113,13 @@ std::uint64_t hash(const RunRequest& request) {
 
 LoadedModel load_model(const std::filesystem::path& folder, Backend& backend, const LoadWatch& watch) {
   LoadedModel out{Model::load(folder, backend, watch), load_tokenizer(folder)};
+  if (out.model->encoder()) out.source_tokenizer = out.tokenizer;
   try {
     if (auto chat = load_chat_template(folder)) out.chat = std::make_shared<const ChatTemplate>(std::move(*chat));
   } catch (const Error& broken) {  // the model runs without
     out.chat_trouble = broken.what();
   }
   return out;
-}
-
-TextTooLong::TextTooLong(const std::string& model, int count, int limit, bool exact)
-    : Error("text", fmt::format("at most {} tokens, the context of {}", limit, model),
-            fmt::format("{0}{1} tokens, {0}{2} too many", exact ? "" : "at least ", count, count - limit),
-            fmt::format("cut the text, or keep its first or last {} tokens (command line: --cut first or --cut last)",
-                        limit)),
-      tokens(count),
-      context(limit),
-      counted(exact) {}
-
-std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request, const std::stop_token& stop) {
-  const ModelConfig& config = loaded.model->config();
-  const int context = context_of(loaded, request);
-  const bool refuses = context > 0 && request.too_long == RunRequest::TooLong::refuse;
-  std::vector<Token> tokens;
-  try {
-    tokens = request.ids.empty()
-                 ? tokens_of_text(loaded, request, config.name,
-                                  refuses ? static_cast<std::size_t>(context) : Tokenizer::unlimited, stop)
-                 : tokens_of_ids(loaded, request.ids);
-  } catch (const TooManyTokens& refused) {
-    throw TextTooLong(config.name, static_cast<int>(refused.at_least), context, false);
-  }
-  const bool has_bos = add_bos(loaded, request, config.name, tokens);
-  const int behind = add_behind(loaded, request, tokens);
-  if (tokens.empty()) throw Error("text", "at least one token", "none");
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    if (tokens[i].id < 0 || tokens[i].id >= config.dims.vocab)
-      throw Error(fmt::format("token {}", i), fmt::format("ids from 0 to {} ({})", config.dims.vocab - 1, config.name),
-                  std::to_string(tokens[i].id));
-  }
-  count_segments(loaded, tokens);
-  cut(tokens, request, config, context, has_bos, context > behind ? behind : 0);
-  mark(loaded, request, tokens);
-  return tokens;
-}
-
-std::vector<MaskedPosition> masks_for(const LoadedModel& other, const LoadedModel& own, const RunRequest& request) {
-  if (request.masked.empty() || other.model->config().objective() != Objective::masked_token) return {};
-  RunRequest plain = request;
-  plain.masked.clear();
-  const bool same = std::ranges::equal(tokenize(own, plain), tokenize(other, plain), {}, &Token::id, &Token::id);
-  return same ? request.masked : std::vector<MaskedPosition>();
-}
-
-namespace {
-/// Keeps the residual stream that each block leaves to the next one.
-class ResidualKeeper final : public Tap {
- public:
-  explicit ResidualKeeper(int layers) : found(static_cast<std::size_t>(layers) + 1) {}
-  bool wants(Site site) const override { return site.kind == SiteKind::resid_post; }
-  Tensor at(Site site, const Tensor& value) override { return found[static_cast<std::size_t>(site.layer) + 1] = value; }
-  std::vector<Tensor> found;  ///< by the block that finds it; the first stays undefined
-};
-
-/// Takes from the last pass what lies below block `first`.
-void take_below(Trace& trace, const Trace& last, int first) {
-  for (const AttentionMap& map : last.maps)
-    if (map.layer() < first) trace.maps.push_back(map);
-  for (const auto& [site, value] : last.sites)
-    if (site.layer < first && site.kind != SiteKind::final_normalized && site.kind != SiteKind::logits)
-      trace.sites.emplace(site, value);
-}
-
-/// Whether what shall be recorded all lies in block `first` or above.
-bool wants_nothing_below(const CaptureSpec& spec, int first) {
-  const bool layers_above = !spec.layers.empty() && *spec.layers.begin() >= first;
-  if (spec.maps != MapStorage::none && !layers_above) return false;
-  return std::ranges::all_of(spec.sites, [&](SiteKind kind) {
-    return kind == SiteKind::final_normalized || kind == SiteKind::logits || (info(kind).per_layer && layers_above);
-  });
-}
-
-/// What the edits take from other texts, or from this one before them: run without edits, or known from last time.
-EditSources run_sources(const LoadedModel& loaded, const RunRequest& request, std::span<const Token> tokens,
-                        const Ctx& ctx, const PassMemory* known, const EditSources* given) {
-  EditSources sources;
-  for (const SourceNeed& need : sources_of(request.edits)) {
-    if (const auto found = given ? given->find(need.text) : EditSources::const_iterator{};
-        given && found != given->end()) {
-      sources[need.text] = found->second;
-      continue;
-    }
-    if (const auto last = known ? known->source(*loaded.model, request, need, tokens) : nullptr) {
-      sources[need.text] = last;
-      continue;
-    }
-    RunRequest plain = source_request(request, need.text);
-    plain.capture = need.capture;
-    sources[need.text] = run(loaded, plain, Ctx{ctx.backend, nullptr, ctx.stop});
-  }
-  return sources;
-}
-
-/// One pass: whole, or (with a memory) from the first block that it does not know, or (`only`) of one layer alone.
-std::shared_ptr<Trace> pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx,
-                            const PassMemory* known, PassMemory::Kept* kept, std::optional<int> only,
-                            const EditSources* given = nullptr) {
-  const auto trace = std::make_shared<Trace>();
-  trace->model = loaded.model->info();
-  trace->text = request.ids.empty() ? request.text : "";
-  trace->tokens = tokenize(loaded, request, ctx.stop);
-  trace->source = "headscope " + ctx.backend.name();
-  for (const Intervention& edit : request.edits)
-    if (edit.enabled) trace->source += "; edited " + describe(edit);
-
-  const int n = static_cast<int>(trace->tokens.size());
-  const std::vector<std::int32_t> ids = trace->ids();
-  const TokenLinks links = TokenLinks::of(trace->tokens);
-  check_sites(*loaded.model, request.capture);
-  check_targets(request.edits, trace->model.dims, n);
-  trace->plan = plan_capture(request.capture, trace->model.dims, n, n);
-
-  LayerRange layers;
-  ResidualKeeper keeper(trace->model.dims.layers);
-  if (known && !ctx.tap) {
-    const int first = known->first_changed(*loaded.model, trace->tokens, request.edits);
-    if (only) {
-      layers.first = std::min(first, *only);
-    } else if (known->recorded(request.capture)) {
-      layers.first = first;
-      take_below(*trace, *known->trace(), first);
-    } else if (wants_nothing_below(request.capture, first)) {
-      layers.first = first;
-    }
-    if (layers.first > 0) layers.residual = known->before(layers.first);
-    for (int i = 1; i <= layers.first; ++i) nth(keeper.found, i) = known->before(i);
-  }
-  if (only) layers.end = *only + 1;
-
-  Recorder recorder(request.capture);
-  EditScene scene{trace->model.dims, ids, run_sources(loaded, request, trace->tokens, ctx, known, given),
-                  loaded.model.get()};
-  scene.heads_apart = request.capture.sites.contains(SiteKind::result);
-  scene.backend = &ctx.backend;
-  scene.stop = ctx.stop;
-  InterventionTap interventions(request.edits, scene);
-  std::vector<Tap*> taps;
-  if (!interventions.empty()) taps.push_back(&interventions);
-  if (ctx.tap) taps.push_back(ctx.tap);
-  taps.push_back(&recorder);
-  if (kept) taps.push_back(&keeper);
-  TapChain chain(std::move(taps));
-  Ctx own = ctx;
-  own.tap = &chain;
-  const std::vector<std::int32_t> segments = trace->segments();
-  own.segments = segments;
-  if (const int limit = context_of(loaded, request); limit > loaded.model->config().context) own.context = limit;
-
-  MapRequest maps;
-  maps.storage = trace->plan.maps;
-  maps.links = &links;
-  if (!request.capture.layers.empty()) maps.layers = &request.capture.layers;
-  const bool all_logits = request.capture.all_logits || request.capture.sites.contains(SiteKind::logits) ||
-                          trace->model.objective != Objective::next_token;
-
-  const auto start = std::chrono::steady_clock::now();
-  ForwardResult result = loaded.model->forward(own, ids, nullptr, maps, all_logits, layers);
-  trace->milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  trace->logits = std::move(result.logits);
-  std::ranges::move(result.maps, std::back_inserter(trace->maps));
-  trace->sites.merge(recorder.take());
-  if (kept) *kept = {std::move(keeper.found), std::move(scene.sources)};
-  return trace;
-}
-}  // namespace
-
-std::shared_ptr<const Trace> run(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx) {
-  return pass(loaded, request, ctx, nullptr, nullptr, std::nullopt);
-}
-
-std::shared_ptr<const Trace> run(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx,
-                                 PassMemory& memory) {
-  if (ctx.tap) return run(loaded, request, ctx);
-  PassMemory::Kept kept;
-  const std::shared_ptr<const Trace> trace = pass(loaded, request, ctx, &memory, &kept, std::nullopt);
-  memory.keep(loaded.model, request, trace, std::move(kept));
-  return trace;
-}
-
-std::shared_ptr<const Trace> run_beside(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx,
-                                        const PassMemory& memory, const EditSources& known) {
-  return pass(loaded, request, ctx, ctx.tap ? nullptr : &memory, nullptr, std::nullopt, &known);
-}
-
-EditSources run_edit_sources(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx) {
-  return run_sources(loaded, request, tokenize(loaded, request), ctx, nullptr, nullptr);
-}
-
-std::shared_ptr<const Trace> with_all_logits(const LoadedModel& loaded, const RunRequest& request,
-                                             std::shared_ptr<const Trace> trace, const Ctx& ctx,
-                                             const PassMemory& memory) {
-  if (trace->model.objective == Objective::nothing) return trace;
-  if (trace->logits.defined() && trace->logits.dim(0) == static_cast<Index>(trace->tokens.size())) return trace;
-  RunRequest rest = request;
-  rest.capture = {.maps = MapStorage::none, .all_logits = true, .byte_budget = request.capture.byte_budget};
-  auto whole = std::make_shared<Trace>(*trace);
-  whole->logits = run_beside(loaded, rest, ctx, memory)->logits;
-  return whole;
-}
-
-std::shared_ptr<const Trace> run_layer(const LoadedModel& loaded, const RunRequest& request, int layer, const Ctx& ctx,
-                                       const PassMemory& memory) {
-  RunRequest one = request;
-  one.capture.layers = {layer};
-  one.capture.all_logits = false;
-  return pass(loaded, one, ctx, &memory, nullptr, layer);
 }
 
 }  // namespace headscope

@@ -27,6 +27,10 @@ struct RunRequest {
   std::filesystem::path model;  ///< folder
   std::string text;             ///< used when `ids` is empty
   std::vector<std::int32_t> ids;
+  /// What an encoder-decoder's encoder reads; ids where there are some, else text. Then `text` or `ids` are the target
+  /// as the decoder reads it (teacher forcing), behind the token that it begins with; they may be empty.
+  std::string source;
+  std::vector<std::int32_t> source_ids;
   /// Empty: as the tokenizer says for text, not before given ids. Texts that edits take activations from are read by
   /// the same setting as `text`.
   std::optional<bool> add_bos;
@@ -64,6 +68,12 @@ struct LoadedModel {
   /// so.
   std::shared_ptr<const ChatTemplate> chat = {};
   std::string chat_trouble = {};
+  /// Of what an encoder-decoder's encoder reads: `tokenizer` itself in most models. Null as that may be, and in models
+  /// of one stack.
+  std::shared_ptr<const Tokenizer> source_tokenizer = {};
+
+  /// An encoder-decoder's encoder, as a model of its own. REQUIRES model->encoder().
+  LoadedModel encoder() const { return {{model, model->encoder()}, source_tokenizer}; }
 };
 
 /// Opens the model and, where the folder has them, its tokenizer and its chat template. Throws Error as Model::load and
@@ -84,6 +94,9 @@ struct TextTooLong : Error {
 /// Cancelled when `stop` is requested.
 std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request, const std::stop_token& stop = {});
 
+/// What an encoder-decoder's encoder (LoadedModel::encoder()) is asked for: the source with the encoder's edits.
+RunRequest encoder_request(const Model& model, const RunRequest& request);
+
 /// The request's masked positions for another model: the same where that one reads the same tokens and is asked for
 /// some, none elsewhere. Throws as tokenize().
 std::vector<MaskedPosition> masks_for(const LoadedModel& other, const LoadedModel& own, const RunRequest& request);
@@ -93,5 +106,13 @@ std::vector<MaskedPosition> masks_for(const LoadedModel& other, const LoadedMode
 /// bit for bit the one that knows of no edits. Throws Error or Cancelled; also when the request names a site, layer or
 /// head that this model does not have.
 std::shared_ptr<const Trace> run(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx);
+
+/// An encoder-decoder's encoder on the request's source, and what it gives the decoder.
+struct Encoded {
+  std::shared_ptr<const Trace> trace;
+  Tensor memory;  ///< (source, d_model)
+};
+/// Throws as run() does. REQUIRES model->encoder().
+Encoded encode(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx);
 
 }  // namespace headscope

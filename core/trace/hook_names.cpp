@@ -62,6 +62,27 @@ std::string name(Site site, HookNames names) {
   return site.layer < 0 ? std::string(tail) : "blocks." + std::to_string(site.layer) + "." + std::string(tail);
 }
 
+std::string name(Site site, Stack stack, HookNames names) {
+  const std::string own = name(site, names);
+  if (stack == Stack::only) return own;
+  if (stack == Stack::encoder) return "encoder." + own;
+  // A decoder's block has cross-attention, with a norm of its own, between its attention and its MLP.
+  const bool lens = names == HookNames::transformer_lens, cross = stack == Stack::cross;
+  const std::pair<std::string_view, std::string_view> other[] = {
+      {cross ? ".attn." : "", ".cross_attn."},
+      {cross ? ".hook_attn_out" : "", ".hook_cross_attn_out"},
+      {cross ? ".ln1." : ".ln2.", cross ? ".ln2." : ".ln3."},
+      {cross ? ".hook_resid_pre" : ".hook_resid_mid", cross ? ".hook_resid_mid" : ".hook_resid_mid_cross"},
+      {cross && !lens && site.kind == SiteKind::resid_pre ? ".hook_in" : "", ".ln2.hook_in"}};
+  std::string text = own;
+  for (const auto& [from, to] : other)
+    if (const auto at = from.empty() ? std::string::npos : text.find(from); at != std::string::npos) {
+      text.replace(at, from.size(), to);
+      break;
+    }
+  return "decoder." + text;
+}
+
 std::optional<Site> parse_site(std::string_view text, HookNames names) {
   if (names == HookNames::transformer_lens) return parse_site(text);
   const bool gated = names == HookNames::bridge_gated;

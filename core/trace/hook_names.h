@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/trace/site.h"
+#include "core/trace/stack.h"
 
 namespace headscope {
 
@@ -18,6 +19,8 @@ enum class HookNames {
 };
 
 std::string name(Site site, HookNames names);
+/// With the stack that the site is of: "encoder.blocks.0.attn.hook_q", "decoder.blocks.0.cross_attn.q.hook_out".
+std::string name(Site site, Stack stack, HookNames names);
 std::optional<Site> parse_site(std::string_view text, HookNames names);
 
 /// "transformer-lens", "bridge", "bridge-gated".

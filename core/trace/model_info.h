@@ -2,10 +2,12 @@
 // What a model is made of, as a trace remembers it: extents, name, number of parameters.
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "core/base/error.h"
 #include "core/base/named_values.h"
+#include "core/trace/stack.h"
 
 namespace headscope {
 
@@ -45,6 +47,16 @@ struct ModelInfo {
   std::int64_t parameters = 0;
   std::string dtype = "F32";  ///< of the stored weights
   Objective objective = Objective::next_token;
+  Stack stack = Stack::only;
+  /// Of an encoder-decoder, which is its decoder and has these besides; null elsewhere. Cross-attention has the
+  /// decoder's layers and heads, and no MLP.
+  std::shared_ptr<const ModelInfo> encoder = {}, cross = {};
+
+  /// What is asked for by `only` or `decoder` is this itself; likewise where there is no such part.
+  const ModelInfo& part(Stack of) const {
+    if (of == Stack::encoder && encoder) return *encoder;
+    return of == Stack::cross && cross ? *cross : *this;
+  }
 };
 
 /// Throws Error for a model without logits, of which nobody can ask for a token.

@@ -12,6 +12,14 @@
 
 namespace headscope {
 
+/// What T5 adds to the scores of a head: a learned number for each bucket of distances
+/// (core/attention/positions/t5_bias.h).
+struct BucketBias {
+  std::vector<float> bias;  ///< by bucket
+  int max_distance = 128;
+  bool both_sides = false;  ///< later keys have buckets of their own
+};
+
 /// How one head of one layer turns q·k into a pattern.
 struct HeadRule {
   std::shared_ptr<const AttentionRule> rule;  ///< which keys a query may see, and the bias
@@ -20,6 +28,7 @@ struct HeadRule {
   float cap = 0;                                         ///< they are bent to cap · tanh(score ÷ cap),
   double slope = 0;                                      ///< then lose slope · |i − j| (ALiBi)
   float sink = -std::numeric_limits<float>::infinity();  ///< AttentionRule::sink of every row
+  std::shared_ptr<const BucketBias> buckets = {};        ///< and gain what T5 adds; null = nothing
 };
 
 class Tap {

@@ -22,6 +22,16 @@ std::vector<std::int32_t> Trace::segments() const {
   return result;
 }
 
+const Trace* Trace::part(Stack of) const {
+  if (of == Stack::only || of == model.stack) return this;
+  return of == Stack::encoder ? encoder.get() : of == Stack::cross ? cross.get() : nullptr;
+}
+
+std::vector<Stack> Trace::stacks() const {
+  if (!encoder) return {model.stack};
+  return {Stack::encoder, Stack::decoder, Stack::cross};
+}
+
 const AttentionMap& Trace::map(HeadId head) const {
   const auto place = std::ranges::lower_bound(maps, head, {}, &AttentionMap::id);
   if (place != maps.end() && place->id() == head) return *place;

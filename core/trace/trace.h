@@ -41,6 +41,15 @@ struct Trace {
   std::vector<Token> query_tokens;
   std::shared_ptr<const PatchPicture> picture;  ///< what the keys are patches of; null where they are a text's tokens
 
+  /// Of an encoder-decoder's run, which is its decoder's: the source in the encoder, and how the target looked at it
+  /// (`tokens` are the source's, `query_tokens` the target's, and there are no logits). Null elsewhere.
+  std::shared_ptr<const Trace> encoder, cross;
+
+  /// This itself for `only`, or for its own stack; null where there is no such part.
+  const Trace* part(Stack of) const;
+  /// Its parts in the order in which a pass reaches them: encoder, decoder, cross; `only` of a model of one stack.
+  std::vector<Stack> stacks() const;
+
   /// Whether queries and keys are of two texts: then no distance, diagonal or repeat means anything.
   bool between_texts() const { return !query_tokens.empty(); }
   /// What stands along the queries.

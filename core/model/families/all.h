@@ -41,4 +41,8 @@
   X(roberta)                  \
   X(xlm_roberta)              \
   X(modernbert)               \
+  X(t5)                       \
+  X(mt5)                      \
+  X(bart)                     \
+  X(marian)                   \
   X(transformer_lens)
