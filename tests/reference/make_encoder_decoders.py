@@ -1,0 +1,117 @@
+"""A tiny random encoder-decoder of every family and what it computes, by `transformers` in float64.
+
+    python tests/reference/make_encoder_decoders.py [name …]      # needs torch, transformers and sentencepiece
+
+Writes tests/reference/encoder-decoders/NAME: config.json, model.safetensors (float32, every weight drawn), a tokenizer
+where one is of use, and expected.safetensors: source, target, patterns of the three stacks, streams, what the encoder
+puts out, logits and the greedy continuation. Settings are unusual on purpose: an odd number of heads, heads whose widths
+do not add up to the model's, an encoder and a decoder of unequal depth, few buckets of distances.
+"""
+
+import json
+import pathlib
+import sys
+
+import numpy as np
+import torch
+import transformers
+from make_families import drawn
+from reference_model import write_safetensors
+
+HERE = pathlib.Path(__file__).parent / "encoder-decoders"
+SOURCE = [3, 17, 8, 21, 40, 3, 17, 9, 33, 12, 40, 5, 2]
+TARGET = [19, 7, 30, 7, 19, 11, 36]
+STEPS = 6
+
+t5 = dict(vocab_size=43, d_model=18, d_kv=5, d_ff=22, num_layers=2, num_decoder_layers=3, num_heads=3,
+          relative_attention_num_buckets=8, relative_attention_max_distance=9, decoder_start_token_id=0, eos_token_id=2,
+          pad_token_id=0)
+bart = dict(vocab_size=43, d_model=18, encoder_layers=3, decoder_layers=2, encoder_attention_heads=2,
+            decoder_attention_heads=3, encoder_ffn_dim=20, decoder_ffn_dim=26, max_position_embeddings=40,
+            pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2, forced_eos_token_id=None)
+
+# name → (config class, model class, settings)
+MODELS = {
+    "t5": ("T5Config", "T5ForConditionalGeneration", t5),
+    "t5-gated": ("T5Config", "T5ForConditionalGeneration", t5 | dict(
+        feed_forward_proj="gated-gelu", tie_word_embeddings=False, num_layers=3, num_decoder_layers=2,
+        relative_attention_num_buckets=10, relative_attention_max_distance=40)),
+    "mt5": ("MT5Config", "MT5ForConditionalGeneration", t5 | dict(feed_forward_proj="gated-silu", tie_word_embeddings=False)),
+    "bart": ("BartConfig", "BartForConditionalGeneration", bart),
+    "bart-scaled": ("BartConfig", "BartForConditionalGeneration", bart | dict(
+        scale_embedding=True, activation_function="relu", encoder_layers=1, decoder_layers=3)),
+    "marian": ("MarianConfig", "MarianMTModel", bart | dict(
+        scale_embedding=True, activation_function="swish", decoder_start_token_id=42, pad_token_id=42, eos_token_id=2)),
+    "marian-apart": ("MarianConfig", "MarianMTModel", bart | dict(
+        share_encoder_decoder_embeddings=False, decoder_vocab_size=39, decoder_start_token_id=38, pad_token_id=38)),
+}
+
+
+def make(name):
+    config_class, model_class, settings = MODELS[name]
+    config = getattr(transformers, config_class)(**settings)
+    untied = settings.get("tie_word_embeddings") is False
+    torch.set_default_dtype(torch.float64)
+    config._attn_implementation = "eager"
+    model = getattr(transformers, model_class)(config).eval().to(torch.float64)
+    if untied:  # newer versions of the library tie what they were not given
+        model.lm_head.weight = torch.nn.Parameter(torch.zeros_like(model.lm_head.weight))
+    tables = {n: p.clone() for n, p in model.named_parameters() if name.startswith("marian") and "embed_positions" in n}
+    drawn(model, seed=sum(map(ord, name)), gain_around=0.7)
+    with torch.no_grad():
+        for n, p in model.named_parameters():
+            if n in tables:
+                p.copy_(tables[n])
+            elif "relative_attention_bias" in n:
+                p.mul_(2.5)
+        if hasattr(model, "final_logits_bias"):
+            generator = torch.Generator().manual_seed(3)
+            model.final_logits_bias.copy_(torch.randn(model.final_logits_bias.shape, generator=generator))
+
+    source, target = torch.tensor([SOURCE]), torch.tensor([[config.decoder_start_token_id] + TARGET])
+    with torch.no_grad():
+        out = model(source, decoder_input_ids=target, output_attentions=True, output_hidden_states=True, use_cache=False)
+        written, margins = target[0].tolist(), []
+        for _ in range(STEPS):
+            row = model(source, decoder_input_ids=torch.tensor([written]), use_cache=False).logits[0, -1]
+            best = row.topk(2).values
+            margins.append(float(best[0] - best[1]))
+            written.append(int(row.argmax()))
+    assert min(margins) > 1e-3, (name, margins)
+
+    folder = HERE / name
+    folder.mkdir(parents=True, exist_ok=True)
+    f32 = lambda t: t.detach().to(torch.float32).numpy()
+    i32 = lambda ids: np.array(ids, dtype=np.int32)
+    expected = {"source": i32(SOURCE), "target": i32(target[0].tolist()), "greedy": i32(written[target.shape[1]:]),
+                "logits": f32(out.logits[0]), "memory": f32(out.encoder_last_hidden_state[0])}
+    for stack, attentions in (("encoder", out.encoder_attentions), ("decoder", out.decoder_attentions),
+                              ("cross", out.cross_attentions)):
+        for layer, pattern in enumerate(attentions):
+            expected[f"{stack}.{layer}.pattern"] = f32(pattern[0])
+    for stack, states in (("encoder", out.encoder_hidden_states), ("decoder", out.decoder_hidden_states)):
+        for layer, state in enumerate(states[1:-1]):  # the last one is behind the last norm
+            expected[f"{stack}.{layer}.resid_post"] = f32(state[0])
+    write_safetensors(folder / "expected.safetensors", expected)
+
+    weights, seen = {}, set()
+    for key, value in model.state_dict().items():
+        tied = value.data_ptr() in seen
+        seen.add(value.data_ptr())
+        if not tied and key not in tables:
+            weights[key] = f32(value)
+    write_safetensors(folder / "model.safetensors", weights)
+    written = json.loads(config.to_json_string(use_diff=False))
+    keep = set(settings) | {"model_type", "is_encoder_decoder", "tie_word_embeddings", "scale_decoder_outputs",
+                            "feed_forward_proj", "activation_function", "scale_embedding", "eos_token_id"}
+    own = {k: v for k, v in written.items() if k in keep and v is not None}
+    if untied:
+        own["tie_word_embeddings"] = False
+    own["architectures"] = [model_class]
+    (folder / "config.json").write_text(json.dumps(own, indent=2, sort_keys=True) + "\n")
+    print(name, sum(f.stat().st_size for f in folder.iterdir()), "bytes", "margin", min(margins), sorted(weights)[:0])
+
+
+if __name__ == "__main__":
+    for each in sys.argv[1:] or MODELS:
+        make(each)
