@@ -30,6 +30,11 @@ Index token_count(const AppContext& app) {
   return has_run(app) ? static_cast<Index>(app.explorer.results().run->trace->queries().size()) : 0;
 }
 
+Intervention without_selected(const AppContext& app) {
+  const Document& document = app.explorer.state().document;
+  return {target_of(EditScope::head, document.selected, document.stack), Ablate{}};
+}
+
 /// The next head in reading order of the atlas, round the end.
 void move_head(AppContext& app, int layers, int heads) {
   const ModelDims& dims = app.explorer.results().run->trace->model.dims;
@@ -178,8 +183,7 @@ void add_edit(std::vector<Action>& all) {
   const auto has_edits = [](const AppContext& app) { return !app.explorer.state().document.edits.empty(); };
   all.push_back({"edit.ablate", "Ablate the selected head, or bring it back", "X", "Edit",
                  [](AppContext& app) {
-                   const HeadId head = app.explorer.state().document.selected;
-                   const Intervention ablated{{head.layer, head.head}, Ablate{}};
+                   const Intervention ablated = without_selected(app);
                    auto edits = app.explorer.state().document.edits;
                    if (std::erase(edits, ablated) == 0) edits.push_back(ablated);
                    app.explorer.editor.history().close_step();
@@ -187,9 +191,7 @@ void add_edit(std::vector<Action>& all) {
                  },
                  can_edit,
                  [](const AppContext& app) {
-                   const HeadId head = app.explorer.state().document.selected;
-                   return std::ranges::count(app.explorer.state().document.edits,
-                                             Intervention{{head.layer, head.head}, Ablate{}}) > 0;
+                   return std::ranges::count(app.explorer.state().document.edits, without_selected(app)) > 0;
                  }});
   all.push_back({"edit.answers", "Logit difference: back to the two most probable tokens", "", "Edit",
                  [](AppContext& app) { app.explorer.editor.view().contrast.reset(); },

@@ -43,6 +43,18 @@ void DocumentEditor::set_text(std::string text) {
   });
 }
 
+void DocumentEditor::set_source(std::string source) {
+  change("source", [&](Document& document) { document.source = std::move(source); });
+}
+
+void DocumentEditor::look_at(Stack stack) {
+  ++choices_;
+  change("stack", [&](Document& document) {
+    document.stack = stack;
+    document.query = document.key = std::nullopt;  // tokens of another text
+  });
+}
+
 void DocumentEditor::set_masked(std::vector<MaskedPosition> positions) {
   change("", [&](Document& document) { document.masked = std::move(positions); });
 }
@@ -117,25 +129,30 @@ void DocumentEditor::pin(std::optional<Index> query, std::optional<Index> key) {
 }
 
 void DocumentEditor::set_edits(std::vector<Intervention> edits) {
-  change("edits", [&](Document& document) { document.edits = std::move(edits); });
+  change("edits", [&](Document& document) {
+    for (Intervention& edit : edits)
+      if (edit.target.stack == Stack::only && std::ranges::count(document.edits, edit) == 0)
+        edit.target.stack = document.stack;
+    document.edits = std::move(edits);
+  });
 }
 
 void DocumentEditor::set_temperature(double tau) {
-  const HeadTarget target = target_of(state_.view.edit_scope, state_.document.selected);
+  const HeadTarget target = target_of(state_.view.edit_scope, state_.document.selected, state_.document.stack);
   change("temperature " + text_of(target),
          [&](Document& document) { headscope::set_temperature(document.edits, target, tau); });
 }
 
 void DocumentEditor::set_mask(const std::string& spec, const std::string& own) {
-  const HeadTarget target = target_of(state_.view.edit_scope, state_.document.selected);
+  const HeadTarget target = target_of(state_.view.edit_scope, state_.document.selected, state_.document.stack);
   change("", [&](Document& document) { headscope::set_mask(document.edits, target, spec, own); });
 }
 
 void DocumentEditor::set_weight(Index query, Index key, double weight) {
   const HeadId head = state_.document.selected;
   const SetWeight action{static_cast<int>(query), static_cast<int>(key), std::clamp(weight, 0.0, 1.0)};
-  change(fmt::format("weight {}.{} {} {}", head.layer, head.head, query, key), [&](Document& document) {
-    const HeadTarget target{head.layer, head.head};
+  const HeadTarget target = target_of(EditScope::head, head, state_.document.stack);
+  change(fmt::format("weight {} {} {}", text_of(target), query, key), [&](Document& document) {
     for (Intervention& edit : document.edits)
       if (const auto* set = edit.action.as<SetWeight>();
           set && edit.enabled && edit.target == target && set->query == action.query && set->key == action.key) {
@@ -149,13 +166,16 @@ void DocumentEditor::set_weight(Index query, Index key, double weight) {
 void DocumentEditor::paint_mask(Index query, Index key, Index side, bool visible, Index tokens,
                                 const std::string& own) {
   const HeadId head = state_.document.selected;
-  std::string spec = mask_of(state_.document.edits, head);
+  const Stack stack = state_.document.stack;
+  std::string spec = mask_of(edits_of(state_.document.edits, stack), head);
   if (spec.empty()) spec = own;
   std::vector<MapCell> cells;
   for (Index q = query; q < std::min(query + side, tokens); ++q)
     for (Index k = key; k < std::min(key + side, tokens); ++k) cells.push_back({q, k});
   spec = painted_mask(spec, cells, visible, tokens);
-  change("paint", [&](Document& document) { headscope::set_mask(document.edits, {head.layer, head.head}, spec, own); });
+  change("paint", [&](Document& document) {
+    headscope::set_mask(document.edits, target_of(EditScope::head, head, stack), spec, own);
+  });
 }
 
 void DocumentEditor::replace(Document document) {

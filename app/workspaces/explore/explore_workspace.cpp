@@ -4,6 +4,7 @@
 
 #include "app/widgets/controls.h"
 #include "app/widgets/paragraph.h"
+#include "app/workspaces/head_cells.h"
 
 namespace headscope {
 
@@ -14,6 +15,7 @@ void ExploreWorkspace::left(const PageContext& c) {
   } else {
     if (focus) prompt_.focus();
     prompt_.draw(c);
+    stack_bar(c);
   }
   atlas_.draw(c);
   depth_.draw(c);

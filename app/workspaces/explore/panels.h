@@ -26,7 +26,9 @@ class PromptPanel {
   void focus() { edit_.focus(); }
 
  private:
+  void source_and_target(const PageContext& c);
   PromptEdit edit_;
+  PromptEdit source_;  // of an encoder-decoder; edit_ holds its target then
   ChatPopup chat_;
 };
 
