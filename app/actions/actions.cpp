@@ -237,6 +237,17 @@ void add_go(std::vector<Action>& all) {
     all.push_back(
         {id, title, keys, "Go", [layers, heads](AppContext& app) { move_head(app, layers, heads); }, has_run, nullptr});
   };
+  all.push_back({"go.stack.next", "Next stack of an encoder-decoder: encoder, decoder, cross-attention", "Alt+N", "Go",
+                 [](AppContext& app) {
+                   const Stack now = app.explorer.state().document.stack;
+                   app.explorer.editor.look_at(now == Stack::encoder   ? Stack::decoder
+                                               : now == Stack::decoder ? Stack::cross
+                                                                       : Stack::encoder);
+                 },
+                 [](const AppContext& app) { return app.explorer.results().translates(); }, nullptr});
+  all.push_back({"edit.write_target", "Write the target of an encoder-decoder", "Ctrl+Enter", "Edit",
+                 [](AppContext& app) { app.explorer.run.write_target(); },
+                 [](const AppContext& app) { return app.explorer.results().translates(); }, nullptr});
   head("go.head.next", "Next head", "Right", 0, 1);
   head("go.head.previous", "Previous head", "Left", 0, -1);
   head("go.layer.next", "Next layer", "Down", 1, 0);

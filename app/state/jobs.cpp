@@ -69,11 +69,14 @@ void check(const std::stop_token& stop) {
   if (stop.stop_requested()) throw Cancelled();
 }
 
+}  // namespace
+
 std::shared_ptr<const Trace> part_of(const std::shared_ptr<const Trace>& whole, Stack stack) {
   if (stack == Stack::encoder && whole->encoder) return whole->encoder;
   return stack == Stack::cross && whole->cross ? whole->cross : whole;
 }
 
+namespace {
 /// What the panels show of the stack that is looked at, beside its trace.
 void take_part(TracedRun& run, Stack stack) {
   run.trace = part_of(run.whole, stack);

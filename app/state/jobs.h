@@ -17,6 +17,8 @@ std::shared_ptr<const TracedRun> trace(const LoadedModel& model, const RunReques
 /// What an encoder-decoder makes of the request's source: at every step the most probable token, until one that ends
 /// texts, or as many as it can read.
 std::string written_target(const LoadedModel& model, const RunRequest& request, const Ctx& ctx);
+/// The run itself where it has no such part.
+std::shared_ptr<const Trace> part_of(const std::shared_ptr<const Trace>& whole, Stack stack);
 /// The same run, another of its stacks looked at.
 std::shared_ptr<const TracedRun> looked_at(const TracedRun& run, Stack stack);
 /// The run that a capture stands for. Queries that are the last of a longer text become a list of their own.
