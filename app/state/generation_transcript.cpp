@@ -83,7 +83,7 @@ void GenerationController::submit_recall(std::size_t at) {
   recalled_ = branch().steps[at].step;
   jobs_.submit(
       {tag, "writing"},
-      [this, version = version_, old = recalled_, at, transcript = branch().transcript(prompt_->trace->ids()),
+      [this, version = version_, old = recalled_, at, transcript = branch().transcript(prompt_->whole->ids()),
        generator = generator_, backend = jobs_.backend()](Worker::Job& job) -> Worker::Deliver {
         const Ctx ctx{*backend, nullptr, job.stop, nullptr};
         auto step = std::make_shared<GenerationStep>(*old);
