@@ -65,10 +65,10 @@ void RunController::open_model(const fs::path& folder, std::function<void(Docume
     editor_.change("", [&](Document& document) {
       // Which tokens there are is for the other model's tokenizer to say, and whether it is asked for any for its kind.
       if (document.model != path) document.masked.clear();
+      if (further) further(document);
       // What was read is read on: by an encoder-decoder as its source, by others as their text.
       if (translates() && document.source.empty()) document.source = std::exchange(document.text, "");
       if (!translates() && document.text.empty()) document.text = std::exchange(document.source, "");
-      if (further) further(document);
       document.model = path;
       document.query = document.key = std::nullopt;
       // Edits of stacks, layers and heads that this model lacks mean nothing to it.
