@@ -299,8 +299,9 @@ AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend,
   assert(lengths.size() == 1 || (input.offset == 0 && input.k.dim(0) == rows));
   std::vector<HeadRule> rules;
   for (Index head = 0; head < heads; ++head) {
-    const HeadRule usual{input.rule, input.scale, input.cap, input.slopes.empty() ? 0 : nth(input.slopes, head),
-                         input.sinks.defined() ? input.sinks.at(head) : HeadRule{}.sink};
+    const HeadRule usual{input.rule,       input.scale,
+                         input.cap,        input.slopes.empty() ? 0 : nth(input.slopes, head),
+                         input.slope_unit, input.sinks.defined() ? input.sinks.at(head) : HeadRule{}.sink};
     const HeadRule own = tap ? tap->head_rule({input.layer, static_cast<int>(head)}, usual) : usual;
     rules.push_back({own_scores(own.rule, own), own.scale});
   }

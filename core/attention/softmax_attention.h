@@ -27,6 +27,7 @@ struct AttentionInput {
   std::shared_ptr<const AttentionRule> rule;
   float cap = 0;                        ///< > 0: scores are bent to cap · tanh(score ÷ cap)
   std::span<const double> slopes = {};  ///< of ALiBi, by head; empty = none
+  double slope_unit = 0;                ///< HeadRule::slope_unit
   Tensor sinks;                         ///< (head): AttentionRule::sink, learned; undefined = none
   Index offset = 0;                     ///< absolute position of query 0
   int layer = 0;

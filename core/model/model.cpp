@@ -274,6 +274,7 @@ class Model::Pass {
     in.rule = l.rule;
     in.cap = static_cast<float>(c_.score_cap);
     in.slopes = c_.alibi_slopes;
+    in.slope_unit = c_.alibi_unit;
     in.sinks = l.sinks;
     in.offset = offset_;
     in.layer = layer;

@@ -6,6 +6,7 @@
 #include <numbers>
 #include <utility>
 
+#include "core/attention/positions/alibi.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
 
@@ -250,7 +251,8 @@ Table attend(const ModelConfig& c, const RawLayer& w, int layer, const Table& x,
         for (Index i = 0; i < d; ++i) score += q.at(query, head * d + i) * k.at(key, group * d + i);
         score = capped(score * scale, c.score_cap);
         if (c.position == PositionKind::alibi)
-          score -= nth(c.alibi_slopes, head) * static_cast<double>(std::abs(query - key));
+          score -= c.alibi_unit > 0 ? -rounded_alibi(nth(c.alibi_slopes, head), c.alibi_unit, key)
+                                    : nth(c.alibi_slopes, head) * static_cast<double>(std::abs(query - key));
         pattern.at(query, key) = score;
       }
       softmax(pattern, query, first, last, w.sinks, head);
@@ -369,9 +371,17 @@ Table block(const ModelConfig& c, const RawLayer& w, int layer, const Table& x, 
 Pass forward(const ModelConfig& c, const RawWeights& w, std::span<const std::int32_t> tokens,
              const std::stop_token& stop, std::atomic<float>* progress, std::span<const std::int32_t> segments) {
   Table x(static_cast<Index>(tokens.size()), c.dims.d_model);
-  for (Index row = 0; row < x.rows; ++row)
-    for (Index i = 0; i < x.columns; ++i)
-      x.at(row, i) = c.embedding_scale * static_cast<double>(w.token_embedding.at(nth(tokens, row), i));
+  if (w.embedding_in.defined()) {
+    Table stored(x.rows, c.embedding_width);
+    for (Index row = 0; row < x.rows; ++row)
+      for (Index i = 0; i < stored.columns; ++i)
+        stored.at(row, i) = number(w.token_embedding.select(0, nth(tokens, row)), i);
+    x = product(stored, w.embedding_in, {}, stop);
+  } else {
+    for (Index row = 0; row < x.rows; ++row)
+      for (Index i = 0; i < x.columns; ++i) x.at(row, i) = number(w.token_embedding.select(0, nth(tokens, row)), i);
+  }
+  for (double& value : x.values) value *= c.embedding_scale;
   if (c.embedding_norm && !c.norm_of_embeddings) x = normed(c, std::move(x), w.embedding_gain, w.embedding_bias);
   if (c.position == PositionKind::learned)
     for (Index row = 0; row < x.rows; ++row)
@@ -394,6 +404,7 @@ Pass forward(const ModelConfig& c, const RawWeights& w, std::span<const std::int
     activate(c.head_activation, x, {});
     x = normed(c, std::move(x), w.head_norm_gain, w.head_norm_bias);
   }
+  if (w.embedding_out.defined()) x = product(x, w.embedding_out, {}, stop);
   out.logits = product(x, w.unembedding, w.unembedding_bias, stop);
   for (double& value : out.logits.values) value = capped(value * c.logit_scale, c.logit_cap);
   return out;

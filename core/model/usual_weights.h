@@ -21,9 +21,11 @@ enum class FusedQkv {
 struct WeightNames {
   std::vector<std::string> prefixes{"model.", ""};
   std::string embedding = "embed_tokens", embedding_norm, positions, segments;
+  std::string embedding_in, embedding_out;  ///< of ModelConfig::embedding_width
   std::string block = "layers.", ln1 = "input_layernorm", ln2 = "post_attention_layernorm", ln1_post, ln2_post;
   std::string q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj", o = "self_attn.o_proj";
   std::string q_norm = "self_attn.q_norm", k_norm = "self_attn.k_norm";
+  std::string head_by_head;  ///< with ModelConfig::qk_norm_by_head: the norm of head h is "q_norm.THIS" + h
   std::string sinks = "self_attn.sinks";
   std::string qkv;  ///< in place of q, k and v
   FusedQkv fused = FusedQkv::side_by_side;
