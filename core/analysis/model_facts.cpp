@@ -83,6 +83,8 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
   }
   std::vector<Part> parts{{config.tied_embeddings ? "token embedding (and unembedding, tied)" : "token embedding",
                            size(weights.token_embedding)}};
+  if (weights.embedding_in.defined())
+    parts.push_back({"between embedding and stream", size(weights.embedding_in) + size(weights.embedding_out)});
   if (weights.position_embedding.defined()) parts.push_back({"position embedding", size(weights.position_embedding)});
   if (weights.segment_embedding.defined()) parts.push_back({"segment embedding", size(weights.segment_embedding)});
   parts.push_back(attention);
@@ -120,6 +122,8 @@ std::string switches(const ModelConfig& c) {
   say(c.mlp_norm, "a norm behind the activation");
   say(c.norm_gain_plus_one, "norm gains added to 1");
   say(c.embedding_norm, "a norm behind the embedding");
+  say(c.embedding_width > 0,
+      fmt::format("embeddings of {} numbers, widened to the stream's by a matrix", c.embedding_width));
   say(c.latent(),
       fmt::format("keys and values of {} dimensions made of a latent of {} numbers per token{}", c.dims.value_width(),
                   c.dims.kv_latent, c.dims.q_latent > 0 ? fmt::format(", queries of one of {}", c.dims.q_latent) : ""));

@@ -307,6 +307,7 @@ AttentionOutput softmax_attention(const AttentionInput& input, Backend& backend,
                          input.scale,
                          input.cap,
                          input.slopes.empty() ? 0 : nth(input.slopes, head),
+                         input.slope_unit,
                          input.sinks.defined() ? input.sinks.at(head) : HeadRule{}.sink,
                          input.buckets.empty() ? nullptr : nth(input.buckets, head)};
     const HeadRule own = tap ? tap->head_rule({input.layer, static_cast<int>(head)}, usual) : usual;

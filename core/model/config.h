@@ -80,6 +80,8 @@ struct ModelConfig {
   bool shared_norm = false;         ///< of a parallel block (dims.parallel): one norm for attention and MLP
   bool embedding_norm = false;      ///< a norm behind the token embedding …
   bool norm_of_embeddings = false;  ///< … or behind the sum of all embeddings
+  int embedding_width = 0;          ///< > 0: of the stored embedding and unembedding, where matrices lie between them
+                                    ///< and the stream (OPT 350M). A Model holds their products
   int segments = 0;                 ///< rows of a table of which the one of a token's segment is added to its embedding
   QkNorm qk_norm = QkNorm::none;
   bool qk_norm_by_head = false;  ///< every head has gains of its own
@@ -90,6 +92,7 @@ struct ModelConfig {
   std::vector<RotaryConfig> layer_rotary;  ///< of every layer, where they differ; else empty
   std::vector<bool> layer_turns;           ///< whether a layer rotates; empty = all do
   std::vector<double> alibi_slopes;        ///< alibi: by head
+  double alibi_unit = 0;                   ///< > 0: rounded on the way, as Falcon does: HeadRule::slope_unit
   int position_offset = 0;                 ///< learned: rows of the table before that of position 0
   bool sinusoids = false;  ///< learned: the table is not learnt but that of Vaswani et al., sines before cosines
   int position_buckets = 32, position_distance = 128;  ///< buckets: how many, and where the last begins

@@ -261,6 +261,7 @@ class Model::Pass {
     in.between_texts = source_ != nullptr;
     if (!source_) {  // of where tokens stand in one text
       in.slopes = c_.alibi_slopes;
+      in.slope_unit = c_.alibi_unit;
       in.buckets = m_.buckets;
       in.offset = offset_;
       in.lengths = lengths_;

@@ -6,6 +6,7 @@
 #include <numbers>
 #include <utility>
 
+#include "core/attention/positions/alibi.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
 
@@ -228,7 +229,9 @@ Index bucket(const ModelConfig& c, Index ahead) {
 
 /// What is added to the score of a query and a key of one text.
 double position_bias(const ModelConfig& c, const RawWeights& w, Index head, Index query, Index key) {
-  if (c.position == PositionKind::alibi) return -nth(c.alibi_slopes, head) * static_cast<double>(std::abs(query - key));
+  if (c.position == PositionKind::alibi)
+    return c.alibi_unit > 0 ? rounded_alibi(nth(c.alibi_slopes, head), c.alibi_unit, key)
+                            : -nth(c.alibi_slopes, head) * static_cast<double>(std::abs(query - key));
   return c.position == PositionKind::buckets ? static_cast<double>(w.position_buckets.at(bucket(c, key - query), head))
                                              : 0;
 }
@@ -406,9 +409,17 @@ Pass forward(const ModelConfig& c, const RawWeights& w, std::span<const std::int
   Pass out;
   if (c.cross()) out.encoder = std::make_shared<const Pass>(forward(*c.encoder, *w.encoder, source, stop));
   Table x(static_cast<Index>(tokens.size()), c.dims.d_model);
-  for (Index row = 0; row < x.rows; ++row)
-    for (Index i = 0; i < x.columns; ++i)
-      x.at(row, i) = c.embedding_scale * static_cast<double>(w.token_embedding.at(nth(tokens, row), i));
+  if (w.embedding_in.defined()) {
+    Table stored(x.rows, c.embedding_width);
+    for (Index row = 0; row < x.rows; ++row)
+      for (Index i = 0; i < stored.columns; ++i)
+        stored.at(row, i) = number(w.token_embedding.select(0, nth(tokens, row)), i);
+    x = product(stored, w.embedding_in, {}, stop);
+  } else {
+    for (Index row = 0; row < x.rows; ++row)
+      for (Index i = 0; i < x.columns; ++i) x.at(row, i) = number(w.token_embedding.select(0, nth(tokens, row)), i);
+  }
+  for (double& value : x.values) value *= c.embedding_scale;
   if (c.embedding_norm && !c.norm_of_embeddings) x = normed(c, std::move(x), w.embedding_gain, w.embedding_bias);
   if (c.position == PositionKind::learned)
     for (Index row = 0; row < x.rows; ++row)
@@ -433,6 +444,7 @@ Pass forward(const ModelConfig& c, const RawWeights& w, std::span<const std::int
     activate(c.head_activation, x, {});
     x = normed(c, std::move(x), w.head_norm_gain, w.head_norm_bias);
   }
+  if (w.embedding_out.defined()) x = product(x, w.embedding_out, {}, stop);
   out.logits = product(x, w.unembedding, w.unembedding_bias, stop);
   for (double& value : out.logits.values) value = capped(value * c.logit_scale, c.logit_cap);
   return out;

@@ -87,6 +87,8 @@ class UsualReader {
     const Index d = dims.d_model;
     RawWeights weights;
     embedding(weights.token_embedding);
+    if (c_.embedding_width > 0)
+      reader_.take_transposed(n_.embedding_in + ".weight", c_.embedding_width, d, weights.embedding_in);
     if (c_.position == PositionKind::buckets)
       reader_.take(n_.buckets + ".weight", {c_.position_buckets, dims.heads}, weights.position_buckets);
     if (c_.sinusoids)
@@ -111,8 +113,10 @@ class UsualReader {
   }
 
  private:
+  Index embedded() const { return c_.embedding_width > 0 ? c_.embedding_width : c_.dims.d_model; }
+
   void embedding(Tensor& into) {
-    const Shape shape{c_.dims.vocab, c_.dims.d_model};
+    const Shape shape{c_.dims.vocab, embedded()};
     if (n_.embeddings.empty()) return reader_.take(n_.embedding + ".weight", shape, into);
     reader_.take_outside(embedding_of(source_, n_), shape, [&](const Tensor& table) { into = table; });
   }
@@ -154,10 +158,12 @@ class UsualReader {
       take(norm_name(n_.head_norm, true), {d}, weights.head_norm_gain);
       if (c_.bias.norm) take(norm_name(n_.head_norm, false), {d}, weights.head_norm_bias);
     }
+    if (c_.embedding_width > 0)
+      reader_.take_transposed(n_.embedding_out + ".weight", d, c_.embedding_width, weights.embedding_out);
     if (c_.tied_embeddings) {
       if (weights.token_embedding.defined()) weights.unembedding = weights.token_embedding.transpose(0, 1);
     } else {
-      reader_.take_outside(head_ + ".weight", {vocab, d},
+      reader_.take_outside(head_ + ".weight", {vocab, embedded()},
                            [&](const Tensor& head) { weights.unembedding = head.transpose(0, 1); });
     }
     if (!c_.bias.unembedding) return;
@@ -210,7 +216,10 @@ class UsualReader {
         const Shape shape = full                 ? Shape{heads * dims.d_head}
                             : c_.qk_norm_by_head ? Shape{heads, dims.d_head}
                                                  : Shape{dims.d_head};
-        norm(at + name, shape, c_.bias.qk_norm, gain, bias);
+        if (n_.head_by_head.empty())
+          norm(at + name, shape, c_.bias.qk_norm, gain, bias);
+        else
+          norms_of_heads(at + name + "." + n_.head_by_head, heads, gain);
       };
       of(n_.q_norm, dims.heads, raw.q_norm_gain, raw.q_norm_bias);
       of(n_.k_norm, dims.kv_heads, raw.k_norm_gain, raw.k_norm_bias);
@@ -286,6 +295,20 @@ class UsualReader {
       for (float& v : gain.mutable_values()) v += 1;
     }
     if (with_bias) reader_.take(norm_name(name, false), shape, bias);
+  }
+
+  /// Gains of heads that a file keeps apart, one after another.
+  void norms_of_heads(const std::string& name, Index heads, Tensor& gain) {
+    const Index width = c_.dims.d_head;
+    Tensor all = Tensor::uninitialized({heads * width});
+    bool whole = true;
+    for (Index head = 0; head < heads; ++head) {
+      Tensor own, none;
+      norm(name + std::to_string(head), Shape{width}, false, own, none);
+      whole = whole && own.defined();
+      for (Index i = 0; own.defined() && i < width; ++i) all.ref(head * width + i) = own.at(i);
+    }
+    if (whole) gain = all;
   }
 
   const WeightSource& source_;

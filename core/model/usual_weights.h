@@ -24,9 +24,11 @@ struct WeightNames {
   /// Of the embedding in place of its own name: full names, of which the first that is there is taken.
   std::vector<std::string> embeddings;
   std::string probe;  ///< by which the prefix is told where the embedding has none: behind a prefix
+  std::string embedding_in, embedding_out;  ///< of ModelConfig::embedding_width
   std::string block = "layers.", ln1 = "input_layernorm", ln2 = "post_attention_layernorm", ln1_post, ln2_post;
   std::string q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj", o = "self_attn.o_proj";
   std::string q_norm = "self_attn.q_norm", k_norm = "self_attn.k_norm";
+  std::string head_by_head;  ///< with ModelConfig::qk_norm_by_head: the norm of head h is "q_norm.THIS" + h
   std::string sinks = "self_attn.sinks";
   std::string buckets;  ///< of PositionKind::buckets: (bucket, head), not behind a layer's number
   std::string cross_ln, cross_q, cross_k, cross_v, cross_o;  ///< of ModelConfig::cross()
