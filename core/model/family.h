@@ -72,7 +72,9 @@ struct RawLayer {
 };
 
 struct RawWeights {
-  Tensor token_embedding;                 ///< (vocab, d_model)
+  Tensor token_embedding;                 ///< (vocab, d_model); of a model of pictures (leading + 1, d_model): the
+                                          ///< leading tokens, then what is added to every patch
+  Tensor patch_embedding;                 ///< (numbers of a patch, d_model)
   Tensor position_embedding;              ///< (context, d_model), learned positions only
   Tensor segment_embedding;               ///< (segments, d_model)
   Tensor embedding_gain, embedding_bias;  ///< (d_model): of a norm behind the embedding, or the sum of all
@@ -82,6 +84,7 @@ struct RawWeights {
   Tensor head_norm_gain, head_norm_bias;       ///< (d_model): of the norm behind it
   Tensor unembedding;                          ///< (d_model, vocab); a view of token_embedding when tied
   Tensor unembedding_bias;                     ///< (vocab)
+  Tensor second_unembedding, second_unembedding_bias;  ///< likewise, where VisionConfig::class_heads is 2
   std::int64_t parameters = 0;                 ///< numbers the model uses, tied ones once
   std::string dtype;                           ///< stored types: "F32", or "BF16+F32" when mixed
   std::vector<std::string> adapted_elsewhere;  ///< tensors outside the blocks that an adapter changed

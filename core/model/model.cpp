@@ -124,8 +124,8 @@ class Model::Pass {
     if (c_.head_layer)
       x = norm(m_.head_norm, activated(c_.head_activation, {}, b_, b_.linear(x, m_.head, later_), later_));
     Tensor last = tap({SiteKind::final_normalized}, x);
-    if (!all_logits) last = last.slice(0, n_ - 1, n_);
-    Tensor logits = b_.linear(last, m_.unembedding, later_);
+    if (!all_logits && !c_.vision) last = last.slice(0, n_ - 1, n_);
+    Tensor logits = c_.vision ? classes(last) : b_.linear(last, m_.unembedding, later_);
     if (c_.logit_scale != 1) logits = b_.scale(logits, static_cast<float>(c_.logit_scale), later_);
     if (c_.logit_cap > 0) logits = b_.soft_cap(logits, static_cast<float>(c_.logit_cap), later_);
     result_.logits = tap({SiteKind::logits}, logits);
@@ -137,8 +137,9 @@ class Model::Pass {
   }
 
  private:
+  /// (position, d_model)
   Tensor embed() {
-    Tensor tokens = b_.gather(m_.token_embedding, tokens_);  // (position, d_model)
+    Tensor tokens = c_.vision ? picture() : b_.gather(m_.token_embedding, tokens_);
     if (c_.embedding_scale != 1) tokens = b_.scale(tokens, static_cast<float>(c_.embedding_scale), later_);
     if (c_.embedding_norm && !c_.norm_of_embeddings) tokens = norm(m_.embedding_norm, tokens);
     Tensor sum = tap({SiteKind::embed}, tokens);
@@ -149,6 +150,38 @@ class Model::Pass {
     }
     if (c_.segments > 0) sum = b_.add(sum, tap({SiteKind::segment_embed}, segments()), later_);
     return c_.norm_of_embeddings ? norm(m_.embedding_norm, sum) : sum;
+  }
+
+  /// Learned tokens, then the product of every patch and what is added to it; picture by picture.
+  Tensor picture() {
+    const VisionConfig& v = *c_.vision;
+    const Index width = v.patch_numbers(), pictures = n_ / v.tokens();
+    Tensor numbers = b_.empty({n_, width});  // 0 where no patch is
+    std::vector<std::int32_t> rows;
+    for (Index i = 0; i < n_; ++i) {
+      const Index at = i % v.tokens(), patch = at - v.leading;
+      rows.push_back(static_cast<std::int32_t>(std::min<Index>(at, v.leading)));
+      if (patch < 0) {
+        std::fill_n(&numbers.ref(i, 0), width, 0.0f);
+        continue;
+      }
+      for (Index j = 0; j < width; ++j) numbers.ref(i, j) = ctx_.patches.at(i / v.tokens() * v.patches() + patch, j);
+    }
+    assert(pictures * v.patches() == ctx_.patches.dim(0));
+    return b_.add(b_.gather(m_.token_embedding, rows), b_.linear(numbers, m_.patch_embedding));
+  }
+
+  /// (picture, classes): what the first token of each says, or the mean of that and of what the second says.
+  Tensor classes(const Tensor& x) {
+    settle();
+    const auto read = [&](Index token, const Linear& head) {
+      if (lengths_.empty()) return b_.linear(x.slice(0, token, token + 1), head);
+      std::vector<std::int32_t> rows;
+      for (Index i = token; i < n_; i += c_.vision->tokens()) rows.push_back(static_cast<std::int32_t>(i));
+      return b_.linear(b_.gather(x, rows), head);
+    };
+    const Tensor first = read(0, m_.unembedding);
+    return m_.second_unembedding.defined() ? b_.scale(b_.add(first, read(1, m_.second_unembedding)), 0.5f) : first;
   }
 
   Tensor segments() {
@@ -413,6 +446,21 @@ class Model::Pass {
   ForwardResult result_;
 };
 
+namespace {
+/// `patches`: null where a pass begins behind the embedding.
+void check_picture(const ModelConfig& c, std::size_t given, const Tensor* patches) {
+  const VisionConfig& v = *c.vision;
+  const auto tokens = static_cast<std::size_t>(v.tokens());
+  if (given % tokens != 0)
+    throw Error(c.name, fmt::format("the {} tokens of a picture of {} × {} patches", tokens, v.rows(), v.columns()),
+                std::to_string(given));
+  const Shape shape{static_cast<Index>(given / tokens) * v.patches(), v.patch_numbers()};
+  if (patches && (!patches->defined() || patches->shape() != shape))
+    throw Error(c.name, fmt::format("a picture: {} patches of {} numbers", shape[0], shape[1]),
+                patches->defined() ? "numbers of shape " + patches->shape().str() : "none", "this model reads no text");
+}
+}  // namespace
+
 bool Model::continues(const KvCache& cache, Index tokens) const {
   return cache.length() == 0 || std::ranges::all_of(parts_->rotations, [&](const Rotation& each) {
            return in_text(each.config, cache.text()) == in_text(each.config, tokens);
@@ -424,7 +472,8 @@ ForwardResult Model::forward(const Ctx& ctx, std::span<const std::int32_t> token
                              std::span<const Index> lengths) const {
   const ModelConfig& c = parts_->config;
   if (tokens.empty()) throw Error(c.name, "at least one token", "none");
-  for (std::size_t i = 0; i < tokens.size(); ++i)
+  if (c.vision) check_picture(c, tokens.size(), layers.first > 0 ? nullptr : &ctx.patches);
+  for (std::size_t i = 0; !c.vision && i < tokens.size(); ++i)
     if (tokens[i] < 0 || tokens[i] >= c.dims.vocab)
       throw Error(c.name, fmt::format("token ids in [0, {})", c.dims.vocab),
                   fmt::format("{} at position {}", tokens[i], i));

@@ -35,6 +35,8 @@ struct Ctx {
   Tape* tape = nullptr;                    ///< the pass records itself on it; may be null
   /// By token, of models with segments (the first text is 0, the one behind a separator 1); empty = all 0.
   std::span<const std::int32_t> segments = {};
+  /// (patch, numbers of it): the picture, of models that read one (core/model/vision_config.h).
+  Tensor patches = {};
   double entropy_price = 0;  ///< with a tape: what a nat of attention entropy (without the first key; mean
                              ///< over rows, heads, layers) adds to the number that is differentiated
   /// > 0: texts of so many tokens are read, whatever the model's context. For models without learned positions, where
@@ -65,7 +67,7 @@ struct LayerRange {
 };
 
 struct ForwardResult {
-  Tensor logits;  ///< (query, vocab) or (1, vocab); undefined when the pass stopped before them, or the
+  Tensor logits;  ///< (query, vocab) or (1, vocab), of a picture (1, classes); undefined when the pass stopped before them, or the
                   ///< model has none (ModelConfig::predicts)
   std::vector<AttentionMap> maps;  ///< by layer, text, head; empty when none were asked for
 };
@@ -93,6 +95,7 @@ class Model {
   /// REQUIRES continues(), with a cache.
   /// `lengths`: several texts one after another in `tokens`, each beginning at position 0 and seeing itself only; then
   /// there is no cache, and all logits are given. Rows of every site are the positions of all texts.
+  /// A model of pictures reads ctx.patches; `tokens` then say only how many there are, and there is no cache.
   /// With a tape there is no cache either, and nobody may want the site `result`; nor is there one in a model that
   /// sees later tokens.
   ForwardResult forward(const Ctx& ctx, std::span<const std::int32_t> tokens, KvCache* cache = nullptr,

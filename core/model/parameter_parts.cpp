@@ -34,6 +34,7 @@ ParameterParts parameter_parts(const ModelConfig& c) {
   const std::int64_t biased = c.norm == NormKind::layer_norm && c.bias.norm ? 2 : 1, parts = m > 0 ? 2 : 1;
   ParameterParts out;
   out.embedding = vocab * d;
+  if (c.vision) out.embedding = d * (c.vision->leading + c.vision->patch_numbers() + (c.vision->patch_bias ? 1 : 0));
   out.embedding += std::int64_t{c.segments} * d;
   out.positions = c.position == PositionKind::learned ? std::int64_t{c.context + c.position_offset} * d : 0;
   out.attention_biases = layers * ((c.bias.q ? q : 0) + (c.bias.k ? k : 0) + (c.bias.v ? k : 0) + (c.bias.o ? d : 0));
@@ -74,6 +75,7 @@ ParameterParts parameter_parts(const ModelConfig& c) {
   if (c.bias.unembedding && c.predicts) out.unembedding = vocab;
   if (c.head_layer && c.predicts) out.unembedding += d * d + (c.bias.head ? d : 0);
   if (c.predicts) (c.tied_embeddings ? out.tied : out.unembedding) += d * vocab;
+  if (c.vision && c.vision->class_heads == 2) out.unembedding *= 2;
   return out;
 }
 

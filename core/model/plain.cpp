@@ -90,6 +90,8 @@ double activated(Activation f, double x, const Tensor& learned) {
       return x * 0.5 * (1 + std::erf(x / std::sqrt(2.0)));
     case Activation::gelu_tanh:
       return 0.5 * x * (1 + std::tanh(std::sqrt(2 / pi) * (x + 0.044715 * x * x * x)));
+    case Activation::quick_gelu:
+      return x / (1 + std::exp(-1.702 * x));
     case Activation::silu:
     case Activation::solu:  // whose rows are made at once
       break;
@@ -366,10 +368,34 @@ Table block(const ModelConfig& c, const RawLayer& w, int layer, const Table& x, 
 
 }  // namespace
 
-Pass forward(const ModelConfig& c, const RawWeights& w, std::span<const std::int32_t> tokens,
-             const std::stop_token& stop, std::atomic<float>* progress, std::span<const std::int32_t> segments) {
-  Table x(static_cast<Index>(tokens.size()), c.dims.d_model);
+namespace {
+
+/// Learned tokens, then E p + b of every patch p.
+void embed_picture(const VisionConfig& v, const RawWeights& w, const Tensor& patches, Table& x,
+                   const std::stop_token& stop) {
+  Table pixels(v.patches(), v.patch_numbers());
+  for (Index patch = 0; patch < pixels.rows; ++patch)
+    for (Index i = 0; i < pixels.columns; ++i) pixels.at(patch, i) = static_cast<double>(patches.at(patch, i));
+  const Table embedded = product(pixels, w.patch_embedding, w.token_embedding.select(0, v.leading), stop);
   for (Index row = 0; row < x.rows; ++row)
+    for (Index i = 0; i < x.columns; ++i)
+      x.at(row, i) = row < v.leading ? static_cast<double>(w.token_embedding.at(row, i)) : embedded.at(row - v.leading, i);
+}
+
+Table row_of(const Table& x, Index row) {
+  Table out(1, x.columns);
+  for (Index i = 0; i < x.columns; ++i) out.at(0, i) = x.at(row, i);
+  return out;
+}
+
+}  // namespace
+
+Pass forward(const ModelConfig& c, const RawWeights& w, std::span<const std::int32_t> tokens,
+             const std::stop_token& stop, std::atomic<float>* progress, std::span<const std::int32_t> segments,
+             const Tensor& patches) {
+  Table x(static_cast<Index>(tokens.size()), c.dims.d_model);
+  if (c.vision) embed_picture(*c.vision, w, patches, x, stop);
+  for (Index row = 0; !c.vision && row < x.rows; ++row)
     for (Index i = 0; i < x.columns; ++i)
       x.at(row, i) = c.embedding_scale * static_cast<double>(w.token_embedding.at(nth(tokens, row), i));
   if (c.embedding_norm && !c.norm_of_embeddings) x = normed(c, std::move(x), w.embedding_gain, w.embedding_bias);
@@ -394,7 +420,11 @@ Pass forward(const ModelConfig& c, const RawWeights& w, std::span<const std::int
     activate(c.head_activation, x, {});
     x = normed(c, std::move(x), w.head_norm_gain, w.head_norm_bias);
   }
-  out.logits = product(x, w.unembedding, w.unembedding_bias, stop);
+  out.logits = product(c.vision ? row_of(x, 0) : x, w.unembedding, w.unembedding_bias, stop);
+  if (w.second_unembedding.defined()) {
+    out.logits = sum(std::move(out.logits), product(row_of(x, 1), w.second_unembedding, w.second_unembedding_bias, stop));
+    for (double& value : out.logits.values) value /= 2;
+  }
   for (double& value : out.logits.values) value = capped(value * c.logit_scale, c.logit_cap);
   return out;
 }

@@ -21,13 +21,16 @@ class PassMemory {
   /// with 124 million parameters).
   explicit PassMemory(std::size_t most_bytes = std::size_t{256} << 20) : most_bytes_(most_bytes) {}
 
-  /// The first block that has to be computed for these edits of this model on this text: 0 when nothing is known, the
+  /// The first block that has to be computed for these edits of this model on this text, or picture: 0 when nothing is known, the
   /// number of layers when no edit changed.
-  int first_changed(const Model& model, std::span<const Token> tokens, const std::vector<Intervention>& edits) const;
+  int first_changed(const Model& model, std::span<const Token> tokens, const std::vector<Intervention>& edits,
+                    const Tensor& patches = {}) const;
   /// The residual stream that block `layer` ≥ 1 finds. REQUIRES layer ≤ first_changed().
   const Tensor& before(int layer) const { return nth(kept_.residuals, layer); }
   /// The trace of the last pass; its blocks below first_changed() are those of the next one.
   const std::shared_ptr<const Trace>& trace() const { return trace_; }
+  /// Whether that trace is of this picture file, as it was then.
+  bool saw(const std::filesystem::path& image) const { return trace_ && trace_->picture && request_.image == image; }
   /// Whether that trace recorded what `spec` asks for.
   bool recorded(const CaptureSpec& spec) const { return trace_ && request_.capture == spec; }
 

@@ -27,6 +27,7 @@ struct RunRequest {
   std::filesystem::path model;  ///< folder
   std::string text;             ///< used when `ids` is empty
   std::vector<std::int32_t> ids;
+  std::filesystem::path image;  ///< a picture, PNG or JPEG, in place of both, of models that read one
   /// Empty: as the tokenizer says for text, not before given ids. Texts that edits take activations from are read by
   /// the same setting as `text`.
   std::optional<bool> add_bos;

@@ -31,7 +31,7 @@ struct Trace {
   std::vector<Token> tokens;       ///< of the keys, and of the queries too unless they have their own
   std::vector<AttentionMap> maps;  ///< layer-major, of the recorded layers; may be empty
   std::map<Site, Tensor> sites;    ///< recorded tensors, shapes as in site_table()
-  Tensor logits;                   ///< (query, vocab), or (1, vocab) when only the last was kept; may be undefined
+  Tensor logits;                   ///< (query, vocab), or (1, vocab) when only the last was kept, and of a picture; may be undefined
   std::string source;              ///< "headscope cpu f32", "imported from x.npz"
   CapturePlan plan;
   double milliseconds = 0;  ///< of the forward pass, metrics inside
@@ -40,6 +40,7 @@ struct Trace {
   /// Place::between_texts). Empty = the keys'.
   std::vector<Token> query_tokens;
   std::shared_ptr<const PatchPicture> picture;  ///< what the keys are patches of; null where they are a text's tokens
+  Tensor patches;  ///< (patch, numbers of it): what a model of pictures was given of it; undefined elsewhere
 
   /// Whether queries and keys are of two texts: then no distance, diagonal or repeat means anything.
   bool between_texts() const { return !query_tokens.empty(); }

@@ -41,4 +41,8 @@
   X(roberta)                  \
   X(xlm_roberta)              \
   X(modernbert)               \
+  X(vit)                      \
+  X(deit)                     \
+  X(clip_vision_model)        \
+  X(clip)                     \
   X(transformer_lens)
