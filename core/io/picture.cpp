@@ -35,7 +35,8 @@ Picture decode_picture(const std::string& bytes, const std::string& where) {
   int width = 0, height = 0, stored = 0;
   const auto broken = [&] {
     const char* reason = stbi_failure_reason();
-    return Error(where, "a picture: PNG or JPEG", fmt::format("another file, or a broken one ({})", reason ? reason : "?"));
+    return Error(where, "a picture: PNG or JPEG",
+                 fmt::format("another file, or a broken one ({})", reason ? reason : "?"));
   };
   if (!stbi_info_from_memory(data, size, &width, &height, &stored)) throw broken();
   if (std::int64_t{width} * height > most_pixels)
@@ -44,8 +45,9 @@ Picture decode_picture(const std::string& bytes, const std::string& where) {
   const std::unique_ptr<stbi_uc, void (*)(void*)> rgba(
       stbi_load_from_memory(data, size, &width, &height, &stored, channels + 1), &stbi_image_free);
   if (!rgba) throw broken();
-  Picture out{height, width, std::vector<std::uint8_t>(static_cast<std::size_t>(channels) * static_cast<std::size_t>(width) *
-                                                       static_cast<std::size_t>(height))};
+  Picture out{height, width,
+              std::vector<std::uint8_t>(static_cast<std::size_t>(channels) * static_cast<std::size_t>(width) *
+                                        static_cast<std::size_t>(height))};
   for (std::size_t i = 0; i < out.rgb.size(); ++i) {
     const stbi_uc* pixel = rgba.get() + i / channels * (channels + 1);
     const int level = pixel[i % channels], alpha = pixel[channels];
@@ -54,7 +56,25 @@ Picture decode_picture(const std::string& bytes, const std::string& where) {
   return out;
 }
 
+namespace {
+Picture waves() {
+  constexpr Index height = 120, width = 160;
+  Picture out{height, width, {}};
+  for (Index y = 0; y < height; ++y)
+    for (Index x = 0; x < width; ++x) {
+      const auto i = static_cast<double>(x), j = static_cast<double>(y);
+      const bool disc = std::hypot(i - 110, j - 45)<28, beyond = i + 2 * j> 230;
+      const double levels[] = {disc ? 220 : 120 + 70 * std::sin(i / 9), beyond ? 40 : 130 + 60 * std::cos((i + j) / 14),
+                               disc ? 60 : 2 * j};
+      for (const double level : levels)
+        out.rgb.push_back(static_cast<std::uint8_t>(std::clamp(std::lround(level), 0L, 255L)));
+    }
+  return out;
+}
+}  // namespace
+
 Picture read_picture(const std::filesystem::path& path) {
+  if (path == built_in_picture) return waves();
   return decode_picture(read_file(path, most_bytes), path.string());
 }
 
@@ -137,9 +157,9 @@ Picture nearest(const Picture& picture, Index height, Index width) {
   };
   for (Index y = 0; y < height; ++y)
     for (Index x = 0; x < width; ++x)
-      std::copy_n(&nth(picture.rgb, channels * (at(y, picture.height, height) * picture.width +
-                                                at(x, picture.width, width))),
-                  channels, &nth(out.rgb, channels * (y * width + x)));
+      std::copy_n(
+          &nth(picture.rgb, channels * (at(y, picture.height, height) * picture.width + at(x, picture.width, width))),
+          channels, &nth(out.rgb, channels * (y * width + x)));
   return out;
 }
 

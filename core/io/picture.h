@@ -22,6 +22,9 @@ enum class Resample { nearest, bilinear, bicubic };
 inline constexpr NamedValue<Resample> resample_names[] = {
     {"nearest", Resample::nearest}, {"bilinear", Resample::bilinear}, {"bicubic", Resample::bicubic}};
 
+/// Not a file: a picture of waves, an edge and a disc, made by a formula, for when any will do.
+inline constexpr const char* built_in_picture = "builtin:waves";
+
 /// Grey, palette and 16 bits become 8-bit RGB; what is transparent stands on white. The orientation that a camera notes
 /// (EXIF) is not looked at. Throws Error on files that are no PNG or JPEG, are broken, or have more than 64 million
 /// pixels.

@@ -294,12 +294,16 @@ namespace {
 
 /// Hugging Face's names; the first of an activation is the one that is written.
 const std::vector<std::pair<const char*, Activation>>& activation_names() {
-  static const std::vector<std::pair<const char*, Activation>> names = {
-      {"gelu_new", Activation::gelu_tanh},  {"gelu_pytorch_tanh", Activation::gelu_tanh},
-      {"gelu_fast", Activation::gelu_tanh}, {"gelu", Activation::gelu},
-      {"relu", Activation::relu},           {"silu", Activation::silu},
-      {"swish", Activation::silu},          {"solu", Activation::solu},
-      {"quick_gelu", Activation::quick_gelu}, {"xielu", Activation::xielu}};
+  static const std::vector<std::pair<const char*, Activation>> names = {{"gelu_new", Activation::gelu_tanh},
+                                                                        {"gelu_pytorch_tanh", Activation::gelu_tanh},
+                                                                        {"gelu_fast", Activation::gelu_tanh},
+                                                                        {"gelu", Activation::gelu},
+                                                                        {"relu", Activation::relu},
+                                                                        {"silu", Activation::silu},
+                                                                        {"swish", Activation::silu},
+                                                                        {"solu", Activation::solu},
+                                                                        {"quick_gelu", Activation::quick_gelu},
+                                                                        {"xielu", Activation::xielu}};
   return names;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// What a decoder, an encoder or a vision transformer is made of, as data. A family file (families/gpt2.cpp, families/llama.cpp …) turns a
-// Hugging Face config.json into this and says where each weight is stored; the forward pass (model.cpp) reads only
-// this, never a family's name.
+// What a decoder, an encoder or a vision transformer is made of, as data. A family file (families/gpt2.cpp,
+// families/llama.cpp …) turns a Hugging Face config.json into this and says where each weight is stored; the forward
+// pass (model.cpp) reads only this, never a family's name.
 
 #include <cstdint>
 #include <filesystem>
@@ -28,8 +28,8 @@ enum class Activation {
   gelu_tanh,
   silu,
   quick_gelu,  ///< x · σ(1.702 x): CLIP
-  solu,  ///< x ∘ softmax(x) over all neurons (Elhage et al., Softmax Linear Units, 2022)
-  xielu  ///< of each layer its own: Backend::Xielu
+  solu,        ///< x ∘ softmax(x) over all neurons (Elhage et al., Softmax Linear Units, 2022)
+  xielu        ///< of each layer its own: Backend::Xielu
 };
 
 /// Where the norms of attention and MLP stand.
@@ -94,7 +94,7 @@ struct ModelConfig {
                           ///< LayerNorms with weights
   double gate_alpha = 0, gate_limit = 0;  ///< limit > 0, of a gated MLP: with g = min(gate, limit) and u = clip(up, ±
                                           ///< limit) it goes on with (u + 1) · g · σ(α g), whatever `activation` says
-  ExpertConfig experts;  ///< the layers whose MLP is several
+  ExpertConfig experts;                ///< the layers whose MLP is several
   std::optional<VisionConfig> vision;  ///< of models that read pictures; dims.vocab is then the number of classes, and
                                        ///< `context` that of tokens
   BiasSet bias;

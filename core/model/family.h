@@ -79,16 +79,16 @@ struct RawWeights {
   Tensor segment_embedding;               ///< (segments, d_model)
   Tensor embedding_gain, embedding_bias;  ///< (d_model): of a norm behind the embedding, or the sum of all
   std::vector<RawLayer> layers;
-  Tensor final_gain, final_bias;               ///< (d_model)
-  Tensor head_weight, head_bias;               ///< (d_model, d_model), (d_model): ModelConfig::head_layer
-  Tensor head_norm_gain, head_norm_bias;       ///< (d_model): of the norm behind it
-  Tensor unembedding;                          ///< (d_model, vocab); a view of token_embedding when tied
-  Tensor unembedding_bias;                     ///< (vocab)
+  Tensor final_gain, final_bias;                       ///< (d_model)
+  Tensor head_weight, head_bias;                       ///< (d_model, d_model), (d_model): ModelConfig::head_layer
+  Tensor head_norm_gain, head_norm_bias;               ///< (d_model): of the norm behind it
+  Tensor unembedding;                                  ///< (d_model, vocab); a view of token_embedding when tied
+  Tensor unembedding_bias;                             ///< (vocab)
   Tensor second_unembedding, second_unembedding_bias;  ///< likewise, where VisionConfig::class_heads is 2
-  std::int64_t parameters = 0;                 ///< numbers the model uses, tied ones once
-  std::string dtype;                           ///< stored types: "F32", or "BF16+F32" when mixed
-  std::vector<std::string> adapted_elsewhere;  ///< tensors outside the blocks that an adapter changed
-  std::vector<std::string> unused;             ///< tensors of the file outside the blocks that this model does not use
+  std::int64_t parameters = 0;                         ///< numbers the model uses, tied ones once
+  std::string dtype;                                   ///< stored types: "F32", or "BF16+F32" when mixed
+  std::vector<std::string> adapted_elsewhere;          ///< tensors outside the blocks that an adapter changed
+  std::vector<std::string> unused;  ///< tensors of the file outside the blocks that this model does not use
 };
 
 class ConfigReader;

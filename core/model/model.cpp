@@ -125,7 +125,8 @@ class Model::Pass {
       x = norm(m_.head_norm, activated(c_.head_activation, {}, b_, b_.linear(x, m_.head, later_), later_));
     Tensor last = tap({SiteKind::final_normalized}, x);
     if (!all_logits && !c_.vision) last = last.slice(0, n_ - 1, n_);
-    Tensor logits = c_.vision ? classes(last) : b_.linear(last, m_.unembedding, later_);
+    Tensor logits = c_.vision && (!all_logits || c_.vision->class_heads > 1) ? classes(last)
+                                                                             : b_.linear(last, m_.unembedding, later_);
     if (c_.logit_scale != 1) logits = b_.scale(logits, static_cast<float>(c_.logit_scale), later_);
     if (c_.logit_cap > 0) logits = b_.soft_cap(logits, static_cast<float>(c_.logit_cap), later_);
     result_.logits = tap({SiteKind::logits}, logits);
@@ -447,17 +448,16 @@ class Model::Pass {
 };
 
 namespace {
-/// `patches`: null where a pass begins behind the embedding.
-void check_picture(const ModelConfig& c, std::size_t given, const Tensor* patches) {
+void check_picture(const ModelConfig& c, std::size_t given, const Tensor& patches) {
   const VisionConfig& v = *c.vision;
   const auto tokens = static_cast<std::size_t>(v.tokens());
   if (given % tokens != 0)
     throw Error(c.name, fmt::format("the {} tokens of a picture of {} × {} patches", tokens, v.rows(), v.columns()),
                 std::to_string(given));
   const Shape shape{static_cast<Index>(given / tokens) * v.patches(), v.patch_numbers()};
-  if (patches && (!patches->defined() || patches->shape() != shape))
+  if (!patches.defined() || patches.shape() != shape)
     throw Error(c.name, fmt::format("a picture: {} patches of {} numbers", shape[0], shape[1]),
-                patches->defined() ? "numbers of shape " + patches->shape().str() : "none", "this model reads no text");
+                patches.defined() ? "numbers of shape " + patches.shape().str() : "none", "this model reads no text");
 }
 }  // namespace
 
@@ -472,7 +472,7 @@ ForwardResult Model::forward(const Ctx& ctx, std::span<const std::int32_t> token
                              std::span<const Index> lengths) const {
   const ModelConfig& c = parts_->config;
   if (tokens.empty()) throw Error(c.name, "at least one token", "none");
-  if (c.vision) check_picture(c, tokens.size(), layers.first > 0 ? nullptr : &ctx.patches);
+  if (c.vision && layers.first == 0) check_picture(c, tokens.size(), ctx.patches);
   for (std::size_t i = 0; !c.vision && i < tokens.size(); ++i)
     if (tokens[i] < 0 || tokens[i] >= c.dims.vocab)
       throw Error(c.name, fmt::format("token ids in [0, {})", c.dims.vocab),

@@ -67,7 +67,8 @@ struct LayerRange {
 };
 
 struct ForwardResult {
-  Tensor logits;  ///< (query, vocab) or (1, vocab), of a picture (1, classes); undefined when the pass stopped before them, or the
+  Tensor logits;  ///< (query, vocab) or (1, vocab), of a picture (1, classes), or with all
+                  ///< logits what every token would be read as; undefined when the pass stopped before them, or the
                   ///< model has none (ModelConfig::predicts)
   std::vector<AttentionMap> maps;  ///< by layer, text, head; empty when none were asked for
 };

@@ -62,7 +62,8 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
   parts->token_embedding = checked(raw.token_embedding, -1, "token embedding");
   parts->position_embedding = floats(raw.position_embedding, -1, "position embedding");
   if (c.vision)
-    parts->patch_embedding = backend.linear_weights({checked(raw.patch_embedding, -1, "patch embedding")}, {Tensor()}, changing);
+    parts->patch_embedding =
+        backend.linear_weights({checked(raw.patch_embedding, -1, "patch embedding")}, {Tensor()}, changing);
   parts->segment_embedding = floats(raw.segment_embedding, -1, "segment embedding");
   // A norm without weights of its own has a gain of 1; one without a bias adds 0.
   const auto norm_of = [&](NormKind of, const Tensor& gain, const Tensor& bias, Index width, int layer,

@@ -54,7 +54,7 @@ struct Model::Parts {
   Linear head;  // before the unembedding, with a norm behind it; undefined in decoders
   NormWeights head_norm;
   Linear unembedding;
-  Linear second_unembedding;  // of the second token, where VisionConfig::class_heads is 2
+  Linear second_unembedding;                   // of the second token, where VisionConfig::class_heads is 2
   std::vector<std::string> adapted_elsewhere;  // tensors outside the blocks that an adapter changed
   std::vector<Rotation> rotations;             // each that some layer uses, once
 };

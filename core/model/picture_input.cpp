@@ -52,7 +52,8 @@ void read_crop(const ConfigReader& json, PicturePreparation& p) {
 }
 
 /// Pillow's numbers of its filters.
-constexpr std::pair<int, Resample> filters[] = {{0, Resample::nearest}, {2, Resample::bilinear}, {3, Resample::bicubic}};
+constexpr std::pair<int, Resample> filters[] = {
+    {0, Resample::nearest}, {2, Resample::bilinear}, {3, Resample::bicubic}};
 
 Resample filter_of(const ConfigReader& json, Resample usual) {
   if (!json.has("resample")) return usual;
@@ -63,8 +64,8 @@ Resample filter_of(const ConfigReader& json, Resample usual) {
   return found->second;
 }
 
-std::vector<double> by_channel(const ConfigReader& json, const std::string& key, std::vector<double> usual,
-                               double low, std::size_t channels) {
+std::vector<double> by_channel(const ConfigReader& json, const std::string& key, std::vector<double> usual, double low,
+                               std::size_t channels) {
   if (json.has(key)) usual = json.numbers(key, low, 1e6);
   if (usual.size() != channels && !usual.empty())
     throw json.error(key, fmt::format("a number for each of {} channels", channels), std::to_string(usual.size()));
@@ -129,7 +130,9 @@ Picture prepared(const Picture& picture, const VisionConfig& v) {
   Picture out = picture;
   if (p.shortest_edge > 0) {
     const Index shorter = std::min(picture.height, picture.width);
-    const auto side = [&](Index given) { return given == shorter ? p.shortest_edge : p.shortest_edge * given / shorter; };
+    const auto side = [&](Index given) {
+      return given == shorter ? p.shortest_edge : p.shortest_edge * given / shorter;
+    };
     out = resized(out, side(picture.height), side(picture.width), p.resample);
   } else if (p.resize_height > 0) {
     out = resized(out, p.resize_height, p.resize_width, p.resample);

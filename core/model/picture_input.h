@@ -12,8 +12,8 @@
 
 namespace headscope {
 
-/// Reads preprocessor_config.json of a model's folder over what `vision` says; without the file that stays. Throws Error
-/// naming file and key, also when pictures would become another size than the model reads.
+/// Reads preprocessor_config.json of a model's folder over what `vision` says; without the file that stays. Throws
+/// Error naming file and key, also when pictures would become another size than the model reads.
 void read_preparation(const std::filesystem::path& folder, VisionConfig& vision);
 /// The text of a preprocessor_config.json that read_preparation() reads back.
 std::string write_preparation(const VisionConfig& vision);

@@ -379,7 +379,8 @@ void embed_picture(const VisionConfig& v, const RawWeights& w, const Tensor& pat
   const Table embedded = product(pixels, w.patch_embedding, w.token_embedding.select(0, v.leading), stop);
   for (Index row = 0; row < x.rows; ++row)
     for (Index i = 0; i < x.columns; ++i)
-      x.at(row, i) = row < v.leading ? static_cast<double>(w.token_embedding.at(row, i)) : embedded.at(row - v.leading, i);
+      x.at(row, i) =
+          row < v.leading ? static_cast<double>(w.token_embedding.at(row, i)) : embedded.at(row - v.leading, i);
 }
 
 Table row_of(const Table& x, Index row) {
@@ -422,7 +423,8 @@ Pass forward(const ModelConfig& c, const RawWeights& w, std::span<const std::int
   }
   out.logits = product(c.vision ? row_of(x, 0) : x, w.unembedding, w.unembedding_bias, stop);
   if (w.second_unembedding.defined()) {
-    out.logits = sum(std::move(out.logits), product(row_of(x, 1), w.second_unembedding, w.second_unembedding_bias, stop));
+    out.logits =
+        sum(std::move(out.logits), product(row_of(x, 1), w.second_unembedding, w.second_unembedding_bias, stop));
     for (double& value : out.logits.values) value /= 2;
   }
   for (double& value : out.logits.values) value = capped(value * c.logit_scale, c.logit_cap);

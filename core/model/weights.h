@@ -67,10 +67,10 @@ struct ModelWeights {
   Tensor patch_embedding;     ///< (numbers of a patch, d_model): models of pictures
   Tensor position_embedding;  ///< (context, d_model)
   std::vector<BlockWeights> blocks;
-  NormWeights embedding_norm;  ///< behind the token embedding, or the sum of all; undefined in most models
-  NormWeights final_norm;      ///< undefined where the stream itself is normalised
-  Tensor unembedding;          ///< (d_model, vocab): the token embedding again when they are tied
-  Tensor unembedding_bias;     ///< (vocab)
+  NormWeights embedding_norm;   ///< behind the token embedding, or the sum of all; undefined in most models
+  NormWeights final_norm;       ///< undefined where the stream itself is normalised
+  Tensor unembedding;           ///< (d_model, vocab): the token embedding again when they are tied
+  Tensor unembedding_bias;      ///< (vocab)
   bool one_unembedding = true;  ///< false: scores are the mean of those of two tokens, of which this is the first's
 };
 

@@ -14,7 +14,10 @@ RunRequest source_request(const RunRequest& request, const std::string& text) {
   RunRequest source = request;
   source.edits.clear();
   if (text.empty()) return source;
-  source.text = text;
+  if (request.image.empty())
+    source.text = text;
+  else
+    source.image = text;  // another picture, by its path
   source.masked.clear();  // positions of the other text
   source.ids.clear();
   source.ids_are_whole = false;

@@ -21,8 +21,8 @@ bool same_text(std::span<const Token> a, std::span<const Token> b) {
 }
 }  // namespace
 
-int PassMemory::first_changed(const Model& model, std::span<const Token> tokens,
-                              const std::vector<Intervention>& edits, const Tensor& patches) const {
+int PassMemory::first_changed(const Model& model, std::span<const Token> tokens, const std::vector<Intervention>& edits,
+                              const Tensor& patches) const {
   if (!trace_ || model_.lock().get() != &model || !same_text(trace_->tokens, tokens)) return 0;
   if (patches.defined() && !std::ranges::equal(trace_->patches.values(), patches.values())) return 0;
   const int layers = model.config().dims.layers;
@@ -37,10 +37,11 @@ std::shared_ptr<const Trace> PassMemory::source(const Model& model, const RunReq
                                                 std::span<const Token> tokens) const {
   const auto found = kept_.sources.find(need.text);
   if (found == kept_.sources.end() || model_.lock().get() != &model) return nullptr;
+  if (!request.image.empty()) return nullptr;  // tokens of pictures are always the same
   const bool same_tokens = need.text.empty()
                                ? same_text(found->second->tokens, tokens)
                                : request.add_bos == request_.add_bos && request.too_long == request_.too_long &&
-                                     request.parse_special == request_.parse_special && request.image.empty();
+                                     request.parse_special == request_.parse_special;
   // The need of last time is not stored but made again from its edits.
   const auto before = sources_of(request_.edits);
   const auto recorded = std::ranges::find(before, need.text, &SourceNeed::text);

@@ -21,8 +21,8 @@ class PassMemory {
   /// with 124 million parameters).
   explicit PassMemory(std::size_t most_bytes = std::size_t{256} << 20) : most_bytes_(most_bytes) {}
 
-  /// The first block that has to be computed for these edits of this model on this text, or picture: 0 when nothing is known, the
-  /// number of layers when no edit changed.
+  /// The first block that has to be computed for these edits of this model on this text, or picture: 0 when nothing is
+  /// known, the number of layers when no edit changed.
   int first_changed(const Model& model, std::span<const Token> tokens, const std::vector<Intervention>& edits,
                     const Tensor& patches = {}) const;
   /// The residual stream that block `layer` ≥ 1 finds. REQUIRES layer ≤ first_changed().

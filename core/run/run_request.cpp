@@ -14,10 +14,13 @@
 #include "core/edits/edit_scene.h"
 #include "core/edits/intervention_tap.h"
 #include "core/io/json_view.h"
+#include "core/io/picture.h"
 #include "core/io/strict_json.h"
+#include "core/model/picture_input.h"
 #include "core/run/edit_pairs.h"
 #include "core/run/pass_memory.h"
 #include "core/text/chat_template.h"
+#include "core/text/class_names.h"
 #include "core/trace/recorder.h"
 #include "core/trace/token_links.h"
 
@@ -43,6 +46,7 @@ ordered_json as_json(const RunRequest& request) {
   result["model"] = request.model.generic_string();
   result["text"] = request.text;
   result["ids"] = request.ids;
+  if (!request.image.empty()) result["image"] = request.image.generic_string();  // as edits are
   result["add_bos"] = request.add_bos ? ordered_json(*request.add_bos) : ordered_json(nullptr);
   if (request.ids_are_whole) result["ids_are_whole"] = true;  // left out else, as edits are
   result["parse_special"] = request.parse_special;
@@ -162,6 +166,33 @@ void mark(const LoadedModel& loaded, const RunRequest& request, std::vector<Toke
   for (Token& token : tokens) token.masked |= token.id == mask;
 }
 
+/// CLS and patches by row and column. No two are the same token, so that none repeats another.
+std::vector<Token> tokens_of_picture(const ModelConfig& config, const RunRequest& request) {
+  const VisionConfig& v = *config.vision;
+  if (request.image.empty())
+    throw Error(config.name, "a picture (PNG or JPEG), which this model reads",
+                request.ids.empty() ? "a text" : "numbers of tokens", "command line: --image FILE");
+  if (!request.masked.empty())
+    throw Error("masked position", "a model that is asked for masked tokens", "one that tells what a picture shows",
+                "the edit \"hide patches\" takes some away");
+  static constexpr const char* names[] = {"[CLS]", "[DIST]"};
+  std::vector<Token> tokens;
+  for (std::int32_t id = 0; id < v.tokens(); ++id) {
+    const int patch = id - v.leading;
+    const std::string label =
+        patch < 0 ? nth(names, id) : fmt::format("r{}c{}", patch / v.columns(), patch % v.columns());
+    tokens.push_back({id, "", label});
+  }
+  return tokens;
+}
+
+/// The picture as the model is given it: into the trace, for people and as numbers.
+void read_picture_into(Trace& trace, const ModelConfig& config, const std::filesystem::path& file) {
+  const Picture picture = prepared(read_picture(file), *config.vision);
+  trace.picture = std::make_shared<const PatchPicture>(patch_picture(picture, *config.vision));
+  trace.patches = patches_of(picture, *config.vision);
+}
+
 /// How many tokens the run may have: the trained context, or more where an edit says how positions go on.
 int context_of(const LoadedModel& loaded, const RunRequest& request) {
   const ModelConfig& config = loaded.model->config();
@@ -227,7 +258,9 @@ RunRequest run_request_from_json(const JsonView& value) {
   fields.read("text", request.text);
   if (const auto ids = fields.find("ids"))
     for (const JsonView& item : ids->elements("token ids")) request.ids.push_back(item.small());
-  if (request.text.empty() && request.ids.empty()) value.refuse("\"text\" or \"ids\"", "neither");
+  fields.read("image", request.image);
+  if (request.text.empty() && request.ids.empty() && request.image.empty())
+    value.refuse("\"text\", \"ids\" or \"image\"", "neither");
   bool add_bos = false;
   if (fields.read("add_bos", add_bos)) request.add_bos = add_bos;
   fields.read("ids_are_whole", request.ids_are_whole);
@@ -250,7 +283,12 @@ std::uint64_t hash(const RunRequest& request) {
 }
 
 LoadedModel load_model(const std::filesystem::path& folder, Backend& backend, const LoadWatch& watch) {
-  LoadedModel out{Model::load(folder, backend, watch), load_tokenizer(folder)};
+  LoadedModel out{Model::load(folder, backend, watch), nullptr};
+  if (const auto& vision = out.model->config().vision) {
+    if (!vision->labels.empty()) out.tokenizer = class_names(vision->labels);
+    return out;
+  }
+  out.tokenizer = load_tokenizer(folder);
   try {
     if (auto chat = load_chat_template(folder)) out.chat = std::make_shared<const ChatTemplate>(std::move(*chat));
   } catch (const Error& broken) {  // the model runs without
@@ -270,6 +308,10 @@ TextTooLong::TextTooLong(const std::string& model, int count, int limit, bool ex
 
 std::vector<Token> tokenize(const LoadedModel& loaded, const RunRequest& request, const std::stop_token& stop) {
   const ModelConfig& config = loaded.model->config();
+  if (config.vision) return tokens_of_picture(config, request);
+  if (!request.image.empty())
+    throw Error(config.name, "a text, which this model reads", "a picture",
+                "vision transformers (ViT, DeiT, CLIP) read them");
   const int context = context_of(loaded, request);
   const bool refuses = context > 0 && request.too_long == RunRequest::TooLong::refuse;
   std::vector<Token> tokens;
@@ -358,8 +400,14 @@ std::shared_ptr<Trace> pass(const LoadedModel& loaded, const RunRequest& request
                             const EditSources* given = nullptr) {
   const auto trace = std::make_shared<Trace>();
   trace->model = loaded.model->info();
-  trace->text = request.ids.empty() ? request.text : "";
+  trace->text = request.ids.empty() && request.image.empty() ? request.text : "";
   trace->tokens = tokenize(loaded, request, ctx.stop);
+  if (known && !kept && known->saw(request.image)) {  // one of many passes that differ from the same one
+    trace->picture = known->trace()->picture;
+    trace->patches = known->trace()->patches;
+  } else if (const ModelConfig& config = loaded.model->config(); config.vision) {
+    read_picture_into(*trace, config, request.image);
+  }
   trace->source = "headscope " + ctx.backend.name();
   for (const Intervention& edit : request.edits)
     if (edit.enabled) trace->source += "; edited " + describe(edit);
@@ -374,7 +422,7 @@ std::shared_ptr<Trace> pass(const LoadedModel& loaded, const RunRequest& request
   LayerRange layers;
   ResidualKeeper keeper(trace->model.dims.layers);
   if (known && !ctx.tap) {
-    const int first = known->first_changed(*loaded.model, trace->tokens, request.edits);
+    const int first = known->first_changed(*loaded.model, trace->tokens, request.edits, trace->patches);
     if (only) {
       layers.first = std::min(first, *only);
     } else if (known->recorded(request.capture)) {
@@ -405,14 +453,16 @@ std::shared_ptr<Trace> pass(const LoadedModel& loaded, const RunRequest& request
   own.tap = &chain;
   const std::vector<std::int32_t> segments = trace->segments();
   own.segments = segments;
+  own.patches = trace->patches;
   if (const int limit = context_of(loaded, request); limit > loaded.model->config().context) own.context = limit;
 
   MapRequest maps;
   maps.storage = trace->plan.maps;
   maps.links = &links;
   if (!request.capture.layers.empty()) maps.layers = &request.capture.layers;
-  const bool all_logits = request.capture.all_logits || request.capture.sites.contains(SiteKind::logits) ||
-                          trace->model.objective != Objective::next_token;
+  const bool all_logits = trace->model.objective == Objective::next_token
+                              ? request.capture.all_logits || request.capture.sites.contains(SiteKind::logits)
+                              : trace->model.objective != Objective::image_class;  // which is read in one place
 
   const auto start = std::chrono::steady_clock::now();
   ForwardResult result = loaded.model->forward(own, ids, nullptr, maps, all_logits, layers);
@@ -451,7 +501,9 @@ std::shared_ptr<const Trace> with_all_logits(const LoadedModel& loaded, const Ru
                                              std::shared_ptr<const Trace> trace, const Ctx& ctx,
                                              const PassMemory& memory) {
   if (trace->model.objective == Objective::nothing) return trace;
-  if (trace->logits.defined() && trace->logits.dim(0) == static_cast<Index>(trace->tokens.size())) return trace;
+  if (trace->logits.defined() && (trace->model.objective == Objective::image_class ||
+                                  trace->logits.dim(0) == static_cast<Index>(trace->tokens.size())))
+    return trace;
   RunRequest rest = request;
   rest.capture = {.maps = MapStorage::none, .all_logits = true, .byte_budget = request.capture.byte_budget};
   auto whole = std::make_shared<Trace>(*trace);

@@ -36,8 +36,10 @@ enum class Objective {
   image_class,   ///< what the picture shows, in one row for all of it: vision transformers
   nothing        ///< there are no logits
 };
-inline constexpr NamedValue<Objective> objective_names[] = {
-    {"next_token", Objective::next_token}, {"masked_token", Objective::masked_token}, {"image_class", Objective::image_class}, {"nothing", Objective::nothing}};
+inline constexpr NamedValue<Objective> objective_names[] = {{"next_token", Objective::next_token},
+                                                            {"masked_token", Objective::masked_token},
+                                                            {"image_class", Objective::image_class},
+                                                            {"nothing", Objective::nothing}};
 
 struct ModelInfo {
   std::string name, family;  ///< "gpt2-byte-d96", "gpt2"

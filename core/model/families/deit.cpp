@@ -35,8 +35,9 @@ WeightNames deit_names(const ModelConfig& c) {
 
 Family deit_family();  // declared with all others in family.cpp
 Family deit_family() {
-  Family family = usual_family("deit", "DeiTForImageClassification",
-                               "reads pictures: patches behind a CLS and a distillation token", &deit_keys, &deit_names);
+  Family family =
+      usual_family("deit", "DeiTForImageClassification",
+                   "reads pictures: patches behind a CLS and a distillation token", &deit_keys, &deit_names);
   family.write_config = [](const ModelConfig& config) {
     const bool two = config.vision->class_heads == 2;
     return usual_family("deit", two ? "DeiTForImageClassificationWithTeacher" : "DeiTForImageClassification", "",
