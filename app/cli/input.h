@@ -18,7 +18,7 @@ namespace headscope::cli {
 HeadId parse_head(const std::string& text);
 
 struct Input {
-  std::string model, adapter, text, file, dash, trace, cut, system;
+  std::string model, adapter, text, file, image, dash, trace, cut, system;
   std::vector<std::int32_t> ids;
   std::vector<std::string> temperatures, masks;  ///< [L.H=]τ and [L.H=]spec, in order
   std::vector<std::string> actions;              ///< "L.H: action", in order, after those
@@ -29,8 +29,8 @@ struct Input {
     bool trace = false;       ///< --trace instead of a model and a text
     bool short_edits = true;  ///< --temperature and --mask, short forms of --edit
   };
-  /// Adds --model, --text, --file, -, --ids, --bos, --no-bos, --special, --chat, --system, --cut, --edit, and what
-  /// `takes` says.
+  /// Adds --model, --text, --file, -, --image, --ids, --bos, --no-bos, --special, --chat, --system, --cut, --edit, and
+  /// what `takes` says.
   void add_to(Command& command, const Takes& takes);
   void add_to(Command& command) { add_to(command, Takes{}); }
   /// Adds --adapter alone, for commands that ask for their model in another way.

@@ -68,16 +68,27 @@ EditProbe PatchingSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
   RunRequest run;
   run.model = request.model;
   run.add_bos = request.add_bos;
-  run.text = request.clean;
+  const bool pictures = loaded_.model->config().vision.has_value();
+  const auto reads = [&](const std::string& prompt) {
+    if (pictures)
+      run.image = prompt;
+    else
+      run.text = prompt;
+  };
+  reads(request.clean);
   run.capture.maps = MapStorage::none;
   run.capture.all_logits = false;
   known_.clean = headscope::run(loaded_, run, Ctx{ctx.backend, nullptr, ctx.stop});
-  run.text = request.corrupted;
+  reads(request.corrupted);
   EditProbe probe(loaded_, run, false, ctx);
   known_.corrupted = probe.before();
 
   const std::vector<std::int32_t> clean = known_.clean->ids(), corrupted = known_.corrupted->ids();
-  if (clean == corrupted) throw Error("corrupted prompt", "a text that differs from the clean one", "the same tokens");
+  const bool same = pictures ? std::ranges::equal(known_.clean->patches.values(), known_.corrupted->patches.values())
+                             : clean == corrupted;
+  if (same)
+    throw Error("corrupted prompt", "one that differs from the clean one",
+                pictures ? "the same picture" : "the same tokens");
   known_.partner = align_positions(request.align, corrupted, clean);
   known_.answers = request.answers ? *request.answers : likely_answers(*known_.clean, *known_.corrupted);
   probe.set_answers(known_.answers);

@@ -44,6 +44,8 @@ const char* name_of(Activation activation) {
       return "SoLU";
     case Activation::xielu:
       return "xIELU";
+    case Activation::quick_gelu:
+      return "QuickGELU";
     case Activation::silu:
       break;
   }

@@ -1,7 +1,7 @@
 #pragma once
-// What a decoder or an encoder is made of, as data. A family file (families/gpt2.cpp, families/llama.cpp …) turns a
-// Hugging Face config.json into this and says where each weight is stored; the forward pass (model.cpp) reads only
-// this, never a family's name.
+// What a decoder, an encoder or a vision transformer is made of, as data. A family file (families/gpt2.cpp,
+// families/llama.cpp …) turns a Hugging Face config.json into this and says where each weight is stored; the forward
+// pass (model.cpp) reads only this, never a family's name.
 
 #include <cstdint>
 #include <filesystem>
@@ -12,6 +12,7 @@
 
 #include "core/attention/rotary.h"
 #include "core/model/expert_config.h"
+#include "core/model/vision_config.h"
 #include "core/trace/trace.h"
 
 namespace headscope {
@@ -33,8 +34,9 @@ enum class Activation {
   gelu,
   gelu_tanh,
   silu,
-  solu,  ///< x ∘ softmax(x) over all neurons (Elhage et al., Softmax Linear Units, 2022)
-  xielu  ///< of each layer its own: Backend::Xielu
+  quick_gelu,  ///< x · σ(1.702 x): CLIP
+  solu,        ///< x ∘ softmax(x) over all neurons (Elhage et al., Softmax Linear Units, 2022)
+  xielu        ///< of each layer its own: Backend::Xielu
 };
 
 /// Where the norms of attention and MLP stand.
@@ -104,7 +106,9 @@ struct ModelConfig {
                           ///< LayerNorms with weights
   double gate_alpha = 0, gate_limit = 0;  ///< limit > 0, of a gated MLP: with g = min(gate, limit) and u = clip(up, ±
                                           ///< limit) it goes on with (u + 1) · g · σ(α g), whatever `activation` says
-  ExpertConfig experts;  ///< the layers whose MLP is several
+  ExpertConfig experts;                ///< the layers whose MLP is several
+  std::optional<VisionConfig> vision;  ///< of models that read pictures; dims.vocab is then the number of classes, and
+                                       ///< `context` that of tokens
   BiasSet bias;
   bool predicts = true;     ///< false: the file has no matrix to logits, only what stands below
   bool head_layer = false;  ///< the unembedding reads norm(f(x W + b)) of what leaves the blocks (and their last norm)
@@ -133,7 +137,9 @@ struct ModelConfig {
   }
   /// What a row of logits is about.
   Objective objective() const {
-    return !predicts ? Objective::nothing : causal ? Objective::next_token : Objective::masked_token;
+    if (!predicts) return Objective::nothing;
+    if (vision) return Objective::image_class;
+    return causal ? Objective::next_token : Objective::masked_token;
   }
   bool norms_before() const { return norm_place == NormPlace::before || norm_place == NormPlace::both; }
   bool norms_behind() const { return norm_place == NormPlace::behind || norm_place == NormPlace::both; }

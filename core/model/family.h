@@ -74,7 +74,10 @@ struct RawLayer {
 
 struct RawWeights {
   Tensor token_embedding;                 ///< (vocab, d_model), or (vocab, embedding_width), which …
-  Tensor embedding_in;                    ///< (embedding_width, d_model): … is multiplied by this
+  Tensor embedding_in;                    ///< (embedding_width, d_model): … is multiplied by this. Of a model of
+                                          ///< pictures (leading + 1, d_model): the leading tokens, then what is added
+                                          ///< to every patch
+  Tensor patch_embedding;                 ///< (numbers of a patch, d_model)
   Tensor position_embedding;              ///< (context, d_model), learned positions only
   Tensor segment_embedding;               ///< (segments, d_model)
   Tensor embedding_gain, embedding_bias;  ///< (d_model): of a norm behind the embedding, or the sum of all
@@ -88,10 +91,11 @@ struct RawWeights {
   Tensor embedding_out;                   ///< (d_model, embedding_width): stands before the unembedding then
   Tensor unembedding;                     ///< (d_model | embedding_width, vocab); a view of token_embedding when tied
   Tensor unembedding_bias;                ///< (vocab)
-  std::int64_t parameters = 0;            ///< numbers the model uses, tied ones once
-  std::string dtype;                      ///< stored types: "F32", or "BF16+F32" when mixed
-  std::vector<std::string> adapted_elsewhere;  ///< tensors outside the blocks that an adapter changed
-  std::vector<std::string> unused;             ///< tensors of the file outside the blocks that this model does not use
+  Tensor second_unembedding, second_unembedding_bias;  ///< likewise, where VisionConfig::class_heads is 2
+  std::int64_t parameters = 0;                         ///< numbers the model uses, tied ones once
+  std::string dtype;                                   ///< stored types: "F32", or "BF16+F32" when mixed
+  std::vector<std::string> adapted_elsewhere;          ///< tensors outside the blocks that an adapter changed
+  std::vector<std::string> unused;  ///< tensors of the file outside the blocks that this model does not use
 };
 
 class ConfigReader;

@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/model/model_parts.h"
+#include "core/model/picture_input.h"
 #include "core/tensor/row_queue.h"
 
 namespace headscope {
@@ -71,8 +72,9 @@ class Model::Pass {
     if (c_.head_layer)
       x = norm(m_.head_norm, activated(c_.head_activation, {}, b_, b_.linear(x, m_.head, later_), later_));
     Tensor last = tap({SiteKind::final_normalized}, x);
-    if (!all_logits) last = last.slice(0, n_ - 1, n_);
-    Tensor logits = b_.linear(last, m_.unembedding, later_);
+    if (!all_logits && !c_.vision) last = last.slice(0, n_ - 1, n_);
+    Tensor logits = c_.vision && (!all_logits || c_.vision->class_heads > 1) ? classes(last)
+                                                                             : b_.linear(last, m_.unembedding, later_);
     if (c_.logit_scale != 1) logits = b_.scale(logits, static_cast<float>(c_.logit_scale), later_);
     if (c_.logit_cap > 0) logits = b_.soft_cap(logits, static_cast<float>(c_.logit_cap), later_);
     result_.logits = tap({SiteKind::logits}, logits);
@@ -84,8 +86,9 @@ class Model::Pass {
   }
 
  private:
+  /// (position, d_model)
   Tensor embed() {
-    Tensor tokens = b_.gather(m_.token_embedding, tokens_);  // (position, d_model)
+    Tensor tokens = c_.vision ? picture() : b_.gather(m_.token_embedding, tokens_);
     if (c_.embedding_scale != 1) tokens = b_.scale(tokens, static_cast<float>(c_.embedding_scale), later_);
     if (c_.embedding_norm && !c_.norm_of_embeddings) tokens = norm(m_.embedding_norm, tokens);
     Tensor sum = tap({SiteKind::embed}, tokens);
@@ -96,6 +99,38 @@ class Model::Pass {
     }
     if (c_.segments > 0) sum = b_.add(sum, tap({SiteKind::segment_embed}, segments()), later_);
     return c_.norm_of_embeddings ? norm(m_.embedding_norm, sum) : sum;
+  }
+
+  /// Learned tokens, then the product of every patch and what is added to it; picture by picture.
+  Tensor picture() {
+    const VisionConfig& v = *c_.vision;
+    const Index width = v.patch_numbers(), pictures = n_ / v.tokens();
+    Tensor numbers = b_.empty({n_, width});  // 0 where no patch is
+    std::vector<std::int32_t> rows;
+    for (Index i = 0; i < n_; ++i) {
+      const Index at = i % v.tokens(), patch = at - v.leading;
+      rows.push_back(static_cast<std::int32_t>(std::min<Index>(at, v.leading)));
+      if (patch < 0) {
+        std::fill_n(&numbers.ref(i, 0), width, 0.0f);
+        continue;
+      }
+      for (Index j = 0; j < width; ++j) numbers.ref(i, j) = ctx_.patches.at(i / v.tokens() * v.patches() + patch, j);
+    }
+    assert(pictures * v.patches() == ctx_.patches.dim(0));
+    return b_.add(b_.gather(m_.token_embedding, rows), b_.linear(numbers, m_.patch_embedding));
+  }
+
+  /// (picture, classes): what the first token of each says, or the mean of that and of what the second says.
+  Tensor classes(const Tensor& x) {
+    settle();
+    const auto read = [&](Index token, const Linear& head) {
+      if (lengths_.empty()) return b_.linear(x.slice(0, token, token + 1), head);
+      std::vector<std::int32_t> rows;
+      for (Index i = token; i < n_; i += c_.vision->tokens()) rows.push_back(static_cast<std::int32_t>(i));
+      return b_.linear(b_.gather(x, rows), head);
+    };
+    const Tensor first = read(0, m_.unembedding);
+    return m_.second_unembedding.defined() ? b_.scale(b_.add(first, read(1, m_.second_unembedding)), 0.5f) : first;
   }
 
   Tensor segments() {
@@ -414,7 +449,8 @@ ForwardResult Model::forward(const Ctx& ctx, std::span<const std::int32_t> token
                              std::span<const Index> lengths) const {
   const ModelConfig& c = parts_->config;
   if (tokens.empty()) throw Error(c.name, "at least one token", "none");
-  for (std::size_t i = 0; i < tokens.size(); ++i)
+  if (c.vision && layers.first == 0) check_patches(c, tokens.size(), ctx.patches);
+  for (std::size_t i = 0; !c.vision && i < tokens.size(); ++i)
     if (tokens[i] < 0 || tokens[i] >= c.dims.vocab)
       throw Error(c.name, fmt::format("token ids in [0, {})", c.dims.vocab),
                   fmt::format("{} at position {}", tokens[i], i));

@@ -50,6 +50,8 @@ struct Ctx {
   Tape* tape = nullptr;                    ///< the pass records itself on it; may be null
   /// By token, of models with segments (the first text is 0, the one behind a separator 1); empty = all 0.
   std::span<const std::int32_t> segments = {};
+  /// (patch, numbers of it): the picture, of models that read one (core/model/vision_config.h).
+  Tensor patches = {};
   double entropy_price = 0;  ///< with a tape: what a nat of attention entropy (without the first key; mean
                              ///< over rows, heads, layers) adds to the number that is differentiated
   /// > 0: texts of so many tokens are read, whatever the model's context. For models without learned positions, where
@@ -73,7 +75,8 @@ struct LayerRange {
 };
 
 struct ForwardResult {
-  Tensor logits;  ///< (query, vocab) or (1, vocab); undefined when the pass stopped before them, or the
+  Tensor logits;  ///< (query, vocab) or (1, vocab), of a picture (1, classes), or with all
+                  ///< logits what every token would be read as; undefined when the pass stopped before them, or the
                   ///< model has none (ModelConfig::predicts)
   std::vector<AttentionMap> maps;        ///< by layer, text, head; empty when none were asked for
   std::vector<AttentionMap> cross_maps;  ///< (target, source), by layer and head; likewise
@@ -107,6 +110,7 @@ class Model {
   /// there is no cache, and all logits are given. Rows of every site are the positions of all texts.
   /// An encoder-decoder needs ctx.source, and has neither several texts nor a tape. A cache keeps keys and values of
   /// the first source that it was used with.
+  /// A model of pictures reads ctx.patches; `tokens` then say only how many there are, and there is no cache.
   /// With a tape there is no cache either, and nobody may want the site `result`; nor is there one in a model that
   /// sees later tokens.
   ForwardResult forward(const Ctx& ctx, std::span<const std::int32_t> tokens, KvCache* cache = nullptr,

@@ -66,6 +66,9 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
         backend.linear(parts->token_embedding.floats(),
                        backend.linear_weights({checked(raw.embedding_in, -1, "projection of the embedding")}, {}));
   parts->position_embedding = floats(raw.position_embedding, -1, "position embedding");
+  if (c.vision)
+    parts->patch_embedding =
+        backend.linear_weights({checked(raw.patch_embedding, -1, "patch embedding")}, {Tensor()}, changing);
   parts->segment_embedding = floats(raw.segment_embedding, -1, "segment embedding");
   // A norm without weights of its own has a gain of 1; one without a bias adds 0.
   const auto norm_of = [&](NormKind of, const Tensor& gain, const Tensor& bias, Index width, int layer,
@@ -195,6 +198,10 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
     parts->unembedding =
         backend.linear_weights({unembedding}, {floats(raw.unembedding_bias, -1, "unembedding")}, changing);
   }
+  if (c.predicts && raw.second_unembedding.defined())
+    parts->second_unembedding =
+        backend.linear_weights({checked(raw.second_unembedding, -1, "second unembedding")},
+                               {floats(raw.second_unembedding_bias, -1, "second unembedding")}, changing);
   parts->adapted_elsewhere = raw.adapted_elsewhere;
   parts->info = {c.name, c.family, c.dims, c.context, raw.parameters, raw.dtype, c.objective(), c.stack};
   if (parts->encoder) {

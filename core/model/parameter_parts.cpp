@@ -56,6 +56,7 @@ ParameterParts parameter_parts(const ModelConfig& c) {
   ParameterParts out;
   const std::int64_t stored = c.embedding_width > 0 ? c.embedding_width : d;
   out.embedding = vocab * stored + std::int64_t{c.embedding_width} * d;
+  if (c.vision) out.embedding = d * (c.vision->leading + c.vision->patch_numbers() + (c.vision->patch_bias ? 1 : 0));
   out.embedding += std::int64_t{c.segments} * d;
   if (c.position == PositionKind::learned && !c.sinusoids)
     out.positions = std::int64_t{c.context + c.position_offset} * d;
@@ -99,6 +100,7 @@ ParameterParts parameter_parts(const ModelConfig& c) {
   if (c.head_layer && c.predicts) out.unembedding += d * d + (c.bias.head ? d : 0);
   if (c.predicts) (c.tied_embeddings ? out.tied : out.unembedding) += stored * vocab;
   if (c.predicts) out.unembedding += std::int64_t{c.embedding_width} * d;
+  if (c.vision && c.vision->class_heads == 2) out.unembedding *= 2;
   if (c.cross()) add_encoder(c, out);
   return out;
 }

@@ -86,14 +86,17 @@ class UsualReader {
     const ModelDims& dims = c_.dims;
     const Index d = dims.d_model;
     RawWeights weights;
-    embedding(weights.token_embedding);
+    if (c_.vision)
+      picture(weights);
+    else
+      embedding(weights.token_embedding);
     if (c_.embedding_width > 0)
       reader_.take_transposed(n_.embedding_in + ".weight", c_.embedding_width, d, weights.embedding_in);
     if (c_.position == PositionKind::buckets)
       reader_.take(n_.buckets + ".weight", {c_.position_buckets, dims.heads}, weights.position_buckets);
     if (c_.sinusoids)
       sinusoids(weights.position_embedding);
-    else if (c_.position == PositionKind::learned)
+    else if (c_.position == PositionKind::learned && n_.positions_are_embedding)
       reader_.take(n_.positions + ".weight", {c_.context + c_.position_offset, d}, [&](const Tensor& table) {
         weights.position_embedding = table.slice(0, c_.position_offset, c_.position_offset + c_.context);
       });
@@ -146,6 +149,29 @@ class UsualReader {
     linear(at + n_.cross_o, queries, d, c_.bias.o, raw.o_weight, raw.o_bias);
   }
 
+  /// A patch's matrix is stored as a convolution's kernel (d_model, channel, row, column).
+  void picture(RawWeights& weights) {
+    const VisionConfig& v = *c_.vision;
+    const Index d = c_.dims.d_model;
+    reader_.take(n_.embedding + ".weight", {d, v.channels, v.patch, v.patch}, [&](const Tensor& kernel) {
+      weights.patch_embedding = kernel.reshape({d, v.patch_numbers()}).transpose(0, 1);
+    });
+    Tensor table = Tensor::zeros({v.leading + 1, d});
+    const auto row = [&](const Tensor& from, Index to) {
+      const Tensor numbers = from.floats();
+      std::ranges::copy(numbers.packed().values(), &table.ref(to, 0));
+    };
+    const Shape shape = n_.positions_are_embedding ? Shape{d} : Shape{1, 1, d};
+    for (int i = 0; i < v.leading; ++i)
+      reader_.take(nth(n_.leading_tokens, i), shape, [&](const Tensor& token) { row(token, i); });
+    if (v.patch_bias) reader_.take(n_.embedding + ".bias", {d}, [&](const Tensor& bias) { row(bias, v.leading); });
+    weights.token_embedding = std::move(table);
+    if (n_.positions_are_embedding) return;
+    reader_.take(n_.positions, {1, c_.context, d}, [&](const Tensor& positions) {
+      weights.position_embedding = positions.reshape({Index{c_.context}, d});
+    });
+  }
+
   void logits(RawWeights& weights) {
     const Index d = c_.dims.d_model, vocab = c_.dims.vocab;
     if (c_.head_layer) {
@@ -165,6 +191,12 @@ class UsualReader {
     } else {
       reader_.take_outside(head_ + ".weight", {vocab, embedded()},
                            [&](const Tensor& head) { weights.unembedding = head.transpose(0, 1); });
+    }
+    if (c_.vision && c_.vision->class_heads == 2) {
+      reader_.take_outside(n_.second_unembedding + ".weight", {vocab, d},
+                           [&](const Tensor& head) { weights.second_unembedding = head.transpose(0, 1); });
+      reader_.take_outside(n_.second_unembedding + ".bias", {vocab},
+                           [&](const Tensor& bias) { weights.second_unembedding_bias = bias; });
     }
     if (!c_.bias.unembedding) return;
     if (n_.bias_is_buffer) {

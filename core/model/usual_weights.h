@@ -39,12 +39,15 @@ struct WeightNames {
   ExpertNames experts;               ///< in place of these, in layers that have some
   std::string xielu = "mlp.act_fn";  ///< of Activation::xielu
   std::string final_norm = "norm", unembedding = "lm_head";
-  std::string unembedding_too;   ///< another name of it, in files that have not the first
-  bool bias_is_buffer = false;   ///< the unembedding's bias is one row beside the parameters, or absent
-  std::string unembedding_bias;  ///< where it is not the unembedding's name with ".bias"
-  std::string head, head_norm;   ///< of ModelConfig::head_layer; never behind a prefix
-  LatentNames latents;           ///< of ModelConfig::latent()
-  bool layers_behind = false;    ///< files may have layers behind the last, which are no part of the decoder
+  std::string unembedding_too;              ///< another name of it, in files that have not the first
+  bool bias_is_buffer = false;              ///< the unembedding's bias is one row beside the parameters, or absent
+  std::string unembedding_bias;             ///< where it is not the unembedding's name with ".bias"
+  std::string head, head_norm;              ///< of ModelConfig::head_layer; never behind a prefix
+  LatentNames latents;                      ///< of ModelConfig::latent()
+  std::vector<std::string> leading_tokens;  ///< of VisionConfig; `embedding` is then the patches' and `positions` …
+  bool positions_are_embedding = true;  ///< … a torch.nn.Embedding (name + ".weight") or else a parameter by itself
+  std::string second_unembedding;       ///< of VisionConfig::class_heads
+  bool layers_behind = false;           ///< files may have layers behind the last, which are no part of the decoder
   std::vector<std::string> ignored{"self_attn.rotary_emb.inv_freq"};  ///< of a block: buffers that no pass needs
 };
 

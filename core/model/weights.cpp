@@ -72,6 +72,9 @@ Tensor activated(Activation activation, const Backend::Xielu& xielu, Backend& ba
       return backend.activate(Backend::Unary::silu, x, later);
     case Activation::solu:
       return backend.solu(x, later);
+    case Activation::quick_gelu:  // a x · σ(a x) ÷ a
+      return backend.scale(backend.activate(Backend::Unary::silu, backend.scale(x, 1.702f, later), later), 1 / 1.702f,
+                           later);
     case Activation::xielu:
       break;
   }
@@ -186,6 +189,8 @@ ModelWeights Model::weights() const {
   };
   ModelWeights out;
   out.token_embedding = m.token_embedding;
+  if (m.patch_embedding.defined()) out.patch_embedding = m.patch_embedding.parts[0];
+  out.one_unembedding = !m.second_unembedding.defined();
   out.position_embedding = m.position_embedding;
   out.embedding_norm = m.embedding_norm;
   out.final_norm = m.final_norm;
