@@ -90,7 +90,7 @@ FAMILIES = {
         hidden_size=18, num_attention_heads=3, multi_query=False, parallel_attn=False, bias=True)),
     # Slopes that bfloat16 has not, times positions: the rounding counts.
     "falcon-alibi": ("FalconConfig", usual | dict(
-        hidden_size=18, num_attention_heads=3, multi_query=False, parallel_attn=False, bias=True, alibi=True)),
+        hidden_size=18, num_attention_heads=9, multi_query=False, parallel_attn=False, bias=True, alibi=True)),
     "gptj": ("GPTJConfig", dict(
         vocab_size=43, n_positions=40, n_embd=18, n_layer=2, n_inner=20, n_head=3, rotary_dim=4, bos_token_id=1, eos_token_id=2)),
     "codegen": ("CodeGenConfig", dict(
