@@ -29,6 +29,7 @@ struct Document {
   std::filesystem::path model;         ///< folder; empty = none open yet
   std::string text;                    ///< used while `ids` is empty
   std::vector<std::int32_t> ids;       ///< given directly
+  std::filesystem::path image;         ///< what a model of pictures reads; the text stays for one of texts
   std::optional<bool> add_bos;         ///< empty: as the tokenizer says
   bool parse_special = false;          ///< names of special tokens in the text are those tokens
   std::vector<MaskedPosition> masked;  ///< what an encoder is asked for in this very text, ascending

@@ -31,6 +31,10 @@ class DocumentEditor {
   void change(const std::string& merge_key, const std::function<void(Document&)>& edit);
   void set_text(std::string text);
   void set_ids(std::vector<std::int32_t> ids);
+  /// A picture, of models that read one.
+  void set_image(std::filesystem::path image);
+  /// Patches of the picture hidden (the edit "hide patches grey", one for each row of neighbours), or shown again.
+  void hide_patches(const std::vector<Index>& positions, bool hidden);
   /// A text that a chat template made: with special tokens, and with the one that begins texts where it wants it.
   void set_chat(std::string text);
   /// Whether names of special tokens in the text are those tokens; where not, texts begin as the tokenizer says.

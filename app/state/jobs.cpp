@@ -32,6 +32,10 @@ bool asks_for_tokens(const Results& results) {
          results.run->trace->model.objective == Objective::masked_token;
 }
 
+bool reads_pictures(const Results& results) {
+  return results.model.model && !results.capture && results.model.model->config().vision;
+}
+
 bool can_mask(const Document& document, const Results& results, Index position) {
   if (!asks_for_tokens(results)) return false;
   const std::vector<Token>& tokens = results.run->trace->tokens;
@@ -76,6 +80,7 @@ std::shared_ptr<const TracedRun> trace(const LoadedModel& model, const RunReques
   result->trace = headscope::run(model, request, ctx, memory);
   result->next = top_next(*result->trace, next_tokens);
   result->masked = masked_answers(*result->trace);
+  if (result->trace->picture) return result;  // patches are no words
   result->words = word_groups(result->trace->tokens);
   result->word_tokens = std::make_shared<Trace>(in_words(*result->trace, result->words, [](HeadId) { return false; }));
   return result;

@@ -72,6 +72,8 @@ class RunController {
   void take_run(std::shared_ptr<const TracedRun> run);
   void drop_results();
   RunRequest request() const;
+  bool reads_pictures() const;  // the open model
+  bool has_input() const;       // the document has what it reads
   void keep_inside();
   const ModelDims& opened_dims() const;  // of the model, or of the capture in its place
 

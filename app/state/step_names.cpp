@@ -53,6 +53,7 @@ std::string edits_name(const std::vector<Intervention>& before, const std::vecto
 std::string step_name(const Document& before, const Document& after) {
   if (before.model != after.model) return "Model " + after.model.filename().string();
   if (before.text != after.text) return after.text.empty() ? "Text removed" : "Text: " + beginning(after.text);
+  if (before.image != after.image) return "Picture " + after.image.filename().string();
   if (before.ids != after.ids) return fmt::format("{} token ids", after.ids.size());
   if (before.masked != after.masked) {
     const auto was = static_cast<int>(before.masked.size()), now = static_cast<int>(after.masked.size());
