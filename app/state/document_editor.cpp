@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "app/state/step_names.h"
@@ -92,6 +93,42 @@ void DocumentEditor::set_ids(std::vector<std::int32_t> ids) {
   change("ids", [&](Document& document) {
     document.ids = std::move(ids);
     document.masked.clear();
+  });
+}
+
+void DocumentEditor::set_image(std::filesystem::path image) {
+  change("", [&](Document& document) {
+    document.image = std::move(image);
+    document.query = document.key = std::nullopt;
+  });
+}
+
+void DocumentEditor::hide_patches(const std::vector<Index>& positions, bool hidden) {
+  change("hide patches", [&](Document& document) {
+    const EditAction grey = parse_edit_action("hide patches grey", "brush");
+    const auto painted = [&](const Intervention& edit) {
+      return edit.enabled && edit.action == grey && edit.target.positions && edit.target.positions->first >= 0 &&
+             edit.target.positions->last >= 0 && !edit.target.layer && !edit.target.head;
+    };
+    std::set<int> all;
+    for (const Intervention& edit : document.edits)
+      if (painted(edit))
+        for (int at = edit.target.positions->first; at <= edit.target.positions->last; ++at) all.insert(at);
+    const std::set<int> before = all;
+    for (const Index position : positions) {
+      if (hidden)
+        all.insert(static_cast<int>(position));
+      else
+        all.erase(static_cast<int>(position));
+    }
+    if (all == before) return;
+    std::erase_if(document.edits, painted);
+    for (auto at = all.begin(); at != all.end();) {  // an edit for each row of neighbours
+      const int first = *at;
+      int last = first;
+      while (++at != all.end() && *at == last + 1) last = *at;
+      document.edits.push_back({{{}, {}, PositionRange{first, last}}, grey});
+    }
   });
 }
 

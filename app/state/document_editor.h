@@ -35,6 +35,10 @@ class DocumentEditor {
   /// Another stack of the model: its heads are looked at from now on.
   void look_at(Stack stack);
   void set_ids(std::vector<std::int32_t> ids);
+  /// A picture, of models that read one.
+  void set_image(std::filesystem::path image);
+  /// Patches of the picture hidden (the edit "hide patches grey", one for each row of neighbours), or shown again.
+  void hide_patches(const std::vector<Index>& positions, bool hidden);
   /// A text that a chat template made: with special tokens, and with the one that begins texts where it wants it.
   void set_chat(std::string text);
   /// Whether names of special tokens in the text are those tokens; where not, texts begin as the tokenizer says.

@@ -33,6 +33,10 @@ bool asks_for_tokens(const Results& results) {
          results.run->trace->model.objective == Objective::masked_token;
 }
 
+bool reads_pictures(const Results& results) {
+  return results.model.model && !results.capture && results.model.model->config().vision;
+}
+
 bool can_mask(const Document& document, const Results& results, Index position) {
   if (!asks_for_tokens(results)) return false;
   const std::vector<Token>& tokens = results.run->trace->tokens;
@@ -83,7 +87,7 @@ void take_part(TracedRun& run, Stack stack) {
   run.stack = run.trace->model.stack;
   run.words = {};
   run.word_tokens.reset();
-  if (run.trace->between_texts()) return;
+  if (run.trace->between_texts() || !run.request.image.empty()) return;  // patches are no words
   run.words = word_groups(run.trace->tokens);
   run.word_tokens = std::make_shared<Trace>(in_words(*run.trace, run.words, [](HeadId) { return false; }));
 }

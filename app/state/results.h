@@ -110,6 +110,8 @@ struct Results {
 
 /// Whether the model on screen is an encoder whose tokens can be masked.
 bool asks_for_tokens(const Results& results);
+/// Whether the model on screen reads pictures in place of texts.
+bool reads_pictures(const Results& results);
 /// Whether this one can be, or be shown again: not where the token for masked ones was written.
 bool can_mask(const Document& document, const Results& results, Index position);
 /// The two tokens whose logits are compared: those of the view when the model has them, else the two most probable ones

@@ -40,7 +40,7 @@ bool RunController::behind() const {
   if (jobs_.busy() || document.model.empty()) return false;
   if (document.model != results_.model_folder) return true;
   if (results_.capture) return !results_.facts || results_.facts->trace != results_.capture->trace;
-  if (results_.too_long || asks_nothing()) return false;
+  if (results_.too_long || !has_input()) return false;
   const bool current = results_.run && results_.run->request == request();
   return !current || !results_.facts || results_.facts->trace != results_.run->trace;
 }
@@ -162,11 +162,6 @@ bool RunController::translates() const {
   return results_.translates();
 }
 
-bool RunController::asks_nothing() const {
-  const Document& document = editor_.document();
-  return translates() ? document.source.empty() : document.text.empty() && document.ids.empty();
-}
-
 void RunController::show_capture(const fs::path& file, std::shared_ptr<const TracedRun> run) {
   jobs_.forget("load");
   refused_.clear();
@@ -187,16 +182,30 @@ void RunController::show_capture(const fs::path& file, std::shared_ptr<const Tra
   if (first) editor_.history().clear();
 }
 
+bool RunController::reads_pictures() const {
+  return results_.model.model && results_.model.model->config().vision;
+}
+
+bool RunController::has_input() const {
+  const Document& document = editor_.document();
+  if (translates()) return !document.source.empty();
+  return reads_pictures() ? !document.image.empty() : !(document.text.empty() && document.ids.empty());
+}
+
 RunRequest RunController::request() const {
   const Document& document = editor_.document();
   RunRequest request;
   request.model = document.model;
-  request.text = document.ids.empty() ? document.text : "";
-  request.ids = document.ids;
+  if (reads_pictures()) {
+    request.image = document.image;
+  } else {
+    request.text = document.ids.empty() ? document.text : "";
+    request.ids = document.ids;
+    request.masked = document.masked;
+  }
   if (translates()) request.source = document.source;
   request.add_bos = document.add_bos;
   request.parse_special = document.parse_special;
-  request.masked = document.masked;
   request.capture.byte_budget = byte_budget_;
   // With a large vocabulary the logits of all positions are a third of a pass: only losses need them, and come after.
   request.capture.all_logits = false;
@@ -219,7 +228,7 @@ void RunController::submit_changes() {
     }
     return;
   }
-  if (asks_nothing()) return drop_results();
+  if (!has_input()) return drop_results();
   const RunRequest wanted = request();
   if (wanted != submitted_) submit_trace(wanted);
   const bool current = results_.run && results_.run->request == wanted;
@@ -280,7 +289,7 @@ void RunController::take_run(std::shared_ptr<const TracedRun> run) {
 }
 
 void RunController::write_target() {
-  if (!translates() || asks_nothing()) return;
+  if (!translates() || !has_input()) return;
   RunRequest asked = request();
   asked.text.clear();
   asked.ids.clear();

@@ -75,11 +75,12 @@ class RunController {
   void take_run(std::shared_ptr<const TracedRun> run);
   void drop_results();
   RunRequest request() const;
+  bool reads_pictures() const;  // the open model
+  bool has_input() const;       // the document has what it reads
   void keep_inside();
   /// Of the model, or of the capture in its place.
   const ModelDims& opened_dims(Stack stack) const;
   bool translates() const;
-  bool asks_nothing() const;
   Stack stack() const { return editor_.document().stack; }
 
   JobRunner& jobs_;

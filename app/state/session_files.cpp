@@ -18,7 +18,7 @@ constexpr std::size_t text_limit = std::size_t{16} << 20;
 
 void SessionFiles::suggest_text(const fs::path& folder) {
   const Document& document = editor_.document();
-  if (!document.text.empty() || !document.ids.empty()) return;
+  if (!document.text.empty() || !document.ids.empty() || !document.image.empty()) return;
   std::error_code missing;
   // With or without a slash at its end.
   const fs::path path = fs::absolute(folder / "", missing).lexically_normal().parent_path();

@@ -55,6 +55,7 @@ std::string step_name(const Document& before, const Document& after) {
   if (before.text != after.text) return after.text.empty() ? "Text removed" : "Text: " + beginning(after.text);
   if (before.source != after.source)
     return after.source.empty() ? "Source removed" : "Source: " + beginning(after.source);
+  if (before.image != after.image) return "Picture " + after.image.filename().string();
   if (before.ids != after.ids) return fmt::format("{} token ids", after.ids.size());
   if (before.masked != after.masked) {
     const auto was = static_cast<int>(before.masked.size()), now = static_cast<int>(after.masked.size());

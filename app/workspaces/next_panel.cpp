@@ -79,10 +79,15 @@ void NextPanel::tokens(const PageContext& c, const EditEffect* effect) {
                     (c.results().model.tokenizer && c.results().model.tokenizer->mask()
                          ? "; or write " + label_of(c.results(), *c.results().model.tokenizer->mask()) + " in the text."
                          : std::string(".")));
+    case Objective::image_class:
+      section(c.ui, "CLASS", effect ? "before → after, %" : "of the picture");
+      break;
     case Objective::nothing:
       section(c.ui, "NO LOGITS");
-      return note(c.ui, "This file ends with the last block: it tells no tokens.");
+      return note(c.ui, trace.picture ? "This file ends with the last block: it tells no classes."
+                                      : "This file ends with the last block: it tells no tokens.");
   }
+  const char* const of = trace.picture ? "class" : "token";
   std::vector<Bar> bars;
   std::vector<std::int32_t> ids;
   if (effect) {
@@ -93,9 +98,9 @@ void NextPanel::tokens(const PageContext& c, const EditEffect* effect) {
       ids.push_back(token.id);
       bars.push_back({label_of(c.results(), token.id), token.after / largest, token.before / largest,
                       fmt::format("{:.1f} → {:.1f}", 100 * token.before, 100 * token.after),
-                      fmt::format("token {}: probability {:.5f} → {:.5f}; click, right click: the first and second of "
+                      fmt::format("{} {}: probability {:.5f} → {:.5f}; click, right click: the first and second of "
                                   "the logit difference",
-                                  token.id, token.before, token.after)});
+                                  of, token.id, token.before, token.after)});
     }
   } else {
     const double largest = answer.next.empty() ? 1 : answer.next.front().probability;
@@ -104,9 +109,9 @@ void NextPanel::tokens(const PageContext& c, const EditEffect* effect) {
       ids.push_back(token.id);
       bars.push_back({label_of(c.results(), token.id), token.probability / largest, -1,
                       fmt::format("{:.1f} %", 100 * token.probability),
-                      fmt::format("token {}: softmax of the logits over the full vocabulary, logit {:.3f}; click, "
+                      fmt::format("{} {}: softmax of the logits over the full vocabulary, logit {:.3f}; click, "
                                   "right click: the first and second of the logit difference",
-                                  token.id, token.logit)});
+                                  of, token.id, token.logit)});
     }
   }
   const BarClick click = bar_list(c.ui, "next tokens", bars);
@@ -171,7 +176,9 @@ void NextPanel::contrast(const PageContext& c, const EditEffect* effect) {
   };
   fact(c.ui, fmt::format("{} − {}", label_of(c.results(), pair->first), label_of(c.results(), pair->second)),
        before_after(effect, effect ? of(*effect->whole_before) : 0, of(trace)), nullptr,
-       {decoder ? "difference of two logits after the last token" : "difference of two logits of the masked token",
+       {fmt::format("difference of two logits {}", decoder         ? "after the last token"
+                                                   : trace.picture ? "of the picture's classes"
+                                                                   : "of the masked token"),
         fmt::format("logits[{0}, {1}] − logits[{0}, {2}], F32", decoder ? "−1" : std::to_string(at), pair->first,
                     pair->second),
         "click a token above for the first of the two, right click for the second"});

@@ -8,6 +8,7 @@
 #include "core/model/family.h"
 #include "core/model/formats/lora_adapter.h"
 #include "core/model/formats/model_files.h"
+#include "core/model/parameter_parts.h"
 #include "core/text/tokenizer.h"
 
 namespace headscope {
@@ -83,8 +84,10 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
                             &l.k_norm_bias, &l.latents.q_gain, &l.latents.kv_gain})
       norms.parameters += size(*t);
   }
-  std::vector<Part> parts{{config.tied_embeddings ? "token embedding (and unembedding, tied)" : "token embedding",
-                           size(weights.token_embedding)}};
+  std::vector<Part> parts{{config.vision            ? "patches and learned tokens"
+                           : config.tied_embeddings ? "token embedding (and unembedding, tied)"
+                                                    : "token embedding",
+                           config.vision ? parameter_parts(config).embedding : size(weights.token_embedding)}};
   if (weights.embedding_in.defined())
     parts.push_back({"between embedding and stream", size(weights.embedding_in) + size(weights.embedding_out)});
   if (weights.position_embedding.defined()) parts.push_back({"position embedding", size(weights.position_embedding)});
@@ -96,7 +99,8 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
     parts.push_back({"layer before the logits", size(weights.head_weight) + size(weights.head_bias) +
                                                     size(weights.head_norm_gain) + size(weights.head_norm_bias)});
   if (!config.tied_embeddings)
-    parts.push_back({"unembedding", size(weights.unembedding) + size(weights.unembedding_bias)});
+    parts.push_back({"unembedding", size(weights.unembedding) + size(weights.unembedding_bias) +
+                                        size(weights.second_unembedding) + size(weights.second_unembedding_bias)});
   else if (weights.unembedding_bias.defined())
     parts.push_back({"bias of the logits", size(weights.unembedding_bias)});
   return parts;
@@ -114,7 +118,12 @@ std::string switches(const ModelConfig& c) {
                                      : "attention and MLP in parallel behind a norm each");
   say(c.norm_place == NormPlace::both, "norms before and behind attention and MLP");
   say(c.norm_place == NormPlace::behind, "norms behind attention and MLP only");
-  say(!c.causal, "every token sees the later ones too, and logits say what stands at a position");
+  if (const auto& v = c.vision) {
+    say(true, fmt::format("reads pictures of {} × {} pixels as {} × {} patches behind {}", v->width, v->height,
+                          v->columns(), v->rows(), v->leading == 1 ? "CLS" : "CLS and a distillation token"));
+    say(c.predicts, v->class_heads == 1 ? "classes read at CLS" : "classes: the mean of what both tokens say");
+  }
+  say(!c.causal && !c.vision, "every token sees the later ones too, and logits say what stands at a position");
   say(c.norms_sums(), "norms of the stream itself, behind attention and MLP");
   say(c.segments > 1, fmt::format("{} kinds of segments", c.segments));
   say(c.head_layer, "a layer of its own before the logits");

@@ -11,8 +11,10 @@ purpose: grids of 3 × 3 and of 3 × 4, two classes and five, a head width that 
 import json
 import pathlib
 import sys
+import tempfile
 
 import numpy as np
+import safetensors.numpy
 import torch
 import transformers
 from make_families import drawn
@@ -65,9 +67,11 @@ def prepared(image, how):
     return image
 
 
-def published(key):
-    """What the files of these families call a parameter, whatever the library of today does."""
-    return key.replace("vision_model.vision_model.", "vision_model.")
+def published(model):
+    """The parameters under the names that files of these families have, whatever the library calls them today."""
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        return safetensors.numpy.load_file(pathlib.Path(folder) / "model.safetensors")
 
 
 def make(name):
@@ -90,9 +94,7 @@ def make(name):
     (folder / "config.json").write_text(json.dumps(written, indent=1) + "\n")
     (folder / "preprocessor_config.json").write_text(json.dumps(how, indent=1) + "\n")
     f4 = lambda tensor: tensor.detach().numpy().astype("<f4")
-    with_names = model.state_dict() if name != "x" else {}
-    weights = {published(key): f4(value) for key, value in with_names.items() if value.is_floating_point()}
-    write_safetensors(folder / "model.safetensors", weights)
+    write_safetensors(folder / "model.safetensors", {key: value.astype("<f4") for key, value in published(model).items()})
     side = config.patch_size
     rows, columns = image.shape[0] // side, image.shape[1] // side
     patches = pixels.reshape(rows, side, columns, side, 3).transpose(0, 2, 4, 1, 3).reshape(rows * columns, -1)
@@ -103,13 +105,35 @@ def make(name):
         expected[f"blocks.{layer}.attn.hook_pattern"] = f4(pattern[0])
         expected[f"blocks.{layer}.hook_resid_pre"] = f4(out.hidden_states[layer][0])
     write_safetensors(folder / "expected.safetensors", expected)
-    print(name, sum(file.stat().st_size for file in folder.iterdir()), "bytes", *sorted(weights)[:60], sep="\n  ")
+    print(name, sum(file.stat().st_size for file in folder.iterdir()), "bytes")
+
+
+def pictures():
+    """The picture in many forms, what Pillow reads in each (what is transparent over white), and in other sizes."""
+    HERE.mkdir(exist_ok=True)
+    image = picture()
+    image.save(HERE / "picture.png")
+    image.save(HERE / "picture.jpg", quality=95, subsampling=0)
+    image.convert("L").save(HERE / "grey.png")
+    image.quantize(16).save(HERE / "palette.png")
+    y, x = np.mgrid[0:29, 0:37]
+    clear = image.copy()
+    clear.putalpha(Image.fromarray(((x * 7 + y * 3) % 256).astype(np.uint8)))
+    clear.save(HERE / "alpha.png")
+    Image.fromarray((np.asarray(image.convert("L")).astype(np.uint16) * 256 + 77)).save(HERE / "grey16.png")
+    i4 = lambda picture: np.asarray(picture.convert("RGB")).astype("<i4")
+    white = Image.new("RGBA", image.size, "white")
+    known = {"picture.png": i4(image), "picture.jpg": i4(Image.open(HERE / "picture.jpg")), "grey.png": i4(image.convert("L")),
+             "palette.png": i4(Image.open(HERE / "palette.png")), "alpha.png": i4(Image.alpha_composite(white, clear)),
+             "grey16.png": i4(image.convert("L"))}
+    for name, how in (("nearest", 0), ("bilinear", 2), ("bicubic", 3)):
+        for height, width in ((12, 12), (12, 16), (64, 50), (29, 11), (7, 37), (96, 96), (1, 1)):
+            if (height, width) != (96, 96) or how == 3:
+                known[f"{name}.{height}.{width}"] = i4(image.resize((width, height), FILTERS[how]))
+    write_safetensors(HERE / "pictures.safetensors", {key: value.astype("|u1") for key, value in known.items()})
 
 
 if __name__ == "__main__":
-    HERE.mkdir(exist_ok=True)
-    picture().save(HERE / "picture.png")
-    picture().convert("RGBA").save(HERE / "picture-alpha.png")
-    picture().save(HERE / "picture.jpg", quality=95)
+    pictures()
     for each in sys.argv[1:] or MODELS:
         make(each)

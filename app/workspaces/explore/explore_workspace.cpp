@@ -14,7 +14,10 @@ void ExploreWorkspace::left(const PageContext& c) {
     draw_captures(c);
   } else {
     if (focus) prompt_.focus();
-    prompt_.draw(c);
+    if (reads_pictures(c.results()))
+      picture_.draw(c);
+    else
+      prompt_.draw(c);
     stack_bar(c);
   }
   atlas_.draw(c);

@@ -268,8 +268,10 @@ void GenerateWorkspace::middle(const PageContext& c) {
                              "Open a model and write a text in Explore: the model goes on from there, token by token.")
                : empty_state(
                      c.ui, "This model continues no text",
-                     "An encoder reads a whole text and tells what stands where a token is masked: mask some in "
-                     "Explore.");
+                     reads_pictures(c.results())
+                         ? "It reads a picture and tells what that shows: look at it in Explore."
+                         : "An encoder reads a whole text and tells what stands where a token is masked: mask some in "
+                           "Explore.");
   const float top = ImGui::GetCursorPosY();
   {
     static constexpr const char* headings[] = {"The model writes", "What a cache saves", "A cache that forgets",
